@@ -1,0 +1,63 @@
+# Forebay. `make demo` and `make test` do all their set-up by themselves.
+
+CARGO ?= cargo
+FOREBAY = target/release/forebay
+OUT ?= forebay-demo
+
+.PHONY: help demo test check licences interop bench instructions fuzz setup setup-test clean
+
+help:
+	@echo 'make demo          build, send a real capture through two gateways, show what happened'
+	@echo 'make test          all tests, with scapy and tshark as peers'
+	@echo 'make check         format, lints, docs, licences, advisories'
+	@echo 'make interop       the whole matrix of suites against scapy and tshark'
+	@echo 'make bench         throughput of the data plane and of the processors; scheduler; backends'
+	@echo 'make instructions  instructions a packet, compared with the recorded ones'
+	@echo 'make fuzz          fuzz every parser (needs nightly Rust); SECONDS=600 each'
+
+# The library for fast crypto on x86-64, where it can be had; without it the portable backend does it all.
+setup:
+	@scripts/setup.sh build
+
+setup-test:
+	@scripts/setup.sh build test
+
+$(FOREBAY): setup
+	$(CARGO) build --release --locked --package forebay
+
+demo: $(FOREBAY)
+	$(FOREBAY) demo --out $(OUT)
+
+test: setup-test
+	$(CARGO) test --workspace --locked
+	cd fuzz && CARGO_TARGET_DIR=$(CURDIR)/target $(CARGO) test --locked
+	scripts/interop.sh target/debug/forebay quick
+
+interop: $(FOREBAY)
+	@scripts/setup.sh test
+	scripts/interop.sh $(FOREBAY) full
+
+check: setup
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --document-private-items
+	$(MAKE) licences
+
+licences:
+	scripts/licences.sh
+
+bench: $(FOREBAY)
+	$(FOREBAY) bench esp
+	$(FOREBAY) bench processors
+	$(CARGO) run --release --locked --package forebay-scheduler --example cost
+
+instructions: setup
+	scripts/instructions.sh
+
+SECONDS ?= 600
+fuzz:
+	fuzz/run.sh $(SECONDS)
+
+clean:
+	$(CARGO) clean
+	rm -rf $(OUT)

@@ -1,0 +1,26 @@
+//! `forebay bench`: the data plane and the processors, measured.
+
+mod esp;
+mod processors;
+
+use clap::Subcommand;
+
+use crate::Answer;
+
+/// What can be measured.
+#[derive(Subcommand)]
+pub enum Bench {
+    /// Throughput of the data plane in memory, against the bare cipher in the same run.
+    Esp(esp::EspArgs),
+    /// Setup and time per block of each processor on this machine.
+    Processors(processors::ProcessorsArgs),
+}
+
+impl Bench {
+    pub fn run(self) -> miette::Result<Answer> {
+        match self {
+            Bench::Esp(args) => esp::run(&args),
+            Bench::Processors(args) => processors::run(&args),
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Numbers as people read them: three significant digits and a unit.
+//!
+//! A no-break space stands before each unit; [`plain`] makes it fit for a terminal.
+
+const NO_BREAK: char = '\u{a0}';
+
+/// What stands where there is no number to show.
+pub const NOTHING: &str = "\u{2013}";
+
+/// A count with its thousands apart: `7,312`.
+pub fn count(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A count and the noun after it, in the singular where that is right.
+pub fn counted(value: u64, one: &str, many: &str) -> String {
+    format!("{}{NO_BREAK}{}", count(value), if value == 1 { one } else { many })
+}
+
+/// A time: `312 µs`.
+pub fn seconds(value: f64) -> String {
+    scaled(value, &[(1e-9, "ns"), (1e-6, "µs"), (1e-3, "ms"), (1.0, "s")])
+}
+
+/// A rate of bits: `812 Mbit/s`.
+pub fn bits_per_second(value: f64) -> String {
+    scaled(value, &[(1.0, "bit/s"), (1e3, "kbit/s"), (1e6, "Mbit/s"), (1e9, "Gbit/s"), (1e12, "Tbit/s")])
+}
+
+/// An amount of bytes: `4.21 MB`, a thousand to the step.
+pub fn bytes(value: f64) -> String {
+    scaled(
+        value,
+        &[(1.0, "B"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB"), (1e12, "TB"), (1e15, "PB"), (1e18, "EB")],
+    )
+}
+
+/// The length of a packet, always in bytes: `1,204 B`.
+pub fn length(value: f64) -> String {
+    match value.is_finite() && value >= 0.0 {
+        true if value < 1e15 => format!("{}{NO_BREAK}B", count(value.round() as u64)),
+        true => bytes(value),
+        false => NOTHING.to_owned(),
+    }
+}
+
+/// A count in full while it is short, then with a letter for its thousands: `7,312`, `15.2 k`.
+pub fn short(value: f64) -> String {
+    if (0.0..9_999.5).contains(&value) {
+        return count(value.round() as u64);
+    }
+    let steps = [(1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T"), (1e15, "P"), (1e18, "E")];
+    scaled(value, &steps).trim_end_matches(NO_BREAK).to_owned()
+}
+
+/// A share of one in percent: `42.1 %`; what is more than none never reads as none.
+pub fn percent(share: f64) -> String {
+    if !share.is_finite() {
+        return NOTHING.to_owned();
+    }
+    match share * 100.0 {
+        0.0 => format!("0{NO_BREAK}%"),
+        p if p > 0.0 && p < 0.1 => format!("<0.1{NO_BREAK}%"),
+        p if p > 99.9 && p < 100.0 => format!(">99.9{NO_BREAK}%"),
+        100.0 => format!("100{NO_BREAK}%"),
+        p if !p.is_finite() => NOTHING.to_owned(),
+        p if p.abs() < 1000.0 => format!("{p:.1}{NO_BREAK}%"),
+        p => format!("{}{NO_BREAK}%", digits(p)),
+    }
+}
+
+/// A share of one in whole percent, for small spaces.
+pub fn percent_short(share: f64) -> String {
+    match share * 100.0 {
+        p if !p.is_finite() => NOTHING.to_owned(),
+        p if p > 99.0 && p < 100.0 => format!(">99{NO_BREAK}%"),
+        p if p > 0.0 && p < 1.0 => format!("<1{NO_BREAK}%"),
+        p if p < 1e4 => format!("{p:.0}{NO_BREAK}%"),
+        p => format!("{}{NO_BREAK}%", digits(p)),
+    }
+}
+
+/// How many times one value is another: `×1.07`, or nothing where that has no answer.
+pub fn ratio(value: f64, to: f64) -> String {
+    match value / to {
+        r if r.is_finite() && r > 0.0 => format!("×{}", digits(r)),
+        _ => NOTHING.to_owned(),
+    }
+}
+
+/// Three significant digits, with an exponent where they would be far from the point.
+pub fn digits(value: f64) -> String {
+    match value.abs() {
+        v if !v.is_finite() => NOTHING.to_owned(),
+        0.0 => "0".to_owned(),
+        v if !(1e-3..99_999.5).contains(&v) => format!("{value:.2e}"),
+        v if v >= 999.5 => {
+            let sign = if value < 0.0 { "-" } else { "" };
+            format!("{sign}{}", count(v.round() as u64))
+        }
+        v if v >= 99.95 => format!("{value:.0}"),
+        v if v >= 9.995 => format!("{value:.1}"),
+        v if v >= 0.9995 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+/// A round number's text without the zeros that claim a precision it has not got: `1.50 ms` as `1.5 ms`.
+pub fn round(text: String) -> String {
+    let (number, unit) = text.split_once(NO_BREAK).map_or((text.as_str(), None), |(n, u)| (n, Some(u)));
+    if !number.contains('.') || number.contains('e') {
+        return text;
+    }
+    let number = number.trim_end_matches('0').trim_end_matches('.');
+    unit.map_or_else(|| number.to_owned(), |unit| format!("{number}{NO_BREAK}{unit}"))
+}
+
+/// The same text for a terminal: plain spaces and letters of ASCII.
+pub fn plain(text: &str) -> String {
+    text.replace(NO_BREAK, " ").replace('µ', "u").replace(NOTHING, "-").replace('×', "x")
+}
+
+/// Whether a measured value can be shown and compared at all.
+pub fn usable(value: f64) -> bool {
+    value.is_finite() && value > 0.0
+}
+
+/// One part of a whole; none of nothing.
+pub fn share(part: f64, whole: f64) -> f64 {
+    if usable(whole) { part / whole } else { 0.0 }
+}
+
+/// `steps` from small to large: the largest that leaves the rounded number at one or more is taken.
+fn scaled(value: f64, steps: &[(f64, &str)]) -> String {
+    if !value.is_finite() {
+        return NOTHING.to_owned();
+    }
+    let (size, unit) = match value {
+        0.0 => *steps.iter().find(|step| step.0 == 1.0).unwrap_or(&steps[0]),
+        _ => *steps.iter().rev().find(|step| value.abs() >= step.0 * 0.9995).unwrap_or(&steps[0]),
+    };
+    format!("{}{NO_BREAK}{unit}", digits(value / size))
+}

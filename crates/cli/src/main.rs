@@ -1,0 +1,64 @@
+//! `forebay`, the one command.
+
+mod backend;
+mod bench;
+mod demo;
+mod pass;
+mod processors;
+mod progress;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use forebay_crypto::Direction;
+
+/// IPsec packets through every processor that can do the crypto, by predicted finishing time.
+#[derive(Parser)]
+#[command(name = "forebay", version, max_term_width = 100, after_help = "Example: forebay demo")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Protect every packet of a capture (outbound processing).
+    #[command(after_help = "Example: forebay seal --sas sas.toml plain.pcap -o sealed.pcap")]
+    Seal(pass::PassArgs),
+    /// Open every protected packet of a capture (inbound processing).
+    #[command(after_help = "Example: forebay open --sas sas.toml sealed.pcap -o plain.pcap")]
+    Open(pass::PassArgs),
+    /// Measure: the data plane, or the processors.
+    #[command(subcommand)]
+    Bench(bench::Bench),
+    /// Send a real capture through two gateways, four processors each, and compare what comes out.
+    #[command(after_help = "Example: forebay demo --out demo-run")]
+    Demo(demo::DemoArgs),
+}
+
+/// How a command ended, short of an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    /// All well: exit code 0.
+    Yes,
+    /// It worked, but the answer is no (packets failed, a claim did not hold): exit code 1.
+    No,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let answer = match cli.command {
+        Command::Seal(args) => pass::run(&args, Direction::Seal),
+        Command::Open(args) => pass::run(&args, Direction::Open),
+        Command::Bench(bench) => bench.run(),
+        Command::Demo(args) => demo::run(&args),
+    };
+    match answer {
+        Ok(Answer::Yes) => ExitCode::SUCCESS,
+        Ok(Answer::No) => ExitCode::from(1),
+        Err(report) => {
+            eprintln!("{report:?}");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! `forebay seal` and `forebay open`: a capture through the engine into a capture.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use clap::Args;
+use forebay_crypto::{Direction, Packet};
+use forebay_engine::{Clock, Engine, Limits, Order, Scheduling, Settings};
+use forebay_gateway::iv_store::{IVS_PER_SA, IvStore};
+use forebay_gateway::sas;
+use forebay_ipsec::{DropCounts, DropReason};
+use forebay_links::LinkType;
+use forebay_links::capture::{CaptureError, Reader, Writer};
+use forebay_links::frame::{IpAt, locate, reframe};
+use forebay_time::Duration;
+use forebay_wire::{Ip, Malformed};
+use miette::{Context, IntoDiagnostic, miette};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::Answer;
+use crate::backend::Backend;
+use crate::processors::{self, Costs};
+use crate::progress::{self, Progress};
+
+/// Packets under way at once: enough for every core's queue; each has a buffer for the largest IP packet.
+const IN_FLIGHT: usize = 1024;
+/// The largest IP packet; IPv6 does not count its header.
+const LARGEST: usize = 65_535 + 40;
+/// Packets between two looks at interrupts and the progress bar.
+const LOOK_EVERY: u64 = 1024;
+/// Longest wait for the last packets: far beyond what any processor is given.
+const DRAIN_MAX: Duration = Duration::from_millis(10_000);
+
+/// Arguments of `forebay seal` and `forebay open`.
+#[derive(Args)]
+pub struct PassArgs {
+    /// Security associations (TOML).
+    #[arg(long, value_name = "SAS.toml")]
+    sas: PathBuf,
+    /// The capture to read: pcap or pcapng, raw IP or Ethernet among others.
+    input: PathBuf,
+    /// The capture to write: pcapng if it is so named, otherwise pcap.
+    #[arg(short, long)]
+    output: PathBuf,
+    /// Cores to use, this one included.
+    #[arg(long, default_value_t = 1)]
+    cores: usize,
+    /// Crypto library.
+    #[arg(long, value_enum, default_value_t = Backend::Auto)]
+    backend: Backend,
+    /// Costs measured before (`forebay bench processors --save`); without, they are measured at start.
+    #[arg(long, value_name = "FILE")]
+    costs: Option<PathBuf>,
+    /// Where the IVs used so far are noted, so that none is ever used again [default: the user's state directory].
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+    /// Name every packet that is left out.
+    #[arg(short, long)]
+    verbose: bool,
+    /// Print figures as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is kept of a record while its packet is under way.
+struct Record {
+    number: u64,
+    timestamp_ns: u64,
+    link: LinkType,
+    at: IpAt,
+    prefix: [u8; forebay_links::frame::MAX_PREFIX],
+}
+
+#[derive(Default)]
+struct Figures {
+    packets_in: u64,
+    packets_out: u64,
+    bytes_in: u64,
+    bytes_out: u64,
+    /// Drops that never reached the engine.
+    drops: DropCounts,
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: u32,
+    packets_in: u64,
+    packets_out: u64,
+    bytes_in: u64,
+    bytes_out: u64,
+    drops: Map<String, Value>,
+    processors: Vec<ProcessorLine<'a>>,
+}
+
+#[derive(Serialize)]
+struct ProcessorLine<'a> {
+    name: &'a str,
+    packets: u64,
+    bytes: u64,
+}
+
+/// Runs the command.
+pub fn run(args: &PassArgs, direction: Direction) -> miette::Result<Answer> {
+    let mut engine = build_engine(args, direction)?;
+    // Both files are opened before a packet is touched: nothing is read for an output that cannot be.
+    let mut writer = Writer::create(&args.output).map_err(capture_error)?;
+    let mut reader = Reader::open(&args.input).map_err(capture_error)?;
+    if let Some(link) = reader.link() {
+        writer.declare(link.rewritten(), reader.resolution()).map_err(capture_error)?;
+    }
+    let mut pass = Pass {
+        direction,
+        verbose: args.verbose,
+        writer: &mut writer,
+        waiting: VecDeque::new(),
+        frame: Vec::new(),
+        figures: Figures::default(),
+    };
+    let size = std::fs::metadata(&args.input).map(|meta| meta.len()).unwrap_or(0);
+    let mut progress =
+        Progress::bytes(if direction == Direction::Seal { "sealing" } else { "opening" }, size);
+    while let Some(record) = reader.next_record().map_err(capture_error)? {
+        pass.admit(&mut engine, &record)?;
+        if record.number.is_multiple_of(LOOK_EVERY) {
+            progress.at(record.offset);
+            if progress::is_interrupted() {
+                return Err(miette!("interrupted; nothing was written"));
+            }
+        }
+    }
+    while engine.in_flight() > 0 {
+        if !engine.drain(DRAIN_MAX) {
+            return Err(miette!("{} packets did not come back from their processors", engine.in_flight()));
+        }
+    }
+    pass.take_outputs(&mut engine)?;
+    progress.finish();
+    let mut figures = pass.figures;
+    writer.finish().map_err(capture_error)?;
+    figures.drops.add(engine.drops());
+    print(args, &figures, &engine)?;
+    Ok(if figures.drops.total() > 0 { Answer::No } else { Answer::Yes })
+}
+
+fn build_engine(args: &PassArgs, direction: Direction) -> miette::Result<Engine> {
+    if args.cores == 0 || args.cores > 256 {
+        return Err(miette!("--cores {}: expected 1 to 256", args.cores));
+    }
+    let mut file = sas::load(&args.sas)?;
+    for warning in &file.warnings {
+        eprintln!("{:?}", miette::Report::msg(warning.to_string()));
+    }
+    file.entries.retain(|entry| entry.direction == direction);
+    let Some(suite) = file.entries.first().map(|entry| entry.config.suite) else {
+        let word = if direction == Direction::Seal { "out" } else { "in" };
+        return Err(miette!(
+            help = format!("add an [[sa]] with direction = \"{word}\""),
+            "{} has no SA of that direction",
+            args.sas.display()
+        ));
+    };
+    let costs = args.costs.as_deref().map(Costs::load).transpose()?.unwrap_or_default();
+    let (sad, keys) = match direction {
+        Direction::Seal => file.into_sad(&open_state(args.state.as_deref())?, unix_ns()?, IVS_PER_SA)?,
+        Direction::Open => file.into_inbound_sad().into_diagnostic()?,
+    };
+    let clock = Clock::start();
+    let processors = processors::cores(args.cores, args.backend, suite, &costs, clock)?;
+    let limits = Limits { in_flight: IN_FLIGHT, packet_capacity: LARGEST, ..Limits::default() };
+    let settings = Settings { scheduling: Scheduling::default(), limits, order: Order::Total };
+    Engine::new(sad, &keys, processors, settings, clock).into_diagnostic()
+}
+
+/// The store of IVs in `dir`, or in the user's state directory.
+pub fn open_state(dir: Option<&Path>) -> miette::Result<IvStore> {
+    match dir {
+        Some(dir) => Ok(IvStore::new(dir)),
+        None => Ok(IvStore::of_user()?),
+    }
+}
+
+/// Nanoseconds since 1970.
+#[allow(clippy::disallowed_methods)] // the command line is where time comes from
+pub fn unix_ns() -> miette::Result<u64> {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let ns = since.into_diagnostic().wrap_err("the clock stands before 1970")?.as_nanos();
+    u64::try_from(ns).into_diagnostic().wrap_err("the clock stands after 2554")
+}
+
+/// An error of a capture file with its hint.
+pub fn capture_error(error: CaptureError) -> miette::Report {
+    match error.hint() {
+        Some(hint) => miette!(help = hint, "{error}"),
+        None => miette!("{error}"),
+    }
+}
+
+/// One run through a capture.
+struct Pass<'a> {
+    direction: Direction,
+    verbose: bool,
+    writer: &'a mut Writer,
+    /// Records of the packets in the engine, which releases them in this order.
+    waiting: VecDeque<Record>,
+    frame: Vec<u8>,
+    figures: Figures,
+}
+
+impl Pass<'_> {
+    fn admit(
+        &mut self,
+        engine: &mut Engine,
+        record: &forebay_links::capture::Record<'_>,
+    ) -> miette::Result<()> {
+        self.figures.packets_in += 1;
+        self.figures.bytes_in += record.data.len() as u64;
+        let Ok(at) = locate(record.link, record.data) else {
+            return self.drop_early(record.number, DropReason::NotIp);
+        };
+        let bytes = &record.data[at.start..];
+        let cut = record.data.len() < record.original_len as usize;
+        if cut && matches!(Ip::parse(bytes), Err(Malformed::Truncated)) {
+            return self.drop_early(record.number, DropReason::Snapped);
+        }
+        while engine.room() == 0 {
+            engine.turn();
+            self.take_outputs(engine)?;
+        }
+        let mut packet = engine.buffer();
+        if !packet.fill(bytes) {
+            engine.recycle(packet);
+            return self.drop_early(record.number, DropReason::TooLong);
+        }
+        match engine.admit(self.direction, packet, record.number) {
+            Ok(()) => {
+                let mut prefix = [0; forebay_links::frame::MAX_PREFIX];
+                prefix[..at.start].copy_from_slice(&record.data[..at.start]);
+                let (number, timestamp_ns, link) = (record.number, record.timestamp_ns, record.link);
+                self.waiting.push_back(Record { number, timestamp_ns, link, at, prefix });
+            }
+            Err((packet, reason)) => {
+                engine.recycle(packet);
+                self.name_drop(record.number, reason);
+            }
+        }
+        if engine.room() < IN_FLIGHT - engine_burst() {
+            engine.turn();
+            self.take_outputs(engine)?;
+        }
+        Ok(())
+    }
+
+    fn take_outputs(&mut self, engine: &mut Engine) -> miette::Result<()> {
+        let mut free: Vec<Packet> = Vec::new();
+        for output in engine.outputs() {
+            let record = self.waiting.pop_front().filter(|record| record.number == output.tag);
+            let record = record.ok_or_else(|| miette!("packet {} came out of order", output.tag))?;
+            match output.result {
+                Ok(()) => {
+                    self.frame.clear();
+                    let link = record.link.rewritten();
+                    reframe(
+                        &record.at,
+                        &record.prefix[..record.at.start],
+                        output.packet.bytes(),
+                        &mut self.frame,
+                    )
+                    .map_err(|error| miette!("packet {}: {error}", record.number))?;
+                    let len = self.frame.len() as u32;
+                    self.writer.write(link, record.timestamp_ns, len, &self.frame).map_err(capture_error)?;
+                    self.figures.packets_out += 1;
+                    self.figures.bytes_out += u64::from(len);
+                }
+                Err(reason) => self.name_drop(record.number, reason),
+            }
+            free.push(output.packet);
+        }
+        free.into_iter().for_each(|packet| engine.recycle(packet));
+        Ok(())
+    }
+
+    fn drop_early(&mut self, number: u64, reason: DropReason) -> miette::Result<()> {
+        self.figures.drops.count(reason);
+        self.name_drop(number, reason);
+        Ok(())
+    }
+
+    fn name_drop(&self, number: u64, reason: DropReason) {
+        if self.verbose {
+            eprintln!("packet {number}: {}: {}", reason.name(), reason.explanation());
+        }
+    }
+}
+
+/// Packets gathered before a turn of the engine.
+fn engine_burst() -> usize {
+    forebay_engine::BURST
+}
+
+fn print(args: &PassArgs, figures: &Figures, engine: &Engine) -> miette::Result<()> {
+    if args.json {
+        let drops = figures.drops.iter().map(|(reason, n)| (reason.name().to_owned(), n.into())).collect();
+        let line = |one: &'_ forebay_engine::ProcessorStats| (one.name.clone(), one.packets, one.bytes);
+        let lines: Vec<_> = engine.processors().map(line).collect();
+        let processors = lines.iter().map(|(name, packets, bytes)| ProcessorLine {
+            name,
+            packets: *packets,
+            bytes: *bytes,
+        });
+        let document = Document {
+            schema: 1,
+            packets_in: figures.packets_in,
+            packets_out: figures.packets_out,
+            bytes_in: figures.bytes_in,
+            bytes_out: figures.bytes_out,
+            drops,
+            processors: processors.collect(),
+        };
+        println!("{}", serde_json::to_string_pretty(&document).into_diagnostic()?);
+        return Ok(());
+    }
+    println!("{} of {} packets to {}", figures.packets_out, figures.packets_in, args.output.display());
+    for (reason, n) in figures.drops.iter() {
+        println!("{n:>9}  {}: {}", reason.name(), reason.explanation());
+    }
+    if figures.drops.total() > 0 && !args.verbose {
+        println!("(-v names the packets)");
+    }
+    Ok(())
+}

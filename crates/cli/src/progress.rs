@@ -1,0 +1,77 @@
+//! Progress on stderr for what takes longer than two seconds, and stopping early without a trace.
+
+use std::io::IsTerminal;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use forebay_engine::Clock;
+use forebay_time::Duration;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Shorter work shows nothing.
+const QUIET: Duration = Duration::from_millis(2_000);
+
+/// A bar that appears after two seconds, and only on a terminal.
+pub struct Progress {
+    clock: Clock,
+    bar: Option<ProgressBar>,
+    total: u64,
+    what: &'static str,
+}
+
+impl Progress {
+    /// A bar over `total` bytes of work.
+    pub fn bytes(what: &'static str, total: u64) -> Progress {
+        Progress { clock: Clock::start(), bar: None, total, what }
+    }
+
+    /// Shows that `done` of the total is done.
+    pub fn at(&mut self, done: u64) {
+        if self.bar.is_none() && self.clock.now().since(forebay_time::Time::ZERO) > QUIET && is_shown() {
+            let bar = ProgressBar::with_draw_target(Some(self.total), ProgressDrawTarget::stderr());
+            let style = "{msg} [{bar:32}] {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
+            bar.set_style(
+                ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()),
+            );
+            bar.set_message(self.what);
+            self.bar = Some(bar);
+        }
+        if let Some(bar) = &self.bar {
+            bar.set_position(done);
+        }
+    }
+
+    /// Takes the bar away.
+    pub fn finish(self) {
+        if let Some(bar) = self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Whether somebody watches stderr.
+pub fn is_shown() -> bool {
+    std::io::stderr().is_terminal()
+}
+
+/// Whether output to stdout may be coloured.
+pub fn is_coloured() -> bool {
+    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// Whether the user has asked to stop. The first question installs the handler; a second interrupt
+/// ends the program at once.
+pub fn is_interrupted() -> bool {
+    static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+    static HANDLER: OnceLock<()> = OnceLock::new();
+    HANDLER.get_or_init(|| {
+        let handler = || {
+            if INTERRUPTED.swap(true, Ordering::Relaxed) {
+                std::process::exit(130);
+            }
+        };
+        // Without a handler an interrupt ends the program as it always did.
+        let _ = ctrlc::set_handler(handler);
+    });
+    INTERRUPTED.load(Ordering::Relaxed)
+}

@@ -1,0 +1,259 @@
+//! The command as its users meet it: exit codes, messages, files left behind.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const KEY: &str = "000102030405060708090a0b0c0d0e0fdeadbeef";
+
+/// A folder with SA files and captures, gone at the end of the test.
+struct Bench {
+    folder: tempfile::TempDir,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let bench = Bench { folder: tempfile::tempdir().unwrap() };
+        bench.write("sas.toml", &sas("out", "east-out", 0x1001, "aes128gcm16", KEY));
+        bench.write("in.toml", &sas("in", "east-in", 0x1001, "aes128gcm16", KEY));
+        std::fs::write(bench.path("plain.pcap"), capture(&[plain(0, 10), plain(1, 300), plain(2, 64)]))
+            .unwrap();
+        bench
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).unwrap();
+    }
+
+    /// Runs the command in the folder, its state kept there too.
+    fn run(&self, args: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_forebay"));
+        command.args(args).current_dir(self.folder.path()).env("FOREBAY_STATE", self.path("state"));
+        command.env("NO_COLOR", "1").output().unwrap()
+    }
+
+    fn seal(&self, sas: &str) -> Output {
+        self.run(&["seal", "--sas", sas, "plain.pcap", "-o", "sealed.pcap"])
+    }
+
+    /// The error of a run that must fail with exit code 2 and leave no output behind.
+    fn refused(&self, output: &Output) -> String {
+        let text = String::from_utf8(output.stderr.clone()).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        let left: Vec<_> = std::fs::read_dir(self.folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|name| name.contains("sealed") || name.starts_with(".forebay"))
+            .collect();
+        assert!(left.is_empty(), "left behind: {left:?}");
+        assert!(!text.contains(&KEY[..8]) && !text.contains("deadbeef"), "a key in: {text}");
+        text
+    }
+}
+
+/// An SAs file with one SA.
+fn sas(direction: &str, name: &str, spi: u32, proposal: &str, key: &str) -> String {
+    let (local, remote) = if direction == "out" { (1, 2) } else { (2, 1) };
+    format!(
+        "[[sa]]\nname = \"{name}\"\ndirection = \"{direction}\"\nspi = {spi:#x}\nprotocol = \"esp\"\nmode = \"tunnel\"\n\
+         proposal = \"{proposal}\"\nkey = \"{key}\"\nlocal = \"192.0.2.{local}\"\nremote = \"192.0.2.{remote}\"\n"
+    )
+}
+
+/// A UDP packet with `len` bytes of payload.
+fn plain(number: u8, len: usize) -> Vec<u8> {
+    let total = (28 + len) as u16;
+    let mut packet = vec![0x45, 0, 0, 0, 0, number, 0, 0, 64, 17, 0, 0, 10, 1, 0, 1, 10, 2, 0, 1];
+    packet[2..4].copy_from_slice(&total.to_be_bytes());
+    packet.extend([0, 7, 0, 9, 0, 0, 0, 0]);
+    packet.extend(std::iter::repeat_n(number, len));
+    packet
+}
+
+/// A raw-IP pcap with nanosecond stamps that do not fit microseconds.
+fn capture(packets: &[Vec<u8>]) -> Vec<u8> {
+    let mut file = Vec::new();
+    for word in [0xa1b2_3c4du32, 0x0004_0002, 0, 0, 262_144, 101] {
+        file.extend(word.to_le_bytes());
+    }
+    for (number, packet) in packets.iter().enumerate() {
+        for word in [1_700_000_000, 123_456_789 + number as u32, packet.len() as u32, packet.len() as u32] {
+            file.extend(word.to_le_bytes());
+        }
+        file.extend(packet);
+    }
+    file
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn what_is_sealed_opens_to_the_very_same_file() {
+    let bench = Bench::new();
+    let sealed = bench.run(&[
+        "seal",
+        "--sas",
+        "sas.toml",
+        "plain.pcap",
+        "-o",
+        "sealed.pcap",
+        "--json",
+        "--cores",
+        "2",
+    ]);
+    assert_eq!(sealed.status.code(), Some(0), "{}", String::from_utf8_lossy(&sealed.stderr));
+    let figures = json(&sealed);
+    assert_eq!(figures["schema"], 1);
+    assert_eq!((&figures["packets_in"], &figures["packets_out"]), (&3.into(), &3.into()));
+    assert_eq!(figures["drops"], Value::Object(Default::default()));
+    assert_eq!(figures["processors"].as_array().unwrap().len(), 2);
+    let opened = bench.run(&["open", "--sas", "in.toml", "sealed.pcap", "-o", "opened.pcap"]);
+    assert_eq!(opened.status.code(), Some(0));
+    let read = |name| std::fs::read(bench.path(name)).unwrap();
+    assert!(read("opened.pcap") == read("plain.pcap"), "stamps, order or bytes differ");
+}
+
+#[test]
+fn two_runs_never_share_an_iv() {
+    let bench = Bench::new();
+    let ivs = || -> Vec<Vec<u8>> {
+        assert_eq!(bench.seal("sas.toml").status.code(), Some(0));
+        let file = std::fs::read(bench.path("sealed.pcap")).unwrap();
+        let (mut at, mut ivs) = (24, Vec::new());
+        while at < file.len() {
+            let len = u32::from_le_bytes(file[at + 8..at + 12].try_into().unwrap()) as usize;
+            ivs.push(file[at + 16 + 28..at + 16 + 36].to_vec());
+            at += 16 + len;
+        }
+        ivs
+    };
+    let mut all = [ivs(), ivs()].concat();
+    assert_eq!(all.len(), 6);
+    all.sort();
+    all.dedup();
+    assert_eq!(all.len(), 6);
+}
+
+#[test]
+fn packets_that_fail_are_left_out_and_the_answer_is_no() {
+    let bench = Bench::new();
+    bench.seal("sas.toml");
+    let mut sealed = std::fs::read(bench.path("sealed.pcap")).unwrap();
+    *sealed.last_mut().unwrap() ^= 1;
+    std::fs::write(bench.path("sealed.pcap"), sealed).unwrap();
+    let opened = bench.run(&["open", "--sas", "in.toml", "sealed.pcap", "-o", "opened.pcap", "-v", "--json"]);
+    assert_eq!(opened.status.code(), Some(1));
+    assert_eq!(json(&opened)["drops"]["in_state_proto_error"], 1);
+    assert!(String::from_utf8_lossy(&opened.stderr).contains("packet 3: in_state_proto_error"));
+}
+
+#[test]
+fn bad_sa_files_are_explained() {
+    let bench = Bench::new();
+    let good = sas("out", "east-out", 0x1001, "aes128gcm16", KEY);
+    let two = format!("{good}\n{}", sas("out", "again", 0x1001, "aes128gcm16", KEY));
+    let cases = [
+        (
+            "unknown proposal",
+            good.replace("aes128gcm16", "aes128gmc16"),
+            vec!["bad.toml:7", "aes128gmc16", "aes128gcm16"],
+        ),
+        ("key too short", good.replace(KEY, &KEY[..32]), vec!["bad.toml:8", "16 bytes", "20", "salt"]),
+        ("unknown key", good.replace("proposal", "propsal"), vec!["bad.toml:7", "propsal", "proposal"]),
+        ("overlapping SPIs", two, vec!["bad.toml:4", "0x00001001", "another SPI"]),
+        ("no SA", String::new(), vec!["bad.toml", "sa"]),
+        ("not TOML", "[[sa]\n".into(), vec!["bad.toml:1"]),
+    ];
+    for (what, text, words) in cases {
+        bench.write("bad.toml", &text);
+        let message = bench.refused(&bench.seal("bad.toml"));
+        for word in words {
+            assert!(message.contains(word), "{what}: no `{word}` in\n{message}");
+        }
+    }
+    let message = bench.refused(&bench.seal("missing.toml"));
+    assert!(message.contains("missing.toml"), "{message}");
+    let message = bench.refused(&bench.seal("in.toml"));
+    assert!(message.contains("direction = \"out\""), "{message}");
+}
+
+#[test]
+fn a_truncated_capture_is_named_and_leaves_nothing() {
+    let bench = Bench::new();
+    let whole = std::fs::read(bench.path("plain.pcap")).unwrap();
+    for (cut, word) in [(whole.len() - 5, "record 3"), (30, "record 1"), (10, "header"), (0, "empty")] {
+        std::fs::write(bench.path("plain.pcap"), &whole[..cut]).unwrap();
+        let message = bench.refused(&bench.seal("sas.toml"));
+        assert!(message.contains("plain.pcap") && message.contains(word), "{cut}: no `{word}` in\n{message}");
+    }
+    bench.write("plain.pcap", "this is no capture file at all");
+    assert!(bench.refused(&bench.seal("sas.toml")).contains("plain.pcap"));
+}
+
+#[test]
+fn an_unwritable_output_is_found_before_the_work() {
+    let bench = Bench::new();
+    for output in ["nowhere/sealed.pcap", "."] {
+        let run = bench.run(&["seal", "--sas", "sas.toml", "plain.pcap", "-o", output]);
+        assert!(bench.refused(&run).contains(output));
+    }
+}
+
+#[test]
+fn usage_errors_have_exit_code_two() {
+    let bench = Bench::new();
+    for args in [
+        &["seal"][..],
+        &["bench", "esp", "--size", "3"],
+        &["bench", "esp", "--proposal", "rot13"],
+        &["demo", "--rate", "0"],
+        &["frobnicate"],
+    ] {
+        assert_eq!(bench.run(args).status.code(), Some(2), "{args:?}");
+    }
+}
+
+#[test]
+fn the_bench_reports_what_surfaces_promise() {
+    let bench = Bench::new();
+    let args = ["bench", "esp", "--size", "64,1408", "--direction", "both", "--seconds", "0.05", "--json"];
+    let figures = json(&bench.run(&args));
+    let results = figures["results"].as_array().unwrap();
+    assert_eq!(results.len(), 4);
+    for line in results {
+        for key in ["packets_per_s", "bits_per_s", "cycles_per_packet", "limit_packets_per_s"] {
+            assert!(line[key].as_f64().unwrap() > 0.0, "{key} in {line}");
+        }
+    }
+}
+
+#[test]
+fn a_short_demo_leaves_its_files_and_they_open() {
+    let bench = Bench::new();
+    let demo = bench.run(&["demo", "--out", "run", "--repeat", "1", "--json"]);
+    assert_eq!(demo.status.code(), Some(0), "{}", String::from_utf8_lossy(&demo.stderr));
+    let figures = json(&demo);
+    let packets = &figures["capture"]["packets"];
+    assert_eq!(&figures["comparison"]["identical"], packets);
+    let run = |name: &str| bench.path("run").join(name);
+    for name in ["report.html", "sealed.pcapng", "esp_sa", "sas-a.toml"] {
+        assert!(run(name).exists(), "{name}");
+    }
+    let opened =
+        bench.run(&["open", "--sas", "run/sas-b.toml", "run/sealed.pcapng", "-o", "plain.pcapng", "--json"]);
+    assert_eq!(opened.status.code(), Some(0));
+    assert_eq!(&json(&opened)["packets_out"], packets);
+    assert!(is_private(&run("esp_sa")) && is_private(&run("sas-a.toml")));
+}
+
+fn is_private(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(path).unwrap().permissions().mode() & 0o077 == 0
+}

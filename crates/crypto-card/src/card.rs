@@ -1,0 +1,185 @@
+//! The emulated card as a processor.
+
+use std::collections::VecDeque;
+
+use forebay_crypto::{
+    Capabilities, Direction, Job, Processor, SaKeys, SessionError, SessionId, Suite, Verdict,
+};
+use forebay_time::{Duration, Time};
+
+use crate::station::Work;
+use crate::{Bus, CardConfig};
+
+/// How many delivered submissions a card keeps for a caller that does not poll; no more are taken
+/// then. Four times a full default queue, so a caller that polls at all never sees it.
+pub const COMPLETIONS_MAX: usize = 4_096;
+
+/// A processor whose jobs are done by another one and finished when a card of the given figures
+/// would have written them back.
+///
+/// The model's packet size b is [`Packet::len`](forebay_crypto::Packet::len): the whole packet, the
+/// protocol's overhead included (models.md, "Packet size"), which crosses the bus and is charged by the
+/// block, not only [`JobSpec::cipher`](forebay_crypto::JobSpec). [`Job::took`] is a job's share of the
+/// submission's t_enc: its own blocks and an equal part of t_init; the shares' sum is t_enc.
+///
+/// Where the model's queue is full, jobs stay with the caller. [`Capabilities::queue`] counts
+/// submissions, each of one job or more.
+pub struct Card {
+    capabilities: Capabilities,
+    config: CardConfig,
+    bus: Bus,
+    /// The card's number on the bus.
+    number: usize,
+    inner: Box<dyn Processor>,
+    /// Jobs between submit and poll. The card works in order, so submissions leave at the front.
+    held: VecDeque<Job>,
+    /// How many of them each submission has.
+    submissions: VecDeque<usize>,
+    /// Jobs that `inner` has kept beyond the call that gave them to it.
+    late: usize,
+    /// Emptied after each use.
+    batch: Vec<Job>,
+}
+
+impl Card {
+    /// Plugs a card into `bus`. `inner` does the crypto and should do it inside submit: what it still
+    /// has when it is polled right afterwards comes back as [`Verdict::Failed`] when it turns up.
+    pub fn new(config: CardConfig, bus: &Bus, inner: Box<dyn Processor>) -> Card {
+        let inner_can = inner.capabilities();
+        let has = |suite: &Suite| config.suites.as_ref().is_none_or(|suites| suites.contains(suite));
+        let capabilities = Capabilities {
+            suites: inner_can.suites.iter().copied().filter(has).collect(),
+            best_burst: inner_can.best_burst,
+            queue: config.queue,
+        };
+        Card {
+            number: bus.model().plug(&config),
+            capabilities,
+            config,
+            bus: bus.clone(),
+            inner,
+            held: VecDeque::new(),
+            submissions: VecDeque::new(),
+            late: 0,
+            batch: Vec::new(),
+        }
+    }
+
+    /// The card's figures.
+    pub fn config(&self) -> &CardConfig {
+        &self.config
+    }
+
+    /// [`Processor::poll`] that also tells when each job was delivered: at or before `now`, and the
+    /// same however often the card is polled.
+    pub fn collect(&mut self, now: Time, mut each: impl FnMut(Time, Job)) {
+        self.fail_late_jobs(now, &mut each);
+        let mut model = self.bus.model();
+        model.advance(now);
+        let delivered = &mut model.card(self.number).delivered;
+        // Another card's thread may have taken the bus further than this `now`.
+        while let Some(&at) = delivered.front()
+            && at <= now
+        {
+            delivered.pop_front();
+            let jobs = self.submissions.pop_front().unwrap_or(0);
+            self.held.drain(..jobs).for_each(|job| each(at, job));
+        }
+    }
+
+    /// Enters the submission into the model; `false` if the card has no room for it.
+    fn enter(&mut self, now: Time, jobs: &[Job]) -> bool {
+        let mut model = self.bus.model();
+        model.advance(now);
+        let station = model.card(self.number);
+        if !station.has_room() || station.delivered.len() >= COMPLETIONS_MAX {
+            return false;
+        }
+        let mut work = Work { bytes: 0, time: self.config.init, rung: now };
+        for job in jobs {
+            work.bytes += job.packet.len() as u64;
+            work.time += self.config.blocks_time(job.packet.len());
+        }
+        model.submit(now, self.number, work);
+        true
+    }
+
+    /// Has the crypto done: all of `jobs` that can be had back now are in `batch` afterwards.
+    fn compute(&mut self, now: Time, jobs: &mut Vec<Job>) {
+        let given = jobs.len();
+        loop {
+            let before = (jobs.len(), self.batch.len());
+            self.inner.submit(now, jobs);
+            self.inner.poll(now, &mut self.batch);
+            if jobs.is_empty() || before == (jobs.len(), self.batch.len()) {
+                break;
+            }
+        }
+        self.batch.extend(jobs.drain(..).map(|job| Job { verdict: Verdict::Failed, ..job }));
+        self.late = (self.late + given).saturating_sub(self.batch.len());
+    }
+
+    /// Returns at once, as failed, what `inner` has finished only now.
+    fn fail_late_jobs(&mut self, now: Time, each: &mut impl FnMut(Time, Job)) {
+        if self.late == 0 {
+            return;
+        }
+        self.inner.poll(now, &mut self.batch);
+        self.late = self.late.saturating_sub(self.batch.len());
+        for job in self.batch.drain(..) {
+            each(now, Job { verdict: Verdict::Failed, took: Duration::ZERO, ..job });
+        }
+    }
+}
+
+impl Processor for Card {
+    fn name(&self) -> &str {
+        &self.config.name
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn open_session(
+        &mut self,
+        id: SessionId,
+        keys: &SaKeys,
+        direction: Direction,
+    ) -> Result<(), SessionError> {
+        if !self.capabilities.has(keys.suite()) {
+            return Err(SessionError::Unsupported(keys.suite()));
+        }
+        self.inner.open_session(id, keys, direction)
+    }
+
+    fn close_session(&mut self, id: SessionId) {
+        self.inner.close_session(id);
+    }
+
+    fn submit(&mut self, now: Time, jobs: &mut Vec<Job>) {
+        if jobs.is_empty() || !self.enter(now, jobs) {
+            return;
+        }
+        let given = jobs.len() as u64;
+        self.compute(now, jobs);
+        self.submissions.push_back(self.batch.len());
+        for (index, mut job) in self.batch.drain(..).enumerate() {
+            // The rest of the division goes to the first jobs, a picosecond each.
+            let init = self.config.init.0 / given + u64::from((index as u64) < self.config.init.0 % given);
+            job.took = Duration(init) + self.config.blocks_time(job.packet.len());
+            self.held.push_back(job);
+        }
+    }
+
+    fn poll(&mut self, now: Time, done: &mut Vec<Job>) {
+        self.collect(now, |_, job| done.push(job));
+    }
+
+    /// A time before which nothing more comes: exact where all that is left of the oldest submission
+    /// is its write-back, else as early as other cards on the bus allow. Never one that has passed
+    /// without having brought anything, so a caller who sleeps until then always gets on.
+    fn next_due(&self) -> Option<Time> {
+        self.bus.model().next_due(self.number)
+    }
+}

@@ -1,0 +1,186 @@
+//! The library's manager behind a safe face: everything that calls C is here.
+
+use std::ptr::NonNull;
+
+use ipsec_mb_sys as sys;
+use zeroize::Zeroize;
+
+use crate::Instructions;
+use crate::session::{Gcm, Hash};
+
+/// Owns one manager of the library and the scratch memory its calls need.
+pub struct Manager {
+    raw: NonNull<sys::Manager>,
+    context: Box<sys::GcmContext>,
+}
+
+// SAFETY: the manager is heap memory without thread affinity; the library only asks that no two
+// threads use it at once, which `&mut self` on every method that changes it sees to.
+unsafe impl Send for Manager {}
+
+impl Drop for Manager {
+    fn drop(&mut self) {
+        // SAFETY: `raw` came from fb_mgr_new, is freed once, and is not used afterwards.
+        unsafe { sys::fb_mgr_free(self.raw.as_ptr()) }
+        self.context.0.zeroize();
+    }
+}
+
+impl Manager {
+    /// A manager for `instructions`; `None` if this processor lacks them, the library refuses, or
+    /// its structures are larger than the room kept for them.
+    pub fn new(instructions: Instructions) -> Option<Manager> {
+        let instructions = match instructions {
+            Instructions::Best => sys::INSTRUCTIONS_BEST,
+            Instructions::Sse => sys::INSTRUCTIONS_SSE,
+            Instructions::Avx => sys::INSTRUCTIONS_AVX,
+            Instructions::Avx2 => sys::INSTRUCTIONS_AVX2,
+            Instructions::Avx512 => sys::INSTRUCTIONS_AVX512,
+        };
+        // SAFETY: the three calls take no pointers and have no preconditions.
+        let (raw, key_size, context_size) =
+            unsafe { (sys::fb_mgr_new(instructions), sys::fb_gcm_key_size(), sys::fb_gcm_context_size()) };
+        let manager = Manager { raw: NonNull::new(raw)?, context: Box::new(sys::GcmContext([0; 128])) };
+        let fits = key_size <= size_of::<sys::GcmKey>() && context_size <= size_of::<sys::GcmContext>();
+        fits.then_some(manager)
+    }
+
+    /// Expands a GCM key of 16, 24 or 32 bytes.
+    pub fn expand_gcm(&self, key: &[u8], open: bool) -> (Box<sys::GcmKey>, sys::GcmFn) {
+        assert!(matches!(key.len(), 16 | 24 | 32), "GCM key of {} bytes", key.len());
+        let mut expanded = Box::new(sys::GcmKey([0; 1024]));
+        // SAFETY: the key has the length that is passed, and `expanded` is at least as large and as
+        // aligned as the library's structure (checked in `new`).
+        let function = unsafe {
+            sys::fb_gcm_expand(self.raw.as_ptr(), key.as_ptr(), key.len() as u32, &mut *expanded);
+            sys::fb_gcm(self.raw.as_ptr(), key.len() as u32, i32::from(open))
+        };
+        (expanded, function)
+    }
+
+    /// Expands an AES key of 16, 24 or 32 bytes into encryption and decryption round keys.
+    pub fn expand_aes(&self, key: &[u8], enc: &mut RoundKeys, dec: &mut RoundKeys) {
+        assert!(matches!(key.len(), 16 | 24 | 32), "AES key of {} bytes", key.len());
+        // SAFETY: both outputs hold the 15 round keys of the longest key and are 16-byte aligned.
+        unsafe {
+            sys::fb_aes_expand(
+                self.raw.as_ptr(),
+                key.as_ptr(),
+                key.len() as u32,
+                enc.0.as_mut_ptr(),
+                dec.0.as_mut_ptr(),
+            );
+        }
+    }
+
+    /// The inner and outer HMAC states for a key of at most one block (RFC 2104 2).
+    pub fn hmac_states(&self, hash: Hash, key: &[u8], inner: &mut HmacState, outer: &mut HmacState) {
+        let mut block = [[0u8; 128]; 2];
+        assert!(key.len() <= hash.block_len(), "HMAC key of {} bytes", key.len());
+        for (pad, byte) in block.iter_mut().zip([0x36, 0x5c]) {
+            pad[..key.len()].copy_from_slice(key);
+            pad.iter_mut().for_each(|b| *b ^= byte);
+        }
+        // SAFETY: each pad holds a block of the longest hash, each state the longest state.
+        unsafe {
+            sys::fb_hmac_states(
+                self.raw.as_ptr(),
+                i32::from(hash.code()),
+                block[0].as_ptr(),
+                block[1].as_ptr(),
+                inner.0.as_mut_ptr(),
+                outer.0.as_mut_ptr(),
+            );
+        }
+        block.zeroize();
+    }
+
+    /// One GCM operation on `len` bytes at `text`, in place, the tag to `tag`.
+    ///
+    /// # Safety
+    /// `text` must be valid for `len` bytes, `iv` for 12, `aad` for `aad_len`, and `tag` for the
+    /// session's ICV length; none of them may overlap `text`.
+    #[inline]
+    #[expect(clippy::too_many_arguments, reason = "they are the library's")]
+    pub unsafe fn gcm(
+        &mut self,
+        session: &Gcm,
+        text: *mut u8,
+        len: usize,
+        iv: *const u8,
+        aad: *const u8,
+        aad_len: usize,
+        tag: *mut u8,
+    ) {
+        // SAFETY: the key was expanded by this library for this function; the rest is the caller's
+        // promise, and in == out is allowed by the library.
+        unsafe {
+            (session.function)(
+                &*session.key,
+                &mut *self.context,
+                text,
+                text,
+                len as u64,
+                iv,
+                aad,
+                aad_len as u64,
+                tag,
+                session.icv_len as u64,
+            );
+        }
+    }
+
+    /// Runs chained jobs to their end; each one's `ok` says whether the library did it.
+    ///
+    /// # Safety
+    /// Every pointer in `jobs` must be valid for the length its job states until this returns:
+    /// `base` for both ranges, `iv` for 16 bytes, `tag` for `tag_len`, the keys for their kind.
+    pub unsafe fn run(&mut self, jobs: &mut [sys::ChainedJob]) {
+        debug_assert!(jobs.len() <= sys::MAX_BURST);
+        // SAFETY: passed on to the caller.
+        unsafe { sys::fb_run(self.raw.as_ptr(), jobs.as_mut_ptr(), jobs.len() as u32) }
+    }
+
+    /// See [`crate::bare_gcm`].
+    pub fn bare_gcm(
+        &self,
+        key: &[u8],
+        icv_len: usize,
+        open: bool,
+        buffers: &mut [Vec<u8>],
+        rounds: u64,
+    ) -> bool {
+        let len = buffers.first().map_or(0, Vec::len);
+        if !matches!(key.len(), 16 | 24 | 32) || icv_len > 16 || buffers.iter().any(|b| b.len() != len) {
+            return false;
+        }
+        let (expanded, _) = self.expand_gcm(key, open);
+        let pointers: Vec<*mut u8> = buffers.iter_mut().map(|b| b.as_mut_ptr()).collect();
+        // SAFETY: every pointer is to `len` bytes that `buffers` keeps alive; the tag length is at
+        // most the sixteen bytes that the function has for it.
+        unsafe {
+            sys::fb_bare_gcm(
+                self.raw.as_ptr(),
+                &*expanded,
+                key.len() as u32,
+                i32::from(open),
+                pointers.as_ptr(),
+                pointers.len() as u32,
+                len as u64,
+                icv_len as u32,
+                rounds,
+            );
+        }
+        true
+    }
+}
+
+/// The round keys of AES, for keys of any length.
+#[repr(align(64))]
+#[derive(zeroize::Zeroize, zeroize::ZeroizeOnDrop)]
+pub struct RoundKeys(pub [u8; 16 * 15]);
+
+/// The state of a hash after one block, for any of the hashes.
+#[repr(align(64))]
+#[derive(zeroize::Zeroize, zeroize::ZeroizeOnDrop)]
+pub struct HmacState(pub [u8; 64]);

@@ -1,0 +1,282 @@
+//! The backend as a [`Processor`]: whole bursts done in place during submit.
+
+use forebay_crypto::{
+    Capabilities, Direction, Job, JobSpec, Layout, Processor, SaKeys, SessionError, SessionId, Suite, Verdict,
+};
+use forebay_time::Time;
+use ipsec_mb_sys as sys;
+
+use crate::gcm::{self, ESN_AAD, insert_high};
+use crate::manager::Manager;
+use crate::session::{Chain, Chained, Session};
+use crate::{Instructions, Unavailable};
+
+/// Most sessions one processor keeps: bounds the table against a runaway number.
+const MAX_SESSIONS: usize = 1 << 20;
+
+/// A core running Intel's multi-buffer library.
+pub struct IpsecMb {
+    manager: Manager,
+    capabilities: Capabilities,
+    sessions: Vec<Option<Session>>,
+    done: Vec<Job>,
+    scratch: Box<Scratch>,
+}
+
+/// What the jobs of one burst point at.
+struct Scratch {
+    gcm: gcm::Scratch,
+    jobs: [sys::ChainedJob; sys::MAX_BURST],
+    slots: [Slot; sys::MAX_BURST],
+}
+
+/// Per chained job: which one it is, its IV and AAD, the computed tag, and the bytes that gave way
+/// to ESN's high half.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Slot {
+    index: usize,
+    iv: [u8; 16],
+    aad: [u8; ESN_AAD],
+    tag: [u8; 64],
+    displaced: [u8; 4],
+}
+
+const NO_JOB: sys::ChainedJob = sys::ChainedJob {
+    enc_keys: std::ptr::null(),
+    dec_keys: std::ptr::null(),
+    ipad: std::ptr::null(),
+    opad: std::ptr::null(),
+    base: std::ptr::null_mut(),
+    cipher_start: 0,
+    cipher_len: 0,
+    auth_start: 0,
+    auth_len: 0,
+    iv: std::ptr::null(),
+    aad: std::ptr::null(),
+    aad_len: 0,
+    tag: std::ptr::null_mut(),
+    tag_len: 0,
+    key_len: 0,
+    cipher: 0,
+    hash: 0,
+    decrypt: 0,
+    ok: 0,
+};
+
+// SAFETY: the pointers in `scratch` are used only inside one call of `submit`.
+unsafe impl Send for IpsecMb {}
+
+impl IpsecMb {
+    /// A processor for the best instructions of this machine.
+    pub fn new() -> Result<IpsecMb, Unavailable> {
+        IpsecMb::with_instructions(Instructions::Best)
+    }
+
+    /// A processor for the given instructions; an error if this machine lacks them.
+    pub fn with_instructions(instructions: Instructions) -> Result<IpsecMb, Unavailable> {
+        let slot = Slot { index: 0, iv: [0; 16], aad: [0; ESN_AAD], tag: [0; 64], displaced: [0; 4] };
+        let scratch = Scratch {
+            gcm: gcm::Scratch::new(),
+            jobs: [NO_JOB; sys::MAX_BURST],
+            slots: [slot; sys::MAX_BURST],
+        };
+        Ok(IpsecMb {
+            manager: Manager::new(instructions).ok_or(Unavailable::NotUsable)?,
+            capabilities: Capabilities { suites: Suite::all().collect(), best_burst: 32, queue: usize::MAX },
+            sessions: Vec::new(),
+            done: Vec::new(),
+            scratch: Box::new(scratch),
+        })
+    }
+
+    /// Does at most [`sys::MAX_BURST`] jobs.
+    fn run(&mut self, jobs: &mut [Job]) {
+        let mut chained = 0;
+        for (index, job) in jobs.iter_mut().enumerate() {
+            job.verdict = match self.sessions.get(job.spec.session.0 as usize) {
+                Some(Some(Session::Gcm(session))) => {
+                    gcm::run(&mut self.manager, session, job, &mut self.scratch.gcm)
+                }
+                Some(Some(Session::Chained(session))) => {
+                    let slot = &mut self.scratch.slots[chained];
+                    slot.index = index;
+                    match prepare_chained(session, job, slot) {
+                        Some(prepared) => {
+                            self.scratch.jobs[chained] = prepared;
+                            chained += 1;
+                            Verdict::Pending
+                        }
+                        None => Verdict::Failed,
+                    }
+                }
+                _ => Verdict::Failed,
+            };
+        }
+        if chained > 0 {
+            self.run_chained(jobs, chained);
+        }
+    }
+
+    fn run_chained(&mut self, jobs: &mut [Job], n: usize) {
+        let Scratch { jobs: prepared, slots, .. } = &mut *self.scratch;
+        // SAFETY: `prepare_chained` has seen to it that every range is inside its packet's buffer;
+        // buffers, sessions and slots stay where they are until the call returns.
+        unsafe { self.manager.run(&mut prepared[..n]) };
+        for (slot, prepared) in slots[..n].iter().zip(&prepared[..n]) {
+            let job = &mut jobs[slot.index];
+            job.verdict = finish_chained(job, slot, prepared);
+        }
+    }
+}
+
+impl Processor for IpsecMb {
+    fn name(&self) -> &str {
+        "ipsec-mb"
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn open_session(
+        &mut self,
+        id: SessionId,
+        keys: &SaKeys,
+        direction: Direction,
+    ) -> Result<(), SessionError> {
+        let index = id.0 as usize;
+        if index >= MAX_SESSIONS {
+            return Err(SessionError::TableFull);
+        }
+        let session = Session::open(&self.manager, keys, direction)
+            .ok_or_else(|| SessionError::Unsupported(keys.suite()))?;
+        if self.sessions.len() <= index {
+            self.sessions.resize_with(index + 1, || None);
+        }
+        self.sessions[index] = Some(session);
+        Ok(())
+    }
+
+    fn close_session(&mut self, id: SessionId) {
+        if let Some(slot) = self.sessions.get_mut(id.0 as usize) {
+            *slot = None;
+        }
+    }
+
+    fn submit(&mut self, _now: Time, jobs: &mut Vec<Job>) {
+        for burst in jobs.chunks_mut(sys::MAX_BURST) {
+            self.run(burst);
+        }
+        if self.done.is_empty() {
+            std::mem::swap(&mut self.done, jobs);
+        } else {
+            self.done.append(jobs);
+        }
+    }
+
+    fn poll(&mut self, _now: Time, done: &mut Vec<Job>) {
+        if done.is_empty() {
+            std::mem::swap(&mut self.done, done);
+        } else {
+            done.append(&mut self.done);
+        }
+    }
+}
+
+/// Compares tags in a time that does not depend on where they differ.
+#[inline]
+pub fn same_tag(a: &[u8], b: &[u8]) -> bool {
+    let difference = match (<&[u8; 16]>::try_from(a), <&[u8; 16]>::try_from(b)) {
+        // The usual length, in one piece.
+        (Ok(a), Ok(b)) => {
+            let folded = u128::from_ne_bytes(*a) ^ u128::from_ne_bytes(*b);
+            folded as u64 | (folded >> 64) as u64
+        }
+        _ => a.iter().zip(b).fold(0, |difference, (x, y)| difference | u64::from(x ^ y)),
+    };
+    a.len() == b.len() && std::hint::black_box(difference) == 0
+}
+
+/// Checks the job and writes what the library needs to know; `None`, and no change, if the job is bad.
+fn prepare_chained(session: &Chained, job: &mut Job, slot: &mut Slot) -> Option<sys::ChainedJob> {
+    let spec = job.spec;
+    let buffer = job.packet.buffer_mut();
+    let at = Layout::check(&spec, session.suite, session.direction, buffer.len())?;
+    let open = session.direction == Direction::Open;
+    slot.iv = match session.cipher {
+        // Sealing, the chain starts from zero and the IV field is the first block (see JobSpec::cipher).
+        Chain::Cbc if !open => [0; 16],
+        Chain::Cbc => *buffer[at.iv].first_chunk()?,
+        Chain::Ctr | Chain::ChaCha20Poly1305 => counter_block(session.salt, &buffer[at.iv]),
+    };
+    let mut auth_len = at.auth.len();
+    let mut aad: *const u8 = std::ptr::null();
+    match (spec.seq_hi, session.cipher) {
+        (None, Chain::ChaCha20Poly1305) => aad = buffer[at.auth.clone()].as_ptr(),
+        (Some(high), Chain::ChaCha20Poly1305) => {
+            insert_high(&mut slot.aad, &buffer[at.auth.clone()], high);
+            auth_len += JobSpec::SEQ_HI_LEN;
+            aad = slot.aad.as_ptr();
+        }
+        (None, Chain::Cbc | Chain::Ctr) => {}
+        (Some(high), Chain::Cbc | Chain::Ctr) => {
+            // The high half stands behind everything while the hash runs (RFC 4303 2.2.1); what it
+            // displaces, a received ICV mostly, is put back afterwards.
+            let behind = buffer[at.auth.end..].first_chunk_mut()?;
+            slot.displaced = std::mem::replace(behind, high.to_be_bytes());
+            auth_len += JobSpec::SEQ_HI_LEN;
+        }
+    }
+    Some(sys::ChainedJob {
+        enc_keys: session.enc.0.as_ptr(),
+        dec_keys: session.dec.0.as_ptr(),
+        ipad: session.inner.0.as_ptr(),
+        opad: session.outer.0.as_ptr(),
+        base: buffer.as_mut_ptr(),
+        cipher_start: at.cipher.start as u32,
+        cipher_len: at.cipher.len() as u32,
+        auth_start: at.auth.start as u32,
+        auth_len: auth_len as u32,
+        iv: slot.iv.as_ptr(),
+        aad,
+        aad_len: auth_len as u32,
+        tag: slot.tag.as_mut_ptr(),
+        tag_len: session.suite.icv_len() as u8,
+        key_len: session.key_len,
+        cipher: session.cipher.code(),
+        hash: session.hash.code(),
+        decrypt: u8::from(open),
+        ok: 0,
+    })
+}
+
+/// Nonce, IV, and the block counter, which starts at one (RFC 3686 4); ChaCha20 takes twelve bytes of it.
+fn counter_block(salt: [u8; 4], iv: &[u8]) -> [u8; 16] {
+    let mut block = [0; 16];
+    block[..4].copy_from_slice(&salt);
+    block[4..12].copy_from_slice(iv);
+    block[15] = 1;
+    block
+}
+
+/// Puts back what gave way to the high half, and settles the ICV.
+fn finish_chained(job: &mut Job, slot: &Slot, prepared: &sys::ChainedJob) -> Verdict {
+    let spec = job.spec;
+    let buffer = job.packet.buffer_mut();
+    if spec.seq_hi.is_some() && prepared.cipher != sys::CIPHER_CHACHA20_POLY1305 {
+        buffer[spec.auth.end()..][..JobSpec::SEQ_HI_LEN].copy_from_slice(&slot.displaced);
+    }
+    let tag = &slot.tag[..prepared.tag_len as usize];
+    let icv = &mut buffer[spec.icv as usize..][..tag.len()];
+    if prepared.ok == 0 {
+        Verdict::Failed
+    } else if prepared.decrypt == 0 {
+        icv.copy_from_slice(tag);
+        Verdict::Done
+    } else if same_tag(tag, icv) {
+        Verdict::Done
+    } else {
+        Verdict::AuthFailed
+    }
+}

@@ -1,0 +1,151 @@
+//! A packet buffer with room before and behind the packet.
+
+/// A packet in a fixed buffer, with headroom for outer headers and tailroom for
+/// padding and ICV; growing a packet moves its ends, never its bytes.
+pub struct Packet {
+    data: Box<[u8]>,
+    start: u32,
+    end: u32,
+}
+
+impl Packet {
+    /// Room kept before a packet: outer IPv6 (40), UDP (8), ESP (8), IV (16), rounded up to two cache
+    /// lines.
+    pub const HEADROOM: usize = 128;
+    /// Room kept behind a packet: padding (up to 255 + 2), ICV (up to 32).
+    pub const TAILROOM: usize = 320;
+
+    /// An empty packet that can hold `capacity` bytes of IP packet.
+    ///
+    /// # Panics
+    /// If `capacity` is over a mebibyte: IP packets are far smaller.
+    pub fn with_capacity(capacity: usize) -> Packet {
+        assert!(capacity <= 1 << 20, "a packet of {capacity} bytes");
+        let size = Packet::HEADROOM + capacity + Packet::TAILROOM;
+        let start = Packet::HEADROOM as u32;
+        Packet { data: vec![0; size].into_boxed_slice(), start, end: start }
+    }
+
+    /// The largest IP packet that [`Packet::fill`] takes, in bytes.
+    pub fn capacity(&self) -> usize {
+        self.data.len() - Packet::HEADROOM - Packet::TAILROOM
+    }
+
+    /// Replaces the content by a copy of `bytes`; `false`, and no change, if they do not fit.
+    #[inline]
+    pub fn fill(&mut self, bytes: &[u8]) -> bool {
+        if bytes.len() > self.capacity() {
+            return false;
+        }
+        let end = Packet::HEADROOM + bytes.len();
+        self.data[Packet::HEADROOM..end].copy_from_slice(bytes);
+        self.start = Packet::HEADROOM as u32;
+        self.end = end as u32;
+        true
+    }
+
+    /// Makes `self` an exact copy of `other`, position included, so that spans stay valid;
+    /// `false` if it does not fit.
+    #[inline]
+    pub fn copy_from(&mut self, other: &Packet) -> bool {
+        let Some(room) = self.data.get_mut(other.start as usize..other.end as usize) else {
+            return false;
+        };
+        room.copy_from_slice(other.bytes());
+        self.start = other.start;
+        self.end = other.end;
+        true
+    }
+
+    /// The packet's bytes.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        &self.data[self.start as usize..self.end as usize]
+    }
+
+    /// The packet's bytes, to change in place.
+    #[inline]
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.data[self.start as usize..self.end as usize]
+    }
+
+    /// Length of the packet in bytes.
+    #[inline]
+    pub fn len(&self) -> usize {
+        (self.end - self.start) as usize
+    }
+
+    /// Whether the packet holds no byte.
+    pub fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+
+    /// Grows the packet by `front` bytes before and `back` bytes behind, of unspecified content.
+    /// Returns `None`, and changes nothing, if the head- or tailroom is used up.
+    #[inline]
+    #[must_use]
+    pub fn grow(&mut self, front: usize, back: usize) -> Option<()> {
+        let start = (self.start as usize).checked_sub(front)?;
+        if back > self.data.len() - self.end as usize {
+            return None;
+        }
+        self.start = start as u32;
+        self.end += back as u32;
+        Some(())
+    }
+
+    /// Makes the packet the buffer's bytes from `start` to `end`.
+    ///
+    /// # Panics
+    /// If that is not a range of the buffer.
+    #[inline]
+    pub fn set_bounds(&mut self, start: usize, end: usize) {
+        assert!(start <= end && end <= self.data.len(), "{start}..{end} in {} bytes", self.data.len());
+        self.start = start as u32;
+        self.end = end as u32;
+    }
+
+    /// Drops `n` bytes at the front; `None`, and no change, if there are fewer.
+    #[inline]
+    #[must_use]
+    pub fn pull_front(&mut self, n: usize) -> Option<()> {
+        if n > self.len() {
+            return None;
+        }
+        self.start += n as u32;
+        Some(())
+    }
+
+    /// Cuts the packet to its first `n` bytes; a longer `n` changes nothing.
+    #[inline]
+    pub fn truncate(&mut self, n: usize) {
+        if n < self.len() {
+            self.end = self.start + n as u32;
+        }
+    }
+
+    /// Where the packet starts in its buffer: spans of a job count from the buffer's begin,
+    /// so they hold while the packet's ends move.
+    #[inline]
+    pub fn offset(&self) -> usize {
+        self.start as usize
+    }
+
+    /// The whole buffer, head- and tailroom included: what the spans of a job index.
+    #[inline]
+    pub fn buffer(&self) -> &[u8] {
+        &self.data
+    }
+
+    /// The whole buffer, to change in place.
+    #[inline]
+    pub fn buffer_mut(&mut self) -> &mut [u8] {
+        &mut self.data
+    }
+}
+
+impl std::fmt::Debug for Packet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Packet({} bytes)", self.len())
+    }
+}

@@ -1,0 +1,85 @@
+//! The contract between whoever has crypto jobs and whatever can do them.
+
+use std::fmt;
+
+use forebay_time::Time;
+
+use crate::{Direction, Job, SaKeys, SessionId, Suite};
+
+/// What a processor can do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Suites it does, in both directions.
+    pub suites: Vec<Suite>,
+    /// How many jobs it takes at a time for its best speed.
+    pub best_burst: usize,
+    /// How many jobs it holds at most between submit and poll.
+    pub queue: usize,
+}
+
+impl Capabilities {
+    /// Whether `suite` is among the suites.
+    pub fn has(&self, suite: Suite) -> bool {
+        self.suites.contains(&suite)
+    }
+}
+
+/// A session that could not be opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SessionError {
+    /// The processor does not have the suite.
+    Unsupported(Suite),
+    /// The processor has no room for another session.
+    TableFull,
+    /// The backend refused the keys.
+    Backend(String),
+}
+
+impl fmt::Display for SessionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SessionError::Unsupported(suite) => write!(f, "the processor does not do {suite}"),
+            SessionError::TableFull => f.write_str("the processor has no room for another session"),
+            SessionError::Backend(reason) => write!(f, "the backend refused the session: {reason}"),
+        }
+    }
+}
+
+impl std::error::Error for SessionError {}
+
+/// Anything that does crypto jobs: a core through a library, a card, an emulated card.
+///
+/// Jobs are given and taken in bursts. A core does them inside [`Processor::submit`]; a card
+/// takes them and has them later. They may come back in any order, each exactly once, with a
+/// verdict; a processor never panics on a bad job but returns it as [`Verdict::Failed`](crate::Verdict).
+pub trait Processor: Send {
+    /// Name for tables and logs, e.g. `ipsec-mb`.
+    fn name(&self) -> &str;
+
+    /// What it can do; does not change while it runs.
+    fn capabilities(&self) -> &Capabilities;
+
+    /// Expands the keys of one SA; jobs name them by `id` from then on. An `id` that is open is replaced.
+    fn open_session(
+        &mut self,
+        id: SessionId,
+        keys: &SaKeys,
+        direction: Direction,
+    ) -> Result<(), SessionError>;
+
+    /// Forgets and wipes a session; unknown ones are ignored.
+    fn close_session(&mut self, id: SessionId);
+
+    /// Takes jobs from the front of `jobs` while it has room; those left in `jobs` were not taken.
+    /// Those of one call are one submission: they pay one setup between them.
+    fn submit(&mut self, now: Time, jobs: &mut Vec<Job>);
+
+    /// Appends the jobs that are finished at `now` to `done`.
+    fn poll(&mut self, now: Time, done: &mut Vec<Job>);
+
+    /// When the next job will be finished, if the processor knows: lets a waiting caller sleep.
+    fn next_due(&self) -> Option<Time> {
+        None
+    }
+}

@@ -1,0 +1,61 @@
+//! The data path on one core: a burst goes through each step before the next.
+
+use forebay_crypto::{Direction, Job, Processor};
+use forebay_ipsec::{DropCounts, Sad};
+use forebay_time::Time;
+
+/// Packets that go through the steps together: enough to spread the cost of each step's code and of
+/// the call to the processor, few enough for the packets to stay in the first-level cache.
+pub const BURST: usize = 32;
+
+/// The path of a core that has only itself: prepare, crypto in place, complete, with nothing to
+/// choose, no lock, no allocation and no copy; not even the jobs move.
+pub struct BurstPath {
+    sad: Sad,
+    processor: Box<dyn Processor>,
+    drops: DropCounts,
+}
+
+impl BurstPath {
+    /// A path over `sad` with all crypto on `processor`, which must do its jobs inside submit and
+    /// have the SAs' sessions open.
+    pub fn new(sad: Sad, processor: Box<dyn Processor>) -> BurstPath {
+        BurstPath { sad, processor, drops: DropCounts::default() }
+    }
+
+    /// Takes the packets of `burst`, whatever else their jobs say, through all steps; those that did
+    /// not pass are counted and moved to `dropped`, the others stay in order.
+    #[inline]
+    pub fn run(&mut self, direction: Direction, burst: &mut Vec<Job>, dropped: &mut Vec<Job>) {
+        let mut from = 0;
+        while let Err((place, reason)) = self.sad.prepare_burst(direction, &mut burst[from..]) {
+            from += place;
+            self.drops.count(reason);
+            dropped.push(burst.remove(from));
+        }
+        // A core does its jobs in place and has no use for the time.
+        self.processor.submit(Time::ZERO, burst);
+        self.processor.poll(Time::ZERO, burst);
+        let mut from = 0;
+        while let Err((place, reason)) = self.sad.complete_burst(&mut burst[from..]) {
+            from += place;
+            self.drops.count(reason);
+            dropped.push(burst.remove(from));
+        }
+    }
+
+    /// Packets dropped so far.
+    pub fn drops(&self) -> &DropCounts {
+        &self.drops
+    }
+
+    /// The SAs.
+    pub fn sad(&self) -> &Sad {
+        &self.sad
+    }
+
+    /// The SAs, to change.
+    pub fn sad_mut(&mut self) -> &mut Sad {
+        &mut self.sad
+    }
+}

@@ -1,0 +1,344 @@
+//! The engine: packets in, jobs to every processor by the scheduler's word, packets out in order.
+//!
+//! ```text
+//! admit: prepare --> flight (slot, packet) --> scheduler
+//! turn:  scheduler --> group --> running core: in place, on the packet itself
+//!                            \-> lane or card: on a copy; the packet stays intact in its slot
+//!        answers --> flight done --> first of its SA? --> complete --> outputs
+//! ```
+//!
+//! A processor that misses a deadline, or whose work a sample shows to be wrong, is taken out; what it
+//! had is done again by the running core from the intact packets. Answers that come after that name an
+//! old generation of their slot and count for nothing, so no packet is delivered twice.
+
+use std::collections::VecDeque;
+
+use forebay_crypto::{Direction, Job, Packet, Processor, SaKeys, SessionId, Suite};
+use forebay_ipsec::{DropCounts, DropReason, Sad};
+use forebay_scheduler::fit::Fit;
+use forebay_scheduler::{Config, Cost, Item, ProcessorConfig, Progress, Scheduler, Work};
+use forebay_time::{Duration, Time};
+
+use crate::clock::Clock;
+use crate::flight::{Flights, Groups, ReleaseQueues};
+use crate::health::Health;
+use crate::setup::{EngineError, Limits, ProcessorSetup, Scheduling, Settings};
+use crate::stats::{EngineStats, ProcessorStats};
+
+/// The running core's place among the processors.
+pub const RUNNING_CORE: usize = 0;
+/// Jobs after which a measurement has faded from a processor's cost.
+const FIT_MEMORY: u32 = 4096;
+
+/// A packet that is through.
+#[derive(Debug)]
+pub struct Output {
+    /// The packet; whatever state it was in, if it was dropped.
+    pub packet: Packet,
+    /// What the caller gave with it.
+    pub tag: u64,
+    /// The SA it went through.
+    pub session: SessionId,
+    /// Whether it passed, or why not.
+    pub result: Result<(), DropReason>,
+    /// When it was admitted.
+    pub admitted: Time,
+    /// When it was released.
+    pub released: Time,
+}
+
+/// One attached processor.
+pub(crate) struct Attached {
+    pub processor: Box<dyn Processor>,
+    pub health: Health,
+    /// One fit per suite in use, and the costs that the scheduler last had of them.
+    pub fits: Vec<Fit>,
+    pub costs: Vec<Cost>,
+    /// Jobs measured since then.
+    pub measured: u32,
+    /// Its groups in the order submitted.
+    pub groups: VecDeque<u32>,
+    pub stats: ProcessorStats,
+}
+
+/// What the running core did of one suite in one burst.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    pub jobs: u32,
+    pub work: Work,
+    pub took: Duration,
+}
+
+/// Spreads the crypto of many packets over many processors, in real time, on the calling thread.
+pub struct Engine {
+    pub(crate) sad: Sad,
+    pub(crate) clock: Clock,
+    pub(crate) now: Time,
+    /// When the processors were last asked for answers.
+    pub(crate) polled: Time,
+    pub(crate) limits: Limits,
+    pub(crate) scheduler: Scheduler,
+    pub(crate) attached: Vec<Attached>,
+    suites: Vec<Suite>,
+    /// The place in `suites` of each session's suite.
+    pub(crate) suite_of: Vec<u8>,
+    pub(crate) flights: Flights,
+    pub(crate) groups: Groups,
+    pub(crate) order: ReleaseQueues,
+    /// Flights for the running core: the scheduler's choice, and those that others were given first.
+    pub(crate) own: VecDeque<u32>,
+    pub(crate) rescued: VecDeque<u32>,
+    pool: Vec<Packet>,
+    pub(crate) jobs: Vec<Job>,
+    pub(crate) done: Vec<Job>,
+    /// Holds the job of an audit while it is done.
+    pub(crate) audited: Vec<Job>,
+    pub(crate) outputs: Vec<Output>,
+    /// Flights of the scheduler's job at hand, copied out of it.
+    pub(crate) members: Vec<u32>,
+    /// By suite.
+    pub(crate) tallies: Vec<Tally>,
+    pub(crate) drops: DropCounts,
+    pub(crate) stats: EngineStats,
+}
+
+impl Engine {
+    /// An engine over `sad` with the running core and other processors; `keys` holds those of every
+    /// SA, in the order of the SAs.
+    ///
+    /// # Errors
+    /// If there are not as many keys as SAs, the running core lacks a suite, a processor refuses a session,
+    /// or the scheduler its settings: among them a limit of packets in flight below the window.
+    pub fn new(
+        sad: Sad,
+        keys: &[SaKeys],
+        processors: Vec<ProcessorSetup>,
+        settings: Settings,
+        clock: Clock,
+    ) -> Result<Engine, EngineError> {
+        let sas = sad.iter().count();
+        if keys.len() != sas {
+            return Err(EngineError::Keys { sas, keys: keys.len() });
+        }
+        let mut suites: Vec<Suite> = keys.iter().map(SaKeys::suite).collect();
+        suites.sort();
+        suites.dedup();
+        let suite_of = keys.iter().map(|keys| suites.partition_point(|s| *s < keys.suite()) as u8).collect();
+        let mut attached = Vec::with_capacity(processors.len());
+        let mut configs = Vec::with_capacity(processors.len());
+        for (index, mut setup) in processors.into_iter().enumerate() {
+            let mut mask = 0;
+            for (bit, &suite) in suites.iter().enumerate() {
+                mask |= u64::from(setup.processor.capabilities().has(suite)) << bit;
+            }
+            for ((session, direction, ..), keys) in sad.iter().zip(keys) {
+                if setup.processor.capabilities().has(keys.suite()) {
+                    let name = setup.processor.name().to_owned();
+                    let opened = setup.processor.open_session(session, keys, direction);
+                    opened.map_err(|error| EngineError::Session { processor: name, error })?;
+                } else if index == RUNNING_CORE {
+                    return Err(EngineError::RunningCore(keys.suite()));
+                }
+            }
+            configs.push(ProcessorConfig {
+                kind: setup.kind,
+                alpha: setup.alpha,
+                beta: setup.beta,
+                // What it does not take would come back at once, for the running core to do.
+                queue: setup.queue.min(setup.processor.capabilities().queue),
+                suites: mask,
+                progress: Progress::InOrder,
+                ..ProcessorConfig::cpu(setup.cost)
+            });
+            attached.push(Attached {
+                stats: ProcessorStats::new(setup.processor.name()),
+                processor: setup.processor,
+                health: Health::new(index),
+                fits: suites.iter().map(|_| Fit::new(setup.cost, FIT_MEMORY)).collect(),
+                costs: vec![setup.cost; suites.len()],
+                measured: 0,
+                groups: VecDeque::with_capacity(settings.limits.in_flight),
+            });
+        }
+        let Settings { scheduling, mut limits, order } = settings;
+        limits.burst = limits.burst.max(1);
+        let Scheduling { policy, window, timeout, max_bytes } = scheduling;
+        let config =
+            Config { policy, window, timeout, max_bytes, input: limits.in_flight, ..Config::new(configs) };
+        Ok(Engine {
+            scheduler: Scheduler::new(config).map_err(EngineError::Scheduler)?,
+            order: ReleaseQueues::new(order, sas, limits.in_flight),
+            sad,
+            clock,
+            now: clock.now(),
+            polled: clock.now(),
+            tallies: vec![Tally::default(); suites.len()],
+            attached,
+            suites,
+            suite_of,
+            flights: Flights::new(limits.in_flight),
+            groups: Groups::new(limits.in_flight, window.min(crate::BURST)),
+            own: VecDeque::with_capacity(limits.in_flight),
+            rescued: VecDeque::with_capacity(limits.in_flight),
+            pool: Vec::with_capacity(2 * limits.in_flight),
+            jobs: Vec::with_capacity(limits.burst),
+            done: Vec::with_capacity(limits.in_flight),
+            audited: Vec::with_capacity(1),
+            outputs: Vec::with_capacity(limits.in_flight),
+            members: Vec::with_capacity(window),
+            drops: DropCounts::default(),
+            stats: EngineStats::default(),
+            limits,
+        })
+    }
+
+    /// How many packets may be admitted now: back-pressure is the caller's to heed, and a packet
+    /// admitted beyond it is refused. Packets that wait in [`Engine::outputs`] take up room.
+    pub fn room(&self) -> usize {
+        self.flights.free().saturating_sub(self.outputs.len()).min(self.scheduler.input_room())
+    }
+
+    /// Packets admitted and not yet released.
+    pub fn in_flight(&self) -> usize {
+        self.flights.in_use()
+    }
+
+    /// An empty packet buffer.
+    pub fn buffer(&mut self) -> Packet {
+        self.pool.pop().unwrap_or_else(|| Packet::with_capacity(self.limits.packet_capacity))
+    }
+
+    /// Takes back the buffer of a packet that is no longer needed.
+    pub fn recycle(&mut self, packet: Packet) {
+        // A smaller one, which is not from here, would not hold every packet.
+        let fits = packet.capacity() >= self.limits.packet_capacity;
+        if fits && self.pool.len() < 2 * self.limits.in_flight {
+            self.pool.push(packet);
+        }
+    }
+
+    /// Packet buffers that are kept for use; at most two for each packet that may be in flight.
+    pub fn free_buffers(&self) -> usize {
+        self.pool.len()
+    }
+
+    /// Admits a packet: it gets its place in the order, and its job goes to the scheduler. A packet
+    /// that cannot be admitted comes back with the reason, which is counted.
+    pub fn admit(
+        &mut self,
+        direction: Direction,
+        mut packet: Packet,
+        tag: u64,
+    ) -> Result<(), (Packet, DropReason)> {
+        if self.room() == 0 {
+            self.drops.count(DropReason::QueueFull);
+            return Err((packet, DropReason::QueueFull));
+        }
+        if packet.len() > self.limits.packet_capacity {
+            self.drops.count(DropReason::TooLong);
+            return Err((packet, DropReason::TooLong));
+        }
+        let mut spec = forebay_crypto::JobSpec::default();
+        if let Err(reason) = self.sad.prepare(direction, &mut packet, &mut spec) {
+            self.drops.count(reason);
+            return Err((packet, reason));
+        }
+        let Some(index) = self.flights.take() else {
+            self.drops.count(DropReason::QueueFull);
+            return Err((packet, DropReason::QueueFull));
+        };
+        let session = spec.session.0;
+        let item = Item {
+            id: index.into(),
+            sa: session,
+            class: 0,
+            suite: self.suite_of[session as usize],
+            bytes: packet.len() as u32,
+        };
+        let flight = self.flights.get_mut(index);
+        flight.packet = Some(packet);
+        flight.spec = spec;
+        flight.tag = tag;
+        flight.len = item.bytes;
+        flight.admitted = self.now;
+        self.order.admit(session, index);
+        // There is room: `room` has looked.
+        if self.scheduler.push(self.now, item).is_err() {
+            self.rescued.push_back(index);
+        }
+        Ok(())
+    }
+
+    /// Says that no more packets are at hand, so that none waits for the window to fill.
+    pub fn flush(&mut self) {
+        self.scheduler.end_of_input();
+    }
+
+    /// One turn of the loop: takes answers, places jobs, does the running core's own, sees to
+    /// deadlines. Returns whether anything moved; if not, the caller may rest a little.
+    pub fn turn(&mut self) -> bool {
+        self.now = self.clock.now();
+        self.polled = self.now;
+        let mut moved = self.collect();
+        moved |= self.place();
+        moved |= self.work();
+        self.watch();
+        moved
+    }
+
+    /// Takes turns until nothing is in flight or `limit` has passed; whether nothing is.
+    pub fn drain(&mut self, limit: Duration) -> bool {
+        let end = self.clock.now() + limit;
+        while self.in_flight() > 0 && self.now < end {
+            self.flush();
+            if !self.turn() {
+                std::thread::yield_now();
+            }
+        }
+        self.in_flight() == 0
+    }
+
+    /// The packets that are through, in the order of release.
+    pub fn outputs(&mut self) -> std::vec::Drain<'_, Output> {
+        self.outputs.drain(..)
+    }
+
+    /// The SAs.
+    pub fn sad(&self) -> &Sad {
+        &self.sad
+    }
+
+    /// The clock that the engine goes by.
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// Packets dropped so far, by reason.
+    pub fn drops(&self) -> &DropCounts {
+        &self.drops
+    }
+
+    /// What the engine as a whole did beyond passing packets on.
+    pub fn stats(&self) -> &EngineStats {
+        &self.stats
+    }
+
+    /// What each processor did, the running core first.
+    pub fn processors(&self) -> impl Iterator<Item = &ProcessorStats> {
+        self.attached.iter().map(|one| &one.stats)
+    }
+
+    /// The cost that processor number `processor` is now taken to have for the suite of an SA.
+    pub fn cost(&self, processor: usize, session: SessionId) -> Option<Cost> {
+        let suite = *self.suite_of.get(session.0 as usize)?;
+        Some(self.attached.get(processor)?.fits.get(suite as usize)?.cost())
+    }
+}
+
+/// The suites in use, for tables.
+impl Engine {
+    /// The distinct suites of the SAs.
+    pub fn suites(&self) -> &[Suite] {
+        &self.suites
+    }
+}

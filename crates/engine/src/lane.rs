@@ -1,0 +1,289 @@
+//! A lane: a processor on a thread of its own, seen from the engine as a processor.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::Duration as StdDuration;
+
+use forebay_crypto::{Capabilities, Direction, Job, Processor, SaKeys, SessionError, SessionId};
+use forebay_time::{Duration, Time};
+
+use crate::BURST;
+use crate::clock::Clock;
+use crate::doorbell::Doorbell;
+
+/// Submissions that may be on their way to a lane, and back: bounds what a lane that stopped holds.
+const RING: usize = 1024;
+/// Looks at an empty ring before the lane goes to sleep: some microseconds, the time between
+/// packets under load.
+const SPINS: u32 = 256;
+/// Longest sleep without being rung; only a safeguard.
+const SLEEP_MAX: StdDuration = StdDuration::from_millis(100);
+/// First sleep while the processor has jobs and does not say when one will be finished; doubled as long
+/// as none is.
+const SLEEP_MIN: StdDuration = StdDuration::from_micros(50);
+/// How long a lane that is dropped is waited for before it is left to itself.
+const JOIN_MAX: StdDuration = StdDuration::from_millis(500);
+
+/// A processor running on a thread of its own.
+pub struct Lane {
+    name: String,
+    capabilities: Capabilities,
+    to: rtrb::Producer<Vec<Job>>,
+    from: rtrb::Consumer<Vec<Job>>,
+    /// Emptied batches, to be used again.
+    spare: Vec<Vec<Job>>,
+    control: mpsc::Sender<Control>,
+    bell: Arc<Doorbell>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What is asked of a lane outside of the way of packets.
+enum Control {
+    Open(SessionId, SaKeys, Direction, mpsc::Sender<Result<(), SessionError>>),
+    Close(SessionId),
+}
+
+impl Lane {
+    /// Moves `processor` to a new thread.
+    ///
+    /// # Errors
+    /// If the system has no thread left.
+    pub fn new(
+        processor: Box<dyn Processor>,
+        name: impl Into<String>,
+        clock: Clock,
+    ) -> std::io::Result<Lane> {
+        let name = name.into();
+        let mut capabilities = processor.capabilities().clone();
+        capabilities.queue = capabilities.queue.min(RING);
+        let (to, rx) = rtrb::RingBuffer::new(RING);
+        let (tx, from) = rtrb::RingBuffer::new(RING);
+        let (control, orders) = mpsc::channel();
+        let (bell_tx, bell_rx) = mpsc::channel();
+        let stop = Arc::new(AtomicBool::new(false));
+        let their_stop = stop.clone();
+        let thread = std::thread::Builder::new().name(name.clone()).spawn(move || {
+            let bell = Arc::new(Doorbell::new(std::thread::current()));
+            if bell_tx.send(bell.clone()).is_ok() {
+                Worker {
+                    processor,
+                    rx,
+                    tx,
+                    orders,
+                    bell,
+                    stop: their_stop,
+                    clock,
+                    back: VecDeque::new(),
+                    spare: Vec::new(),
+                    under_way: 0,
+                }
+                .run();
+            }
+        })?;
+        let bell = bell_rx.recv().map_err(|_| std::io::Error::other("the lane's thread ended at once"))?;
+        Ok(Lane {
+            name,
+            capabilities,
+            to,
+            from,
+            spare: Vec::new(),
+            control,
+            bell,
+            stop,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Processor for Lane {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn open_session(
+        &mut self,
+        id: SessionId,
+        keys: &SaKeys,
+        direction: Direction,
+    ) -> Result<(), SessionError> {
+        let gone = |_| SessionError::Backend("the lane's thread has ended".into());
+        let (reply, answer) = mpsc::channel();
+        self.control
+            .send(Control::Open(id, keys.clone(), direction, reply))
+            .map_err(|_| gone(mpsc::RecvError))?;
+        self.bell.wake();
+        answer.recv().map_err(gone)?
+    }
+
+    fn close_session(&mut self, id: SessionId) {
+        if self.control.send(Control::Close(id)).is_ok() {
+            self.bell.wake();
+        }
+    }
+
+    fn submit(&mut self, _now: Time, jobs: &mut Vec<Job>) {
+        // A lane whose thread has panicked takes nothing more.
+        if jobs.is_empty() || self.to.slots() == 0 || self.to.is_abandoned() {
+            return;
+        }
+        // Moved, not swapped for the list: the caller's would become small, and grow again and again.
+        let mut batch = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(BURST));
+        batch.append(jobs);
+        match self.to.push(batch) {
+            Ok(()) => self.bell.ring(),
+            // Cannot be, room was seen above and nobody else fills it; the jobs stay the caller's.
+            Err(rtrb::PushError::Full(mut batch)) => jobs.append(&mut batch),
+        }
+    }
+
+    fn poll(&mut self, _now: Time, done: &mut Vec<Job>) {
+        while let Ok(mut batch) = self.from.pop() {
+            done.append(&mut batch);
+            // A lane that answers job by job gives back more than it gets.
+            if self.spare.len() < RING {
+                self.spare.push(batch);
+            }
+        }
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        self.bell.wake();
+        let Some(thread) = self.thread.take() else { return };
+        // A thread that hangs inside its processor must not hang the program.
+        for _ in 0..JOIN_MAX.as_millis() {
+            if thread.is_finished() {
+                let _ = thread.join();
+                return;
+            }
+            std::thread::park_timeout(StdDuration::from_millis(1));
+        }
+    }
+}
+
+/// The lane's side of the rings.
+struct Worker {
+    processor: Box<dyn Processor>,
+    rx: rtrb::Consumer<Vec<Job>>,
+    tx: rtrb::Producer<Vec<Job>>,
+    orders: mpsc::Receiver<Control>,
+    bell: Arc<Doorbell>,
+    stop: Arc<AtomicBool>,
+    clock: Clock,
+    /// Finished batches that found no room on the way back.
+    back: VecDeque<Vec<Job>>,
+    /// Emptied batches, to be used again.
+    spare: Vec<Vec<Job>>,
+    /// Jobs that the processor has.
+    under_way: usize,
+}
+
+impl Worker {
+    fn run(mut self) {
+        let mut waiting = Vec::new();
+        let (mut idle, mut nap) = (0, SLEEP_MIN);
+        while !self.stop.load(Ordering::Acquire) {
+            let ordered = self.obey();
+            if waiting.is_empty()
+                && let Ok(batch) = self.rx.pop()
+            {
+                self.keep(std::mem::replace(&mut waiting, batch));
+            }
+            if self.work(&mut waiting) || ordered {
+                (idle, nap) = (0, SLEEP_MIN);
+                continue;
+            }
+            idle += 1;
+            if idle < SPINS {
+                std::hint::spin_loop();
+            } else {
+                self.sleep(!waiting.is_empty() || !self.back.is_empty(), nap);
+                // Once more round is enough to see whether there is anything now.
+                (idle, nap) = (SPINS - 1, (2 * nap).min(SLEEP_MAX));
+            }
+        }
+    }
+
+    /// One submission and one poll; whether there was anything to do.
+    fn work(&mut self, waiting: &mut Vec<Job>) -> bool {
+        let submitted = waiting.len();
+        let start = self.clock.now();
+        if submitted > 0 {
+            self.processor.submit(start, waiting);
+            self.under_way += submitted - waiting.len();
+        }
+        let in_place = submitted > 0 && waiting.is_empty();
+        // For a processor that does its jobs in submit the batch goes around: no memory is taken or given.
+        let mut done = if in_place { std::mem::take(waiting) } else { self.spare.pop().unwrap_or_default() };
+        if self.under_way > 0 {
+            self.processor.poll(self.clock.now(), &mut done);
+        }
+        if done.is_empty() {
+            self.keep(done);
+            self.send_back();
+            return submitted > waiting.len();
+        }
+        self.under_way = self.under_way.saturating_sub(done.len());
+        if in_place && submitted == done.len() && done.iter().all(|job| job.took == Duration::ZERO) {
+            let took = self.clock.now().since(start);
+            let share = Duration(took.0 / done.len() as u64);
+            done.iter_mut().for_each(|job| job.took = share);
+        }
+        self.back.push_back(done);
+        self.send_back();
+        true
+    }
+
+    fn keep(&mut self, batch: Vec<Job>) {
+        if batch.capacity() > 0 && self.spare.len() < RING {
+            self.spare.push(batch);
+        }
+    }
+
+    fn send_back(&mut self) {
+        while let Some(batch) = self.back.pop_front() {
+            if let Err(rtrb::PushError::Full(batch)) = self.tx.push(batch) {
+                self.back.push_front(batch);
+                return;
+            }
+        }
+    }
+
+    fn obey(&mut self) -> bool {
+        let mut any = false;
+        while let Ok(order) = self.orders.try_recv() {
+            any = true;
+            match order {
+                Control::Open(id, keys, direction, reply) => {
+                    // Whoever asked may have given up waiting.
+                    let _ = reply.send(self.processor.open_session(id, &keys, direction));
+                }
+                Control::Close(id) => self.processor.close_session(id),
+            }
+        }
+        any
+    }
+
+    /// Sleeps until the next job is due, or for a nap if there are jobs and it is not known when.
+    fn sleep(&self, stuck: bool, nap: StdDuration) {
+        let due = self.processor.next_due().map(|due| due.since(self.clock.now()));
+        let limit = match due.map(|due| StdDuration::from_nanos(due.as_nanos())) {
+            Some(due) if stuck => due.min(nap),
+            Some(due) => due.min(SLEEP_MAX),
+            None if stuck || self.under_way > 0 => nap,
+            None => SLEEP_MAX,
+        };
+        let has_work = || !self.rx.is_empty() || self.stop.load(Ordering::Acquire);
+        self.bell.sleep_unless(has_work, || std::thread::park_timeout(limit));
+    }
+}

@@ -1,0 +1,135 @@
+//! How an engine is set up: its processors, its scheduler, and every limit with its reason.
+
+use std::fmt;
+
+use forebay_crypto::{Processor, SessionError, Suite};
+use forebay_scheduler::{ConfigError, Cost, Kind, Policy};
+use forebay_time::Duration;
+
+use crate::flight::Order;
+
+/// A processor and what the scheduler should know of it.
+pub struct ProcessorSetup {
+    /// The processor.
+    pub processor: Box<dyn Processor>,
+    /// Core or card.
+    pub kind: Kind,
+    /// What a job costs there until measurements say otherwise.
+    pub cost: Cost,
+    /// Factor on its finishing time, at least 1: keeps a core free for other work.
+    pub alpha: f64,
+    /// Time added before the factor.
+    pub beta: Duration,
+    /// Jobs that may wait there.
+    pub queue: usize,
+}
+
+/// What the scheduler is told.
+#[derive(Clone, Debug)]
+pub struct Scheduling {
+    /// How places are chosen.
+    pub policy: Policy,
+    /// Sliding window in packets; 1 bundles nothing.
+    pub window: usize,
+    /// Longest wait for the window to fill.
+    pub timeout: Option<Duration>,
+    /// Most bytes bundled.
+    pub max_bytes: Option<u64>,
+}
+
+impl Default for Scheduling {
+    fn default() -> Scheduling {
+        Scheduling { policy: Policy::FinishTime, window: 1, timeout: None, max_bytes: None }
+    }
+}
+
+/// Every limit of an engine.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Packets between admission and release. Bounds memory to twice as many buffers, because jobs
+    /// away from the running core work on a copy.
+    pub in_flight: usize,
+    /// Largest IP packet in bytes.
+    pub packet_capacity: usize,
+    /// Jobs the running core does before it looks at the others again.
+    pub burst: usize,
+    /// Longest that a job may be away from the running core, and so longest that one late job can
+    /// hold the packets behind it.
+    pub hold: Duration,
+    /// How many times its predicted time a job is given, and...
+    pub patience: u64,
+    /// ...how much on top: a thread may lose its core to another for some scheduler ticks.
+    pub slack: Duration,
+    /// How many packets of another processor one is audited for: done again by the running core and
+    /// compared; 0 for none. Which ones is drawn, so that a regular fault cannot fall between. A
+    /// processor that answers wrong gets that many, at most twice as many, past it before it is found.
+    pub audit_every: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            in_flight: 4096,
+            packet_capacity: 2048,
+            burst: crate::BURST,
+            hold: Duration::from_millis(200),
+            patience: 4,
+            slack: Duration::from_millis(50),
+            audit_every: 64,
+        }
+    }
+}
+
+/// All settings of an engine.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Policy and window.
+    pub scheduling: Scheduling,
+    /// Limits.
+    pub limits: Limits,
+    /// What keeps its order.
+    pub order: Order,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings { scheduling: Scheduling::default(), limits: Limits::default(), order: Order::PerSa }
+    }
+}
+
+/// An engine that could not be set up.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// There must be the keys of every SA, in the order of the SAs.
+    Keys {
+        /// How many SAs there are.
+        sas: usize,
+        /// How many keys were given.
+        keys: usize,
+    },
+    /// The running core does not do a suite that an SA has; it must, because it does what others fail at.
+    RunningCore(Suite),
+    /// A processor refused a session of a suite that it declares.
+    Session {
+        /// Which one.
+        processor: String,
+        /// Why.
+        error: SessionError,
+    },
+    /// The scheduler's settings are wrong.
+    Scheduler(ConfigError),
+}
+
+impl fmt::Display for EngineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            EngineError::Keys { sas, keys } => write!(f, "{keys} keys for {sas} SAs"),
+            EngineError::RunningCore(suite) => write!(f, "the running core does not do {suite}"),
+            EngineError::Session { processor, error } => write!(f, "{processor}: {error}"),
+            EngineError::Scheduler(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl std::error::Error for EngineError {}

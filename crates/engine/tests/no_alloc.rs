@@ -1,0 +1,144 @@
+//! No memory is taken or given per packet once the buffers are there.
+//!
+//! Allocations are counted on the thread that drives the data path, which is where packets wait for
+//! them. The lane's thread is not counted; what it and the engine hand each other goes around in lists
+//! that both keep, which would show here if one side had to make them anew.
+
+#[allow(dead_code)]
+mod pair;
+
+use allocation_counter::measure;
+use forebay_crypto::{Direction, Job, JobSpec, Packet, Processor};
+use forebay_crypto_aws_lc::AwsLc;
+use forebay_crypto_card::{Bus, BusConfig, Card, CardConfig};
+use forebay_engine::{BURST, BurstPath, Clock, Engine, Lane, Limits, ProcessorSetup, Scheduling, Settings};
+use forebay_scheduler::{Cost, Kind, Policy};
+use forebay_time::Duration;
+
+/// What an engine may still take after the warm-up, however many packets follow: lists for jobs under
+/// way, made when more are under way than ever before, which depends on how busy the machine is. There
+/// are at most as many as packets in flight (here 256), and half as many again on the way to the lane.
+/// It is mostly none.
+const ENGINE_MAX: u64 = 384;
+
+fn path(direction: Direction, mut processor: Box<dyn Processor>) -> BurstPath {
+    let (sad, keys) = pair::sas(direction);
+    for ((session, direction, ..), keys) in sad.iter().zip(&keys) {
+        processor.open_session(session, keys, direction).expect("a session");
+    }
+    BurstPath::new(sad, processor)
+}
+
+fn backends() -> Vec<fn() -> Box<dyn Processor>> {
+    let mut all: Vec<fn() -> Box<dyn Processor>> = vec![|| Box::new(AwsLc::new())];
+    match forebay_crypto_ipsec_mb::new() {
+        Ok(_) => all.push(|| forebay_crypto_ipsec_mb::new().expect("it was there a moment ago")),
+        Err(reason) => eprintln!("not run on ipsec-mb: {reason}"),
+    }
+    all
+}
+
+#[test]
+fn the_burst_path_takes_no_memory() {
+    for backend in backends() {
+        let (mut seal, mut open) = (path(Direction::Seal, backend()), path(Direction::Open, backend()));
+        let mut bursts = vec![Vec::new(); 64];
+        for (number, burst) in bursts.iter_mut().enumerate() {
+            *burst = vec![Vec::new(); BURST];
+            let numbers = (number * BURST) as u64..;
+            burst.iter_mut().zip(numbers).for_each(|(bytes, number)| pair::plain(number, bytes));
+        }
+        let job = || Job::new(Packet::with_capacity(2_048), JobSpec::default(), 0);
+        let mut jobs: Vec<Job> = (0..BURST).map(|_| job()).collect();
+        let mut dropped = Vec::with_capacity(BURST);
+        let mut run = |bursts: &[Vec<Vec<u8>>]| {
+            for burst in bursts {
+                jobs.iter_mut().zip(burst).for_each(|(job, bytes)| assert!(job.packet.fill(bytes)));
+                seal.run(Direction::Seal, &mut jobs, &mut dropped);
+                open.run(Direction::Open, &mut jobs, &mut dropped);
+                assert!(jobs.iter().zip(burst).all(|(job, bytes)| job.packet.bytes() == *bytes));
+                // A second time, which the replay window refuses: drops take no memory either.
+                jobs.iter_mut().zip(burst).for_each(|(job, bytes)| assert!(job.packet.fill(bytes)));
+                seal.run(Direction::Seal, &mut jobs, &mut dropped);
+                jobs.iter_mut().for_each(|job| job.packet.bytes_mut()[30] ^= 1);
+                open.run(Direction::Open, &mut jobs, &mut dropped);
+                jobs.append(&mut dropped);
+            }
+        };
+        run(&bursts[..8]);
+        let info = measure(|| run(&bursts));
+        assert_eq!(info.count_total, 0, "{info:?}");
+    }
+}
+
+/// A core, a lane and two cards, with bundles and audits.
+fn engine(scheduling: Scheduling) -> Engine {
+    let clock = Clock::start();
+    let cost = Cost { init: Duration::from_micros(1), block: Duration::from_nanos(10), ..Cost::default() };
+    let lane = Lane::new(Box::new(AwsLc::new()), "lane", clock).expect("a thread");
+    let mut setups = vec![
+        pair::setup(Box::new(AwsLc::new()), Kind::Cpu, cost),
+        pair::setup(Box::new(lane), Kind::Cpu, cost),
+    ];
+    let bus = Bus::new(BusConfig::pci_66());
+    for _ in 0..2 {
+        let config =
+            CardConfig { block: Duration::from_nanos(20), queue: 16, ..CardConfig::paper_230_mbit() };
+        let card = Card::new(config, &bus, Box::new(AwsLc::new()));
+        let card = pair::setup(Box::new(card), Kind::Accelerator, cost);
+        setups.push(ProcessorSetup { queue: 16, ..card });
+    }
+    let (sad, keys) = pair::sas(Direction::Seal);
+    // Audits often; and no removals because the machine is busy.
+    let (slack, hold) = (Duration::from_millis(5_000), Duration::from_millis(10_000));
+    let limits = Limits { in_flight: 256, audit_every: 4, slack, hold, ..Limits::default() };
+    let settings = Settings { scheduling, limits, ..Settings::default() };
+    Engine::new(sad, &keys, setups, settings, clock).expect("an engine")
+}
+
+fn pass(engine: &mut Engine, plain: &[Vec<u8>], packets: u64) {
+    let (mut sent, mut passed) = (0, 0);
+    while passed < packets {
+        while sent < packets && engine.room() > 0 {
+            let mut packet = engine.buffer();
+            assert!(packet.fill(&plain[sent as usize % plain.len()]));
+            assert!(engine.admit(Direction::Seal, packet, sent).is_ok());
+            sent += 1;
+        }
+        engine.turn();
+        if sent == packets {
+            engine.flush();
+        }
+        // One at a time, because a drain borrows the engine: the list of them is the test's.
+        let mut free: [Option<Packet>; 256] = [const { None }; 256];
+        for (place, output) in free.iter_mut().zip(engine.outputs()) {
+            assert_eq!(output.result, Ok(()));
+            passed += 1;
+            *place = Some(output.packet);
+        }
+        free.into_iter().flatten().for_each(|packet| engine.recycle(packet));
+    }
+}
+
+#[test]
+fn the_engine_takes_no_memory_per_packet() {
+    let mut plain = vec![Vec::new(); 1_024];
+    plain.iter_mut().enumerate().for_each(|(number, bytes)| pair::plain(number as u64, bytes));
+    for scheduling in [
+        Scheduling { policy: Policy::RoundRobin, ..Scheduling::default() },
+        Scheduling { window: 16, timeout: Some(Duration::from_micros(50)), ..Scheduling::default() },
+    ] {
+        let mut engine = engine(scheduling);
+        pass(&mut engine, &plain, 10_000);
+        let once = measure(|| pass(&mut engine, &plain, 10_000));
+        let twice = measure(|| pass(&mut engine, &plain, 20_000));
+        println!("10,000 packets: {once:?}; 20,000: {twice:?}");
+        assert!(once.count_total <= ENGINE_MAX && twice.count_total <= ENGINE_MAX, "{once:?}, {twice:?}");
+        assert!(
+            engine.processors().all(|one| one.packets > 0),
+            "{:?}",
+            engine.processors().collect::<Vec<_>>()
+        );
+        assert!(engine.stats().audits > 0);
+    }
+}

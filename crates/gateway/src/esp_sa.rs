@@ -1,0 +1,72 @@
+//! SAs for Wireshark: its `esp_sa` table, so that it deciphers and verifies ESP in captures.
+//!
+//! The text holds keys; whoever writes it to a file sees to it that nobody else reads it. Names and
+//! columns are those of Wireshark 4.0, tried with it for every suite (`tests/interop/tshark_icv.py`).
+
+use std::net::IpAddr;
+
+use forebay_crypto::{Cipher, Integrity, SaKeys};
+use zeroize::Zeroizing;
+
+use crate::sas::SaEntry;
+
+/// One line for each SA that Wireshark can do. It has no ChaCha20-Poly1305; with ESN it deciphers but
+/// calls the ICV of every packet bad, because it does not know the number's high half.
+pub fn export(entries: &[SaEntry]) -> Zeroizing<String> {
+    let mut table = Zeroizing::new(String::from("# Wireshark: Edit, Preferences, Protocols, ESP, ESP SAs\n"));
+    for entry in entries {
+        let config = &entry.config;
+        let (encryption, authentication) = match names(&entry.keys) {
+            Some(names) => names,
+            None => continue,
+        };
+        let (source, destination) = match entry.direction {
+            forebay_crypto::Direction::Seal => (config.local, config.remote),
+            forebay_crypto::Direction::Open => (config.remote, config.local),
+        };
+        let family = if matches!(source, IpAddr::V4(_)) { "IPv4" } else { "IPv6" };
+        let key = hex([entry.keys.cipher(), entry.keys.salt()]);
+        let auth_key = hex([entry.keys.integrity(), &[]]);
+        let line = Zeroizing::new(format!(
+            "\"{family}\",\"{source}\",\"{destination}\",\"{}\",\"{encryption}\",\"{}\",\"{authentication}\",\"{}\"\n",
+            config.spi, *key, *auth_key
+        ));
+        table.push_str(&line);
+    }
+    table
+}
+
+/// Wireshark's names for encryption and authentication.
+fn names(keys: &SaKeys) -> Option<(String, &'static str)> {
+    let suite = keys.suite();
+    let encryption = match suite.cipher() {
+        Cipher::AesGcm(_) => format!("AES-GCM with {} octet ICV [RFC4106]", suite.icv_len()),
+        Cipher::AesCbc(_) => "AES-CBC [RFC3602]".to_owned(),
+        Cipher::AesCtr(_) => "AES-CTR [RFC3686]".to_owned(),
+        _ => return None,
+    };
+    let authentication = match suite.integrity() {
+        Integrity::Combined => "NULL",
+        Integrity::HmacSha1 => "HMAC-SHA-1-96 [RFC2404]",
+        Integrity::HmacSha256 => "HMAC-SHA-256-128 [RFC4868]",
+        Integrity::HmacSha384 => "HMAC-SHA-384-192 [RFC4868]",
+        Integrity::HmacSha512 => "HMAC-SHA-512-256 [RFC4868]",
+        _ => return None,
+    };
+    Some((encryption, authentication))
+}
+
+/// Both parts as one number, nothing for none.
+fn hex(parts: [&[u8]; 2]) -> Zeroizing<String> {
+    let len: usize = parts.iter().map(|part| part.len()).sum();
+    let mut text = Zeroizing::new(String::with_capacity(2 + 2 * len));
+    if len > 0 {
+        text.push_str("0x");
+    }
+    for byte in parts.iter().copied().flatten() {
+        for digit in [byte >> 4, byte & 15] {
+            text.push(char::from_digit(digit.into(), 16).unwrap_or('0'));
+        }
+    }
+    text
+}

@@ -1,0 +1,255 @@
+use proptest::prelude::*;
+
+use super::*;
+use forebay_crypto::{SecretBytes, Suite};
+
+const STEPS: [Step; 6] =
+    [Step::Locked, Step::Opened, Step::Written, Step::Synced, Step::Renamed, Step::DirectorySynced];
+
+fn keys(suite: &str, byte: u8) -> SaKeys {
+    let suite: Suite = suite.parse().unwrap();
+    let key = vec![byte; suite.cipher_key_len() + suite.salt_len()];
+    let auth_key = vec![byte; suite.integrity_key_len()];
+    SaKeys::new(suite, &SecretBytes::new(key), &SecretBytes::new(auth_key)).unwrap()
+}
+
+fn id(byte: u8) -> KeyId {
+    KeyId::of(&keys("aes128gcm16", byte))
+}
+
+fn one(store: &IvStore, now_ns: u64, count: u64) -> Range<u64> {
+    store.reserve(&BTreeMap::from([(id(1), count)]), now_ns).unwrap()[&id(1)].clone()
+}
+
+/// A reservation that stops behind `step`, as if the power had gone.
+fn crash(store: &IvStore, now_ns: u64, count: u64, step: Step) {
+    let stop = |at| if at == step { Err(io::Error::other("power")) } else { Ok(()) };
+    let counts = BTreeMap::from([(id(1), count)]);
+    assert!(matches!(
+        store.reserve_stepwise(&counts, now_ns, &mut { stop }),
+        Err(IvStoreError::Write { .. })
+    ));
+}
+
+fn store() -> (tempfile::TempDir, IvStore) {
+    let directory = tempfile::tempdir().unwrap();
+    let store = IvStore::new(directory.path().join("deep/state"));
+    (directory, store)
+}
+
+#[test]
+fn ranges_start_behind_the_clock_and_the_mark() {
+    let (_directory, store) = store();
+    assert_eq!(one(&store, 1000, 10), 1000..1010);
+    assert_eq!(one(&store, 1000, 10), 1010..1020, "the clock stood still");
+    assert_eq!(one(&store, 5, 10), 1020..1030, "the clock ran backwards");
+    assert_eq!(one(&store, 2000, 10), 2000..2010);
+    assert_eq!(one(&store, 0, 0), 2010..2010);
+}
+
+#[test]
+fn keys_have_marks_of_their_own() {
+    let (_directory, store) = store();
+    let both = BTreeMap::from([(id(1), 5), (id(2), 7)]);
+    let first = store.reserve(&both, 100).unwrap();
+    assert_eq!((&first[&id(1)], &first[&id(2)]), (&(100..105), &(100..107)));
+    assert_eq!(one(&store, 0, 1), 105..106);
+    assert_eq!(store.reserve(&both, 0).unwrap()[&id(2)], 107..114);
+}
+
+#[test]
+fn sas_with_one_key_get_disjoint_shares() {
+    let (_directory, store) = store();
+    let sas =
+        [keys("aes128gcm16", 1), keys("aes128gcm16", 2), keys("aes128ctr-sha256", 1), keys("aes128gcm8", 1)];
+    let mut ranges = store.ranges(&sas, 1000, 4).unwrap();
+    ranges.extend(store.ranges(&sas, 1000, 4).unwrap());
+    let mut seen = std::collections::HashSet::new();
+    for (range, keys) in ranges.iter_mut().zip(sas.iter().chain(&sas)) {
+        assert_eq!(range.remaining(), 4);
+        while let Some(iv) = range.take() {
+            assert!(seen.insert((KeyId::of(keys), iv)), "{iv} came twice");
+        }
+    }
+    assert_eq!(seen.len(), 32);
+}
+
+#[test]
+fn no_sas_need_no_directory() {
+    let (directory, store) = store();
+    assert_eq!(store.ranges([], 0, 1).unwrap(), []);
+    assert_eq!(directory.path().read_dir().unwrap().count(), 0);
+}
+
+#[test]
+fn files_are_for_the_owner_only_and_named_by_the_fingerprint() {
+    use std::os::unix::fs::PermissionsExt;
+    let (_directory, store) = store();
+    one(&store, 1000, 10);
+    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    let mark = store.mark_path(id(1));
+    assert_eq!(mode(store.directory()), 0o700);
+    assert_eq!((mode(&mark), mode(&store.directory().join("lock"))), (0o600, 0o600));
+    assert_eq!(fs::read_to_string(&mark).unwrap(), "{\"schema\":1,\"reserved_until\":1010}\n");
+    let mut names: Vec<_> =
+        store.directory().read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, [mark.file_name().unwrap(), "lock".as_ref()]);
+}
+
+#[test]
+fn damaged_marks_are_errors_and_stay_as_they_are() {
+    let (_directory, store) = store();
+    one(&store, 1000, 10);
+    let path = store.mark_path(id(1));
+    let damaged: [&[u8]; 9] = [
+        b"",
+        b"\0\0\0\0",
+        b"\xff\xfe",
+        b"{\"schema\":1}",
+        b"{\"schema\":2,\"reserved_until\":5}",
+        b"{\"schema\":1,\"reserved_until\":-5}",
+        b"{\"schema\":1,\"reserved_until\":1e3}",
+        b"{\"schema\":1,\"reserved_until\":5} 6",
+        &[b' '; 1000],
+    ];
+    for bytes in damaged {
+        fs::write(&path, bytes).unwrap();
+        let error = store.reserve(&BTreeMap::from([(id(1), 1)]), 9999).unwrap_err();
+        assert!(matches!(error, IvStoreError::Corrupt { .. }), "{bytes:?}: {error}");
+        assert!(error.to_string().contains(path.to_str().unwrap()));
+        assert!(miette::Diagnostic::help(&error).unwrap().to_string().contains("new key"));
+        assert_eq!(fs::read(&path).unwrap(), bytes);
+    }
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    let error = store.reserve(&BTreeMap::from([(id(1), 1)]), 9999).unwrap_err();
+    assert!(matches!(error, IvStoreError::Read { .. }), "{error}");
+}
+
+#[test]
+fn a_directory_that_cannot_be_made_is_an_error_with_a_hint() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
+    fs::write(&file, "").unwrap();
+    for path in [file.clone(), file.join("below")] {
+        let error = IvStore::new(path).reserve(&BTreeMap::from([(id(1), 1)]), 0).unwrap_err();
+        assert!(matches!(error, IvStoreError::Write { .. }), "{error}");
+        assert!(miette::Diagnostic::help(&error).unwrap().to_string().contains("--state DIR"));
+    }
+}
+
+#[test]
+fn numbers_come_to_an_end_without_wrapping() {
+    let (_directory, store) = store();
+    assert_eq!(one(&store, u64::MAX - 10, 10), u64::MAX - 10..u64::MAX);
+    let error = store.reserve(&BTreeMap::from([(id(1), 1)]), 0).unwrap_err();
+    assert!(matches!(error, IvStoreError::UsedUp { .. }), "{error}");
+}
+
+#[test]
+fn a_crash_behind_any_step_repeats_nothing_and_hinders_nothing() {
+    for step in STEPS {
+        let (_directory, store) = store();
+        let before = one(&store, 1000, 10);
+        crash(&store, 1000, 10, step);
+        let after = one(&store, 1000, 10);
+        assert!(after.start >= before.end, "{step:?}");
+        crash(&store, 0, 1, step);
+        assert!(one(&store, 0, 1).start >= after.end, "{step:?}");
+    }
+}
+
+#[test]
+fn what_a_crash_left_of_a_temporary_file_does_not_matter() {
+    let (_directory, store) = store();
+    let before = one(&store, 1000, 10);
+    for left in ["", "{\"sch", "{\"schema\":1,\"reserved_until\":3}\nlonger than what comes", "\0\0\0\0\0\0"]
+    {
+        fs::write(store.mark_path(id(1)).with_extension("tmp"), left).unwrap();
+        assert!(one(&store, 0, 1).start >= before.end);
+    }
+}
+
+#[test]
+fn threads_that_reserve_at_once_get_disjoint_ranges() {
+    let (_directory, store) = store();
+    let (threads, rounds) = (8, 25);
+    let mut ranges: Vec<Range<u64>> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads)
+            .map(|thread| {
+                let store = IvStore::new(store.directory());
+                // Each with a clock of its own, some of which stand still.
+                scope.spawn(move || -> Vec<_> {
+                    (0..rounds).map(|round| one(&store, thread * round, 1 + thread)).collect()
+                })
+            })
+            .collect();
+        workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+    });
+    assert_eq!(ranges.len(), (threads * rounds) as usize);
+    assert_disjoint(&mut ranges);
+}
+
+fn assert_disjoint(ranges: &mut [Range<u64>]) {
+    ranges.sort_by_key(|range| range.start);
+    for pair in ranges.windows(2) {
+        assert!(pair[0].end <= pair[1].start, "{pair:?} overlap");
+    }
+}
+
+/// What happens to a store.
+#[derive(Clone, Debug)]
+enum Event {
+    Reserve {
+        now_ns: u64,
+        count: u64,
+    },
+    Crash {
+        now_ns: u64,
+        count: u64,
+        step: Step,
+    },
+    /// A temporary file is cut off, as a file system may after a power failure.
+    Truncate,
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let (now_ns, count) = (0..5000u64, 1..100u64);
+    prop_oneof![
+        (now_ns.clone(), count.clone()).prop_map(|(now_ns, count)| Event::Reserve { now_ns, count }),
+        (now_ns, count, 0..STEPS.len()).prop_map(|(now_ns, count, step)| Event::Crash {
+            now_ns,
+            count,
+            step: STEPS[step]
+        }),
+        Just(Event::Truncate),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever the clock says and wherever reservations stop, nothing is given out twice.
+    #[test]
+    fn no_history_repeats_an_iv(events in proptest::collection::vec(event(), 1..30)) {
+        let (_directory, store) = store();
+        let mut ranges = vec![];
+        for event in events {
+            match event {
+                Event::Reserve { now_ns, count } => {
+                    let range = one(&store, now_ns, count);
+                    prop_assert!(range.start >= now_ns && range.end - range.start == count);
+                    ranges.push(range);
+                }
+                Event::Crash { now_ns, count, step } => crash(&store, now_ns, count, step),
+                Event::Truncate => {
+                    if store.directory().is_dir() {
+                        fs::write(store.mark_path(id(1)).with_extension("tmp"), "").unwrap();
+                    }
+                }
+            }
+        }
+        assert_disjoint(&mut ranges);
+    }
+}

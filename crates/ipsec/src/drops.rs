@@ -1,0 +1,99 @@
+//! Why packets are dropped: one list gives each reason its enum, name and explanation.
+
+macro_rules! drop_reasons {
+    ($($variant:ident $name:literal $text:literal)*) => {
+        /// Why a packet was not passed on. Names are Linux's (`/proc/net/xfrm_stat`) where it has one.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[non_exhaustive]
+        pub enum DropReason {
+            $(#[doc = $text] $variant,)*
+        }
+
+        impl DropReason {
+            /// Every reason, in the order of the list.
+            pub const ALL: &[DropReason] = &[$(DropReason::$variant),*];
+
+            /// The name in counters, metrics and JSON.
+            pub fn name(self) -> &'static str {
+                match self { $(DropReason::$variant => $name),* }
+            }
+
+            /// What it means, in one line.
+            pub fn explanation(self) -> &'static str {
+                match self { $(DropReason::$variant => $text),* }
+            }
+        }
+    };
+}
+
+drop_reasons! {
+    NotIp                "not_ip"                  "the frame carries no IP packet"
+    Snapped              "snapped"                 "the capture holds only the begin of the packet"
+    TooLong              "too_long"                "the packet is larger than a packet buffer"
+    InHdrError           "in_hdr_error"            "the outer headers are malformed or the ESP packet is too short"
+    InFragment           "in_fragment"             "a fragment of an outer packet: not reassembled"
+    InNoIpsec            "in_no_ipsec"             "neither ESP nor ESP in UDP"
+    InIke                "in_ike"                  "an IKE message (non-ESP marker), not for the data plane"
+    InNatKeepalive       "in_nat_keepalive"        "a NAT keepalive (RFC 3948 2.3)"
+    InNoStates           "in_no_states"            "no SA has this SPI and destination"
+    InStateMismatch      "in_state_mismatch"       "the SA wants another encapsulation, or the inner packet is outside its selectors"
+    InStateSeqError      "in_state_seq_error"      "sequence number zero, left of the replay window, or received before"
+    InStateProtoError    "in_state_proto_error"    "the ICV does not match"
+    InStateModeError     "in_state_mode_error"     "the deciphered payload does not fit the SA's mode"
+    InDummy              "in_dummy"                "a dummy packet (next header 59), dropped as meant"
+    InError              "in_error"                "no processor could do the job"
+    OutHdrError          "out_hdr_error"           "the packet to protect is malformed"
+    OutFragment          "out_fragment"            "a fragment, which transport mode cannot protect (RFC 4303 3.3.4)"
+    OutNoStates          "out_no_states"           "no outbound SA's selectors match"
+    OutStateSeqError     "out_state_seq_error"     "the sequence numbers of the SA are used up"
+    OutStateIvError      "out_state_iv_error"      "the IVs reserved for the SA are used up"
+    OutTooBig            "out_too_big"             "the protected packet would be longer than IP allows"
+    OutError             "out_error"               "no processor could do the job"
+    QueueFull            "queue_full"              "the engine had no room"
+}
+
+impl std::fmt::Display for DropReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A counter for each reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DropCounts([u64; DropReason::ALL.len()]);
+
+impl Default for DropCounts {
+    fn default() -> DropCounts {
+        DropCounts([0; DropReason::ALL.len()])
+    }
+}
+
+impl DropCounts {
+    /// Counts one packet.
+    #[inline]
+    pub fn count(&mut self, reason: DropReason) {
+        self.0[reason as usize] += 1;
+    }
+
+    /// How many packets were dropped for `reason`.
+    pub fn get(&self, reason: DropReason) -> u64 {
+        self.0[reason as usize]
+    }
+
+    /// How many packets were dropped.
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// The reasons that occurred, with their counts.
+    pub fn iter(&self) -> impl Iterator<Item = (DropReason, u64)> {
+        DropReason::ALL.iter().map(|&reason| (reason, self.get(reason))).filter(|&(_, n)| n > 0)
+    }
+
+    /// Adds the counts of `other`.
+    pub fn add(&mut self, other: &DropCounts) {
+        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
+            *mine += theirs;
+        }
+    }
+}

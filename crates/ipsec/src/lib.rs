@@ -1,0 +1,27 @@
+//! Security associations, replay windows and ESP as prepare, job, complete.
+//!
+//! No I/O, no clock, no threads, no randomness, no crypto: a packet is *prepared* (everything that
+//! needs order: SA, sequence number, IV, headers, padding), which leaves a crypto job for any
+//! processor; the job's verdict *completes* it (replay window, trailer, tunnel headers off, selector
+//! check). [`Sad`] is where both live:
+//!
+//! ```text
+//! plain packet --prepare(Seal)--> job --(a processor)--> verdict --complete--> ESP packet
+//! ESP packet   --prepare(Open)--> job --(a processor)--> verdict --complete--> plain packet
+//! ```
+
+mod drops;
+mod inbound;
+mod iv;
+mod outbound;
+mod replay;
+mod sa;
+mod sad;
+mod select;
+mod train;
+
+pub use drops::{DropCounts, DropReason};
+pub use iv::IvRange;
+pub use replay::{MAX_WINDOW, Replay, ReplayWindow};
+pub use sa::{Encapsulation, Mode, SaConfig, SaConfigError, Spi};
+pub use sad::{SaCounters, Sad, SadError};

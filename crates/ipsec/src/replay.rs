@@ -1,0 +1,120 @@
+//! The anti-replay window and the high half of extended sequence numbers.
+//!
+//! RFC 4303 3.4.3: a number right of the window is new; one inside it is new unless its bit is set;
+//! one left of it is too old; zero is never sent. The window slides only for packets whose ICV has
+//! been verified, so [`ReplayWindow::check`] comes before the crypto and [`ReplayWindow::settle`],
+//! which looks again, after it: of two copies in flight at once only the first to settle passes.
+
+/// The largest window, in packets.
+pub const MAX_WINDOW: u32 = 65_536;
+
+/// What becomes of a sequence number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replay {
+    /// Not seen before.
+    New,
+    /// Zero, which no sender uses.
+    Zero,
+    /// Left of the window.
+    TooOld,
+    /// Seen before.
+    Duplicate,
+}
+
+/// Sequence numbers received on one SA: the highest, and a bit for each of the last `window`.
+///
+/// The bits are a ring of 64-bit words that is cleared a word at a time as the window moves (the
+/// scheme of RFC 6479): one word more than the window needs, so that a partly used word never
+/// holds bits of two rounds.
+#[derive(Clone, Debug)]
+pub struct ReplayWindow {
+    /// Highest number settled; zero before the first.
+    top: u64,
+    /// Width in packets; zero accepts everything.
+    window: u32,
+    /// The ring; its length is a power of two.
+    bits: Box<[u64]>,
+}
+
+impl ReplayWindow {
+    /// A window of `window` packets, at most [`MAX_WINDOW`]; zero switches the check off.
+    pub fn new(window: u32) -> ReplayWindow {
+        let window = window.min(MAX_WINDOW);
+        let words = (window.div_ceil(64) as usize + 1).next_power_of_two();
+        ReplayWindow { top: 0, window, bits: vec![0; words].into_boxed_slice() }
+    }
+
+    /// The highest sequence number that was settled, zero before the first.
+    pub fn top(&self) -> u64 {
+        self.top
+    }
+
+    /// The full sequence number that a received low half stands for: the one nearest to the window
+    /// (RFC 4303 A2.2). `None` if it would lie before number zero.
+    #[inline]
+    pub fn infer(&self, low: u32) -> Option<u64> {
+        // Without a window there is still a highest number to be near to.
+        let window = u64::from(self.window.max(32));
+        let (top_high, top_low) = (self.top >> 32, self.top & 0xffff_ffff);
+        let low = u64::from(low);
+        if top_low >= window - 1 {
+            // Case A: the window lies within one subspace.
+            let high = if low >= top_low - (window - 1) { top_high } else { top_high + 1 };
+            (high <= u64::from(u32::MAX)).then_some(high << 32 | low)
+        } else {
+            // Case B: the window spans two subspaces.
+            let bottom = top_low + (1 << 32) + 1 - window;
+            let high = if low >= bottom { top_high.checked_sub(1)? } else { top_high };
+            Some(high << 32 | low)
+        }
+    }
+
+    /// Whether a packet with this number may be worth the crypto.
+    #[inline]
+    pub fn check(&self, sequence: u64) -> Replay {
+        if sequence == 0 {
+            return Replay::Zero;
+        }
+        if self.window == 0 || sequence > self.top {
+            return Replay::New;
+        }
+        if self.top - sequence >= u64::from(self.window) {
+            return Replay::TooOld;
+        }
+        let (word, bit) = self.position(sequence);
+        if self.bits[word] & bit != 0 { Replay::Duplicate } else { Replay::New }
+    }
+
+    /// Records a number whose packet has been verified; anything but [`Replay::New`] means that the
+    /// packet must be dropped after all, and nothing is recorded.
+    #[inline]
+    pub fn settle(&mut self, sequence: u64) -> Replay {
+        let verdict = self.check(sequence);
+        if verdict != Replay::New {
+            return verdict;
+        }
+        if sequence > self.top {
+            let (from, to) = (self.top / 64, sequence / 64);
+            if from != to {
+                self.clear(from, to);
+            }
+            self.top = sequence;
+        }
+        let (word, bit) = self.position(sequence);
+        self.bits[word] |= bit;
+        Replay::New
+    }
+
+    /// Empties the words that the window enters on its way from word `from` to word `to`.
+    fn clear(&mut self, from: u64, to: u64) {
+        let words = self.bits.len() as u64;
+        for k in 1..=(to - from).min(words) {
+            self.bits[((from + k) & (words - 1)) as usize] = 0;
+        }
+    }
+
+    #[inline]
+    fn position(&self, sequence: u64) -> (usize, u64) {
+        ((sequence / 64) as usize & (self.bits.len() - 1), 1 << (sequence % 64))
+    }
+}

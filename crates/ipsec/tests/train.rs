@@ -1,0 +1,278 @@
+//! Packets that are prepared and completed as a burst come out as those that are one by one: bytes,
+//! places, jobs, reasons, counters.
+
+mod support;
+
+use forebay_crypto::{Direction, Job, JobSpec, SessionId, Verdict};
+use forebay_ipsec::{DropReason, IvRange, SaCounters, Sad};
+use forebay_wire::Family;
+use proptest::prelude::*;
+use support::{Damage, Plain, SAS, buffer, damage, database, opening, plain, seal, sealing};
+
+/// What became of a packet.
+type Outcome = Result<(usize, Vec<u8>, JobSpec), DropReason>;
+
+/// A burst: runs of packets that are alike but for what the lists change.
+#[derive(Clone, Debug)]
+struct Run {
+    plain: Plain,
+    count: usize,
+    /// Changes to some of the packets, by their place in the run.
+    lengths: Vec<(usize, usize)>,
+    damage: Vec<(usize, Damage)>,
+    verdicts: Vec<(usize, Verdict)>,
+}
+
+fn run() -> impl Strategy<Value = Run> {
+    let place = || 0usize..12;
+    let verdict = prop::sample::select(vec![Verdict::AuthFailed, Verdict::Failed, Verdict::Pending]);
+    (
+        plain(),
+        1usize..12,
+        prop::collection::vec((place(), 0usize..200), 0..6),
+        prop::collection::vec((place(), damage()), 0..3),
+        prop::collection::vec((place(), verdict), 0..2),
+    )
+        .prop_map(|(plain, count, lengths, damage, verdicts)| Run {
+            plain,
+            count,
+            lengths,
+            damage,
+            verdicts,
+        })
+}
+
+impl Run {
+    fn plain_packets(&self) -> Vec<Vec<u8>> {
+        (0..self.count)
+            .map(|n| {
+                let length = self.lengths.iter().find(|(place, _)| *place == n);
+                let payload = length.map_or(self.plain.payload, |&(_, length)| length);
+                Plain { payload, ..self.plain.clone() }.bytes()
+            })
+            .collect()
+    }
+
+    fn damaged(&self, mut packets: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+        for (place, damage) in &self.damage {
+            if let Some(packet) = packets.get_mut(*place) {
+                damage.apply(packet);
+            }
+        }
+        packets
+    }
+
+    fn verdict(&self, n: usize) -> Verdict {
+        self.verdicts.iter().find(|(place, _)| *place == n).map_or(Verdict::Done, |&(_, verdict)| verdict)
+    }
+}
+
+/// One by one. The token of a packet is its place in the burst.
+fn singly(
+    sad: &mut Sad,
+    direction: Direction,
+    packets: &[(Vec<u8>, Verdict)],
+) -> (Vec<Outcome>, Vec<Outcome>) {
+    let mut prepared: Vec<Outcome> = Vec::new();
+    let mut jobs = Vec::new();
+    for (bytes, _) in packets {
+        let (mut packet, mut spec) = (buffer(bytes), JobSpec::default());
+        let outcome = sad.prepare(direction, &mut packet, &mut spec);
+        prepared.push(outcome.map(|()| (packet.offset(), packet.bytes().to_vec(), spec)));
+        jobs.push(Job::new(packet, spec, 0));
+    }
+    let completed = prepared
+        .iter()
+        .zip(jobs)
+        .zip(packets)
+        .map(|((prepared, mut job), (_, verdict))| {
+            prepared.as_ref().map_err(|&reason| reason)?;
+            sad.complete(&mut job.packet, &job.spec, *verdict)?;
+            Ok((job.packet.offset(), job.packet.bytes().to_vec(), job.spec))
+        })
+        .collect();
+    (prepared, completed)
+}
+
+/// As a burst, with what is dropped taken out of it.
+fn together(
+    sad: &mut Sad,
+    direction: Direction,
+    packets: &[(Vec<u8>, Verdict)],
+) -> (Vec<Outcome>, Vec<Outcome>) {
+    let state = |job: &Job| (job.packet.offset(), job.packet.bytes().to_vec(), job.spec);
+    let mut jobs: Vec<Job> = packets
+        .iter()
+        .enumerate()
+        .map(|(n, (bytes, _))| Job::new(buffer(bytes), JobSpec::default(), n as u64))
+        .collect();
+    let mut prepared: Vec<Outcome> = vec![Err(DropReason::QueueFull); packets.len()];
+    let mut from = 0;
+    while let Err((place, reason)) = sad.prepare_burst(direction, &mut jobs[from..]) {
+        from += place;
+        prepared[jobs.remove(from).token as usize] = Err(reason);
+    }
+    let mut completed = prepared.clone();
+    for job in &mut jobs {
+        prepared[job.token as usize] = Ok(state(job));
+        job.verdict = packets[job.token as usize].1;
+    }
+    let mut from = 0;
+    while let Err((place, reason)) = sad.complete_burst(&mut jobs[from..]) {
+        from += place;
+        completed[jobs.remove(from).token as usize] = Err(reason);
+    }
+    for job in &jobs {
+        completed[job.token as usize] = Ok(state(job));
+    }
+    (prepared, completed)
+}
+
+fn counters(sad: &Sad) -> Vec<SaCounters> {
+    sad.iter().map(|(_, _, _, counters)| *counters).collect()
+}
+
+/// Both ways, on databases that are alike, in bursts of so many packets.
+fn compare(
+    database: impl Fn() -> Sad,
+    direction: Direction,
+    burst: usize,
+    packets: &[(Vec<u8>, Verdict)],
+) -> Result<Vec<Outcome>, TestCaseError> {
+    let (mut one, mut other) = (database(), database());
+    let mut all = Vec::new();
+    for (number, packets) in packets.chunks(burst).enumerate() {
+        let (prepared, completed) = singly(&mut one, direction, packets);
+        let (prepared_together, completed_together) = together(&mut other, direction, packets);
+        for n in 0..packets.len() {
+            let place = (direction, number, n);
+            prop_assert_eq!(&prepared_together[n], &prepared[n], "prepared, {:?}", place);
+            prop_assert_eq!(&completed_together[n], &completed[n], "completed, {:?}", place);
+        }
+        all.extend(completed);
+    }
+    prop_assert_eq!(counters(&other), counters(&one));
+    Ok(all)
+}
+
+/// A database of one SA, in both directions.
+fn alone(sa: usize) -> Sad {
+    let mut sad = Sad::default();
+    sad.add_inbound(opening(sa)).expect("settings without fault");
+    sad.add_outbound(sealing(sa), IvRange::for_throwaway_key()).expect("settings without fault");
+    sad
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn sealed_alike(runs in prop::collection::vec(run(), 1..6), burst in 1usize..40) {
+        let packets: Vec<_> = runs
+            .iter()
+            .flat_map(|run| {
+                let packets = run.damaged(run.plain_packets()).into_iter().enumerate();
+                packets.map(|(n, packet)| (packet, run.verdict(n)))
+            })
+            .collect();
+        compare(database, Direction::Seal, burst, &packets)?;
+    }
+
+    #[test]
+    fn opened_alike(runs in prop::collection::vec(run(), 1..6), burst in 1usize..40) {
+        let mut sealer = database();
+        let mut packets = Vec::new();
+        for run in &runs {
+            let sealed = run.plain_packets().iter().filter_map(|plain| seal(&mut sealer, plain).ok()).collect();
+            let damaged = run.damaged(sealed).into_iter().enumerate();
+            packets.extend(damaged.map(|(n, packet)| (packet, run.verdict(n))));
+        }
+        compare(database, Direction::Open, burst, &packets)?;
+    }
+}
+
+/// Each bit of the headers, of the second packet of three that are alike: what makes a train stop.
+#[test]
+fn one_bit_of_a_packet_in_a_train() {
+    for sa in 0..SAS {
+        let family = Family::V4;
+        let plain =
+            Plain { sa, family, payload: 40, extras: 0, fragment: false, class: 0, padding: 0 }.bytes();
+        let mut sealer = alone(sa);
+        let sealed: Vec<Vec<u8>> = (0..3).map(|_| seal(&mut sealer, &plain).expect("sealed")).collect();
+        for (direction, packets) in [(Direction::Seal, vec![plain; 3]), (Direction::Open, sealed)] {
+            for bit in 0..8 * 60 {
+                let mut changed = packets.clone();
+                changed[1][bit / 8] ^= 1 << (bit % 8);
+                let changed: Vec<_> = changed.into_iter().map(|packet| (packet, Verdict::Done)).collect();
+                if let Err(difference) = compare(|| alone(sa), direction, 3, &changed) {
+                    panic!("SA {sa}, {direction:?}, byte {} bit {}: {difference}", bit / 8, bit % 8);
+                }
+            }
+        }
+    }
+}
+
+/// Numbers and IVs end in the middle of a train as they do elsewhere.
+#[test]
+fn a_train_ends_where_numbers_or_ivs_do() {
+    for sa in 0..SAS {
+        let last = if sealing(sa).esn { u64::MAX } else { u32::MAX.into() };
+        let plain =
+            Plain { sa, family: Family::V4, payload: 40, extras: 0, fragment: false, class: 0, padding: 9 };
+        let packets = vec![(plain.bytes(), Verdict::Done); 8];
+        for left in 0..8 {
+            let few_numbers = || {
+                let mut sad = alone(sa);
+                sad.continue_after(SessionId(1), last - left);
+                sad
+            };
+            let few_ivs = || {
+                let mut sad = Sad::default();
+                sad.add_outbound(sealing(sa), IvRange::share(9, 9 + 3 * left, 2, 3)).expect("no fault");
+                sad
+            };
+            for (burst, reason) in [3, 8].into_iter().flat_map(|burst| {
+                [DropReason::OutStateSeqError, DropReason::OutStateIvError].map(|reason| (burst, reason))
+            }) {
+                let outcomes = match reason {
+                    DropReason::OutStateSeqError => compare(few_numbers, Direction::Seal, burst, &packets),
+                    _ => compare(few_ivs, Direction::Seal, burst, &packets),
+                };
+                let outcomes =
+                    outcomes.unwrap_or_else(|difference| panic!("SA {sa}, {left} left: {difference}"));
+                let sealed = outcomes.iter().take_while(|outcome| outcome.is_ok()).count();
+                assert_eq!(sealed as u64, left, "SA {sa}, {reason}");
+                assert!(outcomes[sealed..].iter().all(|outcome| *outcome == Err(reason)), "SA {sa}");
+            }
+        }
+    }
+}
+
+/// The UDP header taken out of an IPv4 packet with ESP in UDP, which needs no key.
+fn without_udp(sealed: &[u8]) -> Vec<u8> {
+    let mut bare = sealed.to_vec();
+    bare.drain(20..28);
+    let len = bare.len() as u16;
+    bare[2..4].copy_from_slice(&len.to_be_bytes());
+    bare[9] = 50;
+    bare
+}
+
+/// RFC 3948: an SA has one encapsulation, whatever the packet before had.
+#[test]
+fn a_train_does_not_change_its_encapsulation() {
+    // Bit 0 of its number gives an SA its encapsulation: 1 and 3 have UDP, in tunnel and in transport mode.
+    for sa in [1, 3] {
+        let plain =
+            Plain { sa, family: Family::V4, payload: 40, extras: 0, fragment: false, class: 0, padding: 0 };
+        let mut sealer = database();
+        let sealed: Vec<Vec<u8>> =
+            (0..3).map(|_| seal(&mut sealer, &plain.bytes()).expect("sealed")).collect();
+        let packets =
+            [sealed[0].clone(), without_udp(&sealed[1]), sealed[2].clone()].map(|p| (p, Verdict::Done));
+        let outcomes = compare(|| alone(sa), Direction::Open, 3, &packets).expect("alike");
+        assert!(outcomes[0].is_ok() && outcomes[2].is_ok(), "SA {sa}");
+        assert_eq!(outcomes[1], Err(DropReason::InStateMismatch), "SA {sa}");
+    }
+}

@@ -1,0 +1,101 @@
+//! From a frame to the IP packet in it.
+
+use super::{
+    AF_V4, ETHERTYPE_V4, ETHERTYPE_V6, Family, IpAt, MAX_TAGS, NotIp, PPP_V4, PPP_V6, Protocol, family_of,
+};
+use crate::LinkType;
+
+/// Ethertypes of VLAN tags: 802.1Q, 802.1ad, and what was used before that for outer tags.
+const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
+
+/// Smaller values of an ethertype field are a length (IEEE 802.3).
+const ETHERTYPE_MIN: u16 = 0x0600;
+
+/// Finds the IP packet in a frame; VLAN tags before it are passed over.
+///
+/// Only what leads to the packet and its version is looked at: the packet itself may be damaged.
+#[inline]
+pub fn locate(link: LinkType, frame: &[u8]) -> Result<IpAt, NotIp> {
+    match link {
+        LinkType::Ethernet => by_ethertype(frame, 12, 14),
+        LinkType::Raw => at(frame, 0, None, Protocol::Absent),
+        LinkType::Ipv4 => at(frame, 0, Some(Family::V4), Protocol::Absent),
+        LinkType::Ipv6 => at(frame, 0, Some(Family::V6), Protocol::Absent),
+        LinkType::LinuxSll => by_ethertype(frame, 14, 16),
+        LinkType::LinuxSll2 => by_ethertype(frame, 0, 20),
+        LinkType::Null | LinkType::Loop => by_address_family(link, frame),
+        LinkType::Ppp | LinkType::PppHdlc => by_ppp_protocol(frame),
+    }
+}
+
+/// The packet at `start`, if its version is the `expected` one.
+#[inline]
+fn at(frame: &[u8], start: usize, expected: Option<Family>, protocol: Protocol) -> Result<IpAt, NotIp> {
+    match frame.get(start..) {
+        Some(packet @ [_, ..]) => Ok(IpAt { start, family: family_of(packet, expected)?, protocol }),
+        _ => Err(NotIp::TooShort { found: frame.len(), expected: start + 1 }),
+    }
+}
+
+/// Follows an ethertype at `field` through tags, the first of which stands at `next`.
+#[inline]
+fn by_ethertype(frame: &[u8], mut field: usize, mut next: usize) -> Result<IpAt, NotIp> {
+    for _ in 0..=MAX_TAGS {
+        let ethertype = u16::from_be_bytes(bytes(frame, field)?);
+        let family = match ethertype {
+            ETHERTYPE_V4 => Family::V4,
+            ETHERTYPE_V6 => Family::V6,
+            tag if TAGS.contains(&tag) => {
+                // A tag is two bytes of control information and the next ethertype.
+                (field, next) = (next + 2, next + 4);
+                continue;
+            }
+            length if length < ETHERTYPE_MIN => return Err(NotIp::Llc(length)),
+            other => return Err(NotIp::Ethertype(other)),
+        };
+        return at(frame, next, Some(family), Protocol::Ethertype { at: field as u8 });
+    }
+    Err(NotIp::TooManyTags)
+}
+
+#[inline]
+fn by_address_family(link: LinkType, frame: &[u8]) -> Result<IpAt, NotIp> {
+    let field: [u8; 4] = bytes(frame, 0)?;
+    // Families are small numbers: one with its upper half in use was written the other way round.
+    let native = u32::from_le_bytes(field);
+    let little_endian = link == LinkType::Null && native <= 0xffff;
+    let value = if little_endian { native } else { u32::from_be_bytes(field) };
+    // IPv6: Linux, NetBSD and OpenBSD, FreeBSD, Darwin.
+    let (family, v6) = match value {
+        found if found == AF_V4.into() => (Family::V4, if link == LinkType::Loop { 24 } else { 30 }),
+        10 | 24 | 28 | 30 => (Family::V6, value as u8),
+        other => return Err(NotIp::AddressFamily(other)),
+    };
+    at(frame, 4, Some(family), Protocol::AddressFamily { little_endian, v6 })
+}
+
+/// PPP, with or without address and control bytes (RFC 1661 6.6), protocol compressed or not.
+#[inline]
+fn by_ppp_protocol(frame: &[u8]) -> Result<IpAt, NotIp> {
+    let field = if matches!(frame, [0xff, 0x03, ..] | [0xff]) { 2 } else { 0 };
+    // The last byte of a protocol number is odd, all before are even (RFC 1661 2).
+    let [first] = bytes(frame, field)?;
+    let compressed = first & 1 == 1;
+    let (protocol, start) = match compressed {
+        true => (first.into(), field + 1),
+        false => (u16::from_be_bytes(bytes(frame, field)?), field + 2),
+    };
+    let family = match protocol {
+        found if found == PPP_V4.into() => Family::V4,
+        found if found == PPP_V6.into() => Family::V6,
+        other => return Err(NotIp::PppProtocol(other)),
+    };
+    at(frame, start, Some(family), Protocol::Ppp { at: field as u8, compressed })
+}
+
+/// The `N` bytes at `from`.
+#[inline]
+fn bytes<const N: usize>(frame: &[u8], from: usize) -> Result<[u8; N], NotIp> {
+    let found = frame.get(from..).and_then(|rest| rest.first_chunk::<N>());
+    found.copied().ok_or(NotIp::TooShort { found: frame.len(), expected: from + N })
+}

@@ -1,0 +1,35 @@
+//! Batches of packets in and out: capture files and UDP.
+//!
+//! A capture is read with [`capture::Reader`], record by record and in bounded memory;
+//! [`frame::locate`] finds the IP packet in a record's frame, and [`frame::reframe`] puts the link
+//! layer's bytes in front of another one; [`capture::Writer`] writes the result to a temporary file
+//! that takes the output's name only when it is complete.
+//!
+//! ```no_run
+//! use forebay_links::{capture, frame};
+//!
+//! # fn main() -> Result<(), capture::CaptureError> {
+//! let mut output = capture::Writer::create("sealed.pcapng")?; // fails here if it cannot be written
+//! let mut input = capture::Reader::open("plain.pcap")?;
+//! if let Some(link) = input.link() {
+//!     output.declare(link.rewritten(), input.resolution())?; // an empty capture says its link type too
+//! }
+//! let mut framed = Vec::new();
+//! while let Some(record) = input.next_record()? {
+//!     let Ok(at) = frame::locate(record.link, record.data) else { continue };
+//!     let (prefix, packet) = record.data.split_at(at.start);
+//!     // ... turn `packet` into another IP packet, IPv4 or IPv6 ...
+//!     if frame::reframe(&at, prefix, packet, &mut framed).is_ok() {
+//!         output.write(record.link.rewritten(), record.timestamp_ns, framed.len() as u32, &framed)?;
+//!     }
+//! }
+//! output.finish()
+//! # }
+//! ```
+
+pub mod capture;
+pub mod frame;
+
+mod link_type;
+
+pub use link_type::LinkType;

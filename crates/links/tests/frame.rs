@@ -1,0 +1,142 @@
+//! Frames of every link type, found and rebuilt.
+
+use forebay_links::LinkType;
+use forebay_links::frame::{Family, IpAt, MAX_PREFIX, NotIp, locate, reframe};
+
+const V4: [u8; 4] = [0x45, 0, 0, 4];
+const V6: [u8; 4] = [0x60, 0, 0, 0];
+
+/// Link type, prefix for IPv4, prefix for IPv6, and where the ethertype is.
+type Row = (LinkType, Vec<u8>, Vec<u8>, Option<usize>);
+
+fn prefixes() -> Vec<Row> {
+    let mac = [0x11; 12];
+    let with = |head: &[u8], tail: &[u8]| [head, tail].concat();
+    let (e4, e6) = ([0x08, 0x00], [0x86, 0xdd]);
+    let tag = [0x81, 0x00, 0x20, 0x07];
+    let outer = [0x88, 0xa8, 0, 9];
+    let tagged = with(&mac, &tag);
+    let twice = with(&with(&mac, &outer), &tag);
+    let most = with(&twice, &with(&tag, &[0x91, 0, 0, 1]));
+    let sll = [0, 0, 0, 1, 0, 6, 1, 2, 3, 4, 5, 6, 0, 0];
+    let sll2 = [0, 0, 0, 0, 0, 2, 0, 1, 0, 6, 1, 2, 3, 4, 5, 6, 0, 0];
+    let sll2_tail = [&sll2[..], &[0x20, 7]].concat();
+    let both = |head: &[u8]| (with(head, &e4), with(head, &e6));
+    let mut rows = Vec::new();
+    let mut add = |link, (v4, v6): (Vec<u8>, Vec<u8>), at| rows.push((link, v4, v6, at));
+    add(LinkType::Ethernet, both(&mac), Some(12));
+    add(LinkType::Ethernet, both(&tagged), Some(16));
+    add(LinkType::Ethernet, both(&twice), Some(20));
+    add(LinkType::Ethernet, both(&most), Some(28));
+    add(LinkType::LinuxSll, both(&sll), Some(14));
+    add(LinkType::LinuxSll, both(&with(&sll, &tag)), Some(18));
+    add(LinkType::LinuxSll2, (with(&e4, &sll2), with(&e6, &sll2)), Some(0));
+    let (t4, t6) = both(&with(&[0x81, 0], &sll2_tail));
+    add(LinkType::LinuxSll2, (t4, t6), Some(22));
+    add(LinkType::Raw, (vec![], vec![]), None);
+    add(LinkType::Null, (vec![2, 0, 0, 0], vec![30, 0, 0, 0]), None);
+    add(LinkType::Null, (vec![0, 0, 0, 2], vec![0, 0, 0, 30]), None);
+    add(LinkType::Loop, (vec![0, 0, 0, 2], vec![0, 0, 0, 24]), None);
+    add(LinkType::Ppp, (vec![0xff, 3, 0, 0x21], vec![0xff, 3, 0, 0x57]), None);
+    add(LinkType::Ppp, (vec![0, 0x21], vec![0, 0x57]), None);
+    add(LinkType::Ppp, (vec![0x21], vec![0x57]), None);
+    add(LinkType::PppHdlc, (vec![0xff, 3, 0x21], vec![0xff, 3, 0x57]), None);
+    rows
+}
+
+fn found(link: LinkType, prefix: &[u8], packet: &[u8]) -> IpAt {
+    locate(link, &[prefix, packet].concat()).unwrap_or_else(|reason| panic!("{link}: {reason}"))
+}
+
+#[test]
+fn packets_are_found_behind_every_prefix() {
+    for (link, v4, v6, ethertype_at) in prefixes() {
+        for (prefix, packet, family) in [(&v4, &V4, Family::V4), (&v6, &V6, Family::V6)] {
+            let at = found(link, prefix, packet);
+            assert_eq!((at.start, at.family), (prefix.len(), family), "{link}");
+            assert_eq!(at.ethertype_at(), ethertype_at, "{link}");
+            assert!(at.start <= MAX_PREFIX);
+        }
+    }
+}
+
+#[test]
+fn a_changed_family_changes_the_prefix_and_nothing_else() {
+    let mut out = Vec::new();
+    for (link, v4, v6, _) in prefixes() {
+        let (from_v4, from_v6) = (found(link, &v4, &V4), found(link, &v6, &V6));
+        for (at, old, packet, new) in [
+            (from_v4, &v4, &V4, &v4),
+            (from_v4, &v4, &V6, &v6),
+            (from_v6, &v6, &V6, &v6),
+            (from_v6, &v6, &V4, &v4),
+        ] {
+            reframe(&at, old, packet, &mut out).unwrap();
+            assert_eq!(out, [&new[..], packet].concat(), "{link}");
+            assert_eq!(locate(link.rewritten(), &out).unwrap().start, new.len());
+        }
+    }
+}
+
+#[test]
+fn captures_of_one_family_become_raw() {
+    let mut out = Vec::new();
+    let at = found(LinkType::Ipv4, &[], &V4);
+    reframe(&at, &[], &V6, &mut out).unwrap();
+    assert_eq!((&out[..], LinkType::Ipv4.rewritten()), (&V6[..], LinkType::Raw));
+    assert_eq!(found(LinkType::Raw, &[], &out).family, Family::V6);
+}
+
+#[test]
+fn every_system_s_number_for_ipv6_is_known_and_kept() {
+    let mut out = Vec::new();
+    for number in [10, 24, 28, 30] {
+        let prefix = [number, 0, 0, 0];
+        let at = found(LinkType::Null, &prefix, &V6);
+        reframe(&at, &prefix, &V6, &mut out).unwrap();
+        assert_eq!(out[..4], prefix);
+    }
+}
+
+#[test]
+fn frames_without_ip_say_why() {
+    let ethernet = |ethertype: [u8; 2]| [&[0; 12][..], &ethertype, &[0x45; 50]].concat();
+    let reason = |link, frame: &[u8]| locate(link, frame).unwrap_err();
+    assert_eq!(reason(LinkType::Ethernet, &ethernet([8, 6])), NotIp::Ethertype(0x0806));
+    assert!(NotIp::Ethertype(0x0806).to_string().contains("0x0806 (ARP)"));
+    assert_eq!(reason(LinkType::Ethernet, &ethernet([0, 38])), NotIp::Llc(38));
+    assert_eq!(
+        reason(LinkType::Ethernet, &ethernet([0x86, 0xdd])),
+        NotIp::Version { found: 4, expected: Some(Family::V6) }
+    );
+    assert_eq!(reason(LinkType::Raw, &[0x55]), NotIp::Version { found: 5, expected: None });
+    assert_eq!(reason(LinkType::Ipv6, &V4), NotIp::Version { found: 4, expected: Some(Family::V6) });
+    assert_eq!(reason(LinkType::Null, &[7, 0, 0, 0, 0x45]), NotIp::AddressFamily(7));
+    assert_eq!(reason(LinkType::Ppp, &[0xc0, 0x21, 0x45]), NotIp::PppProtocol(0xc021));
+    assert_eq!(reason(LinkType::PppHdlc, &[0x0f, 0, 8, 0]), NotIp::PppProtocol(0x0f));
+    let tags = [&[0; 12][..], &[0x81, 0, 0, 1].repeat(5), &[8, 0, 0x45]].concat();
+    assert_eq!(reason(LinkType::Ethernet, &tags), NotIp::TooManyTags);
+}
+
+#[test]
+fn every_prefix_of_a_frame_is_too_short() {
+    for (link, v4, _, _) in prefixes() {
+        for length in 0..=v4.len() {
+            match locate(link, &v4[..length]).unwrap_err() {
+                NotIp::TooShort { found, expected } => assert!(found == length && expected > length),
+                other => panic!("{link}, {length} bytes: {other}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_no_packet_is_not_framed() {
+    let prefix = [0, 0x21];
+    let at = found(LinkType::Ppp, &prefix, &V4);
+    let mut out = vec![1];
+    assert!(matches!(reframe(&at, &prefix, &[], &mut out), Err(NotIp::TooShort { .. })));
+    assert!(matches!(reframe(&at, &prefix, &[0x10], &mut out), Err(NotIp::Version { found: 1, .. })));
+    assert!(matches!(reframe(&at, &[0], &V4, &mut out), Err(NotIp::TooShort { .. })));
+    assert!(out.is_empty());
+}

@@ -1,0 +1,241 @@
+//! One processor's account: what it has been given and has not done yet (\[H\] eqs 1-3, 6-11).
+
+use std::collections::VecDeque;
+
+use forebay_time::{Duration, Time};
+
+use crate::cost::Alpha;
+use crate::window::SET_ASIDE;
+use crate::{ConfigError, Cost, Kind, ProcessorConfig, Progress, Transfer, Work};
+
+/// A processor's queue as costs, and the job it is busy with.
+///
+/// A job moves through the account in order, and only sums are kept up to date:
+///
+/// ```text
+/// placed -> waiting -> taken -> fetched -> started -> finished
+///           [  `waiting` jobs ][ taken ][ `fetched` ]  `computing`
+///           back <------------ unstarted ------------> front
+/// ```
+///
+/// Steps that a driver does not tell are made up for by the next one that it does tell.
+#[derive(Debug)]
+pub(crate) struct Account {
+    pub(crate) kind: Kind,
+    /// Suites that jobs may be placed here for: none while the processor is removed.
+    pub(crate) open_for: u64,
+    suites: u64,
+    alpha: Alpha,
+    beta: Duration,
+    transfer: Option<Transfer>,
+    progress: Progress,
+    queue: usize,
+    /// Costs of the jobs that have not begun to be computed.
+    unstarted: VecDeque<Duration>,
+    /// Of these, how many at the back are still in the queue.
+    waiting: usize,
+    /// Of these, how many at the front are completely fetched.
+    fetched: usize,
+    /// Cost of the waiting jobs (\[H\] eq 1), and of the fetched ones if they are to count too.
+    backlog: Duration,
+    prefetch_aware: bool,
+    /// Jobs begun and not finished.
+    computing: usize,
+    /// When the job last taken out of the queue should be done, t_i^p + c_i^p of \[H\] eq 3; past
+    /// once nothing taken is left.
+    busy_until: Time,
+    /// All ones if the next job opens a submission and bears the doorbell, else zero: a mask,
+    /// because a choice reads it for every processor.
+    rings: u64,
+}
+
+impl Account {
+    pub(crate) fn new(
+        index: usize,
+        config: &ProcessorConfig,
+        prefetch_aware: bool,
+    ) -> Result<Account, ConfigError> {
+        if config.queue == 0 {
+            return Err(ConfigError::ZeroQueue { processor: index });
+        }
+        if config.transfer.is_some_and(|bus| bus.clock == 0 || bus.width == 0) {
+            return Err(ConfigError::Transfer { processor: index });
+        }
+        Ok(Account {
+            kind: config.kind,
+            open_for: config.suites,
+            suites: config.suites,
+            alpha: alpha(index, config.alpha)?,
+            beta: config.beta,
+            transfer: config.transfer,
+            progress: config.progress,
+            queue: config.queue,
+            // Jobs taken out but not begun (prefetched ones) need places too: twice covers them.
+            unstarted: VecDeque::with_capacity(config.queue.min(SET_ASIDE) * 2),
+            waiting: 0,
+            fetched: 0,
+            backlog: Duration::ZERO,
+            prefetch_aware,
+            computing: 0,
+            busy_until: Time::ZERO,
+            rings: u64::MAX,
+        })
+    }
+
+    /// Whether jobs are placed here at all.
+    #[inline]
+    pub(crate) fn is_open(&self) -> bool {
+        self.open_for != 0
+    }
+
+    /// Whether the queue takes one more job.
+    #[inline]
+    pub(crate) fn has_room(&self) -> bool {
+        self.waiting < self.queue
+    }
+
+    /// Jobs in the queue.
+    #[inline]
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// Jobs placed and not finished.
+    #[inline]
+    pub(crate) fn unfinished(&self) -> usize {
+        self.unstarted.len() + self.computing
+    }
+
+    /// The waiting time w_i (\[H\] eqs 2 and 3).
+    #[inline]
+    pub(crate) fn wait(&self, now: Time) -> Duration {
+        self.backlog + self.busy_until.since(now)
+    }
+
+    /// The processing time p_i of a job here: \[H\] eq 13, and what the configuration adds.
+    #[inline]
+    pub(crate) fn service(&self, cost: &Cost, work: &Work) -> Duration {
+        let doorbell = Duration(cost.doorbell.0 & self.rings);
+        let transfers = match &self.transfer {
+            Some(bus) => bus.of(work.bytes).times(2),
+            None => Duration::ZERO,
+        };
+        cost.of(work) + doorbell + transfers
+    }
+
+    /// The finishing time f_i that is compared (\[H\] eqs 4 and 5).
+    #[inline]
+    pub(crate) fn finish(&self, wait: Duration, service: Duration) -> Duration {
+        self.alpha.times(wait + service + self.beta)
+    }
+
+    /// Puts a job of the given cost at the end of the queue (\[H\] eqs 6 and 7).
+    #[inline]
+    pub(crate) fn place(&mut self, now: Time, cost: Duration) {
+        let idle = self.unfinished() == 0;
+        self.unstarted.push_back(cost);
+        self.waiting += 1;
+        self.backlog += cost;
+        self.rings = 0;
+        if idle && self.progress == Progress::InOrder {
+            self.take(now);
+        }
+    }
+
+    /// The job at the head of the queue leaves it (\[H\] eqs 8-11).
+    #[inline]
+    pub(crate) fn take(&mut self, now: Time) {
+        assert!(self.waiting > 0, "a job was taken from an empty queue");
+        let cost = self.unstarted[self.unstarted.len() - self.waiting];
+        self.waiting -= 1;
+        self.backlog = self.backlog - cost;
+        self.busy_until = now + cost;
+    }
+
+    /// The oldest job that was still being fetched is there completely.
+    #[inline]
+    pub(crate) fn fetch(&mut self) {
+        assert!(self.fetched + self.waiting < self.unstarted.len(), "a job was fetched but none taken");
+        if self.prefetch_aware {
+            self.backlog += self.unstarted[self.fetched];
+        }
+        self.fetched += 1;
+    }
+
+    /// The oldest job taken begins to be computed.
+    #[inline]
+    pub(crate) fn start(&mut self) {
+        assert!(self.waiting < self.unstarted.len(), "a job was started but none taken");
+        let cost = self.unstarted.pop_front().expect("just checked");
+        if self.fetched > 0 {
+            self.fetched -= 1;
+            if self.prefetch_aware {
+                self.backlog = self.backlog - cost;
+            }
+        }
+        self.computing += 1;
+    }
+
+    /// The oldest job begun is done.
+    #[inline]
+    pub(crate) fn finish_one(&mut self) {
+        if self.computing == 0 {
+            self.start();
+        }
+        self.computing -= 1;
+        if self.computing == 0 && self.waiting == self.unstarted.len() {
+            self.busy_until = Time::ZERO;
+        }
+    }
+
+    /// The `jobs` oldest jobs are done, whatever was told of them, and the next one begins.
+    #[inline]
+    pub(crate) fn complete(&mut self, now: Time, jobs: usize) {
+        assert!(jobs <= self.unfinished(), "more jobs were completed than placed");
+        for _ in 0..jobs {
+            if self.waiting == self.unfinished() {
+                self.take(now);
+            }
+            self.finish_one();
+        }
+        if self.waiting > 0 && self.waiting == self.unfinished() {
+            self.take(now);
+        }
+    }
+
+    /// What was placed has been handed to the processor: the next job opens a new submission.
+    #[inline]
+    pub(crate) fn submit(&mut self) {
+        self.rings = u64::MAX;
+    }
+
+    /// Forgets all jobs and takes no more.
+    pub(crate) fn close(&mut self) {
+        self.open_for = 0;
+        self.unstarted.clear();
+        (self.waiting, self.fetched, self.computing) = (0, 0, 0);
+        (self.backlog, self.busy_until) = (Duration::ZERO, Time::ZERO);
+        self.rings = u64::MAX;
+    }
+
+    /// Takes jobs again.
+    pub(crate) fn reopen(&mut self) {
+        self.open_for = self.suites;
+    }
+
+    /// Changes what only steers the choice.
+    pub(crate) fn set_bias(&mut self, index: usize, factor: f64, beta: Duration) -> Result<(), ConfigError> {
+        self.alpha = alpha(index, factor)?;
+        self.beta = beta;
+        Ok(())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn capacity(&self) -> usize {
+        self.unstarted.capacity()
+    }
+}
+
+fn alpha(processor: usize, found: f64) -> Result<Alpha, ConfigError> {
+    Alpha::new(found).ok_or(ConfigError::Alpha { processor, found })
+}

@@ -1,0 +1,169 @@
+//! How a scheduler is set up, and what can be wrong with that.
+
+use std::fmt;
+
+use forebay_time::Duration;
+
+use crate::{Cost, Policy, Transfer};
+
+/// A scheduler's processors, policy and limits.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The processors, by their index from here on.
+    pub processors: Vec<ProcessorConfig>,
+    /// How the place of a job is chosen.
+    pub policy: Policy,
+    /// Sliding window in packets; 1 bundles nothing.
+    pub window: usize,
+    /// How long the packet at the head waits for the window to fill; `None`: for ever.
+    pub timeout: Option<Duration>,
+    /// Most bytes that packets are bundled to; `None`: no limit. A packet larger than this goes alone.
+    pub max_bytes: Option<u64>,
+    /// Most packets that wait in the input, at least `window`.
+    pub input: usize,
+    /// Counts fetched jobs that have not begun to be computed as waiting (\[H\] 4.3).
+    pub prefetch_aware: bool,
+}
+
+impl Config {
+    /// The papers' scheduler: finishing time, no window, an input without limit.
+    pub fn new(processors: Vec<ProcessorConfig>) -> Config {
+        Config {
+            processors,
+            policy: Policy::FinishTime,
+            window: 1,
+            timeout: None,
+            max_bytes: None,
+            input: usize::MAX,
+            prefetch_aware: false,
+        }
+    }
+}
+
+/// Whether a processor stands behind a bus or is a core of the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A core; loses ties against accelerators.
+    Cpu,
+    /// A card or what behaves like one.
+    Accelerator,
+}
+
+/// Who knows when a processor takes a job out of its queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// The driver, and it says so ([`crate::Scheduler::taken`]).
+    Told,
+    /// Nobody; the processor works its queue in order, so a job is taken to begin when the one
+    /// before it is complete, or at once on an idle processor.
+    InOrder,
+}
+
+/// One processor as the scheduler sees it.
+#[derive(Clone, Debug)]
+pub struct ProcessorConfig {
+    /// Core or accelerator.
+    pub kind: Kind,
+    /// What jobs cost there, for every suite until [`crate::Scheduler::set_suite_cost`].
+    pub cost: Cost,
+    /// Factor on its finishing time, at least 1 (\[H\] eq 4: 1 for accelerators).
+    pub alpha: f64,
+    /// Time added before the factor (\[H\] eq 4: 0 for accelerators).
+    pub beta: Duration,
+    /// Most jobs that wait in its queue, at least 1, the ones taken out not counted.
+    pub queue: usize,
+    /// Suites it can do: bit [`crate::Item::suite`].
+    pub suites: u64,
+    /// Adds two transfers over this bus, in and out, to the predicted processing time.
+    pub transfer: Option<Transfer>,
+    /// How its progress is known.
+    pub progress: Progress,
+}
+
+impl ProcessorConfig {
+    /// A core that can do every suite, with the models' defaults: alpha 1, beta 0, a queue of 1000.
+    pub fn cpu(cost: Cost) -> ProcessorConfig {
+        ProcessorConfig {
+            kind: Kind::Cpu,
+            cost,
+            alpha: 1.0,
+            beta: Duration::ZERO,
+            queue: 1_000,
+            suites: u64::MAX,
+            transfer: None,
+            progress: Progress::Told,
+        }
+    }
+
+    /// An accelerator that can do every suite, with the models' defaults: a queue of 1000.
+    pub fn accelerator(cost: Cost) -> ProcessorConfig {
+        ProcessorConfig { kind: Kind::Accelerator, ..ProcessorConfig::cpu(cost) }
+    }
+}
+
+/// A configuration that describes no scheduler.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// There is nothing to place jobs on.
+    NoProcessors,
+    /// A window of no packets.
+    ZeroWindow,
+    /// The input cannot hold a full window, which therefore would never fill.
+    InputBelowWindow {
+        /// The input's limit in packets.
+        input: usize,
+        /// The window in packets.
+        window: usize,
+    },
+    /// A queue without a place takes no job.
+    ZeroQueue {
+        /// Whose.
+        processor: usize,
+    },
+    /// alpha is not at least 1, or too large (2^53).
+    Alpha {
+        /// Whose.
+        processor: usize,
+        /// What was given.
+        found: f64,
+    },
+    /// A bus with a clock or a width of zero.
+    Transfer {
+        /// Whose.
+        processor: usize,
+    },
+    /// The policy names a processor that does not exist.
+    UnknownProcessor {
+        /// The index it names.
+        processor: usize,
+        /// How many there are.
+        count: usize,
+    },
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            ConfigError::NoProcessors => f.write_str("there is no processor"),
+            ConfigError::ZeroWindow => f.write_str("the window is 0 packets; 1 is none"),
+            ConfigError::InputBelowWindow { input, window } => {
+                write!(f, "an input of {input} packets never fills a window of {window}")
+            }
+            ConfigError::ZeroQueue { processor } => {
+                write!(f, "the queue of processor {processor} has no place; it needs at least 1")
+            }
+            ConfigError::Alpha { processor, found } => {
+                write!(f, "alpha of processor {processor} is {found}; it is at least 1 and below 2^53")
+            }
+            ConfigError::Transfer { processor } => {
+                write!(f, "the bus of processor {processor} has a clock or a width of 0")
+            }
+            ConfigError::UnknownProcessor { processor, count } => {
+                write!(f, "the policy names processor {processor}, but there are {count}, counted from 0")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}

@@ -1,0 +1,175 @@
+//! What a job asks for, and what that costs on one processor.
+
+use forebay_time::{Duration, PS_PER_S};
+
+/// What a job asks of a processor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Packets bundled in the job.
+    pub packets: u32,
+    /// 16-byte blocks, each packet's last one counted whole; 32 bits are 64 GB.
+    pub blocks: u32,
+    /// Bytes of all packets.
+    pub bytes: u64,
+}
+
+impl Work {
+    /// The work of one packet of `bytes` bytes.
+    #[inline]
+    pub fn packet(bytes: u32) -> Work {
+        let mut work = Work::default();
+        work.add_packet(bytes);
+        work
+    }
+
+    /// Bundles one more packet of `bytes` bytes.
+    #[inline]
+    pub fn add_packet(&mut self, bytes: u32) {
+        self.packets += 1;
+        self.blocks += bytes.div_ceil(16);
+        self.bytes += u64::from(bytes);
+    }
+}
+
+/// How long a processor needs for a job (\[H\] eq 13, with two terms more for real ones).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Once per job: t_init.
+    pub init: Duration,
+    /// Once per packet of the job; zero in the papers.
+    pub packet: Duration,
+    /// Per 16-byte block: t_block.
+    pub block: Duration,
+    /// Once per submission, whatever the number of its jobs; zero in the papers. The job that
+    /// opens a submission bears it (see [`crate::Scheduler::submitted`]).
+    pub doorbell: Duration,
+}
+
+impl Cost {
+    /// The time `work` takes as one job, without the doorbell.
+    #[inline]
+    pub fn of(&self, work: &Work) -> Duration {
+        self.init + self.packet.times(u64::from(work.packets)) + self.block.times(u64::from(work.blocks))
+    }
+}
+
+/// The bus between memory and a processor, for predictions that count its transfers (\[H\] eq 12).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// Clock in Hz.
+    pub clock: u64,
+    /// Bytes moved in a cycle.
+    pub width: u32,
+    /// Cycles for the address, once per transfer.
+    pub address_cycles: u32,
+}
+
+impl Transfer {
+    /// The time one transfer of `bytes` bytes takes: its whole number of cycles, rounded once to
+    /// the nearest picosecond, halves up.
+    #[inline]
+    pub fn of(&self, bytes: u64) -> Duration {
+        let cycles = bytes.div_ceil(u64::from(self.width)) + u64::from(self.address_cycles);
+        // 64 bits hold 18 million cycles' worth; a 128-bit division is tens of times slower.
+        let exact = match cycles.checked_mul(PS_PER_S).and_then(|ps| ps.checked_add(self.clock / 2)) {
+            Some(ps) => ps / self.clock,
+            None => {
+                let ps = u128::from(cycles) * u128::from(PS_PER_S) + u128::from(self.clock / 2);
+                u64::try_from(ps / u128::from(self.clock)).unwrap_or(u64::MAX)
+            }
+        };
+        Duration(exact)
+    }
+}
+
+/// The factor alpha of \[H\] eq 4, multiplied without a rounding that could differ between machines.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Alpha {
+    /// The binary fraction that an `f64` is, mantissa / 2^shift, in lowest terms.
+    mantissa: u64,
+    shift: u32,
+    /// Half of 2^shift.
+    half: u64,
+}
+
+impl Alpha {
+    /// `None` unless 1 <= alpha < 2^53.
+    pub(crate) fn new(alpha: f64) -> Option<Alpha> {
+        const FRACTION_BITS: u32 = 52;
+        if !(1.0..9_007_199_254_740_992.0).contains(&alpha) {
+            return None;
+        }
+        let bits = alpha.to_bits();
+        let exponent = (bits >> FRACTION_BITS) as u32 - 1023;
+        let mantissa = bits & ((1 << FRACTION_BITS) - 1) | 1 << FRACTION_BITS;
+        let common = mantissa.trailing_zeros().min(FRACTION_BITS - exponent);
+        let (mantissa, shift) = (mantissa >> common, FRACTION_BITS - exponent - common);
+        Some(Alpha { mantissa, shift, half: (1 << shift) >> 1 })
+    }
+
+    /// alpha times `length`, exact, then rounded once to the nearest picosecond, halves up.
+    #[inline]
+    pub(crate) fn times(self, length: Duration) -> Duration {
+        // In lowest terms only 1 has the mantissa 1, and most processors have it.
+        if self.mantissa == 1 {
+            return length;
+        }
+        // 53 bits times 64 bits: never more than 117.
+        let exact = u128::from(self.mantissa) * u128::from(length.0) + u128::from(self.half);
+        // The mask changes nothing (shift <= 52) but lets the compiler drop the case of 64 and more.
+        let shift = self.shift & 63;
+        let fits = (exact >> 64) as u64 >> shift == 0;
+        Duration(if fits { (exact >> shift) as u64 } else { u64::MAX })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_paper_s_table_1_is_640_bytes_in_17_6_us() {
+        let cost = Cost { block: Duration::from_nanos(440), ..Cost::default() };
+        assert_eq!(cost.of(&Work::packet(640)), Duration(17_600_000));
+        assert_eq!(cost.of(&Work::packet(641)), Duration(18_040_000));
+        assert_eq!(cost.of(&Work::packet(0)), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_bundle_pays_init_once_and_whole_blocks_per_packet() {
+        let cost = Cost {
+            init: Duration(1_000),
+            packet: Duration(10),
+            block: Duration(3),
+            doorbell: Duration(9_999),
+        };
+        let mut work = Work::packet(17);
+        work.add_packet(16);
+        assert_eq!(work, Work { packets: 2, blocks: 3, bytes: 33 });
+        assert_eq!(cost.of(&work), Duration(1_000 + 20 + 9));
+    }
+
+    #[test]
+    fn a_transfer_is_rounded_once_from_its_cycles() {
+        let pci = Transfer { clock: 66_000_000, width: 4, address_cycles: 1 };
+        assert_eq!(pci.of(0), Duration(15_152)); // 15151.51..
+        assert_eq!(pci.of(5), Duration(45_455)); // 3 cycles: 45454.54..
+        assert_eq!(pci.of(1_500), Duration(5_696_970)); // 376 cycles: 5696969.69..
+        let slow = Transfer { clock: 3, width: 1, address_cycles: 0 };
+        assert_eq!(slow.of(40_000_000), Duration(13_333_333_333_333_333_333));
+    }
+
+    #[test]
+    fn alpha_multiplies_exactly_and_rounds_halves_up() {
+        let times = |alpha, ps| Alpha::new(alpha).unwrap().times(Duration(ps)).0;
+        assert_eq!(times(1.0, u64::MAX), u64::MAX);
+        assert_eq!(times(2.5, 3), 8); // 7.5
+        assert_eq!(times(2.5, 4), 10);
+        assert_eq!(times(1.1, 10_000_000_000_000), 11_000_000_000_000);
+        assert_eq!(times(500.0, u64::MAX), u64::MAX);
+        assert_eq!(times(9_007_199_254_740_991.0, 2), 18_014_398_509_481_982);
+        for wrong in [0.99, 0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert!(Alpha::new(wrong).is_none());
+        }
+    }
+}

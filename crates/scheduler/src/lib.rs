@@ -1,0 +1,52 @@
+//! Placement of crypto jobs on unlike processors by predicted finishing time, and the sliding
+//! window that bundles small packets of one security association into one job.
+//!
+//! The [`Scheduler`] is pure: it is told the time and every event, and answers with decisions.
+//! The engine drives it with the machine's clock, the simulator with a virtual one; what it
+//! does is the same to the picosecond. Its rules are those of `spec/models.md` section 1, after
+//! \[H\] Castanier, Ferrante, Piuri, ASAP 2004, and \[S\] Taddeo, Ferrante, Piuri.
+//!
+//! ```text
+//!  push --> Window ----job----> hand --Policy--> Account 0 --taken--> in service --finished-->
+//!           (waits, bundles)    (blocks while    Account 1
+//!                                its queue is    ...
+//!  redispatch ------job------>   full)
+//! ```
+//!
+//! A driver does three things: it [pushes](Scheduler::push) packets, asks for the
+//! [next decision](Scheduler::next) until there is nothing to dispatch, and reports what the
+//! processors did ([`Scheduler::taken`] and [`Scheduler::finished`], or just
+//! [`Scheduler::complete`] for one that works its queue in order).
+//!
+//! ```
+//! use forebay_scheduler::{Config, Cost, Decision, Item, ProcessorConfig, Scheduler};
+//! use forebay_time::{Duration, Time};
+//!
+//! let cost = |block| Cost { init: Duration::from_micros(1), block, ..Cost::default() };
+//! let cpu = ProcessorConfig::cpu(cost(Duration::from_nanos(920)));
+//! let card = ProcessorConfig::accelerator(cost(Duration::from_nanos(440)));
+//! let mut scheduler = Scheduler::new(Config::new(vec![cpu, card])).unwrap();
+//!
+//! let item = Item { id: 7, sa: 1, class: 0, suite: 0, bytes: 160 };
+//! scheduler.push(Time::ZERO, item).unwrap();
+//! let Decision::Dispatch { processor, job, prediction, .. } = scheduler.next(Time::ZERO) else { panic!() };
+//! assert_eq!((processor, job.items()), (1, &[7][..]));
+//! assert_eq!(prediction.finish(), Time(5_400_000)); // 1 us + 10 blocks of 440 ns
+//! ```
+
+mod account;
+mod config;
+mod cost;
+mod groups;
+mod job;
+mod policy;
+mod scheduler;
+mod window;
+
+pub mod fit;
+
+pub use config::{Config, ConfigError, Kind, ProcessorConfig, Progress};
+pub use cost::{Cost, Transfer, Work};
+pub use job::{Item, Job, JobHead, Prediction};
+pub use policy::{Policy, UnknownPolicy};
+pub use scheduler::{Decision, Scheduler};

@@ -1,0 +1,204 @@
+//! Which processor a job goes to. Adding a policy, or changing one, touches this file only.
+//!
+//! Every policy looks only at processors that have the job's suite and have not been removed.
+
+use std::fmt;
+use std::str::FromStr;
+
+use forebay_time::{Duration, Time};
+
+use crate::account::Account;
+use crate::{Cost, JobHead, Kind};
+
+/// How the place of a job is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Policy {
+    /// The smallest predicted finishing time (\[H\] 3.2).
+    FinishTime,
+    /// All to one processor, the papers' comparison without scheduling (\[H\] 4.3). Jobs it cannot
+    /// do go by finishing time.
+    Single {
+        /// Which one.
+        processor: usize,
+    },
+    /// One after the other; those that cannot do the job are passed over.
+    RoundRobin,
+    /// The fewest jobs placed and not finished; ties as for finishing time.
+    ShortestQueue,
+    /// Jobs of fewer than `bytes` bytes to `small`, others to `large`. If that one cannot do the
+    /// job, the other side does; if neither can, finishing time decides.
+    SizeThreshold {
+        /// Bytes of all packets of a job from which on it is large.
+        bytes: u64,
+        /// The processor for small jobs.
+        small: usize,
+        /// The processor for large jobs.
+        large: usize,
+    },
+}
+
+impl Policy {
+    /// Every policy, with the parameters that its bare word stands for: processor 0 is the host's
+    /// CPU and processor 1 the first card, as in the papers; a mean packet of their trace is small.
+    pub const ALL: [Policy; 5] = [
+        Policy::FinishTime,
+        Policy::Single { processor: 1 },
+        Policy::RoundRobin,
+        Policy::ShortestQueue,
+        Policy::SizeThreshold { bytes: 256, small: 0, large: 1 },
+    ];
+
+    /// The word it has in scenario and configuration files.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Policy::FinishTime => "finish-time",
+            Policy::Single { .. } => "single",
+            Policy::RoundRobin => "round-robin",
+            Policy::ShortestQueue => "shortest-queue",
+            Policy::SizeThreshold { .. } => "size-threshold",
+        }
+    }
+
+    /// The largest processor index it names, if any.
+    pub(crate) fn names(&self) -> Option<usize> {
+        match *self {
+            Policy::Single { processor } => Some(processor),
+            Policy::SizeThreshold { small, large, .. } => Some(small.max(large)),
+            Policy::FinishTime | Policy::RoundRobin | Policy::ShortestQueue => None,
+        }
+    }
+}
+
+impl fmt::Display for Policy {
+    /// Its word, without parameters.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+/// A word that names no policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownPolicy {
+    /// The word.
+    pub found: String,
+}
+
+impl fmt::Display for UnknownPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = Policy::ALL.map(|policy| policy.word()).join(", ");
+        write!(f, "unknown policy `{}`; there are {words}", self.found)
+    }
+}
+
+impl std::error::Error for UnknownPolicy {}
+
+impl FromStr for Policy {
+    type Err = UnknownPolicy;
+
+    /// Reads a word of [`Policy::ALL`]; parameters are set afterwards.
+    fn from_str(text: &str) -> Result<Policy, UnknownPolicy> {
+        let known = Policy::ALL.into_iter().find(|policy| policy.word() == text);
+        known.ok_or_else(|| UnknownPolicy { found: text.to_owned() })
+    }
+}
+
+/// What a choice is made from.
+pub(crate) struct Offer<'a> {
+    pub(crate) now: Time,
+    pub(crate) job: &'a JobHead,
+    /// The processors, and what jobs of this suite cost on each.
+    pub(crate) accounts: &'a [Account],
+    pub(crate) costs: &'a [Cost],
+}
+
+impl<'a> Offer<'a> {
+    fn is_capable(&self, processor: usize) -> bool {
+        self.accounts[processor].open_for & 1 << self.job.suite != 0
+    }
+
+    /// The capable processor with the smallest `measure`, a function of its account and p_i; of
+    /// equal ones an accelerator before a CPU, the faster before the slower, the lower index.
+    ///
+    /// The order is one number, so that the loop has no branch to mispredict.
+    #[inline]
+    fn smallest(&self, measure: impl Fn(&Account, Duration) -> u64) -> Option<usize> {
+        const INCAPABLE: u128 = u128::MAX;
+        let suite = 1u64 << self.job.suite;
+        let mut least = INCAPABLE;
+        let mut holder = 0;
+        for (index, (account, cost)) in self.accounts.iter().zip(self.costs).enumerate() {
+            let service = account.service(cost, &self.job.work);
+            let rank = u64::from(account.kind == Kind::Cpu) << 63 | service.0.min((1 << 63) - 2);
+            let key = u128::from(measure(account, service)) << 64 | u128::from(rank);
+            let key = if account.open_for & suite != 0 { key } else { INCAPABLE };
+            holder = if key < least { index } else { holder };
+            least = least.min(key);
+        }
+        (least != INCAPABLE).then_some(holder)
+    }
+
+    #[inline]
+    fn by_finish_time(&self) -> Option<usize> {
+        self.smallest(|account, service| account.finish(account.wait(self.now), service).0)
+    }
+
+    fn first_capable_of(&self, preferred: &[usize]) -> Option<usize> {
+        preferred.iter().copied().find(|&index| self.is_capable(index)).or_else(|| self.by_finish_time())
+    }
+}
+
+/// A policy with what it remembers from choice to choice.
+#[derive(Debug)]
+pub(crate) struct Chooser {
+    policy: Policy,
+    /// Round robin: the processor whose turn it is.
+    turn: usize,
+}
+
+impl Chooser {
+    pub(crate) fn new(policy: Policy) -> Chooser {
+        Chooser { policy, turn: 0 }
+    }
+
+    /// The processor for a job; `None` if no processor can do it.
+    #[inline]
+    pub(crate) fn choose(&mut self, offer: &Offer<'_>) -> Option<usize> {
+        match self.policy {
+            Policy::FinishTime => offer.by_finish_time(),
+            Policy::Single { processor } => offer.first_capable_of(&[processor]),
+            Policy::RoundRobin => self.next_in_turn(offer),
+            Policy::ShortestQueue => offer.smallest(|account, _| account.unfinished() as u64),
+            Policy::SizeThreshold { bytes, small, large } if offer.job.work.bytes < bytes => {
+                offer.first_capable_of(&[small, large])
+            }
+            Policy::SizeThreshold { small, large, .. } => offer.first_capable_of(&[large, small]),
+        }
+    }
+
+    fn next_in_turn(&mut self, offer: &Offer<'_>) -> Option<usize> {
+        let count = offer.accounts.len();
+        let chosen = (self.turn..self.turn + count)
+            .map(|index| index % count)
+            .find(|&index| offer.is_capable(index))?;
+        self.turn = (chosen + 1) % count;
+        Some(chosen)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_read_back() {
+        for policy in Policy::ALL {
+            assert_eq!(policy.to_string().parse(), Ok(policy));
+        }
+        let error = "finish_time".parse::<Policy>().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "unknown policy `finish_time`; there are finish-time, single, round-robin, shortest-queue, size-threshold"
+        );
+    }
+}

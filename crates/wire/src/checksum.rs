@@ -1,0 +1,87 @@
+//! The Internet checksum (RFC 1071).
+
+/// A one's complement sum in progress: 16-bit words added up, not yet folded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sum(u64);
+
+impl Sum {
+    /// Adds bytes as big-endian 16-bit words; an odd last byte counts as the high half of a word
+    /// (RFC 1071 4.1), so only the last call may have an odd length.
+    #[inline]
+    #[must_use]
+    pub fn bytes(self, bytes: &[u8]) -> Sum {
+        let (words, rest) = bytes.as_chunks::<4>();
+        // 32 bits at a time: one's complement addition does not care where carries are folded.
+        let sum = words.iter().fold(self.0, |sum, word| sum + u64::from(u32::from_be_bytes(*word)));
+        let mut tail = [0; 4];
+        tail[..rest.len()].copy_from_slice(rest);
+        Sum(sum + u64::from(u32::from_be_bytes(tail)))
+    }
+
+    /// The same sum with all carries folded: under 65,536.
+    #[inline]
+    #[must_use]
+    pub fn folded(self) -> Sum {
+        Sum(u64::from(!self.finish()))
+    }
+
+    /// The checksum of a folded sum and a few words: one fold less than [`Sum::finish`].
+    #[inline]
+    pub fn finish_with(self, words: [u16; 4]) -> u16 {
+        let sum = words.iter().fold(self.0 as u32, |sum, &word| sum + u32::from(word));
+        let sum = (sum & 0xffff) + (sum >> 16);
+        !((sum & 0xffff) + (sum >> 16)) as u16
+    }
+
+    /// Adds one 16-bit word.
+    #[inline]
+    #[must_use]
+    pub fn word(self, word: u16) -> Sum {
+        Sum(self.0 + u64::from(word))
+    }
+
+    /// The checksum: the complement of the folded sum.
+    #[inline]
+    pub fn finish(self) -> u16 {
+        let sum = (self.0 & 0xffff_ffff) + (self.0 >> 32);
+        let sum = (sum & 0xffff) + ((sum >> 16) & 0xffff) + (sum >> 32);
+        let sum = (sum & 0xffff) + (sum >> 16);
+        !((sum & 0xffff) + (sum >> 16)) as u16
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_of_rfc_1071() {
+        let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
+        assert_eq!(Sum::default().bytes(&bytes).finish(), !0xddf2);
+    }
+
+    #[test]
+    fn words_added_at_the_end_count_like_any_others() {
+        for words in [[0; 4], [0xffff; 4], [1, 0x8000, 0xfffe, 7]] {
+            let base = Sum::default().bytes(&[0x45, 0x12, 0xff, 0xfe, 0x80]);
+            let slow = words.iter().fold(base, |sum, &word| sum.word(word));
+            assert_eq!(base.folded().finish_with(words), slow.finish());
+        }
+    }
+
+    #[test]
+    fn agrees_with_sixteen_bits_at_a_time() {
+        let mut bytes = [0u8; 97];
+        for (i, b) in bytes.iter_mut().enumerate() {
+            *b = (i * 151 % 256) as u8;
+        }
+        for len in 0..bytes.len() {
+            let mut slow = 0u32;
+            for pair in bytes[..len].chunks(2) {
+                slow += u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0));
+                slow = (slow & 0xffff) + (slow >> 16);
+            }
+            assert_eq!(Sum::default().bytes(&bytes[..len]).finish(), !(slow as u16), "{len} bytes");
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The ESP header and trailer (RFC 4303 2).
+//!
+//! ```text
+//! +---------------------------------------------------------------+ ---
+//! |               Security Parameters Index (SPI)                 |  ^
+//! +---------------------------------------------------------------+  | what the
+//! |                       Sequence Number                         |  | ICV covers
+//! +---------------------------------------------------------------+  |  ---
+//! |                  IV, then payload (variable)                  |  |   ^
+//! |          +----------------------------------------------------+  |   | what the
+//! |          |     Padding (0-255 bytes)                          |  |   | cipher covers
+//! +----------+                    +---------------+---------------+  |   | (not the IV)
+//! |                               |  Pad Length   | Next Header   |  v   v
+//! +---------------------------------------------------------------+ ------
+//! |         Integrity Check Value (variable)                      |
+//! +---------------------------------------------------------------+
+//! ```
+
+use crate::Malformed;
+
+/// Length of SPI and sequence number, in bytes.
+pub const HEADER: usize = 8;
+/// Length of pad length and next header, in bytes.
+pub const TRAILER: usize = 2;
+/// Longest padding, in bytes.
+pub const MAX_PADDING: usize = 255;
+
+/// A checked ESP header.
+#[derive(Clone, Copy, Debug)]
+pub struct Esp<'a> {
+    header: &'a [u8; HEADER],
+}
+
+impl<'a> Esp<'a> {
+    /// Checks `bytes`, which start with the SPI.
+    #[inline]
+    pub fn parse(bytes: &'a [u8]) -> Result<Esp<'a>, Malformed> {
+        Ok(Esp { header: bytes.first_chunk().ok_or(Malformed::Truncated)? })
+    }
+
+    /// The Security Parameters Index.
+    #[inline]
+    pub fn spi(&self) -> u32 {
+        u32::from_be_bytes([self.header[0], self.header[1], self.header[2], self.header[3]])
+    }
+
+    /// The sequence number as sent: its low 32 bits.
+    #[inline]
+    pub fn sequence(&self) -> u32 {
+        u32::from_be_bytes([self.header[4], self.header[5], self.header[6], self.header[7]])
+    }
+}
+
+/// What stands behind the payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trailer {
+    /// Length of the padding in bytes.
+    pub pad_len: u8,
+    /// Protocol of the payload.
+    pub next_header: u8,
+}
+
+impl Trailer {
+    /// Longest padding that aligning to a block of sixteen bytes asks for.
+    pub const MAX_ALIGNMENT: u8 = 15;
+
+    /// Reads the trailer at the end of deciphered `text`; an error if the padding is longer than the text.
+    #[inline]
+    pub fn parse(text: &[u8]) -> Result<Trailer, Malformed> {
+        let [pad_len, next_header] = *text.last_chunk().ok_or(Malformed::Truncated)?;
+        if usize::from(pad_len) + TRAILER > text.len() {
+            return Err(Malformed::Length);
+        }
+        Ok(Trailer { pad_len, next_header })
+    }
+
+    /// Length of padding and trailer, in bytes.
+    #[inline]
+    pub fn len(&self) -> usize {
+        usize::from(self.pad_len) + TRAILER
+    }
+
+    /// Never: a trailer has at least its two bytes.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// Writes padding (1, 2, 3, ...: RFC 4303 2.4) and trailer at the begin of `room`, which may be
+    /// used as a whole. Padding is at most [`Trailer::MAX_ALIGNMENT`] bytes here: what alignment asks
+    /// for, so that it is one store of fixed size.
+    #[inline]
+    pub fn write(&self, room: &mut [u8; 32]) {
+        const PATTERN: [u8; 16] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16];
+        debug_assert!(self.pad_len <= Trailer::MAX_ALIGNMENT);
+        let pad_len = usize::from(self.pad_len & 15);
+        room[..16].copy_from_slice(&PATTERN);
+        room[pad_len] = self.pad_len;
+        room[pad_len + 1] = self.next_header;
+    }
+}

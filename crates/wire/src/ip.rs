@@ -1,0 +1,95 @@
+//! An IP packet of either version.
+
+use core::net::IpAddr;
+
+use crate::{Ipv4, Ipv6, Malformed};
+
+/// The version of IP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Family {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+impl Family {
+    /// The family of an address.
+    pub fn of(address: IpAddr) -> Family {
+        if address.is_ipv4() { Family::V4 } else { Family::V6 }
+    }
+
+    /// Length of an outer header without options, in bytes.
+    pub fn header_len(self) -> usize {
+        match self {
+            Family::V4 => crate::ipv4::MIN_HEADER,
+            Family::V6 => crate::ipv6::HEADER,
+        }
+    }
+}
+
+/// A checked IP packet.
+#[derive(Clone, Copy, Debug)]
+pub enum Ip<'a> {
+    /// An IPv4 packet.
+    V4(Ipv4<'a>),
+    /// An IPv6 packet.
+    V6(Ipv6<'a>),
+}
+
+impl<'a> Ip<'a> {
+    /// Checks `bytes` by the version they state.
+    #[inline]
+    pub fn parse(bytes: &'a [u8]) -> Result<Ip<'a>, Malformed> {
+        match bytes.first().ok_or(Malformed::Truncated)? >> 4 {
+            4 => Ipv4::parse(bytes).map(Ip::V4),
+            6 => Ipv6::parse(bytes).map(Ip::V6),
+            _ => Err(Malformed::Version),
+        }
+    }
+
+    /// The packet without anything behind its stated length.
+    #[inline]
+    pub fn bytes(&self) -> &'a [u8] {
+        match self {
+            Ip::V4(ip) => ip.bytes(),
+            Ip::V6(ip) => ip.bytes(),
+        }
+    }
+
+    /// The version.
+    #[inline]
+    pub fn family(&self) -> Family {
+        match self {
+            Ip::V4(_) => Family::V4,
+            Ip::V6(_) => Family::V6,
+        }
+    }
+
+    /// Source address.
+    #[inline]
+    pub fn source(&self) -> IpAddr {
+        match self {
+            Ip::V4(ip) => IpAddr::V4(ip.source()),
+            Ip::V6(ip) => IpAddr::V6(ip.source()),
+        }
+    }
+
+    /// Destination address.
+    #[inline]
+    pub fn destination(&self) -> IpAddr {
+        match self {
+            Ip::V4(ip) => IpAddr::V4(ip.destination()),
+            Ip::V6(ip) => IpAddr::V6(ip.destination()),
+        }
+    }
+
+    /// DSCP and ECN as one byte.
+    #[inline]
+    pub fn traffic_class(&self) -> u8 {
+        match self {
+            Ip::V4(ip) => ip.tos(),
+            Ip::V6(ip) => ip.traffic_class(),
+        }
+    }
+}

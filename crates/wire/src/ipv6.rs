@@ -1,0 +1,136 @@
+//! The IPv6 header and its extension headers (RFC 8200 3, 4).
+//!
+//! ```text
+//!  0                   1                   2                   3
+//! +-------+---------------+---------------------------------------+
+//! |Version| Traffic Class |              Flow Label               |
+//! +-------+---------------+-------+---------------+---------------+
+//! |        Payload Length         |  Next Header  |   Hop Limit   |
+//! +-------------------------------+---------------+---------------+
+//! |                 Source Address (16 bytes)                     |
+//! |               Destination Address (16 bytes)                  |
+//! +---------------------------------------------------------------+
+//! ```
+
+use core::net::Ipv6Addr;
+
+use crate::{Malformed, protocol};
+
+/// Length of the fixed header in bytes.
+pub const HEADER: usize = 40;
+/// Most extension headers that are walked; real packets have a few, an attacker's may have hundreds.
+pub const MAX_EXTENSIONS: usize = 16;
+
+/// A checked IPv6 packet: version and payload length agree with the bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Ipv6<'a> {
+    bytes: &'a [u8],
+}
+
+/// Where the chain of extension headers leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Walk {
+    /// Protocol of the first header that is not walked over.
+    pub protocol: u8,
+    /// Where that header starts, in bytes from the packet's begin.
+    pub at: usize,
+    /// Where the next-header byte that names it stands.
+    pub named_at: usize,
+    /// Whether a fragment header with an offset or more fragments was passed.
+    pub is_fragment: bool,
+}
+
+impl<'a> Ipv6<'a> {
+    /// Checks `bytes`; what lies behind the payload length is left out of the view. Jumbograms
+    /// (RFC 2675) are not known: their payload length of zero is taken at its word.
+    #[inline]
+    pub fn parse(bytes: &'a [u8]) -> Result<Ipv6<'a>, Malformed> {
+        let header: &[u8; HEADER] = bytes.first_chunk().ok_or(Malformed::Truncated)?;
+        if header[0] >> 4 != 6 {
+            return Err(Malformed::Version);
+        }
+        let total_len = HEADER + usize::from(u16::from_be_bytes([header[4], header[5]]));
+        let bytes = bytes.get(..total_len).ok_or(Malformed::Truncated)?;
+        Ok(Ipv6 { bytes })
+    }
+
+    /// The packet, from its first header byte to the end of its payload.
+    #[inline]
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The traffic class: DSCP and ECN.
+    #[inline]
+    pub fn traffic_class(&self) -> u8 {
+        self.bytes[0] << 4 | self.bytes[1] >> 4
+    }
+
+    /// The next-header byte of the fixed header.
+    #[inline]
+    pub fn next_header(&self) -> u8 {
+        self.bytes[6]
+    }
+
+    /// Source address.
+    #[inline]
+    pub fn source(&self) -> Ipv6Addr {
+        self.address(8)
+    }
+
+    /// Destination address.
+    #[inline]
+    pub fn destination(&self) -> Ipv6Addr {
+        self.address(24)
+    }
+
+    /// Walks all extension headers to the upper-layer protocol, ESP and AH counted as such.
+    #[inline]
+    pub fn upper_layer(&self) -> Result<Walk, Malformed> {
+        self.walk(|_, _| true)
+    }
+
+    /// Where ESP or AH go in transport mode: behind the headers that routers look at (hop-by-hop,
+    /// routing, fragment, and destination options that stand before a routing header), before
+    /// everything else (RFC 4303 3.1.1, RFC 8200 4.1).
+    pub fn transport_place(&self) -> Result<Walk, Malformed> {
+        self.walk(|walk, next| walk.protocol != protocol::DESTINATION || next == protocol::ROUTING)
+    }
+
+    /// Steps over extension headers while `go_on(where we are, what comes next)` says so.
+    #[inline]
+    fn walk(&self, go_on: impl Fn(&Walk, u8) -> bool) -> Result<Walk, Malformed> {
+        let mut walk = Walk { protocol: self.next_header(), at: HEADER, named_at: 6, is_fragment: false };
+        for _ in 0..MAX_EXTENSIONS {
+            let len = match walk.protocol {
+                protocol::HOP_BY_HOP | protocol::ROUTING | protocol::DESTINATION => {
+                    let len = *self.bytes.get(walk.at + 1).ok_or(Malformed::Truncated)?;
+                    8 + 8 * usize::from(len)
+                }
+                protocol::FRAGMENT => 8,
+                _ => return Ok(walk),
+            };
+            let header = self.bytes.get(walk.at..walk.at + len).ok_or(Malformed::Truncated)?;
+            if !go_on(&walk, header[0]) {
+                return Ok(walk);
+            }
+            if walk.protocol == protocol::FRAGMENT {
+                // Offset or more-fragments: an atomic fragment (RFC 6946) is whole.
+                walk.is_fragment |= u16::from_be_bytes([header[2], header[3]]) & 0xfff9 != 0;
+            }
+            walk = Walk { protocol: header[0], at: walk.at + len, named_at: walk.at, ..walk };
+            if walk.is_fragment && walk.protocol != protocol::ESP {
+                // Behind the fragment header of a later fragment stands payload, not a header.
+                return Ok(walk);
+            }
+        }
+        Err(Malformed::TooManyExtensions)
+    }
+
+    #[inline]
+    fn address(&self, at: usize) -> Ipv6Addr {
+        let mut octets = [0; 16];
+        octets.copy_from_slice(&self.bytes[at..at + 16]);
+        Ipv6Addr::from(octets)
+    }
+}

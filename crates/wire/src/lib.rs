@@ -1,0 +1,71 @@
+//! Packet headers as checked views: IPv4, IPv6 and its extension headers, UDP, ESP.
+//!
+//! A view that exists has been checked against the bytes it stands on, so its getters cannot
+//! fail; everything is `core` only and allocates nothing.
+#![no_std]
+
+pub mod checksum;
+pub mod esp;
+pub mod ip;
+pub mod ipv4;
+pub mod ipv6;
+pub mod udp;
+
+pub use esp::Esp;
+pub use ip::{Family, Ip};
+pub use ipv4::Ipv4;
+pub use ipv6::Ipv6;
+pub use udp::Udp;
+
+/// Protocol and next-header numbers (IANA) that the data plane knows.
+pub mod protocol {
+    /// IPv6 hop-by-hop options (RFC 8200 4.3).
+    pub const HOP_BY_HOP: u8 = 0;
+    /// IPv4 in IP, the next header of a tunnel-mode ESP packet with an IPv4 packet inside.
+    pub const IPV4: u8 = 4;
+    /// TCP.
+    pub const TCP: u8 = 6;
+    /// UDP.
+    pub const UDP: u8 = 17;
+    /// IPv6 in IP.
+    pub const IPV6: u8 = 41;
+    /// IPv6 routing header (RFC 8200 4.4).
+    pub const ROUTING: u8 = 43;
+    /// IPv6 fragment header (RFC 8200 4.5).
+    pub const FRAGMENT: u8 = 44;
+    /// Encapsulating Security Payload (RFC 4303).
+    pub const ESP: u8 = 50;
+    /// Authentication Header (RFC 4302).
+    pub const AH: u8 = 51;
+    /// No next header: a dummy packet inside ESP (RFC 4303 2.6).
+    pub const NONE: u8 = 59;
+    /// IPv6 destination options (RFC 8200 4.6).
+    pub const DESTINATION: u8 = 60;
+}
+
+/// What is wrong with a header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Malformed {
+    /// Fewer bytes than the header, or than the length it states.
+    Truncated,
+    /// A version other than 4 or 6, or than the one looked for.
+    Version,
+    /// A length field that contradicts the header itself.
+    Length,
+    /// More extension headers than [`ipv6::MAX_EXTENSIONS`].
+    TooManyExtensions,
+}
+
+impl core::fmt::Display for Malformed {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Malformed::Truncated => "shorter than it states",
+            Malformed::Version => "not the IP version expected",
+            Malformed::Length => "a length field contradicts the header",
+            Malformed::TooManyExtensions => "too many extension headers",
+        })
+    }
+}
+
+impl core::error::Error for Malformed {}

@@ -1,0 +1,35 @@
+//! What is fuzzed: everything that reads bytes from outside, one function for each target.
+//!
+//! A target fails by panicking, and says more than "no panic": what a view promises, what two ways of
+//! reading the same bytes must agree on, what a round trip must give back. `fuzz_targets/` hands the
+//! functions to libFuzzer; `tests/smoke.rs` runs them for a few seconds with any Rust.
+#![forbid(unsafe_code)]
+
+mod capture;
+mod esp;
+mod sas;
+mod wire;
+
+pub use capture::capture;
+pub use esp::{esp_open, esp_seal};
+pub use sas::sas_file;
+pub use wire::wire_ip;
+
+/// A target: its name and what it does with some bytes.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// Every target that must not fail.
+pub const TARGETS: [Target; 5] = [
+    ("wire_ip", wire_ip),
+    ("capture", capture),
+    ("sas_file", sas_file),
+    ("esp_open", esp_open),
+    ("esp_seal", esp_seal),
+];
+
+/// Fails on input that a working fuzzer finds in seconds: one that does not is dead.
+pub fn must_fail(data: &[u8]) {
+    if let [b'd', b'e', b'a', b'd', ..] = data {
+        panic!("the fuzzer is alive");
+    }
+}

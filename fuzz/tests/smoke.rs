@@ -1,0 +1,140 @@
+//! Every target over its seeds and over twenty thousand changed copies of them, with any Rust: a few
+//! seconds that find what is broken badly. `run.sh` is for the rest.
+
+use std::panic::catch_unwind;
+use std::path::{Path, PathBuf};
+
+use forebay_fuzz::{TARGETS, must_fail};
+
+const MUTATIONS: usize = 20_000;
+/// Seeds are cut to this many bytes, so that large captures do not take all the time.
+const SEED_MAX: usize = 2_048;
+/// Inputs that nobody here made; read where they are.
+const CORPORA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/corpora");
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() % end.max(1) as u64) as usize
+    }
+
+    /// Changes `data` in a few places, most of them near its begin.
+    fn mutate(&mut self, data: &mut Vec<u8>, other: &[u8]) {
+        const INTERESTING: [u8; 12] = [0, 1, 4, 6, 17, 41, 43, 44, 50, 59, 0x7f, 0xff];
+        for _ in 0..=self.below(4) {
+            let reach = if self.below(2) == 0 { data.len().min(64) } else { data.len() };
+            let at = self.below(reach);
+            let byte = self.next() as u8;
+            match self.below(8) {
+                _ if data.is_empty() => data.push(byte),
+                0 | 1 => data[at] ^= 1 << (byte & 7),
+                2 => data[at] = byte,
+                3 => data[at] = INTERESTING[self.below(INTERESTING.len())],
+                4 => data.truncate(at),
+                5 => {
+                    let len = self.below(16);
+                    let end = (at + len).min(data.len());
+                    data.drain(at..end);
+                }
+                6 => {
+                    let len = self.below(16);
+                    data.splice(at..at, std::iter::repeat_n(byte, len));
+                }
+                _ => {
+                    let from = self.below(other.len());
+                    let part = &other[from..(from + self.below(64)).min(other.len())];
+                    data.splice(at..at, part.iter().copied());
+                }
+            }
+        }
+    }
+}
+
+/// All files of a folder, each cut; none where there is no such folder.
+fn files(folder: &Path) -> Vec<Vec<u8>> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return vec![] };
+    let mut paths: Vec<PathBuf> =
+        entries.map(|entry| entry.expect("a folder that can be read").path()).collect();
+    paths.sort();
+    paths
+        .iter()
+        .filter(|path| path.is_file())
+        .map(|path| {
+            let mut data = std::fs::read(path).expect("a file that can be read");
+            data.truncate(SEED_MAX);
+            data
+        })
+        .collect()
+}
+
+fn seeds(target: &str) -> Vec<Vec<u8>> {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds").join(target);
+    let mut seeds = files(&own);
+    assert!(!seeds.is_empty(), "{} is empty", own.display());
+    if target == "capture" {
+        let folder = Path::new(CORPORA).join("malformed");
+        let found = files(&folder);
+        if found.is_empty() {
+            eprintln!("without the captures of {}, which is not here", folder.display());
+        }
+        seeds.extend(found);
+    }
+    seeds
+}
+
+fn run(target: &str) {
+    let (_, body) = TARGETS.into_iter().find(|(name, _)| *name == target).expect("a target");
+    let seeds = seeds(target);
+    seeds.iter().for_each(|seed| body(seed));
+    body(&[]);
+    let mut random = Random(target.bytes().fold(0, |seed, byte| seed * 31 + u64::from(byte)));
+    for n in 0..MUTATIONS {
+        let mut data = seeds[random.below(seeds.len())].clone();
+        let other = random.below(seeds.len());
+        random.mutate(&mut data, &seeds[other]);
+        if catch_unwind(|| body(&data)).is_err() {
+            panic!("{target} fails on mutation {n}: {}", data.escape_ascii());
+        }
+    }
+}
+
+#[test]
+fn wire_ip() {
+    run("wire_ip");
+}
+
+#[test]
+fn capture() {
+    run("capture");
+}
+
+#[test]
+fn sas_file() {
+    run("sas_file");
+}
+
+#[test]
+fn esp_open() {
+    run("esp_open");
+}
+
+#[test]
+fn esp_seal() {
+    run("esp_seal");
+}
+
+#[test]
+fn the_target_that_must_fail_fails() {
+    must_fail(b"alive");
+    assert!(catch_unwind(|| must_fail(b"dead or alive")).is_err());
+}

@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that are missing, where it may; says what to do where it may not.
+#
+#   scripts/setup.sh build          the library for fast crypto on x86-64
+#   scripts/setup.sh build test     and the peers of the tests: scapy, tshark, valgrind
+#
+# Nothing here is needed to build or run: without libipsec-mb the portable backend does all crypto,
+# and tests whose peer is missing say that they were skipped.
+set -euo pipefail
+
+declare -A PACKAGES=(
+    [build]=""
+    [test]="python3-scapy python3-cryptography tshark valgrind"
+)
+case "$(uname -m)" in
+x86_64) PACKAGES[build]="libipsec-mb-dev" ;;
+*) echo "setup: $(uname -m): building with the portable crypto backend (libipsec-mb is for x86-64)" ;;
+esac
+
+for tool in cargo cc; do
+    if ! command -v "$tool" >/dev/null; then
+        echo "setup: '$tool' is missing; Forebay needs Rust (https://rustup.rs), make and a C compiler" >&2
+        exit 2
+    fi
+done
+
+missing=()
+for group in "$@"; do
+    for package in ${PACKAGES[$group]}; do
+        if command -v dpkg-query >/dev/null &&
+            [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" = installed ]; then
+            continue
+        fi
+        missing+=("$package")
+    done
+done
+[ ${#missing[@]} -eq 0 ] && exit 0
+
+if ! command -v apt-get >/dev/null; then
+    echo "setup: no apt-get here; going on without: ${missing[*]}"
+    exit 0
+fi
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+    if command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [ -t 0 ]; }; then
+        as_root=(sudo)
+    else
+        echo "setup: these packages are missing and only root can install them; going on without. To install:"
+        echo "    sudo apt-get install --no-install-recommends ${missing[*]}"
+        exit 0
+    fi
+fi
+
+export DEBIAN_FRONTEND=noninteractive
+"${as_root[@]}" apt-get update -qq || echo "setup: the package lists could not be updated; trying with what is there"
+for package in "${missing[@]}"; do
+    echo "setup: installing $package"
+    "${as_root[@]}" apt-get install -y -qq --no-install-recommends "$package" >/dev/null ||
+        echo "setup: $package cannot be had here; going on without"
+done
