@@ -8,7 +8,7 @@ use std::fmt;
 pub use locate::locate;
 pub use reframe::reframe;
 
-/// The most VLAN tags that [`locate`] passes over; two are common, none has reason for more.
+/// The most VLAN tags that [`locate()`] passes over; two are common, none has reason for more.
 pub const MAX_TAGS: usize = 4;
 
 /// The most bytes that can stand before an IP packet: a header of LINUX_SLL2 and all tags.
