@@ -34,17 +34,10 @@ impl Gateway {
             true => ["2001:db8::1".parse().unwrap(), "2001:db8::2".parse().unwrap()],
         };
         let config = SaConfig {
-            name: String::new(),
-            spi: Spi::new(SPI).expect("not zero"),
             mode: if bit(0) { Mode::Transport } else { Mode::Tunnel },
-            suite,
-            local: near,
-            remote: far,
             esn: bit(3),
-            replay_window: 64,
             encapsulation: if bit(1) { Encapsulation::Udp } else { Encapsulation::None },
-            local_ts: vec![],
-            remote_ts: vec![],
+            ..SaConfig::new("fuzzed", Spi::new(SPI).expect("not zero"), suite, near, far)
         };
         let mut sad = Sad::default();
         let session = match direction {

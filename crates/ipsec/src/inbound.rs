@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use forebay_crypto::{Cipher, JobSpec, Packet, SessionId, Span};
+use forebay_crypto::{JobSpec, Packet, SessionId, Span};
 use forebay_wire::esp::Trailer;
 use forebay_wire::udp::{self, NAT_T_PORT};
 use forebay_wire::{Esp, Ip, Malformed, Udp, esp, ipv4, protocol};
@@ -92,8 +92,8 @@ impl InboundSa {
             esn: config.esn,
             iv_len: suite.iv_len(),
             icv_len: suite.icv_len(),
-            aead: suite.is_aead(),
-            cbc: matches!(suite.cipher(), Cipher::AesCbc(_)),
+            aead: !suite.covers_text(),
+            cbc: suite.is_chained(),
             replay: ReplayWindow::new(config.replay_window),
             selectors: Selectors::new(config),
             passed: None,

@@ -1,6 +1,6 @@
 //! ESP outbound: everything around the crypto job when sealing (RFC 4303 3.3).
 
-use forebay_crypto::{Cipher, JobSpec, Packet, SessionId, Span};
+use forebay_crypto::{JobSpec, Packet, SessionId, Span};
 use forebay_wire::checksum::Sum;
 use forebay_wire::esp::Trailer;
 use forebay_wire::ipv4::DONT_FRAGMENT;
@@ -75,8 +75,8 @@ impl OutboundSa {
             iv_len: suite.iv_len(),
             icv_len: suite.icv_len(),
             align_mask: suite.align() - 1,
-            aead: suite.is_aead(),
-            cbc: matches!(suite.cipher(), Cipher::AesCbc(_)),
+            aead: !suite.covers_text(),
+            cbc: suite.is_chained(),
             sequence: 0,
             // Both kinds of number fail closed at their end (RFC 4303 3.3.3).
             sequence_limit: if config.esn { u64::MAX } else { u64::from(u32::MAX) },

@@ -103,6 +103,24 @@ impl fmt::Display for SaConfigError {
 impl std::error::Error for SaConfigError {}
 
 impl SaConfig {
+    /// An SA between two outer addresses with everything else at its default: a tunnel straight in IP, a
+    /// replay window of 64, any traffic.
+    pub fn new(name: &str, spi: Spi, suite: Suite, local: IpAddr, remote: IpAddr) -> SaConfig {
+        SaConfig {
+            name: name.to_owned(),
+            spi,
+            mode: Mode::Tunnel,
+            suite,
+            local,
+            remote,
+            esn: false,
+            replay_window: 64,
+            encapsulation: Encapsulation::None,
+            local_ts: vec![],
+            remote_ts: vec![],
+        }
+    }
+
     /// Checks what can be checked for one SA alone.
     pub fn check(&self) -> Result<(), SaConfigError> {
         if Family::of(self.local) != Family::of(self.remote) {

@@ -368,19 +368,8 @@ fn tunnel(suite: Suite, outbound: bool, core: usize) -> SaConfig {
         true => (network("10.1.0.0/16"), network("10.2.0.0/16")),
         false => (network("10.2.0.0/16"), network("10.1.0.0/16")),
     };
-    SaConfig {
-        name: "bench".to_owned(),
-        spi: Spi::new(0x1001 + core as u32).unwrap_or(Spi::MIN),
-        mode: Mode::Tunnel,
-        suite,
-        local,
-        remote,
-        esn: false,
-        replay_window: 64,
-        encapsulation: Encapsulation::None,
-        local_ts,
-        remote_ts,
-    }
+    let spi = Spi::new(0x1001 + core as u32).unwrap_or(Spi::MIN);
+    SaConfig { local_ts, remote_ts, ..SaConfig::new("bench", spi, suite, local, remote) }
 }
 
 /// A UDP packet of `size` bytes from 10.1.0.1 to 10.2.0.1.

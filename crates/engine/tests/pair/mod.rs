@@ -410,18 +410,14 @@ pub fn sas(direction: Direction) -> (Sad, Vec<SaKeys>) {
         let suite: Suite = word.parse().expect("a suite");
         let (near, far) = ([192, 0, 2, 1], [192, 0, 2, 2]);
         let selector = |second: usize| format!("10.{second}.0.0/16").parse().expect("a prefix");
+        let spi = Spi::new(0x1000 + sa as u32).expect("not zero");
         let config = |local: [u8; 4], remote: [u8; 4], local_ts, remote_ts| SaConfig {
-            name: word.to_owned(),
-            spi: Spi::new(0x1000 + sa as u32).expect("not zero"),
-            mode: Mode::Tunnel,
-            suite,
-            local: local.into(),
-            remote: remote.into(),
             esn: sa % 2 == 1,
             replay_window: 1024,
             encapsulation: if sa == 2 { Encapsulation::Udp } else { Encapsulation::None },
             local_ts: vec![local_ts],
             remote_ts: vec![remote_ts],
+            ..SaConfig::new(word, spi, suite, local.into(), remote.into())
         };
         match direction {
             Direction::Seal => {

@@ -141,17 +141,6 @@ impl Gateway {
 
 /// Settings that name no selectors, with a replay window.
 pub fn config(suite: Suite, mode: Mode, spi: u32, [local, remote]: [IpAddr; 2]) -> SaConfig {
-    SaConfig {
-        name: "under test".to_owned(),
-        spi: Spi::new(spi).expect("not zero"),
-        mode,
-        suite,
-        local,
-        remote,
-        esn: false,
-        replay_window: 64,
-        encapsulation: Encapsulation::None,
-        local_ts: vec![],
-        remote_ts: vec![],
-    }
+    let spi = Spi::new(spi).expect("not zero");
+    SaConfig { mode, ..SaConfig::new("under test", spi, suite, local, remote) }
 }

@@ -71,17 +71,13 @@ pub(super) fn read(
     let entry = || {
         Some(SaEntry {
             config: SaConfig {
-                name: name?,
-                spi: spi?,
                 mode: mode?,
-                suite: suite?,
-                local: local?,
-                remote: remote?,
                 esn: esn?,
                 replay_window: replay_window?,
                 encapsulation: encapsulation?,
                 local_ts: local_ts?,
                 remote_ts: remote_ts?,
+                ..SaConfig::new(&name?, spi?, suite?, local?, remote?)
             },
             direction: direction?,
             keys: keys?,

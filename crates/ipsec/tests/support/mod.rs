@@ -21,13 +21,10 @@ pub fn sealing(index: usize) -> SaConfig {
         false => ["192.0.2.1".parse().unwrap(), "192.0.2.2".parse().unwrap()],
         true => ["2001:db8:ffff::1".parse().unwrap(), "2001:db8:ffff::2".parse().unwrap()],
     };
+    let spi = Spi::new(0x1000 + index as u32).expect("not zero");
+    let suite = SUITES[index >> 2 & 3].parse().expect("a proposal");
     SaConfig {
-        name: format!("sa-{index}"),
-        spi: Spi::new(0x1000 + index as u32).expect("not zero"),
         mode: if bit(1) { Mode::Transport } else { Mode::Tunnel },
-        suite: SUITES[index >> 2 & 3].parse().expect("a proposal"),
-        local,
-        remote,
         esn: bit(5),
         replay_window: [64, 0][index & 1],
         encapsulation: if bit(0) { Encapsulation::Udp } else { Encapsulation::None },
@@ -36,6 +33,7 @@ pub fn sealing(index: usize) -> SaConfig {
             format!("10.{index}.0.0/16").parse().expect("a network"),
             format!("2001:db8:{index:x}::/48").parse().expect("a network"),
         ],
+        ..SaConfig::new(&format!("sa-{index}"), spi, suite, local, remote)
     }
 }
 
