@@ -22,6 +22,7 @@ use forebay_time::{Duration, Time};
 use crate::clock::Clock;
 use crate::flight::{Flights, Groups, ReleaseQueues};
 use crate::health::Health;
+use crate::idle::Idle;
 use crate::setup::{EngineError, Limits, ProcessorSetup, Scheduling, Settings};
 use crate::stats::{EngineStats, ProcessorStats};
 
@@ -289,11 +290,10 @@ impl Engine {
     /// Takes turns until nothing is in flight or `limit` has passed; whether nothing is.
     pub fn drain(&mut self, limit: Duration) -> bool {
         let end = self.clock.now() + limit;
+        let mut idle = Idle::default();
         while self.in_flight() > 0 && self.now < end {
             self.flush();
-            if !self.turn() {
-                std::thread::yield_now();
-            }
+            idle.after(self.turn());
         }
         self.in_flight() == 0
     }
