@@ -55,12 +55,14 @@ impl Layout {
     /// lengths are those of the suite, which a session knows better than a [`Suite`] does.
     #[inline]
     pub fn aead_in_esp_order(spec: &JobSpec, iv_len: usize, icv_len: usize, size: usize) -> bool {
-        // Without short cuts: four comparisons cost less than four branches.
-        (end(spec.auth) <= u64::from(spec.iv))
-            & (u64::from(spec.iv) + iv_len as u64 <= u64::from(spec.cipher.start))
-            & (end(spec.cipher) <= u64::from(spec.icv))
-            & (u64::from(spec.icv) + icv_len as u64 <= size as u64)
-            && aad_takes_esn(spec)
+        // The sign of each gap tells whether parts overlap; all values are far below 2^63.
+        let gap = |from: u64, to: u64| to.wrapping_sub(from) as i64;
+        let (iv, icv) = (u64::from(spec.iv), u64::from(spec.icv));
+        let gaps = gap(end(spec.auth), iv)
+            | gap(iv + iv_len as u64, u64::from(spec.cipher.start))
+            | gap(end(spec.cipher), icv)
+            | gap(icv + icv_len as u64, size as u64);
+        gaps >= 0 && aad_takes_esn(spec)
     }
 
     /// Whether the sequence number's high half may stand behind what a separate algorithm covers.
