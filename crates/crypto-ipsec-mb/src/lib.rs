@@ -78,18 +78,33 @@ pub fn with_instructions(
     }
 }
 
-/// Runs the bare cipher, AES-GCM sealing or opening in place and nothing else, `rounds` times over
-/// `buffers` of equal length: the limit that the data plane is judged against. Returns `false` where
-/// the library is missing.
-pub fn bare_gcm(key: &[u8], icv_len: usize, open: bool, buffers: &mut [Vec<u8>], rounds: u64) -> bool {
+/// The bare cipher, AES-GCM sealing or opening in place and nothing else: the limit that the data plane
+/// is judged against.
+pub struct BareGcm {
     #[cfg(ipsec_mb)]
-    {
-        manager::Manager::new(Instructions::Best)
-            .is_some_and(|manager| manager.bare_gcm(key, icv_len, open, buffers, rounds))
+    inner: manager::BareGcm,
+}
+
+impl BareGcm {
+    /// A run over `buffers` of equal length; `None` where the library is missing, or for what is no
+    /// AES key, an ICV over 16 bytes or buffers that differ.
+    pub fn new(key: &[u8], icv_len: usize, open: bool, buffers: Vec<Vec<u8>>) -> Option<BareGcm> {
+        #[cfg(ipsec_mb)]
+        {
+            manager::BareGcm::new(key, icv_len, open, buffers).map(|inner| BareGcm { inner })
+        }
+        #[cfg(not(ipsec_mb))]
+        {
+            let _ = (key, icv_len, open, buffers);
+            None
+        }
     }
-    #[cfg(not(ipsec_mb))]
-    {
-        let _ = (key, icv_len, open, buffers, rounds);
-        false
+
+    /// Goes `rounds` times over all buffers.
+    pub fn run(&mut self, rounds: u64) {
+        #[cfg(ipsec_mb)]
+        self.inner.run(rounds);
+        #[cfg(not(ipsec_mb))]
+        let _ = rounds;
     }
 }

@@ -140,38 +140,47 @@ impl Manager {
         // SAFETY: passed on to the caller.
         unsafe { sys::fb_run(self.raw.as_ptr(), jobs.as_mut_ptr(), jobs.len() as u32) }
     }
+}
 
-    /// See [`crate::bare_gcm`].
-    pub fn bare_gcm(
-        &self,
-        key: &[u8],
-        icv_len: usize,
-        open: bool,
-        buffers: &mut [Vec<u8>],
-        rounds: u64,
-    ) -> bool {
+/// See [`crate::BareGcm`].
+pub struct BareGcm {
+    manager: Manager,
+    expanded: Box<sys::GcmKey>,
+    key_len: u32,
+    icv_len: u32,
+    open: bool,
+    buffers: Vec<Vec<u8>>,
+}
+
+impl BareGcm {
+    pub fn new(key: &[u8], icv_len: usize, open: bool, buffers: Vec<Vec<u8>>) -> Option<BareGcm> {
         let len = buffers.first().map_or(0, Vec::len);
         if !matches!(key.len(), 16 | 24 | 32) || icv_len > 16 || buffers.iter().any(|b| b.len() != len) {
-            return false;
+            return None;
         }
-        let (expanded, _) = self.expand_gcm(key, open);
-        let pointers: Vec<*mut u8> = buffers.iter_mut().map(|b| b.as_mut_ptr()).collect();
+        let manager = Manager::new(Instructions::Best)?;
+        let (expanded, _) = manager.expand_gcm(key, open);
+        Some(BareGcm { manager, expanded, key_len: key.len() as u32, icv_len: icv_len as u32, open, buffers })
+    }
+
+    pub fn run(&mut self, rounds: u64) {
+        let len = self.buffers.first().map_or(0, Vec::len);
+        let pointers: Vec<*mut u8> = self.buffers.iter_mut().map(|b| b.as_mut_ptr()).collect();
         // SAFETY: every pointer is to `len` bytes that `buffers` keeps alive; the tag length is at
         // most the sixteen bytes that the function has for it.
         unsafe {
             sys::fb_bare_gcm(
-                self.raw.as_ptr(),
-                &*expanded,
-                key.len() as u32,
-                i32::from(open),
+                self.manager.raw.as_ptr(),
+                &*self.expanded,
+                self.key_len,
+                i32::from(self.open),
                 pointers.as_ptr(),
                 pointers.len() as u32,
                 len as u64,
-                icv_len as u32,
+                self.icv_len,
                 rounds,
             );
         }
-        true
     }
 }
 

@@ -300,7 +300,7 @@ fn seal(path: &mut BurstPath, jobs: &mut Vec<Job>, packets: &[Vec<u8>]) {
 /// else jobs submitted again and again; those always seal, because a backend that verifies first
 /// would be done with a made-up packet at once.
 enum Bare {
-    Gcm { key: Vec<u8>, icv_len: usize, open: bool, buffers: Vec<Vec<u8>> },
+    Gcm(forebay_crypto_ipsec_mb::BareGcm),
     Jobs { processor: Box<dyn Processor>, jobs: Vec<Job> },
 }
 
@@ -316,7 +316,8 @@ impl Bare {
         if name == "ipsec-mb" && matches!(suite.cipher(), forebay_crypto::Cipher::AesGcm(_)) {
             let open = direction == Direction::Open;
             let buffers = vec![vec![0x5a; size]; PACKETS];
-            return Ok(Bare::Gcm { key: keys.cipher().to_vec(), icv_len: suite.icv_len(), open, buffers });
+            let bare = forebay_crypto_ipsec_mb::BareGcm::new(keys.cipher(), suite.icv_len(), open, buffers);
+            return bare.map(Bare::Gcm).ok_or_else(|| miette!("ipsec-mb is not usable"));
         }
         let mut processor = backend.open()?;
         processor.open_session(SessionId(0), keys, Direction::Seal).into_diagnostic()?;
@@ -329,8 +330,8 @@ impl Bare {
         let mut packets = 0u64;
         loop {
             match self {
-                Bare::Gcm { key, icv_len, open, buffers } => {
-                    forebay_crypto_ipsec_mb::bare_gcm(key, *icv_len, *open, buffers, 64);
+                Bare::Gcm(bare) => {
+                    bare.run(64);
                     packets += 64 * PACKETS as u64;
                 }
                 Bare::Jobs { processor, jobs } => {
