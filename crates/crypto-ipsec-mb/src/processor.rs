@@ -93,25 +93,28 @@ impl IpsecMb {
     /// Does at most [`sys::MAX_BURST`] jobs.
     fn run(&mut self, jobs: &mut [Job]) {
         let mut chained = 0;
-        for (index, job) in jobs.iter_mut().enumerate() {
-            job.verdict = match self.sessions.get(job.spec.session.0 as usize) {
+        let mut index = 0;
+        while let Some(job) = jobs.get_mut(index) {
+            match self.sessions.get(job.spec.session.0 as usize) {
                 Some(Some(Session::Gcm(session))) => {
-                    gcm::run(&mut self.manager, session, job, &mut self.scratch.gcm)
+                    index += gcm::run(&mut self.manager, session, &mut jobs[index..], &mut self.scratch.gcm);
+                    continue;
                 }
                 Some(Some(Session::Chained(session))) => {
                     let slot = &mut self.scratch.slots[chained];
                     slot.index = index;
-                    match prepare_chained(session, job, slot) {
+                    job.verdict = match prepare_chained(session, job, slot) {
                         Some(prepared) => {
                             self.scratch.jobs[chained] = prepared;
                             chained += 1;
                             Verdict::Pending
                         }
                         None => Verdict::Failed,
-                    }
+                    };
                 }
-                _ => Verdict::Failed,
-            };
+                _ => job.verdict = Verdict::Failed,
+            }
+            index += 1;
         }
         if chained > 0 {
             self.run_chained(jobs, chained);
