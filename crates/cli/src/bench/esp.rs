@@ -10,7 +10,7 @@ use std::sync::Barrier;
 use clap::{Args, ValueEnum};
 use forebay_crypto::{Direction, Job, JobSpec, Packet, Processor, SaKeys, SecretBytes, SessionId, Suite};
 use forebay_engine::{BURST, BurstPath, Clock};
-use forebay_ipsec::{Encapsulation, IvRange, Mode, SaConfig, Sad, Spi};
+use forebay_ipsec::{IvRange, SaConfig, Sad, Spi};
 use forebay_time::{Duration, Time};
 use miette::{IntoDiagnostic, miette};
 use serde::Serialize;

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use forebay_crypto::{Direction, Job, JobSpec, Packet, Processor, SaKeys, SessionId, Suite, Verdict};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_crypto_card::{Bus, BusConfig, Card, CardConfig};
-use forebay_ipsec::{DropReason, Encapsulation, IvRange, Mode, SaConfig, Sad, Spi};
+use forebay_ipsec::{DropReason, IvRange, Mode, SaConfig, Sad, Spi};
 use forebay_time::{Duration, Time};
 
 /// How often in a row a processor is polled without anything finished, before it counts as stuck.
@@ -52,7 +52,7 @@ impl Rig {
     }
 
     pub fn open(&mut self, id: SessionId, keys: &SaKeys, direction: Direction) {
-        self.processor.open_session(id, keys, direction).expect("a session for every suite");
+        self.processor.open_session(id, keys, direction).expect("a session of a suite that it has");
     }
 
     /// Does all `jobs`, in whatever order they come back; each is back when this returns, once.
