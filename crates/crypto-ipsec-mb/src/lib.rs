@@ -1,8 +1,9 @@
 //! The fast x86-64 crypto backend, on Intel's multi-buffer library (libipsec-mb).
 //!
-//! AES-GCM goes one packet at a time through the library's direct calls, which are its fastest way
-//! for it; the other suites go through its job manager, which works on up to sixteen packets at once
-//! and so wins most where single packets are serial (AES-CBC, HMAC).
+//! AES-GCM and AES-GMAC go one packet at a time through the library's direct calls, which are its
+//! fastest way for them; the other suites go through its job manager, which works on up to sixteen packets
+//! at once and so wins most where single packets are serial (AES-CBC, HMAC). It lacks AES-CCM with keys of
+//! 192 bits.
 //!
 //! Unlike the portable backend, the library deciphers while or before it verifies: after
 //! [`Verdict::AuthFailed`](forebay_crypto::Verdict) the packet holds garbage. And the job manager
@@ -11,6 +12,8 @@
 
 #[cfg(ipsec_mb)]
 mod gcm;
+#[cfg(ipsec_mb)]
+mod gmac;
 #[cfg(ipsec_mb)]
 mod manager;
 #[cfg(ipsec_mb)]

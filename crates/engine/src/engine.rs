@@ -23,7 +23,7 @@ use crate::clock::Clock;
 use crate::flight::{Flights, Groups, ReleaseQueues};
 use crate::health::Health;
 use crate::idle::Idle;
-use crate::setup::{EngineError, Limits, ProcessorSetup, Scheduling, Settings};
+use crate::setup::{EngineError, Limits, ProcessorSetup, SUITES_MAX, Scheduling, Settings};
 use crate::stats::{EngineStats, ProcessorStats};
 
 /// The running core's place among the processors.
@@ -83,6 +83,8 @@ pub struct Engine {
     suites: Vec<Suite>,
     /// The place in `suites` of each session's suite.
     pub(crate) suite_of: Vec<u8>,
+    /// The suites that the running core does, as the scheduler's bits.
+    core_suites: u64,
     pub(crate) flights: Flights,
     pub(crate) groups: Groups,
     pub(crate) order: ReleaseQueues,
@@ -108,8 +110,12 @@ impl Engine {
     /// SA, in the order of the SAs.
     ///
     /// # Errors
-    /// If there are not as many keys as SAs, the running core lacks a suite, a processor refuses a session,
-    /// or the scheduler its settings: among them a limit of packets in flight below the window.
+    /// If there are not as many keys as SAs, no processor does a suite or there are too many of them, a
+    /// processor refuses a session, or the scheduler its settings: among them a limit of packets in flight
+    /// below the window.
+    ///
+    /// The running core, which has the last word about what others fail at, should do every suite. For one
+    /// that it lacks, others are taken at their word, and what one fails at goes to another if there is one.
     pub fn new(
         sad: Sad,
         keys: &[SaKeys],
@@ -124,9 +130,18 @@ impl Engine {
         let mut suites: Vec<Suite> = keys.iter().map(SaKeys::suite).collect();
         suites.sort();
         suites.dedup();
+        if suites.len() > SUITES_MAX {
+            return Err(EngineError::TooManySuites(suites.len()));
+        }
+        let lacking =
+            |suite: &&Suite| !processors.iter().any(|one| one.processor.capabilities().has(**suite));
+        if let Some(&suite) = suites.iter().find(lacking) {
+            return Err(EngineError::NoProcessor(suite));
+        }
         let suite_of = keys.iter().map(|keys| suites.partition_point(|s| *s < keys.suite()) as u8).collect();
         let mut attached = Vec::with_capacity(processors.len());
         let mut configs = Vec::with_capacity(processors.len());
+        let mut core_suites = 0;
         for (index, mut setup) in processors.into_iter().enumerate() {
             let mut mask = 0;
             for (bit, &suite) in suites.iter().enumerate() {
@@ -137,9 +152,10 @@ impl Engine {
                     let name = setup.processor.name().to_owned();
                     let opened = setup.processor.open_session(session, keys, direction);
                     opened.map_err(|error| EngineError::Session { processor: name, error })?;
-                } else if index == RUNNING_CORE {
-                    return Err(EngineError::RunningCore(keys.suite()));
                 }
+            }
+            if index == RUNNING_CORE {
+                core_suites = mask;
             }
             configs.push(ProcessorConfig {
                 kind: setup.kind,
@@ -177,6 +193,7 @@ impl Engine {
             attached,
             suites,
             suite_of,
+            core_suites,
             flights: Flights::new(limits.in_flight),
             groups: Groups::new(limits.in_flight, window.min(crate::BURST)),
             own: VecDeque::with_capacity(limits.in_flight),
@@ -248,26 +265,33 @@ impl Engine {
             self.drops.count(DropReason::QueueFull);
             return Err((packet, DropReason::QueueFull));
         };
-        let session = spec.session.0;
-        let item = Item {
-            id: index.into(),
-            sa: session,
-            class: 0,
-            suite: self.suite_of[session as usize],
-            bytes: packet.len() as u32,
-        };
         let flight = self.flights.get_mut(index);
+        flight.len = packet.len() as u32;
         flight.packet = Some(packet);
         flight.spec = spec;
         flight.tag = tag;
-        flight.len = item.bytes;
         flight.admitted = self.now;
-        self.order.admit(session, index);
+        flight.tries = 0;
+        self.order.admit(spec.session.0, index);
         // There is room: `room` has looked.
-        if self.scheduler.push(self.now, item).is_err() {
+        if !self.schedule(index) {
             self.rescued.push_back(index);
         }
         Ok(())
+    }
+
+    /// Gives a flight to the scheduler; `false` if that is full.
+    pub(crate) fn schedule(&mut self, index: u32) -> bool {
+        let flight = self.flights.get(index);
+        let sa = flight.spec.session.0;
+        let suite = self.suite_of[sa as usize];
+        let item = Item { id: index.into(), sa, class: 0, suite, bytes: flight.len };
+        self.scheduler.push(self.now, item).is_ok()
+    }
+
+    /// Whether the running core does the suite of a session.
+    pub(crate) fn core_does(&self, session: SessionId) -> bool {
+        self.core_suites >> self.suite_of[session.0 as usize] & 1 == 1
     }
 
     /// Says that no more packets are at hand, so that none waits for the window to fill.

@@ -19,6 +19,8 @@ pub struct Flight {
     pub admitted: Time,
     pub group: Option<u32>,
     pub verdict: Verdict,
+    /// How often it went to the scheduler again, because the running core cannot do it.
+    pub tries: u8,
     /// Who could not do it or rejected it, and with what verdict, if the running core is to see for itself.
     pub doubted: Option<(usize, Verdict)>,
 }
@@ -41,6 +43,7 @@ impl Flights {
             admitted: Time::ZERO,
             group: None,
             verdict: Verdict::Pending,
+            tries: 0,
             doubted: None,
         };
         Flights { slots: (0..limit).map(slot).collect(), free: (0..limit as u32).rev().collect() }

@@ -435,11 +435,16 @@ fn a_packet_without_room_left_is_refused_unharmed() {
     }
 }
 
+/// The suites whose ICV tells damage.
+fn with_integrity() -> impl Iterator<Item = Suite> {
+    Suite::all().filter(|suite| suite.icv_len() > 0)
+}
+
 /// In each byte, behind the outer IP header, of packets in both modes, with and without UDP and ESN.
 #[test]
 fn damage_to_any_byte_drops_the_packet() {
     let mut damaged = 0;
-    for suite in Suite::all() {
+    for suite in with_integrity() {
         for case in 0..8 {
             let mut pair = Pair::new(&suite.to_string(), |config| {
                 config.mode = if case & 1 == 0 { Mode::Tunnel } else { Mode::Transport };
@@ -468,13 +473,13 @@ fn damage_to_any_byte_drops_the_packet() {
             }
         }
     }
-    assert!(damaged > 34 * 8 * 40, "{damaged}");
+    assert!(damaged > 78 * 8 * 40, "{damaged}");
 }
 
 /// As it may come off a wire or out of a capture: the IP header says more than there is, or as much.
 #[test]
 fn a_packet_cut_short_anywhere_is_dropped() {
-    for suite in Suite::all() {
+    for suite in with_integrity() {
         for change in [|_: &mut SaConfig| {}, transport, udp] {
             let mut pair = Pair::new(&suite.to_string(), change);
             let sealed = pair.seal(&ipv4(253, &[5; 21])).expect("sealed");

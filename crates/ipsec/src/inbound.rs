@@ -124,7 +124,7 @@ impl InboundSa {
         let text_at = found.at + esp::HEADER + self.iv_len;
         let icv_at = found.end.checked_sub(self.icv_len).ok_or(DropReason::InHdrError)?;
         let text_len = icv_at.checked_sub(text_at).ok_or(DropReason::InHdrError)?;
-        if text_len < esp::TRAILER || (self.cbc && !text_len.is_multiple_of(16)) {
+        if text_len < esp::TRAILER || (self.cbc && !text_len.is_multiple_of(self.iv_len)) {
             return Err(DropReason::InHdrError);
         }
         let sequence = match self.esn {

@@ -307,10 +307,10 @@ impl OutboundSa {
             buffer.copy_within(text_at..text_at + kept, text_at - head);
         }
         let iv_at = text_at + kept - self.iv_len;
-        if self.iv_len == 8 {
-            buffer[iv_at..iv_at + 8].copy_from_slice(&number.to_be_bytes());
-        } else {
-            buffer[iv_at..iv_at + IV_ROOM].copy_from_slice(&u128::from(number).to_be_bytes());
+        match self.iv_len {
+            8 => buffer[iv_at..iv_at + 8].copy_from_slice(&number.to_be_bytes()),
+            0 => {}
+            _ => buffer[iv_at..iv_at + IV_ROOM].copy_from_slice(&u128::from(number).to_be_bytes()),
         }
         self.sequence += 1;
         Ok(self.sequence)

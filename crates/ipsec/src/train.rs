@@ -84,10 +84,10 @@ impl OutboundSa {
                 template[52..54].copy_from_slice(&((total - OUTER) as u16).to_be_bytes());
             }
             template[60..64].copy_from_slice(&(sequence as u32).to_be_bytes());
-            if iv_len == 8 {
-                iv[..8].copy_from_slice(&number.to_be_bytes());
-            } else {
-                iv[..16].copy_from_slice(&u128::from(number).to_be_bytes());
+            match iv_len {
+                8 => iv[..8].copy_from_slice(&number.to_be_bytes()),
+                0 => {}
+                _ => iv[..16].copy_from_slice(&u128::from(number).to_be_bytes()),
             }
 
             job.packet.set_bounds(text_at - head, icv_at + icv_len);

@@ -52,7 +52,7 @@ impl Rig {
     }
 
     pub fn open(&mut self, id: SessionId, keys: &SaKeys, direction: Direction) {
-        self.processor.open_session(id, keys, direction).expect("a session for every suite");
+        self.processor.open_session(id, keys, direction).expect("a session of a suite that it has");
     }
 
     /// Does all `jobs`, in whatever order they come back; each is back when this returns, once.

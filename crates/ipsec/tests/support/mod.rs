@@ -7,11 +7,21 @@ use forebay_ipsec::{DropReason, Encapsulation, IvRange, Mode, SaConfig, Sad, Spi
 use forebay_wire::Family;
 use proptest::prelude::*;
 
-/// One suite of each kind of layout: AEAD with ICVs of two lengths, chained, counter.
-const SUITES: [&str; 4] = ["aes128gcm16", "aes256gcm8", "aes128-sha256", "aes128ctr-sha512"];
+/// One suite of each kind of layout: AEAD with ICVs of two lengths, chained, counter; covered by GMAC,
+/// without IV, with short blocks, without ICV.
+const SUITES: [&str; 8] = [
+    "aes128gcm16",
+    "aes256gcm8",
+    "aes128-sha256",
+    "aes128ctr-sha512",
+    "aes128gmac",
+    "null-sha256",
+    "3des-md5",
+    "aes256ctr",
+];
 
 /// How many SAs there are in each direction.
-pub const SAS: usize = 64;
+pub const SAS: usize = 128;
 
 /// The settings of SA number `index`, as the sealer has them: it is the one for 10.`index`.0.0/16 and
 /// 2001:db8:`index`::/48.
@@ -22,7 +32,7 @@ pub fn sealing(index: usize) -> SaConfig {
         true => ["2001:db8:ffff::1".parse().unwrap(), "2001:db8:ffff::2".parse().unwrap()],
     };
     let spi = Spi::new(0x1000 + index as u32).expect("not zero");
-    let suite = SUITES[index >> 2 & 3].parse().expect("a proposal");
+    let suite = SUITES[index >> 2 & 3 | index >> 4 & 4].parse().expect("a proposal");
     SaConfig {
         mode: if bit(1) { Mode::Transport } else { Mode::Tunnel },
         esn: bit(5),
