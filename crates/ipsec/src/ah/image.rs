@@ -149,3 +149,6 @@ fn settle_route(fixed: &mut [u8], header: &mut [u8], direction: Direction) -> Op
     head[3] = 0;
     Some(())
 }
+
+#[cfg(test)]
+mod tests;
