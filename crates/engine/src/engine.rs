@@ -5,6 +5,7 @@
 //! turn:  scheduler --> group --> running core: in place, on the packet itself
 //!                            \-> lane or card: on a copy; the packet stays intact in its slot
 //!        answers --> flight done --> first of its SA? --> complete --> outputs
+//!                                                                  \-> next SA: scheduler again
 //! ```
 //!
 //! A processor that misses a deadline, or whose work a sample shows to be wrong, is taken out; what it
@@ -13,8 +14,8 @@
 
 use std::collections::VecDeque;
 
-use forebay_crypto::{Direction, Job, Packet, Processor, SaKeys, SessionId, Suite};
-use forebay_ipsec::{DropCounts, DropReason, Sad};
+use forebay_crypto::{Direction, Job, JobSpec, Packet, Processor, SaKeys, SessionId, Suite};
+use forebay_ipsec::{DropCounts, DropReason, Path, Sad};
 use forebay_scheduler::fit::Fit;
 use forebay_scheduler::{Config, Cost, Item, ProcessorConfig, Progress, Scheduler, Work};
 use forebay_time::{Duration, Time};
@@ -256,7 +257,7 @@ impl Engine {
             self.drops.count(DropReason::TooLong);
             return Err((packet, DropReason::TooLong));
         }
-        let mut spec = forebay_crypto::JobSpec::default();
+        let mut spec = JobSpec::default();
         if let Err(reason) = self.sad.prepare(direction, &mut packet, &mut spec) {
             self.drops.count(reason);
             return Err((packet, reason));
@@ -266,18 +267,25 @@ impl Engine {
             return Err((packet, DropReason::QueueFull));
         };
         let flight = self.flights.get_mut(index);
+        flight.path = Path::default();
+        flight.tag = tag;
+        flight.admitted = self.now;
+        self.order.admit(spec.session.0, index);
+        self.launch(index, packet, spec);
+        Ok(())
+    }
+
+    /// Sends flight `index` on its way through the crypto of one SA.
+    pub(crate) fn launch(&mut self, index: u32, packet: Packet, spec: JobSpec) {
+        let flight = self.flights.get_mut(index);
         flight.len = packet.len() as u32;
         flight.packet = Some(packet);
         flight.spec = spec;
-        flight.tag = tag;
-        flight.admitted = self.now;
         flight.tries = 0;
-        self.order.admit(spec.session.0, index);
-        // There is room: `room` has looked.
+        // There is room on admission, `room` has looked; for another SA's turn there may be none.
         if !self.schedule(index) {
             self.rescued.push_back(index);
         }
-        Ok(())
     }
 
     /// Gives a flight to the scheduler; `false` if that is full.

@@ -1,6 +1,7 @@
 //! The steps of a turn: answers taken, jobs placed, the running core's own done, deadlines seen to.
 
 use forebay_crypto::{Job, Verdict};
+use forebay_ipsec::Next;
 use forebay_scheduler::fit::Sample;
 use forebay_scheduler::{Decision, JobHead, Prediction, Work};
 use forebay_time::Duration;
@@ -326,9 +327,23 @@ impl Engine {
             if flight.verdict == Verdict::Pending {
                 return;
             }
-            let (spec, tag, admitted, verdict) = (flight.spec, flight.tag, flight.admitted, flight.verdict);
+            let (mut spec, tag, admitted, verdict) =
+                (flight.spec, flight.tag, flight.admitted, flight.verdict);
+            let mut path = flight.path;
             let Some(mut packet) = flight.packet.take() else { return };
-            let result = self.sad.complete(&mut packet, &spec, verdict);
+            let result = match self.sad.complete_on(&path, &mut packet, &spec, verdict) {
+                Ok(Next::Deliver) => Ok(()),
+                Ok(Next::Again) => match self.sad.again(&mut path, &mut packet, &mut spec) {
+                    Ok(()) => {
+                        self.flights.begin_again(first, path);
+                        self.order.go_on(session, spec.session.0, first);
+                        self.launch(first, packet, spec);
+                        continue;
+                    }
+                    Err(reason) => Err(reason),
+                },
+                Err(reason) => Err(reason),
+            };
             if let Err(reason) = result {
                 self.drops.count(reason);
             }

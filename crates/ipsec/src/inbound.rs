@@ -7,8 +7,9 @@ use forebay_wire::esp::Trailer;
 use forebay_wire::udp::{self, NAT_T_PORT};
 use forebay_wire::{Esp, Ip, Malformed, Udp, esp, ipv4, protocol};
 
+use crate::sad::{may_nest, names_ipsec};
 use crate::select::Selectors;
-use crate::{DropReason, Encapsulation, Mode, Replay, ReplayWindow, SaConfig};
+use crate::{DropReason, Encapsulation, Mode, Next, Replay, ReplayWindow, SaConfig};
 
 /// Where the ESP header of a received packet stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,10 +149,16 @@ impl InboundSa {
         Ok(())
     }
 
+    /// Whether a packet that came out of the SA may have (RFC 4301 5.2 step 4).
+    pub fn admits(&self, ip: &Ip<'_>) -> bool {
+        self.selectors.match_inbound(ip)
+    }
+
     /// Settles the replay window for a packet whose ICV matched, and takes everything that ESP put
-    /// around the packet off again.
+    /// around the packet off again. [`Next::Again`]: the packet may be ESP or AH itself, and the SA's
+    /// selectors have not been looked at.
     #[inline]
-    pub fn complete(&mut self, packet: &mut Packet, spec: &JobSpec) -> Result<(), DropReason> {
+    pub fn complete(&mut self, packet: &mut Packet, spec: &JobSpec) -> Result<Next, DropReason> {
         let esp_at = spec.auth.start as usize - packet.offset();
         let low = Esp::parse(&packet.bytes()[esp_at..]).map_err(in_hdr_error)?.sequence();
         let sequence = u64::from(spec.seq_hi.unwrap_or(0)) << 32 | u64::from(low);
@@ -181,14 +188,15 @@ impl InboundSa {
         from: usize,
         to: usize,
         next_header: u8,
-    ) -> Result<(), DropReason> {
+    ) -> Result<Next, DropReason> {
         let inner = Ip::parse(&packet.bytes()[from..to]).map_err(in_mode_error)?;
         match (&inner, next_header) {
             (Ip::V4(_), protocol::IPV4) | (Ip::V6(_), protocol::IPV6) => {}
             _ => return Err(DropReason::InStateModeError),
         }
+        let next = if may_nest(&inner) { Next::Again } else { Next::Deliver };
         let addresses = if let Ip::V4(v4) = &inner { Some(v4.raw_addresses()) } else { None };
-        if addresses.is_none() || addresses != self.passed {
+        if next == Next::Deliver && (addresses.is_none() || addresses != self.passed) {
             if !self.selectors.match_inbound(&inner) {
                 return Err(DropReason::InStateMismatch);
             }
@@ -197,7 +205,8 @@ impl InboundSa {
         // Behind the inner packet's own length stands TFC padding (RFC 4303 2.7).
         let len = inner.bytes().len();
         packet.truncate(from + len);
-        packet.pull_front(from).ok_or(DropReason::InStateModeError)
+        packet.pull_front(from).ok_or(DropReason::InStateModeError)?;
+        Ok(next)
     }
 
     fn strip_transport(
@@ -207,9 +216,10 @@ impl InboundSa {
         from: usize,
         to: usize,
         next_header: u8,
-    ) -> Result<(), DropReason> {
+    ) -> Result<Next, DropReason> {
         let ip = Ip::parse(packet.bytes()).map_err(in_hdr_error)?;
-        if !self.selectors.match_inbound(&ip) {
+        let next = if names_ipsec(next_header) { Next::Again } else { Next::Deliver };
+        if next == Next::Deliver && !self.selectors.match_inbound(&ip) {
             return Err(DropReason::InStateMismatch);
         }
         let header_len = match self.encapsulation {
@@ -233,7 +243,7 @@ impl InboundSa {
                 bytes[4..6].copy_from_slice(&((total - 40) as u16).to_be_bytes());
             }
         }
-        Ok(())
+        Ok(next)
     }
 }
 

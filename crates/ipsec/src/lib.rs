@@ -1,4 +1,4 @@
-//! Security associations, replay windows and ESP as prepare, job, complete.
+//! Security associations, replay windows, ESP and AH as prepare, job, complete.
 //!
 //! No I/O, no clock, no threads, no randomness, no crypto: a packet is *prepared* (everything that
 //! needs order: SA, sequence number, IV, headers, padding), which leaves a crypto job for any
@@ -9,7 +9,11 @@
 //! plain packet --prepare(Seal)--> job --(a processor)--> verdict --complete--> ESP packet
 //! ESP packet   --prepare(Open)--> job --(a processor)--> verdict --complete--> plain packet
 //! ```
+//!
+//! AH goes the same way. A packet that is to go through another SA is prepared again
+//! ([`Next::Again`], [`Sad::again`]).
 
+mod ah;
 mod drops;
 mod inbound;
 mod iv;
@@ -23,5 +27,5 @@ mod train;
 pub use drops::{DropCounts, DropReason};
 pub use iv::IvRange;
 pub use replay::{MAX_WINDOW, Replay, ReplayWindow};
-pub use sa::{Encapsulation, Mode, SaConfig, SaConfigError, Spi};
-pub use sad::{SaCounters, Sad, SadError};
+pub use sa::{Encapsulation, Mode, Protocol, SaConfig, SaConfigError, Spi};
+pub use sad::{NEST_MAX, Next, Path, SaCounters, Sad, SadError, Stop};

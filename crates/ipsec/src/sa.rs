@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use forebay_crypto::Suite;
+use forebay_crypto::{Cipher, Suite};
 use forebay_wire::Family;
 use ipnet::IpNet;
 
@@ -34,13 +34,22 @@ impl fmt::Display for Spi {
     }
 }
 
-/// What ESP protects: a whole packet inside a new one, or the payload of the packet itself.
+/// What is protected: a whole packet inside a new one, or the payload of the packet itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// A whole IP packet goes into a new one.
     Tunnel,
     /// The packet's own IP header stays in front.
     Transport,
+}
+
+/// What protects the packets of an SA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    /// Encapsulating Security Payload (RFC 4303).
+    Esp,
+    /// Authentication Header (RFC 4302).
+    Ah,
 }
 
 /// What ESP stands in.
@@ -59,6 +68,8 @@ pub struct SaConfig {
     pub name: String,
     /// Index that names the SA in packets.
     pub spi: Spi,
+    /// ESP or AH.
+    pub protocol: Protocol,
     /// Tunnel or transport.
     pub mode: Mode,
     /// Cipher and integrity.
@@ -87,6 +98,12 @@ pub enum SaConfigError {
     MixedFamilies,
     /// The replay window is wider than [`MAX_WINDOW`].
     WindowTooWide(u32),
+    /// AH with a suite that enciphers.
+    AhEnciphers(Suite),
+    /// AH in UDP, which covers addresses that a NAT would change: there is no such thing (RFC 3948 1).
+    AhInUdp,
+    /// Neither cipher nor integrity.
+    NoProtection,
 }
 
 impl fmt::Display for SaConfigError {
@@ -96,6 +113,11 @@ impl fmt::Display for SaConfigError {
             SaConfigError::WindowTooWide(window) => {
                 write!(f, "a replay window of {window} packets, at most {MAX_WINDOW} are possible")
             }
+            SaConfigError::AhEnciphers(suite) => {
+                write!(f, "{suite} enciphers, AH takes an integrity algorithm alone or GMAC")
+            }
+            SaConfigError::AhInUdp => f.write_str("AH cannot be encapsulated in UDP"),
+            SaConfigError::NoProtection => f.write_str("the suite neither enciphers nor authenticates"),
         }
     }
 }
@@ -109,6 +131,7 @@ impl SaConfig {
         SaConfig {
             name: name.to_owned(),
             spi,
+            protocol: Protocol::Esp,
             mode: Mode::Tunnel,
             suite,
             local,
@@ -128,6 +151,15 @@ impl SaConfig {
         }
         if self.replay_window > MAX_WINDOW {
             return Err(SaConfigError::WindowTooWide(self.replay_window));
+        }
+        if self.protocol == Protocol::Ah && !self.suite.suits_ah() {
+            return Err(SaConfigError::AhEnciphers(self.suite));
+        }
+        if self.protocol == Protocol::Ah && self.encapsulation == Encapsulation::Udp {
+            return Err(SaConfigError::AhInUdp);
+        }
+        if self.suite.cipher() == Cipher::Null && self.suite.icv_len() == 0 {
+            return Err(SaConfigError::NoProtection);
         }
         Ok(())
     }

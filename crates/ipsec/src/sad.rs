@@ -1,5 +1,7 @@
 //! The security association database (RFC 4301 4.4.2) and the two steps around every job.
 
+mod nest;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -7,10 +9,14 @@ use std::hash::{BuildHasherDefault, Hasher};
 use forebay_crypto::{Direction, Job, JobSpec, Packet, SessionId, Verdict};
 use forebay_wire::{Ip, Ipv4};
 
+pub use nest::{NEST_MAX, Next, Path, Stop};
+pub(crate) use nest::{may_nest, names_ipsec};
+
+use crate::ah::{InboundAh, OutboundAh};
 use crate::inbound::{EspAt, InboundSa};
 use crate::outbound::{Inner, OutboundSa};
 use crate::select::{Selection, Selectors};
-use crate::{DropReason, IvRange, SaConfig, SaConfigError, Spi};
+use crate::{DropReason, IvRange, Protocol, SaConfig, SaConfigError, Spi};
 
 /// All SAs of a gateway, both directions. An SA's position is also the number of its key sessions.
 #[derive(Debug, Default)]
@@ -25,12 +31,25 @@ struct Entry {
     config: SaConfig,
     state: State,
     counters: SaCounters,
+    /// The SA that its packets go through next, or come through before.
+    outer: Option<u32>,
 }
 
 #[derive(Debug)]
 enum State {
     Out(OutboundSa),
     In(InboundSa),
+    OutAh(OutboundAh),
+    InAh(InboundAh),
+}
+
+impl State {
+    fn direction(&self) -> Direction {
+        match self {
+            State::Out(_) | State::OutAh(_) => Direction::Seal,
+            State::In(_) | State::InAh(_) => Direction::Open,
+        }
+    }
 }
 
 /// What has gone through one SA.
@@ -66,6 +85,13 @@ pub enum SadError {
         /// The SPI of both.
         spi: Spi,
     },
+    /// Two SAs that cannot be one inside the other.
+    CannotNest {
+        /// The SA whose packets were to go through the other.
+        inner: SessionId,
+        /// The other.
+        outer: SessionId,
+    },
 }
 
 impl fmt::Display for SadError {
@@ -74,6 +100,9 @@ impl fmt::Display for SadError {
             SadError::Config { index, error } => write!(f, "SA number {}: {error}", index + 1),
             SadError::OverlappingSpi { first, second, spi } => {
                 write!(f, "SAs number {} and {} both have SPI {spi}", first + 1, second + 1)
+            }
+            SadError::CannotNest { inner, outer } => {
+                write!(f, "SA number {} cannot be inside number {}", inner.0 + 1, outer.0 + 1)
             }
         }
     }
@@ -86,8 +115,11 @@ impl Sad {
     pub fn add_outbound(&mut self, config: SaConfig, iv: IvRange) -> Result<SessionId, SadError> {
         let session = self.check(Direction::Seal, &config)?;
         self.selection.push(Selectors::new(&config), session.0);
-        let state = State::Out(OutboundSa::new(&config, session, iv));
-        self.sas.push(Entry { config, state, counters: SaCounters::default() });
+        let state = match config.protocol {
+            Protocol::Esp => State::Out(OutboundSa::new(&config, session, iv)),
+            Protocol::Ah => State::OutAh(OutboundAh::new(&config, session, iv)),
+        };
+        self.sas.push(Entry { config, state, counters: SaCounters::default(), outer: None });
         Ok(session)
     }
 
@@ -95,8 +127,11 @@ impl Sad {
     pub fn add_inbound(&mut self, config: SaConfig) -> Result<SessionId, SadError> {
         let session = self.check(Direction::Open, &config)?;
         self.by_spi.insert(config.spi.get(), session.0);
-        let state = State::In(InboundSa::new(&config, session));
-        self.sas.push(Entry { config, state, counters: SaCounters::default() });
+        let state = match config.protocol {
+            Protocol::Esp => State::In(InboundSa::new(&config, session)),
+            Protocol::Ah => State::InAh(InboundAh::new(&config, session)),
+        };
+        self.sas.push(Entry { config, state, counters: SaCounters::default(), outer: None });
         Ok(session)
     }
 
@@ -105,7 +140,7 @@ impl Sad {
         let index = self.sas.len();
         config.check().map_err(|error| SadError::Config { index, error })?;
         let clash = self.sas.iter().position(|other| {
-            let same_direction = matches!(other.state, State::Out(_)) == (direction == Direction::Seal);
+            let same_direction = other.state.direction() == direction;
             // A receiver chooses its SPIs, so there they must differ; two peers may choose alike.
             let same_receiver = direction == Direction::Open || other.config.remote == config.remote;
             same_direction && same_receiver && other.config.spi == config.spi
@@ -119,11 +154,7 @@ impl Sad {
     /// All SAs with their settings and counters, in order.
     pub fn iter(&self) -> impl Iterator<Item = (SessionId, Direction, &SaConfig, &SaCounters)> {
         self.sas.iter().enumerate().map(|(index, entry)| {
-            let direction = match entry.state {
-                State::Out(_) => Direction::Seal,
-                State::In(_) => Direction::Open,
-            };
-            (SessionId(index as u32), direction, &entry.config, &entry.counters)
+            (SessionId(index as u32), entry.state.direction(), &entry.config, &entry.counters)
         })
     }
 
@@ -137,6 +168,8 @@ impl Sad {
         match self.sas.get_mut(session.0 as usize).map(|entry| &mut entry.state) {
             Some(State::Out(sa)) => sa.continue_after(sequence),
             Some(State::In(sa)) => sa.continue_after(sequence),
+            Some(State::OutAh(sa)) => sa.continue_after(sequence),
+            Some(State::InAh(sa)) => sa.continue_after(sequence),
             None => {}
         }
     }
@@ -152,7 +185,7 @@ impl Sad {
     ) -> Result<(), DropReason> {
         match direction {
             Direction::Seal => self.prepare_seal(packet, spec),
-            Direction::Open => self.prepare_open(packet, spec),
+            Direction::Open => self.prepare_open(packet, spec, None),
         }
     }
 
@@ -188,21 +221,23 @@ impl Sad {
             next += match &mut entry.state {
                 State::Out(sa) => sa.prepare_train(rest, addresses),
                 State::In(sa) => sa.prepare_train(rest, addresses, entry.config.spi.get()),
+                State::OutAh(_) | State::InAh(_) => 0,
             };
         }
         Ok(())
     }
 
-    /// Completes `jobs` in order. At a packet that is to be dropped it stops, with the packet's place
-    /// and the reason; those before it are complete.
+    /// Completes `jobs` in order. At a packet that is to be dropped, or to go through another SA, it stops,
+    /// with the packet's place and what it stopped for; those before it are complete.
     #[inline]
-    pub fn complete_burst(&mut self, jobs: &mut [Job]) -> Result<(), (usize, DropReason)> {
+    pub fn complete_burst(&mut self, jobs: &mut [Job]) -> Result<(), (usize, Stop)> {
         let mut next = 0;
         while let Some(job) = jobs.get(next) {
             let session = job.spec.session;
-            let entry = self.sas.get_mut(session.0 as usize).ok_or((next, DropReason::InError))?;
+            let entry = self.sas.get_mut(session.0 as usize).ok_or((next, Stop::Drop(DropReason::InError)))?;
+            let is_last = entry.outer.is_none();
             let (mut packets, mut bytes) = (0, 0);
-            let mut stop = None;
+            let (mut stop, mut inside) = (None, false);
             // All of the SA's packets in a row at once; what is not simply done goes the long way.
             for job in jobs[next..].iter_mut() {
                 if job.spec.session != session || job.verdict != Verdict::Done {
@@ -210,28 +245,45 @@ impl Sad {
                 }
                 bytes += job.packet.len() as u64;
                 match &mut entry.state {
-                    State::Out(sa) => sa.complete(&mut job.packet, &job.spec),
+                    State::Out(sa) if is_last => sa.complete(&mut job.packet, &job.spec),
                     State::In(sa) => {
                         let outer_len = job.packet.len() as u64;
-                        if let Err(reason) = sa.complete(&mut job.packet, &job.spec) {
-                            bytes -= outer_len;
-                            stop = Some(reason);
-                            break;
+                        match sa.complete(&mut job.packet, &job.spec) {
+                            Ok(Next::Deliver) => {}
+                            Ok(Next::Again) => inside = true,
+                            Err(reason) => {
+                                bytes -= outer_len;
+                                stop = Some(reason);
+                                break;
+                            }
                         }
+                    }
+                    _ => {
+                        bytes -= job.packet.len() as u64;
+                        break;
                     }
                 }
                 packets += 1;
+                if inside {
+                    break;
+                }
             }
             entry.counters.packets += packets;
             entry.counters.bytes += bytes;
             next += packets as usize;
             if let Some(reason) = stop {
                 entry.counters.replays += u64::from(reason == DropReason::InStateSeqError);
-                return Err((next, reason));
+                return Err((next, Stop::Drop(reason)));
+            }
+            if inside {
+                let packet = &jobs[next - 1].packet;
+                let arrived = self.arrive(session.0, Next::Again, &Path::default(), packet);
+                stop_unless_delivered(arrived).map_err(|stop| (next - 1, stop))?;
             }
             if packets == 0 {
                 let job = &mut jobs[next];
-                self.complete(&mut job.packet, &job.spec, job.verdict).map_err(|reason| (next, reason))?;
+                let completed = self.complete(&mut job.packet, &job.spec, job.verdict);
+                stop_unless_delivered(completed).map_err(|stop| (next, stop))?;
                 next += 1;
             }
         }
@@ -245,17 +297,28 @@ impl Sad {
         let inner = Inner::of(&ip);
         match &mut self.sas[index as usize].state {
             State::Out(sa) => sa.prepare(packet, &inner, spec),
-            State::In(_) => Err(DropReason::OutNoStates),
+            State::OutAh(sa) => sa.prepare(packet, &inner, spec),
+            State::In(_) | State::InAh(_) => Err(DropReason::OutNoStates),
         }
     }
 
+    /// Prepares a packet for opening that came out of SA number `through`, if out of any.
     #[inline]
-    fn prepare_open(&mut self, packet: &mut Packet, spec: &mut JobSpec) -> Result<(), DropReason> {
+    fn prepare_open(
+        &mut self,
+        packet: &mut Packet,
+        spec: &mut JobSpec,
+        through: Option<u32>,
+    ) -> Result<(), DropReason> {
         let ip = Ip::parse(packet.bytes()).map_err(|_| DropReason::InHdrError)?;
-        let found = EspAt::find(&ip)?;
+        let found = match EspAt::find(&ip) {
+            Err(DropReason::InNoIpsec) => return self.prepare_ah(packet, spec, through),
+            found => found?,
+        };
         let index = *self.by_spi.get(&found.spi).ok_or(DropReason::InNoStates)?;
         let entry = &mut self.sas[index as usize];
         let State::In(sa) = &entry.state else { return Err(DropReason::InNoStates) };
+        entry.comes_through(through)?;
         sa.accepts(&found, &ip)?;
         sa.prepare(packet, &found, spec).inspect_err(|&reason| {
             entry.counters.replays += u64::from(reason == DropReason::InStateSeqError);
@@ -270,31 +333,57 @@ impl Sad {
         packet: &mut Packet,
         spec: &JobSpec,
         verdict: Verdict,
-    ) -> Result<(), DropReason> {
+    ) -> Result<Next, DropReason> {
+        self.complete_on(&Path::default(), packet, spec, verdict)
+    }
+
+    /// The same for a packet that has been through the SAs of `path` before.
+    #[inline]
+    pub fn complete_on(
+        &mut self,
+        path: &Path,
+        packet: &mut Packet,
+        spec: &JobSpec,
+        verdict: Verdict,
+    ) -> Result<Next, DropReason> {
         let entry = self.sas.get_mut(spec.session.0 as usize).ok_or(DropReason::InError)?;
         match (&mut entry.state, verdict) {
-            (State::Out(sa), Verdict::Done) => {
-                sa.complete(packet, spec);
-            }
-            (State::Out(_), _) => return Err(DropReason::OutError),
-            (State::In(sa), Verdict::Done) => {
-                let outer_len = packet.len() as u64;
-                sa.complete(packet, spec).inspect_err(|&reason| {
+            (State::Out(sa), Verdict::Done) => sa.complete(packet, spec),
+            (State::OutAh(sa), Verdict::Done) => sa.complete(packet, spec),
+            (State::Out(_) | State::OutAh(_), _) => return Err(DropReason::OutError),
+            (State::In(_) | State::InAh(_), Verdict::Done) => {
+                let (outer_len, opened) = match &mut entry.state {
+                    State::In(sa) => (packet.len(), sa.complete(packet, spec)),
+                    State::InAh(sa) => (sa.len_of(spec), sa.complete(packet, spec)),
+                    State::Out(_) | State::OutAh(_) => return Err(DropReason::InError),
+                };
+                let next = opened.inspect_err(|&reason| {
                     entry.counters.replays += u64::from(reason == DropReason::InStateSeqError);
                 })?;
                 entry.counters.packets += 1;
-                entry.counters.bytes += outer_len;
-                return Ok(());
+                entry.counters.bytes += outer_len as u64;
+                return self.arrive(spec.session.0, next, path, packet);
             }
-            (State::In(_), Verdict::AuthFailed) => {
+            (State::In(_) | State::InAh(_), Verdict::AuthFailed) => {
                 entry.counters.auth_failures += 1;
                 return Err(DropReason::InStateProtoError);
             }
-            (State::In(_), Verdict::Pending | Verdict::Failed) => return Err(DropReason::InError),
+            (State::In(_) | State::InAh(_), Verdict::Pending | Verdict::Failed) => {
+                return Err(DropReason::InError);
+            }
         }
         entry.counters.packets += 1;
         entry.counters.bytes += packet.len() as u64;
-        Ok(())
+        Ok(if entry.outer.is_some() { Next::Again } else { Next::Deliver })
+    }
+}
+
+#[inline]
+fn stop_unless_delivered(completed: Result<Next, DropReason>) -> Result<(), Stop> {
+    match completed {
+        Ok(Next::Deliver) => Ok(()),
+        Ok(Next::Again) => Err(Stop::Again),
+        Err(reason) => Err(Stop::Drop(reason)),
     }
 }
 

@@ -51,7 +51,7 @@ fn pass(
     room[at..].copy_from_slice(&text[..len]);
     let completed = sad.complete(&mut packet, &spec, verdict);
     prop_assert!(completed.is_err() || verdict == Verdict::Done);
-    Ok(completed.map(|()| packet))
+    Ok(completed.map(|_| packet))
 }
 
 /// As `pass`, and what is delivered is an IP packet from its first to its last byte.

@@ -4,7 +4,7 @@
 mod support;
 
 use forebay_crypto::{Direction, Job, JobSpec, SessionId, Verdict};
-use forebay_ipsec::{DropReason, IvRange, SaCounters, Sad};
+use forebay_ipsec::{DropReason, IvRange, SaCounters, Sad, Stop};
 use forebay_wire::Family;
 use proptest::prelude::*;
 use support::{Damage, Plain, SAS, buffer, damage, database, opening, plain, seal, sealing};
@@ -118,8 +118,9 @@ fn together(
         job.verdict = packets[job.token as usize].1;
     }
     let mut from = 0;
-    while let Err((place, reason)) = sad.complete_burst(&mut jobs[from..]) {
+    while let Err((place, stop)) = sad.complete_burst(&mut jobs[from..]) {
         from += place;
+        let Stop::Drop(reason) = stop else { panic!("no SA is in another") };
         completed[jobs.remove(from).token as usize] = Err(reason);
     }
     for job in &jobs {

@@ -1,9 +1,10 @@
-//! Packet headers as checked views: IPv4, IPv6 and its extension headers, UDP, ESP.
+//! Packet headers as checked views: IPv4, IPv6 and its extension headers, UDP, ESP, AH.
 //!
 //! A view that exists has been checked against the bytes it stands on, so its getters cannot
 //! fail; everything is `core` only and allocates nothing.
 #![no_std]
 
+pub mod ah;
 pub mod checksum;
 pub mod esp;
 pub mod ip;
@@ -11,6 +12,7 @@ pub mod ipv4;
 pub mod ipv6;
 pub mod udp;
 
+pub use ah::Ah;
 pub use esp::Esp;
 pub use ip::{Family, Ip};
 pub use ipv4::Ipv4;
