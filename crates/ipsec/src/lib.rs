@@ -12,6 +12,7 @@
 
 mod drops;
 mod inbound;
+pub mod iptfs;
 mod iv;
 mod outbound;
 mod replay;
@@ -21,6 +22,7 @@ mod select;
 mod train;
 
 pub use drops::{DropCounts, DropReason};
+pub use iptfs::Iptfs;
 pub use iv::IvRange;
 pub use replay::{MAX_WINDOW, Replay, ReplayWindow};
 pub use sa::{Encapsulation, Mode, SaConfig, SaConfigError, Spi};

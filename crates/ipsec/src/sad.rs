@@ -12,12 +12,15 @@ use crate::outbound::{Inner, OutboundSa};
 use crate::select::{Selection, Selectors};
 use crate::{DropReason, IvRange, SaConfig, SaConfigError, Spi};
 
+mod iptfs;
+
 /// All SAs of a gateway, both directions. An SA's position is also the number of its key sessions.
 #[derive(Debug, Default)]
 pub struct Sad {
     sas: Vec<Entry>,
     by_spi: HashMap<u32, u32, BuildHasherDefault<SpiHasher>>,
     selection: Selection,
+    iptfs: iptfs::Schedule,
 }
 
 #[derive(Debug)]
@@ -86,6 +89,7 @@ impl Sad {
     pub fn add_outbound(&mut self, config: SaConfig, iv: IvRange) -> Result<SessionId, SadError> {
         let session = self.check(Direction::Seal, &config)?;
         self.selection.push(Selectors::new(&config), session.0);
+        self.iptfs.add_outbound(session, &config);
         let state = State::Out(OutboundSa::new(&config, session, iv));
         self.sas.push(Entry { config, state, counters: SaCounters::default() });
         Ok(session)
@@ -95,6 +99,7 @@ impl Sad {
     pub fn add_inbound(&mut self, config: SaConfig) -> Result<SessionId, SadError> {
         let session = self.check(Direction::Open, &config)?;
         self.by_spi.insert(config.spi.get(), session.0);
+        self.iptfs.add_inbound(session, &config);
         let state = State::In(InboundSa::new(&config, session));
         self.sas.push(Entry { config, state, counters: SaCounters::default() });
         Ok(session)
