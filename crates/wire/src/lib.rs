@@ -7,6 +7,7 @@
 pub mod aggfrag;
 pub mod checksum;
 pub mod esp;
+pub mod fragment;
 pub mod ip;
 pub mod ipv4;
 pub mod ipv6;
@@ -14,6 +15,7 @@ pub mod udp;
 
 pub use aggfrag::Aggfrag;
 pub use esp::Esp;
+pub use fragment::Fragment;
 pub use ip::{Family, Ip};
 pub use ipv4::Ipv4;
 pub use ipv6::Ipv6;
