@@ -105,13 +105,20 @@ impl std::fmt::Display for IptfsError {
         match self {
             IptfsError::TransportMode => f.write_str("aggregation (iptfs) is for tunnel mode only"),
             IptfsError::PacketSize(size) => {
-                write!(f, "outer packets of {size} bytes for aggregation: too short for its payload, or too long for IP")
+                write!(
+                    f,
+                    "outer packets of {size} bytes for aggregation: too short for its payload, or too long for IP"
+                )
             }
-            IptfsError::Rate(rate) => write!(f, "{rate} aggregated payloads a second; 1 to {MAX_RATE} are possible"),
+            IptfsError::Rate(rate) => {
+                write!(f, "{rate} aggregated payloads a second; 1 to {MAX_RATE} are possible")
+            }
             IptfsError::ReorderWindow(window) => {
                 write!(f, "a reorder window of {window} payloads, at most {MAX_REORDER_WINDOW} are possible")
             }
-            IptfsError::Queue(bytes) => write!(f, "a queue of {bytes} bytes holds no full payload, or is over 1 GiB"),
+            IptfsError::Queue(bytes) => {
+                write!(f, "a queue of {bytes} bytes holds no full payload, or is over 1 GiB")
+            }
         }
     }
 }

@@ -170,7 +170,7 @@ impl Reassembler {
 
     /// Drops datagrams whose time is over.
     pub fn advance(&mut self, now: Time) {
-        while self.next_expiry() <= now {
+        while self.all.first != NONE && self.next_expiry() <= now {
             self.remove(self.all.first, Some(DropReason::FragReasmTimeout));
         }
     }

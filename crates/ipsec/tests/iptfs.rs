@@ -56,11 +56,14 @@ fn take_all(deaggregator: &mut Deaggregator, now: Time) -> (Vec<Vec<u8>>, Vec<Dr
     (packets, reasons)
 }
 
+/// What became of each payload.
+type Pushed = Vec<Result<(), DropReason>>;
+
 /// Receives payloads, then lets all timers pass.
 fn receive(
     config: &Iptfs,
     arrivals: &[(u64, Vec<u8>)],
-) -> (Vec<Vec<u8>>, Vec<DropReason>, Vec<Result<(), DropReason>>, IptfsCounters) {
+) -> (Vec<Vec<u8>>, Vec<DropReason>, Pushed, IptfsCounters) {
     let mut deaggregator = Deaggregator::new(config);
     let (mut packets, mut reasons, mut pushed) = (vec![], vec![], vec![]);
     let mut drain = |deaggregator: &mut Deaggregator, now| {
@@ -120,7 +123,7 @@ fn a_golden_payload() {
     let mut aggregator = Aggregator::new(&config, 80);
     aggregator.push(Time::ZERO, &ipv4).unwrap();
     aggregator.push(Time::ZERO, &ipv6).unwrap();
-    assert_eq!(poll_all(&mut aggregator, Time::ZERO), [golden.clone()]);
+    assert_eq!(poll_all(&mut aggregator, Time::ZERO), vec![golden.clone()]);
     let (packets, reasons, ..) = receive(&config, &[(1, golden)]);
     assert_eq!((packets, reasons), (vec![ipv4.to_vec(), ipv6], vec![]));
 }
@@ -298,7 +301,10 @@ fn a_fixed_rate_neither_drifts_nor_bursts() {
         times.push(now);
         now = aggregator.due();
     }
-    assert_eq!((times[1], times[2], times[300]), (Time(333_333_333_338), Time(666_666_666_671), Time(100_000_000_000_005)));
+    assert_eq!(
+        (times[1], times[2], times[300]),
+        (Time(333_333_333_338), Time(666_666_666_671), Time(100_000_000_000_005))
+    );
     // A driver that comes late by less than the catch-up sends what it missed; one that stalls does not.
     let rate = |late: u64| {
         let mut aggregator = Aggregator::new(&Iptfs { rate: Some(1_000), ..Iptfs::default() }, 84);
@@ -369,7 +375,13 @@ fn payloads_that_contradict_each_other() {
         let (packets, reasons, ..) = receive(&Iptfs::default(), &numbered(&[begin.clone(), second]));
         assert_eq!((packets, reasons), (vec![next.clone()], vec![error]));
     }
-    for broken in [vec![], vec![0, 0, 0], vec![2, 0, 0, 0, 0x45], vec![1; 23], [&[0, 0, 0, 0, 0x10][..], &next].concat()] {
+    for broken in [
+        vec![],
+        vec![0, 0, 0],
+        vec![2, 0, 0, 0, 0x45],
+        vec![1; 23],
+        [&[0, 0, 0, 0, 0x10][..], &next].concat(),
+    ] {
         let arrivals = numbered(&[broken, [&[0, 0, 0, 0], &next[..]].concat()]);
         let (packets, reasons, ..) = receive(&Iptfs::default(), &arrivals);
         assert_eq!((packets, reasons), (vec![next.clone()], vec![DropReason::InIptfsError]));
@@ -455,7 +467,8 @@ fn traffic() -> impl Strategy<Value = Traffic> {
     )
         .prop_map(|(packets, [fixed, fragment, congestion], payload, reorder_window, pads)| {
             let rate = fixed.then_some(1_000);
-            let config = Iptfs { rate, fragment, congestion, reorder_window, queue: 1 << 20, ..Iptfs::default() };
+            let config =
+                Iptfs { rate, fragment, congestion, reorder_window, queue: 1 << 20, ..Iptfs::default() };
             let payload = if fragment { payload + 24 } else { 9_100 };
             Traffic { config, payload, packets, pads }
         })
@@ -508,7 +521,10 @@ fn path() -> impl Strategy<Value = Vec<(bool, usize, bool)>> {
     prop::collection::vec((prop::bool::weighted(0.1), late, prop::bool::weighted(0.05)), 1..40)
 }
 
-fn travel(payloads: &[(Vec<u8>, std::ops::Range<usize>)], path: &[(bool, usize, bool)]) -> Vec<(u64, Vec<u8>)> {
+fn travel(
+    payloads: &[(Vec<u8>, std::ops::Range<usize>)],
+    path: &[(bool, usize, bool)],
+) -> Vec<(u64, Vec<u8>)> {
     let mut arrivals: Vec<(usize, u64, Vec<u8>)> = Vec::new();
     for (place, (payload, _)) in payloads.iter().enumerate() {
         let (lost, late, twice) = path[place % path.len()];

@@ -195,12 +195,14 @@ fn an_sa_at_the_end_of_its_numbers() {
     let iptfs = Iptfs { rate: Some(1_000), ..Iptfs::default() };
     let mut sad = Sad::default();
     for n in 0..2 {
-        let config = SaConfig { remote: ["192.0.2.2", "192.0.2.3"][n].parse().unwrap(), ..sealing(0, iptfs.clone()) };
+        let config =
+            SaConfig { remote: ["192.0.2.2", "192.0.2.3"][n].parse().unwrap(), ..sealing(0, iptfs.clone()) };
         sad.add_outbound(config, IvRange::for_throwaway_key()).unwrap();
     }
     sad.continue_after(SessionId(0), u32::MAX.into());
     let (mut packet, mut spec) = (buffer(&[]), JobSpec::default());
-    let mut outcomes: Vec<_> = (0..3).map(|_| sad.poll_aggregate(Time::ZERO, &mut packet, &mut spec)).collect();
+    let mut outcomes: Vec<_> =
+        (0..3).map(|_| sad.poll_aggregate(Time::ZERO, &mut packet, &mut spec)).collect();
     outcomes.sort_by_key(|outcome| format!("{outcome:?}"));
     assert_eq!(outcomes, [None, Some(Err(DropReason::OutStateSeqError)), Some(Ok(SessionId(1)))]);
 }

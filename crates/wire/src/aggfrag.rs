@@ -122,7 +122,8 @@ pub struct CongestionInfo {
 
 impl CongestionInfo {
     fn read(header: &[u8; CONGESTION_HEADER]) -> CongestionInfo {
-        let word = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        let word =
+            |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
         let delays = u64::from(word(8)) << 32 | u64::from(word(12));
         CongestionInfo {
             probing: header[1] & 2 != 0,

@@ -96,7 +96,7 @@ impl Aggregator {
     /// Fills `payload` with the next payload if it is due; `false` if not. To be asked until it is not.
     /// An error, and no change, if `payload` has no room for it.
     pub fn poll(&mut self, now: Time, payload: &mut Packet) -> Result<bool, DropReason> {
-        if now < self.due() {
+        if now < self.due() || (self.ticks.is_none() && self.waiting.is_empty()) {
             return Ok(false);
         }
         let full = self.ticks.is_some();

@@ -7,8 +7,8 @@
 
 use forebay_crypto::{JobSpec, Packet, SessionId};
 use forebay_time::Time;
-use forebay_wire::aggfrag::CongestionInfo;
 use forebay_wire::Ip;
+use forebay_wire::aggfrag::CongestionInfo;
 
 use super::{Sad, State};
 use crate::iptfs::{IptfsCounters, Timers};
