@@ -332,7 +332,7 @@ impl Engine {
             let mut path = flight.path;
             let Some(mut packet) = flight.packet.take() else { return };
             let result = match self.sad.complete_on(&path, &mut packet, &spec, verdict) {
-                Ok(Next::Deliver) => Ok(()),
+                Ok(Next::Deliver | Next::Unpack) => Ok(()),
                 Ok(Next::Again) => match self.sad.again(&mut path, &mut packet, &mut spec) {
                     Ok(()) => {
                         self.flights.begin_again(first, path);

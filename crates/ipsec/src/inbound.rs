@@ -3,11 +3,13 @@
 use std::net::IpAddr;
 
 use forebay_crypto::{JobSpec, Packet, SessionId, Span};
+use forebay_time::Time;
 use forebay_wire::esp::Trailer;
 use forebay_wire::udp::{self, NAT_T_PORT};
 use forebay_wire::{Esp, Ip, Malformed, Udp, esp, ipv4, protocol};
 
 use crate::sad::{may_nest, names_ipsec};
+use crate::iptfs::Deaggregator;
 use crate::select::Selectors;
 use crate::{DropReason, Encapsulation, Mode, Next, Replay, ReplayWindow, SaConfig};
 
@@ -80,6 +82,8 @@ pub struct InboundSa {
     selectors: Selectors,
     /// Addresses of the last inner IPv4 packet that the selectors let pass: packets come in trains.
     passed: Option<[u8; 8]>,
+    /// What an SA that aggregates has received.
+    deaggregator: Option<Box<Deaggregator>>,
 }
 
 impl InboundSa {
@@ -98,12 +102,16 @@ impl InboundSa {
             replay: ReplayWindow::new(config.replay_window),
             selectors: Selectors::new(config),
             passed: None,
+            deaggregator: config.iptfs.as_ref().map(|iptfs| Box::new(Deaggregator::new(iptfs))),
         }
     }
 
     /// Continues as if `sequence` had been received: for tests and for resynchronisation.
     pub fn continue_after(&mut self, sequence: u64) {
         self.replay.settle(sequence);
+        if let Some(deaggregator) = &mut self.deaggregator {
+            deaggregator.continue_after(sequence);
+        }
     }
 
     /// Whether a packet with this outer header and encapsulation may use the SA. In transport mode
@@ -173,6 +181,15 @@ impl InboundSa {
         if trailer.next_header == protocol::NONE {
             return Err(DropReason::InDummy);
         }
+        if let Some(deaggregator) = &mut self.deaggregator {
+            // RFC 9347 2.3: nothing else may come over it.
+            if trailer.next_header != protocol::AGGFRAG {
+                return Err(DropReason::InStateModeError);
+            }
+            deaggregator.push(sequence, &packet.bytes()[text_at..payload_end])?;
+            packet.truncate(0);
+            return Ok(Next::Unpack);
+        }
         match self.mode {
             Mode::Tunnel => self.strip_tunnel(packet, text_at, payload_end, trailer.next_header),
             Mode::Transport => {
@@ -195,18 +212,28 @@ impl InboundSa {
             _ => return Err(DropReason::InStateModeError),
         }
         let next = if may_nest(&inner) { Next::Again } else { Next::Deliver };
-        let addresses = if let Ip::V4(v4) = &inner { Some(v4.raw_addresses()) } else { None };
-        if next == Next::Deliver && (addresses.is_none() || addresses != self.passed) {
-            if !self.selectors.match_inbound(&inner) {
-                return Err(DropReason::InStateMismatch);
-            }
-            self.passed = addresses;
+        if next == Next::Deliver {
+            pass(&self.selectors, &mut self.passed, &inner)?;
         }
         // Behind the inner packet's own length stands TFC padding (RFC 4303 2.7).
         let len = inner.bytes().len();
         packet.truncate(from + len);
         packet.pull_front(from).ok_or(DropReason::InStateModeError)?;
         Ok(next)
+    }
+
+    /// What an SA that aggregates has received.
+    pub(crate) fn deaggregator(&self) -> Option<&Deaggregator> {
+        self.deaggregator.as_deref()
+    }
+
+    /// Puts the next inner packet into `packet`, if the SA aggregates and has one.
+    pub(crate) fn take_inner(&mut self, now: Time, packet: &mut Packet) -> Option<Result<(), DropReason>> {
+        let taken = self.deaggregator.as_mut()?.take(now, packet)?;
+        Some(taken.and_then(|()| {
+            let inner = Ip::parse(packet.bytes()).map_err(in_mode_error)?;
+            pass(&self.selectors, &mut self.passed, &inner)
+        }))
     }
 
     fn strip_transport(
@@ -245,6 +272,20 @@ impl InboundSa {
         }
         Ok(next)
     }
+}
+
+/// Whether the selectors let an inner packet pass; `passed` are the addresses of the last IPv4 packet that
+/// did.
+#[inline]
+fn pass(selectors: &Selectors, passed: &mut Option<[u8; 8]>, inner: &Ip<'_>) -> Result<(), DropReason> {
+    let addresses = if let Ip::V4(v4) = inner { Some(v4.raw_addresses()) } else { None };
+    if addresses.is_none() || addresses != *passed {
+        if !selectors.match_inbound(inner) {
+            return Err(DropReason::InStateMismatch);
+        }
+        *passed = addresses;
+    }
+    Ok(())
 }
 
 fn in_hdr_error(_: Malformed) -> DropReason {

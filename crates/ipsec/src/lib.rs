@@ -16,8 +16,10 @@
 mod ah;
 mod drops;
 mod inbound;
+pub mod iptfs;
 mod iv;
 mod outbound;
+pub mod reassembly;
 mod replay;
 mod sa;
 mod sad;
@@ -25,7 +27,9 @@ mod select;
 mod train;
 
 pub use drops::{DropCounts, DropReason};
+pub use iptfs::Iptfs;
 pub use iv::IvRange;
+pub use reassembly::{Reassembler, Reassembly};
 pub use replay::{MAX_WINDOW, Replay, ReplayWindow};
 pub use sa::{Encapsulation, Mode, Protocol, SaConfig, SaConfigError, Spi};
 pub use sad::{NEST_MAX, Next, Path, SaCounters, Sad, SadError, Stop};

@@ -1,12 +1,14 @@
 //! ESP outbound: everything around the crypto job when sealing (RFC 4303 3.3).
 
 use forebay_crypto::{JobSpec, Packet, SessionId, Span};
+use forebay_time::Time;
 use forebay_wire::checksum::Sum;
 use forebay_wire::esp::Trailer;
 use forebay_wire::ipv4::DONT_FRAGMENT;
 use forebay_wire::udp::{self, NAT_T_PORT};
 use forebay_wire::{Family, Ip, Malformed, esp, ipv4, protocol};
 
+use crate::iptfs::Aggregator;
 use crate::{DropReason, Encapsulation, IvRange, Mode, SaConfig};
 
 /// Outer headers, UDP, SPI and sequence number of every packet of an SA end at the end of this many
@@ -40,6 +42,8 @@ pub struct OutboundSa {
     pub(crate) template: [u8; TEMPLATE],
     /// Sum over the template's IPv4 header with zeros in the fields that change.
     base_sum: Sum,
+    /// The queue of an SA that aggregates.
+    pub(crate) aggregator: Option<Box<Aggregator>>,
 }
 
 /// What a tunnel header takes from the inner packet.
@@ -83,6 +87,7 @@ impl OutboundSa {
             iv,
             template: [0; TEMPLATE],
             base_sum: Sum::default(),
+            aggregator: aggregator(config),
         };
         sa.lay_out_template(config);
         sa
@@ -149,9 +154,38 @@ impl OutboundSa {
         spec: &mut JobSpec,
     ) -> Result<(), DropReason> {
         match self.mode {
+            // RFC 9347 2.3: nothing else may be sent over it.
+            Mode::Tunnel if self.aggregator.is_some() => Err(DropReason::OutStateModeError),
             Mode::Tunnel => self.prepare_tunnel(packet, inner, spec),
             Mode::Transport => self.prepare_transport(packet, spec),
         }
+    }
+
+    /// The queue of an SA that aggregates.
+    pub(crate) fn aggregator_mut(&mut self) -> Option<&mut Aggregator> {
+        self.aggregator.as_deref_mut()
+    }
+
+    /// Makes an ESP packet that only lacks encryption and ICV of the SA's next payload, if one is due.
+    pub(crate) fn prepare_aggregate(
+        &mut self,
+        now: Time,
+        packet: &mut Packet,
+        spec: &mut JobSpec,
+    ) -> Result<bool, DropReason> {
+        let Some(aggregator) = &mut self.aggregator else { return Ok(false) };
+        if !aggregator.poll(now, packet)? {
+            return Ok(false);
+        }
+        // RFC 9347 2.2.5: nothing of the inner headers shows outside. The size is set to fit the path, so
+        // a path that is narrower is to say so.
+        let inner = Inner {
+            len: packet.len(),
+            next_header: protocol::AGGFRAG,
+            traffic_class: 0,
+            dont_fragment: true,
+        };
+        self.prepare_tunnel(packet, &inner, spec).map(|()| true)
     }
 
     #[inline]
@@ -351,6 +385,11 @@ pub(crate) fn fill_ipv6<const UDP: usize>(front: &mut [u8; TEMPLATE], inner: &In
     header[0] = 0x60 | inner.traffic_class >> 4;
     header[1] = inner.traffic_class << 4;
     header[4..6].copy_from_slice(&((total - 40) as u16).to_be_bytes());
+}
+
+fn aggregator(config: &SaConfig) -> Option<Box<Aggregator>> {
+    let iptfs = config.iptfs.as_ref()?;
+    Some(Box::new(Aggregator::new(iptfs, config.payload_within(iptfs.packet_size)?)))
 }
 
 #[inline]

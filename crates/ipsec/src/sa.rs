@@ -4,9 +4,10 @@ use std::fmt;
 use std::net::IpAddr;
 
 use forebay_crypto::{Cipher, Suite};
-use forebay_wire::Family;
+use forebay_wire::{Family, esp, udp};
 use ipnet::IpNet;
 
+use crate::iptfs::{Iptfs, IptfsError};
 use crate::replay::MAX_WINDOW;
 
 /// A Security Parameters Index; never zero, which is for local use (RFC 4303 2.1).
@@ -88,6 +89,8 @@ pub struct SaConfig {
     pub local_ts: Vec<IpNet>,
     /// Addresses on the peer's side; empty means any.
     pub remote_ts: Vec<IpNet>,
+    /// How inner packets share ESP packets; `None` if each has its own.
+    pub iptfs: Option<Iptfs>,
 }
 
 /// Settings that contradict each other.
@@ -104,6 +107,8 @@ pub enum SaConfigError {
     AhInUdp,
     /// Neither cipher nor integrity.
     NoProtection,
+    /// Settings for aggregation that cannot be.
+    Iptfs(IptfsError),
 }
 
 impl fmt::Display for SaConfigError {
@@ -118,6 +123,7 @@ impl fmt::Display for SaConfigError {
             }
             SaConfigError::AhInUdp => f.write_str("AH cannot be encapsulated in UDP"),
             SaConfigError::NoProtection => f.write_str("the suite neither enciphers nor authenticates"),
+            SaConfigError::Iptfs(error) => error.fmt(f),
         }
     }
 }
@@ -141,6 +147,7 @@ impl SaConfig {
             encapsulation: Encapsulation::None,
             local_ts: vec![],
             remote_ts: vec![],
+            iptfs: None,
         }
     }
 
@@ -161,6 +168,21 @@ impl SaConfig {
         if self.suite.cipher() == Cipher::Null && self.suite.icv_len() == 0 {
             return Err(SaConfigError::NoProtection);
         }
+        if let Some(iptfs) = &self.iptfs {
+            if self.mode != Mode::Tunnel || self.protocol != Protocol::Esp {
+                return Err(SaConfigError::Iptfs(IptfsError::TransportMode));
+            }
+            iptfs.check(self.payload_within(iptfs.packet_size)).map_err(SaConfigError::Iptfs)?;
+        }
         Ok(())
+    }
+
+    /// The longest ESP payload of a tunnel packet that is not longer than `packet` bytes, headers and
+    /// padding included.
+    pub(crate) fn payload_within(&self, packet: usize) -> Option<usize> {
+        let udp_len = if self.encapsulation == Encapsulation::Udp { udp::HEADER } else { 0 };
+        let head = Family::of(self.local).header_len() + udp_len + esp::HEADER + self.suite.iv_len();
+        let text = packet.checked_sub(head + self.suite.icv_len())? & !(self.suite.align() - 1);
+        text.checked_sub(esp::TRAILER)
     }
 }

@@ -18,12 +18,15 @@ use crate::outbound::{Inner, OutboundSa};
 use crate::select::{Selection, Selectors};
 use crate::{DropReason, IvRange, Protocol, SaConfig, SaConfigError, Spi};
 
+mod iptfs;
+
 /// All SAs of a gateway, both directions. An SA's position is also the number of its key sessions.
 #[derive(Debug, Default)]
 pub struct Sad {
     sas: Vec<Entry>,
     by_spi: HashMap<u32, u32, BuildHasherDefault<SpiHasher>>,
     selection: Selection,
+    iptfs: iptfs::Schedule,
 }
 
 #[derive(Debug)]
@@ -115,6 +118,7 @@ impl Sad {
     pub fn add_outbound(&mut self, config: SaConfig, iv: IvRange) -> Result<SessionId, SadError> {
         let session = self.check(Direction::Seal, &config)?;
         self.selection.push(Selectors::new(&config), session.0);
+        self.iptfs.add_outbound(session, &config);
         let state = match config.protocol {
             Protocol::Esp => State::Out(OutboundSa::new(&config, session, iv)),
             Protocol::Ah => State::OutAh(OutboundAh::new(&config, session, iv)),
@@ -127,6 +131,7 @@ impl Sad {
     pub fn add_inbound(&mut self, config: SaConfig) -> Result<SessionId, SadError> {
         let session = self.check(Direction::Open, &config)?;
         self.by_spi.insert(config.spi.get(), session.0);
+        self.iptfs.add_inbound(session, &config);
         let state = match config.protocol {
             Protocol::Esp => State::In(InboundSa::new(&config, session)),
             Protocol::Ah => State::InAh(InboundAh::new(&config, session)),
@@ -249,7 +254,7 @@ impl Sad {
                     State::In(sa) => {
                         let outer_len = job.packet.len() as u64;
                         match sa.complete(&mut job.packet, &job.spec) {
-                            Ok(Next::Deliver) => {}
+                            Ok(Next::Deliver | Next::Unpack) => {}
                             Ok(Next::Again) => inside = true,
                             Err(reason) => {
                                 bytes -= outer_len;
@@ -381,7 +386,7 @@ impl Sad {
 #[inline]
 fn stop_unless_delivered(completed: Result<Next, DropReason>) -> Result<(), Stop> {
     match completed {
-        Ok(Next::Deliver) => Ok(()),
+        Ok(Next::Deliver | Next::Unpack) => Ok(()),
         Ok(Next::Again) => Err(Stop::Again),
         Err(reason) => Err(Stop::Drop(reason)),
     }

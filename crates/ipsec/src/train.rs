@@ -25,7 +25,7 @@ impl OutboundSa {
     /// in the way; how many it did.
     #[inline]
     pub fn prepare_train(&mut self, jobs: &mut [Job], addresses: [u8; 8]) -> usize {
-        if self.mode != Mode::Tunnel {
+        if self.mode != Mode::Tunnel || self.aggregator.is_some() {
             return 0;
         }
         match (self.family, self.encapsulation) {

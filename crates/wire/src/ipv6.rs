@@ -97,6 +97,12 @@ impl<'a> Ipv6<'a> {
         self.walk(|walk, next| walk.protocol != protocol::DESTINATION || next == protocol::ROUTING)
     }
 
+    /// Where the fragment header stands, if there is one.
+    pub fn fragment_header(&self) -> Result<Option<Walk>, Malformed> {
+        let walk = self.walk(|walk, _| walk.protocol != protocol::FRAGMENT)?;
+        Ok((walk.protocol == protocol::FRAGMENT).then_some(walk))
+    }
+
     /// Steps over extension headers while `go_on(where we are, what comes next)` says so.
     #[inline]
     fn walk(&self, go_on: impl Fn(&Walk, u8) -> bool) -> Result<Walk, Malformed> {

@@ -1,19 +1,23 @@
-//! Packet headers as checked views: IPv4, IPv6 and its extension headers, UDP, ESP, AH.
+//! Packet headers as checked views: IPv4, IPv6 and its extension headers, UDP, ESP, AH, AGGFRAG.
 //!
 //! A view that exists has been checked against the bytes it stands on, so its getters cannot
 //! fail; everything is `core` only and allocates nothing.
 #![no_std]
 
+pub mod aggfrag;
 pub mod ah;
 pub mod checksum;
 pub mod esp;
+pub mod fragment;
 pub mod ip;
 pub mod ipv4;
 pub mod ipv6;
 pub mod udp;
 
+pub use aggfrag::Aggfrag;
 pub use ah::Ah;
 pub use esp::Esp;
+pub use fragment::Fragment;
 pub use ip::{Family, Ip};
 pub use ipv4::Ipv4;
 pub use ipv6::Ipv6;
@@ -43,6 +47,8 @@ pub mod protocol {
     pub const NONE: u8 = 59;
     /// IPv6 destination options (RFC 8200 4.6).
     pub const DESTINATION: u8 = 60;
+    /// IP-TFS: several IP packets and parts of them inside ESP (RFC 9347 7.1).
+    pub const AGGFRAG: u8 = 144;
 }
 
 /// What is wrong with a header.

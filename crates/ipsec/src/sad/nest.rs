@@ -25,6 +25,9 @@ pub enum Next {
     Deliver,
     /// It goes through another SA: [`Sad::again`].
     Again,
+    /// It was a payload of an SA that aggregates, is empty now, and its content is to be had:
+    /// [`Sad::take_inner`].
+    Unpack,
 }
 
 /// Why [`Sad::complete_burst`] stops at a packet.
@@ -168,7 +171,7 @@ impl Sad {
         path: &Path,
         packet: &Packet,
     ) -> Result<Next, DropReason> {
-        if next == Next::Deliver && path.len == 0 {
+        if next == Next::Unpack || (next == Next::Deliver && path.len == 0) {
             return Ok(next);
         }
         let ip = Ip::parse(packet.bytes()).map_err(|_| DropReason::InStateModeError)?;

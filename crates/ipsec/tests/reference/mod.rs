@@ -87,7 +87,7 @@ impl Gateway {
         loop {
             let verdict = self.work(&spec, packet);
             match self.sad.complete_on(&path, packet, &spec, verdict)? {
-                Next::Deliver => return Ok(()),
+                Next::Deliver | Next::Unpack => return Ok(()),
                 Next::Again => self.sad.again(&mut path, packet, &mut spec)?,
             }
         }
