@@ -51,7 +51,8 @@ pub struct SaEntry {
     pub direction: Direction,
     /// Keys, of the lengths the suite asks for.
     pub keys: SaKeys,
-    /// Whether algorithms that RFC 8221 calls MUST NOT are wanted; no suite of this version is one.
+    /// Whether algorithms that RFC 8221 says MUST NOT to are wanted: a
+    /// [weak](forebay_crypto::Suite::is_weak) suite is an error otherwise.
     pub allow_weak: bool,
     /// Line of the file where the SA begins, from 1.
     pub line: usize,

@@ -148,7 +148,7 @@ impl Drop for CbcMac {
 /// Twice `block` in the field of 2^128 elements, without looking at its bits.
 fn double(block: [u8; BLOCK]) -> [u8; BLOCK] {
     let number = u128::from_be_bytes(block);
-    (number << 1 ^ (number >> 127) * 0x87).to_be_bytes()
+    ((number << 1) ^ ((number >> 127) * 0x87)).to_be_bytes()
 }
 
 fn wipe(block: &mut [u8; BLOCK]) {

@@ -79,7 +79,17 @@ pub enum Problem {
         /// The nearest known one.
         nearest: String,
     },
-    /// A protocol or proposal that this version does not have yet.
+    /// A suite that RFC 8221 says MUST NOT to, without `allow_weak`.
+    WeakSuite {
+        /// The suite.
+        suite: Suite,
+    },
+    /// AH with a suite that enciphers.
+    NotForAh {
+        /// The suite.
+        suite: Suite,
+    },
+    /// A protocol that this version does not have yet.
     NotInThisVersion {
         /// The key.
         key: &'static str,
@@ -165,8 +175,8 @@ pub enum Problem {
         /// The suite.
         suite: Suite,
     },
-    /// The suite's cipher authenticates, the SA has a second key.
-    AuthKeyUnused {
+    /// The suite has no use for a key that the SA has.
+    KeyUnused {
         /// The key.
         key: &'static str,
         /// The suite.
@@ -215,6 +225,8 @@ impl fmt::Display for Problem {
             Problem::WrongType { key, found, .. } => write!(f, "`{key}` is of the wrong type, {found}"),
             Problem::UnknownWord { key, found, .. } => write!(f, "unknown {key} `{found}`"),
             Problem::UnknownProposal { found, .. } => write!(f, "unknown proposal `{found}`"),
+            Problem::WeakSuite { suite } => write!(f, "{suite} is weak: RFC 8221 says MUST NOT"),
+            Problem::NotForAh { suite } => write!(f, "AH enciphers nothing, {suite} does"),
             Problem::NotInThisVersion { key, found } => {
                 write!(f, "{key} `{found}` is not in this version of Forebay")
             }
@@ -245,7 +257,7 @@ impl fmt::Display for Problem {
             Problem::AuthKeyMissing { sa, suite } => {
                 write!(f, "SA `{sa}` has no `auth_key`, {suite} needs one")
             }
-            Problem::AuthKeyUnused { key, suite } => write!(f, "{suite} has no use for `{key}`"),
+            Problem::KeyUnused { key, suite } => write!(f, "{suite} has no use for `{key}`"),
             Problem::KeyFileUnreadable { key, path, .. } => write!(f, "`{key}` {path} cannot be read"),
             Problem::KeyFileExposed { key, path, mode } => {
                 write!(f, "`{key}` {path} is open to others than its owner (mode {mode:03o})")
