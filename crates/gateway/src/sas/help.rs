@@ -51,8 +51,12 @@ impl Problem {
             Problem::UnknownProposal { nearest, .. } => {
                 format!("did you mean `{nearest}`? This version has {SUITES}").into()
             }
-            Problem::NotInThisVersion { key: "protocol", .. } => "this version has `esp` only".into(),
-            Problem::NotInThisVersion { .. } => format!("this version has {SUITES}").into(),
+            Problem::NotForAh { key: "proposal", .. } => {
+                "AH enciphers nothing: an integrity algorithm alone, like sha256, or aes128gmac".into()
+            }
+            Problem::NotForAh { .. } => {
+                "AH covers the addresses that a NAT changes (RFC 3948 1): leave it out, or take ESP".into()
+            }
             Problem::BadSpi { .. } => {
                 "both peers know it as a number of 32 bits that is not 0 (RFC 4303 2.1)".into()
             }
@@ -106,8 +110,9 @@ impl Problem {
     }
 }
 
-const SUITES: &str = "aes{128,192,256}gcm{8,12,16}, chacha20poly1305, \
-    aes{128,192,256}-{sha1,sha256,sha384,sha512} and aes{128,192,256}ctr-{sha1,sha256,sha384,sha512}";
+const SUITES: &str = "aes{128,192,256}gcm{8,12,16}, aes{128,192,256}ccm{8,12,16}, chacha20poly1305, \
+    aes{128,192,256}gmac, and {aes{128,192,256}, aes{128,192,256}ctr, 3des, null} with \
+    -{sha1,sha256,sha384,sha512,aesxcbc,aescmac,md5}";
 
 /// An example of what is missing.
 fn missing(key: &str) -> &'static str {

@@ -43,16 +43,18 @@ pub(super) fn read(
     let key = Source { inline: "key", file: "key_file" };
     let auth_key = Source { inline: "auth_key", file: "auth_key_file" };
     let auth_named = auth_key.named(sa);
-    if key.named(sa).is_none() {
+    let has_no_key = |suite: Suite| suite.cipher_key_len() + suite.salt_len() == 0;
+    let has_no_auth_key = |suite: Suite| suite.integrity_key_len() == 0;
+    if key.named(sa).is_none() && !suite.is_some_and(has_no_key) {
         sa.missing(key.inline, findings);
     }
     if let Some(suite) = suite {
         match auth_named {
-            Some(at) if suite.is_aead() => {
+            Some(at) if has_no_auth_key(suite) => {
                 let problem = Problem::AuthKeyUnused { key: at, suite };
                 findings.add(problem, sa.span(at), "expected no such key");
             }
-            None if !suite.is_aead() => {
+            None if !has_no_auth_key(suite) => {
                 let problem = Problem::AuthKeyMissing { sa: shown(&sa.name), suite };
                 findings.add(problem, sa.span("proposal"), "asks for a second key");
             }
@@ -61,18 +63,18 @@ pub(super) fn read(
     }
     let (key, auth_key) = (key.read(sa, files, findings), auth_key.read(sa, files, findings));
     let suite = suite?;
-    let key = key.filter(|(key, at)| {
+    let none = || SecretBytes::new(vec![]);
+    let key = key.or_else(|| has_no_key(suite).then(|| (none(), "key"))).filter(|(key, at)| {
         let (len, salt) = (suite.cipher_key_len() + suite.salt_len(), suite.salt_len());
         has_length(sa, key, at, KeyError { which: "key", found: 0, expected: len, salt }, suite, findings)
     });
-    let none = SecretBytes::new(vec![]);
     let auth_key = match auth_key {
-        Some((auth_key, at)) if !suite.is_aead() => {
+        Some((auth_key, at)) if !has_no_auth_key(suite) => {
             let wanted =
                 KeyError { which: "auth_key", found: 0, expected: suite.integrity_key_len(), salt: 0 };
             has_length(sa, &auth_key, at, wanted, suite, findings).then_some(auth_key)
         }
-        _ => suite.is_aead().then_some(none),
+        _ => has_no_auth_key(suite).then(none),
     };
     SaKeys::new(suite, &key?.0, &auth_key?).ok()
 }

@@ -79,8 +79,8 @@ pub enum Problem {
         /// The nearest known one.
         nearest: String,
     },
-    /// A protocol or proposal that this version does not have yet.
-    NotInThisVersion {
+    /// A setting that AH cannot have.
+    NotForAh {
         /// The key.
         key: &'static str,
         /// Its value.
@@ -215,9 +215,7 @@ impl fmt::Display for Problem {
             Problem::WrongType { key, found, .. } => write!(f, "`{key}` is of the wrong type, {found}"),
             Problem::UnknownWord { key, found, .. } => write!(f, "unknown {key} `{found}`"),
             Problem::UnknownProposal { found, .. } => write!(f, "unknown proposal `{found}`"),
-            Problem::NotInThisVersion { key, found } => {
-                write!(f, "{key} `{found}` is not in this version of Forebay")
-            }
+            Problem::NotForAh { key, found } => write!(f, "{key} `{found}` is not for AH"),
             Problem::BadSpi { found } => write!(f, "{found} is not an SPI"),
             Problem::BadAddress { key, found } => write!(f, "`{key}` is not an IP address: `{found}`"),
             Problem::BadPrefix { key, found } => write!(f, "not a prefix in `{key}`: `{found}`"),
