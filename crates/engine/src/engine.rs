@@ -253,28 +253,29 @@ impl Engine {
         flight.tag = tag;
         flight.admitted = self.now;
         self.order.admit(spec.session.0, index);
-        self.schedule(index, packet, spec);
+        self.launch(index, packet, spec);
         Ok(())
     }
 
-    /// Gives the job of flight `index` to the scheduler.
-    pub(crate) fn schedule(&mut self, index: u32, packet: Packet, spec: JobSpec) {
-        let session = spec.session.0;
-        let item = Item {
-            id: index.into(),
-            sa: session,
-            class: 0,
-            suite: self.suite_of[session as usize],
-            bytes: packet.len() as u32,
-        };
+    /// Gives a flight its job, and that to the scheduler.
+    pub(crate) fn launch(&mut self, index: u32, packet: Packet, spec: JobSpec) {
         let flight = self.flights.get_mut(index);
+        flight.len = packet.len() as u32;
         flight.packet = Some(packet);
         flight.spec = spec;
-        flight.len = item.bytes;
-        // There is room on admission, `room` has looked; for another SA's turn there may be none.
-        if self.scheduler.push(self.now, item).is_err() {
+        // There is room on admission, `room` has looked; for the next SA's turn there may be none.
+        if !self.schedule(index) {
             self.rescued.push_back(index);
         }
+    }
+
+    /// Gives a flight to the scheduler; `false` if that is full.
+    pub(crate) fn schedule(&mut self, index: u32) -> bool {
+        let flight = self.flights.get(index);
+        let sa = flight.spec.session.0;
+        let suite = self.suite_of[sa as usize];
+        let item = Item { id: index.into(), sa, class: 0, suite, bytes: flight.len };
+        self.scheduler.push(self.now, item).is_ok()
     }
 
     /// Says that no more packets are at hand, so that none waits for the window to fill.

@@ -324,7 +324,7 @@ impl Engine {
                     Ok(()) => {
                         self.flights.begin_again(first, path);
                         self.order.go_on(session, spec.session.0, first);
-                        self.schedule(first, packet, spec);
+                        self.launch(first, packet, spec);
                         continue;
                     }
                     Err(reason) => Err(reason),
