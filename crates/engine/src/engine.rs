@@ -282,7 +282,7 @@ impl Engine {
         flight.packet = Some(packet);
         flight.spec = spec;
         flight.tries = 0;
-        // There is room on admission, `room` has looked; for another SA's turn there may be none.
+        // There is room on admission, `room` has looked; for the next SA's turn there may be none.
         if !self.schedule(index) {
             self.rescued.push_back(index);
         }

@@ -6,16 +6,17 @@
 use std::net::IpAddr;
 
 use forebay_crypto::{Cipher, Integrity, SaKeys};
+use forebay_ipsec::Protocol;
 use zeroize::Zeroizing;
 
 use crate::sas::SaEntry;
 
-/// One line for each SA that Wireshark can do. It has neither ChaCha20-Poly1305 nor AES-CCM and AES-GMAC,
-/// and does not check ICVs by AES; with ESN it deciphers but calls the ICV of every packet bad, because
-/// it does not know the number's high half.
+/// One line for each SA of ESP that Wireshark can do. It has neither ChaCha20-Poly1305 nor AES-CCM and
+/// AES-GMAC, and does not check ICVs by AES; with ESN it deciphers but calls the ICV of every packet bad,
+/// because it does not know the number's high half.
 pub fn export(entries: &[SaEntry]) -> Zeroizing<String> {
     let mut table = Zeroizing::new(String::from("# Wireshark: Edit, Preferences, Protocols, ESP, ESP SAs\n"));
-    for entry in entries {
+    for entry in entries.iter().filter(|entry| entry.config.protocol == Protocol::Esp) {
         let config = &entry.config;
         let (encryption, authentication) = match names(&entry.keys) {
             Some(names) => names,

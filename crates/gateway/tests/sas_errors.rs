@@ -138,12 +138,8 @@ fn unknown_words() {
 }
 
 #[test]
-fn a_protocol_of_a_later_version() {
+fn what_ah_cannot_have() {
     let text = rejected("\"esp\"", "\"ah\"");
-    assert_says(
-        &text,
-        &["protocol `ah` is not in this version", "SAS.toml:12:12", "this version has `esp` only"],
-    );
     assert_says(
         &text,
         &[
@@ -153,6 +149,7 @@ fn a_protocol_of_a_later_version() {
             "help: proposal = \"sha256\"",
         ],
     );
+    assert_says(&text, &["AH cannot be in UDP", "SAS.toml:21:17", "leave it out, or take ESP"]);
     let text = rejected(
         "\"esp\"\nmode = \"transport\"\nproposal = \"aes128-sha256\"",
         "\"ah\"\nproposal = \"sha256\"",

@@ -8,7 +8,7 @@ use common::*;
 use forebay_crypto::Direction;
 use forebay_gateway::iv_store::{IVS_PER_SA, IvStore};
 use forebay_gateway::sas::{load, parse};
-use forebay_ipsec::{Encapsulation, Mode};
+use forebay_ipsec::{Encapsulation, Mode, Protocol};
 use proptest::prelude::*;
 
 fn hex(bytes: &[u8]) -> String {
@@ -40,6 +40,21 @@ fn every_setting_is_read_and_has_its_default() {
     assert_eq!((hex(second.keys.cipher()), hex(second.keys.integrity())), (CBC_KEY.into(), AUTH_KEY.into()));
     assert!(second.allow_weak);
     assert_secret(&[&format!("{file:?}")], 8);
+}
+
+#[test]
+fn ah_has_an_integrity_key_or_that_of_gmac() {
+    let ah = |proposal: &str, keys: &str| {
+        let (from, to) = ("proposal = \"aes128gcm16\"\n", format!("protocol = \"ah\"\nproposal = \"{proposal}\"\n"));
+        let text = sample().replace(&format!("key = \"{KEY}\"\n"), keys).replacen(from, &to, 1);
+        let entry = parse(&text, "SAS.toml").unwrap().entries.remove(0);
+        assert_eq!(entry.config.protocol, Protocol::Ah);
+        (entry.config.suite.to_string(), hex(entry.keys.cipher()), hex(entry.keys.integrity()))
+    };
+    let auth_key = format!("auth_key = \"{AUTH_KEY}\"\n");
+    assert_eq!(ah("sha256", &auth_key), ("null-sha256".into(), "".into(), AUTH_KEY.into()));
+    let key = format!("key = \"{KEY}\"\n");
+    assert_eq!(ah("aes128gmac", &key), ("aes128gmac".into(), KEY[..32].into(), "".into()));
 }
 
 #[test]

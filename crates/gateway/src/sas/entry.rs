@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::ops::Range;
 
 use forebay_crypto::{Direction, Suite};
-use forebay_ipsec::{Encapsulation, MAX_WINDOW, Mode, SaConfig, Spi};
+use forebay_ipsec::{Encapsulation, MAX_WINDOW, Mode, Protocol, SaConfig, Spi};
 
 use super::SaEntry;
 use super::errors::Findings;
@@ -18,12 +18,6 @@ const MODES: &[(&str, Mode)] = &[("tunnel", Mode::Tunnel), ("transport", Mode::T
 const ENCAPSULATIONS: &[(&str, Encapsulation)] =
     &[("none", Encapsulation::None), ("udp", Encapsulation::Udp)];
 const PROTOCOLS: &[(&str, Protocol)] = &[("esp", Protocol::Esp), ("ah", Protocol::Ah)];
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Protocol {
-    Esp,
-    Ah,
-}
 
 const DEFAULT_WINDOW: u32 = 64;
 
@@ -52,16 +46,15 @@ pub(super) fn read(
     let direction = required(sa, "direction", findings).and_then(|key| sa.word(key, DIRECTIONS, findings));
     let spi = required(sa, "spi", findings).and_then(|key| spi(sa, key, findings));
     let protocol = optional(sa, "protocol", PROTOCOLS, Protocol::Esp, findings);
-    if protocol == Some(Protocol::Ah) {
-        let problem = Problem::NotInThisVersion { key: "protocol", found: "ah".into() };
-        findings.add(problem, sa.span("protocol"), "expected `esp`");
-    }
     let suite = required(sa, "proposal", findings).and_then(|key| proposal(sa, key, findings));
     let keys = keys::read(sa, suite, files, findings);
     let (local, remote) = addresses(sa, findings);
     let claim = claim(sa, direction, spi, remote);
     let mode = optional(sa, "mode", MODES, Mode::Tunnel, findings);
     let encapsulation = optional(sa, "encapsulation", ENCAPSULATIONS, Encapsulation::None, findings);
+    if protocol == Some(Protocol::Ah) && encapsulation == Some(Encapsulation::Udp) {
+        findings.add(Problem::AhInUdp, sa.span("encapsulation"), "expected `none`");
+    }
     let (esn, allow_weak) = (sa.flag("esn", false, findings), sa.flag("allow_weak", false, findings));
     if let Some(suite) = suite {
         check_suite(sa, suite, protocol, allow_weak, findings);
@@ -71,6 +64,7 @@ pub(super) fn read(
     let entry = || {
         Some(SaEntry {
             config: SaConfig {
+                protocol: protocol?,
                 mode: mode?,
                 esn: esn?,
                 replay_window: replay_window?,

@@ -51,7 +51,6 @@ impl Problem {
             Problem::UnknownProposal { nearest, .. } => {
                 format!("did you mean `{nearest}`? There are {SUITES}").into()
             }
-            Problem::NotInThisVersion { .. } => "this version has `esp` only".into(),
             Problem::WeakSuite { suite } => {
                 let why = match suite.integrity() {
                     Integrity::None => "nothing would tell forged packets (RFC 8221 4)",
@@ -66,6 +65,9 @@ impl Problem {
                     "proposal = \"{alone}\" or another integrity algorithm alone, or aes{{128,192,256}}gmac"
                 )
                 .into()
+            }
+            Problem::AhInUdp => {
+                "AH covers the addresses that a NAT changes (RFC 3948 1): leave it out, or take ESP".into()
             }
             Problem::BadSpi { .. } => {
                 "both peers know it as a number of 32 bits that is not 0 (RFC 4303 2.1)".into()

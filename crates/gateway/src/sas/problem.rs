@@ -89,13 +89,8 @@ pub enum Problem {
         /// The suite.
         suite: Suite,
     },
-    /// A protocol that this version does not have yet.
-    NotInThisVersion {
-        /// The key.
-        key: &'static str,
-        /// Its value.
-        found: String,
-    },
+    /// AH in UDP.
+    AhInUdp,
     /// An SPI that is zero, negative, too large or no number.
     BadSpi {
         /// As it was written.
@@ -227,9 +222,7 @@ impl fmt::Display for Problem {
             Problem::UnknownProposal { found, .. } => write!(f, "unknown proposal `{found}`"),
             Problem::WeakSuite { suite } => write!(f, "{suite} is weak: RFC 8221 says MUST NOT"),
             Problem::NotForAh { suite } => write!(f, "AH enciphers nothing, {suite} does"),
-            Problem::NotInThisVersion { key, found } => {
-                write!(f, "{key} `{found}` is not in this version of Forebay")
-            }
+            Problem::AhInUdp => f.write_str("AH cannot be in UDP"),
             Problem::BadSpi { found } => write!(f, "{found} is not an SPI"),
             Problem::BadAddress { key, found } => write!(f, "`{key}` is not an IP address: `{found}`"),
             Problem::BadPrefix { key, found } => write!(f, "not a prefix in `{key}`: `{found}`"),
