@@ -13,12 +13,25 @@ use DropReason::*;
 
 const SPI: u32 = 0x1001;
 
+const REASSEMBLY: &str = "the reassembler, before there is an ESP packet: crates/ipsec/tests/reassembly.rs";
+const IPTFS: &str = "SAs that aggregate: crates/ipsec/tests/iptfs.rs and iptfs_sad.rs";
+
 /// Reasons that are given elsewhere, and by whom.
-const ELSEWHERE: [(DropReason, &str); 4] = [
+const ELSEWHERE: &[(DropReason, &str)] = &[
     (NotIp, "the reader of captures, before there is a packet"),
     (Snapped, "the reader of captures, before there is a packet"),
     (TooLong, "the reader of captures; and here for a packet that has been sealed too often, see below"),
     (QueueFull, "the engine, before the SA is looked up"),
+    (DupFrag, REASSEMBLY),
+    (FragError, REASSEMBLY),
+    (FragOverlap, REASSEMBLY),
+    (FragReasmTimeout, REASSEMBLY),
+    (FragLimit, REASSEMBLY),
+    (InIptfsError, IPTFS),
+    (InIptfsLate, IPTFS),
+    (InIptfsIncomplete, IPTFS),
+    (OutStateModeError, IPTFS),
+    (OutNoQueueSpace, IPTFS),
 ];
 
 /// A sealer and an opener of one SA, on the portable backend.

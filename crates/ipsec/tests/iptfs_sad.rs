@@ -269,3 +269,20 @@ fn the_next_header_is_that_of_the_rfc() {
     assert_eq!(sealed[36 + 104..36 + 108], [1, 2, 2, 144]);
     assert_eq!(sealed.len(), 36 + 108 + 16);
 }
+
+/// A whole burst of payloads may be completed before anyone asks for the inner packets.
+#[test]
+fn a_burst_of_payloads() {
+    let (mut near, mut far) = pair(8, &Iptfs::default());
+    let packets: Vec<_> = (0..120).map(|mark| plain(700, mark)).collect();
+    packets.iter().for_each(|packet| assert!(near.aggregate(Time::ZERO, &buffer(packet)).is_ok()));
+    let sealed = poll(&mut near, Time::ZERO + Iptfs::default().max_delay);
+    let mut jobs: Vec<Job> =
+        sealed.iter().map(|bytes| Job::new(buffer(bytes), JobSpec::default(), 0)).collect();
+    assert!(jobs.len() > 50);
+    far.prepare_burst(Direction::Open, &mut jobs).unwrap();
+    jobs.iter_mut().for_each(|job| job.verdict = Verdict::Done);
+    far.complete_burst(&mut jobs).unwrap();
+    assert!(jobs.iter().all(|job| job.packet.is_empty()));
+    assert_eq!(drain(&mut far, SessionId(0), Time::ZERO), (packets, vec![]));
+}
