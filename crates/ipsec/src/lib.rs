@@ -11,17 +11,26 @@
 //! ```
 
 mod drops;
+mod flow;
 mod inbound;
 mod iv;
+mod lifetime;
+mod mtu;
 mod outbound;
 mod replay;
+mod resync;
 mod sa;
 mod sad;
 mod select;
 mod train;
+mod tunnel;
 
 pub use drops::{DropCounts, DropReason};
 pub use iv::IvRange;
+pub use lifetime::{Event, EventKind, Lifetime, LifetimeError, Limits};
+pub use mtu::{LEARNED_FOR, MIN_PATH_MTU_V4, Overhead};
 pub use replay::{MAX_WINDOW, Replay, ReplayWindow};
-pub use sa::{Encapsulation, Mode, SaConfig, SaConfigError, Spi};
+pub use resync::{GUESSES, TRIGGER};
+pub use sa::{Encapsulation, Mode, SaConfig, SaConfigError, Spi, Tfc};
 pub use sad::{SaCounters, Sad, SadError};
+pub use tunnel::{DontFragment, Dscp, Ecn, FlowLabel, HopLimit, InnerDscp, TunnelRules, TunnelRulesError};

@@ -8,9 +8,14 @@ use forebay_crypto::{Direction, Job, JobSpec, Packet, SessionId, Verdict};
 use forebay_wire::{Ip, Ipv4};
 
 use crate::inbound::{EspAt, InboundSa};
-use crate::outbound::{Inner, OutboundSa};
+use crate::lifetime::Watch;
+use crate::outbound::OutboundSa;
 use crate::select::{Selection, Selectors};
+use crate::tunnel::Inner;
 use crate::{DropReason, IvRange, SaConfig, SaConfigError, Spi};
+
+mod path;
+mod time;
 
 /// All SAs of a gateway, both directions. An SA's position is also the number of its key sessions.
 #[derive(Debug, Default)]
@@ -18,6 +23,9 @@ pub struct Sad {
     sas: Vec<Entry>,
     by_spi: HashMap<u32, u32, BuildHasherDefault<SpiHasher>>,
     selection: Selection,
+    watch: Watch,
+    answers: path::Rate,
+    lessons: path::Rate,
 }
 
 #[derive(Debug)]
@@ -86,7 +94,7 @@ impl Sad {
     pub fn add_outbound(&mut self, config: SaConfig, iv: IvRange) -> Result<SessionId, SadError> {
         let session = self.check(Direction::Seal, &config)?;
         self.selection.push(Selectors::new(&config), session.0);
-        let state = State::Out(OutboundSa::new(&config, session, iv));
+        let state = State::Out(OutboundSa::new(&config, session, iv, &mut self.watch));
         self.sas.push(Entry { config, state, counters: SaCounters::default() });
         Ok(session)
     }
@@ -95,7 +103,7 @@ impl Sad {
     pub fn add_inbound(&mut self, config: SaConfig) -> Result<SessionId, SadError> {
         let session = self.check(Direction::Open, &config)?;
         self.by_spi.insert(config.spi.get(), session.0);
-        let state = State::In(InboundSa::new(&config, session));
+        let state = State::In(InboundSa::new(&config, session, &mut self.watch));
         self.sas.push(Entry { config, state, counters: SaCounters::default() });
         Ok(session)
     }
@@ -213,7 +221,7 @@ impl Sad {
                     State::Out(sa) => sa.complete(&mut job.packet, &job.spec),
                     State::In(sa) => {
                         let outer_len = job.packet.len() as u64;
-                        if let Err(reason) = sa.complete(&mut job.packet, &job.spec) {
+                        if let Err(reason) = sa.complete(&mut job.packet, &job.spec, &mut self.watch) {
                             bytes -= outer_len;
                             stop = Some(reason);
                             break;
@@ -244,7 +252,7 @@ impl Sad {
         let index = self.selection.find(&ip).ok_or(DropReason::OutNoStates)?;
         let inner = Inner::of(&ip);
         match &mut self.sas[index as usize].state {
-            State::Out(sa) => sa.prepare(packet, &inner, spec),
+            State::Out(sa) => sa.prepare(packet, &inner, spec, &mut self.watch),
             State::In(_) => Err(DropReason::OutNoStates),
         }
     }
@@ -255,7 +263,7 @@ impl Sad {
         let found = EspAt::find(&ip)?;
         let index = *self.by_spi.get(&found.spi).ok_or(DropReason::InNoStates)?;
         let entry = &mut self.sas[index as usize];
-        let State::In(sa) = &entry.state else { return Err(DropReason::InNoStates) };
+        let State::In(sa) = &mut entry.state else { return Err(DropReason::InNoStates) };
         sa.accepts(&found, &ip)?;
         sa.prepare(packet, &found, spec).inspect_err(|&reason| {
             entry.counters.replays += u64::from(reason == DropReason::InStateSeqError);
@@ -279,14 +287,15 @@ impl Sad {
             (State::Out(_), _) => return Err(DropReason::OutError),
             (State::In(sa), Verdict::Done) => {
                 let outer_len = packet.len() as u64;
-                sa.complete(packet, spec).inspect_err(|&reason| {
+                sa.complete(packet, spec, &mut self.watch).inspect_err(|&reason| {
                     entry.counters.replays += u64::from(reason == DropReason::InStateSeqError);
                 })?;
                 entry.counters.packets += 1;
                 entry.counters.bytes += outer_len;
                 return Ok(());
             }
-            (State::In(_), Verdict::AuthFailed) => {
+            (State::In(sa), Verdict::AuthFailed) => {
+                sa.auth_failed();
                 entry.counters.auth_failures += 1;
                 return Err(DropReason::InStateProtoError);
             }

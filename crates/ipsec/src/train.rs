@@ -11,13 +11,16 @@ use forebay_wire::ipv4::{DONT_FRAGMENT, MIN_HEADER};
 use forebay_wire::{esp, protocol};
 
 use crate::inbound::{EspAt, InboundSa};
-use crate::outbound::{Inner, OutboundSa, TEMPLATE, fill_ipv6};
+use crate::outbound::{OutboundSa, TEMPLATE, fill_ipv6};
+use crate::tunnel::Inner;
 use crate::{Encapsulation, Mode};
 
 /// Template and IV, laid down in one array so that its bounds are checked once.
 const FRONT: usize = TEMPLATE + 16;
 /// Padding, trailer and ICV at their longest, likewise.
 const BACK: usize = 64;
+/// No packet has more bytes to encipher.
+const LONGEST: u64 = 1 << 17;
 
 impl OutboundSa {
     /// Prepares jobs from the front of `jobs` while their packets are IPv4 without options, between
@@ -46,24 +49,36 @@ impl OutboundSa {
         let head = OUTER + UDP + esp::HEADER + iv_len;
         let cipher_offset = if self.cbc { 0 } else { iv_len };
         let session = self.session;
-        // As many as both counters allow; the loop need not look at them again.
+        // As many as all counters allow; the loop need not look at them again.
         let allowed = (self.sequence_limit - self.sequence).min(self.iv.remaining());
+        let allowed = allowed.min(self.life.allowance(LONGEST));
         let allowed = usize::try_from(allowed).unwrap_or(usize::MAX);
+        let (longest, pad_to) = (self.longest, self.pad_to);
         let mut sequence = self.sequence;
+        let mut enciphered = 0;
         for job in jobs.iter_mut().take(allowed) {
             let Some(inner) = plain_ipv4(job.packet.bytes(), addresses) else { break };
             let text_at = job.packet.offset();
-            let text_end = text_at + inner.len;
-            let pad_len = (inner.len + esp::TRAILER).wrapping_neg() & align_mask;
+            let payload_end = text_at + inner.len;
+            let text_end = text_at + inner.len.max(pad_to);
+            let pad_len = (text_end - text_at + esp::TRAILER).wrapping_neg() & align_mask;
             let icv_at = text_end + pad_len + esp::TRAILER;
             let total = icv_at + icv_len - text_at + head;
             let iv_at = text_at.wrapping_sub(iv_len);
             let esp_at = iv_at.wrapping_sub(esp::HEADER);
+            let mut outer = self.encapsulator.outer(&inner);
+            if OUTER == 40 {
+                outer.flow_label = self.encapsulator.flow_label(job.packet.bytes());
+            }
             // One look at the buffer covers everything that is written, before any of it is.
             let window = iv_at.wrapping_sub(TEMPLATE)..text_end.wrapping_add(BACK);
             let Some(window) = job.packet.buffer_mut().get_mut(window) else { break };
-            if total > 65_535 {
+            if total > longest {
                 break;
+            }
+            if payload_end < text_end {
+                let from = payload_end + TEMPLATE - iv_at;
+                window[from..from + (text_end - payload_end)].fill(0);
             }
             let Some(back) = window.last_chunk_mut::<BACK>().and_then(|back| back.first_chunk_mut()) else {
                 break;
@@ -72,13 +87,14 @@ impl OutboundSa {
             let Some(front) = window.first_chunk_mut::<FRONT>() else { break };
             let Some(number) = self.iv.take() else { break };
             sequence += 1;
+            enciphered += (icv_at - text_at) as u64;
 
             let Some((template, iv)) = front.split_first_chunk_mut::<TEMPLATE>() else { break };
             *template = self.template;
             if OUTER == 20 {
-                self.fill_ipv4::<UDP>(template, &inner, total, sequence);
+                self.fill_ipv4::<UDP>(template, &outer, total, sequence);
             } else {
-                fill_ipv6::<UDP>(template, &inner, total);
+                fill_ipv6::<UDP>(template, &outer, total);
             }
             if UDP == 8 {
                 template[52..54].copy_from_slice(&((total - OUTER) as u16).to_be_bytes());
@@ -104,6 +120,7 @@ impl OutboundSa {
         }
         let done = sequence - self.sequence;
         self.sequence = sequence;
+        self.life.count(done, enciphered);
         done as usize
     }
 }
@@ -113,7 +130,7 @@ impl InboundSa {
     /// without options between `addresses`, whole and new; how many it did. `spi` is the SA's, and a packet
     /// between these addresses has been accepted.
     #[inline]
-    pub fn prepare_train(&self, jobs: &mut [Job], addresses: [u8; 8], spi: u32) -> usize {
+    pub fn prepare_train(&mut self, jobs: &mut [Job], addresses: [u8; 8], spi: u32) -> usize {
         // The packet that was accepted had the SA's encapsulation; those that are found here have none.
         if self.encapsulation != Encapsulation::None {
             return 0;
@@ -157,6 +174,7 @@ fn plain_ipv4(bytes: &[u8], addresses: [u8; 8]) -> Option<Inner> {
         len,
         next_header: protocol::IPV4,
         traffic_class: header[1],
+        ttl: header[8],
         dont_fragment: header[6] & (DONT_FRAGMENT >> 8) as u8 != 0,
     })
 }

@@ -74,6 +74,15 @@ impl Trailer {
         Ok(Trailer { pad_len, next_header })
     }
 
+    /// Whether the padding at the end of deciphered `text`, which the trailer was read from, is 1, 2, 3, ...
+    /// (RFC 4303 2.4).
+    #[inline]
+    pub fn is_padded_in_order(&self, text: &[u8]) -> bool {
+        let padding = text.len().wrapping_sub(self.len())..text.len().wrapping_sub(TRAILER);
+        let Some(padding) = text.get(padding) else { return false };
+        padding.iter().enumerate().all(|(at, &byte)| usize::from(byte) == at + 1)
+    }
+
     /// Length of padding and trailer, in bytes.
     #[inline]
     pub fn len(&self) -> usize {
