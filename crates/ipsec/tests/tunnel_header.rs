@@ -133,7 +133,11 @@ fn ecn_out_of_a_tunnel_as_in_figure_4() {
                         set_class(&mut changed, 0x28 | expected);
                         assert_eq!(opened, Ok(changed), "{incoming:02b} in {mark:02b}");
                         header_is_sound(&opened.expect("looked at"));
-                        assert_eq!(pair.opener.ecn_odd(pair.session), u64::from(cell.contains("!")), "{cell}");
+                        assert_eq!(
+                            pair.opener.ecn_odd(pair.session),
+                            u64::from(cell.contains("!")),
+                            "{cell}"
+                        );
                     }
                 }
                 combinations += 1;
@@ -330,8 +334,10 @@ fn a_train_follows_every_rule() {
                             })
                         })
                         .collect();
-                    let mut jobs: Vec<Job> =
-                        packets.iter().map(|packet| Job::new(buffer(packet), JobSpec::default(), 0)).collect();
+                    let mut jobs: Vec<Job> = packets
+                        .iter()
+                        .map(|packet| Job::new(buffer(packet), JobSpec::default(), 0))
+                        .collect();
                     fast.sealer.prepare_burst(Direction::Seal, &mut jobs).expect("prepared");
                     for (job, plain) in jobs.into_iter().zip(&packets) {
                         let spec = job.spec;

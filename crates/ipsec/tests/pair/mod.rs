@@ -153,7 +153,8 @@ pub fn work(suite: Suite, direction: Direction, packet: &mut Packet, spec: &JobS
 /// FNV-1a, begun with `seed`.
 fn hash(bytes: &[u8], seed: u64) -> u64 {
     let start = 0xcbf2_9ce4_8422_2325 ^ seed.wrapping_mul(0x1000_0000_01b3);
-    let mixed = bytes.iter().fold(start, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+    let mixed =
+        bytes.iter().fold(start, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
     mixed ^ mixed >> 29
 }
 
