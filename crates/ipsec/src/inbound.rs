@@ -206,8 +206,9 @@ impl InboundSa {
             return Err(DropReason::InStateSeqError);
         }
         self.resync.verified();
-        self.life.admit(spec.cipher.len as usize, watch).map_err(|_| DropReason::InStateExpired)?;
-        self.life.count(1, spec.cipher.len.into());
+        let enciphered = spec.cipher.len as usize;
+        self.life.admit(enciphered, watch).map_err(|_| DropReason::InStateExpired)?;
+        self.life.count(1, enciphered as u64);
         let text_at = spec.cipher.start as usize - packet.offset();
         let text_end = spec.cipher.end() - packet.offset();
         let text = &packet.bytes()[text_at..text_end];
@@ -249,11 +250,13 @@ impl InboundSa {
         }
         // Behind the inner packet's own length stands TFC padding (RFC 4303 2.7).
         let len = inner.bytes().len();
-        let outer_class = tunnel::traffic_class(packet.bytes());
+        let (outer_class, inner_class) = (tunnel::traffic_class(packet.bytes()), inner.traffic_class());
         packet.truncate(from + len);
         packet.pull_front(from).ok_or(DropReason::InStateModeError)?;
-        let odd = self.decapsulator.apply(outer_class, packet.bytes_mut()).ok_or(DropReason::InEcn)?;
-        self.ecn_odd += u64::from(odd);
+        if !self.decapsulator.changes_nothing(outer_class, inner_class) {
+            let odd = self.decapsulator.apply(outer_class, packet.bytes_mut()).ok_or(DropReason::InEcn)?;
+            self.ecn_odd += u64::from(odd);
+        }
         Ok(())
     }
 

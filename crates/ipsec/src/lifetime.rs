@@ -211,7 +211,7 @@ impl Life {
     /// Whether one more packet of `bytes` may pass; counts nothing.
     #[inline]
     pub fn admit(&mut self, bytes: usize, watch: &mut Watch) -> Result<(), Expired> {
-        if self.packets >= self.packet_mark || self.bytes.saturating_add(bytes as u64) > self.byte_mark {
+        if self.packets >= self.packet_mark || self.bytes.wrapping_add(bytes as u64) > self.byte_mark {
             return self.look(bytes as u64, watch);
         }
         Ok(())

@@ -39,6 +39,8 @@ pub struct OutboundSa {
     pub(crate) iv: IvRange,
     pub(crate) life: Life,
     pub(crate) encapsulator: Encapsulator,
+    /// Whether the encapsulator is a plain one and there is no TFC padding.
+    pub(crate) plain: bool,
     /// Longest tunnel packet that needs no second thought, in bytes.
     pub(crate) longest: usize,
     /// Inner packets are padded to this length (RFC 4303 2.7).
@@ -71,6 +73,7 @@ impl OutboundSa {
             iv,
             life: Life::new(config.lifetime, session, watch),
             encapsulator: Encapsulator::new(&config.tunnel, config.spi.get().into()),
+            plain: Encapsulator::new(&config.tunnel, 0).is_plain() && config.tfc == Tfc::None,
             longest: 0,
             pad_to: 0,
             tfc: config.tfc,
@@ -145,6 +148,7 @@ impl OutboundSa {
         match (config.local, config.remote) {
             (std::net::IpAddr::V4(local), std::net::IpAddr::V4(remote)) => {
                 header[0] = 0x45;
+                header[8] = self.encapsulator.fixed_ttl();
                 header[9] = protocol;
                 header[12..16].copy_from_slice(&local.octets());
                 header[16..20].copy_from_slice(&remote.octets());
@@ -153,6 +157,7 @@ impl OutboundSa {
             (std::net::IpAddr::V6(local), std::net::IpAddr::V6(remote)) => {
                 header[0] = 0x60;
                 header[6] = protocol;
+                header[7] = self.encapsulator.fixed_ttl();
                 header[8..24].copy_from_slice(&local.octets());
                 header[24..40].copy_from_slice(&remote.octets());
             }
@@ -283,12 +288,12 @@ impl OutboundSa {
         // An atomic datagram needs no identification (RFC 6864 4.1); others get the sequence's low bits.
         let (flags, identification) =
             if outer.dont_fragment { (DONT_FRAGMENT, 0) } else { (0, sequence as u16) };
-        let (class, ttl) = (outer.traffic_class.into(), u16::from(outer.ttl) << 8);
+        let (class, ttl) = (outer.traffic_class.into(), u16::from(outer.copied_ttl) << 8);
         let checksum = self.base_sum.finish_with([class, total as u16, identification, flags, ttl]);
         header[1] = outer.traffic_class;
         let words = u64::from(total as u16) << 32 | u64::from(identification) << 16 | u64::from(flags);
         header[2..8].copy_from_slice(&words.to_be_bytes()[2..]);
-        header[8] = outer.ttl;
+        header[8] |= outer.copied_ttl;
         header[10..12].copy_from_slice(&checksum.to_be_bytes());
     }
 
@@ -438,7 +443,7 @@ pub(crate) fn fill_ipv6<const UDP: usize>(front: &mut [u8; TEMPLATE], outer: &Ou
     let word = 0x6000_0000 | u32::from(outer.traffic_class) << 20 | outer.flow_label;
     header[..4].copy_from_slice(&word.to_be_bytes());
     header[4..6].copy_from_slice(&((total - 40) as u16).to_be_bytes());
-    header[7] = outer.ttl;
+    header[7] |= outer.copied_ttl;
 }
 
 /// By what a packet grows, and where.

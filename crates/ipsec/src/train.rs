@@ -8,11 +8,11 @@
 
 use forebay_crypto::{Job, JobSpec, Span};
 use forebay_wire::ipv4::{DONT_FRAGMENT, MIN_HEADER};
-use forebay_wire::{esp, protocol};
+use forebay_wire::{Family, esp, protocol};
 
 use crate::inbound::{EspAt, InboundSa};
 use crate::outbound::{OutboundSa, TEMPLATE, fill_ipv6};
-use crate::tunnel::Inner;
+use crate::tunnel::{Inner, Outer};
 use crate::{Encapsulation, Mode};
 
 /// Template and IV, laid down in one array so that its bounds are checked once.
@@ -31,16 +31,20 @@ impl OutboundSa {
         if self.mode != Mode::Tunnel {
             return 0;
         }
-        match (self.family, self.encapsulation) {
-            (forebay_wire::Family::V4, Encapsulation::None) => self.run_train::<20, 0>(jobs, addresses),
-            (forebay_wire::Family::V4, Encapsulation::Udp) => self.run_train::<20, 8>(jobs, addresses),
-            (forebay_wire::Family::V6, Encapsulation::None) => self.run_train::<40, 0>(jobs, addresses),
-            (forebay_wire::Family::V6, Encapsulation::Udp) => self.run_train::<40, 8>(jobs, addresses),
+        match (self.family, self.encapsulation, self.plain) {
+            (Family::V4, Encapsulation::None, true) => self.run_train::<20, 0, true>(jobs, addresses),
+            (Family::V4, Encapsulation::None, false) => self.run_train::<20, 0, false>(jobs, addresses),
+            (Family::V4, Encapsulation::Udp, true) => self.run_train::<20, 8, true>(jobs, addresses),
+            (Family::V4, Encapsulation::Udp, false) => self.run_train::<20, 8, false>(jobs, addresses),
+            (Family::V6, Encapsulation::None, true) => self.run_train::<40, 0, true>(jobs, addresses),
+            (Family::V6, Encapsulation::None, false) => self.run_train::<40, 0, false>(jobs, addresses),
+            (Family::V6, Encapsulation::Udp, true) => self.run_train::<40, 8, true>(jobs, addresses),
+            (Family::V6, Encapsulation::Udp, false) => self.run_train::<40, 8, false>(jobs, addresses),
         }
     }
 
     #[inline]
-    fn run_train<const OUTER: usize, const UDP: usize>(
+    fn run_train<const OUTER: usize, const UDP: usize, const PLAIN: bool>(
         &mut self,
         jobs: &mut [Job],
         addresses: [u8; 8],
@@ -53,7 +57,8 @@ impl OutboundSa {
         let allowed = (self.sequence_limit - self.sequence).min(self.iv.remaining());
         let allowed = allowed.min(self.life.allowance(LONGEST));
         let allowed = usize::try_from(allowed).unwrap_or(usize::MAX);
-        let (longest, pad_to) = (self.longest, self.pad_to);
+        // What the rules leave as it is by default need not even be asked.
+        let (longest, pad_to) = (self.longest, if PLAIN { 0 } else { self.pad_to });
         let mut sequence = self.sequence;
         let mut enciphered = 0;
         for job in jobs.iter_mut().take(allowed) {
@@ -66,8 +71,8 @@ impl OutboundSa {
             let total = icv_at + icv_len - text_at + head;
             let iv_at = text_at.wrapping_sub(iv_len);
             let esp_at = iv_at.wrapping_sub(esp::HEADER);
-            let mut outer = self.encapsulator.outer(&inner);
-            if OUTER == 40 {
+            let mut outer = if PLAIN { Outer::plain(&inner) } else { self.encapsulator.outer(&inner) };
+            if OUTER == 40 && !PLAIN {
                 outer.flow_label = self.encapsulator.flow_label(job.packet.bytes());
             }
             // One look at the buffer covers everything that is written, before any of it is.
@@ -76,7 +81,7 @@ impl OutboundSa {
             if total > longest {
                 break;
             }
-            if payload_end < text_end {
+            if !PLAIN && payload_end < text_end {
                 let from = payload_end + TEMPLATE - iv_at;
                 window[from..from + (text_end - payload_end)].fill(0);
             }

@@ -169,11 +169,25 @@ impl Inner {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outer {
     pub traffic_class: u8,
-    pub ttl: u8,
+    /// What has to be added to the hop limit in the template: the inner one, or zero.
+    pub copied_ttl: u8,
     /// In IPv4.
     pub dont_fragment: bool,
     /// In IPv6.
     pub flow_label: u32,
+}
+
+impl Outer {
+    /// As the default rules make it.
+    #[inline]
+    pub fn plain(inner: &Inner) -> Outer {
+        Outer {
+            traffic_class: inner.traffic_class,
+            copied_ttl: 0,
+            dont_fragment: inner.dont_fragment,
+            flow_label: 0,
+        }
+    }
 }
 
 /// The rules for outer headers as masks, so that applying one is two operations and no choice.
@@ -215,12 +229,24 @@ impl Encapsulator {
         Encapsulator { class_mask, class_bits, ttl_mask, ttl_bits, df_mask, df_bits, flow_label, seed }
     }
 
+    /// Whether all is as [`Encapsulator::outer`] makes it by default: DSCP, ECN and DF as inside, a fixed hop
+    /// limit, no flow label.
+    pub fn is_plain(&self) -> bool {
+        let copied = self.class_mask == 0xff && self.df_mask && self.ttl_mask == 0;
+        copied && self.flow_label == FlowLabel::Zero
+    }
+
+    /// The hop limit, as far as it is the same for all packets.
+    pub fn fixed_ttl(&self) -> u8 {
+        self.ttl_bits
+    }
+
     /// The fields of the outer header, all but the flow label.
     #[inline]
     pub fn outer(&self, inner: &Inner) -> Outer {
         Outer {
             traffic_class: inner.traffic_class & self.class_mask | self.class_bits,
-            ttl: inner.ttl & self.ttl_mask | self.ttl_bits,
+            copied_ttl: inner.ttl & self.ttl_mask,
             dont_fragment: inner.dont_fragment & self.df_mask | self.df_bits,
             flow_label: 0,
         }
@@ -245,6 +271,10 @@ pub struct Decapsulator {
     dscp_from_outer: u8,
 }
 
+/// Both fields of the traffic class.
+const DSCP: u8 = 0xfc;
+const ECN: u8 = 0x03;
+
 /// Traffic class of a packet that leaves a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decapsulated {
@@ -258,21 +288,27 @@ pub struct Decapsulated {
 impl Decapsulator {
     /// By `rules`.
     pub fn new(rules: &TunnelRules) -> Decapsulator {
-        Decapsulator { dscp_from_outer: if rules.inner_dscp == InnerDscp::FromOuter { 0xfc } else { 0 } }
+        Decapsulator { dscp_from_outer: if rules.inner_dscp == InnerDscp::FromOuter { DSCP } else { 0 } }
+    }
+
+    /// Whether a packet stays as it is: the marks are the same outside and inside, and so is the DSCP as far
+    /// as that counts.
+    #[inline]
+    pub fn changes_nothing(&self, outer: u8, inner: u8) -> bool {
+        (outer ^ inner) & (self.dscp_from_outer | ECN) == 0
     }
 
     /// The traffic class by that of both headers; `None` for a packet that must be dropped: marked by
     /// a congested router, with an inner sender who would not know what the mark means.
-    #[inline]
     pub fn traffic_class(&self, outer: u8, inner: u8) -> Option<Decapsulated> {
-        let (ecn, odd) = EGRESS[usize::from(inner & 3)][usize::from(outer & 3)]?;
-        let dscp = outer & self.dscp_from_outer | inner & !self.dscp_from_outer & 0xfc;
+        let (ecn, odd) = EGRESS[usize::from(inner & ECN)][usize::from(outer & ECN)]?;
+        let dscp = outer & self.dscp_from_outer | inner & !self.dscp_from_outer & DSCP;
         Some(Decapsulated { traffic_class: dscp | ecn, odd })
     }
 
     /// Gives the IP packet that `inner` starts with what an `outer` traffic class asks for. Whether the
     /// combination is odd; `None` for a packet that must be dropped.
-    #[inline]
+    #[cold]
     pub fn apply(&self, outer: u8, inner: &mut [u8]) -> Option<bool> {
         let class = traffic_class(inner);
         let new = self.traffic_class(outer, class)?;
