@@ -228,7 +228,8 @@ impl InboundSa {
         }
     }
 
-    #[inline]
+    // Called from one place, which is the hot path.
+    #[inline(always)]
     fn strip_tunnel(
         &mut self,
         packet: &mut Packet,
@@ -237,11 +238,13 @@ impl InboundSa {
         next_header: u8,
     ) -> Result<(), DropReason> {
         let inner = Ip::parse(&packet.bytes()[from..to]).map_err(in_mode_error)?;
-        match (&inner, next_header) {
-            (Ip::V4(_), protocol::IPV4) | (Ip::V6(_), protocol::IPV6) => {}
-            _ => return Err(DropReason::InStateModeError),
+        let (protocol, inner_class, addresses) = match &inner {
+            Ip::V4(v4) => (protocol::IPV4, v4.tos(), Some(v4.raw_addresses())),
+            Ip::V6(v6) => (protocol::IPV6, v6.traffic_class(), None),
+        };
+        if protocol != next_header {
+            return Err(DropReason::InStateModeError);
         }
-        let addresses = if let Ip::V4(v4) = &inner { Some(v4.raw_addresses()) } else { None };
         if addresses.is_none() || addresses != self.passed {
             if !self.selectors.match_inbound(&inner) {
                 return Err(DropReason::InStateMismatch);
@@ -250,16 +253,23 @@ impl InboundSa {
         }
         // Behind the inner packet's own length stands TFC padding (RFC 4303 2.7).
         let len = inner.bytes().len();
-        let (outer_class, inner_class) = (tunnel::traffic_class(packet.bytes()), inner.traffic_class());
+        let outer_class = tunnel::traffic_class(packet.bytes());
         packet.truncate(from + len);
         packet.pull_front(from).ok_or(DropReason::InStateModeError)?;
         if !self.decapsulator.changes_nothing(outer_class, inner_class) {
-            let odd = self.decapsulator.apply(outer_class, packet.bytes_mut()).ok_or(DropReason::InEcn)?;
-            self.ecn_odd += u64::from(odd);
+            return self.change_class(packet, outer_class);
         }
         Ok(())
     }
 
+    #[cold]
+    fn change_class(&mut self, packet: &mut Packet, outer_class: u8) -> Result<(), DropReason> {
+        let odd = self.decapsulator.apply(outer_class, packet.bytes_mut()).ok_or(DropReason::InEcn)?;
+        self.ecn_odd += u64::from(odd);
+        Ok(())
+    }
+
+    #[inline(never)]
     fn strip_transport(
         &self,
         packet: &mut Packet,

@@ -308,7 +308,6 @@ impl Decapsulator {
 
     /// Gives the IP packet that `inner` starts with what an `outer` traffic class asks for. Whether the
     /// combination is odd; `None` for a packet that must be dropped.
-    #[cold]
     pub fn apply(&self, outer: u8, inner: &mut [u8]) -> Option<bool> {
         let class = traffic_class(inner);
         let new = self.traffic_class(outer, class)?;
@@ -320,7 +319,7 @@ impl Decapsulator {
 }
 
 /// DSCP and ECN of the IP packet that `packet`, at least a header long, starts with.
-#[inline]
+#[inline(always)]
 pub fn traffic_class(packet: &[u8]) -> u8 {
     if packet[0] >> 4 == 6 { packet[0] << 4 | packet[1] >> 4 } else { packet[1] }
 }

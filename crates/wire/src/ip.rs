@@ -39,7 +39,7 @@ pub enum Ip<'a> {
 
 impl<'a> Ip<'a> {
     /// Checks `bytes` by the version they state.
-    #[inline]
+    #[inline(always)]
     pub fn parse(bytes: &'a [u8]) -> Result<Ip<'a>, Malformed> {
         match bytes.first().ok_or(Malformed::Truncated)? >> 4 {
             4 => Ipv4::parse(bytes).map(Ip::V4),
