@@ -14,11 +14,15 @@ use DropReason::*;
 const SPI: u32 = 0x1001;
 
 /// Reasons that are given elsewhere, and by whom.
-const ELSEWHERE: [(DropReason, &str); 4] = [
+const ELSEWHERE: [(DropReason, &str); 8] = [
     (NotIp, "the reader of captures, before there is a packet"),
     (Snapped, "the reader of captures, before there is a packet"),
     (TooLong, "the reader of captures; and here for a packet that has been sealed too often, see below"),
     (QueueFull, "the engine, before the SA is looked up"),
+    (InStateExpired, "an SA with a hard lifetime: crates/ipsec/tests/lifetime.rs"),
+    (OutStateExpired, "an SA with a hard lifetime: crates/ipsec/tests/lifetime.rs"),
+    (InPadding, "a peer with other habits of padding: crates/ipsec/tests/scenarios.rs"),
+    (OutPathMtu, "an SA with a path MTU: crates/ipsec/tests/path_mtu.rs"),
 ];
 
 /// A sealer and an opener of one SA, on the portable backend.
@@ -196,6 +200,8 @@ fn provoke(reason: DropReason) -> Vec<DropReason> {
                 open(&sealed)
             },
         ],
+        // A congested router's mark, on a packet whose sender does not know such marks.
+        InEcn => vec![gcm().open_changed(|sealed| sealed[1] |= 3)],
         InDummy => vec![
             {
                 let sealed =

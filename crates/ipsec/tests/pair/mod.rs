@@ -130,7 +130,8 @@ pub fn work(suite: Suite, direction: Direction, packet: &mut Packet, spec: &JobS
         text.iter_mut().zip(iv..).for_each(|(byte, at)| *byte ^= (at.wrapping_mul(0x9e37_79b9) >> 13) as u8)
     };
     let icv = |buffer: &[u8]| -> Vec<u8> {
-        let start = hash(&buffer[spec.auth.range()], u64::from(spec.seq_hi.map_or(7, |high| high ^ 0x5555)));
+        let start = iv ^ u64::from(spec.seq_hi.map_or(7, |high| high ^ 0x5555));
+        let start = hash(&buffer[spec.auth.range()], start);
         let covered = hash(&buffer[text.clone()], start);
         (0..suite.icv_len() as u64).map(|at| hash(&at.to_be_bytes(), covered) as u8).collect()
     };
