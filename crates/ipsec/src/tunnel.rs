@@ -318,10 +318,14 @@ impl Decapsulator {
     }
 }
 
-/// DSCP and ECN of the IP packet that `packet`, at least a header long, starts with.
+/// DSCP and ECN of the IP packet that `packet` starts with.
 #[inline(always)]
 pub fn traffic_class(packet: &[u8]) -> u8 {
-    if packet[0] >> 4 == 6 { packet[0] << 4 | packet[1] >> 4 } else { packet[1] }
+    match *packet {
+        [first, second, ..] if first >> 4 == 6 => first << 4 | second >> 4,
+        [_, second, ..] => second,
+        _ => 0,
+    }
 }
 
 const NOT_ECT: u8 = 0;

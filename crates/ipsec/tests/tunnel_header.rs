@@ -328,7 +328,7 @@ fn a_train_follows_every_rule() {
                         .map(|n| {
                             let payload: Vec<u8> = (0..8 + 9 * n).map(|at| at ^ n).collect();
                             with_header(ipv4(17, &payload), |header| {
-                                header[1] = 0x91 ^ 0x23 * n;
+                                header[1] = 0x91 ^ (0x23 * n);
                                 header[6] = if n % 3 == 1 { 0x40 } else { 0 };
                                 header[8] = 100 + n;
                             })
