@@ -186,7 +186,8 @@ impl InboundSa {
         let likely = self.replay.infer(low)?;
         match self.resync.guess() {
             0 => Some(likely),
-            ahead => likely.checked_add(u64::from(ahead) << 32),
+            // Behind the last subspace there is nothing to guess.
+            ahead => Some(likely.checked_add(u64::from(ahead) << 32).unwrap_or(likely)),
         }
     }
 

@@ -186,6 +186,22 @@ fn synchronisation_lost_and_found_again() {
     }
 }
 
+/// In the last subspace there is none ahead to guess.
+#[test]
+fn guesses_end_with_the_numbers() {
+    let mut pair = pair(true, 64);
+    let start = u64::MAX - 1_000;
+    pair.opener.continue_after(pair.session, start);
+    pair.sealer.continue_after(pair.session, start);
+    let sealed = pair.seal(&plain()).expect("sealed");
+    let mut forged = sealed.clone();
+    *forged.last_mut().expect("bytes") ^= 1;
+    for _ in 0..3 * TRIGGER {
+        assert_eq!(pair.open(&forged), Err(DropReason::InStateProtoError));
+    }
+    assert_eq!(pair.open(&sealed), Ok(plain()));
+}
+
 /// The guesses cost a forger as many packets as before for nothing, and no good packet while any comes between.
 #[test]
 fn forged_packets_do_not_unsettle_a_receiver() {
