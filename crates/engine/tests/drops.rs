@@ -32,6 +32,10 @@ const ELSEWHERE: &[(DropReason, &str)] = &[
     (InIptfsIncomplete, IPTFS),
     (OutStateModeError, IPTFS),
     (OutNoQueueSpace, IPTFS),
+    (InStateExpired, "an SA with a hard lifetime: crates/ipsec/tests/lifetime.rs"),
+    (OutStateExpired, "an SA with a hard lifetime: crates/ipsec/tests/lifetime.rs"),
+    (InPadding, "a peer with other habits of padding: crates/ipsec/tests/scenarios.rs"),
+    (OutPathMtu, "an SA with a path MTU: crates/ipsec/tests/path_mtu.rs"),
 ];
 
 /// A sealer and an opener of one SA, on the portable backend.
@@ -209,6 +213,8 @@ fn provoke(reason: DropReason) -> Vec<DropReason> {
                 open(&sealed)
             },
         ],
+        // A congested router's mark, on a packet whose sender does not know such marks.
+        InEcn => vec![gcm().open_changed(|sealed| sealed[1] |= 3)],
         InDummy => vec![
             {
                 let sealed =

@@ -8,9 +8,12 @@ use forebay_wire::esp::Trailer;
 use forebay_wire::udp::{self, NAT_T_PORT};
 use forebay_wire::{Esp, Ip, Malformed, Udp, esp, ipv4, protocol};
 
-use crate::sad::{may_nest, names_ipsec};
 use crate::iptfs::Deaggregator;
+use crate::lifetime::{Life, Watch};
+use crate::resync::Resync;
+use crate::sad::{may_nest, names_ipsec};
 use crate::select::Selectors;
+use crate::tunnel::{self, Decapsulator};
 use crate::{DropReason, Encapsulation, Mode, Next, Replay, ReplayWindow, SaConfig};
 
 /// Where the ESP header of a received packet stands.
@@ -78,7 +81,13 @@ pub struct InboundSa {
     icv_len: usize,
     aead: bool,
     cbc: bool,
+    check_padding: bool,
     replay: ReplayWindow,
+    resync: Resync,
+    life: Life,
+    decapsulator: Decapsulator,
+    /// Packets whose ECN marks no tunnel makes (RFC 6040 4.2).
+    ecn_odd: u64,
     selectors: Selectors,
     /// Addresses of the last inner IPv4 packet that the selectors let pass: packets come in trains.
     passed: Option<[u8; 8]>,
@@ -87,7 +96,7 @@ pub struct InboundSa {
 }
 
 impl InboundSa {
-    pub fn new(config: &SaConfig, session: SessionId) -> InboundSa {
+    pub fn new(config: &SaConfig, session: SessionId, watch: &mut Watch) -> InboundSa {
         let suite = config.suite;
         InboundSa {
             session,
@@ -99,7 +108,12 @@ impl InboundSa {
             icv_len: suite.icv_len(),
             aead: !suite.covers_text(),
             cbc: suite.is_chained(),
+            check_padding: config.check_padding,
             replay: ReplayWindow::new(config.replay_window),
+            resync: Resync::default(),
+            life: Life::new(config.lifetime, session, watch),
+            decapsulator: Decapsulator::new(&config.tunnel),
+            ecn_odd: 0,
             selectors: Selectors::new(config),
             passed: None,
             deaggregator: config.iptfs.as_ref().map(|iptfs| Box::new(Deaggregator::new(iptfs))),
@@ -112,6 +126,21 @@ impl InboundSa {
         if let Some(deaggregator) = &mut self.deaggregator {
             deaggregator.continue_after(sequence);
         }
+    }
+
+    /// Does what is due by the time of `watch`, and asks to be called again.
+    pub fn pass_time(&mut self, watch: &mut Watch) {
+        self.life.pass_time(watch);
+    }
+
+    /// Packets that carried a combination of ECN marks that no tunnel makes.
+    pub fn ecn_odd(&self) -> u64 {
+        self.ecn_odd
+    }
+
+    /// Takes note of a packet whose ICV did not match.
+    pub fn auth_failed(&mut self) {
+        self.resync.failed();
     }
 
     /// Whether a packet with this outer header and encapsulation may use the SA. In transport mode
@@ -129,7 +158,10 @@ impl InboundSa {
 
     /// Checks lengths and sequence number of the ESP packet in `packet`, which is otherwise untouched.
     #[inline]
-    pub fn prepare(&self, packet: &Packet, found: &EspAt, spec: &mut JobSpec) -> Result<(), DropReason> {
+    pub fn prepare(&mut self, packet: &Packet, found: &EspAt, spec: &mut JobSpec) -> Result<(), DropReason> {
+        if self.life.has_expired() {
+            return Err(DropReason::InStateExpired);
+        }
         let text_at = found.at + esp::HEADER + self.iv_len;
         let icv_at = found.end.checked_sub(self.icv_len).ok_or(DropReason::InHdrError)?;
         let text_len = icv_at.checked_sub(text_at).ok_or(DropReason::InHdrError)?;
@@ -137,7 +169,7 @@ impl InboundSa {
             return Err(DropReason::InHdrError);
         }
         let sequence = match self.esn {
-            true => self.replay.infer(found.sequence).ok_or(DropReason::InStateSeqError)?,
+            true => self.infer(found.sequence).ok_or(DropReason::InStateSeqError)?,
             false => found.sequence.into(),
         };
         if self.replay.check(sequence) != Replay::New {
@@ -162,21 +194,44 @@ impl InboundSa {
         self.selectors.match_inbound(ip)
     }
 
+    /// The full sequence number to verify a packet with.
+    #[inline]
+    fn infer(&mut self, low: u32) -> Option<u64> {
+        let likely = self.replay.infer(low)?;
+        match self.resync.guess() {
+            0 => Some(likely),
+            // Behind the last subspace there is nothing to guess.
+            ahead => Some(likely.checked_add(u64::from(ahead) << 32).unwrap_or(likely)),
+        }
+    }
+
     /// Settles the replay window for a packet whose ICV matched, and takes everything that ESP put
     /// around the packet off again. [`Next::Again`]: the packet may be ESP or AH itself, and the SA's
     /// selectors have not been looked at.
     #[inline]
-    pub fn complete(&mut self, packet: &mut Packet, spec: &JobSpec) -> Result<Next, DropReason> {
+    pub fn complete(
+        &mut self,
+        packet: &mut Packet,
+        spec: &JobSpec,
+        watch: &mut Watch,
+    ) -> Result<Next, DropReason> {
         let esp_at = spec.auth.start as usize - packet.offset();
         let low = Esp::parse(&packet.bytes()[esp_at..]).map_err(in_hdr_error)?.sequence();
         let sequence = u64::from(spec.seq_hi.unwrap_or(0)) << 32 | u64::from(low);
         if self.replay.settle(sequence) != Replay::New {
             return Err(DropReason::InStateSeqError);
         }
+        self.resync.verified();
+        let enciphered = spec.cipher.len as usize;
+        self.life.admit(enciphered, watch).map_err(|_| DropReason::InStateExpired)?;
+        self.life.count(1, enciphered as u64);
         let text_at = spec.cipher.start as usize - packet.offset();
         let text_end = spec.cipher.end() - packet.offset();
-        // RFC 4303 2.4 lets a receiver check the padding bytes; the ICV has vouched for them already.
-        let trailer = Trailer::parse(&packet.bytes()[text_at..text_end]).map_err(in_hdr_error)?;
+        let text = &packet.bytes()[text_at..text_end];
+        let trailer = Trailer::parse(text).map_err(|_| DropReason::InPadding)?;
+        if self.check_padding && !trailer.is_padded_in_order(text) {
+            return Err(DropReason::InPadding);
+        }
         let payload_end = text_end - trailer.len();
         if trailer.next_header == protocol::NONE {
             return Err(DropReason::InDummy);
@@ -198,7 +253,8 @@ impl InboundSa {
         }
     }
 
-    #[inline]
+    // Called from one place, which is the hot path.
+    #[inline(always)]
     fn strip_tunnel(
         &mut self,
         packet: &mut Packet,
@@ -207,18 +263,28 @@ impl InboundSa {
         next_header: u8,
     ) -> Result<Next, DropReason> {
         let inner = Ip::parse(&packet.bytes()[from..to]).map_err(in_mode_error)?;
-        match (&inner, next_header) {
-            (Ip::V4(_), protocol::IPV4) | (Ip::V6(_), protocol::IPV6) => {}
-            _ => return Err(DropReason::InStateModeError),
+        let (protocol, inner_class, addresses) = match &inner {
+            Ip::V4(v4) => (protocol::IPV4, v4.tos(), Some(v4.raw_addresses())),
+            Ip::V6(v6) => (protocol::IPV6, v6.traffic_class(), None),
+        };
+        if protocol != next_header {
+            return Err(DropReason::InStateModeError);
         }
         let next = if may_nest(&inner) { Next::Again } else { Next::Deliver };
-        if next == Next::Deliver {
-            pass(&self.selectors, &mut self.passed, &inner)?;
+        if next == Next::Deliver && (addresses.is_none() || addresses != self.passed) {
+            if !self.selectors.match_inbound(&inner) {
+                return Err(DropReason::InStateMismatch);
+            }
+            self.passed = addresses;
         }
         // Behind the inner packet's own length stands TFC padding (RFC 4303 2.7).
         let len = inner.bytes().len();
+        let outer_class = tunnel::traffic_class(packet.bytes());
         packet.truncate(from + len);
         packet.pull_front(from).ok_or(DropReason::InStateModeError)?;
+        if !self.decapsulator.changes_nothing(outer_class, inner_class) {
+            self.change_class(packet, outer_class)?;
+        }
         Ok(next)
     }
 
@@ -236,6 +302,14 @@ impl InboundSa {
         }))
     }
 
+    #[cold]
+    fn change_class(&mut self, packet: &mut Packet, outer_class: u8) -> Result<(), DropReason> {
+        let odd = self.decapsulator.apply(outer_class, packet.bytes_mut()).ok_or(DropReason::InEcn)?;
+        self.ecn_odd += u64::from(odd);
+        Ok(())
+    }
+
+    #[inline(never)]
     fn strip_transport(
         &self,
         packet: &mut Packet,

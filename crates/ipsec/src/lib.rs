@@ -15,21 +15,30 @@
 
 mod ah;
 mod drops;
+mod flow;
 mod inbound;
 pub mod iptfs;
 mod iv;
+mod lifetime;
+mod mtu;
 mod outbound;
 pub mod reassembly;
 mod replay;
+mod resync;
 mod sa;
 mod sad;
 mod select;
 mod train;
+mod tunnel;
 
 pub use drops::{DropCounts, DropReason};
 pub use iptfs::Iptfs;
 pub use iv::IvRange;
+pub use lifetime::{Event, EventKind, Lifetime, LifetimeError, Limits};
+pub use mtu::{LEARNED_FOR, MIN_PATH_MTU_V4, Overhead};
 pub use reassembly::{Reassembler, Reassembly};
 pub use replay::{MAX_WINDOW, Replay, ReplayWindow};
-pub use sa::{Encapsulation, Mode, Protocol, SaConfig, SaConfigError, Spi};
+pub use resync::{GUESSES, TRIGGER};
+pub use sa::{Encapsulation, Mode, Protocol, SaConfig, SaConfigError, Spi, Tfc};
 pub use sad::{NEST_MAX, Next, Path, SaCounters, Sad, SadError, Stop};
+pub use tunnel::{DontFragment, Dscp, Ecn, FlowLabel, HopLimit, InnerDscp, TunnelRules, TunnelRulesError};

@@ -8,7 +8,10 @@ use forebay_wire::{Family, esp, udp};
 use ipnet::IpNet;
 
 use crate::iptfs::{Iptfs, IptfsError};
+use crate::lifetime::{Lifetime, LifetimeError};
+use crate::mtu::min_path_mtu;
 use crate::replay::MAX_WINDOW;
+use crate::tunnel::{TunnelRules, TunnelRulesError};
 
 /// A Security Parameters Index; never zero, which is for local use (RFC 4303 2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -62,6 +65,18 @@ pub enum Encapsulation {
     Udp,
 }
 
+/// Padding that hides how long packets are (RFC 4303 2.7); in tunnel mode only, where the inner packet says where
+/// it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Tfc {
+    /// None.
+    None,
+    /// Inner packets are made at least this long, in bytes, as far as the path MTU lets them.
+    PadTo(u16),
+    /// As long as the path MTU lets them.
+    Mtu,
+}
+
 /// The settings of one security association, keys apart: those go to the processors.
 #[derive(Clone, Debug)]
 pub struct SaConfig {
@@ -85,6 +100,17 @@ pub struct SaConfig {
     pub replay_window: u32,
     /// Plain ESP or ESP in UDP.
     pub encapsulation: Encapsulation,
+    /// How tunnel headers are made and undone.
+    pub tunnel: TunnelRules,
+    /// The path MTU between the outer addresses, in bytes; `None` if only IP's own limit holds. Outbound only.
+    pub mtu: Option<u16>,
+    /// Padding against traffic analysis; outbound only, every receiver takes it off.
+    pub tfc: Tfc,
+    /// Soft and hard lifetime.
+    pub lifetime: Lifetime,
+    /// Whether the padding of what comes in must be 1, 2, 3, ...: RFC 4303 2.4 says SHOULD of every cipher
+    /// that has no padding of its own, and none here has. Off for a peer that pads otherwise; inbound only.
+    pub check_padding: bool,
     /// Addresses on this side; empty means any.
     pub local_ts: Vec<IpNet>,
     /// Addresses on the peer's side; empty means any.
@@ -109,6 +135,21 @@ pub enum SaConfigError {
     NoProtection,
     /// Settings for aggregation that cannot be.
     Iptfs(IptfsError),
+    /// A number in the tunnel rules does not fit its field.
+    TunnelRules(TunnelRulesError),
+    /// A soft lifetime beyond the hard one.
+    Lifetime(LifetimeError),
+    /// A path MTU below what every path takes, in bytes.
+    MtuTooSmall {
+        /// What was asked for.
+        mtu: u16,
+        /// What must be possible.
+        least: u16,
+    },
+    /// Padding against traffic analysis in transport mode, where nobody could take it off again.
+    TfcInTransport,
+    /// Padding up to an MTU that is not given.
+    TfcWithoutMtu,
 }
 
 impl fmt::Display for SaConfigError {
@@ -124,6 +165,13 @@ impl fmt::Display for SaConfigError {
             SaConfigError::AhInUdp => f.write_str("AH cannot be encapsulated in UDP"),
             SaConfigError::NoProtection => f.write_str("the suite neither enciphers nor authenticates"),
             SaConfigError::Iptfs(error) => error.fmt(f),
+            SaConfigError::TunnelRules(error) => error.fmt(f),
+            SaConfigError::Lifetime(error) => error.fmt(f),
+            SaConfigError::MtuTooSmall { mtu, least } => {
+                write!(f, "a path MTU of {mtu} bytes, every path takes {least}")
+            }
+            SaConfigError::TfcInTransport => f.write_str("TFC padding is possible in tunnel mode only"),
+            SaConfigError::TfcWithoutMtu => f.write_str("TFC padding up to the MTU needs an MTU"),
         }
     }
 }
@@ -131,8 +179,9 @@ impl fmt::Display for SaConfigError {
 impl std::error::Error for SaConfigError {}
 
 impl SaConfig {
-    /// An SA between two outer addresses with everything else at its default: a tunnel straight in IP, a
-    /// replay window of 64, any traffic.
+    /// An SA between two outer addresses with everything else at its default: a tunnel straight in IP by the
+    /// default [`TunnelRules`], a replay window of 64, no path MTU, no TFC padding, no end, padding checked,
+    /// any traffic.
     pub fn new(name: &str, spi: Spi, suite: Suite, local: IpAddr, remote: IpAddr) -> SaConfig {
         SaConfig {
             name: name.to_owned(),
@@ -145,6 +194,11 @@ impl SaConfig {
             esn: false,
             replay_window: 64,
             encapsulation: Encapsulation::None,
+            tunnel: TunnelRules::default(),
+            mtu: None,
+            tfc: Tfc::None,
+            lifetime: Lifetime::default(),
+            check_padding: true,
             local_ts: vec![],
             remote_ts: vec![],
             iptfs: None,
@@ -173,6 +227,17 @@ impl SaConfig {
                 return Err(SaConfigError::Iptfs(IptfsError::TransportMode));
             }
             iptfs.check(self.payload_within(iptfs.packet_size)).map_err(SaConfigError::Iptfs)?;
+        }
+        self.tunnel.check().map_err(SaConfigError::TunnelRules)?;
+        self.lifetime.check().map_err(SaConfigError::Lifetime)?;
+        let least = min_path_mtu(Family::of(self.local));
+        if let Some(mtu) = self.mtu.filter(|&mtu| mtu < least) {
+            return Err(SaConfigError::MtuTooSmall { mtu, least });
+        }
+        match (self.tfc, self.mode, self.mtu) {
+            (Tfc::PadTo(_) | Tfc::Mtu, Mode::Transport, _) => return Err(SaConfigError::TfcInTransport),
+            (Tfc::Mtu, _, None) => return Err(SaConfigError::TfcWithoutMtu),
+            _ => {}
         }
         Ok(())
     }

@@ -14,11 +14,16 @@ pub(crate) use nest::{may_nest, names_ipsec};
 
 use crate::ah::{InboundAh, OutboundAh};
 use crate::inbound::{EspAt, InboundSa};
-use crate::outbound::{Inner, OutboundSa};
+use crate::lifetime::Watch;
+use crate::outbound::OutboundSa;
 use crate::select::{Selection, Selectors};
+use crate::tunnel::Inner;
 use crate::{DropReason, IvRange, Protocol, SaConfig, SaConfigError, Spi};
 
 mod iptfs;
+
+mod path;
+mod time;
 
 /// All SAs of a gateway, both directions. An SA's position is also the number of its key sessions.
 #[derive(Debug, Default)]
@@ -27,6 +32,9 @@ pub struct Sad {
     by_spi: HashMap<u32, u32, BuildHasherDefault<SpiHasher>>,
     selection: Selection,
     iptfs: iptfs::Schedule,
+    watch: Watch,
+    answers: path::Rate,
+    lessons: path::Rate,
 }
 
 #[derive(Debug)]
@@ -120,7 +128,7 @@ impl Sad {
         self.selection.push(Selectors::new(&config), session.0);
         self.iptfs.add_outbound(session, &config);
         let state = match config.protocol {
-            Protocol::Esp => State::Out(OutboundSa::new(&config, session, iv)),
+            Protocol::Esp => State::Out(OutboundSa::new(&config, session, iv, &mut self.watch)),
             Protocol::Ah => State::OutAh(OutboundAh::new(&config, session, iv)),
         };
         self.sas.push(Entry { config, state, counters: SaCounters::default(), outer: None });
@@ -133,7 +141,7 @@ impl Sad {
         self.by_spi.insert(config.spi.get(), session.0);
         self.iptfs.add_inbound(session, &config);
         let state = match config.protocol {
-            Protocol::Esp => State::In(InboundSa::new(&config, session)),
+            Protocol::Esp => State::In(InboundSa::new(&config, session, &mut self.watch)),
             Protocol::Ah => State::InAh(InboundAh::new(&config, session)),
         };
         self.sas.push(Entry { config, state, counters: SaCounters::default(), outer: None });
@@ -239,7 +247,8 @@ impl Sad {
         let mut next = 0;
         while let Some(job) = jobs.get(next) {
             let session = job.spec.session;
-            let entry = self.sas.get_mut(session.0 as usize).ok_or((next, Stop::Drop(DropReason::InError)))?;
+            let entry =
+                self.sas.get_mut(session.0 as usize).ok_or((next, Stop::Drop(DropReason::InError)))?;
             let is_last = entry.outer.is_none();
             let (mut packets, mut bytes) = (0, 0);
             let (mut stop, mut inside) = (None, false);
@@ -253,7 +262,7 @@ impl Sad {
                     State::Out(sa) if is_last => sa.complete(&mut job.packet, &job.spec),
                     State::In(sa) => {
                         let outer_len = job.packet.len() as u64;
-                        match sa.complete(&mut job.packet, &job.spec) {
+                        match sa.complete(&mut job.packet, &job.spec, &mut self.watch) {
                             Ok(Next::Deliver | Next::Unpack) => {}
                             Ok(Next::Again) => inside = true,
                             Err(reason) => {
@@ -301,7 +310,7 @@ impl Sad {
         let index = self.selection.find(&ip).ok_or(DropReason::OutNoStates)?;
         let inner = Inner::of(&ip);
         match &mut self.sas[index as usize].state {
-            State::Out(sa) => sa.prepare(packet, &inner, spec),
+            State::Out(sa) => sa.prepare(packet, &inner, spec, &mut self.watch),
             State::OutAh(sa) => sa.prepare(packet, &inner, spec),
             State::In(_) | State::InAh(_) => Err(DropReason::OutNoStates),
         }
@@ -322,8 +331,8 @@ impl Sad {
         };
         let index = *self.by_spi.get(&found.spi).ok_or(DropReason::InNoStates)?;
         let entry = &mut self.sas[index as usize];
-        let State::In(sa) = &entry.state else { return Err(DropReason::InNoStates) };
         entry.comes_through(through)?;
+        let State::In(sa) = &mut entry.state else { return Err(DropReason::InNoStates) };
         sa.accepts(&found, &ip)?;
         sa.prepare(packet, &found, spec).inspect_err(|&reason| {
             entry.counters.replays += u64::from(reason == DropReason::InStateSeqError);
@@ -358,7 +367,7 @@ impl Sad {
             (State::Out(_) | State::OutAh(_), _) => return Err(DropReason::OutError),
             (State::In(_) | State::InAh(_), Verdict::Done) => {
                 let (outer_len, opened) = match &mut entry.state {
-                    State::In(sa) => (packet.len(), sa.complete(packet, spec)),
+                    State::In(sa) => (packet.len(), sa.complete(packet, spec, &mut self.watch)),
                     State::InAh(sa) => (sa.len_of(spec), sa.complete(packet, spec)),
                     State::Out(_) | State::OutAh(_) => return Err(DropReason::InError),
                 };
@@ -370,6 +379,9 @@ impl Sad {
                 return self.arrive(spec.session.0, next, path, packet);
             }
             (State::In(_) | State::InAh(_), Verdict::AuthFailed) => {
+                if let State::In(sa) = &mut entry.state {
+                    sa.auth_failed();
+                }
                 entry.counters.auth_failures += 1;
                 return Err(DropReason::InStateProtoError);
             }

@@ -7,7 +7,7 @@ use forebay_wire::ipv4::DONT_FRAGMENT;
 use forebay_wire::{Family, Ip, Malformed, ah, protocol};
 
 use super::{Headers, Sizes};
-use crate::outbound::Inner;
+use crate::tunnel::Inner;
 use crate::{DropReason, IvRange, Mode, SaConfig, Spi};
 
 /// Time to live and hop limit of tunnel headers (RFC 1700's default).

@@ -92,7 +92,7 @@ impl Sad {
             && due <= now
         {
             let State::Out(sa) = &mut self.sas[session.0 as usize].state else { return None };
-            let result = sa.prepare_aggregate(now, packet, spec);
+            let result = sa.prepare_aggregate(now, packet, spec, &mut self.watch);
             // One that cannot send does not keep the others from it.
             let due = match result {
                 Err(_) => Time::MAX,

@@ -12,7 +12,7 @@ use super::{Entry, Sad, SadError, State};
 use crate::DropReason;
 use crate::ah::AhAt;
 use crate::inbound::EspAt;
-use crate::outbound::Inner;
+use crate::tunnel::Inner;
 
 /// Most SAs that one packet goes through: a host's tunnel inside a gateway's, each AH over ESP. It bounds
 /// what a packet made of nothing but headers may cost.
@@ -137,7 +137,7 @@ impl Sad {
         let ip = Ip::parse(packet.bytes()).map_err(|_| DropReason::OutHdrError)?;
         let inner = Inner::of(&ip);
         match self.sas.get_mut(session.0 as usize).map(|entry| &mut entry.state) {
-            Some(State::Out(sa)) => sa.prepare(packet, &inner, spec),
+            Some(State::Out(sa)) => sa.prepare(packet, &inner, spec, &mut self.watch),
             Some(State::OutAh(sa)) => sa.prepare(packet, &inner, spec),
             _ => Err(DropReason::OutNoStates),
         }

@@ -3,7 +3,10 @@
 use std::net::IpAddr;
 
 use forebay_crypto::{Direction, JobSpec, Packet, Verdict};
-use forebay_ipsec::{DropReason, Encapsulation, IvRange, Mode, SaConfig, Sad, Spi};
+use forebay_ipsec::{
+    DontFragment, DropReason, Dscp, Ecn, Encapsulation, FlowLabel, HopLimit, IvRange, Lifetime, Limits, Mode,
+    SaConfig, Sad, Spi, Tfc, TunnelRules,
+};
 use forebay_wire::Family;
 use proptest::prelude::*;
 
@@ -33,7 +36,14 @@ pub fn sealing(index: usize) -> SaConfig {
     };
     let spi = Spi::new(0x1000 + index as u32).expect("not zero");
     let suite = SUITES[index >> 2 & 3 | index >> 4 & 4].parse().expect("a proposal");
+    // Rarer settings are spread over the SAs by numbers that are prime to those of the bits.
+    let hard = Limits { bytes: (index % 13 == 5).then_some(5_000), ..Limits::default() };
+    let soft = Limits { packets: (index % 3 == 1).then_some(5), ..Limits::default() };
     SaConfig {
+        tunnel: tunnel_rules(index),
+        mtu: (index % 11 == 4).then_some(1_400),
+        tfc: if index % 7 == 3 && !bit(1) { Tfc::PadTo(300) } else { Tfc::None },
+        lifetime: Lifetime { soft, hard },
         mode: if bit(1) { Mode::Transport } else { Mode::Tunnel },
         esn: bit(5),
         replay_window: [64, 0][index & 1],
@@ -44,6 +54,23 @@ pub fn sealing(index: usize) -> SaConfig {
             format!("2001:db8:{index:x}::/48").parse().expect("a network"),
         ],
         ..SaConfig::new(&format!("sa-{index}"), spi, suite, local, remote)
+    }
+}
+
+fn tunnel_rules(index: usize) -> TunnelRules {
+    TunnelRules {
+        dscp: if index % 5 == 2 { Dscp::Set(46) } else { Dscp::Copy },
+        ecn: if index % 9 == 4 { Ecn::Compatibility } else { Ecn::Normal },
+        dont_fragment: [DontFragment::Copy, DontFragment::Set, DontFragment::Clear][index % 3],
+        flow_label: [
+            FlowLabel::Zero,
+            FlowLabel::Hash,
+            FlowLabel::Copy,
+            FlowLabel::Fixed(0x12345),
+            FlowLabel::Zero,
+        ][index % 5],
+        hop_limit: if index % 7 == 1 { HopLimit::Copy } else { HopLimit::Fixed(64) },
+        ..TunnelRules::default()
     }
 }
 
