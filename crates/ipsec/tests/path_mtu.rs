@@ -10,6 +10,7 @@ use forebay_time::{Duration, Time};
 use forebay_wire::icmp::{self, TooBig};
 use forebay_wire::{Family, Fragments, Ip};
 use pair::{Pair, buffer, ipv4, ipv6, with_header};
+use proptest::prelude::*;
 
 fn over_v6(config: &mut SaConfig) {
     (config.local, config.remote) = ("2001:db8::1".parse().unwrap(), "2001:db8::2".parse().unwrap());
@@ -266,6 +267,47 @@ fn a_forged_message_teaches_nothing() {
     message[42..44].copy_from_slice(&checksum.to_be_bytes());
     assert_eq!(TooBig::parse(&message).map(|message| message.mtu), Some(1_279));
     assert_eq!(v6.sealer.learn_path_mtu(&message), None);
+}
+
+proptest! {
+    /// Whatever comes: no panic, no fragment longer than the path takes, and no answer longer than it may be.
+    #[test]
+    fn hostile_packets_and_messages(
+        kind in 0usize..4, at in 0usize..90, bytes in prop::collection::vec(any::<u8>(), 0..12), cut in 0usize..2_500,
+        v6 in any::<bool>(), transport in any::<bool>(),
+    ) {
+        let mut pair = Pair::new(|config| {
+            if v6 {
+                over_v6(config);
+            }
+            (config.mtu, config.mode) = (Some(1_300), if transport { Mode::Transport } else { Mode::Tunnel });
+        });
+        let sealed = pair.seal(&ipv4(17, &[1; 1_000])).expect("sealed");
+        let mut packet = match kind {
+            0 => ipv4(17, &[7; 2_000]),
+            1 => ipv6(17, &[7; 2_000]),
+            2 => ipv6(44, &[7; 1_400]),
+            _ => message_about(&if transport { ipv4(50, &sealed[20..]) } else { sealed }, 1_290),
+        };
+        let end = packet.len().min(at + bytes.len());
+        let from = at.min(end);
+        packet[from..end].copy_from_slice(&bytes[..end - from]);
+        packet.truncate(cut);
+        let _ = pair.sealer.learn_path_mtu(&packet);
+        let mut room = [0; icmp::MAX_V6];
+        for from in ["10.1.0.254", "2001:db8:1::fe"] {
+            let _ = pair.sealer.answer(&packet, from.parse().expect("an address"), &mut room);
+        }
+        if let Some(fragments) = pair.sealer.divide(&packet) {
+            for piece in pieces(fragments) {
+                let sealed = pair.seal(&piece);
+                prop_assert!(sealed.is_ok_and(|sealed| sealed.len() <= 1_300));
+            }
+        }
+        if let Some(fragments) = pair.sealer.divide_sealed(pair.session, &packet) {
+            prop_assert!(pieces(fragments).iter().all(|piece| piece.len() <= 1_300));
+        }
+    }
 }
 
 /// RFC 1191 5, 7.1: a router of old says nothing about its MTU, and the next step down is tried.

@@ -46,6 +46,8 @@ impl<'a> Fragments<'a> {
     /// `None` for what may not or cannot be divided: IPv4 with "don't fragment" or options that
     /// contradict themselves, IPv6 with a fragment header, an `mtu` with no room for eight bytes of payload.
     pub fn new(packet: &Ip<'a>, mtu: usize, identification: u32) -> Option<Fragments<'a>> {
+        // Longer ones could not say how long they are.
+        let mtu = mtu.min(65_535);
         match packet {
             Ip::V4(ip) => Fragments::ipv4(ip, mtu),
             Ip::V6(ip) => Fragments::ipv6(ip, mtu, identification),
