@@ -234,7 +234,8 @@ impl Sad {
         let mut next = 0;
         while let Some(job) = jobs.get(next) {
             let session = job.spec.session;
-            let entry = self.sas.get_mut(session.0 as usize).ok_or((next, Stop::Drop(DropReason::InError)))?;
+            let entry =
+                self.sas.get_mut(session.0 as usize).ok_or((next, Stop::Drop(DropReason::InError)))?;
             let is_last = entry.outer.is_none();
             let (mut packets, mut bytes) = (0, 0);
             let (mut stop, mut inside) = (None, false);

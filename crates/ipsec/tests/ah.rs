@@ -150,7 +150,8 @@ fn headers_v6() -> impl Strategy<Value = (Piece, u8)> {
             let mut chain: Vec<(Piece, u8)> = Vec::new();
             // Each once (RFC 8200 4.1), destination options in front of AH only before a routing header.
             for (options, kind) in all {
-                let in_order = chain.is_empty() || kind == 60 && chain.iter().all(|&(_, before)| before != 60);
+                let in_order =
+                    chain.is_empty() || kind == 60 && chain.iter().all(|&(_, before)| before != 60);
                 let room = chain.iter().map(|(piece, _)| piece.sent.len()).sum::<usize>() < 40;
                 if in_order && room && (kind == 0 || route.is_some()) {
                     chain.push((options, kind));

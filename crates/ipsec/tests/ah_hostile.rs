@@ -18,7 +18,8 @@ fn pair(config: &SaConfig) -> (Gateway, Gateway) {
 }
 
 fn ipv4(payload: usize) -> Vec<u8> {
-    let mut packet = vec![0x45, 0, 0, 20 + payload as u8, 0, 0, 0, 0, 64, 253, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2];
+    let mut packet =
+        vec![0x45, 0, 0, 20 + payload as u8, 0, 0, 0, 0, 64, 253, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2];
     packet.extend((0..payload).map(|n| n as u8));
     packet
 }
@@ -51,7 +52,11 @@ fn headers_of_a_wrong_length() {
                 let padded = ends == ENDS && wrong == right + 1;
                 let expected = if padded { DropReason::InStateProtoError } else { DropReason::InHdrError };
                 let aligned = !padded || matches!(proposal, "sha256" | "sha384" | "sha512" | "aes128gmac");
-                assert_eq!(reason, if aligned { expected } else { DropReason::InHdrError }, "{proposal} {wrong}");
+                assert_eq!(
+                    reason,
+                    if aligned { expected } else { DropReason::InHdrError },
+                    "{proposal} {wrong}"
+                );
             }
             assert!(opener.pass(Direction::Open, &sealed).is_ok());
         }

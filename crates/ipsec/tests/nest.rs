@@ -53,13 +53,17 @@ fn outer_protocol(packet: &[u8]) -> u8 {
 
 #[test]
 fn every_nesting_comes_through() {
-    let ah_over_esp = [esp("aes128gcm16", Mode::Transport, 0x1001, HOSTS), ah("sha256", Mode::Transport, 0x1002, HOSTS)];
+    let ah_over_esp =
+        [esp("aes128gcm16", Mode::Transport, 0x1001, HOSTS), ah("sha256", Mode::Transport, 0x1002, HOSTS)];
     let ah_over_esp_tunnel =
         [esp("aes128gcm16", Mode::Tunnel, 0x1001, GATES), ah("sha1", Mode::Transport, 0x1002, GATES)];
-    let esp_over_ah = [ah("sha512", Mode::Transport, 0x1001, HOSTS), esp("aes256gcm16", Mode::Transport, 0x1002, HOSTS)];
+    let esp_over_ah =
+        [ah("sha512", Mode::Transport, 0x1001, HOSTS), esp("aes256gcm16", Mode::Transport, 0x1002, HOSTS)];
     let two_ahs = [ah("sha384", Mode::Transport, 0x1001, HOSTS), ah("sha1", Mode::Transport, 0x1002, HOSTS)];
-    let tunnels = [esp("aes128gcm16", Mode::Tunnel, 0x1001, GATES), esp("aes256gcm16", Mode::Tunnel, 0x1002, GATES_V6)];
-    let ah_tunnels = [ah("sha256", Mode::Tunnel, 0x1001, GATES_V6), ah("aes128gmac", Mode::Tunnel, 0x1002, GATES)];
+    let tunnels =
+        [esp("aes128gcm16", Mode::Tunnel, 0x1001, GATES), esp("aes256gcm16", Mode::Tunnel, 0x1002, GATES_V6)];
+    let ah_tunnels =
+        [ah("sha256", Mode::Tunnel, 0x1001, GATES_V6), ah("aes128gmac", Mode::Tunnel, 0x1002, GATES)];
     let four = [
         esp("aes128gcm16", Mode::Tunnel, 0x1001, GATES),
         ah("sha512", Mode::Transport, 0x1002, GATES),
@@ -168,8 +172,7 @@ fn a_forged_or_replayed_layer_stops_it() {
 fn nesting_has_a_limit() {
     let chain = |len: u32| -> (Gateway, Vec<SaConfig>) {
         let mut gateway = Gateway::default();
-        let sas: Vec<SaConfig> =
-            (0..len).map(|n| ah("sha1", Mode::Transport, 0x1001 + n, HOSTS)).collect();
+        let sas: Vec<SaConfig> = (0..len).map(|n| ah("sha1", Mode::Transport, 0x1001 + n, HOSTS)).collect();
         sas.iter().for_each(|sa| _ = gateway.seals(sa.clone(), keys(sa.suite, 0)));
         (gateway, sas)
     };

@@ -170,9 +170,10 @@ fn gcm(key: &[u8], nonce: &[u8], aad: &[u8], text: &mut [u8], tag: Option<&[u8]>
         let aead = A::new_from_slice(key).expect("a key of the suite's length");
         match tag {
             None => aead.encrypt_in_place_detached(nonce.into(), aad, text).ok().map(|tag| tag.to_vec()),
-            Some(tag) => {
-                aead.decrypt_in_place_detached(nonce.into(), aad, text, tag.into()).ok().map(|()| tag.to_vec())
-            }
+            Some(tag) => aead
+                .decrypt_in_place_detached(nonce.into(), aad, text, tag.into())
+                .ok()
+                .map(|()| tag.to_vec()),
         }
     }
     match key.len() {
