@@ -1,6 +1,7 @@
 //! Other people's AH packets (`../ipsec/tests/data`), opened on every backend that has their suites, and
 //! each of them with a bit of every byte of its payload changed in turn.
 
+#[allow(dead_code)]
 mod support;
 
 use forebay_crypto::{Direction, SaKeys, SecretBytes, Suite};
