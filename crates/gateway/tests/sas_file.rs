@@ -45,7 +45,8 @@ fn every_setting_is_read_and_has_its_default() {
 #[test]
 fn ah_has_an_integrity_key_or_that_of_gmac() {
     let ah = |proposal: &str, keys: &str| {
-        let (from, to) = ("proposal = \"aes128gcm16\"\n", format!("protocol = \"ah\"\nproposal = \"{proposal}\"\n"));
+        let (from, to) =
+            ("proposal = \"aes128gcm16\"\n", format!("protocol = \"ah\"\nproposal = \"{proposal}\"\n"));
         let text = sample().replace(&format!("key = \"{KEY}\"\n"), keys).replacen(from, &to, 1);
         let entry = parse(&text, "SAS.toml").unwrap().entries.remove(0);
         assert_eq!(entry.config.protocol, Protocol::Ah);
