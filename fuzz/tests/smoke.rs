@@ -156,6 +156,16 @@ fn esp_seal() {
 }
 
 #[test]
+fn fragments() {
+    run("fragments");
+}
+
+#[test]
+fn aggfrag() {
+    run("aggfrag");
+}
+
+#[test]
 fn the_target_that_must_fail_fails() {
     must_fail(b"alive");
     assert!(catch_unwind(|| must_fail(b"dead or alive")).is_err());

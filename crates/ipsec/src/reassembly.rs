@@ -146,6 +146,9 @@ impl Reassembler {
             Found::Whole => return Reassembly::Whole,
             Found::Atomic(part) => {
                 let (header_len, named_at, protocol) = (part.header.len(), part.named_at, part.protocol);
+                // Not what a link layer may have put behind it.
+                let end = header_len + fragment::HEADER + part.payload.len();
+                packet.truncate(end);
                 return unwrap_atomic(packet, header_len, named_at, protocol);
             }
             Found::Part(part) => self.place(now, &part, packet.capacity()),
