@@ -14,7 +14,7 @@ Scapy is GPL and stays in this process, which only ever runs as a test.
 What scapy 2.5.0 cannot do, and what stands in for it:
   - ESN with a separate integrity algorithm: it leaves the high half out of the ICV. Its cipher work is
     used, the ICV is made and checked by esp.py.
-  - GCM with an ICV of 8 or 12 bytes: it always makes 16, CCM always with 8. AES-XCBC it has not. Those
+  - GCM and CCM with an ICV of 8 or 12 bytes: it always makes 16. AES-GMAC and AES-XCBC it has not. Those
     cells are esp.py's alone.
   - UDP encapsulation over IPv4: it writes a UDP length of 8. Put right after sealing.
   - UDP encapsulation in transport mode over IPv6: it opens the packet but leaves the UDP header in.
@@ -55,7 +55,7 @@ SIZES = [0, 1, 63, 64, 576, 1400]  # of what TCP, UDP or ICMP carries
 TOS = [0, 0xB8, 0x02, 0x01, 0x88, 0x03]  # DSCP and all four ECN marks
 GATEWAYS = {4: ("192.0.2.1", "192.0.2.2"), 6: ("2001:db8::1", "2001:db8::2")}
 SCAPY_CIPHER = {"gcm": "AES-GCM", "chacha20poly1305": "CHACHA20-POLY1305", "cbc": "AES-CBC", "ctr": "AES-CTR",
-                "ccm": "AES-CCM", "gmac": "AES-NULL-GMAC", "3des": "3DES", "null": "NULL"}  # fmt: skip
+                "ccm": "AES-CCM", "3des": "3DES", "null": "NULL"}  # fmt: skip
 SCAPY_AUTH = {None: None, "": None, "md5": "HMAC-MD5-96", "aescmac": "AES-CMAC-96", "sha1": "HMAC-SHA1-96", "sha256": "SHA2-256-128", "sha384": "SHA2-384-192", "sha512": "SHA2-512-256"}
 STAMP = 1_700_000_000_123_456_789
 
@@ -147,7 +147,7 @@ def make_packets(cell, quick):
 def scapy_sa(cell, encapsulated=None):
     """Scapy's SA for the cell, None where it knows none."""
     suite = cell.sa.suite
-    if suite.cipher == "gcm" and suite.icv_len != 16 or suite.cipher == "ccm" and suite.icv_len != 8 or suite.hash == "aesxcbc":
+    if suite.cipher in ("gcm", "ccm") and suite.icv_len != 16 or suite.cipher == "gmac" or suite.hash == "aesxcbc":
         return None
     source, destination = cell.ends()
     tunnel = (IP if cell.outer == 4 else IPv6)(src=source, dst=destination) if cell.mode == "tunnel" else None
