@@ -1,6 +1,6 @@
 //! A card with AWS-LC inside is a processor like any other: the same vectors, delivered later.
 
-use forebay_crypto::{Processor, Suite};
+use forebay_crypto::{Fallback, Processor, Suite};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_crypto_card::{Bus, BusConfig, Card, CardConfig};
 use forebay_crypto_vectors::{check_all, check_random};
@@ -26,4 +26,14 @@ fn a_card_of_few_suites_refuses_all_others() {
     let few = ["aes128gcm16", "3des-md5", "aes256gmac"].map(|word| word.parse().expect("a suite"));
     let report = check_random(&mut || card(Some(few.to_vec())), 2, 200);
     assert_eq!(report.run("suites refused"), Suite::all().count() - few.len());
+}
+
+/// Two processors behind one face, one of them late: which does a job must not show.
+#[test]
+fn what_a_card_lacks_a_fallback_does() {
+    let few = ["aes128gcm16", "3des-md5", "aes256gmac"].map(|word| word.parse().expect("a suite"));
+    let both = || Box::new(Fallback::new(card(Some(few.to_vec())), AwsLc::new())) as Box<dyn Processor>;
+    assert_eq!(both().capabilities().suites.len(), Suite::all().count());
+    let report = check_random(&mut || both(), 3, 2_000);
+    assert_eq!(report.run("suites refused"), 0);
 }

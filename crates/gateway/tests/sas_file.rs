@@ -84,6 +84,23 @@ fn sas_become_a_database_in_their_order() {
 }
 
 #[test]
+fn an_sa_without_ivs_leaves_no_mark() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = IvStore::new(directory.path().join("state"));
+    let text = format!(
+        "[[sa]]\ndirection = \"out\"\nspi = 7\nproposal = \"null-sha256\"\nauth_key = \"{AUTH_KEY}\"\nlocal = \"::1\"\nremote = \"::2\"\n"
+    );
+    let (sad, _) = parse(&text, "SAS.toml").unwrap().into_sad(&store, 1000, IVS_PER_SA).unwrap();
+    assert_eq!(sad.iter().count(), 1);
+    assert!(!store.directory().exists());
+    let (_, keys) = parse(&format!("{}{text}", sample()), "SAS.toml")
+        .unwrap()
+        .into_sad(&store, 1000, IVS_PER_SA)
+        .unwrap();
+    assert_eq!(keys.len(), 3);
+}
+
+#[test]
 fn keys_may_be_in_files_beside_the_sas_file() {
     let directory = tempfile::tempdir().unwrap();
     let text = sample()

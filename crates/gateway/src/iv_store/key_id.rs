@@ -12,8 +12,9 @@ const DOMAIN: &[u8] = b"forebay iv reservation v1\0";
 ///
 /// It covers the block cipher and the key, and neither the mode nor the salt: AES-GCM with ICVs of 8
 /// and 16 bytes, AES-GMAC and AES-CTR make the same key stream out of the same key, salt and IV
-/// (RFC 4106 4, RFC 4543 3, RFC 3686 4), so that SAs of all of them share one row of IVs. SAs without
-/// encryption, which use none, share one, too.
+/// (RFC 4106 4, RFC 4543 3, RFC 3686 4), so that SAs of all of them share one row of IVs. So does
+/// AES-CCM, whose counter blocks another salt could make equal to theirs. Without encryption there is no
+/// key, and nobody asks.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyId([u8; 16]);
 
