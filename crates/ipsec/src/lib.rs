@@ -11,17 +11,25 @@
 //! ```
 
 mod drops;
+mod dscp;
+mod headers;
 mod inbound;
 mod iv;
 mod outbound;
+mod policy;
 mod replay;
+mod rule;
 mod sa;
 mod sad;
-mod select;
+mod selector;
+mod spd;
 mod train;
 
 pub use drops::{DropCounts, DropReason};
+pub use dscp::{DscpError, DscpSet};
 pub use iv::IvRange;
+pub use policy::{Action, Policy, PolicyError, PolicyId, PolicyPlace};
 pub use replay::{MAX_WINDOW, Replay, ReplayWindow};
 pub use sa::{Encapsulation, Mode, SaConfig, SaConfigError, Spi};
-pub use sad::{SaCounters, Sad, SadError};
+pub use sad::{Prepared, SaCounters, Sad, SadError, Stop};
+pub use selector::{PortRange, SelectorError, TrafficSelector};

@@ -3,11 +3,10 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use crate::replay::MAX_WINDOW;
+use crate::{DscpSet, TrafficSelector};
 use forebay_crypto::Suite;
 use forebay_wire::Family;
-use ipnet::IpNet;
-
-use crate::replay::MAX_WINDOW;
 
 /// A Security Parameters Index; never zero, which is for local use (RFC 4303 2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -73,10 +72,13 @@ pub struct SaConfig {
     pub replay_window: u32,
     /// Plain ESP or ESP in UDP.
     pub encapsulation: Encapsulation,
-    /// Addresses on this side; empty means any.
-    pub local_ts: Vec<IpNet>,
-    /// Addresses on the peer's side; empty means any.
-    pub remote_ts: Vec<IpNet>,
+    /// Traffic on this side; empty means any.
+    pub local_ts: Vec<TrafficSelector>,
+    /// Traffic on the peer's side; empty means any.
+    pub remote_ts: Vec<TrafficSelector>,
+    /// Classes of traffic that this SA is for, outbound, where several are for the same traffic: packets of
+    /// unlike classes overtake each other, and one replay window would refuse the late ones (RFC 4301 4.1).
+    pub dscp: DscpSet,
 }
 
 /// Settings that contradict each other.
@@ -118,6 +120,7 @@ impl SaConfig {
             encapsulation: Encapsulation::None,
             local_ts: vec![],
             remote_ts: vec![],
+            dscp: DscpSet::ALL,
         }
     }
 
