@@ -1,7 +1,7 @@
 //! The data path on one core: a burst goes through each step before the next.
 
-use forebay_crypto::{Direction, Job, Processor};
-use forebay_ipsec::{DropCounts, Sad};
+use forebay_crypto::{Direction, Job, Processor, Verdict};
+use forebay_ipsec::{DropCounts, Sad, Stop};
 use forebay_time::Time;
 
 /// Packets that go through the steps together: enough to spread the cost of each step's code and of
@@ -14,24 +14,33 @@ pub struct BurstPath {
     sad: Sad,
     processor: Box<dyn Processor>,
     drops: DropCounts,
+    /// Packets of the burst at hand that policies let pass as they are.
+    bypassed: Vec<Job>,
 }
 
 impl BurstPath {
     /// A path over `sad` with all crypto on `processor`, which must do its jobs inside submit and
     /// have the SAs' sessions open.
     pub fn new(sad: Sad, processor: Box<dyn Processor>) -> BurstPath {
-        BurstPath { sad, processor, drops: DropCounts::default() }
+        BurstPath { sad, processor, drops: DropCounts::default(), bypassed: Vec::new() }
     }
 
     /// Takes the packets of `burst`, whatever else their jobs say, through all steps; those that did
-    /// not pass are counted and moved to `dropped`, the others stay in order.
+    /// not pass are counted and moved to `dropped`, the others stay in order. Those that a policy lets pass
+    /// as they are come behind them, in order too, with the verdict pending.
     #[inline]
     pub fn run(&mut self, direction: Direction, burst: &mut Vec<Job>, dropped: &mut Vec<Job>) {
         let mut from = 0;
-        while let Err((place, reason)) = self.sad.prepare_burst(direction, &mut burst[from..]) {
+        while let Err((place, stop)) = self.sad.prepare_burst(direction, &mut burst[from..]) {
             from += place;
-            self.drops.count(reason);
-            dropped.push(burst.remove(from));
+            let job = burst.remove(from);
+            match stop {
+                Stop::Pass => self.bypassed.push(Job { verdict: Verdict::Pending, ..job }),
+                Stop::Drop(reason) => {
+                    self.drops.count(reason);
+                    dropped.push(job);
+                }
+            }
         }
         // A core does its jobs in place and has no use for the time.
         self.processor.submit(Time::ZERO, burst);
@@ -42,6 +51,7 @@ impl BurstPath {
             self.drops.count(reason);
             dropped.push(burst.remove(from));
         }
+        burst.append(&mut self.bypassed);
     }
 
     /// Packets dropped so far.

@@ -479,7 +479,11 @@ impl Sad {
         };
         let entry = &mut self.sas[index as usize];
         let State::In(sa) = &entry.state else { return Err(DropReason::InNoStates) };
-        sa.accepts(&found, &ip)?;
+        match sa.accepts(&found, &ip) {
+            // Somebody else's packet may have any SPI.
+            Err(DropReason::InNoStates) => return self.pass_cleartext(packet, DropReason::InNoStates),
+            accepted => accepted?,
+        }
         sa.prepare(packet, &found, spec).inspect_err(|&reason| {
             entry.counters.replays += u64::from(reason == DropReason::InStateSeqError);
         })?;

@@ -67,7 +67,7 @@ pub(super) fn read(
     let encapsulation = optional(sa, "encapsulation", ENCAPSULATIONS, Encapsulation::None, findings);
     let (esn, allow_weak) = (sa.flag("esn", false, findings), sa.flag("allow_weak", false, findings));
     let replay_window = replay_window(sa, findings);
-    let (local_ts, remote_ts) = (sa.prefixes("local_ts", findings), sa.prefixes("remote_ts", findings));
+    let (local_ts, remote_ts) = (sa.selectors("local_ts", findings), sa.selectors("remote_ts", findings));
     let entry = || {
         Some(SaEntry {
             config: SaConfig {
