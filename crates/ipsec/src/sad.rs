@@ -237,18 +237,26 @@ impl Sad {
 
     /// Gives a policy that protects other SAs, as after rekeying.
     pub fn set_policy_sas(&mut self, id: PolicyId, sas: Vec<SessionId>) -> Result<(), PolicyError> {
-        let policy = self.spd.get(id).ok_or(PolicyError::NoSuchPolicy(id))?;
-        self.check_sas(policy.direction, &sas)?;
+        let direction = self.spd.direction(id).ok_or(PolicyError::NoSuchPolicy(id))?;
+        self.check_sas(direction, &sas)?;
         self.spd.set_sas(id, sas)
     }
 
+    /// Puts an SA before all others of a policy that protects, so that traffic moves to it, as in rekeying;
+    /// the cost does not depend on how many it has.
+    pub fn put_policy_sa_first(&mut self, id: PolicyId, session: SessionId) -> Result<(), PolicyError> {
+        let direction = self.spd.direction(id).ok_or(PolicyError::NoSuchPolicy(id))?;
+        self.check_sas(direction, &[session])?;
+        self.spd.put_sa_first(id, session)
+    }
+
     /// The policy with this id.
-    pub fn policy(&self, id: PolicyId) -> Option<&Policy> {
+    pub fn policy(&self, id: PolicyId) -> Option<Policy> {
         self.spd.get(id)
     }
 
     /// The policies of a direction in order.
-    pub fn policies(&self, direction: Direction) -> impl Iterator<Item = (PolicyId, &Policy)> {
+    pub fn policies(&self, direction: Direction) -> impl Iterator<Item = (PolicyId, Policy)> {
         self.spd.iter(direction)
     }
 

@@ -17,6 +17,7 @@ pub mod flow_cache;
 pub mod hash;
 mod labels;
 mod prefix_map;
+mod sa_list;
 
 use std::collections::HashMap;
 
@@ -25,12 +26,13 @@ use forebay_wire::Ip;
 
 use crate::headers::{Depth, Headers};
 use crate::policy::PolicyPlace;
-use crate::rule::{Match, Rule};
+use crate::rule::Rule;
 use crate::{Action, DropReason, DscpSet, Policy, PolicyError, PolicyId};
 use classify::Classifier;
 use flow_cache::FlowCache;
 use hash::Seed;
 use labels::Labels;
+use sa_list::{SaList, Turn};
 
 /// Up to this many rules a look-up is as fast as the cache.
 const SCAN_LIMIT: usize = 4;
@@ -56,8 +58,9 @@ pub struct Spd {
     inbound: Side,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// The policies that each SA stands in.
-    used_by: HashMap<u32, Vec<u32>>,
+    /// The policies that each SA stands in, and where in them.
+    used_by: HashMap<u32, HashMap<u32, Turn>>,
+    seed: Seed,
     /// SAs and policies that look at the class.
     by_dscp: usize,
     flows: FlowCache,
@@ -79,7 +82,20 @@ struct Side {
 struct Slot {
     generation: u32,
     label: u64,
+    /// Without its SAs, which are beside it.
     policy: Option<Policy>,
+    sas: SaList,
+}
+
+impl Slot {
+    /// The policy with its SAs.
+    fn whole(&self) -> Option<Policy> {
+        let mut policy = self.policy.clone()?;
+        if let Action::Protect(sas) = &mut policy.action {
+            sas.extend(self.sas.iter());
+        }
+        Some(policy)
+    }
 }
 
 impl Spd {
@@ -97,6 +113,7 @@ impl Spd {
             slots: Vec::new(),
             free: Vec::new(),
             used_by: HashMap::new(),
+            seed,
             by_dscp: 0,
             flows: FlowCache::new(seed),
             last_out: None,
@@ -114,22 +131,21 @@ impl Spd {
 
     /// Takes an SA out, of the policies too.
     pub fn remove_sa(&mut self, session: SessionId) {
+        for (index, turn) in self.used_by.remove(&session.0).unwrap_or_default() {
+            self.slots[index as usize].sas.remove(turn);
+        }
         if let Some(rule) = self.sas.remove(session.0) {
             self.by_dscp -= usize::from(rule.dscp != DscpSet::ALL);
-        }
-        for index in self.used_by.remove(&session.0).unwrap_or_default() {
-            if let Some(Policy { action: Action::Protect(sas), .. }) = &mut self.slots[index as usize].policy
-            {
-                sas.retain(|other| *other != session);
-            }
         }
         self.changed();
     }
 
-    pub fn add(&mut self, policy: Policy, place: PolicyPlace) -> Result<PolicyId, PolicyError> {
+    pub fn add(&mut self, mut policy: Policy, place: PolicyPlace) -> Result<PolicyId, PolicyError> {
         let direction = policy.direction;
-        let label_of = |id: PolicyId| match self.get(id) {
-            Some(other) if other.direction == direction => Ok(self.slots[id.index as usize].label),
+        let label_of = |id: PolicyId| match self.slot(id) {
+            Some(slot) if slot.policy.as_ref().is_some_and(|other| other.direction == direction) => {
+                Ok(slot.label)
+            }
             _ => Err(PolicyError::NoSuchPolicy(id)),
         };
         let order = &self.side(direction).order;
@@ -153,26 +169,31 @@ impl Spd {
             self.slots[index as usize].label = label;
         }
         self.by_dscp += usize::from(policy.dscp != DscpSet::ALL);
-        self.link(index, policy.sas());
+        let sas = match &mut policy.action {
+            Action::Protect(sas) => std::mem::take(sas),
+            Action::Bypass | Action::Discard => vec![],
+        };
         let slot = &mut self.slots[index as usize];
         (slot.label, slot.policy) = (label, Some(policy));
         let generation = slot.generation;
+        sas.into_iter().for_each(|session| self.link(index, session, false));
         self.changed();
         Ok(PolicyId { index, generation })
     }
 
     pub fn remove(&mut self, id: PolicyId) -> Option<Policy> {
-        let direction = self.get(id)?.direction;
+        let policy = self.slot(id)?.whole()?;
+        self.unlink_all(id.index);
         let slot = &mut self.slots[id.index as usize];
-        let (label, policy) = (slot.label, slot.policy.take()?);
+        (slot.policy, slot.sas) = (None, SaList::default());
+        let label = slot.label;
         // After four thousand million policies in one place a number might come again: it is left unused.
         if slot.generation < u32::MAX {
             slot.generation += 1;
             self.free.push(id.index);
         }
-        self.unlink(id.index, policy.sas());
         self.by_dscp -= usize::from(policy.dscp != DscpSet::ALL);
-        let side = self.side_mut(direction);
+        let side = self.side_mut(policy.direction);
         side.order.remove(label);
         side.policies.remove(id.index);
         self.changed();
@@ -181,29 +202,51 @@ impl Spd {
 
     /// Gives a policy that protects other SAs.
     pub fn set_sas(&mut self, id: PolicyId, sas: Vec<SessionId>) -> Result<(), PolicyError> {
-        let old = match self.get(id).ok_or(PolicyError::NoSuchPolicy(id))? {
-            Policy { action: Action::Protect(old), .. } => old.clone(),
-            _ => return Err(PolicyError::NotProtecting(id)),
-        };
-        self.unlink(id.index, &old);
-        self.link(id.index, &sas);
-        if let Some(policy) = &mut self.slots[id.index as usize].policy {
-            policy.action = Action::Protect(sas);
-        }
+        self.check_protects(id)?;
+        self.unlink_all(id.index);
+        self.slots[id.index as usize].sas = SaList::default();
+        sas.into_iter().for_each(|session| self.link(id.index, session, false));
         self.changed();
         Ok(())
     }
 
-    pub fn get(&self, id: PolicyId) -> Option<&Policy> {
+    /// Puts an SA before all others of a policy that protects, from wherever it is there.
+    pub fn put_sa_first(&mut self, id: PolicyId, session: SessionId) -> Result<(), PolicyError> {
+        self.check_protects(id)?;
+        if let Some(turn) = self.used_by.get_mut(&session.0).and_then(|users| users.remove(&id.index)) {
+            self.slots[id.index as usize].sas.remove(turn);
+        }
+        self.link(id.index, session, true);
+        self.changed();
+        Ok(())
+    }
+
+    fn check_protects(&self, id: PolicyId) -> Result<(), PolicyError> {
+        let slot = self.slot(id).ok_or(PolicyError::NoSuchPolicy(id))?;
+        match slot.policy.as_ref().map(|policy| &policy.action) {
+            Some(Action::Protect(_)) => Ok(()),
+            _ => Err(PolicyError::NotProtecting(id)),
+        }
+    }
+
+    fn slot(&self, id: PolicyId) -> Option<&Slot> {
         let slot = self.slots.get(id.index as usize)?;
-        slot.policy.as_ref().filter(|_| slot.generation == id.generation)
+        (slot.generation == id.generation && slot.policy.is_some()).then_some(slot)
+    }
+
+    pub fn direction(&self, id: PolicyId) -> Option<Direction> {
+        self.slot(id)?.policy.as_ref().map(|policy| policy.direction)
+    }
+
+    pub fn get(&self, id: PolicyId) -> Option<Policy> {
+        self.slot(id)?.whole()
     }
 
     /// The policies of a direction in order.
-    pub fn iter(&self, direction: Direction) -> impl Iterator<Item = (PolicyId, &Policy)> {
+    pub fn iter(&self, direction: Direction) -> impl Iterator<Item = (PolicyId, Policy)> {
         self.side(direction).order.iter().filter_map(|index| {
             let slot = self.slots.get(index as usize)?;
-            Some((PolicyId { index, generation: slot.generation }, slot.policy.as_ref()?))
+            Some((PolicyId { index, generation: slot.generation }, slot.whole()?))
         })
     }
 
@@ -213,18 +256,31 @@ impl Spd {
         self.inbound.policies.len() > 0
     }
 
-    fn link(&mut self, index: u32, sas: &[SessionId]) {
-        for session in sas {
-            self.used_by.entry(session.0).or_default().push(index);
+    /// Puts an SA into a policy, once.
+    fn link(&mut self, index: u32, session: SessionId, first: bool) {
+        let users = self.used_by.entry(session.0).or_default();
+        if users.contains_key(&index) {
+            return;
+        }
+        let list = &mut self.slots[index as usize].sas;
+        users.insert(index, list.add(session, self.sas.rule(session.0), first));
+        // Only outbound there is anything to choose.
+        if list.wants_index() && self.sas.rule(session.0).is_some() {
+            let (sas, used_by) = (&self.sas, &mut self.used_by);
+            list.make_index(
+                self.seed,
+                |session| sas.rule(session),
+                |session, turn| {
+                    used_by.entry(session).or_default().insert(index, turn);
+                },
+            );
         }
     }
 
-    fn unlink(&mut self, index: u32, sas: &[SessionId]) {
-        for session in sas {
+    fn unlink_all(&mut self, index: u32) {
+        for session in self.slots[index as usize].sas.iter() {
             let Some(users) = self.used_by.get_mut(&session.0) else { continue };
-            if let Some(at) = users.iter().position(|user| *user == index) {
-                users.swap_remove(at);
-            }
+            users.remove(&index);
             if users.is_empty() {
                 self.used_by.remove(&session.0);
             }
@@ -325,8 +381,7 @@ impl Spd {
     }
 
     fn protects(&self, index: u32, session: SessionId) -> bool {
-        let policy = self.slots.get(index as usize).and_then(|slot| slot.policy.as_ref());
-        policy.is_some_and(|policy| policy.sas().contains(&session))
+        self.used_by.get(&session.0).is_some_and(|users| users.contains_key(&index))
     }
 
     /// The decision, and whether every packet with these addresses would get the same.
@@ -369,31 +424,18 @@ impl Spd {
         }
         let found = policies.find(headers);
         let slot = found.id.and_then(|index| self.slots.get(index as usize));
-        let (Some(index), Some(policy)) = (found.id, slot.and_then(|slot| slot.policy.as_ref())) else {
+        let (Some(index), Some(Slot { policy: Some(policy), sas, .. })) = (found.id, slot) else {
             return (Decision::Drop(if found.doubtful { fragment } else { no_policy }), false);
         };
         match &policy.action {
             Action::Protect(_) if direction == Direction::Open => (Decision::Protect(index), found.wide),
-            Action::Protect(sas) => match self.choose(sas, headers) {
-                Some((session, wide)) => (Decision::Protect(session.0), found.wide && wide),
+            Action::Protect(_) => match sas.choose(headers, |session| self.sas.rule(session)) {
+                Some((session, wide)) => (Decision::Protect(session), found.wide && wide),
                 None => (Decision::Drop(DropReason::OutNoStates), false),
             },
             Action::Bypass if found.doubtful => (Decision::Drop(fragment), false),
             Action::Bypass => (Decision::Pass, found.wide),
             Action::Discard => (Decision::Drop(blocked), found.wide),
         }
-    }
-
-    /// The first SA that is for the packet, and whether it is for every packet with its addresses.
-    fn choose(&self, sas: &[SessionId], headers: &Headers) -> Option<(SessionId, bool)> {
-        let mut wide = true;
-        for &session in sas {
-            let Some(rule) = self.sas.rule(session.0) else { continue };
-            wide &= rule.wide;
-            if rule.matches(headers) == Match::Yes {
-                return Some((session, wide));
-            }
-        }
-        None
     }
 }

@@ -148,7 +148,7 @@ fn a_removed_sa_leaves_its_policies() {
     let id = sad.add_policy(policy, PolicyPlace::Last).expect("no fault");
     assert_eq!(send(&mut sad, &flow()), Ok(Some(one)));
     sad.remove(one).expect("it is there");
-    assert_eq!(sad.policy(id).map(|policy| policy.action.clone()), Some(Action::Protect(vec![other])));
+    assert_eq!(sad.policy(id).map(|policy| policy.action), Some(Action::Protect(vec![other])));
     assert_eq!(send(&mut sad, &flow()), Ok(Some(other)));
     sad.remove(other).expect("it is there");
     assert_eq!(send(&mut sad, &flow()), Err(DropReason::OutNoStates));
@@ -157,6 +157,36 @@ fn a_removed_sa_leaves_its_policies() {
     assert_eq!(send(&mut sad, &flow()), Err(DropReason::OutNoStates), "no policy names it");
     sad.set_policy_sas(id, vec![successor]).expect("no fault");
     assert_eq!(send(&mut sad, &flow()), Ok(Some(successor)));
+}
+
+/// One policy for very many SAs, each for its own addresses, and which are rekeyed.
+#[test]
+fn a_policy_of_a_thousand_sas() {
+    let mut sad = Sad::default();
+    let net = |n: u32| format!("10.2.{}.{}", n >> 8, n & 0xff);
+    let host = |n: u32| Flow::udp("10.1.0.1", &net(n), (1, 2));
+    let mut sas: Vec<_> = (0..1_000).map(|n| add_out(&mut sad, sa(n, &[], &[&net(n)]))).collect();
+    let policy = Policy::new("p", Direction::Seal, Action::Protect(sas.clone()));
+    let id = sad.add_policy(policy, PolicyPlace::Last).expect("no fault");
+    for round in 1..4u32 {
+        for n in (0..1_000).step_by(7) {
+            assert_eq!(send(&mut sad, &host(n)), Ok(Some(sas[n as usize])), "{n}");
+            let new = add_out(&mut sad, sa(10_000 * round + n, &[], &[&net(n)]));
+            sad.put_policy_sa_first(id, new).expect("no fault");
+            assert_eq!(send(&mut sad, &host(n)), Ok(Some(new)), "{n}");
+            sad.put_policy_sa_first(id, sas[n as usize]).expect("no fault");
+            assert_eq!(send(&mut sad, &host(n)), Ok(Some(sas[n as usize])), "{n}");
+            sad.remove(sas[n as usize]).expect("it is there");
+            assert_eq!(send(&mut sad, &host(n)), Ok(Some(new)), "{n}");
+            sas[n as usize] = new;
+        }
+    }
+    let Some(Action::Protect(mut listed)) = sad.policy(id).map(|policy| policy.action) else { panic!() };
+    listed.sort();
+    sas.sort();
+    assert_eq!(listed, sas);
+    sad.remove_policy(id).expect("it is there");
+    assert_eq!(sad.policies(Direction::Seal).count(), 0);
 }
 
 /// Many SAs, so that bursts are loaded ahead: they come to the same SAs as packets one by one.

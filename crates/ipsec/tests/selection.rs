@@ -243,6 +243,79 @@ fn ten_thousand_random_policies_as_the_list_says() {
     assert!(seen[..3].iter().all(|&count| count > 100), "{seen:?}");
 }
 
+/// Policies that seldom overlap, so that a packet's is as likely the last as the first: packets are drawn out
+/// of policies. Some crowd together: the same addresses, told apart by their ports.
+#[test]
+fn packets_out_of_ten_thousand_scattered_policies() {
+    let mut runner = runner(1);
+    let (kinds, protocols, flows) = (0u8..4, prop::sample::select(vec![6u8, 17, 1]), flow());
+    let (numbers, ports) = (any::<u32>(), any::<u16>());
+    let mut sad = database();
+    let mut list = Vec::new();
+    for n in 0..10_000u32 {
+        let number = draw(&mut runner, &numbers);
+        let address = |n: u32| IpAddr::from((0x0a00_0000 | n & 0x00ff_ffff).to_be_bytes());
+        let net =
+            |n: u32, len| TrafficSelector::from(ipnet::IpNet::new(address(n), len).expect("short").trunc());
+        let a = draw(&mut runner, &ports);
+        let range = PortRange::new(a, a.saturating_add(20)).expect("in order");
+        let protocol = draw(&mut runner, &protocols);
+        let (local, remote) = match draw(&mut runner, &kinds) {
+            0 => (net(number >> 3, 24), net(number, 32)),
+            1 => (net(number >> 3, 20 + (n % 8) as u8), net(number, 22 + (n % 10) as u8)),
+            2 => {
+                let end = number.wrapping_add(n % 3_000) & 0x00ff_ffff;
+                let (first, last) = ((number & 0x00ff_ffff).min(end), (number & 0x00ff_ffff).max(end));
+                let range = TrafficSelector::range(address(first), address(last)).expect("in order");
+                (net(number >> 3, 16), range)
+            }
+            // All in one place.
+            _ => {
+                let ports = if n % 3 == 0 { range } else { PortRange::one(a) };
+                (
+                    net(0, 16).with(protocol, [PortRange::ANY, ports][n as usize % 2]),
+                    net(0x10000, 16).with(protocol, ports),
+                )
+            }
+        };
+        let action = match number % 4 {
+            0 => Action::Discard,
+            1 => Action::Bypass,
+            n => Action::Protect(vec![SessionId(n)]),
+        };
+        let (local_ts, remote_ts) = (vec![local], vec![remote]);
+        let policy = Policy { local_ts, remote_ts, ..Policy::new("p", Direction::Seal, action) };
+        sad.add_policy(policy.clone(), PolicyPlace::Last).expect("SAs that exist");
+        list.push(policy);
+    }
+    let mut places = Vec::new();
+    for _ in 0..3_000 {
+        let of = &list[draw(&mut runner, &numbers) as usize % list.len()];
+        let inside = |selector: &TrafficSelector, number: u32| match selector.addresses() {
+            Some((IpAddr::V4(first), IpAddr::V4(last))) => {
+                let (first, last) = (u32::from(first), u32::from(last));
+                IpAddr::from((first + number % (last - first + 1)).to_be_bytes())
+            }
+            other => panic!("{other:?}"),
+        };
+        let source = inside(&of.local_ts[0], draw(&mut runner, &numbers));
+        let destination = inside(&of.remote_ts[0], draw(&mut runner, &numbers));
+        // A port of the policy's, if it has any, of the side that has one.
+        let [near, far] = [&of.local_ts[0], &of.remote_ts[0]].map(|selector| selector.ports().first());
+        let upper = match of.remote_ts[0].protocol() {
+            Some(1) => Upper::Icmp(1, (near >> 8) as u8, near as u8),
+            Some(protocol) => Upper::Ports(protocol, near, far),
+            None => Upper::Ports(6, near, far),
+        };
+        let flow = Flow { source, destination, upper, ..draw(&mut runner, &flows) };
+        assert_eq!(send(&mut sad, &flow), oracle(&list, &flow), "{flow:?}");
+        places.extend(list.iter().position(|policy| matches(policy, &flow) == Some(true)));
+    }
+    places.sort();
+    // Half of the packets are decided behind the first thousand.
+    assert!(places.len() > 2_000 && places[places.len() / 2] > 1_000, "{}", places[places.len() / 2]);
+}
+
 /// As above with policies that come and go, anywhere in the order, under the same traffic all the time.
 #[derive(Clone, Debug)]
 enum Step {
