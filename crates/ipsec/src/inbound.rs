@@ -244,6 +244,7 @@ impl InboundSa {
 
     /// Whether a packet that came out of the SA may have (RFC 4301 5.2 step 4). A fragment without ports
     /// is never one that an SA by ports may carry (RFC 4301 7.3).
+    #[inline(never)]
     fn check_selectors(&self, ip: &Ip<'_>) -> Result<(), DropReason> {
         let depth = Depth { upper: !self.selectors.wide, dscp: false };
         match self.selectors.matches_selectors(&Headers::of(ip, Direction::Open, depth)) {

@@ -35,7 +35,7 @@ use labels::Labels;
 use sa_list::{SaList, Turn};
 
 /// Up to this many rules a look-up is as fast as the cache.
-const SCAN_LIMIT: usize = 4;
+const SCAN_LIMIT: usize = 1;
 /// Between outbound SAs in their order, into which nothing is ever put.
 const SA_STEP: u64 = 1;
 

@@ -28,7 +28,7 @@ impl Prefix {
         Prefix { bits: number & mask(len), len: len as u8 }
     }
 
-    #[inline]
+    #[cfg(test)]
     fn has(&self, number: u128) -> bool {
         number & mask(self.len.into()) == self.bits
     }
@@ -59,8 +59,16 @@ fn mask(len: u32) -> u128 {
 /// Values by prefix.
 #[derive(Debug)]
 pub struct PrefixMap<V> {
-    few: Vec<(Prefix, V)>,
+    few: Vec<Few<V>>,
     many: Option<Box<Many<V>>>,
+}
+
+/// One of a few, its mask worked out.
+#[derive(Debug)]
+struct Few<V> {
+    mask: u128,
+    prefix: Prefix,
+    value: V,
 }
 
 #[derive(Debug)]
@@ -84,9 +92,9 @@ impl<V: Default> PrefixMap<V> {
     /// Shows `visit` every value whose prefix `number` has and that is no longer than `longest`.
     #[inline]
     pub fn visit(&self, number: u128, longest: u32, mut visit: impl FnMut(&V)) {
-        for (prefix, value) in &self.few {
-            if prefix.has(number) && u32::from(prefix.len) <= longest {
-                visit(value);
+        for one in &self.few {
+            if number & one.mask == one.prefix.bits && u32::from(one.prefix.len) <= longest {
+                visit(&one.value);
             }
         }
         let Some(many) = &self.many else { return };
@@ -102,18 +110,18 @@ impl<V: Default> PrefixMap<V> {
     pub fn get_mut(&mut self, prefix: Prefix) -> Option<&mut V> {
         match &mut self.many {
             Some(many) => many.map.get_mut(&prefix),
-            None => self.few.iter_mut().find(|(other, _)| *other == prefix).map(|(_, value)| value),
+            None => self.few.iter_mut().find(|one| one.prefix == prefix).map(|one| &mut one.value),
         }
     }
 
     /// The value of `prefix`, a new one if there is none.
     pub fn entry(&mut self, prefix: Prefix, seed: Seed) -> &mut V {
-        let place = self.few.iter().position(|(other, _)| *other == prefix);
+        let place = self.few.iter().position(|one| one.prefix == prefix);
         if self.many.is_none() && place.is_none() && self.few.len() == FEW {
             let mut many = Many { map: HashMap::with_hasher(seed), lengths: Vec::new() };
-            for (prefix, value) in self.few.drain(..) {
-                many.count(prefix.len);
-                many.map.insert(prefix, value);
+            for one in self.few.drain(..) {
+                many.count(one.prefix.len);
+                many.map.insert(one.prefix, one.value);
             }
             self.few = Vec::new();
             self.many = Some(Box::new(many));
@@ -127,17 +135,17 @@ impl<V: Default> PrefixMap<V> {
             }
             None => {
                 let place = place.unwrap_or_else(|| {
-                    self.few.push((prefix, V::default()));
+                    self.few.push(Few { mask: mask(prefix.len.into()), prefix, value: V::default() });
                     self.few.len() - 1
                 });
-                &mut self.few[place].1
+                &mut self.few[place].value
             }
         }
     }
 
     pub fn remove(&mut self, prefix: Prefix) {
         let Some(many) = &mut self.many else {
-            self.few.retain(|(other, _)| *other != prefix);
+            self.few.retain(|one| one.prefix != prefix);
             return;
         };
         if many.map.remove(&prefix).is_some() {
