@@ -58,8 +58,10 @@ pub struct Spd {
     inbound: Side,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// The policies that each SA stands in, and where in them.
-    used_by: HashMap<u32, HashMap<u32, Turn>>,
+    /// The policies that each SA stands in.
+    used_by: HashMap<u32, Vec<u32>, Seed>,
+    /// By SA and policy: where the one stands in the other.
+    turns: HashMap<(u32, u32), Turn, Seed>,
     seed: Seed,
     /// SAs and policies that look at the class.
     by_dscp: usize,
@@ -112,7 +114,8 @@ impl Spd {
             inbound: side(Direction::Open),
             slots: Vec::new(),
             free: Vec::new(),
-            used_by: HashMap::new(),
+            used_by: HashMap::with_hasher(seed),
+            turns: HashMap::with_hasher(seed),
             seed,
             by_dscp: 0,
             flows: FlowCache::new(seed),
@@ -131,8 +134,10 @@ impl Spd {
 
     /// Takes an SA out, of the policies too.
     pub fn remove_sa(&mut self, session: SessionId) {
-        for (index, turn) in self.used_by.remove(&session.0).unwrap_or_default() {
-            self.slots[index as usize].sas.remove(turn);
+        for index in self.used_by.remove(&session.0).unwrap_or_default() {
+            if let Some(turn) = self.turns.remove(&(session.0, index)) {
+                self.slots[index as usize].sas.remove(turn);
+            }
         }
         if let Some(rule) = self.sas.remove(session.0) {
             self.by_dscp -= usize::from(rule.dscp != DscpSet::ALL);
@@ -213,7 +218,7 @@ impl Spd {
     /// Puts an SA before all others of a policy that protects, from wherever it is there.
     pub fn put_sa_first(&mut self, id: PolicyId, session: SessionId) -> Result<(), PolicyError> {
         self.check_protects(id)?;
-        if let Some(turn) = self.used_by.get_mut(&session.0).and_then(|users| users.remove(&id.index)) {
+        if let Some(turn) = self.unlink(id.index, session) {
             self.slots[id.index as usize].sas.remove(turn);
         }
         self.link(id.index, session, true);
@@ -258,32 +263,39 @@ impl Spd {
 
     /// Puts an SA into a policy, once.
     fn link(&mut self, index: u32, session: SessionId, first: bool) {
-        let users = self.used_by.entry(session.0).or_default();
-        if users.contains_key(&index) {
+        if self.turns.contains_key(&(session.0, index)) {
             return;
         }
         let list = &mut self.slots[index as usize].sas;
-        users.insert(index, list.add(session, self.sas.rule(session.0), first));
+        self.turns.insert((session.0, index), list.add(session, self.sas.rule(session.0), first));
+        self.used_by.entry(session.0).or_default().push(index);
         // Only outbound there is anything to choose.
         if list.wants_index() && self.sas.rule(session.0).is_some() {
-            let (sas, used_by) = (&self.sas, &mut self.used_by);
+            let (sas, turns) = (&self.sas, &mut self.turns);
             list.make_index(
                 self.seed,
                 |session| sas.rule(session),
                 |session, turn| {
-                    used_by.entry(session).or_default().insert(index, turn);
+                    turns.insert((session, index), turn);
                 },
             );
         }
     }
 
+    fn unlink(&mut self, index: u32, session: SessionId) -> Option<Turn> {
+        let turn = self.turns.remove(&(session.0, index))?;
+        let users = self.used_by.get_mut(&session.0)?;
+        users.retain(|user| *user != index);
+        if users.is_empty() {
+            self.used_by.remove(&session.0);
+        }
+        Some(turn)
+    }
+
     fn unlink_all(&mut self, index: u32) {
-        for session in self.slots[index as usize].sas.iter() {
-            let Some(users) = self.used_by.get_mut(&session.0) else { continue };
-            users.remove(&index);
-            if users.is_empty() {
-                self.used_by.remove(&session.0);
-            }
+        let sas: Vec<SessionId> = self.slots[index as usize].sas.iter().collect();
+        for session in sas {
+            self.unlink(index, session);
         }
     }
 
@@ -381,15 +393,15 @@ impl Spd {
     }
 
     fn protects(&self, index: u32, session: SessionId) -> bool {
-        self.used_by.get(&session.0).is_some_and(|users| users.contains_key(&index))
+        self.turns.contains_key(&(session.0, index))
     }
 
     /// The decision, and whether every packet with these addresses would get the same.
     fn look_up(&mut self, direction: Direction, ip: &Ip<'_>) -> (Decision, bool) {
         let headers = Headers::of(ip, direction, self.side(direction).depth);
         let rules = match direction {
-            Direction::Seal if self.outbound.policies.len() == 0 => self.sas.len(),
-            _ => self.side(direction).policies.len(),
+            Direction::Seal => self.sas.len() + self.outbound.policies.len(),
+            Direction::Open => self.inbound.policies.len(),
         };
         if rules <= SCAN_LIMIT {
             return self.decide(direction, &headers);

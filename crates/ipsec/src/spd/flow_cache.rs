@@ -77,13 +77,12 @@ pub struct FlowCache {
 impl FlowCache {
     /// Without entries, and without room for any.
     pub fn new(seed: Seed) -> FlowCache {
-        let empty = FlowCache {
+        FlowCache {
             seed,
             generation: 1,
             v4: Table { sets: Vec::new(), victim: 0 },
             v6: Table { sets: Vec::new(), victim: 0 },
-        };
-        empty
+        }
     }
 
     /// Makes everything stored so far count no more, and room for the flows of so many rules.

@@ -59,6 +59,8 @@ fn mask(len: u32) -> u128 {
 /// Values by prefix.
 #[derive(Debug)]
 pub struct PrefixMap<V> {
+    /// In place, because most maps have one value only and a look-up would wait for it elsewhere.
+    first: Option<Few<V>>,
     few: Vec<Few<V>>,
     many: Option<Box<Many<V>>>,
 }
@@ -80,19 +82,19 @@ struct Many<V> {
 
 impl<V> Default for PrefixMap<V> {
     fn default() -> PrefixMap<V> {
-        PrefixMap { few: Vec::new(), many: None }
+        PrefixMap { first: None, few: Vec::new(), many: None }
     }
 }
 
 impl<V: Default> PrefixMap<V> {
     pub fn is_empty(&self) -> bool {
-        self.few.is_empty() && self.many.is_none()
+        self.first.is_none() && self.many.is_none()
     }
 
     /// Shows `visit` every value whose prefix `number` has and that is no longer than `longest`.
     #[inline]
     pub fn visit(&self, number: u128, longest: u32, mut visit: impl FnMut(&V)) {
-        for one in &self.few {
+        for one in self.first.iter().chain(&self.few) {
             if number & one.mask == one.prefix.bits && u32::from(one.prefix.len) <= longest {
                 visit(&one.value);
             }
@@ -110,42 +112,48 @@ impl<V: Default> PrefixMap<V> {
     pub fn get_mut(&mut self, prefix: Prefix) -> Option<&mut V> {
         match &mut self.many {
             Some(many) => many.map.get_mut(&prefix),
-            None => self.few.iter_mut().find(|one| one.prefix == prefix).map(|one| &mut one.value),
+            None => {
+                let few = self.first.iter_mut().chain(&mut self.few);
+                few.into_iter().find(|one| one.prefix == prefix).map(|one| &mut one.value)
+            }
         }
     }
 
     /// The value of `prefix`, a new one if there is none.
     pub fn entry(&mut self, prefix: Prefix, seed: Seed) -> &mut V {
-        let place = self.few.iter().position(|one| one.prefix == prefix);
-        if self.many.is_none() && place.is_none() && self.few.len() == FEW {
+        let is_new = self.get_mut(prefix).is_none();
+        if is_new && self.many.is_none() && self.few.len() + 1 == FEW {
             let mut many = Many { map: HashMap::with_hasher(seed), lengths: Vec::new() };
-            for one in self.few.drain(..) {
+            for one in self.first.take().into_iter().chain(std::mem::take(&mut self.few)) {
                 many.count(one.prefix.len);
                 many.map.insert(one.prefix, one.value);
             }
-            self.few = Vec::new();
             self.many = Some(Box::new(many));
         }
-        match &mut self.many {
-            Some(many) => {
-                if !many.map.contains_key(&prefix) {
-                    many.count(prefix.len);
-                }
-                many.map.entry(prefix).or_default()
+        if let Some(many) = &mut self.many {
+            if is_new {
+                many.count(prefix.len);
             }
-            None => {
-                let place = place.unwrap_or_else(|| {
-                    self.few.push(Few { mask: mask(prefix.len.into()), prefix, value: V::default() });
-                    self.few.len() - 1
-                });
-                &mut self.few[place].value
-            }
+            return many.map.entry(prefix).or_default();
         }
+        let one = || Few { mask: mask(prefix.len.into()), prefix, value: V::default() };
+        let first = self.first.get_or_insert_with(one);
+        if first.prefix == prefix {
+            return &mut first.value;
+        }
+        let place = self.few.iter().position(|one| one.prefix == prefix).unwrap_or(self.few.len());
+        if is_new {
+            self.few.push(one());
+        }
+        &mut self.few[place].value
     }
 
     pub fn remove(&mut self, prefix: Prefix) {
         let Some(many) = &mut self.many else {
-            self.few.retain(|one| one.prefix != prefix);
+            match &self.first {
+                Some(first) if first.prefix == prefix => self.first = self.few.pop(),
+                _ => self.few.retain(|one| one.prefix != prefix),
+            }
             return;
         };
         if many.map.remove(&prefix).is_some() {
