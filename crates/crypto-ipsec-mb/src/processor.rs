@@ -105,7 +105,9 @@ impl IpsecMb {
                     index += gcm::run(&mut self.manager, session, &mut jobs[index..], &mut self.scratch.gcm);
                     continue;
                 }
-                Some(Some(Session::Gmac(session))) => gmac::run(&mut self.manager, session, job),
+                Some(Some(Session::Gmac(session))) => {
+                    job.verdict = gmac::run(&mut self.manager, session, job)
+                }
                 Some(Some(Session::Chained(session))) => {
                     let slot = &mut self.scratch.slots[chained];
                     slot.index = index;

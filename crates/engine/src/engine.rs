@@ -15,7 +15,7 @@
 use std::collections::VecDeque;
 
 use forebay_crypto::{Direction, Job, JobSpec, Packet, Processor, SaKeys, SessionId, Suite};
-use forebay_ipsec::{DropCounts, DropReason, Path, Sad};
+use forebay_ipsec::{DropCounts, DropReason, Path, Prepared, Sad};
 use forebay_scheduler::fit::Fit;
 use forebay_scheduler::{Config, Cost, Item, ProcessorConfig, Progress, Scheduler, Work};
 use forebay_time::{Duration, Time};
@@ -39,8 +39,9 @@ pub struct Output {
     pub packet: Packet,
     /// What the caller gave with it.
     pub tag: u64,
-    /// The SA it went through.
-    pub session: SessionId,
+    /// The SA it went through; `None` for a packet that a policy lets pass as it is, which overtakes those
+    /// that wait for their crypto and keeps its order only among its like.
+    pub session: Option<SessionId>,
     /// Whether it passed, or why not.
     pub result: Result<(), DropReason>,
     /// When it was admitted.
@@ -258,9 +259,17 @@ impl Engine {
             return Err((packet, DropReason::TooLong));
         }
         let mut spec = JobSpec::default();
-        if let Err(reason) = self.sad.prepare(direction, &mut packet, &mut spec) {
-            self.drops.count(reason);
-            return Err((packet, reason));
+        match self.sad.prepare(direction, &mut packet, &mut spec) {
+            Ok(Prepared::Job) => {}
+            Ok(Prepared::Pass) => {
+                let (admitted, released) = (self.now, self.now);
+                self.outputs.push(Output { packet, tag, session: None, result: Ok(()), admitted, released });
+                return Ok(());
+            }
+            Err(reason) => {
+                self.drops.count(reason);
+                return Err((packet, reason));
+            }
         }
         let Some(index) = self.flights.take() else {
             self.drops.count(DropReason::QueueFull);

@@ -350,7 +350,8 @@ impl Engine {
             self.order.release(session);
             self.flights.give_back(first);
             let released = self.now;
-            self.outputs.push(Output { packet, tag, session: spec.session, result, admitted, released });
+            let session = Some(spec.session);
+            self.outputs.push(Output { packet, tag, session, result, admitted, released });
         }
     }
 

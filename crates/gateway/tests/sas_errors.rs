@@ -101,9 +101,9 @@ fn wrong_types() {
             "remote_ts = \"10.2.0.7\"",
             "24:13",
             "remote_ts",
-            "prefixes in brackets",
+            "selectors in brackets",
         ),
-        ("[\"10.2.0.7\"]", "[\"10.2.0.7\", 7]", "24:26", "remote_ts", "expected a prefix in quotes"),
+        ("[\"10.2.0.7\"]", "[\"10.2.0.7\", 7]", "24:26", "remote_ts", "expected a selector in quotes"),
         (&*format!("\"{KEY}\""), "112233", "6:7", "key", "expected a string in quotes"),
     ] {
         let text = rejected(from, to);
@@ -304,7 +304,12 @@ fn addresses_and_prefixes() {
     let text = rejected("192.0.2.2", "2001:db8::2");
     assert_says(&text, &["local 192.0.2.1 and remote 2001:db8::2 are of different", "SAS.toml:7:9", "IPv6"]);
     let text = rejected("10.1.0.0/16", "10.1.0.0/33");
-    assert_says(&text, &["not a prefix in `local_ts`: `10.1.0.0/33`", "SAS.toml:23:13", "like 10.1.0.0/16"]);
+    assert_says(
+        &text,
+        &["not a selector in `local_ts`: `10.1.0.0/33`", "SAS.toml:23:13", "like 10.1.0.0/16"],
+    );
+    let text = rejected("10.1.0.0/16", "10.1.0.0/16[tpc/80]");
+    assert_says(&text, &["not a selector in `local_ts`", "SAS.toml:23:13", "found `tpc`", "ipv6-icmp"]);
     let text = rejected("10.1.0.0/16", "10.1.2.3/16");
     assert_says(&text, &["prefix 10.1.2.3/16 in `local_ts`", "SAS.toml:23:13", "the network is 10.1.0.0/16"]);
 }

@@ -5,13 +5,13 @@ use std::net::IpAddr;
 
 use forebay_crypto::{Cipher, Suite};
 use forebay_wire::{Family, esp, udp};
-use ipnet::IpNet;
 
 use crate::iptfs::{Iptfs, IptfsError};
 use crate::lifetime::{Lifetime, LifetimeError};
 use crate::mtu::min_path_mtu;
 use crate::replay::MAX_WINDOW;
 use crate::tunnel::{TunnelRules, TunnelRulesError};
+use crate::{DscpSet, TrafficSelector};
 
 /// A Security Parameters Index; never zero, which is for local use (RFC 4303 2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -111,12 +111,15 @@ pub struct SaConfig {
     /// Whether the padding of what comes in must be 1, 2, 3, ...: RFC 4303 2.4 says SHOULD of every cipher
     /// that has no padding of its own, and none here has. Off for a peer that pads otherwise; inbound only.
     pub check_padding: bool,
-    /// Addresses on this side; empty means any.
-    pub local_ts: Vec<IpNet>,
-    /// Addresses on the peer's side; empty means any.
-    pub remote_ts: Vec<IpNet>,
     /// How inner packets share ESP packets; `None` if each has its own.
     pub iptfs: Option<Iptfs>,
+    /// Traffic on this side; empty means any.
+    pub local_ts: Vec<TrafficSelector>,
+    /// Traffic on the peer's side; empty means any.
+    pub remote_ts: Vec<TrafficSelector>,
+    /// Classes of traffic that this SA is for, outbound, where several are for the same traffic: packets of
+    /// unlike classes overtake each other, and one replay window would refuse the late ones (RFC 4301 4.1).
+    pub dscp: DscpSet,
 }
 
 /// Settings that contradict each other.
@@ -202,6 +205,7 @@ impl SaConfig {
             local_ts: vec![],
             remote_ts: vec![],
             iptfs: None,
+            dscp: DscpSet::ALL,
         }
     }
 

@@ -132,17 +132,17 @@ impl OutboundSa {
 
 impl InboundSa {
     /// Prepares jobs from the front of `jobs` while their packets are ESP of this SA straight in IPv4
-    /// without options between `addresses`, whole and new; how many it did. `spi` is the SA's, and a packet
-    /// between these addresses has been accepted.
+    /// without options between `addresses`, whole and new; how many it did. A packet between these addresses
+    /// has been accepted.
     #[inline]
-    pub fn prepare_train(&mut self, jobs: &mut [Job], addresses: [u8; 8], spi: u32) -> usize {
+    pub fn prepare_train(&mut self, jobs: &mut [Job], addresses: [u8; 8]) -> usize {
         // The packet that was accepted had the SA's encapsulation; those that are found here have none.
         if self.encapsulation != Encapsulation::None {
             return 0;
         }
         let mut done = 0;
         for job in jobs {
-            let Some(found) = plain_esp(job.packet.bytes(), addresses, spi) else { break };
+            let Some(found) = plain_esp(job.packet.bytes(), addresses, self.spi) else { break };
             // What is wrong with it is found out again, and counted, by whoever takes it up.
             if self.prepare(&job.packet, &found, &mut job.spec).is_err() {
                 break;

@@ -3,7 +3,9 @@
 
 use forebay_crypto::{Direction, Job, JobSpec, Packet, SessionId, Verdict};
 use forebay_ipsec::iptfs::IptfsError;
-use forebay_ipsec::{DropReason, Encapsulation, Iptfs, IvRange, Mode, SaConfig, SaConfigError, Sad, Spi};
+use forebay_ipsec::{
+    DropReason, Encapsulation, Iptfs, IvRange, Mode, SaConfig, SaConfigError, Sad, Spi, Stop,
+};
 use forebay_time::{Duration, Time};
 use forebay_wire::{Ip, protocol};
 
@@ -81,7 +83,7 @@ fn drain(sad: &mut Sad, session: SessionId, now: Time) -> (Vec<Vec<u8>>, Vec<Dro
 
 fn open(sad: &mut Sad, sealed: &[u8], now: Time) -> Result<(Vec<Vec<u8>>, Vec<DropReason>), DropReason> {
     let (mut packet, mut spec) = (buffer(sealed), JobSpec::default());
-    sad.prepare(Direction::Open, &mut packet, &mut spec)?;
+    let _ = sad.prepare(Direction::Open, &mut packet, &mut spec)?;
     sad.complete(&mut packet, &spec, Verdict::Done)?;
     assert!(packet.is_empty());
     Ok(drain(sad, spec.session, now))
@@ -134,7 +136,7 @@ fn packets_do_not_pass_the_queue_by() {
     let mut jobs: Vec<Job> = (0..3).map(|_| Job::new(buffer(&packet), JobSpec::default(), 0)).collect();
     for _ in 0..2 {
         let refused = near.prepare_burst(Direction::Seal, &mut jobs);
-        assert_eq!(refused, Err((0, DropReason::OutStateModeError)));
+        assert_eq!(refused, Err((0, Stop::Drop(DropReason::OutStateModeError))));
     }
     assert_eq!(near.aggregate(Time::ZERO, &buffer(&packet)), Ok(Some(SessionId(0))));
     // A plain tunnel packet of the same SPI is not taken for a payload, nor a payload for a packet.
@@ -143,7 +145,7 @@ fn packets_do_not_pass_the_queue_by() {
     other.add_outbound(plain_config.clone(), IvRange::for_throwaway_key()).unwrap();
     assert_eq!(other.aggregate(Time::ZERO, &buffer(&packet)), Ok(None));
     let (mut sealed, mut spec) = (buffer(&packet), JobSpec::default());
-    other.prepare(Direction::Seal, &mut sealed, &mut spec).unwrap();
+    let _ = other.prepare(Direction::Seal, &mut sealed, &mut spec).unwrap();
     assert_eq!(open(&mut far, sealed.bytes(), Time::ZERO), Err(DropReason::InStateModeError));
     let mut plain_far = Sad::default();
     plain_far.add_inbound(SaConfig { iptfs: None, ..opening(0, Iptfs::default()) }).unwrap();
@@ -245,7 +247,7 @@ fn the_steady_state_takes_no_memory() {
             while let Some(result) = near.poll_aggregate(now, &mut packet, &mut spec) {
                 result.unwrap();
                 near.complete(&mut packet, &spec, Verdict::Done).unwrap();
-                far.prepare(Direction::Open, &mut packet, &mut spec).unwrap();
+                let _ = far.prepare(Direction::Open, &mut packet, &mut spec).unwrap();
                 far.complete(&mut packet, &spec, Verdict::Done).unwrap();
                 while let Some(Ok(())) = far.take_inner(now, SessionId(0), &mut inner) {
                     received += 1;

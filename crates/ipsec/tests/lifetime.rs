@@ -4,7 +4,8 @@ mod pair;
 
 use forebay_crypto::{Direction, Job, JobSpec, SessionId};
 use forebay_ipsec::{
-    DropReason, Event, EventKind, IvRange, Lifetime, LifetimeError, Limits, SaConfig, SaConfigError, Sad, Spi,
+    DropReason, Event, EventKind, IvRange, Lifetime, LifetimeError, Limits, SaConfig, SaConfigError, Sad,
+    Spi, Stop,
 };
 use forebay_time::{Duration, Time};
 use pair::{Pair, buffer, ipv4, work};
@@ -33,7 +34,7 @@ fn seal_all(pair: &mut Pair, count: usize, burst: usize) -> (usize, Vec<Vec<Even
                 told.push(kinds);
             }
             Err((place, reason)) => {
-                assert_eq!(reason, DropReason::OutStateExpired);
+                assert_eq!(reason, Stop::Drop(DropReason::OutStateExpired));
                 told.push(kinds);
                 return (sealed + place, told);
             }
@@ -186,7 +187,7 @@ fn time_ends_what_is_under_way() {
     let mut pair = Pair::new(lifetime(|lifetime| lifetime.hard.time = Some(Duration(SECOND))));
     let sealed = pair.seal(&ipv4(17, &[1; LEN])).expect("sealed");
     let (mut packet, mut spec) = (buffer(&sealed), JobSpec::default());
-    pair.opener.prepare(Direction::Open, &mut packet, &mut spec).expect("in time");
+    let _ = pair.opener.prepare(Direction::Open, &mut packet, &mut spec).expect("in time");
     let verdict = work(pair.suite, Direction::Open, &mut packet, &spec);
     pair.opener.advance(Time(SECOND));
     assert_eq!(pair.opener.complete(&mut packet, &spec, verdict), Err(DropReason::InStateExpired));

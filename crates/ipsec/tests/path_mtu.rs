@@ -406,7 +406,7 @@ fn tfc_padding_is_zeros() {
     packet.buffer_mut().fill(0xdd);
     assert!(packet.fill(&plain));
     let mut spec = JobSpec::default();
-    pair.sealer.prepare(Direction::Seal, &mut packet, &mut spec).expect("prepared");
+    let _ = pair.sealer.prepare(Direction::Seal, &mut packet, &mut spec).expect("prepared");
     let text = &packet.buffer()[spec.cipher.range()];
     assert!(text.starts_with(&plain) && text[30..600].iter().all(|&byte| byte == 0));
     assert_eq!(text[600..], [1, 2, 2, 4]);

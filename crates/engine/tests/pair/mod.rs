@@ -155,7 +155,8 @@ impl End {
     fn outputs(&mut self) -> Vec<forebay_engine::Output> {
         let outputs: Vec<_> = self.engine.outputs().collect();
         for output in &outputs {
-            let expected = self.under_way[output.session.0 as usize].pop_front();
+            let session = output.session.expect("there are no policies");
+            let expected = self.under_way[session.0 as usize].pop_front();
             assert_eq!(Some(output.tag), expected, "out of order, lost or twice on SA {:?}", output.session);
             self.latency = self.latency.max(output.released.since(output.admitted));
             match output.result {
@@ -409,7 +410,7 @@ pub fn sas(direction: Direction) -> (Sad, Vec<SaKeys>) {
     for (sa, word) in SUITES.into_iter().enumerate() {
         let suite: Suite = word.parse().expect("a suite");
         let (near, far) = ([192, 0, 2, 1], [192, 0, 2, 2]);
-        let selector = |second: usize| format!("10.{second}.0.0/16").parse().expect("a prefix");
+        let selector = |second: usize| format!("10.{second}.0.0/16").parse().expect("a selector");
         let spi = Spi::new(0x1000 + sa as u32).expect("not zero");
         let config = |local: [u8; 4], remote: [u8; 4], local_ts, remote_ts| SaConfig {
             esn: sa % 2 == 1,

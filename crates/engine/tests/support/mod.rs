@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use forebay_crypto::{Direction, Job, JobSpec, Packet, Processor, SaKeys, SessionId, Suite, Verdict};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_crypto_card::{Bus, BusConfig, Card, CardConfig};
-use forebay_ipsec::{DropReason, IvRange, Mode, SaConfig, Sad, Spi};
+use forebay_ipsec::{DropReason, IvRange, Mode, Prepared, SaConfig, Sad, Spi};
 use forebay_time::{Duration, Time};
 
 /// How often in a row a processor is polled without anything finished, before it counts as stuck.
@@ -119,7 +119,8 @@ impl Gateway {
                 let mut packet = Packet::with_capacity(bytes.as_ref().len());
                 assert!(packet.fill(bytes.as_ref()));
                 let mut spec = JobSpec::default();
-                self.sad.prepare(direction, &mut packet, &mut spec)?;
+                let prepared = self.sad.prepare(direction, &mut packet, &mut spec)?;
+                assert_eq!(prepared, Prepared::Job, "there are no policies");
                 jobs.push(Job::new(packet, spec, 0));
                 Ok(())
             })

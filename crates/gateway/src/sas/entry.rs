@@ -60,7 +60,7 @@ pub(super) fn read(
         check_suite(sa, suite, protocol, allow_weak, findings);
     }
     let replay_window = replay_window(sa, findings);
-    let (local_ts, remote_ts) = (sa.prefixes("local_ts", findings), sa.prefixes("remote_ts", findings));
+    let (local_ts, remote_ts) = (sa.selectors("local_ts", findings), sa.selectors("remote_ts", findings));
     let entry = || {
         Some(SaEntry {
             config: SaConfig {

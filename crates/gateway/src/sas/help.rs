@@ -78,7 +78,10 @@ impl Problem {
             Problem::BadAddress { .. } => {
                 "like 192.0.2.1 or 2001:db8::1; host names are not looked up".into()
             }
-            Problem::BadPrefix { .. } => "like 10.1.0.0/16 or 2001:db8:1::/48".into(),
+            Problem::BadSelector { error, .. } => format!(
+                "{error}; selectors are like 10.1.0.0/16, 2001:db8:1::/48, 10.1.0.5-10.1.0.9 or 10.1.0.0/16[tcp/80]"
+            )
+            .into(),
             Problem::HostBits { found, .. } => {
                 format!("the network is {}; the address alone would be {}", found.trunc(), found.addr())
                     .into()

@@ -103,12 +103,14 @@ pub enum Problem {
         /// As it was written.
         found: String,
     },
-    /// Not a prefix of IP addresses.
-    BadPrefix {
+    /// Not a traffic selector.
+    BadSelector {
         /// The key.
         key: &'static str,
         /// As it was written.
         found: String,
+        /// Which part is wrong.
+        error: String,
     },
     /// A prefix whose address has bits behind its length.
     HostBits {
@@ -225,7 +227,7 @@ impl fmt::Display for Problem {
             Problem::AhInUdp => f.write_str("AH cannot be in UDP"),
             Problem::BadSpi { found } => write!(f, "{found} is not an SPI"),
             Problem::BadAddress { key, found } => write!(f, "`{key}` is not an IP address: `{found}`"),
-            Problem::BadPrefix { key, found } => write!(f, "not a prefix in `{key}`: `{found}`"),
+            Problem::BadSelector { key, found, .. } => write!(f, "not a selector in `{key}`: `{found}`"),
             Problem::HostBits { key, found } => {
                 write!(f, "prefix {found} in `{key}` has address bits behind its length")
             }

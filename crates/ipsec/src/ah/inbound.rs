@@ -6,8 +6,9 @@ use forebay_crypto::{Direction, JobSpec, Packet, SessionId};
 use forebay_wire::{Ah, Family, Ip, ah, ipv4, protocol};
 
 use super::{HIGH_LEN, Headers, Sizes, in_hdr_error, tunnel_protocol};
-use crate::select::Selectors;
-use crate::{DropReason, Mode, Next, Replay, ReplayWindow, SaConfig};
+use crate::inbound::check_selectors;
+use crate::rule::Rule;
+use crate::{DropReason, DscpSet, Mode, Next, Replay, ReplayWindow, SaConfig};
 
 /// Where the AH header of a received packet stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +53,7 @@ pub struct InboundAh {
     mode: Mode,
     local: IpAddr,
     replay: ReplayWindow,
-    selectors: Selectors,
+    selectors: Box<Rule>,
 }
 
 impl InboundAh {
@@ -63,13 +64,13 @@ impl InboundAh {
             mode: config.mode,
             local: config.local,
             replay: ReplayWindow::new(config.replay_window),
-            selectors: Selectors::new(config),
+            selectors: Box::new(Rule::new(&config.local_ts, &config.remote_ts, DscpSet::ALL)),
         }
     }
 
     /// Whether a packet that came out of the SA may have (RFC 4301 5.2 step 4).
     pub fn admits(&self, ip: &Ip<'_>) -> bool {
-        self.selectors.match_inbound(ip)
+        check_selectors(&self.selectors, ip).is_ok()
     }
 
     /// Continues as if `sequence` had been received.
@@ -77,17 +78,14 @@ impl InboundAh {
         self.replay.settle(sequence);
     }
 
+    /// Whether a packet to the address `outer` may use the SA. In transport mode the addresses are the
+    /// selectors' business.
+    pub fn accepts(&self, outer: IpAddr) -> bool {
+        self.mode == Mode::Transport || self.local == outer
+    }
+
     /// Turns the AH packet in `packet` into its image. A packet that cannot be prepared stays as it was.
-    pub fn prepare(
-        &self,
-        packet: &mut Packet,
-        found: &AhAt,
-        outer: IpAddr,
-        spec: &mut JobSpec,
-    ) -> Result<(), DropReason> {
-        if self.mode == Mode::Tunnel && self.local != outer {
-            return Err(DropReason::InNoStates);
-        }
+    pub fn prepare(&self, packet: &mut Packet, found: &AhAt, spec: &mut JobSpec) -> Result<(), DropReason> {
         if !self.expects(found) {
             return Err(DropReason::InHdrError);
         }

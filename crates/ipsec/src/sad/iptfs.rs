@@ -12,6 +12,7 @@ use forebay_wire::aggfrag::CongestionInfo;
 
 use super::{Sad, State};
 use crate::iptfs::{IptfsCounters, Timers};
+use crate::spd::Decision;
 use crate::{DropReason, SaConfig};
 
 /// When SAs that aggregate have something to do, in both directions.
@@ -34,9 +35,18 @@ impl Side {
     fn add(&mut self, session: SessionId) -> u32 {
         let timer = self.timers.add();
         self.sessions.push(session);
-        self.timer_of.resize(session.0 as usize + 1, None);
+        let len = self.timer_of.len().max(session.0 as usize + 1);
+        self.timer_of.resize(len, None);
         self.timer_of[session.0 as usize] = Some(timer);
         timer
+    }
+
+    /// An SA that was removed has nothing to do any more; its timer stays, and never comes.
+    fn remove(&mut self, session: SessionId) {
+        self.set(session, Time::MAX);
+        if let Some(timer) = self.timer_of.get_mut(session.0 as usize) {
+            *timer = None;
+        }
     }
 
     fn set(&mut self, session: SessionId, due: Time) {
@@ -59,6 +69,11 @@ impl Schedule {
         }
     }
 
+    pub(super) fn remove(&mut self, session: SessionId) {
+        self.outbound.remove(session);
+        self.inbound.remove(session);
+    }
+
     pub(super) fn add_inbound(&mut self, session: SessionId, config: &SaConfig) {
         if config.iptfs.is_some() {
             self.inbound.add(session);
@@ -71,9 +86,10 @@ impl Sad {
     /// packet is one for [`Sad::prepare`].
     pub fn aggregate(&mut self, now: Time, packet: &Packet) -> Result<Option<SessionId>, DropReason> {
         let ip = Ip::parse(packet.bytes()).map_err(|_| DropReason::OutHdrError)?;
-        let index = self.selection.find(&ip).ok_or(DropReason::OutNoStates)?;
+        // What else a policy says of it is for prepare to do.
+        let Decision::Protect(index) = self.spd.decide_outbound(&ip) else { return Ok(None) };
         let session = SessionId(index);
-        let State::Out(sa) = &mut self.sas[index as usize].state else { return Err(DropReason::OutNoStates) };
+        let State::Out(sa) = &mut self.sas[index as usize].state else { return Ok(None) };
         let Some(aggregator) = sa.aggregator_mut() else { return Ok(None) };
         aggregator.push(now, ip.bytes())?;
         self.iptfs.outbound.set(session, aggregator.due());
@@ -91,7 +107,8 @@ impl Sad {
         while let Some((session, due)) = self.iptfs.outbound.first()
             && due <= now
         {
-            let State::Out(sa) = &mut self.sas[session.0 as usize].state else { return None };
+            let entry = &mut self.sas[session.0 as usize];
+            let State::Out(sa) = &mut entry.state else { return None };
             let result = sa.prepare_aggregate(now, packet, spec, &mut self.watch);
             // One that cannot send does not keep the others from it.
             let due = match result {
@@ -101,7 +118,10 @@ impl Sad {
             self.iptfs.outbound.set(session, due);
             match result {
                 Ok(false) => {}
-                Ok(true) => return Some(Ok(session)),
+                Ok(true) => {
+                    entry.in_flight += 1;
+                    return Some(Ok(session));
+                }
                 Err(reason) => return Some(Err(reason)),
             }
         }
@@ -118,10 +138,13 @@ impl Sad {
         packet: &mut Packet,
     ) -> Option<Result<(), DropReason>> {
         let State::In(sa) = &mut self.sas.get_mut(session.0 as usize)?.state else { return None };
-        let taken = sa.take_inner(now, packet);
+        let mut taken = sa.take_inner(now, packet);
         if taken.is_none() {
             let due = sa.deaggregator().map_or(Time::MAX, |deaggregator| deaggregator.due());
             self.iptfs.inbound.set(session, due);
+        } else if taken == Some(Ok(())) && self.spd.has_inbound() {
+            let checked = Ip::parse(packet.bytes()).map_err(|_| DropReason::InStateModeError);
+            taken = Some(checked.and_then(|ip| self.spd.check_opened(&ip, session)));
         }
         taken
     }
@@ -145,7 +168,7 @@ impl Sad {
     pub fn iptfs_counters(&self, session: SessionId) -> Option<IptfsCounters> {
         match &self.sas.get(session.0 as usize)?.state {
             State::In(sa) => sa.deaggregator().map(|deaggregator| deaggregator.counters()),
-            State::Out(_) | State::OutAh(_) | State::InAh(_) => None,
+            _ => None,
         }
     }
 
@@ -153,7 +176,7 @@ impl Sad {
     pub fn congestion(&self, session: SessionId) -> Option<CongestionInfo> {
         match &self.sas.get(session.0 as usize)?.state {
             State::In(sa) => sa.deaggregator()?.congestion(),
-            State::Out(_) | State::OutAh(_) | State::InAh(_) => None,
+            _ => None,
         }
     }
 

@@ -5,10 +5,10 @@
 //! and is for another of ours goes on to that. Selectors are those of the innermost packet, and it must
 //! match those of every SA on its way (as Linux has it): [`Path`] remembers them.
 
-use forebay_crypto::{JobSpec, Packet, SessionId};
+use forebay_crypto::{Direction, JobSpec, Packet, SessionId};
 use forebay_wire::{Ip, protocol};
 
-use super::{Entry, Sad, SadError, State};
+use super::{Entry, Prepared, Sad, SadError, State};
 use crate::DropReason;
 use crate::ah::AhAt;
 use crate::inbound::EspAt;
@@ -17,6 +17,9 @@ use crate::tunnel::Inner;
 /// Most SAs that one packet goes through: a host's tunnel inside a gateway's, each AH over ESP. It bounds
 /// what a packet made of nothing but headers may cost.
 pub const NEST_MAX: usize = 4;
+
+/// The number of no SA, in place of one that was removed.
+const GONE: u32 = u32::MAX;
 
 /// What follows for a packet that is complete for one SA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,15 +31,6 @@ pub enum Next {
     /// It was a payload of an SA that aggregates, is empty now, and its content is to be had:
     /// [`Sad::take_inner`].
     Unpack,
-}
-
-/// Why [`Sad::complete_burst`] stops at a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
-    /// The packet is to be dropped.
-    Drop(DropReason),
-    /// It goes through another SA: [`Sad::again`].
-    Again,
 }
 
 /// The SAs that a packet has been through before the one at hand, in order; empty to begin with.
@@ -85,8 +79,11 @@ impl Sad {
     /// If there are no such SAs, they are not of one direction, or more than [`NEST_MAX`] would be in a row.
     pub fn nest(&mut self, inner: SessionId, outer: SessionId) -> Result<(), SadError> {
         let error = SadError::CannotNest { inner, outer };
-        let direction = |session: SessionId| Some(self.sas.get(session.0 as usize)?.state.direction());
-        if direction(inner).is_none() || direction(inner) != direction(outer) {
+        let direction = |session: SessionId| {
+            self.config(session)?;
+            Some(self.sas.get(session.0 as usize)?.state.direction())
+        };
+        if inner == outer || direction(inner).is_none() || direction(inner) != direction(outer) {
             return Err(error);
         }
         let entry = &mut self.sas[inner.0 as usize];
@@ -96,7 +93,20 @@ impl Sad {
             self.sas[inner.0 as usize].outer = before;
             return Err(error);
         }
+        self.nested += usize::from(before.is_none());
         Ok(())
+    }
+
+    /// Lets nothing through the SAs whose packets went through `removed`: without it they would go less
+    /// protected than was asked for, or through whatever has its number next.
+    pub(super) fn unnest(&mut self, removed: SessionId) {
+        if self.nested == 0 {
+            return;
+        }
+        self.nested -= usize::from(self.sas[removed.0 as usize].outer.take().is_some());
+        for entry in self.sas.iter_mut().filter(|entry| entry.outer == Some(removed.0)) {
+            entry.outer = Some(GONE);
+        }
     }
 
     fn is_too_deep(&self, start: usize) -> bool {
@@ -122,8 +132,14 @@ impl Sad {
             }
             State::In(_) | State::InAh(_) => {
                 path.push(session).ok_or(DropReason::InBufferError)?;
-                self.prepare_open(packet, spec, Some(session.0))
+                // What is for an SA of ours is no cleartext.
+                match self.prepare_open(packet, spec, Some(session.0))? {
+                    Prepared::Job => Ok(()),
+                    Prepared::Pass => Err(DropReason::InNoStates),
+                }
             }
+            State::Gone(Direction::Seal) => Err(DropReason::OutStateInvalid),
+            State::Gone(Direction::Open) => Err(DropReason::InStateInvalid),
         }
     }
 
@@ -136,11 +152,15 @@ impl Sad {
     ) -> Result<(), DropReason> {
         let ip = Ip::parse(packet.bytes()).map_err(|_| DropReason::OutHdrError)?;
         let inner = Inner::of(&ip);
-        match self.sas.get_mut(session.0 as usize).map(|entry| &mut entry.state) {
-            Some(State::Out(sa)) => sa.prepare(packet, &inner, spec, &mut self.watch),
-            Some(State::OutAh(sa)) => sa.prepare(packet, &inner, spec),
-            _ => Err(DropReason::OutNoStates),
+        let entry = self.sas.get_mut(session.0 as usize).ok_or(DropReason::OutStateInvalid)?;
+        match &mut entry.state {
+            State::Out(sa) => sa.prepare(packet, &inner, spec, &mut self.watch)?,
+            State::OutAh(sa) => sa.prepare(packet, &inner, spec)?,
+            State::In(_) | State::InAh(_) => return Err(DropReason::OutNoStates),
+            State::Gone(_) => return Err(DropReason::OutStateInvalid),
         }
+        entry.in_flight += 1;
+        Ok(())
     }
 
     /// Prepares a packet that is neither ESP nor ESP in UDP.
@@ -149,29 +169,41 @@ impl Sad {
         packet: &mut Packet,
         spec: &mut JobSpec,
         through: Option<u32>,
-    ) -> Result<(), DropReason> {
+    ) -> Result<Prepared, DropReason> {
         let ip = Ip::parse(packet.bytes()).map_err(|_| DropReason::InHdrError)?;
-        let (found, outer) = (AhAt::find(&ip)?, ip.destination());
-        let index = *self.by_spi.get(&found.spi).ok_or(DropReason::InNoStates)?;
+        let (found, outer) = match AhAt::find(&ip) {
+            Ok(found) => (found, ip.destination()),
+            Err(reason) => return self.pass_cleartext(packet, reason),
+        };
+        let Some(&index) = self.by_spi.get(&found.spi) else {
+            return self.pass_cleartext(packet, DropReason::InNoStates);
+        };
         let entry = &mut self.sas[index as usize];
         let State::InAh(sa) = &entry.state else { return Err(DropReason::InNoStates) };
+        if !sa.accepts(outer) {
+            return self.pass_cleartext(packet, DropReason::InNoStates);
+        }
         entry.comes_through(through)?;
-        sa.prepare(packet, &found, outer, spec).inspect_err(|&reason| {
+        let State::InAh(sa) = &entry.state else { return Err(DropReason::InNoStates) };
+        sa.prepare(packet, &found, spec).inspect_err(|&reason| {
             entry.counters.replays += u64::from(reason == DropReason::InStateSeqError);
-        })
+        })?;
+        entry.in_flight += 1;
+        Ok(Prepared::Job)
     }
 
     /// Says what follows for a packet that SA number `index` has opened: `next` is [`Next::Again`] if it
     /// may be ESP or AH itself and has not been held against that SA's selectors.
     #[inline]
     pub(super) fn arrive(
-        &self,
+        &mut self,
         index: u32,
         next: Next,
         path: &Path,
         packet: &Packet,
     ) -> Result<Next, DropReason> {
-        if next == Next::Unpack || (next == Next::Deliver && path.len == 0) {
+        let is_plain = next == Next::Deliver && path.len == 0;
+        if next == Next::Unpack || (is_plain && !self.spd.has_inbound()) {
             return Ok(next);
         }
         let ip = Ip::parse(packet.bytes()).map_err(|_| DropReason::InStateModeError)?;
@@ -182,6 +214,18 @@ impl Sad {
             self.admit(index, &ip)?;
         }
         path.sas().iter().try_for_each(|session| self.admit(session.0, &ip))?;
+        if self.spd.has_inbound() {
+            // The policy must protect by one of the SAs that the packet came through.
+            let mut sas = std::iter::once(SessionId(index)).chain(path.sas().iter().copied());
+            let first = sas.next().map_or(Ok(()), |session| self.spd.check_opened(&ip, session));
+            first.or_else(|reason| {
+                if sas.any(|session| self.spd.check_opened(&ip, session).is_ok()) {
+                    Ok(())
+                } else {
+                    Err(reason)
+                }
+            })?;
+        }
         Ok(Next::Deliver)
     }
 
@@ -201,7 +245,9 @@ impl Sad {
             Err(_) => AhAt::find(ip).ok().map(|found| found.spi),
         };
         let index = spi.and_then(|spi| self.by_spi.get(&spi));
-        index.is_some_and(|&index| self.sas[index as usize].config.local == ip.destination())
+        index.is_some_and(|&index| {
+            self.config(SessionId(index)).is_some_and(|sa| sa.local == ip.destination())
+        })
     }
 }
 

@@ -11,10 +11,11 @@ use forebay_time::{PS_PER_S, Time};
 use forebay_wire::icmp::{self, TooBig};
 use forebay_wire::{Family, Fragments, Ip, esp, ipv4, ipv6, protocol, udp};
 
-use super::{Entry, Sad, State};
+use super::{Sad, State};
 use crate::mtu::{min_path_mtu, plateau_below};
 use crate::outbound::OutboundSa;
-use crate::{DropReason, Mode};
+use crate::spd::Decision;
+use crate::{DropReason, Mode, SaConfig};
 
 /// ICMP messages about packets that were too big are sent, and believed, at most this often a second and this
 /// many at once: each a bound that RFC 4443 2.4 f and RFC 1812 4.3.2.8 ask for.
@@ -40,8 +41,9 @@ impl Sad {
     /// [`LEARNED_FOR`](crate::LEARNED_FOR) has passed; whether that changed anything.
     pub fn lower_path_mtu(&mut self, session: SessionId, mtu: u16) -> bool {
         let now = self.watch.now();
+        let Some(config) = self.config(session) else { return false };
+        let family = Family::of(config.local);
         let Some(entry) = self.sas.get_mut(session.0 as usize) else { return false };
-        let family = Family::of(entry.config.local);
         let State::Out(sa) = &mut entry.state else { return false };
         let changed = sa.change_path_mtu(|path| path.learn(mtu, family, now));
         sa.pass_time(&mut self.watch);
@@ -57,7 +59,7 @@ impl Sad {
         if !self.lessons.take(self.watch.now()) {
             return None;
         }
-        let index = self.sas.iter().position(|entry| quoted.is_of(entry))?;
+        let index = self.quoted(&quoted)?;
         let mtu = match message.mtu {
             0 if quoted.family == Family::V4 => plateau_below(quoted.len),
             mtu if quoted.family == Family::V6 && mtu < min_path_mtu(Family::V6).into() => return None,
@@ -116,10 +118,11 @@ impl Sad {
         packet: &mut Packet,
         spec: &mut JobSpec,
     ) -> Result<(), DropReason> {
-        match self.sas.get_mut(session.0 as usize).map(|entry| &mut entry.state) {
-            Some(State::Out(sa)) => sa.dummy(packet, len, spec, &mut self.watch),
-            _ => Err(DropReason::OutNoStates),
-        }
+        let entry = self.sas.get_mut(session.0 as usize).ok_or(DropReason::OutNoStates)?;
+        let State::Out(sa) = &mut entry.state else { return Err(DropReason::OutNoStates) };
+        sa.dummy(packet, len, spec, &mut self.watch)?;
+        entry.in_flight += 1;
+        Ok(())
     }
 
     /// Packets of an inbound SA with a combination of ECN marks that no tunnel makes: something on the way does
@@ -133,7 +136,7 @@ impl Sad {
 
     /// The SA of a packet that is longer than may be, and how long it may be.
     fn limit(&mut self, ip: &Ip<'_>) -> Option<(&OutboundSa, u16)> {
-        let index = self.selection.find(ip)?;
+        let Decision::Protect(index) = self.spd.decide_outbound(ip) else { return None };
         let header_len = match ip {
             Ip::V4(ip) => ip.header_len(),
             Ip::V6(ip) => ip.transport_place().ok()?.at,
@@ -143,10 +146,17 @@ impl Sad {
         (ip.bytes().len() > mtu.into()).then_some((sa, mtu))
     }
 
+    /// The SA that a quoted packet is of.
+    fn quoted(&self, quoted: &Quoted) -> Option<usize> {
+        self.sas.iter().zip(&self.configs).position(|(entry, config)| {
+            matches!((&entry.state, config), (State::Out(sa), Some(config)) if quoted.is_of(sa, config))
+        })
+    }
+
     fn outbound(&self, session: SessionId) -> Option<&OutboundSa> {
         match &self.sas.get(session.0 as usize)?.state {
             State::Out(sa) => Some(sa),
-            State::OutAh(_) | State::In(_) | State::InAh(_) => None,
+            State::OutAh(_) | State::In(_) | State::InAh(_) | State::Gone(_) => None,
         }
     }
 }
@@ -224,9 +234,7 @@ impl Quoted {
         }
     }
 
-    fn is_of(&self, entry: &Entry) -> bool {
-        let State::Out(sa) = &entry.state else { return false };
-        let config = &entry.config;
+    fn is_of(&self, sa: &OutboundSa, config: &SaConfig) -> bool {
         let addresses = config.mode == Mode::Transport
             || (config.local == self.source && config.remote == self.destination);
         let age = (sa.sequence as u32).wrapping_sub(self.sequence);

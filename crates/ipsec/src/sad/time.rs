@@ -22,7 +22,7 @@ impl Sad {
             match &mut entry.state {
                 State::Out(sa) => sa.pass_time(&mut self.watch),
                 State::In(sa) => sa.pass_time(&mut self.watch),
-                State::OutAh(_) | State::InAh(_) => {}
+                State::OutAh(_) | State::InAh(_) | State::Gone(_) => {}
             }
         }
     }

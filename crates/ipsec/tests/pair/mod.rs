@@ -5,7 +5,7 @@
 #![allow(dead_code)]
 
 use forebay_crypto::{Direction, Job, JobSpec, Packet, SessionId, Suite, Verdict};
-use forebay_ipsec::{DropReason, IvRange, SaConfig, Sad, Spi, Stop};
+use forebay_ipsec::{DropReason, IvRange, Prepared, SaConfig, Sad, Spi, Stop};
 
 pub struct Pair {
     pub sealer: Sad,
@@ -33,7 +33,7 @@ impl Pair {
 
     pub fn seal(&mut self, plain: &[u8]) -> Result<Vec<u8>, DropReason> {
         let (mut packet, mut spec) = (buffer(plain), JobSpec::default());
-        self.sealer.prepare(Direction::Seal, &mut packet, &mut spec)?;
+        assert_eq!(self.sealer.prepare(Direction::Seal, &mut packet, &mut spec)?, Prepared::Job);
         Ok(self.finish_seal(packet, &spec))
     }
 
@@ -46,7 +46,7 @@ impl Pair {
 
     pub fn open(&mut self, sealed: &[u8]) -> Result<Vec<u8>, DropReason> {
         let (mut packet, mut spec) = (buffer(sealed), JobSpec::default());
-        self.opener.prepare(Direction::Open, &mut packet, &mut spec)?;
+        assert_eq!(self.opener.prepare(Direction::Open, &mut packet, &mut spec)?, Prepared::Job);
         let verdict = work(self.suite, Direction::Open, &mut packet, &spec);
         self.opener.complete(&mut packet, &spec, verdict)?;
         Ok(packet.bytes().to_vec())
@@ -61,7 +61,8 @@ impl Pair {
             .collect();
         let mut outcomes = vec![Err(DropReason::QueueFull); sealed.len()];
         let mut from = 0;
-        while let Err((place, reason)) = self.opener.prepare_burst(Direction::Open, &mut jobs[from..]) {
+        while let Err((place, stop)) = self.opener.prepare_burst(Direction::Open, &mut jobs[from..]) {
+            let Stop::Drop(reason) = stop else { panic!("there are no policies") };
             from += place;
             outcomes[jobs.remove(from).token as usize] = Err(reason);
         }
@@ -84,7 +85,7 @@ impl Pair {
     /// other habits would send.
     pub fn seal_text(&mut self, plain: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
         let (mut packet, mut spec) = (buffer(plain), JobSpec::default());
-        self.sealer.prepare(Direction::Seal, &mut packet, &mut spec).expect("a good packet");
+        assert_eq!(self.sealer.prepare(Direction::Seal, &mut packet, &mut spec), Ok(Prepared::Job));
         let text_at = spec.iv as usize + self.suite.iv_len();
         let mut text = packet.buffer()[text_at..spec.icv as usize].to_vec();
         let before = text.len();

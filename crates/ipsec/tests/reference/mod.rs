@@ -10,7 +10,7 @@ use aes_gcm::{Aes128Gcm, Aes256Gcm, AesGcm, aes::Aes192};
 use forebay_crypto::{
     Cipher, Direction, Integrity, JobSpec, Layout, Packet, SaKeys, SecretBytes, SessionId, Suite, Verdict,
 };
-use forebay_ipsec::{DropReason, IvRange, Mode, Next, Path, Protocol, SaConfig, Sad, Spi};
+use forebay_ipsec::{DropReason, IvRange, Mode, Next, Path, Prepared, Protocol, SaConfig, Sad, Spi};
 use hmac::{Hmac, Mac};
 
 /// SAs and their keys; does every job at once.
@@ -81,9 +81,12 @@ impl Gateway {
     pub fn pass_on(&mut self, direction: Direction, packet: &mut Packet) -> Result<(), DropReason> {
         let (mut spec, mut path) = (JobSpec::default(), Path::default());
         let before = packet.bytes().to_vec();
-        self.sad.prepare(direction, packet, &mut spec).inspect_err(|reason| {
+        let prepared = self.sad.prepare(direction, packet, &mut spec).inspect_err(|reason| {
             assert!(before.starts_with(packet.bytes()), "{reason} harms the packet");
         })?;
+        if prepared == Prepared::Pass {
+            return Ok(());
+        }
         loop {
             let verdict = self.work(&spec, packet);
             match self.sad.complete_on(&path, packet, &spec, verdict)? {

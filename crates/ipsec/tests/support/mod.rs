@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use forebay_crypto::{Direction, JobSpec, Packet, Verdict};
 use forebay_ipsec::{
     DontFragment, DropReason, Dscp, Ecn, Encapsulation, FlowLabel, HopLimit, IvRange, Lifetime, Limits, Mode,
-    SaConfig, Sad, Spi, Tfc, TunnelRules,
+    Prepared, SaConfig, Sad, Spi, Tfc, TunnelRules,
 };
 use forebay_wire::Family;
 use proptest::prelude::*;
@@ -188,7 +188,7 @@ pub fn buffer(bytes: &[u8]) -> Packet {
 /// does not look.
 pub fn seal(sad: &mut Sad, bytes: &[u8]) -> Result<Vec<u8>, DropReason> {
     let (mut packet, mut spec) = (buffer(bytes), JobSpec::default());
-    sad.prepare(Direction::Seal, &mut packet, &mut spec)?;
+    assert_eq!(sad.prepare(Direction::Seal, &mut packet, &mut spec)?, Prepared::Job);
     sad.complete(&mut packet, &spec, Verdict::Done)?;
     Ok(packet.bytes().to_vec())
 }
