@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use forebay_crypto::{Direction, Job, JobSpec, Packet, Processor, SaKeys, SecretBytes, Suite};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{BURST, BurstPath};
-use forebay_ipsec::{Encapsulation, IvRange, Mode, SaConfig, Sad, Spi};
+use forebay_ipsec::{IvRange, SaConfig, Sad, Spi};
 use forebay_scheduler::{Config, Cost, Decision, Item, ProcessorConfig, Progress, Scheduler};
 use forebay_time::{Duration, Time};
 
