@@ -36,7 +36,7 @@ impl Random {
     }
 
     fn below(&mut self, limit: usize) -> usize {
-        (self.next() as u128 * limit as u128 >> 64) as usize
+        ((u128::from(self.next()) * limit as u128) >> 64) as usize
     }
 }
 

@@ -72,7 +72,7 @@ fn a_number_is_free_once_all_its_jobs_are_complete_whatever_became_of_them() {
     let one = add_in(&mut sad, sa(0, &[], &["10.2.0.0/16"]));
     // Good, outside the selectors, a replay, a forgery, a dummy's worth of failure.
     let outside = Flow::udp("10.9.0.1", "10.1.0.1", (1, 2));
-    let mut jobs = vec![
+    let mut jobs = [
         under_way(&mut sad, Direction::Open, &sealed(0, 1, &flow().back())),
         under_way(&mut sad, Direction::Open, &sealed(0, 1, &flow().back())),
         under_way(&mut sad, Direction::Open, &sealed(0, 2, &outside)),

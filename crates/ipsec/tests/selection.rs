@@ -225,7 +225,7 @@ fn ten_thousand_random_policies_as_the_list_says() {
         list.push(policy);
     }
     let mut seen = [0; 5];
-    for _ in 0..4_000 {
+    for _ in 0..1_500 {
         let flow = draw(&mut runner, &flows);
         let expected = oracle(&list, &flow);
         // Twice: found, then remembered.
@@ -240,7 +240,7 @@ fn ten_thousand_random_policies_as_the_list_says() {
             Err(_) => 4,
         }] += 1;
     }
-    assert!(seen[..3].iter().all(|&count| count > 100), "{seen:?}");
+    assert!(seen[..3].iter().all(|&count| count > 50), "{seen:?}");
 }
 
 /// Policies that seldom overlap, so that a packet's is as likely the last as the first: packets are drawn out
@@ -289,7 +289,7 @@ fn packets_out_of_ten_thousand_scattered_policies() {
         list.push(policy);
     }
     let mut places = Vec::new();
-    for _ in 0..3_000 {
+    for _ in 0..1_500 {
         let of = &list[draw(&mut runner, &numbers) as usize % list.len()];
         let inside = |selector: &TrafficSelector, number: u32| match selector.addresses() {
             Some((IpAddr::V4(first), IpAddr::V4(last))) => {
@@ -313,7 +313,7 @@ fn packets_out_of_ten_thousand_scattered_policies() {
     }
     places.sort();
     // Half of the packets are decided behind the first thousand.
-    assert!(places.len() > 2_000 && places[places.len() / 2] > 1_000, "{}", places[places.len() / 2]);
+    assert!(places.len() > 1_000 && places[places.len() / 2] > 1_000, "{}", places[places.len() / 2]);
 }
 
 /// As above with policies that come and go, anywhere in the order, under the same traffic all the time.

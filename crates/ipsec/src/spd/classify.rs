@@ -46,6 +46,8 @@ struct Node {
 
 #[derive(Debug, Default)]
 struct Bucket {
+    /// A copy of the first entry, which decides most look-ups without one more wait for memory.
+    first: Option<Entry>,
     entries: Vec<Entry>,
     by_ports: Option<Box<PortIndex>>,
 }
@@ -161,6 +163,7 @@ impl Classifier {
             let bucket = table.entry(place.remote, self.seed).buckets.entry(place.local, self.seed);
             let entry = Entry { order: ranked.order, id, exact: place.exact };
             add(&mut bucket.entries, entry);
+            bucket.first = bucket.entries.first().copied();
             match &mut bucket.by_ports {
                 Some(index) => add_by_ports(index, &ranked.rule, entry, self.direction, self.seed),
                 None if bucket.entries.len() > CROWDED => {
@@ -183,6 +186,7 @@ impl Classifier {
             let Some(node) = table.get_mut(place.remote) else { continue };
             let Some(bucket) = node.buckets.get_mut(place.local) else { continue };
             take(&mut bucket.entries, ranked.order);
+            bucket.first = bucket.entries.first().copied();
             if bucket.entries.len() <= CROWDED / 2 {
                 bucket.by_ports = None;
             }
@@ -225,13 +229,14 @@ impl Classifier {
 impl Search<'_> {
     #[inline]
     fn look_into(&mut self, bucket: &Bucket) {
-        if bucket.entries.first().is_none_or(|first| first.order > self.best) {
-            return;
+        let Some(first) = bucket.first.filter(|first| first.order < self.best) else { return };
+        if first.exact {
+            return self.take(&first, true);
         }
         let Some(index) = &bucket.by_ports else { return self.scan(&bucket.entries) };
         let Some([outer, inner]) = port_keys(self.headers) else { return self.scan(&bucket.entries) };
         // Rules passed over by the index are not seen here.
-        self.narrow = self.narrow.min(bucket.entries[0].order);
+        self.narrow = self.narrow.min(first.order);
         index.visit(outer.0, outer.1, |inside| {
             inside.visit(inner.0, inner.1, |entries| self.scan(entries));
         });
