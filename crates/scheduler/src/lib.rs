@@ -11,6 +11,7 @@
 //!           (waits, bundles)    (blocks while    Account 1
 //!                                its queue is    ...
 //!  redispatch ------job------>   full)
+//!           [ one of these for each service class ]
 //! ```
 //!
 //! A driver does three things: it [pushes](Scheduler::push) packets, asks for the
@@ -35,18 +36,28 @@
 //! ```
 
 mod account;
+mod alpha;
+mod class;
 mod config;
 mod cost;
 mod groups;
 mod job;
+mod lane;
 mod policy;
 mod scheduler;
+mod tuner;
+mod turns;
 mod window;
 
+pub mod dscp;
 pub mod fit;
 
-pub use config::{Config, ConfigError, Kind, ProcessorConfig, Progress};
+pub use alpha::AlphaLoop;
+pub use class::{ClassConfig, ClassFault, Service};
+pub use config::{Config, ConfigError, Kind, ProcessorConfig, Progress, UnknownWord};
 pub use cost::{Cost, Transfer, Work};
+pub use dscp::DscpMap;
 pub use job::{Item, Job, JobHead, Prediction};
 pub use policy::{Policy, UnknownPolicy};
 pub use scheduler::{Decision, Scheduler};
+pub use tuner::Windowing;
