@@ -85,8 +85,8 @@ impl AlphaControl {
     pub(crate) fn report(&mut self, now: Time, others: f64, crypto: Duration) -> Option<f64> {
         let passed = now.since(self.reported.replace(now)?);
         self.passed += passed;
-        // NaN is no load.
-        self.others += others.max(0.0).min(1.0) * passed.0 as f64;
+        let others = if others.is_nan() { 0.0 } else { others.clamp(0.0, 1.0) };
+        self.others += others * passed.0 as f64;
         self.crypto += crypto;
         if self.passed < self.config.period {
             return None;

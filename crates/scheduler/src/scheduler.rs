@@ -127,28 +127,37 @@ impl Scheduler {
     /// pushes, when a queue has got room, and when a wait is over.
     #[inline]
     pub fn next(&mut self, now: Time) -> Decision<'_> {
-        let mut class = if self.lanes.len() > 1 { self.first_class(now) } else { 0 };
+        if self.lanes.len() > 1 {
+            return self.next_of_several(now);
+        }
+        let step = self.step(0, now);
+        self.decision(0, step)
+    }
+
+    /// The same with several classes.
+    #[inline(never)]
+    fn next_of_several(&mut self, now: Time) -> Decision<'_> {
+        let mut class = self.first_class(now);
         loop {
-            let mut step = self.step(class, now);
-            if self.lanes.len() > 1 {
-                match self.after(class, step, now) {
-                    After::Try(next) => {
-                        class = next;
-                        continue;
-                    }
-                    After::Say(said) => step = said,
-                }
+            let step = self.step(class, now);
+            match self.after(class, step, now) {
+                After::Try(next) => class = next,
+                After::Say(said) => return self.decision(class, said),
             }
-            let job = &self.lanes[class].hand;
-            return match step {
-                Step::Placed { processor, chosen, prediction } => {
-                    Decision::Dispatch { processor, job, chosen, prediction }
-                }
-                Step::Nowhere => Decision::Nowhere { job },
-                Step::Blocked { processor } => Decision::Blocked { processor },
-                Step::Wait { until } => Decision::Wait { until },
-                Step::Idle => Decision::Idle,
-            };
+        }
+    }
+
+    #[inline(always)]
+    fn decision(&self, class: usize, step: Step) -> Decision<'_> {
+        let job = &self.lanes[class].hand;
+        match step {
+            Step::Placed { processor, chosen, prediction } => {
+                Decision::Dispatch { processor, job, chosen, prediction }
+            }
+            Step::Nowhere => Decision::Nowhere { job },
+            Step::Blocked { processor } => Decision::Blocked { processor },
+            Step::Wait { until } => Decision::Wait { until },
+            Step::Idle => Decision::Idle,
         }
     }
 

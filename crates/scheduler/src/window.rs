@@ -210,7 +210,7 @@ impl Window {
         self.refill();
     }
 
-    #[inline(always)]
+    #[inline]
     fn refill(&mut self) {
         while self.held < self.open {
             let Some(entry) = self.behind.pop_front() else { break };
@@ -219,7 +219,7 @@ impl Window {
     }
 
     /// Appends a packet to the window, which has a free slot.
-    #[inline]
+    #[inline(always)]
     fn insert(&mut self, entry: Entry) {
         let at = self.free;
         self.free = self.slots[at as usize].later;
