@@ -110,6 +110,8 @@ impl AlphaControl {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const LOOP: AlphaLoop = AlphaLoop { upper: 80, lower: 50, most: 4, period: Duration(100) };
@@ -168,6 +170,41 @@ mod tests {
             AlphaLoop { period: Duration::ZERO, ..LOOP },
         ] {
             assert!(wrong.check().is_err());
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Against a list of all instants: every one of a hundredth is busy or not, as the reports say.
+        #[test]
+        fn behaves_like_the_rule_over_all_that_was_reported(
+            least in 1u32..5,
+            reports in prop::collection::vec((1u64..150, 0u64..=100, 0u64..100), 0..200),
+        ) {
+            let mut control = AlphaControl::new(LOOP, f64::from(least));
+            control.report(Time::ZERO, 0.0, Duration::ZERO);
+            let (mut now, mut alpha, mut pending) = (0, f64::from(least), vec![]);
+            for (passed, percent, crypto) in reports {
+                now += passed;
+                let found = control.report(Time(now), percent as f64 / 100.0, Duration(crypto));
+                pending.push((passed, percent, crypto));
+                let time: u64 = pending.iter().map(|report| report.0).sum();
+                let before = alpha;
+                if time >= 100 {
+                    // In hundredths of the time, so that no rounding stands between the marks.
+                    let busy: u64 = pending.drain(..).map(|(time, others, own)| time * others + 100 * own).sum();
+                    // On a mark, a sum of fractions may fall to either side.
+                    prop_assume!(busy != 80 * time && busy != 50 * time);
+                    if busy > 80 * time {
+                        alpha = (alpha * 1.5).min(f64::from(least.max(4)));
+                    } else if busy < 50 * time {
+                        alpha = (alpha / 1.125).max(f64::from(least));
+                    }
+                }
+                prop_assert_eq!(found, (alpha != before).then_some(alpha));
+                prop_assert!((f64::from(least)..=f64::from(least.max(4))).contains(&control.alpha));
+            }
         }
     }
 }

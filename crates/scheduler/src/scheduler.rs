@@ -437,7 +437,7 @@ impl Scheduler {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ProcessorConfig;
+    use crate::{ClassConfig, ProcessorConfig, Service, Windowing};
 
     fn capacity(scheduler: &Scheduler) -> usize {
         let queues: usize = scheduler.accounts.iter().map(Account::capacity).sum();
@@ -466,6 +466,30 @@ mod tests {
             };
             if scheduler.push(now, item).is_err() {
                 for processor in 0..3 {
+                    let jobs = scheduler.unfinished(processor);
+                    scheduler.complete(processor, jobs, now);
+                }
+            }
+            while let Decision::Dispatch { .. } = scheduler.next(now) {}
+        }
+        assert_eq!(capacity(&scheduler), before);
+    }
+
+    #[test]
+    fn nor_do_classes_with_adaptive_windows() {
+        let cost = Cost { init: Duration(1_000), block: Duration(10), ..Cost::default() };
+        let card = ProcessorConfig { queue: 16, ..ProcessorConfig::accelerator(cost) };
+        let services = [Service::Strict, Service::Weighted { weight: 1 }, Service::Weighted { weight: 3 }];
+        let windowing = Windowing::Adaptive;
+        let class = |service| ClassConfig { window: 16, input: 64, windowing, ..ClassConfig::new(service) };
+        let classes = services.map(class).to_vec();
+        let mut scheduler = Scheduler::new(Config { classes, ..Config::new(vec![card; 2]) }).unwrap();
+        let before = capacity(&scheduler);
+        for id in 0..200_000u64 {
+            let now = Time(id * 100);
+            let (sa, class) = ((id * 7 % 13) as u32, (id % 3) as u8);
+            if scheduler.push(now, Item { id, sa, class, suite: 0, bytes: (id % 1_500) as u32 }).is_err() {
+                for processor in 0..2 {
                     let jobs = scheduler.unfinished(processor);
                     scheduler.complete(processor, jobs, now);
                 }

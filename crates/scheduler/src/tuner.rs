@@ -162,9 +162,14 @@ impl Tuner {
         1usize.checked_shl(step).unwrap_or(self.most).min(self.most)
     }
 
+    /// What the window is to be now.
+    fn setting(&self) -> (usize, Duration) {
+        (self.size(self.step), if self.step == 0 { Duration::ZERO } else { self.patience })
+    }
+
     fn decide(&mut self, now: Time) -> Option<(usize, Duration)> {
         let period = std::mem::replace(&mut self.period, Period { began: now, ..Period::default() });
-        let before = (self.size(self.step), self.patience);
+        let before = self.setting();
         self.patience = Duration(period.wait.0 / period.jobs).min(self.longest);
         let room = period.arrive_in(self.patience, now).saturating_add(1);
 
@@ -178,8 +183,7 @@ impl Tuner {
             _ => 0,
         };
         self.step = target.min(self.step + 1);
-        let timeout = if self.step == 0 { Duration::ZERO } else { self.patience };
-        let after = (self.size(self.step), timeout);
+        let after = self.setting();
         (after != before).then_some(after)
     }
 }
@@ -207,5 +211,107 @@ impl Period {
         let init = self.init.0 as f64 / self.jobs as f64;
         let rest = (self.service - self.init).0 as f64 / self.placed as f64;
         if init > 0.0 { (1.0 - 1.0 / bundle) * init / (init + rest) } else { 0.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Job, Service, window::State, window::Window};
+
+    fn config(window: usize) -> ClassConfig {
+        ClassConfig { window, ..ClassConfig::new(Service::Strict) }
+    }
+
+    fn item(sa: u32) -> Item {
+        Item { id: 0, sa, class: 0, suite: 0, bytes: 100 }
+    }
+
+    /// Jobs of one packet that wait `wait` and take 3, of which 1 is setup.
+    fn place(tuner: &mut Tuner, wait: u64) {
+        let prediction = Prediction { at: Time::ZERO, wait: Duration(wait), service: Duration(3) };
+        tuner.placed(&Work::packet(100), &prediction, Duration(1));
+    }
+
+    #[test]
+    fn words_read_back() {
+        for windowing in Windowing::ALL {
+            assert_eq!(windowing.to_string().parse(), Ok(windowing));
+        }
+        let error = "adaptive".parse::<Windowing>().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "unknown windowing `adaptive`; there are fixed-window, adaptive-window"
+        );
+    }
+
+    #[test]
+    fn one_sa_and_long_waits_double_the_window_each_period_up_to_its_limits() {
+        let mut tuner = Tuner::new(&ClassConfig { timeout: Some(Duration(900)), ..config(12) });
+        let mut settings = vec![];
+        for number in 0..256 * 6 {
+            place(&mut tuner, 1_000);
+            settings.extend(tuner.arrived(Time(number), &item(7)));
+        }
+        // Up to 7/8 of what 12 save, 11/12: 8 save 7/8, which is more than 0.80.
+        let sizes = [2, 4].map(|size| (size, Duration(900)));
+        assert_eq!(settings[..2], sizes);
+        assert_eq!(tuner.size(tuner.step), 8);
+        // Two packets arrive in the time that jobs wait now: three are in the window at most.
+        for number in 256 * 6..256 * 7 {
+            place(&mut tuner, 2);
+            settings.extend(tuner.arrived(Time(number), &item(7)));
+        }
+        assert_eq!(*settings.last().unwrap(), (2, Duration(2)));
+        // A pause longer than that ends it at once.
+        assert_eq!(tuner.arrived(Time(256 * 7 + 2), &item(7)), Some((1, Duration::ZERO)));
+    }
+
+    #[test]
+    fn without_setup_or_company_or_waiting_there_is_no_window() {
+        for (sas, wait, init) in [(1, 0, 1), (1 << 30, 1_000, 1), (1, 1_000, 0)] {
+            let mut tuner = Tuner::new(&config(30));
+            for number in 0..2_000u64 {
+                let prediction = Prediction { at: Time::ZERO, wait: Duration(wait), service: Duration(3) };
+                tuner.placed(&Work::packet(100), &prediction, Duration(init));
+                assert_eq!(tuner.arrived(Time(number), &item(number as u32 % sas)).map(|set| set.0), None);
+            }
+        }
+    }
+
+    /// The estimate that the choice is made from, against what real windows do with the same packets.
+    #[test]
+    fn the_bundles_foreseen_are_those_that_windows_of_all_sizes_make() {
+        // SAs drawn with equal and with unequal chances, and trains of one SA.
+        let mut random = 1u64;
+        let mut draw = |below: u64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (random >> 33) % below
+        };
+        let equal: Vec<u32> = (0..4_000).map(|_| draw(100) as u32).collect();
+        let unequal: Vec<u32> = (0..4_000).map(|_| (draw(30) * draw(30) / 10) as u32).collect();
+        let trains: Vec<u32> = (0..500).flat_map(|_| vec![draw(100) as u32; 1 + draw(15) as usize]).collect();
+        for sas in [equal, unequal, trains] {
+            let mut tuner = Tuner::new(&config(1_000));
+            for &sa in &sas {
+                let _ = tuner.arrived(Time::ZERO, &item(sa));
+            }
+            place(&mut tuner, 0);
+            for step in 1..7 {
+                let mut window = Window::new(&config(1 << step));
+                let (mut job, mut jobs) = (Job::with_capacity(64), 0);
+                for &sa in &sas {
+                    window.push(Time::ZERO, item(sa)).unwrap();
+                    while window.state(Time::ZERO) == State::Ready {
+                        window.take(&mut job);
+                        jobs += 1;
+                    }
+                }
+                let real = (sas.len() - window.len()) as f64 / f64::from(jobs);
+                // Setup is a third: saving = (1 - 1/n) / 3.
+                let foreseen = 1.0 / (1.0 - 3.0 * tuner.period.saving(1 << step, step, u64::MAX));
+                assert!((foreseen / real - 1.0).abs() < 0.25, "{foreseen} for {real} with {}", 1 << step);
+            }
+        }
     }
 }

@@ -13,7 +13,8 @@ fn weighted(weight: u32) -> Service {
 /// Processor i has suite i and nothing else, so that a job's place is known beforehand.
 fn processors(count: usize, queue: usize) -> Vec<ProcessorConfig> {
     let cost = Cost { init: Duration(10), ..Cost::default() };
-    let one = |suite: usize| ProcessorConfig { suites: 1 << suite, queue, ..ProcessorConfig::accelerator(cost) };
+    let one =
+        |suite: usize| ProcessorConfig { suites: 1 << suite, queue, ..ProcessorConfig::accelerator(cost) };
     (0..count).map(one).collect()
 }
 
