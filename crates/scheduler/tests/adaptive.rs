@@ -49,6 +49,7 @@ struct Run {
     worked: Vec<Duration>,
     since: Time,
     done: Time,
+    due: Time,
     now: Time,
     others: f64,
 }
@@ -78,6 +79,7 @@ impl Run {
             worked: vec![Duration::ZERO; count],
             since: Time::ZERO,
             done: Time::ZERO,
+            due: Time::ZERO,
             now: Time::ZERO,
             others: 0.0,
         }
@@ -151,7 +153,10 @@ impl Run {
                             self.schedule(now + prediction.service, Event::Done { processor });
                         }
                     }
-                    Decision::Wait { until } if until < Time::MAX => break self.schedule(until, Event::Due),
+                    Decision::Wait { until } if until < Time::MAX && until != self.due => {
+                        self.due = until;
+                        break self.schedule(until, Event::Due);
+                    }
                     _ => break,
                 }
             }

@@ -153,6 +153,71 @@ fn classes_that_cannot_work_are_refused_with_their_number() {
     assert_eq!(said(vec![good; 257]), "257 classes; there may be 256");
 }
 
+/// A card with a queue of eight that takes 100 for each job, and bulk and more of it in the input all
+/// the time; the class that left in each of the card's turns, and the longest that one of class 0 took.
+fn overload(classes: Vec<ClassConfig>, urgent_every: u64, turns: u64) -> (Vec<u8>, u64) {
+    let cost = Cost { init: Duration(100), ..Cost::default() };
+    let card = ProcessorConfig { queue: 8, ..ProcessorConfig::accelerator(cost) };
+    let count = classes.len() as u8;
+    let mut s = scheduler(vec![card], classes);
+    let (mut queue, mut served, mut longest) = (std::collections::VecDeque::new(), vec![], 0);
+    for turn in 0..turns {
+        let now = turn * 100;
+        if turn % urgent_every == 0 {
+            let _ = s.push(Time(now), item(now, 0, 0, 1_000));
+        }
+        for class in 1..count {
+            while s.class_room(class) > 0 {
+                s.push(Time(now), item(now, class, 0, 1_000)).unwrap();
+            }
+        }
+        loop {
+            while let Decision::Dispatch { job, .. } = s.next(Time(now)) {
+                queue.push_back((job.head.class, job.items()[0]));
+            }
+            if s.unfinished(0) > s.waiting(0) {
+                break;
+            }
+            s.taken(0, Time(now));
+        }
+        let (class, came) = queue.pop_front().unwrap();
+        s.finished(0);
+        served.push(class);
+        if class == 0 {
+            longest = longest.max(now + 100 - came);
+        }
+    }
+    (served, longest)
+}
+
+#[test]
+fn an_urgent_packet_waits_for_what_bulk_may_have_in_a_queue_and_no_more() {
+    let bulk = |queue| ClassConfig { input: 50, queue, ..ClassConfig::new(STRICT) };
+    let urgent = ClassConfig::new(STRICT);
+    // It finds the queue full of bulk, or with two of it and one being worked at, and takes one turn itself.
+    let (_, longest) = overload(vec![urgent, bulk(usize::MAX)], 10, 1_000);
+    assert!((800..=1_000).contains(&longest), "{longest}");
+    let (served, longest) = overload(vec![urgent, bulk(2)], 10, 1_000);
+    assert!(longest <= 400, "{longest}");
+    assert!(served.iter().filter(|&&class| class == 0).count() >= 99);
+}
+
+#[test]
+fn weighted_classes_share_an_overloaded_processor_and_none_starves() {
+    let class = |weight| ClassConfig { input: 50, ..ClassConfig::new(weighted(weight)) };
+    let (served, _) = overload(vec![class(1), class(1), class(2), class(4)], 1, 7_000);
+    let count = |class: u8| served.iter().filter(|&&one| one == class).count();
+    // Class 0 has one packet for each turn, more than its eighth.
+    for (class, share) in [(1, 875), (2, 1_750), (3, 3_500)] {
+        assert!(count(class).abs_diff(share) <= 20, "{class}: {}", count(class));
+    }
+    assert_eq!(count(0) + count(1) + count(2) + count(3), 7_000);
+    // With strict classes, the last one does starve: that is what strict means.
+    let strict = ClassConfig { input: 50, ..ClassConfig::new(STRICT) };
+    let (served, _) = overload(vec![strict; 3], 2, 1_000);
+    assert!(served.iter().all(|&class| class < 2));
+}
+
 /// The rule word by word. A class: its packets, the job it has formed, and what it may use of a queue.
 struct Class {
     config: ClassConfig,
