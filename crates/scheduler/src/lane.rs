@@ -68,9 +68,10 @@ impl Lane {
         self.returned.push_back((head, items.into()));
     }
 
-    /// Whether [`Lane::fill_hand`] would find a job.
-    pub(crate) fn is_ready(&self, now: Time) -> bool {
-        self.hand_full || !self.returned.is_empty() || self.window.state(now) == State::Ready
+    /// What [`Lane::fill_hand`] would find.
+    #[inline]
+    pub(crate) fn state(&self, now: Time) -> State {
+        if self.hand_full || !self.returned.is_empty() { State::Ready } else { self.window.state(now) }
     }
 
     /// When the window's timeout passes; never if it is not that which the class waits for.

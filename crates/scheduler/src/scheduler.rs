@@ -137,7 +137,7 @@ impl Scheduler {
     /// The same with several classes.
     #[inline(never)]
     fn next_of_several(&mut self, now: Time) -> Decision<'_> {
-        let mut class = self.first_class(now);
+        let Some(mut class) = self.first_class(now) else { return Decision::Idle };
         loop {
             let step = self.step(class, now);
             match self.after(class, step, now) {
@@ -161,17 +161,17 @@ impl Scheduler {
         }
     }
 
-    /// The class that is looked at first.
-    #[inline(never)]
-    fn first_class(&mut self, now: Time) -> usize {
+    /// The class that is looked at first, if any has a packet.
+    #[inline]
+    fn first_class(&mut self, now: Time) -> Option<usize> {
         self.turns.begin();
         self.held = Step::Idle;
         let lanes = &self.lanes;
-        self.turns.class(|class| lanes[class].is_ready(now)).expect("there is a class")
+        self.turns.class(|class| lanes[class].state(now))
     }
 
     /// What follows from what became of a class's first job.
-    #[inline(never)]
+    #[inline]
     fn after(&mut self, class: usize, step: Step, now: Time) -> After {
         match step {
             Step::Placed { .. } => {
@@ -185,7 +185,7 @@ impl Scheduler {
         self.held = self.held.or(step);
         self.turns.pass();
         let lanes = &self.lanes;
-        match self.turns.class(|class| lanes[class].is_ready(now)) {
+        match self.turns.class(|class| lanes[class].state(now)) {
             Some(next) => After::Try(next),
             None => After::Say(self.held),
         }

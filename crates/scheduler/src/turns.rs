@@ -8,6 +8,7 @@
 //! credit: others may go on, each by at most one quantum and one job, and then stand behind it. That
 //! bounds what can overtake a blocked job on its way to the very queue that it waits for.
 
+use crate::window::State;
 use crate::{ClassConfig, Service};
 
 /// The line of the weighted classes, and their credits.
@@ -59,22 +60,32 @@ impl Turns {
         self.place += 1;
     }
 
-    /// The class that is looked at; `None` after the last. Of the weighted ones it is the next that has
-    /// credit or is not ready: a ready one that has spent it ends its turn, and gets a quantum at the
-    /// end of the line.
-    pub(crate) fn class(&mut self, is_ready: impl Fn(usize) -> bool) -> Option<usize> {
-        if self.place < self.strict {
-            return Some(self.place);
+    /// The class that is looked at, one that has packets; `None` after the last. Of the weighted ones it is
+    /// the next that has credit or is not ready: a ready one that has spent it ends its turn, and gets
+    /// a quantum at the end of the line.
+    #[inline]
+    pub(crate) fn class(&mut self, state: impl Fn(usize) -> State) -> Option<usize> {
+        while self.place < self.strict {
+            if state(self.place) != State::Empty {
+                return Some(self.place);
+            }
+            self.place += 1;
         }
-        let rest = self.line.get_mut(self.place - self.strict..)?;
         loop {
+            let rest = self.line.get_mut(self.place - self.strict..)?;
             let class = *rest.first()?;
             let account = &mut self.accounts[class];
-            if account.credit > 0 || !is_ready(class) {
-                return Some(class);
+            match state(class) {
+                State::Empty => {
+                    account.forfeit();
+                    self.place += 1;
+                }
+                State::Ready if account.credit <= 0 => {
+                    account.credit += account.quantum;
+                    rest.rotate_left(1);
+                }
+                State::Ready | State::Wait(_) => return Some(class),
             }
-            account.credit += account.quantum;
-            rest.rotate_left(1);
         }
     }
 
@@ -84,10 +95,16 @@ impl Turns {
         account.credit = account.credit.saturating_sub(i64::try_from(bytes).unwrap_or(i64::MAX));
     }
 
-    /// The class has nothing to send: credit is not saved up, a debt stays.
+    /// The class has nothing that may leave.
     pub(crate) fn forfeit(&mut self, class: usize) {
-        let account = &mut self.accounts[class];
-        account.credit = account.credit.min(0);
+        self.accounts[class].forfeit();
+    }
+}
+
+impl Credit {
+    /// Credit is not saved up, a debt stays.
+    fn forfeit(&mut self) {
+        self.credit = self.credit.min(0);
     }
 }
 
@@ -105,14 +122,11 @@ mod tests {
     /// Serves the first class that `is_free` and has a job, as the scheduler does.
     fn serve(turns: &mut Turns, sizes: &[Option<u64>], is_free: impl Fn(usize) -> bool) -> Option<usize> {
         turns.begin();
-        while let Some(class) = turns.class(|class| sizes[class].is_some()) {
-            match sizes[class] {
-                Some(bytes) if is_free(class) => {
-                    turns.charge(class, bytes);
-                    return Some(class);
-                }
-                Some(_) => {}
-                None => turns.forfeit(class),
+        let state = |class: usize| if sizes[class].is_some() { State::Ready } else { State::Empty };
+        while let Some(class) = turns.class(state) {
+            if is_free(class) {
+                turns.charge(class, sizes[class].unwrap());
+                return Some(class);
             }
             turns.pass();
         }
