@@ -19,6 +19,11 @@
 //! processors did ([`Scheduler::taken`] and [`Scheduler::finished`], or just
 //! [`Scheduler::complete`] for one that works its queue in order).
 //!
+//! What the papers leave open is there too, each in a file of its own: service classes, strict or by
+//! weight ([`ClassConfig`], [`dscp`]); an alpha that follows the load of the host's CPU
+//! ([`Policy::AdaptiveAlpha`]); a window that follows the traffic ([`Windowing::Adaptive`]); predictions with
+//! the bus in them ([`ProcessorConfig::transfer`]).
+//!
 //! ```
 //! use forebay_scheduler::{Config, Cost, Decision, Item, ProcessorConfig, Scheduler};
 //! use forebay_time::{Duration, Time};
