@@ -1,19 +1,21 @@
 //! `forebay seal` and `forebay open`: a capture through the engine into a capture.
 
 use std::collections::VecDeque;
+use std::hash::{BuildHasher, RandomState};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use clap::Args;
 use forebay_crypto::{Direction, Packet};
-use forebay_engine::{Clock, Engine, Limits, Order, Scheduling, Settings};
+use forebay_engine::{Addresses, Clock, Engine, Limits, Order, Scheduling, Settings};
 use forebay_gateway::iv_store::{IVS_PER_SA, IvStore};
 use forebay_gateway::sas;
 use forebay_ipsec::{DropCounts, DropReason};
 use forebay_links::LinkType;
 use forebay_links::capture::{CaptureError, Reader, Writer};
 use forebay_links::frame::{IpAt, locate, reframe};
-use forebay_time::Duration;
+use forebay_time::{Duration, Time};
 use forebay_wire::{Ip, Malformed};
 use miette::{Context, IntoDiagnostic, miette};
 use serde::Serialize;
@@ -28,6 +30,9 @@ use crate::progress::{self, Progress};
 const IN_FLIGHT: usize = 1024;
 /// The largest IP packet; IPv6 does not count its header.
 const LARGEST: usize = 65_535 + 40;
+/// Room that a packet may need: it may be cut into many.
+const ROOM: usize = 128;
+const PS_PER_NS: u64 = 1_000;
 /// Packets between two looks at interrupts and the progress bar.
 const LOOK_EVERY: u64 = 1024;
 /// Longest wait for the last packets: far beyond what any processor is given.
@@ -56,6 +61,12 @@ pub struct PassArgs {
     /// Where the IVs used so far are noted, so that none is ever used again [default: the user's state directory].
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
+    /// Where ICMP messages go that tell sources of packets that are too big for their path (a capture of raw IP).
+    #[arg(long, value_name = "FILE", requires = "address")]
+    icmp: Option<PathBuf>,
+    /// This gateway's address on the plain side, from which such messages come; one for IPv4, one for IPv6.
+    #[arg(long, value_name = "ADDRESS")]
+    address: Vec<IpAddr>,
     /// Name every packet that is left out.
     #[arg(short, long)]
     verbose: bool,
@@ -79,6 +90,8 @@ struct Figures {
     packets_out: u64,
     bytes_in: u64,
     bytes_out: u64,
+    /// ICMP messages to sources.
+    answers: u64,
     /// Drops that never reached the engine.
     drops: DropCounts,
 }
@@ -90,6 +103,7 @@ struct Document<'a> {
     packets_out: u64,
     bytes_in: u64,
     bytes_out: u64,
+    answers: u64,
     drops: Map<String, Value>,
     processors: Vec<ProcessorLine<'a>>,
 }
@@ -110,11 +124,17 @@ pub fn run(args: &PassArgs, direction: Direction) -> miette::Result<Answer> {
     if let Some(link) = reader.link() {
         writer.declare(link.rewritten(), reader.resolution()).map_err(capture_error)?;
     }
+    let mut icmp = args.icmp.as_ref().map(Writer::create).transpose().map_err(capture_error)?;
+    if let Some(icmp) = &mut icmp {
+        icmp.declare(LinkType::Raw, reader.resolution()).map_err(capture_error)?;
+    }
     let mut pass = Pass {
         direction,
         verbose: args.verbose,
         writer: &mut writer,
+        icmp: icmp.as_mut(),
         waiting: VecDeque::new(),
+        begin_ns: None,
         frame: Vec::new(),
         figures: Figures::default(),
     };
@@ -130,16 +150,19 @@ pub fn run(args: &PassArgs, direction: Direction) -> miette::Result<Answer> {
             }
         }
     }
-    while engine.in_flight() > 0 {
-        if !engine.drain(DRAIN_MAX) {
-            return Err(miette!("{} packets did not come back from their processors", engine.in_flight()));
-        }
+    pass.drain(&mut engine)?;
+    // What waits for others waits in vain now; without end only a tunnel of a fixed rate goes on, empty.
+    while engine.waiting() > 0 || (direction == Direction::Open && engine.next_due() < Time::MAX) {
+        engine.tell_time(engine.next_due());
+        pass.drain(&mut engine)?;
     }
-    pass.take_outputs(&mut engine)?;
     progress.finish();
     let mut figures = pass.figures;
+    if let Some(icmp) = icmp {
+        icmp.finish().map_err(capture_error)?;
+    }
     writer.finish().map_err(capture_error)?;
-    figures.drops.add(engine.drops());
+    figures.drops.add(&engine.drops());
     print(args, &figures, &engine)?;
     Ok(if figures.drops.total() > 0 { Answer::No } else { Answer::Yes })
 }
@@ -161,6 +184,7 @@ fn build_engine(args: &PassArgs, direction: Direction) -> miette::Result<Engine>
             args.sas.display()
         ));
     };
+    let seed = random_seed();
     let costs = args.costs.as_deref().map(Costs::load).transpose()?.unwrap_or_default();
     let (sad, keys) = match direction {
         Direction::Seal => file.into_sad(&open_state(args.state.as_deref())?, unix_ns()?, IVS_PER_SA)?,
@@ -169,8 +193,24 @@ fn build_engine(args: &PassArgs, direction: Direction) -> miette::Result<Engine>
     let clock = Clock::start();
     let processors = processors::cores(args.cores, args.backend, suite, &costs, clock)?;
     let limits = Limits { in_flight: IN_FLIGHT, packet_capacity: LARGEST, ..Limits::default() };
-    let settings = Settings { scheduling: Scheduling::default(), limits, order: Order::Total };
+    let addresses = Addresses {
+        v4: args
+            .address
+            .iter()
+            .find_map(|address| if let IpAddr::V4(v4) = address { Some(*v4) } else { None }),
+        v6: args
+            .address
+            .iter()
+            .find_map(|address| if let IpAddr::V6(v6) = address { Some(*v6) } else { None }),
+    };
+    let scheduling = Scheduling::default();
+    let settings = Settings { scheduling, limits, order: Order::Total, addresses, seed };
     Engine::new(sad, &keys, processors, settings, clock).into_diagnostic()
+}
+
+/// A number that nobody else knows: the standard library draws one for its own tables.
+fn random_seed() -> u64 {
+    RandomState::new().hash_one(())
 }
 
 /// The store of IVs in `dir`, or in the user's state directory.
@@ -202,8 +242,12 @@ struct Pass<'a> {
     direction: Direction,
     verbose: bool,
     writer: &'a mut Writer,
-    /// Records of the packets in the engine, which releases them in this order.
+    icmp: Option<&'a mut Writer>,
+    /// Records whose packets may still come out of the engine, which releases them in this order: one packet,
+    /// several, or none of its own where it went into another's.
     waiting: VecDeque<Record>,
+    /// The first record's time: SAs live from there.
+    begin_ns: Option<u64>,
     frame: Vec<u8>,
     figures: Figures,
 }
@@ -224,26 +268,25 @@ impl Pass<'_> {
         if cut && matches!(Ip::parse(bytes), Err(Malformed::Truncated)) {
             return self.drop_early(record.number, DropReason::Snapped);
         }
-        while engine.room() == 0 {
+        while engine.room() < ROOM && engine.in_flight() > 0 {
             engine.turn();
             self.take_outputs(engine)?;
         }
+        let begin_ns = *self.begin_ns.get_or_insert(record.timestamp_ns);
+        let since = record.timestamp_ns.saturating_sub(begin_ns);
+        engine.tell_time(Time(since.saturating_mul(PS_PER_NS)));
         let mut packet = engine.buffer();
         if !packet.fill(bytes) {
             engine.recycle(packet);
             return self.drop_early(record.number, DropReason::TooLong);
         }
-        match engine.admit(self.direction, packet, record.number) {
-            Ok(()) => {
-                let mut prefix = [0; forebay_links::frame::MAX_PREFIX];
-                prefix[..at.start].copy_from_slice(&record.data[..at.start]);
-                let (number, timestamp_ns, link) = (record.number, record.timestamp_ns, record.link);
-                self.waiting.push_back(Record { number, timestamp_ns, link, at, prefix });
-            }
-            Err((packet, reason)) => {
-                engine.recycle(packet);
-                self.name_drop(record.number, reason);
-            }
+        let mut prefix = [0; forebay_links::frame::MAX_PREFIX];
+        prefix[..at.start].copy_from_slice(&record.data[..at.start]);
+        let (number, timestamp_ns, link) = (record.number, record.timestamp_ns, record.link);
+        self.waiting.push_back(Record { number, timestamp_ns, link, at, prefix });
+        if let Err((packet, reason)) = engine.admit(self.direction, packet, record.number) {
+            engine.recycle(packet);
+            self.name_drop(record.number, reason);
         }
         if engine.room() < IN_FLIGHT - engine_burst() {
             engine.turn();
@@ -252,10 +295,24 @@ impl Pass<'_> {
         Ok(())
     }
 
+    /// Waits until nothing is in the engine.
+    fn drain(&mut self, engine: &mut Engine) -> miette::Result<()> {
+        while engine.in_flight() > 0 {
+            if !engine.drain(DRAIN_MAX) {
+                return Err(miette!(
+                    "{} packets did not come back from their processors",
+                    engine.in_flight()
+                ));
+            }
+        }
+        self.take_outputs(engine)
+    }
+
     fn take_outputs(&mut self, engine: &mut Engine) -> miette::Result<()> {
         let mut free: Vec<Packet> = Vec::new();
         for output in engine.outputs() {
-            let record = self.waiting.pop_front().filter(|record| record.number == output.tag);
+            self.forget_before(output.tag);
+            let record = self.waiting.front().filter(|record| record.number == output.tag);
             let record = record.ok_or_else(|| miette!("packet {} came out of order", output.tag))?;
             match output.result {
                 Ok(()) => {
@@ -278,7 +335,22 @@ impl Pass<'_> {
             free.push(output.packet);
         }
         free.into_iter().for_each(|packet| engine.recycle(packet));
+        for answer in engine.answers() {
+            self.figures.answers += 1;
+            let stamp = self.waiting.iter().find(|record| record.number == answer.tag);
+            let stamp = stamp.or(self.waiting.back()).map_or(0, |record| record.timestamp_ns);
+            if let Some(icmp) = &mut self.icmp {
+                let len = answer.message.len() as u32;
+                icmp.write(LinkType::Raw, stamp, len, &answer.message).map_err(capture_error)?;
+            }
+        }
         Ok(())
+    }
+
+    fn forget_before(&mut self, number: u64) {
+        while self.waiting.front().is_some_and(|record| record.number < number) {
+            self.waiting.pop_front();
+        }
     }
 
     fn drop_early(&mut self, number: u64, reason: DropReason) -> miette::Result<()> {
@@ -315,6 +387,7 @@ fn print(args: &PassArgs, figures: &Figures, engine: &Engine) -> miette::Result<
             packets_out: figures.packets_out,
             bytes_in: figures.bytes_in,
             bytes_out: figures.bytes_out,
+            answers: figures.answers,
             drops,
             processors: processors.collect(),
         };

@@ -14,13 +14,15 @@
 
 use std::collections::VecDeque;
 
-use forebay_crypto::{Direction, Job, JobSpec, Packet, Processor, SaKeys, SessionId, Suite};
+use forebay_crypto::{Direction, Job, JobSpec, Packet, Processor, SaKeys, SessionId, Suite, Verdict};
 use forebay_ipsec::{DropCounts, DropReason, Path, Prepared, Sad};
 use forebay_scheduler::fit::Fit;
-use forebay_scheduler::{Config, Cost, Item, ProcessorConfig, Progress, Scheduler, Work};
+use forebay_scheduler::{Config, Cost, DscpMap, Item, ProcessorConfig, Progress, Scheduler, Work};
 use forebay_time::{Duration, Time};
+use forebay_wire::Ip;
 
 use crate::clock::Clock;
+use crate::edges::{Edges, Gathered};
 use crate::flight::{Flights, Groups, ReleaseQueues};
 use crate::health::Health;
 use crate::idle::Idle;
@@ -105,6 +107,9 @@ pub struct Engine {
     pub(crate) tallies: Vec<Tally>,
     pub(crate) drops: DropCounts,
     pub(crate) stats: EngineStats,
+    pub(crate) edges: Edges,
+    /// Class of each DSCP outbound, if there are several.
+    dscp: Option<DscpMap>,
 }
 
 impl Engine {
@@ -179,11 +184,13 @@ impl Engine {
                 groups: VecDeque::with_capacity(settings.limits.in_flight),
             });
         }
-        let Settings { scheduling, mut limits, order } = settings;
+        let Settings { scheduling, mut limits, order, addresses, seed } = settings;
         limits.burst = limits.burst.max(1);
-        let Scheduling { policy, window, timeout, max_bytes } = scheduling;
-        let config =
-            Config { policy, window, timeout, max_bytes, input: limits.in_flight, ..Config::new(configs) };
+        let Scheduling { policy, window, timeout, max_bytes, classes, dscp } = scheduling;
+        let widest = classes.iter().map(|class| class.window).max().unwrap_or(window);
+        let classed = !classes.is_empty() && dscp.classes() > 1;
+        let input = limits.in_flight;
+        let config = Config { policy, window, timeout, max_bytes, input, classes, ..Config::new(configs) };
         Ok(Engine {
             scheduler: Scheduler::new(config).map_err(EngineError::Scheduler)?,
             order: ReleaseQueues::new(order, sas, limits.in_flight),
@@ -197,7 +204,7 @@ impl Engine {
             suite_of,
             core_suites,
             flights: Flights::new(limits.in_flight),
-            groups: Groups::new(limits.in_flight, window.min(crate::BURST)),
+            groups: Groups::new(limits.in_flight, widest.min(crate::BURST)),
             own: VecDeque::with_capacity(limits.in_flight),
             rescued: VecDeque::with_capacity(limits.in_flight),
             pool: Vec::with_capacity(2 * limits.in_flight),
@@ -205,9 +212,11 @@ impl Engine {
             done: Vec::with_capacity(limits.in_flight),
             audited: Vec::with_capacity(1),
             outputs: Vec::with_capacity(limits.in_flight),
-            members: Vec::with_capacity(window),
+            members: Vec::with_capacity(widest),
             drops: DropCounts::default(),
             stats: EngineStats::default(),
+            edges: Edges::new(limits.reassembly.clone(), seed, addresses, limits.packet_capacity),
+            dscp: classed.then_some(dscp),
             limits,
         })
     }
@@ -244,6 +253,9 @@ impl Engine {
 
     /// Admits a packet: it gets its place in the order, and its job goes to the scheduler. A packet
     /// that cannot be admitted comes back with the reason, which is counted.
+    ///
+    /// One packet may become several outputs (fragments, what was aggregated) and several one (a datagram, an
+    /// aggregate), which then has the last one's tag.
     pub fn admit(
         &mut self,
         direction: Direction,
@@ -251,37 +263,94 @@ impl Engine {
         tag: u64,
     ) -> Result<(), (Packet, DropReason)> {
         if self.room() == 0 {
-            self.drops.count(DropReason::QueueFull);
-            return Err((packet, DropReason::QueueFull));
+            return self.refuse(packet, DropReason::QueueFull);
         }
         if packet.len() > self.limits.packet_capacity {
-            self.drops.count(DropReason::TooLong);
-            return Err((packet, DropReason::TooLong));
+            return self.refuse(packet, DropReason::TooLong);
         }
+        match self.gather(direction, &mut packet, tag) {
+            Ok(Gathered::Go) => self.enter(direction, packet, tag),
+            Ok(Gathered::Kept) => {
+                self.recycle(packet);
+                Ok(())
+            }
+            Err(reason) => self.refuse(packet, reason),
+        }
+    }
+
+    pub(crate) fn refuse(&mut self, packet: Packet, reason: DropReason) -> Result<(), (Packet, DropReason)> {
+        self.drops.count(reason);
+        Err((packet, reason))
+    }
+
+    /// Prepares a whole packet.
+    pub(crate) fn enter(
+        &mut self,
+        direction: Direction,
+        mut packet: Packet,
+        tag: u64,
+    ) -> Result<(), (Packet, DropReason)> {
+        let class = self.class_of(direction, &packet);
         let mut spec = JobSpec::default();
         match self.sad.prepare(direction, &mut packet, &mut spec) {
-            Ok(Prepared::Job) => {}
+            Ok(Prepared::Job) => self.start(packet, spec, tag, class),
             Ok(Prepared::Pass) => {
-                let (admitted, released) = (self.now, self.now);
-                self.outputs.push(Output { packet, tag, session: None, result: Ok(()), admitted, released });
-                return Ok(());
+                self.bypass(packet, tag);
+                Ok(())
             }
-            Err(reason) => {
-                self.drops.count(reason);
-                return Err((packet, reason));
-            }
+            Err(DropReason::OutPathMtu) => self.too_big(packet, tag),
+            Err(reason) => self.refuse(packet, reason),
         }
+    }
+
+    /// Outbound by the packet's DSCP, inbound the first: what is opened was classed by its sender.
+    fn class_of(&self, direction: Direction, packet: &Packet) -> u8 {
+        match &self.dscp {
+            Some(dscp) if direction == Direction::Seal => {
+                Ip::parse(packet.bytes()).map_or(0, |ip| dscp.class_of_octet(ip.traffic_class()))
+            }
+            _ => 0,
+        }
+    }
+
+    /// Gives a prepared packet its place in the order.
+    pub(crate) fn start(
+        &mut self,
+        packet: Packet,
+        spec: JobSpec,
+        tag: u64,
+        class: u8,
+    ) -> Result<(), (Packet, DropReason)> {
         let Some(index) = self.flights.take() else {
-            self.drops.count(DropReason::QueueFull);
-            return Err((packet, DropReason::QueueFull));
+            return self.refuse(packet, DropReason::QueueFull);
         };
         let flight = self.flights.get_mut(index);
         flight.path = Path::default();
         flight.tag = tag;
+        flight.class = class;
+        flight.bypass = false;
         flight.admitted = self.now;
         self.order.admit(spec.session.0, index);
         self.launch(index, packet, spec);
         Ok(())
+    }
+
+    /// Lets a packet through as it is: in its place where all packets keep their order, else at once.
+    fn bypass(&mut self, packet: Packet, tag: u64) {
+        let (admitted, released) = (self.now, self.now);
+        let Some(index) = (self.order.is_total()).then(|| self.flights.take()).flatten() else {
+            self.outputs.push(Output { packet, tag, session: None, result: Ok(()), admitted, released });
+            return;
+        };
+        let flight = self.flights.get_mut(index);
+        flight.tag = tag;
+        flight.bypass = true;
+        flight.admitted = admitted;
+        flight.spec = JobSpec::default();
+        flight.packet = Some(packet);
+        flight.verdict = Verdict::Done;
+        self.order.admit(0, index);
+        self.release(index);
     }
 
     /// Sends flight `index` on its way through the crypto of one SA.
@@ -302,7 +371,7 @@ impl Engine {
         let flight = self.flights.get(index);
         let sa = flight.spec.session.0;
         let suite = self.suite_of[sa as usize];
-        let item = Item { id: index.into(), sa, class: 0, suite, bytes: flight.len };
+        let item = Item { id: index.into(), sa, class: flight.class, suite, bytes: flight.len };
         self.scheduler.push(self.now, item).is_ok()
     }
 
@@ -321,7 +390,8 @@ impl Engine {
     pub fn turn(&mut self) -> bool {
         self.now = self.clock.now();
         self.polled = self.now;
-        let mut moved = self.collect();
+        let mut moved = self.pass_time();
+        moved |= self.collect();
         moved |= self.place();
         moved |= self.work();
         self.watch();
@@ -354,9 +424,11 @@ impl Engine {
         self.clock
     }
 
-    /// Packets dropped so far, by reason.
-    pub fn drops(&self) -> &DropCounts {
-        &self.drops
+    /// Packets dropped so far, by reason; fragments that were held and dropped later among them.
+    pub fn drops(&self) -> DropCounts {
+        let mut drops = self.drops.clone();
+        drops.add(self.edges.reassembler.drops());
+        drops
     }
 
     /// What the engine as a whole did beyond passing packets on.

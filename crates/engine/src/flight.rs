@@ -17,6 +17,10 @@ pub struct Flight {
     pub path: Path,
     /// The caller's.
     pub tag: u64,
+    /// Service class, for the scheduler.
+    pub class: u8,
+    /// It has no job, a policy lets it pass as it is, and it only waits for its turn.
+    pub bypass: bool,
     /// Length of the packet as the scheduler was told it, in bytes.
     pub len: u32,
     pub admitted: Time,
@@ -43,6 +47,8 @@ impl Flights {
             spec: JobSpec::default(),
             path: Path::default(),
             tag: 0,
+            class: 0,
+            bypass: false,
             len: 0,
             admitted: Time::ZERO,
             group: None,
@@ -211,6 +217,11 @@ impl ReleaseQueues {
         let domains = if order == Order::PerSa { sas } else { 1 };
         let queues = vec![Ends { first: NONE, last: NONE }; domains];
         ReleaseQueues { order, queues, behind: vec![NONE; flights] }
+    }
+
+    /// Whether all packets keep their order.
+    pub fn is_total(&self) -> bool {
+        self.order == Order::Total
     }
 
     fn domain(&self, session: u32) -> usize {

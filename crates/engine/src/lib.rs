@@ -8,6 +8,7 @@ mod burst;
 mod calibrate;
 mod clock;
 mod doorbell;
+mod edges;
 mod engine;
 mod flight;
 mod health;
@@ -26,6 +27,7 @@ mod sync {
 pub use burst::{BURST, BurstPath};
 pub use calibrate::{Calibration, SIZES, calibrate, esp_job};
 pub use clock::Clock;
+pub use edges::{Addresses, Answer};
 pub use engine::{Engine, Output, RUNNING_CORE};
 pub use flight::Order;
 pub use health::Removal;

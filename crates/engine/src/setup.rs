@@ -3,9 +3,11 @@
 use std::fmt;
 
 use forebay_crypto::{Processor, SessionError, Suite};
-use forebay_scheduler::{ConfigError, Cost, Kind, Policy};
+use forebay_ipsec::reassembly::ReassemblyLimits;
+use forebay_scheduler::{ClassConfig, ConfigError, Cost, DscpMap, Kind, Policy};
 use forebay_time::Duration;
 
+use crate::edges::Addresses;
 use crate::flight::Order;
 
 /// Most suites that the SAs of one engine may have between them: the scheduler keeps a bit for each.
@@ -38,11 +40,24 @@ pub struct Scheduling {
     pub timeout: Option<Duration>,
     /// Most bytes bundled.
     pub max_bytes: Option<u64>,
+    /// Service classes, the most urgent first, each with its own window; none is one class by the settings
+    /// above.
+    pub classes: Vec<ClassConfig>,
+    /// The class of each DSCP outbound. A window of late packets would refuse those of a slower class, so
+    /// each class wants an SA of its own.
+    pub dscp: DscpMap,
 }
 
 impl Default for Scheduling {
     fn default() -> Scheduling {
-        Scheduling { policy: Policy::FinishTime, window: 1, timeout: None, max_bytes: None }
+        Scheduling {
+            policy: Policy::FinishTime,
+            window: 1,
+            timeout: None,
+            max_bytes: None,
+            classes: vec![],
+            dscp: DscpMap::one_class(0),
+        }
     }
 }
 
@@ -63,6 +78,8 @@ pub struct Limits {
     pub patience: u64,
     /// ...how much on top: a thread may lose its core to another for some scheduler ticks.
     pub slack: Duration,
+    /// What of fragments is held.
+    pub reassembly: ReassemblyLimits,
     /// How many packets of another processor one is audited for: done again by the running core and
     /// compared; 0 for none. Which ones is drawn, so that a regular fault cannot fall between. A
     /// processor that answers wrong gets that many, at most twice as many, past it before it is found.
@@ -78,6 +95,7 @@ impl Default for Limits {
             hold: Duration::from_millis(200),
             patience: 4,
             slack: Duration::from_millis(50),
+            reassembly: ReassemblyLimits::default(),
             audit_every: 64,
         }
     }
@@ -92,11 +110,21 @@ pub struct Settings {
     pub limits: Limits,
     /// What keeps its order.
     pub order: Order,
+    /// Where this gateway answers plain packets from.
+    pub addresses: Addresses,
+    /// Keys the tables that strangers' packets fill: a number that nobody else can know.
+    pub seed: u64,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { scheduling: Scheduling::default(), limits: Limits::default(), order: Order::PerSa }
+        Settings {
+            scheduling: Scheduling::default(),
+            limits: Limits::default(),
+            order: Order::PerSa,
+            addresses: Addresses::default(),
+            seed: 0,
+        }
     }
 }
 

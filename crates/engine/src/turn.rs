@@ -320,7 +320,7 @@ impl Engine {
     }
 
     /// Releases what is first in its order and done.
-    fn release(&mut self, index: u32) {
+    pub(crate) fn release(&mut self, index: u32) {
         let session = self.flights.get(index).spec.session.0;
         while let Some(first) = self.order.first(session) {
             let flight = self.flights.get_mut(first);
@@ -329,10 +329,22 @@ impl Engine {
             }
             let (mut spec, tag, admitted, verdict) =
                 (flight.spec, flight.tag, flight.admitted, flight.verdict);
-            let mut path = flight.path;
+            let (mut path, bypass) = (flight.path, flight.bypass);
             let Some(mut packet) = flight.packet.take() else { return };
+            if bypass {
+                self.order.release(session);
+                self.flights.give_back(first);
+                let released = self.now;
+                self.outputs.push(Output { packet, tag, session: None, result: Ok(()), admitted, released });
+                continue;
+            }
+            let mut unpack = false;
             let result = match self.sad.complete_on(&path, &mut packet, &spec, verdict) {
-                Ok(Next::Deliver | Next::Unpack) => Ok(()),
+                Ok(Next::Deliver) => Ok(()),
+                Ok(Next::Unpack) => {
+                    unpack = true;
+                    Ok(())
+                }
                 Ok(Next::Again) => match self.sad.again(&mut path, &mut packet, &mut spec) {
                     Ok(()) => {
                         self.flights.begin_again(first, path);
@@ -350,6 +362,15 @@ impl Engine {
             self.order.release(session);
             self.flights.give_back(first);
             let released = self.now;
+            if unpack {
+                self.recycle(packet);
+                self.unpack(spec.session, tag, admitted);
+                continue;
+            }
+            if result.is_ok() && self.deliver_divided(spec.session, &packet, tag, admitted) {
+                self.recycle(packet);
+                continue;
+            }
             let session = Some(spec.session);
             self.outputs.push(Output { packet, tag, session, result, admitted, released });
         }

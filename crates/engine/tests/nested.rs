@@ -136,7 +136,7 @@ fn pass(
     let clock = Clock::start();
     let scheduling = Scheduling { policy: Policy::FinishTime, window, ..Scheduling::default() };
     let limits = Limits { in_flight: 128, audit_every: 4, ..Limits::default() };
-    let settings = Settings { scheduling, limits, order };
+    let settings = Settings { scheduling, limits, order, ..Settings::default() };
     let mut engine = Engine::new(sad, &keys, processors(clock), settings, clock).expect("an engine");
     let mut out = Vec::new();
     let mut take = |engine: &mut Engine| {

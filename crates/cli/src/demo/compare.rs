@@ -144,7 +144,7 @@ impl Sampler {
             processors,
             packets_per_job: packets as f64 / jobs.max(1) as f64,
             timeline: self.timeline,
-            drops: engine.drops().clone(),
+            drops: engine.drops(),
             start,
             end,
         }

@@ -135,8 +135,14 @@ fn engine(
     let scheduling =
         Scheduling { window: args.window, timeout: Some(WINDOW_TIMEOUT), ..Scheduling::default() };
     let limits = Limits { in_flight: IN_FLIGHT, packet_capacity: LARGEST, ..Limits::default() };
-    Engine::new(sad, keys, setups, Settings { scheduling, limits, order: Order::PerSa }, clock)
-        .into_diagnostic()
+    Engine::new(
+        sad,
+        keys,
+        setups,
+        Settings { scheduling, limits, order: Order::PerSa, ..Settings::default() },
+        clock,
+    )
+    .into_diagnostic()
 }
 
 /// The largest IP packet.

@@ -157,6 +157,21 @@ impl Sad {
         Some(session)
     }
 
+    /// Whether there are outbound SAs that aggregate: if not, packets need not be asked about.
+    #[inline]
+    pub fn aggregates(&self) -> bool {
+        !self.iptfs.outbound.sessions.is_empty()
+    }
+
+    /// Bytes of inner packets that wait in the queues of outbound SAs.
+    pub fn waiting(&self) -> usize {
+        let queue = |session: &SessionId| match &self.sas[session.0 as usize].state {
+            State::Out(sa) => sa.aggregator.as_ref().map_or(0, |aggregator| aggregator.waiting()),
+            _ => 0,
+        };
+        self.iptfs.outbound.sessions.iter().map(queue).sum()
+    }
+
     /// When [`Sad::poll_aggregate`] or [`Sad::poll_inner`] are to be asked next; [`Time::MAX`] for not
     /// before there is another packet.
     pub fn next_due(&self) -> Time {

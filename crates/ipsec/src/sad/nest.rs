@@ -5,6 +5,8 @@
 //! and is for another of ours goes on to that. Selectors are those of the innermost packet, and it must
 //! match those of every SA on its way (as Linux has it): [`Path`] remembers them.
 
+use std::net::IpAddr;
+
 use forebay_crypto::{Direction, JobSpec, Packet, SessionId};
 use forebay_wire::{Ip, protocol};
 
@@ -236,6 +238,11 @@ impl Sad {
             _ => false,
         };
         if admitted { Ok(()) } else { Err(DropReason::InStateMismatch) }
+    }
+
+    /// Whether an inbound SA has this as its own address.
+    pub fn is_local(&self, address: &IpAddr) -> bool {
+        self.own.contains_key(address)
     }
 
     /// Whether a packet is ESP or AH of one of the SAs, and for this gateway.
