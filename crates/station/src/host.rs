@@ -1,0 +1,305 @@
+//! Processors and buses together: what happens, in order.
+
+use forebay_time::{Duration, Time};
+
+use crate::agenda::Agenda;
+use crate::bus::{BusConfig, Line, Speed, Transfer};
+use crate::station::{Held, Station, StationConfig, Unit, Work};
+
+/// A way over the bus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Into the card.
+    Fetch,
+    /// Out of it.
+    WriteBack,
+}
+
+/// Is told what happens. Everything but [`Watch::finished`] may be left alone.
+pub trait Watch<T> {
+    /// A job left the queue: a core begins it, a card asks for the bus.
+    #[inline]
+    fn taken(&mut self, station: usize, now: Time) {
+        let _ = (station, now);
+    }
+
+    /// A fetch has ended: the job is ahead of the unit.
+    #[inline]
+    fn fetched(&mut self, station: usize, now: Time) {
+        let _ = (station, now);
+    }
+
+    /// A job begins to be computed; it will be at `until`.
+    #[inline]
+    fn started(&mut self, station: usize, now: Time, until: Time) {
+        let _ = (station, now, until);
+    }
+
+    /// A job is complete: computed by a core, or written back by a card.
+    fn finished(&mut self, station: usize, now: Time, work: Work<T>);
+
+    /// A transfer begins; it will end at `until`.
+    #[inline]
+    fn transfer(&mut self, bus: usize, station: usize, way: Way, now: Time, until: Time) {
+        let _ = (bus, station, way, now, until);
+    }
+}
+
+/// What a place in the agenda is for.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    /// A unit ends computing.
+    Unit { station: usize },
+    /// A station hears a doorbell.
+    Bell { station: usize },
+    /// The transfer on a line ends.
+    Line { line: usize },
+}
+
+/// Processors and their buses, at one point in virtual time.
+#[derive(Debug)]
+pub struct Host<T> {
+    /// Everything up to here has happened.
+    now: Time,
+    agenda: Agenda,
+    places: Vec<Place>,
+    stations: Vec<Station<T>>,
+    buses: Vec<Bus>,
+    lines: Vec<Line>,
+}
+
+/// A bus: its speed, and its lines by the way.
+#[derive(Clone, Copy, Debug)]
+struct Bus {
+    speed: Speed,
+    inward: usize,
+    outward: usize,
+}
+
+impl<T: Copy> Default for Host<T> {
+    fn default() -> Host<T> {
+        Host::new()
+    }
+}
+
+impl<T: Copy> Host<T> {
+    /// A host without processors, at time zero.
+    pub fn new() -> Host<T> {
+        Host {
+            now: Time::ZERO,
+            agenda: Agenda::default(),
+            places: Vec::new(),
+            stations: Vec::new(),
+            buses: Vec::new(),
+            lines: Vec::new(),
+        }
+    }
+
+    /// Adds a bus; returns its number.
+    pub fn add_bus(&mut self, config: BusConfig) -> usize {
+        let number = self.buses.len();
+        let inward = self.add_line(number);
+        let outward = if config.full_duplex { self.add_line(number) } else { inward };
+        self.buses.push(Bus { speed: config.speed, inward, outward });
+        number
+    }
+
+    fn add_line(&mut self, bus: usize) -> usize {
+        let line = self.lines.len();
+        let place = self.add_place(Place::Line { line });
+        self.lines.push(Line::new(bus, place));
+        line
+    }
+
+    /// Adds a processor; returns its number. Its bus must be there.
+    pub fn add_station(&mut self, config: StationConfig) -> usize {
+        assert!(config.bus.is_none_or(|bus| bus < self.buses.len()), "there is no such bus");
+        let station = self.stations.len();
+        let place = self.add_place(Place::Unit { station });
+        let rings = config.doorbell > Duration::ZERO;
+        let bell = rings.then(|| self.add_place(Place::Bell { station }));
+        self.stations.push(Station::new(config, place, bell));
+        station
+    }
+
+    fn add_place(&mut self, place: Place) -> usize {
+        self.places.push(place);
+        self.agenda.add_place()
+    }
+
+    /// How long a transfer of `bytes` takes on a bus.
+    pub fn transfer(&self, bus: usize, bytes: u64) -> Duration {
+        self.buses[bus].speed.transfer(bytes)
+    }
+
+    /// Lets everything happen that happens up to `to`, in order; returns when the next thing will
+    /// ([`Time::MAX`]: never).
+    #[inline]
+    pub fn advance(&mut self, to: Time, watch: &mut impl Watch<T>) -> Time {
+        loop {
+            let (place, at) = match self.agenda.first() {
+                Some((place, at)) if at <= to => (place, at),
+                later => {
+                    self.now = self.now.max(to);
+                    return later.map_or(Time::MAX, |(_, at)| at);
+                }
+            };
+            self.now = at;
+            self.agenda.clear(place);
+            self.happen(self.places[place], watch);
+        }
+    }
+
+    /// Puts a job at the end of a processor's queue, after everything else of that instant. Limits
+    /// of the queue are the caller's to keep.
+    #[inline]
+    pub fn submit(&mut self, now: Time, station: usize, work: Work<T>, watch: &mut impl Watch<T>) {
+        self.advance(now, watch);
+        let now = self.now;
+        let this = &mut self.stations[station];
+        let transfer = match this.config.bus {
+            Some(bus) => self.buses[bus].speed.transfer(work.bytes),
+            None => Duration::ZERO,
+        };
+        let Some(bell) = this.bell else {
+            this.jobs.push_back(Held { work, transfer, rung: (now, 0) });
+            this.heard += 1;
+            self.act(station, watch);
+            return;
+        };
+        let rung = (now + this.config.doorbell, self.agenda.number());
+        if this.heard == this.waiting() {
+            self.agenda.put(bell, rung.0, rung.1);
+        }
+        this.jobs.push_back(Held { work, transfer, rung });
+    }
+
+    #[inline]
+    fn happen(&mut self, place: Place, watch: &mut impl Watch<T>) {
+        match place {
+            Place::Unit { station } => {
+                let this = &mut self.stations[station];
+                if this.config.bus.is_some() {
+                    this.unit = Unit::Finished;
+                } else {
+                    this.unit = Unit::Idle;
+                    let work = this.leave();
+                    watch.finished(station, self.now, work);
+                }
+                self.act(station, watch);
+            }
+            Place::Bell { station } => {
+                let this = &mut self.stations[station];
+                this.heard += 1;
+                if let Some(next) = this.jobs.get(this.first_waiting() + this.heard) {
+                    let bell = this.bell.expect("only bells ring");
+                    self.agenda.put(bell, next.rung.0, next.rung.1);
+                }
+                self.act(station, watch);
+            }
+            Place::Line { line } => {
+                let Some((Transfer { station, way, .. }, _)) = self.lines[line].under_way else { return };
+                match way {
+                    Way::Fetch => {
+                        self.stations[station].fetched();
+                        watch.fetched(station, self.now);
+                    }
+                    Way::WriteBack => {
+                        let work = self.stations[station].written_back();
+                        watch.finished(station, self.now, work);
+                    }
+                }
+                self.act(station, watch);
+                self.lines[line].under_way = None;
+                self.grant(line, watch);
+            }
+        }
+    }
+
+    /// Lets a processor do all it can do now. A fetch is asked for before a write-back: "reads go
+    /// before buffered writes".
+    #[inline]
+    fn act(&mut self, station: usize, watch: &mut impl Watch<T>) {
+        let now = self.now;
+        let this = &mut self.stations[station];
+        let Some(bus) = this.config.bus else {
+            if let Some(until) = this.take(now) {
+                self.agenda.schedule(this.place, until);
+                watch.taken(station, now);
+                watch.started(station, now, until);
+            }
+            return;
+        };
+        let Bus { inward, outward, .. } = self.buses[bus];
+        this.unblock();
+        if let Some(until) = this.start(now) {
+            self.agenda.schedule(this.place, until);
+            watch.started(station, now, until);
+        }
+        if let Some(length) = this.ask_fetch() {
+            watch.taken(station, now);
+            self.ask(inward, Transfer { station, way: Way::Fetch, length }, watch);
+        }
+        if let Some(length) = self.stations[station].ask_write_back() {
+            self.ask(outward, Transfer { station, way: Way::WriteBack, length }, watch);
+        }
+    }
+
+    #[inline]
+    fn ask(&mut self, line: usize, transfer: Transfer, watch: &mut impl Watch<T>) {
+        if self.lines[line].under_way.is_none() {
+            self.begin(line, transfer, watch);
+        } else {
+            self.lines[line].asked.push_back(transfer);
+        }
+    }
+
+    /// Gives a free line to the first that asked.
+    #[inline]
+    fn grant(&mut self, line: usize, watch: &mut impl Watch<T>) {
+        if let Some(transfer) = self.lines[line].asked.pop_front() {
+            self.begin(line, transfer, watch);
+        }
+    }
+
+    #[inline]
+    fn begin(&mut self, line: usize, transfer: Transfer, watch: &mut impl Watch<T>) {
+        let end = self.now + transfer.length;
+        let this = &mut self.lines[line];
+        this.under_way = Some((transfer, end));
+        self.agenda.schedule(this.place, end);
+        watch.transfer(this.bus, transfer.station, transfer.way, self.now, end);
+    }
+}
+
+/// What can be seen from outside.
+impl<T: Copy> Host<T> {
+    /// Jobs submitted to a processor and not yet taken out of its queue.
+    pub fn waiting(&self, station: usize) -> usize {
+        self.stations[station].waiting()
+    }
+
+    /// Whether a processor would ask the bus for a job at once.
+    pub fn may_fetch(&self, station: usize) -> bool {
+        self.stations[station].may_fetch()
+    }
+
+    /// A time before which a card finishes nothing: exact once the write-back of its oldest job is
+    /// asked for, else as if nobody else wanted the bus. `None` if it has no job.
+    pub fn earliest_finish(&self, station: usize) -> Option<Time> {
+        let this = &self.stations[station];
+        let Held { work, transfer, rung } = this.jobs.front()?;
+        let bus = self.buses[this.config.bus?];
+        if this.writing {
+            return self.lines[bus.outward].end_of(station, Way::WriteBack);
+        }
+        if let Unit::Computing { until } = this.unit {
+            return Some(until + *transfer);
+        }
+        if this.fetching {
+            let fetched = self.lines[bus.inward].end_of(station, Way::Fetch)?;
+            return Some(fetched + work.time + *transfer);
+        }
+        Some(rung.0 + transfer.times(2) + work.time)
+    }
+}
