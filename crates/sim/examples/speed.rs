@@ -28,13 +28,20 @@ block = "440 ns"
 
 fn main() {
     let packets = std::env::args().nth(1).unwrap_or_else(|| "1_000_000".to_owned());
+    let only = std::env::args().nth(2);
     for (what, sets) in [
         ("papers, 2 cards", &[][..]),
         ("200 Mbit/s", &["traffic.rate=2e8"]),
-        ("4 cards, buffers", &["processor.card.count=4", "processor.card.write_buffer=1", "processor.card.prefetch=1"]),
+        (
+            "4 cards, buffers",
+            &["processor.card.count=4", "processor.card.write_buffer=1", "processor.card.prefetch=1"],
+        ),
         ("W = 30", &["scheduler.window=30"]),
         ("2 cards, no exact quantiles", &["traffic.warm_up=0"]),
     ] {
+        if only.as_ref().is_some_and(|only| !what.contains(only)) {
+            continue;
+        }
         let mut sets: Vec<String> = sets.iter().map(|set| set.to_string()).collect();
         sets.push(format!("traffic.packets={packets}"));
         let scenario = Scenario::parse(HOST, "host", &sets, Path::new("")).unwrap();
@@ -47,6 +54,10 @@ fn main() {
         });
         let (seconds, outcome) = best.min_by(|a, b| a.0.total_cmp(&b.0)).unwrap();
         let rate = outcome.figures.packets as f64 / seconds;
-        println!("{what:30} {:6.2} M packets/s  {:.1} Mbit/s", rate / 1e6, outcome.figures.throughput_bps / 1e6);
+        println!(
+            "{what:30} {:6.2} M packets/s  {:.1} Mbit/s",
+            rate / 1e6,
+            outcome.figures.throughput_bps / 1e6
+        );
     }
 }

@@ -54,7 +54,8 @@ mod tests {
 
     #[test]
     fn buckets_rise_and_are_narrow() {
-        let values = (0..2_000).chain((9..64).flat_map(|bit| [(1u64 << bit) - 1, 1 << bit, (1 << bit) + 12_345 % (1 << bit)]));
+        let values = (0..2_000)
+            .chain((9..64).flat_map(|bit| [(1u64 << bit) - 1, 1 << bit, (1 << bit) + 12_345 % (1 << bit)]));
         let mut values: Vec<u64> = values.chain([u64::MAX]).collect();
         values.sort_unstable();
         for pair in values.windows(2) {

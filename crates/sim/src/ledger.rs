@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use forebay_scheduler::Job;
 use forebay_time::{Duration, Time};
 
+use crate::Scenario;
 use crate::figures::{self, BusFigures, Figures, Latency, ProcessorFigures, QUANTILES};
 use crate::histogram::{self, Histogram};
 use crate::run::Columns;
-use crate::Scenario;
 
 /// What a job carries through its processor.
 #[derive(Clone, Copy, Debug)]
@@ -249,10 +249,12 @@ mod tests {
     fn quantiles_are_those_of_the_nearest_rank() {
         for count in [1u64, 2, 3, 9, 10, 11, 100, 1_000, 1_001, 54_321] {
             let mut latencies = Latencies::new(true);
-            let mut sorted: Vec<u64> = (0..count).map(|k| k.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (k % 40)).collect();
+            let mut sorted: Vec<u64> =
+                (0..count).map(|k| k.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (k % 40)).collect();
             sorted.iter().for_each(|&value| latencies.add(value));
             sorted.sort_unstable();
-            let expected = [0.5, 0.9, 0.99, 0.999].map(|q| sorted[((q * count as f64 - 1e-9).ceil() as usize).max(1) - 1]);
+            let expected = [0.5, 0.9, 0.99, 0.999]
+                .map(|q| sorted[((q * count as f64 - 1e-9).ceil() as usize).max(1) - 1]);
             assert_eq!(latencies.quantiles(), expected, "of {count}");
             let mut rough = Latencies::new(false);
             sorted.iter().for_each(|&value| rough.add(value));

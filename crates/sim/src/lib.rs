@@ -9,17 +9,25 @@
 //!  (traffic)    (placement)     (forebay-station)              (books)
 //! ```
 
+mod document;
 mod figures;
 mod histogram;
 mod ledger;
 mod random;
+mod replicate;
 mod run;
 mod scenario;
+mod search;
 mod timeline;
 mod traffic;
 
+pub use document::Document;
 pub use figures::{BusFigures, Figures, Latency, ProcessorFigures};
+pub use replicate::{Estimate, Replications, replicate};
 pub use run::{Columns, EXACT_MAX, Options, Outcome, Progress, RunError, run};
-pub use scenario::*;
+pub use scenario::{Bus, Finding, MAX_PROCESSORS, Problem, Processor, Scenario, ScenarioErrors, Settings};
+pub use search::{Bound, Highest, highest_rate};
 pub use timeline::Timeline;
-pub use traffic::*;
+pub use traffic::{
+    Arrival, Arrivals, Bin, Rate, Sizes, Source, Stream, Trace, TraceError, Traffic, read_trace,
+};

@@ -14,9 +14,9 @@ impl Random {
     /// The stream called `name` of a run with this seed.
     pub(crate) fn stream(seed: u64, name: &str) -> Random {
         // FNV-1a: any hash does, if it is always the same.
-        let hash = name
-            .bytes()
-            .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+        let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+        });
         let mut state = split_mix(&mut seed.clone()) ^ hash;
         Random([(); 4].map(|()| split_mix(&mut state)))
     }

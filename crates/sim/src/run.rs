@@ -9,7 +9,6 @@
 //! run takes the same memory however far its processors fall behind.
 
 use std::fmt;
-use std::iter::Peekable;
 use std::ops::ControlFlow;
 
 use forebay_scheduler::{Config, Cost, Decision, Item, Scheduler};
@@ -127,7 +126,8 @@ pub fn run(scenario: &Scenario, options: Options<'_>) -> Result<Outcome, RunErro
         notes.push("quantiles are those of a histogram, right to 0.2 %".to_owned());
     }
     let observed = Observed {
-        scheduler: Scheduler::new(config(scenario)).map_err(|error| RunError::Scheduler(error.to_string()))?,
+        scheduler: Scheduler::new(config(scenario))
+            .map_err(|error| RunError::Scheduler(error.to_string()))?,
         prefetch_aware: scenario.scheduler.prefetch_aware,
         ledger,
         probe: (),
@@ -237,21 +237,23 @@ fn host(scenario: &Scenario) -> Host<Tag> {
 
 /// Packets that have not been given to the scheduler yet.
 struct Input {
-    stream: Peekable<Stream>,
+    stream: Stream,
+    next: Option<Arrival>,
     number: u64,
     waiting: Waiting,
 }
 
 impl Input {
     #[inline]
-    fn next_at(&mut self) -> Time {
-        self.stream.peek().map_or(Time::MAX, |arrival| arrival.at)
+    fn next_at(&self) -> Time {
+        self.next.map_or(Time::MAX, |arrival| arrival.at)
     }
 
     /// The next packet goes into the scheduler's input.
     #[inline]
     fn push<P>(&mut self, observed: &mut Observed<P>) {
-        let Some(arrival) = self.stream.next() else { return };
+        let Some(arrival) = self.next else { return };
+        self.next = self.stream.next();
         let Arrival { at, bytes, sa, class, suite } = arrival;
         let id = self.waiting.put(Flight { arrived: at, number: self.number, bytes });
         self.number += 1;
@@ -262,7 +264,7 @@ impl Input {
             self.waiting.take(id);
             observed.ledger.lost += 1;
         }
-        if self.stream.peek().is_none() {
+        if self.next.is_none() {
             observed.scheduler.end_of_input();
         }
     }
@@ -270,20 +272,21 @@ impl Input {
 
 fn drive<P: Probe>(
     scenario: &Scenario,
-    stream: Stream,
+    mut stream: Stream,
     mut observed: Observed<P>,
     mut progress: Option<Progress<'_>>,
 ) -> Result<Observed<P>, RunError> {
     let mut host = host(scenario);
     let costs: Vec<Cost> = scenario.processors.iter().map(|one| one.config.cost).collect();
     let total = stream.packets();
-    let mut input = Input { stream: stream.peekable(), number: 0, waiting: Waiting::default() };
+    let next = stream.next();
+    let mut input = Input { stream, next, number: 0, waiting: Waiting::default() };
     // A limited input turns packets away, so each one has to come at its time.
     let limited = scenario.scheduler.input.is_some();
     let mut now = Time::ZERO;
     let mut decisions = 0u64;
     loop {
-        let event = host.advance(now, &mut observed);
+        let mut event = host.advance(now, &mut observed);
         if !limited {
             while observed.scheduler.input_room() > 0 && input.next_at() < now {
                 input.push(&mut observed);
@@ -310,7 +313,15 @@ fn drive<P: Probe>(
                 return Err(RunError::Scheduler("a packet's suite has no processor".to_owned()));
             }
             Decision::Blocked { .. } if limited => input.next_at(),
-            Decision::Blocked { .. } => Time::MAX,
+            Decision::Blocked { processor } => {
+                // Nothing matters to the scheduler until that queue has room.
+                let full = observed.scheduler.waiting(processor);
+                while observed.scheduler.waiting(processor) == full && event < Time::MAX {
+                    now = event;
+                    event = host.advance(now, &mut observed);
+                }
+                continue;
+            }
             Decision::Wait { until } => until.min(input.next_at()),
             Decision::Idle => input.next_at(),
         };

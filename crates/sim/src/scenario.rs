@@ -102,7 +102,12 @@ impl Scenario {
     }
 
     /// Reads a scenario from `text`, calling it `name` in errors.
-    pub fn parse(text: &str, name: &str, sets: &[String], directory: &Path) -> Result<Scenario, ScenarioErrors> {
+    pub fn parse(
+        text: &str,
+        name: &str,
+        sets: &[String],
+        directory: &Path,
+    ) -> Result<Scenario, ScenarioErrors> {
         let mut findings = Findings::default();
         let mut root = tree::parse(text, 0, &mut findings);
         for (at, set) in sets.iter().enumerate() {

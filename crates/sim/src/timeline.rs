@@ -54,7 +54,8 @@ impl Timeline {
     /// Writes the trace. Its unit is the microsecond, with six decimals: picoseconds.
     pub fn write(&self, mut out: impl Write) -> io::Result<()> {
         writeln!(out, "{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
-        let tracks = self.processors.iter().map(|name| (name, "")).chain(self.buses.iter().map(|name| (name, "bus ")));
+        let tracks =
+            self.processors.iter().map(|name| (name, "")).chain(self.buses.iter().map(|name| (name, "bus ")));
         for (track, (name, kind)) in tracks.enumerate() {
             let name = serde_json::to_string(&format!("{kind}{name}"))?;
             writeln!(
@@ -73,7 +74,8 @@ impl Timeline {
                     slice(&mut out, self.processors.len() + usize::from(bus), &label, now, until)?;
                 }
                 Entry::Waiting { processor, now, jobs } => {
-                    let name = serde_json::to_string(&format!("queue {}", self.processors[usize::from(processor)]))?;
+                    let name =
+                        serde_json::to_string(&format!("queue {}", self.processors[usize::from(processor)]))?;
                     writeln!(
                         out,
                         "{{\"ph\":\"C\",\"pid\":1,\"name\":{name},\"ts\":{},\"args\":{{\"jobs\":{jobs}}}}},",
@@ -82,7 +84,10 @@ impl Timeline {
                 }
             }
         }
-        writeln!(out, "{{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{{\"name\":\"host\"}}}}]}}")
+        writeln!(
+            out,
+            "{{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{{\"name\":\"host\"}}}}]}}"
+        )
     }
 }
 

@@ -128,7 +128,9 @@ mod tests {
 
     #[test]
     fn times_are_rounded_once_from_all_bytes_before() {
-        for rate in [Rate::per_second(1_000_000_000), Rate::per_second(7), Rate { bits: 3_000_001, seconds: 10 }] {
+        for rate in
+            [Rate::per_second(1_000_000_000), Rate::per_second(7), Rate { bits: 3_000_001, seconds: 10 }]
+        {
             let (mut line, mut bytes) = (Line::new(rate), 0u128);
             for size in [40, 1, 1_500, 0, 3, 777, 65_535] {
                 line.send(size);

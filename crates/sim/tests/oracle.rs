@@ -75,7 +75,9 @@ impl Oracle<'_> {
             }
             let mut next: Vec<u64> = self.events.iter().map(|event| event.0).collect();
             next.extend(self.packets.get(self.arrived).map(|packet| packet.0));
-            if let (None, Some(&head), Some(timeout)) = (&self.hand, self.input.first(), self.scenario.scheduler.timeout) {
+            if let (None, Some(&head), Some(timeout)) =
+                (&self.hand, self.input.first(), self.scenario.scheduler.timeout)
+            {
                 next.push(self.packets[head].0 + timeout.0);
             }
             match next.into_iter().filter(|&at| at > self.now).min() {
@@ -228,8 +230,10 @@ impl Oracle<'_> {
         let (reference, sa) = (*self.input.first()?, self.packets[self.input[0]].2);
         let most = settings.max_bytes.unwrap_or(u64::MAX);
         let window = &self.input[..settings.window.min(self.input.len())];
-        let same: Vec<usize> = window.iter().copied().filter(|&packet| self.packets[packet].2 == sa).collect();
-        let bytes = |packets: &[usize]| packets.iter().map(|&packet| u64::from(self.packets[packet].1)).sum::<u64>();
+        let same: Vec<usize> =
+            window.iter().copied().filter(|&packet| self.packets[packet].2 == sa).collect();
+        let bytes =
+            |packets: &[usize]| packets.iter().map(|&packet| u64::from(self.packets[packet].1)).sum::<u64>();
         let ready = window.len() == settings.window
             || self.arrived == self.packets.len()
             || bytes(&same) >= most
@@ -270,7 +274,8 @@ impl Oracle<'_> {
         }
         let rank = |processor: usize| {
             let config = &processors[processor].config;
-            let of = |place| self.jobs.iter().filter(move |job| job.processor == processor && job.place == place);
+            let of =
+                |place| self.jobs.iter().filter(move |job| job.processor == processor && job.place == place);
             let mut wait: u64 = of(Queue).map(|job| job.cost).sum();
             let taken = self.jobs.iter().filter(|job| job.processor == processor && job.place != Queue);
             if let Some(last) = taken.last() {
@@ -367,9 +372,10 @@ fn build(processors: &[String], settings: &str, packets: &[Packet]) -> Scenario 
         text += &format!("[[processor]]\nname = \"p{number}\"\n{processor}");
     }
     text += settings;
-    let mut scenario = Scenario::parse(&text, "random", &[], std::path::Path::new("")).unwrap_or_else(|errors| {
-        panic!("{text}\n{:?}", errors.findings().iter().map(ToString::to_string).collect::<Vec<_>>())
-    });
+    let mut scenario =
+        Scenario::parse(&text, "random", &[], std::path::Path::new("")).unwrap_or_else(|errors| {
+            panic!("{text}\n{:?}", errors.findings().iter().map(ToString::to_string).collect::<Vec<_>>())
+        });
     support::set_packets(&mut scenario, packets);
     scenario
 }
@@ -378,7 +384,8 @@ fn build(processors: &[String], settings: &str, packets: &[Packet]) -> Scenario 
 fn quantile(values: &[u64], thousandths: u64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_unstable();
-    let rank = (1..=sorted.len() as u64).find(|&rank| rank * 1_000 >= thousandths * sorted.len() as u64).unwrap();
+    let rank =
+        (1..=sorted.len() as u64).find(|&rank| rank * 1_000 >= thousandths * sorted.len() as u64).unwrap();
     sorted[rank as usize - 1] as f64 / 1e12
 }
 
@@ -449,6 +456,7 @@ proptest! {
 fn the_oracle_is_looked_at() {
     // One packet of 16 bytes: 50 ps in, 40 + 50 computed, 50 out.
     let packets = [(0, 16, 0)];
-    let scenario = scenario("[[processor]]\nkind = \"accelerator\"\ninit = \"40 ps\"\nblock = \"50 ps\"\n", &packets);
+    let scenario =
+        scenario("[[processor]]\nkind = \"accelerator\"\ninit = \"40 ps\"\nblock = \"50 ps\"\n", &packets);
     assert_eq!(run_columns(&scenario).1.completed, [190]);
 }

@@ -8,11 +8,20 @@ const NOTHING: u128 = u128::MAX;
 /// One place for each unit and each line of a bus, since each has at most one end ahead of it.
 ///
 /// With the few processors of a host, looking through all places is faster than keeping a heap.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Agenda {
     /// The time, and below it the number that keeps those of one instant in the order of scheduling.
     due: Vec<u128>,
+    /// The least of them and its place.
+    least: u128,
+    holder: usize,
     scheduled: u64,
+}
+
+impl Default for Agenda {
+    fn default() -> Agenda {
+        Agenda { due: Vec::new(), least: NOTHING, holder: 0, scheduled: 0 }
+    }
 }
 
 impl Agenda {
@@ -40,24 +49,31 @@ impl Agenda {
     #[inline]
     pub(crate) fn put(&mut self, place: usize, at: Time, number: u64) {
         debug_assert_eq!(self.due[place], NOTHING, "place {place} is taken");
-        self.due[place] = u128::from(at.0) << 64 | u128::from(number);
-    }
-
-    /// The place that is due first and when; `None` if none is.
-    #[inline]
-    pub(crate) fn first(&self) -> Option<(usize, Time)> {
-        let (mut least, mut holder) = (NOTHING, 0);
-        for (place, &due) in self.due.iter().enumerate() {
-            holder = if due < least { place } else { holder };
-            least = least.min(due);
+        let due = u128::from(at.0) << 64 | u128::from(number);
+        self.due[place] = due;
+        if due < self.least {
+            (self.least, self.holder) = (due, place);
         }
-        (least != NOTHING).then_some((holder, Time((least >> 64) as u64)))
     }
 
-    /// Empties a place.
+    /// When the first thing is due; `None` if nothing is.
     #[inline]
-    pub(crate) fn clear(&mut self, place: usize) {
+    pub(crate) fn first(&self) -> Option<Time> {
+        (self.least != NOTHING).then_some(Time((self.least >> 64) as u64))
+    }
+
+    /// Takes the first thing out if it is due by `to`: its place, and when it is due.
+    #[inline]
+    pub(crate) fn take(&mut self, to: Time) -> Option<(usize, Time)> {
+        let at = self.first().filter(|&at| at <= to)?;
+        let place = self.holder;
         self.due[place] = NOTHING;
+        self.least = NOTHING;
+        for (place, &due) in self.due.iter().enumerate() {
+            self.holder = if due < self.least { place } else { self.holder };
+            self.least = self.least.min(due);
+        }
+        Some((place, at))
     }
 }
 
@@ -76,9 +92,9 @@ mod tests {
         }
         agenda.put(places[1], Time(7), reserved);
         let mut order = Vec::new();
-        while let Some((place, _)) = agenda.first() {
+        assert_eq!(agenda.take(Time(4)), None);
+        while let Some((place, _)) = agenda.take(Time(7)) {
             order.push(place);
-            agenda.clear(place);
         }
         assert_eq!(order, [3, 1, 2, 0]);
     }

@@ -136,18 +136,12 @@ impl<T: Copy> Host<T> {
     /// ([`Time::MAX`]: never).
     #[inline]
     pub fn advance(&mut self, to: Time, watch: &mut impl Watch<T>) -> Time {
-        loop {
-            let (place, at) = match self.agenda.first() {
-                Some((place, at)) if at <= to => (place, at),
-                later => {
-                    self.now = self.now.max(to);
-                    return later.map_or(Time::MAX, |(_, at)| at);
-                }
-            };
+        while let Some((place, at)) = self.agenda.take(to) {
             self.now = at;
-            self.agenda.clear(place);
             self.happen(self.places[place], watch);
         }
+        self.now = self.now.max(to);
+        self.agenda.first().unwrap_or(Time::MAX)
     }
 
     /// Puts a job at the end of a processor's queue, after everything else of that instant. Limits

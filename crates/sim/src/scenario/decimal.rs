@@ -31,7 +31,9 @@ impl Unit {
     /// Each unit's word and its power of ten.
     pub(crate) fn words(self) -> &'static [(&'static str, i32)] {
         match self {
-            Unit::Time => &[("s", 0), ("ms", -3), ("us", -6), ("µs", -6), ("μs", -6), ("ns", -9), ("ps", -12)],
+            Unit::Time => {
+                &[("s", 0), ("ms", -3), ("us", -6), ("µs", -6), ("μs", -6), ("ns", -9), ("ps", -12)]
+            }
             Unit::Rate => &[("bit/s", 0), ("kbit/s", 3), ("Mbit/s", 6), ("Gbit/s", 9), ("Tbit/s", 12)],
             Unit::Frequency => &[("Hz", 0), ("kHz", 3), ("MHz", 6), ("GHz", 9)],
             Unit::Bytes => &[("B", 0), ("kB", 3), ("MB", 6), ("GB", 9)],
@@ -44,10 +46,14 @@ impl Unit {
     pub(crate) fn expected(self) -> &'static str {
         match self {
             Unit::Time => "expected a time: \"17.6 us\" (s, ms, us, ns, ps), or a bare number of seconds",
-            Unit::Rate => "expected a rate: \"1 Gbit/s\" (bit/s, kbit/s, Mbit/s, Gbit/s), or a bare number of bit/s",
+            Unit::Rate => {
+                "expected a rate: \"1 Gbit/s\" (bit/s, kbit/s, Mbit/s, Gbit/s), or a bare number of bit/s"
+            }
             Unit::Frequency => "expected a frequency: \"66 MHz\" (Hz, kHz, MHz, GHz), or a bare number of Hz",
             Unit::Bytes => "expected bytes: \"1500 B\" (B, kB, MB), or a bare number of bytes",
-            Unit::PacketRate => "expected a rate of packets: \"10 kpacket/s\", or a bare number of packets a second",
+            Unit::PacketRate => {
+                "expected a rate of packets: \"10 kpacket/s\", or a bare number of packets a second"
+            }
             Unit::None => "expected a number without a unit",
         }
     }

@@ -132,7 +132,9 @@ impl Problem {
     pub fn help(&self) -> String {
         match self {
             Problem::Unreadable { .. } => "is the path right?".to_owned(),
-            Problem::Syntax { .. } => "sections are like `[traffic]`, lines like `rate = \"1 Gbit/s\"`".to_owned(),
+            Problem::Syntax { .. } => {
+                "sections are like `[traffic]`, lines like `rate = \"1 Gbit/s\"`".to_owned()
+            }
             Problem::NoAssignment => "write `--set processor.card.count=2`".to_owned(),
             Problem::NotInside { .. } => "the path goes too far: take the last step away".to_owned(),
             Problem::NoElement { step, names } => match nearest(step, names.iter().map(String::as_str)) {

@@ -12,10 +12,25 @@ use super::section::Section;
 use super::traffic::Suites;
 use super::{Bus, MAX_PROCESSORS, Processor, seconds, tables};
 
-const BUS: &[&str] = &["name", "clock", "width", "address_cycles", "bandwidth", "transfer_overhead", "full_duplex"];
+const BUS: &[&str] =
+    &["name", "clock", "width", "address_cycles", "bandwidth", "transfer_overhead", "full_duplex"];
 const PROCESSOR: &[&str] = &[
-    "name", "kind", "count", "init", "block", "init_ratio", "block_ratio", "throughput", "throughput_size", "alpha",
-    "beta", "queue", "write_buffer", "prefetch", "bus", "suites",
+    "name",
+    "kind",
+    "count",
+    "init",
+    "block",
+    "init_ratio",
+    "block_ratio",
+    "throughput",
+    "throughput_size",
+    "alpha",
+    "beta",
+    "queue",
+    "write_buffer",
+    "prefetch",
+    "bus",
+    "suites",
 ];
 
 /// The papers' bus: PCI, 66 MHz, 4 bytes wide, one address cycle.
@@ -78,7 +93,8 @@ fn bus(section: &Section<'_>, name: Option<&String>) -> (BusConfig, Map<String, 
         }
         let clock = section.whole("clock", Unit::Frequency, 1, u64::MAX).unwrap_or(CLOCK);
         let width = section.whole("width", Unit::Bytes, 1, 1 << 20).unwrap_or(WIDTH);
-        let cycles = section.whole("address_cycles", Unit::None, 0, u32::MAX.into()).unwrap_or(ADDRESS_CYCLES);
+        let cycles =
+            section.whole("address_cycles", Unit::None, 0, u32::MAX.into()).unwrap_or(ADDRESS_CYCLES);
         (pci(clock, width, cycles), pci_map(clock, width, cycles))
     };
     if full_duplex {
@@ -145,7 +161,8 @@ pub(super) fn read(
         let name = section.text("name").unwrap_or(if kind == Kind::Cpu { "cpu" } else { "card" });
         let count = section.whole("count", Unit::None, 1, MAX_PROCESSORS as u64).unwrap_or(1) as usize;
         let reference = exact.filter(|_| first != Some(at));
-        let Some(times) = times(section, name, kind, reference, notes) else { continue };
+        let wrong = Times { init: INIT, block: BLOCK };
+        let times = times(section, name, kind, reference, notes).unwrap_or(wrong);
         let mut map = Map::from_iter([
             ("name".to_owned(), name.into()),
             ("kind".to_owned(), word.into()),
@@ -159,7 +176,11 @@ pub(super) fn read(
         for number in 0..count {
             let name = if count == 1 { name.to_owned() } else { format!("{name}.{number}") };
             if processors.iter().any(|known| known.name == name) {
-                section.conflict("name", format!("there is a processor `{name}` already"), "give it another name");
+                section.conflict(
+                    "name",
+                    format!("there is a processor `{name}` already"),
+                    "give it another name",
+                );
             }
             processors.push(Processor { name, ..processor.clone() });
         }
@@ -235,7 +256,9 @@ fn times(
         section.time("init")?
     } else if section.has("init_ratio") {
         scaled("init_ratio", |reference| reference.0)?
-    } else if section.has("block_ratio") && let Some(reference) = reference {
+    } else if section.has("block_ratio")
+        && let Some(reference) = reference
+    {
         reference.0.scaled(12).map(Duration)?
     } else {
         notes.push(format!("t_init of `{name}` is not given: {INIT} (the papers do not print it)"));
@@ -247,7 +270,9 @@ fn times(
         scaled("block_ratio", |reference| reference.1)?
     } else if section.has("throughput") {
         of_throughput(section, init)?
-    } else if section.has("init_ratio") && let Some(reference) = reference {
+    } else if section.has("init_ratio")
+        && let Some(reference) = reference
+    {
         reference.1.scaled(12).map(Duration)?
     } else if kind == Kind::Accelerator {
         notes.push(format!("t_block of `{name}` is not given: {BLOCK} (Table 1 of the papers)"));

@@ -12,8 +12,17 @@ use super::tree::{Place, Table};
 use super::{Bus, Processor, Settings, seconds, tables};
 
 const KNOWN: &[&str] = &[
-    "policy", "window", "timeout", "max_bytes", "input", "prefetch_aware", "predict_transfer", "processor",
-    "threshold", "small", "large",
+    "policy",
+    "window",
+    "timeout",
+    "max_bytes",
+    "input",
+    "prefetch_aware",
+    "predict_transfer",
+    "processor",
+    "threshold",
+    "small",
+    "large",
 ];
 const WINDOW_MAX: u64 = 1 << 16;
 
@@ -106,8 +115,7 @@ fn policy(section: &Section<'_>, processors: &[Processor], map: &mut Map<String,
             Policy::Single { processor: named("processor", first(Kind::Accelerator)) }
         }
         Ok(Policy::SizeThreshold { bytes, .. }) => {
-            let (small, large) =
-                (named("small", first(Kind::Cpu)), named("large", first(Kind::Accelerator)));
+            let (small, large) = (named("small", first(Kind::Cpu)), named("large", first(Kind::Accelerator)));
             let bytes = section.whole("threshold", Unit::Bytes, 0, u64::MAX).unwrap_or(bytes);
             map.insert("threshold".to_owned(), bytes.into());
             Policy::SizeThreshold { bytes, small, large }

@@ -15,8 +15,25 @@ use super::{seconds, tables};
 use crate::traffic::{Arrivals, Bin, Rate, Sizes, Source, Traffic, read_trace};
 
 const KNOWN: &[&str] = &[
-    "source", "path", "packets", "mean", "min", "max", "value", "bins", "imix", "rate", "packet_rate", "arrivals",
-    "on", "off", "sas", "sa_weights", "suites", "overhead", "warm_up",
+    "source",
+    "path",
+    "packets",
+    "mean",
+    "min",
+    "max",
+    "value",
+    "bins",
+    "imix",
+    "rate",
+    "packet_rate",
+    "arrivals",
+    "on",
+    "off",
+    "sas",
+    "sa_weights",
+    "suites",
+    "overhead",
+    "warm_up",
 ];
 const SOURCES: &[&str] = &["file", "exponential", "uniform", "fixed", "imix", "histogram", "paper"];
 const ARRIVALS: &[&str] = &["back-to-back", "poisson", "on-off", "stamps"];
@@ -93,11 +110,10 @@ pub(super) fn read(
     if let Some(packets) = packets {
         map.insert("packets".to_owned(), packets.into());
     }
-    let source = source?;
-    let arrivals = arrivals(&traffic, &source, overhead as f64, &mut map);
+    let arrivals = arrivals(&traffic, source.as_ref(), overhead as f64, &mut map);
     resolved.insert("traffic".to_owned(), map.into());
-    let (overhead, suites) = (overhead as u32, bits?);
-    Some(Traffic { source, packets, overhead, arrivals: arrivals?, sas: sas?, suites, warm_up })
+    let (source, overhead, arrivals, sas, suites) = (source?, overhead as u32, arrivals?, sas?, bits?);
+    Some(Traffic { source, packets, overhead, arrivals, sas, suites, warm_up })
 }
 
 fn source(
@@ -149,7 +165,10 @@ fn file(
                 notes.push(format!("{path} is not in the order of its times; it was put into it"));
             }
             if trace.skipped > 0 {
-                notes.push(format!("{path} has {} records that are no IP packets; they are left out", trace.skipped));
+                notes.push(format!(
+                    "{path} has {} records that are no IP packets; they are left out",
+                    trace.skipped
+                ));
             }
             Some(trace)
         }
@@ -196,7 +215,8 @@ fn drawn(traffic: &Section<'_>, word: &str, map: &mut Map<String, Json>) -> Opti
             Some(Sizes::Exponential { min: min as u32, mean, max: max as u32 })
         }
         "imix" => {
-            let word = if traffic.has("imix") { traffic.word("imix", &["pktgen", "csit"])? } else { "pktgen" };
+            let word =
+                if traffic.has("imix") { traffic.word("imix", &["pktgen", "csit"])? } else { "pktgen" };
             map.insert("imix".to_owned(), word.into());
             Some(Sizes::weighted(match word {
                 "csit" => &[(64, 28), (570, 16), (1_518, 4)],
@@ -211,7 +231,10 @@ fn drawn(traffic: &Section<'_>, word: &str, map: &mut Map<String, Json>) -> Opti
                 return None;
             }
             let bins = bins?;
-            map.insert("bins".to_owned(), bins.iter().map(|bin| json!([bin.low, bin.high, bin.weight])).collect());
+            map.insert(
+                "bins".to_owned(),
+                bins.iter().map(|bin| json!([bin.low, bin.high, bin.weight])).collect(),
+            );
             Some(Sizes::Bins(bins))
         }
         _ => Some(Sizes::paper()),
@@ -231,7 +254,9 @@ fn bin(traffic: &Section<'_>, node: &Node) -> Option<Bin> {
     let weight = |node| traffic.whole_of("bins", node, Unit::None, 1, 1 << 32);
     let bin = match &list[..] {
         [one, times] => size(one).zip(weight(times)).map(|(size, weight)| (size, size, weight)),
-        [low, high, times] => size(low).zip(size(high)).zip(weight(times)).map(|((low, high), w)| (low, high, w)),
+        [low, high, times] => {
+            size(low).zip(size(high)).zip(weight(times)).map(|((low, high), w)| (low, high, w))
+        }
         _ => {
             let problem = Problem::Conflict { message: "this is no bin".to_owned(), help: BINS.to_owned() };
             traffic.report(problem, node.place.clone());
@@ -250,7 +275,11 @@ fn bin(traffic: &Section<'_>, node: &Node) -> Option<Bin> {
 /// Weights of the SAs to draw, summed up; empty: none are drawn.
 fn sas(traffic: &Section<'_>, map: &mut Map<String, Json>) -> Option<Vec<u64>> {
     if traffic.has("sas") && traffic.has("sa_weights") {
-        traffic.conflict("sas", "both `sas` and `sa_weights` are given", "`sa_weights` alone says how many there are");
+        traffic.conflict(
+            "sas",
+            "both `sas` and `sa_weights` are given",
+            "`sa_weights` alone says how many there are",
+        );
         return None;
     }
     if let Some(list) = traffic.list("sa_weights", "expected a list of weights: [3, 1, 1]") {
@@ -277,11 +306,11 @@ fn sas(traffic: &Section<'_>, map: &mut Map<String, Json>) -> Option<Vec<u64>> {
 
 fn arrivals(
     traffic: &Section<'_>,
-    source: &Source,
+    source: Option<&Source>,
     overhead: f64,
     map: &mut Map<String, Json>,
 ) -> Option<Arrivals> {
-    let stamped = matches!(source, Source::Trace(trace) if !trace.times.is_empty());
+    let stamped = matches!(source, Some(Source::Trace(trace)) if !trace.times.is_empty());
     let default = match traffic.has("rate") || !stamped {
         true if traffic.has("packet_rate") => "poisson",
         true => "back-to-back",
@@ -300,7 +329,7 @@ fn arrivals(
         traffic.conflict(key, message, "take it away, or take other arrivals");
     }
     if word == "stamps" {
-        if !stamped {
+        if !stamped && source.is_some() {
             traffic.conflict("arrivals", "the source has no times", "give a `rate`");
         }
         return stamped.then_some(Arrivals::Stamps);
@@ -313,7 +342,7 @@ fn arrivals(
         map.insert("packet_rate".to_owned(), rate.into());
         return Some(Arrivals::Poisson(Duration::from_secs(1.0 / rate)));
     }
-    if !traffic.has("rate") {
+    if !traffic.has("rate") && source.is_some() {
         traffic.missing("rate", "rate = \"1 Gbit/s\"");
     }
     let number = traffic.positive("rate", Unit::Rate)?;
@@ -324,7 +353,7 @@ fn arrivals(
     map.insert("rate".to_owned(), rate.as_bps().into());
     match word {
         "poisson" => {
-            let mean = mean(source) + overhead;
+            let mean = mean(source?) + overhead;
             Some(Arrivals::Poisson(Duration::from_secs(8.0 * mean / rate.as_bps())))
         }
         "on-off" => {

@@ -62,8 +62,9 @@ impl Sizes {
     pub fn mean(&self) -> f64 {
         match self {
             Sizes::Bins(bins) => {
-                let sum: f64 = bins.iter().map(|bin| f64::from(bin.low) / 2.0 * bin.weight as f64).sum::<f64>()
-                    + bins.iter().map(|bin| f64::from(bin.high) / 2.0 * bin.weight as f64).sum::<f64>();
+                let sum: f64 =
+                    bins.iter().map(|bin| f64::from(bin.low) / 2.0 * bin.weight as f64).sum::<f64>()
+                        + bins.iter().map(|bin| f64::from(bin.high) / 2.0 * bin.weight as f64).sum::<f64>();
                 sum / bins.iter().map(|bin| bin.weight as f64).sum::<f64>()
             }
             Sizes::Exponential { mean, .. } => *mean,
@@ -124,7 +125,8 @@ mod tests {
 
     fn moments(list: &[u32]) -> (f64, f64) {
         let mean = list.iter().map(|&size| f64::from(size)).sum::<f64>() / list.len() as f64;
-        let square = list.iter().map(|&size| (f64::from(size) - mean).powi(2)).sum::<f64>() / list.len() as f64;
+        let square =
+            list.iter().map(|&size| (f64::from(size) - mean).powi(2)).sum::<f64>() / list.len() as f64;
         (mean, square.sqrt())
     }
 

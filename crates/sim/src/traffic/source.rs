@@ -63,7 +63,9 @@ pub fn read_trace(path: &Path) -> Result<Trace, TraceError> {
     let mut input = BufReader::with_capacity(1 << 16, opened);
     let begin = input.fill_buf().map_err(|error| fail(None, error.to_string(), KINDS))?;
     let trace = match begin.first_chunk::<4>() {
-        Some(magic) if is_capture(*magic) => capture(input, path).map_err(|message| fail(None, message, KINDS)),
+        Some(magic) if is_capture(*magic) => {
+            capture(input, path).map_err(|message| fail(None, message, KINDS))
+        }
         _ => text(input).map_err(|(line, message)| fail(line, message, KINDS)),
     }?;
     if trace.is_empty() {
@@ -146,7 +148,8 @@ fn text(input: impl BufRead) -> Result<Trace, LineError> {
             layout = Some(found);
             continue;
         };
-        packet(line, layout, &mut trace, &mut stamps, &mut names).map_err(|message| (Some(number), message))?;
+        packet(line, layout, &mut trace, &mut stamps, &mut names)
+            .map_err(|message| (Some(number), message))?;
     }
     if layout.is_some_and(|layout| layout.time.is_some()) {
         trace.set_times(&stamps);

@@ -15,9 +15,14 @@ pub type Packet = (u64, u32, u32);
 
 /// A scenario of the given processors and settings for the given packets; no overhead.
 pub fn scenario(text: &str, packets: &[Packet]) -> Scenario {
-    let text = format!("model = \"host\"\ntraffic = {{ source = \"fixed\", value = 1, rate = 1, overhead = 0 }}\n{BUS}{text}");
+    let text = format!(
+        "model = \"host\"\ntraffic = {{ source = \"fixed\", value = 1, rate = 1, overhead = 0 }}\n{BUS}{text}"
+    );
     let mut scenario = Scenario::parse(&text, "test", &[], Path::new("")).unwrap_or_else(|errors| {
-        panic!("{:?}", errors.findings().iter().map(|one| (one.to_string(), one.problem().help())).collect::<Vec<_>>())
+        panic!(
+            "{:?}",
+            errors.findings().iter().map(|one| (one.to_string(), one.problem().help())).collect::<Vec<_>>()
+        )
     });
     set_packets(&mut scenario, packets);
     scenario
