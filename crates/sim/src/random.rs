@@ -39,7 +39,7 @@ impl Random {
     /// A whole number below `end`: the upper half of bits * end, unfair by less than end / 2^64.
     #[inline]
     pub(crate) fn below(&mut self, end: u64) -> u64 {
-        (u128::from(self.bits()) * u128::from(end) >> 64) as u64
+        ((u128::from(self.bits()) * u128::from(end)) >> 64) as u64
     }
 
     /// Exponential with mean 1: the inverse transform of a multiple of 2^-53 in (0, 1].

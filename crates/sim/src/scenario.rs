@@ -92,7 +92,7 @@ pub struct Settings {
 
 impl Scenario {
     /// Reads a scenario file; traces it names are relative to its directory. `sets` are what `--set`
-    /// was given, `key=value`, later ones before earlier ones.
+    /// was given, `key=value`; the later of two counts.
     pub fn load(path: &Path, sets: &[String]) -> Result<Scenario, ScenarioErrors> {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(path)
@@ -118,6 +118,11 @@ impl Scenario {
         let scenario = if findings.borrow().is_empty() { read(&root, directory, &findings) } else { None };
         findings.into_inner().finish(name, text, sets)?;
         Ok(scenario.expect("what could not be read has left a finding"))
+    }
+
+    /// [`Scenario::resolved`] as a scenario file.
+    pub fn resolved_toml(&self) -> String {
+        toml::to_string(&self.resolved).expect("a tree of plain values")
     }
 
     /// The same with other arrivals, for searches over rates.

@@ -65,7 +65,7 @@ fn a_resolved_scenario_is_a_scenario_of_the_same_run() {
     let sets = ["traffic.source=paper", "traffic.sas=9", "scheduler.window=4", "scheduler.timeout=\"50 us\""];
     let text = PAPER.replace("value = 600\n", "");
     let scenario = read(&text, &sets);
-    let again = read(&toml::to_string(&scenario.resolved).unwrap(), &[]);
+    let again = read(&scenario.resolved_toml(), &[]);
     assert_eq!(again.resolved, scenario.resolved);
     let figures = |scenario| run(scenario, Options::default()).unwrap().figures;
     assert_eq!(figures(&again), figures(&scenario));

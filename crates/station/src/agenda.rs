@@ -1,79 +1,68 @@
-//! What is due, in a flat list with a place for everything that can be due.
+//! What is due, in order.
 
 use forebay_time::Time;
 
-/// Nothing is due at this place.
-const NOTHING: u128 = u128::MAX;
-
-/// One place for each unit and each line of a bus, since each has at most one end ahead of it.
+/// Everything that is due, the first at the end of a sorted list.
 ///
-/// With the few processors of a host, looking through all places is faster than keeping a heap.
-#[derive(Debug)]
-pub(crate) struct Agenda {
-    /// The time, and below it the number that keeps those of one instant in the order of scheduling.
-    due: Vec<u128>,
-    /// The least of them and its place.
-    least: u128,
-    holder: usize,
+/// Each unit and each line of a bus has at most one end ahead of it, so the list is as short as the host
+/// is small, and what is scheduled mostly comes soon: putting it in place moves a few entries, which
+/// is less than a heap does.
+#[derive(Debug, Default)]
+pub(crate) struct Agenda<E> {
+    entries: Vec<Entry<E>>,
     scheduled: u64,
 }
 
-impl Default for Agenda {
-    fn default() -> Agenda {
-        Agenda { due: Vec::new(), least: NOTHING, holder: 0, scheduled: 0 }
-    }
+#[derive(Clone, Copy, Debug)]
+struct Entry<E> {
+    /// The time, and below it the number that keeps those of one instant in the order of scheduling.
+    due: u128,
+    event: E,
 }
 
-impl Agenda {
-    /// A new place; returns its index.
-    pub(crate) fn add_place(&mut self) -> usize {
-        self.due.push(NOTHING);
-        self.due.len() - 1
+impl<E: Copy> Agenda<E> {
+    pub(crate) fn new() -> Agenda<E> {
+        Agenda { entries: Vec::new(), scheduled: 0 }
     }
 
-    /// The number of what is scheduled next, for what has to wait for its place.
+    /// The number of what is scheduled next, for what has to wait before it may be put in.
     #[inline]
     pub(crate) fn number(&mut self) -> u64 {
         self.scheduled += 1;
         self.scheduled
     }
 
-    /// Puts what is due at `at` on a place.
+    /// Puts in what is due at `at`.
     #[inline]
-    pub(crate) fn schedule(&mut self, place: usize, at: Time) {
+    pub(crate) fn schedule(&mut self, at: Time, event: E) {
         let number = self.number();
-        self.put(place, at, number);
+        self.put(at, number, event);
     }
 
     /// The same with a number taken before.
     #[inline]
-    pub(crate) fn put(&mut self, place: usize, at: Time, number: u64) {
-        debug_assert_eq!(self.due[place], NOTHING, "place {place} is taken");
+    pub(crate) fn put(&mut self, at: Time, number: u64, event: E) {
         let due = u128::from(at.0) << 64 | u128::from(number);
-        self.due[place] = due;
-        if due < self.least {
-            (self.least, self.holder) = (due, place);
+        let mut place = self.entries.len();
+        self.entries.push(Entry { due, event });
+        while place > 0 && self.entries[place - 1].due < due {
+            self.entries[place] = self.entries[place - 1];
+            place -= 1;
         }
+        self.entries[place] = Entry { due, event };
     }
 
     /// When the first thing is due; `None` if nothing is.
     #[inline]
     pub(crate) fn first(&self) -> Option<Time> {
-        (self.least != NOTHING).then_some(Time((self.least >> 64) as u64))
+        self.entries.last().map(|entry| Time((entry.due >> 64) as u64))
     }
 
-    /// Takes the first thing out if it is due by `to`: its place, and when it is due.
+    /// Takes the first thing out if it is due by `to`: when, and what.
     #[inline]
-    pub(crate) fn take(&mut self, to: Time) -> Option<(usize, Time)> {
+    pub(crate) fn take(&mut self, to: Time) -> Option<(Time, E)> {
         let at = self.first().filter(|&at| at <= to)?;
-        let place = self.holder;
-        self.due[place] = NOTHING;
-        self.least = NOTHING;
-        for (place, &due) in self.due.iter().enumerate() {
-            self.holder = if due < self.least { place } else { self.holder };
-            self.least = self.least.min(due);
-        }
-        Some((place, at))
+        self.entries.pop().map(|entry| (at, entry.event))
     }
 }
 
@@ -83,19 +72,18 @@ mod tests {
 
     #[test]
     fn what_is_due_at_one_instant_comes_in_the_order_of_scheduling() {
-        let mut agenda = Agenda::default();
-        let places: Vec<usize> = (0..4).map(|_| agenda.add_place()).collect();
+        let mut agenda = Agenda::new();
         assert_eq!(agenda.first(), None);
         let reserved = agenda.number();
-        for (place, at) in [(2, 7), (0, 7), (3, 5)] {
-            agenda.schedule(places[place], Time(at));
+        for (event, at) in [(2, 7), (0, 7), (3, 5), (4, 9)] {
+            agenda.schedule(Time(at), event);
         }
-        agenda.put(places[1], Time(7), reserved);
+        agenda.put(Time(7), reserved, 1);
         let mut order = Vec::new();
         assert_eq!(agenda.take(Time(4)), None);
-        while let Some((place, _)) = agenda.take(Time(7)) {
-            order.push(place);
+        while let Some((_, event)) = agenda.take(Time(8)) {
+            order.push(event);
         }
-        assert_eq!(order, [3, 1, 2, 0]);
+        assert_eq!((order, agenda.first()), (vec![3, 1, 2, 0], Some(Time(9))));
     }
 }

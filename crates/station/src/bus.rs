@@ -79,8 +79,6 @@ pub(crate) struct Transfer {
 #[derive(Debug)]
 pub(crate) struct Line {
     pub(crate) bus: usize,
-    /// Its place in the agenda.
-    pub(crate) place: usize,
     /// The transfer under way and when it ends.
     pub(crate) under_way: Option<(Transfer, Time)>,
     /// Those that wait, in the order in which they were asked for.
@@ -88,8 +86,8 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    pub(crate) fn new(bus: usize, place: usize) -> Line {
-        Line { bus, place, under_way: None, asked: VecDeque::new() }
+    pub(crate) fn new(bus: usize) -> Line {
+        Line { bus, under_way: None, asked: VecDeque::new() }
     }
 
     /// When a transfer that is asked for or under way will end: first come, first served, so known.

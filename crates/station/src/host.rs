@@ -45,9 +45,9 @@ pub trait Watch<T> {
     }
 }
 
-/// What a place in the agenda is for.
+/// What can happen by itself.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum Event {
     /// A unit ends computing.
     Unit { station: usize },
     /// A station hears a doorbell.
@@ -61,8 +61,7 @@ enum Place {
 pub struct Host<T> {
     /// Everything up to here has happened.
     now: Time,
-    agenda: Agenda,
-    places: Vec<Place>,
+    agenda: Agenda<Event>,
     stations: Vec<Station<T>>,
     buses: Vec<Bus>,
     lines: Vec<Line>,
@@ -87,8 +86,7 @@ impl<T: Copy> Host<T> {
     pub fn new() -> Host<T> {
         Host {
             now: Time::ZERO,
-            agenda: Agenda::default(),
-            places: Vec::new(),
+            agenda: Agenda::new(),
             stations: Vec::new(),
             buses: Vec::new(),
             lines: Vec::new(),
@@ -106,8 +104,7 @@ impl<T: Copy> Host<T> {
 
     fn add_line(&mut self, bus: usize) -> usize {
         let line = self.lines.len();
-        let place = self.add_place(Place::Line { line });
-        self.lines.push(Line::new(bus, place));
+        self.lines.push(Line::new(bus));
         line
     }
 
@@ -115,16 +112,8 @@ impl<T: Copy> Host<T> {
     pub fn add_station(&mut self, config: StationConfig) -> usize {
         assert!(config.bus.is_none_or(|bus| bus < self.buses.len()), "there is no such bus");
         let station = self.stations.len();
-        let place = self.add_place(Place::Unit { station });
-        let rings = config.doorbell > Duration::ZERO;
-        let bell = rings.then(|| self.add_place(Place::Bell { station }));
-        self.stations.push(Station::new(config, place, bell));
+        self.stations.push(Station::new(config));
         station
-    }
-
-    fn add_place(&mut self, place: Place) -> usize {
-        self.places.push(place);
-        self.agenda.add_place()
     }
 
     /// How long a transfer of `bytes` takes on a bus.
@@ -136,12 +125,19 @@ impl<T: Copy> Host<T> {
     /// ([`Time::MAX`]: never).
     #[inline]
     pub fn advance(&mut self, to: Time, watch: &mut impl Watch<T>) -> Time {
-        while let Some((place, at)) = self.agenda.take(to) {
-            self.now = at;
-            self.happen(self.places[place], watch);
+        if self.agenda.first().is_some_and(|at| at <= to) {
+            self.catch_up(to, watch);
         }
         self.now = self.now.max(to);
         self.agenda.first().unwrap_or(Time::MAX)
+    }
+
+    #[inline(never)] // most calls find nothing due
+    fn catch_up(&mut self, to: Time, watch: &mut impl Watch<T>) {
+        while let Some((at, event)) = self.agenda.take(to) {
+            self.now = at;
+            self.happen(event, watch);
+        }
     }
 
     /// Puts a job at the end of a processor's queue, after everything else of that instant. Limits
@@ -155,23 +151,23 @@ impl<T: Copy> Host<T> {
             Some(bus) => self.buses[bus].speed.transfer(work.bytes),
             None => Duration::ZERO,
         };
-        let Some(bell) = this.bell else {
+        if this.config.doorbell == Duration::ZERO {
             this.jobs.push_back(Held { work, transfer, rung: (now, 0) });
             this.heard += 1;
             self.act(station, watch);
             return;
-        };
+        }
         let rung = (now + this.config.doorbell, self.agenda.number());
         if this.heard == this.waiting() {
-            self.agenda.put(bell, rung.0, rung.1);
+            self.agenda.put(rung.0, rung.1, Event::Bell { station });
         }
         this.jobs.push_back(Held { work, transfer, rung });
     }
 
     #[inline]
-    fn happen(&mut self, place: Place, watch: &mut impl Watch<T>) {
-        match place {
-            Place::Unit { station } => {
+    fn happen(&mut self, event: Event, watch: &mut impl Watch<T>) {
+        match event {
+            Event::Unit { station } => {
                 let this = &mut self.stations[station];
                 if this.config.bus.is_some() {
                     this.unit = Unit::Finished;
@@ -182,16 +178,15 @@ impl<T: Copy> Host<T> {
                 }
                 self.act(station, watch);
             }
-            Place::Bell { station } => {
+            Event::Bell { station } => {
                 let this = &mut self.stations[station];
                 this.heard += 1;
                 if let Some(next) = this.jobs.get(this.first_waiting() + this.heard) {
-                    let bell = this.bell.expect("only bells ring");
-                    self.agenda.put(bell, next.rung.0, next.rung.1);
+                    self.agenda.put(next.rung.0, next.rung.1, Event::Bell { station });
                 }
                 self.act(station, watch);
             }
-            Place::Line { line } => {
+            Event::Line { line } => {
                 let Some((Transfer { station, way, .. }, _)) = self.lines[line].under_way else { return };
                 match way {
                     Way::Fetch => {
@@ -218,7 +213,7 @@ impl<T: Copy> Host<T> {
         let this = &mut self.stations[station];
         let Some(bus) = this.config.bus else {
             if let Some(until) = this.take(now) {
-                self.agenda.schedule(this.place, until);
+                self.agenda.schedule(until, Event::Unit { station });
                 watch.taken(station, now);
                 watch.started(station, now, until);
             }
@@ -227,7 +222,7 @@ impl<T: Copy> Host<T> {
         let Bus { inward, outward, .. } = self.buses[bus];
         this.unblock();
         if let Some(until) = this.start(now) {
-            self.agenda.schedule(this.place, until);
+            self.agenda.schedule(until, Event::Unit { station });
             watch.started(station, now, until);
         }
         if let Some(length) = this.ask_fetch() {
@@ -261,7 +256,7 @@ impl<T: Copy> Host<T> {
         let end = self.now + transfer.length;
         let this = &mut self.lines[line];
         this.under_way = Some((transfer, end));
-        self.agenda.schedule(this.place, end);
+        self.agenda.schedule(end, Event::Line { line });
         watch.transfer(this.bus, transfer.station, transfer.way, self.now, end);
     }
 }

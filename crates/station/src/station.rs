@@ -59,9 +59,6 @@ pub(crate) enum Unit {
 #[derive(Debug)]
 pub(crate) struct Station<T> {
     pub(crate) config: StationConfig,
-    /// Its places in the agenda: for the unit, and for doorbells that take time.
-    pub(crate) place: usize,
-    pub(crate) bell: Option<usize>,
     pub(crate) jobs: VecDeque<Held<T>>,
     /// Finished jobs; each keeps its place until its write-back has ended.
     pub(crate) buffered: usize,
@@ -77,11 +74,9 @@ pub(crate) struct Station<T> {
 }
 
 impl<T: Copy> Station<T> {
-    pub(crate) fn new(config: StationConfig, place: usize, bell: Option<usize>) -> Station<T> {
+    pub(crate) fn new(config: StationConfig) -> Station<T> {
         Station {
             config,
-            place,
-            bell,
             jobs: VecDeque::new(),
             buffered: 0,
             unit: Unit::Idle,

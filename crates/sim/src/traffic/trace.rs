@@ -1,18 +1,16 @@
 //! A file's packets in columns.
 
-/// Packets of a trace, in order of time where there are times. A column that the file has not is empty.
+/// Packets of a trace in the order of the file. A column that the file has not is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
     /// Payloads in bytes.
     pub sizes: Vec<u32>,
-    /// Times in picoseconds after the first packet.
+    /// Times in picoseconds after the earliest packet.
     pub times: Vec<u64>,
     /// Security associations, numbered in the order of their first packets.
     pub sas: Vec<u32>,
     /// Service classes.
     pub classes: Vec<u8>,
-    /// Whether packets had to be put into the order of their times.
-    pub sorted: bool,
     /// Records of the file that are no packets, e.g. frames without IP.
     pub skipped: u64,
 }
@@ -33,19 +31,25 @@ impl Trace {
         self.sizes.iter().map(|&size| u64::from(size)).sum::<u64>() as f64 / self.len().max(1) as f64
     }
 
-    /// Puts the packets into the order of `stamps`, those of one instant left as they are, and counts
-    /// times from the first.
+    /// Sets the times, counted from the earliest.
     pub(crate) fn set_times(&mut self, stamps: &[u128]) {
-        let mut order: Vec<usize> = (0..stamps.len()).collect();
-        self.sorted = !stamps.is_sorted();
-        if self.sorted {
-            order.sort_by_key(|&at| stamps[at]);
-            self.sizes = order.iter().map(|&at| self.sizes[at]).collect();
-            self.sas = picked(&self.sas, &order);
-            self.classes = picked(&self.classes, &order);
+        let first = stamps.iter().min().copied().unwrap_or(0);
+        self.times = stamps.iter().map(|at| u64::try_from(at - first).unwrap_or(u64::MAX)).collect();
+    }
+
+    /// Puts the packets into the order of their times, those of one instant left as they are; whether
+    /// they had not been.
+    pub fn sort(&mut self) -> bool {
+        if self.times.is_sorted() {
+            return false;
         }
-        let first = order.first().map_or(0, |&at| stamps[at]);
-        self.times = order.iter().map(|&at| u64::try_from(stamps[at] - first).unwrap_or(u64::MAX)).collect();
+        let mut order: Vec<usize> = (0..self.times.len()).collect();
+        order.sort_by_key(|&at| self.times[at]);
+        self.sizes = picked(&self.sizes, &order);
+        self.times = picked(&self.times, &order);
+        self.sas = picked(&self.sas, &order);
+        self.classes = picked(&self.classes, &order);
+        true
     }
 }
 
