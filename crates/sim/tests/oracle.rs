@@ -277,8 +277,8 @@ impl Oracle<'_> {
             let of =
                 |place| self.jobs.iter().filter(move |job| job.processor == processor && job.place == place);
             let mut wait: u64 = of(Queue).map(|job| job.cost).sum();
-            let taken = self.jobs.iter().filter(|job| job.processor == processor && job.place != Queue);
-            if let Some(last) = taken.last() {
+            let mut taken = self.jobs.iter().filter(|job| job.processor == processor && job.place != Queue);
+            if let Some(last) = taken.next_back() {
                 wait += last.cost.saturating_sub(self.now - last.taken_at);
             }
             if self.scenario.scheduler.prefetch_aware {

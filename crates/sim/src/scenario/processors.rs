@@ -39,7 +39,7 @@ const WIDTH: u64 = 4;
 const ADDRESS_CYCLES: u64 = 1;
 /// `spec/models.md`: not printed in the papers.
 const INIT: Duration = Duration::from_micros(1);
-/// [H] Table 1.
+/// \[H\] Table 1.
 const BLOCK: Duration = Duration::from_nanos(440);
 const QUEUE: u64 = 1_000;
 

@@ -40,7 +40,7 @@ const ARRIVALS: &[&str] = &["back-to-back", "poisson", "on-off", "stamps"];
 
 /// Packets drawn unless the file says how many.
 const DRAWN: u64 = 1_000_000;
-/// [H] 4.1: a TCP/IPv4 header.
+/// \[H\] 4.1: a TCP/IPv4 header.
 const OVERHEAD: u64 = 40;
 /// The largest IP packet.
 const LARGEST: u64 = 65_535;
