@@ -118,6 +118,11 @@ impl Ledger {
         }
     }
 
+    /// The last completion.
+    pub(crate) fn last(&self) -> Time {
+        self.last
+    }
+
     /// The sums. Which bus is full duplex only the scenario knows.
     pub(crate) fn figures(&mut self, scenario: &Scenario) -> Figures {
         let elapsed = self.last.since(self.from);

@@ -98,6 +98,8 @@ pub enum RunError {
     Cancelled,
     /// The traffic has no packet, or none beyond the warm-up.
     NoPackets,
+    /// The run is longer than the 213 days that a time in picoseconds lasts.
+    TooLong,
     /// The scheduler does not take the scenario, which was not made by the reader.
     Scheduler(String),
 }
@@ -107,6 +109,7 @@ impl fmt::Display for RunError {
         match self {
             RunError::Cancelled => f.write_str("the run was broken off"),
             RunError::NoPackets => f.write_str("the traffic has no packet beyond the warm-up"),
+            RunError::TooLong => f.write_str("the run takes more than 213 days: is a rate or a time wrong?"),
             RunError::Scheduler(error) => f.write_str(error),
         }
     }
@@ -312,16 +315,20 @@ fn drive<P: Probe>(
             Decision::Nowhere { .. } => {
                 return Err(RunError::Scheduler("a packet's suite has no processor".to_owned()));
             }
-            Decision::Blocked { .. } if limited => input.next_at(),
+            Decision::Blocked { .. } if limited => input.next_at().min(event),
             Decision::Blocked { processor } => {
                 // Nothing matters to the scheduler until that queue has room.
                 let full = observed.scheduler.waiting(processor);
-                while observed.scheduler.waiting(processor) == full && event < Time::MAX {
+                while observed.scheduler.waiting(processor) == full {
+                    if event == Time::MAX {
+                        return Err(RunError::TooLong);
+                    }
                     now = event;
                     event = host.advance(now, &mut observed);
                 }
                 continue;
             }
+            // What processors do until then changes nothing for a scheduler that waits for packets.
             Decision::Wait { until } => until.min(input.next_at()),
             Decision::Idle => input.next_at(),
         };
@@ -329,10 +336,11 @@ fn drive<P: Probe>(
             input.push(&mut observed);
             continue;
         }
-        let next = wake.min(event);
-        if next == Time::MAX {
-            return Ok(observed);
+        if wake == Time::MAX {
+            host.advance(wake, &mut observed);
+            let overflows = input.next.is_some() || observed.ledger.last() == Time::MAX;
+            return if overflows { Err(RunError::TooLong) } else { Ok(observed) };
         }
-        now = next;
+        now = wake;
     }
 }

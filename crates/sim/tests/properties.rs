@@ -187,3 +187,21 @@ fn a_warm_up_counts_nowhere() {
     assert!((warm.throughput_bps / whole.throughput_bps - 1.0).abs() < 0.05);
     assert!(warm.processors.iter().all(|one| one.load <= 1.0));
 }
+
+#[test]
+fn a_run_beyond_the_end_of_time_says_so() {
+    for slow in [
+        "rate = \"1 bit/s\"",
+        "rate = \"1 Gbit/s\"\n[[processor]]\nname = \"slow\"\nkind = \"cpu\"\nblock = 1e6\nqueue = 1",
+    ] {
+        let policy = if slow.contains("slow") {
+            "[scheduler]\npolicy = \"single\"\nprocessor = \"slow\"\n"
+        } else {
+            ""
+        };
+        let text = HOST
+            .replace("rate = \"200 Mbit/s\"\npackets = 20_000", &format!("packets = 20_000\n{slow}"))
+            + policy;
+        assert_eq!(run(&parse(&text), Options::default()).unwrap_err(), forebay_sim::RunError::TooLong);
+    }
+}
