@@ -1,5 +1,5 @@
 //! Fingerprints: a hash of every packet's processor and times in each of these scenarios. A changed one
-//! means that some run changed; say in `fingerprints.txt` why, with the new hash.
+//! means that some run changed: the commit that changes `fingerprints.txt` says why.
 //!
 //!     BLESS=1 cargo test -p forebay-sim --test fingerprints
 
