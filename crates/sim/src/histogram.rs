@@ -3,7 +3,7 @@
 /// Bits of a value that a bucket keeps: buckets are at most 2^-8 = 0.4 % of their values wide.
 const KEPT: u32 = 8;
 /// Buckets for 64-bit values.
-const BUCKETS: usize = ((64 - KEPT as usize) + 1) << KEPT;
+pub(crate) const BUCKETS: usize = ((64 - KEPT as usize) + 1) << KEPT;
 
 /// A log-linear histogram of picoseconds, as in HdrHistogram; values below 2^9 have a bucket each.
 #[derive(Clone, Debug)]

@@ -200,12 +200,13 @@ impl Latencies {
         let places = ranks.map(|rank| self.histogram.find(rank));
         let Some(all) = &self.all else { return places.map(|(bucket, _)| histogram::middle(bucket)) };
         let mut members: [Vec<u64>; 4] = Default::default();
+        let mut wanted = vec![false; histogram::BUCKETS];
+        places.iter().for_each(|&(bucket, _)| wanted[bucket] = true);
         for &value in all {
             let bucket = histogram::bucket(value);
-            for (list, place) in members.iter_mut().zip(&places) {
-                if place.0 == bucket {
-                    list.push(value);
-                }
+            if wanted[bucket] {
+                let lists = members.iter_mut().zip(&places).filter(|(_, place)| place.0 == bucket);
+                lists.for_each(|(list, _)| list.push(value));
             }
         }
         let mut values = [0; 4];

@@ -152,16 +152,17 @@ impl<T: Copy> Host<T> {
             None => Duration::ZERO,
         };
         if this.config.doorbell == Duration::ZERO {
-            this.jobs.push_back(Held { work, transfer, rung: (now, 0) });
+            this.jobs.push_back(Held { work, transfer });
             this.heard += 1;
             self.act(station, watch);
             return;
         }
-        let rung = (now + this.config.doorbell, self.agenda.number());
-        if this.heard == this.waiting() {
-            self.agenda.put(rung.0, rung.1, Event::Bell { station });
+        let bell = (now + this.config.doorbell, self.agenda.number());
+        if this.bells.is_empty() {
+            self.agenda.put(bell.0, bell.1, Event::Bell { station });
         }
-        this.jobs.push_back(Held { work, transfer, rung });
+        this.bells.push_back(bell);
+        this.jobs.push_back(Held { work, transfer });
     }
 
     #[inline]
@@ -181,8 +182,9 @@ impl<T: Copy> Host<T> {
             Event::Bell { station } => {
                 let this = &mut self.stations[station];
                 this.heard += 1;
-                if let Some(next) = this.jobs.get(this.first_waiting() + this.heard) {
-                    self.agenda.put(next.rung.0, next.rung.1, Event::Bell { station });
+                this.bells.pop_front();
+                if let Some(&(at, number)) = this.bells.front() {
+                    self.agenda.put(at, number, Event::Bell { station });
                 }
                 self.act(station, watch);
             }
@@ -277,7 +279,7 @@ impl<T: Copy> Host<T> {
     /// asked for, else as if nobody else wanted the bus. `None` if it has no job.
     pub fn earliest_finish(&self, station: usize) -> Option<Time> {
         let this = &self.stations[station];
-        let Held { work, transfer, rung } = this.jobs.front()?;
+        let Held { work, transfer } = this.jobs.front()?;
         let bus = self.buses[this.config.bus?];
         if this.writing {
             return self.lines[bus.outward].end_of(station, Way::WriteBack);
@@ -289,6 +291,8 @@ impl<T: Copy> Host<T> {
             let fetched = self.lines[bus.inward].end_of(station, Way::Fetch)?;
             return Some(fetched + work.time + *transfer);
         }
-        Some(rung.0 + transfer.times(2) + work.time)
+        // A job that a card has heard of and does not fetch waits for one that it is busy with.
+        let (heard, _) = this.bells.front()?;
+        Some(*heard + transfer.times(2) + work.time)
     }
 }

@@ -34,8 +34,6 @@ pub(crate) struct Held<T> {
     pub(crate) work: Work<T>,
     /// t_bus, the same in and out.
     pub(crate) transfer: Duration,
-    /// When the processor has heard the doorbell, and the number of that event.
-    pub(crate) rung: (Time, u64),
 }
 
 /// The compute unit.
@@ -71,6 +69,8 @@ pub(crate) struct Station<T> {
     pub(crate) writing: bool,
     /// Of the waiting jobs, how many at the front the processor has heard of.
     pub(crate) heard: usize,
+    /// When it hears of the others, and the numbers of those events.
+    pub(crate) bells: VecDeque<(Time, u64)>,
 }
 
 impl<T: Copy> Station<T> {
@@ -84,6 +84,7 @@ impl<T: Copy> Station<T> {
             fetching: false,
             writing: false,
             heard: 0,
+            bells: VecDeque::new(),
         }
     }
 
