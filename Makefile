@@ -4,7 +4,7 @@ CARGO ?= cargo
 FOREBAY = target/release/forebay
 OUT ?= forebay-demo
 
-.PHONY: help demo test check licences interop bench instructions fuzz setup setup-test clean
+.PHONY: help demo test check licences interop bench instructions soak fuzz setup setup-test clean
 
 help:
 	@echo 'make demo          build, send a real capture through two gateways, show what happened'
@@ -13,7 +13,8 @@ help:
 	@echo 'make interop       the whole matrix of suites against scapy and tshark'
 	@echo 'make bench         throughput of the data plane and of the processors; scheduler; backends'
 	@echo 'make instructions  instructions a packet, compared with the recorded ones'
-	@echo 'make fuzz          fuzz every parser (needs nightly Rust); SECONDS=600 each'
+	@echo 'make soak          ten million changed packets for each parser and direction; RUNS='
+	@echo 'make fuzz          fuzz every parser by coverage (needs nightly Rust); SECONDS=600 each'
 
 # The library for fast crypto on x86-64, where it can be had; without it the portable backend does it all.
 setup:
@@ -40,6 +41,8 @@ interop: $(FOREBAY)
 check: setup
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
+	$(CARGO) clippy --manifest-path fuzz/Cargo.toml --target-dir target --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --document-private-items
 	$(MAKE) licences
 
@@ -53,6 +56,11 @@ bench: $(FOREBAY)
 
 instructions: setup
 	scripts/instructions.sh
+
+# Ten million changed packets for each parser and direction; any Rust will do.
+RUNS ?= 10000000
+soak: setup
+	cd fuzz && RUNS=$(RUNS) CARGO_TARGET_DIR=$(CURDIR)/target $(CARGO) test --release --locked -- --nocapture
 
 SECONDS ?= 600
 fuzz:

@@ -7,7 +7,7 @@ use forebay_crypto::{
     Verdict,
 };
 use forebay_crypto_aws_lc::AwsLc;
-use forebay_ipsec::{DropReason, Encapsulation, IvRange, Mode, SaConfig, Sad, Spi};
+use forebay_ipsec::{DropReason, Encapsulation, IvRange, Mode, Prepared, SaConfig, Sad, Spi};
 use forebay_time::Time;
 use forebay_wire::Ip;
 
@@ -34,17 +34,10 @@ impl Gateway {
             true => ["2001:db8::1".parse().unwrap(), "2001:db8::2".parse().unwrap()],
         };
         let config = SaConfig {
-            name: String::new(),
-            spi: Spi::new(SPI).expect("not zero"),
             mode: if bit(0) { Mode::Transport } else { Mode::Tunnel },
-            suite,
-            local: near,
-            remote: far,
             esn: bit(3),
-            replay_window: 64,
             encapsulation: if bit(1) { Encapsulation::Udp } else { Encapsulation::None },
-            local_ts: vec![],
-            remote_ts: vec![],
+            ..SaConfig::new("fuzzed", Spi::new(SPI).expect("not zero"), suite, near, far)
         };
         let mut sad = Sad::default();
         let session = match direction {
@@ -76,7 +69,7 @@ impl Gateway {
 
     fn pass(&mut self, direction: Direction, bytes: &[u8]) -> Result<Vec<u8>, DropReason> {
         let (mut packet, mut spec) = (buffer(bytes), JobSpec::default());
-        self.sad.prepare(direction, &mut packet, &mut spec)?;
+        assert_eq!(self.sad.prepare(direction, &mut packet, &mut spec)?, Prepared::Job, "there are no policies");
         let size = packet.buffer().len();
         assert!(Layout::check(&spec, self.suite, direction, size).is_some(), "{spec:?}");
         let mut job = self.crypt(packet, spec);

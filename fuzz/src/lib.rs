@@ -8,23 +8,27 @@
 mod capture;
 mod esp;
 mod sas;
+mod stream;
 mod wire;
 
 pub use capture::capture;
 pub use esp::{esp_open, esp_seal};
 pub use sas::sas_file;
+pub use stream::{aggfrag, fragments};
 pub use wire::wire_ip;
 
 /// A target: its name and what it does with some bytes.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target that must not fail.
-pub const TARGETS: [Target; 5] = [
+pub const TARGETS: [Target; 7] = [
     ("wire_ip", wire_ip),
     ("capture", capture),
     ("sas_file", sas_file),
     ("esp_open", esp_open),
     ("esp_seal", esp_seal),
+    ("fragments", fragments),
+    ("aggfrag", aggfrag),
 ];
 
 /// Fails on input that a working fuzzer finds in seconds: one that does not is dead.

@@ -1,11 +1,13 @@
 //! Every target over its seeds and over twenty thousand changed copies of them, with any Rust: a few
-//! seconds that find what is broken badly. `run.sh` is for the rest.
+//! seconds that find what is broken badly. `RUNS=10000000 make soak` is the same at length, `run.sh` the
+//! same guided by coverage.
 
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 
 use forebay_fuzz::{TARGETS, must_fail};
 
+/// Changed copies without `RUNS`.
 const MUTATIONS: usize = 20_000;
 /// Seeds are cut to this many bytes, so that large captures do not take all the time.
 const SEED_MAX: usize = 2_048;
@@ -97,15 +99,35 @@ fn run(target: &str) {
     let seeds = seeds(target);
     seeds.iter().for_each(|seed| body(seed));
     body(&[]);
+    let runs = std::env::var("RUNS").map_or(MUTATIONS, |runs| runs.parse().expect("RUNS is a number"));
     let mut random = Random(target.bytes().fold(0, |seed, byte| seed * 31 + u64::from(byte)));
-    for n in 0..MUTATIONS {
-        let mut data = seeds[random.below(seeds.len())].clone();
+    let mut data = Vec::new();
+    let mut resident = 0;
+    for n in 0..runs {
+        data.clear();
+        data.extend_from_slice(&seeds[random.below(seeds.len())]);
         let other = random.below(seeds.len());
         random.mutate(&mut data, &seeds[other]);
         if catch_unwind(|| body(&data)).is_err() {
             panic!("{target} fails on mutation {n}: {}", data.escape_ascii());
         }
+        // After the first runs every table has its size; what grows from then on grows for ever.
+        if n == MUTATIONS / 2 {
+            resident = resident_pages();
+        }
     }
+    let grown = resident_pages().saturating_sub(resident);
+    assert!(grown < GROWTH_MAX, "{target} grew by {grown} pages over {runs} runs");
+    eprintln!("{target}: {runs} runs, grown by {grown} pages");
+}
+
+/// Most pages that the process may grow by while inputs go through it: all targets run in one process.
+const GROWTH_MAX: usize = 64 << 20 >> 12;
+
+/// Memory of this process, in pages; 0 where the system does not say.
+fn resident_pages() -> usize {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    text.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0)
 }
 
 #[test]
@@ -131,6 +153,16 @@ fn esp_open() {
 #[test]
 fn esp_seal() {
     run("esp_seal");
+}
+
+#[test]
+fn fragments() {
+    run("fragments");
+}
+
+#[test]
+fn aggfrag() {
+    run("aggfrag");
 }
 
 #[test]

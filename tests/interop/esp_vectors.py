@@ -12,15 +12,23 @@ import sys
 
 import esp
 
-CIPHERS = {"aes-gcm": "gcm", "chacha20-poly1305": "chacha20poly1305", "aes-cbc": "cbc", "aes-ctr": "ctr"}
-HASHES = {"hmac-sha1-96": "sha1", "hmac-sha2-256-128": "sha256", "hmac-sha2-384-192": "sha384", "hmac-sha2-512-256": "sha512"}
+CIPHERS = {
+    "aes-gcm": "gcm", "aes-ccm": "ccm", "aes-gmac": "gmac", "chacha20-poly1305": "chacha20poly1305",
+    "aes-cbc": "cbc", "aes-ctr": "ctr", "3des-cbc": "3des", "null": "null",
+}  # fmt: skip
+HASHES = {
+    "none": "", "hmac-md5-96": "md5", "hmac-sha1-96": "sha1", "hmac-sha2-256-128": "sha256",
+    "hmac-sha2-384-192": "sha384", "hmac-sha2-512-256": "sha512", "aes-xcbc-96": "aesxcbc",
+}  # fmt: skip
 
 
 def suite_of(vector):
     cipher, digest = CIPHERS.get(vector["enc"]), HASHES.get(vector["auth"])
-    if vector["proto"] != "esp" or cipher is None:
+    if vector["proto"] != "esp" or cipher is None or digest is None:
         return None
-    key_len, icv_len = len(vector["enc_key"]) // 2, vector["icv_len"] or (16 if digest is None else None)
+    key_len, icv_len = len(vector["enc_key"]) // 2, vector["icv_len"]
+    if cipher in ("gcm", "ccm", "gmac", "chacha20poly1305"):
+        digest, icv_len = None, icv_len or 16
     for suite in esp.SUITES.values():
         if (suite.cipher, suite.key_len, suite.hash) == (cipher, key_len, digest) and icv_len in (None, suite.icv_len):
             return suite

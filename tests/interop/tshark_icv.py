@@ -14,7 +14,8 @@ The names are ENCRYPTION and AUTHENTICATION below, found out by running tshark 4
 suite (--self-test repeats that). Keys are `0x` and hex; the salt stays behind the key for GCM and CTR; an
 AEAD has authentication "NULL" with an empty key.
 
-tshark 4.0 knows neither ChaCha20-Poly1305 nor extended sequence numbers. An SA of the former has no line.
+tshark 4.0 knows neither ChaCha20-Poly1305, AES-CCM and AES-GMAC nor extended sequence numbers. SAs of the
+former have no line, and here neither have those whose ICV it does not check: AES-XCBC, AES-CMAC, none.
 One with ESN is decrypted by its usual line, but its ICV is called bad; with a separate integrity algorithm
 the name in UNCHECKED avoids that, with GCM nothing does but --decrypt-only (in Wireshark: "Attempt to Check
 ESP Authentication" off). Packets without a check count as unchecked and need --allow-unchecked; packets of
@@ -38,12 +39,15 @@ import packets
 ENCRYPTION = {
     "cbc": "AES-CBC [RFC3602]",
     "ctr": "AES-CTR [RFC3686]",
+    "3des": "TripleDES-CBC [RFC2451]",
+    "null": "NULL",
     "gcm8": "AES-GCM with 8 octet ICV [RFC4106]",
     "gcm12": "AES-GCM with 12 octet ICV [RFC4106]",
     "gcm16": "AES-GCM with 16 octet ICV [RFC4106]",
 }
 AUTHENTICATION = {
     None: "NULL",
+    "md5": "HMAC-MD5-96 [RFC2403]",
     "sha1": "HMAC-SHA-1-96 [RFC2404]",
     "sha256": "HMAC-SHA-256-128 [RFC4868]",
     "sha384": "HMAC-SHA-384-192 [RFC4868]",
@@ -58,13 +62,16 @@ SIZES = [0, 1, 2, 3, 13, 14, 15, 16, 63, 64, 576, 1400]
 def esp_sa_line(source, destination, sa):
     """The line for an esp.Sa, None where tshark 4.0 cannot say anything true of it."""
     suite = sa.suite
-    if suite.cipher == "chacha20poly1305" or suite.cipher == "gcm" and sa.esn:
+    if suite.cipher in ("chacha20poly1305", "ccm", "gmac") or suite.cipher == "gcm" and sa.esn:
+        return None
+    if suite.hash in ("", "aesxcbc", "aescmac"):  # deciphered, but there is no ICV that it could check
         return None
     encryption = ENCRYPTION[suite.cipher + (str(suite.icv_len) if suite.cipher == "gcm" else "")]
     authentication = UNCHECKED[suite.icv_len] if sa.esn else AUTHENTICATION[suite.hash]
     auth_key = "0x" + sa.auth_key.hex() if sa.auth_key and not sa.esn else ""
     family = "IPv6" if ":" in source else "IPv4"
-    row = [family, source, destination, f"{sa.spi:#010x}", encryption, "0x" + sa.key.hex(), authentication, auth_key]
+    key = "0x" + sa.key.hex() if sa.key else ""
+    row = [family, source, destination, f"{sa.spi:#010x}", encryption, key, authentication, auth_key]
     return ",".join(f'"{field}"' for field in row)
 
 
@@ -159,6 +166,7 @@ def every_suite(scratch, forebay):
 
 
 def sa_toml(sa, local, remote, inner, encapsulated):
+    key = f'key = "{sa.key.hex()}"\n' if sa.key else ""
     auth_key = f'auth_key = "{sa.auth_key.hex()}"\n' if sa.auth_key else ""
     return f"""[[sa]]
 name = "{sa.suite.name}-{sa.spi:x}"
@@ -167,10 +175,10 @@ spi = {sa.spi:#x}
 protocol = "esp"
 mode = "tunnel"
 proposal = "{sa.suite.name}"
-key = "{sa.key.hex()}"
-{auth_key}local = "{local}"
+{key}{auth_key}local = "{local}"
 remote = "{remote}"
 encapsulation = "{'udp' if encapsulated else 'none'}"
+allow_weak = {str(sa.suite.hash == "md5").lower()}
 local_ts = ["{inner[0]}/32"]
 remote_ts = ["{inner[1]}/32"]
 """

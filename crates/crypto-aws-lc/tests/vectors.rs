@@ -21,6 +21,16 @@ fn published_vectors_come_out_as_published() {
     let minima = [
         ("NIST CAVP gcm", 6_750),
         ("Wycheproof aes_gcm", 197),
+        ("NIST CAVP CCM", 30),
+        ("Wycheproof aes_ccm", 18),
+        ("NIST CAVP gcmDecrypt128, no text", 75),
+        ("NIST CAVP gcmEncryptExtIV256, no text", 75),
+        ("Wycheproof aes_gmac", 207),
+        ("NIST CAVP TCBC", 295),
+        ("RFC 3566", 6),
+        ("RFC 4494", 3),
+        ("NIST SP 800-38B", 3),
+        ("Wycheproof aes_cmac", 60),
         ("BoringSSL chacha20_poly1305", 66),
         ("OpenSSL evpciph chacha20", 5),
         ("Wycheproof chacha20_poly1305", 316),
@@ -29,7 +39,8 @@ fn published_vectors_come_out_as_published() {
         ("Wycheproof aes_cbc", 72),
         ("RFC 3686", 18),
         ("RFC 4868", 12),
-        ("RFC 2202", 6),
+        ("RFC 2202 md5", 6),
+        ("RFC 2202 sha1", 6),
         ("RFC 4231", 18),
         ("Wycheproof hmac", 372),
     ];
@@ -45,5 +56,5 @@ fn random_jobs_come_out_as_the_second_opinion_has_them() {
     for kind in ["seals", "opens", "flipped bits", "bad jobs", "unknown sessions"] {
         assert!(report.run(kind) > 300, "{report}");
     }
-    assert!(report.run("every bit") > 34 * 500, "{report}");
+    assert!(report.run("every bit") > 85 * 400, "{report}");
 }

@@ -1,4 +1,4 @@
-//! AES-GCM, one packet at a time, by the library's direct call.
+//! AES-GCM by the library's direct call: packet after packet of an SA.
 
 use std::arch::x86_64::{__m128i, _mm_set_epi64x, _mm_store_si128};
 
@@ -26,9 +26,40 @@ impl Scratch {
     }
 }
 
-/// Does one job.
+/// Does the jobs of `session` at the front of `jobs`, whose first is one of them; how many.
+pub fn run(manager: &mut Manager, session: &Gcm, jobs: &mut [Job], scratch: &mut Scratch) -> usize {
+    if session.open {
+        run_train::<true>(manager, session, jobs, scratch)
+    } else {
+        run_train::<false>(manager, session, jobs, scratch)
+    }
+}
+
+/// A loop of its own, so that what all its jobs share stays in registers: a call of the cipher takes ten
+/// of them.
+#[inline(never)]
+fn run_train<const OPEN: bool>(
+    manager: &mut Manager,
+    session: &Gcm,
+    jobs: &mut [Job],
+    scratch: &mut Scratch,
+) -> usize {
+    let Some(id) = jobs.first().map(|job| job.spec.session) else { return 0 };
+    let mut done = 0;
+    for job in jobs.iter_mut().take_while(|job| job.spec.session == id) {
+        job.verdict = run_one::<OPEN>(manager, session, job, scratch);
+        done += 1;
+    }
+    done
+}
+
 #[inline]
-pub fn run(manager: &mut Manager, session: &Gcm, job: &mut Job, scratch: &mut Scratch) -> Verdict {
+fn run_one<const OPEN: bool>(
+    manager: &mut Manager,
+    session: &Gcm,
+    job: &mut Job,
+    scratch: &mut Scratch,
+) -> Verdict {
     let spec = &job.spec;
     let buffer = job.packet.buffer_mut();
     // ESP's order first: nearly every job has it, and the long way costs a packet of 64 bytes dearly.
@@ -37,13 +68,13 @@ pub fn run(manager: &mut Manager, session: &Gcm, job: &mut Job, scratch: &mut Sc
     {
         return Verdict::Failed;
     }
-    let (mut aad_len, mut long_aad) = (spec.auth.len as usize, None);
+    let base = buffer.as_mut_ptr();
+    let (mut aad, mut aad_len) =
+        (base.wrapping_add(spec.auth.start as usize).cast_const(), spec.auth.len as usize);
     if let Some(high) = spec.seq_hi {
         insert_high(&mut scratch.aad, &buffer[spec.auth.range()], high);
-        aad_len += JobSpec::SEQ_HI_LEN;
-        long_aad = Some(scratch.aad.as_ptr());
+        (aad, aad_len) = (scratch.aad.as_ptr(), aad_len + JobSpec::SEQ_HI_LEN);
     }
-    let base = buffer.as_mut_ptr();
     // SAFETY: the checks have seen to it that AAD, IV, text and ICV lie inside the packet's buffer, the
     // text apart from the others; the scratch is aligned and has sixteen bytes for IV and tag.
     unsafe {
@@ -53,13 +84,12 @@ pub fn run(manager: &mut Manager, session: &Gcm, job: &mut Job, scratch: &mut Sc
         let block = _mm_set_epi64x((iv >> 32) as i64, low as i64);
         _mm_store_si128(scratch.iv.as_mut_ptr().cast::<__m128i>(), block);
 
-        let aad = long_aad.unwrap_or(base.add(spec.auth.start as usize));
         let text = base.add(spec.cipher.start as usize);
         let icv = base.add(spec.icv as usize);
-        let tag = if session.open { scratch.tag.as_mut_ptr() } else { icv };
+        let tag = if OPEN { scratch.tag.as_mut_ptr() } else { icv };
         manager.gcm(session, text, spec.cipher.len as usize, scratch.iv.as_ptr(), aad, aad_len, tag);
     }
-    if !session.open {
+    if !OPEN {
         return Verdict::Done;
     }
     let icv = &buffer[spec.icv as usize..][..session.icv_len];

@@ -1,8 +1,9 @@
 //! The fast x86-64 crypto backend, on Intel's multi-buffer library (libipsec-mb).
 //!
-//! AES-GCM goes one packet at a time through the library's direct calls, which are its fastest way
-//! for it; the other suites go through its job manager, which works on up to sixteen packets at once
-//! and so wins most where single packets are serial (AES-CBC, HMAC).
+//! AES-GCM and AES-GMAC go one packet at a time through the library's direct calls, which are its
+//! fastest way for them; the other suites go through its job manager, which works on up to sixteen packets
+//! at once and so wins most where single packets are serial (AES-CBC, HMAC). It lacks AES-CCM with keys of
+//! 192 bits.
 //!
 //! Unlike the portable backend, the library deciphers while or before it verifies: after
 //! [`Verdict::AuthFailed`](forebay_crypto::Verdict) the packet holds garbage. And the job manager
@@ -11,6 +12,8 @@
 
 #[cfg(ipsec_mb)]
 mod gcm;
+#[cfg(ipsec_mb)]
+mod gmac;
 #[cfg(ipsec_mb)]
 mod manager;
 #[cfg(ipsec_mb)]
@@ -78,18 +81,33 @@ pub fn with_instructions(
     }
 }
 
-/// Runs the bare cipher, AES-GCM sealing or opening in place and nothing else, `rounds` times over
-/// `buffers` of equal length: the limit that the data plane is judged against. Returns `false` where
-/// the library is missing.
-pub fn bare_gcm(key: &[u8], icv_len: usize, open: bool, buffers: &mut [Vec<u8>], rounds: u64) -> bool {
+/// The bare cipher, AES-GCM sealing or opening in place and nothing else: the limit that the data plane
+/// is judged against.
+pub struct BareGcm {
     #[cfg(ipsec_mb)]
-    {
-        manager::Manager::new(Instructions::Best)
-            .is_some_and(|manager| manager.bare_gcm(key, icv_len, open, buffers, rounds))
+    inner: manager::BareGcm,
+}
+
+impl BareGcm {
+    /// A run over `buffers` of equal length; `None` where the library is missing, or for what is no
+    /// AES key, an ICV over 16 bytes or buffers that differ.
+    pub fn new(key: &[u8], icv_len: usize, open: bool, buffers: Vec<Vec<u8>>) -> Option<BareGcm> {
+        #[cfg(ipsec_mb)]
+        {
+            manager::BareGcm::new(key, icv_len, open, buffers).map(|inner| BareGcm { inner })
+        }
+        #[cfg(not(ipsec_mb))]
+        {
+            let _ = (key, icv_len, open, buffers);
+            None
+        }
     }
-    #[cfg(not(ipsec_mb))]
-    {
-        let _ = (key, icv_len, open, buffers, rounds);
-        false
+
+    /// Goes `rounds` times over all buffers.
+    pub fn run(&mut self, rounds: u64) {
+        #[cfg(ipsec_mb)]
+        self.inner.run(rounds);
+        #[cfg(not(ipsec_mb))]
+        let _ = rounds;
     }
 }

@@ -95,6 +95,65 @@ impl Manager {
         block.zeroize();
     }
 
+    /// The keys of AES-XCBC-MAC: the expanded first one, and the two for the last block.
+    pub fn xcbc_keys(&self, key: &[u8; 16], mac: &mut MacKeys) {
+        let MacKeys { first, second, third } = mac;
+        // SAFETY: a key of 16 bytes; the outputs have room for the round keys and a block each, and
+        // are aligned.
+        unsafe {
+            sys::fb_xcbc_keys(
+                self.raw.as_ptr(),
+                key.as_ptr(),
+                first.0.as_mut_ptr(),
+                second.0.as_mut_ptr(),
+                third.0.as_mut_ptr(),
+            );
+        }
+    }
+
+    /// The keys of AES-CMAC: the expanded one, and the two for the last block.
+    pub fn cmac_keys(&self, key: &[u8; 16], mac: &mut MacKeys) {
+        let MacKeys { first, second, third } = mac;
+        self.expand_aes(key, first, &mut RoundKeys::new());
+        // SAFETY: `first` was expanded a moment ago; the outputs have room for a block each, and are aligned.
+        unsafe {
+            sys::fb_cmac_keys(
+                self.raw.as_ptr(),
+                first.0.as_ptr(),
+                second.0.as_mut_ptr(),
+                third.0.as_mut_ptr(),
+            );
+        }
+    }
+
+    /// Expands a Triple DES key into its three schedules, the same for both directions.
+    pub fn expand_3des(&self, key: &[u8; 24], out: &mut RoundKeys) {
+        // SAFETY: a key of 24 bytes; `out` has room for three schedules and is aligned.
+        unsafe { sys::fb_3des_expand(self.raw.as_ptr(), key.as_ptr(), out.0.as_mut_ptr()) }
+    }
+
+    /// The tag of `pieces` as one message, by AES-GMAC with a key of `key_len` bytes.
+    pub fn gmac(&mut self, key: &sys::GcmKey, key_len: usize, iv: &[u8; 12], pieces: [&[u8]; 3]) -> [u8; 16] {
+        let pieces = pieces.map(|piece| sys::Piece { start: piece.as_ptr(), len: piece.len() as u64 });
+        let mut tag = [0; 16];
+        // SAFETY: the key was expanded by this library for `key_len`, the IV has the twelve bytes that it
+        // reads, every piece is a slice, and the tag has room for the sixteen bytes asked for.
+        unsafe {
+            sys::fb_gmac(
+                self.raw.as_ptr(),
+                key,
+                key_len as u32,
+                &mut *self.context,
+                iv.as_ptr(),
+                pieces.as_ptr(),
+                pieces.len() as u32,
+                tag.as_mut_ptr(),
+                tag.len() as u64,
+            );
+        }
+        tag
+    }
+
     /// One GCM operation on `len` bytes at `text`, in place, the tag to `tag`.
     ///
     /// # Safety
@@ -134,51 +193,75 @@ impl Manager {
     ///
     /// # Safety
     /// Every pointer in `jobs` must be valid for the length its job states until this returns:
-    /// `base` for both ranges, `iv` for 16 bytes, `tag` for `tag_len`, the keys for their kind.
+    /// `base` for both ranges, `iv` for `iv_len`, `tag` for `tag_len`, the keys for their kind.
     pub unsafe fn run(&mut self, jobs: &mut [sys::ChainedJob]) {
         debug_assert!(jobs.len() <= sys::MAX_BURST);
         // SAFETY: passed on to the caller.
         unsafe { sys::fb_run(self.raw.as_ptr(), jobs.as_mut_ptr(), jobs.len() as u32) }
     }
+}
 
-    /// See [`crate::bare_gcm`].
-    pub fn bare_gcm(
-        &self,
-        key: &[u8],
-        icv_len: usize,
-        open: bool,
-        buffers: &mut [Vec<u8>],
-        rounds: u64,
-    ) -> bool {
+/// See [`crate::BareGcm`].
+pub struct BareGcm {
+    manager: Manager,
+    expanded: Box<sys::GcmKey>,
+    key_len: u32,
+    icv_len: u32,
+    open: bool,
+    buffers: Vec<Vec<u8>>,
+}
+
+impl BareGcm {
+    pub fn new(key: &[u8], icv_len: usize, open: bool, buffers: Vec<Vec<u8>>) -> Option<BareGcm> {
         let len = buffers.first().map_or(0, Vec::len);
         if !matches!(key.len(), 16 | 24 | 32) || icv_len > 16 || buffers.iter().any(|b| b.len() != len) {
-            return false;
+            return None;
         }
-        let (expanded, _) = self.expand_gcm(key, open);
-        let pointers: Vec<*mut u8> = buffers.iter_mut().map(|b| b.as_mut_ptr()).collect();
+        let manager = Manager::new(Instructions::Best)?;
+        let (expanded, _) = manager.expand_gcm(key, open);
+        Some(BareGcm { manager, expanded, key_len: key.len() as u32, icv_len: icv_len as u32, open, buffers })
+    }
+
+    pub fn run(&mut self, rounds: u64) {
+        let len = self.buffers.first().map_or(0, Vec::len);
+        let pointers: Vec<*mut u8> = self.buffers.iter_mut().map(|b| b.as_mut_ptr()).collect();
         // SAFETY: every pointer is to `len` bytes that `buffers` keeps alive; the tag length is at
         // most the sixteen bytes that the function has for it.
         unsafe {
             sys::fb_bare_gcm(
-                self.raw.as_ptr(),
-                &*expanded,
-                key.len() as u32,
-                i32::from(open),
+                self.manager.raw.as_ptr(),
+                &*self.expanded,
+                self.key_len,
+                i32::from(self.open),
                 pointers.as_ptr(),
                 pointers.len() as u32,
                 len as u64,
-                icv_len as u32,
+                self.icv_len,
                 rounds,
             );
         }
-        true
     }
 }
 
-/// The round keys of AES, for keys of any length.
+/// The round keys of AES for keys of any length, or the three schedules of Triple DES.
 #[repr(align(64))]
 #[derive(zeroize::Zeroize, zeroize::ZeroizeOnDrop)]
-pub struct RoundKeys(pub [u8; 16 * 15]);
+pub struct RoundKeys(pub [u8; 3 * sys::DES_SCHEDULE]);
+
+impl RoundKeys {
+    /// Without keys.
+    pub const fn new() -> RoundKeys {
+        RoundKeys([0; 3 * sys::DES_SCHEDULE])
+    }
+}
+
+/// What an integrity algorithm needs of its key. HMAC: nothing, inner and outer state; AES-XCBC-MAC
+/// and AES-CMAC: the expanded key, and the two for the last block.
+pub struct MacKeys {
+    pub first: RoundKeys,
+    pub second: HmacState,
+    pub third: HmacState,
+}
 
 /// The state of a hash after one block, for any of the hashes.
 #[repr(align(64))]

@@ -7,8 +7,9 @@ use forebay_time::Time;
 use ipsec_mb_sys as sys;
 
 use crate::gcm::{self, ESN_AAD, insert_high};
+use crate::gmac;
 use crate::manager::Manager;
-use crate::session::{Chain, Chained, Session};
+use crate::session::{Chain, Chained, Hash, Session, has};
 use crate::{Instructions, Unavailable};
 
 /// Most sessions one processor keeps: bounds the table against a runaway number.
@@ -39,14 +40,13 @@ struct Slot {
     iv: [u8; 16],
     aad: [u8; ESN_AAD],
     tag: [u8; 64],
-    displaced: [u8; 4],
+    displaced: Option<[u8; 4]>,
 }
 
 const NO_JOB: sys::ChainedJob = sys::ChainedJob {
     enc_keys: std::ptr::null(),
     dec_keys: std::ptr::null(),
-    ipad: std::ptr::null(),
-    opad: std::ptr::null(),
+    mac_keys: [std::ptr::null(); 3],
     base: std::ptr::null_mut(),
     cipher_start: 0,
     cipher_len: 0,
@@ -58,6 +58,7 @@ const NO_JOB: sys::ChainedJob = sys::ChainedJob {
     tag: std::ptr::null_mut(),
     tag_len: 0,
     key_len: 0,
+    iv_len: 0,
     cipher: 0,
     hash: 0,
     decrypt: 0,
@@ -75,7 +76,7 @@ impl IpsecMb {
 
     /// A processor for the given instructions; an error if this machine lacks them.
     pub fn with_instructions(instructions: Instructions) -> Result<IpsecMb, Unavailable> {
-        let slot = Slot { index: 0, iv: [0; 16], aad: [0; ESN_AAD], tag: [0; 64], displaced: [0; 4] };
+        let slot = Slot { index: 0, iv: [0; 16], aad: [0; ESN_AAD], tag: [0; 64], displaced: None };
         let scratch = Scratch {
             gcm: gcm::Scratch::new(),
             jobs: [NO_JOB; sys::MAX_BURST],
@@ -83,7 +84,11 @@ impl IpsecMb {
         };
         Ok(IpsecMb {
             manager: Manager::new(instructions).ok_or(Unavailable::NotUsable)?,
-            capabilities: Capabilities { suites: Suite::all().collect(), best_burst: 32, queue: usize::MAX },
+            capabilities: Capabilities {
+                suites: Suite::all().filter(|&suite| has(suite)).collect(),
+                best_burst: 32,
+                queue: usize::MAX,
+            },
             sessions: Vec::new(),
             done: Vec::new(),
             scratch: Box::new(scratch),
@@ -93,25 +98,31 @@ impl IpsecMb {
     /// Does at most [`sys::MAX_BURST`] jobs.
     fn run(&mut self, jobs: &mut [Job]) {
         let mut chained = 0;
-        for (index, job) in jobs.iter_mut().enumerate() {
-            job.verdict = match self.sessions.get(job.spec.session.0 as usize) {
+        let mut index = 0;
+        while let Some(job) = jobs.get_mut(index) {
+            match self.sessions.get(job.spec.session.0 as usize) {
                 Some(Some(Session::Gcm(session))) => {
-                    gcm::run(&mut self.manager, session, job, &mut self.scratch.gcm)
+                    index += gcm::run(&mut self.manager, session, &mut jobs[index..], &mut self.scratch.gcm);
+                    continue;
+                }
+                Some(Some(Session::Gmac(session))) => {
+                    job.verdict = gmac::run(&mut self.manager, session, job)
                 }
                 Some(Some(Session::Chained(session))) => {
                     let slot = &mut self.scratch.slots[chained];
                     slot.index = index;
-                    match prepare_chained(session, job, slot) {
+                    job.verdict = match prepare_chained(session, job, slot) {
                         Some(prepared) => {
                             self.scratch.jobs[chained] = prepared;
                             chained += 1;
                             Verdict::Pending
                         }
                         None => Verdict::Failed,
-                    }
+                    };
                 }
-                _ => Verdict::Failed,
-            };
+                _ => job.verdict = Verdict::Failed,
+            }
+            index += 1;
         }
         if chained > 0 {
             self.run_chained(jobs, chained);
@@ -205,34 +216,39 @@ fn prepare_chained(session: &Chained, job: &mut Job, slot: &mut Slot) -> Option<
     let at = Layout::check(&spec, session.suite, session.direction, buffer.len())?;
     let open = session.direction == Direction::Open;
     slot.iv = match session.cipher {
+        Chain::Null => [0; 16],
         // Sealing, the chain starts from zero and the IV field is the first block (see JobSpec::cipher).
-        Chain::Cbc if !open => [0; 16],
+        Chain::Cbc | Chain::TripleDes if !open => [0; 16],
         Chain::Cbc => *buffer[at.iv].first_chunk()?,
+        Chain::TripleDes => block_of(&[&buffer[at.iv]]),
+        // Three bytes of salt (RFC 4309 4).
+        Chain::Ccm => block_of(&[&session.salt[..3], &buffer[at.iv]]),
         Chain::Ctr | Chain::ChaCha20Poly1305 => counter_block(session.salt, &buffer[at.iv]),
     };
     let mut auth_len = at.auth.len();
     let mut aad: *const u8 = std::ptr::null();
-    match (spec.seq_hi, session.cipher) {
-        (None, Chain::ChaCha20Poly1305) => aad = buffer[at.auth.clone()].as_ptr(),
-        (Some(high), Chain::ChaCha20Poly1305) => {
+    slot.displaced = None;
+    match spec.seq_hi {
+        None if session.hash.is_combined() => aad = buffer[at.auth.clone()].as_ptr(),
+        Some(high) if session.hash.is_combined() => {
             insert_high(&mut slot.aad, &buffer[at.auth.clone()], high);
             auth_len += JobSpec::SEQ_HI_LEN;
             aad = slot.aad.as_ptr();
         }
-        (None, Chain::Cbc | Chain::Ctr) => {}
-        (Some(high), Chain::Cbc | Chain::Ctr) => {
+        Some(high) if session.hash != Hash::None => {
             // The high half stands behind everything while the hash runs (RFC 4303 2.2.1); what it
             // displaces, a received ICV mostly, is put back afterwards.
             let behind = buffer[at.auth.end..].first_chunk_mut()?;
-            slot.displaced = std::mem::replace(behind, high.to_be_bytes());
+            slot.displaced = Some(std::mem::replace(behind, high.to_be_bytes()));
             auth_len += JobSpec::SEQ_HI_LEN;
         }
+        _ => {}
     }
+    let mac = &session.mac;
     Some(sys::ChainedJob {
         enc_keys: session.enc.0.as_ptr(),
         dec_keys: session.dec.0.as_ptr(),
-        ipad: session.inner.0.as_ptr(),
-        opad: session.outer.0.as_ptr(),
+        mac_keys: [mac.first.0.as_ptr(), mac.second.0.as_ptr(), mac.third.0.as_ptr()],
         base: buffer.as_mut_ptr(),
         cipher_start: at.cipher.start as u32,
         cipher_len: at.cipher.len() as u32,
@@ -244,11 +260,19 @@ fn prepare_chained(session: &Chained, job: &mut Job, slot: &mut Slot) -> Option<
         tag: slot.tag.as_mut_ptr(),
         tag_len: session.suite.icv_len() as u8,
         key_len: session.key_len,
+        iv_len: session.cipher.iv_len(),
         cipher: session.cipher.code(),
         hash: session.hash.code(),
         decrypt: u8::from(open),
         ok: 0,
     })
+}
+
+/// The parts in front, zeros behind.
+fn block_of(parts: &[&[u8]]) -> [u8; 16] {
+    let mut block = [0; 16];
+    block.iter_mut().zip(parts.iter().copied().flatten()).for_each(|(to, from)| *to = *from);
+    block
 }
 
 /// Nonce, IV, and the block counter, which starts at one (RFC 3686 4); ChaCha20 takes twelve bytes of it.
@@ -264,8 +288,8 @@ fn counter_block(salt: [u8; 4], iv: &[u8]) -> [u8; 16] {
 fn finish_chained(job: &mut Job, slot: &Slot, prepared: &sys::ChainedJob) -> Verdict {
     let spec = job.spec;
     let buffer = job.packet.buffer_mut();
-    if spec.seq_hi.is_some() && prepared.cipher != sys::CIPHER_CHACHA20_POLY1305 {
-        buffer[spec.auth.end()..][..JobSpec::SEQ_HI_LEN].copy_from_slice(&slot.displaced);
+    if let Some(displaced) = slot.displaced {
+        buffer[spec.auth.end()..][..JobSpec::SEQ_HI_LEN].copy_from_slice(&displaced);
     }
     let tag = &slot.tag[..prepared.tag_len as usize];
     let icv = &mut buffer[spec.icv as usize..][..tag.len()];

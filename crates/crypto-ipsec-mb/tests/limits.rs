@@ -1,6 +1,8 @@
 //! What the library has limits for is refused, and the packet is left as it was.
 
-use forebay_crypto::{Direction, Job, JobSpec, Packet, SaKeys, SecretBytes, SessionId, Span, Suite, Verdict};
+use forebay_crypto::{
+    Direction, Integrity, Job, JobSpec, Packet, SaKeys, SecretBytes, SessionId, Span, Suite, Verdict,
+};
 use forebay_crypto_ipsec_mb::new;
 use forebay_time::Time;
 
@@ -23,7 +25,7 @@ fn seal(suite: Suite, len: u32) -> (Verdict, bool) {
         session: SessionId(0),
         cipher: Span { start: text, len },
         iv,
-        auth: Span { start, len: if suite.is_aead() { 8 } else { text + len - start } },
+        auth: Span { start, len: if suite.covers_text() { text + len - start } else { 8 } },
         icv: text + len,
         seq_hi: Some(0x5a5a_5a5b),
     };
@@ -38,13 +40,19 @@ fn every_ip_packet_fits_and_what_does_not_is_left_alone() {
     if let Err(why) = new() {
         return println!("skipped: {why}");
     }
-    for suite in ["aes128gcm16", "aes256gcm8", "chacha20poly1305"] {
+    for suite in ["aes128gcm16", "aes256gcm8", "chacha20poly1305", "aes256gmac", "aes128ctr"] {
         assert_eq!(seal(suite.parse().expect("a proposal"), 70_000), (Verdict::Done, true), "{suite}");
     }
-    for suite in ["aes128ctr-sha1", "aes192ctr-sha256", "aes256ctr-sha384", "aes128ctr-sha512"] {
+    let separate = ["aes128ctr-sha1", "aes192ctr-sha256", "aes256ctr-sha384", "aes128ctr-sha512", "null-md5"];
+    let separate = separate.into_iter().chain(["null-aesxcbc", "aes128ctr-aescmac"]);
+    for suite in separate.chain(["aes128ccm8", "aes256ccm16"]) {
         let suite: Suite = suite.parse().expect("a proposal");
-        // SPI, sequence number, IV, text, high half.
-        let longest = PART_MAX - 8 - suite.iv_len() as u32 - 4;
+        let longest = match suite.integrity() {
+            // The text is a part of its own.
+            Integrity::Combined => PART_MAX,
+            // SPI, sequence number, IV, text, high half.
+            _ => PART_MAX - 8 - suite.iv_len() as u32 - 4,
+        };
         assert_eq!(seal(suite, longest), (Verdict::Done, true), "{suite}");
         assert_eq!(seal(suite, longest + 1), (Verdict::Failed, false), "{suite}");
         assert_eq!(seal(suite, 70_000), (Verdict::Failed, false), "{suite}");

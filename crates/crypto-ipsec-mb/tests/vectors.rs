@@ -21,11 +21,14 @@ fn processor(way: Instructions) -> Box<dyn Processor> {
 }
 
 #[test]
-fn where_it_is_built_it_has_the_best_instructions_and_does_every_suite() {
+fn where_it_is_built_it_has_the_best_instructions_and_does_all_suites_but_ccm_192() {
     match new() {
         Ok(processor) => {
             assert!(instructions().len() > 1, "the best has a name of its own as well");
-            assert_eq!(processor.capabilities().suites, Suite::all().collect::<Vec<_>>());
+            let missing =
+                ["aes192ccm8", "aes192ccm12", "aes192ccm16"].map(|word| word.parse().expect("a suite"));
+            let expected: Vec<Suite> = Suite::all().filter(|suite| !missing.contains(suite)).collect();
+            assert_eq!(processor.capabilities().suites, expected);
         }
         Err(why @ (Unavailable::NotBuilt | Unavailable::NotUsable)) => {
             println!("skipped: {why}");
@@ -39,6 +42,16 @@ fn published_vectors_come_out_as_published() {
     let minima = [
         ("NIST CAVP gcm", 6_750),
         ("Wycheproof aes_gcm", 197),
+        ("NIST CAVP CCM", 20),
+        ("Wycheproof aes_ccm", 12),
+        ("NIST CAVP gcmDecrypt128, no text", 75),
+        ("NIST CAVP gcmEncryptExtIV256, no text", 75),
+        ("Wycheproof aes_gmac", 207),
+        ("NIST CAVP TCBC", 295),
+        ("RFC 3566", 6),
+        ("RFC 4494", 3),
+        ("NIST SP 800-38B", 3),
+        ("Wycheproof aes_cmac", 60),
         ("BoringSSL chacha20_poly1305", 66),
         ("OpenSSL evpciph chacha20", 5),
         ("Wycheproof chacha20_poly1305", 316),
@@ -47,7 +60,8 @@ fn published_vectors_come_out_as_published() {
         ("Wycheproof aes_cbc", 72),
         ("RFC 3686", 18),
         ("RFC 4868", 12),
-        ("RFC 2202", 6),
+        ("RFC 2202 md5", 6),
+        ("RFC 2202 sha1", 6),
         ("RFC 4231", 18),
         ("Wycheproof hmac", 372),
     ];
@@ -68,6 +82,6 @@ fn random_jobs_come_out_as_the_second_opinion_has_them() {
         for kind in ["seals", "opens", "flipped bits", "bad jobs", "unknown sessions"] {
             assert!(report.run(kind) > 300, "{way:?}\n{report}");
         }
-        assert!(report.run("every bit") > 34 * 500, "{way:?}\n{report}");
+        assert!(report.run("every bit") > 82 * 400, "{way:?}\n{report}");
     }
 }

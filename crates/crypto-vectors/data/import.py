@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes the vector files next to it from the published ones.
 
-    python3 import.py /work/shared/corpora/primitives
+    python3 import.py ../../../../shared/corpora/primitives
 
 What no suite of ours can carry is left out and counted in the file, with the reason. A line is
 
@@ -11,11 +11,12 @@ What no suite of ours can carry is left out and counted in the file, with the re
 
 with, in this order,
 
-    gcm.txt, chacha20poly1305.txt   key iv aad plaintext ciphertext tag
-    cbc.txt, ctr.txt                key iv plaintext ciphertext
-    hmac.txt                        sha1|sha256|sha384|sha512 key message tag
+    gcm.txt, ccm.txt, gmac.txt, chacha20poly1305.txt   key iv aad plaintext ciphertext tag
+    cbc.txt, 3des.txt, ctr.txt      key iv plaintext ciphertext
+    hmac.txt                        md5|sha1|sha256|sha384|sha512 key message tag
+    mac.txt                         aesxcbc|aescmac key message tag
 
-A plaintext of `x` (AEAD), or an `x` before the tag (HMAC), says that the tag must be refused.
+A plaintext of `x` (AEAD), or an `x` before the tag (MAC), says that the tag must be refused.
 """
 
 import hashlib
@@ -25,10 +26,17 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from cryptography.hazmat.primitives.ciphers.algorithms import AES
+from cryptography.hazmat.primitives.cmac import CMAC
+
 HERE = Path(__file__).parent
 TAG_LENGTHS = (8, 12, 16)
-# Bytes of key, of digest block, and of ICV in a packet (RFC 2404, RFC 4868 2.1).
-HMAC_SIZES = {"sha1": (20, 64, 12), "sha256": (32, 64, 16), "sha384": (48, 128, 24), "sha512": (64, 128, 32)}
+# Bytes of salt and IV: RFC 4106, RFC 4309, RFC 7634.
+NONCE, CCM_NONCE = 12, 11
+# Bytes of AAD that AES-CCM takes (`Layout::CCM_AAD_MAX`).
+CCM_AAD_MAX = 46
+# Bytes of key, of digest block, and of ICV in a packet (RFC 2403, RFC 2404, RFC 4868 2.1).
+HMAC_SIZES = {"md5": (16, 64, 12), "sha1": (20, 64, 12), "sha256": (32, 64, 16), "sha384": (48, 128, 24), "sha512": (64, 128, 32)}
 
 
 class Source:
@@ -46,7 +54,7 @@ class Source:
 
 
 def write(name, sources):
-    lines = []
+    sources, lines = list(sources), []
     for source in sources:
         lines.append(f"@ {source.name}")
         lines += [f"! {n} {reason}" for reason, n in sorted(source.skipped.items())]
@@ -85,10 +93,10 @@ def hexa(text):
     return text[1:-1].encode() if text.startswith('"') else bytes.fromhex(text)
 
 
-def aead(source, key, iv, aad, text, cipher_text, tag, good):
-    """Adds an AEAD vector if the 12 bytes of salt and IV, and a suite's ICV, can carry it."""
-    if len(iv) != 12:
-        return source.skip("IV of other than 96 bits")
+def aead(source, key, iv, aad, text, cipher_text, tag, good, nonce=NONCE):
+    """Adds an AEAD vector if the bytes of salt and IV, and a suite's ICV, can carry it."""
+    if len(iv) != nonce:
+        return source.skip(f"IV of other than {8 * nonce} bits")
     if len(tag) not in TAG_LENGTHS:
         return source.skip("tag of other than 8, 12 or 16 bytes")
     source.add(key, iv, aad, text if good else "x", cipher_text, tag)
@@ -101,6 +109,35 @@ def nist_gcm(path):
         fields = [bytes.fromhex(r[k]) for k in ("KEY", "IV", "AAD")]
         text = bytes.fromhex(r["PT"]) if good else b""
         aead(source, *fields, text, bytes.fromhex(r["CT"]), bytes.fromhex(r["TAG"]), good)
+    return source
+
+
+def nist_gmac(path):
+    """The vectors of AES-GCM that have no text."""
+    source = Source("NIST CAVP " + path.stem.split("__")[-1] + ", no text")
+    for r in records(path):
+        if r["CT"]:
+            continue
+        key, iv, aad, tag = (bytes.fromhex(r[k]) for k in ("KEY", "IV", "AAD", "TAG"))
+        if len(tag) != 16:
+            source.skip("tag of other than 16 bytes")
+        else:
+            aead(source, key, iv, aad, b"", b"", tag, "FAIL" not in r)
+    return source
+
+
+def nist_ccm(path):
+    source, state = Source("NIST CAVP " + path.stem.replace("ciphers__AES__CCM__", "CCM ")), {}
+    for r in records(path):
+        # Lengths and key stand apart, and hold for the vectors that follow.
+        state |= r
+        if "NONCE" not in r:
+            continue
+        key, nonce, aad, plain, sealed = (
+            bytes.fromhex(state[k]) for k in ("KEY", "NONCE", "ADATA", "PAYLOAD", "CT")
+        )
+        at = len(sealed) - int(state["TLEN"])
+        aead(source, key, nonce, aad[: int(state["ALEN"])], plain[:at], sealed[:at], sealed[at:], True, CCM_NONCE)
     return source
 
 
@@ -118,11 +155,22 @@ def wycheproof(path):
             yield group, test, test["result"] == "valid"
 
 
-def wycheproof_aead(path):
+def wycheproof_aead(path, nonce=NONCE, aad_max=None):
     source = Source("Wycheproof " + path.stem.removesuffix("_test"))
     for _, test, good in wycheproof(path):
         fields = [bytes.fromhex(test[k]) for k in ("key", "iv", "aad", "msg", "ct", "tag")]
-        aead(source, *fields, good)
+        if aad_max is not None and len(fields[2]) > aad_max:
+            source.skip("more AAD than a job has")
+        else:
+            aead(source, *fields, good, nonce)
+    return source
+
+
+def wycheproof_gmac(path):
+    source = Source("Wycheproof aes_gmac")
+    for _, test, good in wycheproof(path):
+        key, iv, message, tag = (bytes.fromhex(test[k]) for k in ("key", "iv", "msg", "tag"))
+        aead(source, key, iv, message, b"", b"", tag, good)
     return source
 
 
@@ -130,6 +178,12 @@ def nist_cbc(paths):
     for path in paths:
         source, seen = Source("NIST CAVP " + path.stem.split("__")[-1]), set()
         for r in records(path):
+            if "IV" not in r:
+                continue
+            if "KEYS" in r:
+                r["KEY"] = 3 * r["KEYS"]
+            elif "KEY1" in r:
+                r["KEY"] = r["KEY1"] + r["KEY2"] + r["KEY3"]
             fields = tuple(bytes.fromhex(r[k]) for k in ("KEY", "IV", "PLAINTEXT", "CIPHERTEXT"))
             if fields in seen:
                 source.skip("DECRYPT repeats an ENCRYPT vector, which is run in both directions")
@@ -195,6 +249,42 @@ def wycheproof_hmac(path):
     return source
 
 
+def block_mac(source, algorithm, key, message, tag, good):
+    """Adds a vector of a MAC by AES-128, whose tag is cut to the 12 bytes of an ICV."""
+    if len(key) != 16:
+        return source.skip("key of other than 128 bits")
+    if not good and algorithm == "aescmac":
+        right = CMAC(AES(key))
+        right.update(message)
+        if right.finalize()[:12] == tag[:12]:
+            return source.skip("tag modified behind the suite's ICV")
+    source.add(algorithm, key, message, ("" if good else "x") + tag.hex())
+
+
+def nist_cmac(path):
+    source = Source("NIST SP 800-38B aes128")
+    for r in records(path):
+        block_mac(source, "aescmac", *(bytes.fromhex(r[k]) for k in ("KEY", "MESSAGE", "OUTPUT")), True)
+    return source
+
+
+def wycheproof_cmac(path):
+    source = Source("Wycheproof aes_cmac")
+    for _, test, good in wycheproof(path):
+        block_mac(source, "aescmac", *(bytes.fromhex(test[k]) for k in ("key", "msg", "tag")), good)
+    return source
+
+
+def rfc_macs(path):
+    vectors = json.loads(path.read_text())
+    xcbc, cmac = Source("RFC 3566"), Source("RFC 4494")
+    for v in vectors["rfc3566_xcbc"]:
+        block_mac(xcbc, "aesxcbc", *(bytes.fromhex(v[k]) for k in ("key", "msg", "mac96")), v["ok"])
+    for v in vectors["rfc4494_cmac96"]:
+        block_mac(cmac, "aescmac", *(bytes.fromhex(v[k]) for k in ("key", "msg", "mac96")), v["ok"])
+    return xcbc, cmac
+
+
 def rfc_json(path):
     vectors = json.loads(path.read_text())
     cbc, ctr, auth = Source("RFC 3602"), Source("RFC 3686"), Source("RFC 4868")
@@ -212,6 +302,16 @@ def main():
     root = Path(sys.argv[1])
     rfc_cbc, rfc_ctr, rfc_auth = rfc_json(root / "rfc-vectors.json")
     gcm = [nist_gcm(path) for path in sorted(root.glob("ciphers__AES__GCM__*.rsp"))]
+    ccm = [nist_ccm(path) for path in sorted(root.glob("ciphers__AES__CCM__VNT*.rsp"))]
+    write("ccm.txt", [*ccm, wycheproof_aead(root / "wycheproof/aes_ccm_test.json", CCM_NONCE, CCM_AAD_MAX)])
+    gmac = [nist_gmac(path) for path in sorted(root.glob("ciphers__AES__GCM__*.rsp"))]
+    write("gmac.txt", [*gmac, wycheproof_gmac(root / "wycheproof/aes_gmac_test.json")])
+    write("3des.txt", nist_cbc(sorted(root.glob("ciphers__3DES__CBC__TCBC[!I]*.rsp"))))
+    write("mac.txt", [
+        *rfc_macs(root / "rfc-vectors.json"),
+        nist_cmac(root / "CMAC__nist-800-38b-aes128.txt"),
+        wycheproof_cmac(root / "wycheproof/aes_cmac_test.json"),
+    ])
     write("gcm.txt", [*gcm, wycheproof_aead(root / "wycheproof/aes_gcm_test.json")])
     boringssl = {"text": "IN", "cipher_text": "CT", "iv": "NONCE", "aad": "AD"}
     chacha = "ciphers__ChaCha20Poly1305__"
@@ -225,6 +325,7 @@ def main():
     write("ctr.txt", [rfc_ctr, *nist_style_ctr(sorted(root.glob("ciphers__AES__CTR__*.txt")))])
     write("hmac.txt", [
         rfc_auth,
+        rfc_hmac(root / "HMAC__rfc-2202-md5.txt", "RFC 2202 md5", "md5"),
         rfc_hmac(root / "HMAC__rfc-2202-sha1.txt", "RFC 2202 sha1", "sha1"),
         *(rfc_hmac(root / f"HMAC__rfc-4231-{a}.txt", f"RFC 4231 {a}", a) for a in ("sha256", "sha384", "sha512")),
         *(wycheproof_hmac(path) for path in sorted(root.glob("wycheproof/hmac_*_test.json"))),

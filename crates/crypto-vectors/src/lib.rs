@@ -12,9 +12,9 @@
 //! ```
 //!
 //! A vector needs no shape of ESP, because a job's parts may be anywhere in its buffer. AEAD: the
-//! first 4 bytes of the nonce are the session's salt, the rest is the packet's IV. AES-CBC: sealing
-//! starts the chain with the block that the cipher turns into the vector's IV. HMAC alone: a job
-//! without cipher text.
+//! first 3 (CCM) or 4 bytes of the nonce are the session's salt, the rest is the packet's IV. A chained
+//! cipher: sealing starts the chain with the block that the cipher turns into the vector's IV. A MAC
+//! alone: a job without cipher text.
 
 mod case;
 mod published;

@@ -22,14 +22,18 @@ type Skip = &'static str;
 
 const UNDECLARED: Skip = "the processor does not declare the suite";
 
-const FILES: [(&str, &str, Build); 5] = [
+const FILES: [(&str, &str, Build); 9] = [
     ("gcm.txt", include_str!("../data/gcm.txt"), |builder, fields| builder.gcm(fields)),
     ("chacha20poly1305.txt", include_str!("../data/chacha20poly1305.txt"), |builder, fields| {
         builder.chacha(fields)
     }),
+    ("ccm.txt", include_str!("../data/ccm.txt"), |builder, fields| builder.ccm(fields)),
+    ("gmac.txt", include_str!("../data/gmac.txt"), |builder, fields| builder.gmac(fields)),
     ("cbc.txt", include_str!("../data/cbc.txt"), |builder, fields| builder.cbc(fields)),
+    ("3des.txt", include_str!("../data/3des.txt"), |builder, fields| builder.triple_des(fields)),
     ("ctr.txt", include_str!("../data/ctr.txt"), |builder, fields| builder.ctr(fields)),
-    ("hmac.txt", include_str!("../data/hmac.txt"), |builder, fields| builder.hmac(fields)),
+    ("hmac.txt", include_str!("../data/hmac.txt"), |builder, fields| builder.mac(fields)),
+    ("mac.txt", include_str!("../data/mac.txt"), |builder, fields| builder.mac(fields)),
 ];
 
 /// Runs every published vector of the suites that the processor declares, a fresh processor for
@@ -110,6 +114,19 @@ impl Builder<'_> {
         self.aead(suite, fields)
     }
 
+    fn ccm(&mut self, fields: &[&str]) -> Result<(), Skip> {
+        let (key, tag) = (bytes(fields[0]), bytes(fields[5]));
+        let cipher = Cipher::AesCcm(key.len() as u8);
+        let suite = self.pick(|suite| suite.cipher() == cipher && suite.icv_len() == tag.len())?;
+        self.aead(suite, fields)
+    }
+
+    fn gmac(&mut self, fields: &[&str]) -> Result<(), Skip> {
+        let cipher = Cipher::AesGmac(bytes(fields[0]).len() as u8);
+        let suite = self.pick(|suite| suite.cipher() == cipher)?;
+        self.aead(suite, fields)
+    }
+
     fn chacha(&mut self, fields: &[&str]) -> Result<(), Skip> {
         let suite = self.pick(|suite| suite.cipher() == Cipher::ChaCha20Poly1305)?;
         self.aead(suite, fields)
@@ -131,9 +148,18 @@ impl Builder<'_> {
     }
 
     fn cbc(&mut self, fields: &[&str]) -> Result<(), Skip> {
+        let cipher = Cipher::AesCbc(bytes(fields[0]).len() as u8);
+        self.chain(cipher, fields)
+    }
+
+    fn triple_des(&mut self, fields: &[&str]) -> Result<(), Skip> {
+        self.chain(Cipher::TripleDesCbc, fields)
+    }
+
+    fn chain(&mut self, chained: Cipher, fields: &[&str]) -> Result<(), Skip> {
         let [key, iv, plain, cipher] = [0, 1, 2, 3].map(|i| bytes(fields[i]));
-        let suite = self.pick(|suite| suite.cipher() == Cipher::AesCbc(key.len() as u8))?;
-        let seed = reference::decrypt_block(&key, &iv);
+        let suite = self.pick(|suite| suite.cipher() == chained)?;
+        let seed = reference::decrypt_block(chained, &key, &iv);
         self.add(Vector {
             keys: sa_keys(suite, &key, &[], &counting(suite.integrity_key_len())),
             auth: &counting(8),
@@ -160,13 +186,16 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn hmac(&mut self, fields: &[&str]) -> Result<(), Skip> {
+    fn mac(&mut self, fields: &[&str]) -> Result<(), Skip> {
         let integrity = match fields[0] {
+            "md5" => Integrity::HmacMd5,
+            "aesxcbc" => Integrity::AesXcbc,
+            "aescmac" => Integrity::AesCmac,
             "sha1" => Integrity::HmacSha1,
             "sha256" => Integrity::HmacSha256,
             "sha384" => Integrity::HmacSha384,
             "sha512" => Integrity::HmacSha512,
-            other => panic!("{}: no hash of ours: {other}", self.name),
+            other => panic!("{}: no MAC of ours: {other}", self.name),
         };
         let suite = self.pick(|suite| suite.integrity() == integrity)?;
         let message = bytes(fields[2]);

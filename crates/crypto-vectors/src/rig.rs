@@ -1,6 +1,6 @@
 //! A processor under test, with the clock it is told.
 
-use forebay_crypto::{Direction, Job, Processor, SaKeys, SessionId, Suite, Verdict};
+use forebay_crypto::{Direction, Job, Processor, SaKeys, SessionError, SessionId, Suite, Verdict};
 use forebay_time::{Duration, Time};
 
 use crate::case::Case;
@@ -30,6 +30,15 @@ impl Rig {
     pub fn open(&mut self, id: SessionId, keys: &SaKeys, direction: Direction) {
         if let Err(error) = self.processor.open_session(id, keys, direction) {
             panic!("{}: {} {direction:?}: {error}", self.processor.name(), keys.suite());
+        }
+    }
+
+    /// Tries to open a session of a suite that the processor does not declare, which it must say.
+    pub fn refuse(&mut self, id: SessionId, keys: &SaKeys) {
+        for direction in [Direction::Seal, Direction::Open] {
+            let refused = self.processor.open_session(id, keys, direction);
+            let expected = Err(SessionError::Unsupported(keys.suite()));
+            assert_eq!(refused, expected, "{}: {} {direction:?}", self.processor.name(), keys.suite());
         }
     }
 

@@ -1,6 +1,6 @@
 //! Where the parts of a job are put in a packet.
 
-use forebay_crypto::{Cipher, JobSpec, SessionId, Span, Suite};
+use forebay_crypto::{JobSpec, SessionId, Span, Suite};
 
 /// What a sealing job looks like: how long its parts are, and how they are arranged.
 #[derive(Clone, Copy, Debug)]
@@ -9,8 +9,8 @@ pub struct Shape {
     pub auth: usize,
     /// Length of the plaintext in bytes.
     pub text: usize,
-    /// Whether a separate integrity algorithm covers IV and ciphertext too, as in ESP; otherwise
-    /// it covers bytes of its own.
+    /// Whether integrity that covers the text by itself covers IV and ciphertext too, as in ESP;
+    /// otherwise it covers bytes of its own.
     pub nested: bool,
     /// High half of the sequence number.
     pub seq_hi: Option<u32>,
@@ -25,7 +25,7 @@ pub struct Shape {
 pub struct Plan {
     /// The sealing job.
     pub seal: JobSpec,
-    /// The opening job for what was sealed: the same, but that AES-CBC's cipher text is without the IV.
+    /// The opening job for what was sealed: the same, but that a chained cipher text is without the IV.
     pub open: JobSpec,
     /// Length of the packet in bytes.
     pub len: usize,
@@ -39,8 +39,8 @@ impl Shape {
 
     /// Lays the parts out for `suite`.
     pub fn plan(self, suite: Suite, session: SessionId) -> Plan {
-        let chained = matches!(suite.cipher(), Cipher::AesCbc(_));
-        let nested = self.nested && !suite.is_aead();
+        let chained = suite.is_chained();
+        let nested = self.nested && suite.covers_text();
         // What must touch is one part: the IV that starts a chain, and what a nested ICV covers.
         let lens = match (nested, chained) {
             (true, _) => vec![self.auth + suite.iv_len() + self.text, suite.icv_len()],

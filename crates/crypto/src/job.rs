@@ -48,34 +48,41 @@ impl Span {
 /// [`Layout::check`](crate::Layout::check) is their one implementation:
 /// - All parts lie inside the buffer.
 /// - The ICV overlaps no other part: sealing would destroy what opening needs. AH, whose ICV stands
-///   inside what it covers (RFC 4302 3.3.3), will get a rule of its own when it comes.
-/// - IV and cipher text do not overlap, nor do the AAD and the cipher text of an AEAD: what comes out
-///   would depend on the order in which a processor reads and writes.
-/// - For AES-CBC the cipher text is whole blocks, and when sealing, if there are any, it starts at
-///   the IV.
-/// - The AAD of an AEAD with `seq_hi` has 4 to [60](crate::Layout::ESN_AAD_MAX) bytes: an SPI at least.
+///   inside what it covers (RFC 4302 3.3.3), keeps it outside of the packet while a processor works.
+/// - IV and cipher text do not overlap, nor do AAD and cipher text of an AEAD that enciphers: what
+///   comes out would depend on the order in which a processor reads and writes.
+/// - For a [chained](crate::Suite::is_chained) cipher the text is whole blocks, as long as the IV, and
+///   when sealing, if there are any, it starts at the IV.
+/// - An AEAD with `seq_hi` has an SPI at least, 4 bytes, in front of it in its AAD. One that enciphers
+///   has 60 bytes of AAD with it [at most](crate::Layout::ESN_AAD_MAX); AES-CCM has
+///   [46](crate::Layout::CCM_AAD_MAX) at most, the four bytes of `seq_hi` included.
 /// - A separate integrity algorithm covers something: `auth` is not empty, as it never is in ESP and AH.
 /// - For a separate integrity algorithm with `seq_hi`, the four bytes behind `auth` lie inside the
 ///   buffer and overlap neither cipher text nor IV: a processor may put the high half there while it
 ///   hashes, and then restores what stood there. They may be the ICV's place, as in ESP.
+///
+/// Without encryption (NULL, AES-GMAC) the text is not touched, and without integrity nothing of `auth`
+/// and `seq_hi` is looked at but that `auth` lies inside the buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JobSpec {
     /// Key session, the SA's.
     pub session: SessionId,
-    /// What the cipher works on. For AES-CBC when sealing it starts with the IV field, which holds
-    /// a number that never repeats, and the chain starts from zero: the first block of output is
+    /// What the cipher works on. For a chained cipher when sealing it starts with the IV field, which
+    /// holds a number that never repeats, and the chain starts from zero: the first block of output is
     /// then the unpredictable IV, made from the number by the cipher itself (NIST SP 800-38A
     /// appendix C, first method).
     pub cipher: Span,
     /// Where the IV field starts; its length is the suite's.
     pub iv: u32,
-    /// What only integrity covers: the AAD of an AEAD (SPI and sequence number), or everything
-    /// that a separate integrity algorithm covers (SPI to the end of the ciphertext).
+    /// What only integrity covers: the AAD of an AEAD (SPI and sequence number); or, where integrity
+    /// [covers the text](crate::Suite::covers_text) by itself, everything that it covers: in ESP from
+    /// the SPI to the end of the ciphertext, in AH the image of the whole packet (RFC 4302 3.3.3).
     pub auth: Span,
     /// Where the ICV stands or goes; its length is the suite's.
     pub icv: u32,
     /// High half of the sequence number where it takes part in the ICV (ESN): between SPI and low
-    /// half in the AAD of an AEAD (RFC 4106 5), behind everything for a separate algorithm (RFC 4303 2.2.1).
+    /// half in the AAD of an AEAD (RFC 4106 5, RFC 4543 3.3), behind everything for a separate algorithm
+    /// (RFC 4303 2.2.1). In AH whoever makes the image puts it there, and this is `None`.
     pub seq_hi: Option<u32>,
 }
 

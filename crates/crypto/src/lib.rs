@@ -6,6 +6,7 @@
 //! jobs: the running core, another core, a card, an emulated card. Backends
 //! live in crates of their own; adding one touches nothing here.
 
+mod fallback;
 mod job;
 mod keys;
 mod layout;
@@ -15,6 +16,7 @@ mod suite;
 
 pub mod fault;
 
+pub use fallback::Fallback;
 pub use job::{Direction, Job, JobSpec, SessionId, Span, Verdict};
 pub use keys::{KeyError, SaKeys, SecretBytes};
 pub use layout::Layout;

@@ -83,3 +83,39 @@ pub trait Processor: Send {
         None
     }
 }
+
+/// A boxed processor is one, so that those that are chosen while running can be wrapped.
+impl<P: Processor + ?Sized> Processor for Box<P> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        (**self).capabilities()
+    }
+
+    fn open_session(
+        &mut self,
+        id: SessionId,
+        keys: &SaKeys,
+        direction: Direction,
+    ) -> Result<(), SessionError> {
+        (**self).open_session(id, keys, direction)
+    }
+
+    fn close_session(&mut self, id: SessionId) {
+        (**self).close_session(id);
+    }
+
+    fn submit(&mut self, now: Time, jobs: &mut Vec<Job>) {
+        (**self).submit(now, jobs);
+    }
+
+    fn poll(&mut self, now: Time, done: &mut Vec<Job>) {
+        (**self).poll(now, done);
+    }
+
+    fn next_due(&self) -> Option<Time> {
+        (**self).next_due()
+    }
+}

@@ -9,12 +9,20 @@ use std::str::FromStr;
 pub enum Cipher {
     /// AES in Galois/Counter Mode, key of the given bytes (RFC 4106).
     AesGcm(u8),
+    /// AES in Counter with CBC-MAC mode, key of the given bytes (RFC 4309).
+    AesCcm(u8),
+    /// No encryption, integrity by AES-GMAC, key of the given bytes (RFC 4543).
+    AesGmac(u8),
     /// AES in Cipher Block Chaining mode, key of the given bytes (RFC 3602).
     AesCbc(u8),
     /// AES in Counter mode, key of the given bytes (RFC 3686).
     AesCtr(u8),
     /// ChaCha20 with Poly1305 (RFC 7634).
     ChaCha20Poly1305,
+    /// Triple DES in Cipher Block Chaining mode with three keys (RFC 2451).
+    TripleDesCbc,
+    /// No encryption (RFC 2410): the text stays as it is. AH has nothing else.
+    Null,
 }
 
 /// A separate integrity algorithm.
@@ -23,6 +31,10 @@ pub enum Cipher {
 pub enum Integrity {
     /// The cipher authenticates (combined mode, AEAD).
     Combined,
+    /// Nothing authenticates: [weak](Suite::is_weak).
+    None,
+    /// HMAC-MD5-96 (RFC 2403): [weak](Suite::is_weak).
+    HmacMd5,
     /// HMAC-SHA-1-96 (RFC 2404).
     HmacSha1,
     /// HMAC-SHA-256-128 (RFC 4868).
@@ -31,6 +43,10 @@ pub enum Integrity {
     HmacSha384,
     /// HMAC-SHA-512-256 (RFC 4868).
     HmacSha512,
+    /// AES-XCBC-MAC-96 (RFC 3566).
+    AesXcbc,
+    /// AES-CMAC-96 (RFC 4494).
+    AesCmac,
 }
 
 /// A cipher, an integrity algorithm and an ICV length that belong together: what an SA negotiates.
@@ -58,37 +74,38 @@ impl fmt::Display for SuiteError {
 
 impl std::error::Error for SuiteError {}
 
-const KEY_BITS: [u16; 3] = [128, 192, 256];
+const KEY_LENGTHS: [u8; 3] = [16, 24, 32];
 const ICV_LENGTHS: [u8; 3] = [8, 12, 16];
-const INTEGRITIES: [(Integrity, &str, u8); 4] = [
-    (Integrity::HmacSha1, "sha1", 12),
-    (Integrity::HmacSha256, "sha256", 16),
-    (Integrity::HmacSha384, "sha384", 24),
-    (Integrity::HmacSha512, "sha512", 32),
+/// Separate integrity algorithms: the word of a proposal, the length of the key, that of the ICV, both in bytes.
+const INTEGRITIES: [(Integrity, &str, u8, u8); 7] = [
+    (Integrity::HmacSha1, "sha1", 20, 12),
+    (Integrity::HmacSha256, "sha256", 32, 16),
+    (Integrity::HmacSha384, "sha384", 48, 24),
+    (Integrity::HmacSha512, "sha512", 64, 32),
+    (Integrity::AesXcbc, "aesxcbc", 16, 12),
+    (Integrity::AesCmac, "aescmac", 16, 12),
+    (Integrity::HmacMd5, "md5", 16, 12),
 ];
 
 impl Suite {
-    /// Every suite, in a fixed order.
+    /// Every suite, in a fixed order; the AEADs come first.
     pub fn all() -> impl Iterator<Item = Suite> {
-        let gcm = KEY_BITS.into_iter().flat_map(|bits| {
-            ICV_LENGTHS.into_iter().map(move |icv_len| Suite {
-                cipher: Cipher::AesGcm((bits / 8) as u8),
-                integrity: Integrity::Combined,
-                icv_len,
-            })
+        let combined = |cipher, icv_len| Suite { cipher, integrity: Integrity::Combined, icv_len };
+        let sized = |cipher: fn(u8) -> Cipher| KEY_LENGTHS.into_iter().map(cipher);
+        let aeads = [Cipher::AesGcm as fn(u8) -> Cipher, Cipher::AesCcm]
+            .into_iter()
+            .flat_map(sized)
+            .flat_map(move |cipher| ICV_LENGTHS.into_iter().map(move |icv_len| combined(cipher, icv_len)));
+        let full = [Cipher::ChaCha20Poly1305].into_iter().chain(sized(Cipher::AesGmac));
+        let aeads = aeads.chain(full.map(move |cipher| combined(cipher, 16)));
+        let ciphers =
+            sized(Cipher::AesCbc).chain(sized(Cipher::AesCtr)).chain([Cipher::TripleDesCbc, Cipher::Null]);
+        let separate = ciphers.flat_map(|cipher| {
+            let with = move |(integrity, _, _, icv_len)| Suite { cipher, integrity, icv_len };
+            let bare = Suite { cipher, integrity: Integrity::None, icv_len: 0 };
+            INTEGRITIES.into_iter().map(with).chain((cipher != Cipher::Null).then_some(bare))
         });
-        let chacha =
-            [Suite { cipher: Cipher::ChaCha20Poly1305, integrity: Integrity::Combined, icv_len: 16 }];
-        let separate = [Cipher::AesCbc as fn(u8) -> Cipher, Cipher::AesCtr].into_iter().flat_map(|cipher| {
-            KEY_BITS.into_iter().flat_map(move |bits| {
-                INTEGRITIES.into_iter().map(move |(integrity, _, icv_len)| Suite {
-                    cipher: cipher((bits / 8) as u8),
-                    integrity,
-                    icv_len,
-                })
-            })
-        });
-        gcm.chain(chacha).chain(separate)
+        aeads.chain(separate)
     }
 
     /// The cipher.
@@ -109,36 +126,65 @@ impl Suite {
         self.integrity == Integrity::Combined
     }
 
+    /// Whether integrity covers everything from the SPI to the end of the text, IV included: all but
+    /// the AEADs that encipher, which take SPI and sequence number as AAD (RFC 4303 3.2.3, RFC 4543 3).
+    #[inline]
+    pub fn covers_text(self) -> bool {
+        !self.is_aead() || matches!(self.cipher, Cipher::AesGmac(_))
+    }
+
+    /// Whether each block of cipher text depends on the one before, the first on the IV.
+    #[inline]
+    pub fn is_chained(self) -> bool {
+        matches!(self.cipher, Cipher::AesCbc(_) | Cipher::TripleDesCbc)
+    }
+
+    /// Whether RFC 8221 says MUST NOT: HMAC-MD5, and encryption without integrity.
+    pub fn is_weak(self) -> bool {
+        matches!(self.integrity, Integrity::HmacMd5 | Integrity::None)
+    }
+
+    /// Whether AH can use it: it enciphers nothing (RFC 4302 1).
+    pub fn suits_ah(self) -> bool {
+        matches!(self.cipher, Cipher::Null | Cipher::AesGmac(_))
+    }
+
     /// Whether a repeated IV under one key breaks the cipher (counter modes).
     pub fn iv_repeat_is_fatal(self) -> bool {
-        !matches!(self.cipher, Cipher::AesCbc(_))
+        !self.is_chained() && self.cipher != Cipher::Null
     }
 
     /// Length of the cipher key without salt, in bytes.
     pub fn cipher_key_len(self) -> usize {
         match self.cipher {
-            Cipher::AesGcm(n) | Cipher::AesCbc(n) | Cipher::AesCtr(n) => n as usize,
+            Cipher::AesGcm(n)
+            | Cipher::AesCcm(n)
+            | Cipher::AesGmac(n)
+            | Cipher::AesCbc(n)
+            | Cipher::AesCtr(n) => n as usize,
             Cipher::ChaCha20Poly1305 => 32,
+            Cipher::TripleDesCbc => 24,
+            Cipher::Null => 0,
         }
     }
 
     /// Length of the salt that follows the cipher key, in bytes.
     pub fn salt_len(self) -> usize {
         match self.cipher {
-            Cipher::AesCbc(_) => 0,
-            Cipher::AesGcm(_) | Cipher::AesCtr(_) | Cipher::ChaCha20Poly1305 => 4,
+            Cipher::AesCbc(_) | Cipher::TripleDesCbc | Cipher::Null => 0,
+            Cipher::AesCcm(_) => 3,
+            Cipher::AesGcm(_) | Cipher::AesGmac(_) | Cipher::AesCtr(_) | Cipher::ChaCha20Poly1305 => 4,
         }
     }
 
-    /// Length of the integrity key, in bytes; 0 for an AEAD (RFC 4868 2.1.1, RFC 2404).
+    /// Length of the integrity key, in bytes; 0 for an AEAD (RFC 4868 2.1.1, RFC 2403, RFC 2404,
+    /// RFC 3566, RFC 4494).
     pub fn integrity_key_len(self) -> usize {
-        match self.integrity {
-            Integrity::Combined => 0,
-            Integrity::HmacSha1 => 20,
-            Integrity::HmacSha256 => 32,
-            Integrity::HmacSha384 => 48,
-            Integrity::HmacSha512 => 64,
-        }
+        self.integrity_row().map_or(0, |row| row.2.into())
+    }
+
+    fn integrity_row(self) -> Option<&'static (Integrity, &'static str, u8, u8)> {
+        INTEGRITIES.iter().find(|row| row.0 == self.integrity)
     }
 
     /// Length of the IV field in the packet, in bytes.
@@ -146,7 +192,8 @@ impl Suite {
     pub fn iv_len(self) -> usize {
         match self.cipher {
             Cipher::AesCbc(_) => 16,
-            Cipher::AesGcm(_) | Cipher::AesCtr(_) | Cipher::ChaCha20Poly1305 => 8,
+            Cipher::Null => 0,
+            _ => 8,
         }
     }
 
@@ -155,7 +202,8 @@ impl Suite {
     pub fn align(self) -> usize {
         match self.cipher {
             Cipher::AesCbc(_) => 16,
-            Cipher::AesGcm(_) | Cipher::AesCtr(_) | Cipher::ChaCha20Poly1305 => 4,
+            Cipher::TripleDesCbc => 8,
+            _ => 4,
         }
     }
 
@@ -170,27 +218,36 @@ impl fmt::Display for Suite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bits = self.cipher_key_len() * 8;
         match self.cipher {
-            Cipher::AesGcm(_) => return write!(f, "aes{bits}gcm{}", self.icv_len),
-            Cipher::ChaCha20Poly1305 => return f.write_str("chacha20poly1305"),
+            Cipher::AesGcm(_) => write!(f, "aes{bits}gcm{}", self.icv_len)?,
+            Cipher::AesCcm(_) => write!(f, "aes{bits}ccm{}", self.icv_len)?,
+            Cipher::AesGmac(_) => write!(f, "aes{bits}gmac")?,
+            Cipher::ChaCha20Poly1305 => f.write_str("chacha20poly1305")?,
             Cipher::AesCbc(_) => write!(f, "aes{bits}")?,
             Cipher::AesCtr(_) => write!(f, "aes{bits}ctr")?,
+            Cipher::TripleDesCbc => f.write_str("3des")?,
+            Cipher::Null => f.write_str("null")?,
         }
-        let word = INTEGRITIES.iter().find(|row| row.0 == self.integrity).map_or("", |row| row.1);
-        write!(f, "-{word}")
+        self.integrity_row().map_or(Ok(()), |row| write!(f, "-{}", row.1))
     }
 }
 
 impl FromStr for Suite {
     type Err = SuiteError;
 
-    /// Reads a proposal in swanctl's words, its spelled-out forms included
-    /// (`aes128gcm128` is `aes128gcm16`, `sha2_256` is `sha256`).
+    /// Reads a proposal in swanctl's words, its spelled-out forms included (`aes128gcm128` is
+    /// `aes128gcm16`, `sha2_256` is `sha256`); an integrity algorithm alone, as AH has it, is the one
+    /// with `null`.
     fn from_str(text: &str) -> Result<Suite, SuiteError> {
         let mut word = text.trim().to_ascii_lowercase().replace("sha2_", "sha");
-        for (bits, bytes) in [("gcm128", "gcm16"), ("gcm96", "gcm12"), ("gcm64", "gcm8")] {
-            if let Some(stem) = word.strip_suffix(bits) {
-                word = format!("{stem}{bytes}");
+        for mode in ["gcm", "ccm"] {
+            for (bits, bytes) in [("128", "16"), ("96", "12"), ("64", "8")] {
+                if let Some(stem) = word.strip_suffix(bits).filter(|stem| stem.ends_with(mode)) {
+                    word = format!("{stem}{bytes}");
+                }
             }
+        }
+        if INTEGRITIES.iter().any(|row| row.1 == word) {
+            word.insert_str(0, "null-");
         }
         Suite::all().find(|suite| suite.to_string() == word).ok_or_else(|| SuiteError {
             found: text.to_owned(),
@@ -224,7 +281,7 @@ mod tests {
 
     #[test]
     fn every_suite_reads_back_from_its_own_name() {
-        assert_eq!(Suite::all().count(), 9 + 1 + 24);
+        assert_eq!(Suite::all().count(), 9 + 9 + 1 + 3 + 8 * 8 - 1);
         for suite in Suite::all() {
             assert_eq!(suite.to_string().parse(), Ok(suite));
         }
@@ -234,6 +291,8 @@ mod tests {
     fn spelled_out_forms_are_read() {
         assert_eq!("aes256gcm128".parse::<Suite>(), "aes256gcm16".parse());
         assert_eq!("AES128-SHA2_256".parse::<Suite>(), "aes128-sha256".parse());
+        assert_eq!("aes192ccm64".parse::<Suite>(), "aes192ccm8".parse());
+        assert_eq!("sha1".parse::<Suite>(), "null-sha1".parse());
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use forebay_crypto::{Direction, Job, JobSpec, Packet, Processor, SaKeys, SecretBytes, Suite};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{BURST, BurstPath};
-use forebay_ipsec::{Encapsulation, IvRange, Mode, SaConfig, Sad, Spi};
+use forebay_ipsec::{IvRange, SaConfig, Sad, Spi};
 use forebay_scheduler::{Config, Cost, Decision, Item, ProcessorConfig, Progress, Scheduler};
 use forebay_time::{Duration, Time};
 
@@ -123,17 +123,8 @@ fn path(mut processor: Box<dyn Processor>) -> Result<BurstPath> {
     let key = SecretBytes::new((0..suite.cipher_key_len() + suite.salt_len()).map(|k| k as u8).collect());
     let keys = SaKeys::new(suite, &key, &SecretBytes::new(Vec::new()))?;
     let config = |local: [u8; 4], remote: [u8; 4]| SaConfig {
-        name: "measured".to_owned(),
-        spi: Spi::MIN,
-        mode: Mode::Tunnel,
-        suite,
-        local: local.into(),
-        remote: remote.into(),
-        esn: false,
         replay_window: 1024,
-        encapsulation: Encapsulation::None,
-        local_ts: vec![],
-        remote_ts: vec![],
+        ..SaConfig::new("measured", Spi::MIN, suite, local.into(), remote.into())
     };
     let (near, far) = ([192, 0, 2, 1], [192, 0, 2, 2]);
     let mut sad = Sad::default();

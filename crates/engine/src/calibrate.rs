@@ -1,7 +1,7 @@
 //! Measures what a processor takes for jobs of different sizes, and fits its cost.
 
 use forebay_crypto::{
-    Cipher, Direction, Job, JobSpec, Packet, Processor, SaKeys, SecretBytes, SessionId, Span, Suite, Verdict,
+    Direction, Job, JobSpec, Packet, Processor, SaKeys, SecretBytes, SessionId, Span, Suite, Verdict,
 };
 use forebay_scheduler::fit::{Line, Sample, line};
 use forebay_scheduler::{Cost, Work};
@@ -99,8 +99,8 @@ pub fn esp_job(session: SessionId, suite: Suite, text_len: u32) -> Job {
     let iv = at + 8;
     let text = iv + iv_len;
     let icv = text + text_len;
-    let from = if matches!(suite.cipher(), Cipher::AesCbc(_)) { iv } else { text };
+    let from = if suite.is_chained() { iv } else { text };
     let cipher = Span { start: from, len: icv - from };
-    let auth = if suite.is_aead() { Span { start: at, len: 8 } } else { Span { start: at, len: icv - at } };
+    let auth = Span { start: at, len: if suite.covers_text() { icv - at } else { 8 } };
     Job::new(packet, JobSpec { session, cipher, iv, auth, icv, seq_hi: None }, 0)
 }

@@ -5,6 +5,7 @@
 //! turn:  scheduler --> group --> running core: in place, on the packet itself
 //!                            \-> lane or card: on a copy; the packet stays intact in its slot
 //!        answers --> flight done --> first of its SA? --> complete --> outputs
+//!                                                                  \-> next SA: scheduler again
 //! ```
 //!
 //! A processor that misses a deadline, or whose work a sample shows to be wrong, is taken out; what it
@@ -13,8 +14,8 @@
 
 use std::collections::VecDeque;
 
-use forebay_crypto::{Direction, Job, Packet, Processor, SaKeys, SessionId, Suite};
-use forebay_ipsec::{DropCounts, DropReason, Sad};
+use forebay_crypto::{Direction, Job, JobSpec, Packet, Processor, SaKeys, SessionId, Suite};
+use forebay_ipsec::{DropCounts, DropReason, Path, Prepared, Sad};
 use forebay_scheduler::fit::Fit;
 use forebay_scheduler::{Config, Cost, Item, ProcessorConfig, Progress, Scheduler, Work};
 use forebay_time::{Duration, Time};
@@ -22,7 +23,8 @@ use forebay_time::{Duration, Time};
 use crate::clock::Clock;
 use crate::flight::{Flights, Groups, ReleaseQueues};
 use crate::health::Health;
-use crate::setup::{EngineError, Limits, ProcessorSetup, Scheduling, Settings};
+use crate::idle::Idle;
+use crate::setup::{EngineError, Limits, ProcessorSetup, SUITES_MAX, Scheduling, Settings};
 use crate::stats::{EngineStats, ProcessorStats};
 
 /// The running core's place among the processors.
@@ -37,8 +39,9 @@ pub struct Output {
     pub packet: Packet,
     /// What the caller gave with it.
     pub tag: u64,
-    /// The SA it went through.
-    pub session: SessionId,
+    /// The SA it went through; `None` for a packet that a policy lets pass as it is, which overtakes those
+    /// that wait for their crypto and keeps its order only among its like.
+    pub session: Option<SessionId>,
     /// Whether it passed, or why not.
     pub result: Result<(), DropReason>,
     /// When it was admitted.
@@ -82,6 +85,8 @@ pub struct Engine {
     suites: Vec<Suite>,
     /// The place in `suites` of each session's suite.
     pub(crate) suite_of: Vec<u8>,
+    /// The suites that the running core does, as the scheduler's bits.
+    core_suites: u64,
     pub(crate) flights: Flights,
     pub(crate) groups: Groups,
     pub(crate) order: ReleaseQueues,
@@ -107,8 +112,12 @@ impl Engine {
     /// SA, in the order of the SAs.
     ///
     /// # Errors
-    /// If there are not as many keys as SAs, the running core lacks a suite, a processor refuses a session,
-    /// or the scheduler its settings: among them a limit of packets in flight below the window.
+    /// If there are not as many keys as SAs, no processor does a suite or there are too many of them, a
+    /// processor refuses a session, or the scheduler its settings: among them a limit of packets in flight
+    /// below the window.
+    ///
+    /// The running core, which has the last word about what others fail at, should do every suite. For one
+    /// that it lacks, others are taken at their word, and what one fails at goes to another if there is one.
     pub fn new(
         sad: Sad,
         keys: &[SaKeys],
@@ -123,9 +132,18 @@ impl Engine {
         let mut suites: Vec<Suite> = keys.iter().map(SaKeys::suite).collect();
         suites.sort();
         suites.dedup();
+        if suites.len() > SUITES_MAX {
+            return Err(EngineError::TooManySuites(suites.len()));
+        }
+        let lacking =
+            |suite: &&Suite| !processors.iter().any(|one| one.processor.capabilities().has(**suite));
+        if let Some(&suite) = suites.iter().find(lacking) {
+            return Err(EngineError::NoProcessor(suite));
+        }
         let suite_of = keys.iter().map(|keys| suites.partition_point(|s| *s < keys.suite()) as u8).collect();
         let mut attached = Vec::with_capacity(processors.len());
         let mut configs = Vec::with_capacity(processors.len());
+        let mut core_suites = 0;
         for (index, mut setup) in processors.into_iter().enumerate() {
             let mut mask = 0;
             for (bit, &suite) in suites.iter().enumerate() {
@@ -136,9 +154,10 @@ impl Engine {
                     let name = setup.processor.name().to_owned();
                     let opened = setup.processor.open_session(session, keys, direction);
                     opened.map_err(|error| EngineError::Session { processor: name, error })?;
-                } else if index == RUNNING_CORE {
-                    return Err(EngineError::RunningCore(keys.suite()));
                 }
+            }
+            if index == RUNNING_CORE {
+                core_suites = mask;
             }
             configs.push(ProcessorConfig {
                 kind: setup.kind,
@@ -176,6 +195,7 @@ impl Engine {
             attached,
             suites,
             suite_of,
+            core_suites,
             flights: Flights::new(limits.in_flight),
             groups: Groups::new(limits.in_flight, window.min(crate::BURST)),
             own: VecDeque::with_capacity(limits.in_flight),
@@ -238,35 +258,57 @@ impl Engine {
             self.drops.count(DropReason::TooLong);
             return Err((packet, DropReason::TooLong));
         }
-        let mut spec = forebay_crypto::JobSpec::default();
-        if let Err(reason) = self.sad.prepare(direction, &mut packet, &mut spec) {
-            self.drops.count(reason);
-            return Err((packet, reason));
+        let mut spec = JobSpec::default();
+        match self.sad.prepare(direction, &mut packet, &mut spec) {
+            Ok(Prepared::Job) => {}
+            Ok(Prepared::Pass) => {
+                let (admitted, released) = (self.now, self.now);
+                self.outputs.push(Output { packet, tag, session: None, result: Ok(()), admitted, released });
+                return Ok(());
+            }
+            Err(reason) => {
+                self.drops.count(reason);
+                return Err((packet, reason));
+            }
         }
         let Some(index) = self.flights.take() else {
             self.drops.count(DropReason::QueueFull);
             return Err((packet, DropReason::QueueFull));
         };
-        let session = spec.session.0;
-        let item = Item {
-            id: index.into(),
-            sa: session,
-            class: 0,
-            suite: self.suite_of[session as usize],
-            bytes: packet.len() as u32,
-        };
         let flight = self.flights.get_mut(index);
+        flight.path = Path::default();
+        flight.tag = tag;
+        flight.admitted = self.now;
+        self.order.admit(spec.session.0, index);
+        self.launch(index, packet, spec);
+        Ok(())
+    }
+
+    /// Sends flight `index` on its way through the crypto of one SA.
+    pub(crate) fn launch(&mut self, index: u32, packet: Packet, spec: JobSpec) {
+        let flight = self.flights.get_mut(index);
+        flight.len = packet.len() as u32;
         flight.packet = Some(packet);
         flight.spec = spec;
-        flight.tag = tag;
-        flight.len = item.bytes;
-        flight.admitted = self.now;
-        self.order.admit(session, index);
-        // There is room: `room` has looked.
-        if self.scheduler.push(self.now, item).is_err() {
+        flight.tries = 0;
+        // There is room on admission, `room` has looked; for the next SA's turn there may be none.
+        if !self.schedule(index) {
             self.rescued.push_back(index);
         }
-        Ok(())
+    }
+
+    /// Gives a flight to the scheduler; `false` if that is full.
+    pub(crate) fn schedule(&mut self, index: u32) -> bool {
+        let flight = self.flights.get(index);
+        let sa = flight.spec.session.0;
+        let suite = self.suite_of[sa as usize];
+        let item = Item { id: index.into(), sa, class: 0, suite, bytes: flight.len };
+        self.scheduler.push(self.now, item).is_ok()
+    }
+
+    /// Whether the running core does the suite of a session.
+    pub(crate) fn core_does(&self, session: SessionId) -> bool {
+        self.core_suites >> self.suite_of[session.0 as usize] & 1 == 1
     }
 
     /// Says that no more packets are at hand, so that none waits for the window to fill.
@@ -289,11 +331,10 @@ impl Engine {
     /// Takes turns until nothing is in flight or `limit` has passed; whether nothing is.
     pub fn drain(&mut self, limit: Duration) -> bool {
         let end = self.clock.now() + limit;
+        let mut idle = Idle::default();
         while self.in_flight() > 0 && self.now < end {
             self.flush();
-            if !self.turn() {
-                std::thread::yield_now();
-            }
+            idle.after(self.turn());
         }
         self.in_flight() == 0
     }

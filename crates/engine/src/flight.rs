@@ -1,6 +1,7 @@
 //! What is under way: a slot per packet, a group per scheduler job, and the order of release.
 
 use forebay_crypto::{JobSpec, Packet, Verdict};
+use forebay_ipsec::Path;
 use forebay_scheduler::{JobHead, Prediction};
 use forebay_time::{Duration, Time};
 
@@ -12,6 +13,8 @@ pub struct Flight {
     pub generation: u32,
     pub packet: Option<Packet>,
     pub spec: JobSpec,
+    /// The SAs that the packet has been through before that of `spec`.
+    pub path: Path,
     /// The caller's.
     pub tag: u64,
     /// Length of the packet as the scheduler was told it, in bytes.
@@ -19,6 +22,8 @@ pub struct Flight {
     pub admitted: Time,
     pub group: Option<u32>,
     pub verdict: Verdict,
+    /// How often it went to the scheduler again, because the running core cannot do it.
+    pub tries: u8,
     /// Who could not do it or rejected it, and with what verdict, if the running core is to see for itself.
     pub doubted: Option<(usize, Verdict)>,
 }
@@ -36,11 +41,13 @@ impl Flights {
             generation: 0,
             packet: None,
             spec: JobSpec::default(),
+            path: Path::default(),
             tag: 0,
             len: 0,
             admitted: Time::ZERO,
             group: None,
             verdict: Verdict::Pending,
+            tries: 0,
             doubted: None,
         };
         Flights { slots: (0..limit).map(slot).collect(), free: (0..limit as u32).rev().collect() }
@@ -86,6 +93,15 @@ impl Flights {
         let flight = self.slots.get(index as usize)?;
         let is_current = flight.generation == (token >> 32) as u32;
         (is_current && flight.packet.is_some() && flight.verdict == Verdict::Pending).then_some(index)
+    }
+
+    /// Readies a flight that is done for the job of another SA, behind those of `path`.
+    pub fn begin_again(&mut self, index: u32, path: Path) {
+        self.disown(index);
+        let flight = &mut self.slots[index as usize];
+        flight.path = path;
+        flight.verdict = Verdict::Pending;
+        flight.doubted = None;
     }
 
     /// Makes answers to jobs given out so far count no more.
@@ -210,6 +226,15 @@ impl ReleaseQueues {
         }
         ends.last = flight;
         self.behind[flight as usize] = NONE;
+    }
+
+    /// Moves the first flight of one SA behind those of another, whose job is its next; in total order it
+    /// keeps its place, and those behind it wait.
+    pub fn go_on(&mut self, from: u32, to: u32, flight: u32) {
+        if self.order == Order::PerSa {
+            self.release(from);
+            self.admit(to, flight);
+        }
     }
 
     /// The flight that must leave before any other of the domain that `session` is in.

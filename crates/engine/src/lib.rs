@@ -31,5 +31,5 @@ pub use flight::Order;
 pub use health::Removal;
 pub use idle::Idle;
 pub use lane::Lane;
-pub use setup::{EngineError, Limits, ProcessorSetup, Scheduling, Settings};
+pub use setup::{EngineError, Limits, ProcessorSetup, SUITES_MAX, Scheduling, Settings};
 pub use stats::{EngineStats, ProcessorStats};

@@ -8,6 +8,9 @@ use forebay_time::Duration;
 
 use crate::flight::Order;
 
+/// Most suites that the SAs of one engine may have between them: the scheduler keeps a bit for each.
+pub const SUITES_MAX: usize = u64::BITS as usize;
+
 /// A processor and what the scheduler should know of it.
 pub struct ProcessorSetup {
     /// The processor.
@@ -108,8 +111,10 @@ pub enum EngineError {
         /// How many keys were given.
         keys: usize,
     },
-    /// The running core does not do a suite that an SA has; it must, because it does what others fail at.
-    RunningCore(Suite),
+    /// No processor does a suite that an SA has.
+    NoProcessor(Suite),
+    /// The SAs have more suites than [`SUITES_MAX`], which are this many.
+    TooManySuites(usize),
     /// A processor refused a session of a suite that it declares.
     Session {
         /// Which one.
@@ -125,7 +130,10 @@ impl fmt::Display for EngineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             EngineError::Keys { sas, keys } => write!(f, "{keys} keys for {sas} SAs"),
-            EngineError::RunningCore(suite) => write!(f, "the running core does not do {suite}"),
+            EngineError::NoProcessor(suite) => write!(f, "no processor does {suite}"),
+            EngineError::TooManySuites(found) => {
+                write!(f, "the SAs have {found} different suites, at most {SUITES_MAX} are possible")
+            }
             EngineError::Session { processor, error } => write!(f, "{processor}: {error}"),
             EngineError::Scheduler(error) => write!(f, "{error}"),
         }

@@ -1,6 +1,7 @@
 //! The steps of a turn: answers taken, jobs placed, the running core's own done, deadlines seen to.
 
 use forebay_crypto::{Job, Verdict};
+use forebay_ipsec::Next;
 use forebay_scheduler::fit::Sample;
 use forebay_scheduler::{Decision, JobHead, Prediction, Work};
 use forebay_time::Duration;
@@ -11,6 +12,8 @@ use crate::stats::REMOVALS;
 
 /// Jobs after which a processor's refitted costs are given to the scheduler.
 const REFIT_EVERY: u32 = 64;
+/// Times that a job which the running core cannot do goes to other processors again.
+const TRIES: u8 = 4;
 
 impl Engine {
     pub(crate) fn collect(&mut self) -> bool {
@@ -172,16 +175,19 @@ impl Engine {
             self.recycle(job.packet);
             return;
         };
+        // What the running core cannot do it cannot check.
+        let judged = self.core_does(job.spec.session);
+        let attached = &mut self.attached[processor];
         match job.verdict {
             Verdict::Done => {
-                if attached.health.done(self.limits.audit_every) && !self.audit(index, &job) {
+                if attached.health.done(self.limits.audit_every) && judged && !self.audit(index, &job) {
                     self.recycle(job.packet);
                     self.remove(processor, Removal::WrongResult);
                 } else {
                     self.accept(processor, index, job);
                 }
             }
-            Verdict::AuthFailed if !attached.health.rejected(self.limits.audit_every) => {
+            Verdict::AuthFailed if !judged || !attached.health.rejected(self.limits.audit_every) => {
                 self.recycle(job.packet);
                 self.account(processor, index, job.took);
                 self.flights.get_mut(index).verdict = Verdict::AuthFailed;
@@ -222,11 +228,19 @@ impl Engine {
         }
     }
 
-    /// Takes a flight from whoever has it, and gives it to the running core.
+    /// Takes a flight from whoever has it, and gives it to the running core; or, where that lacks the
+    /// suite, to the scheduler again, a few times. After that the running core fails at it, and that is
+    /// the last word.
     fn rescue(&mut self, index: u32) {
         self.flights.disown(index);
-        self.rescued.push_back(index);
         self.stats.redone += 1;
+        let flight = self.flights.get_mut(index);
+        let session = flight.spec.session;
+        flight.tries = flight.tries.saturating_add(1);
+        let again = flight.tries <= TRIES && !self.core_does(session) && self.schedule(index);
+        if !again {
+            self.rescued.push_back(index);
+        }
     }
 
     /// Does a job again on the running core, on a copy, and compares.
@@ -313,16 +327,31 @@ impl Engine {
             if flight.verdict == Verdict::Pending {
                 return;
             }
-            let (spec, tag, admitted, verdict) = (flight.spec, flight.tag, flight.admitted, flight.verdict);
+            let (mut spec, tag, admitted, verdict) =
+                (flight.spec, flight.tag, flight.admitted, flight.verdict);
+            let mut path = flight.path;
             let Some(mut packet) = flight.packet.take() else { return };
-            let result = self.sad.complete(&mut packet, &spec, verdict);
+            let result = match self.sad.complete_on(&path, &mut packet, &spec, verdict) {
+                Ok(Next::Deliver | Next::Unpack) => Ok(()),
+                Ok(Next::Again) => match self.sad.again(&mut path, &mut packet, &mut spec) {
+                    Ok(()) => {
+                        self.flights.begin_again(first, path);
+                        self.order.go_on(session, spec.session.0, first);
+                        self.launch(first, packet, spec);
+                        continue;
+                    }
+                    Err(reason) => Err(reason),
+                },
+                Err(reason) => Err(reason),
+            };
             if let Err(reason) = result {
                 self.drops.count(reason);
             }
             self.order.release(session);
             self.flights.give_back(first);
             let released = self.now;
-            self.outputs.push(Output { packet, tag, session: spec.session, result, admitted, released });
+            let session = Some(spec.session);
+            self.outputs.push(Output { packet, tag, session, result, admitted, released });
         }
     }
 

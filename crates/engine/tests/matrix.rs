@@ -194,6 +194,8 @@ fn check_tunnel_header(cell: &Cell, sealed: &[u8], inner: &[u8]) {
 #[test]
 fn every_cell_goes_round_between_any_two_backends() {
     let backends = backends();
+    let suites: Vec<Vec<Suite>> =
+        backends.iter().map(|backend| (backend.make)().capabilities().suites.clone()).collect();
     let mut sealers: Vec<Gateway> = backends.iter().map(|&backend| Gateway::new(backend)).collect();
     let mut openers: Vec<Gateway> = backends.iter().map(|&backend| Gateway::new(backend)).collect();
     let (mut cells, mut packets) = (0, 0);
@@ -201,7 +203,9 @@ fn every_cell_goes_round_between_any_two_backends() {
         let plain: Vec<Vec<u8>> =
             LENGTHS.into_iter().enumerate().map(|(n, len)| plain(cell.inner, len, n + number)).collect();
         let mut first: Option<Vec<Vec<u8>>> = None;
-        for (n, sealer) in sealers.iter_mut().enumerate() {
+        let able: Vec<usize> = (0..backends.len()).filter(|&n| suites[n].contains(&cell.suite)).collect();
+        for (at, &n) in able.iter().enumerate() {
+            let sealer = &mut sealers[n];
             cell.enter(sealer, Direction::Seal);
             let sealed: Vec<Vec<u8>> = sealer
                 .pass_all(Direction::Seal, &plain)
@@ -216,7 +220,7 @@ fn every_cell_goes_round_between_any_two_backends() {
                 backends[n].name
             );
 
-            let other = (n + 1) % backends.len();
+            let other = able[(at + 1) % able.len()];
             let opener = &mut openers[other];
             cell.enter(opener, Direction::Open);
             let opened = opener.pass_all(Direction::Open, &sealed);
@@ -237,7 +241,7 @@ fn every_cell_goes_round_between_any_two_backends() {
             let payload_len = if cell.mode == Mode::Tunnel { plain.len() } else { plain.len() - header_len };
             let (sequence, iv) = check_headers(&cell, sealed, header_len, payload_len);
             assert_eq!(sequence, n as u32 + 1, "{cell:?}");
-            assert!(ivs.insert(iv), "{cell:?}: an IV twice");
+            assert!(iv.is_empty() || ivs.insert(iv), "{cell:?}: an IV twice");
             if cell.mode == Mode::Tunnel {
                 check_tunnel_header(&cell, sealed, plain);
             }
@@ -245,13 +249,15 @@ fn every_cell_goes_round_between_any_two_backends() {
         cells += 1;
     }
     println!("{cells} cells, {packets} packets sealed and opened");
-    assert_eq!(cells, 34 * 6 * 2 * 2);
-    assert_eq!(packets, cells * LENGTHS.len() * backends.len());
+    assert_eq!(cells, 85 * 6 * 2 * 2);
+    let cells_run: usize = suites.iter().map(|suites| suites.len() * 6 * 2 * 2).sum();
+    assert_eq!(packets, cells_run * LENGTHS.len());
 }
 
-/// Cells of four suites, one of each kind, in transport mode.
+/// Cells of six suites, one of each kind, in transport mode.
 fn transport_cells(family: Family) -> Vec<Cell> {
-    let names = ["aes128gcm16", "chacha20poly1305", "aes128-sha256", "aes256ctr-sha512"];
+    let names =
+        ["aes128gcm16", "chacha20poly1305", "aes128-sha256", "aes256ctr-sha512", "null-sha1", "aes192gmac"];
     Cell::all()
         .into_iter()
         .filter(|cell| {

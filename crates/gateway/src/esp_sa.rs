@@ -6,15 +6,17 @@
 use std::net::IpAddr;
 
 use forebay_crypto::{Cipher, Integrity, SaKeys};
+use forebay_ipsec::Protocol;
 use zeroize::Zeroizing;
 
 use crate::sas::SaEntry;
 
-/// One line for each SA that Wireshark can do. It has no ChaCha20-Poly1305; with ESN it deciphers but
-/// calls the ICV of every packet bad, because it does not know the number's high half.
+/// One line for each SA of ESP that Wireshark can do. It has neither ChaCha20-Poly1305 nor AES-CCM and
+/// AES-GMAC, and does not check ICVs by AES; with ESN it deciphers but calls the ICV of every packet bad,
+/// because it does not know the number's high half.
 pub fn export(entries: &[SaEntry]) -> Zeroizing<String> {
     let mut table = Zeroizing::new(String::from("# Wireshark: Edit, Preferences, Protocols, ESP, ESP SAs\n"));
-    for entry in entries {
+    for entry in entries.iter().filter(|entry| entry.config.protocol == Protocol::Esp) {
         let config = &entry.config;
         let (encryption, authentication) = match names(&entry.keys) {
             Some(names) => names,
@@ -26,7 +28,8 @@ pub fn export(entries: &[SaEntry]) -> Zeroizing<String> {
         };
         let family = if matches!(source, IpAddr::V4(_)) { "IPv4" } else { "IPv6" };
         let key = hex([entry.keys.cipher(), entry.keys.salt()]);
-        let auth_key = hex([entry.keys.integrity(), &[]]);
+        let unchecked = authentication == UNCHECKED_96;
+        let auth_key = hex([if unchecked { &[] } else { entry.keys.integrity() }, &[]]);
         let line = Zeroizing::new(format!(
             "\"{family}\",\"{source}\",\"{destination}\",\"{}\",\"{encryption}\",\"{}\",\"{authentication}\",\"{}\"\n",
             config.spi, *key, *auth_key
@@ -36,6 +39,9 @@ pub fn export(entries: &[SaEntry]) -> Zeroizing<String> {
     table
 }
 
+/// What has an ICV of 96 bits that is not checked, and no key for it.
+const UNCHECKED_96: &str = "ANY 96 bit authentication [no checking]";
+
 /// Wireshark's names for encryption and authentication.
 fn names(keys: &SaKeys) -> Option<(String, &'static str)> {
     let suite = keys.suite();
@@ -43,14 +49,18 @@ fn names(keys: &SaKeys) -> Option<(String, &'static str)> {
         Cipher::AesGcm(_) => format!("AES-GCM with {} octet ICV [RFC4106]", suite.icv_len()),
         Cipher::AesCbc(_) => "AES-CBC [RFC3602]".to_owned(),
         Cipher::AesCtr(_) => "AES-CTR [RFC3686]".to_owned(),
+        Cipher::TripleDesCbc => "TripleDES-CBC [RFC2451]".to_owned(),
+        Cipher::Null => "NULL".to_owned(),
         _ => return None,
     };
     let authentication = match suite.integrity() {
-        Integrity::Combined => "NULL",
+        Integrity::Combined | Integrity::None => "NULL",
+        Integrity::HmacMd5 => "HMAC-MD5-96 [RFC2403]",
         Integrity::HmacSha1 => "HMAC-SHA-1-96 [RFC2404]",
         Integrity::HmacSha256 => "HMAC-SHA-256-128 [RFC4868]",
         Integrity::HmacSha384 => "HMAC-SHA-384-192 [RFC4868]",
         Integrity::HmacSha512 => "HMAC-SHA-512-256 [RFC4868]",
+        Integrity::AesXcbc | Integrity::AesCmac => UNCHECKED_96,
         _ => return None,
     };
     Some((encryption, authentication))

@@ -26,7 +26,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use forebay_crypto::{Direction, SaKeys};
-use forebay_ipsec::{SaConfig, Sad, SadError, Spi};
+use forebay_ipsec::{IvRange, SaConfig, Sad, SadError, Spi};
 use miette::Diagnostic;
 use toml::de::{DeTable, DeValue};
 use zeroize::Zeroizing;
@@ -51,7 +51,8 @@ pub struct SaEntry {
     pub direction: Direction,
     /// Keys, of the lengths the suite asks for.
     pub keys: SaKeys,
-    /// Whether algorithms that RFC 8221 calls MUST NOT are wanted; no suite of this version is one.
+    /// Whether algorithms that RFC 8221 says MUST NOT to are wanted: a
+    /// [weak](forebay_crypto::Suite::is_weak) suite is an error otherwise.
     pub allow_weak: bool,
     /// Line of the file where the SA begins, from 1.
     pub line: usize,
@@ -107,7 +108,7 @@ impl SasFile {
     /// The database of these SAs and their keys, in the order of the file: an SA's position is the
     /// number of its key session.
     ///
-    /// Each outbound SA gets `ivs_per_sa` IVs, reserved in `store` before this returns;
+    /// Each outbound SA whose suite has IVs gets `ivs_per_sa` of them, reserved in `store` before this returns;
     /// [`IVS_PER_SA`](crate::iv_store::IVS_PER_SA) lasts an SA without ESN for life. `now_ns` is the
     /// time since the Unix epoch.
     pub fn into_sad(
@@ -116,16 +117,20 @@ impl SasFile {
         now_ns: u64,
         ivs_per_sa: u64,
     ) -> Result<(Sad, Vec<SaKeys>), IntoSadError> {
-        let outbound = self.entries.iter().filter(|entry| entry.direction == Direction::Seal);
-        let keys = outbound.map(|entry| &entry.keys);
+        let has_ivs =
+            |entry: &&SaEntry| entry.direction == Direction::Seal && entry.config.suite.iv_len() > 0;
+        let keys = self.entries.iter().filter(has_ivs).map(|entry| &entry.keys);
         let mut ivs = store.ranges(keys, now_ns, ivs_per_sa).map_err(IntoSadError::Ivs)?.into_iter();
         let (mut sad, mut keys) = (Sad::default(), Vec::with_capacity(self.entries.len()));
         for entry in self.entries {
             let added = match entry.direction {
                 Direction::Open => sad.add_inbound(entry.config),
-                Direction::Seal => {
-                    sad.add_outbound(entry.config, ivs.next().expect("one range for each outbound SA"))
+                // Numbers that no packet carries need no reservation.
+                Direction::Seal if entry.config.suite.iv_len() == 0 => {
+                    sad.add_outbound(entry.config, IvRange::share(0, u64::MAX, 0, 1))
                 }
+                Direction::Seal => sad
+                    .add_outbound(entry.config, ivs.next().expect("one range for each outbound SA with IVs")),
             };
             added.map_err(IntoSadError::Sad)?;
             keys.push(entry.keys);

@@ -101,9 +101,9 @@ fn wrong_types() {
             "remote_ts = \"10.2.0.7\"",
             "24:13",
             "remote_ts",
-            "prefixes in brackets",
+            "selectors in brackets",
         ),
-        ("[\"10.2.0.7\"]", "[\"10.2.0.7\", 7]", "24:26", "remote_ts", "expected a prefix in quotes"),
+        ("[\"10.2.0.7\"]", "[\"10.2.0.7\", 7]", "24:26", "remote_ts", "expected a selector in quotes"),
         (&*format!("\"{KEY}\""), "112233", "6:7", "key", "expected a string in quotes"),
     ] {
         let text = rejected(from, to);
@@ -138,28 +138,80 @@ fn unknown_words() {
 }
 
 #[test]
-fn proposals_and_protocols_of_later_versions() {
-    for proposal in [
-        "aes128ccm16",
-        "aes128gmac",
-        "3des-sha1",
-        "null-sha256",
-        "md5",
-        "sha1",
-        "aesxcbc",
-        "aescmac",
-        "aes256-aesxcbc",
-    ] {
-        let text = rejected("aes128gcm16", proposal);
-        let what = format!("proposal `{proposal}` is not in this version");
-        assert_says(&text, &[&what, "SAS.toml:5:12", "help: this version has aes"]);
-        assert!(!text.contains("errors"), "one is enough:\n{text}");
-    }
+fn what_ah_cannot_have() {
     let text = rejected("\"esp\"", "\"ah\"");
     assert_says(
         &text,
-        &["protocol `ah` is not in this version", "SAS.toml:12:12", "this version has `esp` only"],
+        &[
+            "AH enciphers nothing, aes128-sha256 does",
+            "SAS.toml:14:12",
+            "expected an integrity algorithm alone",
+            "help: proposal = \"sha256\"",
+        ],
     );
+    assert_says(&text, &["AH cannot be in UDP", "SAS.toml:21:17", "leave it out, or take ESP"]);
+    let text = rejected(
+        "\"esp\"\nmode = \"transport\"\nproposal = \"aes128-sha256\"",
+        "\"ah\"\nproposal = \"sha256\"",
+    );
+    assert!(!text.contains("enciphers nothing, "), "{text}");
+}
+
+/// An SA of `proposal`, the same key bytes over and over, and `more` lines; on line 4 the proposal.
+fn sa(proposal: &str, key: usize, auth_key: usize, more: &str) -> String {
+    let line = |name: &str, len: usize| match len {
+        0 => String::new(),
+        len => format!("{name} = \"{}\"\n", "5c".repeat(len)),
+    };
+    format!(
+        "[[sa]]\ndirection = \"in\"\nspi = 7\nproposal = \"{proposal}\"\nlocal = \"::1\"\nremote = \"::2\"\n{}{}{more}",
+        line("key", key),
+        line("auth_key", auth_key)
+    )
+}
+
+#[test]
+fn weak_suites_have_to_be_allowed() {
+    for (proposal, key, auth_key, why) in [
+        ("aes128-md5", 16, 16, "MD5 is broken (RFC 8221 6)"),
+        ("md5", 0, 16, "MD5 is broken (RFC 8221 6)"),
+        ("aes256ctr", 36, 0, "nothing would tell forged packets (RFC 8221 4)"),
+        ("3des", 24, 0, "nothing would tell forged packets (RFC 8221 4)"),
+    ] {
+        let text = outcome(sa(proposal, key, auth_key, "").as_bytes(), &[]).unwrap_err();
+        assert_says(
+            &text,
+            &["is weak: RFC 8221 says MUST NOT", "SAS.toml:4:12", why, "help: ", "say `allow_weak = true`"],
+        );
+        outcome(sa(proposal, key, auth_key, "allow_weak = true\n").as_bytes(), &[]).unwrap();
+        let text = outcome(sa(proposal, key, auth_key, "allow_weak = false\n").as_bytes(), &[]).unwrap_err();
+        assert_says(&text, &["is weak"]);
+    }
+    for (proposal, key, auth_key) in
+        [("aes192ccm8", 27, 0), ("aes256gmac", 36, 0), ("3des-aesxcbc", 24, 16), ("aescmac", 0, 16)]
+    {
+        outcome(sa(proposal, key, auth_key, "").as_bytes(), &[]).unwrap();
+    }
+}
+
+#[test]
+fn keys_that_a_suite_has_no_use_for() {
+    let text = outcome(sa("null-sha256", 16, 32, "").as_bytes(), &[]).unwrap_err();
+    assert_says(
+        &text,
+        &[
+            "null-sha256 has no use for `key`",
+            "SAS.toml:7:7",
+            "leave out `key`: null-sha256 enciphers nothing",
+        ],
+    );
+    let text = outcome(sa("aes128", 16, 32, "allow_weak = true\n").as_bytes(), &[]).unwrap_err();
+    assert_says(
+        &text,
+        &["aes128 has no use for `auth_key`", "SAS.toml:8:12", "aes128 authenticates nothing"],
+    );
+    let text = outcome(sa("aes128ccm16", 20, 0, "").as_bytes(), &[]).unwrap_err();
+    assert_says(&text, &["takes 19 = 16 of key + 3 of salt", "(RFC 4309 7.1)"]);
 }
 
 #[test]
@@ -252,7 +304,12 @@ fn addresses_and_prefixes() {
     let text = rejected("192.0.2.2", "2001:db8::2");
     assert_says(&text, &["local 192.0.2.1 and remote 2001:db8::2 are of different", "SAS.toml:7:9", "IPv6"]);
     let text = rejected("10.1.0.0/16", "10.1.0.0/33");
-    assert_says(&text, &["not a prefix in `local_ts`: `10.1.0.0/33`", "SAS.toml:23:13", "like 10.1.0.0/16"]);
+    assert_says(
+        &text,
+        &["not a selector in `local_ts`: `10.1.0.0/33`", "SAS.toml:23:13", "like 10.1.0.0/16"],
+    );
+    let text = rejected("10.1.0.0/16", "10.1.0.0/16[tpc/80]");
+    assert_says(&text, &["not a selector in `local_ts`", "SAS.toml:23:13", "found `tpc`", "ipv6-icmp"]);
     let text = rejected("10.1.0.0/16", "10.1.2.3/16");
     assert_says(&text, &["prefix 10.1.2.3/16 in `local_ts`", "SAS.toml:23:13", "the network is 10.1.0.0/16"]);
 }

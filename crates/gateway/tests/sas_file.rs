@@ -8,7 +8,7 @@ use common::*;
 use forebay_crypto::Direction;
 use forebay_gateway::iv_store::{IVS_PER_SA, IvStore};
 use forebay_gateway::sas::{load, parse};
-use forebay_ipsec::{Encapsulation, Mode};
+use forebay_ipsec::{Encapsulation, Mode, Protocol};
 use proptest::prelude::*;
 
 fn hex(bytes: &[u8]) -> String {
@@ -43,6 +43,22 @@ fn every_setting_is_read_and_has_its_default() {
 }
 
 #[test]
+fn ah_has_an_integrity_key_or_that_of_gmac() {
+    let ah = |proposal: &str, keys: &str| {
+        let (from, to) =
+            ("proposal = \"aes128gcm16\"\n", format!("protocol = \"ah\"\nproposal = \"{proposal}\"\n"));
+        let text = sample().replace(&format!("key = \"{KEY}\"\n"), keys).replacen(from, &to, 1);
+        let entry = parse(&text, "SAS.toml").unwrap().entries.remove(0);
+        assert_eq!(entry.config.protocol, Protocol::Ah);
+        (entry.config.suite.to_string(), hex(entry.keys.cipher()), hex(entry.keys.integrity()))
+    };
+    let auth_key = format!("auth_key = \"{AUTH_KEY}\"\n");
+    assert_eq!(ah("sha256", &auth_key), ("null-sha256".into(), "".into(), AUTH_KEY.into()));
+    let key = format!("key = \"{KEY}\"\n");
+    assert_eq!(ah("aes128gmac", &key), ("aes128gmac".into(), KEY[..32].into(), "".into()));
+}
+
+#[test]
 fn sas_become_a_database_in_their_order() {
     let directory = tempfile::tempdir().unwrap();
     let store = IvStore::new(directory.path().join("state"));
@@ -65,6 +81,23 @@ fn sas_become_a_database_in_their_order() {
         .collect();
     assert_eq!(names.len(), 2, "{names:?}");
     assert_secret(&[&names.join(" ")], 8);
+}
+
+#[test]
+fn an_sa_without_ivs_leaves_no_mark() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = IvStore::new(directory.path().join("state"));
+    let text = format!(
+        "[[sa]]\ndirection = \"out\"\nspi = 7\nproposal = \"null-sha256\"\nauth_key = \"{AUTH_KEY}\"\nlocal = \"::1\"\nremote = \"::2\"\n"
+    );
+    let (sad, _) = parse(&text, "SAS.toml").unwrap().into_sad(&store, 1000, IVS_PER_SA).unwrap();
+    assert_eq!(sad.iter().count(), 1);
+    assert!(!store.directory().exists());
+    let (_, keys) = parse(&format!("{}{text}", sample()), "SAS.toml")
+        .unwrap()
+        .into_sad(&store, 1000, IVS_PER_SA)
+        .unwrap();
+    assert_eq!(keys.len(), 3);
 }
 
 #[test]

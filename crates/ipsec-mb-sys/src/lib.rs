@@ -39,6 +39,15 @@ mod bindings {
         u64,
     );
 
+    /// Some bytes of a message.
+    #[repr(C)]
+    #[derive(Clone, Copy)]
+    #[allow(missing_docs)]
+    pub struct Piece {
+        pub start: *const u8,
+        pub len: u64,
+    }
+
     /// One chained job; the fields are explained in `shim.c`.
     #[repr(C)]
     #[derive(Clone, Copy)]
@@ -46,8 +55,7 @@ mod bindings {
     pub struct ChainedJob {
         pub enc_keys: *const u8,
         pub dec_keys: *const u8,
-        pub ipad: *const u8,
-        pub opad: *const u8,
+        pub mac_keys: [*const u8; 3],
         pub base: *mut u8,
         pub cipher_start: u32,
         pub cipher_len: u32,
@@ -59,6 +67,7 @@ mod bindings {
         pub tag: *mut u8,
         pub tag_len: u8,
         pub key_len: u8,
+        pub iv_len: u8,
         pub cipher: u8,
         pub hash: u8,
         pub decrypt: u8,
@@ -87,6 +96,12 @@ mod bindings {
     pub const CIPHER_CTR: u8 = 1;
     /// ChaCha20-Poly1305.
     pub const CIPHER_CHACHA20_POLY1305: u8 = 2;
+    /// Triple DES in CBC mode.
+    pub const CIPHER_3DES: u8 = 3;
+    /// AES-CCM.
+    pub const CIPHER_CCM: u8 = 4;
+    /// No cipher.
+    pub const CIPHER_NULL: u8 = 5;
     /// HMAC-SHA-1.
     pub const HASH_HMAC_SHA1: u8 = 0;
     /// HMAC-SHA-256.
@@ -97,6 +112,18 @@ mod bindings {
     pub const HASH_HMAC_SHA512: u8 = 3;
     /// The tag of ChaCha20-Poly1305.
     pub const HASH_CHACHA20_POLY1305: u8 = 4;
+    /// HMAC-MD5.
+    pub const HASH_HMAC_MD5: u8 = 5;
+    /// AES-XCBC-MAC.
+    pub const HASH_XCBC: u8 = 6;
+    /// AES-CMAC.
+    pub const HASH_CMAC: u8 = 7;
+    /// No hash.
+    pub const HASH_NULL: u8 = 8;
+    /// The tag of AES-CCM.
+    pub const HASH_CCM: u8 = 9;
+    /// Length of one of the three schedules of a Triple DES key, in bytes.
+    pub const DES_SCHEDULE: usize = 128;
 
     #[allow(missing_docs)] // explained in shim.c
     unsafe extern "C" {
@@ -123,6 +150,20 @@ mod bindings {
             opad: *const u8,
             istate: *mut u8,
             ostate: *mut u8,
+        );
+        pub fn fb_xcbc_keys(manager: *const Manager, key: *const u8, k1: *mut u8, k2: *mut u8, k3: *mut u8);
+        pub fn fb_cmac_keys(manager: *const Manager, expanded: *const u8, k1: *mut u8, k2: *mut u8);
+        pub fn fb_3des_expand(manager: *const Manager, key: *const u8, out: *mut u8);
+        pub fn fb_gmac(
+            manager: *const Manager,
+            key: *const GcmKey,
+            key_len: u32,
+            context: *mut GcmContext,
+            iv: *const u8,
+            pieces: *const Piece,
+            n: u32,
+            tag: *mut u8,
+            tag_len: u64,
         );
         pub fn fb_run(manager: *mut Manager, jobs: *mut ChainedJob, n: u32);
         pub fn fb_bare_gcm(

@@ -9,29 +9,40 @@
 enum { FB_MAX_BURST = 64 };
 
 /* Codes of src/lib.rs and what they are called in the header at hand. */
-static const IMB_CIPHER_MODE ciphers[] = { IMB_CIPHER_CBC, IMB_CIPHER_CNTR, IMB_CIPHER_CHACHA20_POLY1305 };
-static const IMB_HASH_ALG hashes[] = { IMB_AUTH_HMAC_SHA_1, IMB_AUTH_HMAC_SHA_256, IMB_AUTH_HMAC_SHA_384,
-                                       IMB_AUTH_HMAC_SHA_512, IMB_AUTH_CHACHA20_POLY1305 };
+static const IMB_CIPHER_MODE ciphers[] = { IMB_CIPHER_CBC,  IMB_CIPHER_CNTR, IMB_CIPHER_CHACHA20_POLY1305,
+                                           IMB_CIPHER_DES3, IMB_CIPHER_CCM,  IMB_CIPHER_NULL };
+static const IMB_HASH_ALG hashes[] = { IMB_AUTH_HMAC_SHA_1,   IMB_AUTH_HMAC_SHA_256,
+                                       IMB_AUTH_HMAC_SHA_384, IMB_AUTH_HMAC_SHA_512,
+                                       IMB_AUTH_CHACHA20_POLY1305, IMB_AUTH_MD5,
+                                       IMB_AUTH_AES_XCBC,     IMB_AUTH_AES_CMAC,
+                                       IMB_AUTH_NULL,         IMB_AUTH_AES_CCM };
 
-/* One chained job (CBC or CTR with HMAC, or ChaCha20-Poly1305); mirrored in src/lib.rs. */
+/* One job of a cipher and a hash, or of an AEAD other than GCM; mirrored in src/lib.rs. */
 struct fb_job {
-        const void *enc_keys;   /* expanded keys, or the plain key for ChaCha20 */
+        const void *enc_keys;   /* expanded keys, the plain key for ChaCha20, three schedules for 3DES */
         const void *dec_keys;
-        const uint8_t *ipad;    /* HMAC inner and outer states */
-        const uint8_t *opad;
+        const void *mac_keys[3]; /* HMAC: -, inner and outer state; XCBC and CMAC: expanded key, two keys
+                                    for the last block */
         uint8_t *base;          /* the packet's buffer; offsets count from here */
         uint32_t cipher_start, cipher_len;
         uint32_t auth_start, auth_len;
-        const uint8_t *iv;      /* 16 bytes, 12 for ChaCha20 */
-        const uint8_t *aad;     /* ChaCha20 only */
+        const uint8_t *iv;
+        const uint8_t *aad;     /* AEADs only */
         uint32_t aad_len;
         uint8_t *tag;           /* where to put the computed tag */
         uint8_t tag_len;
         uint8_t key_len;
+        uint8_t iv_len;
         uint8_t cipher;         /* index into ciphers */
         uint8_t hash;           /* index into hashes */
         uint8_t decrypt;
         uint8_t ok;             /* out */
+};
+
+/* Some bytes of a message. */
+struct fb_piece {
+        const uint8_t *start;
+        uint64_t len;
 };
 
 /* Ways of the library that can be asked for, in the order of the codes of src/lib.rs; the code 0,
@@ -131,6 +142,7 @@ void fb_hmac_states(const IMB_MGR *mgr, int hash, const uint8_t *ipad, const uin
         hash_one_block_t one_block;
 
         switch (hashes[hash]) {
+        case IMB_AUTH_MD5: one_block = mgr->md5_one_block; break;
         case IMB_AUTH_HMAC_SHA_1: one_block = mgr->sha1_one_block; break;
         case IMB_AUTH_HMAC_SHA_256: one_block = mgr->sha256_one_block; break;
         case IMB_AUTH_HMAC_SHA_384: one_block = mgr->sha384_one_block; break;
@@ -140,20 +152,100 @@ void fb_hmac_states(const IMB_MGR *mgr, int hash, const uint8_t *ipad, const uin
         one_block(opad, ostate);
 }
 
+/* The keys of AES-XCBC-MAC (RFC 3566 4): the first one expanded, the others as they are. */
+void fb_xcbc_keys(const IMB_MGR *mgr, const uint8_t *key, void *k1, void *k2, void *k3)
+{
+        mgr->xcbc_keyexp(key, k1, k2, k3);
+}
+
+/* The keys for the last block of AES-CMAC (RFC 4493 2.3), of an expanded key of 128 bits. */
+void fb_cmac_keys(const IMB_MGR *mgr, const void *expanded, void *k1, void *k2)
+{
+        mgr->cmac_subkey_gen_128(expanded, k1, k2);
+}
+
+/* The three schedules of a Triple DES key of 24 bytes. */
+void fb_3des_expand(const IMB_MGR *mgr, const uint8_t *key, uint8_t *out)
+{
+        for (int i = 0; i < 3; i++)
+                mgr->des_key_sched((uint64_t *)(out + i * IMB_DES_KEY_SCHED_SIZE), key + i * 8);
+}
+
+/* The tag of n pieces as one message, by AES-GMAC with an IV of 12 bytes. */
+void fb_gmac(const IMB_MGR *mgr, const struct gcm_key_data *key, uint32_t key_len, struct gcm_context_data *ctx,
+             const uint8_t *iv, const struct fb_piece *pieces, uint32_t n, uint8_t *tag, uint64_t tag_len)
+{
+        aes_gmac_init_t init = mgr->gmac256_init;
+        aes_gmac_update_t update = mgr->gmac256_update;
+        aes_gmac_finalize_t finalize = mgr->gmac256_finalize;
+
+        if (key_len == 16) {
+                init = mgr->gmac128_init;
+                update = mgr->gmac128_update;
+                finalize = mgr->gmac128_finalize;
+        } else if (key_len == 24) {
+                init = mgr->gmac192_init;
+                update = mgr->gmac192_update;
+                finalize = mgr->gmac192_finalize;
+        }
+        init(key, ctx, iv, 12);
+        for (uint32_t i = 0; i < n; i++)
+                if (pieces[i].len > 0)
+                        update(key, ctx, pieces[i].start, pieces[i].len);
+        finalize(key, ctx, tag, tag_len);
+}
+
 static void finish(const IMB_JOB *done)
 {
         ((struct fb_job *)done->user_data)->ok = done->status == IMB_STATUS_COMPLETED;
 }
 
+/* What the hash needs besides the message. */
+static void set_hash(IMB_JOB *job, const struct fb_job *in)
+{
+        job->hash_start_src_offset_in_bytes = in->auth_start;
+        job->msg_len_to_hash_in_bytes = in->auth_len;
+        switch (job->hash_alg) {
+        case IMB_AUTH_CHACHA20_POLY1305:
+                job->hash_start_src_offset_in_bytes = in->cipher_start;
+                job->msg_len_to_hash_in_bytes = in->cipher_len;
+                job->u.CHACHA20_POLY1305.aad = in->aad;
+                job->u.CHACHA20_POLY1305.aad_len_in_bytes = in->aad_len;
+                break;
+        case IMB_AUTH_AES_CCM:
+                job->hash_start_src_offset_in_bytes = in->cipher_start;
+                job->msg_len_to_hash_in_bytes = in->cipher_len;
+                job->u.CCM.aad = in->aad;
+                job->u.CCM.aad_len_in_bytes = in->aad_len;
+                break;
+        case IMB_AUTH_AES_XCBC:
+                job->u.XCBC._k1_expanded = in->mac_keys[0];
+                job->u.XCBC._k2 = in->mac_keys[1];
+                job->u.XCBC._k3 = in->mac_keys[2];
+                break;
+        case IMB_AUTH_AES_CMAC:
+                job->u.CMAC._key_expanded = in->mac_keys[0];
+                job->u.CMAC._skey1 = in->mac_keys[1];
+                job->u.CMAC._skey2 = in->mac_keys[2];
+                break;
+        default:
+                job->u.HMAC._hashed_auth_key_xor_ipad = in->mac_keys[1];
+                job->u.HMAC._hashed_auth_key_xor_opad = in->mac_keys[2];
+                break;
+        }
+}
+
 /* Does all jobs before it returns; n is at most FB_MAX_BURST. */
 void fb_run(IMB_MGR *mgr, struct fb_job *jobs, uint32_t n)
 {
+        const void *schedules[FB_MAX_BURST][3]; /* of 3DES, where the library follows pointers */
         IMB_JOB *done;
 
         for (uint32_t i = 0; i < n; i++) {
                 struct fb_job *in = &jobs[i];
                 const IMB_CIPHER_MODE cipher = ciphers[in->cipher];
-                const int aead = cipher == IMB_CIPHER_CHACHA20_POLY1305;
+                const int ccm = cipher == IMB_CIPHER_CCM;
+                const int aead = ccm || cipher == IMB_CIPHER_CHACHA20_POLY1305;
                 IMB_JOB *job = IMB_GET_NEXT_JOB(mgr);
 
                 in->ok = 0;
@@ -161,31 +253,26 @@ void fb_run(IMB_MGR *mgr, struct fb_job *jobs, uint32_t n)
                 job->user_data = in;
                 job->enc_keys = in->enc_keys;
                 job->dec_keys = in->dec_keys;
+                if (cipher == IMB_CIPHER_DES3) {
+                        for (int k = 0; k < 3; k++)
+                                schedules[i][k] = (const uint8_t *)in->enc_keys + k * IMB_DES_KEY_SCHED_SIZE;
+                        job->enc_keys = job->dec_keys = schedules[i];
+                }
                 job->key_len_in_bytes = in->key_len;
                 job->src = in->base;
                 job->dst = in->base + in->cipher_start;
                 job->cipher_start_src_offset_in_bytes = in->cipher_start;
                 job->msg_len_to_cipher_in_bytes = in->cipher_len;
                 job->iv = in->iv;
+                job->iv_len_in_bytes = in->iv_len;
                 job->auth_tag_output = in->tag;
                 job->auth_tag_output_len_in_bytes = in->tag_len;
                 job->cipher_mode = in->cipher_len == 0 && !aead ? IMB_CIPHER_NULL : cipher;
                 job->hash_alg = hashes[in->hash];
                 job->cipher_direction = in->decrypt ? IMB_DIR_DECRYPT : IMB_DIR_ENCRYPT;
-                job->chain_order = in->decrypt ? IMB_ORDER_HASH_CIPHER : IMB_ORDER_CIPHER_HASH;
-                if (aead) {
-                        job->iv_len_in_bytes = 12;
-                        job->hash_start_src_offset_in_bytes = in->cipher_start;
-                        job->msg_len_to_hash_in_bytes = in->cipher_len;
-                        job->u.CHACHA20_POLY1305.aad = in->aad;
-                        job->u.CHACHA20_POLY1305.aad_len_in_bytes = in->aad_len;
-                } else {
-                        job->iv_len_in_bytes = 16;
-                        job->hash_start_src_offset_in_bytes = in->auth_start;
-                        job->msg_len_to_hash_in_bytes = in->auth_len;
-                        job->u.HMAC._hashed_auth_key_xor_ipad = in->ipad;
-                        job->u.HMAC._hashed_auth_key_xor_opad = in->opad;
-                }
+                /* The tag of CCM is that of the plain text. */
+                job->chain_order = in->decrypt != ccm ? IMB_ORDER_HASH_CIPHER : IMB_ORDER_CIPHER_HASH;
+                set_hash(job, in);
                 for (done = IMB_SUBMIT_JOB(mgr); done != NULL; done = IMB_GET_COMPLETED_JOB(mgr))
                         finish(done);
         }
@@ -199,11 +286,15 @@ void fb_bare_gcm(const IMB_MGR *mgr, const struct gcm_key_data *key, uint32_t ke
 {
         const aes_gcm_enc_dec_t gcm = fb_gcm(mgr, key_len, decrypt);
         struct gcm_context_data ctx;
-        uint8_t iv[12] = { 0 }, aad[8] = { 0 }, tag[16];
+        /* Lines of their own: the library reads sixteen bytes of IV, and would wait each time for the
+         * tag just written if that stood among them. */
+        _Alignas(64) uint8_t iv[64] = { 0 };
+        _Alignas(64) uint8_t aad[64] = { 0 };
+        _Alignas(64) uint8_t tag[64];
 
         for (uint64_t r = 0; r < rounds; r++)
                 for (uint32_t i = 0; i < n; i++)
-                        gcm(key, &ctx, buffers[i], buffers[i], len, iv, aad, sizeof(aad), tag, tag_len);
+                        gcm(key, &ctx, buffers[i], buffers[i], len, iv, aad, 8, tag, tag_len);
 }
 
 _Static_assert(FB_MAX_BURST <= IMB_MAX_JOBS / 2, "a burst fits the library's ring of jobs");

@@ -2,13 +2,20 @@
 
 use std::net::IpAddr;
 
-use forebay_crypto::{Cipher, JobSpec, Packet, SessionId, Span};
+use forebay_crypto::{Direction, JobSpec, Packet, SessionId, Span};
+use forebay_time::Time;
 use forebay_wire::esp::Trailer;
 use forebay_wire::udp::{self, NAT_T_PORT};
 use forebay_wire::{Esp, Ip, Malformed, Udp, esp, ipv4, protocol};
 
-use crate::select::Selectors;
-use crate::{DropReason, Encapsulation, Mode, Replay, ReplayWindow, SaConfig};
+use crate::headers::{Depth, Headers};
+use crate::iptfs::Deaggregator;
+use crate::lifetime::{Life, Watch};
+use crate::resync::Resync;
+use crate::rule::{Match, Rule};
+use crate::sad::{may_nest, names_ipsec};
+use crate::tunnel::{self, Decapsulator};
+use crate::{DropReason, DscpSet, Encapsulation, Mode, Next, Replay, ReplayWindow, SaConfig};
 
 /// Where the ESP header of a received packet stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +74,7 @@ impl EspAt {
 #[derive(Debug)]
 pub struct InboundSa {
     session: SessionId,
+    pub(crate) spi: u32,
     mode: Mode,
     pub(crate) encapsulation: Encapsulation,
     local: IpAddr,
@@ -75,34 +83,74 @@ pub struct InboundSa {
     icv_len: usize,
     aead: bool,
     cbc: bool,
+    check_padding: bool,
     replay: ReplayWindow,
-    selectors: Selectors,
-    /// Addresses of the last inner IPv4 packet that the selectors let pass: packets come in trains.
+    resync: Resync,
+    life: Life,
+    decapsulator: Decapsulator,
+    /// Packets whose ECN marks no tunnel makes (RFC 6040 4.2).
+    ecn_odd: u64,
+    selectors: Box<Rule>,
+    /// Addresses of the last inner IPv4 packet that the selectors let pass, if they look at nothing else:
+    /// packets come in trains.
     passed: Option<[u8; 8]>,
+    /// What an SA that aggregates has received.
+    deaggregator: Option<Box<Deaggregator>>,
 }
 
 impl InboundSa {
-    pub fn new(config: &SaConfig, session: SessionId) -> InboundSa {
+    pub fn new(config: &SaConfig, session: SessionId, watch: &mut Watch) -> InboundSa {
         let suite = config.suite;
         InboundSa {
             session,
+            spi: config.spi.get(),
             mode: config.mode,
             encapsulation: config.encapsulation,
             local: config.local,
             esn: config.esn,
             iv_len: suite.iv_len(),
             icv_len: suite.icv_len(),
-            aead: suite.is_aead(),
-            cbc: matches!(suite.cipher(), Cipher::AesCbc(_)),
+            aead: !suite.covers_text(),
+            cbc: suite.is_chained(),
+            check_padding: config.check_padding,
             replay: ReplayWindow::new(config.replay_window),
-            selectors: Selectors::new(config),
+            resync: Resync::default(),
+            life: Life::new(config.lifetime, session, watch),
+            decapsulator: Decapsulator::new(&config.tunnel),
+            ecn_odd: 0,
+            selectors: Box::new(Rule::new(&config.local_ts, &config.remote_ts, DscpSet::ALL)),
             passed: None,
+            deaggregator: config.iptfs.as_ref().map(|iptfs| Box::new(Deaggregator::new(iptfs))),
         }
+    }
+
+    /// Loads what preparing a packet reads, which is on several cache lines.
+    #[inline]
+    pub fn touch(&self) {
+        std::hint::black_box((self.spi, self.iv_len, self.replay.top(), self.session));
     }
 
     /// Continues as if `sequence` had been received: for tests and for resynchronisation.
     pub fn continue_after(&mut self, sequence: u64) {
         self.replay.settle(sequence);
+        if let Some(deaggregator) = &mut self.deaggregator {
+            deaggregator.continue_after(sequence);
+        }
+    }
+
+    /// Does what is due by the time of `watch`, and asks to be called again.
+    pub fn pass_time(&mut self, watch: &mut Watch) {
+        self.life.pass_time(watch);
+    }
+
+    /// Packets that carried a combination of ECN marks that no tunnel makes.
+    pub fn ecn_odd(&self) -> u64 {
+        self.ecn_odd
+    }
+
+    /// Takes note of a packet whose ICV did not match.
+    pub fn auth_failed(&mut self) {
+        self.resync.failed();
     }
 
     /// Whether a packet with this outer header and encapsulation may use the SA. In transport mode
@@ -120,15 +168,18 @@ impl InboundSa {
 
     /// Checks lengths and sequence number of the ESP packet in `packet`, which is otherwise untouched.
     #[inline]
-    pub fn prepare(&self, packet: &Packet, found: &EspAt, spec: &mut JobSpec) -> Result<(), DropReason> {
+    pub fn prepare(&mut self, packet: &Packet, found: &EspAt, spec: &mut JobSpec) -> Result<(), DropReason> {
+        if self.life.has_expired() {
+            return Err(DropReason::InStateExpired);
+        }
         let text_at = found.at + esp::HEADER + self.iv_len;
         let icv_at = found.end.checked_sub(self.icv_len).ok_or(DropReason::InHdrError)?;
         let text_len = icv_at.checked_sub(text_at).ok_or(DropReason::InHdrError)?;
-        if text_len < esp::TRAILER || (self.cbc && !text_len.is_multiple_of(16)) {
+        if text_len < esp::TRAILER || (self.cbc && !text_len.is_multiple_of(self.iv_len)) {
             return Err(DropReason::InHdrError);
         }
         let sequence = match self.esn {
-            true => self.replay.infer(found.sequence).ok_or(DropReason::InStateSeqError)?,
+            true => self.infer(found.sequence).ok_or(DropReason::InStateSeqError)?,
             false => found.sequence.into(),
         };
         if self.replay.check(sequence) != Replay::New {
@@ -148,23 +199,61 @@ impl InboundSa {
         Ok(())
     }
 
-    /// Settles the replay window for a packet whose ICV matched, and takes everything that ESP put
-    /// around the packet off again.
+    /// Whether a packet that came out of the SA may have (RFC 4301 5.2 step 4).
+    pub fn admits(&self, ip: &Ip<'_>) -> bool {
+        check_selectors(&self.selectors, ip).is_ok()
+    }
+
+    /// The full sequence number to verify a packet with.
     #[inline]
-    pub fn complete(&mut self, packet: &mut Packet, spec: &JobSpec) -> Result<(), DropReason> {
+    fn infer(&mut self, low: u32) -> Option<u64> {
+        let likely = self.replay.infer(low)?;
+        match self.resync.guess() {
+            0 => Some(likely),
+            // Behind the last subspace there is nothing to guess.
+            ahead => Some(likely.checked_add(u64::from(ahead) << 32).unwrap_or(likely)),
+        }
+    }
+
+    /// Settles the replay window for a packet whose ICV matched, and takes everything that ESP put
+    /// around the packet off again. [`Next::Again`]: the packet may be ESP or AH itself, and the SA's
+    /// selectors have not been looked at.
+    #[inline]
+    pub fn complete(
+        &mut self,
+        packet: &mut Packet,
+        spec: &JobSpec,
+        watch: &mut Watch,
+    ) -> Result<Next, DropReason> {
         let esp_at = spec.auth.start as usize - packet.offset();
         let low = Esp::parse(&packet.bytes()[esp_at..]).map_err(in_hdr_error)?.sequence();
         let sequence = u64::from(spec.seq_hi.unwrap_or(0)) << 32 | u64::from(low);
         if self.replay.settle(sequence) != Replay::New {
             return Err(DropReason::InStateSeqError);
         }
+        self.resync.verified();
+        let enciphered = spec.cipher.len as usize;
+        self.life.admit(enciphered, watch).map_err(|_| DropReason::InStateExpired)?;
+        self.life.count(1, enciphered as u64);
         let text_at = spec.cipher.start as usize - packet.offset();
         let text_end = spec.cipher.end() - packet.offset();
-        // RFC 4303 2.4 lets a receiver check the padding bytes; the ICV has vouched for them already.
-        let trailer = Trailer::parse(&packet.bytes()[text_at..text_end]).map_err(in_hdr_error)?;
+        let text = &packet.bytes()[text_at..text_end];
+        let trailer = Trailer::parse(text).map_err(|_| DropReason::InPadding)?;
+        if self.check_padding && !trailer.is_padded_in_order(text) {
+            return Err(DropReason::InPadding);
+        }
         let payload_end = text_end - trailer.len();
         if trailer.next_header == protocol::NONE {
             return Err(DropReason::InDummy);
+        }
+        if let Some(deaggregator) = &mut self.deaggregator {
+            // RFC 9347 2.3: nothing else may come over it.
+            if trailer.next_header != protocol::AGGFRAG {
+                return Err(DropReason::InStateModeError);
+            }
+            deaggregator.push(sequence, &packet.bytes()[text_at..payload_end])?;
+            packet.truncate(0);
+            return Ok(Next::Unpack);
         }
         match self.mode {
             Mode::Tunnel => self.strip_tunnel(packet, text_at, payload_end, trailer.next_header),
@@ -174,32 +263,61 @@ impl InboundSa {
         }
     }
 
-    #[inline]
+    // Called from one place, which is the hot path.
+    #[inline(always)]
     fn strip_tunnel(
         &mut self,
         packet: &mut Packet,
         from: usize,
         to: usize,
         next_header: u8,
-    ) -> Result<(), DropReason> {
+    ) -> Result<Next, DropReason> {
         let inner = Ip::parse(&packet.bytes()[from..to]).map_err(in_mode_error)?;
-        match (&inner, next_header) {
-            (Ip::V4(_), protocol::IPV4) | (Ip::V6(_), protocol::IPV6) => {}
-            _ => return Err(DropReason::InStateModeError),
+        let (protocol, inner_class, addresses) = match &inner {
+            Ip::V4(v4) => (protocol::IPV4, v4.tos(), Some(v4.raw_addresses())),
+            Ip::V6(v6) => (protocol::IPV6, v6.traffic_class(), None),
+        };
+        if protocol != next_header {
+            return Err(DropReason::InStateModeError);
         }
-        let addresses = if let Ip::V4(v4) = &inner { Some(v4.raw_addresses()) } else { None };
-        if addresses.is_none() || addresses != self.passed {
-            if !self.selectors.match_inbound(&inner) {
-                return Err(DropReason::InStateMismatch);
-            }
-            self.passed = addresses;
+        let next = if may_nest(&inner) { Next::Again } else { Next::Deliver };
+        if next == Next::Deliver && (addresses.is_none() || addresses != self.passed) {
+            check_selectors(&self.selectors, &inner)?;
+            self.passed = addresses.filter(|_| self.selectors.wide);
         }
         // Behind the inner packet's own length stands TFC padding (RFC 4303 2.7).
         let len = inner.bytes().len();
+        let outer_class = tunnel::traffic_class(packet.bytes());
         packet.truncate(from + len);
-        packet.pull_front(from).ok_or(DropReason::InStateModeError)
+        packet.pull_front(from).ok_or(DropReason::InStateModeError)?;
+        if !self.decapsulator.changes_nothing(outer_class, inner_class) {
+            self.change_class(packet, outer_class)?;
+        }
+        Ok(next)
     }
 
+    /// What an SA that aggregates has received.
+    pub(crate) fn deaggregator(&self) -> Option<&Deaggregator> {
+        self.deaggregator.as_deref()
+    }
+
+    /// Puts the next inner packet into `packet`, if the SA aggregates and has one.
+    pub(crate) fn take_inner(&mut self, now: Time, packet: &mut Packet) -> Option<Result<(), DropReason>> {
+        let taken = self.deaggregator.as_mut()?.take(now, packet)?;
+        Some(taken.and_then(|()| {
+            let inner = Ip::parse(packet.bytes()).map_err(in_mode_error)?;
+            check_selectors(&self.selectors, &inner)
+        }))
+    }
+
+    #[cold]
+    fn change_class(&mut self, packet: &mut Packet, outer_class: u8) -> Result<(), DropReason> {
+        let odd = self.decapsulator.apply(outer_class, packet.bytes_mut()).ok_or(DropReason::InEcn)?;
+        self.ecn_odd += u64::from(odd);
+        Ok(())
+    }
+
+    #[inline(never)]
     fn strip_transport(
         &self,
         packet: &mut Packet,
@@ -207,11 +325,9 @@ impl InboundSa {
         from: usize,
         to: usize,
         next_header: u8,
-    ) -> Result<(), DropReason> {
+    ) -> Result<Next, DropReason> {
         let ip = Ip::parse(packet.bytes()).map_err(in_hdr_error)?;
-        if !self.selectors.match_inbound(&ip) {
-            return Err(DropReason::InStateMismatch);
-        }
+        let next = if names_ipsec(next_header) { Next::Again } else { Next::Deliver };
         let header_len = match self.encapsulation {
             Encapsulation::None => esp_at,
             Encapsulation::Udp => esp_at - udp::HEADER,
@@ -233,7 +349,22 @@ impl InboundSa {
                 bytes[4..6].copy_from_slice(&((total - 40) as u16).to_be_bytes());
             }
         }
-        Ok(())
+        // Only now has the packet the protocol and ports that selectors are about.
+        if next == Next::Deliver {
+            check_selectors(&self.selectors, &Ip::parse(packet.bytes()).map_err(in_mode_error)?)?;
+        }
+        Ok(next)
+    }
+}
+
+/// Whether a packet that came out of an SA with these selectors may have (RFC 4301 5.2 step 4). A fragment
+/// without ports is never one that an SA by ports may carry (RFC 4301 7.3).
+#[inline(never)]
+pub fn check_selectors(selectors: &Rule, ip: &Ip<'_>) -> Result<(), DropReason> {
+    let depth = Depth { upper: !selectors.wide, dscp: false };
+    match selectors.matches_selectors(&Headers::of(ip, Direction::Open, depth)) {
+        Match::Yes => Ok(()),
+        Match::Maybe | Match::No => Err(DropReason::InStateMismatch),
     }
 }
 

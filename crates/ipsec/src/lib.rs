@@ -1,4 +1,4 @@
-//! Security associations, replay windows and ESP as prepare, job, complete.
+//! Security associations, replay windows, ESP and AH as prepare, job, complete.
 //!
 //! No I/O, no clock, no threads, no randomness, no crypto: a packet is *prepared* (everything that
 //! needs order: SA, sequence number, IV, headers, padding), which leaves a crypto job for any
@@ -9,19 +9,44 @@
 //! plain packet --prepare(Seal)--> job --(a processor)--> verdict --complete--> ESP packet
 //! ESP packet   --prepare(Open)--> job --(a processor)--> verdict --complete--> plain packet
 //! ```
+//!
+//! AH goes the same way. A packet that is to go through another SA is prepared again
+//! ([`Next::Again`], [`Sad::again`]).
 
+mod ah;
 mod drops;
+mod dscp;
+mod flow;
+mod headers;
 mod inbound;
+pub mod iptfs;
 mod iv;
+mod lifetime;
+mod mtu;
 mod outbound;
+mod policy;
+pub mod reassembly;
 mod replay;
+mod resync;
+mod rule;
 mod sa;
 mod sad;
-mod select;
+mod selector;
+mod spd;
 mod train;
+mod tunnel;
 
 pub use drops::{DropCounts, DropReason};
+pub use dscp::{DscpError, DscpSet};
+pub use iptfs::Iptfs;
 pub use iv::IvRange;
+pub use lifetime::{Event, EventKind, Lifetime, LifetimeError, Limits};
+pub use mtu::{LEARNED_FOR, MIN_PATH_MTU_V4, Overhead};
+pub use policy::{Action, Policy, PolicyError, PolicyId, PolicyPlace};
+pub use reassembly::{Reassembler, Reassembly};
 pub use replay::{MAX_WINDOW, Replay, ReplayWindow};
-pub use sa::{Encapsulation, Mode, SaConfig, SaConfigError, Spi};
-pub use sad::{SaCounters, Sad, SadError};
+pub use resync::{GUESSES, TRIGGER};
+pub use sa::{Encapsulation, Mode, Protocol, SaConfig, SaConfigError, Spi, Tfc};
+pub use sad::{NEST_MAX, Next, Path, Prepared, SaCounters, Sad, SadError, Stop};
+pub use selector::{PortRange, SelectorError, TrafficSelector};
+pub use tunnel::{DontFragment, Dscp, Ecn, FlowLabel, HopLimit, InnerDscp, TunnelRules, TunnelRulesError};

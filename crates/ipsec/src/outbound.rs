@@ -1,13 +1,18 @@
 //! ESP outbound: everything around the crypto job when sealing (RFC 4303 3.3).
 
-use forebay_crypto::{Cipher, JobSpec, Packet, SessionId, Span};
+use forebay_crypto::{JobSpec, Packet, SessionId, Span};
+use forebay_time::Time;
 use forebay_wire::checksum::Sum;
 use forebay_wire::esp::Trailer;
 use forebay_wire::ipv4::DONT_FRAGMENT;
 use forebay_wire::udp::{self, NAT_T_PORT};
-use forebay_wire::{Family, Ip, Malformed, esp, ipv4, protocol};
+use forebay_wire::{Family, Ip, Malformed, esp, ipv4, ipv6, protocol};
 
-use crate::{DropReason, Encapsulation, IvRange, Mode, SaConfig};
+use crate::iptfs::Aggregator;
+use crate::lifetime::{Life, Watch};
+use crate::mtu::PathMtu;
+use crate::tunnel::{Encapsulator, Inner, Outer};
+use crate::{DropReason, Encapsulation, IvRange, Mode, Overhead, SaConfig, Tfc};
 
 /// Outer headers, UDP, SPI and sequence number of every packet of an SA end at the end of this many
 /// bytes, so that they are laid down by one copy of fixed size; the IV stands right behind.
@@ -16,9 +21,6 @@ pub const TEMPLATE: usize = 64;
 const IV_ROOM: usize = 16;
 /// Room for the longest padding that alignment asks for, and the trailer.
 const TAIL_ROOM: usize = 32;
-
-/// Time to live and hop limit of tunnel headers (RFC 1700's default).
-const TTL: u8 = 64;
 
 /// An outbound SA: its settings, its counters of sequence numbers and IVs, and its header template.
 #[derive(Debug)]
@@ -37,34 +39,26 @@ pub struct OutboundSa {
     pub(crate) sequence: u64,
     pub(crate) sequence_limit: u64,
     pub(crate) iv: IvRange,
+    pub(crate) life: Life,
+    pub(crate) encapsulator: Encapsulator,
+    /// Whether the encapsulator is a plain one and there is no TFC padding.
+    pub(crate) plain: bool,
+    /// Longest tunnel packet that needs no second thought, in bytes.
+    pub(crate) longest: usize,
+    /// Inner packets are padded to this length (RFC 4303 2.7).
+    pub(crate) pad_to: usize,
+    tfc: Tfc,
+    overhead: Overhead,
+    path: PathMtu,
     pub(crate) template: [u8; TEMPLATE],
     /// Sum over the template's IPv4 header with zeros in the fields that change.
     base_sum: Sum,
-}
-
-/// What a tunnel header takes from the inner packet.
-#[derive(Clone, Copy, Debug)]
-pub struct Inner {
-    pub len: usize,
-    pub next_header: u8,
-    pub traffic_class: u8,
-    pub dont_fragment: bool,
-}
-
-impl Inner {
-    #[inline]
-    pub fn of(ip: &Ip<'_>) -> Inner {
-        let (next_header, dont_fragment) = match ip {
-            Ip::V4(ip) => (protocol::IPV4, ip.dont_fragment()),
-            // IPv6 is never fragmented on its way, so neither may be what carries it.
-            Ip::V6(_) => (protocol::IPV6, true),
-        };
-        Inner { len: ip.bytes().len(), next_header, traffic_class: ip.traffic_class(), dont_fragment }
-    }
+    /// The queue of an SA that aggregates.
+    pub(crate) aggregator: Option<Box<Aggregator>>,
 }
 
 impl OutboundSa {
-    pub fn new(config: &SaConfig, session: SessionId, iv: IvRange) -> OutboundSa {
+    pub fn new(config: &SaConfig, session: SessionId, iv: IvRange, watch: &mut Watch) -> OutboundSa {
         let suite = config.suite;
         let mut sa = OutboundSa {
             session,
@@ -75,22 +69,81 @@ impl OutboundSa {
             iv_len: suite.iv_len(),
             icv_len: suite.icv_len(),
             align_mask: suite.align() - 1,
-            aead: suite.is_aead(),
-            cbc: matches!(suite.cipher(), Cipher::AesCbc(_)),
+            aead: !suite.covers_text(),
+            cbc: suite.is_chained(),
             sequence: 0,
             // Both kinds of number fail closed at their end (RFC 4303 3.3.3).
             sequence_limit: if config.esn { u64::MAX } else { u64::from(u32::MAX) },
             iv,
+            life: Life::new(config.lifetime, session, watch),
+            encapsulator: Encapsulator::new(&config.tunnel, config.spi.get().into()),
+            plain: Encapsulator::new(&config.tunnel, 0).is_plain() && config.tfc == Tfc::None,
+            longest: 0,
+            pad_to: 0,
+            tfc: config.tfc,
+            overhead: Overhead::esp(config),
+            path: PathMtu::new(config.mtu),
             template: [0; TEMPLATE],
             base_sum: Sum::default(),
+            aggregator: aggregator(config),
         };
         sa.lay_out_template(config);
+        sa.set_limits();
+        sa.continue_after(0);
         sa
+    }
+
+    /// Loads what preparing a packet reads, which is on several cache lines.
+    #[inline]
+    pub fn touch(&self) {
+        std::hint::black_box((self.sequence, self.template[0], self.template[TEMPLATE - 1], self.iv_len));
     }
 
     /// Continues behind `sequence`: for tests of the end of the number space.
     pub fn continue_after(&mut self, sequence: u64) {
         self.sequence = sequence;
+        let low = self.sequence_limit - self.sequence_limit / 8;
+        self.life.low_in(low.saturating_sub(sequence));
+    }
+
+    /// The path MTU, in bytes.
+    pub fn path_mtu(&self) -> Option<u16> {
+        self.path.get()
+    }
+
+    /// Lets `change` do something to the path MTU, and follows it.
+    pub fn change_path_mtu(&mut self, change: impl FnOnce(&mut PathMtu) -> bool) -> bool {
+        let changed = change(&mut self.path);
+        if changed {
+            self.set_limits();
+        }
+        changed
+    }
+
+    /// Does what is due by the time of `watch`, and asks to be called again.
+    pub fn pass_time(&mut self, watch: &mut Watch) {
+        self.life.pass_time(watch);
+        self.change_path_mtu(|path| path.pass_time(watch.now()));
+        watch.wake_at(self.path.due());
+    }
+
+    fn set_limits(&mut self) {
+        let limit = ip_limit(self.family);
+        self.longest = self.path.get().map_or(limit, |mtu| limit.min(mtu.into()));
+        let fitting = self.overhead.longest_payload(self.longest);
+        self.pad_to = match self.tfc {
+            Tfc::None => 0,
+            Tfc::PadTo(len) => fitting.min(len.into()),
+            Tfc::Mtu => fitting,
+        };
+    }
+
+    /// The longest packet that fits the path once it is protected, in bytes: one whose header, which stays in
+    /// front in transport mode, has `header_len`.
+    pub fn effective_mtu(&self, header_len: usize) -> Option<u16> {
+        let kept = if self.mode == Mode::Transport { header_len } else { 0 };
+        let mtu = usize::from(self.path.get()?).checked_sub(kept)?;
+        u16::try_from(kept + self.overhead.longest_payload(mtu)).ok()
     }
 
     fn lay_out_template(&mut self, config: &SaConfig) {
@@ -106,7 +159,7 @@ impl OutboundSa {
         match (config.local, config.remote) {
             (std::net::IpAddr::V4(local), std::net::IpAddr::V4(remote)) => {
                 header[0] = 0x45;
-                header[8] = TTL;
+                header[8] = self.encapsulator.fixed_ttl();
                 header[9] = protocol;
                 header[12..16].copy_from_slice(&local.octets());
                 header[16..20].copy_from_slice(&remote.octets());
@@ -115,7 +168,7 @@ impl OutboundSa {
             (std::net::IpAddr::V6(local), std::net::IpAddr::V6(remote)) => {
                 header[0] = 0x60;
                 header[6] = protocol;
-                header[7] = TTL;
+                header[7] = self.encapsulator.fixed_ttl();
                 header[8..24].copy_from_slice(&local.octets());
                 header[24..40].copy_from_slice(&remote.octets());
             }
@@ -147,11 +200,60 @@ impl OutboundSa {
         packet: &mut Packet,
         inner: &Inner,
         spec: &mut JobSpec,
+        watch: &mut Watch,
     ) -> Result<(), DropReason> {
         match self.mode {
-            Mode::Tunnel => self.prepare_tunnel(packet, inner, spec),
-            Mode::Transport => self.prepare_transport(packet, spec),
+            // RFC 9347 2.3: nothing else may be sent over it.
+            Mode::Tunnel if self.aggregator.is_some() => Err(DropReason::OutStateModeError),
+            Mode::Tunnel => self.prepare_tunnel(packet, inner, spec, watch),
+            Mode::Transport => self.prepare_transport(packet, spec, watch),
         }
+    }
+
+    /// The queue of an SA that aggregates.
+    pub(crate) fn aggregator_mut(&mut self) -> Option<&mut Aggregator> {
+        self.aggregator.as_deref_mut()
+    }
+
+    /// Makes an ESP packet that only lacks encryption and ICV of the SA's next payload, if one is due.
+    pub(crate) fn prepare_aggregate(
+        &mut self,
+        now: Time,
+        packet: &mut Packet,
+        spec: &mut JobSpec,
+        watch: &mut Watch,
+    ) -> Result<bool, DropReason> {
+        let Some(aggregator) = &mut self.aggregator else { return Ok(false) };
+        if !aggregator.poll(now, packet)? {
+            return Ok(false);
+        }
+        // RFC 9347 2.2.5: nothing of the inner headers shows outside. The size is set to fit the path, so
+        // a path that is narrower is to say so.
+        let inner = Inner {
+            len: packet.len(),
+            next_header: protocol::AGGFRAG,
+            traffic_class: 0,
+            ttl: 64,
+            dont_fragment: true,
+        };
+        self.prepare_tunnel(packet, &inner, spec, watch).map(|()| true)
+    }
+
+    /// Makes `packet` a dummy packet with `len` bytes inside (RFC 4303 2.6), to be sealed and sent like any
+    /// other; TFC padding applies.
+    pub fn dummy(
+        &mut self,
+        packet: &mut Packet,
+        len: usize,
+        spec: &mut JobSpec,
+        watch: &mut Watch,
+    ) -> Result<(), DropReason> {
+        packet.set_bounds(Packet::HEADROOM, Packet::HEADROOM);
+        packet.grow(0, len).ok_or(DropReason::TooLong)?;
+        packet.bytes_mut().fill(0);
+        let inner =
+            Inner { len, next_header: protocol::NONE, traffic_class: 0, ttl: 64, dont_fragment: true };
+        self.prepare_tunnel(packet, &inner, spec, watch)
     }
 
     #[inline]
@@ -160,35 +262,41 @@ impl OutboundSa {
         packet: &mut Packet,
         inner: &Inner,
         spec: &mut JobSpec,
+        watch: &mut Watch,
     ) -> Result<(), DropReason> {
         let outer_len = self.family.header_len();
         let head = outer_len + self.udp_len() + esp::HEADER + self.iv_len;
-        let tail = self.tail_len(inner.len);
-        let total = head + inner.len + tail;
-        // Total length counts the header in IPv4, payload length does not in IPv6.
-        let limit = if self.family == Family::V4 { 65_535 } else { 65_535 + outer_len };
-        if total > limit {
-            return Err(DropReason::OutTooBig);
+        let padded = inner.len.max(self.pad_to);
+        let tail = self.tail_len(padded);
+        let total = head + padded + tail;
+        let mut outer = self.encapsulator.outer(inner);
+        if self.family == Family::V6 {
+            outer.flow_label = self.encapsulator.flow_label(packet.bytes());
+        }
+        if total > self.longest {
+            self.exceeds_path(inner, total)?;
+            outer.dont_fragment = false;
         }
         let esp_end = packet.offset().checked_sub(self.iv_len).ok_or(DropReason::TooLong)?;
         let front_at = esp_end.checked_sub(TEMPLATE).ok_or(DropReason::TooLong)?;
         packet.truncate(inner.len);
-        let sequence = self.advance(packet, 0, head, tail, inner.next_header)?;
+        let growth = Growth { kept: 0, head, tfc: padded - inner.len, tail };
+        let sequence = self.advance(packet, &growth, inner.next_header, watch)?;
 
         let front = packet.buffer_mut().get_mut(front_at..esp_end);
         let front = front.and_then(|front| front.first_chunk_mut()).ok_or(DropReason::TooLong)?;
         *front = self.template;
         match (self.family, self.encapsulation) {
             (Family::V4, Encapsulation::None) => {
-                self.fill_ipv4::<0>(front, inner, total, sequence);
+                self.fill_ipv4::<0>(front, &outer, total, sequence);
             }
             (Family::V4, Encapsulation::Udp) => {
-                self.fill_ipv4::<8>(front, inner, total, sequence);
+                self.fill_ipv4::<8>(front, &outer, total, sequence);
                 front[52..54].copy_from_slice(&((total - 20) as u16).to_be_bytes());
             }
-            (Family::V6, Encapsulation::None) => fill_ipv6::<0>(front, inner, total),
+            (Family::V6, Encapsulation::None) => fill_ipv6::<0>(front, &outer, total),
             (Family::V6, Encapsulation::Udp) => {
-                fill_ipv6::<8>(front, inner, total);
+                fill_ipv6::<8>(front, &outer, total);
                 front[52..54].copy_from_slice(&((total - 40) as u16).to_be_bytes());
             }
         }
@@ -197,36 +305,54 @@ impl OutboundSa {
         Ok(())
     }
 
+    /// What becomes of a packet whose `total` is over the longest: one that must get through whole is sent
+    /// nevertheless, for the path or this host to divide its outer packet.
+    #[cold]
+    fn exceeds_path(&self, inner: &Inner, total: usize) -> Result<(), DropReason> {
+        if total > ip_limit(self.family) {
+            return Err(DropReason::OutTooBig);
+        }
+        // Every link takes that much of IPv6, and so must a tunnel (RFC 8200 5, RFC 2473 7.1).
+        let must_pass = inner.next_header == protocol::IPV6 && inner.len <= usize::from(ipv6::MIN_MTU);
+        if must_pass { Ok(()) } else { Err(DropReason::OutPathMtu) }
+    }
+
     /// Writes what changes from packet to packet into the template's IPv4 header.
     #[inline]
     pub(crate) fn fill_ipv4<const UDP: usize>(
         &self,
         front: &mut [u8; TEMPLATE],
-        inner: &Inner,
+        outer: &Outer,
         total: usize,
         sequence: u64,
     ) {
         let header = &mut front[TEMPLATE - esp::HEADER - UDP - 20..];
         // An atomic datagram needs no identification (RFC 6864 4.1); others get the sequence's low bits.
         let (flags, identification) =
-            if inner.dont_fragment { (DONT_FRAGMENT, 0) } else { (0, sequence as u16) };
-        let checksum =
-            self.base_sum.finish_with([inner.traffic_class.into(), total as u16, identification, flags]);
-        header[1] = inner.traffic_class;
+            if outer.dont_fragment { (DONT_FRAGMENT, 0) } else { (0, sequence as u16) };
+        let (class, ttl) = (outer.traffic_class.into(), u16::from(outer.copied_ttl) << 8);
+        let checksum = self.base_sum.finish_with([class, total as u16, identification, flags, ttl]);
+        header[1] = outer.traffic_class;
         let words = u64::from(total as u16) << 32 | u64::from(identification) << 16 | u64::from(flags);
         header[2..8].copy_from_slice(&words.to_be_bytes()[2..]);
+        header[8] |= outer.copied_ttl;
         header[10..12].copy_from_slice(&checksum.to_be_bytes());
     }
 
-    fn prepare_transport(&mut self, packet: &mut Packet, spec: &mut JobSpec) -> Result<(), DropReason> {
+    fn prepare_transport(
+        &mut self,
+        packet: &mut Packet,
+        spec: &mut JobSpec,
+        watch: &mut Watch,
+    ) -> Result<(), DropReason> {
         let ip = Ip::parse(packet.bytes()).map_err(out_hdr_error)?;
         let len = ip.bytes().len();
         // Where ESP goes, what it names as next header, and where its own number is to be put.
-        let (at, next_header, named_at, fragment) = match ip {
-            Ip::V4(ip) => (ip.header_len(), ip.protocol(), 9, ip.is_fragment()),
+        let (at, next_header, named_at, fragment, may_be_divided) = match ip {
+            Ip::V4(ip) => (ip.header_len(), ip.protocol(), 9, ip.is_fragment(), !ip.dont_fragment()),
             Ip::V6(ip) => {
                 let place = ip.transport_place().map_err(out_hdr_error)?;
-                (place.at, place.protocol, place.named_at, place.is_fragment)
+                (place.at, place.protocol, place.named_at, place.is_fragment, len <= ipv6::MIN_MTU.into())
             }
         };
         let family = ip.family();
@@ -236,12 +362,16 @@ impl OutboundSa {
         let head = self.udp_len() + esp::HEADER + self.iv_len;
         let tail = self.tail_len(len - at);
         let total = head + len + tail;
-        let limit = if family == Family::V4 { 65_535 } else { 65_535 + family.header_len() };
-        if total > limit {
+        if total > ip_limit(family) {
             return Err(DropReason::OutTooBig);
         }
+        // What is protected whole may be divided afterwards, never before (RFC 4303 3.3.4).
+        if self.path.get().is_some_and(|mtu| total > mtu.into()) && !may_be_divided {
+            return Err(DropReason::OutPathMtu);
+        }
         packet.truncate(len);
-        let sequence = self.advance(packet, at, head, tail, next_header)?;
+        let growth = Growth { kept: at, head, tfc: 0, tail };
+        let sequence = self.advance(packet, &growth, next_header, watch)?;
         let outer_protocol = self.outer_protocol();
         let bytes = packet.bytes_mut();
         match family {
@@ -271,18 +401,17 @@ impl OutboundSa {
         pad_len + esp::TRAILER + self.icv_len
     }
 
-    /// Takes sequence number and IV, makes room of `head` bytes behind the first `kept` bytes (the IP
-    /// header in transport mode) and of `tail` bytes at the end, and writes trailer and IV. Nothing is
+    /// Takes sequence number and IV, makes room, and writes TFC padding, trailer and IV. Nothing is
     /// taken unless there is room.
     #[inline]
     fn advance(
         &mut self,
         packet: &mut Packet,
-        kept: usize,
-        head: usize,
-        tail: usize,
+        growth: &Growth,
         next_header: u8,
+        watch: &mut Watch,
     ) -> Result<u64, DropReason> {
+        let &Growth { kept, head, tfc, tail } = growth;
         if self.sequence >= self.sequence_limit {
             return Err(DropReason::OutStateSeqError);
         }
@@ -292,12 +421,16 @@ impl OutboundSa {
             return Err(DropReason::OutStateIvError);
         }
         let text_at = packet.offset();
-        let text_end = text_at + packet.len();
+        let payload_end = text_at + packet.len();
+        let text_end = payload_end + tfc;
         if packet.buffer().len() < text_end + TAIL_ROOM {
             return Err(DropReason::TooLong);
         }
-        packet.grow(head, tail).ok_or(DropReason::TooLong)?;
+        let enciphered = packet.len() - kept + tfc + tail - self.icv_len;
+        self.life.admit(enciphered, watch).map_err(|_| DropReason::OutStateExpired)?;
+        packet.grow(head, tfc + tail).ok_or(DropReason::TooLong)?;
         let buffer = packet.buffer_mut();
+        buffer[payload_end..text_end].fill(0);
         let room = buffer.get_mut(text_end..text_end + TAIL_ROOM).and_then(|room| room.first_chunk_mut());
         let room: &mut [u8; TAIL_ROOM] = room.ok_or(DropReason::TooLong)?;
         let number = self.iv.take().ok_or(DropReason::OutStateIvError)?;
@@ -307,12 +440,13 @@ impl OutboundSa {
             buffer.copy_within(text_at..text_at + kept, text_at - head);
         }
         let iv_at = text_at + kept - self.iv_len;
-        if self.iv_len == 8 {
-            buffer[iv_at..iv_at + 8].copy_from_slice(&number.to_be_bytes());
-        } else {
-            buffer[iv_at..iv_at + IV_ROOM].copy_from_slice(&u128::from(number).to_be_bytes());
+        match self.iv_len {
+            8 => buffer[iv_at..iv_at + 8].copy_from_slice(&number.to_be_bytes()),
+            0 => {}
+            _ => buffer[iv_at..iv_at + IV_ROOM].copy_from_slice(&u128::from(number).to_be_bytes()),
         }
         self.sequence += 1;
+        self.life.count(1, enciphered as u64);
         Ok(self.sequence)
     }
 
@@ -346,11 +480,37 @@ impl OutboundSa {
 
 /// Writes what changes from packet to packet into the template's IPv6 header.
 #[inline]
-pub(crate) fn fill_ipv6<const UDP: usize>(front: &mut [u8; TEMPLATE], inner: &Inner, total: usize) {
+pub(crate) fn fill_ipv6<const UDP: usize>(front: &mut [u8; TEMPLATE], outer: &Outer, total: usize) {
     let header = &mut front[TEMPLATE - esp::HEADER - UDP - 40..];
-    header[0] = 0x60 | inner.traffic_class >> 4;
-    header[1] = inner.traffic_class << 4;
+    let word = 0x6000_0000 | u32::from(outer.traffic_class) << 20 | outer.flow_label;
+    header[..4].copy_from_slice(&word.to_be_bytes());
     header[4..6].copy_from_slice(&((total - 40) as u16).to_be_bytes());
+    header[7] |= outer.copied_ttl;
+}
+
+/// By what a packet grows, and where.
+struct Growth {
+    /// Bytes that stay in front: the IP header in transport mode.
+    kept: usize,
+    /// Bytes that come behind those.
+    head: usize,
+    /// Zeros behind the payload.
+    tfc: usize,
+    /// Padding, trailer and ICV.
+    tail: usize,
+}
+
+/// The longest packet that IP can name: total length counts the header in IPv4, payload length does not in IPv6.
+fn ip_limit(family: Family) -> usize {
+    match family {
+        Family::V4 => 65_535,
+        Family::V6 => 65_535 + ipv6::HEADER,
+    }
+}
+
+fn aggregator(config: &SaConfig) -> Option<Box<Aggregator>> {
+    let iptfs = config.iptfs.as_ref()?;
+    Some(Box::new(Aggregator::new(iptfs, config.payload_within(iptfs.packet_size)?)))
 }
 
 #[inline]

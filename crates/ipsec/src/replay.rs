@@ -37,7 +37,8 @@ pub struct ReplayWindow {
 }
 
 impl ReplayWindow {
-    /// A window of `window` packets, at most [`MAX_WINDOW`]; zero switches the check off.
+    /// A window of `window` packets, at most [`MAX_WINDOW`]; zero switches the check off. RFC 4303 3.4.3 asks
+    /// for 32 at least and 64 if nobody says otherwise; fewer are as few as they are.
     pub fn new(window: u32) -> ReplayWindow {
         let window = window.min(MAX_WINDOW);
         let words = (window.div_ceil(64) as usize + 1).next_power_of_two();
@@ -49,11 +50,15 @@ impl ReplayWindow {
         self.top
     }
 
-    /// The full sequence number that a received low half stands for: the one nearest to the window
-    /// (RFC 4303 A2.2). `None` if it would lie before number zero.
+    /// The full sequence number that a received low half stands for (RFC 4303 A2.2): of all numbers with that
+    /// half the one inside the window or right of it, by less than 2^32. `None` if it would lie before
+    /// number zero, or behind the last there is.
+    ///
+    /// This goes by a window of at least 32 packets, which every receiver has to have (RFC 4303 3.4.3): with
+    /// a narrower one, or none, a packet that is a little late is taken for that and found too old, and
+    /// not for one of 2^32 packets ahead.
     #[inline]
     pub fn infer(&self, low: u32) -> Option<u64> {
-        // Without a window there is still a highest number to be near to.
         let window = u64::from(self.window.max(32));
         let (top_high, top_low) = (self.top >> 32, self.top & 0xffff_ffff);
         let low = u64::from(low);

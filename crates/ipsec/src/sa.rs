@@ -3,11 +3,15 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use forebay_crypto::Suite;
-use forebay_wire::Family;
-use ipnet::IpNet;
+use forebay_crypto::{Cipher, Suite};
+use forebay_wire::{Family, esp, udp};
 
+use crate::iptfs::{Iptfs, IptfsError};
+use crate::lifetime::{Lifetime, LifetimeError};
+use crate::mtu::min_path_mtu;
 use crate::replay::MAX_WINDOW;
+use crate::tunnel::{TunnelRules, TunnelRulesError};
+use crate::{DscpSet, TrafficSelector};
 
 /// A Security Parameters Index; never zero, which is for local use (RFC 4303 2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -34,13 +38,22 @@ impl fmt::Display for Spi {
     }
 }
 
-/// What ESP protects: a whole packet inside a new one, or the payload of the packet itself.
+/// What is protected: a whole packet inside a new one, or the payload of the packet itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// A whole IP packet goes into a new one.
     Tunnel,
     /// The packet's own IP header stays in front.
     Transport,
+}
+
+/// What protects the packets of an SA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    /// Encapsulating Security Payload (RFC 4303).
+    Esp,
+    /// Authentication Header (RFC 4302).
+    Ah,
 }
 
 /// What ESP stands in.
@@ -52,6 +65,18 @@ pub enum Encapsulation {
     Udp,
 }
 
+/// Padding that hides how long packets are (RFC 4303 2.7); in tunnel mode only, where the inner packet says where
+/// it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Tfc {
+    /// None.
+    None,
+    /// Inner packets are made at least this long, in bytes, as far as the path MTU lets them.
+    PadTo(u16),
+    /// As long as the path MTU lets them.
+    Mtu,
+}
+
 /// The settings of one security association, keys apart: those go to the processors.
 #[derive(Clone, Debug)]
 pub struct SaConfig {
@@ -59,6 +84,8 @@ pub struct SaConfig {
     pub name: String,
     /// Index that names the SA in packets.
     pub spi: Spi,
+    /// ESP or AH.
+    pub protocol: Protocol,
     /// Tunnel or transport.
     pub mode: Mode,
     /// Cipher and integrity.
@@ -73,10 +100,26 @@ pub struct SaConfig {
     pub replay_window: u32,
     /// Plain ESP or ESP in UDP.
     pub encapsulation: Encapsulation,
-    /// Addresses on this side; empty means any.
-    pub local_ts: Vec<IpNet>,
-    /// Addresses on the peer's side; empty means any.
-    pub remote_ts: Vec<IpNet>,
+    /// How tunnel headers are made and undone.
+    pub tunnel: TunnelRules,
+    /// The path MTU between the outer addresses, in bytes; `None` if only IP's own limit holds. Outbound only.
+    pub mtu: Option<u16>,
+    /// Padding against traffic analysis; outbound only, every receiver takes it off.
+    pub tfc: Tfc,
+    /// Soft and hard lifetime.
+    pub lifetime: Lifetime,
+    /// Whether the padding of what comes in must be 1, 2, 3, ...: RFC 4303 2.4 says SHOULD of every cipher
+    /// that has no padding of its own, and none here has. Off for a peer that pads otherwise; inbound only.
+    pub check_padding: bool,
+    /// How inner packets share ESP packets; `None` if each has its own.
+    pub iptfs: Option<Iptfs>,
+    /// Traffic on this side; empty means any.
+    pub local_ts: Vec<TrafficSelector>,
+    /// Traffic on the peer's side; empty means any.
+    pub remote_ts: Vec<TrafficSelector>,
+    /// Classes of traffic that this SA is for, outbound, where several are for the same traffic: packets of
+    /// unlike classes overtake each other, and one replay window would refuse the late ones (RFC 4301 4.1).
+    pub dscp: DscpSet,
 }
 
 /// Settings that contradict each other.
@@ -87,6 +130,29 @@ pub enum SaConfigError {
     MixedFamilies,
     /// The replay window is wider than [`MAX_WINDOW`].
     WindowTooWide(u32),
+    /// AH with a suite that enciphers.
+    AhEnciphers(Suite),
+    /// AH in UDP, which covers addresses that a NAT would change: there is no such thing (RFC 3948 1).
+    AhInUdp,
+    /// Neither cipher nor integrity.
+    NoProtection,
+    /// Settings for aggregation that cannot be.
+    Iptfs(IptfsError),
+    /// A number in the tunnel rules does not fit its field.
+    TunnelRules(TunnelRulesError),
+    /// A soft lifetime beyond the hard one.
+    Lifetime(LifetimeError),
+    /// A path MTU below what every path takes, in bytes.
+    MtuTooSmall {
+        /// What was asked for.
+        mtu: u16,
+        /// What must be possible.
+        least: u16,
+    },
+    /// Padding against traffic analysis in transport mode, where nobody could take it off again.
+    TfcInTransport,
+    /// Padding up to an MTU that is not given.
+    TfcWithoutMtu,
 }
 
 impl fmt::Display for SaConfigError {
@@ -96,6 +162,19 @@ impl fmt::Display for SaConfigError {
             SaConfigError::WindowTooWide(window) => {
                 write!(f, "a replay window of {window} packets, at most {MAX_WINDOW} are possible")
             }
+            SaConfigError::AhEnciphers(suite) => {
+                write!(f, "{suite} enciphers, AH takes an integrity algorithm alone or GMAC")
+            }
+            SaConfigError::AhInUdp => f.write_str("AH cannot be encapsulated in UDP"),
+            SaConfigError::NoProtection => f.write_str("the suite neither enciphers nor authenticates"),
+            SaConfigError::Iptfs(error) => error.fmt(f),
+            SaConfigError::TunnelRules(error) => error.fmt(f),
+            SaConfigError::Lifetime(error) => error.fmt(f),
+            SaConfigError::MtuTooSmall { mtu, least } => {
+                write!(f, "a path MTU of {mtu} bytes, every path takes {least}")
+            }
+            SaConfigError::TfcInTransport => f.write_str("TFC padding is possible in tunnel mode only"),
+            SaConfigError::TfcWithoutMtu => f.write_str("TFC padding up to the MTU needs an MTU"),
         }
     }
 }
@@ -103,6 +182,33 @@ impl fmt::Display for SaConfigError {
 impl std::error::Error for SaConfigError {}
 
 impl SaConfig {
+    /// An SA between two outer addresses with everything else at its default: a tunnel straight in IP by the
+    /// default [`TunnelRules`], a replay window of 64, no path MTU, no TFC padding, no end, padding checked,
+    /// any traffic.
+    pub fn new(name: &str, spi: Spi, suite: Suite, local: IpAddr, remote: IpAddr) -> SaConfig {
+        SaConfig {
+            name: name.to_owned(),
+            spi,
+            protocol: Protocol::Esp,
+            mode: Mode::Tunnel,
+            suite,
+            local,
+            remote,
+            esn: false,
+            replay_window: 64,
+            encapsulation: Encapsulation::None,
+            tunnel: TunnelRules::default(),
+            mtu: None,
+            tfc: Tfc::None,
+            lifetime: Lifetime::default(),
+            check_padding: true,
+            local_ts: vec![],
+            remote_ts: vec![],
+            iptfs: None,
+            dscp: DscpSet::ALL,
+        }
+    }
+
     /// Checks what can be checked for one SA alone.
     pub fn check(&self) -> Result<(), SaConfigError> {
         if Family::of(self.local) != Family::of(self.remote) {
@@ -111,6 +217,41 @@ impl SaConfig {
         if self.replay_window > MAX_WINDOW {
             return Err(SaConfigError::WindowTooWide(self.replay_window));
         }
+        if self.protocol == Protocol::Ah && !self.suite.suits_ah() {
+            return Err(SaConfigError::AhEnciphers(self.suite));
+        }
+        if self.protocol == Protocol::Ah && self.encapsulation == Encapsulation::Udp {
+            return Err(SaConfigError::AhInUdp);
+        }
+        if self.suite.cipher() == Cipher::Null && self.suite.icv_len() == 0 {
+            return Err(SaConfigError::NoProtection);
+        }
+        if let Some(iptfs) = &self.iptfs {
+            if self.mode != Mode::Tunnel || self.protocol != Protocol::Esp {
+                return Err(SaConfigError::Iptfs(IptfsError::TransportMode));
+            }
+            iptfs.check(self.payload_within(iptfs.packet_size)).map_err(SaConfigError::Iptfs)?;
+        }
+        self.tunnel.check().map_err(SaConfigError::TunnelRules)?;
+        self.lifetime.check().map_err(SaConfigError::Lifetime)?;
+        let least = min_path_mtu(Family::of(self.local));
+        if let Some(mtu) = self.mtu.filter(|&mtu| mtu < least) {
+            return Err(SaConfigError::MtuTooSmall { mtu, least });
+        }
+        match (self.tfc, self.mode, self.mtu) {
+            (Tfc::PadTo(_) | Tfc::Mtu, Mode::Transport, _) => return Err(SaConfigError::TfcInTransport),
+            (Tfc::Mtu, _, None) => return Err(SaConfigError::TfcWithoutMtu),
+            _ => {}
+        }
         Ok(())
+    }
+
+    /// The longest ESP payload of a tunnel packet that is not longer than `packet` bytes, headers and
+    /// padding included.
+    pub(crate) fn payload_within(&self, packet: usize) -> Option<usize> {
+        let udp_len = if self.encapsulation == Encapsulation::Udp { udp::HEADER } else { 0 };
+        let head = Family::of(self.local).header_len() + udp_len + esp::HEADER + self.suite.iv_len();
+        let text = packet.checked_sub(head + self.suite.icv_len())? & !(self.suite.align() - 1);
+        text.checked_sub(esp::TRAILER)
     }
 }

@@ -1,36 +1,104 @@
 //! The security association database (RFC 4301 4.4.2) and the two steps around every job.
 
-use std::collections::HashMap;
+mod iptfs;
+mod nest;
+mod path;
+mod time;
+
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::net::IpAddr;
 
 use forebay_crypto::{Direction, Job, JobSpec, Packet, SessionId, Verdict};
 use forebay_wire::{Ip, Ipv4};
 
-use crate::inbound::{EspAt, InboundSa};
-use crate::outbound::{Inner, OutboundSa};
-use crate::select::{Selection, Selectors};
-use crate::{DropReason, IvRange, SaConfig, SaConfigError, Spi};
+pub use nest::{NEST_MAX, Next, Path};
+pub(crate) use nest::{may_nest, names_ipsec};
 
-/// All SAs of a gateway, both directions. An SA's position is also the number of its key sessions.
-#[derive(Debug, Default)]
+use crate::ah::{InboundAh, OutboundAh};
+use crate::inbound::{EspAt, InboundSa};
+use crate::lifetime::Watch;
+use crate::outbound::OutboundSa;
+use crate::rule::Rule;
+use crate::spd::hash::Seed;
+use crate::spd::{Decision, Spd};
+use crate::tunnel::Inner;
+use crate::{
+    DropReason, IvRange, Policy, PolicyError, PolicyId, PolicyPlace, Protocol, SaConfig, SaConfigError, Spi,
+};
+
+/// Above so many SAs, which no second-level cache holds, a burst's are loaded before they are used.
+const WARM_FROM: usize = 4096;
+/// Packets whose loads are under way at once; a core has room for some ten to sixteen.
+const WARM_AT_ONCE: usize = 16;
+
+/// All SAs of a gateway, both directions, and its policies. An SA's number is also that of its key
+/// sessions.
+///
+/// The number of an SA that was removed is given to a new one only when every job prepared for the old
+/// one has been completed (as [`DropReason::InStateInvalid`] or [`DropReason::OutStateInvalid`]), so that
+/// none can be completed into its successor; a job that is never completed keeps the number out of use.
+#[derive(Debug)]
 pub struct Sad {
+    /// What packets need of each SA.
     sas: Vec<Entry>,
-    by_spi: HashMap<u32, u32, BuildHasherDefault<SpiHasher>>,
-    selection: Selection,
+    /// What only people need of it; `None` where there is no SA any more.
+    configs: Vec<Option<SaConfig>>,
+    /// Numbers to be used again, those that were given up first in front.
+    free: VecDeque<u32>,
+    by_spi: HashMap<u32, u32, Seed>,
+    /// Outbound SAs by peer and SPI.
+    by_peer: HashMap<(IpAddr, Spi), u32, Seed>,
+    /// This side's addresses that inbound SAs have, and how many have each.
+    own: HashMap<IpAddr, u32, Seed>,
+    spd: Spd,
+    /// SAs that are inside of others.
+    nested: usize,
+    iptfs: iptfs::Schedule,
+    watch: Watch,
+    answers: path::Rate,
+    lessons: path::Rate,
 }
 
 #[derive(Debug)]
 struct Entry {
-    config: SaConfig,
     state: State,
     counters: SaCounters,
+    /// The SA that its packets go through next, or come through before.
+    outer: Option<u32>,
+    /// Jobs prepared and not yet completed.
+    in_flight: u32,
 }
 
 #[derive(Debug)]
 enum State {
     Out(OutboundSa),
     In(InboundSa),
+    OutAh(OutboundAh),
+    InAh(InboundAh),
+    /// Removed.
+    Gone(Direction),
+}
+
+/// What is left to do with a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Prepared {
+    /// The crypto job that was stated, then [`Sad::complete`].
+    Job,
+    /// Nothing: a policy lets the packet pass as it is, and no job was stated.
+    Pass,
+}
+
+/// Why a step over a burst stopped at a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// A policy lets it pass as it is: it has no job.
+    Pass,
+    /// It is to be dropped.
+    Drop(DropReason),
+    /// It is complete for one SA and goes through another: [`Sad::again`].
+    Again,
 }
 
 /// What has gone through one SA.
@@ -66,6 +134,13 @@ pub enum SadError {
         /// The SPI of both.
         spi: Spi,
     },
+    /// Two SAs that cannot be one inside the other.
+    CannotNest {
+        /// The SA whose packets were to go through the other.
+        inner: SessionId,
+        /// The other.
+        outer: SessionId,
+    },
 }
 
 impl fmt::Display for SadError {
@@ -75,19 +150,55 @@ impl fmt::Display for SadError {
             SadError::OverlappingSpi { first, second, spi } => {
                 write!(f, "SAs number {} and {} both have SPI {spi}", first + 1, second + 1)
             }
+            SadError::CannotNest { inner, outer } => {
+                write!(f, "SA number {} cannot be inside number {}", inner.0 + 1, outer.0 + 1)
+            }
         }
     }
 }
 
 impl std::error::Error for SadError {}
 
+impl Default for Sad {
+    /// A database with a hash that everyone knows: for tests. See [`Sad::seeded`].
+    fn default() -> Sad {
+        Sad::seeded(0)
+    }
+}
+
 impl Sad {
-    /// Adds an outbound SA, which uses the IVs of `iv`; packets try outbound SAs in the order added.
+    /// An empty database. `seed` keys the hash of all its tables: a number that nobody else can know, drawn
+    /// once per process, lets nobody choose packets that all meet in one place.
+    pub fn seeded(seed: u64) -> Sad {
+        let seed = Seed::new(seed);
+        Sad {
+            sas: Vec::new(),
+            configs: Vec::new(),
+            free: VecDeque::new(),
+            by_spi: HashMap::with_hasher(seed),
+            by_peer: HashMap::with_hasher(seed),
+            own: HashMap::with_hasher(seed),
+            spd: Spd::new(seed),
+            nested: 0,
+            iptfs: iptfs::Schedule::default(),
+            watch: Watch::default(),
+            answers: path::Rate::default(),
+            lessons: path::Rate::default(),
+        }
+    }
+
+    /// Adds an outbound SA, which uses the IVs of `iv`. While there are no outbound policies, packets try
+    /// outbound SAs in the order added.
     pub fn add_outbound(&mut self, config: SaConfig, iv: IvRange) -> Result<SessionId, SadError> {
         let session = self.check(Direction::Seal, &config)?;
-        self.selection.push(Selectors::new(&config), session.0);
-        let state = State::Out(OutboundSa::new(&config, session, iv));
-        self.sas.push(Entry { config, state, counters: SaCounters::default() });
+        self.spd.add_sa(session, Rule::new(&config.local_ts, &config.remote_ts, config.dscp));
+        self.by_peer.insert((config.remote, config.spi), session.0);
+        self.iptfs.add_outbound(session, &config);
+        let state = match config.protocol {
+            Protocol::Esp => State::Out(OutboundSa::new(&config, session, iv, &mut self.watch)),
+            Protocol::Ah => State::OutAh(OutboundAh::new(&config, session, iv)),
+        };
+        self.put(session, state, config);
         Ok(session)
     }
 
@@ -95,41 +206,131 @@ impl Sad {
     pub fn add_inbound(&mut self, config: SaConfig) -> Result<SessionId, SadError> {
         let session = self.check(Direction::Open, &config)?;
         self.by_spi.insert(config.spi.get(), session.0);
-        let state = State::In(InboundSa::new(&config, session));
-        self.sas.push(Entry { config, state, counters: SaCounters::default() });
+        *self.own.entry(config.local).or_default() += 1;
+        self.iptfs.add_inbound(session, &config);
+        let state = match config.protocol {
+            Protocol::Esp => State::In(InboundSa::new(&config, session, &mut self.watch)),
+            Protocol::Ah => State::InAh(InboundAh::new(&config, session)),
+        };
+        self.put(session, state, config);
         Ok(session)
     }
 
     /// Whether an SA may be added, and the number it would get.
     fn check(&self, direction: Direction, config: &SaConfig) -> Result<SessionId, SadError> {
-        let index = self.sas.len();
+        let number = self.free.front().copied().unwrap_or(self.sas.len() as u32);
+        let index = number as usize;
         config.check().map_err(|error| SadError::Config { index, error })?;
-        let clash = self.sas.iter().position(|other| {
-            let same_direction = matches!(other.state, State::Out(_)) == (direction == Direction::Seal);
+        let clash = match direction {
             // A receiver chooses its SPIs, so there they must differ; two peers may choose alike.
-            let same_receiver = direction == Direction::Open || other.config.remote == config.remote;
-            same_direction && same_receiver && other.config.spi == config.spi
-        });
+            Direction::Open => self.by_spi.get(&config.spi.get()),
+            Direction::Seal => self.by_peer.get(&(config.remote, config.spi)),
+        };
         match clash {
-            Some(first) => Err(SadError::OverlappingSpi { first, second: index, spi: config.spi }),
-            None => Ok(SessionId(index as u32)),
+            Some(&first) => {
+                Err(SadError::OverlappingSpi { first: first as usize, second: index, spi: config.spi })
+            }
+            None => Ok(SessionId(number)),
         }
     }
 
-    /// All SAs with their settings and counters, in order.
+    fn put(&mut self, session: SessionId, state: State, config: SaConfig) {
+        let entry = Entry { state, counters: SaCounters::default(), outer: None, in_flight: 0 };
+        if self.free.pop_front().is_some() {
+            self.sas[session.0 as usize] = entry;
+            self.configs[session.0 as usize] = Some(config);
+        } else {
+            self.sas.push(entry);
+            self.configs.push(Some(config));
+        }
+    }
+
+    /// Removes an SA, from the policies too: they protect by what other SAs they have, and drop where
+    /// there are none. Its jobs under way end in drops.
+    pub fn remove(&mut self, session: SessionId) -> Option<(SaConfig, SaCounters)> {
+        let config = self.configs.get_mut(session.0 as usize)?.take()?;
+        let entry = &mut self.sas[session.0 as usize];
+        let direction = entry.state.direction();
+        entry.state = State::Gone(direction);
+        let counters = entry.counters;
+        if entry.in_flight == 0 {
+            self.free.push_back(session.0);
+        }
+        match direction {
+            Direction::Seal => drop(self.by_peer.remove(&(config.remote, config.spi))),
+            Direction::Open => {
+                self.by_spi.remove(&config.spi.get());
+                if let Some(count) = self.own.get_mut(&config.local) {
+                    *count -= 1;
+                    if *count == 0 {
+                        self.own.remove(&config.local);
+                    }
+                }
+            }
+        }
+        self.spd.remove_sa(session);
+        self.iptfs.remove(session);
+        self.unnest(session);
+        Some((config, counters))
+    }
+
+    /// Adds a policy at its place among those of its direction.
+    pub fn add_policy(&mut self, policy: Policy, place: PolicyPlace) -> Result<PolicyId, PolicyError> {
+        self.check_sas(policy.direction, policy.sas())?;
+        self.spd.add(policy, place)
+    }
+
+    /// Removes a policy.
+    pub fn remove_policy(&mut self, id: PolicyId) -> Option<Policy> {
+        self.spd.remove(id)
+    }
+
+    /// Gives a policy that protects other SAs, as after rekeying.
+    pub fn set_policy_sas(&mut self, id: PolicyId, sas: Vec<SessionId>) -> Result<(), PolicyError> {
+        let direction = self.spd.direction(id).ok_or(PolicyError::NoSuchPolicy(id))?;
+        self.check_sas(direction, &sas)?;
+        self.spd.set_sas(id, sas)
+    }
+
+    /// Puts an SA before all others of a policy that protects, so that traffic moves to it, as in rekeying;
+    /// the cost does not depend on how many it has.
+    pub fn put_policy_sa_first(&mut self, id: PolicyId, session: SessionId) -> Result<(), PolicyError> {
+        let direction = self.spd.direction(id).ok_or(PolicyError::NoSuchPolicy(id))?;
+        self.check_sas(direction, &[session])?;
+        self.spd.put_sa_first(id, session)
+    }
+
+    /// The policy with this id.
+    pub fn policy(&self, id: PolicyId) -> Option<Policy> {
+        self.spd.get(id)
+    }
+
+    /// The policies of a direction in order.
+    pub fn policies(&self, direction: Direction) -> impl Iterator<Item = (PolicyId, Policy)> {
+        self.spd.iter(direction)
+    }
+
+    fn check_sas(&self, direction: Direction, sas: &[SessionId]) -> Result<(), PolicyError> {
+        for &session in sas {
+            self.config(session).ok_or(PolicyError::NoSuchSa(session))?;
+            if self.sas[session.0 as usize].state.direction() != direction {
+                return Err(PolicyError::WrongDirection(session));
+            }
+        }
+        Ok(())
+    }
+
+    /// All SAs with their settings and counters, by number.
     pub fn iter(&self) -> impl Iterator<Item = (SessionId, Direction, &SaConfig, &SaCounters)> {
-        self.sas.iter().enumerate().map(|(index, entry)| {
-            let direction = match entry.state {
-                State::Out(_) => Direction::Seal,
-                State::In(_) => Direction::Open,
-            };
-            (SessionId(index as u32), direction, &entry.config, &entry.counters)
+        self.sas.iter().zip(&self.configs).enumerate().filter_map(|(index, (entry, config))| {
+            let direction = entry.state.direction();
+            Some((SessionId(index as u32), direction, config.as_ref()?, &entry.counters))
         })
     }
 
     /// The settings of the SA with this number.
     pub fn config(&self, session: SessionId) -> Option<&SaConfig> {
-        self.sas.get(session.0 as usize).map(|entry| &entry.config)
+        self.configs.get(session.0 as usize)?.as_ref()
     }
 
     /// Lets an SA continue behind `sequence`: as if that had been sent, or received and verified.
@@ -137,72 +338,135 @@ impl Sad {
         match self.sas.get_mut(session.0 as usize).map(|entry| &mut entry.state) {
             Some(State::Out(sa)) => sa.continue_after(sequence),
             Some(State::In(sa)) => sa.continue_after(sequence),
-            None => {}
+            Some(State::OutAh(sa)) => sa.continue_after(sequence),
+            Some(State::InAh(sa)) => sa.continue_after(sequence),
+            Some(State::Gone(_)) | None => {}
         }
     }
 
     /// Does everything to a packet that comes before the crypto and needs order, and states in
-    /// `spec` the job that is left, which may be done anywhere and at any time.
+    /// `spec` the job that is left, which may be done anywhere and at any time. A packet that a policy
+    /// lets pass as it is has no job.
     #[inline]
     pub fn prepare(
         &mut self,
         direction: Direction,
         packet: &mut Packet,
         spec: &mut JobSpec,
-    ) -> Result<(), DropReason> {
+    ) -> Result<Prepared, DropReason> {
         match direction {
             Direction::Seal => self.prepare_seal(packet, spec),
-            Direction::Open => self.prepare_open(packet, spec),
+            Direction::Open => self.prepare_open(packet, spec, None),
         }
     }
 
-    /// Prepares the packets of `jobs` in order, trains of one flow together. At a packet that cannot
-    /// be prepared it stops, with the packet's place and the reason; those before it are prepared.
+    /// Prepares the packets of `jobs` in order, trains of one flow together. At a packet that has no job
+    /// it stops, with the packet's place and the reason; those before it are prepared.
     #[inline]
-    pub fn prepare_burst(
-        &mut self,
-        direction: Direction,
-        jobs: &mut [Job],
-    ) -> Result<(), (usize, DropReason)> {
+    pub fn prepare_burst(&mut self, direction: Direction, jobs: &mut [Job]) -> Result<(), (usize, Stop)> {
+        self.warm(direction, jobs);
         let mut next = 0;
         while let Some(job) = jobs.get(next) {
             let addresses = Ipv4::parse(job.packet.bytes()).map(|ip| ip.raw_addresses());
             if let (Direction::Seal, Ok(addresses)) = (direction, addresses)
-                && let Some(index) = self.selection.recent(addresses)
-                && let Some(State::Out(sa)) = self.sas.get_mut(index as usize).map(|entry| &mut entry.state)
+                && let Some(index) = self.spd.recent(addresses)
+                && let Some(Entry { state: State::Out(sa), in_flight, .. }) = self.sas.get_mut(index as usize)
             {
                 // The train of the last burst goes on.
                 let more = sa.prepare_train(&mut jobs[next..], addresses);
+                *in_flight += more as u32;
                 if more > 0 {
                     next += more;
                     continue;
                 }
             }
             let Some((job, rest)) = jobs.get_mut(next..).and_then(<[Job]>::split_first_mut) else { break };
-            self.prepare(direction, &mut job.packet, &mut job.spec).map_err(|reason| (next, reason))?;
-            next += 1;
+            match self.prepare(direction, &mut job.packet, &mut job.spec) {
+                Ok(Prepared::Job) => next += 1,
+                Ok(Prepared::Pass) => return Err((next, Stop::Pass)),
+                Err(reason) => return Err((next, Stop::Drop(reason))),
+            }
             let (Ok(addresses), Some(entry)) = (addresses, self.sas.get_mut(job.spec.session.0 as usize))
             else {
                 continue;
             };
-            next += match &mut entry.state {
-                State::Out(sa) => sa.prepare_train(rest, addresses),
-                State::In(sa) => sa.prepare_train(rest, addresses, entry.config.spi.get()),
+            let more = match &mut entry.state {
+                // Only while any packet with these addresses goes the same way.
+                State::Out(sa) if self.spd.recent(addresses) == Some(job.spec.session.0) => {
+                    sa.prepare_train(rest, addresses)
+                }
+                State::In(sa) => sa.prepare_train(rest, addresses),
+                State::Out(_) | State::OutAh(_) | State::InAh(_) | State::Gone(_) => 0,
             };
+            entry.in_flight += more as u32;
+            next += more;
         }
         Ok(())
     }
 
-    /// Completes `jobs` in order. At a packet that is to be dropped it stops, with the packet's place
-    /// and the reason; those before it are complete.
+    /// With many SAs, what a packet needs of them is seldom in the cache: loads it for a whole burst, so
+    /// that the packets do not wait one behind the other. Nothing is decided here.
     #[inline]
-    pub fn complete_burst(&mut self, jobs: &mut [Job]) -> Result<(), (usize, DropReason)> {
+    fn warm(&self, direction: Direction, jobs: &[Job]) {
+        if self.sas.len() <= WARM_FROM || jobs.len() < 2 {
+            return;
+        }
+        match direction {
+            Direction::Seal => self.warm_outbound(jobs),
+            Direction::Open => self.warm_inbound(jobs),
+        }
+    }
+
+    #[inline(never)]
+    fn warm_outbound(&self, jobs: &[Job]) {
+        for jobs in jobs.chunks(WARM_AT_ONCE) {
+            let mut flows = [None; WARM_AT_ONCE];
+            for (job, flow) in jobs.iter().zip(&mut flows) {
+                let Ok(ip) = Ip::parse(job.packet.bytes()) else { continue };
+                let headers = self.spd.outbound_headers(&ip);
+                self.spd.touch(&headers);
+                *flow = Some(headers);
+            }
+            for session in flows.iter().flatten().filter_map(|headers| self.spd.peek(headers)) {
+                self.touch(session);
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn warm_inbound(&self, jobs: &[Job]) {
+        for jobs in jobs.chunks(WARM_AT_ONCE) {
+            let found = jobs.iter().map(|job| EspAt::find(&Ip::parse(job.packet.bytes()).ok()?).ok());
+            let mut sessions = [None; WARM_AT_ONCE];
+            for (found, session) in found.zip(&mut sessions) {
+                *session = found.and_then(|found| self.by_spi.get(&found.spi).copied());
+            }
+            sessions.into_iter().flatten().for_each(|session| self.touch(session));
+        }
+    }
+
+    #[inline]
+    fn touch(&self, session: u32) {
+        match self.sas.get(session as usize).map(|entry| &entry.state) {
+            Some(State::Out(sa)) => sa.touch(),
+            Some(State::In(sa)) => sa.touch(),
+            Some(State::OutAh(_) | State::InAh(_) | State::Gone(_)) | None => {}
+        }
+    }
+
+    /// Completes `jobs` in order. At a packet that is to be dropped, or to go through another SA, it stops,
+    /// with the packet's place and what it stopped for; those before it are complete.
+    #[inline]
+    pub fn complete_burst(&mut self, jobs: &mut [Job]) -> Result<(), (usize, Stop)> {
+        let policies = self.spd.has_inbound();
         let mut next = 0;
         while let Some(job) = jobs.get(next) {
             let session = job.spec.session;
-            let entry = self.sas.get_mut(session.0 as usize).ok_or((next, DropReason::InError))?;
+            let entry =
+                self.sas.get_mut(session.0 as usize).ok_or((next, Stop::Drop(DropReason::InError)))?;
+            let is_last = entry.outer.is_none();
             let (mut packets, mut bytes) = (0, 0);
-            let mut stop = None;
+            let (mut stop, mut inside) = (None, false);
             // All of the SA's packets in a row at once; what is not simply done goes the long way.
             for job in jobs[next..].iter_mut() {
                 if job.spec.session != session || job.verdict != Verdict::Done {
@@ -210,28 +474,51 @@ impl Sad {
                 }
                 bytes += job.packet.len() as u64;
                 match &mut entry.state {
-                    State::Out(sa) => sa.complete(&mut job.packet, &job.spec),
+                    State::Out(sa) if is_last => sa.complete(&mut job.packet, &job.spec),
                     State::In(sa) => {
                         let outer_len = job.packet.len() as u64;
-                        if let Err(reason) = sa.complete(&mut job.packet, &job.spec) {
-                            bytes -= outer_len;
-                            stop = Some(reason);
-                            break;
+                        let mut completed = sa.complete(&mut job.packet, &job.spec, &mut self.watch);
+                        if policies && completed == Ok(Next::Deliver) {
+                            completed =
+                                check_opened(&mut self.spd, &job.packet, session).map(|()| Next::Deliver);
                         }
+                        match completed {
+                            Ok(Next::Deliver | Next::Unpack) => {}
+                            Ok(Next::Again) => inside = true,
+                            Err(reason) => {
+                                bytes -= outer_len;
+                                stop = Some(reason);
+                                break;
+                            }
+                        }
+                    }
+                    _ => {
+                        bytes -= job.packet.len() as u64;
+                        break;
                     }
                 }
                 packets += 1;
+                if inside {
+                    break;
+                }
             }
             entry.counters.packets += packets;
             entry.counters.bytes += bytes;
+            entry.in_flight = entry.in_flight.saturating_sub(packets as u32 + u32::from(stop.is_some()));
             next += packets as usize;
             if let Some(reason) = stop {
                 entry.counters.replays += u64::from(reason == DropReason::InStateSeqError);
-                return Err((next, reason));
+                return Err((next, Stop::Drop(reason)));
+            }
+            if inside {
+                let packet = &jobs[next - 1].packet;
+                let arrived = self.arrive(session.0, Next::Again, &Path::default(), packet);
+                stop_unless_delivered(arrived).map_err(|stop| (next - 1, stop))?;
             }
             if packets == 0 {
                 let job = &mut jobs[next];
-                self.complete(&mut job.packet, &job.spec, job.verdict).map_err(|reason| (next, reason))?;
+                let completed = self.complete(&mut job.packet, &job.spec, job.verdict);
+                stop_unless_delivered(completed).map_err(|stop| (next, stop))?;
                 next += 1;
             }
         }
@@ -239,27 +526,78 @@ impl Sad {
     }
 
     #[inline]
-    fn prepare_seal(&mut self, packet: &mut Packet, spec: &mut JobSpec) -> Result<(), DropReason> {
+    fn prepare_seal(&mut self, packet: &mut Packet, spec: &mut JobSpec) -> Result<Prepared, DropReason> {
         let ip = Ip::parse(packet.bytes()).map_err(|_| DropReason::OutHdrError)?;
-        let index = self.selection.find(&ip).ok_or(DropReason::OutNoStates)?;
+        let session = match self.spd.decide_outbound(&ip) {
+            Decision::Protect(session) => session,
+            Decision::Pass => {
+                let len = ip.bytes().len();
+                packet.truncate(len);
+                return Ok(Prepared::Pass);
+            }
+            Decision::Drop(reason) => return Err(reason),
+        };
         let inner = Inner::of(&ip);
-        match &mut self.sas[index as usize].state {
-            State::Out(sa) => sa.prepare(packet, &inner, spec),
-            State::In(_) => Err(DropReason::OutNoStates),
+        let entry = &mut self.sas[session as usize];
+        match &mut entry.state {
+            State::Out(sa) => sa.prepare(packet, &inner, spec, &mut self.watch)?,
+            State::OutAh(sa) => sa.prepare(packet, &inner, spec)?,
+            State::In(_) | State::InAh(_) | State::Gone(_) => return Err(DropReason::OutNoStates),
         }
+        entry.in_flight += 1;
+        Ok(Prepared::Job)
     }
 
+    /// Prepares a packet for opening that came out of SA number `through`, if out of any.
     #[inline]
-    fn prepare_open(&mut self, packet: &mut Packet, spec: &mut JobSpec) -> Result<(), DropReason> {
+    fn prepare_open(
+        &mut self,
+        packet: &mut Packet,
+        spec: &mut JobSpec,
+        through: Option<u32>,
+    ) -> Result<Prepared, DropReason> {
         let ip = Ip::parse(packet.bytes()).map_err(|_| DropReason::InHdrError)?;
-        let found = EspAt::find(&ip)?;
-        let index = *self.by_spi.get(&found.spi).ok_or(DropReason::InNoStates)?;
+        let found = match EspAt::find(&ip) {
+            Ok(found) => found,
+            Err(DropReason::InNoIpsec) => return self.prepare_ah(packet, spec, through),
+            Err(reason) => return self.pass_cleartext(packet, reason),
+        };
+        let Some(&index) = self.by_spi.get(&found.spi) else {
+            return self.pass_cleartext(packet, DropReason::InNoStates);
+        };
         let entry = &mut self.sas[index as usize];
-        let State::In(sa) = &entry.state else { return Err(DropReason::InNoStates) };
-        sa.accepts(&found, &ip)?;
+        entry.comes_through(through)?;
+        let State::In(sa) = &mut entry.state else { return Err(DropReason::InNoStates) };
+        match sa.accepts(&found, &ip) {
+            // Somebody else's packet may have any SPI.
+            Err(DropReason::InNoStates) => return self.pass_cleartext(packet, DropReason::InNoStates),
+            accepted => accepted?,
+        }
         sa.prepare(packet, &found, spec).inspect_err(|&reason| {
             entry.counters.replays += u64::from(reason == DropReason::InStateSeqError);
-        })
+        })?;
+        entry.in_flight += 1;
+        Ok(Prepared::Job)
+    }
+
+    /// What no inbound SA is for, which `reason` says why: the inbound policies decide, if there are any, on
+    /// what is not IPsec and on what is not for this gateway (RFC 4301 5.2 step 2).
+    #[cold]
+    fn pass_cleartext(&mut self, packet: &mut Packet, reason: DropReason) -> Result<Prepared, DropReason> {
+        let ip = Ip::parse(packet.bytes()).map_err(|_| DropReason::InHdrError)?;
+        let cleartext = match reason {
+            DropReason::InNoIpsec | DropReason::InIke => true,
+            // A fragment of ours may be one of ESP, and an unknown SPI to us is an error.
+            DropReason::InFragment | DropReason::InNoStates => !self.own.contains_key(&ip.destination()),
+            _ => false,
+        };
+        if !cleartext || !self.spd.has_inbound() {
+            return Err(reason);
+        }
+        self.spd.check_cleartext(&ip)?;
+        let len = ip.bytes().len();
+        packet.truncate(len);
+        Ok(Prepared::Pass)
     }
 
     /// Does everything that needs the verdict. Called once per job, for each SA in the order of
@@ -270,52 +608,88 @@ impl Sad {
         packet: &mut Packet,
         spec: &JobSpec,
         verdict: Verdict,
-    ) -> Result<(), DropReason> {
+    ) -> Result<Next, DropReason> {
+        self.complete_on(&Path::default(), packet, spec, verdict)
+    }
+
+    /// The same for a packet that has been through the SAs of `path` before.
+    #[inline]
+    pub fn complete_on(
+        &mut self,
+        path: &Path,
+        packet: &mut Packet,
+        spec: &JobSpec,
+        verdict: Verdict,
+    ) -> Result<Next, DropReason> {
         let entry = self.sas.get_mut(spec.session.0 as usize).ok_or(DropReason::InError)?;
+        let was_last = entry.in_flight == 1;
+        entry.in_flight = entry.in_flight.saturating_sub(1);
         match (&mut entry.state, verdict) {
-            (State::Out(sa), Verdict::Done) => {
-                sa.complete(packet, spec);
+            (State::Gone(direction), _) => {
+                // The last of a removed SA's jobs sets its number free.
+                if was_last {
+                    self.free.push_back(spec.session.0);
+                }
+                return Err(match direction {
+                    Direction::Seal => DropReason::OutStateInvalid,
+                    Direction::Open => DropReason::InStateInvalid,
+                });
             }
-            (State::Out(_), _) => return Err(DropReason::OutError),
-            (State::In(sa), Verdict::Done) => {
-                let outer_len = packet.len() as u64;
-                sa.complete(packet, spec).inspect_err(|&reason| {
+            (State::Out(sa), Verdict::Done) => sa.complete(packet, spec),
+            (State::OutAh(sa), Verdict::Done) => sa.complete(packet, spec),
+            (State::Out(_) | State::OutAh(_), _) => return Err(DropReason::OutError),
+            (State::In(_) | State::InAh(_), Verdict::Done) => {
+                let (outer_len, opened) = match &mut entry.state {
+                    State::In(sa) => (packet.len(), sa.complete(packet, spec, &mut self.watch)),
+                    State::InAh(sa) => (sa.len_of(spec), sa.complete(packet, spec)),
+                    State::Out(_) | State::OutAh(_) | State::Gone(_) => return Err(DropReason::InError),
+                };
+                let next = opened.inspect_err(|&reason| {
                     entry.counters.replays += u64::from(reason == DropReason::InStateSeqError);
                 })?;
                 entry.counters.packets += 1;
-                entry.counters.bytes += outer_len;
-                return Ok(());
+                entry.counters.bytes += outer_len as u64;
+                return self.arrive(spec.session.0, next, path, packet);
             }
-            (State::In(_), Verdict::AuthFailed) => {
+            (State::In(_) | State::InAh(_), Verdict::AuthFailed) => {
+                if let State::In(sa) = &mut entry.state {
+                    sa.auth_failed();
+                }
                 entry.counters.auth_failures += 1;
                 return Err(DropReason::InStateProtoError);
             }
-            (State::In(_), Verdict::Pending | Verdict::Failed) => return Err(DropReason::InError),
+            (State::In(_) | State::InAh(_), Verdict::Pending | Verdict::Failed) => {
+                return Err(DropReason::InError);
+            }
         }
         entry.counters.packets += 1;
         entry.counters.bytes += packet.len() as u64;
-        Ok(())
+        Ok(if entry.outer.is_some() { Next::Again } else { Next::Deliver })
     }
 }
 
-/// Spreads SPIs over the table. Senders cannot put entries into it, so they gain nothing from
-/// knowing the function.
-#[derive(Default)]
-struct SpiHasher(u64);
-
-impl Hasher for SpiHasher {
-    fn finish(&self) -> u64 {
-        self.0
+#[inline]
+fn stop_unless_delivered(completed: Result<Next, DropReason>) -> Result<(), Stop> {
+    match completed {
+        Ok(Next::Deliver | Next::Unpack) => Ok(()),
+        Ok(Next::Again) => Err(Stop::Again),
+        Err(reason) => Err(Stop::Drop(reason)),
     }
+}
 
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.write_u32(byte.into());
+/// The inbound policies' word on a packet that has come out of an SA.
+#[inline(never)]
+fn check_opened(spd: &mut Spd, packet: &Packet, session: SessionId) -> Result<(), DropReason> {
+    let ip = Ip::parse(packet.bytes()).map_err(|_| DropReason::InStateModeError)?;
+    spd.check_opened(&ip, session)
+}
+
+impl State {
+    fn direction(&self) -> Direction {
+        match self {
+            State::Out(_) | State::OutAh(_) => Direction::Seal,
+            State::In(_) | State::InAh(_) => Direction::Open,
+            State::Gone(direction) => *direction,
         }
-    }
-
-    #[inline]
-    fn write_u32(&mut self, number: u32) {
-        self.0 = (self.0 ^ u64::from(number)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
     }
 }

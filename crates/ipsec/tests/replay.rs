@@ -53,6 +53,8 @@ enum Step {
     AtBottom(i64),
     /// This far, either way, from a whole turn of the ring right of the highest.
     OverTheRing { turns: u64, off: i64 },
+    /// A jump of about a quarter, a half or a whole subspace, to either side.
+    Far { power: u32, off: i64, left: bool },
     /// One of the last numbers again.
     Again(usize),
     /// Anywhere.
@@ -67,6 +69,8 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (0u64..70_000).prop_map(Step::Left),
         4 => (-66i64..67).prop_map(Step::AtBottom),
         1 => (1u64..3, -66i64..67).prop_map(|(turns, off)| Step::OverTheRing { turns, off }),
+        1 => (30u32..33, -66i64..67, prop::bool::weighted(0.3))
+            .prop_map(|(power, off, left)| Step::Far { power, off, left }),
         3 => (0usize..8).prop_map(Step::Again),
         1 => prop_oneof![Just(0), any::<u64>(), 0u64..5].prop_map(Step::Anywhere),
     ]
@@ -105,6 +109,10 @@ fn place(step: &Step, highest: u64, window: u32, past: &[u64]) -> u64 {
         Step::Left(by) => highest.saturating_sub(by),
         Step::AtBottom(off) => highest.saturating_sub(window).saturating_add_signed(off),
         Step::OverTheRing { turns, off } => highest.saturating_add(turns * turn).saturating_add_signed(off),
+        Step::Far { power, off, left: false } => {
+            highest.saturating_add(1 << power).saturating_add_signed(off)
+        }
+        Step::Far { power, off, left: true } => highest.saturating_sub(1 << power).saturating_add_signed(off),
         Step::Again(back) => past.iter().rev().nth(back).copied().unwrap_or(1),
         // Far ahead would leave nothing to test behind it: mostly near the bottom of all numbers.
         Step::Anywhere(number) => number >> (number % 60),
@@ -312,4 +320,50 @@ fn wider_than_allowed_is_as_wide_as_allowed() {
     ours.settle(1_000_000);
     assert_eq!(ours.check(1_000_000 - u64::from(MAX_WINDOW) + 1), Replay::New);
     assert_eq!(ours.check(1_000_000 - u64::from(MAX_WINDOW)), Replay::TooOld);
+}
+
+/// Jumps to either side, with the low half alone on the wire: right of the window all but a whole subspace is told
+/// right, and left of it nothing is, which the ICV then finds out.
+#[test]
+fn jumps_of_more_than_2_to_the_30_either_side() {
+    for window in [32, 64, 1_024, MAX_WINDOW] {
+        for top in [1 << 32, (1 << 32) + 10, (5 << 32) - 10, (5 << 32) + (1 << 31), (9 << 32) - 1] {
+            let mut ours = ReplayWindow::new(window);
+            ours.settle(top);
+            let reach = (1 << 32) - u64::from(window);
+            for jump in [1, (1 << 30) + 1, (1 << 31) - 1, 1 << 31, (1 << 31) + 1, 3 << 30, reach - 1, reach] {
+                assert_eq!(ours.infer((top + jump) as u32), Some(top + jump), "{jump:#x} right of {top:#x}");
+                assert_eq!(ours.check(top + jump), Replay::New);
+            }
+            // One more is the window's bottom, one subspace ahead.
+            assert_eq!(ours.infer((top + reach + 1) as u32), Some(top + reach + 1 - (1 << 32)));
+            for jump in [u64::from(window), (1 << 30) + 1, (1 << 31) + 1] {
+                assert_eq!(ours.infer((top - jump) as u32), Some(top - jump + (1 << 32)), "{jump:#x} left");
+                assert_eq!(ours.check(top - jump), Replay::TooOld);
+            }
+            // A jump leaves nothing of the window behind.
+            let mut jumped = ours.clone();
+            assert_eq!(jumped.settle(top + (1 << 31)), Replay::New);
+            assert_eq!(jumped.check(top), Replay::TooOld);
+            for back in 1..u64::from(window) {
+                assert_eq!(jumped.check(top + (1 << 31) - back), Replay::New, "{back} back");
+            }
+        }
+    }
+}
+
+/// Narrower than RFC 4303 asks for: as narrow as it is, and a late packet is late, not 2^32 ahead.
+#[test]
+fn windows_of_less_than_32() {
+    for window in 1..32 {
+        let mut ours = ReplayWindow::new(window);
+        let top = (3 << 32) + 5;
+        ours.settle(top);
+        for back in 1..32 {
+            assert_eq!(ours.infer((top - back) as u32), Some(top - back));
+            let expected = if back < window.into() { Replay::New } else { Replay::TooOld };
+            assert_eq!(ours.check(top - back), expected);
+        }
+        assert_eq!(ours.infer((top - 32) as u32), Some(top - 32 + (1 << 32)));
+    }
 }

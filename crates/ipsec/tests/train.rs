@@ -4,7 +4,7 @@
 mod support;
 
 use forebay_crypto::{Direction, Job, JobSpec, SessionId, Verdict};
-use forebay_ipsec::{DropReason, IvRange, SaCounters, Sad};
+use forebay_ipsec::{DropReason, IvRange, Prepared, SaCounters, Sad, Stop};
 use forebay_wire::Family;
 use proptest::prelude::*;
 use support::{Damage, Plain, SAS, buffer, damage, database, opening, plain, seal, sealing};
@@ -78,7 +78,8 @@ fn singly(
     for (bytes, _) in packets {
         let (mut packet, mut spec) = (buffer(bytes), JobSpec::default());
         let outcome = sad.prepare(direction, &mut packet, &mut spec);
-        prepared.push(outcome.map(|()| (packet.offset(), packet.bytes().to_vec(), spec)));
+        assert_ne!(outcome, Ok(Prepared::Pass), "there are no policies");
+        prepared.push(outcome.map(|_| (packet.offset(), packet.bytes().to_vec(), spec)));
         jobs.push(Job::new(packet, spec, 0));
     }
     let completed = prepared
@@ -108,7 +109,8 @@ fn together(
         .collect();
     let mut prepared: Vec<Outcome> = vec![Err(DropReason::QueueFull); packets.len()];
     let mut from = 0;
-    while let Err((place, reason)) = sad.prepare_burst(direction, &mut jobs[from..]) {
+    while let Err((place, stop)) = sad.prepare_burst(direction, &mut jobs[from..]) {
+        let Stop::Drop(reason) = stop else { panic!("there are no policies") };
         from += place;
         prepared[jobs.remove(from).token as usize] = Err(reason);
     }
@@ -118,8 +120,9 @@ fn together(
         job.verdict = packets[job.token as usize].1;
     }
     let mut from = 0;
-    while let Err((place, reason)) = sad.complete_burst(&mut jobs[from..]) {
+    while let Err((place, stop)) = sad.complete_burst(&mut jobs[from..]) {
         from += place;
+        let Stop::Drop(reason) = stop else { panic!("no SA is in another") };
         completed[jobs.remove(from).token as usize] = Err(reason);
     }
     for job in &jobs {

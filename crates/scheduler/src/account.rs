@@ -44,6 +44,10 @@ pub(crate) struct Account {
     /// When the job last taken out of the queue should be done, t_i^p + c_i^p of \[H\] eq 3; past
     /// once nothing taken is left.
     busy_until: Time,
+    /// Cost of the jobs taken since [`Account::crypto_time`] was last asked, and what was left of them
+    /// then.
+    begun: Duration,
+    carried: Duration,
     /// All ones if the next job opens a submission and bears the doorbell, else zero: a mask,
     /// because a choice reads it for every processor.
     rings: u64,
@@ -78,6 +82,8 @@ impl Account {
             prefetch_aware,
             computing: 0,
             busy_until: Time::ZERO,
+            begun: Duration::ZERO,
+            carried: Duration::ZERO,
             rings: u64::MAX,
         })
     }
@@ -88,10 +94,10 @@ impl Account {
         self.open_for != 0
     }
 
-    /// Whether the queue takes one more job.
+    /// Whether the queue takes one more job of a class that may see `most` waiting.
     #[inline]
-    pub(crate) fn has_room(&self) -> bool {
-        self.waiting < self.queue
+    pub(crate) fn has_room(&self, most: usize) -> bool {
+        self.waiting < self.queue.min(most)
     }
 
     /// Jobs in the queue.
@@ -113,7 +119,7 @@ impl Account {
     }
 
     /// The processing time p_i of a job here: \[H\] eq 13, and what the configuration adds.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn service(&self, cost: &Cost, work: &Work) -> Duration {
         let doorbell = Duration(cost.doorbell.0 & self.rings);
         let transfers = match &self.transfer {
@@ -150,6 +156,7 @@ impl Account {
         self.waiting -= 1;
         self.backlog = self.backlog - cost;
         self.busy_until = now + cost;
+        self.begun += cost;
     }
 
     /// The oldest job that was still being fetched is there completely.
@@ -209,6 +216,14 @@ impl Account {
         self.rings = u64::MAX;
     }
 
+    /// How long the processor should have been busy since this was last asked.
+    pub(crate) fn crypto_time(&mut self, now: Time) -> Duration {
+        let begun = std::mem::replace(&mut self.begun, Duration::ZERO);
+        let left = self.busy_until.since(now);
+        let carried = std::mem::replace(&mut self.carried, left);
+        carried + begun - left
+    }
+
     /// Forgets all jobs and takes no more.
     pub(crate) fn close(&mut self) {
         self.open_for = 0;
@@ -223,11 +238,23 @@ impl Account {
         self.open_for = self.suites;
     }
 
+    /// The factor alpha.
+    pub(crate) fn alpha(&self) -> f64 {
+        self.alpha.value()
+    }
+
     /// Changes what only steers the choice.
     pub(crate) fn set_bias(&mut self, index: usize, factor: f64, beta: Duration) -> Result<(), ConfigError> {
         self.alpha = alpha(index, factor)?;
         self.beta = beta;
         Ok(())
+    }
+
+    /// Changes alpha, which is at least 1 and below 2^53, to what the loop has found.
+    pub(crate) fn set_alpha(&mut self, factor: f64) {
+        if let Some(alpha) = Alpha::new(factor) {
+            self.alpha = alpha;
+        }
     }
 
     #[cfg(test)]

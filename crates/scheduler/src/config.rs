@@ -4,7 +4,7 @@ use std::fmt;
 
 use forebay_time::Duration;
 
-use crate::{Cost, Policy, Transfer};
+use crate::{AlphaLoop, ClassConfig, ClassFault, Cost, Policy, Service, Transfer, Windowing};
 
 /// A scheduler's processors, policy and limits.
 #[derive(Clone, Debug)]
@@ -13,14 +13,21 @@ pub struct Config {
     pub processors: Vec<ProcessorConfig>,
     /// How the place of a job is chosen.
     pub policy: Policy,
-    /// Sliding window in packets; 1 bundles nothing.
+    /// Sliding window in packets; 1 bundles nothing. With [`Windowing::Adaptive`] the largest.
     pub window: usize,
-    /// How long the packet at the head waits for the window to fill; `None`: for ever.
+    /// Whether the window stays as it is set.
+    pub windowing: Windowing,
+    /// How long the packet at the head waits for the window to fill; `None`: for ever. With
+    /// [`Windowing::Adaptive`] the longest.
     pub timeout: Option<Duration>,
     /// Most bytes that packets are bundled to; `None`: no limit. A packet larger than this goes alone.
     pub max_bytes: Option<u64>,
     /// Most packets that wait in the input, at least `window`.
     pub input: usize,
+    /// The service classes by their number, the strict ones first; at most 256. Without any, all
+    /// packets are of one class, which has the five settings above; with some, each has its own and
+    /// those above are not looked at.
+    pub classes: Vec<ClassConfig>,
     /// Counts fetched jobs that have not begun to be computed as waiting (\[H\] 4.3).
     pub prefetch_aware: bool,
 }
@@ -32,13 +39,102 @@ impl Config {
             processors,
             policy: Policy::FinishTime,
             window: 1,
+            windowing: Windowing::Fixed,
             timeout: None,
             max_bytes: None,
             input: usize::MAX,
+            classes: Vec::new(),
             prefetch_aware: false,
         }
     }
 }
+
+impl Config {
+    /// The service classes, one at least; what is wrong with the configuration but for its processors.
+    pub(crate) fn check(&self) -> Result<Vec<ClassConfig>, ConfigError> {
+        let count = self.processors.len();
+        if count == 0 {
+            return Err(ConfigError::NoProcessors);
+        }
+        if self.classes.is_empty() {
+            let only = ClassConfig::only(self);
+            only.check().map_err(ConfigError::of_only_class)?;
+            self.check_policy()?;
+            return Ok(vec![only]);
+        }
+        if self.classes.len() > 256 {
+            return Err(ConfigError::TooManyClasses { count: self.classes.len() });
+        }
+        let mut weighted = false;
+        for (class, config) in self.classes.iter().enumerate() {
+            config.check().map_err(|fault| ConfigError::Class { class, fault })?;
+            if weighted && config.service == Service::Strict {
+                return Err(ConfigError::Class { class, fault: ClassFault::StrictBehindWeighted });
+            }
+            weighted |= config.service != Service::Strict;
+        }
+        self.check_policy()?;
+        Ok(self.classes.clone())
+    }
+
+    fn check_policy(&self) -> Result<(), ConfigError> {
+        if let Policy::AdaptiveAlpha(config) = &self.policy {
+            config.check()?;
+        }
+        let count = self.processors.len();
+        match self.policy.names().filter(|&index| index >= count) {
+            Some(processor) => Err(ConfigError::UnknownProcessor { processor, count }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl ConfigError {
+    /// A fault of the one class that a configuration without classes has.
+    fn of_only_class(fault: ClassFault) -> ConfigError {
+        match fault {
+            ClassFault::ZeroWindow => ConfigError::ZeroWindow,
+            ClassFault::InputBelowWindow { input, window } => ConfigError::InputBelowWindow { input, window },
+            fault => ConfigError::Class { class: 0, fault },
+        }
+    }
+}
+
+/// A word of a configuration file that names nothing there is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownWord {
+    /// What it should have named.
+    pub kind: &'static str,
+    /// The word.
+    pub found: String,
+    /// The words there are.
+    pub known: Vec<&'static str>,
+}
+
+impl UnknownWord {
+    /// The one of `all` whose word is `found`.
+    pub(crate) fn find<T: Copy>(
+        kind: &'static str,
+        found: &str,
+        all: &[T],
+        word: impl Fn(&T) -> &'static str,
+    ) -> Result<T, UnknownWord> {
+        let known = all.iter().copied().find(|one| word(one) == found);
+        known.ok_or_else(|| UnknownWord {
+            kind,
+            found: found.to_owned(),
+            known: all.iter().map(word).collect(),
+        })
+    }
+}
+
+impl fmt::Display for UnknownWord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "unknown {} `{}`; there are {}", self.kind, self.found, self.known.join(", "))
+    }
+}
+
+impl std::error::Error for UnknownWord {}
 
 /// Whether a processor stands behind a bus or is a core of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,6 +229,23 @@ pub enum ConfigError {
         /// Whose.
         processor: usize,
     },
+    /// Marks or limits of the loop for alpha that cannot be.
+    AlphaLoop {
+        /// What was given.
+        found: AlphaLoop,
+    },
+    /// Something is wrong with a service class.
+    Class {
+        /// Its number.
+        class: usize,
+        /// What.
+        fault: ClassFault,
+    },
+    /// More classes than [`crate::Item::class`] can name.
+    TooManyClasses {
+        /// How many.
+        count: usize,
+    },
     /// The policy names a processor that does not exist.
     UnknownProcessor {
         /// The index it names.
@@ -159,6 +272,15 @@ impl fmt::Display for ConfigError {
             ConfigError::Transfer { processor } => {
                 write!(f, "the bus of processor {processor} has a clock or a width of 0")
             }
+            ConfigError::AlphaLoop { found: AlphaLoop { upper, lower, most, period } } => {
+                write!(
+                    f,
+                    "alpha falls below {lower} % and rises above {upper} % to {most} every {period}; the \
+                     lower mark is at most the upper, that at most 100 %, the others above 0"
+                )
+            }
+            ConfigError::Class { class, fault } => write!(f, "class {class}: {fault}"),
+            ConfigError::TooManyClasses { count } => write!(f, "{count} classes; there may be 256"),
             ConfigError::UnknownProcessor { processor, count } => {
                 write!(f, "the policy names processor {processor}, but there are {count}, counted from 0")
             }

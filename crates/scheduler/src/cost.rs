@@ -107,6 +107,11 @@ impl Alpha {
         Some(Alpha { mantissa, shift, half: (1 << shift) >> 1 })
     }
 
+    /// The factor itself.
+    pub(crate) fn value(self) -> f64 {
+        self.mantissa as f64 / (1u64 << self.shift) as f64
+    }
+
     /// alpha times `length`, exact, then rounded once to the nearest picosecond, halves up.
     #[inline]
     pub(crate) fn times(self, length: Duration) -> Duration {

@@ -11,7 +11,8 @@ pub struct Item {
     pub id: u64,
     /// Security association: packets with the same number may be bundled.
     pub sa: u32,
-    /// Service class, not looked at yet.
+    /// Service class, a number of [`crate::Config::classes`]; one beyond them counts as the last. Packets
+    /// of one SA keep their order within a class only.
     pub class: u8,
     /// Suite: its bit in [`crate::ProcessorConfig::suites`], below 64, the same for all packets of an SA.
     pub suite: u8,

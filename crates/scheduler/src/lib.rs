@@ -11,12 +11,18 @@
 //!           (waits, bundles)    (blocks while    Account 1
 //!                                its queue is    ...
 //!  redispatch ------job------>   full)
+//!           [ one of these for each service class ]
 //! ```
 //!
 //! A driver does three things: it [pushes](Scheduler::push) packets, asks for the
 //! [next decision](Scheduler::next) until there is nothing to dispatch, and reports what the
 //! processors did ([`Scheduler::taken`] and [`Scheduler::finished`], or just
 //! [`Scheduler::complete`] for one that works its queue in order).
+//!
+//! What the papers leave open is there too, each in a file of its own: service classes, strict or by
+//! weight ([`ClassConfig`], [`dscp`]); an alpha that follows the load of the host's CPU
+//! ([`Policy::AdaptiveAlpha`]); a window that follows the traffic ([`Windowing::Adaptive`]); predictions with
+//! the bus in them ([`ProcessorConfig::transfer`]).
 //!
 //! ```
 //! use forebay_scheduler::{Config, Cost, Decision, Item, ProcessorConfig, Scheduler};
@@ -35,18 +41,28 @@
 //! ```
 
 mod account;
+mod alpha;
+mod class;
 mod config;
 mod cost;
 mod groups;
 mod job;
+mod lane;
 mod policy;
 mod scheduler;
+mod tuner;
+mod turns;
 mod window;
 
+pub mod dscp;
 pub mod fit;
 
-pub use config::{Config, ConfigError, Kind, ProcessorConfig, Progress};
+pub use alpha::AlphaLoop;
+pub use class::{ClassConfig, ClassFault, Service};
+pub use config::{Config, ConfigError, Kind, ProcessorConfig, Progress, UnknownWord};
 pub use cost::{Cost, Transfer, Work};
+pub use dscp::DscpMap;
 pub use job::{Item, Job, JobHead, Prediction};
 pub use policy::{Policy, UnknownPolicy};
 pub use scheduler::{Decision, Scheduler};
+pub use tuner::Windowing;

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use forebay_time::{Duration, Time};
 
 use crate::account::Account;
-use crate::{Cost, JobHead, Kind};
+use crate::{AlphaLoop, Cost, JobHead, Kind};
 
 /// How the place of a job is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +16,9 @@ use crate::{Cost, JobHead, Kind};
 pub enum Policy {
     /// The smallest predicted finishing time (\[H\] 3.2).
     FinishTime,
+    /// Finishing time, with the CPUs' alpha after their load, which the driver reports
+    /// ([`crate::Scheduler::report_load`]).
+    AdaptiveAlpha(AlphaLoop),
     /// All to one processor, the papers' comparison without scheduling (\[H\] 4.3). Jobs it cannot
     /// do go by finishing time.
     Single {
@@ -41,8 +44,9 @@ pub enum Policy {
 impl Policy {
     /// Every policy, with the parameters that its bare word stands for: processor 0 is the host's
     /// CPU and processor 1 the first card, as in the papers; a mean packet of their trace is small.
-    pub const ALL: [Policy; 5] = [
+    pub const ALL: [Policy; 6] = [
         Policy::FinishTime,
+        Policy::AdaptiveAlpha(AlphaLoop::DEFAULT),
         Policy::Single { processor: 1 },
         Policy::RoundRobin,
         Policy::ShortestQueue,
@@ -53,6 +57,7 @@ impl Policy {
     pub fn word(&self) -> &'static str {
         match self {
             Policy::FinishTime => "finish-time",
+            Policy::AdaptiveAlpha(_) => "adaptive-alpha",
             Policy::Single { .. } => "single",
             Policy::RoundRobin => "round-robin",
             Policy::ShortestQueue => "shortest-queue",
@@ -65,7 +70,9 @@ impl Policy {
         match *self {
             Policy::Single { processor } => Some(processor),
             Policy::SizeThreshold { small, large, .. } => Some(small.max(large)),
-            Policy::FinishTime | Policy::RoundRobin | Policy::ShortestQueue => None,
+            Policy::FinishTime | Policy::AdaptiveAlpha(_) | Policy::RoundRobin | Policy::ShortestQueue => {
+                None
+            }
         }
     }
 }
@@ -165,7 +172,7 @@ impl Chooser {
     #[inline]
     pub(crate) fn choose(&mut self, offer: &Offer<'_>) -> Option<usize> {
         match self.policy {
-            Policy::FinishTime => offer.by_finish_time(),
+            Policy::FinishTime | Policy::AdaptiveAlpha(_) => offer.by_finish_time(),
             Policy::Single { processor } => offer.first_capable_of(&[processor]),
             Policy::RoundRobin => self.next_in_turn(offer),
             Policy::ShortestQueue => offer.smallest(|account, _| account.unfinished() as u64),
@@ -198,7 +205,8 @@ mod tests {
         let error = "finish_time".parse::<Policy>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "unknown policy `finish_time`; there are finish-time, single, round-robin, shortest-queue, size-threshold"
+            "unknown policy `finish_time`; there are finish-time, adaptive-alpha, single, round-robin, \
+             shortest-queue, size-threshold"
         );
     }
 }

@@ -1,13 +1,14 @@
-//! The scheduler: input, hand and accounts put together.
-
-use std::collections::VecDeque;
+//! The scheduler: classes, their jobs in hand, and accounts put together.
 
 use forebay_time::{Duration, Time};
 
 use crate::account::Account;
+use crate::alpha::AlphaControl;
+use crate::lane::Lane;
 use crate::policy::{Chooser, Offer};
-use crate::window::{State, Window};
-use crate::{Config, ConfigError, Cost, Item, Job, JobHead, Prediction};
+use crate::turns::Turns;
+use crate::window::State;
+use crate::{Config, ConfigError, Cost, Item, Job, JobHead, Kind, Policy, Prediction};
 
 /// Bits of a capability mask.
 const SUITES: usize = 64;
@@ -16,20 +17,26 @@ const SUITES: usize = 64;
 ///
 /// Processors are named by their index in [`Config::processors`]; an index beyond panics. No
 /// call allocates once the queues have been as long as they get, except
-/// [`Scheduler::redispatch`]. A choice costs time in proportion to the number of processors,
-/// everything else a constant.
+/// [`Scheduler::redispatch`]. A choice costs time in proportion to the number of processors, a
+/// decision in proportion to the number of service classes, everything else a constant.
+///
+/// # Service classes
+/// Each class of [`Config::classes`] has an input, a window and a job in hand of its own. A job that
+/// waits for a full queue holds back its own class and no other. So an urgent job waits behind
+/// bulk neither in the input nor in a window, only in a processor's queue, and there for as much as
+/// [`crate::ClassConfig::queue`] lets in. Packets of one SA leave in the order in which they came if
+/// they are of one class; between classes there is no order.
 #[derive(Debug)]
 pub struct Scheduler {
-    window: Window,
-    /// Jobs that came back from a removed processor.
-    returned: VecDeque<(JobHead, Box<[u64]>)>,
-    /// The job at the head of everything, from the moment it is formed until it is placed.
-    hand: Job,
-    hand_full: bool,
-    /// Where the job in hand is to go, and since when that is settled.
-    choice: Option<(usize, Time)>,
+    /// By class.
+    lanes: Box<[Lane]>,
+    turns: Turns,
+    /// What is to be said of the classes looked at so far, if none places a job.
+    held: Step,
     chooser: Chooser,
     accounts: Vec<Account>,
+    /// By processor, where alpha adapts itself; none for accelerators.
+    alphas: Box<[Option<AlphaControl>]>,
     /// By suite, then processor: one choice reads one row.
     costs: Vec<Cost>,
 }
@@ -50,12 +57,14 @@ pub enum Decision<'a> {
         prediction: Prediction,
     },
     /// The queue chosen for the job at the head is full: it waits for that very queue, and
-    /// everything behind it waits too.
+    /// everything of its class behind it waits too. With several classes, that of the first one
+    /// that is blocked; others may wait for their windows ([`Scheduler::due`]).
     Blocked {
         /// Whose queue.
         processor: usize,
     },
     /// The window may still fill: nothing leaves before then (or a push, or the end of the input).
+    /// With several classes, the one that is due first.
     Wait {
         /// When the timeout of the packet at the head passes; [`Time::MAX`] without one.
         until: Time,
@@ -72,107 +81,186 @@ pub enum Decision<'a> {
 impl Scheduler {
     /// A scheduler with nothing in it.
     pub fn new(config: Config) -> Result<Scheduler, ConfigError> {
-        let count = config.processors.len();
-        if count == 0 {
-            return Err(ConfigError::NoProcessors);
-        }
-        if config.window == 0 {
-            return Err(ConfigError::ZeroWindow);
-        }
-        if config.input < config.window {
-            return Err(ConfigError::InputBelowWindow { input: config.input, window: config.window });
-        }
-        if let Some(processor) = config.policy.names().filter(|&index| index >= count) {
-            return Err(ConfigError::UnknownProcessor { processor, count });
-        }
-        let processors = config.processors.iter().enumerate();
+        let classes = config.check()?;
+        let processors = || config.processors.iter().enumerate();
+        let control = |one: &crate::ProcessorConfig| match config.policy {
+            Policy::AdaptiveAlpha(with) if one.kind == Kind::Cpu => Some(AlphaControl::new(with, one.alpha)),
+            _ => None,
+        };
         Ok(Scheduler {
-            window: Window::new(&config),
-            returned: VecDeque::new(),
-            hand: Job::with_capacity(config.window),
-            hand_full: false,
-            choice: None,
+            lanes: classes.iter().map(Lane::new).collect(),
+            turns: Turns::new(&classes),
+            held: Step::Idle,
             chooser: Chooser::new(config.policy),
-            accounts: processors
+            accounts: processors()
                 .map(|(index, one)| Account::new(index, one, config.prefetch_aware))
                 .collect::<Result<_, _>>()?,
+            alphas: processors().map(|(_, one)| control(one)).collect(),
             costs: (0..SUITES).flat_map(|_| config.processors.iter().map(|one| one.cost)).collect(),
         })
     }
 
-    /// Adds a packet to the end of the input; gives it back if [`Config::input`] packets wait there.
+    /// Adds a packet to the end of its class's input; gives it back if as many packets wait there as
+    /// the class may have ([`Config::input`], [`crate::ClassConfig::input`]).
     #[inline]
     pub fn push(&mut self, now: Time, item: Item) -> Result<(), Item> {
         assert!(usize::from(item.suite) < SUITES, "a suite is a bit index below {SUITES}");
-        self.window.push(now, item)
+        let class = self.class_of(item.class);
+        self.lanes[class].push(now, item)
     }
 
     /// Says that no more packets will come, so that none waits for the window to fill; a later
     /// push takes it back.
     pub fn end_of_input(&mut self) {
-        self.window.end();
+        self.lanes.iter_mut().for_each(Lane::end);
     }
 
-    /// Puts a job that a removed processor did not do before all that has no place yet, to be
-    /// chosen a new one. It bypasses the window; several keep their order. Allocates.
+    /// Puts a job that a removed processor did not do before all of its class that has no place yet, to
+    /// be chosen a new one. It bypasses the window; several keep their order. Allocates.
     pub fn redispatch(&mut self, head: JobHead, items: &[u64]) {
         assert!(usize::from(head.suite) < SUITES, "a suite is a bit index below {SUITES}");
-        self.returned.push_back((head, items.into()));
+        let class = self.class_of(head.class);
+        self.lanes[class].give_back(head, items);
     }
 
     /// Decides about the job at the head. To be called until it dispatches nothing: after
     /// pushes, when a queue has got room, and when a wait is over.
     #[inline]
     pub fn next(&mut self, now: Time) -> Decision<'_> {
-        if !self.hand_full {
-            match self.fill_hand(now) {
-                State::Ready => self.hand_full = true,
-                State::Wait(until) => return Decision::Wait { until },
-                State::Empty => return Decision::Idle,
+        if self.lanes.len() > 1 {
+            return self.next_of_several(now);
+        }
+        let step = self.step(0, now);
+        self.decision(0, step)
+    }
+
+    /// The same with several classes.
+    #[inline(never)]
+    fn next_of_several(&mut self, now: Time) -> Decision<'_> {
+        let Some(mut class) = self.first_class(now) else { return Decision::Idle };
+        loop {
+            let step = self.step(class, now);
+            match self.after(class, step, now) {
+                After::Try(next) => class = next,
+                After::Say(said) => return self.decision(class, said),
             }
         }
-        let Some((processor, chosen)) = self.choice.or_else(|| self.choose(now)) else {
-            self.hand_full = false;
-            return Decision::Nowhere { job: &self.hand };
-        };
-        if !self.accounts[processor].has_room() {
-            self.choice = Some((processor, chosen));
-            return Decision::Blocked { processor };
+    }
+
+    #[inline(always)]
+    fn decision(&self, class: usize, step: Step) -> Decision<'_> {
+        let job = &self.lanes[class].hand;
+        match step {
+            Step::Placed { processor, chosen, prediction } => {
+                Decision::Dispatch { processor, job, chosen, prediction }
+            }
+            Step::Nowhere => Decision::Nowhere { job },
+            Step::Blocked { processor } => Decision::Blocked { processor },
+            Step::Wait { until } => Decision::Wait { until },
+            Step::Idle => Decision::Idle,
         }
-        let cost = &self.costs[usize::from(self.hand.head.suite) * self.accounts.len() + processor];
+    }
+
+    /// The class that is looked at first, if any has a packet.
+    #[inline]
+    fn first_class(&mut self, now: Time) -> Option<usize> {
+        self.turns.begin();
+        self.held = Step::Idle;
+        let lanes = &self.lanes;
+        self.turns.class(|class| lanes[class].state(now))
+    }
+
+    /// What follows from what became of a class's first job.
+    #[inline]
+    fn after(&mut self, class: usize, step: Step, now: Time) -> After {
+        match step {
+            Step::Placed { .. } => {
+                self.turns.charge(class, self.lanes[class].hand.head.work.bytes);
+                return After::Say(step);
+            }
+            Step::Nowhere => return After::Say(step),
+            Step::Blocked { .. } => {}
+            Step::Wait { .. } | Step::Idle => self.turns.forfeit(class),
+        }
+        self.held = self.held.or(step);
+        self.turns.pass();
+        let lanes = &self.lanes;
+        match self.turns.class(|class| lanes[class].state(now)) {
+            Some(next) => After::Try(next),
+            None => After::Say(self.held),
+        }
+    }
+
+    /// Places the first job of one class, if there is one and its queue has room.
+    #[inline(always)]
+    fn step(&mut self, class: usize, now: Time) -> Step {
+        let lane = &mut self.lanes[class];
+        match lane.fill_hand(now) {
+            State::Ready => {}
+            State::Wait(until) => return Step::Wait { until },
+            State::Empty => return Step::Idle,
+        }
+        let head = &lane.hand.head;
+        let row = usize::from(head.suite) * self.accounts.len();
+        let costs = &self.costs[row..row + self.accounts.len()];
+        let (processor, chosen) = match lane.choice {
+            Some(choice) => choice,
+            None => match self.chooser.choose(&Offer { now, job: head, accounts: &self.accounts, costs }) {
+                Some(processor) => (processor, now),
+                None => {
+                    lane.empty_hand();
+                    return Step::Nowhere;
+                }
+            },
+        };
         let account = &mut self.accounts[processor];
+        if !account.has_room(lane.queue) {
+            lane.choice = Some((processor, chosen));
+            return Step::Blocked { processor };
+        }
+        let cost = &costs[processor];
         let wait = account.wait(now);
-        let service = account.service(cost, &self.hand.head.work);
+        let service = account.service(cost, &head.work);
         account.place(now, service);
-        self.hand_full = false;
-        self.choice = None;
         let prediction = Prediction { at: now, wait, service };
-        Decision::Dispatch { processor, job: &self.hand, chosen, prediction }
+        lane.placed(&prediction, cost.init);
+        lane.empty_hand();
+        Step::Placed { processor, chosen, prediction }
     }
 
+    /// The class by its number; one beyond all counts as the last.
     #[inline]
-    fn fill_hand(&mut self, now: Time) -> State {
-        if let Some((head, items)) = self.returned.pop_front() {
-            self.hand.copy_from(head, &items);
-            return State::Ready;
-        }
-        let state = self.window.state(now);
-        if state == State::Ready {
-            self.window.take(&mut self.hand);
-        }
-        state
+    fn class_of(&self, class: u8) -> usize {
+        usize::from(class).min(self.lanes.len() - 1)
     }
+}
 
-    #[inline]
-    fn choose(&mut self, now: Time) -> Option<(usize, Time)> {
-        let row = usize::from(self.hand.head.suite) * self.accounts.len();
-        let offer = Offer {
-            now,
-            job: &self.hand.head,
-            accounts: &self.accounts,
-            costs: &self.costs[row..row + self.accounts.len()],
-        };
-        self.chooser.choose(&offer).map(|processor| (processor, now))
+/// What became of a class's first job: a [`Decision`] without the job.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Placed { processor: usize, chosen: Time, prediction: Prediction },
+    Nowhere,
+    Blocked { processor: usize },
+    Wait { until: Time },
+    Idle,
+}
+
+/// How a decision goes on with several classes.
+enum After {
+    Try(usize),
+    Say(Step),
+}
+
+impl Step {
+    /// What is to be said of two classes that place nothing, the first one going first: that one is
+    /// blocked, else which is due first.
+    fn or(self, other: Step) -> Step {
+        match (self, other) {
+            (Step::Idle, _) => other,
+            (Step::Wait { .. }, Step::Blocked { .. }) => other,
+            (Step::Wait { until: one }, Step::Wait { until: two }) => Step::Wait { until: one.min(two) },
+            _ => self,
+        }
     }
 }
 
@@ -237,7 +325,9 @@ impl Scheduler {
     /// [`Scheduler::redispatch`] or drops. A job that waits for its queue is chosen a new one.
     pub fn remove_processor(&mut self, processor: usize) {
         self.accounts[processor].close();
-        self.choice.take_if(|(chosen, _)| *chosen == processor);
+        for lane in &mut self.lanes {
+            lane.choice.take_if(|(chosen, _)| *chosen == processor);
+        }
     }
 
     /// Places jobs on a removed processor again; it must not report any that it had before.
@@ -259,22 +349,73 @@ impl Scheduler {
         self.costs[usize::from(suite) * count + processor] = cost;
     }
 
-    /// Changes alpha and beta of a processor, e.g. to keep a busy CPU free (\[H\] 4.2).
+    /// Changes alpha and beta of a processor, e.g. to keep a busy CPU free (\[H\] 4.2). Where alpha
+    /// adapts itself, it goes on from here and never below.
     pub fn set_bias(&mut self, processor: usize, alpha: f64, beta: Duration) -> Result<(), ConfigError> {
-        self.accounts[processor].set_bias(processor, alpha, beta)
+        self.accounts[processor].set_bias(processor, alpha, beta)?;
+        if let Some(control) = &mut self.alphas[processor] {
+            control.restart(alpha);
+        }
+        Ok(())
+    }
+
+    /// Says that since the last report for it a CPU was busy with other things than this scheduler's jobs
+    /// for the share `others` of the time, 0 to 1; what the jobs took is known here. To be called
+    /// every few milliseconds for each CPU; only [`Policy::AdaptiveAlpha`] heeds it.
+    pub fn report_load(&mut self, processor: usize, now: Time, others: f64) {
+        let account = &mut self.accounts[processor];
+        if let Some(control) = &mut self.alphas[processor]
+            && let Some(alpha) = control.report(now, others, account.crypto_time(now))
+        {
+            account.set_alpha(alpha);
+        }
     }
 }
 
 /// What can be seen from outside.
 impl Scheduler {
-    /// Packets in the input, a job that waits for its queue not counted.
-    pub fn input_len(&self) -> usize {
-        self.window.len()
+    /// Service classes, one at least.
+    pub fn classes(&self) -> usize {
+        self.lanes.len()
     }
 
-    /// Packets that the input still takes.
+    /// Packets in the inputs of all classes, jobs that wait for their queues not counted.
+    pub fn input_len(&self) -> usize {
+        self.lanes.iter().map(Lane::len).sum()
+    }
+
+    /// Packets that the input still takes whatever their class: as many as the fullest one does.
+    #[inline]
     pub fn input_room(&self) -> usize {
-        self.window.room()
+        self.lanes.iter().map(Lane::room).min().unwrap_or(0)
+    }
+
+    /// Packets in a class's input, a job that waits for its queue not counted.
+    pub fn class_len(&self, class: u8) -> usize {
+        self.lanes[self.class_of(class)].len()
+    }
+
+    /// Packets that a class's input still takes.
+    #[inline]
+    pub fn class_room(&self, class: u8) -> usize {
+        self.lanes[self.class_of(class)].room()
+    }
+
+    /// A class's window in force, in packets, and its timeout.
+    pub fn class_window(&self, class: u8) -> (usize, Option<Duration>) {
+        self.lanes[self.class_of(class)].window()
+    }
+
+    /// When the first window's timeout passes, so that [`Scheduler::next`] has to be called then;
+    /// [`Time::MAX`] if none does. It says more than [`Decision::Wait`] only where one class is blocked and
+    /// another waits.
+    pub fn due(&self) -> Time {
+        self.lanes.iter().map(Lane::due).min().unwrap_or(Time::MAX)
+    }
+
+    /// A processor's alpha in force.
+    pub fn alpha(&self, processor: usize) -> f64 {
+        self.accounts[processor].alpha()
     }
 
     /// Jobs in a processor's queue, those taken out not counted.
@@ -296,11 +437,11 @@ impl Scheduler {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ProcessorConfig;
+    use crate::{ClassConfig, ProcessorConfig, Service, Windowing};
 
     fn capacity(scheduler: &Scheduler) -> usize {
         let queues: usize = scheduler.accounts.iter().map(Account::capacity).sum();
-        queues + scheduler.window.capacity() + scheduler.hand.capacity()
+        queues + scheduler.lanes.iter().map(Lane::capacity).sum::<usize>()
     }
 
     #[test]
@@ -325,6 +466,30 @@ mod tests {
             };
             if scheduler.push(now, item).is_err() {
                 for processor in 0..3 {
+                    let jobs = scheduler.unfinished(processor);
+                    scheduler.complete(processor, jobs, now);
+                }
+            }
+            while let Decision::Dispatch { .. } = scheduler.next(now) {}
+        }
+        assert_eq!(capacity(&scheduler), before);
+    }
+
+    #[test]
+    fn nor_do_classes_with_adaptive_windows() {
+        let cost = Cost { init: Duration(1_000), block: Duration(10), ..Cost::default() };
+        let card = ProcessorConfig { queue: 16, ..ProcessorConfig::accelerator(cost) };
+        let services = [Service::Strict, Service::Weighted { weight: 1 }, Service::Weighted { weight: 3 }];
+        let windowing = Windowing::Adaptive;
+        let class = |service| ClassConfig { window: 16, input: 64, windowing, ..ClassConfig::new(service) };
+        let classes = services.map(class).to_vec();
+        let mut scheduler = Scheduler::new(Config { classes, ..Config::new(vec![card; 2]) }).unwrap();
+        let before = capacity(&scheduler);
+        for id in 0..200_000u64 {
+            let now = Time(id * 100);
+            let (sa, class) = ((id * 7 % 13) as u32, (id % 3) as u8);
+            if scheduler.push(now, Item { id, sa, class, suite: 0, bytes: (id % 1_500) as u32 }).is_err() {
+                for processor in 0..2 {
                     let jobs = scheduler.unfinished(processor);
                     scheduler.complete(processor, jobs, now);
                 }

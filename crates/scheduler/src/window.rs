@@ -1,15 +1,13 @@
 //! The sliding window: which packets leave the input as one job, and when (\[S\] III-B).
 //!
-//! The scheduler knows its input by four calls: [`Window::push`], [`Window::state`],
-//! [`Window::take`] and [`Window::len`]. Service classes would put several windows behind the
-//! same four.
+//! Each service class has one.
 
 use std::collections::VecDeque;
 
 use forebay_time::{Duration, Time};
 
 use crate::groups::{Groups, NONE};
-use crate::{Config, Item, Job};
+use crate::{ClassConfig, Item, Job, Windowing};
 
 /// Memory is set aside at construction for inputs and queues up to this many entries; larger
 /// limits (the simulator's "no limit") grow when they are used.
@@ -34,6 +32,8 @@ pub(crate) enum State {
 #[derive(Debug)]
 pub(crate) struct Window {
     size: usize,
+    /// Slots in use, below `slots.len()` where the window adapts itself.
+    open: usize,
     timeout: Option<Duration>,
     max_bytes: u64,
     limit: usize,
@@ -67,8 +67,10 @@ struct Slot {
 }
 
 impl Window {
-    pub(crate) fn new(config: &Config) -> Window {
+    pub(crate) fn new(config: &ClassConfig) -> Window {
         let slots = if config.window > 1 { config.window } else { 0 };
+        // One that adapts itself may keep a single packet in its slots.
+        let in_slots = if config.windowing == Windowing::Fixed { slots } else { 0 };
         let empty = Entry { item: Item { id: 0, sa: 0, class: 0, suite: 0, bytes: 0 }, arrived: Time::ZERO };
         let slot = |at| {
             let later = if at + 1 < slots { at as u32 + 1 } else { NONE };
@@ -76,6 +78,7 @@ impl Window {
         };
         Window {
             size: config.window,
+            open: slots,
             timeout: config.timeout,
             max_bytes: config.max_bytes.unwrap_or(u64::MAX),
             limit: config.input,
@@ -86,7 +89,7 @@ impl Window {
             head: NONE,
             tail: NONE,
             free: if slots > 0 { 0 } else { NONE },
-            behind: VecDeque::with_capacity((config.input - slots).min(SET_ASIDE)),
+            behind: VecDeque::with_capacity((config.input - in_slots).min(SET_ASIDE)),
         }
     }
 
@@ -110,7 +113,7 @@ impl Window {
         }
         self.ended = false;
         let entry = Entry { item, arrived: now };
-        if self.held < self.slots.len() {
+        if self.held < self.open {
             self.insert(entry);
         } else {
             self.behind.push_back(entry);
@@ -126,10 +129,36 @@ impl Window {
     /// Whether the packet at the head, the reference, may leave with what has joined it.
     #[inline]
     pub(crate) fn state(&self, now: Time) -> State {
-        if self.held < self.slots.len() && self.held > 0 && !self.ended {
+        if self.is_growing() {
             return self.state_of_growing(now);
         }
         if self.len() == 0 { State::Empty } else { State::Ready }
+    }
+
+    #[inline]
+    fn is_growing(&self) -> bool {
+        self.held < self.open && self.held > 0 && !self.ended
+    }
+
+    /// When the reference's timeout passes; never if it does not wait for that.
+    pub(crate) fn due(&self) -> Time {
+        match self.timeout {
+            Some(timeout) if self.is_growing() => self.slots[self.head as usize].entry.arrived + timeout,
+            _ => Time::MAX,
+        }
+    }
+
+    /// Changes size (at least 1, at most the one it was made with) and timeout of a window that was made
+    /// with more than one packet. One that has become too large runs down.
+    pub(crate) fn resize(&mut self, size: usize, timeout: Option<Duration>) {
+        self.open = size.clamp(1, self.slots.len());
+        self.timeout = timeout;
+        self.refill();
+    }
+
+    /// Size and timeout in force.
+    pub(crate) fn setting(&self) -> (usize, Option<Duration>) {
+        (self.open.max(1), self.timeout)
     }
 
     fn state_of_growing(&self, now: Time) -> State {
@@ -178,14 +207,19 @@ impl Window {
         } else if let Some(group) = self.groups.get(place) {
             group.bytes -= job.head.work.bytes;
         }
-        while self.held < self.slots.len() {
+        self.refill();
+    }
+
+    #[inline]
+    fn refill(&mut self) {
+        while self.held < self.open {
             let Some(entry) = self.behind.pop_front() else { break };
             self.insert(entry);
         }
     }
 
     /// Appends a packet to the window, which has a free slot.
-    #[inline]
+    #[inline(always)]
     fn insert(&mut self, entry: Entry) {
         let at = self.free;
         self.free = self.slots[at as usize].later;

@@ -177,6 +177,41 @@ fn transfers_and_the_doorbell_count_where_they_are_configured() {
 }
 
 #[test]
+fn predicted_transfers_count_both_ways_once_per_job_in_p_and_in_w() {
+    let bus = Transfer { clock: 66_000_000, width: 4, address_cycles: 1 };
+    let with_bus = ProcessorConfig { transfer: Some(bus), ..card() };
+    let config = Config { window: 2, ..Config::new(vec![with_bus]) };
+    let mut s = Scheduler::new(config).unwrap();
+    // 30 and 21 bytes: 1 us + 4 * 440 ns; one address and ceil(51 / 4) = 13 cycles, 212121.21 ps, in and out.
+    // Two jobs would take 9 and 7 cycles each way, two addresses more.
+    s.push(Time::ZERO, Item { bytes: 30, ..item(0) }).unwrap();
+    s.push(Time::ZERO, Item { bytes: 21, ..item(1) }).unwrap();
+    let Decision::Dispatch { prediction, job, .. } = s.next(Time::ZERO) else { panic!() };
+    assert_eq!((job.items().len(), prediction.service), (2, Duration(2_760_000 + 2 * 212_121)));
+    // It waits with its transfers (w), and what is left of it counts down with them.
+    assert_eq!(s.wait(0, Time::ZERO), Duration(2_760_000 + 2 * 212_121));
+    s.taken(0, Time::ZERO);
+    assert_eq!(s.wait(0, Time(3_000_000)), Duration(184_242));
+}
+
+#[test]
+fn predicted_transfers_leave_small_packets_to_the_cpu() {
+    // [H] 4.3: for small packets the transfer outweighs the processing. One block: 1 us on the CPU, 0.8 us and
+    // a slow bus's two transfers of 5 cycles at 10 MHz on the card; ten times
+    // the clock makes it a tie, which the card wins.
+    let bus = Transfer { clock: 10_000_000, width: 4, address_cycles: 1 };
+    let cpu = ProcessorConfig::cpu(cost(800, 200));
+    let card = |transfer| ProcessorConfig { transfer, ..ProcessorConfig::accelerator(cost(700, 100)) };
+    let of = |bytes, transfer| {
+        let mut s = scheduler(vec![cpu.clone(), card(transfer)]);
+        place(&mut s, Time::ZERO, Item { bytes, ..item(0) })
+    };
+    assert_eq!(of(16, None), (1, 0, 800_000));
+    assert_eq!(of(16, Some(bus)), (0, 0, 1_000_000));
+    assert_eq!(of(16, Some(Transfer { clock: 100_000_000, ..bus })), (1, 0, 800_000 + 2 * 50_000), "a tie");
+}
+
+#[test]
 fn only_capable_processors_are_chosen_and_costs_may_differ_by_suite() {
     let mut s = scheduler(vec![cpu(), ProcessorConfig { suites: 0b10, ..card() }]);
     assert_eq!(place(&mut s, Time::ZERO, item(0)).0, 0);

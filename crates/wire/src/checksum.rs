@@ -25,9 +25,9 @@ impl Sum {
         Sum(u64::from(!self.finish()))
     }
 
-    /// The checksum of a folded sum and a few words: one fold less than [`Sum::finish`].
+    /// The checksum of a folded sum and a few words, under a hundred: one fold less than [`Sum::finish`].
     #[inline]
-    pub fn finish_with(self, words: [u16; 4]) -> u16 {
+    pub fn finish_with<const N: usize>(self, words: [u16; N]) -> u16 {
         let sum = words.iter().fold(self.0 as u32, |sum, &word| sum + u32::from(word));
         let sum = (sum & 0xffff) + (sum >> 16);
         !((sum & 0xffff) + (sum >> 16)) as u16
@@ -50,6 +50,15 @@ impl Sum {
     }
 }
 
+/// The checksum of what had `checksum` when one of its words changes from `old` to `new` (RFC 1624,
+/// equation 3).
+#[inline]
+pub fn update(checksum: u16, old: u16, new: u16) -> u16 {
+    let sum = u32::from(!checksum) + u32::from(!old) + u32::from(new);
+    let sum = (sum & 0xffff) + (sum >> 16);
+    !((sum & 0xffff) + (sum >> 16)) as u16
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -66,6 +75,25 @@ mod tests {
             let base = Sum::default().bytes(&[0x45, 0x12, 0xff, 0xfe, 0x80]);
             let slow = words.iter().fold(base, |sum, &word| sum.word(word));
             assert_eq!(base.folded().finish_with(words), slow.finish());
+        }
+    }
+
+    #[test]
+    fn the_example_of_rfc_1624() {
+        assert_eq!(update(0xdd2f, 0x5555, 0x3285), 0x0000);
+    }
+
+    #[test]
+    fn an_updated_checksum_is_one_computed_anew() {
+        let mut header = [0x45, 0, 0, 84, 0x12, 0x34, 0x40, 0, 64, 1, 0, 0, 10, 1, 0, 1, 10, 2, 0, 1];
+        for before in 0..=255 {
+            for after in (0..=255).step_by(5) {
+                header[1] = before;
+                let old = Sum::default().bytes(&header).finish();
+                header[1] = after;
+                let new = Sum::default().bytes(&header).finish();
+                assert_eq!(update(old, 0x4500 | u16::from(before), 0x4500 | u16::from(after)), new);
+            }
         }
     }
 

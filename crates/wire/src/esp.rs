@@ -60,6 +60,19 @@ pub struct Trailer {
     pub next_header: u8,
 }
 
+/// For each padding that alignment asks for: where it is in the last sixteen bytes before the trailer, and
+/// what it is.
+const SHORT_PADDING: [(u128, u128); 16] = {
+    let mut all = [(0, 0); 16];
+    let mut len = 1;
+    while len < 16 {
+        let (mask, padding) = all[len - 1];
+        all[len] = (mask << 8 | 0xff, padding << 8 | len as u128);
+        len += 1;
+    }
+    all
+};
+
 impl Trailer {
     /// Longest padding that aligning to a block of sixteen bytes asks for.
     pub const MAX_ALIGNMENT: u8 = 15;
@@ -72,6 +85,20 @@ impl Trailer {
             return Err(Malformed::Length);
         }
         Ok(Trailer { pad_len, next_header })
+    }
+
+    /// Whether the padding at the end of deciphered `text`, which the trailer was read from, is 1, 2, 3, ...
+    /// (RFC 4303 2.4).
+    #[inline]
+    pub fn is_padded_in_order(&self, text: &[u8]) -> bool {
+        let Some((before, _)) = text.split_last_chunk::<TRAILER>() else { return false };
+        let pad_len = usize::from(self.pad_len);
+        // Nearly always it is what alignment asks for: looked at all at once.
+        if let (Some((mask, padding)), Some(last)) = (SHORT_PADDING.get(pad_len), before.last_chunk()) {
+            return u128::from_be_bytes(*last) & mask == *padding;
+        }
+        let Some(padding) = before.len().checked_sub(pad_len).map(|at| &before[at..]) else { return false };
+        padding.iter().enumerate().all(|(at, &byte)| usize::from(byte) == at + 1)
     }
 
     /// Length of padding and trailer, in bytes.

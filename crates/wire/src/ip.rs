@@ -39,7 +39,7 @@ pub enum Ip<'a> {
 
 impl<'a> Ip<'a> {
     /// Checks `bytes` by the version they state.
-    #[inline]
+    #[inline(always)]
     pub fn parse(bytes: &'a [u8]) -> Result<Ip<'a>, Malformed> {
         match bytes.first().ok_or(Malformed::Truncated)? >> 4 {
             4 => Ipv4::parse(bytes).map(Ip::V4),
@@ -91,5 +91,24 @@ impl<'a> Ip<'a> {
             Ip::V4(ip) => ip.tos(),
             Ip::V6(ip) => ip.traffic_class(),
         }
+    }
+}
+
+/// Changes DSCP and ECN of the IP packet that `packet` starts with; an IPv4 header's checksum follows
+/// (RFC 1624), so that one that was wrong stays wrong.
+///
+/// # Panics
+/// If `packet` is shorter than the header of the version that it states.
+#[inline]
+pub fn set_traffic_class(packet: &mut [u8], class: u8) {
+    if packet[0] >> 4 == 6 {
+        packet[0] = 0x60 | class >> 4;
+        packet[1] = class << 4 | packet[1] & 0x0f;
+    } else {
+        let word = |class: u8| u16::from_be_bytes([packet[0], class]);
+        let checksum = u16::from_be_bytes([packet[10], packet[11]]);
+        let checksum = crate::checksum::update(checksum, word(packet[1]), word(class));
+        packet[1] = class;
+        packet[10..12].copy_from_slice(&checksum.to_be_bytes());
     }
 }

@@ -22,10 +22,14 @@ use crate::checksum::Sum;
 
 /// Length of a header without options, in bytes.
 pub const MIN_HEADER: usize = 20;
+/// Length of a header with as many options as there can be, in bytes.
+pub const MAX_HEADER: usize = 60;
 /// The "don't fragment" flag in the word of flags and fragment offset.
 pub const DONT_FRAGMENT: u16 = 0x4000;
-const MORE_FRAGMENTS: u16 = 0x2000;
-const OFFSET_MASK: u16 = 0x1fff;
+/// The "more fragments" flag in that word.
+pub const MORE_FRAGMENTS: u16 = 0x2000;
+/// The fragment offset in that word, in units of eight bytes.
+pub const OFFSET_MASK: u16 = 0x1fff;
 
 /// A checked IPv4 packet: version, header length and total length agree with the bytes.
 #[derive(Clone, Copy, Debug)]
@@ -106,8 +110,15 @@ impl<'a> Ipv4<'a> {
         raw
     }
 
+    /// Time to live.
     #[inline]
-    fn fragment_word(&self) -> u16 {
+    pub fn ttl(&self) -> u8 {
+        self.bytes[8]
+    }
+
+    /// Flags and fragment offset.
+    #[inline]
+    pub fn fragment_word(&self) -> u16 {
         u16::from_be_bytes([self.bytes[6], self.bytes[7]])
     }
 

@@ -18,6 +18,8 @@ use crate::{Malformed, protocol};
 
 /// Length of the fixed header in bytes.
 pub const HEADER: usize = 40;
+/// The smallest MTU of a link, in bytes (RFC 8200 5).
+pub const MIN_MTU: u16 = 1_280;
 /// Most extension headers that are walked; real packets have a few, an attacker's may have hundreds.
 pub const MAX_EXTENSIONS: usize = 16;
 
@@ -72,6 +74,18 @@ impl<'a> Ipv6<'a> {
         self.bytes[6]
     }
 
+    /// The hop limit.
+    #[inline]
+    pub fn hop_limit(&self) -> u8 {
+        self.bytes[7]
+    }
+
+    /// The flow label, 20 bits (RFC 6437).
+    #[inline]
+    pub fn flow_label(&self) -> u32 {
+        u32::from_be_bytes([0, self.bytes[1] & 0x0f, self.bytes[2], self.bytes[3]])
+    }
+
     /// Source address.
     #[inline]
     pub fn source(&self) -> Ipv6Addr {
@@ -92,9 +106,31 @@ impl<'a> Ipv6<'a> {
 
     /// Where ESP or AH go in transport mode: behind the headers that routers look at (hop-by-hop,
     /// routing, fragment, and destination options that stand before a routing header), before
-    /// everything else (RFC 4303 3.1.1, RFC 8200 4.1).
+    /// everything else (RFC 4303 3.1.1, RFC 8200 4.1). Whether the packet is a fragment is told even if
+    /// the fragment header stands behind that place.
     pub fn transport_place(&self) -> Result<Walk, Malformed> {
-        self.walk(|walk, next| walk.protocol != protocol::DESTINATION || next == protocol::ROUTING)
+        let place =
+            self.walk(|walk, next| walk.protocol != protocol::DESTINATION || next == protocol::ROUTING)?;
+        if place.protocol != protocol::DESTINATION {
+            return Ok(place);
+        }
+        Ok(Walk { is_fragment: self.upper_layer()?.is_fragment, ..place })
+    }
+
+    /// Where a fragment header goes when the packet is divided at its source: behind the headers that
+    /// routers look at, before everything else (RFC 8200 4.5); or where one stands already.
+    pub fn fragment_place(&self) -> Result<Walk, Malformed> {
+        self.walk(|walk, next| match walk.protocol {
+            protocol::FRAGMENT => false,
+            protocol::DESTINATION => next == protocol::ROUTING,
+            _ => true,
+        })
+    }
+
+    /// Where the fragment header stands, if there is one.
+    pub fn fragment_header(&self) -> Result<Option<Walk>, Malformed> {
+        let walk = self.walk(|walk, _| walk.protocol != protocol::FRAGMENT)?;
+        Ok((walk.protocol == protocol::FRAGMENT).then_some(walk))
     }
 
     /// Steps over extension headers while `go_on(where we are, what comes next)` says so.

@@ -1,17 +1,26 @@
-//! Packet headers as checked views: IPv4, IPv6 and its extension headers, UDP, ESP.
+//! Packet headers as checked views: IPv4, IPv6 and its extension headers, UDP, ESP, AH, AGGFRAG.
 //!
 //! A view that exists has been checked against the bytes it stands on, so its getters cannot
 //! fail; everything is `core` only and allocates nothing.
 #![no_std]
 
+pub mod aggfrag;
+pub mod ah;
 pub mod checksum;
 pub mod esp;
+pub mod fragment;
+pub mod fragments;
+pub mod icmp;
 pub mod ip;
 pub mod ipv4;
 pub mod ipv6;
 pub mod udp;
 
+pub use aggfrag::Aggfrag;
+pub use ah::Ah;
 pub use esp::Esp;
+pub use fragment::Fragment;
+pub use fragments::Fragments;
 pub use ip::{Family, Ip};
 pub use ipv4::Ipv4;
 pub use ipv6::Ipv6;
@@ -21,6 +30,8 @@ pub use udp::Udp;
 pub mod protocol {
     /// IPv6 hop-by-hop options (RFC 8200 4.3).
     pub const HOP_BY_HOP: u8 = 0;
+    /// ICMP for IPv4 (RFC 792).
+    pub const ICMP: u8 = 1;
     /// IPv4 in IP, the next header of a tunnel-mode ESP packet with an IPv4 packet inside.
     pub const IPV4: u8 = 4;
     /// TCP.
@@ -37,10 +48,14 @@ pub mod protocol {
     pub const ESP: u8 = 50;
     /// Authentication Header (RFC 4302).
     pub const AH: u8 = 51;
+    /// ICMP for IPv6 (RFC 4443).
+    pub const ICMPV6: u8 = 58;
     /// No next header: a dummy packet inside ESP (RFC 4303 2.6).
     pub const NONE: u8 = 59;
     /// IPv6 destination options (RFC 8200 4.6).
     pub const DESTINATION: u8 = 60;
+    /// IP-TFS: several IP packets and parts of them inside ESP (RFC 9347 7.1).
+    pub const AGGFRAG: u8 = 144;
 }
 
 /// What is wrong with a header.

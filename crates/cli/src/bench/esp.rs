@@ -10,7 +10,7 @@ use std::sync::Barrier;
 use clap::{Args, ValueEnum};
 use forebay_crypto::{Direction, Job, JobSpec, Packet, Processor, SaKeys, SecretBytes, SessionId, Suite};
 use forebay_engine::{BURST, BurstPath, Clock};
-use forebay_ipsec::{Encapsulation, IvRange, Mode, SaConfig, Sad, Spi};
+use forebay_ipsec::{IvRange, SaConfig, Sad, Spi};
 use forebay_time::{Duration, Time};
 use miette::{IntoDiagnostic, miette};
 use serde::Serialize;
@@ -300,7 +300,7 @@ fn seal(path: &mut BurstPath, jobs: &mut Vec<Job>, packets: &[Vec<u8>]) {
 /// else jobs submitted again and again; those always seal, because a backend that verifies first
 /// would be done with a made-up packet at once.
 enum Bare {
-    Gcm { key: Vec<u8>, icv_len: usize, open: bool, buffers: Vec<Vec<u8>> },
+    Gcm(forebay_crypto_ipsec_mb::BareGcm),
     Jobs { processor: Box<dyn Processor>, jobs: Vec<Job> },
 }
 
@@ -316,7 +316,8 @@ impl Bare {
         if name == "ipsec-mb" && matches!(suite.cipher(), forebay_crypto::Cipher::AesGcm(_)) {
             let open = direction == Direction::Open;
             let buffers = vec![vec![0x5a; size]; PACKETS];
-            return Ok(Bare::Gcm { key: keys.cipher().to_vec(), icv_len: suite.icv_len(), open, buffers });
+            let bare = forebay_crypto_ipsec_mb::BareGcm::new(keys.cipher(), suite.icv_len(), open, buffers);
+            return bare.map(Bare::Gcm).ok_or_else(|| miette!("ipsec-mb is not usable"));
         }
         let mut processor = backend.open()?;
         processor.open_session(SessionId(0), keys, Direction::Seal).into_diagnostic()?;
@@ -329,8 +330,8 @@ impl Bare {
         let mut packets = 0u64;
         loop {
             match self {
-                Bare::Gcm { key, icv_len, open, buffers } => {
-                    forebay_crypto_ipsec_mb::bare_gcm(key, *icv_len, *open, buffers, 64);
+                Bare::Gcm(bare) => {
+                    bare.run(64);
                     packets += 64 * PACKETS as u64;
                 }
                 Bare::Jobs { processor, jobs } => {
@@ -368,19 +369,8 @@ fn tunnel(suite: Suite, outbound: bool, core: usize) -> SaConfig {
         true => (network("10.1.0.0/16"), network("10.2.0.0/16")),
         false => (network("10.2.0.0/16"), network("10.1.0.0/16")),
     };
-    SaConfig {
-        name: "bench".to_owned(),
-        spi: Spi::new(0x1001 + core as u32).unwrap_or(Spi::MIN),
-        mode: Mode::Tunnel,
-        suite,
-        local,
-        remote,
-        esn: false,
-        replay_window: 64,
-        encapsulation: Encapsulation::None,
-        local_ts,
-        remote_ts,
-    }
+    let spi = Spi::new(0x1001 + core as u32).unwrap_or(Spi::MIN);
+    SaConfig { local_ts, remote_ts, ..SaConfig::new("bench", spi, suite, local, remote) }
 }
 
 /// A UDP packet of `size` bytes from 10.1.0.1 to 10.2.0.1.

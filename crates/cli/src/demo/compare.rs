@@ -59,7 +59,7 @@ impl Comparer {
 
     /// Compares one packet: it must be the next of its SA, byte for byte.
     pub fn compare(&mut self, output: &Output, capture: &Capture) {
-        let spi = self.spis.get(output.session.0 as usize).copied().unwrap_or(0);
+        let spi = output.session.and_then(|session| self.spis.get(session.0 as usize)).copied().unwrap_or(0);
         let queue = self.expected.entry(spi).or_default();
         let same = |expected: &Expected| {
             let original = &capture.packets[(expected.index % capture.packets.len() as u64) as usize];

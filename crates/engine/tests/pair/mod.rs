@@ -15,7 +15,7 @@ use forebay_crypto::{Direction, Packet, Processor, SaKeys, SecretBytes, Suite};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_crypto_card::{Bus, BusConfig, Card, CardConfig};
 use forebay_engine::{Clock, Engine, Lane, Limits, ProcessorSetup, ProcessorStats, Settings};
-use forebay_ipsec::{DropReason, Encapsulation, IvRange, Mode, SaConfig, Sad, Spi};
+use forebay_ipsec::{DropReason, Encapsulation, IvRange, SaConfig, Sad, Spi};
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::{Duration, Time};
 
@@ -155,7 +155,8 @@ impl End {
     fn outputs(&mut self) -> Vec<forebay_engine::Output> {
         let outputs: Vec<_> = self.engine.outputs().collect();
         for output in &outputs {
-            let expected = self.under_way[output.session.0 as usize].pop_front();
+            let session = output.session.expect("there are no policies");
+            let expected = self.under_way[session.0 as usize].pop_front();
             assert_eq!(Some(output.tag), expected, "out of order, lost or twice on SA {:?}", output.session);
             self.latency = self.latency.max(output.released.since(output.admitted));
             match output.result {
@@ -409,19 +410,15 @@ pub fn sas(direction: Direction) -> (Sad, Vec<SaKeys>) {
     for (sa, word) in SUITES.into_iter().enumerate() {
         let suite: Suite = word.parse().expect("a suite");
         let (near, far) = ([192, 0, 2, 1], [192, 0, 2, 2]);
-        let selector = |second: usize| format!("10.{second}.0.0/16").parse().expect("a prefix");
+        let selector = |second: usize| format!("10.{second}.0.0/16").parse().expect("a selector");
+        let spi = Spi::new(0x1000 + sa as u32).expect("not zero");
         let config = |local: [u8; 4], remote: [u8; 4], local_ts, remote_ts| SaConfig {
-            name: word.to_owned(),
-            spi: Spi::new(0x1000 + sa as u32).expect("not zero"),
-            mode: Mode::Tunnel,
-            suite,
-            local: local.into(),
-            remote: remote.into(),
             esn: sa % 2 == 1,
             replay_window: 1024,
             encapsulation: if sa == 2 { Encapsulation::Udp } else { Encapsulation::None },
             local_ts: vec![local_ts],
             remote_ts: vec![remote_ts],
+            ..SaConfig::new(word, spi, suite, local.into(), remote.into())
         };
         match direction {
             Direction::Seal => {

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use forebay_crypto::{Direction, Job, JobSpec, Packet, Processor, SaKeys, SessionId, Suite, Verdict};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_crypto_card::{Bus, BusConfig, Card, CardConfig};
-use forebay_ipsec::{DropReason, Encapsulation, IvRange, Mode, SaConfig, Sad, Spi};
+use forebay_ipsec::{DropReason, IvRange, Mode, Prepared, SaConfig, Sad, Spi};
 use forebay_time::{Duration, Time};
 
 /// How often in a row a processor is polled without anything finished, before it counts as stuck.
@@ -52,7 +52,7 @@ impl Rig {
     }
 
     pub fn open(&mut self, id: SessionId, keys: &SaKeys, direction: Direction) {
-        self.processor.open_session(id, keys, direction).expect("a session for every suite");
+        self.processor.open_session(id, keys, direction).expect("a session of a suite that it has");
     }
 
     /// Does all `jobs`, in whatever order they come back; each is back when this returns, once.
@@ -119,7 +119,8 @@ impl Gateway {
                 let mut packet = Packet::with_capacity(bytes.as_ref().len());
                 assert!(packet.fill(bytes.as_ref()));
                 let mut spec = JobSpec::default();
-                self.sad.prepare(direction, &mut packet, &mut spec)?;
+                let prepared = self.sad.prepare(direction, &mut packet, &mut spec)?;
+                assert_eq!(prepared, Prepared::Job, "there are no policies");
                 jobs.push(Job::new(packet, spec, 0));
                 Ok(())
             })
@@ -141,17 +142,6 @@ impl Gateway {
 
 /// Settings that name no selectors, with a replay window.
 pub fn config(suite: Suite, mode: Mode, spi: u32, [local, remote]: [IpAddr; 2]) -> SaConfig {
-    SaConfig {
-        name: "under test".to_owned(),
-        spi: Spi::new(spi).expect("not zero"),
-        mode,
-        suite,
-        local,
-        remote,
-        esn: false,
-        replay_window: 64,
-        encapsulation: Encapsulation::None,
-        local_ts: vec![],
-        remote_ts: vec![],
-    }
+    let spi = Spi::new(spi).expect("not zero");
+    SaConfig { mode, ..SaConfig::new("under test", spi, suite, local, remote) }
 }

@@ -11,8 +11,10 @@ const DOMAIN: &[u8] = b"forebay iv reservation v1\0";
 /// A fingerprint of a cipher key. Who sees it can confirm a guess of the key and nothing else.
 ///
 /// It covers the block cipher and the key, and neither the mode nor the salt: AES-GCM with ICVs of 8
-/// and 16 bytes, and AES-CTR, make the same key stream out of the same key, salt and IV (RFC 4106 4,
-/// RFC 3686 4), so that SAs of all of them share one row of IVs.
+/// and 16 bytes, AES-GMAC and AES-CTR make the same key stream out of the same key, salt and IV
+/// (RFC 4106 4, RFC 4543 3, RFC 3686 4), so that SAs of all of them share one row of IVs. So does
+/// AES-CCM, whose counter blocks another salt could make equal to theirs. Without encryption there is no
+/// key, and nobody asks.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyId([u8; 16]);
 
@@ -21,6 +23,8 @@ impl KeyId {
     pub fn of(keys: &SaKeys) -> KeyId {
         let cipher: &[u8] = match keys.suite().cipher() {
             Cipher::ChaCha20Poly1305 => b"chacha20\0",
+            Cipher::TripleDesCbc => b"3des\0",
+            Cipher::Null => b"null\0",
             _ => b"aes\0",
         };
         // The hash function keeps the key in its buffer and, on the stack, does not wipe it.
@@ -61,6 +65,8 @@ mod tests {
         assert_eq!(id("aes128gcm16", 1, 2), id("aes128gcm8", 1, 2));
         assert_eq!(id("aes128gcm16", 1, 2), id("aes128ctr-sha256", 1, 2));
         assert_eq!(id("aes128gcm16", 1, 2), id("aes128gcm16", 1, 3));
+        assert_eq!(id("aes192gcm16", 1, 2), id("aes192gmac", 1, 2));
+        assert_eq!(id("aes192gcm16", 1, 2), id("aes192ccm8", 1, 2));
     }
 
     #[test]
@@ -68,6 +74,7 @@ mod tests {
         assert_ne!(id("aes128gcm16", 1, 2), id("aes128gcm16", 2, 2));
         assert_ne!(id("aes128gcm16", 1, 1), id("aes256gcm16", 1, 1));
         assert_ne!(id("aes256gcm16", 1, 1), id("chacha20poly1305", 1, 1));
+        assert_ne!(id("aes192-sha1", 1, 1), id("3des-sha1", 1, 1));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::ops::Range;
 
 use forebay_crypto::{Direction, Suite};
-use forebay_ipsec::{Encapsulation, MAX_WINDOW, Mode, SaConfig, Spi};
+use forebay_ipsec::{Encapsulation, MAX_WINDOW, Mode, Protocol, SaConfig, Spi};
 
 use super::SaEntry;
 use super::errors::Findings;
@@ -18,12 +18,6 @@ const MODES: &[(&str, Mode)] = &[("tunnel", Mode::Tunnel), ("transport", Mode::T
 const ENCAPSULATIONS: &[(&str, Encapsulation)] =
     &[("none", Encapsulation::None), ("udp", Encapsulation::Udp)];
 const PROTOCOLS: &[(&str, Protocol)] = &[("esp", Protocol::Esp), ("ah", Protocol::Ah)];
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Protocol {
-    Esp,
-    Ah,
-}
 
 const DEFAULT_WINDOW: u32 = 64;
 
@@ -52,36 +46,32 @@ pub(super) fn read(
     let direction = required(sa, "direction", findings).and_then(|key| sa.word(key, DIRECTIONS, findings));
     let spi = required(sa, "spi", findings).and_then(|key| spi(sa, key, findings));
     let protocol = optional(sa, "protocol", PROTOCOLS, Protocol::Esp, findings);
-    if protocol == Some(Protocol::Ah) {
-        let problem = Problem::NotInThisVersion { key: "protocol", found: "ah".into() };
-        findings.add(problem, sa.span("protocol"), "expected `esp`");
-    }
-    // What names no cipher of ESP may be right for AH, whose absence has been reported.
-    let suite = required(sa, "proposal", findings)
-        .filter(|_| protocol != Some(Protocol::Ah))
-        .and_then(|key| proposal(sa, key, findings));
+    let suite = required(sa, "proposal", findings).and_then(|key| proposal(sa, key, findings));
     let keys = keys::read(sa, suite, files, findings);
     let (local, remote) = addresses(sa, findings);
     let claim = claim(sa, direction, spi, remote);
     let mode = optional(sa, "mode", MODES, Mode::Tunnel, findings);
     let encapsulation = optional(sa, "encapsulation", ENCAPSULATIONS, Encapsulation::None, findings);
+    if protocol == Some(Protocol::Ah) && encapsulation == Some(Encapsulation::Udp) {
+        findings.add(Problem::AhInUdp, sa.span("encapsulation"), "expected `none`");
+    }
     let (esn, allow_weak) = (sa.flag("esn", false, findings), sa.flag("allow_weak", false, findings));
+    if let Some(suite) = suite {
+        check_suite(sa, suite, protocol, allow_weak, findings);
+    }
     let replay_window = replay_window(sa, findings);
-    let (local_ts, remote_ts) = (sa.prefixes("local_ts", findings), sa.prefixes("remote_ts", findings));
+    let (local_ts, remote_ts) = (sa.selectors("local_ts", findings), sa.selectors("remote_ts", findings));
     let entry = || {
         Some(SaEntry {
             config: SaConfig {
-                name: name?,
-                spi: spi?,
+                protocol: protocol?,
                 mode: mode?,
-                suite: suite?,
-                local: local?,
-                remote: remote?,
                 esn: esn?,
                 replay_window: replay_window?,
                 encapsulation: encapsulation?,
                 local_ts: local_ts?,
                 remote_ts: remote_ts?,
+                ..SaConfig::new(&name?, spi?, suite?, local?, remote?)
             },
             direction: direction?,
             keys: keys?,
@@ -123,11 +113,6 @@ fn proposal(sa: &SaTable<'_, '_>, key: &'static str, findings: &mut Findings) ->
     let (text, span) = sa.text(key, findings)?;
     match text.parse() {
         Ok(suite) => Some(suite),
-        Err(_) if is_of_a_later_version(text) => {
-            let problem = Problem::NotInThisVersion { key, found: shown(text) };
-            findings.add(problem, span, "known, but not available yet");
-            None
-        }
         Err(error) => {
             let problem = Problem::UnknownProposal { found: shown(&error.found), nearest: error.nearest };
             findings.add(problem, span, "not a proposal");
@@ -136,22 +121,21 @@ fn proposal(sa: &SaTable<'_, '_>, key: &'static str, findings: &mut Findings) ->
     }
 }
 
-/// Whether this is a proposal of swanctl's that Forebay means to have and has not.
-fn is_of_a_later_version(text: &str) -> bool {
-    const CIPHERS: &[&str] = &["aes128", "aes192", "aes256", "aes128ctr", "aes192ctr", "aes256ctr"];
-    const INTEGRITIES: &[&str] = &["md5", "sha1", "sha256", "sha384", "sha512", "aesxcbc", "aescmac"];
-    let word = text.trim().to_ascii_lowercase().replace("sha2_", "sha");
-    if let Some((cipher, integrity)) = word.split_once('-') {
-        let cipher_known = CIPHERS.contains(&cipher) || ["3des", "null"].contains(&cipher);
-        return cipher_known && INTEGRITIES.contains(&integrity);
+/// Checks that the suite is one for the protocol, and strong or called weak.
+fn check_suite(
+    sa: &SaTable<'_, '_>,
+    suite: Suite,
+    protocol: Option<Protocol>,
+    allow_weak: Option<bool>,
+    findings: &mut Findings,
+) {
+    if protocol == Some(Protocol::Ah) && !suite.suits_ah() {
+        let problem = Problem::NotForAh { suite };
+        findings.add(problem, sa.span("proposal"), "expected an integrity algorithm alone");
     }
-    let mode = CIPHERS[..3].iter().find_map(|cipher| word.strip_prefix(cipher));
-    let combined = match mode.map(|mode| mode.split_at_checked(3).unwrap_or((mode, ""))) {
-        Some(("ccm", icv)) => ["8", "12", "16", "64", "96", "128"].contains(&icv),
-        Some(mode) => mode == ("gma", "c"),
-        None => false,
-    };
-    combined || INTEGRITIES.contains(&&*word)
+    if suite.is_weak() && allow_weak == Some(false) {
+        findings.add(Problem::WeakSuite { suite }, sa.span("proposal"), "MUST NOT in RFC 8221");
+    }
 }
 
 fn addresses(sa: &SaTable<'_, '_>, findings: &mut Findings) -> (Option<IpAddr>, Option<IpAddr>) {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io;
 
-use forebay_crypto::{Cipher, KeyError, Suite, nearest};
+use forebay_crypto::{Cipher, Integrity, KeyError, Suite, nearest};
 use forebay_ipsec::MAX_WINDOW;
 
 use super::problem::Problem;
@@ -49,10 +49,26 @@ impl Problem {
                 format!("expected {words}; did you mean `{}`?", nearest.unwrap_or_default()).into()
             }
             Problem::UnknownProposal { nearest, .. } => {
-                format!("did you mean `{nearest}`? This version has {SUITES}").into()
+                format!("did you mean `{nearest}`? There are {SUITES}").into()
             }
-            Problem::NotInThisVersion { key: "protocol", .. } => "this version has `esp` only".into(),
-            Problem::NotInThisVersion { .. } => format!("this version has {SUITES}").into(),
+            Problem::WeakSuite { suite } => {
+                let why = match suite.integrity() {
+                    Integrity::None => "nothing would tell forged packets (RFC 8221 4)",
+                    _ => "MD5 is broken (RFC 8221 6)",
+                };
+                format!("{why}: take another, or say `allow_weak = true` if the peer has nothing else").into()
+            }
+            Problem::NotForAh { suite } => {
+                let alone = suite.to_string().rsplit_once('-').map(|(_, integrity)| integrity.to_owned());
+                let alone = alone.unwrap_or_else(|| "sha256".to_owned());
+                format!(
+                    "proposal = \"{alone}\" or another integrity algorithm alone, or aes{{128,192,256}}gmac"
+                )
+                .into()
+            }
+            Problem::AhInUdp => {
+                "AH covers the addresses that a NAT changes (RFC 3948 1): leave it out, or take ESP".into()
+            }
             Problem::BadSpi { .. } => {
                 "both peers know it as a number of 32 bits that is not 0 (RFC 4303 2.1)".into()
             }
@@ -62,7 +78,10 @@ impl Problem {
             Problem::BadAddress { .. } => {
                 "like 192.0.2.1 or 2001:db8::1; host names are not looked up".into()
             }
-            Problem::BadPrefix { .. } => "like 10.1.0.0/16 or 2001:db8:1::/48".into(),
+            Problem::BadSelector { error, .. } => format!(
+                "{error}; selectors are like 10.1.0.0/16, 2001:db8:1::/48, 10.1.0.5-10.1.0.9 or 10.1.0.0/16[tcp/80]"
+            )
+            .into(),
             Problem::HostBits { found, .. } => {
                 format!("the network is {}; the address alone would be {}", found.trunc(), found.addr())
                     .into()
@@ -89,8 +108,13 @@ impl Problem {
                 format!("auth_key = \"...\" with {} hex digits ({len} bytes), or auth_key_file", 2 * len)
                     .into()
             }
-            Problem::AuthKeyUnused { key, suite } => {
-                format!("leave out `{key}`: the cipher of {suite} authenticates with its own key").into()
+            Problem::KeyUnused { key, suite } => {
+                let why = match (*key, suite.integrity()) {
+                    ("key" | "key_file", _) => "enciphers nothing",
+                    (_, Integrity::None) => "authenticates nothing",
+                    _ => "authenticates with the key of its cipher",
+                };
+                format!("leave out `{key}`: {suite} {why}").into()
             }
             Problem::KeyFileUnreadable { .. } => {
                 "a path that is not absolute starts at the directory of the SAs file".into()
@@ -106,8 +130,9 @@ impl Problem {
     }
 }
 
-const SUITES: &str = "aes{128,192,256}gcm{8,12,16}, chacha20poly1305, \
-    aes{128,192,256}-{sha1,sha256,sha384,sha512} and aes{128,192,256}ctr-{sha1,sha256,sha384,sha512}";
+const SUITES: &str = "aes{128,192,256}{gcm,ccm}{8,12,16}, aes{128,192,256}gmac, chacha20poly1305, \
+    {aes{128,192,256}[ctr],3des,null}-{sha1,sha256,sha384,sha512,aesxcbc,aescmac}, and the weak ones with \
+    md5 or without integrity";
 
 /// An example of what is missing.
 fn missing(key: &str) -> &'static str {
@@ -134,6 +159,8 @@ fn key_length(suite: Suite, error: &KeyError) -> String {
     let mut help = format!("{} hex digits", 2 * error.expected);
     let section = match suite.cipher() {
         Cipher::AesGcm(_) => "RFC 4106 8.1",
+        Cipher::AesCcm(_) => "RFC 4309 7.1",
+        Cipher::AesGmac(_) => "RFC 4543 3.2",
         Cipher::AesCtr(_) => "RFC 3686 5.1",
         _ => "RFC 7634 2",
     };

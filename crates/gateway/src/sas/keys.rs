@@ -42,39 +42,46 @@ pub(super) fn read(
 ) -> Option<SaKeys> {
     let key = Source { inline: "key", file: "key_file" };
     let auth_key = Source { inline: "auth_key", file: "auth_key_file" };
-    let auth_named = auth_key.named(sa);
-    if key.named(sa).is_none() {
+    // A suite that nobody knows is taken to have a cipher.
+    let wants_key = suite.is_none_or(|suite| suite.cipher_key_len() > 0);
+    let wants_auth = suite.is_some_and(|suite| suite.integrity_key_len() > 0);
+    if key.named(sa).is_none() && wants_key {
         sa.missing(key.inline, findings);
     }
     if let Some(suite) = suite {
-        match auth_named {
-            Some(at) if suite.is_aead() => {
-                let problem = Problem::AuthKeyUnused { key: at, suite };
-                findings.add(problem, sa.span(at), "expected no such key");
+        for (source, wanted) in [(&key, wants_key), (&auth_key, wants_auth)] {
+            if let Some(at) = source.named(sa).filter(|_| !wanted) {
+                findings.add(Problem::KeyUnused { key: at, suite }, sa.span(at), "expected no such key");
             }
-            None if !suite.is_aead() => {
-                let problem = Problem::AuthKeyMissing { sa: shown(&sa.name), suite };
-                findings.add(problem, sa.span("proposal"), "asks for a second key");
-            }
-            _ => {}
+        }
+        if auth_key.named(sa).is_none() && wants_auth {
+            let problem = Problem::AuthKeyMissing { sa: shown(&sa.name), suite };
+            findings.add(problem, sa.span("proposal"), "asks for a second key");
         }
     }
     let (key, auth_key) = (key.read(sa, files, findings), auth_key.read(sa, files, findings));
     let suite = suite?;
-    let key = key.filter(|(key, at)| {
-        let (len, salt) = (suite.cipher_key_len() + suite.salt_len(), suite.salt_len());
-        has_length(sa, key, at, KeyError { which: "key", found: 0, expected: len, salt }, suite, findings)
-    });
-    let none = SecretBytes::new(vec![]);
-    let auth_key = match auth_key {
-        Some((auth_key, at)) if !suite.is_aead() => {
-            let wanted =
-                KeyError { which: "auth_key", found: 0, expected: suite.integrity_key_len(), salt: 0 };
-            has_length(sa, &auth_key, at, wanted, suite, findings).then_some(auth_key)
-        }
-        _ => suite.is_aead().then_some(none),
-    };
-    SaKeys::new(suite, &key?.0, &auth_key?).ok()
+    let (len, salt) = (suite.cipher_key_len() + suite.salt_len(), suite.salt_len());
+    let wanted = KeyError { which: "key", found: 0, expected: len, salt };
+    let key = of_length(sa, key, wanted, suite, findings);
+    let wanted = KeyError { which: "auth_key", found: 0, expected: suite.integrity_key_len(), salt: 0 };
+    let auth_key = of_length(sa, auth_key, wanted, suite, findings);
+    SaKeys::new(suite, &key?, &auth_key?).ok()
+}
+
+/// A key if it is as long as `wanted`; nothing, which is right, where none is wanted.
+fn of_length(
+    sa: &SaTable<'_, '_>,
+    key: Option<(SecretBytes, &'static str)>,
+    wanted: KeyError,
+    suite: Suite,
+    findings: &mut Findings,
+) -> Option<SecretBytes> {
+    if wanted.expected == 0 {
+        return Some(SecretBytes::new(vec![]));
+    }
+    let (key, at) = key?;
+    has_length(sa, &key, at, wanted, suite, findings).then_some(key)
 }
 
 fn has_length(

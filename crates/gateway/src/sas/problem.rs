@@ -79,13 +79,18 @@ pub enum Problem {
         /// The nearest known one.
         nearest: String,
     },
-    /// A protocol or proposal that this version does not have yet.
-    NotInThisVersion {
-        /// The key.
-        key: &'static str,
-        /// Its value.
-        found: String,
+    /// A suite that RFC 8221 says MUST NOT to, without `allow_weak`.
+    WeakSuite {
+        /// The suite.
+        suite: Suite,
     },
+    /// AH with a suite that enciphers.
+    NotForAh {
+        /// The suite.
+        suite: Suite,
+    },
+    /// AH in UDP.
+    AhInUdp,
     /// An SPI that is zero, negative, too large or no number.
     BadSpi {
         /// As it was written.
@@ -98,12 +103,14 @@ pub enum Problem {
         /// As it was written.
         found: String,
     },
-    /// Not a prefix of IP addresses.
-    BadPrefix {
+    /// Not a traffic selector.
+    BadSelector {
         /// The key.
         key: &'static str,
         /// As it was written.
         found: String,
+        /// Which part is wrong.
+        error: String,
     },
     /// A prefix whose address has bits behind its length.
     HostBits {
@@ -165,8 +172,8 @@ pub enum Problem {
         /// The suite.
         suite: Suite,
     },
-    /// The suite's cipher authenticates, the SA has a second key.
-    AuthKeyUnused {
+    /// The suite has no use for a key that the SA has.
+    KeyUnused {
         /// The key.
         key: &'static str,
         /// The suite.
@@ -215,12 +222,12 @@ impl fmt::Display for Problem {
             Problem::WrongType { key, found, .. } => write!(f, "`{key}` is of the wrong type, {found}"),
             Problem::UnknownWord { key, found, .. } => write!(f, "unknown {key} `{found}`"),
             Problem::UnknownProposal { found, .. } => write!(f, "unknown proposal `{found}`"),
-            Problem::NotInThisVersion { key, found } => {
-                write!(f, "{key} `{found}` is not in this version of Forebay")
-            }
+            Problem::WeakSuite { suite } => write!(f, "{suite} is weak: RFC 8221 says MUST NOT"),
+            Problem::NotForAh { suite } => write!(f, "AH enciphers nothing, {suite} does"),
+            Problem::AhInUdp => f.write_str("AH cannot be in UDP"),
             Problem::BadSpi { found } => write!(f, "{found} is not an SPI"),
             Problem::BadAddress { key, found } => write!(f, "`{key}` is not an IP address: `{found}`"),
-            Problem::BadPrefix { key, found } => write!(f, "not a prefix in `{key}`: `{found}`"),
+            Problem::BadSelector { key, found, .. } => write!(f, "not a selector in `{key}`: `{found}`"),
             Problem::HostBits { key, found } => {
                 write!(f, "prefix {found} in `{key}` has address bits behind its length")
             }
@@ -245,7 +252,7 @@ impl fmt::Display for Problem {
             Problem::AuthKeyMissing { sa, suite } => {
                 write!(f, "SA `{sa}` has no `auth_key`, {suite} needs one")
             }
-            Problem::AuthKeyUnused { key, suite } => write!(f, "{suite} has no use for `{key}`"),
+            Problem::KeyUnused { key, suite } => write!(f, "{suite} has no use for `{key}`"),
             Problem::KeyFileUnreadable { key, path, .. } => write!(f, "`{key}` {path} cannot be read"),
             Problem::KeyFileExposed { key, path, mode } => {
                 write!(f, "`{key}` {path} is open to others than its owner (mode {mode:03o})")

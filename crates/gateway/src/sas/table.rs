@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::ops::Range;
 
 use forebay_crypto::nearest;
-use ipnet::IpNet;
+use forebay_ipsec::{SelectorError, TrafficSelector};
 use toml::de::{DeTable, DeValue};
 
 use super::errors::Findings;
@@ -158,41 +158,44 @@ impl<'a, 'i> SaTable<'a, 'i> {
         }
     }
 
-    /// A list of prefixes, empty if there is none; a bare address is the prefix of that address.
-    pub(super) fn prefixes(&self, key: &'static str, findings: &mut Findings) -> Option<Vec<IpNet>> {
+    /// A list of traffic selectors, empty if there is none.
+    pub(super) fn selectors(
+        &self,
+        key: &'static str,
+        findings: &mut Findings,
+    ) -> Option<Vec<TrafficSelector>> {
         if !self.has(key) {
             return Some(vec![]);
         }
         let (list, _) =
-            self.value(key, "expected a list of prefixes in brackets", findings, DeValue::as_array)?;
-        let prefixes: Vec<Option<IpNet>> =
-            list.iter().map(|element| prefix(key, element.get_ref(), element.span(), findings)).collect();
-        prefixes.into_iter().collect()
+            self.value(key, "expected a list of selectors in brackets", findings, DeValue::as_array)?;
+        let selectors: Vec<Option<TrafficSelector>> =
+            list.iter().map(|element| selector(key, element.get_ref(), element.span(), findings)).collect();
+        selectors.into_iter().collect()
     }
 }
 
-fn prefix(
+fn selector(
     key: &'static str,
     value: &DeValue<'_>,
     span: Range<usize>,
     findings: &mut Findings,
-) -> Option<IpNet> {
-    const EXPECTED: &str = "expected a prefix in quotes";
+) -> Option<TrafficSelector> {
+    const EXPECTED: &str = "expected a selector in quotes";
     let Some(text) = value.as_str() else {
         findings.add(Problem::WrongType { key, found: value.type_str(), expected: EXPECTED }, span, EXPECTED);
         return None;
     };
-    let parsed = text.parse::<IpNet>().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from));
-    match parsed {
-        Some(net) if net == net.trunc() => return Some(net),
-        Some(net) => {
-            findings.add(Problem::HostBits { key, found: net }, span, "expected the network's own address");
+    match text.parse() {
+        Ok(selector) => return Some(selector),
+        Err(SelectorError::HostBits { found }) => {
+            findings.add(Problem::HostBits { key, found }, span, "expected the network's own address");
         }
-        None => findings.add(
-            Problem::BadPrefix { key, found: shown(text) },
-            span,
-            "expected an address, `/` and a length",
-        ),
+        Err(error) => {
+            // The words of the error quote the file.
+            let problem = Problem::BadSelector { key, found: shown(text), error: shown(&error.to_string()) };
+            findings.add(problem, span, error.expected());
+        }
     }
     None
 }

@@ -3,15 +3,28 @@
 use std::net::IpAddr;
 
 use forebay_crypto::{Direction, JobSpec, Packet, Verdict};
-use forebay_ipsec::{DropReason, Encapsulation, IvRange, Mode, SaConfig, Sad, Spi};
+use forebay_ipsec::{
+    DontFragment, DropReason, Dscp, Ecn, Encapsulation, FlowLabel, HopLimit, IvRange, Lifetime, Limits, Mode,
+    Prepared, SaConfig, Sad, Spi, Tfc, TunnelRules,
+};
 use forebay_wire::Family;
 use proptest::prelude::*;
 
-/// One suite of each kind of layout: AEAD with ICVs of two lengths, chained, counter.
-const SUITES: [&str; 4] = ["aes128gcm16", "aes256gcm8", "aes128-sha256", "aes128ctr-sha512"];
+/// One suite of each kind of layout: AEAD with ICVs of two lengths, chained, counter; covered by GMAC,
+/// without IV, with short blocks, without ICV.
+const SUITES: [&str; 8] = [
+    "aes128gcm16",
+    "aes256gcm8",
+    "aes128-sha256",
+    "aes128ctr-sha512",
+    "aes128gmac",
+    "null-sha256",
+    "3des-md5",
+    "aes256ctr",
+];
 
 /// How many SAs there are in each direction.
-pub const SAS: usize = 64;
+pub const SAS: usize = 128;
 
 /// The settings of SA number `index`, as the sealer has them: it is the one for 10.`index`.0.0/16 and
 /// 2001:db8:`index`::/48.
@@ -21,13 +34,17 @@ pub fn sealing(index: usize) -> SaConfig {
         false => ["192.0.2.1".parse().unwrap(), "192.0.2.2".parse().unwrap()],
         true => ["2001:db8:ffff::1".parse().unwrap(), "2001:db8:ffff::2".parse().unwrap()],
     };
+    let spi = Spi::new(0x1000 + index as u32).expect("not zero");
+    let suite = SUITES[index >> 2 & 3 | index >> 4 & 4].parse().expect("a proposal");
+    // Rarer settings are spread over the SAs by numbers that are prime to those of the bits.
+    let hard = Limits { bytes: (index % 13 == 5).then_some(5_000), ..Limits::default() };
+    let soft = Limits { packets: (index % 3 == 1).then_some(5), ..Limits::default() };
     SaConfig {
-        name: format!("sa-{index}"),
-        spi: Spi::new(0x1000 + index as u32).expect("not zero"),
+        tunnel: tunnel_rules(index),
+        mtu: (index % 11 == 4).then_some(1_400),
+        tfc: if index % 7 == 3 && !bit(1) { Tfc::PadTo(300) } else { Tfc::None },
+        lifetime: Lifetime { soft, hard },
         mode: if bit(1) { Mode::Transport } else { Mode::Tunnel },
-        suite: SUITES[index >> 2 & 3].parse().expect("a proposal"),
-        local,
-        remote,
         esn: bit(5),
         replay_window: [64, 0][index & 1],
         encapsulation: if bit(0) { Encapsulation::Udp } else { Encapsulation::None },
@@ -36,6 +53,24 @@ pub fn sealing(index: usize) -> SaConfig {
             format!("10.{index}.0.0/16").parse().expect("a network"),
             format!("2001:db8:{index:x}::/48").parse().expect("a network"),
         ],
+        ..SaConfig::new(&format!("sa-{index}"), spi, suite, local, remote)
+    }
+}
+
+fn tunnel_rules(index: usize) -> TunnelRules {
+    TunnelRules {
+        dscp: if index % 5 == 2 { Dscp::Set(46) } else { Dscp::Copy },
+        ecn: if index % 9 == 4 { Ecn::Compatibility } else { Ecn::Normal },
+        dont_fragment: [DontFragment::Copy, DontFragment::Set, DontFragment::Clear][index % 3],
+        flow_label: [
+            FlowLabel::Zero,
+            FlowLabel::Hash,
+            FlowLabel::Copy,
+            FlowLabel::Fixed(0x12345),
+            FlowLabel::Zero,
+        ][index % 5],
+        hop_limit: if index % 7 == 1 { HopLimit::Copy } else { HopLimit::Fixed(64) },
+        ..TunnelRules::default()
     }
 }
 
@@ -153,7 +188,7 @@ pub fn buffer(bytes: &[u8]) -> Packet {
 /// does not look.
 pub fn seal(sad: &mut Sad, bytes: &[u8]) -> Result<Vec<u8>, DropReason> {
     let (mut packet, mut spec) = (buffer(bytes), JobSpec::default());
-    sad.prepare(Direction::Seal, &mut packet, &mut spec)?;
+    assert_eq!(sad.prepare(Direction::Seal, &mut packet, &mut spec)?, Prepared::Job);
     sad.complete(&mut packet, &spec, Verdict::Done)?;
     Ok(packet.bytes().to_vec())
 }

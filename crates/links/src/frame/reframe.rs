@@ -4,7 +4,7 @@ use super::{AF_V4, ETHERTYPE_V4, ETHERTYPE_V6, Family, IpAt, NotIp, PPP_V4, PPP_
 
 /// Puts the link layer's bytes of an old frame before a new packet; `out` is replaced.
 ///
-/// `prefix` is what stood before the packet that [`locate`](super::locate) found at `at`: the first
+/// `prefix` is what stood before the packet that [`locate()`](fn@super::locate) found at `at`: the first
 /// `at.start` bytes of the frame. Where the family has changed, the field that tells it is changed
 /// too; link types without such a field need the output to be of
 /// [`LinkType::rewritten`](crate::LinkType::rewritten) type.
@@ -25,7 +25,7 @@ pub fn reframe(at: &IpAt, prefix: &[u8], packet: &[u8], out: &mut Vec<u8>) -> Re
     Ok(())
 }
 
-/// Writes a family into a prefix that [`locate`](super::locate) has passed: its field is there.
+/// Writes a family into a prefix that [`locate()`](fn@super::locate) has passed: its field is there.
 fn set_family(prefix: &mut [u8], protocol: Protocol, family: Family) {
     let mut put = |at: u8, bytes: &[u8]| {
         if let Some(field) = prefix.get_mut(usize::from(at)..).and_then(|rest| rest.get_mut(..bytes.len())) {

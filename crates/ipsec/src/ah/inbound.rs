@@ -1,0 +1,187 @@
+//! AH inbound: everything around the crypto job when opening (RFC 4302 3.4).
+
+use std::net::IpAddr;
+
+use forebay_crypto::{Direction, JobSpec, Packet, SessionId};
+use forebay_wire::{Ah, Family, Ip, ah, ipv4, protocol};
+
+use super::{HIGH_LEN, Headers, Sizes, in_hdr_error, tunnel_protocol};
+use crate::inbound::check_selectors;
+use crate::rule::Rule;
+use crate::{DropReason, DscpSet, Mode, Next, Replay, ReplayWindow, SaConfig};
+
+/// Where the AH header of a received packet stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AhAt {
+    family: Family,
+    /// Offset of the header in the packet, its length with the ICV, and the packet's end.
+    at: usize,
+    len: usize,
+    end: usize,
+    /// The SPI.
+    pub spi: u32,
+    /// The sequence number's low half.
+    sequence: u32,
+}
+
+impl AhAt {
+    /// Finds the AH header in an IP packet.
+    pub fn find(ip: &Ip<'_>) -> Result<AhAt, DropReason> {
+        let (at, protocol, fragment) = match ip {
+            Ip::V4(ip) => (ip.header_len(), ip.protocol(), ip.is_fragment()),
+            Ip::V6(ip) => {
+                let upper = ip.upper_layer().map_err(in_hdr_error)?;
+                (upper.at, upper.protocol, upper.is_fragment)
+            }
+        };
+        if protocol != protocol::AH {
+            return Err(DropReason::InNoIpsec);
+        }
+        if fragment {
+            return Err(DropReason::InFragment);
+        }
+        let header = Ah::parse(ip.bytes().get(at..).ok_or(DropReason::InHdrError)?).map_err(in_hdr_error)?;
+        let (spi, sequence) = (header.spi(), header.sequence());
+        Ok(AhAt { family: ip.family(), at, len: header.header_len(), end: ip.bytes().len(), spi, sequence })
+    }
+}
+
+/// An inbound SA of AH: its settings and its replay window.
+#[derive(Debug)]
+pub struct InboundAh {
+    sizes: Sizes,
+    mode: Mode,
+    local: IpAddr,
+    replay: ReplayWindow,
+    selectors: Box<Rule>,
+}
+
+impl InboundAh {
+    pub fn new(config: &SaConfig, session: SessionId) -> InboundAh {
+        let suite = config.suite;
+        InboundAh {
+            sizes: Sizes { session, iv_len: suite.iv_len(), icv_len: suite.icv_len(), esn: config.esn },
+            mode: config.mode,
+            local: config.local,
+            replay: ReplayWindow::new(config.replay_window),
+            selectors: Box::new(Rule::new(&config.local_ts, &config.remote_ts, DscpSet::ALL)),
+        }
+    }
+
+    /// Whether a packet that came out of the SA may have (RFC 4301 5.2 step 4).
+    pub fn admits(&self, ip: &Ip<'_>) -> bool {
+        check_selectors(&self.selectors, ip).is_ok()
+    }
+
+    /// Continues as if `sequence` had been received.
+    pub fn continue_after(&mut self, sequence: u64) {
+        self.replay.settle(sequence);
+    }
+
+    /// Whether a packet to the address `outer` may use the SA. In transport mode the addresses are the
+    /// selectors' business.
+    pub fn accepts(&self, outer: IpAddr) -> bool {
+        self.mode == Mode::Transport || self.local == outer
+    }
+
+    /// Turns the AH packet in `packet` into its image. A packet that cannot be prepared stays as it was.
+    pub fn prepare(&self, packet: &mut Packet, found: &AhAt, spec: &mut JobSpec) -> Result<(), DropReason> {
+        if !self.expects(found) {
+            return Err(DropReason::InHdrError);
+        }
+        let sequence = match self.sizes.esn {
+            true => self.replay.infer(found.sequence).ok_or(DropReason::InStateSeqError)?,
+            false => found.sequence.into(),
+        };
+        if self.replay.check(sequence) != Replay::New {
+            return Err(DropReason::InStateSeqError);
+        }
+        let mut headers = Headers::of(&packet.bytes()[..found.at]).ok_or(DropReason::TooLong)?;
+        if found.family == Family::V6 {
+            let gone = headers.unfragment();
+            if gone > 0 {
+                headers.set_length(Family::V6, found.end - gone, protocol::AH);
+            }
+        }
+        let image = headers.image(Direction::Open).ok_or(DropReason::InHdrError)?;
+        let offset = packet.offset();
+        let (ah_at, end) = (offset + found.at, offset + found.end);
+        let places = self.sizes.places(packet, headers.len, ah_at, end).ok_or(DropReason::TooLong)?;
+        // The ICV goes into the stash, and what is left of it is zeros.
+        let icv_at = ah_at + ah::FIXED + self.sizes.iv_len;
+        let icv = icv_at..icv_at + self.sizes.icv_len;
+        let buffer = packet.buffer_mut();
+        buffer.copy_within(icv.clone(), places.icv);
+        buffer[icv].fill(0);
+        self.sizes.lay_out(packet, &places, &headers, &image, sequence, spec);
+        Ok(())
+    }
+
+    /// Whether a header is as long as the SA's ICV asks for. Over IPv4 that is whole words of four bytes, but
+    /// many senders make them eight, as in IPv6 (Linux unless told otherwise): the ICV covers their
+    /// padding too.
+    fn expects(&self, found: &AhAt) -> bool {
+        let len = |family| ah::Header::len(family, self.sizes.iv_len + self.sizes.icv_len);
+        found.len == len(found.family) || found.len == len(Family::V6)
+    }
+
+    /// Length of the AH packet whose job this is, in bytes.
+    pub fn len_of(&self, spec: &JobSpec) -> usize {
+        spec.auth.len as usize - if self.sizes.esn { HIGH_LEN } else { 0 }
+    }
+
+    /// Settles the replay window for a packet whose ICV matched, and takes AH off again:
+    /// [`Next::Again`], because what is left may be ESP or AH itself, and the SA's selectors have not been
+    /// looked at.
+    pub fn complete(&mut self, packet: &mut Packet, spec: &JobSpec) -> Result<Next, DropReason> {
+        let places = self.sizes.places_of(packet, spec);
+        let high = match self.sizes.esn {
+            true => packet.buffer()[places.end..].first_chunk().copied().unwrap_or_default(),
+            false => [0; 4],
+        };
+        places.restore(packet);
+        let at = places.ah - places.image;
+        let header = Ah::parse(&packet.bytes()[at..]).map_err(in_hdr_error)?;
+        let sequence = u64::from(u32::from_be_bytes(high)) << 32 | u64::from(header.sequence());
+        let (next_header, len) = (header.next_header(), header.header_len());
+        if self.replay.settle(sequence) != Replay::New {
+            return Err(DropReason::InStateSeqError);
+        }
+        match self.mode {
+            Mode::Tunnel => strip_tunnel(packet, at + len, next_header),
+            Mode::Transport => strip_transport(packet, at, len, next_header),
+        }?;
+        Ok(Next::Again)
+    }
+}
+
+fn strip_tunnel(packet: &mut Packet, from: usize, next_header: u8) -> Result<(), DropReason> {
+    let inner = Ip::parse(&packet.bytes()[from..]).map_err(|_| DropReason::InStateModeError)?;
+    if tunnel_protocol(&inner) != next_header {
+        return Err(DropReason::InStateModeError);
+    }
+    let len = inner.bytes().len();
+    packet.truncate(from + len);
+    packet.pull_front(from).ok_or(DropReason::InStateModeError)
+}
+
+/// Moves the `at` bytes of headers over the `len` bytes of AH.
+fn strip_transport(packet: &mut Packet, at: usize, len: usize, next_header: u8) -> Result<(), DropReason> {
+    let ip = Ip::parse(packet.bytes()).map_err(in_hdr_error)?;
+    let named_at = match ip {
+        Ip::V4(_) => None,
+        Ip::V6(ip) => Some(ip.upper_layer().map_err(in_hdr_error)?.named_at),
+    };
+    packet.bytes_mut().copy_within(..at, len);
+    packet.pull_front(len).ok_or(DropReason::InStateModeError)?;
+    let total = packet.len();
+    let bytes = packet.bytes_mut();
+    match named_at {
+        None => ipv4::rewrite(bytes, at, total as u16, next_header),
+        Some(named_at) => {
+            bytes[named_at] = next_header;
+            bytes[4..6].copy_from_slice(&((total - 40) as u16).to_be_bytes());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,179 @@
+//! AH outbound: everything around the crypto job when sealing (RFC 4302 3.3).
+
+use std::net::IpAddr;
+
+use forebay_crypto::{Direction, JobSpec, Packet, SessionId};
+use forebay_wire::ipv4::DONT_FRAGMENT;
+use forebay_wire::{Family, Ip, Malformed, ah, protocol};
+
+use super::{Headers, Sizes};
+use crate::tunnel::Inner;
+use crate::{DropReason, IvRange, Mode, SaConfig, Spi};
+
+/// Time to live and hop limit of tunnel headers (RFC 1700's default).
+const TTL: u8 = 64;
+
+/// An outbound SA of AH.
+#[derive(Debug)]
+pub struct OutboundAh {
+    sizes: Sizes,
+    mode: Mode,
+    spi: Spi,
+    local: IpAddr,
+    remote: IpAddr,
+    /// The last sequence number sent, and the last that may be.
+    sequence: u64,
+    sequence_limit: u64,
+    iv: IvRange,
+}
+
+/// What goes where in the packet to be.
+struct Plan {
+    family: Family,
+    /// With everything but their lengths.
+    headers: Headers,
+    next_header: u8,
+    /// What AH protects beside the headers, as offsets in the packet.
+    payload_at: usize,
+    payload_end: usize,
+}
+
+impl OutboundAh {
+    pub fn new(config: &SaConfig, session: SessionId, iv: IvRange) -> OutboundAh {
+        let suite = config.suite;
+        OutboundAh {
+            sizes: Sizes { session, iv_len: suite.iv_len(), icv_len: suite.icv_len(), esn: config.esn },
+            mode: config.mode,
+            spi: config.spi,
+            local: config.local,
+            remote: config.remote,
+            sequence: 0,
+            // Both kinds of number fail closed at their end (RFC 4302 3.3.2).
+            sequence_limit: if config.esn { u64::MAX } else { u64::from(u32::MAX) },
+            iv,
+        }
+    }
+
+    /// Continues behind `sequence`.
+    pub fn continue_after(&mut self, sequence: u64) {
+        self.sequence = sequence;
+    }
+
+    /// Turns a plain packet into the image of an AH packet. A packet that cannot be prepared stays as
+    /// it was, but for what is behind its own length.
+    pub fn prepare(
+        &mut self,
+        packet: &mut Packet,
+        inner: &Inner,
+        spec: &mut JobSpec,
+    ) -> Result<(), DropReason> {
+        let plan = match self.mode {
+            Mode::Tunnel => self.plan_tunnel(inner),
+            Mode::Transport => plan_transport(packet)?,
+        };
+        let Plan { family, mut headers, next_header, payload_at, payload_end } = plan;
+        let ah_len = ah::Header::len(family, self.sizes.iv_len + self.sizes.icv_len);
+        let total = headers.len + ah_len + (payload_end - payload_at);
+        // Total length counts the header in IPv4, payload length does not in IPv6.
+        if total > if family == Family::V4 { 65_535 } else { 65_535 + family.header_len() } {
+            return Err(DropReason::OutTooBig);
+        }
+        headers.set_length(family, total, protocol::AH);
+        let image = headers.image(Direction::Seal).ok_or(DropReason::OutHdrError)?;
+        let payload = packet.offset() + payload_at;
+        let ah_at = payload.checked_sub(ah_len).ok_or(DropReason::TooLong)?;
+        let places = self.sizes.places(packet, headers.len, ah_at, packet.offset() + payload_end);
+        let places = places.ok_or(DropReason::TooLong)?;
+        let sequence = self.advance()?;
+        let header = ah::Header { next_header, spi: self.spi.get(), sequence: sequence as u32 };
+        let ah = &mut packet.buffer_mut()[ah_at..payload];
+        header.write(ah);
+        if self.sizes.iv_len > 0 {
+            let number = self.iv.take().ok_or(DropReason::OutStateIvError)?;
+            ah[ah::FIXED..][..self.sizes.iv_len].copy_from_slice(&number.to_be_bytes());
+        }
+        self.sizes.lay_out(packet, &places, &headers, &image, sequence, spec);
+        Ok(())
+    }
+
+    /// The next sequence number, if there is one, and an IV to go with it.
+    fn advance(&mut self) -> Result<u64, DropReason> {
+        if self.sequence >= self.sequence_limit {
+            return Err(DropReason::OutStateSeqError);
+        }
+        if self.sizes.iv_len > 0 && self.iv.is_used_up() {
+            return Err(DropReason::OutStateIvError);
+        }
+        self.sequence += 1;
+        Ok(self.sequence)
+    }
+
+    fn plan_tunnel(&self, inner: &Inner) -> Plan {
+        let mut headers = Headers { bytes: [0; super::HEADERS_MAX], len: 0 };
+        let class = inner.traffic_class;
+        let family = match (self.local, self.remote) {
+            (IpAddr::V4(local), IpAddr::V4(remote)) => {
+                // An atomic datagram needs no identification (RFC 6864 4.1); others get the sequence's
+                // low bits, which the ICV covers.
+                let (flags, identification) = match inner.dont_fragment {
+                    true => (DONT_FRAGMENT, 0),
+                    false => (0, (self.sequence + 1) as u16),
+                };
+                let header = &mut headers.bytes[..20];
+                header[..2].copy_from_slice(&[0x45, class]);
+                header[4..6].copy_from_slice(&identification.to_be_bytes());
+                header[6..8].copy_from_slice(&flags.to_be_bytes());
+                header[8] = TTL;
+                header[12..16].copy_from_slice(&local.octets());
+                header[16..20].copy_from_slice(&remote.octets());
+                Family::V4
+            }
+            (IpAddr::V6(local), IpAddr::V6(remote)) => {
+                let header = &mut headers.bytes[..40];
+                header[..2].copy_from_slice(&[0x60 | class >> 4, class << 4]);
+                header[6..8].copy_from_slice(&[protocol::AH, TTL]);
+                header[8..24].copy_from_slice(&local.octets());
+                header[24..40].copy_from_slice(&remote.octets());
+                Family::V6
+            }
+            // `SaConfig::check` has refused mixed families.
+            (local, _) => Family::of(local),
+        };
+        headers.len = family.header_len();
+        Plan { family, headers, next_header: inner.next_header, payload_at: 0, payload_end: inner.len }
+    }
+
+    /// What is left to do once the ICV is there.
+    #[inline]
+    pub fn complete(&self, packet: &mut Packet, spec: &JobSpec) {
+        let places = self.sizes.places_of(packet, spec);
+        let icv_at = places.ah + ah::FIXED + self.sizes.iv_len;
+        packet.buffer_mut().copy_within(places.icv..places.icv + self.sizes.icv_len, icv_at);
+        places.restore(packet);
+    }
+}
+
+fn plan_transport(packet: &Packet) -> Result<Plan, DropReason> {
+    let ip = Ip::parse(packet.bytes()).map_err(out_hdr_error)?;
+    let (at, next_header, named_at, fragment) = match ip {
+        Ip::V4(ip) => (ip.header_len(), ip.protocol(), 9, ip.is_fragment()),
+        Ip::V6(ip) => {
+            let place = ip.transport_place().map_err(out_hdr_error)?;
+            (place.at, place.protocol, place.named_at, place.is_fragment)
+        }
+    };
+    if fragment {
+        return Err(DropReason::OutFragment);
+    }
+    let mut headers = Headers::of(&ip.bytes()[..at]).ok_or(DropReason::TooLong)?;
+    headers.bytes[named_at] = protocol::AH;
+    if ip.family() == Family::V6 {
+        headers.unfragment();
+    }
+    let (family, payload_end) = (ip.family(), ip.bytes().len());
+    Ok(Plan { family, headers, next_header, payload_at: at, payload_end })
+}
+
+fn out_hdr_error(_: Malformed) -> DropReason {
+    DropReason::OutHdrError
+}

@@ -1,0 +1,226 @@
+//! What the header of sub-type 1 is for: round-trip time, loss event rate and the rate that follows from
+//! them (RFC 9347 3 and appendix B, RFC 5348).
+//!
+//! Each end of a tunnel keeps one [`Congestion`]: it is told what arrives, says what to send, and computes
+//! the rate that a flow of TCP would have. Who drives the tunnel may set its rate by that, or use it as a
+//! circuit breaker (RFC 9347 2.4.2.1) only.
+
+use forebay_time::{Duration, PS_PER_S, Time};
+use forebay_wire::aggfrag::CongestionInfo;
+
+/// Loss intervals that count, and their weights in fifths (RFC 5348 5.4).
+const WEIGHTS: [u64; 8] = [5, 5, 5, 5, 4, 3, 2, 1];
+
+/// One end's knowledge of the path.
+#[derive(Debug, Default)]
+pub struct Congestion {
+    losses: LossHistory,
+    /// The peer's last `t_val`, and when it first arrived.
+    echo: Option<(u32, Time)>,
+    /// Our estimate of the round-trip time.
+    rtt: Option<Duration>,
+    /// The peer's, by which its losses are grouped.
+    peer_rtt: Duration,
+    /// The inverse of the loss event rate that the peer sees.
+    peer_losses: Option<u32>,
+    /// Our time between two payloads.
+    transmit_delay: Duration,
+    /// A payload arrived with congestion experienced.
+    ecn: bool,
+}
+
+impl Congestion {
+    /// Tells our time between two payloads.
+    pub fn set_transmit_delay(&mut self, delay: Duration) {
+        self.transmit_delay = delay;
+    }
+
+    /// A payload arrived, in its order; `lost` payloads before it did not. One that is marked with
+    /// congestion experienced counts as lost although it is not (RFC 9347 3.1).
+    pub fn payload(&mut self, now: Time, sequence: u64, lost: u64, marked: bool) {
+        self.ecn |= marked;
+        if lost > 0 {
+            self.losses.lost(now, sequence.saturating_sub(lost), self.peer_rtt);
+        }
+        if marked {
+            self.losses.lost(now, sequence, self.peer_rtt);
+        }
+        self.losses.received(sequence);
+    }
+
+    /// The peer's congestion information arrived.
+    pub fn received(&mut self, now: Time, info: &CongestionInfo) {
+        if self.echo.is_none_or(|(t_val, _)| t_val != info.t_val) {
+            self.echo = Some((info.t_val, now));
+        }
+        self.peer_rtt = micros(info.rtt);
+        self.peer_losses = Some(info.loss_event_rate);
+        if info.t_echo != 0 {
+            // RFC 9347 3: the larger of what was measured and what both ends' spacing makes of it.
+            let measured = clock(now).wrapping_sub(info.t_echo).saturating_sub(info.echo_delay);
+            let spacing = micros(info.transmit_delay) + self.transmit_delay;
+            let sample = micros(measured).max(spacing);
+            // RFC 5348 4.3: an average that forgets a tenth at a time.
+            self.rtt = Some(match self.rtt {
+                Some(rtt) => Duration(rtt.0 / 10 * 9 + sample.0 / 10),
+                None => sample,
+            });
+        }
+    }
+
+    /// What the next header of sub-type 1 is to say.
+    pub fn info(&self, now: Time) -> CongestionInfo {
+        let since = |time: Time| in_micros(now.since(time));
+        CongestionInfo {
+            probing: false,
+            ecn: self.ecn,
+            loss_event_rate: self.losses.inverse_rate(),
+            rtt: self.rtt.map_or(0, in_micros),
+            echo_delay: self.echo.map_or(0, |(_, arrived)| since(arrived)),
+            transmit_delay: in_micros(self.transmit_delay),
+            t_val: clock(now),
+            t_echo: self.echo.map_or(0, |(t_val, _)| t_val),
+        }
+    }
+
+    /// Our estimate of the round-trip time, once there is one.
+    pub fn rtt(&self) -> Option<Duration> {
+        self.rtt
+    }
+
+    /// Payloads a second that a flow of TCP would send at the losses that the peer reports (RFC 9347
+    /// appendix B, RFC 5348 3.1); `None` while there is no estimate or no loss.
+    pub fn allowed_rate(&self) -> Option<f64> {
+        let rtt = self.rtt?.as_secs();
+        let p = 1.0 / f64::from(self.peer_losses.filter(|&inverse| inverse > 0)?);
+        let timeouts = 12.0 * (3.0 * p / 8.0).sqrt() * p * (1.0 + 32.0 * p * p);
+        Some(1.0 / (rtt * ((2.0 * p / 3.0).sqrt() + timeouts)))
+    }
+}
+
+/// Where the last loss events began, for the weighted average of the intervals between them.
+#[derive(Debug, Default)]
+pub struct LossHistory {
+    /// First sequence number of the current interval, and of those before it: latest first.
+    begins: [u64; WEIGHTS.len() + 1],
+    events: usize,
+    /// When the current event began.
+    since: Time,
+    highest: u64,
+}
+
+impl LossHistory {
+    /// `sequence` was lost; losses within a round-trip time of an event's first belong to it
+    /// (RFC 5348 5.2).
+    pub fn lost(&mut self, now: Time, sequence: u64, rtt: Duration) {
+        if self.events > 0 && now.since(self.since) <= rtt {
+            return;
+        }
+        self.begins.rotate_right(1);
+        self.begins[0] = sequence;
+        self.events = (self.events + 1).min(self.begins.len());
+        self.since = now;
+        self.highest = self.highest.max(sequence);
+    }
+
+    /// `sequence` arrived.
+    pub fn received(&mut self, sequence: u64) {
+        self.highest = self.highest.max(sequence);
+    }
+
+    /// The inverse of the loss event rate, a mean interval in packets rounded down, at least 1; zero
+    /// without loss.
+    pub fn inverse_rate(&self) -> u32 {
+        if self.events == 0 {
+            return 0;
+        }
+        let open = self.highest - self.begins[0] + 1;
+        // What precedes the first event counts as an interval that began with the first packet.
+        let closed = |n: usize| match n + 1 < self.events {
+            true => self.begins[n].saturating_sub(self.begins[n + 1]),
+            false => self.begins[n].saturating_sub(1),
+        };
+        let count = self.events.min(WEIGHTS.len());
+        let weigh = |intervals: &dyn Fn(usize) -> u64, count: usize| -> u64 {
+            let (mut sum, mut weights) = (0u64, 0u64);
+            for (n, weight) in WEIGHTS.iter().enumerate().take(count) {
+                sum = sum.saturating_add(intervals(n).saturating_mul(*weight));
+                weights += weight;
+            }
+            sum / weights
+        };
+        // RFC 5348 5.4: the open interval counts only if it makes the mean longer.
+        let without = weigh(&closed, count);
+        let with = weigh(&|n| if n == 0 { open } else { closed(n - 1) }, count);
+        u32::try_from(without.max(with).max(1)).unwrap_or(u32::MAX)
+    }
+}
+
+/// The microseconds of a clock that wraps, never zero, which says "none".
+fn clock(now: Time) -> u32 {
+    ((now.0 / (PS_PER_S / 1_000_000)) as u32).max(1)
+}
+
+fn micros(us: u32) -> Duration {
+    Duration::from_micros(us.into())
+}
+
+fn in_micros(length: Duration) -> u32 {
+    u32::try_from(length.as_nanos() / 1_000).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rtt_is_what_the_echo_says_less_its_delay() {
+        let (mut near, mut far) = (Congestion::default(), Congestion::default());
+        let at = |ms| Time(0) + Duration::from_millis(ms);
+        near.set_transmit_delay(Duration::from_millis(1));
+        far.set_transmit_delay(Duration::from_millis(2));
+        // There in 10 ms, 5 ms over there, back in 20 ms.
+        far.received(at(110), &near.info(at(100)));
+        near.received(at(135), &far.info(at(115)));
+        assert_eq!(near.rtt(), Some(Duration::from_millis(30)));
+        assert_eq!(near.info(at(140)).rtt, 30_000);
+        // The same value again does not move the time of its first arrival.
+        far.received(at(112), &near.info(at(100)));
+        assert_eq!(far.info(at(115)).echo_delay, 5_000);
+        // Two slow tunnels on a short path: what their spacing adds up to.
+        let mut slow = Congestion::default();
+        slow.set_transmit_delay(Duration::from_millis(40));
+        far.received(at(201), &slow.info(at(200)));
+        slow.received(at(202), &far.info(at(201)));
+        assert_eq!(slow.rtt(), Some(Duration::from_millis(42)));
+    }
+
+    #[test]
+    fn a_steady_loss_of_one_in_a_hundred() {
+        let mut history = LossHistory::default();
+        assert_eq!(history.inverse_rate(), 0);
+        for sequence in 1..=2_000u64 {
+            let now = Time(0) + Duration::from_millis(sequence);
+            match sequence % 100 {
+                0 => history.lost(now, sequence, Duration::from_millis(10)),
+                // Within a round-trip time: the same event.
+                5 if sequence > 5 => history.lost(now, sequence, Duration::from_millis(10)),
+                _ => history.received(sequence),
+            }
+        }
+        assert_eq!(history.inverse_rate(), 100);
+        // By hand (RFC 5348 5.4): the open interval is 1,001 long and has 5 of 30 weights.
+        history.received(3_000);
+        assert_eq!(history.inverse_rate(), (1_001 * 5 + 100 * 25) / 30);
+    }
+
+    #[test]
+    fn the_throughput_equation_by_hand() {
+        let mut one = Congestion { rtt: Some(Duration::from_millis(100)), ..Congestion::default() };
+        assert_eq!(one.allowed_rate(), None);
+        one.peer_losses = Some(100);
+        // p = 0.01: sqrt(2p/3) = 0.0816497, 12 sqrt(3p/8) p (1 + 32 p^2) = 0.0073720.
+        let expected = 1.0 / (0.1 * (0.081_649_7 + 0.007_372_0));
+        assert!((one.allowed_rate().unwrap() / expected - 1.0).abs() < 1e-4);
+    }
+}

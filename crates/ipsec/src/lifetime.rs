@@ -1,0 +1,297 @@
+//! Lifetimes of SAs (RFC 4301 4.4.2.1): a soft end, at which the key exchange is asked for another SA, and a
+//! hard one, behind which nothing passes.
+//!
+//! Time is told ([`Sad::advance`](crate::Sad::advance)), never asked for. A packet costs two comparisons:
+//! against the packets and the bytes up to which nothing can happen. Whatever may happen, the first use and the
+//! end in time as well, moves those marks down and is found out off the path.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use forebay_crypto::SessionId;
+use forebay_time::{Duration, Time};
+
+/// How long something may go on; each limit on its own, `None` for none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Packets sealed, or opened with a matching ICV.
+    pub packets: Option<u64>,
+    /// Bytes that the cipher worked on, padding and trailer included (RFC 4301 4.4.2.1).
+    pub bytes: Option<u64>,
+    /// Since the SA was added.
+    pub time: Option<Duration>,
+    /// Since its first packet.
+    pub use_time: Option<Duration>,
+}
+
+/// Both ends of an SA.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lifetime {
+    /// Reaching it makes an [`Event`], once.
+    pub soft: Limits,
+    /// What would go beyond it is dropped, and all that follows.
+    pub hard: Limits,
+}
+
+/// A soft limit that is never reached, since the hard one comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LifetimeError {
+    /// What is limited.
+    pub what: &'static str,
+}
+
+impl fmt::Display for LifetimeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the soft limit of {} is beyond the hard one", self.what)
+    }
+}
+
+impl std::error::Error for LifetimeError {}
+
+impl Lifetime {
+    /// Checks that each soft limit comes before the hard one of its kind.
+    pub fn check(&self) -> Result<(), LifetimeError> {
+        fn beyond<T: PartialOrd>(soft: Option<T>, hard: Option<T>) -> bool {
+            soft.zip(hard).is_some_and(|(soft, hard)| soft > hard)
+        }
+        let (soft, hard) = (&self.soft, &self.hard);
+        let limits = [
+            ("packets", beyond(soft.packets, hard.packets)),
+            ("bytes", beyond(soft.bytes, hard.bytes)),
+            ("time", beyond(soft.time, hard.time)),
+            ("time of use", beyond(soft.use_time, hard.use_time)),
+        ];
+        match limits.into_iter().find(|&(_, beyond)| beyond) {
+            Some((what, _)) => Err(LifetimeError { what }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Something about an SA that the key exchange should know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Event {
+    /// The SA.
+    pub session: SessionId,
+    /// What has come to pass.
+    pub kind: EventKind,
+}
+
+/// What an [`Event`] tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum EventKind {
+    /// A soft limit was reached.
+    Soft,
+    /// A hard limit was reached; nothing passes any more.
+    Hard,
+    /// An eighth of the sequence numbers is left.
+    SequenceLow,
+}
+
+/// Events that wait to be taken; one more waits with its SA.
+const MAX_EVENTS: usize = 1_024;
+
+/// The time, and what has happened.
+#[derive(Debug, Default)]
+pub struct Watch {
+    now: Time,
+    /// When some SA has to be looked at again.
+    wake: Option<Time>,
+    events: VecDeque<Event>,
+}
+
+impl Watch {
+    /// The time told last.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Whether SAs have to be looked at, now that it is `now`; if so, nothing is due any more until
+    /// [`Watch::wake_at`] says so. Time never goes back.
+    #[inline]
+    pub fn advance(&mut self, now: Time) -> bool {
+        self.now = self.now.max(now);
+        let due = self.wake.is_some_and(|wake| wake <= self.now);
+        if due {
+            self.wake = None;
+        }
+        due
+    }
+
+    /// Asks for a look at `time` at the latest.
+    pub fn wake_at(&mut self, time: Option<Time>) {
+        self.wake = [self.wake, time].into_iter().flatten().min();
+    }
+
+    /// The next event.
+    pub fn take(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Makes room, so that later events allocate nothing.
+    fn reserve(&mut self) {
+        self.events.reserve_exact(MAX_EVENTS - self.events.len());
+    }
+
+    /// Adds an event; `false` if there is no room.
+    fn tell(&mut self, session: SessionId, kind: EventKind) -> bool {
+        let room = self.events.len() < MAX_EVENTS;
+        if room {
+            self.events.push_back(Event { session, kind });
+        }
+        room
+    }
+}
+
+/// An SA whose hard lifetime has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expired;
+
+/// How far an SA has come in its life.
+#[derive(Clone, Debug)]
+pub struct Life {
+    packets: u64,
+    bytes: u64,
+    /// As long as both stay at or under these, there is nothing to find out.
+    packet_mark: u64,
+    byte_mark: u64,
+    expired: bool,
+    lifetime: Lifetime,
+    added: Time,
+    used: Option<Time>,
+    /// The packet with which sequence numbers get low.
+    low_at: u64,
+    told: Told,
+    session: SessionId,
+}
+
+/// Events that have been told.
+#[derive(Clone, Copy, Debug, Default)]
+struct Told {
+    soft: bool,
+    hard: bool,
+    low: bool,
+}
+
+impl Life {
+    /// Of an SA that is added at the time `watch` has. The first packet is looked at in any case.
+    pub fn new(lifetime: Lifetime, session: SessionId, watch: &mut Watch) -> Life {
+        let life = Life {
+            packets: 0,
+            bytes: 0,
+            packet_mark: 0,
+            byte_mark: 0,
+            expired: false,
+            lifetime,
+            added: watch.now,
+            used: None,
+            low_at: u64::MAX,
+            told: Told::default(),
+            session,
+        };
+        watch.reserve();
+        watch.wake_at(life.due());
+        life
+    }
+
+    /// Lets the event of low sequence numbers come with the packet that is `packets` behind the last one.
+    pub fn low_in(&mut self, packets: u64) {
+        self.low_at = self.packets.saturating_add(packets);
+        // The next packet is looked at and finds the marks.
+        self.packet_mark = 0;
+    }
+
+    /// Whether the hard lifetime has ended.
+    #[inline]
+    pub fn has_expired(&self) -> bool {
+        self.expired
+    }
+
+    /// Whether one more packet of `bytes` may pass; counts nothing.
+    #[inline]
+    pub fn admit(&mut self, bytes: usize, watch: &mut Watch) -> Result<(), Expired> {
+        if self.packets >= self.packet_mark || self.bytes.wrapping_add(bytes as u64) > self.byte_mark {
+            return self.look(bytes as u64, watch);
+        }
+        Ok(())
+    }
+
+    /// Counts `packets` that have been admitted, with `bytes` together.
+    #[inline]
+    pub fn count(&mut self, packets: u64, bytes: u64) {
+        self.packets += packets;
+        self.bytes += bytes;
+    }
+
+    /// How many packets of at most `longest` bytes may pass without being asked for.
+    #[inline]
+    pub fn allowance(&self, longest: u64) -> u64 {
+        let by_bytes = self.byte_mark.saturating_sub(self.bytes) / longest;
+        self.packet_mark.saturating_sub(self.packets).min(by_bytes)
+    }
+
+    #[cold]
+    fn look(&mut self, bytes: u64, watch: &mut Watch) -> Result<(), Expired> {
+        if self.used.is_none() {
+            self.used = Some(watch.now);
+        }
+        let (packets, bytes) = (self.packets + 1, self.bytes.saturating_add(bytes));
+        let beyond = |limit: Option<u64>, count| limit.is_some_and(|limit| count > limit);
+        let reached = |limit: Option<u64>, count| limit.is_some_and(|limit| count >= limit);
+        let Lifetime { soft, hard } = self.lifetime;
+        self.expired |= beyond(hard.packets, packets) || beyond(hard.bytes, bytes);
+        self.pass_time(watch);
+        if !self.expired && !self.told.soft && (reached(soft.packets, packets) || reached(soft.bytes, bytes))
+        {
+            self.told.soft = watch.tell(self.session, EventKind::Soft);
+        }
+        if !self.expired && !self.told.low && packets >= self.low_at {
+            self.told.low = watch.tell(self.session, EventKind::SequenceLow);
+        }
+        self.set_marks();
+        if self.expired { Err(Expired) } else { Ok(()) }
+    }
+
+    /// Looks what is due by the time of `watch`, and asks to be looked at again.
+    pub fn pass_time(&mut self, watch: &mut Watch) {
+        let (soft, hard) = (self.end(&self.lifetime.soft), self.end(&self.lifetime.hard));
+        self.expired |= hard.is_some_and(|end| end <= watch.now);
+        if self.expired {
+            self.set_marks();
+            self.told.hard = self.told.hard || watch.tell(self.session, EventKind::Hard);
+        } else if !self.told.soft && soft.is_some_and(|end| end <= watch.now) {
+            self.told.soft = watch.tell(self.session, EventKind::Soft);
+        }
+        watch.wake_at(self.due());
+    }
+
+    /// When time will have something to say: at once, if there was no room for it.
+    fn due(&self) -> Option<Time> {
+        if self.expired {
+            return (!self.told.hard).then_some(Time::ZERO);
+        }
+        let soft = if self.told.soft { None } else { self.end(&self.lifetime.soft) };
+        [soft, self.end(&self.lifetime.hard)].into_iter().flatten().min()
+    }
+
+    fn end(&self, limits: &Limits) -> Option<Time> {
+        let by_use = self.used.zip(limits.use_time).map(|(used, length)| used + length);
+        [limits.time.map(|length| self.added + length), by_use].into_iter().flatten().min()
+    }
+
+    fn set_marks(&mut self) {
+        let Lifetime { soft, hard } = self.lifetime;
+        let before = |limit: Option<u64>, told: bool| match limit {
+            Some(limit) if !told => limit.saturating_sub(1),
+            _ => u64::MAX,
+        };
+        let low = if self.told.low { u64::MAX } else { self.low_at.saturating_sub(1) };
+        self.packet_mark =
+            hard.packets.unwrap_or(u64::MAX).min(before(soft.packets, self.told.soft)).min(low);
+        self.byte_mark = hard.bytes.unwrap_or(u64::MAX).min(before(soft.bytes, self.told.soft));
+        if self.expired {
+            (self.packet_mark, self.byte_mark) = (0, 0);
+        }
+    }
+}

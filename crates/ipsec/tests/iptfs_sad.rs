@@ -1,0 +1,290 @@
+//! SAs that aggregate, from plain packets on one side to plain packets on the other. The cipher changes
+//! nothing; the jobs of real suites lay the packets out.
+
+use forebay_crypto::{Direction, Job, JobSpec, Packet, SessionId, Verdict};
+use forebay_ipsec::iptfs::IptfsError;
+use forebay_ipsec::{
+    DropReason, Encapsulation, Iptfs, IvRange, Mode, SaConfig, SaConfigError, Sad, Spi, Stop,
+};
+use forebay_time::{Duration, Time};
+use forebay_wire::{Ip, protocol};
+
+/// The settings of number `n` of sixteen: UDP, ESN, outer IPv6, and one of two suites.
+fn sealing(n: usize, iptfs: Iptfs) -> SaConfig {
+    let bit = |place: usize| n >> place & 1 == 1;
+    let ends = if bit(2) { ["2001:db8::1", "2001:db8::2"] } else { ["192.0.2.1", "192.0.2.2"] };
+    let [local, remote] = ends.map(|address| address.parse().unwrap());
+    let suite = if bit(3) { "aes128gcm16" } else { "aes128-sha256" }.parse().unwrap();
+    SaConfig {
+        encapsulation: if bit(0) { Encapsulation::Udp } else { Encapsulation::None },
+        esn: bit(1),
+        remote_ts: vec!["10.1.0.0/16".parse().unwrap(), "2001:db8:1::/48".parse().unwrap()],
+        iptfs: Some(iptfs),
+        ..SaConfig::new("tunnel", Spi::new(0x1000 + n as u32).unwrap(), suite, local, remote)
+    }
+}
+
+fn opening(n: usize, iptfs: Iptfs) -> SaConfig {
+    let sealing = sealing(n, iptfs);
+    let (local, remote) = (sealing.remote, sealing.local);
+    SaConfig { local, remote, local_ts: sealing.remote_ts, remote_ts: sealing.local_ts, ..sealing }
+}
+
+fn pair(n: usize, iptfs: &Iptfs) -> (Sad, Sad) {
+    let (mut near, mut far) = (Sad::default(), Sad::default());
+    near.add_outbound(sealing(n, iptfs.clone()), IvRange::for_throwaway_key()).unwrap();
+    far.add_inbound(opening(n, iptfs.clone())).unwrap();
+    (near, far)
+}
+
+fn plain(len: usize, mark: u8) -> Vec<u8> {
+    if mark.is_multiple_of(3) {
+        let payload = len.max(40) - 40;
+        let mut packet = vec![0x60, 0, 0, mark, (payload >> 8) as u8, payload as u8, 253, 64];
+        packet.extend_from_slice(&[0x20, 1, 0x0d, 0xb8, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+        packet.extend_from_slice(&[0x20, 1, 0x0d, 0xb8, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+        packet.resize(len.max(40), mark);
+        return packet;
+    }
+    let mut packet = vec![0x45, 0, (len >> 8) as u8, len as u8, 0, mark, 0x40, 0, 64, 253, 0, 0];
+    packet.extend_from_slice(&[10, 255, 0, 1, 10, 1, 0, 1]);
+    packet.resize(len, mark);
+    packet
+}
+
+fn buffer(bytes: &[u8]) -> Packet {
+    let mut packet = Packet::with_capacity(2_048);
+    assert!(packet.fill(bytes));
+    packet
+}
+
+/// ESP packets that are due.
+fn poll(sad: &mut Sad, now: Time) -> Vec<Vec<u8>> {
+    let (mut packet, mut spec) = (buffer(&[]), JobSpec::default());
+    let mut sealed = Vec::new();
+    while let Some(result) = sad.poll_aggregate(now, &mut packet, &mut spec) {
+        assert_eq!(result, Ok(spec.session));
+        sad.complete(&mut packet, &spec, Verdict::Done).unwrap();
+        sealed.push(packet.bytes().to_vec());
+    }
+    sealed
+}
+
+fn drain(sad: &mut Sad, session: SessionId, now: Time) -> (Vec<Vec<u8>>, Vec<DropReason>) {
+    let (mut packet, mut packets, mut reasons) = (buffer(&[]), vec![], vec![]);
+    while let Some(result) = sad.take_inner(now, session, &mut packet) {
+        match result {
+            Ok(()) => packets.push(packet.bytes().to_vec()),
+            Err(reason) => reasons.push(reason),
+        }
+    }
+    (packets, reasons)
+}
+
+fn open(sad: &mut Sad, sealed: &[u8], now: Time) -> Result<(Vec<Vec<u8>>, Vec<DropReason>), DropReason> {
+    let (mut packet, mut spec) = (buffer(sealed), JobSpec::default());
+    let _ = sad.prepare(Direction::Open, &mut packet, &mut spec)?;
+    sad.complete(&mut packet, &spec, Verdict::Done)?;
+    assert!(packet.is_empty());
+    Ok(drain(sad, spec.session, now))
+}
+
+#[test]
+fn mixed_traffic_through_every_kind_of_tunnel() {
+    for (n, rate) in (0..16).flat_map(|n| [None, Some(10_000)].map(|rate| (n, rate))) {
+        let iptfs = Iptfs { packet_size: 1_300 + n, rate, ..Iptfs::default() };
+        let (mut near, mut far) = pair(n, &iptfs);
+        let (mut sent, mut received, mut lengths) = (vec![], vec![], vec![]);
+        for step in 0..400u64 {
+            let now = Time::ZERO + Duration::from_micros(100 * step);
+            let count = if step < 300 { step % 5 } else { 0 };
+            for k in 0..count {
+                let packet = plain(20 + (step as usize * 97 + k as usize * 331) % 600, (step + k) as u8);
+                assert_eq!(near.aggregate(now, &buffer(&packet)), Ok(Some(SessionId(0))));
+                sent.push(packet);
+            }
+            for sealed in poll(&mut near, now) {
+                let ip = Ip::parse(&sealed).unwrap();
+                assert_eq!(ip.bytes().len(), sealed.len());
+                assert_eq!(ip.traffic_class(), 0);
+                lengths.push(sealed.len());
+                let (packets, reasons) = open(&mut far, &sealed, now).unwrap();
+                assert!(reasons.is_empty(), "{reasons:?}");
+                received.extend(packets);
+            }
+        }
+        assert_eq!(received, sent, "tunnel {n}");
+        let longest = *lengths.iter().max().unwrap();
+        assert!(longest <= iptfs.packet_size && longest + 16 > iptfs.packet_size, "{longest}");
+        if rate.is_some() {
+            assert_eq!(lengths, vec![longest; 400]);
+            assert!(near.next_due() <= Time::ZERO + Duration::from_micros(40_000));
+        } else {
+            assert!(lengths.len() < sent.len());
+            assert_eq!(near.next_due(), Time::MAX);
+        }
+        let counters = far.iptfs_counters(SessionId(0)).unwrap();
+        assert_eq!((counters.packets as usize, counters.payloads as usize), (sent.len(), lengths.len()));
+    }
+}
+
+/// RFC 9347 2.3: nothing else goes over such an SA, singly or in a train.
+#[test]
+fn packets_do_not_pass_the_queue_by() {
+    let (mut near, mut far) = pair(0, &Iptfs::default());
+    let packet = plain(100, 1);
+    let mut jobs: Vec<Job> = (0..3).map(|_| Job::new(buffer(&packet), JobSpec::default(), 0)).collect();
+    for _ in 0..2 {
+        let refused = near.prepare_burst(Direction::Seal, &mut jobs);
+        assert_eq!(refused, Err((0, Stop::Drop(DropReason::OutStateModeError))));
+    }
+    assert_eq!(near.aggregate(Time::ZERO, &buffer(&packet)), Ok(Some(SessionId(0))));
+    // A plain tunnel packet of the same SPI is not taken for a payload, nor a payload for a packet.
+    let plain_config = SaConfig { iptfs: None, ..sealing(0, Iptfs::default()) };
+    let mut other = Sad::default();
+    other.add_outbound(plain_config.clone(), IvRange::for_throwaway_key()).unwrap();
+    assert_eq!(other.aggregate(Time::ZERO, &buffer(&packet)), Ok(None));
+    let (mut sealed, mut spec) = (buffer(&packet), JobSpec::default());
+    let _ = other.prepare(Direction::Seal, &mut sealed, &mut spec).unwrap();
+    assert_eq!(open(&mut far, sealed.bytes(), Time::ZERO), Err(DropReason::InStateModeError));
+    let mut plain_far = Sad::default();
+    plain_far.add_inbound(SaConfig { iptfs: None, ..opening(0, Iptfs::default()) }).unwrap();
+    let payload = poll(&mut near, Time::ZERO + Iptfs::default().max_delay).remove(0);
+    assert_eq!(open(&mut plain_far, &payload, Time::ZERO), Err(DropReason::InStateModeError));
+}
+
+/// Each inner packet has to fit the SA's selectors; one that does not takes no other with it.
+#[test]
+fn inner_packets_are_checked_one_by_one() {
+    let (mut near, _) = pair(0, &Iptfs::default());
+    let mut far = Sad::default();
+    let narrow = vec!["10.1.0.0/24".parse().unwrap(), "2001:db8:1::/64".parse().unwrap()];
+    far.add_inbound(SaConfig { local_ts: narrow, ..opening(0, Iptfs::default()) }).unwrap();
+    let mut outside = plain(60, 1);
+    outside[18] = 7;
+    for packet in [plain(50, 1), outside, plain(70, 2), plain(80, 3)] {
+        near.aggregate(Time::ZERO, &buffer(&packet)).unwrap();
+    }
+    let payload = poll(&mut near, Time::ZERO + Iptfs::default().max_delay).remove(0);
+    let (packets, reasons) = open(&mut far, &payload, Time::ZERO).unwrap();
+    assert_eq!(packets, [plain(50, 1), plain(70, 2), plain(80, 3)]);
+    assert_eq!(reasons, [DropReason::InStateMismatch]);
+    assert_eq!(open(&mut far, &payload, Time::ZERO), Err(DropReason::InStateSeqError));
+}
+
+#[test]
+fn a_missing_payload_is_given_up_by_a_timer() {
+    let (mut near, mut far) = pair(10, &Iptfs::default());
+    let mut sealed = Vec::new();
+    for mark in 0..3 {
+        near.aggregate(Time::ZERO, &buffer(&plain(100, mark))).unwrap();
+        sealed.extend(poll(&mut near, Time::ZERO + Iptfs::default().max_delay));
+    }
+    assert_eq!(open(&mut far, &sealed[0], Time(1)).unwrap().0, [plain(100, 0)]);
+    assert_eq!(open(&mut far, &sealed[2], Time(2)).unwrap().0.len(), 0);
+    let due = Time(2) + Iptfs::default().lost_after;
+    assert_eq!((far.next_due(), far.poll_inner(Time(3))), (due, None));
+    assert_eq!(far.poll_inner(due), Some(SessionId(0)));
+    assert_eq!(drain(&mut far, SessionId(0), due), (vec![plain(100, 2)], vec![]));
+    assert_eq!((far.next_due(), far.poll_inner(due)), (Time::MAX, None));
+    assert_eq!(open(&mut far, &sealed[1], due), Err(DropReason::InIptfsLate));
+    assert_eq!(far.iptfs_counters(SessionId(0)).unwrap().lost, 1);
+}
+
+/// What cannot be sent any more is not tried for ever, and other SAs go on.
+#[test]
+fn an_sa_at_the_end_of_its_numbers() {
+    let iptfs = Iptfs { rate: Some(1_000), ..Iptfs::default() };
+    let mut sad = Sad::default();
+    for n in 0..2 {
+        let config =
+            SaConfig { remote: ["192.0.2.2", "192.0.2.3"][n].parse().unwrap(), ..sealing(0, iptfs.clone()) };
+        sad.add_outbound(config, IvRange::for_throwaway_key()).unwrap();
+    }
+    sad.continue_after(SessionId(0), u32::MAX.into());
+    let (mut packet, mut spec) = (buffer(&[]), JobSpec::default());
+    let mut outcomes: Vec<_> =
+        (0..3).map(|_| sad.poll_aggregate(Time::ZERO, &mut packet, &mut spec)).collect();
+    outcomes.sort_by_key(|outcome| format!("{outcome:?}"));
+    assert_eq!(outcomes, [None, Some(Err(DropReason::OutStateSeqError)), Some(Ok(SessionId(1)))]);
+}
+
+#[test]
+fn settings_that_cannot_be() {
+    let refused = |change: fn(&mut SaConfig, &mut Iptfs)| {
+        let (mut config, mut iptfs) = (sealing(0, Iptfs::default()), Iptfs::default());
+        change(&mut config, &mut iptfs);
+        match (SaConfig { iptfs: Some(iptfs), ..config }).check() {
+            Err(SaConfigError::Iptfs(error)) => Some(error),
+            other => {
+                assert_eq!(other, Ok(()));
+                None
+            }
+        }
+    };
+    assert_eq!(refused(|_, _| {}), None);
+    assert_eq!(refused(|sa, _| sa.mode = Mode::Transport), Some(IptfsError::TransportMode));
+    // 20 + 8 + 16 + 16 around, blocks of 16, two bytes of trailer, four of header: 64 at least inside.
+    assert_eq!(refused(|_, iptfs| iptfs.packet_size = 60 + 80), None);
+    assert_eq!(refused(|_, iptfs| iptfs.packet_size = 139), Some(IptfsError::PacketSize(139)));
+    assert_eq!(refused(|_, iptfs| iptfs.packet_size = 65_536), Some(IptfsError::PacketSize(65_536)));
+    assert_eq!(refused(|_, iptfs| iptfs.rate = Some(0)), Some(IptfsError::Rate(0)));
+    assert_eq!(refused(|_, iptfs| iptfs.reorder_window = 1_025), Some(IptfsError::ReorderWindow(1_025)));
+    assert_eq!(refused(|_, iptfs| iptfs.queue = 1_000), Some(IptfsError::Queue(1_000)));
+}
+
+/// No memory is taken or given once the buffers have been as full as they get.
+#[test]
+fn the_steady_state_takes_no_memory() {
+    let (mut near, mut far) = pair(8, &Iptfs::default());
+    let packets: Vec<Packet> = (0..50).map(|n| buffer(&plain(40 + 20 * n, n as u8))).collect();
+    let (mut packet, mut inner, mut spec) = (buffer(&[]), buffer(&[]), JobSpec::default());
+    let mut round = |round: u64| {
+        let mut received = 0;
+        for (n, plain) in packets.iter().enumerate() {
+            let now = Time::ZERO + Duration::from_micros(100 * (round * 50 + n as u64));
+            near.aggregate(now, plain).unwrap();
+            while let Some(result) = near.poll_aggregate(now, &mut packet, &mut spec) {
+                result.unwrap();
+                near.complete(&mut packet, &spec, Verdict::Done).unwrap();
+                let _ = far.prepare(Direction::Open, &mut packet, &mut spec).unwrap();
+                far.complete(&mut packet, &spec, Verdict::Done).unwrap();
+                while let Some(Ok(())) = far.take_inner(now, SessionId(0), &mut inner) {
+                    received += 1;
+                }
+            }
+        }
+        received
+    };
+    (0..4).for_each(|n| assert!(round(n) > 0));
+    let taken = allocation_counter::measure(|| (4..40).for_each(|n| assert!(round(n) > 0)));
+    assert_eq!(taken.count_total, 0);
+}
+
+#[test]
+fn the_next_header_is_that_of_the_rfc() {
+    assert_eq!(protocol::AGGFRAG, 144);
+    let (mut near, _) = pair(8, &Iptfs::default());
+    near.aggregate(Time::ZERO, &buffer(&plain(100, 1))).unwrap();
+    // 20 + 8 + 8, header and packet of 104, then padding of 2: 1, 2, pad length, next header.
+    let sealed = poll(&mut near, Time::ZERO + Iptfs::default().max_delay).remove(0);
+    assert_eq!(sealed[36 + 104..36 + 108], [1, 2, 2, 144]);
+    assert_eq!(sealed.len(), 36 + 108 + 16);
+}
+
+/// A whole burst of payloads may be completed before anyone asks for the inner packets.
+#[test]
+fn a_burst_of_payloads() {
+    let (mut near, mut far) = pair(8, &Iptfs::default());
+    let packets: Vec<_> = (0..120).map(|mark| plain(700, mark)).collect();
+    packets.iter().for_each(|packet| assert!(near.aggregate(Time::ZERO, &buffer(packet)).is_ok()));
+    let sealed = poll(&mut near, Time::ZERO + Iptfs::default().max_delay);
+    let mut jobs: Vec<Job> =
+        sealed.iter().map(|bytes| Job::new(buffer(bytes), JobSpec::default(), 0)).collect();
+    assert!(jobs.len() > 50);
+    far.prepare_burst(Direction::Open, &mut jobs).unwrap();
+    jobs.iter_mut().for_each(|job| job.verdict = Verdict::Done);
+    far.complete_burst(&mut jobs).unwrap();
+    assert!(jobs.iter().all(|job| job.packet.is_empty()));
+    assert_eq!(drain(&mut far, SessionId(0), Time::ZERO), (packets, vec![]));
+}

@@ -1,0 +1,137 @@
+//! One service class's way through the scheduler: its input, and its job in hand.
+
+use std::collections::VecDeque;
+
+use forebay_time::{Duration, Time};
+
+use crate::tuner::Tuner;
+use crate::window::{State, Window};
+use crate::{ClassConfig, Item, Job, JobHead, Prediction, Windowing};
+
+/// Everything of a class that is not placed yet.
+#[derive(Debug)]
+pub(crate) struct Lane {
+    window: Window,
+    /// Jobs that came back from a removed processor.
+    returned: VecDeque<(JobHead, Box<[u64]>)>,
+    /// The job at the head of everything, from the moment it is formed until it is placed.
+    pub(crate) hand: Job,
+    hand_full: bool,
+    /// Where the job in hand is to go, and since when that is settled.
+    pub(crate) choice: Option<(usize, Time)>,
+    /// Most jobs waiting in a queue that one of this class has joined.
+    pub(crate) queue: usize,
+    /// Only where the window adapts itself.
+    tuner: Option<Box<Tuner>>,
+}
+
+impl Lane {
+    pub(crate) fn new(config: &ClassConfig) -> Lane {
+        let adaptive = config.windowing == Windowing::Adaptive && config.window > 1;
+        let mut lane = Lane {
+            window: Window::new(config),
+            returned: VecDeque::new(),
+            hand: Job::with_capacity(config.window),
+            hand_full: false,
+            choice: None,
+            queue: config.queue,
+            tuner: adaptive.then(|| Box::new(Tuner::new(config))),
+        };
+        if adaptive {
+            lane.window.resize(1, Some(Duration::ZERO));
+        }
+        lane
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, now: Time, item: Item) -> Result<(), Item> {
+        self.window.push(now, item)?;
+        if self.tuner.is_some() {
+            self.tune(now, &item);
+        }
+        Ok(())
+    }
+
+    // Apart, so that a class without a tuner does not pay for it.
+    #[inline(never)]
+    fn tune(&mut self, now: Time, item: &Item) {
+        if let Some((size, timeout)) = self.tuner.as_mut().and_then(|tuner| tuner.arrived(now, item)) {
+            self.window.resize(size, Some(timeout));
+        }
+    }
+
+    pub(crate) fn end(&mut self) {
+        self.window.end();
+    }
+
+    pub(crate) fn give_back(&mut self, head: JobHead, items: &[u64]) {
+        self.returned.push_back((head, items.into()));
+    }
+
+    /// What [`Lane::fill_hand`] would find.
+    #[inline]
+    pub(crate) fn state(&self, now: Time) -> State {
+        if self.hand_full || !self.returned.is_empty() { State::Ready } else { self.window.state(now) }
+    }
+
+    /// When the window's timeout passes; never if it is not that which the class waits for.
+    pub(crate) fn due(&self) -> Time {
+        if self.hand_full { Time::MAX } else { self.window.due() }
+    }
+
+    /// Takes the next job in hand unless there is one.
+    #[inline]
+    pub(crate) fn fill_hand(&mut self, now: Time) -> State {
+        if self.hand_full {
+            return State::Ready;
+        }
+        if let Some((head, items)) = self.returned.pop_front() {
+            self.hand.copy_from(head, &items);
+            self.hand_full = true;
+            return State::Ready;
+        }
+        let state = self.window.state(now);
+        if state == State::Ready {
+            self.window.take(&mut self.hand);
+            self.hand_full = true;
+        }
+        state
+    }
+
+    /// The job in hand has left it; what it holds stays readable until the next is taken.
+    #[inline]
+    pub(crate) fn empty_hand(&mut self) {
+        self.hand_full = false;
+        self.choice = None;
+    }
+
+    /// The job in hand was placed where a job costs `init` before all else.
+    #[inline]
+    pub(crate) fn placed(&mut self, prediction: &Prediction, init: Duration) {
+        if let Some(tuner) = &mut self.tuner {
+            tuner.placed(&self.hand.head.work, prediction, init);
+        }
+    }
+
+    /// Packets in the input.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.window.len()
+    }
+
+    /// Packets that the input still takes.
+    #[inline]
+    pub(crate) fn room(&self) -> usize {
+        self.window.room()
+    }
+
+    /// The window's size and timeout in force.
+    pub(crate) fn window(&self) -> (usize, Option<Duration>) {
+        self.window.setting()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn capacity(&self) -> usize {
+        self.window.capacity() + self.hand.capacity()
+    }
+}
