@@ -13,7 +13,7 @@ mod opening;
 mod report;
 mod sealing;
 mod table;
-mod traffic;
+pub mod traffic;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

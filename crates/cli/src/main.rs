@@ -6,6 +6,7 @@ mod demo;
 mod pass;
 mod processors;
 mod progress;
+mod simulate;
 
 use std::process::ExitCode;
 
@@ -28,6 +29,9 @@ enum Command {
     /// Open every protected packet of a capture (inbound processing).
     #[command(after_help = "Example: forebay open --sas sas.toml sealed.pcap -o plain.pcap")]
     Open(pass::PassArgs),
+    /// Run a scenario in virtual time: what a design would do on given traffic.
+    #[command(after_help = "Example: forebay simulate host.toml --set processor.card.count=4 --json")]
+    Simulate(simulate::SimulateArgs),
     /// Measure: the data plane, or the processors.
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -50,6 +54,7 @@ fn main() -> ExitCode {
     let answer = match cli.command {
         Command::Seal(args) => pass::run(&args, Direction::Seal),
         Command::Open(args) => pass::run(&args, Direction::Open),
+        Command::Simulate(args) => simulate::run(&args),
         Command::Bench(bench) => bench.run(),
         Command::Demo(args) => demo::run(&args),
     };

@@ -17,21 +17,28 @@ pub struct Progress {
     bar: Option<ProgressBar>,
     total: u64,
     what: &'static str,
+    style: &'static str,
 }
 
 impl Progress {
     /// A bar over `total` bytes of work.
     pub fn bytes(what: &'static str, total: u64) -> Progress {
-        Progress { clock: Clock::start(), bar: None, total, what }
+        let style = "{msg} [{bar:32}] {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
+        Progress { clock: Clock::start(), bar: None, total, what, style }
+    }
+
+    /// A bar over `total` packets.
+    pub fn packets(what: &'static str, total: u64) -> Progress {
+        let style = "{msg} [{bar:32}] {human_pos} of {human_len} packets, {per_sec}, {eta} left";
+        Progress { style, ..Progress::bytes(what, total) }
     }
 
     /// Shows that `done` of the total is done.
     pub fn at(&mut self, done: u64) {
         if self.bar.is_none() && self.clock.now().since(forebay_time::Time::ZERO) > QUIET && is_shown() {
             let bar = ProgressBar::with_draw_target(Some(self.total), ProgressDrawTarget::stderr());
-            let style = "{msg} [{bar:32}] {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
             bar.set_style(
-                ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()),
+                ProgressStyle::with_template(self.style).unwrap_or_else(|_| ProgressStyle::default_bar()),
             );
             bar.set_message(self.what);
             self.bar = Some(bar);

@@ -257,3 +257,47 @@ fn is_private(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     std::fs::metadata(path).unwrap().permissions().mode() & 0o077 == 0
 }
+
+const SCENARIO: &str = "model = \"host\"\n[traffic]\nsource = \"paper\"\nrate = \"1 Gbit/s\"\npackets = 5_000\n\
+[[processor]]\nname = \"cpu\"\nkind = \"cpu\"\ninit = \"3 us\"\nblock = \"920 ns\"\n\
+[[processor]]\nname = \"card\"\nkind = \"accelerator\"\ncount = 2\n";
+
+#[test]
+fn simulate_prints_figures_and_keeps_a_run_that_can_be_had_again() {
+    let bench = Bench::new();
+    bench.write("host.toml", SCENARIO);
+    let json = |output: &Output| -> Value {
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).expect("one JSON document")
+    };
+    let first = bench.run(&["simulate", "host.toml", "--json", "--out", "run", "--timeline", "100"]);
+    let first = json(&first);
+    assert_eq!((&first["schema"], &first["packets"]), (&1.into(), &5_000.into()));
+    assert_eq!(first["processors"][2]["name"], "card.1");
+    assert!(first["notes"][0].as_str().unwrap().contains("t_init"));
+    for name in ["scenario.toml", "figures.json", "manifest.json", "timeline.json"] {
+        assert!(bench.path("run").join(name).exists(), "{name}");
+    }
+    let again = json(&bench.run(&["simulate", "run/scenario.toml", "--json"]));
+    assert_eq!(again["total_latency"], first["total_latency"]);
+    let more = json(&bench.run(&["simulate", "host.toml", "--json", "--set", "processor.card.count=4"]));
+    assert!(more["throughput_bps"].as_f64() > first["throughput_bps"].as_f64());
+}
+
+#[test]
+fn simulate_says_all_that_is_wrong_with_a_scenario() {
+    let bench = Bench::new();
+    bench.write("host.toml", &SCENARIO.replace("rate", "rat").replace("card", "card\"\nque = \"3"));
+    let output = bench.run(&["simulate", "host.toml"]);
+    assert_eq!(output.status.code(), Some(2));
+    let text = String::from_utf8(output.stderr).unwrap();
+    for part in [
+        "host.toml",
+        "unknown key `rat`",
+        "did you mean `rate`?",
+        "unknown key `que`",
+        "[traffic] has no `rate`",
+    ] {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
+}

@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use forebay_crypto::{
     Capabilities, Direction, Job, Processor, SaKeys, SessionError, SessionId, Suite, Verdict,
 };
+use forebay_station::Work;
 use forebay_time::{Duration, Time};
 
-use crate::station::Work;
 use crate::{Bus, CardConfig};
 
 /// How many delivered submissions a card keeps for a caller that does not poll; no more are taken
@@ -76,7 +76,7 @@ impl Card {
         self.fail_late_jobs(now, &mut each);
         let mut model = self.bus.model();
         model.advance(now);
-        let delivered = &mut model.card(self.number).delivered;
+        let delivered = model.delivered(self.number);
         // Another card's thread may have taken the bus further than this `now`.
         while let Some(&at) = delivered.front()
             && at <= now
@@ -91,11 +91,11 @@ impl Card {
     fn enter(&mut self, now: Time, jobs: &[Job]) -> bool {
         let mut model = self.bus.model();
         model.advance(now);
-        let station = model.card(self.number);
-        if !station.has_room() || station.delivered.len() >= COMPLETIONS_MAX {
+        let full = model.delivered(self.number).len() >= COMPLETIONS_MAX;
+        if full || !model.has_room(self.number, self.config.queue) {
             return false;
         }
-        let mut work = Work { bytes: 0, time: self.config.init, rung: now };
+        let mut work = Work { bytes: 0, time: self.config.init, tag: () };
         for job in jobs {
             work.bytes += job.packet.len() as u64;
             work.time += self.config.blocks_time(job.packet.len());

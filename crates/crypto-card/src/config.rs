@@ -3,7 +3,8 @@
 use std::num::{NonZeroU32, NonZeroU64};
 
 use forebay_crypto::Suite;
-use forebay_time::{Duration, PS_PER_S};
+use forebay_station::Speed;
+use forebay_time::Duration;
 
 /// Bytes in a block of [`CardConfig::block`].
 const BLOCK_LEN: u64 = 16;
@@ -74,35 +75,18 @@ impl BusConfig {
         }
     }
 
-    /// t_bus: how long `bytes` occupy the bus in one direction. Rounded to the nearest picosecond,
-    /// halves up, once and from the whole number of cycles (models.md, first paragraph).
-    pub fn transfer(&self, bytes: u64) -> Duration {
-        let cycles = u64::from(self.address_cycles) + bytes.div_ceil(u64::from(self.width.get()));
-        let hz = u128::from(self.clock_hz.get());
-        let picoseconds = (2 * u128::from(cycles) * u128::from(PS_PER_S) + hz) / (2 * hz);
-        Duration(u64::try_from(picoseconds).unwrap_or(u64::MAX))
+    pub(crate) fn station_bus(&self) -> forebay_station::BusConfig {
+        let &BusConfig { clock_hz: clock, width, address_cycles } = self;
+        forebay_station::BusConfig {
+            speed: Speed::Cycles { clock, width, address_cycles },
+            full_duplex: false,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_transfer_is_rounded_once_from_whole_cycles() {
-        let pci = BusConfig::pci_66();
-        assert_eq!(pci.transfer(0), Duration(15_152)); // 15151.51...
-        assert_eq!(pci.transfer(1), Duration(30_303)); // 30303.03...
-        assert_eq!(pci.transfer(4), Duration(30_303));
-        assert_eq!(pci.transfer(1_500), Duration(5_696_970)); // 376 cycles: 5696969.69...
-    }
-
-    #[test]
-    fn halves_round_up() {
-        let clock_hz = NonZeroU64::new(2 * PS_PER_S).unwrap();
-        let bus = BusConfig { clock_hz, width: NonZeroU32::MIN, address_cycles: 0 };
-        assert_eq!([0, 1, 2, 3].map(|bytes| bus.transfer(bytes).0), [0, 1, 1, 2]);
-    }
 
     #[test]
     fn a_packet_s_last_block_counts_whole() {

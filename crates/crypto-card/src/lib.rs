@@ -5,8 +5,8 @@
 //! behind the [`Bus`] it is plugged into, would have written them back. What nobody has built yet
 //! can so be put into a gateway and given real traffic.
 //!
-//! The timing is that of `spec/models.md` section 1, worked out event by event: submissions and
-//! polls are coarse, deliveries are exact to the picosecond and do not depend on how often anybody
+//! The timing is that of `spec/models.md` section 1, worked out event by event by the state machine
+//! that the simulator uses too (`forebay_station`): submissions and polls are coarse, deliveries are exact to the picosecond and do not depend on how often anybody
 //! polls. There is no thread and no clock here; time arrives with each call.
 //!
 //! ```text
@@ -23,7 +23,6 @@ mod bus;
 mod card;
 mod config;
 mod model;
-mod station;
 
 pub use bus::Bus;
 pub use card::{COMPLETIONS_MAX, Card};

@@ -1,0 +1,120 @@
+//! `forebay simulate`: a scenario file into figures.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use forebay_sim::{Document, Figures, Options, Outcome, RunError, Scenario, run as run_scenario};
+use miette::{Context, IntoDiagnostic, miette};
+use serde_json::json;
+
+use crate::Answer;
+use crate::progress::{self, Progress};
+
+/// Arguments of `forebay simulate`.
+#[derive(Args)]
+pub struct SimulateArgs {
+    /// The scenario (TOML).
+    scenario: PathBuf,
+    /// Another value for a key: `traffic.rate="200 Mbit/s"`, `processor.card.count=4`.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
+    /// Print figures as JSON.
+    #[arg(long)]
+    json: bool,
+    /// Folder for scenario.toml with all defaults, figures.json and manifest.json.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// With --out: timeline.json for ui.perfetto.dev, of the first so many things that happen.
+    #[arg(long, value_name = "ENTRIES", requires = "out")]
+    timeline: Option<usize>,
+}
+
+/// Runs the command.
+pub fn run(args: &SimulateArgs) -> miette::Result<Answer> {
+    let scenario = Scenario::load(&args.scenario, &args.sets)?;
+    let mut bar: Option<Progress> = None;
+    let mut report = |done, total| {
+        bar.get_or_insert_with(|| Progress::packets("simulating", total)).at(done);
+        if progress::is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let options = Options { timeline: args.timeline, progress: Some(&mut report), ..Options::default() };
+    let outcome = run_scenario(&scenario, options).map_err(|error| match error {
+        RunError::Cancelled => miette!("interrupted; nothing was written"),
+        error => miette!("{}: {error}", args.scenario.display()),
+    })?;
+    if let Some(bar) = bar {
+        bar.finish();
+    }
+    if let Some(dir) = &args.out {
+        keep(dir, args, &scenario, &outcome)
+            .into_diagnostic()
+            .wrap_err_with(|| format!("{} cannot be written", dir.display()))?;
+    }
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&Document::new(&scenario, &outcome)).into_diagnostic()?);
+    } else {
+        print(&outcome);
+    }
+    Ok(Answer::Yes)
+}
+
+/// Writes the folder of a run: with it, and this version, the run can be had again.
+fn keep(dir: &Path, args: &SimulateArgs, scenario: &Scenario, outcome: &Outcome) -> std::io::Result<()> {
+    fs::create_dir_all(dir)?;
+    let from = args.scenario.parent().filter(|from| !from.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let head = format!("# All defaults filled in. A path in it is relative to {}\n", from.display());
+    fs::write(dir.join("scenario.toml"), head + &scenario.resolved_toml())?;
+    let figures = serde_json::to_string_pretty(&Document::new(scenario, outcome))?;
+    fs::write(dir.join("figures.json"), figures + "\n")?;
+    let manifest = json!({
+        "schema": 1,
+        "version": env!("CARGO_PKG_VERSION"),
+        "scenario": args.scenario.display().to_string(),
+        "set": args.sets,
+        "seed": outcome.seed,
+        "host": crate::demo::traffic::host(),
+    });
+    fs::write(dir.join("manifest.json"), serde_json::to_string_pretty(&manifest)? + "\n")?;
+    if let Some(timeline) = &outcome.timeline {
+        let mut out = BufWriter::new(File::create(dir.join("timeline.json"))?);
+        timeline.write(&mut out)?;
+        out.flush()?;
+        if timeline.left_out() > 0 {
+            eprintln!(
+                "timeline.json has the begin of the run; {} later entries are left out",
+                timeline.left_out()
+            );
+        }
+    }
+    Ok(())
+}
+
+fn print(outcome: &Outcome) {
+    let Figures { packets, elapsed_s, throughput_bps, bus, processors, lost, .. } = &outcome.figures;
+    println!("{packets} packets in {elapsed_s:.6} s: {:.1} Mbit/s", throughput_bps / 1e6);
+    if *lost > 0 {
+        println!("{lost} packets lost: the input was full");
+    }
+    println!("{:.3} packets a job; bus {:.1} % busy", outcome.figures.packets_per_job, 100.0 * bus.load);
+    println!("{:16} {:>8} {:>12} {:>12}", "processor", "busy", "packets", "mean size");
+    for one in processors {
+        println!("{:16} {:>6.1} % {:>12} {:>10.1} B", one.name, 100.0 * one.load, one.packets, one.mean_size);
+    }
+    println!(
+        "{:16} {:>12} {:>12} {:>12} {:>12} {:>12}",
+        "latency (us)", "mean", "50 %", "90 %", "99 %", "99.9 %"
+    );
+    for (name, one) in
+        [("processing", outcome.figures.processing_latency), ("total", outcome.figures.total_latency)]
+    {
+        let [mean, p50, p90, p99, p999] =
+            [one.mean_s, one.p50_s, one.p90_s, one.p99_s, one.p999_s].map(|seconds| seconds * 1e6);
+        println!("{name:16} {mean:>12.3} {p50:>12.3} {p90:>12.3} {p99:>12.3} {p999:>12.3}");
+    }
+    for note in &outcome.notes {
+        println!("note: {note}");
+    }
+}

@@ -1,0 +1,88 @@
+//! What a run comes to: `spec/models.md` section 1, "Figures".
+
+use forebay_time::{Duration, PS_PER_S};
+use serde::Serialize;
+
+/// The figures of a run of the host model.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Figures {
+    /// From the first arrival to the last completion.
+    pub elapsed_s: f64,
+    /// Packets completed.
+    pub packets: u64,
+    /// 8 * bytes of all packets / elapsed.
+    pub throughput_bps: f64,
+    /// The bus; the first one if there are several.
+    pub bus: BusFigures,
+    /// All buses, where there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub buses: Vec<BusFigures>,
+    /// One entry for each processor.
+    pub processors: Vec<ProcessorFigures>,
+    /// From the scheduler's choice to completion.
+    pub processing_latency: Latency,
+    /// From arrival to completion.
+    pub total_latency: Latency,
+    /// Packets by jobs.
+    pub packets_per_job: f64,
+    /// Packets turned away by a full input (only with `scheduler.input`).
+    pub lost: u64,
+}
+
+/// A bus.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BusFigures {
+    /// Its name, where there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Time in transfers / elapsed; of full-duplex buses, by the busier line.
+    pub load: f64,
+}
+
+/// A processor.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ProcessorFigures {
+    /// Its name.
+    pub name: String,
+    /// Time in t_enc / elapsed.
+    pub load: f64,
+    /// Packets completed.
+    pub packets: u64,
+    /// Their bytes, overhead included.
+    pub bytes: u64,
+    /// bytes / packets; 0 without packets.
+    pub mean_size: f64,
+}
+
+/// Latencies over packets. A quantile is the value of the nearest rank: the ceil(q n)-th of n.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Latency {
+    /// Mean.
+    pub mean_s: f64,
+    /// Median.
+    pub p50_s: f64,
+    /// 90 %.
+    pub p90_s: f64,
+    /// 99 %.
+    pub p99_s: f64,
+    /// 99.9 %.
+    pub p999_s: f64,
+}
+
+/// The quantiles of [`Latency`] in thousandths.
+pub(crate) const QUANTILES: [u64; 4] = [500, 900, 990, 999];
+
+/// A share of an interval; 0 of an empty one.
+pub(crate) fn share(part: Duration, whole: Duration) -> f64 {
+    ratio(part.0 as f64, whole.0 as f64)
+}
+
+/// part / whole, or 0 where there is nothing to divide by.
+pub(crate) fn ratio(part: f64, whole: f64) -> f64 {
+    if whole == 0.0 { 0.0 } else { part / whole }
+}
+
+/// The mean of `count` times that sum up to `sum` picoseconds, in seconds.
+pub(crate) fn mean_s(sum: u128, count: u64) -> f64 {
+    ratio(sum as f64 / PS_PER_S as f64, count as f64)
+}

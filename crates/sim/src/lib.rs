@@ -1,0 +1,33 @@
+//! The simulator: what a design would do on given traffic, in virtual time (`spec/models.md` section 1).
+//!
+//! A [`Scenario`] is read from a file; [`run()`] drives the scheduler of the gateway, event by event,
+//! over the stations that the emulated card uses too, and gives an [`Outcome`]. A run is a pure
+//! function of scenario and seed: the same bytes out on every machine and with any number of threads.
+//!
+//! ```text
+//!  Stream ----> Scheduler ----> Host (processors, buses) ----> Ledger ----> Figures
+//!  (traffic)    (placement)     (forebay-station)              (books)
+//! ```
+
+mod document;
+mod figures;
+mod histogram;
+mod ledger;
+mod random;
+mod replicate;
+mod run;
+mod scenario;
+mod search;
+mod timeline;
+mod traffic;
+
+pub use document::Document;
+pub use figures::{BusFigures, Figures, Latency, ProcessorFigures};
+pub use replicate::{Estimate, Replications, replicate};
+pub use run::{Columns, EXACT_MAX, Options, Outcome, Progress, RunError, run};
+pub use scenario::{Bus, Finding, MAX_PROCESSORS, Problem, Processor, Scenario, ScenarioErrors, Settings};
+pub use search::{Bound, Highest, highest_rate};
+pub use timeline::Timeline;
+pub use traffic::{
+    Arrival, Arrivals, Bin, Rate, Sizes, Source, Stream, Trace, TraceError, Traffic, read_trace,
+};

@@ -1,0 +1,195 @@
+//! Scenario files of the host model (`spec/surfaces.md`, "Simulation").
+//!
+//! Everything that is wrong with a file is reported at once, each with its line, what was found, what
+//! was expected, and the nearest known key.
+
+mod decimal;
+mod finding;
+mod processors;
+mod scheduler;
+mod section;
+mod traffic;
+mod tree;
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+
+use forebay_scheduler::{Policy, ProcessorConfig};
+use forebay_station::BusConfig;
+use forebay_time::Duration;
+use serde_json::{Map, Value as Json};
+
+pub use finding::{Finding, Problem, ScenarioErrors};
+
+use crate::traffic::Traffic;
+use decimal::Unit;
+use finding::Findings;
+use section::Section;
+use tree::{Place, Table, Value};
+
+/// The most processors of a scenario, all of a `count` counted.
+pub const MAX_PROCESSORS: usize = 1_024;
+
+/// A host with its traffic: all that a run depends on.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// What random numbers begin with.
+    pub seed: u64,
+    /// What arrives.
+    pub traffic: Traffic,
+    /// The buses.
+    pub buses: Vec<Bus>,
+    /// The processors, by the index that the scheduler knows them by.
+    pub processors: Vec<Processor>,
+    /// Policy and window.
+    pub scheduler: Settings,
+    /// What the reader of the figures should know: defaults that nobody has measured.
+    pub notes: Vec<String>,
+    /// The scenario with every default filled in, in the form of the file.
+    pub resolved: Json,
+}
+
+/// A bus.
+#[derive(Clone, Debug)]
+pub struct Bus {
+    /// Its name.
+    pub name: String,
+    /// Its figures.
+    pub config: BusConfig,
+}
+
+/// A processor.
+#[derive(Clone, Debug)]
+pub struct Processor {
+    /// Its name, with a number if its entry has a `count` above 1.
+    pub name: String,
+    /// What the scheduler knows of it.
+    pub config: ProcessorConfig,
+    /// Its bus; `None`: a CPU.
+    pub bus: Option<usize>,
+    /// w.
+    pub write_buffer: usize,
+    /// k.
+    pub prefetch: usize,
+}
+
+/// The scheduler's settings.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How processors are chosen.
+    pub policy: Policy,
+    /// W in packets.
+    pub window: usize,
+    /// How long a reference waits for its window to fill; `None`: for ever.
+    pub timeout: Option<Duration>,
+    /// Most bytes of a multi-packet.
+    pub max_bytes: Option<u64>,
+    /// Most packets in the input, others are lost; `None`: no limit.
+    pub input: Option<usize>,
+    /// Whether prefetched jobs count as waiting.
+    pub prefetch_aware: bool,
+}
+
+impl Scenario {
+    /// Reads a scenario file; traces it names are relative to its directory. `sets` are what `--set`
+    /// was given, `key=value`; the later of two counts.
+    pub fn load(path: &Path, sets: &[String]) -> Result<Scenario, ScenarioErrors> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| ScenarioErrors::unreadable(&name, error.to_string()))?;
+        let directory = path.parent().map(PathBuf::from).unwrap_or_default();
+        Scenario::parse(&text, &name, sets, &directory)
+    }
+
+    /// Reads a scenario from `text`, calling it `name` in errors.
+    pub fn parse(
+        text: &str,
+        name: &str,
+        sets: &[String],
+        directory: &Path,
+    ) -> Result<Scenario, ScenarioErrors> {
+        let mut findings = Findings::default();
+        let mut root = tree::parse(text, 0, &mut findings);
+        for (at, set) in sets.iter().enumerate() {
+            tree::set(&mut root, set, at + 1, &mut findings);
+        }
+        // What was recovered from a broken text would only bring errors that are none.
+        let findings = RefCell::new(findings);
+        let scenario = if findings.borrow().is_empty() { read(&root, directory, &findings) } else { None };
+        findings.into_inner().finish(name, text, sets)?;
+        Ok(scenario.expect("what could not be read has left a finding"))
+    }
+
+    /// [`Scenario::resolved`] as a scenario file.
+    pub fn resolved_toml(&self) -> String {
+        toml::to_string(&self.resolved).expect("a tree of plain values")
+    }
+
+    /// The same with other arrivals, for searches over rates.
+    pub fn with_rate(&self, rate: crate::Rate) -> Scenario {
+        let mut scenario = self.clone();
+        scenario.traffic.set_rate(rate);
+        scenario
+    }
+}
+
+const TOP: &[&str] = &["model", "seed", "traffic", "bus", "processor", "scheduler"];
+
+fn read(root: &Table, directory: &Path, findings: &RefCell<Findings>) -> Option<Scenario> {
+    let whole = Place { source: 0, span: 0..0 };
+    let top = Section::new(root, "the scenario".to_owned(), whole, TOP, findings);
+    match top.text("model") {
+        Some("host") => {}
+        Some(_) => {
+            top.word("model", &["host"]);
+            return None;
+        }
+        None if top.has("model") => {}
+        None => top.missing("model", "model = \"host\""),
+    }
+    let seed = top.whole("seed", Unit::None, 0, u64::MAX).unwrap_or(1);
+    let mut notes = Vec::new();
+    let mut resolved = Map::new();
+    resolved.insert("model".to_owned(), "host".into());
+    resolved.insert("seed".to_owned(), seed.into());
+    let mut suites = traffic::Suites::default();
+    let traffic = traffic::read(&top, directory, &mut suites, &mut notes, &mut resolved);
+    let buses = processors::buses(&top, &mut resolved);
+    let mut processors = processors::read(&top, &buses, &mut suites, &mut notes, &mut resolved);
+    let scheduler = scheduler::read(&top, &mut processors, &buses, &mut notes, &mut resolved);
+    if !findings.borrow().is_empty() {
+        return None;
+    }
+    Some(Scenario { seed, traffic: traffic?, buses, processors, scheduler, notes, resolved: resolved.into() })
+}
+
+/// The tables of a key: one `[key]`, or several `[[key]]`; none if it is absent.
+fn tables<'a>(top: &Section<'a>, key: &str) -> Vec<(&'a Table, Place)> {
+    let Some(node) = top.node(key) else { return Vec::new() };
+    let nodes = match &node.value {
+        Value::List(list) => list.iter().collect(),
+        _ => vec![node],
+    };
+    let mut tables = Vec::new();
+    for node in nodes {
+        match &node.value {
+            Value::Table(table) => tables.push((table, node.place.clone())),
+            other => {
+                let expected = format!("write `[{key}]` and its lines below");
+                let problem = Problem::WrongType { key: key.to_owned(), found: other.type_name(), expected };
+                top.report(problem, node.place.clone());
+            }
+        }
+    }
+    tables
+}
+
+/// A length of time in seconds, as JSON.
+fn seconds(length: Duration) -> Json {
+    length.as_secs().into()
+}
+
+/// Picoseconds of a time written as a number of seconds, to the nearest, halves up.
+pub(crate) fn ps_of(text: &str) -> Option<u128> {
+    decimal::Decimal::parse(text).and_then(decimal::Decimal::as_ps)
+}

@@ -1,0 +1,245 @@
+//! Numbers as they are written: exact decimals, with a unit or without.
+
+use crate::traffic::Rate;
+
+/// mantissa * 10^exponent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Decimal {
+    pub(crate) negative: bool,
+    mantissa: u128,
+    exponent: i32,
+}
+
+/// What a number measures, and the units it may be given in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// Seconds.
+    Time,
+    /// bit/s.
+    Rate,
+    /// Hz.
+    Frequency,
+    /// Bytes.
+    Bytes,
+    /// Packets a second.
+    PacketRate,
+    /// A pure number.
+    None,
+}
+
+impl Unit {
+    /// Each unit's word and its power of ten.
+    pub(crate) fn words(self) -> &'static [(&'static str, i32)] {
+        match self {
+            Unit::Time => {
+                &[("s", 0), ("ms", -3), ("us", -6), ("µs", -6), ("μs", -6), ("ns", -9), ("ps", -12)]
+            }
+            Unit::Rate => &[("bit/s", 0), ("kbit/s", 3), ("Mbit/s", 6), ("Gbit/s", 9), ("Tbit/s", 12)],
+            Unit::Frequency => &[("Hz", 0), ("kHz", 3), ("MHz", 6), ("GHz", 9)],
+            Unit::Bytes => &[("B", 0), ("kB", 3), ("MB", 6), ("GB", 9)],
+            Unit::PacketRate => &[("1/s", 0), ("packet/s", 0), ("kpacket/s", 3), ("Mpacket/s", 6)],
+            Unit::None => &[],
+        }
+    }
+
+    /// What to write, for an error.
+    pub(crate) fn expected(self) -> &'static str {
+        match self {
+            Unit::Time => "expected a time: \"17.6 us\" (s, ms, us, ns, ps), or a bare number of seconds",
+            Unit::Rate => {
+                "expected a rate: \"1 Gbit/s\" (bit/s, kbit/s, Mbit/s, Gbit/s), or a bare number of bit/s"
+            }
+            Unit::Frequency => "expected a frequency: \"66 MHz\" (Hz, kHz, MHz, GHz), or a bare number of Hz",
+            Unit::Bytes => "expected bytes: \"1500 B\" (B, kB, MB), or a bare number of bytes",
+            Unit::PacketRate => {
+                "expected a rate of packets: \"10 kpacket/s\", or a bare number of packets a second"
+            }
+            Unit::None => "expected a number without a unit",
+        }
+    }
+}
+
+/// Why a text is no quantity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum NoQuantity {
+    /// It does not begin with a number.
+    NoNumber,
+    /// A unit that measures something else, or nothing.
+    WrongUnit(String),
+}
+
+impl Decimal {
+    #[cfg(test)]
+    pub(crate) fn whole(mantissa: u64) -> Decimal {
+        Decimal { negative: false, mantissa: mantissa.into(), exponent: 0 }
+    }
+
+    /// Reads a number without a unit; `None` if it is none, infinite, or has more than 34 digits.
+    pub(crate) fn parse(text: &str) -> Option<Decimal> {
+        let text: String = text.trim().chars().filter(|&c| c != '_').collect();
+        let (negative, text) = match text.strip_prefix('-') {
+            Some(rest) => (true, rest),
+            None => (false, text.strip_prefix('+').unwrap_or(&text)),
+        };
+        let (number, exponent) = match text.split_once(['e', 'E']) {
+            Some((number, exponent)) => (number, exponent.parse::<i32>().ok().filter(|e| e.abs() < 1_000)?),
+            None => (text, 0),
+        };
+        let (before, after) = number.split_once('.').unwrap_or((number, ""));
+        let digits = format!("{before}{after}");
+        if digits.is_empty() || digits.len() > 34 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        let mantissa = digits.parse().ok()?;
+        Some(Decimal { negative, mantissa, exponent: exponent - after.len() as i32 }.reduced())
+    }
+
+    /// Reads a number with a unit, or without one.
+    pub(crate) fn parse_quantity(text: &str, unit: Unit) -> Result<Decimal, NoQuantity> {
+        let text = text.trim();
+        let bytes = text.as_bytes();
+        let is_number = |(at, &byte): (usize, &u8)| match byte {
+            b'0'..=b'9' | b'+' | b'-' | b'.' | b'_' => true,
+            b'e' | b'E' => bytes.get(at + 1).is_some_and(|next| matches!(next, b'0'..=b'9' | b'+' | b'-')),
+            _ => false,
+        };
+        let end = bytes.iter().enumerate().position(|one| !is_number(one)).unwrap_or(bytes.len());
+        let number = Decimal::parse(&text[..end]).ok_or(NoQuantity::NoNumber)?;
+        let word = text[end..].trim();
+        if word.is_empty() {
+            return Ok(number);
+        }
+        match unit.words().iter().find(|(known, _)| *known == word) {
+            Some(&(_, power)) => Ok(Decimal { exponent: number.exponent + power, ..number }),
+            None => Err(NoQuantity::WrongUnit(word.to_owned())),
+        }
+    }
+
+    fn reduced(mut self) -> Decimal {
+        if self.mantissa == 0 {
+            return Decimal { negative: self.negative, mantissa: 0, exponent: 0 };
+        }
+        while self.mantissa.is_multiple_of(10) {
+            self.mantissa /= 10;
+            self.exponent += 1;
+        }
+        self
+    }
+
+    pub(crate) fn is_zero(self) -> bool {
+        self.mantissa == 0
+    }
+
+    pub(crate) fn as_f64(self) -> f64 {
+        let sign = if self.negative { "-" } else { "" };
+        format!("{sign}{}e{}", self.mantissa, self.exponent).parse().unwrap_or(f64::NAN)
+    }
+
+    /// The nearest whole number of 10^-`places`, halves up; `None` if negative or beyond 64 bits.
+    pub(crate) fn scaled(self, places: i32) -> Option<u64> {
+        u64::try_from(self.wide(places)?).ok()
+    }
+
+    /// Seconds as picoseconds, for times since 1970 too.
+    pub(crate) fn as_ps(self) -> Option<u128> {
+        self.wide(12)
+    }
+
+    fn wide(self, places: i32) -> Option<u128> {
+        if self.is_zero() {
+            return Some(0);
+        }
+        if self.negative {
+            return None;
+        }
+        let exponent = self.exponent + places;
+        if exponent >= 0 {
+            return self.mantissa.checked_mul(10u128.checked_pow(exponent as u32)?);
+        }
+        Some(match 10u128.checked_pow(exponent.unsigned_abs()) {
+            Some(divisor) => {
+                self.mantissa / divisor + u128::from(self.mantissa % divisor >= divisor.div_ceil(2))
+            }
+            None => 0,
+        })
+    }
+
+    /// The number if it is whole and of 64 bits.
+    pub(crate) fn as_whole(self) -> Option<u64> {
+        if self.exponent < 0 { None } else { self.scaled(0) }
+    }
+
+    /// As a fraction of numbers of 64 bits.
+    pub(crate) fn as_rate(self) -> Option<Rate> {
+        if self.negative || self.is_zero() {
+            return None;
+        }
+        let (mut bits, mut seconds) = match self.exponent {
+            0.. => (self.mantissa.checked_mul(10u128.checked_pow(self.exponent as u32)?)?, 1),
+            _ => (self.mantissa, 10u128.checked_pow(self.exponent.unsigned_abs())?),
+        };
+        for prime in [2, 5] {
+            while bits.is_multiple_of(prime) && seconds.is_multiple_of(prime) {
+                (bits, seconds) = (bits / prime, seconds / prime);
+            }
+        }
+        Some(Rate { bits: bits.try_into().ok()?, seconds: seconds.try_into().ok()? })
+    }
+
+    /// The exact product; `None` if it has too many digits.
+    pub(crate) fn times(self, other: Decimal) -> Option<Decimal> {
+        Some(
+            Decimal {
+                negative: self.negative != other.negative,
+                mantissa: self.mantissa.checked_mul(other.mantissa)?,
+                exponent: self.exponent + other.exponent,
+            }
+            .reduced(),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ps(text: &str) -> Option<u64> {
+        Decimal::parse_quantity(text, Unit::Time).unwrap().scaled(12)
+    }
+
+    #[test]
+    fn times_are_exact_and_rounded_once() {
+        assert_eq!(ps("17.6 us"), Some(17_600_000));
+        assert_eq!(ps("1.76e-5"), Some(17_600_000));
+        assert_eq!(ps("0.0004 ns"), Some(0));
+        assert_eq!(ps("0.0005ns"), Some(1));
+        assert_eq!(ps("440 ns"), Some(440_000));
+        assert_eq!(ps("0 ns"), Some(0));
+        assert_eq!(ps("-1 ns"), None);
+        assert_eq!(ps("1e30 s"), None);
+        let init = Decimal::parse_quantity("1 us", Unit::Time).unwrap();
+        assert_eq!(init.times(Decimal::parse("2.0909").unwrap()).unwrap().scaled(12), Some(2_090_900));
+    }
+
+    #[test]
+    fn rates_are_fractions() {
+        let rate = |text| Decimal::parse_quantity(text, Unit::Rate).unwrap().as_rate();
+        assert_eq!(rate("1 Gbit/s"), Some(Rate { bits: 1_000_000_000, seconds: 1 }));
+        assert_eq!(rate("2.5"), Some(Rate { bits: 5, seconds: 2 }));
+        assert_eq!(rate("1e9"), Some(Rate { bits: 1_000_000_000, seconds: 1 }));
+        assert_eq!(rate("0"), None);
+        assert_eq!(Decimal::parse_quantity("66 MHz", Unit::Rate), Err(NoQuantity::WrongUnit("MHz".into())));
+        assert_eq!(Decimal::parse_quantity("fast", Unit::Rate), Err(NoQuantity::NoNumber));
+    }
+
+    #[test]
+    fn whole_numbers_may_be_written_as_powers() {
+        assert_eq!(Decimal::parse("1e6").unwrap().as_whole(), Some(1_000_000));
+        assert_eq!(Decimal::parse("1_000").unwrap(), Decimal::whole(1_000).reduced());
+        assert_eq!(Decimal::parse("1.5").unwrap().as_whole(), None);
+        assert_eq!(Decimal::parse("0.30").unwrap().as_f64(), 0.3);
+        for wrong in ["", ".", "1.2.3", "inf", "nan", "0x", "1e99999", "--1"] {
+            assert_eq!(Decimal::parse(wrong), None, "{wrong}");
+        }
+    }
+}

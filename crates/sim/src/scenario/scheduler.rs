@@ -1,0 +1,145 @@
+//! `[scheduler]`.
+
+use forebay_scheduler::{Kind, Policy, Transfer};
+use forebay_station::Speed;
+use forebay_time::PS_PER_S;
+use serde_json::{Map, Value as Json};
+
+use super::decimal::Unit;
+use super::finding::Problem;
+use super::section::Section;
+use super::tree::{Place, Table};
+use super::{Bus, Processor, Settings, seconds, tables};
+
+const KNOWN: &[&str] = &[
+    "policy",
+    "window",
+    "timeout",
+    "max_bytes",
+    "input",
+    "prefetch_aware",
+    "predict_transfer",
+    "processor",
+    "threshold",
+    "small",
+    "large",
+];
+const WINDOW_MAX: u64 = 1 << 16;
+
+pub(super) fn read(
+    top: &Section<'_>,
+    processors: &mut [Processor],
+    buses: &[Bus],
+    notes: &mut Vec<String>,
+    resolved: &mut Map<String, Json>,
+) -> Settings {
+    let none = Table::default();
+    let (table, place) =
+        tables(top, "scheduler").into_iter().next().unwrap_or((&none, Place { source: 0, span: 0..0 }));
+    let section = Section::new(table, "[scheduler]".to_owned(), place, KNOWN, top.findings());
+    let mut map = Map::new();
+    let window = section.whole("window", Unit::None, 1, WINDOW_MAX).unwrap_or(1);
+    let timeout = section.time("timeout");
+    let max_bytes = section.whole("max_bytes", Unit::Bytes, 1, u64::MAX);
+    let input = section.whole("input", Unit::None, window, u32::MAX.into());
+    let prefetch_aware = section.flag("prefetch_aware").unwrap_or(false);
+    let predict_transfer = section.flag("predict_transfer").unwrap_or(false);
+    let policy = policy(&section, processors, &mut map);
+    map.insert("window".to_owned(), window.into());
+    if let Some(timeout) = timeout {
+        map.insert("timeout".to_owned(), seconds(timeout));
+    }
+    if let Some(bytes) = max_bytes {
+        map.insert("max_bytes".to_owned(), bytes.into());
+    }
+    if let Some(packets) = input {
+        map.insert("input".to_owned(), packets.into());
+    }
+    map.insert("prefetch_aware".to_owned(), prefetch_aware.into());
+    map.insert("predict_transfer".to_owned(), predict_transfer.into());
+    resolved.insert("scheduler".to_owned(), map.into());
+    if predict_transfer {
+        for one in processors {
+            one.config.transfer = one.bus.and_then(|bus| buses.get(bus)).map(|bus| transfer(bus, notes));
+        }
+    }
+    let input = input.map(|packets| packets as usize);
+    Settings { policy, window: window as usize, timeout, max_bytes, input, prefetch_aware }
+}
+
+/// A bus as the scheduler predicts it.
+fn transfer(bus: &Bus, notes: &mut Vec<String>) -> Transfer {
+    match bus.config.speed {
+        Speed::Cycles { clock, width, address_cycles } => {
+            Transfer { clock: clock.get(), width: width.get(), address_cycles }
+        }
+        // A byte is a cycle here, and the overhead the nearest whole number of them.
+        Speed::Rate { rate, overhead } => {
+            let clock = rate.get().div_ceil(8);
+            let cycles = u128::from(overhead.0) * u128::from(clock) + u128::from(PS_PER_S / 2);
+            let note = format!("transfers over `{}` are predicted in whole bytes' times", bus.name);
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+            let address_cycles = u32::try_from(cycles / u128::from(PS_PER_S)).unwrap_or(u32::MAX);
+            Transfer { clock, width: 1, address_cycles }
+        }
+    }
+}
+
+fn policy(section: &Section<'_>, processors: &[Processor], map: &mut Map<String, Json>) -> Policy {
+    let words = Policy::ALL.map(|policy| policy.word());
+    let word = section.word("policy", &words).unwrap_or("finish-time");
+    map.insert("policy".to_owned(), word.into());
+    let used: &[&str] = match word {
+        "single" => &["processor"],
+        "size-threshold" => &["threshold", "small", "large"],
+        _ => &[],
+    };
+    for key in ["processor", "threshold", "small", "large"] {
+        if section.has(key) && !used.contains(&key) {
+            let message = format!("`{key}` means nothing for policy `{word}`");
+            section.conflict(key, message, "take it away, or take another policy");
+        }
+    }
+    let first = |kind| processors.iter().position(|one| one.config.kind == kind).unwrap_or(0);
+    let mut named = |key: &str, default: usize| {
+        let index = processor(section, key, processors).unwrap_or(default);
+        if let Some(one) = processors.get(index) {
+            map.insert(key.to_owned(), one.name.as_str().into());
+        }
+        index
+    };
+    match word.parse() {
+        Ok(Policy::Single { .. }) => {
+            Policy::Single { processor: named("processor", first(Kind::Accelerator)) }
+        }
+        Ok(Policy::SizeThreshold { bytes, .. }) => {
+            let (small, large) = (named("small", first(Kind::Cpu)), named("large", first(Kind::Accelerator)));
+            let bytes = section.whole("threshold", Unit::Bytes, 0, u64::MAX).unwrap_or(bytes);
+            map.insert("threshold".to_owned(), bytes.into());
+            Policy::SizeThreshold { bytes, small, large }
+        }
+        Ok(policy) => policy,
+        Err(_) => Policy::FinishTime,
+    }
+}
+
+/// A processor by its name, that of its entry (the first of its `count`), or its number from 0.
+fn processor(section: &Section<'_>, key: &str, processors: &[Processor]) -> Option<usize> {
+    let node = section.node(key)?;
+    if let super::Value::Number(_) = node.value {
+        let most = processors.len().saturating_sub(1) as u64;
+        return section.whole(key, Unit::None, 0, most).map(|index| index as usize);
+    }
+    let name = section.text(key)?;
+    let found = processors
+        .iter()
+        .position(|one| one.name == name || one.name.strip_suffix(".0").is_some_and(|entry| entry == name));
+    if found.is_none() {
+        let expected = processors.iter().map(|one| one.name.clone()).collect();
+        let problem = Problem::UnknownWord { key: key.to_owned(), found: name.to_owned(), expected };
+        section.report(problem, section.place_of(key));
+    }
+    found
+}

@@ -1,0 +1,125 @@
+//! A run on a time line, for Perfetto (ui.perfetto.dev) and Chrome's tracing: the JSON trace event format.
+
+use std::io::{self, Write};
+
+use forebay_station::Way;
+use forebay_time::Time;
+
+use crate::run::Probe;
+use crate::scenario::Scenario;
+
+/// What happened first in a run: a track for each processor with what it computes and its queue's length,
+/// and a track for each bus with its transfers.
+#[derive(Clone, Debug)]
+pub struct Timeline {
+    processors: Vec<String>,
+    buses: Vec<String>,
+    entries: Vec<Entry>,
+    limit: usize,
+    left_out: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Entry {
+    Computes { processor: u16, now: Time, until: Time },
+    Carries { bus: u16, processor: u16, way: Way, now: Time, until: Time },
+    Waiting { processor: u16, now: Time, jobs: u32 },
+}
+
+impl Timeline {
+    pub(crate) fn new(scenario: &Scenario, limit: usize) -> Timeline {
+        Timeline {
+            processors: scenario.processors.iter().map(|one| one.name.clone()).collect(),
+            buses: scenario.buses.iter().map(|bus| bus.name.clone()).collect(),
+            entries: Vec::new(),
+            limit,
+            left_out: 0,
+        }
+    }
+
+    /// Entries beyond the limit, which are not on it.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    #[inline]
+    fn add(&mut self, entry: Entry) {
+        if self.entries.len() < self.limit {
+            self.entries.push(entry);
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    /// Writes the trace. Its unit is the microsecond, with six decimals: picoseconds.
+    pub fn write(&self, mut out: impl Write) -> io::Result<()> {
+        writeln!(out, "{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
+        let tracks =
+            self.processors.iter().map(|name| (name, "")).chain(self.buses.iter().map(|name| (name, "bus ")));
+        for (track, (name, kind)) in tracks.enumerate() {
+            let name = serde_json::to_string(&format!("{kind}{name}"))?;
+            writeln!(
+                out,
+                "{{\"ph\":\"M\",\"pid\":1,\"tid\":{track},\"name\":\"thread_name\",\"args\":{{\"name\":{name}}}}},"
+            )?;
+        }
+        for entry in &self.entries {
+            match *entry {
+                Entry::Computes { processor, now, until } => {
+                    slice(&mut out, processor.into(), "compute", now, until)?;
+                }
+                Entry::Carries { bus, processor, way, now, until } => {
+                    let way = if way == Way::Fetch { "fetch" } else { "write back" };
+                    let label = format!("{way} {}", self.processors[usize::from(processor)]);
+                    slice(&mut out, self.processors.len() + usize::from(bus), &label, now, until)?;
+                }
+                Entry::Waiting { processor, now, jobs } => {
+                    let name =
+                        serde_json::to_string(&format!("queue {}", self.processors[usize::from(processor)]))?;
+                    writeln!(
+                        out,
+                        "{{\"ph\":\"C\",\"pid\":1,\"name\":{name},\"ts\":{},\"args\":{{\"jobs\":{jobs}}}}},",
+                        Micros(now.0)
+                    )?;
+                }
+            }
+        }
+        writeln!(
+            out,
+            "{{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{{\"name\":\"host\"}}}}]}}"
+        )
+    }
+}
+
+fn slice(out: &mut impl Write, track: usize, label: &str, now: Time, until: Time) -> io::Result<()> {
+    let label = serde_json::to_string(label)?;
+    let length = Micros(until.since(now).0);
+    writeln!(
+        out,
+        "{{\"ph\":\"X\",\"pid\":1,\"tid\":{track},\"name\":{label},\"ts\":{},\"dur\":{length}}},",
+        Micros(now.0)
+    )
+}
+
+/// Picoseconds shown as microseconds.
+struct Micros(u64);
+
+impl std::fmt::Display for Micros {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{:06}", self.0 / 1_000_000, self.0 % 1_000_000)
+    }
+}
+
+impl Probe for Timeline {
+    fn computes(&mut self, processor: usize, now: Time, until: Time) {
+        self.add(Entry::Computes { processor: processor as u16, now, until });
+    }
+
+    fn carries(&mut self, bus: usize, processor: usize, way: Way, now: Time, until: Time) {
+        self.add(Entry::Carries { bus: bus as u16, processor: processor as u16, way, now, until });
+    }
+
+    fn waiting(&mut self, processor: usize, now: Time, jobs: usize) {
+        self.add(Entry::Waiting { processor: processor as u16, now, jobs: jobs as u32 });
+    }
+}

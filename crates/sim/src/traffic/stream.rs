@@ -1,0 +1,170 @@
+//! Packets as they arrive, one after the other and in constant memory.
+
+use std::sync::Arc;
+
+use forebay_time::{Duration, Time};
+
+use super::sizes::Drawer;
+use super::{Arrivals, Line, Source, Trace, Traffic};
+use crate::random::Random;
+
+/// A packet that arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// When.
+    pub at: Time,
+    /// b: payload and overhead.
+    pub bytes: u32,
+    /// Security association.
+    pub sa: u32,
+    /// Service class.
+    pub class: u8,
+    /// Suite, a bit index.
+    pub suite: u8,
+}
+
+/// The packets of a run; clones go on alike.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    origin: Origin,
+    /// Packets so far, and the most there can be.
+    next: u64,
+    end: u64,
+    overhead: u32,
+    clock: Clock,
+    sas: Vec<u64>,
+    sa_random: Random,
+    suites: Vec<u8>,
+}
+
+#[derive(Clone, Debug)]
+enum Origin {
+    Trace(Arc<Trace>),
+    Drawn(Drawer),
+}
+
+#[derive(Clone, Debug)]
+enum Clock {
+    Stamps,
+    BackToBack(Line),
+    Poisson { mean: Duration, now: u64, random: Random },
+    OnOff { line: Line, on: Duration, off: Duration, left: u64, begun: u64, now: u64, random: Random },
+}
+
+impl Stream {
+    /// The packets of this traffic with this seed.
+    pub fn new(traffic: &Traffic, seed: u64) -> Stream {
+        let limit = traffic.packets.unwrap_or(u64::MAX);
+        let (origin, end) = match &traffic.source {
+            Source::Trace(trace) => (Origin::Trace(trace.clone()), limit.min(trace.len() as u64)),
+            Source::Drawn(sizes) => {
+                (Origin::Drawn(Drawer::new(sizes.clone(), Random::stream(seed, "sizes"))), limit)
+            }
+        };
+        let random = Random::stream(seed, "arrivals");
+        let clock = match traffic.arrivals {
+            Arrivals::Stamps => Clock::Stamps,
+            Arrivals::BackToBack(rate) => Clock::BackToBack(Line::new(rate)),
+            Arrivals::Poisson(mean) => Clock::Poisson { mean, now: 0, random },
+            Arrivals::OnOff { rate, on, off } => {
+                let mut random = random;
+                let left = exponential(&mut random, on);
+                Clock::OnOff { line: Line::new(rate), on, off, left, begun: 0, now: 0, random }
+            }
+        };
+        Stream {
+            origin,
+            next: 0,
+            end,
+            overhead: traffic.overhead,
+            clock,
+            sas: traffic.sas.clone(),
+            sa_random: Random::stream(seed, "sas"),
+            suites: traffic.suites.clone(),
+        }
+    }
+
+    /// How many packets there will have been at the end.
+    pub fn packets(&self) -> u64 {
+        self.end
+    }
+
+    #[inline]
+    fn draw_sa(&mut self) -> u32 {
+        let total = self.sas[self.sas.len() - 1];
+        let at = self.sa_random.below(total);
+        if total == self.sas.len() as u64 {
+            return at as u32;
+        }
+        self.sas.partition_point(|&border| border <= at) as u32
+    }
+}
+
+impl Iterator for Stream {
+    type Item = Arrival;
+
+    #[inline]
+    fn next(&mut self) -> Option<Arrival> {
+        if self.next == self.end {
+            return None;
+        }
+        let number = self.next as usize;
+        self.next += 1;
+        let (size, stamp, mut sa, class) = match &mut self.origin {
+            Origin::Drawn(drawer) => (drawer.draw(), 0, 0, 0),
+            Origin::Trace(trace) => (
+                trace.sizes[number],
+                trace.times.get(number).copied().unwrap_or(0),
+                trace.sas.get(number).copied().unwrap_or(0),
+                trace.classes.get(number).copied().unwrap_or(0),
+            ),
+        };
+        if !self.sas.is_empty() {
+            sa = self.draw_sa();
+        }
+        let bytes = size.saturating_add(self.overhead);
+        let suite = if self.suites.len() == 1 {
+            self.suites[0]
+        } else {
+            self.suites[sa as usize % self.suites.len()]
+        };
+        Some(Arrival { at: Time(self.clock.tick(stamp, bytes)), bytes, sa, class, suite })
+    }
+}
+
+impl Clock {
+    /// When a packet of `bytes` bytes arrives.
+    #[inline]
+    fn tick(&mut self, stamp: u64, bytes: u32) -> u64 {
+        match self {
+            Clock::Stamps => stamp,
+            Clock::BackToBack(line) => {
+                let at = line.now();
+                line.send(bytes);
+                at
+            }
+            Clock::Poisson { mean, now, random } => {
+                let at = *now;
+                *now = now.saturating_add(exponential(random, *mean));
+                at
+            }
+            Clock::OnOff { line, on, off, left, begun, now, random } => {
+                // The burst that ends before this packet begins is followed by a pause and another.
+                let mut into = line.now() - *begun;
+                while into >= *left {
+                    *now = now.saturating_add(*left).saturating_add(exponential(random, *off));
+                    *begun = line.now();
+                    *left = exponential(random, *on).max(1);
+                    into = 0;
+                }
+                line.send(bytes);
+                now.saturating_add(into)
+            }
+        }
+    }
+}
+
+/// An exponential length of time, to the nearest picosecond.
+fn exponential(random: &mut Random, mean: Duration) -> u64 {
+    (random.exponential() * mean.0 as f64 + 0.5) as u64
+}

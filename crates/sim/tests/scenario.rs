@@ -1,0 +1,195 @@
+//! Scenario files: what they mean, and what is said of wrong ones.
+
+use std::path::Path;
+
+use forebay_sim::{Document, Options, Scenario, run};
+use forebay_time::Duration;
+use miette::Diagnostic;
+
+const PAPER: &str = r#"
+model = "host"
+[traffic]
+source = "fixed"
+value = 600
+packets = 1_000
+rate = "1 Gbit/s"
+[[processor]]
+name = "cpu"
+kind = "cpu"
+init_ratio = 3
+block_ratio = 2.0909
+beta = "17.6 us"
+alpha = 2.5
+[[processor]]
+name = "card"
+kind = "accelerator"
+count = 2
+"#;
+
+fn read(text: &str, sets: &[&str]) -> Scenario {
+    let sets: Vec<String> = sets.iter().map(|set| set.to_string()).collect();
+    Scenario::parse(text, "scenario.toml", &sets, Path::new("")).unwrap_or_else(|errors| {
+        panic!("{:?}", errors.findings().iter().map(|one| (one.to_string(), one.line())).collect::<Vec<_>>())
+    })
+}
+
+/// Line, message and hint of everything wrong.
+fn wrong(text: &str, sets: &[&str]) -> Vec<(Option<usize>, String, String)> {
+    let sets: Vec<String> = sets.iter().map(|set| set.to_string()).collect();
+    let errors = Scenario::parse(text, "scenario.toml", &sets, Path::new("")).unwrap_err();
+    errors.findings().iter().map(|one| (one.line(), one.to_string(), one.problem().help())).collect()
+}
+
+#[test]
+fn defaults_are_those_of_the_models_and_the_run_says_what_nobody_measured() {
+    let scenario = read(PAPER, &[]);
+    let names: Vec<&str> = scenario.processors.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, ["cpu", "card.0", "card.1"]);
+    let [cpu, card] = [&scenario.processors[0].config, &scenario.processors[2].config];
+    assert_eq!((card.cost.init, card.cost.block), (Duration::from_micros(1), Duration::from_nanos(440)));
+    assert_eq!((cpu.cost.init, cpu.cost.block), (Duration::from_micros(3), Duration(919_996)));
+    assert_eq!((cpu.alpha, cpu.beta, card.alpha, card.queue), (2.5, Duration(17_600_000), 1.0, 1_000));
+    assert_eq!((scenario.seed, scenario.traffic.overhead, scenario.scheduler.window), (1, 40, 1));
+    assert_eq!(scenario.notes.len(), 2, "{:?}", scenario.notes);
+    assert!(scenario.notes[0].contains("t_init of `card` is not given: 1.00 us"));
+    let resolved = &scenario.resolved;
+    assert_eq!(resolved["bus"]["clock"], 66_000_000);
+    assert_eq!(resolved["processor"][1]["block"], 440e-9);
+    assert_eq!(resolved["processor"][1]["queue"], 1_000);
+    assert_eq!(resolved["scheduler"]["policy"], "finish-time");
+    assert_eq!(resolved["traffic"]["overhead"], 40);
+}
+
+#[test]
+fn a_resolved_scenario_is_a_scenario_of_the_same_run() {
+    let sets = ["traffic.source=paper", "traffic.sas=9", "scheduler.window=4", "scheduler.timeout=\"50 us\""];
+    let text = PAPER.replace("value = 600\n", "");
+    let scenario = read(&text, &sets);
+    let again = read(&scenario.resolved_toml(), &[]);
+    assert_eq!(again.resolved, scenario.resolved);
+    let figures = |scenario| run(scenario, Options::default()).unwrap().figures;
+    assert_eq!(figures(&again), figures(&scenario));
+}
+
+#[test]
+fn any_key_can_be_set() {
+    let sets = [
+        "processor.card.count=4",
+        "processor.0.alpha=7.5",
+        "traffic.rate=200 Mbit/s",
+        "scheduler.window=30",
+        "seed=9",
+    ];
+    let scenario = read(PAPER, &sets);
+    assert_eq!((scenario.processors.len(), scenario.processors[0].config.alpha), (5, 7.5));
+    assert_eq!((scenario.scheduler.window, scenario.seed), (30, 9));
+    assert_eq!(scenario.resolved["traffic"]["rate"], 2e8);
+    let found = wrong(PAPER, &["processor.crad.count=4", "traffic.rat=1", "seed", "seed.x=1"]);
+    let messages: Vec<&str> = found.iter().map(|(_, message, _)| message.as_str()).collect();
+    assert_eq!(messages[0], "the list has no element `crad`");
+    assert!(found[0].2.contains("did you mean `card`?"));
+    assert!(messages.contains(&"`--set` without a key or a value"), "{messages:?}");
+    assert_eq!(wrong(PAPER, &["traffic.rat=1"])[0].2, "did you mean `rate`?");
+}
+
+#[test]
+fn every_error_is_reported_at_once_with_its_line() {
+    let text = "model = \"host\"\nsede = 1\n[traffic]\nsource = \"fixed\"\nvalue = -1\nrate = \"66 MHz\"\nsize = 3\n\
+                [bus]\nclock = \"0 Hz\"\n[[processor]]\nkind = \"acelerator\"\n[[processor]]\nkind = \"cpu\"\n\
+                alpha = 0.5\nprefetch = 1\nblock = \"-1 ns\"\nqueue = 0\n[scheduler]\npolicy = \"finish_time\"\nwindow = 0\n\
+                prefetch_aware = 1\n";
+    let found = wrong(text, &[]);
+    let lines: Vec<(usize, &str)> =
+        found.iter().map(|(line, message, _)| (line.unwrap(), message.as_str())).collect();
+    assert_eq!(
+        lines,
+        [
+            (2, "unknown key `sede`"),
+            (5, "`value` is -1"),
+            (6, "`rate` is `66 MHz`"),
+            (7, "unknown key `size`"),
+            (9, "`clock` is 0"),
+            (11, "unknown kind `acelerator`"),
+            (14, "`alpha` is 0.5"),
+            (15, "a CPU has no `prefetch`"),
+            (16, "`block` is -0.000000001"),
+            (17, "`queue` is 0"),
+            (19, "unknown policy `finish_time`"),
+            (20, "`window` is 0"),
+            (21, "`prefetch_aware` is a number"),
+        ]
+    );
+    let help = |at: usize| found[at].2.as_str();
+    assert_eq!(help(0), "did you mean `seed`?");
+    assert!(help(2).starts_with("expected a rate: \"1 Gbit/s\""));
+    assert!(help(5).ends_with("did you mean `accelerator`?"));
+    assert!(help(10).ends_with("did you mean `finish-time`?"));
+}
+
+#[test]
+fn an_error_points_into_the_file() {
+    let errors = Scenario::parse("model = \"host\"\nsede = 1\n", "s.toml", &[], Path::new("")).unwrap_err();
+    let mut text = String::new();
+    let handler = miette::NarratableReportHandler::new();
+    handler.render_report(&mut text, &errors).unwrap();
+    assert!(
+        text.contains("s.toml") && text.contains("sede") && text.contains("did you mean `seed`?"),
+        "{text}"
+    );
+    assert!(errors.code().is_none());
+}
+
+#[test]
+fn a_processor_nobody_can_use_and_a_suite_nobody_has_are_errors() {
+    let with =
+        |traffic: &str, card: &str| PAPER.replace("value", &format!("suites = {traffic}\nvalue")) + card;
+    let found = wrong(&with("[\"gcm\"]", "suites = [\"cbc\"]\n"), &[]);
+    assert_eq!(found[0].1, "nobody can use this processor: no packet has a suite of its");
+    assert_eq!(found[0].2, "the traffic has gcm");
+    let found = wrong(&with("[\"gcm\", \"cbc\"]", "").replace("kind", "suites = [\"gcm\"]\nkind"), &[]);
+    assert_eq!(found[0].1, "no processor can do suite `cbc`");
+}
+
+#[test]
+fn a_throughput_at_a_size_stands_for_t_block() {
+    // 640 bytes at 110 Mbit/s: 46.5454.. us; less 1 us, by 40 blocks: 1138636.36.. ps.
+    let text = PAPER.replace(
+        "init_ratio = 3\nblock_ratio = 2.0909",
+        "throughput = \"110 Mbit/s\"\nthroughput_size = 640",
+    );
+    assert_eq!(read(&text, &[]).processors[0].config.cost.block, Duration(1_138_636));
+    let found = wrong(&text, &["processor.cpu.init=\"1 ms\""]);
+    assert_eq!(found[0].1, "at this throughput 640 bytes take less than t_init, 1.00 ms");
+}
+
+#[test]
+fn the_document_has_the_keys_of_the_surface() {
+    let scenario = read(PAPER, &[]);
+    let outcome = run(&scenario, Options::default()).unwrap();
+    let json = serde_json::to_value(Document::new(&scenario, &outcome)).unwrap();
+    assert_eq!(json["schema"], 1);
+    for key in ["elapsed_s", "packets", "throughput_bps", "packets_per_job", "notes"] {
+        assert!(!json[key].is_null(), "{key}");
+    }
+    for key in ["mean_s", "p50_s", "p90_s", "p99_s", "p999_s"] {
+        assert!(json["processing_latency"][key].is_f64() && json["total_latency"][key].is_f64());
+    }
+    for key in ["load", "packets", "bytes", "mean_size", "name"] {
+        assert!(!json["processors"][2][key].is_null(), "{key}");
+    }
+    assert!(json["bus"]["load"].is_f64());
+    assert_eq!(json["resolved"], scenario.resolved);
+}
+
+#[test]
+fn what_is_no_toml_says_so() {
+    let found = wrong("model = \n", &[]);
+    assert_eq!(found[0].0, Some(1));
+    assert!(found[0].1.starts_with("not TOML: "));
+    assert!(
+        Scenario::load(Path::new("/nonexistent/x.toml"), &[])
+            .unwrap_err()
+            .to_string()
+            .contains("cannot be read")
+    );
+}

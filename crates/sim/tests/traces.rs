@@ -1,0 +1,105 @@
+//! Traces from files.
+
+use std::path::{Path, PathBuf};
+
+use forebay_sim::{Arrivals, Scenario, Stream, read_trace};
+use forebay_time::Time;
+
+fn file(directory: &Path, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+    let path = directory.join(name);
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+#[test]
+fn csv_has_its_columns_in_any_order() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = "sa,size,time\neast,100,10.5\nwest,0,10.5000000000015\n# note\neast, 1460 ,11\n";
+    let trace = read_trace(&file(directory.path(), "t.csv", text)).unwrap();
+    assert_eq!(trace.sizes, [100, 0, 1_460]);
+    assert_eq!(trace.times, [0, 2, 500_000_000_000]); // 1.5 ps: halves up
+    assert_eq!(trace.sas, [0, 1, 0]);
+    assert!(!trace.clone().sort());
+    let sizes = read_trace(&file(directory.path(), "s.csv", "size\n1\n2\n")).unwrap();
+    assert!(sizes.times.is_empty() && sizes.sas.is_empty());
+}
+
+#[test]
+fn the_archive_s_lines_are_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = "0.010445 2 1 2436 23 2\n0.023775 1 2 23 2436 2\n0.026558 2 1 2436 23 1\n";
+    let trace = read_trace(&file(directory.path(), "dec-pkt.tcp", text)).unwrap();
+    assert_eq!((trace.sizes, trace.sas), (vec![2, 2, 1], vec![0, 1, 0]));
+    assert_eq!(trace.times, [0, 13_330_000_000, 16_113_000_000]);
+    let mut short = read_trace(&file(directory.path(), "short", "890822.5 64\n890822.25 1518\n")).unwrap();
+    assert_eq!((&short.sizes[..], &short.times[..]), (&[64, 1_518][..], &[250_000_000_000, 0][..]));
+    assert!(short.sort());
+    assert_eq!((short.sizes, short.times), (vec![1_518, 64], vec![0, 250_000_000_000]));
+}
+
+#[test]
+fn what_is_wrong_with_a_trace_has_its_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let error = |text: &str| read_trace(&file(directory.path(), "t.csv", text)).unwrap_err();
+    assert_eq!(error("size,time\n1,0\nx,1\n").line(), Some(3));
+    assert!(
+        error("size,time\n1,0\nx,1\n")
+            .to_string()
+            .ends_with("t.csv:3: the size is `x`, expected a whole number of bytes")
+    );
+    assert!(error("size,when\n").to_string().contains("column `when`, expected size, time, sa or class"));
+    assert!(error("size,time\n1\n").to_string().contains("1 fields, expected 2"));
+    assert!(error("size,time\n1,-1\n").to_string().contains("the time is `-1`"));
+    assert!(error("size\n").to_string().contains("no packets"));
+    assert!(error("").to_string().contains("no packets"));
+    let text = "model = \"host\"\n[traffic]\nsource = \"file\"\npath = \"t.csv\"\nrate = 1\n[[processor]]\nkind = \"accelerator\"\n";
+    let errors = Scenario::load(&file(directory.path(), "s.toml", text), &[]).unwrap_err();
+    assert_eq!((errors.findings().len(), errors.findings()[0].line()), (1, Some(4)));
+}
+
+#[test]
+fn a_capture_gives_lengths_times_and_destinations() {
+    // Ethernet frames of two UDP packets over IPv4 and an ARP request, nanosecond pcap.
+    let mut bytes = [0xa1b2_3c4du32, 0x0004_0002, 0, 0, 65_535, 1]
+        .iter()
+        .flat_map(|n| n.to_le_bytes())
+        .collect::<Vec<_>>();
+    for (ns, ethertype, destination, len) in
+        [(5u32, 0x0800u16, 9u8, 100u16), (7, 0x0806, 0, 46), (1_005, 0x0800, 8, 28)]
+    {
+        let mut frame = vec![0; 12];
+        frame.extend(ethertype.to_be_bytes());
+        let mut packet = vec![0; len as usize];
+        packet[0] = 0x45;
+        packet[2..4].copy_from_slice(&len.to_be_bytes());
+        packet[19] = destination;
+        frame.extend(packet);
+        for word in [1_700_000_000, ns, frame.len() as u32, frame.len() as u32] {
+            bytes.extend(word.to_le_bytes());
+        }
+        bytes.extend(frame);
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let trace = read_trace(&file(directory.path(), "t.pcap", bytes)).unwrap();
+    assert_eq!((trace.sizes, trace.times, trace.sas), (vec![100, 28], vec![0, 1_000_000], vec![0, 1]));
+    assert_eq!(trace.skipped, 1);
+}
+
+#[test]
+fn a_rate_takes_the_place_of_the_trace_s_times() {
+    let directory = tempfile::tempdir().unwrap();
+    file(directory.path(), "t.csv", "size,time\n100,0\n60,1\n0,2\n");
+    let text = "model = \"host\"\n[traffic]\nsource = \"file\"\npath = \"t.csv\"\n[[processor]]\nkind = \"accelerator\"\n";
+    let path = file(directory.path(), "s.toml", text);
+    let stamps = |sets: &[String]| {
+        let scenario = Scenario::load(&path, sets).unwrap();
+        let times: Vec<u64> = Stream::new(&scenario.traffic, 1).map(|packet| packet.at.0).collect();
+        (scenario.traffic.arrivals, times)
+    };
+    assert_eq!(stamps(&[]), (Arrivals::Stamps, vec![0, 1_000_000_000_000, 2_000_000_000_000]));
+    // Packets are 140, 100 and 40 bytes: 1120 and 800 bits.
+    let (_, times) = stamps(&["traffic.rate=\"1 Gbit/s\"".to_owned()]);
+    assert_eq!(times, [0, 1_120_000, 1_920_000]);
+    let scenario = Scenario::load(&path, &["traffic.packets=2".to_owned()]).unwrap();
+    assert_eq!(Stream::new(&scenario.traffic, 1).map(|one| one.at).last(), Some(Time(1_000_000_000_000)));
+}

@@ -1,0 +1,32 @@
+//! Processors and the buses before them, event by event in virtual time (`spec/models.md` section 1,
+//! "Bus", "Queues", "Accelerator").
+//!
+//! One state machine for two drivers: the simulator, which has jobs without bytes, and the emulated
+//! card, which delivers real bytes when a card would. A [`Host`] is told what is submitted and how
+//! far time has come; it tells a [`Watch`] everything that happens on the way, in order. There is no
+//! thread and no clock here, no choice of a processor, and nothing is allocated per job.
+//!
+//! ```text
+//!           submit                                                          finished
+//!  card: --> [ waiting ] ==bus==> [ ahead ] --> unit --> [ write buffer ] ==bus==>
+//!      doorbell            t_bus    k places    t_enc      w places         t_bus
+//!
+//!  core: --> [ waiting ] ---------------------> unit ------------------------------>
+//! ```
+//!
+//! What the text leaves open is read so:
+//! - A place in the write buffer is free when the write-back from it has ended, as a card without
+//!   buffer is blocked until then.
+//! - Jobs are fetched ahead whenever the unit is not idle, so also while it is blocked.
+//! - When a transfer ends, its card acts before the bus is given to the next that asked; what it
+//!   asks for goes behind those.
+//! - What is submitted at an instant comes after everything else of that instant.
+
+mod agenda;
+mod bus;
+mod host;
+mod station;
+
+pub use bus::{BusConfig, Speed};
+pub use host::{Host, Watch, Way};
+pub use station::{StationConfig, Work};

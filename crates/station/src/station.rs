@@ -1,0 +1,194 @@
+//! What one processor holds: queue, places ahead, unit, write buffer.
+
+use std::collections::VecDeque;
+
+use forebay_time::{Duration, Time};
+
+/// The figures of one processor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StationConfig {
+    /// The bus it stands behind; `None`: a core, which needs none.
+    pub bus: Option<usize>,
+    /// w: finished jobs that wait for the bus, or cross it, while the next one is computed.
+    pub write_buffer: usize,
+    /// k: jobs fetched ahead while the unit is not idle.
+    pub prefetch: usize,
+    /// From submission to the processor's notice of it; delays a job but occupies nothing.
+    pub doorbell: Duration,
+}
+
+/// A job as the processor sees it, with what its driver wants to know when it is finished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Work<T> {
+    /// Bytes over the bus, each way.
+    pub bytes: u64,
+    /// t_enc.
+    pub time: Duration,
+    /// The driver's, not looked at.
+    pub tag: T,
+}
+
+/// A job on its way through a processor.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Held<T> {
+    pub(crate) work: Work<T>,
+    /// t_bus, the same in and out.
+    pub(crate) transfer: Duration,
+}
+
+/// The compute unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    Idle,
+    Computing {
+        until: Time,
+    },
+    /// Blocked: the finished job waits for a place in the write buffer, or, where there is none,
+    /// for the end of its write-back.
+    Finished,
+}
+
+/// One processor. Its jobs go through it in order, so they stay where they are in one queue and only
+/// the borders between them move:
+///
+/// ```text
+/// front [ buffered | unit | ahead | fetching | waiting ] back
+/// ```
+#[derive(Debug)]
+pub(crate) struct Station<T> {
+    pub(crate) config: StationConfig,
+    pub(crate) jobs: VecDeque<Held<T>>,
+    /// Finished jobs; each keeps its place until its write-back has ended.
+    pub(crate) buffered: usize,
+    pub(crate) unit: Unit,
+    /// Jobs fetched and not begun.
+    pub(crate) ahead: usize,
+    /// Whether a fetch is asked for or under way, at most one.
+    pub(crate) fetching: bool,
+    /// Whether a write-back is asked for or under way, at most one.
+    pub(crate) writing: bool,
+    /// Of the waiting jobs, how many at the front the processor has heard of.
+    pub(crate) heard: usize,
+    /// When it hears of the others, and the numbers of those events.
+    pub(crate) bells: VecDeque<(Time, u64)>,
+}
+
+impl<T: Copy> Station<T> {
+    pub(crate) fn new(config: StationConfig) -> Station<T> {
+        Station {
+            config,
+            jobs: VecDeque::new(),
+            buffered: 0,
+            unit: Unit::Idle,
+            ahead: 0,
+            fetching: false,
+            writing: false,
+            heard: 0,
+            bells: VecDeque::new(),
+        }
+    }
+
+    /// Where the oldest job stands that has not begun to be computed.
+    #[inline]
+    fn unbegun(&self) -> usize {
+        self.buffered + usize::from(self.unit != Unit::Idle)
+    }
+
+    /// Where the oldest waiting job stands.
+    #[inline]
+    pub(crate) fn first_waiting(&self) -> usize {
+        self.unbegun() + self.ahead + usize::from(self.fetching)
+    }
+
+    /// Jobs submitted and not yet taken.
+    #[inline]
+    pub(crate) fn waiting(&self) -> usize {
+        self.jobs.len() - self.first_waiting()
+    }
+
+    /// Whether the next job may be fetched: into the unit, or ahead.
+    #[inline]
+    pub(crate) fn may_fetch(&self) -> bool {
+        !self.fetching && (self.unit == Unit::Idle || self.ahead < self.config.prefetch)
+    }
+
+    /// Moves a finished job out of the unit if the write buffer has a place for it.
+    #[inline]
+    pub(crate) fn unblock(&mut self) {
+        if self.unit == Unit::Finished && self.buffered < self.config.write_buffer {
+            self.buffered += 1;
+            self.unit = Unit::Idle;
+        }
+    }
+
+    /// Begins a fetched job if the unit is idle; returns when it will be computed.
+    #[inline]
+    pub(crate) fn start(&mut self, now: Time) -> Option<Time> {
+        if self.unit != Unit::Idle || self.ahead == 0 {
+            return None;
+        }
+        let until = now + self.jobs[self.buffered].work.time;
+        self.ahead -= 1;
+        self.unit = Unit::Computing { until };
+        Some(until)
+    }
+
+    /// Takes the next job out of the queue if it may be fetched; returns its t_bus.
+    #[inline]
+    pub(crate) fn ask_fetch(&mut self) -> Option<Duration> {
+        if self.heard == 0 || !self.may_fetch() {
+            return None;
+        }
+        let transfer = self.jobs[self.first_waiting()].transfer;
+        self.fetching = true;
+        self.heard -= 1;
+        Some(transfer)
+    }
+
+    /// The t_bus of the oldest finished job if its write-back is still to be asked for.
+    #[inline]
+    pub(crate) fn ask_write_back(&mut self) -> Option<Duration> {
+        let unbuffered = self.config.write_buffer == 0 && self.unit == Unit::Finished;
+        if self.writing || (self.buffered == 0 && !unbuffered) {
+            return None;
+        }
+        self.writing = true;
+        Some(self.jobs[0].transfer)
+    }
+
+    /// A fetch has ended. Also where there is no place ahead: an idle unit begins it at once.
+    #[inline]
+    pub(crate) fn fetched(&mut self) {
+        self.fetching = false;
+        self.ahead += 1;
+    }
+
+    /// A write-back has ended: the job leaves.
+    #[inline]
+    pub(crate) fn written_back(&mut self) -> Work<T> {
+        self.writing = false;
+        match self.buffered {
+            0 => self.unit = Unit::Idle,
+            _ => self.buffered -= 1,
+        }
+        self.leave()
+    }
+
+    /// The oldest job leaves.
+    #[inline]
+    pub(crate) fn leave(&mut self) -> Work<T> {
+        self.jobs.pop_front().expect("a job that ends was there").work
+    }
+
+    /// A core takes its next job and begins it if it is idle; returns when it will be computed.
+    #[inline]
+    pub(crate) fn take(&mut self, now: Time) -> Option<Time> {
+        if self.unit != Unit::Idle || self.heard == 0 {
+            return None;
+        }
+        let until = now + self.jobs[0].work.time;
+        self.heard -= 1;
+        self.unit = Unit::Computing { until };
+        Some(until)
+    }
+}
