@@ -17,6 +17,7 @@ fi
 quick=()
 [ "$extent" = quick ] && quick=(--quick)
 "$python" "$here/tests/interop/scapy_matrix.py" --forebay "$forebay" "${quick[@]}"
+"$python" "$here/tests/interop/ah_matrix.py" --forebay "$forebay"
 
 if ! command -v tshark >/dev/null; then
     echo "interop: tshark SKIPPED, it is not installed (scripts/setup.sh test)"
