@@ -69,6 +69,11 @@ impl Hierarchy {
         self.levels[0].chain.residual(&self.levels[0].x)
     }
 
+    /// The probability of all states from `first` on.
+    pub fn weight(&self, first: usize) -> f64 {
+        self.levels[0].x[first..].iter().sum()
+    }
+
     /// The probabilities.
     pub fn into_solution(mut self) -> Vec<f64> {
         std::mem::take(&mut self.levels[0].x)

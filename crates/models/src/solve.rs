@@ -31,6 +31,10 @@ impl Default for Options {
 /// that mixes slowly has small residuals long before it has come to rest.
 const IMBALANCE: f64 = 1e-8;
 
+/// Loss is often a sum of rare states, which the residual says little about: it must have stopped
+/// changing by more than this share of itself.
+const LOSS_STEP: f64 = 1e-10;
+
 /// The coarsest level of the multilevel method has at most this many states.
 const COARSEST: usize = 200;
 
@@ -65,14 +69,18 @@ pub fn solve(network: &Network, options: &Options) -> Result<Solution, Error> {
     }
     let parents = coarsen::hierarchy(&space.digits, &raw, COARSEST);
     let mut chain = Hierarchy::new(generator, parents);
-    let (mut residual, mut cycles) = (f64::INFINITY, 0);
-    while residual.is_nan() || residual > options.tolerance {
+    // The states in which the first stage is full are the last: its count is the leading digit.
+    let full = raw.partition_point(|&index| space.state(index as usize)[0] < network.stages[0].buffer as u16);
+    let (mut residual, mut steps, mut loss, mut cycles) = (f64::INFINITY, f64::INFINITY, 0.0, 0);
+    while residual.is_nan() || residual > options.tolerance || steps > LOSS_STEP {
         if cycles == options.cycles {
             return Err(Error::NotConverged { residual, tolerance: options.tolerance, cycles });
         }
         chain.cycle();
         cycles += 1;
         residual = chain.residual();
+        let before = std::mem::replace(&mut loss, chain.weight(full));
+        steps = (loss - before).abs() / loss.max(f64::MIN_POSITIVE);
     }
     let accuracy = Accuracy { residual, imbalance: 0.0, method: Method::Multilevel, cycles };
     checked(figures(&space, &raw, &chain.into_solution(), accuracy), options)
