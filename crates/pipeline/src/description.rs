@@ -229,12 +229,15 @@ impl Pipeline {
     }
 
     /// The same pipeline under the assumptions of the Markov chain: every time exponential with the
-    /// mean it has, nothing lost between stages, runs that end at their length, stages that ask granted
-    /// in cyclic order (models.md 2, "solved, not simulated"; between two stages that is the first
-    /// that asked). What is simulated of it is what [`crate::solve`] solves.
+    /// mean it has, nothing lost between stages, runs that end at their length, and, of several that
+    /// ask, the next in cyclic order (models.md 2, "solved, not simulated"; of two stages that is the
+    /// first that asked). What is simulated of it is what [`crate::solve`] solves.
     pub fn markov(&self) -> Pipeline {
         let mut markov = self.clone();
         markov.overflow = Overflow::Block;
+        if let Arrivals::Constant(gap) = markov.arrivals {
+            markov.arrivals = Arrivals::Exponential(gap);
+        }
         for stage in &mut markov.stages {
             stage.time = Law::Exponential(stage.time.mean(self.packet_bytes));
         }
@@ -242,7 +245,10 @@ impl Pipeline {
             if let Discipline::InterruptDriven { run_length, switch_delay, run_ends, grant } =
                 &mut server.discipline
             {
-                (*run_ends, *grant) = (RunEnds::Slice, Grant::RoundRobin);
+                *run_ends = RunEnds::Slice;
+                if *grant == Grant::FirstAsked {
+                    *grant = Grant::RoundRobin;
+                }
                 for law in [run_length, switch_delay] {
                     *law = Law::Exponential(law.mean(0));
                 }

@@ -13,6 +13,7 @@ pub(crate) fn next(host: &Host, cores: &[Core], slots: &[Slot], stages: &[Stage]
     let free = || host.cores.clone().filter(|&core| cores[core].doing == Doing::Idle);
     let first = free().next()?;
     if host.run_ends == RunEnds::Slice
+        && host.grant != Grant::PreemptivePriority
         && let Some(stays) = free().find_map(|core| Some((core, goes_on(host, &cores[core], slots)?)))
     {
         return Some(stays);
