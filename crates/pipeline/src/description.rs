@@ -291,10 +291,21 @@ impl Pipeline {
             stage.time.check().or_else(|what| invalid(format!("stage {name}: {what}")))?;
         }
         for (index, server) in self.servers.iter().enumerate() {
-            let contexts =
-                if let Discipline::BusyWaiting { contexts, .. } = server.discipline { contexts } else { 1 };
+            let name = &server.name;
+            let (contexts, switch_delay) = match &server.discipline {
+                Discipline::BusyWaiting { contexts, switch_delay } => (*contexts, switch_delay),
+                Discipline::InterruptDriven { run_length, switch_delay, .. } => {
+                    run_length.check().or_else(|what| invalid(format!("server {name}: {what}")))?;
+                    // Of two stages that ask, neither would ever come to work.
+                    if !run_length.is_positive() {
+                        return invalid(format!("server {name}: a run length must be a time above zero"));
+                    }
+                    (1, switch_delay)
+                }
+            };
+            switch_delay.check().or_else(|what| invalid(format!("server {name}: {what}")))?;
             if server.cores == 0 || contexts == 0 {
-                return invalid(format!("server {}: cores and contexts must be at least 1", server.name));
+                return invalid(format!("server {name}: cores and contexts must be at least 1"));
             }
             self.check_span(index)?;
         }

@@ -68,6 +68,15 @@ impl Law {
         matches!(self, Law::Exponential(_))
     }
 
+    /// Whether it is of time alone, and never zero except by the rarest of chances.
+    pub(crate) fn is_positive(&self) -> bool {
+        match self {
+            Law::Constant(time) | Law::Exponential(time) | Law::Erlang { mean: time, .. } => time.0 > 0,
+            Law::Empirical(times) => times.iter().all(|time| time.0 > 0),
+            Law::Rate { .. } => false,
+        }
+    }
+
     pub(crate) fn check(&self) -> Result<(), &'static str> {
         match self {
             Law::Empirical(times) if times.is_empty() => Err("the list of times is empty"),
