@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::Error;
+use crate::{Discipline, Error, Network};
 
 /// Stationary figures of one queue; rates in 1/s, times in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -94,6 +94,29 @@ pub fn tandem(arrivals: f64, services: &[f64]) -> Result<Vec<Queue>, Error> {
     services.iter().map(|&service| mm1(arrivals, service)).collect()
 }
 
+/// \[N\]'s closed form of busy-waiting: each station of the network ([`Network::stations`]) as an
+/// M/M/1 or M/M/c of its mean service time, with unlimited room. An approximation where a station
+/// is a span of several stages, which are not one exponential, and where buffers are small.
+///
+/// # Errors
+/// [`Error::Unstable`] if a station is offered more than it can serve, [`Error::Invalid`] if stages
+/// share a server otherwise, of which there is no closed form.
+pub fn stations(network: &Network) -> Result<Vec<Queue>, Error> {
+    network.check()?;
+    let queue = |(first, last): (usize, usize)| {
+        let stage = &network.stages[first];
+        if stage.server.is_some_and(|server| network.servers[server].discipline != Discipline::BusyWaiting) {
+            return Err(Error::Invalid(format!(
+                "stage {}: no closed form of how it shares its server",
+                stage.name
+            )));
+        }
+        let time: f64 = network.stages[first..=last].iter().map(|stage| stage.time_s).sum();
+        mmc(network.arrival_rate, 1.0 / time, stage.units)
+    };
+    network.stations().into_iter().map(queue).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,6 +140,19 @@ mod tests {
         let queue = mmc(1.0, 1.0, 2).unwrap();
         near(queue.mean_queue, 1.0 / 3.0);
         near(queue.mean_occupancy, 4.0 / 3.0);
+    }
+
+    #[test]
+    fn busy_waiting() {
+        // [N] equations 1 to 3: the logical core is used for 93.6 us a packet.
+        let queues = stations(&Network::ixp425(5_000.0, 9, Discipline::BusyWaiting)).unwrap();
+        near(queues[1].utilisation, 5e3 * 93.6e-6);
+        near(queues[2].mean_delay_s, 1.0 / (1.0 / 27.3e-6 - 5e3));
+        assert!(matches!(
+            stations(&Network::ixp425(14_285.0, 9, Discipline::BusyWaiting)),
+            Err(Error::Unstable { utilisation }) if utilisation > 1.33
+        ));
+        assert!(stations(&Network::ixp425(5_000.0, 9, Discipline::LastFirst)).is_err());
     }
 
     #[test]

@@ -113,6 +113,23 @@ impl Network {
         (0..self.stages.len()).filter(|&k| self.stages[k].server == Some(server)).collect()
     }
 
+    /// The first and last stage of each queue: a stage, or the span that a packet holds a busy-waiting
+    /// server through.
+    pub fn stations(&self) -> Vec<(usize, usize)> {
+        let mut stations = Vec::new();
+        let mut first = 0;
+        while first < self.stages.len() {
+            let holds = |&server: &usize| self.servers[server].discipline == Discipline::BusyWaiting;
+            let last = match self.stages[first].server.filter(holds) {
+                Some(server) => self.stages_of(server).into_iter().max().unwrap_or(first),
+                None => first,
+            };
+            stations.push((first, last));
+            first = last + 1;
+        }
+        stations
+    }
+
     /// Whether the description makes sense.
     ///
     /// # Errors

@@ -100,9 +100,7 @@ impl<'a> Space<'a> {
 
     fn lay_stations(&mut self) {
         let stages = &self.network.stages;
-        let mut first = 0;
-        while first < stages.len() {
-            let last = self.span_end(first);
+        for (first, last) in self.network.stations() {
             let count = self.digits.len();
             self.digits.push(Digit { size: stages[first].buffer + 1, count: true });
             let phase = (last > first).then(|| {
@@ -111,17 +109,6 @@ impl<'a> Space<'a> {
             });
             self.station_of.extend(std::iter::repeat_n(self.stations.len(), last - first + 1));
             self.stations.push(Station { first, last, count, phase });
-            first = last + 1;
-        }
-    }
-
-    /// The last stage that a packet entering `first` holds the same server for.
-    fn span_end(&self, first: usize) -> usize {
-        match self.network.stages[first].server {
-            Some(server) if self.network.servers[server].discipline == Discipline::BusyWaiting => {
-                *self.shared[server].last().expect("the server has this stage")
-            }
-            _ => first,
         }
     }
 

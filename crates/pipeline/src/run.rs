@@ -188,15 +188,14 @@ impl<'a> Run<'a> {
         let at = &self.slots[slot];
         let (stage, packets) = (at.stage, at.packets.len() as u32);
         let group = at.group;
-        if stage == self.groups[group].last && self.pipeline.overflow == Overflow::Block {
-            if let Some(next) = self.groups.get_mut(group + 1) {
-                if next.packets + next.reserved + packets > next.buffer {
-                    self.groups[group].blocked.push_back(slot);
-                    self.counts.stages[stage].blocked.add(self.now, packets);
-                    return false;
-                }
-                next.reserved += packets;
+        let enters_next = stage == self.groups[group].last && self.pipeline.overflow == Overflow::Block;
+        if enters_next && let Some(next) = self.groups.get_mut(group + 1) {
+            if next.packets + next.reserved + packets > next.buffer {
+                self.groups[group].blocked.push_back(slot);
+                self.counts.stages[stage].blocked.add(self.now, packets);
+                return false;
             }
+            next.reserved += packets;
         }
         let description = &self.pipeline.stages[stage];
         let random = &mut self.random[stage];

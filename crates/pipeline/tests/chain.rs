@@ -108,7 +108,7 @@ fn some_of_the_grid() {
 }
 
 #[test]
-#[ignore = "a minute; the whole grid of 54 settings"]
+#[ignore = "half a minute; the whole grid of 54 settings"]
 fn the_whole_grid() {
     let grid = grid();
     assert!(grid.len() >= 50);
