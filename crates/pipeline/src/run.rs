@@ -98,7 +98,7 @@ impl<'a> Run<'a> {
             self.now = at;
             let hash = self.counts.fingerprint ^ at.0 ^ ((source as u64) << 52);
             self.counts.fingerprint = hash.wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23);
-            self.table.cancel(source);
+            self.table.take(source);
             match source {
                 ARRIVAL => self.arrival(),
                 _ if source % 2 == 1 => self.core_done(source / 2),
@@ -108,6 +108,7 @@ impl<'a> Run<'a> {
                 self.hosts[host].stirred = false;
                 self.dispatch(host);
             }
+            self.table.leave(source);
         }
         if end < Time::MAX {
             self.now = end;
