@@ -18,6 +18,10 @@ const SWEEPS: u32 = 2;
 /// that all levels together cost little more than the finest.
 const VISITS: usize = 3;
 
+/// No scale of a lump is larger, so that no product of scales leaves the range of numbers before the
+/// iteration has found its way. At the solution all scales are one, and all probabilities below it.
+const MOST: f64 = 1e30;
+
 /// A chain and the coarser ones below it.
 pub(crate) struct Hierarchy {
     levels: Vec<Level>,
@@ -62,6 +66,11 @@ impl Hierarchy {
         let total: f64 = finest.x.iter().sum();
         // What is this rare is nowhere to be seen, and numbers too small to be normal cost time.
         finest.x.iter_mut().for_each(|p| *p = if *p < 1e-280 * total { 0.0 } else { *p / total });
+    }
+
+    /// The chain itself.
+    pub fn finest(&self) -> &Generator {
+        &self.levels[0].chain
     }
 
     /// The residual of the finest level.
@@ -113,7 +122,7 @@ impl Level {
             let out = chain.out[state];
             if out > 0.0 {
                 let inward: f64 = chain.incoming(state).map(|(source, rate)| x[source] * rate).sum();
-                x[state] = inward / out;
+                x[state] = (inward / out).min(MOST);
             }
         };
         if backwards { (0..states).rev().for_each(&mut visit) } else { (0..states).for_each(&mut visit) }

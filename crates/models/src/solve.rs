@@ -1,6 +1,6 @@
 //! From a network to its figures.
 
-use crate::generator::{bytes, generate};
+use crate::generator::{Generator, bytes, generate};
 use crate::measures::{Accuracy, Method, Solution, figures};
 use crate::multilevel::Hierarchy;
 use crate::space::Space;
@@ -35,6 +35,10 @@ const IMBALANCE: f64 = 1e-8;
 /// changing by more than this share of itself.
 const LOSS_STEP: f64 = 1e-10;
 
+/// A chain of up to so many states that the cycles have failed on, as they may where rates are
+/// millions of times apart, is solved directly after all: in half a minute at most.
+const STUBBORN: usize = 3_000;
+
 /// The coarsest level of the multilevel method has at most this many states.
 const COARSEST: usize = 200;
 
@@ -62,10 +66,7 @@ pub fn solve(network: &Network, options: &Options) -> Result<Solution, Error> {
     }
     let (generator, raw) = generate(&space)?;
     if raw.len() <= options.direct {
-        let x = gth::solve(&generator);
-        let residual = generator.residual(&x);
-        let accuracy = Accuracy { residual, imbalance: 0.0, method: Method::Direct, cycles: 0 };
-        return checked(figures(&space, &raw, &x, accuracy), options);
+        return directly(&space, &generator, &raw, options);
     }
     let parents = coarsen::hierarchy(&space.digits, &raw, COARSEST);
     let mut chain = Hierarchy::new(generator, parents);
@@ -73,6 +74,9 @@ pub fn solve(network: &Network, options: &Options) -> Result<Solution, Error> {
     let full = raw.partition_point(|&index| space.state(index as usize)[0] < network.stages[0].buffer as u16);
     let (mut residual, mut steps, mut loss, mut cycles) = (f64::INFINITY, f64::INFINITY, 0.0, 0);
     while residual.is_nan() || residual > options.tolerance || steps > LOSS_STEP {
+        if cycles == options.cycles && raw.len() <= STUBBORN {
+            return directly(&space, chain.finest(), &raw, options);
+        }
         if cycles == options.cycles {
             return Err(Error::NotConverged { residual, tolerance: options.tolerance, cycles });
         }
@@ -84,6 +88,13 @@ pub fn solve(network: &Network, options: &Options) -> Result<Solution, Error> {
     }
     let accuracy = Accuracy { residual, imbalance: 0.0, method: Method::Multilevel, cycles };
     checked(figures(&space, &raw, &chain.into_solution(), accuracy), options)
+}
+
+fn directly(space: &Space, chain: &Generator, raw: &[u32], options: &Options) -> Result<Solution, Error> {
+    let x = gth::solve(chain);
+    let accuracy =
+        Accuracy { residual: chain.residual(&x), imbalance: 0.0, method: Method::Direct, cycles: 0 };
+    checked(figures(space, raw, &x, accuracy), options)
 }
 
 fn checked(solution: Solution, options: &Options) -> Result<Solution, Error> {

@@ -22,6 +22,8 @@ pub(crate) struct Digit {
     pub size: u32,
     /// Whether it counts packets; neighbours of a count are alike and may be lumped.
     pub count: bool,
+    /// How often it changes, at most and where it can: in 1/s.
+    pub rate: f64,
 }
 
 /// One queue: a stage, or the whole span that a busy-waiting server holds a packet for.
@@ -81,7 +83,12 @@ impl<'a> Space<'a> {
             let turns = matches!(network.servers[server].discipline, Discipline::InterruptDriven { .. });
             if turns && stages.len() > 1 {
                 space.place[server] = Some(space.digits.len());
-                space.digits.push(Digit { size: 2 * stages.len() as u32, count: false });
+                let rates = (0..stages.len()).map(|j| space.turn_rates(server, j));
+                let rate = rates
+                    .flat_map(|(run, switch)| [run, switch])
+                    .filter(|r| r.is_finite())
+                    .fold(0.0, f64::max);
+                space.digits.push(Digit { size: 2 * stages.len() as u32, count: false, rate });
             }
         }
         if space.digits.len() > DIGITS {
@@ -102,9 +109,14 @@ impl<'a> Space<'a> {
         let stages = &self.network.stages;
         for (first, last) in self.network.stations() {
             let count = self.digits.len();
-            self.digits.push(Digit { size: stages[first].buffer + 1, count: true });
+            let rate = |stage: &Stage| f64::from(stage.units) / stage.time_s;
+            let span: f64 = stages[first..=last].iter().map(|stage| stage.time_s).sum();
+            let passes = if last > first { 1.0 / span } else { rate(&stages[first]) };
+            let passes = if first == 0 { passes.max(self.network.arrival_rate) } else { passes };
+            self.digits.push(Digit { size: stages[first].buffer + 1, count: true, rate: passes });
             let phase = (last > first).then(|| {
-                self.digits.push(Digit { size: (last - first + 1) as u32, count: false });
+                let rate = stages[first..=last].iter().map(rate).fold(0.0, f64::max);
+                self.digits.push(Digit { size: (last - first + 1) as u32, count: false, rate });
                 count + 1
             });
             self.station_of.extend(std::iter::repeat_n(self.stations.len(), last - first + 1));

@@ -62,7 +62,9 @@ fn seven_states_with_a_switch() {
 
 #[test]
 fn one_queue_is_mm1k_down_to_the_rarest_state() {
-    for (arrivals, room) in [(0.5, 4), (1.0, 700), (2.0, 50), (0.2, 100), (0.9, 1_000)] {
+    for (arrivals, room) in
+        [(0.5, 4), (1.0, 700), (2.0, 50), (0.2, 100), (0.9, 1_000), (22.0, 3_000), (0.01, 3_000)]
+    {
         let closed = closed::mm1k(arrivals, 1.0, room);
         let network = chain(arrivals, vec![Stage::new("only", 1.0, room)], None);
         for ours in [solved(&network), cycled(&network)] {
@@ -70,7 +72,7 @@ fn one_queue_is_mm1k_down_to_the_rarest_state() {
             near(ours.stages[0].mean_occupancy, closed.mean_occupancy);
             near(ours.stages[0].mean_queue, closed.mean_queue);
             near(ours.mean_delay_s, closed.mean_delay_s);
-            let ratio = ours.loss_probability / closed.loss_probability;
+            let ratio = (ours.loss_probability + 1e-200) / (closed.loss_probability + 1e-200);
             assert!((ratio - 1.0).abs() < 1e-7, "{ratio}: {closed:?}"); // 0.2^100 is 1e-70
         }
     }
@@ -133,7 +135,7 @@ fn what_cannot_be_solved_is_said() {
     assert!(matches!(fails(&chain(1.0, vec![], None), &usual), Error::Invalid(_)));
     let mut short = usual;
     (short.cycles, short.direct) = (2, 0);
-    assert!(matches!(fails(&Network::ixp425(1e4, 3, core), &short), Error::NotConverged { cycles: 2, .. }));
+    assert!(matches!(fails(&Network::ixp425(1e4, 4, core), &short), Error::NotConverged { cycles: 2, .. }));
 }
 
 fn discipline() -> impl Strategy<Value = Discipline> {
