@@ -1,0 +1,173 @@
+//! Closed forms: M/M/1, M/M/1/K, M/M/c and tandems of M/M/1 (Kleinrock, Queueing Systems I, ch. 3).
+
+use serde::Serialize;
+
+use crate::{Discipline, Error, Network};
+
+/// Stationary figures of one queue; rates in 1/s, times in seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Queue {
+    /// Packets a second that pass.
+    pub throughput_pps: f64,
+    /// Share of the offered packets that is lost.
+    pub loss_probability: f64,
+    /// Share of the servers' time that is spent serving.
+    pub utilisation: f64,
+    /// Mean number of packets in the queue, those in service counted.
+    pub mean_occupancy: f64,
+    /// Mean number of packets waiting.
+    pub mean_queue: f64,
+    /// Mean time from arrival to departure of a packet that is not lost.
+    pub mean_delay_s: f64,
+}
+
+/// One server, unlimited room. `arrivals` and `service` are rates in 1/s.
+///
+/// # Errors
+/// [`Error::Unstable`] if more is offered than can be served.
+pub fn mm1(arrivals: f64, service: f64) -> Result<Queue, Error> {
+    mmc(arrivals, service, 1)
+}
+
+/// One server, room for `room` packets, the one in service counted; the rest is lost.
+pub fn mm1k(arrivals: f64, service: f64, room: u32) -> Queue {
+    // Weights from the likelier end downwards, so that none overflows.
+    let ratio = arrivals / service;
+    let up = ratio <= 1.0;
+    let base = if up { ratio } else { 1.0 / ratio };
+    let (mut total, mut occupancy, mut weight) = (0.0, 0.0, 1.0);
+    let mut full = 0.0;
+    for step in 0..=room {
+        let packets = if up { step } else { room - step };
+        total += weight;
+        occupancy += weight * f64::from(packets);
+        if packets == room {
+            full = weight;
+        }
+        weight *= base;
+    }
+    let throughput_pps = arrivals * (1.0 - full / total);
+    let utilisation = throughput_pps / service;
+    let mean_occupancy = occupancy / total;
+    Queue {
+        throughput_pps,
+        loss_probability: full / total,
+        utilisation,
+        mean_occupancy,
+        mean_queue: mean_occupancy - utilisation,
+        mean_delay_s: mean_occupancy / throughput_pps,
+    }
+}
+
+/// `servers` servers, unlimited room (Erlang C).
+///
+/// # Errors
+/// [`Error::Unstable`] if more is offered than can be served.
+pub fn mmc(arrivals: f64, service: f64, servers: u32) -> Result<Queue, Error> {
+    let offered = arrivals / service;
+    let utilisation = offered / f64::from(servers);
+    if utilisation.is_nan() || utilisation >= 1.0 {
+        return Err(Error::Unstable { utilisation });
+    }
+    // Erlang B by its recursion, which neither overflows nor cancels; Erlang C from it.
+    let blocking = (1..=servers).fold(1.0, |b, n| offered * b / (f64::from(n) + offered * b));
+    let waits = blocking / (1.0 - utilisation * (1.0 - blocking));
+    let mean_queue = waits * utilisation / (1.0 - utilisation);
+    let mean_occupancy = mean_queue + offered;
+    Ok(Queue {
+        throughput_pps: arrivals,
+        loss_probability: 0.0,
+        utilisation,
+        mean_occupancy,
+        mean_queue,
+        mean_delay_s: mean_occupancy / arrivals,
+    })
+}
+
+/// Queues in a row, each M/M/1 because Poisson departures feed the next (Burke); `services` are
+/// rates in 1/s. \[N\]'s closed form of busy-waiting is one with three of them: receive, the core
+/// with all that it waits for, transmit.
+///
+/// # Errors
+/// [`Error::Unstable`] if more is offered than one of them can serve.
+pub fn tandem(arrivals: f64, services: &[f64]) -> Result<Vec<Queue>, Error> {
+    services.iter().map(|&service| mm1(arrivals, service)).collect()
+}
+
+/// \[N\]'s closed form of busy-waiting: each station of the network ([`Network::stations`]) as an
+/// M/M/1 or M/M/c of its mean service time, with unlimited room. An approximation where a station
+/// is a span of several stages, which are not one exponential, and where buffers are small.
+///
+/// # Errors
+/// [`Error::Unstable`] if a station is offered more than it can serve, [`Error::Invalid`] if stages
+/// share a server otherwise, of which there is no closed form.
+pub fn stations(network: &Network) -> Result<Vec<Queue>, Error> {
+    network.check()?;
+    let queue = |(first, last): (usize, usize)| {
+        let stage = &network.stages[first];
+        if stage.server.is_some_and(|server| network.servers[server].discipline != Discipline::BusyWaiting) {
+            return Err(Error::Invalid(format!(
+                "stage {}: no closed form of how it shares its server",
+                stage.name
+            )));
+        }
+        let time: f64 = network.stages[first..=last].iter().map(|stage| stage.time_s).sum();
+        mmc(network.arrival_rate, 1.0 / time, stage.units)
+    };
+    network.stations().into_iter().map(queue).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn near(a: f64, b: f64) {
+        assert!((a - b).abs() <= 1e-12 * b.abs().max(1.0), "{a} is not {b}");
+    }
+
+    #[test]
+    fn one_server_half_loaded() {
+        let queue = mm1(1.0, 2.0).unwrap();
+        near(queue.mean_occupancy, 1.0);
+        near(queue.mean_queue, 0.5);
+        near(queue.mean_delay_s, 1.0);
+        assert!(mm1(2.0, 2.0).is_err());
+    }
+
+    #[test]
+    fn two_servers() {
+        // Erlang C for a = 1, c = 2: C = 1/3; Lq = C rho / (1 - rho) = 1/3.
+        let queue = mmc(1.0, 1.0, 2).unwrap();
+        near(queue.mean_queue, 1.0 / 3.0);
+        near(queue.mean_occupancy, 4.0 / 3.0);
+    }
+
+    #[test]
+    fn busy_waiting() {
+        // [N] equations 1 to 3: the logical core is used for 93.6 us a packet.
+        let queues = stations(&Network::ixp425(5_000.0, 9, Discipline::BusyWaiting)).unwrap();
+        near(queues[1].utilisation, 5e3 * 93.6e-6);
+        near(queues[2].mean_delay_s, 1.0 / (1.0 / 27.3e-6 - 5e3));
+        assert!(matches!(
+            stations(&Network::ixp425(14_285.0, 9, Discipline::BusyWaiting)),
+            Err(Error::Unstable { utilisation }) if utilisation > 1.33
+        ));
+        assert!(stations(&Network::ixp425(5_000.0, 9, Discipline::LastFirst)).is_err());
+    }
+
+    #[test]
+    fn limited_room() {
+        // rho = 1/2, K = 2: 4/7, 2/7, 1/7.
+        let queue = mm1k(1.0, 2.0, 2);
+        near(queue.loss_probability, 1.0 / 7.0);
+        near(queue.mean_occupancy, 4.0 / 7.0);
+        near(queue.throughput_pps, 6.0 / 7.0);
+        // Mirrored: full and empty change places.
+        let queue = mm1k(2.0, 1.0, 2);
+        near(queue.loss_probability, 4.0 / 7.0);
+        near(queue.mean_occupancy, 10.0 / 7.0);
+        // Equal rates: all states alike; and no overflow where powers would.
+        near(mm1k(3.0, 3.0, 9).loss_probability, 0.1);
+        near(mm1k(1e6, 1.0, 60_000).loss_probability, 1.0 - 1e-6);
+    }
+}

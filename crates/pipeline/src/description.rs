@@ -1,0 +1,351 @@
+//! What is simulated: arrivals, stages, servers. Plain data, to be read from anywhere.
+
+use std::fmt;
+
+use forebay_time::{Duration, Time};
+use serde::{Deserialize, Serialize};
+
+use crate::law::{Law, seconds};
+
+/// A chain of stages on servers, and the packets it is offered (models.md 2).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Pipeline {
+    /// Seed of all random streams.
+    pub seed: u64,
+    /// The run takes \[0, duration); absent: until the last packet of a trace has left.
+    #[serde(with = "seconds::option", skip_serializing_if = "Option::is_none")]
+    pub duration: Option<Duration>,
+    /// What happens before this is not in the figures.
+    #[serde(with = "seconds")]
+    pub warm_up: Duration,
+    /// When packets come.
+    pub arrivals: Arrivals,
+    /// Size of the packets that are not from a trace.
+    pub packet_bytes: u32,
+    /// What happens to a packet for which the next stage has no room.
+    pub overflow: Overflow,
+    /// What stages share.
+    pub servers: Vec<Server>,
+    /// The stages, in the order in which a packet passes them.
+    pub stages: Vec<Stage>,
+}
+
+/// When packets come.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arrivals {
+    /// The first at 0, the others this much apart.
+    Constant(#[serde(with = "seconds")] Duration),
+    /// A Poisson stream; the mean time between packets.
+    Exponential(#[serde(with = "seconds")] Duration),
+    /// As listed, in order of time.
+    Trace(Vec<Arrival>),
+}
+
+/// One packet of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Arrival {
+    /// When it comes.
+    #[serde(with = "seconds::time")]
+    pub at: Time,
+    /// Its size.
+    pub bytes: u32,
+}
+
+/// What happens to a packet that has been served and for which the next stage has no room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Overflow {
+    /// It is lost (\[N\]'s simulation).
+    #[default]
+    Drop,
+    /// It is not served before there is room, and the stage holds it (\[N\]'s Markov chain). Only the
+    /// first stage loses packets.
+    Block,
+}
+
+/// One stage of the chain.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stage {
+    /// Its name in the results; its random stream goes by it.
+    pub name: String,
+    /// Service time of a packet.
+    pub time: Law,
+    /// Packets it can hold, those in service counted.
+    pub buffer: u32,
+    /// The shared server that works for it, as an index; absent: units of its own.
+    #[serde(default)]
+    pub server: Option<usize>,
+    /// How many units of its own.
+    #[serde(default = "one")]
+    pub units: u32,
+    /// Packets served together, at most: as many as wait when a service begins. Their times add up.
+    #[serde(default = "one")]
+    pub batch: u32,
+    /// Time of each service beside its packets'.
+    #[serde(default, with = "seconds")]
+    pub setup: Duration,
+    /// Larger goes first on a server that grants by priority.
+    #[serde(default)]
+    pub priority: u32,
+}
+
+/// A server shared by stages.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Server {
+    /// Its name in the results.
+    pub name: String,
+    /// How many cores it has. Each stage can run on all of them at once.
+    #[serde(default = "one")]
+    pub cores: u32,
+    /// How its stages share it.
+    pub discipline: Discipline,
+}
+
+/// How the stages of a server share it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[non_exhaustive]
+pub enum Discipline {
+    /// A packet holds a context from the first of the server's stages to the last, also while another
+    /// unit works for it in between. A core works for one context until that has to wait for such a
+    /// unit, then for the next. \[N\]'s core has one context; more are hardware threads.
+    BusyWaiting {
+        /// Packets that can be in the span at once.
+        contexts: u32,
+        /// Time a core takes to change from one context to another.
+        switch_delay: Law,
+    },
+    /// Stages take turns.
+    InterruptDriven {
+        /// Longest run while another stage asks.
+        run_length: Law,
+        /// Time a core takes to change from one stage to another.
+        switch_delay: Law,
+        /// When a run ends.
+        run_ends: RunEnds,
+        /// Who is next.
+        grant: Grant,
+    },
+}
+
+/// When a run of an interrupt-driven server ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunEnds {
+    /// With the packet in service, or at the run length if another stage asks (\[N\] 4.3).
+    #[default]
+    Packet,
+    /// When the stage has nothing to do, or at the run length if another stage asks (\[N\] Table I).
+    Slice,
+}
+
+/// Which of the stages that ask has the next run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Grant {
+    /// The first that asked.
+    #[default]
+    FirstAsked,
+    /// The next in the chain's cyclic order.
+    RoundRobin,
+    /// The one of the largest priority; of equals the first that asked.
+    Priority,
+    /// As `Priority`, and a running stage of smaller priority is cut off.
+    PreemptivePriority,
+}
+
+fn one() -> u32 {
+    1
+}
+
+impl Default for Pipeline {
+    fn default() -> Pipeline {
+        Pipeline {
+            seed: 1,
+            duration: Some(Duration::from_millis(500)),
+            warm_up: Duration::ZERO,
+            arrivals: Arrivals::Exponential(Duration::from_micros(70)),
+            packet_bytes: 0,
+            overflow: Overflow::Drop,
+            servers: Vec::new(),
+            stages: Vec::new(),
+        }
+    }
+}
+
+impl Stage {
+    /// A stage with one unit of its own.
+    pub fn new(name: &str, time: Law, buffer: u32) -> Stage {
+        let setup = Duration::ZERO;
+        Stage { name: name.into(), time, buffer, server: None, units: 1, batch: 1, setup, priority: 0 }
+    }
+
+    /// The same stage on a shared server.
+    pub fn on(self, server: usize) -> Stage {
+        Stage { server: Some(server), ..self }
+    }
+}
+
+impl Discipline {
+    /// \[N\]'s busy-waiting: one context.
+    pub fn busy_waiting() -> Discipline {
+        Discipline::BusyWaiting { contexts: 1, switch_delay: Law::Constant(Duration::ZERO) }
+    }
+
+    /// \[N\]'s interrupt-driven core with constant run length and switch delay.
+    pub fn interrupt_driven(run_length: Duration, switch_delay: Duration) -> Discipline {
+        Discipline::InterruptDriven {
+            run_length: Law::Constant(run_length),
+            switch_delay: Law::Constant(switch_delay),
+            run_ends: RunEnds::Packet,
+            grant: Grant::FirstAsked,
+        }
+    }
+}
+
+impl Pipeline {
+    /// \[N\]'s network processor: receive, preprocess, crypto, IP, transmit, of which preprocess and
+    /// IP share the core. Times from \[N\] Table II, constant; 100 waiting places a stage, 0.5 s.
+    pub fn ixp425(mean_gap: Duration, core: Discipline) -> Pipeline {
+        let stage = |name, tenths_us: u64| {
+            Stage::new(name, Law::Constant(Duration::from_nanos(100 * tenths_us)), 101)
+        };
+        Pipeline {
+            arrivals: Arrivals::Exponential(mean_gap),
+            servers: vec![Server { name: "core".into(), cores: 1, discipline: core }],
+            stages: vec![
+                stage("receive", 273),
+                stage("preprocess", 320).on(0),
+                stage("crypto", 126),
+                stage("ip", 490).on(0),
+                stage("transmit", 273),
+            ],
+            ..Pipeline::default()
+        }
+    }
+
+    /// The same pipeline under the assumptions of the Markov chain: every time exponential with the
+    /// mean it has, nothing lost between stages, runs that end at their length, and, of several that
+    /// ask, the next in cyclic order (models.md 2, "solved, not simulated"; of two stages that is the
+    /// first that asked). What is simulated of it is what [`crate::solve`] solves.
+    pub fn markov(&self) -> Pipeline {
+        let mut markov = self.clone();
+        markov.overflow = Overflow::Block;
+        if let Arrivals::Constant(gap) = markov.arrivals {
+            markov.arrivals = Arrivals::Exponential(gap);
+        }
+        for stage in &mut markov.stages {
+            stage.time = Law::Exponential(stage.time.mean(self.packet_bytes));
+        }
+        for server in &mut markov.servers {
+            if let Discipline::InterruptDriven { run_length, switch_delay, run_ends, grant } =
+                &mut server.discipline
+            {
+                *run_ends = RunEnds::Slice;
+                if *grant == Grant::FirstAsked {
+                    *grant = Grant::RoundRobin;
+                }
+                for law in [run_length, switch_delay] {
+                    *law = Law::Exponential(law.mean(0));
+                }
+            }
+        }
+        markov
+    }
+
+    /// Whether the description makes sense.
+    ///
+    /// # Errors
+    /// [`Invalid`] says what does not.
+    pub fn check(&self) -> Result<(), Invalid> {
+        let invalid = |what: String| Err(Invalid(what));
+        match &self.arrivals {
+            Arrivals::Constant(gap) | Arrivals::Exponential(gap) if *gap == Duration::ZERO => {
+                return invalid("packets must not all come at once: the time between them is zero".into());
+            }
+            Arrivals::Trace(trace) if !trace.is_sorted_by_key(|packet| packet.at) => {
+                return invalid("the trace is not in order of time".into());
+            }
+            Arrivals::Trace(_) => {}
+            _ if self.duration.is_none() => return invalid("drawn arrivals need a duration".into()),
+            _ => {}
+        }
+        if self.duration.is_some_and(|duration| duration <= self.warm_up) {
+            return invalid("the run ends before it is warm".into());
+        }
+        if self.stages.is_empty() {
+            return invalid("there are no stages".into());
+        }
+        for stage in &self.stages {
+            let name = &stage.name;
+            if stage.buffer == 0 || stage.units == 0 || stage.batch == 0 {
+                return invalid(format!("stage {name}: buffer, units and batch must be at least 1"));
+            }
+            if stage.server.is_some_and(|server| server >= self.servers.len()) {
+                return invalid(format!("stage {name}: there is no such server"));
+            }
+            stage.time.check().or_else(|what| invalid(format!("stage {name}: {what}")))?;
+        }
+        for (index, server) in self.servers.iter().enumerate() {
+            let name = &server.name;
+            let (contexts, switch_delay) = match &server.discipline {
+                Discipline::BusyWaiting { contexts, switch_delay } => (*contexts, switch_delay),
+                Discipline::InterruptDriven { run_length, switch_delay, .. } => {
+                    run_length.check().or_else(|what| invalid(format!("server {name}: {what}")))?;
+                    // Of two stages that ask, neither would ever come to work.
+                    if !run_length.is_positive() {
+                        return invalid(format!("server {name}: a run length must be a time above zero"));
+                    }
+                    (1, switch_delay)
+                }
+            };
+            switch_delay.check().or_else(|what| invalid(format!("server {name}: {what}")))?;
+            if server.cores == 0 || contexts == 0 {
+                return invalid(format!("server {name}: cores and contexts must be at least 1"));
+            }
+            self.check_span(index)?;
+        }
+        Ok(())
+    }
+
+    /// The first and last stage of a server.
+    pub(crate) fn span(&self, server: usize) -> Option<(usize, usize)> {
+        let on = |stage: &Stage| stage.server == Some(server);
+        Some((self.stages.iter().position(on)?, self.stages.iter().rposition(on)?))
+    }
+
+    fn check_span(&self, server: usize) -> Result<(), Invalid> {
+        let Discipline::BusyWaiting { .. } = self.servers[server].discipline else { return Ok(()) };
+        let Some((first, last)) = self.span(server) else { return Ok(()) };
+        for stage in &self.stages[first..=last] {
+            let name = &self.servers[server].name;
+            if stage.server.is_some_and(|other| other != server) {
+                let what = "is shared, inside the span of busy-waiting";
+                return Err(Invalid(format!("stage {} {what} {name}", stage.name)));
+            }
+            if stage.batch > 1 && last > first {
+                return Err(Invalid(format!(
+                    "stage {}: a context of {name} holds one packet, not a batch",
+                    stage.name
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A description that makes no sense; the text says where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invalid(pub String);
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Invalid {}

@@ -1,0 +1,264 @@
+//! What is counted during a run, and the outcome made of it.
+
+use forebay_time::{Duration, PS_PER_S, Time};
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+/// A number over time: its mean and its largest value.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Level {
+    value: u32,
+    most: u32,
+    since: Time,
+    area: u128,
+}
+
+impl Level {
+    #[inline]
+    pub fn set(&mut self, now: Time, value: u32) {
+        self.area += u128::from(now.since(self.since).0) * u128::from(self.value);
+        self.since = now;
+        self.value = value;
+        self.most = self.most.max(value);
+    }
+
+    #[inline]
+    pub fn add(&mut self, now: Time, more: u32) {
+        self.set(now, self.value + more);
+    }
+
+    #[inline]
+    pub fn take(&mut self, now: Time, less: u32) {
+        self.set(now, self.value - less);
+    }
+
+    /// Forgets what was before now.
+    pub fn restart(&mut self, now: Time) {
+        *self = Level { value: self.value, most: self.value, since: now, area: 0 };
+    }
+
+    fn mean(&mut self, now: Time, elapsed: Duration) -> f64 {
+        self.set(now, self.value);
+        self.area as f64 / elapsed.0.max(1) as f64
+    }
+}
+
+/// Counts of one stage.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StageCounts {
+    pub waiting: Level,
+    pub packets: Level,
+    pub blocked: Level,
+    pub busy: Duration,
+    pub processed: u64,
+    pub lost: u64,
+}
+
+/// Counts of one server.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ServerCounts {
+    pub busy: Duration,
+    pub switching: Duration,
+    pub switches: u64,
+    /// Cores kept by a packet that another unit works for.
+    pub kept: Level,
+}
+
+/// Everything counted.
+#[derive(Clone, Debug)]
+pub(crate) struct Counts {
+    pub generated: u64,
+    pub processed: u64,
+    pub in_flight_before: u64,
+    pub in_flight: u64,
+    pub stages: Vec<StageCounts>,
+    pub servers: Vec<ServerCounts>,
+    delays: Histogram<u64>,
+    delay_sum: u128,
+    pub fingerprint: u64,
+}
+
+impl Counts {
+    pub fn new(stages: usize, servers: usize) -> Counts {
+        Counts {
+            generated: 0,
+            processed: 0,
+            in_flight_before: 0,
+            in_flight: 0,
+            stages: vec![StageCounts::default(); stages],
+            servers: vec![ServerCounts::default(); servers],
+            delays: Histogram::new(3).expect("three digits are a valid precision"),
+            delay_sum: 0,
+            fingerprint: 0xcbf2_9ce4_8422_2325,
+        }
+    }
+
+    /// Begins anew when the run is warm.
+    pub fn restart(&mut self, now: Time) {
+        (self.generated, self.processed, self.delay_sum) = (0, 0, 0);
+        self.in_flight_before = self.in_flight;
+        self.delays.reset();
+        for stage in &mut self.stages {
+            stage.waiting.restart(now);
+            stage.packets.restart(now);
+            stage.blocked.restart(now);
+            (stage.busy, stage.processed, stage.lost) = (Duration::ZERO, 0, 0);
+        }
+        for server in &mut self.servers {
+            server.kept.restart(now);
+            (server.busy, server.switching, server.switches) = (Duration::ZERO, Duration::ZERO, 0);
+        }
+    }
+
+    #[inline]
+    pub fn delay(&mut self, delay: Duration) {
+        self.delay_sum += u128::from(delay.0);
+        self.delays.saturating_record(delay.0);
+    }
+
+    /// The sum of all delays, for exact means over several runs.
+    fn delays(&self) -> Delay {
+        if self.delays.is_empty() {
+            return Delay::default();
+        }
+        let seconds = |ps: u64| ps as f64 / PS_PER_S as f64;
+        let quantile = |q| seconds(self.delays.value_at_quantile(q));
+        Delay {
+            mean_s: self.delay_sum as f64 / self.delays.len() as f64 / PS_PER_S as f64,
+            p50_s: quantile(0.5),
+            p90_s: quantile(0.9),
+            p99_s: quantile(0.99),
+            p999_s: quantile(0.999),
+            max_s: seconds(self.delays.max()),
+        }
+    }
+}
+
+/// What came of a run (`forebay simulate --json`, `model = "pipeline"`).
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Outcome {
+    /// Time that the figures are of: the run without its warm-up.
+    pub elapsed_s: f64,
+    /// Packets that came.
+    pub generated: u64,
+    /// Packets that left the last stage.
+    pub processed: u64,
+    /// Packets lost in all stages.
+    pub lost: u64,
+    /// Packets inside when the figures began. generated + this = processed + lost + in_flight.
+    pub in_flight_before: u64,
+    /// Packets inside at the end.
+    pub in_flight: u64,
+    /// Packets processed a second.
+    pub throughput_pps: f64,
+    /// Lost over generated.
+    pub loss_probability: f64,
+    /// Each stage, in order.
+    pub stages: Vec<StageOutcome>,
+    /// Each shared server, in order.
+    pub servers: Vec<ServerOutcome>,
+    /// From a packet's arrival to its leaving the last stage.
+    pub delay: Delay,
+    /// A hash of all events: two runs that have the same did the same.
+    pub fingerprint: String,
+}
+
+/// What came of a stage.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StageOutcome {
+    /// Its name.
+    pub name: String,
+    /// Share of the time that it was worked for (of its units' time).
+    pub utilisation: f64,
+    /// Most packets that waited at once.
+    pub max_queue: u32,
+    /// Mean number of packets that waited.
+    pub mean_queue: f64,
+    /// Mean number of packets in it.
+    pub mean_occupancy: f64,
+    /// Mean number of packets in it that could not be served for want of room in the next.
+    pub blocked: f64,
+    /// Packets that it has served.
+    pub processed: u64,
+    /// Packets that found it full.
+    pub lost: u64,
+}
+
+/// What came of a shared server.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ServerOutcome {
+    /// Its name.
+    pub name: String,
+    /// Share of its cores' time that they worked themselves.
+    pub utilisation: f64,
+    /// Share that they changed from one stage or context to another.
+    pub switching: f64,
+    /// Share that packets held them while other units worked, or for want of room.
+    pub waiting: f64,
+    /// Changes from one stage or context to another.
+    pub switches: u64,
+}
+
+/// Delays in seconds; quantiles to three digits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Delay {
+    /// Mean.
+    pub mean_s: f64,
+    /// Median.
+    pub p50_s: f64,
+    /// 90 of 100 are at most this.
+    pub p90_s: f64,
+    /// 99 of 100.
+    pub p99_s: f64,
+    /// 999 of 1000.
+    pub p999_s: f64,
+    /// The longest.
+    pub max_s: f64,
+}
+
+impl Counts {
+    /// The outcome at time `now`, `elapsed` after the figures began. `units` of each stage and `cores`
+    /// of each server are what their shares are of.
+    pub fn outcome(
+        mut self,
+        now: Time,
+        elapsed: Duration,
+        stages: &[(&str, u32)],
+        servers: &[(&str, u32)],
+    ) -> Outcome {
+        let delay = self.delays();
+        let share = |time: Duration, of: u32| time.0 as f64 / (elapsed.0.max(1) as f64 * f64::from(of));
+        let lost: u64 = self.stages.iter().map(|stage| stage.lost).sum();
+        let stage = |(counts, &(name, units)): (&mut StageCounts, &(&str, u32))| StageOutcome {
+            name: name.into(),
+            utilisation: share(counts.busy, units),
+            max_queue: counts.waiting.most,
+            mean_queue: counts.waiting.mean(now, elapsed),
+            mean_occupancy: counts.packets.mean(now, elapsed),
+            blocked: counts.blocked.mean(now, elapsed),
+            processed: counts.processed,
+            lost: counts.lost,
+        };
+        let server = |(counts, &(name, cores)): (&mut ServerCounts, &(&str, u32))| ServerOutcome {
+            name: name.into(),
+            utilisation: share(counts.busy, cores),
+            switching: share(counts.switching, cores),
+            waiting: counts.kept.mean(now, elapsed) / f64::from(cores),
+            switches: counts.switches,
+        };
+        Outcome {
+            elapsed_s: elapsed.as_secs(),
+            generated: self.generated,
+            processed: self.processed,
+            lost,
+            in_flight_before: self.in_flight_before,
+            in_flight: self.in_flight,
+            throughput_pps: self.processed as f64 / elapsed.as_secs(),
+            loss_probability: if self.generated == 0 { 0.0 } else { lost as f64 / self.generated as f64 },
+            stages: self.stages.iter_mut().zip(stages).map(stage).collect(),
+            servers: self.servers.iter_mut().zip(servers).map(server).collect(),
+            delay,
+            fingerprint: format!("{:016x}", self.fingerprint),
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Simulation of packet pipelines: any number of stages on any number of shared servers, and the
+//! sizes of their buffers.
+//!
+//! ```text
+//!  arrivals --> [stage] --> [stage] --> [stage] --> [stage] --> [stage] --> out
+//!                 own         core        own         core        own
+//! ```
+//!
+//! [`Pipeline`] describes, [`simulate`] runs, [`Outcome`] tells. The rules are those of
+//! `spec/models.md` section 2, after \[N\], and what lies beside them: priorities and round-robin
+//! between stages, several cores, hardware threads, several units a stage, batches. Time is whole
+//! picoseconds; what happens at one instant happens in the order in which it was scheduled. A run
+//! is a pure function of its description: everything that draws has its own stream of random
+//! numbers, named after it and seeded by the run's seed.
+//!
+//! [`solve`] answers the same questions exactly where all times may be taken as exponential, and
+//! [`size`] asks them the other way round.
+
+mod description;
+mod figures;
+mod law;
+mod parts;
+mod random;
+mod replicate;
+mod run;
+mod solved;
+mod timetable;
+mod turns;
+
+pub mod size;
+
+pub use description::{
+    Arrival, Arrivals, Discipline, Grant, Invalid, Overflow, Pipeline, RunEnds, Server, Stage,
+};
+pub use figures::{Delay, Outcome, ServerOutcome, StageOutcome};
+pub use law::Law;
+pub use replicate::{Interval, interval, replicate};
+pub use run::simulate;
+pub use solved::{network, solve};

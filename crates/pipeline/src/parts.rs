@@ -1,0 +1,207 @@
+//! What a running simulation is made of, and how a description becomes it.
+//!
+//! A *group* is one queue: a stage, or the span that a busy-waiting server holds a packet for. Its
+//! *slots* each carry a packet (or a batch) through the group's stages; a slot is a stage's process
+//! on a shared core, a unit of a stage of its own, or a context of a busy-waiting server. A slot
+//! asks the *host* of the stage it is in for one of its *cores*. A stage without a server is its
+//! own host.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use forebay_time::{Duration, Time};
+
+use crate::description::{Discipline, Grant, Overflow, Pipeline, RunEnds};
+use crate::law::Law;
+use crate::random::Random;
+
+/// A packet on its way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Packet {
+    pub arrived: Time,
+    pub bytes: u32,
+}
+
+/// One queue and those that serve it.
+#[derive(Debug)]
+pub(crate) struct Group {
+    pub first: usize,
+    pub last: usize,
+    /// Slots without a packet.
+    pub idle: Vec<usize>,
+    pub buffer: u32,
+    pub batch: u32,
+    pub waiting: VecDeque<Packet>,
+    /// Packets waiting or in a slot.
+    pub packets: u32,
+    /// Places kept for packets that are being served in the group before.
+    pub reserved: u32,
+    /// Slots that have a packet to serve and for it no room in the next group.
+    pub blocked: VecDeque<usize>,
+}
+
+/// Carries packets through the stages of a group.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    pub group: usize,
+    /// What a core changes to when it begins to work for this slot: its stage, or its context.
+    pub key: usize,
+    pub stage: usize,
+    pub packets: Vec<Packet>,
+    /// Work left in this stage.
+    pub remaining: Duration,
+}
+
+/// The cores that work for some stages, and those that ask for them.
+#[derive(Debug)]
+pub(crate) struct Host {
+    pub cores: Range<usize>,
+    /// Slots that ask, the first that asked in front.
+    pub asks: VecDeque<usize>,
+    pub run_length: Option<Law>,
+    pub switch_delay: Option<Law>,
+    pub run_ends: RunEnds,
+    pub grant: Grant,
+    /// The stage of the last grant.
+    pub last: usize,
+    /// Whether a slot has come or gone since cores were last granted.
+    pub stirred: bool,
+    pub random: Random,
+    /// Slots of a busy-waiting server that have a packet.
+    pub held: u32,
+}
+
+/// What a core does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Doing {
+    Idle,
+    Switching(usize),
+    Working(usize),
+}
+
+/// One core of a host.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub host: usize,
+    pub doing: Doing,
+    /// Since when it does that.
+    pub since: Time,
+    /// What it worked for last.
+    pub key: Option<usize>,
+    pub run_began: Time,
+    /// Its run has been ended by its length: the next grant is another's.
+    pub expired: bool,
+}
+
+/// Everything, before the first packet.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub groups: Vec<Group>,
+    pub slots: Vec<Slot>,
+    pub hosts: Vec<Host>,
+    pub cores: Vec<Core>,
+    /// The host of each stage, and its random stream.
+    pub host_of: Vec<usize>,
+    pub random: Vec<Random>,
+}
+
+impl Parts {
+    pub fn new(pipeline: &Pipeline) -> Parts {
+        let mut parts = Parts {
+            groups: Vec::new(),
+            slots: Vec::new(),
+            hosts: Vec::new(),
+            cores: Vec::new(),
+            host_of: Vec::new(),
+            random: Vec::new(),
+        };
+        for server in &pipeline.servers {
+            let random = Random::new(pipeline.seed, &format!("server {}", server.name));
+            let host = parts.host(server.cores, random);
+            match &server.discipline {
+                Discipline::BusyWaiting { switch_delay, .. } => {
+                    host.switch_delay = Some(switch_delay.clone())
+                }
+                Discipline::InterruptDriven { run_length, switch_delay, run_ends, grant } => {
+                    host.run_length = Some(run_length.clone());
+                    host.switch_delay = Some(switch_delay.clone());
+                    (host.run_ends, host.grant) = (*run_ends, *grant);
+                }
+            }
+        }
+        for stage in &pipeline.stages {
+            parts.random.push(Random::new(pipeline.seed, &format!("stage {}", stage.name)));
+            let host = stage.server.unwrap_or_else(|| {
+                parts.host(stage.units, Random::new(pipeline.seed, "unused"));
+                parts.hosts.len() - 1
+            });
+            parts.host_of.push(host);
+        }
+        let mut first = 0;
+        while first < pipeline.stages.len() {
+            first = parts.group(pipeline, first);
+        }
+        parts
+    }
+
+    fn host(&mut self, cores: u32, random: Random) -> &mut Host {
+        let begin = self.cores.len();
+        let host = self.hosts.len();
+        self.cores.extend((0..cores).map(|_| Core {
+            host,
+            doing: Doing::Idle,
+            since: Time::ZERO,
+            key: None,
+            run_began: Time::ZERO,
+            expired: false,
+        }));
+        self.hosts.push(Host {
+            cores: begin..self.cores.len(),
+            asks: VecDeque::new(),
+            run_length: None,
+            switch_delay: None,
+            run_ends: RunEnds::Packet,
+            grant: Grant::FirstAsked,
+            last: 0,
+            stirred: false,
+            random,
+            held: 0,
+        });
+        &mut self.hosts[host]
+    }
+
+    /// Lays the group out that begins with this stage, and says where the next begins.
+    fn group(&mut self, pipeline: &Pipeline, first: usize) -> usize {
+        let stage = &pipeline.stages[first];
+        let holds = stage.server.and_then(|server| match pipeline.servers[server].discipline {
+            Discipline::BusyWaiting { contexts, .. } => Some((contexts, pipeline.span(server)?.1)),
+            Discipline::InterruptDriven { .. } => None,
+        });
+        let cores = self.hosts[self.host_of[first]].cores.len() as u32;
+        let (slots, last) = holds.unwrap_or((cores, first));
+        let begin = self.slots.len();
+        for slot in 0..slots as usize {
+            self.slots.push(Slot {
+                group: self.groups.len(),
+                key: if holds.is_some() { begin + slot } else { begin },
+                stage: first,
+                packets: Vec::new(),
+                remaining: Duration::ZERO,
+            });
+        }
+        let next = pipeline.stages.get(last + 1).filter(|_| pipeline.overflow == Overflow::Block);
+        self.groups.push(Group {
+            first,
+            last,
+            idle: (begin..self.slots.len()).rev().collect(),
+            buffer: stage.buffer,
+            // A batch that the next group could never take would block for ever.
+            batch: stage.batch.min(next.map_or(u32::MAX, |next| next.buffer)),
+            waiting: VecDeque::new(),
+            packets: 0,
+            reserved: 0,
+            blocked: VecDeque::new(),
+        });
+        last + 1
+    }
+}

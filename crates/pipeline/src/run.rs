@@ -1,0 +1,415 @@
+//! A run: events taken from the timetable, one after the other, until the end.
+
+use forebay_time::{Duration, Time};
+
+use crate::description::{Arrivals, Invalid, Overflow, Pipeline, RunEnds};
+use crate::figures::{Counts, Outcome};
+use crate::parts::{Core, Doing, Group, Host, Packet, Parts, Slot};
+use crate::random::Random;
+use crate::timetable::Timetable;
+use crate::turns;
+
+/// Simulates a pipeline. The outcome is a pure function of the description.
+///
+/// # Errors
+/// [`Invalid`] if the description makes no sense.
+///
+/// ```
+/// use forebay_pipeline::{Discipline, Pipeline, simulate};
+/// use forebay_time::Duration;
+///
+/// let core = Discipline::interrupt_driven(Duration::from_micros(100), Duration::ZERO);
+/// let outcome = simulate(&Pipeline::ixp425(Duration::from_micros(70), core))?;
+/// assert!(outcome.servers[0].utilisation > 0.98);
+/// assert_eq!(outcome.generated, outcome.processed + outcome.lost + outcome.in_flight);
+/// # Ok::<(), forebay_pipeline::Invalid>(())
+/// ```
+pub fn simulate(pipeline: &Pipeline) -> Result<Outcome, Invalid> {
+    pipeline.check()?;
+    let mut run = Run::new(pipeline);
+    run.all();
+    Ok(run.outcome())
+}
+
+/// Sources of events: the next arrival, and two for each core.
+const ARRIVAL: usize = 0;
+
+fn done(core: usize) -> usize {
+    1 + 2 * core
+}
+
+fn run_ends(core: usize) -> usize {
+    2 + 2 * core
+}
+
+struct Run<'a> {
+    pipeline: &'a Pipeline,
+    now: Time,
+    table: Timetable,
+    groups: Vec<Group>,
+    slots: Vec<Slot>,
+    hosts: Vec<Host>,
+    cores: Vec<Core>,
+    host_of: Vec<usize>,
+    random: Vec<Random>,
+    counts: Counts,
+    arrivals: Random,
+    arrived: usize,
+    /// Hosts to look at before the next event.
+    stirred: Vec<usize>,
+}
+
+impl<'a> Run<'a> {
+    fn new(pipeline: &'a Pipeline) -> Run<'a> {
+        let Parts { groups, slots, hosts, cores, host_of, random } = Parts::new(pipeline);
+        let mut run = Run {
+            pipeline,
+            now: Time::ZERO,
+            table: Timetable::new(1 + 2 * cores.len()),
+            groups,
+            slots,
+            hosts,
+            cores,
+            host_of,
+            random,
+            counts: Counts::new(pipeline.stages.len(), pipeline.servers.len()),
+            arrivals: Random::new(pipeline.seed, "arrivals"),
+            arrived: 0,
+            stirred: Vec::new(),
+        };
+        run.schedule_arrival();
+        run
+    }
+
+    fn all(&mut self) {
+        let end = self.pipeline.duration.map_or(Time::MAX, |duration| Time::ZERO + duration);
+        let warm = Time::ZERO + self.pipeline.warm_up;
+        let mut cold = warm > Time::ZERO;
+        loop {
+            let (at, source) = self.table.first();
+            if cold && at >= warm {
+                cold = false;
+                self.account_all(warm);
+                self.counts.restart(warm);
+            }
+            if at >= end {
+                break;
+            }
+            self.now = at;
+            let hash = self.counts.fingerprint ^ at.0 ^ ((source as u64) << 52);
+            self.counts.fingerprint = hash.wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23);
+            self.table.take(source);
+            match source {
+                ARRIVAL => self.arrival(),
+                _ if source % 2 == 1 => self.core_done(source / 2),
+                _ => self.cut(source / 2 - 1, true),
+            }
+            while let Some(host) = self.stirred.pop() {
+                self.hosts[host].stirred = false;
+                self.dispatch(host);
+            }
+            self.table.leave(source);
+        }
+        if end < Time::MAX {
+            self.now = end;
+        }
+        self.account_all(self.now);
+    }
+
+    fn outcome(self) -> Outcome {
+        let units: Vec<(&str, u32)> = (self.pipeline.stages.iter().zip(&self.host_of))
+            .map(|(stage, &host)| (stage.name.as_str(), self.hosts[host].cores.len() as u32))
+            .collect();
+        let cores: Vec<(&str, u32)> =
+            self.pipeline.servers.iter().map(|s| (s.name.as_str(), s.cores)).collect();
+        let elapsed = self.now.since(Time::ZERO + self.pipeline.warm_up);
+        self.counts.outcome(self.now, elapsed, &units, &cores)
+    }
+
+    // Packets
+
+    fn schedule_arrival(&mut self) {
+        let at = match &self.pipeline.arrivals {
+            Arrivals::Constant(_) if self.arrived == 0 => Time::ZERO,
+            Arrivals::Constant(gap) => self.now + *gap,
+            Arrivals::Exponential(mean) => self.now + self.arrivals.exponential(*mean),
+            Arrivals::Trace(trace) => trace.get(self.arrived).map_or(Time::MAX, |packet| packet.at),
+        };
+        self.table.set(ARRIVAL, at);
+    }
+
+    fn arrival(&mut self) {
+        let bytes = match &self.pipeline.arrivals {
+            Arrivals::Trace(trace) => trace[self.arrived].bytes,
+            _ => self.pipeline.packet_bytes,
+        };
+        self.arrived += 1;
+        self.counts.generated += 1;
+        self.counts.in_flight += 1;
+        self.enter(0, Packet { arrived: self.now, bytes });
+        self.fill(0);
+        // Last: what this packet has set in motion comes before another that comes at the same instant.
+        self.schedule_arrival();
+    }
+
+    /// A packet joins the queue of a group, or is lost.
+    fn enter(&mut self, group: usize, packet: Packet) {
+        let queue = &mut self.groups[group];
+        let stage = &mut self.counts.stages[queue.first];
+        if queue.packets >= queue.buffer {
+            stage.lost += 1;
+            self.counts.in_flight -= 1;
+            return;
+        }
+        queue.packets += 1;
+        queue.waiting.push_back(packet);
+        stage.packets.add(self.now, 1);
+        // A packet that finds an idle slot does not wait.
+        if queue.idle.is_empty() {
+            stage.waiting.set(self.now, queue.waiting.len() as u32);
+        }
+    }
+
+    /// Idle slots of a group take what waits.
+    fn fill(&mut self, group: usize) {
+        while !self.groups[group].waiting.is_empty() {
+            let queue = &mut self.groups[group];
+            let Some(slot) = queue.idle.pop() else { return };
+            let taken = queue.waiting.len().min(queue.batch as usize);
+            self.slots[slot].packets.extend(queue.waiting.drain(..taken));
+            self.counts.stages[queue.first].waiting.set(self.now, queue.waiting.len() as u32);
+            self.hosts[self.host_of[queue.first]].held += 1;
+            self.begin(slot, None);
+        }
+    }
+
+    /// A slot begins the stage it is in: at once on the core that it is still on, else it asks for
+    /// one. Whether it works on that core.
+    fn begin(&mut self, slot: usize, core: Option<usize>) -> bool {
+        let at = &self.slots[slot];
+        let (stage, packets) = (at.stage, at.packets.len() as u32);
+        let group = at.group;
+        let enters_next = stage == self.groups[group].last && self.pipeline.overflow == Overflow::Block;
+        if enters_next && let Some(next) = self.groups.get_mut(group + 1) {
+            if next.packets + next.reserved + packets > next.buffer {
+                self.groups[group].blocked.push_back(slot);
+                self.counts.stages[stage].blocked.add(self.now, packets);
+                return false;
+            }
+            next.reserved += packets;
+        }
+        let description = &self.pipeline.stages[stage];
+        let random = &mut self.random[stage];
+        let work =
+            at.packets.iter().fold(description.setup, |sum, p| sum + description.time.draw(random, p.bytes));
+        self.slots[slot].remaining = work;
+        match core {
+            Some(core) => self.work(core, slot),
+            None => self.ask(slot),
+        }
+        core.is_some()
+    }
+
+    /// There is room in a group again: slots of the group before go on.
+    fn unblock(&mut self, group: usize) {
+        let Some(before) = group.checked_sub(1) else { return };
+        while let Some(&slot) = self.groups[before].blocked.front() {
+            let packets = self.slots[slot].packets.len() as u32;
+            let room = &self.groups[group];
+            if room.packets + room.reserved + packets > room.buffer {
+                return;
+            }
+            self.groups[before].blocked.pop_front();
+            self.counts.stages[self.slots[slot].stage].blocked.take(self.now, packets);
+            self.begin(slot, None);
+        }
+    }
+
+    /// A slot has done its last stage: its packets go on to the next group, and it is idle.
+    fn leave(&mut self, slot: usize) {
+        let group = self.slots[slot].group;
+        let mut packets = std::mem::take(&mut self.slots[slot].packets);
+        let left = packets.len() as u32;
+        let queue = &mut self.groups[group];
+        queue.packets -= left;
+        self.counts.stages[queue.last].packets.take(self.now, left);
+        self.slots[slot].stage = queue.first;
+        queue.idle.push(slot);
+        self.hosts[self.host_of[queue.first]].held -= 1;
+        if group + 1 < self.groups.len() {
+            if self.pipeline.overflow == Overflow::Block {
+                self.groups[group + 1].reserved -= left;
+            }
+            for &packet in &packets {
+                self.enter(group + 1, packet);
+            }
+            self.fill(group + 1);
+        } else {
+            for packet in &packets {
+                self.counts.delay(self.now.since(packet.arrived));
+            }
+            self.counts.processed += u64::from(left);
+            self.counts.in_flight -= u64::from(left);
+        }
+        packets.clear();
+        self.slots[slot].packets = packets;
+        self.unblock(group);
+        self.fill(group);
+    }
+
+    // Cores
+
+    fn ask(&mut self, slot: usize) {
+        let host = self.host_of[self.slots[slot].stage];
+        self.hosts[host].asks.push_back(slot);
+        self.stir(host);
+    }
+
+    fn stir(&mut self, host: usize) {
+        if !std::mem::replace(&mut self.hosts[host].stirred, true) {
+            self.stirred.push(host);
+        }
+    }
+
+    /// A core has finished a switch, or a slot's work in a stage.
+    fn core_done(&mut self, core: usize) {
+        self.account(core, self.now);
+        let slot = match self.cores[core].doing {
+            Doing::Working(slot) => slot,
+            Doing::Switching(slot) => {
+                self.cores[core].run_began = self.now;
+                self.work(core, slot);
+                self.stir(self.cores[core].host);
+                return;
+            }
+            Doing::Idle => unreachable!("an idle core has no event"),
+        };
+        self.cores[core].doing = Doing::Idle;
+        let host = self.cores[core].host;
+        self.stir(host);
+        let packets = self.slots[slot].packets.len() as u32;
+        let stage = self.slots[slot].stage;
+        self.counts.stages[stage].processed += u64::from(packets);
+        if stage == self.groups[self.slots[slot].group].last {
+            self.leave(slot);
+            return;
+        }
+        self.slots[slot].stage += 1;
+        self.counts.stages[stage].packets.take(self.now, packets);
+        self.counts.stages[stage + 1].packets.add(self.now, packets);
+        let stays = (self.host_of[stage + 1] == host).then_some(core);
+        self.begin(slot, stays);
+    }
+
+    fn work(&mut self, core: usize, slot: usize) {
+        self.cores[core].doing = Doing::Working(slot);
+        self.cores[core].since = self.now;
+        self.table.set(done(core), self.now + self.slots[slot].remaining);
+    }
+
+    /// A core's work is cut off; it resumes where it stopped when it is granted again.
+    fn cut(&mut self, core: usize, expired: bool) {
+        let Doing::Working(slot) = self.cores[core].doing else { return };
+        self.account(core, self.now);
+        self.slots[slot].remaining = self.table.at(done(core)).since(self.now);
+        self.table.cancel(done(core));
+        self.cores[core].doing = Doing::Idle;
+        self.cores[core].expired = expired;
+        self.ask(slot);
+    }
+
+    /// Grants free cores, cuts off what has to give way, and sets the ends of runs.
+    fn dispatch(&mut self, host: usize) {
+        let stages = &self.pipeline.stages;
+        loop {
+            if let Some((core, place)) = turns::next(&self.hosts[host], &self.cores, &self.slots, stages) {
+                let slot = self.hosts[host].asks.remove(place).expect("the place of an ask");
+                self.grant(core, slot);
+                continue;
+            }
+            let at = &self.hosts[host];
+            let cut =
+                at.asks.iter().find_map(|&slot| turns::preempted(at, slot, &self.cores, &self.slots, stages));
+            match cut {
+                Some(core) => self.cut(core, false),
+                None => break,
+            }
+        }
+        if self.hosts[host].run_length.is_some() {
+            self.set_run_ends(host);
+        }
+        if host < self.counts.servers.len() {
+            self.count_kept(host);
+        }
+    }
+
+    fn grant(&mut self, core: usize, slot: usize) {
+        let (key, stage) = (self.slots[slot].key, self.slots[slot].stage);
+        let at = &mut self.cores[core];
+        let host = &mut self.hosts[at.host];
+        host.last = stage;
+        let changes = at.key.is_some_and(|last| last != key);
+        let begins = host.run_ends == RunEnds::Packet || at.key != Some(key) || at.expired;
+        at.key = Some(key);
+        at.expired = false;
+        if begins {
+            at.run_began = self.now;
+            self.table.cancel(run_ends(core));
+        }
+        if changes && let Some(law) = &host.switch_delay {
+            let delay = law.draw(&mut host.random, 0);
+            self.counts.servers[at.host].switches += 1;
+            if delay > Duration::ZERO {
+                at.doing = Doing::Switching(slot);
+                at.since = self.now;
+                self.table.set(done(core), self.now + delay);
+                return;
+            }
+        }
+        self.work(core, slot);
+    }
+
+    fn set_run_ends(&mut self, host: usize) {
+        for core in self.hosts[host].cores.clone() {
+            let asked =
+                turns::is_asked(&self.hosts[host], &self.cores[core], &self.slots, &self.pipeline.stages);
+            if !asked {
+                self.table.cancel(run_ends(core));
+            } else if self.table.at(run_ends(core)) == Time::MAX {
+                let at = turns::run_end(&mut self.hosts[host], &self.cores[core], self.now);
+                self.table.set(run_ends(core), at);
+            }
+        }
+    }
+
+    // Counting
+
+    fn count_kept(&mut self, host: usize) {
+        let at = &self.hosts[host];
+        let cores = &self.cores[at.cores.clone()];
+        let active = cores.iter().filter(|core| core.doing != Doing::Idle).count() as u32;
+        let holds = at.run_length.is_none();
+        let held = if holds { at.held.min(cores.len() as u32) } else { active };
+        self.counts.servers[host].kept.set(self.now, held.saturating_sub(active));
+    }
+
+    /// Counts what a core has done since it was last counted.
+    fn account(&mut self, core: usize, now: Time) {
+        let at = &mut self.cores[core];
+        let spent = now.since(at.since);
+        at.since = now;
+        let mut server = self.counts.servers.get_mut(at.host);
+        match at.doing {
+            Doing::Idle => {}
+            Doing::Working(slot) => {
+                self.counts.stages[self.slots[slot].stage].busy += spent;
+                server.iter_mut().for_each(|server| server.busy += spent);
+            }
+            Doing::Switching(_) => server.iter_mut().for_each(|server| server.switching += spent),
+        }
+    }
+
+    fn account_all(&mut self, now: Time) {
+        (0..self.cores.len()).for_each(|core| self.account(core, now));
+    }
+}

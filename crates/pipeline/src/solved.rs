@@ -1,0 +1,126 @@
+//! Pipelines that are solved instead of simulated, by the chains of `forebay-models`.
+
+use forebay_models as models;
+use forebay_models::card::Card;
+use forebay_time::{Duration, PS_PER_S};
+
+use crate::description::{Arrivals, Discipline, Grant, Overflow, Pipeline, Server, Stage};
+use crate::law::Law;
+
+/// Solves the Markov chain of [`Pipeline::markov`].
+///
+/// # Errors
+/// [`models::Error::Invalid`] for what no chain is known of (several cores or contexts, batches,
+/// arrivals from a trace), and whatever [`models::solve`] says.
+///
+/// ```
+/// use forebay_pipeline::{Discipline, Pipeline, solve};
+/// use forebay_time::Duration;
+///
+/// let core = Discipline::interrupt_driven(Duration::from_micros(100), Duration::ZERO);
+/// let mut pipeline = Pipeline::ixp425(Duration::from_micros(100), core);
+/// pipeline.stages.iter_mut().for_each(|stage| stage.buffer = 4);
+/// let solution = solve(&pipeline, &Default::default())?;
+/// assert_eq!(solution.states, 12_500);
+/// # Ok::<(), forebay_models::Error>(())
+/// ```
+pub fn solve(pipeline: &Pipeline, options: &models::Options) -> Result<models::Solution, models::Error> {
+    models::solve(&network(pipeline)?, options)
+}
+
+/// The network whose chain [`solve`] solves.
+///
+/// # Errors
+/// As [`solve`].
+pub fn network(pipeline: &Pipeline) -> Result<models::Network, models::Error> {
+    pipeline.check().map_err(|what| models::Error::Invalid(what.0))?;
+    let unknown = |what: String| {
+        Err(models::Error::Invalid(format!("{what}: to be simulated, there is no chain of it")))
+    };
+    let mean = match pipeline.arrivals {
+        Arrivals::Constant(gap) | Arrivals::Exponential(gap) => gap,
+        Arrivals::Trace(_) => return unknown("arrivals from a trace".into()),
+    };
+    let mut stages = Vec::new();
+    for stage in &pipeline.stages {
+        if stage.batch > 1 || stage.setup > Duration::ZERO {
+            return unknown(format!("stage {} works in batches", stage.name));
+        }
+        stages.push(models::Stage {
+            name: stage.name.clone(),
+            time_s: stage.time.mean(pipeline.packet_bytes).as_secs(),
+            buffer: stage.buffer,
+            units: stage.units,
+            server: stage.server,
+            run_length_s: None,
+        });
+    }
+    let mut servers = Vec::new();
+    for (index, server) in pipeline.servers.iter().enumerate() {
+        let Some(discipline) = discipline(pipeline, index).filter(|_| server.cores == 1) else {
+            return unknown(format!("server {} with its cores, contexts or priorities", server.name));
+        };
+        servers.push(models::Server { name: server.name.clone(), discipline });
+    }
+    Ok(models::Network { arrival_rate: 1.0 / mean.as_secs(), stages, servers })
+}
+
+fn discipline(pipeline: &Pipeline, server: usize) -> Option<models::Discipline> {
+    match &pipeline.servers[server].discipline {
+        Discipline::BusyWaiting { contexts: 1, .. } => Some(models::Discipline::BusyWaiting),
+        Discipline::BusyWaiting { .. } => None,
+        Discipline::InterruptDriven { run_length, switch_delay, grant, .. } => {
+            let seconds = |law: &Law| law.mean(0).as_secs();
+            match grant {
+                Grant::FirstAsked | Grant::RoundRobin => Some(models::Discipline::InterruptDriven {
+                    run_length_s: seconds(run_length),
+                    switch_delay_s: seconds(switch_delay),
+                }),
+                Grant::PreemptivePriority if seconds(switch_delay) == 0.0 => by_priority(pipeline, server),
+                Grant::Priority | Grant::PreemptivePriority => None,
+            }
+        }
+    }
+}
+
+/// Priorities that rise or fall along the chain.
+fn by_priority(pipeline: &Pipeline, server: usize) -> Option<models::Discipline> {
+    let stages = pipeline.stages.iter().filter(|stage| stage.server == Some(server));
+    let priorities: Vec<u32> = stages.map(|stage| stage.priority).collect();
+    if priorities.is_sorted_by(|a, b| a < b) {
+        Some(models::Discipline::LastFirst)
+    } else if priorities.is_sorted_by(|a, b| a > b) {
+        Some(models::Discipline::FirstFirst)
+    } else {
+        None
+    }
+}
+
+impl Pipeline {
+    /// An inline card as a pipeline: each of its resources a stage that holds `buffer` packets of
+    /// `payload` bytes, which come evenly at `offered_bps` of payload.
+    ///
+    /// A resource crossed several times, such as memory, is taken for all crossings at once.
+    pub fn card(card: &Card, payload: u32, offered_bps: f64, buffer: u32) -> Pipeline {
+        let stage = |resource: &models::card::Resource| Stage {
+            setup: Duration::from_secs(resource.overhead_s * resource.crossings),
+            ..Stage::new(
+                &resource.name,
+                Law::Rate {
+                    bits_per_s: resource.rate_bps / resource.crossings,
+                    overhead_bytes: resource.overhead_bytes.round() as u32,
+                },
+                buffer,
+            )
+        };
+        let gap = f64::from(payload) * 8.0 * PS_PER_S as f64 / offered_bps;
+        Pipeline {
+            arrivals: Arrivals::Constant(Duration((gap + 0.5) as u64)),
+            packet_bytes: payload,
+            overflow: Overflow::Drop,
+            servers: Vec::<Server>::new(),
+            stages: card.resources.iter().filter(|r| r.crossings > 0.0).map(stage).collect(),
+            ..Pipeline::default()
+        }
+    }
+}
