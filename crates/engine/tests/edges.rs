@@ -31,7 +31,8 @@ fn config(direction: Direction, spi: u32) -> SaConfig {
 fn engine(sad: Sad, settings: Settings) -> Engine {
     let clock = Clock::start();
     let setup = |processor, kind| {
-        let cost = Cost { init: Duration::from_nanos(300), block: Duration::from_nanos(5), ..Cost::default() };
+        let cost =
+            Cost { init: Duration::from_nanos(300), block: Duration::from_nanos(5), ..Cost::default() };
         ProcessorSetup { processor, kind, cost, alpha: 1.0, beta: Duration::ZERO, queue: 64 }
     };
     let lane = Lane::new(Box::new(AwsLc::new()), "lane", clock).expect("a thread");
@@ -76,12 +77,13 @@ fn plain(number: u32, len: usize, tos: u8, dont_fragment: bool) -> Vec<u8> {
     packet
 }
 
+/// Packets that came out, with their tags.
+type Passed = Vec<(u64, Vec<u8>)>;
+/// Packets that did not get in, with the reasons.
+type Refused = Vec<(u64, DropReason)>;
+
 /// Admits `packets`, a millisecond apart, and gives what comes out with its tag; the reasons of what did not get in.
-fn pass(
-    engine: &mut Engine,
-    direction: Direction,
-    packets: &[Vec<u8>],
-) -> (Vec<(u64, Vec<u8>)>, Vec<(u64, DropReason)>) {
+fn pass(engine: &mut Engine, direction: Direction, packets: &[Vec<u8>]) -> (Passed, Refused) {
     let (mut out, mut refused) = (Vec::new(), Vec::new());
     let mut take = |engine: &mut Engine| {
         let outputs: Vec<_> = engine.outputs().collect();
@@ -255,7 +257,7 @@ fn what_a_policy_lets_pass_keeps_its_place_among_all() {
 fn an_sa_for_each_class_and_no_packet_lost() {
     let mut sad = Sad::default();
     let classes = [(0x1001, DscpSet::of([46])), (0x1002, DscpSet::ALL)];
-    for (spi, dscp) in classes.clone() {
+    for (spi, dscp) in classes {
         let config = SaConfig { dscp, ..config(Direction::Seal, spi) };
         sad.add_outbound(config, IvRange::for_throwaway_key()).expect("an SA");
     }
