@@ -123,6 +123,12 @@ struct Places {
 }
 
 impl Sizes {
+    /// What the ICV covers behind the packet, in bytes.
+    #[inline]
+    fn behind(&self) -> usize {
+        if self.esn { HIGH_LEN } else { 0 }
+    }
+
     /// The places for headers of `headers` bytes in front of AH at `ah`, with a payload up to `end`;
     /// `None` if the packet's buffer has no room for them.
     #[inline]
@@ -130,8 +136,7 @@ impl Sizes {
         let image = ah.checked_sub(headers)?;
         let icv = image.checked_sub(self.icv_len)?;
         let stash = icv.checked_sub(headers)?;
-        let behind = if self.esn { HIGH_LEN } else { 0 };
-        (end + behind <= packet.buffer().len()).then_some(Places { stash, icv, image, ah, end })
+        (end + self.behind() <= packet.buffer().len()).then_some(Places { stash, icv, image, ah, end })
     }
 
     /// The places in a packet that was prepared.
@@ -139,7 +144,7 @@ impl Sizes {
     fn places_of(&self, packet: &Packet, spec: &JobSpec) -> Places {
         let (stash, icv) = (packet.offset(), spec.icv as usize);
         let image = spec.auth.start as usize;
-        let end = spec.auth.end() - if self.esn { HIGH_LEN } else { 0 };
+        let end = spec.auth.end() - self.behind();
         Places { stash, icv, image, ah: image + icv - stash, end }
     }
 

@@ -88,8 +88,6 @@ pub struct InboundSa {
     resync: Resync,
     life: Life,
     decapsulator: Decapsulator,
-    /// Packets whose ECN marks no tunnel makes (RFC 6040 4.2).
-    ecn_odd: u64,
     selectors: Box<Rule>,
     /// Addresses of the last inner IPv4 packet that the selectors let pass, if they look at nothing else:
     /// packets come in trains.
@@ -117,7 +115,6 @@ impl InboundSa {
             resync: Resync::default(),
             life: Life::new(config.lifetime, session, watch),
             decapsulator: Decapsulator::new(&config.tunnel),
-            ecn_odd: 0,
             selectors: Box::new(Rule::new(&config.local_ts, &config.remote_ts, DscpSet::ALL)),
             passed: None,
             deaggregator: config.iptfs.as_ref().map(|iptfs| Box::new(Deaggregator::new(iptfs))),
@@ -145,7 +142,7 @@ impl InboundSa {
 
     /// Packets that carried a combination of ECN marks that no tunnel makes.
     pub fn ecn_odd(&self) -> u64 {
-        self.ecn_odd
+        self.decapsulator.odd()
     }
 
     /// Takes note of a packet whose ICV did not match.
@@ -179,7 +176,7 @@ impl InboundSa {
             return Err(DropReason::InHdrError);
         }
         let sequence = match self.esn {
-            true => self.infer(found.sequence).ok_or(DropReason::InStateSeqError)?,
+            true => self.resync.infer(&self.replay, found.sequence).ok_or(DropReason::InStateSeqError)?,
             false => found.sequence.into(),
         };
         if self.replay.check(sequence) != Replay::New {
@@ -202,17 +199,6 @@ impl InboundSa {
     /// Whether a packet that came out of the SA may have (RFC 4301 5.2 step 4).
     pub fn admits(&self, ip: &Ip<'_>) -> bool {
         check_selectors(&self.selectors, ip).is_ok()
-    }
-
-    /// The full sequence number to verify a packet with.
-    #[inline]
-    fn infer(&mut self, low: u32) -> Option<u64> {
-        let likely = self.replay.infer(low)?;
-        match self.resync.guess() {
-            0 => Some(likely),
-            // Behind the last subspace there is nothing to guess.
-            ahead => Some(likely.checked_add(u64::from(ahead) << 32).unwrap_or(likely)),
-        }
     }
 
     /// Settles the replay window for a packet whose ICV matched, and takes everything that ESP put
@@ -291,7 +277,7 @@ impl InboundSa {
         packet.truncate(from + len);
         packet.pull_front(from).ok_or(DropReason::InStateModeError)?;
         if !self.decapsulator.changes_nothing(outer_class, inner_class) {
-            self.change_class(packet, outer_class)?;
+            self.decapsulator.apply(outer_class, packet.bytes_mut())?;
         }
         Ok(next)
     }
@@ -308,13 +294,6 @@ impl InboundSa {
             let inner = Ip::parse(packet.bytes()).map_err(in_mode_error)?;
             check_selectors(&self.selectors, &inner)
         }))
-    }
-
-    #[cold]
-    fn change_class(&mut self, packet: &mut Packet, outer_class: u8) -> Result<(), DropReason> {
-        let odd = self.decapsulator.apply(outer_class, packet.bytes_mut()).ok_or(DropReason::InEcn)?;
-        self.ecn_odd += u64::from(odd);
-        Ok(())
     }
 
     #[inline(never)]

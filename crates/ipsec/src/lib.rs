@@ -24,6 +24,7 @@ mod iv;
 mod lifetime;
 mod mtu;
 mod outbound;
+mod path_limit;
 mod policy;
 pub mod reassembly;
 mod replay;

@@ -16,7 +16,8 @@ use forebay_time::{Duration, Time};
 pub struct Limits {
     /// Packets sealed, or opened with a matching ICV.
     pub packets: Option<u64>,
-    /// Bytes that the cipher worked on, padding and trailer included (RFC 4301 4.4.2.1).
+    /// Bytes that were worked on (RFC 4301 4.4.2.1): by ESP's cipher, padding and trailer included; by AH's
+    /// integrity algorithm, all of the packet and, with ESN, the half of the number that is not sent.
     pub bytes: Option<u64>,
     /// Since the SA was added.
     pub time: Option<Duration>,
@@ -195,9 +196,11 @@ impl Life {
         life
     }
 
-    /// Lets the event of low sequence numbers come with the packet that is `packets` behind the last one.
-    pub fn low_in(&mut self, packets: u64) {
-        self.low_at = self.packets.saturating_add(packets);
+    /// Lets the event of low sequence numbers come with the packet from which on less than an eighth is left,
+    /// if the last one had number `last` and `limit` is the last there is.
+    pub fn number_from(&mut self, last: u64, limit: u64) {
+        let low = limit - limit / 8;
+        self.low_at = self.packets.saturating_add(low.saturating_sub(last));
         // The next packet is looked at and finds the marks.
         self.packet_mark = 0;
     }

@@ -3,7 +3,7 @@
 use forebay_time::{Duration, Time};
 use forebay_wire::{Family, esp, ipv6, udp};
 
-use crate::{Encapsulation, Mode, SaConfig};
+use crate::{Encapsulation, Mode, Protocol, SaConfig};
 
 /// The smallest path MTU that is believed of IPv4, in bytes: what every host takes (RFC 791 3.1). A forged
 /// message could ask for less to no good end; the same limit for IPv6 is [`ipv6::MIN_MTU`].
@@ -35,6 +35,18 @@ pub struct Overhead {
 }
 
 impl Overhead {
+    /// That of an SA with these settings.
+    pub fn of(config: &SaConfig) -> Overhead {
+        let suite = config.suite;
+        match config.protocol {
+            Protocol::Esp => Overhead::esp(config),
+            // Where there is an IV, it stands at the begin of the ICV field (RFC 4543 4).
+            Protocol::Ah => {
+                Overhead::ah(config.mode, Family::of(config.local), suite.iv_len() + suite.icv_len())
+            }
+        }
+    }
+
     /// ESP's (RFC 4303 2).
     pub fn esp(config: &SaConfig) -> Overhead {
         let outer = match config.mode {
@@ -55,7 +67,7 @@ impl Overhead {
     }
 
     /// AH's (RFC 4302 2.2, 3.3.3.2.1): its header is a multiple of four bytes, of eight in IPv6. `family` is
-    /// that of the header it stands behind.
+    /// that of the header it stands behind; `icv_len` counts the IV of GMAC, which stands in the ICV's field.
     pub fn ah(mode: Mode, family: Family, icv_len: usize) -> Overhead {
         const FIXED: usize = 12;
         let (outer, align) = match family {
@@ -79,24 +91,26 @@ impl Overhead {
     }
 }
 
-/// A path MTU as configured, and as learned since.
+/// A path MTU as configured, as learned since, and as another SA on the way leaves it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathMtu {
     configured: Option<u16>,
     /// With the time at which it is forgotten.
     learned: Option<(u16, Time)>,
+    /// What the SA leaves that packets go through next.
+    bound: Option<u16>,
 }
 
 impl PathMtu {
     /// As configured; `None` is no limit but IP's own.
     pub fn new(configured: Option<u16>) -> PathMtu {
-        PathMtu { configured, learned: None }
+        PathMtu { configured, learned: None, bound: None }
     }
 
     /// What holds at present, in bytes.
     pub fn get(&self) -> Option<u16> {
         let learned = self.learned.map(|(mtu, _)| mtu);
-        [self.configured, learned].into_iter().flatten().min()
+        [self.configured, learned, self.bound].into_iter().flatten().min()
     }
 
     /// Lowers it to `mtu`, or to the least there is for `family`, for a while; whether that changed anything. A
@@ -108,6 +122,11 @@ impl PathMtu {
             self.learned = Some((mtu, now + LEARNED_FOR));
         }
         lower
+    }
+
+    /// Sets what the SA leaves that packets go through next; whether that changed anything.
+    pub fn bound(&mut self, bound: Option<u16>) -> bool {
+        std::mem::replace(&mut self.bound, bound) != bound
     }
 
     /// When what was learned is forgotten.

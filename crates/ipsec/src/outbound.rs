@@ -6,13 +6,13 @@ use forebay_wire::checksum::Sum;
 use forebay_wire::esp::Trailer;
 use forebay_wire::ipv4::DONT_FRAGMENT;
 use forebay_wire::udp::{self, NAT_T_PORT};
-use forebay_wire::{Family, Ip, Malformed, esp, ipv4, ipv6, protocol};
+use forebay_wire::{Family, Ip, Malformed, esp, ipv4, protocol};
 
 use crate::iptfs::Aggregator;
 use crate::lifetime::{Life, Watch};
-use crate::mtu::PathMtu;
+use crate::path_limit::{PathLimit, is_divisible};
 use crate::tunnel::{Encapsulator, Inner, Outer};
-use crate::{DropReason, Encapsulation, IvRange, Mode, Overhead, SaConfig, Tfc};
+use crate::{DropReason, Encapsulation, IvRange, Mode, SaConfig, Tfc};
 
 /// Outer headers, UDP, SPI and sequence number of every packet of an SA end at the end of this many
 /// bytes, so that they are laid down by one copy of fixed size; the IV stands right behind.
@@ -43,13 +43,7 @@ pub struct OutboundSa {
     pub(crate) encapsulator: Encapsulator,
     /// Whether the encapsulator is a plain one and there is no TFC padding.
     pub(crate) plain: bool,
-    /// Longest tunnel packet that needs no second thought, in bytes.
-    pub(crate) longest: usize,
-    /// Inner packets are padded to this length (RFC 4303 2.7).
-    pub(crate) pad_to: usize,
-    tfc: Tfc,
-    overhead: Overhead,
-    path: PathMtu,
+    pub(crate) limit: PathLimit,
     pub(crate) template: [u8; TEMPLATE],
     /// Sum over the template's IPv4 header with zeros in the fields that change.
     base_sum: Sum,
@@ -78,17 +72,12 @@ impl OutboundSa {
             life: Life::new(config.lifetime, session, watch),
             encapsulator: Encapsulator::new(&config.tunnel, config.spi.get().into()),
             plain: Encapsulator::new(&config.tunnel, 0).is_plain() && config.tfc == Tfc::None,
-            longest: 0,
-            pad_to: 0,
-            tfc: config.tfc,
-            overhead: Overhead::esp(config),
-            path: PathMtu::new(config.mtu),
+            limit: PathLimit::new(config),
             template: [0; TEMPLATE],
             base_sum: Sum::default(),
             aggregator: aggregator(config),
         };
         sa.lay_out_template(config);
-        sa.set_limits();
         sa.continue_after(0);
         sa
     }
@@ -102,48 +91,13 @@ impl OutboundSa {
     /// Continues behind `sequence`: for tests of the end of the number space.
     pub fn continue_after(&mut self, sequence: u64) {
         self.sequence = sequence;
-        let low = self.sequence_limit - self.sequence_limit / 8;
-        self.life.low_in(low.saturating_sub(sequence));
+        self.life.number_from(sequence, self.sequence_limit);
     }
 
-    /// The path MTU, in bytes.
-    pub fn path_mtu(&self) -> Option<u16> {
-        self.path.get()
-    }
-
-    /// Lets `change` do something to the path MTU, and follows it.
-    pub fn change_path_mtu(&mut self, change: impl FnOnce(&mut PathMtu) -> bool) -> bool {
-        let changed = change(&mut self.path);
-        if changed {
-            self.set_limits();
-        }
-        changed
-    }
-
-    /// Does what is due by the time of `watch`, and asks to be called again.
-    pub fn pass_time(&mut self, watch: &mut Watch) {
+    /// Does what is due by the time of `watch`, and asks to be called again; whether the path MTU changed.
+    pub fn pass_time(&mut self, watch: &mut Watch) -> bool {
         self.life.pass_time(watch);
-        self.change_path_mtu(|path| path.pass_time(watch.now()));
-        watch.wake_at(self.path.due());
-    }
-
-    fn set_limits(&mut self) {
-        let limit = ip_limit(self.family);
-        self.longest = self.path.get().map_or(limit, |mtu| limit.min(mtu.into()));
-        let fitting = self.overhead.longest_payload(self.longest);
-        self.pad_to = match self.tfc {
-            Tfc::None => 0,
-            Tfc::PadTo(len) => fitting.min(len.into()),
-            Tfc::Mtu => fitting,
-        };
-    }
-
-    /// The longest packet that fits the path once it is protected, in bytes: one whose header, which stays in
-    /// front in transport mode, has `header_len`.
-    pub fn effective_mtu(&self, header_len: usize) -> Option<u16> {
-        let kept = if self.mode == Mode::Transport { header_len } else { 0 };
-        let mtu = usize::from(self.path.get()?).checked_sub(kept)?;
-        u16::try_from(kept + self.overhead.longest_payload(mtu)).ok()
+        self.limit.pass_time(watch)
     }
 
     fn lay_out_template(&mut self, config: &SaConfig) {
@@ -266,15 +220,15 @@ impl OutboundSa {
     ) -> Result<(), DropReason> {
         let outer_len = self.family.header_len();
         let head = outer_len + self.udp_len() + esp::HEADER + self.iv_len;
-        let padded = inner.len.max(self.pad_to);
+        let padded = inner.len.max(self.limit.pad_to);
         let tail = self.tail_len(padded);
         let total = head + padded + tail;
         let mut outer = self.encapsulator.outer(inner);
         if self.family == Family::V6 {
             outer.flow_label = self.encapsulator.flow_label(packet.bytes());
         }
-        if total > self.longest {
-            self.exceeds_path(inner, total)?;
+        if total > self.limit.longest {
+            self.limit.exceed(inner, total)?;
             outer.dont_fragment = false;
         }
         let esp_end = packet.offset().checked_sub(self.iv_len).ok_or(DropReason::TooLong)?;
@@ -303,18 +257,6 @@ impl OutboundSa {
         front[60..64].copy_from_slice(&(sequence as u32).to_be_bytes());
         self.state_job(packet, esp_end - esp::HEADER, sequence, spec);
         Ok(())
-    }
-
-    /// What becomes of a packet whose `total` is over the longest: one that must get through whole is sent
-    /// nevertheless, for the path or this host to divide its outer packet.
-    #[cold]
-    fn exceeds_path(&self, inner: &Inner, total: usize) -> Result<(), DropReason> {
-        if total > ip_limit(self.family) {
-            return Err(DropReason::OutTooBig);
-        }
-        // Every link takes that much of IPv6, and so must a tunnel (RFC 8200 5, RFC 2473 7.1).
-        let must_pass = inner.next_header == protocol::IPV6 && inner.len <= usize::from(ipv6::MIN_MTU);
-        if must_pass { Ok(()) } else { Err(DropReason::OutPathMtu) }
     }
 
     /// Writes what changes from packet to packet into the template's IPv4 header.
@@ -348,11 +290,11 @@ impl OutboundSa {
         let ip = Ip::parse(packet.bytes()).map_err(out_hdr_error)?;
         let len = ip.bytes().len();
         // Where ESP goes, what it names as next header, and where its own number is to be put.
-        let (at, next_header, named_at, fragment, may_be_divided) = match ip {
-            Ip::V4(ip) => (ip.header_len(), ip.protocol(), 9, ip.is_fragment(), !ip.dont_fragment()),
+        let (at, next_header, named_at, fragment) = match ip {
+            Ip::V4(ip) => (ip.header_len(), ip.protocol(), 9, ip.is_fragment()),
             Ip::V6(ip) => {
                 let place = ip.transport_place().map_err(out_hdr_error)?;
-                (place.at, place.protocol, place.named_at, place.is_fragment, len <= ipv6::MIN_MTU.into())
+                (place.at, place.protocol, place.named_at, place.is_fragment)
             }
         };
         let family = ip.family();
@@ -362,13 +304,7 @@ impl OutboundSa {
         let head = self.udp_len() + esp::HEADER + self.iv_len;
         let tail = self.tail_len(len - at);
         let total = head + len + tail;
-        if total > ip_limit(family) {
-            return Err(DropReason::OutTooBig);
-        }
-        // What is protected whole may be divided afterwards, never before (RFC 4303 3.3.4).
-        if self.path.get().is_some_and(|mtu| total > mtu.into()) && !may_be_divided {
-            return Err(DropReason::OutPathMtu);
-        }
+        self.limit.admit_whole(family, total, is_divisible(&ip, next_header))?;
         packet.truncate(len);
         let growth = Growth { kept: at, head, tfc: 0, tail };
         let sequence = self.advance(packet, &growth, next_header, watch)?;
@@ -498,14 +434,6 @@ struct Growth {
     tfc: usize,
     /// Padding, trailer and ICV.
     tail: usize,
-}
-
-/// The longest packet that IP can name: total length counts the header in IPv4, payload length does not in IPv6.
-fn ip_limit(family: Family) -> usize {
-    match family {
-        Family::V4 => 65_535,
-        Family::V6 => 65_535 + ipv6::HEADER,
-    }
 }
 
 fn aggregator(config: &SaConfig) -> Option<Box<Aggregator>> {

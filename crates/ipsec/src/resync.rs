@@ -1,4 +1,4 @@
-//! Finding the high half of the sequence number again after 2^32 packets or more were lost (RFC 4303 A3).
+//! Finding the high half of the sequence number again after 2^32 packets or more were lost (RFC 4303 A3, RFC 4302 B3).
 //!
 //! Then every packet fails, for all are verified with a high half that is behind the sender's. After
 //! [`TRIGGER`] failures in a row one packet is verified with the next high half, after as many more the one
@@ -7,6 +7,8 @@
 //! has failed may have left nothing to try again, and the guess costs no job of its own: a forger gains no work
 //! beyond the packets he sends. What he can spoil is one good packet for each [`TRIGGER`] forged ones that
 //! come with no good one between them.
+
+use crate::ReplayWindow;
 
 /// Failures in a row that make a guess.
 pub const TRIGGER: u32 = 64;
@@ -34,9 +36,20 @@ impl Resync {
         *self = Resync::default();
     }
 
+    /// The full sequence number to verify a packet with whose low half this is.
+    #[inline]
+    pub fn infer(&mut self, replay: &ReplayWindow, low: u32) -> Option<u64> {
+        let likely = replay.infer(low)?;
+        match self.guess() {
+            0 => Some(likely),
+            // Behind the last subspace there is nothing to guess.
+            ahead => Some(likely.checked_add(u64::from(ahead) << 32).unwrap_or(likely)),
+        }
+    }
+
     /// How many high halves ahead of the likely one the next packet is to be verified with: mostly zero.
     #[inline]
-    pub fn guess(&mut self) -> u32 {
+    fn guess(&mut self) -> u32 {
         if self.failures < TRIGGER {
             return 0;
         }

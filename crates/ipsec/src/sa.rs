@@ -104,12 +104,13 @@ pub struct SaConfig {
     pub tunnel: TunnelRules,
     /// The path MTU between the outer addresses, in bytes; `None` if only IP's own limit holds. Outbound only.
     pub mtu: Option<u16>,
-    /// Padding against traffic analysis; outbound only, every receiver takes it off.
+    /// Padding against traffic analysis, of ESP alone; outbound only, every receiver takes it off.
     pub tfc: Tfc,
     /// Soft and hard lifetime.
     pub lifetime: Lifetime,
     /// Whether the padding of what comes in must be 1, 2, 3, ...: RFC 4303 2.4 says SHOULD of every cipher
-    /// that has no padding of its own, and none here has. Off for a peer that pads otherwise; inbound only.
+    /// that has no padding of its own, and none here has. Off for a peer that pads otherwise; inbound only, and of no meaning for AH, whose
+    /// padding the ICV covers.
     pub check_padding: bool,
     /// How inner packets share ESP packets; `None` if each has its own.
     pub iptfs: Option<Iptfs>,
@@ -153,6 +154,8 @@ pub enum SaConfigError {
     TfcInTransport,
     /// Padding up to an MTU that is not given.
     TfcWithoutMtu,
+    /// Padding in AH, which hides nothing.
+    TfcInAh,
 }
 
 impl fmt::Display for SaConfigError {
@@ -174,6 +177,7 @@ impl fmt::Display for SaConfigError {
                 write!(f, "a path MTU of {mtu} bytes, every path takes {least}")
             }
             SaConfigError::TfcInTransport => f.write_str("TFC padding is possible in tunnel mode only"),
+            SaConfigError::TfcInAh => f.write_str("TFC padding is possible with ESP only"),
             SaConfigError::TfcWithoutMtu => f.write_str("TFC padding up to the MTU needs an MTU"),
         }
     }
@@ -237,6 +241,9 @@ impl SaConfig {
         let least = min_path_mtu(Family::of(self.local));
         if let Some(mtu) = self.mtu.filter(|&mtu| mtu < least) {
             return Err(SaConfigError::MtuTooSmall { mtu, least });
+        }
+        if self.protocol == Protocol::Ah && self.tfc != Tfc::None {
+            return Err(SaConfigError::TfcInAh);
         }
         match (self.tfc, self.mode, self.mtu) {
             (Tfc::PadTo(_) | Tfc::Mtu, Mode::Transport, _) => return Err(SaConfigError::TfcInTransport),

@@ -196,7 +196,7 @@ impl Sad {
         self.iptfs.add_outbound(session, &config);
         let state = match config.protocol {
             Protocol::Esp => State::Out(OutboundSa::new(&config, session, iv, &mut self.watch)),
-            Protocol::Ah => State::OutAh(OutboundAh::new(&config, session, iv)),
+            Protocol::Ah => State::OutAh(OutboundAh::new(&config, session, iv, &mut self.watch)),
         };
         self.put(session, state, config);
         Ok(session)
@@ -210,7 +210,7 @@ impl Sad {
         self.iptfs.add_inbound(session, &config);
         let state = match config.protocol {
             Protocol::Esp => State::In(InboundSa::new(&config, session, &mut self.watch)),
-            Protocol::Ah => State::InAh(InboundAh::new(&config, session)),
+            Protocol::Ah => State::InAh(InboundAh::new(&config, session, &mut self.watch)),
         };
         self.put(session, state, config);
         Ok(session)
@@ -541,7 +541,7 @@ impl Sad {
         let entry = &mut self.sas[session as usize];
         match &mut entry.state {
             State::Out(sa) => sa.prepare(packet, &inner, spec, &mut self.watch)?,
-            State::OutAh(sa) => sa.prepare(packet, &inner, spec)?,
+            State::OutAh(sa) => sa.prepare(packet, &inner, spec, &mut self.watch)?,
             State::In(_) | State::InAh(_) | State::Gone(_) => return Err(DropReason::OutNoStates),
         }
         entry.in_flight += 1;
@@ -641,7 +641,7 @@ impl Sad {
             (State::In(_) | State::InAh(_), Verdict::Done) => {
                 let (outer_len, opened) = match &mut entry.state {
                     State::In(sa) => (packet.len(), sa.complete(packet, spec, &mut self.watch)),
-                    State::InAh(sa) => (sa.len_of(spec), sa.complete(packet, spec)),
+                    State::InAh(sa) => (sa.len_of(spec), sa.complete(packet, spec, &mut self.watch)),
                     State::Out(_) | State::OutAh(_) | State::Gone(_) => return Err(DropReason::InError),
                 };
                 let next = opened.inspect_err(|&reason| {
@@ -652,8 +652,10 @@ impl Sad {
                 return self.arrive(spec.session.0, next, path, packet);
             }
             (State::In(_) | State::InAh(_), Verdict::AuthFailed) => {
-                if let State::In(sa) = &mut entry.state {
-                    sa.auth_failed();
+                match &mut entry.state {
+                    State::In(sa) => sa.auth_failed(),
+                    State::InAh(sa) => sa.auth_failed(),
+                    State::Out(_) | State::OutAh(_) | State::Gone(_) => {}
                 }
                 entry.counters.auth_failures += 1;
                 return Err(DropReason::InStateProtoError);

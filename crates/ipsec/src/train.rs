@@ -58,7 +58,7 @@ impl OutboundSa {
         let allowed = allowed.min(self.life.allowance(LONGEST));
         let allowed = usize::try_from(allowed).unwrap_or(usize::MAX);
         // What the rules leave as it is by default need not even be asked.
-        let (longest, pad_to) = (self.longest, if PLAIN { 0 } else { self.pad_to });
+        let (longest, pad_to) = (self.limit.longest, if PLAIN { 0 } else { self.limit.pad_to });
         let mut sequence = self.sequence;
         let mut enciphered = 0;
         for job in jobs.iter_mut().take(allowed) {

@@ -9,7 +9,7 @@ use std::fmt;
 
 use forebay_wire::{Ip, ip, protocol};
 
-use crate::flow;
+use crate::{DropReason, flow};
 
 /// DSCP of outer headers (RFC 4301 5.1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -265,10 +265,12 @@ impl Encapsulator {
 }
 
 /// How headers of inner packets are changed when the outer ones come off.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Decapsulator {
     /// The bits of DSCP that are the outer header's.
     dscp_from_outer: u8,
+    /// Packets whose ECN marks no tunnel makes (RFC 6040 4.2).
+    odd: u64,
 }
 
 /// Both fields of the traffic class.
@@ -288,7 +290,8 @@ pub struct Decapsulated {
 impl Decapsulator {
     /// By `rules`.
     pub fn new(rules: &TunnelRules) -> Decapsulator {
-        Decapsulator { dscp_from_outer: if rules.inner_dscp == InnerDscp::FromOuter { DSCP } else { 0 } }
+        let dscp_from_outer = if rules.inner_dscp == InnerDscp::FromOuter { DSCP } else { 0 };
+        Decapsulator { dscp_from_outer, odd: 0 }
     }
 
     /// Whether a packet stays as it is: the marks are the same outside and inside, and so is the DSCP as far
@@ -306,15 +309,22 @@ impl Decapsulator {
         Some(Decapsulated { traffic_class: dscp | ecn, odd })
     }
 
-    /// Gives the IP packet that `inner` starts with what an `outer` traffic class asks for. Whether the
-    /// combination is odd; `None` for a packet that must be dropped.
-    pub fn apply(&self, outer: u8, inner: &mut [u8]) -> Option<bool> {
+    /// Gives the IP packet that `inner` starts with what an `outer` traffic class asks for;
+    /// [`DropReason::InEcn`] for a packet that must be dropped.
+    #[cold]
+    pub fn apply(&mut self, outer: u8, inner: &mut [u8]) -> Result<(), DropReason> {
         let class = traffic_class(inner);
-        let new = self.traffic_class(outer, class)?;
+        let new = self.traffic_class(outer, class).ok_or(DropReason::InEcn)?;
         if new.traffic_class != class {
             ip::set_traffic_class(inner, new.traffic_class);
         }
-        Some(new.odd)
+        self.odd += u64::from(new.odd);
+        Ok(())
+    }
+
+    /// Packets so far with a combination of marks that no tunnel makes.
+    pub fn odd(&self) -> u64 {
+        self.odd
     }
 }
 

@@ -237,13 +237,16 @@ fn change_each_byte(
                 let mut changed = arrived.to_vec();
                 changed[at] ^= flip;
                 let outcome = opener.pass(Direction::Open, &changed);
-                prop_assert_eq!(outcome.is_ok(), passes, "byte {} by {:#x}: {:?}", at, flip, outcome);
+                // A mark that comes out of a tunnel may be one to drop the packet for (RFC 6040 4.2).
+                let verified = matches!(outcome, Ok(_) | Err(DropReason::InEcn));
+                prop_assert_eq!(verified, passes, "byte {} by {:#x}: {:?}", at, flip, outcome);
+                // What was refused has done no harm; and without a good packet between them, so many failures would
+                // ask for resynchronisation.
+                let again = opener.pass(Direction::Open, arrived);
+                prop_assert_eq!(again.as_deref(), Ok(opened));
             }
         }
     }
-    // Nothing that was refused has done harm.
-    let again = opener.pass(Direction::Open, arrived);
-    prop_assert_eq!(again.as_deref(), Ok(opened));
     Ok(())
 }
 

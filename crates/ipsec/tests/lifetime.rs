@@ -1,21 +1,43 @@
-//! Lifetimes: each limit to the packet, the byte and the picosecond, packet by packet and in trains, both ways.
+//! Lifetimes: each limit to the packet, the byte and the picosecond, packet by packet and in trains, both ways,
+//! of ESP and of AH.
 
 mod pair;
 
 use forebay_crypto::{Direction, Job, JobSpec, SessionId};
 use forebay_ipsec::{
-    DropReason, Event, EventKind, IvRange, Lifetime, LifetimeError, Limits, SaConfig, SaConfigError, Sad,
-    Spi, Stop,
+    DropReason, Event, EventKind, IvRange, Lifetime, LifetimeError, Limits, Protocol, SaConfig,
+    SaConfigError, Sad, Spi, Stop,
 };
 use forebay_time::{Duration, Time};
-use pair::{Pair, buffer, ipv4, work};
+use pair::{PROTOCOLS, Pair, buffer, ipv4, speak, work};
 
-/// 40 bytes of packet, two of padding, two of trailer: 44 bytes for the cipher.
+/// Bytes of payload in every packet that is counted.
 const LEN: usize = 20;
-const TEXT: u64 = 44;
 
-fn lifetime(change: impl FnOnce(&mut Lifetime)) -> impl FnOnce(&mut SaConfig) {
-    |config| change(&mut config.lifetime)
+/// A kind of SA, and how many bytes it works on for a packet with `LEN` bytes of payload.
+#[derive(Clone, Copy, Debug)]
+struct Kind {
+    protocol: Protocol,
+    esn: bool,
+    text: u64,
+}
+
+const KINDS: [Kind; 3] = [
+    // 40 bytes of packet, two of padding, two of trailer are enciphered.
+    Kind { protocol: Protocol::Esp, esn: false, text: 44 },
+    // 20 bytes of outer header, 28 of AH and the packet are authenticated, with ESN four more.
+    Kind { protocol: Protocol::Ah, esn: false, text: 88 },
+    Kind { protocol: Protocol::Ah, esn: true, text: 92 },
+];
+
+impl Kind {
+    fn pair(self, change: impl FnOnce(&mut Lifetime)) -> Pair {
+        Pair::new(|config| {
+            speak(self.protocol, config);
+            config.esn = self.esn;
+            change(&mut config.lifetime);
+        })
+    }
 }
 
 /// Seals up to `count` packets, in bursts of `burst`, and tells where it ends and what was told before that.
@@ -45,90 +67,107 @@ fn seal_all(pair: &mut Pair, count: usize, burst: usize) -> (usize, Vec<Vec<Even
 
 #[test]
 fn a_hard_limit_of_packets_lets_that_many_pass() {
-    for limit in [0, 1, 2, 7, 40] {
-        for burst in [1, 3, 32] {
-            let mut pair = Pair::new(lifetime(|lifetime| lifetime.hard.packets = Some(limit)));
-            let (sealed, told) = seal_all(&mut pair, 100, burst);
-            assert_eq!(sealed as u64, limit);
-            assert_eq!(told.concat(), [EventKind::Hard], "once");
-            assert_eq!(pair.seal(&ipv4(17, &[1; LEN])), Err(DropReason::OutStateExpired));
-            assert_eq!(pair.sealer.events().count(), 0);
+    for kind in KINDS {
+        for limit in [0, 1, 2, 7, 40] {
+            for burst in [1, 3, 32] {
+                let mut pair = kind.pair(|lifetime| lifetime.hard.packets = Some(limit));
+                let (sealed, told) = seal_all(&mut pair, 100, burst);
+                assert_eq!(sealed as u64, limit);
+                assert_eq!(told.concat(), [EventKind::Hard], "once");
+                assert_eq!(pair.seal(&ipv4(17, &[1; LEN])), Err(DropReason::OutStateExpired));
+                assert_eq!(pair.sealer.events().count(), 0);
+            }
         }
     }
 }
 
 #[test]
-fn a_hard_limit_of_bytes_counts_what_the_cipher_works_on() {
-    for (limit, packets) in [(0, 0), (TEXT - 1, 0), (TEXT, 1), (2 * TEXT - 1, 1), (2 * TEXT, 2), (1_000, 22)]
-    {
-        for burst in [1, 3, 32] {
-            let mut pair = Pair::new(lifetime(|lifetime| lifetime.hard.bytes = Some(limit)));
-            assert_eq!(seal_all(&mut pair, 100, burst).0, packets, "{limit} bytes");
+fn a_hard_limit_of_bytes_counts_what_is_worked_on() {
+    for kind in KINDS {
+        for (limit, packets) in [
+            (0, 0),
+            (kind.text - 1, 0),
+            (kind.text, 1),
+            (2 * kind.text - 1, 1),
+            (2 * kind.text, 2),
+            (22 * kind.text + 32, 22),
+        ] {
+            for burst in [1, 3, 32] {
+                let mut pair = kind.pair(|lifetime| lifetime.hard.bytes = Some(limit));
+                assert_eq!(seal_all(&mut pair, 100, burst).0, packets, "{limit} bytes");
+            }
         }
+        // Once it has ended, a packet that would still go in does not.
+        let mut pair = kind.pair(|lifetime| lifetime.hard.bytes = Some(100));
+        assert!(pair.seal(&ipv4(17, &[1; LEN])).is_ok());
+        assert_eq!(pair.seal(&ipv4(17, &[1; 200])), Err(DropReason::OutStateExpired));
+        assert_eq!(pair.seal(&ipv4(17, &[1; 2])), Err(DropReason::OutStateExpired));
     }
-    // Once it has ended, a packet that would still go in does not.
-    let mut pair = Pair::new(lifetime(|lifetime| lifetime.hard.bytes = Some(100)));
-    assert!(pair.seal(&ipv4(17, &[1; LEN])).is_ok());
-    assert_eq!(pair.seal(&ipv4(17, &[1; 200])), Err(DropReason::OutStateExpired));
-    assert_eq!(pair.seal(&ipv4(17, &[1; 2])), Err(DropReason::OutStateExpired));
 }
 
 /// A long way to the limit is taken in trains, and the last of it packet by packet: the same all the same.
 #[test]
 fn a_limit_far_away_is_as_exact() {
-    let packets = 6_000;
-    let mut pair = Pair::new(lifetime(|lifetime| {
-        lifetime.soft.bytes = Some(4_000 * TEXT);
-        lifetime.hard.bytes = Some(packets * TEXT + TEXT - 1);
-    }));
-    let (sealed, told) = seal_all(&mut pair, 7_000, 32);
-    assert_eq!(sealed as u64, packets);
-    let soft = told.iter().position(|kinds| kinds.contains(&EventKind::Soft));
-    // Packet number 4,000 is in the 125th burst.
-    assert_eq!(soft, Some(124));
-    assert_eq!(told.concat(), [EventKind::Soft, EventKind::Hard]);
+    for kind in KINDS {
+        let packets = 6_000;
+        let mut pair = kind.pair(|lifetime| {
+            lifetime.soft.bytes = Some(4_000 * kind.text);
+            lifetime.hard.bytes = Some(packets * kind.text + kind.text - 1);
+        });
+        let (sealed, told) = seal_all(&mut pair, 7_000, 32);
+        assert_eq!(sealed as u64, packets);
+        let soft = told.iter().position(|kinds| kinds.contains(&EventKind::Soft));
+        // Packet number 4,000 is in the 125th burst.
+        assert_eq!(soft, Some(124));
+        assert_eq!(told.concat(), [EventKind::Soft, EventKind::Hard]);
+    }
 }
 
 #[test]
 fn a_soft_limit_is_told_once_with_the_packet_that_reaches_it() {
-    let limits = [
-        Limits { packets: Some(5), ..Limits::default() },
-        Limits { bytes: Some(5 * TEXT), ..Limits::default() },
-        Limits { bytes: Some(4 * TEXT + 1), ..Limits::default() },
-        Limits { packets: Some(5), bytes: Some(5 * TEXT), ..Limits::default() },
-    ];
-    for soft in limits {
-        let mut pair = Pair::new(lifetime(|lifetime| lifetime.soft = soft));
-        let (sealed, told) = seal_all(&mut pair, 50, 1);
-        assert_eq!(sealed, 50);
-        let mut expected = vec![vec![]; 50];
-        expected[4].push(EventKind::Soft);
-        assert_eq!(told, expected, "{soft:?}");
+    for kind in KINDS {
+        let limits = [
+            Limits { packets: Some(5), ..Limits::default() },
+            Limits { bytes: Some(5 * kind.text), ..Limits::default() },
+            Limits { bytes: Some(4 * kind.text + 1), ..Limits::default() },
+            Limits { packets: Some(5), bytes: Some(5 * kind.text), ..Limits::default() },
+        ];
+        for soft in limits {
+            let mut pair = kind.pair(|lifetime| lifetime.soft = soft);
+            let (sealed, told) = seal_all(&mut pair, 50, 1);
+            assert_eq!(sealed, 50);
+            let mut expected = vec![vec![]; 50];
+            expected[4].push(EventKind::Soft);
+            assert_eq!(told, expected, "{soft:?}");
+        }
     }
 }
 
 #[test]
 fn inbound_bytes_and_packets_end_as_exactly() {
-    let hard = [(Some(6), None), (None, Some(6 * TEXT)), (None, Some(7 * TEXT - 1))];
-    for (packets, bytes) in hard {
-        for together in [false, true] {
-            let mut pair = Pair::new(|_| {});
-            let sealed: Vec<Vec<u8>> =
-                (0..9).map(|_| pair.seal(&ipv4(17, &[1; LEN])).expect("sealed")).collect();
-            let mut opener = Pair::new(lifetime(|lifetime| {
-                lifetime.soft.packets = Some(3);
-                (lifetime.hard.packets, lifetime.hard.bytes) = (packets, bytes);
-            }));
-            let outcomes = match together {
-                true => opener.open_burst(&sealed),
-                false => sealed.iter().map(|sealed| opener.open(sealed)).collect(),
-            };
-            for (n, outcome) in outcomes.iter().enumerate() {
-                let expected = if n < 6 { Ok(ipv4(17, &[1; LEN])) } else { Err(DropReason::InStateExpired) };
-                assert_eq!(*outcome, expected, "packet {n}");
+    for kind in KINDS {
+        let hard = [(Some(6), None), (None, Some(6 * kind.text)), (None, Some(7 * kind.text - 1))];
+        for (packets, bytes) in hard {
+            for together in [false, true] {
+                let mut pair = kind.pair(|_| {});
+                let sealed: Vec<Vec<u8>> =
+                    (0..9).map(|_| pair.seal(&ipv4(17, &[1; LEN])).expect("sealed")).collect();
+                let mut opener = kind.pair(|lifetime| {
+                    lifetime.soft.packets = Some(3);
+                    (lifetime.hard.packets, lifetime.hard.bytes) = (packets, bytes);
+                });
+                let outcomes = match together {
+                    true => opener.open_burst(&sealed),
+                    false => sealed.iter().map(|sealed| opener.open(sealed)).collect(),
+                };
+                for (n, outcome) in outcomes.iter().enumerate() {
+                    let expected =
+                        if n < 6 { Ok(ipv4(17, &[1; LEN])) } else { Err(DropReason::InStateExpired) };
+                    assert_eq!(*outcome, expected, "packet {n}");
+                }
+                let kinds: Vec<EventKind> = opener.opener.events().map(|event| event.kind).collect();
+                assert_eq!(kinds, [EventKind::Soft, EventKind::Hard]);
             }
-            let kinds: Vec<EventKind> = opener.opener.events().map(|event| event.kind).collect();
-            assert_eq!(kinds, [EventKind::Soft, EventKind::Hard]);
         }
     }
 }
@@ -136,99 +175,110 @@ fn inbound_bytes_and_packets_end_as_exactly() {
 /// What fails its check costs no lifetime: else a forger could end an SA.
 #[test]
 fn forged_and_replayed_packets_count_for_nothing() {
-    let mut pair = Pair::new(lifetime(|lifetime| lifetime.hard.packets = Some(2)));
-    let sealed = pair.seal(&ipv4(17, &[1; LEN])).expect("sealed");
-    for _ in 0..10 {
-        let mut forged = sealed.clone();
-        *forged.last_mut().expect("bytes") ^= 1;
-        assert_eq!(pair.open(&forged), Err(DropReason::InStateProtoError));
+    for kind in KINDS {
+        let mut pair = kind.pair(|lifetime| lifetime.hard.packets = Some(2));
+        let sealed = pair.seal(&ipv4(17, &[1; LEN])).expect("sealed");
+        for _ in 0..10 {
+            let mut forged = sealed.clone();
+            *forged.last_mut().expect("bytes") ^= 1;
+            assert_eq!(pair.open(&forged), Err(DropReason::InStateProtoError));
+        }
+        assert!(pair.open(&sealed).is_ok());
+        for _ in 0..10 {
+            assert_eq!(pair.open(&sealed), Err(DropReason::InStateSeqError));
+        }
+        let last = pair.seal(&ipv4(17, &[1; LEN])).expect("the last one");
+        assert!(pair.open(&last).is_ok());
     }
-    assert!(pair.open(&sealed).is_ok());
-    for _ in 0..10 {
-        assert_eq!(pair.open(&sealed), Err(DropReason::InStateSeqError));
-    }
-    let last = pair.seal(&ipv4(17, &[1; LEN])).expect("the last one");
-    assert!(pair.open(&last).is_ok());
 }
 
 const SECOND: u64 = Duration::from_millis(1_000).0;
 
 #[test]
 fn time_ends_an_sa_though_nothing_passes() {
-    let mut pair = Pair::new(lifetime(|lifetime| {
-        lifetime.soft.time = Some(Duration(8 * SECOND));
-        lifetime.hard.time = Some(Duration(10 * SECOND));
-    }));
-    let plain = ipv4(17, &[1; LEN]);
-    let sealed: Vec<_> = (0..2).map(|_| pair.seal(&plain).expect("sealed")).collect();
-    let session = pair.session;
-    for sad in [&mut pair.sealer, &mut pair.opener] {
-        sad.advance(Time(8 * SECOND - 1));
-        assert_eq!(sad.events().count(), 0);
-        sad.advance(Time(8 * SECOND));
-        assert_eq!(sad.events().collect::<Vec<_>>(), [Event { session, kind: EventKind::Soft }]);
-        sad.advance(Time(10 * SECOND - 1));
+    for kind in KINDS {
+        let mut pair = kind.pair(|lifetime| {
+            lifetime.soft.time = Some(Duration(8 * SECOND));
+            lifetime.hard.time = Some(Duration(10 * SECOND));
+        });
+        let plain = ipv4(17, &[1; LEN]);
+        let sealed: Vec<_> = (0..2).map(|_| pair.seal(&plain).expect("sealed")).collect();
+        let session = pair.session;
+        for sad in [&mut pair.sealer, &mut pair.opener] {
+            sad.advance(Time(8 * SECOND - 1));
+            assert_eq!(sad.events().count(), 0);
+            sad.advance(Time(8 * SECOND));
+            assert_eq!(sad.events().collect::<Vec<_>>(), [Event { session, kind: EventKind::Soft }]);
+            sad.advance(Time(10 * SECOND - 1));
+        }
+        assert!(pair.open(&sealed[0]).is_ok());
+        assert!(pair.seal(&plain).is_ok());
+        for sad in [&mut pair.sealer, &mut pair.opener] {
+            sad.advance(Time(10 * SECOND));
+            assert_eq!(sad.events().collect::<Vec<_>>(), [Event { session, kind: EventKind::Hard }]);
+            // Time does not go back.
+            sad.advance(Time(SECOND));
+        }
+        assert_eq!(pair.open(&sealed[1]), Err(DropReason::InStateExpired));
+        assert_eq!(pair.seal(&plain), Err(DropReason::OutStateExpired));
     }
-    assert!(pair.open(&sealed[0]).is_ok());
-    assert!(pair.seal(&plain).is_ok());
-    for sad in [&mut pair.sealer, &mut pair.opener] {
-        sad.advance(Time(10 * SECOND));
-        assert_eq!(sad.events().collect::<Vec<_>>(), [Event { session, kind: EventKind::Hard }]);
-        // Time does not go back.
-        sad.advance(Time(SECOND));
-    }
-    assert_eq!(pair.open(&sealed[1]), Err(DropReason::InStateExpired));
-    assert_eq!(pair.seal(&plain), Err(DropReason::OutStateExpired));
 }
 
 /// A packet whose job is under way when the SA ends is dropped with it.
 #[test]
 fn time_ends_what_is_under_way() {
-    let mut pair = Pair::new(lifetime(|lifetime| lifetime.hard.time = Some(Duration(SECOND))));
-    let sealed = pair.seal(&ipv4(17, &[1; LEN])).expect("sealed");
-    let (mut packet, mut spec) = (buffer(&sealed), JobSpec::default());
-    let _ = pair.opener.prepare(Direction::Open, &mut packet, &mut spec).expect("in time");
-    let verdict = work(pair.suite, Direction::Open, &mut packet, &spec);
-    pair.opener.advance(Time(SECOND));
-    assert_eq!(pair.opener.complete(&mut packet, &spec, verdict), Err(DropReason::InStateExpired));
+    for kind in KINDS {
+        let mut pair = kind.pair(|lifetime| lifetime.hard.time = Some(Duration(SECOND)));
+        let sealed = pair.seal(&ipv4(17, &[1; LEN])).expect("sealed");
+        let (mut packet, mut spec) = (buffer(&sealed), JobSpec::default());
+        let _ = pair.opener.prepare(Direction::Open, &mut packet, &mut spec).expect("in time");
+        let verdict = work(pair.suite, Direction::Open, &mut packet, &spec);
+        pair.opener.advance(Time(SECOND));
+        assert_eq!(pair.opener.complete(&mut packet, &spec, verdict), Err(DropReason::InStateExpired));
+    }
 }
 
 #[test]
 fn time_of_use_begins_with_the_first_packet() {
-    let mut pair = Pair::new(lifetime(|lifetime| {
-        lifetime.soft.use_time = Some(Duration(3 * SECOND));
-        lifetime.hard.use_time = Some(Duration(5 * SECOND));
-    }));
-    let plain = ipv4(17, &[1; LEN]);
-    pair.sealer.advance(Time(1_000 * SECOND));
-    assert_eq!(pair.sealer.events().count(), 0, "not in use yet");
-    assert!(pair.seal(&plain).is_ok());
-    pair.sealer.advance(Time(1_003 * SECOND - 1));
-    assert_eq!(pair.sealer.events().count(), 0);
-    pair.sealer.advance(Time(1_003 * SECOND));
-    assert_eq!(pair.sealer.events().map(|event| event.kind).collect::<Vec<_>>(), [EventKind::Soft]);
-    assert!(pair.seal(&plain).is_ok());
-    pair.sealer.advance(Time(1_005 * SECOND));
-    assert_eq!(pair.seal(&plain), Err(DropReason::OutStateExpired));
+    for kind in KINDS {
+        let mut pair = kind.pair(|lifetime| {
+            lifetime.soft.use_time = Some(Duration(3 * SECOND));
+            lifetime.hard.use_time = Some(Duration(5 * SECOND));
+        });
+        let plain = ipv4(17, &[1; LEN]);
+        pair.sealer.advance(Time(1_000 * SECOND));
+        assert_eq!(pair.sealer.events().count(), 0, "not in use yet");
+        assert!(pair.seal(&plain).is_ok());
+        pair.sealer.advance(Time(1_003 * SECOND - 1));
+        assert_eq!(pair.sealer.events().count(), 0);
+        pair.sealer.advance(Time(1_003 * SECOND));
+        assert_eq!(pair.sealer.events().map(|event| event.kind).collect::<Vec<_>>(), [EventKind::Soft]);
+        assert!(pair.seal(&plain).is_ok());
+        pair.sealer.advance(Time(1_005 * SECOND));
+        assert_eq!(pair.seal(&plain), Err(DropReason::OutStateExpired));
+    }
 }
 
 /// At the end of what a point in time can say, an SA that has an end has come to it: it fails closed.
 #[test]
 fn the_last_point_in_time_ends_what_ends_in_time() {
-    let mut limited = Pair::new(lifetime(|lifetime| lifetime.hard.time = Some(Duration(u64::MAX))));
-    let mut unlimited = Pair::new(|_| {});
-    for pair in [&mut limited, &mut unlimited] {
-        pair.sealer.advance(Time::MAX);
+    for kind in KINDS {
+        let mut limited = kind.pair(|lifetime| lifetime.hard.time = Some(Duration(u64::MAX)));
+        let mut unlimited = Pair::new(|_| {});
+        for pair in [&mut limited, &mut unlimited] {
+            pair.sealer.advance(Time::MAX);
+        }
+        assert_eq!(limited.seal(&ipv4(17, &[])), Err(DropReason::OutStateExpired));
+        assert!(unlimited.seal(&ipv4(17, &[])).is_ok());
     }
-    assert_eq!(limited.seal(&ipv4(17, &[])), Err(DropReason::OutStateExpired));
-    assert!(unlimited.seal(&ipv4(17, &[])).is_ok());
 }
 
 #[test]
 fn low_sequence_numbers_are_told_once() {
-    for (esn, end) in [(false, u64::from(u32::MAX)), (true, u64::MAX)] {
+    for (protocol, esn) in PROTOCOLS.into_iter().flat_map(|protocol| [(protocol, false), (protocol, true)]) {
+        let end = if esn { u64::MAX } else { u32::MAX.into() };
         for burst in [1, 4] {
-            let mut pair = Pair::new(|config| config.esn = esn);
+            let mut pair = Kind { protocol, esn, text: 0 }.pair(|_| {});
             // An eighth is left.
             let low = end - end / 8;
             pair.sealer.continue_after(pair.session, low - 9);

@@ -5,15 +5,24 @@ mod pair;
 use std::net::IpAddr;
 
 use forebay_crypto::{Direction, JobSpec, Packet, Suite};
-use forebay_ipsec::{DropReason, Encapsulation, LEARNED_FOR, Mode, Overhead, SaConfig, SaConfigError, Tfc};
+use forebay_ipsec::{
+    DropReason, Encapsulation, LEARNED_FOR, Mode, Overhead, Protocol, SaConfig, SaConfigError, Tfc,
+};
 use forebay_time::{Duration, Time};
 use forebay_wire::icmp::{self, TooBig};
 use forebay_wire::{Family, Fragments, Ip};
-use pair::{Pair, buffer, ipv4, ipv6, with_header};
+use pair::{PROTOCOLS, Pair, buffer, ipv4, ipv6, speak, with_header};
 use proptest::prelude::*;
 
 fn over_v6(config: &mut SaConfig) {
     (config.local, config.remote) = ("2001:db8::1".parse().unwrap(), "2001:db8::2".parse().unwrap());
+}
+
+fn limited(protocol: Protocol, mtu: u16) -> Pair {
+    Pair::new(|config| {
+        speak(protocol, config);
+        config.mtu = Some(mtu);
+    })
 }
 
 fn dont_fragment(packet: Vec<u8>) -> Vec<u8> {
@@ -28,21 +37,35 @@ fn pieces(mut fragments: Fragments<'_>) -> Vec<Vec<u8>> {
 /// The effective MTU is the longest packet that, really prepared, is no longer than the path takes.
 #[test]
 fn the_effective_mtu_is_what_trying_every_length_finds() {
-    for suite in
-        ["aes128gcm16", "aes256gcm8", "aes128-sha256", "aes128ctr-sha512", "null-sha256", "chacha20poly1305"]
-    {
+    use Protocol::{Ah, Esp};
+    let kinds = [
+        (Esp, "aes128gcm16"),
+        (Esp, "aes256gcm8"),
+        (Esp, "aes128-sha256"),
+        (Esp, "aes128ctr-sha512"),
+        (Esp, "null-sha256"),
+        (Esp, "chacha20poly1305"),
+        (Ah, "sha1"),
+        (Ah, "sha256"),
+        (Ah, "sha512"),
+        (Ah, "aes128gmac"),
+    ];
+    for (protocol, suite) in kinds {
         // Not every suite is known to every stage of this tree.
         let Ok(suite) = suite.parse::<Suite>() else { continue };
         for mode in [Mode::Tunnel, Mode::Transport] {
             for v6 in [false, true] {
                 for encapsulation in [Encapsulation::None, Encapsulation::Udp] {
+                    if protocol == Ah && encapsulation == Encapsulation::Udp {
+                        continue;
+                    }
                     let settings = |mtu| {
                         move |config: &mut SaConfig| {
                             if v6 {
                                 over_v6(config);
                             }
-                            (config.suite, config.mode, config.encapsulation, config.mtu) =
-                                (suite, mode, encapsulation, mtu);
+                            (config.protocol, config.suite, config.mode) = (protocol, suite, mode);
+                            (config.encapsulation, config.mtu) = (encapsulation, mtu);
                         }
                     };
                     let mut unlimited = Pair::new(settings(None));
@@ -61,7 +84,7 @@ fn the_effective_mtu_is_what_trying_every_length_finds() {
                             sealed.iter().rposition(|&len| len <= mtu.into()).expect("one fits") + header;
                         let mut limited = Pair::new(settings(Some(mtu)));
                         let told = limited.sealer.effective_mtu(limited.session, header);
-                        let place = (suite, mode, v6, encapsulation, mtu);
+                        let place = (protocol, suite, mode, v6, encapsulation, mtu);
                         assert_eq!(told.map(usize::from), Some(tried), "{place:?}");
                         // And preparing goes by it, where nothing must pass.
                         for (len, fits) in [(tried, true), (tried + 1, false)] {
@@ -103,48 +126,55 @@ fn the_overhead_of_ah_counts_its_alignment() {
 
 #[test]
 fn too_big_with_df_is_reported_and_left_as_it_was() {
-    let mut pair = Pair::new(|config| config.mtu = Some(1_500));
-    let mtu = pair.sealer.effective_mtu(pair.session, 20).expect("an MTU");
-    // 1500 - 20 - 8 - 8 - 16 is a multiple of four; two bytes are the trailer's.
-    assert_eq!(mtu, 1_446);
-    let plain = dont_fragment(ipv4(17, &[7; 1_460]));
-    let (mut packet, mut spec) = (buffer(&plain), JobSpec::default());
-    let refused = pair.sealer.prepare(Direction::Seal, &mut packet, &mut spec);
-    assert_eq!((refused, packet.bytes()), (Err(DropReason::OutPathMtu), &plain[..]));
-    assert!(pair.sealer.divide(&plain).is_none());
-    let mut room = [0; icmp::MAX_V4];
-    let from = "10.1.0.254".parse().unwrap();
-    let len = pair.sealer.answer(&plain, from, &mut room).expect("an answer");
-    let message = TooBig::parse(&room[..len]).expect("sound");
-    assert_eq!((message.mtu, message.quoted), (1_446, &plain[..548]));
-    // What fits gets no answer.
-    assert!(pair.sealer.answer(&dont_fragment(ipv4(17, &[7; 1_426])), from, &mut room).is_none());
+    for protocol in PROTOCOLS {
+        let mut pair = limited(protocol, 1_500);
+        let mtu = pair.sealer.effective_mtu(pair.session, 20).expect("an MTU");
+        // 1500 - 20 - 8 - 8 - 16 is a multiple of four, and two bytes are ESP's trailer; AH has 28 bytes in all.
+        assert_eq!(mtu, if protocol == Protocol::Esp { 1_446 } else { 1_452 });
+        let plain = dont_fragment(ipv4(17, &[7; 1_460]));
+        let (mut packet, mut spec) = (buffer(&plain), JobSpec::default());
+        let refused = pair.sealer.prepare(Direction::Seal, &mut packet, &mut spec);
+        assert_eq!((refused, packet.bytes()), (Err(DropReason::OutPathMtu), &plain[..]));
+        assert!(pair.sealer.divide(&plain).is_none());
+        let mut room = [0; icmp::MAX_V4];
+        let from = "10.1.0.254".parse().unwrap();
+        let len = pair.sealer.answer(&plain, from, &mut room).expect("an answer");
+        let message = TooBig::parse(&room[..len]).expect("sound");
+        assert_eq!((message.mtu, message.quoted), (mtu.into(), &plain[..548]));
+        // What fits gets no answer.
+        assert!(pair.sealer.answer(&dont_fragment(ipv4(17, &[7; 1_426])), from, &mut room).is_none());
+    }
 }
 
 #[test]
 fn too_big_without_df_is_divided_and_each_piece_fits() {
-    let mut pair = Pair::new(|config| config.mtu = Some(1_500));
-    let plain = ipv4(17, &vec![7; 4_000]);
-    assert_eq!(pair.seal(&plain), Err(DropReason::OutPathMtu));
-    assert!(pair.sealer.answer(&plain, "10.1.0.254".parse().unwrap(), &mut [0; 600]).is_none());
-    let pieces = pieces(pair.sealer.divide(&plain).expect("may be divided"));
-    assert_eq!(pieces.len(), 3);
-    let mut payload = Vec::<u8>::new();
-    for piece in &pieces {
-        // Inner fragments pass a tunnel (RFC 4301 7).
-        let sealed = pair.seal(piece).expect("fits");
-        assert!(sealed.len() <= 1_500);
-        let opened = pair.open(&sealed).expect("opened");
-        assert_eq!(opened, *piece);
-        payload.extend(&opened[20..]);
+    for protocol in PROTOCOLS {
+        let mut pair = limited(protocol, 1_500);
+        let plain = ipv4(17, &vec![7; 4_000]);
+        assert_eq!(pair.seal(&plain), Err(DropReason::OutPathMtu));
+        assert!(pair.sealer.answer(&plain, "10.1.0.254".parse().unwrap(), &mut [0; 600]).is_none());
+        let pieces = pieces(pair.sealer.divide(&plain).expect("may be divided"));
+        assert_eq!(pieces.len(), 3);
+        let mut payload = Vec::<u8>::new();
+        for piece in &pieces {
+            // Inner fragments pass a tunnel (RFC 4301 7).
+            let sealed = pair.seal(piece).expect("fits");
+            assert!(sealed.len() <= 1_500);
+            let opened = pair.open(&sealed).expect("opened");
+            assert_eq!(opened, *piece);
+            payload.extend(&opened[20..]);
+        }
+        assert_eq!(payload, plain[20..]);
     }
-    assert_eq!(payload, plain[20..]);
 }
 
 #[test]
 fn ipv6_is_reported_but_1280_bytes_always_pass() {
-    for v6_outside in [false, true] {
+    for (protocol, v6_outside) in
+        PROTOCOLS.into_iter().flat_map(|protocol| [(protocol, false), (protocol, true)])
+    {
         let mut pair = Pair::new(|config| {
+            speak(protocol, config);
             if v6_outside {
                 over_v6(config);
             }
@@ -183,13 +213,18 @@ fn ipv6_is_reported_but_1280_bytes_always_pass() {
 /// RFC 4303 3.3.4: transport mode protects whole packets, and what is too long is divided behind it.
 #[test]
 fn transport_mode_divides_behind_protection() {
-    let mut pair = Pair::new(|config| (config.mode, config.mtu) = (Mode::Transport, Some(1_500)));
-    let plain = ipv4(17, &[7; 1_480]);
-    let sealed = pair.seal(&plain).expect("whole");
-    assert!(sealed.len() > 1_500 && pair.sealer.divide(&plain).is_none());
-    let outer = pieces(pair.sealer.divide_sealed(pair.session, &sealed).expect("too long"));
-    assert_eq!(outer.iter().map(|piece| piece.len() - 20).sum::<usize>(), sealed.len() - 20);
-    assert_eq!(pair.seal(&dont_fragment(plain)), Err(DropReason::OutPathMtu));
+    for protocol in PROTOCOLS {
+        let mut pair = Pair::new(|config| {
+            speak(protocol, config);
+            (config.mode, config.mtu) = (Mode::Transport, Some(1_500));
+        });
+        let plain = ipv4(17, &[7; 1_480]);
+        let sealed = pair.seal(&plain).expect("whole");
+        assert!(sealed.len() > 1_500 && pair.sealer.divide(&plain).is_none());
+        let outer = pieces(pair.sealer.divide_sealed(pair.session, &sealed).expect("too long"));
+        assert_eq!(outer.iter().map(|piece| piece.len() - 20).sum::<usize>(), sealed.len() - 20);
+        assert_eq!(pair.seal(&dont_fragment(plain)), Err(DropReason::OutPathMtu));
+    }
 }
 
 /// The message that a router on the way sends about a sealed packet.
@@ -205,8 +240,9 @@ fn message_about(sealed: &[u8], mtu: u16) -> Vec<u8> {
 
 #[test]
 fn a_path_mtu_is_learned_and_forgotten_again() {
-    for v6 in [false, true] {
+    for (protocol, v6) in PROTOCOLS.into_iter().flat_map(|protocol| [(protocol, false), (protocol, true)]) {
         let mut pair = Pair::new(|config| {
+            speak(protocol, config);
             if v6 {
                 over_v6(config);
             }
@@ -235,38 +271,47 @@ fn a_path_mtu_is_learned_and_forgotten_again() {
 
 #[test]
 fn a_forged_message_teaches_nothing() {
-    let mut pair = Pair::new(|config| config.mtu = Some(1_500));
-    let sealed = pair.seal(&ipv4(17, &[1; 1_000])).expect("sealed");
-    let mut forge = |at: usize, to: u8| {
-        let mut quoted = sealed.clone();
-        quoted[at] = to;
-        pair.sealer.learn_path_mtu(&message_about(&quoted, 1_000))
-    };
-    assert_eq!(forge(14, 9), None, "another source");
-    assert_eq!(forge(19, 9), None, "another destination");
-    assert_eq!(forge(9, 6), None, "another protocol");
-    assert_eq!(forge(22, 0x77), None, "another SPI");
-    assert_eq!(forge(27, 2), None, "a number that is still to be sent");
-    assert_eq!(forge(24, 0xff), None, "a number far away");
-    // The smallest there is, whatever the message says.
-    assert_eq!(forge(27, 1), Some(pair.session));
-    assert_eq!(pair.sealer.path_mtu(pair.session), Some(1_000));
-    assert_eq!(pair.sealer.learn_path_mtu(&message_about(&sealed, 68)), Some(pair.session));
-    assert_eq!(pair.sealer.path_mtu(pair.session), Some(576));
-    assert_eq!(pair.sealer.learn_path_mtu(&message_about(&sealed, 68)), None);
-    // RFC 8201 4: less than 1,280 bytes are not believed.
-    let mut v6 = Pair::new(|config| {
-        over_v6(config);
-        config.mtu = Some(1_500);
-    });
-    let sealed = v6.seal(&ipv4(17, &[1; 1_000])).expect("sealed");
-    let mut message = message_about(&sealed, 1_280);
-    // The MTU's low word is one less, so the checksum is one more.
-    message[46..48].copy_from_slice(&1_279u16.to_be_bytes());
-    let checksum = u16::from_be_bytes([message[42], message[43]]) + 1;
-    message[42..44].copy_from_slice(&checksum.to_be_bytes());
-    assert_eq!(TooBig::parse(&message).map(|message| message.mtu), Some(1_279));
-    assert_eq!(v6.sealer.learn_path_mtu(&message), None);
+    for protocol in PROTOCOLS {
+        let mut pair = limited(protocol, 1_500);
+        let sealed = pair.seal(&ipv4(17, &[1; 1_000])).expect("sealed");
+        let mut forge = |at: usize, to: u8| {
+            let mut quoted = sealed.clone();
+            quoted[at] = to;
+            pair.sealer.learn_path_mtu(&message_about(&quoted, 1_000))
+        };
+        assert_eq!(forge(14, 9), None, "another source");
+        assert_eq!(forge(19, 9), None, "another destination");
+        assert_eq!(forge(9, 6), None, "another protocol");
+        let numbers = if protocol == Protocol::Ah { 24 } else { 20 };
+        assert_eq!(
+            forge(9, if protocol == Protocol::Ah { 50 } else { 51 }),
+            None,
+            "the other protocol of IPsec"
+        );
+        assert_eq!(forge(numbers + 2, 0x77), None, "another SPI");
+        assert_eq!(forge(numbers + 7, 2), None, "a number that is still to be sent");
+        assert_eq!(forge(numbers + 4, 0xff), None, "a number far away");
+        // The smallest there is, whatever the message says.
+        assert_eq!(forge(numbers + 7, 1), Some(pair.session));
+        assert_eq!(pair.sealer.path_mtu(pair.session), Some(1_000));
+        assert_eq!(pair.sealer.learn_path_mtu(&message_about(&sealed, 68)), Some(pair.session));
+        assert_eq!(pair.sealer.path_mtu(pair.session), Some(576));
+        assert_eq!(pair.sealer.learn_path_mtu(&message_about(&sealed, 68)), None);
+        // RFC 8201 4: less than 1,280 bytes are not believed.
+        let mut v6 = Pair::new(|config| {
+            speak(protocol, config);
+            over_v6(config);
+            config.mtu = Some(1_500);
+        });
+        let sealed = v6.seal(&ipv4(17, &[1; 1_000])).expect("sealed");
+        let mut message = message_about(&sealed, 1_280);
+        // The MTU's low word is one less, so the checksum is one more.
+        message[46..48].copy_from_slice(&1_279u16.to_be_bytes());
+        let checksum = u16::from_be_bytes([message[42], message[43]]) + 1;
+        message[42..44].copy_from_slice(&checksum.to_be_bytes());
+        assert_eq!(TooBig::parse(&message).map(|message| message.mtu), Some(1_279));
+        assert_eq!(v6.sealer.learn_path_mtu(&message), None);
+    }
 }
 
 proptest! {
@@ -274,9 +319,10 @@ proptest! {
     #[test]
     fn hostile_packets_and_messages(
         kind in 0usize..4, at in 0usize..90, bytes in prop::collection::vec(any::<u8>(), 0..12), cut in 0usize..2_500,
-        v6 in any::<bool>(), transport in any::<bool>(),
+        v6 in any::<bool>(), transport in any::<bool>(), ah in any::<bool>(),
     ) {
         let mut pair = Pair::new(|config| {
+            speak(PROTOCOLS[usize::from(ah)], config);
             if v6 {
                 over_v6(config);
             }
@@ -287,7 +333,7 @@ proptest! {
             0 => ipv4(17, &[7; 2_000]),
             1 => ipv6(17, &[7; 2_000]),
             2 => ipv6(44, &[7; 1_400]),
-            _ => message_about(&if transport { ipv4(50, &sealed[20..]) } else { sealed }, 1_290),
+            _ => message_about(&if transport { ipv4(if ah { 51 } else { 50 }, &sealed[20..]) } else { sealed }, 1_290),
         };
         let end = packet.len().min(at + bytes.len());
         let from = at.min(end);
@@ -313,28 +359,32 @@ proptest! {
 /// RFC 1191 5, 7.1: a router of old says nothing about its MTU, and the next step down is tried.
 #[test]
 fn an_mtu_that_is_not_said_is_the_next_step_down() {
-    let mut pair = Pair::new(|config| config.mtu = Some(1_500));
-    let sealed = pair.seal(&ipv4(17, &[1; 1_400])).expect("sealed");
-    assert_eq!(pair.sealer.learn_path_mtu(&message_about(&sealed, 0)), Some(pair.session));
-    assert_eq!(pair.sealer.path_mtu(pair.session), Some(1_006));
+    for protocol in PROTOCOLS {
+        let mut pair = limited(protocol, 1_500);
+        let sealed = pair.seal(&ipv4(17, &[1; 1_400])).expect("sealed");
+        assert_eq!(pair.sealer.learn_path_mtu(&message_about(&sealed, 0)), Some(pair.session));
+        assert_eq!(pair.sealer.path_mtu(pair.session), Some(1_006));
+    }
 }
 
 /// RFC 4443 2.4 f, RFC 1812 4.3.2.8.
 #[test]
 fn answers_have_a_rate() {
-    let mut pair = Pair::new(|config| config.mtu = Some(1_500));
-    let (plain, mut room) = (dont_fragment(ipv4(17, &[7; 1_480])), [0; 600]);
-    let mut answers = |now: u64| {
-        pair.sealer.advance(Time(now));
-        let from = "10.1.0.254".parse().unwrap();
-        (0..200).filter(|_| pair.sealer.answer(&plain, from, &mut room).is_some()).count()
-    };
-    let millisecond = Duration::from_millis(1).0;
-    assert_eq!(answers(0), 50);
-    assert_eq!(answers(millisecond - 1), 0);
-    assert_eq!(answers(millisecond), 1);
-    assert_eq!(answers(11 * millisecond), 10);
-    assert_eq!(answers(1_000_000 * millisecond), 50);
+    for protocol in PROTOCOLS {
+        let mut pair = limited(protocol, 1_500);
+        let (plain, mut room) = (dont_fragment(ipv4(17, &[7; 1_480])), [0; 600]);
+        let mut answers = |now: u64| {
+            pair.sealer.advance(Time(now));
+            let from = "10.1.0.254".parse().unwrap();
+            (0..200).filter(|_| pair.sealer.answer(&plain, from, &mut room).is_some()).count()
+        };
+        let millisecond = Duration::from_millis(1).0;
+        assert_eq!(answers(0), 50);
+        assert_eq!(answers(millisecond - 1), 0);
+        assert_eq!(answers(millisecond), 1);
+        assert_eq!(answers(11 * millisecond), 10);
+        assert_eq!(answers(1_000_000 * millisecond), 50);
+    }
 }
 
 #[test]
@@ -363,6 +413,13 @@ fn settings_of_lengths_that_cannot_be() {
         Err(SaConfigError::TfcInTransport)
     );
     assert_eq!(config(|config| (config.tfc, config.mtu) = (Tfc::Mtu, Some(576))), Ok(()));
+    assert_eq!(
+        config(|config| {
+            speak(Protocol::Ah, config);
+            config.tfc = Tfc::PadTo(100);
+        }),
+        Err(SaConfigError::TfcInAh)
+    );
 }
 
 #[test]

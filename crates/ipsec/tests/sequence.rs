@@ -1,20 +1,38 @@
 //! Sequence numbers on their whole way, a test for each thing that can go wrong with them: with a processor that
-//! finds out what was changed, so that a number told wrong fails.
+//! finds out what was changed, so that a number told wrong fails. ESP and AH alike.
 
 mod pair;
 
 use forebay_crypto::SessionId;
-use forebay_ipsec::{DropReason, GUESSES, Mode, TRIGGER};
-use pair::{Pair, ipv4};
+use forebay_ipsec::{DropReason, GUESSES, Mode, Protocol, TRIGGER};
+use pair::{PROTOCOLS, Pair, ipv4, speak};
 
-const SUITES: [&str; 3] = ["aes128gcm16", "aes128-sha256", "aes128ctr-sha512"];
+const SUITES: [(Protocol, &str); 5] = [
+    (Protocol::Esp, "aes128gcm16"),
+    (Protocol::Esp, "aes128-sha256"),
+    (Protocol::Esp, "aes128ctr-sha512"),
+    (Protocol::Ah, "sha1"),
+    (Protocol::Ah, "aes128gmac"),
+];
 
 fn plain() -> Vec<u8> {
     ipv4(17, &[5; 30])
 }
 
-fn pair(esn: bool, window: u32) -> Pair {
-    Pair::new(|config| (config.esn, config.replay_window) = (esn, window))
+fn pair(protocol: Protocol, esn: bool, window: u32) -> Pair {
+    Pair::new(|config| {
+        speak(protocol, config);
+        (config.esn, config.replay_window) = (esn, window);
+    })
+}
+
+/// Where the number stands in a packet with an outer header of 20 bytes.
+fn number_at(protocol: Protocol) -> usize {
+    if protocol == Protocol::Ah { 28 } else { 24 }
+}
+
+fn with_and_without_esn() -> impl Iterator<Item = (Protocol, bool)> {
+    PROTOCOLS.into_iter().flat_map(|protocol| [(protocol, false), (protocol, true)])
 }
 
 /// A sealed packet with this number.
@@ -25,14 +43,15 @@ fn numbered(pair: &mut Pair, number: u64) -> Vec<u8> {
 
 #[test]
 fn the_first_packet_has_number_one() {
-    for suite in SUITES {
+    for (protocol, suite) in SUITES {
         for esn in [false, true] {
             for mode in [Mode::Tunnel, Mode::Transport] {
                 let mut pair = Pair::new(|config| {
                     (config.suite, config.esn, config.mode) = (suite.parse().expect("a proposal"), esn, mode);
+                    config.protocol = protocol;
                 });
                 let sealed = pair.seal(&plain()).expect("sealed");
-                assert_eq!(sealed[24..28], [0, 0, 0, 1]);
+                assert_eq!(sealed[number_at(protocol)..][..4], [0, 0, 0, 1]);
                 assert_eq!(
                     pair.open(&sealed).map(|opened| opened[20..].to_vec()),
                     Ok(plain()[20..].to_vec())
@@ -44,11 +63,11 @@ fn the_first_packet_has_number_one() {
 
 #[test]
 fn sequence_0_is_refused() {
-    for esn in [false, true] {
+    for (protocol, esn) in with_and_without_esn() {
         for window in [0, 32, 64] {
-            let mut pair = pair(esn, window);
+            let mut pair = pair(protocol, esn, window);
             let mut sealed = pair.seal(&plain()).expect("sealed");
-            sealed[24..28].fill(0);
+            sealed[number_at(protocol)..][..4].fill(0);
             assert_eq!(pair.open(&sealed), Err(DropReason::InStateSeqError));
         }
     }
@@ -56,8 +75,8 @@ fn sequence_0_is_refused() {
 
 #[test]
 fn duplicate_inside_one_burst() {
-    for esn in [false, true] {
-        let mut pair = pair(esn, 64);
+    for (protocol, esn) in with_and_without_esn() {
+        let mut pair = pair(protocol, esn, 64);
         let one = numbered(&mut pair, 7);
         let other = numbered(&mut pair, 8);
         let outcomes = pair.open_burst(&[one.clone(), one.clone(), other.clone(), one, other]);
@@ -71,8 +90,8 @@ fn duplicate_inside_one_burst() {
 #[test]
 fn gap_inside_the_window_is_filled_and_below_it_is_lost() {
     for window in [32, 64, 65, 1_000, 65_536] {
-        for esn in [false, true] {
-            let mut pair = pair(esn, window);
+        for (protocol, esn) in with_and_without_esn() {
+            let mut pair = pair(protocol, esn, window);
             let window = u64::from(window);
             let top = (1 << 20) + 3;
             let sealed = numbered(&mut pair, top);
@@ -94,8 +113,8 @@ fn gap_inside_the_window_is_filled_and_below_it_is_lost() {
 
 #[test]
 fn a_bad_icv_does_not_move_the_window() {
-    for esn in [false, true] {
-        let mut pair = pair(esn, 64);
+    for (protocol, esn) in with_and_without_esn() {
+        let mut pair = pair(protocol, esn, 64);
         let (low, high) = (numbered(&mut pair, 100), numbered(&mut pair, 90_000));
         let mut forged = high.clone();
         *forged.last_mut().expect("bytes") ^= 1;
@@ -107,20 +126,27 @@ fn a_bad_icv_does_not_move_the_window() {
 
 #[test]
 fn no_wrap_without_esn() {
-    let mut pair = pair(false, 64);
-    let last = numbered(&mut pair, u32::MAX.into());
-    assert_eq!(last[24..28], [0xff; 4]);
-    assert!(pair.open(&last).is_ok());
-    for _ in 0..3 {
-        assert_eq!(pair.seal(&plain()), Err(DropReason::OutStateSeqError), "fails closed (RFC 4303 3.3.3)");
+    for protocol in PROTOCOLS {
+        let mut pair = pair(protocol, false, 64);
+        let last = numbered(&mut pair, u32::MAX.into());
+        assert_eq!(last[number_at(protocol)..][..4], [0xff; 4]);
+        assert!(pair.open(&last).is_ok());
+        for _ in 0..3 {
+            assert_eq!(
+                pair.seal(&plain()),
+                Err(DropReason::OutStateSeqError),
+                "fails closed (RFC 4303 3.3.3)"
+            );
+        }
     }
 }
 
 #[test]
 fn wrap_of_the_low_half_with_esn() {
-    for suite in SUITES {
+    for (protocol, suite) in SUITES {
         let mut pair = Pair::new(|config| {
             (config.suite, config.esn) = (suite.parse().expect("a proposal"), true);
+            config.protocol = protocol;
         });
         let start = (1 << 32) - 40;
         pair.sealer.continue_after(pair.session, start);
@@ -141,8 +167,8 @@ fn wrap_of_the_low_half_with_esn() {
 #[test]
 fn jumps_of_more_than_2_to_the_30_and_31() {
     for jump in [(1 << 30) + 1, (1 << 31) - 1, 1 << 31, (1 << 31) + 1, (1 << 32) - 65] {
-        for esn in [false, true] {
-            let mut pair = pair(esn, 64);
+        for (protocol, esn) in with_and_without_esn() {
+            let mut pair = pair(protocol, esn, 64);
             let sealed = numbered(&mut pair, 1_000);
             assert!(pair.open(&sealed).is_ok());
             if !esn && 1_000 + jump > u64::from(u32::MAX) {
@@ -161,27 +187,29 @@ fn jumps_of_more_than_2_to_the_30_and_31() {
 /// RFC 4303 A3: so many packets are lost that the high half is told wrong from then on.
 #[test]
 fn synchronisation_lost_and_found_again() {
-    for ahead in 1..=u64::from(GUESSES) {
-        let mut pair = pair(true, 64);
-        let sealed = numbered(&mut pair, 1_000);
-        assert!(pair.open(&sealed).is_ok());
-        // `ahead` high halves more than the receiver tells by itself.
-        pair.sealer.continue_after(pair.session, 2_000 + (ahead << 32));
-        let mut lost = 0;
-        loop {
-            let sealed = pair.seal(&plain()).expect("sealed");
-            match pair.open(&sealed) {
-                Ok(opened) => break assert_eq!(opened, plain()),
-                Err(reason) => assert_eq!(reason, DropReason::InStateProtoError),
+    for protocol in PROTOCOLS {
+        for ahead in 1..=u64::from(GUESSES) {
+            let mut pair = pair(protocol, true, 64);
+            let sealed = numbered(&mut pair, 1_000);
+            assert!(pair.open(&sealed).is_ok());
+            // `ahead` high halves more than the receiver tells by itself.
+            pair.sealer.continue_after(pair.session, 2_000 + (ahead << 32));
+            let mut lost = 0;
+            loop {
+                let sealed = pair.seal(&plain()).expect("sealed");
+                match pair.open(&sealed) {
+                    Ok(opened) => break assert_eq!(opened, plain()),
+                    Err(reason) => assert_eq!(reason, DropReason::InStateProtoError),
+                }
+                lost += 1;
+                assert!(lost < 10_000, "{ahead} ahead");
             }
-            lost += 1;
-            assert!(lost < 10_000, "{ahead} ahead");
-        }
-        // A row of failures for each guess; one that was wrong is the first of the next row.
-        assert_eq!(lost, u64::from(TRIGGER) * ahead);
-        for _ in 0..100 {
-            let sealed = pair.seal(&plain()).expect("sealed");
-            assert_eq!(pair.open(&sealed), Ok(plain()), "all is well again");
+            // A row of failures for each guess; one that was wrong is the first of the next row.
+            assert_eq!(lost, u64::from(TRIGGER) * ahead);
+            for _ in 0..100 {
+                let sealed = pair.seal(&plain()).expect("sealed");
+                assert_eq!(pair.open(&sealed), Ok(plain()), "all is well again");
+            }
         }
     }
 }
@@ -189,44 +217,48 @@ fn synchronisation_lost_and_found_again() {
 /// In the last subspace there is none ahead to guess.
 #[test]
 fn guesses_end_with_the_numbers() {
-    let mut pair = pair(true, 64);
-    let start = u64::MAX - 1_000;
-    pair.opener.continue_after(pair.session, start);
-    pair.sealer.continue_after(pair.session, start);
-    let sealed = pair.seal(&plain()).expect("sealed");
-    let mut forged = sealed.clone();
-    *forged.last_mut().expect("bytes") ^= 1;
-    for _ in 0..3 * TRIGGER {
-        assert_eq!(pair.open(&forged), Err(DropReason::InStateProtoError));
+    for protocol in PROTOCOLS {
+        let mut pair = pair(protocol, true, 64);
+        let start = u64::MAX - 1_000;
+        pair.opener.continue_after(pair.session, start);
+        pair.sealer.continue_after(pair.session, start);
+        let sealed = pair.seal(&plain()).expect("sealed");
+        let mut forged = sealed.clone();
+        *forged.last_mut().expect("bytes") ^= 1;
+        for _ in 0..3 * TRIGGER {
+            assert_eq!(pair.open(&forged), Err(DropReason::InStateProtoError));
+        }
+        assert_eq!(pair.open(&sealed), Ok(plain()));
     }
-    assert_eq!(pair.open(&sealed), Ok(plain()));
 }
 
 /// The guesses cost a forger as many packets as before for nothing, and no good packet while any comes between.
 #[test]
 fn forged_packets_do_not_unsettle_a_receiver() {
-    let mut pair = pair(true, 64);
-    let mut forged = pair.seal(&plain()).expect("sealed");
-    *forged.last_mut().expect("bytes") ^= 1;
-    for _ in 0..50 {
-        for n in 0..TRIGGER as u8 - 1 {
-            forged[27] = n.max(2);
-            assert!(pair.open(&forged).is_err());
-        }
-        let sealed = pair.seal(&plain()).expect("sealed");
-        assert_eq!(pair.open(&sealed), Ok(plain()));
-    }
-    // Without any good packet between them they spoil one, and only one.
-    for _ in 0..TRIGGER {
-        forged[27] = 200;
-        assert_eq!(pair.open(&forged), Err(DropReason::InStateProtoError));
-    }
-    let spoilt = (0..10)
-        .filter(|_| {
+    for protocol in PROTOCOLS {
+        let mut pair = pair(protocol, true, 64);
+        let mut forged = pair.seal(&plain()).expect("sealed");
+        *forged.last_mut().expect("bytes") ^= 1;
+        for _ in 0..50 {
+            for n in 0..TRIGGER as u8 - 1 {
+                forged[number_at(protocol) + 3] = n.max(2);
+                assert!(pair.open(&forged).is_err());
+            }
             let sealed = pair.seal(&plain()).expect("sealed");
-            pair.open(&sealed).is_err()
-        })
-        .count();
-    assert_eq!(spoilt, 1);
-    assert_eq!(pair.session, SessionId(0));
+            assert_eq!(pair.open(&sealed), Ok(plain()));
+        }
+        // Without any good packet between them they spoil one, and only one.
+        for _ in 0..TRIGGER {
+            forged[number_at(protocol) + 3] = 200;
+            assert_eq!(pair.open(&forged), Err(DropReason::InStateProtoError));
+        }
+        let spoilt = (0..10)
+            .filter(|_| {
+                let sealed = pair.seal(&plain()).expect("sealed");
+                pair.open(&sealed).is_err()
+            })
+            .count();
+        assert_eq!(spoilt, 1);
+        assert_eq!(pair.session, SessionId(0));
+    }
 }

@@ -1,4 +1,4 @@
-//! Tunnel headers by their rules, in all four pairs of families: RFC 6040's tables typed in from its text,
+//! Tunnel headers by their rules, of ESP and AH, in all four pairs of families: RFC 6040's tables typed in from its text,
 //! RFC 4301 5.1.2 and 8.1 field by field, and each rule the same in a train as packet by packet.
 
 mod pair;
@@ -8,16 +8,28 @@ use std::net::IpAddr;
 
 use forebay_crypto::{Direction, Job, JobSpec};
 use forebay_ipsec::{
-    DontFragment, DropReason, Dscp, Ecn, Encapsulation, FlowLabel, HopLimit, InnerDscp, SaConfig, TunnelRules,
+    DontFragment, DropReason, Dscp, Ecn, Encapsulation, FlowLabel, HopLimit, InnerDscp, Protocol, SaConfig,
+    TunnelRules,
 };
-use pair::{Pair, buffer, ipv4, ipv6, slow_checksum, with_header};
+use pair::{PROTOCOLS, Pair, buffer, ipv4, ipv6, slow_checksum, speak, with_header};
 
 const V4: bool = false;
 const V6: bool = true;
-const FAMILIES: [(bool, bool); 4] = [(V4, V4), (V4, V6), (V6, V4), (V6, V6)];
 
-fn pair(outer: bool, change: impl FnOnce(&mut SaConfig)) -> Pair {
+/// Protocol, inner and outer family.
+fn kinds() -> impl Iterator<Item = (Protocol, bool, bool)> {
+    let families = [(V4, V4), (V4, V6), (V6, V4), (V6, V6)];
+    PROTOCOLS.into_iter().flat_map(move |protocol| families.map(|(inner, outer)| (protocol, inner, outer)))
+}
+
+/// A table's rows for each protocol.
+fn in_both<T: Copy>(table: &[T]) -> impl Iterator<Item = (Protocol, T)> {
+    PROTOCOLS.into_iter().flat_map(move |protocol| table.iter().map(move |&row| (protocol, row)))
+}
+
+fn pair(protocol: Protocol, outer: bool, change: impl FnOnce(&mut SaConfig)) -> Pair {
     Pair::new(|config| {
+        speak(protocol, config);
         if outer == V6 {
             let end = |end: u16| IpAddr::from([0x2001, 0xdb8, 0xffff, 0, 0, 0, 0, end]);
             (config.local, config.remote) = (end(1), end(2));
@@ -97,10 +109,10 @@ fn codepoint(cell: &str) -> Option<u8> {
 
 #[test]
 fn ecn_into_a_tunnel_as_in_figure_3() {
-    for (inner, outer) in FAMILIES {
+    for (protocol, inner, outer) in kinds() {
         for [incoming, compatibility, normal] in FIGURE_3 {
             for (mode, expected) in [(Ecn::Compatibility, compatibility), (Ecn::Normal, normal)] {
-                let mut pair = pair(outer, |config| config.tunnel.ecn = mode);
+                let mut pair = pair(protocol, outer, |config| config.tunnel.ecn = mode);
                 let plain = plain(inner, 0xb8 | incoming, 9, 0, false);
                 let sealed = pair.seal(&plain).expect("sealed");
                 assert_eq!(class(&sealed), 0xb8 | expected, "{incoming:02b}, {mode:?}");
@@ -119,8 +131,8 @@ fn ecn_out_of_a_tunnel_as_in_figure_4() {
         let cells: Vec<&str> = row.split('|').map(str::trim).filter(|cell| !cell.is_empty()).collect();
         let incoming = codepoint(cells[0]).expect("a codepoint");
         for (cell, mark) in cells[1..].iter().zip(columns) {
-            for (inner, outer) in FAMILIES {
-                let mut pair = pair(outer, |_| {});
+            for (protocol, inner, outer) in kinds() {
+                let mut pair = pair(protocol, outer, |_| {});
                 let plain = plain(inner, 0x28 | incoming, 9, 0x12345, true);
                 let mut sealed = pair.seal(&plain).expect("sealed");
                 let dscp = class(&sealed) & 0xfc;
@@ -144,29 +156,31 @@ fn ecn_out_of_a_tunnel_as_in_figure_4() {
             }
         }
     }
-    assert_eq!(combinations, 16 * 4);
+    assert_eq!(combinations, 16 * 4 * 2);
 }
 
 /// A checksum that was wrong stays wrong: whoever made it so, its receiver must find out.
 #[test]
 fn a_changed_mark_does_not_mend_a_checksum() {
-    let mut pair = pair(V4, |_| {});
-    let mut plain = plain(V4, ECT_0, 9, 0, false);
-    plain[10] ^= 0x11;
-    let mut sealed = pair.seal(&plain).expect("sealed");
-    set_class(&mut sealed, CE);
-    let opened = pair.open(&sealed).expect("opened");
-    assert_eq!(opened[1], CE);
-    assert_ne!(slow_checksum(&opened[..20]), 0);
+    for protocol in PROTOCOLS {
+        let mut pair = pair(protocol, V4, |_| {});
+        let mut plain = plain(V4, ECT_0, 9, 0, false);
+        plain[10] ^= 0x11;
+        let mut sealed = pair.seal(&plain).expect("sealed");
+        set_class(&mut sealed, CE);
+        let opened = pair.open(&sealed).expect("opened");
+        assert_eq!(opened[1], CE);
+        assert_ne!(slow_checksum(&opened[..20]), 0);
+    }
 }
 
 #[test]
 fn dscp_copied_or_set_outside_kept_or_taken_inside() {
-    for (inner, outer) in FAMILIES {
+    for (protocol, inner, outer) in kinds() {
         for dscp in 0..64u8 {
             for (rule, outside) in [(Dscp::Copy, dscp), (Dscp::Set(46), 46), (Dscp::Set(0), 0)] {
                 for (inner_rule, on_the_way) in [(InnerDscp::Keep, 5), (InnerDscp::FromOuter, 5)] {
-                    let mut pair = pair(outer, |config| {
+                    let mut pair = pair(protocol, outer, |config| {
                         (config.tunnel.dscp, config.tunnel.inner_dscp) = (rule, inner_rule);
                     });
                     let mut plain = plain(inner, dscp << 2 | ECT_0, 9, 0, false);
@@ -197,8 +211,8 @@ fn df_copied_set_or_cleared() {
         (V6, true, DontFragment::Set, true),
         (V6, true, DontFragment::Clear, false),
     ];
-    for (inner, df, rule, expected) in table {
-        let mut pair = pair(V4, |config| config.tunnel.dont_fragment = rule);
+    for (protocol, (inner, df, rule, expected)) in in_both(&table) {
+        let mut pair = pair(protocol, V4, |config| config.tunnel.dont_fragment = rule);
         let plain = plain(inner, 0, 9, 0, df);
         let mut identifications = HashSet::new();
         for _ in 0..3 {
@@ -216,14 +230,14 @@ fn df_copied_set_or_cleared() {
 
 #[test]
 fn hop_limit_fixed_or_copied_and_never_changed_inside() {
-    for (inner, outer) in FAMILIES {
+    for (protocol, inner, outer) in kinds() {
         for (rule, hops, expected) in [
             (HopLimit::Fixed(64), 3, 64),
             (HopLimit::Fixed(255), 3, 255),
             (HopLimit::Copy, 1, 1),
             (HopLimit::Copy, 200, 200),
         ] {
-            let mut pair = pair(outer, |config| config.tunnel.hop_limit = rule);
+            let mut pair = pair(protocol, outer, |config| config.tunnel.hop_limit = rule);
             let plain = plain(inner, 0, hops, 0, false);
             let sealed = pair.seal(&plain).expect("sealed");
             assert_eq!(sealed[if outer == V4 { 8 } else { 7 }], expected);
@@ -241,8 +255,8 @@ fn flow_label_zero_fixed_or_copied() {
         (FlowLabel::Fixed(7), 7, 7),
         (FlowLabel::Copy, 0, 0xabcde),
     ] {
-        for (inner, expected) in [(V4, v4), (V6, v6)] {
-            let mut pair = pair(V6, |config| config.tunnel.flow_label = rule);
+        for (protocol, (inner, expected)) in in_both(&[(V4, v4), (V6, v6)]) {
+            let mut pair = pair(protocol, V6, |config| config.tunnel.flow_label = rule);
             let plain = plain(inner, 0xff, 9, 0xabcde, false);
             let sealed = pair.seal(&plain).expect("sealed");
             assert_eq!((label(&sealed), class(&sealed)), (expected, 0xff));
@@ -254,7 +268,11 @@ fn flow_label_zero_fixed_or_copied() {
 /// RFC 6437 2, 3 and RFC 6438 3: the same for a flow, another one for another flow, spread evenly, never zero.
 #[test]
 fn flow_label_from_the_inner_flow() {
-    let mut pair = pair(V6, |config| config.tunnel.flow_label = FlowLabel::Hash);
+    PROTOCOLS.into_iter().for_each(labels_follow_flows);
+}
+
+fn labels_follow_flows(protocol: Protocol) {
+    let mut pair = pair(protocol, V6, |config| config.tunnel.flow_label = FlowLabel::Hash);
     let mut label_of = |plain: &[u8]| label(&pair.seal(plain).expect("sealed"));
     let flow = |port: u16, more: &[u8]| {
         let mut payload = vec![0x12, 0x34];
@@ -294,6 +312,30 @@ fn flow_label_from_the_inner_flow() {
     assert_ne!(label_of(&labelled(5, 1)), label_of(&labelled(6, 1)));
 }
 
+/// What a router may change, it may change: TTL, DSCP, flow label, DF (RFC 4302 3.3.3.1).
+#[test]
+fn what_changes_on_the_way_is_not_covered_by_ah() {
+    for (protocol, inner, outer) in kinds() {
+        let mut pair = pair(protocol, outer, |_| {});
+        let plain = plain(inner, ECT_0, 9, 0, false);
+        for change in 0..3u8 {
+            let mut sealed = pair.seal(&plain).expect("sealed");
+            set_class(&mut sealed, 0x74 | ECT_0);
+            if outer == V4 {
+                sealed = with_header(sealed, |header| (header[8], header[6]) = (1 + change, 0x40));
+            } else {
+                (sealed[2], sealed[3], sealed[7]) = (change, 0x55, 1 + change);
+            }
+            assert_eq!(pair.open(&sealed).as_ref(), Ok(&plain));
+            // And nothing else: neither address, nor length, nor identification, which ESP leaves open.
+            let mut sealed = pair.seal(&plain).expect("sealed");
+            let at = if outer == V4 { 12 + usize::from(change) } else { 8 + usize::from(change) };
+            sealed[at] ^= 1;
+            assert_eq!(pair.open(&sealed).is_ok(), protocol == Protocol::Esp);
+        }
+    }
+}
+
 fn every_rule() -> Vec<TunnelRules> {
     let mut all = Vec::new();
     for dscp in [Dscp::Copy, Dscp::Set(46)] {
@@ -323,7 +365,8 @@ fn a_train_follows_every_rule() {
                     let settings = |config: &mut SaConfig| {
                         (config.tunnel, config.encapsulation, config.tfc) = (rules, encapsulation, tfc);
                     };
-                    let (mut slow, mut fast) = (pair(outer, settings), pair(outer, settings));
+                    let (mut slow, mut fast) =
+                        (pair(Protocol::Esp, outer, settings), pair(Protocol::Esp, outer, settings));
                     let packets: Vec<Vec<u8>> = (0..6u8)
                         .map(|n| {
                             let payload: Vec<u8> = (0..8 + 9 * n).map(|at| at ^ n).collect();

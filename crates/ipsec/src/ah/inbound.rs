@@ -5,9 +5,12 @@ use std::net::IpAddr;
 use forebay_crypto::{Direction, JobSpec, Packet, SessionId};
 use forebay_wire::{Ah, Family, Ip, ah, ipv4, protocol};
 
-use super::{HIGH_LEN, Headers, Sizes, in_hdr_error, tunnel_protocol};
+use super::{Headers, Sizes, in_hdr_error, tunnel_protocol};
 use crate::inbound::check_selectors;
+use crate::lifetime::{Life, Watch};
+use crate::resync::Resync;
 use crate::rule::Rule;
+use crate::tunnel::{self, Decapsulator};
 use crate::{DropReason, DscpSet, Mode, Next, Replay, ReplayWindow, SaConfig};
 
 /// Where the AH header of a received packet stands.
@@ -53,17 +56,23 @@ pub struct InboundAh {
     mode: Mode,
     local: IpAddr,
     replay: ReplayWindow,
+    resync: Resync,
+    life: Life,
+    decapsulator: Decapsulator,
     selectors: Box<Rule>,
 }
 
 impl InboundAh {
-    pub fn new(config: &SaConfig, session: SessionId) -> InboundAh {
+    pub fn new(config: &SaConfig, session: SessionId, watch: &mut Watch) -> InboundAh {
         let suite = config.suite;
         InboundAh {
             sizes: Sizes { session, iv_len: suite.iv_len(), icv_len: suite.icv_len(), esn: config.esn },
             mode: config.mode,
             local: config.local,
             replay: ReplayWindow::new(config.replay_window),
+            resync: Resync::default(),
+            life: Life::new(config.lifetime, session, watch),
+            decapsulator: Decapsulator::new(&config.tunnel),
             selectors: Box::new(Rule::new(&config.local_ts, &config.remote_ts, DscpSet::ALL)),
         }
     }
@@ -78,6 +87,21 @@ impl InboundAh {
         self.replay.settle(sequence);
     }
 
+    /// Does what is due by the time of `watch`, and asks to be called again.
+    pub fn pass_time(&mut self, watch: &mut Watch) {
+        self.life.pass_time(watch);
+    }
+
+    /// Packets that carried a combination of ECN marks that no tunnel makes.
+    pub fn ecn_odd(&self) -> u64 {
+        self.decapsulator.odd()
+    }
+
+    /// Takes note of a packet whose ICV did not match.
+    pub fn auth_failed(&mut self) {
+        self.resync.failed();
+    }
+
     /// Whether a packet to the address `outer` may use the SA. In transport mode the addresses are the
     /// selectors' business.
     pub fn accepts(&self, outer: IpAddr) -> bool {
@@ -85,12 +109,20 @@ impl InboundAh {
     }
 
     /// Turns the AH packet in `packet` into its image. A packet that cannot be prepared stays as it was.
-    pub fn prepare(&self, packet: &mut Packet, found: &AhAt, spec: &mut JobSpec) -> Result<(), DropReason> {
+    pub fn prepare(
+        &mut self,
+        packet: &mut Packet,
+        found: &AhAt,
+        spec: &mut JobSpec,
+    ) -> Result<(), DropReason> {
+        if self.life.has_expired() {
+            return Err(DropReason::InStateExpired);
+        }
         if !self.expects(found) {
             return Err(DropReason::InHdrError);
         }
         let sequence = match self.sizes.esn {
-            true => self.replay.infer(found.sequence).ok_or(DropReason::InStateSeqError)?,
+            true => self.resync.infer(&self.replay, found.sequence).ok_or(DropReason::InStateSeqError)?,
             false => found.sequence.into(),
         };
         if self.replay.check(sequence) != Replay::New {
@@ -127,13 +159,18 @@ impl InboundAh {
 
     /// Length of the AH packet whose job this is, in bytes.
     pub fn len_of(&self, spec: &JobSpec) -> usize {
-        spec.auth.len as usize - if self.sizes.esn { HIGH_LEN } else { 0 }
+        spec.auth.len as usize - self.sizes.behind()
     }
 
     /// Settles the replay window for a packet whose ICV matched, and takes AH off again:
     /// [`Next::Again`], because what is left may be ESP or AH itself, and the SA's selectors have not been
     /// looked at.
-    pub fn complete(&mut self, packet: &mut Packet, spec: &JobSpec) -> Result<Next, DropReason> {
+    pub fn complete(
+        &mut self,
+        packet: &mut Packet,
+        spec: &JobSpec,
+        watch: &mut Watch,
+    ) -> Result<Next, DropReason> {
         let places = self.sizes.places_of(packet, spec);
         let high = match self.sizes.esn {
             true => packet.buffer()[places.end..].first_chunk().copied().unwrap_or_default(),
@@ -147,22 +184,30 @@ impl InboundAh {
         if self.replay.settle(sequence) != Replay::New {
             return Err(DropReason::InStateSeqError);
         }
+        self.resync.verified();
+        self.life.admit(spec.auth.len as usize, watch).map_err(|_| DropReason::InStateExpired)?;
+        self.life.count(1, spec.auth.len.into());
         match self.mode {
-            Mode::Tunnel => strip_tunnel(packet, at + len, next_header),
+            Mode::Tunnel => self.strip_tunnel(packet, at + len, next_header),
             Mode::Transport => strip_transport(packet, at, len, next_header),
         }?;
         Ok(Next::Again)
     }
-}
 
-fn strip_tunnel(packet: &mut Packet, from: usize, next_header: u8) -> Result<(), DropReason> {
-    let inner = Ip::parse(&packet.bytes()[from..]).map_err(|_| DropReason::InStateModeError)?;
-    if tunnel_protocol(&inner) != next_header {
-        return Err(DropReason::InStateModeError);
+    fn strip_tunnel(&mut self, packet: &mut Packet, from: usize, next_header: u8) -> Result<(), DropReason> {
+        let inner = Ip::parse(&packet.bytes()[from..]).map_err(|_| DropReason::InStateModeError)?;
+        if tunnel_protocol(&inner) != next_header {
+            return Err(DropReason::InStateModeError);
+        }
+        let (len, inner_class) = (inner.bytes().len(), inner.traffic_class());
+        let outer_class = tunnel::traffic_class(packet.bytes());
+        packet.truncate(from + len);
+        packet.pull_front(from).ok_or(DropReason::InStateModeError)?;
+        if !self.decapsulator.changes_nothing(outer_class, inner_class) {
+            self.decapsulator.apply(outer_class, packet.bytes_mut())?;
+        }
+        Ok(())
     }
-    let len = inner.bytes().len();
-    packet.truncate(from + len);
-    packet.pull_front(from).ok_or(DropReason::InStateModeError)
 }
 
 /// Moves the `at` bytes of headers over the `len` bytes of AH.

@@ -7,11 +7,10 @@ use forebay_wire::ipv4::DONT_FRAGMENT;
 use forebay_wire::{Family, Ip, Malformed, ah, protocol};
 
 use super::{Headers, Sizes};
-use crate::tunnel::Inner;
+use crate::lifetime::{Life, Watch};
+use crate::path_limit::{PathLimit, is_divisible};
+use crate::tunnel::{Encapsulator, Inner};
 use crate::{DropReason, IvRange, Mode, SaConfig, Spi};
-
-/// Time to live and hop limit of tunnel headers (RFC 1700's default).
-const TTL: u8 = 64;
 
 /// An outbound SA of AH.
 #[derive(Debug)]
@@ -25,6 +24,9 @@ pub struct OutboundAh {
     sequence: u64,
     sequence_limit: u64,
     iv: IvRange,
+    life: Life,
+    encapsulator: Encapsulator,
+    pub(crate) limit: PathLimit,
 }
 
 /// What goes where in the packet to be.
@@ -36,12 +38,14 @@ struct Plan {
     /// What AH protects beside the headers, as offsets in the packet.
     payload_at: usize,
     payload_end: usize,
+    /// Length of all of it with AH.
+    total: usize,
 }
 
 impl OutboundAh {
-    pub fn new(config: &SaConfig, session: SessionId, iv: IvRange) -> OutboundAh {
+    pub fn new(config: &SaConfig, session: SessionId, iv: IvRange, watch: &mut Watch) -> OutboundAh {
         let suite = config.suite;
-        OutboundAh {
+        let mut sa = OutboundAh {
             sizes: Sizes { session, iv_len: suite.iv_len(), icv_len: suite.icv_len(), esn: config.esn },
             mode: config.mode,
             spi: config.spi,
@@ -51,12 +55,29 @@ impl OutboundAh {
             // Both kinds of number fail closed at their end (RFC 4302 3.3.2).
             sequence_limit: if config.esn { u64::MAX } else { u64::from(u32::MAX) },
             iv,
-        }
+            life: Life::new(config.lifetime, session, watch),
+            encapsulator: Encapsulator::new(&config.tunnel, config.spi.get().into()),
+            limit: PathLimit::new(config),
+        };
+        sa.continue_after(0);
+        sa
+    }
+
+    /// The last sequence number sent.
+    pub fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// Does what is due by the time of `watch`, and asks to be called again; whether the path MTU changed.
+    pub fn pass_time(&mut self, watch: &mut Watch) -> bool {
+        self.life.pass_time(watch);
+        self.limit.pass_time(watch)
     }
 
     /// Continues behind `sequence`.
     pub fn continue_after(&mut self, sequence: u64) {
         self.sequence = sequence;
+        self.life.number_from(sequence, self.sequence_limit);
     }
 
     /// Turns a plain packet into the image of an AH packet. A packet that cannot be prepared stays as
@@ -66,25 +87,21 @@ impl OutboundAh {
         packet: &mut Packet,
         inner: &Inner,
         spec: &mut JobSpec,
+        watch: &mut Watch,
     ) -> Result<(), DropReason> {
         let plan = match self.mode {
-            Mode::Tunnel => self.plan_tunnel(inner),
-            Mode::Transport => plan_transport(packet)?,
+            Mode::Tunnel => self.plan_tunnel(packet, inner)?,
+            Mode::Transport => self.plan_transport(packet)?,
         };
-        let Plan { family, mut headers, next_header, payload_at, payload_end } = plan;
-        let ah_len = ah::Header::len(family, self.sizes.iv_len + self.sizes.icv_len);
-        let total = headers.len + ah_len + (payload_end - payload_at);
-        // Total length counts the header in IPv4, payload length does not in IPv6.
-        if total > if family == Family::V4 { 65_535 } else { 65_535 + family.header_len() } {
-            return Err(DropReason::OutTooBig);
-        }
+        let Plan { family, mut headers, next_header, payload_at, payload_end, total } = plan;
+        let ah_len = self.ah_len(family);
         headers.set_length(family, total, protocol::AH);
         let image = headers.image(Direction::Seal).ok_or(DropReason::OutHdrError)?;
         let payload = packet.offset() + payload_at;
         let ah_at = payload.checked_sub(ah_len).ok_or(DropReason::TooLong)?;
         let places = self.sizes.places(packet, headers.len, ah_at, packet.offset() + payload_end);
         let places = places.ok_or(DropReason::TooLong)?;
-        let sequence = self.advance()?;
+        let sequence = self.advance(total, watch)?;
         let header = ah::Header { next_header, spi: self.spi.get(), sequence: sequence as u32 };
         let ah = &mut packet.buffer_mut()[ah_at..payload];
         header.write(ah);
@@ -96,26 +113,39 @@ impl OutboundAh {
         Ok(())
     }
 
-    /// The next sequence number, if there is one, and an IV to go with it.
-    fn advance(&mut self) -> Result<u64, DropReason> {
+    fn ah_len(&self, family: Family) -> usize {
+        ah::Header::len(family, self.sizes.iv_len + self.sizes.icv_len)
+    }
+
+    /// The next sequence number for a packet of `total` bytes, if there is one, and an IV to go with it.
+    fn advance(&mut self, total: usize, watch: &mut Watch) -> Result<u64, DropReason> {
         if self.sequence >= self.sequence_limit {
             return Err(DropReason::OutStateSeqError);
         }
         if self.sizes.iv_len > 0 && self.iv.is_used_up() {
             return Err(DropReason::OutStateIvError);
         }
+        let covered = total + self.sizes.behind();
+        self.life.admit(covered, watch).map_err(|_| DropReason::OutStateExpired)?;
+        self.life.count(1, covered as u64);
         self.sequence += 1;
         Ok(self.sequence)
     }
 
-    fn plan_tunnel(&self, inner: &Inner) -> Plan {
+    fn plan_tunnel(&self, packet: &Packet, inner: &Inner) -> Result<Plan, DropReason> {
         let mut headers = Headers { bytes: [0; super::HEADERS_MAX], len: 0 };
-        let class = inner.traffic_class;
+        let mut outer = self.encapsulator.outer(inner);
+        let total = self.limit.sealed_len(inner.len);
+        if total > self.limit.longest {
+            self.limit.exceed(inner, total)?;
+            outer.dont_fragment = false;
+        }
+        let (class, ttl) = (outer.traffic_class, self.encapsulator.fixed_ttl() | outer.copied_ttl);
         let family = match (self.local, self.remote) {
             (IpAddr::V4(local), IpAddr::V4(remote)) => {
                 // An atomic datagram needs no identification (RFC 6864 4.1); others get the sequence's
                 // low bits, which the ICV covers.
-                let (flags, identification) = match inner.dont_fragment {
+                let (flags, identification) = match outer.dont_fragment {
                     true => (DONT_FRAGMENT, 0),
                     false => (0, (self.sequence + 1) as u16),
                 };
@@ -123,15 +153,17 @@ impl OutboundAh {
                 header[..2].copy_from_slice(&[0x45, class]);
                 header[4..6].copy_from_slice(&identification.to_be_bytes());
                 header[6..8].copy_from_slice(&flags.to_be_bytes());
-                header[8] = TTL;
+                header[8] = ttl;
                 header[12..16].copy_from_slice(&local.octets());
                 header[16..20].copy_from_slice(&remote.octets());
                 Family::V4
             }
             (IpAddr::V6(local), IpAddr::V6(remote)) => {
                 let header = &mut headers.bytes[..40];
-                header[..2].copy_from_slice(&[0x60 | class >> 4, class << 4]);
-                header[6..8].copy_from_slice(&[protocol::AH, TTL]);
+                let label = self.encapsulator.flow_label(packet.bytes());
+                let word = 0x6000_0000 | u32::from(class) << 20 | label;
+                header[..4].copy_from_slice(&word.to_be_bytes());
+                header[6..8].copy_from_slice(&[protocol::AH, ttl]);
                 header[8..24].copy_from_slice(&local.octets());
                 header[24..40].copy_from_slice(&remote.octets());
                 Family::V6
@@ -140,7 +172,31 @@ impl OutboundAh {
             (local, _) => Family::of(local),
         };
         headers.len = family.header_len();
-        Plan { family, headers, next_header: inner.next_header, payload_at: 0, payload_end: inner.len }
+        let (next_header, payload_end) = (inner.next_header, inner.len);
+        Ok(Plan { family, headers, next_header, payload_at: 0, payload_end, total })
+    }
+
+    fn plan_transport(&self, packet: &Packet) -> Result<Plan, DropReason> {
+        let ip = Ip::parse(packet.bytes()).map_err(out_hdr_error)?;
+        let (at, next_header, named_at, fragment) = match ip {
+            Ip::V4(ip) => (ip.header_len(), ip.protocol(), 9, ip.is_fragment()),
+            Ip::V6(ip) => {
+                let place = ip.transport_place().map_err(out_hdr_error)?;
+                (place.at, place.protocol, place.named_at, place.is_fragment)
+            }
+        };
+        if fragment {
+            return Err(DropReason::OutFragment);
+        }
+        let mut headers = Headers::of(&ip.bytes()[..at]).ok_or(DropReason::TooLong)?;
+        headers.bytes[named_at] = protocol::AH;
+        if ip.family() == Family::V6 {
+            headers.unfragment();
+        }
+        let (family, payload_end) = (ip.family(), ip.bytes().len());
+        let total = headers.len + self.ah_len(family) + (payload_end - at);
+        self.limit.admit_whole(family, total, is_divisible(&ip, next_header))?;
+        Ok(Plan { family, headers, next_header, payload_at: at, payload_end, total })
     }
 
     /// What is left to do once the ICV is there.
@@ -151,27 +207,6 @@ impl OutboundAh {
         packet.buffer_mut().copy_within(places.icv..places.icv + self.sizes.icv_len, icv_at);
         places.restore(packet);
     }
-}
-
-fn plan_transport(packet: &Packet) -> Result<Plan, DropReason> {
-    let ip = Ip::parse(packet.bytes()).map_err(out_hdr_error)?;
-    let (at, next_header, named_at, fragment) = match ip {
-        Ip::V4(ip) => (ip.header_len(), ip.protocol(), 9, ip.is_fragment()),
-        Ip::V6(ip) => {
-            let place = ip.transport_place().map_err(out_hdr_error)?;
-            (place.at, place.protocol, place.named_at, place.is_fragment)
-        }
-    };
-    if fragment {
-        return Err(DropReason::OutFragment);
-    }
-    let mut headers = Headers::of(&ip.bytes()[..at]).ok_or(DropReason::TooLong)?;
-    headers.bytes[named_at] = protocol::AH;
-    if ip.family() == Family::V6 {
-        headers.unfragment();
-    }
-    let (family, payload_end) = (ip.family(), ip.bytes().len());
-    Ok(Plan { family, headers, next_header, payload_at: at, payload_end })
 }
 
 fn out_hdr_error(_: Malformed) -> DropReason {

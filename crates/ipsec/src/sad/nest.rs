@@ -75,7 +75,8 @@ pub fn names_ipsec(next_header: u8) -> bool {
 
 impl Sad {
     /// Lets the packets of `inner` go through `outer` next: outbound, all that `inner` has sealed; inbound,
-    /// `inner` takes only what has come through `outer`.
+    /// `inner` takes only what has come through `outer`. What the path MTU of `outer` leaves is one of `inner`, too,
+    /// so that a packet too big for any SA on its way is refused by the first, while its source can be told.
     ///
     /// # Errors
     /// If there are no such SAs, they are not of one direction, or more than [`NEST_MAX`] would be in a row.
@@ -96,6 +97,7 @@ impl Sad {
             return Err(error);
         }
         self.nested += usize::from(before.is_none());
+        self.spread_path(outer);
         Ok(())
     }
 
@@ -157,7 +159,7 @@ impl Sad {
         let entry = self.sas.get_mut(session.0 as usize).ok_or(DropReason::OutStateInvalid)?;
         match &mut entry.state {
             State::Out(sa) => sa.prepare(packet, &inner, spec, &mut self.watch)?,
-            State::OutAh(sa) => sa.prepare(packet, &inner, spec)?,
+            State::OutAh(sa) => sa.prepare(packet, &inner, spec, &mut self.watch)?,
             State::In(_) | State::InAh(_) => return Err(DropReason::OutNoStates),
             State::Gone(_) => return Err(DropReason::OutStateInvalid),
         }
@@ -186,7 +188,7 @@ impl Sad {
             return self.pass_cleartext(packet, DropReason::InNoStates);
         }
         entry.comes_through(through)?;
-        let State::InAh(sa) = &entry.state else { return Err(DropReason::InNoStates) };
+        let State::InAh(sa) = &mut entry.state else { return Err(DropReason::InNoStates) };
         sa.prepare(packet, &found, spec).inspect_err(|&reason| {
             entry.counters.replays += u64::from(reason == DropReason::InStateSeqError);
         })?;

@@ -13,9 +13,9 @@ use forebay_wire::{Family, Fragments, Ip, esp, ipv4, ipv6, protocol, udp};
 
 use super::{Sad, State};
 use crate::mtu::{min_path_mtu, plateau_below};
-use crate::outbound::OutboundSa;
+use crate::path_limit::PathLimit;
 use crate::spd::Decision;
-use crate::{DropReason, Mode, SaConfig};
+use crate::{DropReason, Mode, Protocol, SaConfig};
 
 /// ICMP messages about packets that were too big are sent, and believed, at most this often a second and this
 /// many at once: each a bound that RFC 4443 2.4 f and RFC 1812 4.3.2.8 ask for.
@@ -26,28 +26,45 @@ const MESSAGES_AT_ONCE: u64 = 50;
 const RECENT: u32 = 1 << 24;
 
 impl Sad {
-    /// The path MTU of an outbound SA at present, in bytes: as configured, or as learned since.
+    /// The path MTU of an outbound SA at present, in bytes: as configured, as learned since, or as the SA leaves it
+    /// that its packets go through next.
     pub fn path_mtu(&self, session: SessionId) -> Option<u16> {
-        self.outbound(session)?.path_mtu()
+        self.path_limit(session)?.mtu()
     }
 
     /// The longest packet with an IP header of `header_len` bytes that fits the path MTU of an outbound SA once
     /// it is protected, in bytes. `None` if the SA has no path MTU.
     pub fn effective_mtu(&self, session: SessionId, header_len: usize) -> Option<u16> {
-        self.outbound(session)?.effective_mtu(header_len)
+        self.path_limit(session)?.effective_mtu(header_len)
     }
 
     /// Lowers the path MTU of an outbound SA, never under 576 bytes over IPv4 and 1,280 over IPv6, until
     /// [`LEARNED_FOR`](crate::LEARNED_FOR) has passed; whether that changed anything.
     pub fn lower_path_mtu(&mut self, session: SessionId, mtu: u16) -> bool {
-        let now = self.watch.now();
-        let Some(config) = self.config(session) else { return false };
-        let family = Family::of(config.local);
-        let Some(entry) = self.sas.get_mut(session.0 as usize) else { return false };
-        let State::Out(sa) = &mut entry.state else { return false };
-        let changed = sa.change_path_mtu(|path| path.learn(mtu, family, now));
-        sa.pass_time(&mut self.watch);
+        let entry = self.sas.get_mut(session.0 as usize);
+        let Some(limit) = entry.and_then(|entry| entry.state.path_limit_mut()) else { return false };
+        let changed = limit.learn(mtu, &mut self.watch);
+        if changed {
+            self.spread_path(session);
+        }
         changed
+    }
+
+    /// Tells SAs whose packets go through `outer` what its path leaves for them.
+    pub(super) fn spread_path(&mut self, outer: SessionId) {
+        if self.nested == 0 {
+            return;
+        }
+        let Some(&limit) = self.path_limit(outer) else { return };
+        for index in 0..self.sas.len() {
+            let entry = &mut self.sas[index];
+            // No deeper than SAs are nested.
+            if entry.outer == Some(outer.0)
+                && entry.state.path_limit_mut().is_some_and(|inner| inner.go_through(&limit))
+            {
+                self.spread_path(SessionId(index as u32));
+            }
+        }
     }
 
     /// Lowers a path MTU by an ICMP message that came from outside; the SA whose path MTU that changed. Nothing
@@ -74,8 +91,8 @@ impl Sad {
     /// an SA in transport mode, which takes it whole.
     pub fn divide<'a>(&mut self, original: &'a [u8]) -> Option<Fragments<'a>> {
         let ip = Ip::parse(original).ok()?;
-        let (sa, mtu) = self.limit(&ip)?;
-        if sa.mode == Mode::Transport || ip.family() == Family::V6 {
+        let (limit, mtu) = self.limit(&ip)?;
+        if limit.mode() == Mode::Transport || ip.family() == Family::V6 {
             return None;
         }
         Fragments::new(&ip, mtu.into(), 0)
@@ -98,13 +115,18 @@ impl Sad {
     /// The fragments of a protected packet that is longer than the path takes: there are some only where the
     /// packet inside must pass whole, IPv6 of up to 1,280 bytes (RFC 2473 7.1), or was protected whole in
     /// transport mode. `None` for all others, which are sent as they are.
+    ///
+    /// If the packet is to go through another SA, each fragment is ([`Sad::prepare_with`]); there are none if that
+    /// is in transport mode, which takes the packet whole.
     pub fn divide_sealed<'a>(&self, session: SessionId, sealed: &'a [u8]) -> Option<Fragments<'a>> {
-        let mtu = usize::from(self.path_mtu(session)?);
+        let entry = self.sas.get(session.0 as usize)?;
+        let mtu = usize::from(entry.state.path_limit()?.mtu()?);
+        let outer = entry.outer.and_then(|outer| self.path_limit(SessionId(outer)));
         let ip = Ip::parse(sealed).ok()?;
-        if ip.bytes().len() <= mtu {
+        if ip.bytes().len() <= mtu || outer.is_some_and(|outer| outer.mode() == Mode::Transport) {
             return None;
         }
-        let (spi, sequence) = spi_and_sequence(&ip)?;
+        let (_, spi, sequence) = spi_and_sequence(&ip)?;
         // One to one with the sequence number, and another series for each SA.
         Fragments::new(&ip, mtu, sequence ^ spi.rotate_left(16))
     }
@@ -130,39 +152,60 @@ impl Sad {
     pub fn ecn_odd(&self, session: SessionId) -> u64 {
         match self.sas.get(session.0 as usize).map(|entry| &entry.state) {
             Some(State::In(sa)) => sa.ecn_odd(),
+            Some(State::InAh(sa)) => sa.ecn_odd(),
             _ => 0,
         }
     }
 
     /// The SA of a packet that is longer than may be, and how long it may be.
-    fn limit(&mut self, ip: &Ip<'_>) -> Option<(&OutboundSa, u16)> {
+    fn limit(&mut self, ip: &Ip<'_>) -> Option<(&PathLimit, u16)> {
         let Decision::Protect(index) = self.spd.decide_outbound(ip) else { return None };
         let header_len = match ip {
             Ip::V4(ip) => ip.header_len(),
             Ip::V6(ip) => ip.transport_place().ok()?.at,
         };
-        let sa = self.outbound(SessionId(index))?;
-        let mtu = sa.effective_mtu(header_len)?;
-        (ip.bytes().len() > mtu.into()).then_some((sa, mtu))
+        let limit = self.path_limit(SessionId(index))?;
+        let mtu = limit.effective_mtu(header_len)?;
+        (ip.bytes().len() > mtu.into()).then_some((limit, mtu))
     }
 
     /// The SA that a quoted packet is of.
     fn quoted(&self, quoted: &Quoted) -> Option<usize> {
         self.sas.iter().zip(&self.configs).position(|(entry, config)| {
-            matches!((&entry.state, config), (State::Out(sa), Some(config)) if quoted.is_of(sa, config))
+            let sent = match &entry.state {
+                State::Out(sa) => sa.sequence,
+                State::OutAh(sa) => sa.sequence(),
+                State::In(_) | State::InAh(_) | State::Gone(_) => return false,
+            };
+            config.as_ref().is_some_and(|config| quoted.is_of(config, sent))
         })
     }
 
-    fn outbound(&self, session: SessionId) -> Option<&OutboundSa> {
-        match &self.sas.get(session.0 as usize)?.state {
-            State::Out(sa) => Some(sa),
-            State::OutAh(_) | State::In(_) | State::InAh(_) | State::Gone(_) => None,
+    fn path_limit(&self, session: SessionId) -> Option<&PathLimit> {
+        self.sas.get(session.0 as usize)?.state.path_limit()
+    }
+}
+
+impl State {
+    fn path_limit(&self) -> Option<&PathLimit> {
+        match self {
+            State::Out(sa) => Some(&sa.limit),
+            State::OutAh(sa) => Some(&sa.limit),
+            State::In(_) | State::InAh(_) | State::Gone(_) => None,
+        }
+    }
+
+    fn path_limit_mut(&mut self) -> Option<&mut PathLimit> {
+        match self {
+            State::Out(sa) => Some(&mut sa.limit),
+            State::OutAh(sa) => Some(&mut sa.limit),
+            State::In(_) | State::InAh(_) | State::Gone(_) => None,
         }
     }
 }
 
-/// SPI and sequence number of a whole protected packet.
-fn spi_and_sequence(ip: &Ip<'_>) -> Option<(u32, u32)> {
+/// Kind, SPI and sequence number of a whole protected packet.
+fn spi_and_sequence(ip: &Ip<'_>) -> Option<(Protocol, u32, u32)> {
     let (protocol, at) = match ip {
         Ip::V4(ip) => (ip.protocol(), ip.header_len()),
         Ip::V6(ip) => ip.upper_layer().ok().map(|upper| (upper.protocol, upper.at))?,
@@ -170,18 +213,18 @@ fn spi_and_sequence(ip: &Ip<'_>) -> Option<(u32, u32)> {
     read_spi(protocol, ip.bytes().get(at..)?)
 }
 
-/// SPI and sequence number at the begin of an IP payload.
-fn read_spi(protocol: u8, payload: &[u8]) -> Option<(u32, u32)> {
-    let at = match protocol {
-        protocol::ESP => 0,
-        protocol::AH => 4,
-        protocol::UDP => udp::HEADER,
+/// Kind, SPI and sequence number at the begin of an IP payload.
+fn read_spi(protocol: u8, payload: &[u8]) -> Option<(Protocol, u32, u32)> {
+    let (protocol, at) = match protocol {
+        protocol::ESP => (Protocol::Esp, 0),
+        protocol::AH => (Protocol::Ah, 4),
+        protocol::UDP => (Protocol::Esp, udp::HEADER),
         _ => return None,
     };
     let numbers: &[u8; esp::HEADER] = payload.get(at..)?.first_chunk()?;
     let number =
         |at: usize| u32::from_be_bytes([numbers[at], numbers[at + 1], numbers[at + 2], numbers[at + 3]]);
-    Some((number(0), number(4)))
+    Some((protocol, number(0), number(4)))
 }
 
 /// The begin of a protected packet in an ICMP message, which may end anywhere behind the sequence number.
@@ -192,6 +235,7 @@ struct Quoted {
     destination: IpAddr,
     /// Its length in bytes.
     len: u16,
+    protocol: Protocol,
     spi: u32,
     sequence: u32,
 }
@@ -202,7 +246,7 @@ impl Quoted {
             4 => {
                 let header: &[u8; ipv4::MIN_HEADER] = bytes.first_chunk()?;
                 let payload = bytes.get(usize::from(header[0] & 15) * 4..)?;
-                let (spi, sequence) = read_spi(header[9], payload)?;
+                let (protocol, spi, sequence) = read_spi(header[9], payload)?;
                 let address =
                     |at: usize| IpAddr::from([header[at], header[at + 1], header[at + 2], header[at + 3]]);
                 let len = u16::from_be_bytes([header[2], header[3]]);
@@ -211,13 +255,14 @@ impl Quoted {
                     source: address(12),
                     destination: address(16),
                     len,
+                    protocol,
                     spi,
                     sequence,
                 })
             }
             6 => {
                 let (header, payload) = bytes.split_first_chunk::<{ ipv6::HEADER }>()?;
-                let (spi, sequence) = read_spi(header[6], payload)?;
+                let (protocol, spi, sequence) = read_spi(header[6], payload)?;
                 let address =
                     |at: usize| header[at..].first_chunk::<16>().map(|octets| IpAddr::from(*octets));
                 let len = u16::from_be_bytes([header[4], header[5]]).saturating_add(ipv6::HEADER as u16);
@@ -226,6 +271,7 @@ impl Quoted {
                     source: address(8)?,
                     destination: address(24)?,
                     len,
+                    protocol,
                     spi,
                     sequence,
                 })
@@ -234,11 +280,13 @@ impl Quoted {
         }
     }
 
-    fn is_of(&self, sa: &OutboundSa, config: &SaConfig) -> bool {
+    /// Whether it is of an SA with these settings that has sent `sent` packets.
+    fn is_of(&self, config: &SaConfig, sent: u64) -> bool {
         let addresses = config.mode == Mode::Transport
             || (config.local == self.source && config.remote == self.destination);
-        let age = (sa.sequence as u32).wrapping_sub(self.sequence);
-        config.spi.get() == self.spi && addresses && age < RECENT && u64::from(age) < sa.sequence
+        let age = (sent as u32).wrapping_sub(self.sequence);
+        let is_named = config.protocol == self.protocol && config.spi.get() == self.spi;
+        is_named && addresses && age < RECENT && u64::from(age) < sent
     }
 }
 

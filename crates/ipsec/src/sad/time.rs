@@ -1,5 +1,6 @@
 //! Time as the database is told it, and what comes to pass with it.
 
+use forebay_crypto::SessionId;
 use forebay_time::Time;
 
 use super::{Sad, State};
@@ -18,11 +19,22 @@ impl Sad {
 
     #[cold]
     fn look_at_all(&mut self) {
-        for entry in &mut self.sas {
-            match &mut entry.state {
+        for index in 0..self.sas.len() {
+            let path_changed = match &mut self.sas[index].state {
                 State::Out(sa) => sa.pass_time(&mut self.watch),
-                State::In(sa) => sa.pass_time(&mut self.watch),
-                State::OutAh(_) | State::InAh(_) | State::Gone(_) => {}
+                State::OutAh(sa) => sa.pass_time(&mut self.watch),
+                State::In(sa) => {
+                    sa.pass_time(&mut self.watch);
+                    false
+                }
+                State::InAh(sa) => {
+                    sa.pass_time(&mut self.watch);
+                    false
+                }
+                State::Gone(_) => false,
+            };
+            if path_changed {
+                self.spread_path(SessionId(index as u32));
             }
         }
     }

@@ -5,13 +5,24 @@
 #![allow(dead_code)]
 
 use forebay_crypto::{Direction, Job, JobSpec, Packet, SessionId, Suite, Verdict};
-use forebay_ipsec::{DropReason, IvRange, Prepared, SaConfig, Sad, Spi, Stop};
+use forebay_ipsec::{DropReason, IvRange, Prepared, Protocol, SaConfig, Sad, Spi, Stop};
 
 pub struct Pair {
     pub sealer: Sad,
     pub opener: Sad,
     pub suite: Suite,
     pub session: SessionId,
+}
+
+/// What is the same for both.
+pub const PROTOCOLS: [Protocol; 2] = [Protocol::Esp, Protocol::Ah];
+
+/// Makes it an SA of `protocol`: for AH with an ICV of 16 bytes.
+pub fn speak(protocol: Protocol, config: &mut SaConfig) {
+    config.protocol = protocol;
+    if protocol == Protocol::Ah {
+        config.suite = "sha256".parse().expect("a proposal");
+    }
 }
 
 impl Pair {
@@ -124,10 +135,12 @@ pub fn buffer(bytes: &[u8]) -> Packet {
 
 /// Does a job: every byte is changed by its place and the IV, and the ICV is a hash of all that it covers.
 pub fn work(suite: Suite, direction: Direction, packet: &mut Packet, spec: &JobSpec) -> Verdict {
-    let text = spec.iv as usize + suite.iv_len()..spec.icv as usize;
+    let iv_at = spec.iv as usize..spec.iv as usize + suite.iv_len();
+    // In AH there is nothing to decipher, and the ICV is in front.
+    let text = if spec.cipher.len == 0 { iv_at.end..iv_at.end } else { iv_at.end..spec.icv as usize };
     let icv_at = spec.icv as usize..spec.icv as usize + suite.icv_len();
     let buffer = packet.buffer_mut();
-    let iv = hash(&buffer[spec.iv as usize..text.start], 1);
+    let iv = hash(&buffer[iv_at], 1);
     let cipher = |text: &mut [u8]| {
         text.iter_mut().zip(iv..).for_each(|(byte, at)| *byte ^= (at.wrapping_mul(0x9e37_79b9) >> 13) as u8)
     };
