@@ -5,28 +5,52 @@
 //! functions to libFuzzer; `tests/smoke.rs` runs them for a few seconds with any Rust.
 #![forbid(unsafe_code)]
 
+mod bench;
+mod bursts;
 mod capture;
-mod esp;
+mod crypto;
+mod kind;
+mod path;
+mod policies;
+mod sa;
 mod sas;
 mod stream;
 mod wire;
+mod words;
 
+// The packets of the tests of `forebay-ipsec`.
+#[path = "../../crates/ipsec/tests/traffic/mod.rs"]
+mod traffic;
+
+pub use bench::{Tally, tally};
+pub use bursts::bursts;
 pub use capture::capture;
-pub use esp::{esp_open, esp_seal};
+pub use path::path_mtu;
+pub use policies::policies;
+pub use sa::{ah_open, ah_seal, esp_open, esp_seal, iptfs, nested};
 pub use sas::sas_file;
 pub use stream::{aggfrag, fragments};
 pub use wire::wire_ip;
+pub use words::words;
 
 /// A target: its name and what it does with some bytes.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target that must not fail.
-pub const TARGETS: [Target; 7] = [
+pub const TARGETS: [Target; 15] = [
     ("wire_ip", wire_ip),
     ("capture", capture),
     ("sas_file", sas_file),
+    ("words", words),
     ("esp_open", esp_open),
     ("esp_seal", esp_seal),
+    ("ah_open", ah_open),
+    ("ah_seal", ah_seal),
+    ("nested", nested),
+    ("bursts", bursts),
+    ("policies", policies),
+    ("path_mtu", path_mtu),
+    ("iptfs", iptfs),
     ("fragments", fragments),
     ("aggfrag", aggfrag),
 ];

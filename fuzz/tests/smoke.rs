@@ -4,8 +4,9 @@
 
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
-use forebay_fuzz::{TARGETS, must_fail};
+use forebay_fuzz::{TARGETS, must_fail, tally};
 
 /// Changed copies without `RUNS`.
 const MUTATIONS: usize = 20_000;
@@ -96,6 +97,7 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
 
 fn run(target: &str) {
     let (_, body) = TARGETS.into_iter().find(|(name, _)| *name == target).expect("a target");
+    let begin = Instant::now();
     let seeds = seeds(target);
     seeds.iter().for_each(|seed| body(seed));
     body(&[]);
@@ -118,7 +120,13 @@ fn run(target: &str) {
     }
     let grown = resident_pages().saturating_sub(resident);
     assert!(grown < GROWTH_MAX, "{target} grew by {grown} pages over {runs} runs");
-    eprintln!("{target}: {runs} runs, grown by {grown} pages");
+    eprintln!("{target}: {runs} runs in {} s, grown by {grown} pages", begin.elapsed().as_secs());
+    // Each test has a thread of its own.
+    let tally = tally();
+    let drops: Vec<_> = tally.drops.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
+    if tally.delivered > 0 || !drops.is_empty() {
+        eprintln!("{target}: {} packets delivered; dropped: {}", tally.delivered, drops.join(", "));
+    }
 }
 
 /// Most pages that the process may grow by while inputs go through it: all targets run in one process.
@@ -146,6 +154,11 @@ fn sas_file() {
 }
 
 #[test]
+fn words() {
+    run("words");
+}
+
+#[test]
 fn esp_open() {
     run("esp_open");
 }
@@ -153,6 +166,41 @@ fn esp_open() {
 #[test]
 fn esp_seal() {
     run("esp_seal");
+}
+
+#[test]
+fn ah_open() {
+    run("ah_open");
+}
+
+#[test]
+fn ah_seal() {
+    run("ah_seal");
+}
+
+#[test]
+fn nested() {
+    run("nested");
+}
+
+#[test]
+fn bursts() {
+    run("bursts");
+}
+
+#[test]
+fn policies() {
+    run("policies");
+}
+
+#[test]
+fn path_mtu() {
+    run("path_mtu");
+}
+
+#[test]
+fn iptfs() {
+    run("iptfs");
 }
 
 #[test]
