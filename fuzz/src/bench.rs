@@ -28,6 +28,8 @@ pub struct Gateway {
 pub struct Outcome {
     /// What was delivered, or why not.
     pub result: Result<Vec<u8>, DropReason>,
+    /// Jobs that were done for it.
+    pub jobs: usize,
     /// SAs that were through with it.
     pub through: usize,
     /// Whether it was to go through one more than that.
@@ -131,7 +133,7 @@ impl Gateway {
     /// Takes a packet through all its SAs.
     pub fn pass(&mut self, crypto: &mut Crypto, direction: Direction, bytes: &[u8], forge: bool) -> Outcome {
         let mut job = Job::new(buffer(bytes), JobSpec::default(), 0);
-        let mut outcome = Outcome { result: Ok(vec![]), through: 0, again: false, unpack: None };
+        let mut outcome = Outcome { result: Ok(vec![]), jobs: 0, through: 0, again: false, unpack: None };
         match self.sad.prepare(direction, &mut job.packet, &mut job.spec) {
             Ok(prepared) => assert_eq!(prepared, Prepared::Job, "there are no policies"),
             Err(reason) => {
@@ -146,6 +148,7 @@ impl Gateway {
                 job = crypto.forge(suite, job);
             }
             job = crypto.work(suite, direction, job);
+            outcome.jobs += 1;
             let (spec, verdict) = (job.spec, job.verdict);
             assert!(!forge || verdict == Verdict::Done, "what one session seals another opens: {suite}");
             match self.sad.complete_on(&path, &mut job.packet, &spec, verdict) {

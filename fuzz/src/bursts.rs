@@ -70,9 +70,9 @@ fn pass(
         .collect();
     step(&mut jobs, direction, &mut fates, |jobs| match as_burst {
         true => gateway.sad.prepare_burst(direction, jobs),
-        false => one_by_one(jobs, |job| {
-            gateway.sad.prepare(direction, &mut job.packet, &mut job.spec).map(|_| ())
-        }),
+        false => {
+            one_by_one(jobs, |job| gateway.sad.prepare(direction, &mut job.packet, &mut job.spec).map(|_| ()))
+        }
     });
     for job in &mut jobs {
         let taken = std::mem::replace(job, Job::new(Packet::with_capacity(0), JobSpec::default(), 0));
@@ -81,9 +81,9 @@ fn pass(
     }
     step(&mut jobs, direction, &mut fates, |jobs| match as_burst {
         true => gateway.sad.complete_burst(jobs),
-        false => one_by_one(jobs, |job| {
-            gateway.sad.complete(&mut job.packet, &job.spec, job.verdict).map(|_| ())
-        }),
+        false => {
+            one_by_one(jobs, |job| gateway.sad.complete(&mut job.packet, &job.spec, job.verdict).map(|_| ()))
+        }
     });
     for job in jobs {
         fates[job.token as usize] = Some(Ok(sound(&job.packet)));

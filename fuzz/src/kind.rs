@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use forebay_crypto::Suite;
 use forebay_ipsec::{
-    Dscp, DontFragment, Ecn, Encapsulation, FlowLabel, HopLimit, Iptfs, Lifetime, Limits, Mode, Protocol, SaConfig,
-    Spi, Tfc, TrafficSelector, TunnelRules,
+    DontFragment, Dscp, Ecn, Encapsulation, FlowLabel, HopLimit, Iptfs, Lifetime, Limits, Mode, Protocol,
+    SaConfig, Spi, Tfc, TrafficSelector, TunnelRules,
 };
 
 /// What bytes say of an SA: its suite, its shape, how its tunnel headers are made, its numbers and limits.
@@ -39,9 +39,9 @@ impl Kind {
             (true, Some(_)) => Tfc::Mtu,
             (true, None) => Tfc::PadTo(300),
         };
-        let limit = (numbers >> 7 == 1).then_some(3_000);
+        let limit = (numbers >> 7 == 1).then_some(600);
         let lifetime = Lifetime {
-            soft: Limits { packets: limit.map(|_| 2), ..Limits::default() },
+            soft: Limits { packets: limit.map(|_| 1), ..Limits::default() },
             hard: Limits { bytes: limit, ..Limits::default() },
         };
         let encapsulation = if self.bit(1) { Encapsulation::Udp } else { Encapsulation::None };
@@ -118,7 +118,8 @@ fn tunnel_rules(rules: u8) -> TunnelRules {
     TunnelRules {
         dscp: if rules % 3 == 1 { Dscp::Set(46) } else { Dscp::Copy },
         ecn: if rules / 3 % 2 == 1 { Ecn::Compatibility } else { Ecn::Normal },
-        dont_fragment: [DontFragment::Copy, DontFragment::Set, DontFragment::Clear][usize::from(rules / 6 % 3)],
+        dont_fragment: [DontFragment::Copy, DontFragment::Set, DontFragment::Clear]
+            [usize::from(rules / 6 % 3)],
         flow_label: [FlowLabel::Zero, FlowLabel::Hash, FlowLabel::Copy, FlowLabel::Fixed(0x12345)]
             [usize::from(rules / 18 % 4)],
         hop_limit: if rules / 72 % 2 == 1 { HopLimit::Copy } else { HopLimit::Fixed(64) },

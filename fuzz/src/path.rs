@@ -50,7 +50,10 @@ pub fn path_mtu(data: &[u8]) {
                 let learned = bench.near.sad.learn_path_mtu(&room[..len]);
                 let after = bench.near.sad.path_mtu(session).expect("it has one");
                 assert_eq!(learned.is_some(), after != before);
-                assert!(after <= before && (after == before || after >= least(family)), "{before} to {after}");
+                assert!(
+                    after <= before && (after == before || after >= least(family)),
+                    "{before} to {after}"
+                );
                 // The far end opens it nevertheless.
                 bench.far.add(Direction::Open, other_end(&config), 0);
                 _ = bench.open(&sealed);

@@ -132,10 +132,10 @@ pub fn policies(data: &[u8]) {
                 0..3 => table.add(&mut bytes),
                 3 => table.remove(&mut bytes),
                 4 => {
-                    let len = usize::from(bytes.next()).min(bytes.0.len());
+                    let len = bytes.below(120).min(bytes.0.len());
                     let (raw, rest) = bytes.0.split_at(len);
                     bytes.0 = rest;
-                    table.raw(raw);
+                    table.raw(&headed(raw));
                     packets += 1;
                 }
                 _ => {
@@ -147,6 +147,23 @@ pub fn policies(data: &[u8]) {
         }
         table.clear();
     });
+}
+
+/// Any bytes, with a version and a length at their begin that make an IP packet of them; mostly.
+fn headed(raw: &[u8]) -> Vec<u8> {
+    let mut packet = raw.to_vec();
+    match (raw.first().map_or(0, |first| first >> 4), raw.len()) {
+        (0..8, 20..) => {
+            packet[0] = 0x45;
+            packet[2..4].copy_from_slice(&(raw.len() as u16).to_be_bytes());
+        }
+        (8..15, 40..) => {
+            packet[0] = 0x60;
+            packet[4..6].copy_from_slice(&(raw.len() as u16 - 40).to_be_bytes());
+        }
+        _ => {}
+    }
+    packet
 }
 
 /// The linear look-up.
@@ -266,11 +283,11 @@ impl Bytes<'_> {
 
     fn selector(&mut self) -> TrafficSelector {
         let v6 = self.below(2) == 1;
-        let addresses = match self.below(4) {
-            0 => TrafficSelector::ANY,
-            1 => TrafficSelector::from(self.address(v6)),
+        let addresses = match self.below(8) {
+            0..3 => TrafficSelector::ANY,
+            3 => TrafficSelector::from(self.address(v6)),
             // A prefix.
-            2 => {
+            4 | 5 => {
                 let (address, len) = (self.address(v6), self.next());
                 let (first, last) = prefix(address, u32::from(len));
                 TrafficSelector::range(first, last).expect("in order")
@@ -281,15 +298,15 @@ impl Bytes<'_> {
             }
         };
         let ports = match self.below(8) {
-            0..4 => PortRange::ANY,
-            4 => PortRange::OPAQUE,
-            5 => PortRange::one(self.port()),
+            0..5 => PortRange::ANY,
+            5 => PortRange::OPAQUE,
+            6 => PortRange::one(self.port()),
             _ => {
                 let (a, b) = (self.port(), self.port());
                 PortRange::new(a.min(b), a.max(b)).expect("in order")
             }
         };
-        addresses.with([0, 0, 6, 17, 1, 58, 135, 47][self.below(8)], ports)
+        addresses.with([0, 0, 0, 0, 6, 6, 17, 17, 17, 1, 58, 135, 47][self.below(13)], ports)
     }
 
     fn policy(&mut self, direction: Direction) -> Policy {
@@ -304,7 +321,7 @@ impl Bytes<'_> {
             _ => DscpSet::ALL,
         };
         let mut side = || {
-            let count = self.below(4);
+            let count = [0, 0, 1, 1, 1, 2, 3, 0][self.below(8)];
             (0..count).map(|_| self.selector()).collect::<Vec<_>>()
         };
         let (local_ts, remote_ts) = (side(), side());
@@ -334,11 +351,17 @@ fn prefix(address: IpAddr, len: u32) -> (IpAddr, IpAddr) {
     match address {
         IpAddr::V4(v4) => {
             let host = u32::MAX.checked_shr(16 + len % 17).unwrap_or(0);
-            (IpAddr::from((u32::from(v4) & !host).to_be_bytes()), IpAddr::from((u32::from(v4) | host).to_be_bytes()))
+            (
+                IpAddr::from((u32::from(v4) & !host).to_be_bytes()),
+                IpAddr::from((u32::from(v4) | host).to_be_bytes()),
+            )
         }
         IpAddr::V6(v6) => {
             let host = u128::MAX.checked_shr(len % 129).unwrap_or(0);
-            (IpAddr::from((u128::from(v6) & !host).to_be_bytes()), IpAddr::from((u128::from(v6) | host).to_be_bytes()))
+            (
+                IpAddr::from((u128::from(v6) & !host).to_be_bytes()),
+                IpAddr::from((u128::from(v6) | host).to_be_bytes()),
+            )
         }
     }
 }

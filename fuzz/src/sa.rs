@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use forebay_crypto::Direction;
 use forebay_ipsec::{DropReason, Encapsulation, Mode, Protocol, SaConfig};
-use forebay_wire::{Fragment, Ip, ah, ipv4, protocol};
+use forebay_wire::{Fragment, Ip, ah, ipv4, ipv6, protocol};
 
 use crate::bench::{Bench, on_bench};
 use crate::kind::{Kind, other_end};
@@ -48,7 +48,7 @@ fn open(data: &[u8], config: impl Fn(Kind) -> SaConfig) {
                 return;
             }
             1 => data.to_vec(),
-            _ => around(&config, kind.start().wrapping_add(1) as u32, data),
+            _ => around(&config, kind, kind.start().wrapping_add(1) as u32, data),
         };
         deliver_twice(bench, &config, &packet);
     });
@@ -56,11 +56,7 @@ fn open(data: &[u8], config: impl Fn(Kind) -> SaConfig) {
 
 /// Opens `packet` with a good ICV twice, the second time in vain.
 fn deliver_twice(bench: &mut Bench, config: &SaConfig, packet: &[u8]) {
-    let through = bench.far.sad.iter().map(|(_, _, _, counters)| counters.packets).sum::<u64>();
-    assert_eq!(through, 0);
-    let first = bench.open_forged(packet);
-    let delivered = first.result.is_ok() || first.through > 0;
-    if delivered && config.replay_window > 0 {
+    if bench.open_forged(packet).jobs > 0 && config.replay_window > 0 {
         let again = bench.open_forged(packet).result;
         let refused = matches!(again, Err(DropReason::InStateSeqError | DropReason::InStateExpired));
         assert!(refused, "a replay: {again:?}");
@@ -75,8 +71,7 @@ fn seal(data: &[u8], config: impl Fn(Kind) -> SaConfig) {
         let Ok(sealed) = bench.seal(plain).result else { return };
         let far = other_end(&config);
         bench.far.add(Direction::Open, far.clone(), kind.start());
-        come_back(bench, plain, &sealed, &[config]);
-        if far.replay_window > 0 {
+        if come_back(bench, plain, &sealed, &[config]) && far.replay_window > 0 {
             let again = bench.open(&sealed).result;
             let refused = matches!(again, Err(DropReason::InStateSeqError | DropReason::InStateExpired));
             assert!(refused, "a replay: {again:?}");
@@ -84,29 +79,33 @@ fn seal(data: &[u8], config: impl Fn(Kind) -> SaConfig) {
     });
 }
 
-/// Opens what was sealed by these SAs; it must be the packet again.
-fn come_back(bench: &mut Bench, plain: &[u8], sealed: &[u8], sas: &[SaConfig]) {
+/// Opens what was sealed by these SAs; it must be the packet again. `false` if it does not open for a good reason.
+fn come_back(bench: &mut Bench, plain: &[u8], sealed: &[u8], sas: &[SaConfig]) -> bool {
     let plain = Ip::parse(plain).expect("only IP packets are sealed");
+    let ah = sas.iter().any(|sa| sa.protocol == Protocol::Ah && sa.mode == Mode::Transport);
     let outcome = bench.open(sealed);
     // A packet that is ESP or AH of this gateway itself goes on, to whatever end.
     if outcome.through > sas.len() || (outcome.again && outcome.through == sas.len()) {
-        return;
+        return true;
     }
     // What comes out of an SA is looked at again only if it is addressed to the gateway itself, which a packet of
     // others in transport mode is not.
     if outcome.through < sas.len() && outcome.result.is_ok() {
         assert!(sas[..sas.len() - outcome.through].iter().any(|sa| sa.mode == Mode::Transport));
-        return;
+        return true;
     }
     let opened = match outcome.result {
         // A packet with next header 59 in transport mode is as good as a dummy packet.
-        Err(DropReason::InDummy) => return,
+        Err(DropReason::InDummy) => return true,
+        // AH's ICV is that of the end of a route, and nobody has gone it here.
+        Err(DropReason::InHdrError | DropReason::InStateProtoError) if ah && may_have_a_route(&plain) => {
+            return false;
+        }
         other => other.unwrap_or_else(|reason| panic!("what was sealed does not open: {reason}")),
     };
     // AH takes the fragment headers of whole packets out.
-    let ah = sas.iter().any(|sa| sa.protocol == Protocol::Ah && sa.mode == Mode::Transport);
     if ah && matches!(plain, Ip::V6(_)) && !matches!(Fragment::find(&plain), Ok(None)) {
-        return;
+        return true;
     }
     let plain = plain.bytes();
     assert_eq!(opened.len(), plain.len());
@@ -114,6 +113,15 @@ fn come_back(bench: &mut Bench, plain: &[u8], sealed: &[u8], sas: &[SaConfig]) {
     let checksum = if plain[0] >> 4 == 4 { 10..12 } else { 0..0 };
     for (at, (opened, plain)) in opened.iter().zip(plain).enumerate() {
         assert!(opened == plain || checksum.contains(&at), "byte {at}");
+    }
+    true
+}
+
+/// Whether a packet has IPv4 options or IPv6 extension headers.
+fn may_have_a_route(ip: &Ip<'_>) -> bool {
+    match ip {
+        Ip::V4(ip) => ip.header_len() > ipv4::MIN_HEADER,
+        Ip::V6(ip) => ip.transport_place().is_ok_and(|place| place.at > ipv6::HEADER),
     }
 }
 
@@ -144,8 +152,7 @@ pub fn nested(data: &[u8]) {
             let gateway = if direction == Direction::Seal { &mut bench.near } else { &mut bench.far };
             let mut inner = None;
             for (config, &start) in configs.iter().zip(&starts) {
-                let config =
-                    if direction == Direction::Seal { config.clone() } else { other_end(config) };
+                let config = if direction == Direction::Seal { config.clone() } else { other_end(config) };
                 let session = gateway.add(direction, config, start);
                 if let Some(inner) = inner.replace(session) {
                     gateway.sad.nest(inner, session).expect("SAs of one direction");
@@ -165,7 +172,7 @@ pub fn nested(data: &[u8]) {
 }
 
 /// What a peer that has the keys may send on an inbound SA: any text, trailer included, still to be enciphered.
-fn around(config: &SaConfig, sequence: u32, text: &[u8]) -> Vec<u8> {
+fn around(config: &SaConfig, kind: Kind, sequence: u32, text: &[u8]) -> Vec<u8> {
     let (suite, spi) = (config.suite, config.spi.get());
     let mut payload = vec![];
     let protocol = if config.protocol == Protocol::Ah {
@@ -189,15 +196,17 @@ fn around(config: &SaConfig, sequence: u32, text: &[u8]) -> Vec<u8> {
         payload.resize(payload.len() + suite.icv_len(), 0);
         if config.encapsulation == Encapsulation::Udp { protocol::UDP } else { protocol::ESP }
     };
+    // Marked for congestion, or not.
+    let class = kind.0[2] & 3;
     let mut packet = match (config.remote, config.local) {
         (IpAddr::V4(from), IpAddr::V4(to)) => {
             let [high, low] = ((ipv4::MIN_HEADER + payload.len()) as u16).to_be_bytes();
-            let fixed = [0x45, 0, high, low, 0, 0, 0, 0, 64, protocol, 0, 0];
+            let fixed = [0x45, class, high, low, 0, 0, 0, 0, 64, protocol, 0, 0];
             [&fixed[..], &from.octets(), &to.octets()].concat()
         }
         (IpAddr::V6(from), IpAddr::V6(to)) => {
             let [high, low] = (payload.len() as u16).to_be_bytes();
-            [&[0x60, 0, 0, 0, high, low, protocol, 64][..], &from.octets(), &to.octets()].concat()
+            [&[0x60, class << 4, 0, 0, high, low, protocol, 64][..], &from.octets(), &to.octets()].concat()
         }
         _ => unreachable!("ends of one family"),
     };
@@ -220,7 +229,7 @@ pub fn iptfs(data: &[u8]) {
             let pad = (text.len() + 2).wrapping_neg() % config.suite.align();
             text.extend((1..=pad as u8).chain([pad as u8, protocol::AGGFRAG]));
             sent += payload.len();
-            let outcome = bench.open_forged(&around(&config, sequence as u32, &text));
+            let outcome = bench.open_forged(&around(&config, kind, sequence as u32, &text));
             if let Some(session) = outcome.unpack {
                 let taken = bench.far.take_inner(now, session);
                 out += taken.iter().map(Vec::len).sum::<usize>();

@@ -24,9 +24,9 @@ pub fn words(data: &[u8]) {
     if let Err(error) = text.parse::<DscpSet>() {
         assert!(text.contains(&error.found), "{error}");
     }
-    // The nearest of all proposals is looked for, which takes as long as the word is.
-    let short = text.len() <= 24;
-    match short.then(|| text.parse::<Suite>()) {
+    // The nearest of all proposals is looked for, which takes its time: one word in eight.
+    let sum: usize = text.bytes().map(usize::from).sum();
+    match (sum % 8 == 0 && text.len() <= 24).then(|| text.parse::<Suite>()) {
         Some(Ok(suite)) => assert_eq!(suite.to_string().parse(), Ok(suite)),
         Some(Err(error)) => {
             assert_eq!(error.found, text);

@@ -1,6 +1,6 @@
 //! Every target over its seeds and over twenty thousand changed copies of them, with any Rust: a few
-//! seconds that find what is broken badly. `RUNS=10000000 make soak` is the same at length, `run.sh` the
-//! same guided by coverage.
+//! seconds that find what is broken badly. `RUNS=10000000 make soak` is the same at length, with `MAX_S` at most
+//! so many seconds for each target; `run.sh` is the same guided by coverage.
 
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
@@ -102,10 +102,15 @@ fn run(target: &str) {
     seeds.iter().for_each(|seed| body(seed));
     body(&[]);
     let runs = std::env::var("RUNS").map_or(MUTATIONS, |runs| runs.parse().expect("RUNS is a number"));
+    let limit_s =
+        std::env::var("MAX_S").map_or(u64::MAX, |seconds| seconds.parse().expect("MAX_S is a number"));
     let mut random = Random(target.bytes().fold(0, |seed, byte| seed * 31 + u64::from(byte)));
     let mut data = Vec::new();
-    let mut resident = 0;
+    let (mut resident, mut done) = (0, 0);
     for n in 0..runs {
+        if n % 1_024 == 0 && begin.elapsed().as_secs() >= limit_s {
+            break;
+        }
         data.clear();
         data.extend_from_slice(&seeds[random.below(seeds.len())]);
         let other = random.below(seeds.len());
@@ -117,10 +122,11 @@ fn run(target: &str) {
         if n == MUTATIONS / 2 {
             resident = resident_pages();
         }
+        done = n + 1;
     }
     let grown = resident_pages().saturating_sub(resident);
-    assert!(grown < GROWTH_MAX, "{target} grew by {grown} pages over {runs} runs");
-    eprintln!("{target}: {runs} runs in {} s, grown by {grown} pages", begin.elapsed().as_secs());
+    assert!(grown < GROWTH_MAX, "{target} grew by {grown} pages over {done} runs");
+    eprintln!("{target}: {done} runs in {} s, grown by {grown} pages", begin.elapsed().as_secs());
     // Each test has a thread of its own.
     let tally = tally();
     let drops: Vec<_> = tally.drops.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
