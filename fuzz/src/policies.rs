@@ -129,9 +129,9 @@ pub fn policies(data: &[u8]) {
         let mut packets = 0;
         while !bytes.0.is_empty() && packets < PACKETS {
             match bytes.below(8) {
-                0..3 => table.add(&mut bytes),
-                3 => table.remove(&mut bytes),
-                4 => {
+                0..4 => table.add(&mut bytes),
+                4 => table.remove(&mut bytes),
+                5 => {
                     let len = bytes.below(120).min(bytes.0.len());
                     let (raw, rest) = bytes.0.split_at(len);
                     bytes.0 = rest;
@@ -144,6 +144,13 @@ pub fn policies(data: &[u8]) {
                     packets += 1;
                 }
             }
+        }
+        // What there is now, with packets of the same bytes.
+        let backwards: Vec<u8> = data.iter().rev().take(64).copied().collect();
+        let mut bytes = Bytes(&backwards);
+        while !bytes.0.is_empty() {
+            let (direction, flow) = (bytes.direction(), bytes.flow());
+            table.check(direction, &flow);
         }
         table.clear();
     });

@@ -26,7 +26,7 @@ pub fn words(data: &[u8]) {
     }
     // The nearest of all proposals is looked for, which takes its time: one word in eight.
     let sum: usize = text.bytes().map(usize::from).sum();
-    match (sum % 8 == 0 && text.len() <= 24).then(|| text.parse::<Suite>()) {
+    match (sum.is_multiple_of(8) && text.len() <= 24).then(|| text.parse::<Suite>()) {
         Some(Ok(suite)) => assert_eq!(suite.to_string().parse(), Ok(suite)),
         Some(Err(error)) => {
             assert_eq!(error.found, text);
