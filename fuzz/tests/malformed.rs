@@ -26,7 +26,7 @@ const COUNT: usize = 230;
 fn packets(path: &Path) -> Vec<(Time, Vec<u8>)> {
     let mut packets = Vec::new();
     let file = File::open(path).expect("a file that can be read");
-    let Ok(mut reader) = Reader::new(file, &path.display().to_string()) else { return packets };
+    let Ok(mut reader) = Reader::new(file, path.display().to_string()) else { return packets };
     while let Ok(Some(record)) = reader.next_record() {
         if let Ok(at) = locate(record.link, record.data) {
             let time = Time(record.timestamp_ns.saturating_mul(1_000));

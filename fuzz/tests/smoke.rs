@@ -2,6 +2,8 @@
 //! seconds that find what is broken badly. `RUNS=10000000 make soak` is the same at length, with `MAX_S` at most
 //! so many seconds for each target; `run.sh` is the same guided by coverage.
 
+#![allow(clippy::disallowed_methods, reason = "says how long it took")]
+
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
