@@ -8,7 +8,10 @@ set -euo pipefail
 cd "$(dirname "$0")"
 seconds=${1:-600}
 targets=("${@:2}")
-[ ${#targets[@]} -gt 0 ] || targets=(wire_ip capture sas_file esp_open esp_seal fragments aggfrag)
+[ ${#targets[@]} -gt 0 ] || targets=(
+    wire_ip capture sas_file words esp_open esp_seal ah_open ah_seal
+    nested bursts policies path_mtu iptfs fragments aggfrag
+)
 
 if ! cargo +nightly fuzz --version >/dev/null 2>&1; then
     echo "fuzz/run.sh needs nightly Rust and cargo-fuzz: cargo install cargo-fuzz --locked" >&2

@@ -8,7 +8,7 @@ use forebay_time::{Duration, Time};
 use forebay_wire::Ip;
 
 /// Splits input into pieces: a byte for whoever reads it, a length in 16 bits, as many bytes as there are.
-fn pieces(mut data: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
+pub fn pieces(mut data: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     std::iter::from_fn(move || {
         let ([first, high, low], rest) = data.split_first_chunk()?;
         let (piece, behind) = rest.split_at(usize::from(u16::from_be_bytes([*high, *low])).min(rest.len()));

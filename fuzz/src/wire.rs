@@ -3,7 +3,7 @@
 use forebay_wire::checksum::Sum;
 use forebay_wire::esp::Trailer;
 use forebay_wire::ipv6::Walk;
-use forebay_wire::{Esp, Ip, Udp};
+use forebay_wire::{Aggfrag, Ah, Esp, Fragment, Ip, Udp, aggfrag::Block, icmp::TooBig, ip};
 
 /// Parses `data` as an IP packet, as what may be inside one, and as an ESP trailer.
 pub fn wire_ip(data: &[u8]) {
@@ -16,7 +16,14 @@ pub fn wire_ip(data: &[u8]) {
     assert_eq!(ip.source().is_ipv4(), ip.destination().is_ipv4());
     // A view of a view is the same one.
     assert_eq!(Ip::parse(bytes).map(|again| again.bytes()), Ok(bytes));
-    _ = ip.traffic_class();
+    class(&ip);
+    if let Ok(Some(fragment)) = Fragment::find(&ip) {
+        assert!(fragment.header_len <= fragment.payload_at && fragment.payload_at <= bytes.len());
+        assert!(fragment.named_at < fragment.payload_at && fragment.offset <= 0xfff8);
+    }
+    if let Some(message) = TooBig::parse(bytes) {
+        assert!(bytes.ends_with(message.quoted));
+    }
     match ip {
         Ip::V4(ip) => {
             assert!((20..=60).contains(&ip.header_len()) && ip.header_len() <= bytes.len());
@@ -55,6 +62,38 @@ fn inner(bytes: &[u8]) {
     }
     if let Ok(trailer) = Trailer::parse(bytes) {
         assert!(trailer.len() <= bytes.len());
+        let padding = &bytes[bytes.len() - trailer.len()..bytes.len() - 2];
+        let in_order = padding.iter().zip(1u8..).all(|(byte, expected)| *byte == expected);
+        assert_eq!(trailer.is_padded_in_order(bytes), in_order);
+    }
+    if let Ok(ah) = Ah::parse(bytes) {
+        assert!((12..=1_028).contains(&ah.header_len()) && ah.header_len() <= bytes.len());
+        assert_eq!(ah.icv().len() + 12, ah.header_len());
+        assert_eq!([ah.spi().to_be_bytes(), ah.sequence().to_be_bytes()].as_flattened(), &bytes[4..12]);
+    }
+    if let Ok(payload) = Aggfrag::parse(bytes) {
+        assert_eq!(payload.header_len() + payload.blocks().len(), bytes.len());
+        assert_eq!(payload.congestion().is_some(), bytes[0] == 1);
+        _ = (payload.block_offset(), payload.is_all_pad());
+    }
+    if let Ok(Block::Packet(len)) = Block::read(bytes) {
+        assert!(len >= 20);
+        // As long as the IP header says.
+        assert!(len > bytes.len() || Ip::parse(bytes).is_ok_and(|ip| ip.bytes().len() == len));
+    }
+}
+
+/// A class that is set is read, and nothing else changes; a checksum that was good stays good.
+fn class(ip: &Ip<'_>) {
+    let mut changed = ip.bytes().to_vec();
+    for class in [0xff, 0, ip.traffic_class()] {
+        ip::set_traffic_class(&mut changed, class);
+        let again = Ip::parse(&changed).expect("still an IP packet");
+        assert_eq!((again.traffic_class(), again.source()), (class, ip.source()));
+        if let Ip::V4(v4) = ip {
+            let header = |bytes: &[u8]| Sum::default().bytes(&bytes[..v4.header_len()]).finish();
+            assert_eq!(header(&changed) == 0, header(ip.bytes()) == 0);
+        }
     }
 }
 

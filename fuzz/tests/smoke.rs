@@ -1,11 +1,14 @@
 //! Every target over its seeds and over twenty thousand changed copies of them, with any Rust: a few
-//! seconds that find what is broken badly. `RUNS=10000000 make soak` is the same at length, `run.sh` the
-//! same guided by coverage.
+//! seconds that find what is broken badly. `RUNS=10000000 make soak` is the same at length, with `MAX_S` at most
+//! so many seconds for each target; `run.sh` is the same guided by coverage.
+
+#![allow(clippy::disallowed_methods, reason = "says how long it took")]
 
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
-use forebay_fuzz::{TARGETS, must_fail};
+use forebay_fuzz::{TARGETS, must_fail, tally};
 
 /// Changed copies without `RUNS`.
 const MUTATIONS: usize = 20_000;
@@ -96,14 +99,20 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
 
 fn run(target: &str) {
     let (_, body) = TARGETS.into_iter().find(|(name, _)| *name == target).expect("a target");
+    let begin = Instant::now();
     let seeds = seeds(target);
     seeds.iter().for_each(|seed| body(seed));
     body(&[]);
     let runs = std::env::var("RUNS").map_or(MUTATIONS, |runs| runs.parse().expect("RUNS is a number"));
+    let limit_s =
+        std::env::var("MAX_S").map_or(u64::MAX, |seconds| seconds.parse().expect("MAX_S is a number"));
     let mut random = Random(target.bytes().fold(0, |seed, byte| seed * 31 + u64::from(byte)));
     let mut data = Vec::new();
-    let mut resident = 0;
+    let (mut resident, mut done) = (0, 0);
     for n in 0..runs {
+        if n % 1_024 == 0 && begin.elapsed().as_secs() >= limit_s {
+            break;
+        }
         data.clear();
         data.extend_from_slice(&seeds[random.below(seeds.len())]);
         let other = random.below(seeds.len());
@@ -115,10 +124,17 @@ fn run(target: &str) {
         if n == MUTATIONS / 2 {
             resident = resident_pages();
         }
+        done = n + 1;
     }
     let grown = resident_pages().saturating_sub(resident);
-    assert!(grown < GROWTH_MAX, "{target} grew by {grown} pages over {runs} runs");
-    eprintln!("{target}: {runs} runs, grown by {grown} pages");
+    assert!(grown < GROWTH_MAX, "{target} grew by {grown} pages over {done} runs");
+    eprintln!("{target}: {done} runs in {} s, grown by {grown} pages", begin.elapsed().as_secs());
+    // Each test has a thread of its own.
+    let tally = tally();
+    let drops: Vec<_> = tally.drops.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
+    if tally.delivered > 0 || !drops.is_empty() {
+        eprintln!("{target}: {} packets delivered; dropped: {}", tally.delivered, drops.join(", "));
+    }
 }
 
 /// Most pages that the process may grow by while inputs go through it: all targets run in one process.
@@ -146,6 +162,11 @@ fn sas_file() {
 }
 
 #[test]
+fn words() {
+    run("words");
+}
+
+#[test]
 fn esp_open() {
     run("esp_open");
 }
@@ -153,6 +174,41 @@ fn esp_open() {
 #[test]
 fn esp_seal() {
     run("esp_seal");
+}
+
+#[test]
+fn ah_open() {
+    run("ah_open");
+}
+
+#[test]
+fn ah_seal() {
+    run("ah_seal");
+}
+
+#[test]
+fn nested() {
+    run("nested");
+}
+
+#[test]
+fn bursts() {
+    run("bursts");
+}
+
+#[test]
+fn policies() {
+    run("policies");
+}
+
+#[test]
+fn path_mtu() {
+    run("path_mtu");
+}
+
+#[test]
+fn iptfs() {
+    run("iptfs");
 }
 
 #[test]

@@ -288,3 +288,26 @@ fn a_burst_of_payloads() {
     assert!(jobs.iter().all(|job| job.packet.is_empty()));
     assert_eq!(drain(&mut far, SessionId(0), Time::ZERO), (packets, vec![]));
 }
+
+/// Rekeying for years takes no more memory than rekeying for a day.
+#[test]
+fn sas_that_come_and_go_leave_nothing_behind() {
+    let mut sad = Sad::default();
+    let mut round = |rounds: u32| {
+        for n in 0..rounds {
+            let rate = [None, Some(1_000)][n as usize % 2];
+            let iptfs = Iptfs { rate, ..Iptfs::default() };
+            let out = sad.add_outbound(sealing(0, iptfs.clone()), IvRange::for_throwaway_key()).unwrap();
+            let into = sad.add_inbound(opening(0, iptfs)).unwrap();
+            let due = if rate.is_some() { Time::ZERO } else { Time::MAX };
+            assert_eq!(sad.next_due(), due, "that of the SA that is there");
+            for session in [out, into] {
+                sad.remove(session).unwrap();
+            }
+            assert_eq!(sad.next_due(), Time::MAX);
+        }
+    };
+    round(10);
+    let taken = allocation_counter::measure(|| round(1_000));
+    assert_eq!(taken.bytes_current, 0);
+}

@@ -67,7 +67,9 @@ impl<'a> Fragments<'a> {
     fn ipv6(ip: &Ipv6<'a>, mtu: usize, identification: u32) -> Option<Fragments<'a>> {
         let place = ip.fragment_place().ok()?;
         let (header, payload) = ip.bytes().split_at_checked(place.at)?;
-        if place.protocol == protocol::FRAGMENT || mtu < header.len() + FRAGMENT_HEADER + 8 {
+        // Wherever it stands, one behind destination options included.
+        let no_fragment = matches!(ip.fragment_header(), Ok(None));
+        if !no_fragment || mtu < header.len() + FRAGMENT_HEADER + 8 {
             return None;
         }
         let form = Form::V6 { header, named_at: place.named_at, protocol: place.protocol, identification };

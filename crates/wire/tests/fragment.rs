@@ -175,3 +175,15 @@ fn ipv6_comes_together_again_behind_what_routers_look_at() {
         }
     }
 }
+
+/// RFC 8200 4.5: only the source divides a packet, once; wherever its fragment header stands.
+#[test]
+fn a_fragment_header_behind_destination_options_is_found() {
+    let destination = [44, 0, 1, 4, 0, 0, 0, 0];
+    for word in [0u16, 1, 0x0588] {
+        let [high, low] = word.to_be_bytes();
+        let fragment = [17, 0, high, low, 0, 0, 0, 9];
+        assert_eq!(all(&ipv6(&[destination, fragment].concat(), 60, 1_300), 1_280), None);
+        assert_eq!(all(&ipv6(&fragment, 44, 1_300), 1_280), None);
+    }
+}

@@ -29,24 +29,27 @@ struct Side {
     sessions: Vec<SessionId>,
     /// The timer of each SA.
     timer_of: Vec<Option<u32>>,
+    /// Timers of SAs that were removed: none of them is due.
+    free: Vec<u32>,
 }
 
 impl Side {
     fn add(&mut self, session: SessionId) -> u32 {
-        let timer = self.timers.add();
-        self.sessions.push(session);
+        let timer = self.free.pop().unwrap_or_else(|| {
+            self.sessions.push(session);
+            self.timers.add()
+        });
+        self.sessions[timer as usize] = session;
         let len = self.timer_of.len().max(session.0 as usize + 1);
         self.timer_of.resize(len, None);
         self.timer_of[session.0 as usize] = Some(timer);
         timer
     }
 
-    /// An SA that was removed has nothing to do any more; its timer stays, and never comes.
+    /// An SA that was removed has nothing to do any more; its timer is for the next one that is added.
     fn remove(&mut self, session: SessionId) {
         self.set(session, Time::MAX);
-        if let Some(timer) = self.timer_of.get_mut(session.0 as usize) {
-            *timer = None;
-        }
+        self.free.extend(self.timer_of.get_mut(session.0 as usize).and_then(Option::take));
     }
 
     fn set(&mut self, session: SessionId, due: Time) {
