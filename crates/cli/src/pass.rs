@@ -1,6 +1,7 @@
 //! `forebay seal` and `forebay open`: a capture through the engine into a capture.
 
 use std::collections::VecDeque;
+use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -148,11 +149,11 @@ fn build_engine(args: &PassArgs, direction: Direction) -> miette::Result<Engine>
     if args.cores == 0 || args.cores > 256 {
         return Err(miette!("--cores {}: expected 1 to 256", args.cores));
     }
-    let mut file = sas::load(&args.sas)?;
+    let file = sas::load(&args.sas)?;
     for warning in &file.warnings {
         eprintln!("{:?}", miette::Report::msg(warning.to_string()));
     }
-    file.entries.retain(|entry| entry.direction == direction);
+    let file = file.only(direction);
     let Some(suite) = file.entries.first().map(|entry| entry.config.suite) else {
         let word = if direction == Direction::Seal { "out" } else { "in" };
         return Err(miette!(
@@ -163,8 +164,8 @@ fn build_engine(args: &PassArgs, direction: Direction) -> miette::Result<Engine>
     };
     let costs = args.costs.as_deref().map(Costs::load).transpose()?.unwrap_or_default();
     let (sad, keys) = match direction {
-        Direction::Seal => file.into_sad(&open_state(args.state.as_deref())?, unix_ns()?, IVS_PER_SA)?,
-        Direction::Open => file.into_inbound_sad().into_diagnostic()?,
+        Direction::Seal => file.into_sad(&open_state(args.state.as_deref())?, unix_ns()?, IVS_PER_SA, seed())?,
+        Direction::Open => file.into_inbound_sad(seed())?,
     };
     let clock = Clock::start();
     let processors = processors::cores(args.cores, args.backend, suite, &costs, clock)?;
@@ -179,6 +180,11 @@ pub fn open_state(dir: Option<&Path>) -> miette::Result<IvStore> {
         Some(dir) => Ok(IvStore::new(dir)),
         None => Ok(IvStore::of_user()?),
     }
+}
+
+/// A number that nobody else can know, for the hashes of a database.
+pub fn seed() -> u64 {
+    RandomState::new().hash_one(0)
 }
 
 /// Nanoseconds since 1970.
