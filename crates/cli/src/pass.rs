@@ -164,7 +164,9 @@ fn build_engine(args: &PassArgs, direction: Direction) -> miette::Result<Engine>
     };
     let costs = args.costs.as_deref().map(Costs::load).transpose()?.unwrap_or_default();
     let (sad, keys) = match direction {
-        Direction::Seal => file.into_sad(&open_state(args.state.as_deref())?, unix_ns()?, IVS_PER_SA, seed())?,
+        Direction::Seal => {
+            file.into_sad(&open_state(args.state.as_deref())?, unix_ns()?, IVS_PER_SA, seed())?
+        }
         Direction::Open => file.into_inbound_sad(seed())?,
     };
     let clock = Clock::start();

@@ -274,9 +274,9 @@ fn aggregation() {
     inside(&["congestion = 0"], 14, &["`congestion` is of the wrong type"]);
     inside(&["packet_size = 65536", "packet_size = 0"], 15, &["expected 1 to 65535 bytes"]);
     inside(&["queue = 0"], 9, &["`queue` cannot be 0", "expected 1 to 1073741824 bytes"]);
-    // IPv4 20, ESP 8 + 8 + 2 + 16, AGGFRAG 4, 64 for inner packets: 122, made a multiple of four inside.
-    inside(&["packet_size = 121"], 15, &["`packet_size` cannot be 121", "expected 122 to 65535 bytes"]);
-    assert_eq!(iptfs("[sa.iptfs]\npacket_size = 122").packet_size, 122);
+    // IPv4 20, ESP 8 + 8, ICV 16; AGGFRAG 4, inner packets 64 and the trailer 2 make a multiple of four: 72.
+    inside(&["packet_size = 123"], 15, &["`packet_size` cannot be 123", "expected 124 to 65535 bytes"]);
+    assert_eq!(iptfs("[sa.iptfs]\npacket_size = 124").packet_size, 124);
     // 1500 - 52, down to a multiple of four, less the trailer's 2 and AGGFRAG's 4.
     inside(
         &["queue = 1441"],

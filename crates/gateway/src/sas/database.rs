@@ -53,15 +53,9 @@ impl SasFile {
     /// The SAs and policies of one direction; what they refer to stays right.
     #[must_use]
     pub fn only(mut self, direction: Direction) -> SasFile {
-        let mut kept = 0;
-        let places: Vec<Option<usize>> = self
-            .entries
-            .iter()
-            .map(|entry| {
-                kept += usize::from(entry.direction == direction);
-                (entry.direction == direction).then_some(kept - 1)
-            })
-            .collect();
+        let mut kept = 0..;
+        let new_place = |entry: &SaEntry| if entry.direction == direction { kept.next() } else { None };
+        let places: Vec<Option<usize>> = self.entries.iter().map(new_place).collect();
         let place = |old: usize| places.get(old).copied().flatten();
         self.entries.retain(|entry| entry.direction == direction);
         for entry in &mut self.entries {
