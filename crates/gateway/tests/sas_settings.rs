@@ -316,3 +316,35 @@ fn what_has_no_effect_is_a_warning() {
     assert_says(one, &["`life_time` has no effect: SAs of AH have no lifetime", "SAS.toml:10:13"]);
     assert_says(other, &["`df` has no effect", "SAS.toml:11:6"]);
 }
+
+/// Every example of the reference is one that the reader takes.
+#[test]
+fn examples_of_the_reference_are_right() {
+    let reference = include_str!("../../../docs/sas.md");
+    let (settings, policies) = reference.split_once("## `[[policy]]`").unwrap();
+    let (settings, aggregation) = settings.split_once("### `iptfs`").unwrap();
+    let mut count = 0;
+    for (part, before) in [
+        (settings, "mtu = 1400\n".to_owned()),
+        (aggregation, "[sa.iptfs]\n".to_owned()),
+        (policies, named("east-ef", "out", 2, "[[policy]]")),
+    ] {
+        for row in part.lines().filter(|line| line.starts_with("| `")) {
+            let example = row.trim_end_matches([' ', '|', '`']).rsplit_once("| `").unwrap().1;
+            let key = example.split(' ').next().unwrap();
+            if key.contains("key") && !key.starts_with("rekey") || key == "outer" {
+                continue;
+            }
+            let is_other = |line: &&str| !line.starts_with(&format!("{key} = "));
+            let before: String =
+                one_with(&before).lines().filter(is_other).map(|line| format!("{line}\n")).collect();
+            let line = before.lines().count() + 1;
+            if let Err(errors) = parse(&format!("{before}{example}\n"), "SAS.toml") {
+                let wrong = errors.findings().iter().find(|finding| finding.line() == Some(line));
+                assert!(wrong.is_none(), "{example}: {wrong:?}");
+            }
+            count += 1;
+        }
+    }
+    assert!(count > 40, "{count}");
+}

@@ -178,7 +178,7 @@ impl Problem {
                 format!("did you mean `{nearest}`? An SA without a name is called sa-1, sa-2, ... by its place")
                     .into()
             }
-            Problem::UnknownSa { nearest: None, .. } => "there is no SA at all".into(),
+            Problem::UnknownSa { nearest: None, .. } => "an SA without a name is called sa-1, sa-2, ... by its place".into(),
             Problem::WrongDirection { expected, .. } => {
                 let expected = expected.unwrap_or_default();
                 format!("name an SA with direction = \"{expected}\"").into()

@@ -73,7 +73,8 @@ impl Names {
                 findings.add_pair(problem, span, label, self.sas[place].span.clone(), "this SA");
             }
             (None, _, None) => {
-                let names = self.sas.iter().take(LOOKED_AT).map(|sa| shown(&sa.name));
+                let most = if findings.is_crowded() { 0 } else { LOOKED_AT };
+                let names = self.sas.iter().take(most).map(|sa| shown(&sa.name));
                 let nearest = nearest(&found, names);
                 findings.add(Problem::UnknownSa { found, nearest }, span, "expected the name of an SA");
             }

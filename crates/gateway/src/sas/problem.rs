@@ -277,7 +277,7 @@ pub enum Problem {
     UnknownSa {
         /// The name.
         found: String,
-        /// The nearest one.
+        /// The nearest one, if it was looked for.
         nearest: Option<String>,
     },
     /// The SA of this name is for the other direction.
