@@ -48,7 +48,7 @@ pub fn sas_file(data: &[u8]) {
     assert!(!format!("{file:?}").contains("expose"));
     let inbound =
         file.entries.iter().filter(|entry| entry.direction == forebay_crypto::Direction::Open).count();
-    let (sad, keys) = file.into_inbound_sad().expect("what the reader lets pass the database takes");
+    let (sad, keys) = file.into_inbound_sad(0).expect("what the reader lets pass the database takes");
     assert_eq!((sad.iter().count(), keys.len()), (inbound, inbound));
 }
 

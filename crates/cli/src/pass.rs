@@ -171,11 +171,11 @@ fn build_engine(args: &PassArgs, direction: Direction) -> miette::Result<Engine>
     if args.cores == 0 || args.cores > 256 {
         return Err(miette!("--cores {}: expected 1 to 256", args.cores));
     }
-    let mut file = sas::load(&args.sas)?;
+    let file = sas::load(&args.sas)?;
     for warning in &file.warnings {
         eprintln!("{:?}", miette::Report::msg(warning.to_string()));
     }
-    file.entries.retain(|entry| entry.direction == direction);
+    let file = file.only(direction);
     let Some(suite) = file.entries.first().map(|entry| entry.config.suite) else {
         let word = if direction == Direction::Seal { "out" } else { "in" };
         return Err(miette!(
@@ -184,11 +184,13 @@ fn build_engine(args: &PassArgs, direction: Direction) -> miette::Result<Engine>
             args.sas.display()
         ));
     };
-    let seed = random_seed();
+    let seed = seed();
     let costs = args.costs.as_deref().map(Costs::load).transpose()?.unwrap_or_default();
     let (sad, keys) = match direction {
-        Direction::Seal => file.into_sad(&open_state(args.state.as_deref())?, unix_ns()?, IVS_PER_SA)?,
-        Direction::Open => file.into_inbound_sad().into_diagnostic()?,
+        Direction::Seal => {
+            file.into_sad(&open_state(args.state.as_deref())?, unix_ns()?, IVS_PER_SA, seed)?
+        }
+        Direction::Open => file.into_inbound_sad(seed)?,
     };
     let clock = Clock::start();
     let processors = processors::cores(args.cores, args.backend, suite, &costs, clock)?;
@@ -208,17 +210,17 @@ fn build_engine(args: &PassArgs, direction: Direction) -> miette::Result<Engine>
     Engine::new(sad, &keys, processors, settings, clock).into_diagnostic()
 }
 
-/// A number that nobody else knows: the standard library draws one for its own tables.
-fn random_seed() -> u64 {
-    RandomState::new().hash_one(())
-}
-
 /// The store of IVs in `dir`, or in the user's state directory.
 pub fn open_state(dir: Option<&Path>) -> miette::Result<IvStore> {
     match dir {
         Some(dir) => Ok(IvStore::new(dir)),
         None => Ok(IvStore::of_user()?),
     }
+}
+
+/// A number that nobody else can know, for the hashes of a database.
+pub fn seed() -> u64 {
+    RandomState::new().hash_one(0)
 }
 
 /// Nanoseconds since 1970.

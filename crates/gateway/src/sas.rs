@@ -1,4 +1,5 @@
-//! The security associations file: TOML with one `[[sa]]` table for each SA.
+//! The security associations file: TOML with one `[[sa]]` table for each SA and one `[[policy]]` for each
+//! policy.
 //!
 //! [`load`] reports every error of a file in one run, each with file, line, what was found, what was
 //! expected and a hint. Key material never leaves this module except as [`SaKeys`]: the source text
@@ -9,13 +10,22 @@
 //! keeps a decoded copy; the parser's copy of the whole text after a syntax error; and, for a file
 //! that is a pipe, what its growing buffer leaves behind.
 
+mod database;
 mod entry;
 mod errors;
+mod example;
 mod help;
+mod iptfs;
 mod keys;
+mod lifetime;
 mod mask;
+mod names;
+mod numbers;
+mod policy;
 mod problem;
 mod table;
+mod traffic;
+mod tunnel;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -25,19 +35,21 @@ use std::net::IpAddr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use forebay_crypto::{Direction, SaKeys};
-use forebay_ipsec::{IvRange, SaConfig, Sad, SadError, Spi};
-use miette::Diagnostic;
+use forebay_crypto::{Direction, SaKeys, nearest};
+use forebay_ipsec::{Action, Policy, SaConfig, Spi};
 use toml::de::{DeTable, DeValue};
 use zeroize::Zeroizing;
 
+pub use database::IntoSadError;
 pub use errors::{Finding, SasErrors};
 pub use problem::Problem;
+pub use table::Section;
 
-use crate::iv_store::{IvStore, IvStoreError};
 use entry::Claim;
 use errors::{Findings, Lines};
 use keys::KeyFiles;
+use names::Names;
+use table::Table;
 
 /// Longest SAs file that is read, in bytes: room for some 30 000 SAs.
 pub const MAX_FILE_LEN: usize = 16 << 20;
@@ -54,101 +66,32 @@ pub struct SaEntry {
     /// Whether algorithms that RFC 8221 says MUST NOT to are wanted: a
     /// [weak](forebay_crypto::Suite::is_weak) suite is an error otherwise.
     pub allow_weak: bool,
+    /// Position of the SA that this one's packets go through next, or come through before; of the same
+    /// direction.
+    pub outer: Option<usize>,
     /// Line of the file where the SA begins, from 1.
+    pub line: usize,
+}
+
+/// One `[[policy]]` of the file.
+#[derive(Clone, Debug)]
+pub struct PolicyEntry {
+    /// The policy; its SAs are numbered by their positions.
+    pub policy: Policy,
+    /// Line of the file where it begins, from 1.
     pub line: usize,
 }
 
 /// What an SAs file says.
 #[derive(Debug)]
 pub struct SasFile {
-    /// The SAs in the order of the file, at least one.
+    /// The SAs in the order of the file, at least one. Others refer to them by position: to leave some out,
+    /// take [`SasFile::only`].
     pub entries: Vec<SaEntry>,
+    /// The policies in the order of the file.
+    pub policies: Vec<PolicyEntry>,
     /// What should be looked at but hinders nothing.
     pub warnings: Vec<Finding>,
-}
-
-/// Why SAs that were read could not be made ready for packets.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum IntoSadError {
-    /// No IVs for the outbound SAs.
-    Ivs(IvStoreError),
-    /// The database refuses an SA; the reader found no fault in it.
-    Sad(SadError),
-}
-
-impl std::fmt::Display for IntoSadError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            IntoSadError::Ivs(error) => error.fmt(f),
-            IntoSadError::Sad(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for IntoSadError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            IntoSadError::Ivs(error) => error.source(),
-            IntoSadError::Sad(_) => None,
-        }
-    }
-}
-
-impl Diagnostic for IntoSadError {
-    fn help<'a>(&'a self) -> Option<Box<dyn std::fmt::Display + 'a>> {
-        match self {
-            IntoSadError::Ivs(error) => error.help(),
-            IntoSadError::Sad(_) => None,
-        }
-    }
-}
-
-impl SasFile {
-    /// The database of these SAs and their keys, in the order of the file: an SA's position is the
-    /// number of its key session.
-    ///
-    /// Each outbound SA whose suite has IVs gets `ivs_per_sa` of them, reserved in `store` before this returns;
-    /// [`IVS_PER_SA`](crate::iv_store::IVS_PER_SA) lasts an SA without ESN for life. `now_ns` is the
-    /// time since the Unix epoch.
-    pub fn into_sad(
-        self,
-        store: &IvStore,
-        now_ns: u64,
-        ivs_per_sa: u64,
-    ) -> Result<(Sad, Vec<SaKeys>), IntoSadError> {
-        let has_ivs =
-            |entry: &&SaEntry| entry.direction == Direction::Seal && entry.config.suite.iv_len() > 0;
-        let keys = self.entries.iter().filter(has_ivs).map(|entry| &entry.keys);
-        let mut ivs = store.ranges(keys, now_ns, ivs_per_sa).map_err(IntoSadError::Ivs)?.into_iter();
-        let (mut sad, mut keys) = (Sad::default(), Vec::with_capacity(self.entries.len()));
-        for entry in self.entries {
-            let added = match entry.direction {
-                Direction::Open => sad.add_inbound(entry.config),
-                // Numbers that no packet carries need no reservation.
-                Direction::Seal if entry.config.suite.iv_len() == 0 => {
-                    sad.add_outbound(entry.config, IvRange::share(0, u64::MAX, 0, 1))
-                }
-                Direction::Seal => sad
-                    .add_outbound(entry.config, ivs.next().expect("one range for each outbound SA with IVs")),
-            };
-            added.map_err(IntoSadError::Sad)?;
-            keys.push(entry.keys);
-        }
-        Ok((sad, keys))
-    }
-}
-
-impl SasFile {
-    /// The same for the inbound SAs alone, which need no IVs; outbound ones are left out.
-    pub fn into_inbound_sad(self) -> Result<(Sad, Vec<SaKeys>), SadError> {
-        let (mut sad, mut keys) = (Sad::default(), Vec::with_capacity(self.entries.len()));
-        for entry in self.entries.into_iter().filter(|entry| entry.direction == Direction::Open) {
-            sad.add_inbound(entry.config)?;
-            keys.push(entry.keys);
-        }
-        Ok((sad, keys))
-    }
 }
 
 /// Reads the SAs file at `path`; the key files it names are relative to its directory.
@@ -202,47 +145,119 @@ fn read(text: &str, name: &str, files: &KeyFiles) -> Result<SasFile, SasErrors> 
         );
     }
     // What was recovered from a broken text would only bring errors that are none.
-    let entries =
-        if errors.is_empty() { sas(document.get_ref(), text, files, &mut findings) } else { vec![] };
+    let (entries, policies) = if errors.is_empty() {
+        read_document(document.get_ref(), text, files, &mut findings)
+    } else {
+        (vec![], vec![])
+    };
     let warnings = findings.finish(name, text)?;
-    Ok(SasFile { entries, warnings })
+    Ok(SasFile { entries, policies, warnings })
 }
 
-fn sas(document: &DeTable<'_>, text: &str, files: &KeyFiles, findings: &mut Findings) -> Vec<SaEntry> {
-    for key in document.keys().filter(|key| key.get_ref() != "sa") {
+fn read_document(
+    document: &DeTable<'_>,
+    text: &str,
+    files: &KeyFiles,
+    findings: &mut Findings,
+) -> (Vec<SaEntry>, Vec<PolicyEntry>) {
+    const KEYS: [&str; 2] = ["sa", "policy"];
+    for key in document.keys().filter(|key| !KEYS.contains(&&**key.get_ref())) {
         let word = mask::shown(key.get_ref());
-        let misplaced = table::KNOWN.contains(&&**key.get_ref());
-        findings.add(Problem::UnknownKey { key: word, nearest: "sa".into(), misplaced }, key.span(), "");
+        let nearest = nearest(&word, KEYS.map(str::to_owned)).unwrap_or_default();
+        let belongs = Section::with(key.get_ref());
+        findings.add(Problem::UnknownKey { key: word, nearest, within: None, belongs }, key.span(), "");
     }
-    let Some((key, value)) = document.iter().find(|(key, _)| key.get_ref() == "sa") else {
-        if document.is_empty() {
-            findings.add(Problem::NoSa, 0..0, "");
+    let mut names = Names::default();
+    let mut entries = sas(document, text, files, &mut names, findings);
+    let outers = names.outers(findings);
+    // There is one for each if nothing is wrong; if something is, they are of no use.
+    for (entry, outer) in entries.iter_mut().zip(&outers) {
+        entry.outer = *outer;
+    }
+    let policies = policies(document, text, &names, findings);
+    for direction in [Direction::Seal, Direction::Open] {
+        let mut policies = policies.iter().filter(|entry| entry.policy.direction == direction).peekable();
+        if policies.peek().is_some() {
+            let used: Vec<usize> = policies.flat_map(protecting).collect();
+            names.report_unused(direction, &used, &outers, findings);
         }
-        return vec![];
-    };
-    let Some(tables) = value.get_ref().as_array() else {
-        findings.add(Problem::NotTables { found: value.get_ref().type_str() }, key.span(), "");
-        return vec![];
-    };
-    if tables.is_empty() {
-        findings.add(Problem::NoSa, key.span(), "");
     }
+    (entries, policies)
+}
+
+/// The positions of a policy's SAs.
+fn protecting(entry: &PolicyEntry) -> impl Iterator<Item = usize> {
+    let sas = match &entry.policy.action {
+        Action::Protect(sas) => sas.as_slice(),
+        Action::Bypass | Action::Discard => &[],
+    };
+    sas.iter().map(|session| session.0 as usize)
+}
+
+fn sas(
+    document: &DeTable<'_>,
+    text: &str,
+    files: &KeyFiles,
+    names: &mut Names,
+    findings: &mut Findings,
+) -> Vec<SaEntry> {
+    let tables = match document.get("sa") {
+        Some(_) => tables("sa", Section::Sa, document, findings),
+        None => {
+            if document.is_empty() || document.contains_key("policy") {
+                findings.add(Problem::NoSa, 0..0, "");
+            }
+            return vec![];
+        }
+    };
     let mut overlaps = Overlaps::default();
     let mut lines = Lines::new(text);
     let mut entries = Vec::with_capacity(tables.len());
-    for (index, element) in tables.iter().enumerate() {
-        let DeValue::Table(sa) = element.get_ref() else {
-            findings.add(Problem::NotTables { found: element.get_ref().type_str() }, element.span(), "");
-            continue;
-        };
-        let sa = table::SaTable::new(sa, element.span(), index + 1);
-        let (entry, claim) = entry::read(&sa, lines.at(element.span().start), files, findings);
-        entries.extend(entry);
-        if let Some(claim) = claim {
+    for (sa, span) in tables {
+        let read = entry::read(&sa, lines.at(span.start), files, findings);
+        entries.extend(read.entry);
+        names.add(read.named);
+        if let Some(claim) = read.claim {
             overlaps.check(claim, findings);
         }
     }
     entries
+}
+
+fn policies(document: &DeTable<'_>, text: &str, names: &Names, findings: &mut Findings) -> Vec<PolicyEntry> {
+    let mut lines = Lines::new(text);
+    let tables = tables("policy", Section::Policy, document, findings);
+    let read = |(table, span): (Table<'_, '_>, Range<usize>)| {
+        policy::read(&table, lines.at(span.start), names, findings)
+    };
+    tables.into_iter().filter_map(read).collect()
+}
+
+/// The tables called `key`, none if there is no such key.
+fn tables<'a, 'i>(
+    key: &'static str,
+    section: Section,
+    document: &'a DeTable<'i>,
+    findings: &mut Findings,
+) -> Vec<(Table<'a, 'i>, Range<usize>)> {
+    let Some((word, value)) = document.iter().find(|(word, _)| word.get_ref() == key) else { return vec![] };
+    let Some(tables) = value.get_ref().as_array() else {
+        findings.add(Problem::NotTables { key, found: value.get_ref().type_str() }, word.span(), "");
+        return vec![];
+    };
+    if tables.is_empty() && section == Section::Sa {
+        findings.add(Problem::NoSa, word.span(), "");
+    }
+    let mut found = Vec::with_capacity(tables.len());
+    for (index, element) in tables.iter().enumerate() {
+        match element.get_ref() {
+            DeValue::Table(table) => {
+                found.push((Table::new(section, table, element.span(), index + 1), element.span()));
+            }
+            other => findings.add(Problem::NotTables { key, found: other.type_str() }, element.span(), ""),
+        }
+    }
+    found
 }
 
 /// SPIs that are taken, with their first owner.
@@ -250,7 +265,7 @@ fn sas(document: &DeTable<'_>, text: &str, files: &KeyFiles, findings: &mut Find
 struct Overlaps(HashMap<(Option<IpAddr>, Spi), (String, Range<usize>)>);
 
 impl Overlaps {
-    /// The rule of [`Sad`]: inbound, an SPI names one SA; outbound, one SA of each peer.
+    /// The rule of [`Sad`](forebay_ipsec::Sad): inbound, an SPI names one SA; outbound, one SA of each peer.
     fn check(&mut self, claim: Claim, findings: &mut Findings) {
         match self.0.entry((claim.peer, claim.spi)) {
             Entry::Vacant(place) => {

@@ -62,7 +62,7 @@ fn ah_has_an_integrity_key_or_that_of_gmac() {
 fn sas_become_a_database_in_their_order() {
     let directory = tempfile::tempdir().unwrap();
     let store = IvStore::new(directory.path().join("state"));
-    let (sad, keys) = parse(&sample(), "SAS.toml").unwrap().into_sad(&store, 1000, IVS_PER_SA).unwrap();
+    let (sad, keys) = parse(&sample(), "SAS.toml").unwrap().into_sad(&store, 1000, IVS_PER_SA, 7).unwrap();
     let sas: Vec<_> = sad
         .iter()
         .map(|(session, direction, config, _)| (session.0, direction, config.name.clone()))
@@ -90,12 +90,12 @@ fn an_sa_without_ivs_leaves_no_mark() {
     let text = format!(
         "[[sa]]\ndirection = \"out\"\nspi = 7\nproposal = \"null-sha256\"\nauth_key = \"{AUTH_KEY}\"\nlocal = \"::1\"\nremote = \"::2\"\n"
     );
-    let (sad, _) = parse(&text, "SAS.toml").unwrap().into_sad(&store, 1000, IVS_PER_SA).unwrap();
+    let (sad, _) = parse(&text, "SAS.toml").unwrap().into_sad(&store, 1000, IVS_PER_SA, 7).unwrap();
     assert_eq!(sad.iter().count(), 1);
     assert!(!store.directory().exists());
     let (_, keys) = parse(&format!("{}{text}", sample()), "SAS.toml")
         .unwrap()
-        .into_sad(&store, 1000, IVS_PER_SA)
+        .into_sad(&store, 1000, IVS_PER_SA, 7)
         .unwrap();
     assert_eq!(keys.len(), 3);
 }
@@ -156,8 +156,29 @@ enum Edit {
 
 fn edit() -> impl Strategy<Value = Edit> {
     let pieces = prop::sample::select(vec![
-        "\"", "'", "\"\"\"", "\n", "=", "#", "[", "]", "[[sa]]", "{", ",", ".", " ", "0x", "\\", "\u{1b}",
-        "\r", "é", "key = ", "-",
+        "\"",
+        "'",
+        "\"\"\"",
+        "\n",
+        "=",
+        "#",
+        "[",
+        "]",
+        "[[sa]]",
+        "[[policy]]",
+        "[sa.iptfs]",
+        "iptfs = {",
+        "{",
+        ",",
+        ".",
+        " ",
+        "0x",
+        "\\",
+        "\u{1b}",
+        "\r",
+        "é",
+        "key = ",
+        "-",
     ]);
     prop_oneof![
         (any::<prop::sample::Index>(), 1..20usize).prop_map(|(at, len)| Edit::Remove { at, len }),
@@ -207,8 +228,11 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_file_is_an_answer_that_shows_no_key(edits in prop::collection::vec(edit(), 1..4)) {
-        let text = edited(&sample(), &edits);
+    fn a_damaged_file_is_an_answer_that_shows_no_key(
+        base in prop::sample::select(vec![sample(), full()]),
+        edits in prop::collection::vec(edit(), 1..4),
+    ) {
+        let text = edited(&base, &edits);
         // Half a key is hidden whatever was done to the file, any part of it after one slip.
         let run = if edits.len() == 1 { 8 } else { 16 };
         match parse(&text, "SAS.toml") {

@@ -4,16 +4,17 @@ use std::net::IpAddr;
 use std::ops::Range;
 
 use forebay_crypto::{Direction, Suite};
-use forebay_ipsec::{Encapsulation, MAX_WINDOW, Mode, Protocol, SaConfig, Spi};
+use forebay_ipsec::{Encapsulation, MAX_WINDOW, Mode, Protocol, SaConfig, SaConfigError, Spi};
 
-use super::SaEntry;
 use super::errors::Findings;
 use super::keys::{self, KeyFiles};
 use super::mask::shown;
+use super::names::Named;
 use super::problem::Problem;
-use super::table::SaTable;
+use super::table::Table;
+use super::{SaEntry, iptfs, lifetime, tunnel};
 
-const DIRECTIONS: &[(&str, Direction)] = &[("out", Direction::Seal), ("in", Direction::Open)];
+pub(super) const DIRECTIONS: &[(&str, Direction)] = &[("out", Direction::Seal), ("in", Direction::Open)];
 const MODES: &[(&str, Mode)] = &[("tunnel", Mode::Tunnel), ("transport", Mode::Transport)];
 const ENCAPSULATIONS: &[(&str, Encapsulation)] =
     &[("none", Encapsulation::None), ("udp", Encapsulation::Udp)];
@@ -30,77 +31,152 @@ pub(super) struct Claim {
     pub(super) span: Range<usize>,
 }
 
-/// Reads an SA that begins on `line`. Whatever comes back as `None` has left a finding.
-pub(super) fn read(
-    sa: &SaTable<'_, '_>,
-    line: usize,
-    files: &KeyFiles,
-    findings: &mut Findings,
-) -> (Option<SaEntry>, Option<Claim>) {
+/// What comes of one table.
+pub(super) struct Read {
+    /// If nothing is wrong with it.
+    pub(super) entry: Option<SaEntry>,
+    pub(super) claim: Option<Claim>,
+    pub(super) named: Named,
+}
+
+/// Reads an SA that begins on `line`. Whatever is `None` for want of something right has left a finding.
+pub(super) fn read(sa: &Table<'_, '_>, line: usize, files: &KeyFiles, findings: &mut Findings) -> Read {
     sa.report_unknown_keys(findings);
-    let name = if sa.has("name") {
-        sa.text("name", findings).map(|_| sa.name.clone())
-    } else {
-        Some(sa.name.clone())
+    let name = sa.or("name", (&*sa.name, 0..0), |key| sa.text(key, findings));
+    let direction = sa.required("direction", findings).and_then(|key| sa.word(key, DIRECTIONS, findings));
+    let outer = sa.or("outer", None, |key| sa.text(key, findings).map(Some));
+    let named = Named {
+        name: sa.name.clone(),
+        direction,
+        span: sa.span(if sa.has("name") { "name" } else { "spi" }),
+        outer: outer.clone().flatten().map(|(name, span)| (name.to_owned(), span)),
     };
-    let direction = required(sa, "direction", findings).and_then(|key| sa.word(key, DIRECTIONS, findings));
-    let spi = required(sa, "spi", findings).and_then(|key| spi(sa, key, findings));
-    let protocol = optional(sa, "protocol", PROTOCOLS, Protocol::Esp, findings);
-    let suite = required(sa, "proposal", findings).and_then(|key| proposal(sa, key, findings));
-    let keys = keys::read(sa, suite, files, findings);
-    let (local, remote) = addresses(sa, findings);
-    let claim = claim(sa, direction, spi, remote);
-    let mode = optional(sa, "mode", MODES, Mode::Tunnel, findings);
-    let encapsulation = optional(sa, "encapsulation", ENCAPSULATIONS, Encapsulation::None, findings);
-    if protocol == Some(Protocol::Ah) && encapsulation == Some(Encapsulation::Udp) {
-        findings.add(Problem::AhInUdp, sa.span("encapsulation"), "expected `none`");
+    let core = core(sa, findings);
+    let keys = keys::read(sa, core.suite, files, findings);
+    let allow_weak = sa.flag("allow_weak", false, findings);
+    if let Some(suite) = core.suite {
+        check_suite(sa, suite, core.protocol, allow_weak, findings);
     }
-    let (esn, allow_weak) = (sa.flag("esn", false, findings), sa.flag("allow_weak", false, findings));
-    if let Some(suite) = suite {
-        check_suite(sa, suite, protocol, allow_weak, findings);
-    }
-    let replay_window = replay_window(sa, findings);
-    let (local_ts, remote_ts) = (sa.selectors("local_ts", findings), sa.selectors("remote_ts", findings));
+    let claim = claim(sa, direction, core.spi, core.remote);
+    report_unused(sa, &core, direction, findings);
+    let settings = settings(sa, &core, findings);
     let entry = || {
+        let config = SaConfig { name: name?.0.to_owned(), ..settings? };
+        outer.as_ref()?;
         Some(SaEntry {
-            config: SaConfig {
-                protocol: protocol?,
-                mode: mode?,
-                esn: esn?,
-                replay_window: replay_window?,
-                encapsulation: encapsulation?,
-                local_ts: local_ts?,
-                remote_ts: remote_ts?,
-                ..SaConfig::new(&name?, spi?, suite?, local?, remote?)
-            },
+            config,
             direction: direction?,
             keys: keys?,
             allow_weak: allow_weak?,
+            outer: None,
             line,
         })
     };
-    (entry(), claim)
+    let entry = entry();
+    Read { entry, claim, named }
 }
 
-fn required(sa: &SaTable<'_, '_>, key: &'static str, findings: &mut Findings) -> Option<&'static str> {
-    if !sa.has(key) {
-        sa.missing(key, findings);
+/// What other settings depend on.
+struct Core {
+    spi: Option<Spi>,
+    protocol: Option<Protocol>,
+    mode: Option<Mode>,
+    encapsulation: Option<Encapsulation>,
+    suite: Option<Suite>,
+    local: Option<IpAddr>,
+    remote: Option<IpAddr>,
+}
+
+fn core(sa: &Table<'_, '_>, findings: &mut Findings) -> Core {
+    let spi = sa.required("spi", findings).and_then(|key| spi(sa, key, findings));
+    let protocol = sa.word_or("protocol", PROTOCOLS, Protocol::Esp, findings);
+    let suite = sa.required("proposal", findings).and_then(|key| proposal(sa, key, findings));
+    let (local, remote) = addresses(sa, findings);
+    let mode = sa.word_or("mode", MODES, Mode::Tunnel, findings);
+    let encapsulation = sa.word_or("encapsulation", ENCAPSULATIONS, Encapsulation::None, findings);
+    if protocol == Some(Protocol::Ah) && encapsulation == Some(Encapsulation::Udp) {
+        findings.add(Problem::AhInUdp, sa.span("encapsulation"), "expected `none`");
+    }
+    Core { spi, protocol, mode, encapsulation, suite, local, remote }
+}
+
+impl Core {
+    /// An SA with the default of everything else, if that can be.
+    fn config(&self, sa: &Table<'_, '_>, findings: &mut Findings) -> Option<SaConfig> {
+        let config = SaConfig {
+            protocol: self.protocol?,
+            mode: self.mode?,
+            encapsulation: self.encapsulation?,
+            ..SaConfig::new("", self.spi?, self.suite?, self.local?, self.remote?)
+        };
+        match config.check() {
+            Ok(()) => return Some(config),
+            // Found already.
+            Err(SaConfigError::MixedFamilies | SaConfigError::AhEnciphers(_) | SaConfigError::AhInUdp) => {}
+            Err(error) => findings.add(Problem::Refused { error }, sa.span("proposal"), "this SA"),
+        }
+        None
+    }
+}
+
+/// All the settings but the name.
+fn settings(sa: &Table<'_, '_>, core: &Core, findings: &mut Findings) -> Option<SaConfig> {
+    let esn = sa.flag("esn", false, findings);
+    let check_padding = sa.flag("check_padding", true, findings);
+    let replay_window = replay_window(sa, findings);
+    let (local_ts, remote_ts) = (sa.selectors("local_ts", findings), sa.selectors("remote_ts", findings));
+    let dscp = sa.classes(findings);
+    let lifetime = lifetime::read(sa, findings);
+    let tunnel = tunnel::read(sa, findings);
+    let mtu = tunnel::mtu(sa, core.local, findings);
+    let tfc = tunnel::tfc(sa, core.mode, findings);
+    let plain = core.config(sa, findings);
+    let with_mtu = plain.clone().zip(mtu).map(|(config, mtu)| SaConfig { mtu, ..config });
+    let iptfs = iptfs::read(sa, with_mtu.as_ref(), findings);
+    let config = SaConfig {
+        esn: esn?,
+        check_padding: check_padding?,
+        replay_window: replay_window?,
+        local_ts: local_ts?,
+        remote_ts: remote_ts?,
+        dscp: dscp?,
+        lifetime: lifetime?,
+        tunnel: tunnel?,
+        mtu: mtu?,
+        tfc: tfc?,
+        iptfs: iptfs?,
+        ..plain?
+    };
+    // All that this can find has been found above, or should have been.
+    if let Err(error) = config.check() {
+        findings.add(Problem::Refused { error }, sa.span("spi"), "this SA");
         return None;
     }
-    Some(key)
+    Some(config)
 }
 
-fn optional<T: Copy>(
-    sa: &SaTable<'_, '_>,
-    key: &'static str,
-    words: &[(&'static str, T)],
-    default: T,
-    findings: &mut Findings,
-) -> Option<T> {
-    if sa.has(key) { sa.word(key, words, findings) } else { Some(default) }
+/// Notes settings that this SA has no use for.
+fn report_unused(sa: &Table<'_, '_>, core: &Core, direction: Option<Direction>, findings: &mut Findings) {
+    let mut report = |keys: &[&'static str], why: &'static str| {
+        for key in keys.iter().copied().filter(|key| sa.has(key)) {
+            findings.add(Problem::NoEffect { key, why }, sa.span(key), "");
+        }
+    };
+    if core.mode == Some(Mode::Transport) {
+        report(tunnel::KEYS, "there is no outer header in transport mode");
+    } else if core.protocol == Some(Protocol::Ah) {
+        report(tunnel::KEYS, "AH makes its outer headers by the defaults");
+    }
+    if core.protocol == Some(Protocol::Ah) {
+        report(lifetime::KEYS, "SAs of AH have no lifetime");
+        report(&["mtu", "tfc_padding"], "AH neither pads nor watches the path MTU");
+    }
+    if direction == Some(Direction::Open) {
+        report(&["classes", "mtu", "tfc_padding"], "it is about packets that leave");
+    }
 }
 
-fn spi(sa: &SaTable<'_, '_>, key: &'static str, findings: &mut Findings) -> Option<Spi> {
+fn spi(sa: &Table<'_, '_>, key: &'static str, findings: &mut Findings) -> Option<Spi> {
     let ((number, found), span) = sa.number(key, findings)?;
     let spi = number.and_then(|number| u32::try_from(number).ok()).and_then(Spi::new);
     if spi.is_none() {
@@ -109,7 +185,7 @@ fn spi(sa: &SaTable<'_, '_>, key: &'static str, findings: &mut Findings) -> Opti
     spi
 }
 
-fn proposal(sa: &SaTable<'_, '_>, key: &'static str, findings: &mut Findings) -> Option<Suite> {
+fn proposal(sa: &Table<'_, '_>, key: &'static str, findings: &mut Findings) -> Option<Suite> {
     let (text, span) = sa.text(key, findings)?;
     match text.parse() {
         Ok(suite) => Some(suite),
@@ -123,7 +199,7 @@ fn proposal(sa: &SaTable<'_, '_>, key: &'static str, findings: &mut Findings) ->
 
 /// Checks that the suite is one for the protocol, and strong or called weak.
 fn check_suite(
-    sa: &SaTable<'_, '_>,
+    sa: &Table<'_, '_>,
     suite: Suite,
     protocol: Option<Protocol>,
     allow_weak: Option<bool>,
@@ -138,7 +214,7 @@ fn check_suite(
     }
 }
 
-fn addresses(sa: &SaTable<'_, '_>, findings: &mut Findings) -> (Option<IpAddr>, Option<IpAddr>) {
+fn addresses(sa: &Table<'_, '_>, findings: &mut Findings) -> (Option<IpAddr>, Option<IpAddr>) {
     let (local, remote) = (sa.address("local", findings), sa.address("remote", findings));
     if let (Some((local, local_span)), Some((remote, remote_span))) = (&local, &remote)
         && local.is_ipv4() != remote.is_ipv4()
@@ -151,7 +227,7 @@ fn addresses(sa: &SaTable<'_, '_>, findings: &mut Findings) -> (Option<IpAddr>, 
 }
 
 fn claim(
-    sa: &SaTable<'_, '_>,
+    sa: &Table<'_, '_>,
     direction: Option<Direction>,
     spi: Option<Spi>,
     remote: Option<IpAddr>,
@@ -163,14 +239,14 @@ fn claim(
     Some(Claim { spi: spi?, peer, name: sa.name.clone(), span: sa.span("spi") })
 }
 
-fn replay_window(sa: &SaTable<'_, '_>, findings: &mut Findings) -> Option<u32> {
-    if !sa.has("replay_window") {
-        return Some(DEFAULT_WINDOW);
-    }
-    let ((number, found), span) = sa.number("replay_window", findings)?;
-    let window = number.and_then(|number| u32::try_from(number).ok()).filter(|&window| window <= MAX_WINDOW);
-    if window.is_none() {
-        findings.add(Problem::BadWindow { found }, span, "expected 0 to 65536");
-    }
-    window
+fn replay_window(sa: &Table<'_, '_>, findings: &mut Findings) -> Option<u32> {
+    sa.or("replay_window", DEFAULT_WINDOW, |key| {
+        let ((number, found), span) = sa.number(key, findings)?;
+        let window =
+            number.and_then(|number| u32::try_from(number).ok()).filter(|&window| window <= MAX_WINDOW);
+        if window.is_none() {
+            findings.add(Problem::BadWindow { found }, span, "expected 0 to 65536");
+        }
+        window
+    })
 }

@@ -170,6 +170,11 @@ impl Findings {
         self.0.push((problem, vec![primary(span, label), other]));
     }
 
+    /// Whether there are so many that hints which take time are not worth it.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.0.len() > 8 * MAX_FINDINGS
+    }
+
     /// The warnings, or all errors: those of `text`, which is called `file`.
     pub(super) fn finish(self, file: &str, text: &str) -> Result<Vec<Finding>, SasErrors> {
         if self.0.is_empty() {

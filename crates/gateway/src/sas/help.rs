@@ -4,10 +4,12 @@ use std::borrow::Cow;
 use std::io;
 
 use forebay_crypto::{Cipher, Integrity, KeyError, Suite, nearest};
-use forebay_ipsec::MAX_WINDOW;
+use forebay_ipsec::{MAX_WINDOW, MIN_PATH_MTU_V4, NEST_MAX};
+use forebay_wire::ipv6;
 
+use super::example;
 use super::problem::Problem;
-use super::table::KNOWN;
+use super::table::Section;
 
 impl Problem {
     /// What to do about it.
@@ -26,18 +28,21 @@ impl Problem {
             Problem::NoSa => {
                 "begin an SA with `[[sa]]`; it needs direction, spi, proposal, key, local and remote".into()
             }
-            Problem::NotTables { .. } => "write `[[sa]]` with double brackets, once for each SA".into(),
-            Problem::UnknownKey { key, misplaced: true, .. } => {
-                format!("`{key}` belongs into an SA: put `[[sa]]` on a line above it").into()
+            Problem::NotTables { key: "sa", .. } => {
+                "write `[[sa]]` with double brackets, once for each SA".into()
             }
-            Problem::UnknownKey { nearest, .. } => format!("did you mean `{nearest}`?").into(),
-            Problem::MissingKey { key, .. } => missing(key).into(),
+            Problem::NotTables { key, .. } => {
+                format!("write `[[{key}]]` with double brackets, once for each").into()
+            }
+            Problem::UnknownKey { key, nearest, within, belongs } => match belongs {
+                Some(belongs) => misplaced(key, *within, *belongs).into(),
+                None => format!("did you mean `{nearest}`?").into(),
+            },
+            Problem::MissingKey { key, .. } => example::of(key).into(),
             Problem::WrongType { key: "key" | "auth_key", .. } => {
                 "put the hex digits between quotes: key = \"00112233...\"".into()
             }
-            Problem::WrongType { key: "local_ts", .. } => "local_ts = [\"10.1.0.0/16\"]".into(),
-            Problem::WrongType { key: "remote_ts", .. } => "remote_ts = [\"10.2.0.0/16\"]".into(),
-            Problem::WrongType { key, .. } => missing(key).into(),
+            Problem::WrongType { key, .. } => example::of(key).into(),
             Problem::UnknownWord { found, expected, .. } => {
                 // Half a word, or a longer form of it, means that one however many letters differ.
                 let begun =
@@ -126,6 +131,70 @@ impl Problem {
             Problem::OverlappingSpi { peer: Some(_), .. } => {
                 "the peer could not tell them apart: give one of the two another SPI".into()
             }
+            Problem::OutOfRange { key: "mtu", .. } => format!(
+                "every path takes {MIN_PATH_MTU_V4} bytes of IPv4 and {} of IPv6; leave it out for no limit",
+                ipv6::MIN_MTU
+            )
+            .into(),
+            Problem::OutOfRange { key: "packet_size", .. } => {
+                "headers, IV, padding and ICV must leave room for inner packets (RFC 9347)".into()
+            }
+            Problem::OutOfRange { key: "queue", .. } => "it must hold one full payload".into(),
+            Problem::OutOfRange { key, .. } => example::of(key).into(),
+            Problem::BadDuration { key, .. } => {
+                format!("{}; a bare number is seconds; units are d, h, m, s, ms, us, ns", example::of(key))
+                    .into()
+            }
+            Problem::BadAmount { key, .. } => {
+                format!("{}; leave it out for no limit", example::of(key)).into()
+            }
+            Problem::BadClass { key: "dscp", .. } => "dscp = 46 or dscp = \"ef\"".into(),
+            Problem::BadClass { .. } => {
+                "classes = [\"ef\", \"af41-af43\", 10]: numbers of 0 to 63, ranges, cs0 to cs7, af11 to af43, \
+                 ef, le"
+                    .into()
+            }
+            Problem::Contradiction { key: "dscp", .. } => {
+                "a DSCP that is copied cannot be set: leave out one of the two, or say copy_dscp = \"in\" or \
+                 \"no\""
+                    .into()
+            }
+            Problem::Contradiction { key, other } => format!("leave out `{key}` or `{other}`").into(),
+            Problem::SoftBeyondHard { soft, hard } => format!(
+                "`{soft}` asks for another SA in time, before `{hard}` ends this one: it must be less"
+            )
+            .into(),
+            Problem::TfcInTransport => {
+                "without an inner header nobody could tell padding from data (RFC 4303 2.7): leave it out".into()
+            }
+            Problem::TfcWithoutMtu => "give the path MTU: mtu = 1400".into(),
+            Problem::IptfsNotInTunnel => {
+                "there are no inner packets to aggregate elsewhere (RFC 9347 5.1): leave out `iptfs`".into()
+            }
+            Problem::IptfsBeyondMtu { .. } => {
+                "leave out `packet_size`: it is the MTU then, 1500 at most".into()
+            }
+            Problem::UnknownSa { nearest: Some(nearest), .. } => {
+                format!("did you mean `{nearest}`? An SA without a name is called sa-1, sa-2, ... by its place")
+                    .into()
+            }
+            Problem::UnknownSa { nearest: None, .. } => "an SA without a name is called sa-1, sa-2, ... by its place".into(),
+            Problem::WrongDirection { expected, .. } => {
+                let expected = expected.unwrap_or_default();
+                format!("name an SA with direction = \"{expected}\"").into()
+            }
+            Problem::AmbiguousName { .. } => "give each a name of its own".into(),
+            Problem::NestCircle { .. } => {
+                "`outer` names what goes around: AH around ESP, a gateway's tunnel around a host's".into()
+            }
+            Problem::NestTooDeep { .. } => format!("at most {NEST_MAX} SAs in a row are possible").into(),
+            Problem::SaOfNoUse => "leave out `sa`, or say action = \"protect\"".into(),
+            Problem::Refused { .. } => "change one of the two".into(),
+            Problem::NoEffect { key, .. } => format!("leave out `{key}`").into(),
+            Problem::UnusedSa { name } => {
+                format!("with a policy of a direction, only named SAs of it are used: sa = \"{name}\" in one")
+                    .into()
+            }
         }
     }
 }
@@ -134,24 +203,15 @@ const SUITES: &str = "aes{128,192,256}{gcm,ccm}{8,12,16}, aes{128,192,256}gmac, 
     {aes{128,192,256}[ctr],3des,null}-{sha1,sha256,sha384,sha512,aesxcbc,aescmac}, and the weak ones with \
     md5 or without integrity";
 
-/// An example of what is missing.
-fn missing(key: &str) -> &'static str {
-    match key {
-        "name" => "name = \"east-out\"",
-        "direction" => "direction = \"out\" for packets that leave, \"in\" for those that arrive",
-        "spi" => "spi = 0x1001, the number that both peers know the SA by",
-        "protocol" => "protocol = \"esp\"",
-        "mode" => "mode = \"tunnel\" or \"transport\"",
-        "proposal" => "proposal = \"aes128gcm16\"",
-        "key" => "key = \"...\" with the cipher key in hex, its salt behind it; or key_file",
-        "key_file" | "auth_key_file" => "the path of a file that holds the key in hex",
-        "local" => "local = \"192.0.2.1\", this side's outer address",
-        "remote" => "remote = \"192.0.2.2\", the peer's outer address",
-        "esn" => "esn = true for sequence numbers of 64 bits",
-        "replay_window" => "replay_window = 64, in packets",
-        "encapsulation" => "encapsulation = \"none\" or \"udp\"",
-        "allow_weak" => "allow_weak = false",
-        _ => "see the example in the manual",
+/// Where a key that means something elsewhere should stand.
+fn misplaced(key: &str, within: Option<Section>, belongs: Section) -> String {
+    match (within, belongs) {
+        (Some(Section::Iptfs), Section::Sa) => {
+            format!("`{key}` belongs to the SA itself: put it above `[sa.iptfs]`")
+        }
+        (_, Section::Sa) => format!("`{key}` belongs into an SA: put `[[sa]]` on a line above it"),
+        (_, Section::Policy) => format!("`{key}` belongs into a policy: put `[[policy]]` on a line above it"),
+        (_, Section::Iptfs) => format!("`{key}` belongs to aggregation: put `[sa.iptfs]` on a line above it"),
     }
 }
 
@@ -189,5 +249,3 @@ fn key_length(suite: Suite, error: &KeyError) -> String {
         _ => help,
     }
 }
-
-const _: () = assert!(KNOWN.len() == 18, "every key has an example in `missing`");

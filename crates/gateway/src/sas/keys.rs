@@ -11,7 +11,7 @@ use super::errors::Findings;
 use super::mask::shown;
 use super::problem::Problem;
 use super::read_secret;
-use super::table::SaTable;
+use super::table::Table;
 
 /// Longest key file that is read, in bytes; the longest key has 128 hex digits.
 const MAX_KEY_FILE_LEN: usize = 4096;
@@ -35,7 +35,7 @@ enum HexError {
 
 /// Reads both keys and checks them against the suite, as far as that is known.
 pub(super) fn read(
-    sa: &SaTable<'_, '_>,
+    sa: &Table<'_, '_>,
     suite: Option<Suite>,
     files: &KeyFiles,
     findings: &mut Findings,
@@ -71,7 +71,7 @@ pub(super) fn read(
 
 /// A key if it is as long as `wanted`; nothing, which is right, where none is wanted.
 fn of_length(
-    sa: &SaTable<'_, '_>,
+    sa: &Table<'_, '_>,
     key: Option<(SecretBytes, &'static str)>,
     wanted: KeyError,
     suite: Suite,
@@ -85,7 +85,7 @@ fn of_length(
 }
 
 fn has_length(
-    sa: &SaTable<'_, '_>,
+    sa: &Table<'_, '_>,
     key: &SecretBytes,
     at: &'static str,
     wanted: KeyError,
@@ -111,14 +111,14 @@ struct Source {
 }
 
 impl Source {
-    fn named(&self, sa: &SaTable<'_, '_>) -> Option<&'static str> {
+    fn named(&self, sa: &Table<'_, '_>) -> Option<&'static str> {
         [self.inline, self.file].into_iter().find(|key| sa.has(key))
     }
 
     /// The key and the name it was given under.
     fn read(
         &self,
-        sa: &SaTable<'_, '_>,
+        sa: &Table<'_, '_>,
         files: &KeyFiles,
         findings: &mut Findings,
     ) -> Option<(SecretBytes, &'static str)> {

@@ -6,10 +6,13 @@
 
 use std::ops::Range;
 
-use super::table::{KNOWN, PLAIN};
+use super::table::{IPTFS, is_known, is_plain};
 
 /// Length of a run of hex digits that may be a key: half of the shortest one.
 pub(super) const RUN: usize = 16;
+
+/// What a secret that was not closed ends before.
+const HEADERS: [&str; 3] = ["[[sa]]", "[sa.iptfs]", "[[policy]]"];
 
 /// Longest piece of the file in a message, in characters.
 const SHOWN: usize = 60;
@@ -50,23 +53,34 @@ fn hide_in_line(line: &str, at: usize, inside_secret: bool, hidden: &mut Vec<Ran
         if inside_secret {
             hidden.push(at..at + line.len());
         }
-        return inside_secret && !line.trim_start().starts_with("[[sa]]");
+        return inside_secret && !HEADERS.iter().any(|header| line.trim_start().starts_with(header));
     };
     let value_at = at + key.len() + 1;
     let key = key.trim().trim_matches(['"', '\'']);
-    if inside_secret && !KNOWN.contains(&key) {
+    if inside_secret && !is_known(key) {
         hidden.push(at..at + line.len());
     }
-    if !PLAIN.contains(&key) {
+    if !is_plain(key) {
         hidden.push(value_at..at + line.len());
         return !is_closed(value);
     }
     let (value, comment) = value.split_at(comment_start(value));
-    if value.contains('=') {
+    if value.contains('=') && !(key == "iptfs" && is_plain_table(value)) {
         hidden.push(value_at..value_at + value.len());
     }
     hide_in_comment(comment, value_at + value.len(), hidden);
     false
+}
+
+/// Whether the value is `{ ... }` with nothing inside but keys of aggregation.
+fn is_plain_table(value: &str) -> bool {
+    let inside = value.trim().strip_prefix('{').and_then(|value| value.strip_suffix('}'));
+    inside.is_some_and(|inside| {
+        inside.split(',').all(|pair| {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (IPTFS.contains(&key.trim()) || pair.trim().is_empty()) && !value.contains('=')
+        })
+    })
 }
 
 /// A comment may hold a line that was taken out.
@@ -155,6 +169,16 @@ mod tests {
         assert_eq!(masked("spi = 0x1001 # key = 00ff"), "spi = 0x1001 # key = ****");
         assert_eq!(masked("# key = \"00ff\""), "# key = \"****\"");
         assert_eq!(masked("sa = [{ name = 'x', key = '00' }]"), "sa = ** **** * '*'* *** * '**' **");
+    }
+
+    #[test]
+    fn aggregation_may_be_shown() {
+        let line = "iptfs = { rate = 5, max_delay = '1ms' } # mine";
+        assert_eq!(masked(line), line);
+        assert_eq!(masked("iptfs.rate = 5"), "iptfs.rate = 5");
+        assert_eq!(masked("iptfs = { key = '00' }"), "iptfs = * *** * '**' *");
+        assert_eq!(masked("iptfs.key = '00'"), "iptfs.key = '**'");
+        assert_eq!(masked("iptfs = { rate = 5 } key = '00'"), "iptfs = * **** * * * *** * '**'");
     }
 
     #[test]

@@ -6,9 +6,11 @@ use std::io;
 use std::net::IpAddr;
 
 use forebay_crypto::{KeyError, Suite};
-use forebay_ipsec::Spi;
+use forebay_ipsec::{NEST_MAX, SaConfigError, Spi};
 use ipnet::IpNet;
 use miette::Severity;
+
+use super::table::Section;
 
 /// What is wrong. Strings are words of the file, long hex in them replaced by asterisks.
 #[derive(Debug)]
@@ -33,8 +35,10 @@ pub enum Problem {
     },
     /// There is no `[[sa]]`.
     NoSa,
-    /// `sa` is something else than a list of tables.
+    /// `sa` or `policy` is something else than a list of tables.
     NotTables {
+        /// Which.
+        key: &'static str,
         /// The TOML type.
         found: &'static str,
     },
@@ -44,13 +48,17 @@ pub enum Problem {
         key: String,
         /// The nearest known one.
         nearest: String,
-        /// It would mean something inside a `[[sa]]`.
-        misplaced: bool,
+        /// Where it stands; `None` is outside of all tables.
+        within: Option<Section>,
+        /// Where it would mean something.
+        belongs: Option<Section>,
     },
-    /// An SA lacks a key that has no default.
+    /// An SA or policy lacks a key that has no default.
     MissingKey {
-        /// Name of the SA.
-        sa: String,
+        /// Which of the two.
+        of: Section,
+        /// Its name.
+        name: String,
         /// The key.
         key: &'static str,
     },
@@ -206,6 +214,113 @@ pub enum Problem {
         /// The peer of both, if they are outbound.
         peer: Option<IpAddr>,
     },
+    /// A number outside of what is possible.
+    OutOfRange {
+        /// The key.
+        key: &'static str,
+        /// As it was written.
+        found: String,
+        /// The least that is possible.
+        least: u64,
+        /// The most.
+        most: u64,
+    },
+    /// Not a duration, or one of nothing, or too long.
+    BadDuration {
+        /// The key.
+        key: &'static str,
+        /// As it was written.
+        found: String,
+    },
+    /// Not a number of bytes or packets, or zero.
+    BadAmount {
+        /// The key.
+        key: &'static str,
+        /// As it was written.
+        found: String,
+    },
+    /// Not a differentiated services code point, or several where one is wanted.
+    BadClass {
+        /// The key.
+        key: &'static str,
+        /// As it was written.
+        found: String,
+    },
+    /// Two keys that ask for unlike things.
+    Contradiction {
+        /// The one.
+        key: &'static str,
+        /// The other.
+        other: &'static str,
+    },
+    /// A soft limit that is never reached, since the hard one comes first.
+    SoftBeyondHard {
+        /// Key of the soft limit.
+        soft: &'static str,
+        /// Key of the hard one.
+        hard: &'static str,
+    },
+    /// Padding against traffic analysis in transport mode.
+    TfcInTransport,
+    /// Padding up to an MTU that is not given.
+    TfcWithoutMtu,
+    /// Aggregation for something else than ESP in tunnel mode.
+    IptfsNotInTunnel,
+    /// Aggregated packets that are longer than the path takes.
+    IptfsBeyondMtu {
+        /// Their length in bytes.
+        packet_size: u64,
+        /// The path MTU in bytes.
+        mtu: u16,
+    },
+    /// No SA has this name.
+    UnknownSa {
+        /// The name.
+        found: String,
+        /// The nearest one, if it was looked for.
+        nearest: Option<String>,
+    },
+    /// The SA of this name is for the other direction.
+    WrongDirection {
+        /// The name.
+        found: String,
+        /// The direction that is wanted.
+        expected: Option<&'static str>,
+    },
+    /// Several SAs of one direction have this name.
+    AmbiguousName {
+        /// The name.
+        found: String,
+    },
+    /// An SA is, by way of others or not, inside of itself.
+    NestCircle {
+        /// Name of the SA.
+        name: String,
+    },
+    /// Too many SAs inside of each other.
+    NestTooDeep {
+        /// Name of the innermost.
+        name: String,
+    },
+    /// A policy that does not protect names SAs.
+    SaOfNoUse,
+    /// What the database would refuse for another reason than those above.
+    Refused {
+        /// The reason.
+        error: SaConfigError,
+    },
+    /// A warning: a setting that this SA has no use for.
+    NoEffect {
+        /// The key.
+        key: &'static str,
+        /// Why not.
+        why: &'static str,
+    },
+    /// A warning: there are policies of its direction, and none names this SA.
+    UnusedSa {
+        /// Name of the SA.
+        name: String,
+    },
 }
 
 impl fmt::Display for Problem {
@@ -216,9 +331,14 @@ impl fmt::Display for Problem {
             Problem::NotUtf8 { line } => write!(f, "line {line} is not UTF-8"),
             Problem::Syntax { message } => write!(f, "not TOML: {message}"),
             Problem::NoSa => f.write_str("no security associations, expected at least one `[[sa]]`"),
-            Problem::NotTables { found } => write!(f, "`sa` is of type {found}, expected `[[sa]]` tables"),
+            Problem::NotTables { key, found } => {
+                write!(f, "`{key}` is of type {found}, expected `[[{key}]]` tables")
+            }
             Problem::UnknownKey { key, .. } => write!(f, "unknown key `{key}`"),
-            Problem::MissingKey { sa, key } => write!(f, "SA `{sa}` has no `{key}`"),
+            Problem::MissingKey { of: Section::Policy, name, key } => {
+                write!(f, "policy `{name}` has no `{key}`")
+            }
+            Problem::MissingKey { name, key, .. } => write!(f, "SA `{name}` has no `{key}`"),
             Problem::WrongType { key, found, .. } => write!(f, "`{key}` is of the wrong type, {found}"),
             Problem::UnknownWord { key, found, .. } => write!(f, "unknown {key} `{found}`"),
             Problem::UnknownProposal { found, .. } => write!(f, "unknown proposal `{found}`"),
@@ -263,6 +383,31 @@ impl fmt::Display for Problem {
             Problem::OverlappingSpi { spi, first, peer: Some(peer) } => {
                 write!(f, "outbound SPI {spi} to {peer} belongs to SA `{first}` already")
             }
+            Problem::OutOfRange { key, found, .. } => write!(f, "`{key}` cannot be {found}"),
+            Problem::BadDuration { key, found } => write!(f, "`{key}` cannot be {found}"),
+            Problem::BadAmount { key, found } => write!(f, "`{key}` cannot be {found}"),
+            Problem::BadClass { key, found } => write!(f, "not a class of traffic in `{key}`: `{found}`"),
+            Problem::Contradiction { key, other } => write!(f, "`{key}` contradicts `{other}`"),
+            Problem::SoftBeyondHard { soft, hard } => write!(f, "`{soft}` is beyond `{hard}`"),
+            Problem::TfcInTransport => f.write_str("TFC padding is possible in tunnel mode only"),
+            Problem::TfcWithoutMtu => f.write_str("TFC padding up to an MTU that is not given"),
+            Problem::IptfsNotInTunnel => {
+                f.write_str("aggregation (iptfs) is possible for ESP in tunnel mode only")
+            }
+            Problem::IptfsBeyondMtu { packet_size, mtu } => {
+                write!(f, "aggregated packets of {packet_size} bytes, the path takes {mtu}")
+            }
+            Problem::UnknownSa { found, .. } => write!(f, "there is no SA `{found}`"),
+            Problem::WrongDirection { found, .. } => write!(f, "SA `{found}` is for the other direction"),
+            Problem::AmbiguousName { found } => write!(f, "several SAs are called `{found}`"),
+            Problem::NestCircle { name } => write!(f, "SA `{name}` is inside of itself"),
+            Problem::NestTooDeep { name } => {
+                write!(f, "SA `{name}` is inside of more than {} others", NEST_MAX - 1)
+            }
+            Problem::SaOfNoUse => f.write_str("a policy that does not protect has no SA"),
+            Problem::Refused { error } => write!(f, "this SA cannot be: {error}"),
+            Problem::NoEffect { key, why } => write!(f, "`{key}` has no effect: {why}"),
+            Problem::UnusedSa { name } => write!(f, "SA `{name}` is of no use: no policy names it"),
         }
     }
 }
@@ -280,7 +425,9 @@ impl Problem {
     /// Whether the file can be used all the same.
     pub fn severity(&self) -> Severity {
         match self {
-            Problem::KeyFileExposed { .. } => Severity::Warning,
+            Problem::KeyFileExposed { .. } | Problem::NoEffect { .. } | Problem::UnusedSa { .. } => {
+                Severity::Warning
+            }
             _ => Severity::Error,
         }
     }

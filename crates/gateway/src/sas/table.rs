@@ -1,18 +1,29 @@
-//! One `[[sa]]` table, value by value.
+//! One table of the file, a `[[sa]]` or what else there is, value by value.
 
 use std::net::IpAddr;
 use std::ops::Range;
 
 use forebay_crypto::nearest;
-use forebay_ipsec::{SelectorError, TrafficSelector};
 use toml::de::{DeTable, DeValue};
 
 use super::errors::Findings;
 use super::mask::shown;
 use super::problem::Problem;
 
-/// Every key of a `[[sa]]`.
-pub(super) const KNOWN: &[&str] = &[
+/// A kind of table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Section {
+    /// `[[sa]]`.
+    Sa,
+    /// `[[policy]]`.
+    Policy,
+    /// `[sa.iptfs]`.
+    Iptfs,
+}
+
+/// Keys of a `[[sa]]` whose values may be shown.
+const SA: &[&str] = &[
     "name",
     "direction",
     "spi",
@@ -27,56 +38,147 @@ pub(super) const KNOWN: &[&str] = &[
     "allow_weak",
     "local_ts",
     "remote_ts",
+    "classes",
+    "outer",
+    "check_padding",
+    "copy_dscp",
+    "dscp",
+    "copy_ecn",
+    "copy_df",
+    "df",
+    "flow_label",
+    "ttl",
+    "mtu",
+    "tfc_padding",
+    "life_time",
+    "rekey_time",
+    "life_use_time",
+    "rekey_use_time",
+    "life_bytes",
+    "rekey_bytes",
+    "life_packets",
+    "rekey_packets",
+    "iptfs",
     "key_file",
     "auth_key_file",
-    "key",
-    "auth_key",
 ];
 
-/// Those whose values may be shown: all but the last two.
-pub(super) const PLAIN: &[&str] = KNOWN.split_at(KNOWN.len() - 2).0;
+/// Keys of a `[[sa]]` whose values are never shown.
+const SECRET: &[&str] = &["key", "auth_key"];
+
+const POLICY: &[&str] = &["name", "direction", "action", "sa", "local_ts", "remote_ts", "classes"];
+
+pub(super) const IPTFS: &[&str] =
+    &["packet_size", "rate", "max_delay", "fragment", "reorder_window", "lost_after", "queue", "congestion"];
+
+impl Section {
+    const ALL: [Section; 3] = [Section::Sa, Section::Policy, Section::Iptfs];
+
+    pub(super) fn keys(self) -> impl Iterator<Item = &'static str> {
+        let (plain, secret) = match self {
+            Section::Sa => (SA, SECRET),
+            Section::Policy => (POLICY, &[][..]),
+            Section::Iptfs => (IPTFS, &[][..]),
+        };
+        plain.iter().chain(secret).copied()
+    }
+
+    pub(super) fn has(self, key: &str) -> bool {
+        self.keys().any(|known| known == key)
+    }
+
+    /// A section that has such a key.
+    pub(super) fn with(key: &str) -> Option<Section> {
+        Section::ALL.into_iter().find(|section| section.has(key))
+    }
+}
+
+/// Whether the key means something anywhere.
+pub(super) fn is_known(key: &str) -> bool {
+    Section::with(key.strip_prefix("iptfs.").unwrap_or(key)).is_some()
+}
+
+/// Whether the values of this key may be shown.
+pub(super) fn is_plain(key: &str) -> bool {
+    match key.strip_prefix("iptfs.") {
+        Some(inside) => Section::Iptfs.has(inside),
+        None => is_known(key) && !SECRET.contains(&key),
+    }
+}
 
 /// A value with its place in the file.
 pub(super) type Placed<T> = (T, Range<usize>);
 
-/// One `[[sa]]`, asked for its values; what is wrong with one goes to the findings and makes it `None`.
-pub(super) struct SaTable<'a, 'i> {
+/// A table, asked for its values; what is wrong with one goes to the findings and makes it `None`.
+pub(super) struct Table<'a, 'i> {
     table: &'a DeTable<'i>,
     header: Range<usize>,
-    /// Its name, `sa-` and its number if it has none.
+    section: Section,
+    /// Its name, `sa-` or `policy-` and its number if it has none.
     pub(super) name: String,
 }
 
-impl<'a, 'i> SaTable<'a, 'i> {
-    pub(super) fn new(table: &'a DeTable<'i>, header: Range<usize>, number: usize) -> Self {
+impl<'a, 'i> Table<'a, 'i> {
+    /// Table number `number`, from 1, of its section.
+    pub(super) fn new(section: Section, table: &'a DeTable<'i>, header: Range<usize>, number: usize) -> Self {
         let name = table.get("name").and_then(|value| value.get_ref().as_str());
-        SaTable { table, header, name: name.map_or_else(|| format!("sa-{number}"), str::to_owned) }
+        let name = name.map_or_else(
+            || match section {
+                Section::Policy => format!("policy-{number}"),
+                _ => format!("sa-{number}"),
+            },
+            str::to_owned,
+        );
+        Table { table, header, section, name }
     }
 
     pub(super) fn has(&self, key: &str) -> bool {
         self.table.contains_key(key)
     }
 
-    /// Where the value of `key` stands, or the SA if it has none.
+    /// Where the value of `key` stands, or the table if it has none.
     pub(super) fn span(&self, key: &str) -> Range<usize> {
         self.table.get(key).map_or_else(|| self.header.clone(), |value| value.span())
     }
 
     pub(super) fn missing(&self, key: &'static str, findings: &mut Findings) {
-        let problem = Problem::MissingKey { sa: shown(&self.name), key };
-        findings.add(problem, self.header.clone(), "this SA");
+        let problem = Problem::MissingKey { of: self.section, name: shown(&self.name), key };
+        let label = if self.section == Section::Policy { "this policy" } else { "this SA" };
+        findings.add(problem, self.header.clone(), label);
     }
 
     pub(super) fn report_unknown_keys(&self, findings: &mut Findings) {
-        for key in self.table.keys().filter(|key| !KNOWN.contains(&&**key.get_ref())) {
+        for key in self.table.keys().filter(|key| !self.section.has(key.get_ref())) {
             let word = shown(key.get_ref());
-            let nearest = nearest(&word, KNOWN.iter().map(|known| known.to_string())).unwrap_or_default();
-            findings.add(Problem::UnknownKey { key: word, nearest, misplaced: false }, key.span(), "");
+            let nearest =
+                nearest(&word, self.section.keys().map(|known| known.to_string())).unwrap_or_default();
+            let belongs = Section::with(key.get_ref());
+            let problem = Problem::UnknownKey { key: word, nearest, within: Some(self.section), belongs };
+            findings.add(problem, key.span(), "");
         }
     }
 
+    /// What `read` makes of a key that is there, otherwise its default.
+    pub(super) fn or<T>(
+        &self,
+        key: &'static str,
+        default: T,
+        read: impl FnOnce(&'static str) -> Option<T>,
+    ) -> Option<T> {
+        if self.has(key) { read(key) } else { Some(default) }
+    }
+
+    /// The key if it is there; its absence is a finding.
+    pub(super) fn required(&self, key: &'static str, findings: &mut Findings) -> Option<&'static str> {
+        if !self.has(key) {
+            self.missing(key, findings);
+            return None;
+        }
+        Some(key)
+    }
+
     /// A value that `read` understands; `expected` says what that would be.
-    fn value<T>(
+    pub(super) fn value<T>(
         &self,
         key: &'static str,
         expected: &'static str,
@@ -97,10 +199,9 @@ impl<'a, 'i> SaTable<'a, 'i> {
     }
 
     pub(super) fn flag(&self, key: &'static str, default: bool, findings: &mut Findings) -> Option<bool> {
-        if !self.has(key) {
-            return Some(default);
-        }
-        self.value(key, "expected `true` or `false`", findings, DeValue::as_bool).map(|(flag, _)| flag)
+        self.or(key, default, |key| {
+            self.value(key, "expected `true` or `false`", findings, DeValue::as_bool).map(|(flag, _)| flag)
+        })
     }
 
     /// One of `words`, by its meaning.
@@ -120,34 +221,65 @@ impl<'a, 'i> SaTable<'a, 'i> {
         meaning
     }
 
-    /// A number, as an integer or as a string that holds one, with how it was written;
-    /// negative ones and those above 64 bits are `None` inside.
-    pub(super) fn number(
+    /// One of `words`, or the default.
+    pub(super) fn word_or<T: Copy>(
         &self,
         key: &'static str,
+        words: &[(&'static str, T)],
+        default: T,
         findings: &mut Findings,
-    ) -> Option<Placed<(Option<u64>, String)>> {
-        self.value(key, "expected a number", findings, |value| match value {
-            DeValue::Integer(number) => {
-                let value = u64::from_str_radix(number.as_str(), number.radix()).ok();
-                Some((value, shown(&number.to_string())))
-            }
-            DeValue::String(text) => {
-                let value = match text.strip_prefix("0x") {
-                    Some(digits) => u64::from_str_radix(digits, 16),
-                    None => text.parse(),
-                };
-                Some((value.ok(), format!("\"{}\"", shown(text))))
-            }
-            _ => None,
-        })
+    ) -> Option<T> {
+        self.or(key, default, |key| self.word(key, words, findings))
+    }
+
+    /// The elements of a list in brackets, each with its place.
+    pub(super) fn list(
+        &self,
+        key: &'static str,
+        expected: &'static str,
+        findings: &mut Findings,
+    ) -> Option<Vec<Placed<&'a DeValue<'i>>>> {
+        let (list, _) = self.value(key, expected, findings, DeValue::as_array)?;
+        Some(list.iter().map(|element| (element.get_ref(), element.span())).collect())
+    }
+
+    /// One string, or a list of them.
+    pub(super) fn texts(&self, key: &'static str, findings: &mut Findings) -> Option<Vec<Placed<&'a str>>> {
+        const EXPECTED: &str = "expected a string in quotes, or several in brackets";
+        let (value, span) = self
+            .value(key, EXPECTED, findings, |value| (value.is_str() || value.is_array()).then_some(value))?;
+        let Some(list) = value.as_array() else { return Some(vec![(value.as_str()?, span)]) };
+        let texts: Vec<_> = list
+            .iter()
+            .map(|element| {
+                let text = element.get_ref().as_str();
+                if text.is_none() {
+                    let found = element.get_ref().type_str();
+                    findings.add(
+                        Problem::WrongType { key, found, expected: EXPECTED },
+                        element.span(),
+                        EXPECTED,
+                    );
+                }
+                Some((text?, element.span()))
+            })
+            .collect();
+        texts.into_iter().collect()
+    }
+
+    /// A table within this one.
+    pub(super) fn inside(
+        &self,
+        key: &'static str,
+        section: Section,
+        findings: &mut Findings,
+    ) -> Option<Table<'a, 'i>> {
+        let (table, header) = self.value(key, "expected a table", findings, DeValue::as_table)?;
+        Some(Table { table, header, section, name: self.name.clone() })
     }
 
     pub(super) fn address(&self, key: &'static str, findings: &mut Findings) -> Option<Placed<IpAddr>> {
-        if !self.has(key) {
-            self.missing(key, findings);
-        }
-        let (text, span) = self.text(key, findings)?;
+        let (text, span) = self.required(key, findings).and_then(|key| self.text(key, findings))?;
         match text.parse() {
             Ok(address) => Some((address, span)),
             Err(_) => {
@@ -157,45 +289,4 @@ impl<'a, 'i> SaTable<'a, 'i> {
             }
         }
     }
-
-    /// A list of traffic selectors, empty if there is none.
-    pub(super) fn selectors(
-        &self,
-        key: &'static str,
-        findings: &mut Findings,
-    ) -> Option<Vec<TrafficSelector>> {
-        if !self.has(key) {
-            return Some(vec![]);
-        }
-        let (list, _) =
-            self.value(key, "expected a list of selectors in brackets", findings, DeValue::as_array)?;
-        let selectors: Vec<Option<TrafficSelector>> =
-            list.iter().map(|element| selector(key, element.get_ref(), element.span(), findings)).collect();
-        selectors.into_iter().collect()
-    }
-}
-
-fn selector(
-    key: &'static str,
-    value: &DeValue<'_>,
-    span: Range<usize>,
-    findings: &mut Findings,
-) -> Option<TrafficSelector> {
-    const EXPECTED: &str = "expected a selector in quotes";
-    let Some(text) = value.as_str() else {
-        findings.add(Problem::WrongType { key, found: value.type_str(), expected: EXPECTED }, span, EXPECTED);
-        return None;
-    };
-    match text.parse() {
-        Ok(selector) => return Some(selector),
-        Err(SelectorError::HostBits { found }) => {
-            findings.add(Problem::HostBits { key, found }, span, "expected the network's own address");
-        }
-        Err(error) => {
-            // The words of the error quote the file.
-            let problem = Problem::BadSelector { key, found: shown(text), error: shown(&error.to_string()) };
-            findings.add(problem, span, error.expected());
-        }
-    }
-    None
 }

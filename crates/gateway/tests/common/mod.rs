@@ -97,3 +97,75 @@ pub fn assert_says(text: &str, pieces: &[&str]) {
         assert!(text.contains(piece), "missing: {piece}\nin:\n{text}");
     }
 }
+
+/// The first SA of the sample, outbound and in tunnel mode, with `more` from line 9 on.
+pub fn one_with(more: &str) -> String {
+    let sample = sample();
+    let (one, _) = sample.split_once("[[sa]]\ndirection").unwrap();
+    format!("{one}{more}\n")
+}
+
+/// The SA of [`one_with`] must bring errors: returns them rendered.
+pub fn refused(more: &str) -> String {
+    match outcome(one_with(more).as_bytes(), &[]) {
+        Ok(file) => panic!("accepted: {more}\n{file:?}"),
+        Err(rendered) => rendered,
+    }
+}
+
+/// An SA of four lines called `name`, with `more` behind it.
+pub fn named(name: &str, direction: &str, spi: u32, more: &str) -> String {
+    format!(
+        "[[sa]]\nname = \"{name}\"\ndirection = \"{direction}\"\nspi = {spi}\nproposal = \"aes128gcm16\"\n\
+         key = \"{KEY}\"\nlocal = \"192.0.2.1\"\nremote = \"192.0.2.2\"\n{more}\n"
+    )
+}
+
+/// A file without fault that has every setting.
+pub fn full() -> String {
+    let tunnel = r#"classes = ["ef", "af41-af43", 10]
+outer = "around"
+check_padding = true
+copy_dscp = "in"
+dscp = "ef"
+copy_ecn = false
+copy_df = false
+df = "set"
+flow_label = "hash"
+ttl = 32
+mtu = 1400
+tfc_padding = "mtu"
+life_time = "1h"
+rekey_time = 3000
+life_use_time = "30m"
+rekey_use_time = "90s"
+life_bytes = "10G"
+rekey_bytes = 9000
+life_packets = "4Mi"
+rekey_packets = "1k"
+[sa.iptfs]
+packet_size = 1300
+rate = 1000
+max_delay = "1ms"
+fragment = false
+reorder_window = 8
+lost_after = "20ms"
+queue = 100000
+congestion = true"#;
+    let policies = r#"[[policy]]
+name = "voice"
+direction = "out"
+action = "protect"
+sa = ["inner"]
+local_ts = ["10.1.0.0/16[udp]"]
+remote_ts = ["10.2.0.0/16"]
+classes = ["ef"]
+[[policy]]
+direction = "out"
+action = "bypass"
+[[policy]]
+direction = "in"
+action = "discard"
+"#;
+    named("inner", "out", 1, tunnel) + &named("around", "out", 2, "") + policies
+}
