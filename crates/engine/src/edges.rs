@@ -39,8 +39,8 @@ pub struct Edges {
     answers: Vec<Answer>,
     /// The time that SAs are told, if that is not the clock's.
     told: Option<Time>,
-    /// Tag of the packet that was aggregated last.
-    carried: u64,
+    /// Tag of the packet that was admitted last, which what time brings about comes behind.
+    latest: u64,
     /// A packet as it is taken apart.
     room: Vec<u8>,
 }
@@ -60,7 +60,7 @@ impl Edges {
             from,
             answers: Vec::new(),
             told: None,
-            carried: 0,
+            latest: 0,
             room: vec![0; packet_capacity.max(ANSWER_MAX)],
         }
     }
@@ -105,7 +105,7 @@ impl Engine {
         self.edges.reassembler.advance(now);
         let mut moved = self.sad.aggregates() && self.send_aggregates();
         while let Some(session) = self.sad.poll_inner(now) {
-            self.unpack(session, self.edges.carried, self.now);
+            self.unpack(session, self.edges.latest, self.now);
             moved = true;
         }
         moved
@@ -119,9 +119,9 @@ impl Engine {
         tag: u64,
     ) -> Result<Gathered, DropReason> {
         let now = self.sa_time();
+        self.edges.latest = tag;
         match direction {
             Direction::Open => {
-                self.edges.carried = tag;
                 let ours = Ip::parse(packet.bytes()).is_ok_and(|ip| self.sad.is_local(&ip.destination()));
                 if !ours {
                     return Ok(Gathered::Go);
@@ -135,7 +135,6 @@ impl Engine {
             Direction::Seal if self.sad.aggregates() => match self.sad.aggregate(now, packet)? {
                 None => Ok(Gathered::Go),
                 Some(_) => {
-                    self.edges.carried = tag;
                     self.send_aggregates();
                     Ok(Gathered::Kept)
                 }
@@ -146,7 +145,7 @@ impl Engine {
 
     /// Makes jobs of all aggregates that are due, as far as there is room; whether there were some.
     fn send_aggregates(&mut self) -> bool {
-        let (now, tag) = (self.sa_time(), self.edges.carried);
+        let (now, tag) = (self.sa_time(), self.edges.latest);
         let mut moved = false;
         while self.room() > 0 {
             let (mut packet, mut spec) = (self.buffer(), JobSpec::default());
