@@ -16,6 +16,9 @@
 //! |<---------------------------- bounds ----------------------------------->|
 //! ```
 //!
+//! All else, tunnel headers, lifetimes, path MTUs and resynchronisation, is as in ESP. What routers may change
+//! (DSCP, ECN, flow label, DF, TTL) is not covered, so nothing vouches for what the tunnel's end takes from it.
+//!
 //! The stash is inside the packet's bounds, so a copy of the packet takes it along.
 
 mod image;
