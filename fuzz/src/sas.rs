@@ -70,14 +70,14 @@ fn render(diagnostic: &dyn Diagnostic, said: &mut String) {
     handler.render_report(said, diagnostic).expect("a report into a string");
 }
 
-/// The values of keys as a line-by-line look finds them, if they look secret (long, of hex digits) and
-/// stand nowhere else, where they would be no secret.
+/// The values of keys as a line-by-line look finds them, if they look secret (long, of digits and letters: one wrong
+/// digit makes the others no less secret) and stand nowhere else, where they would be no secret.
 fn keys(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter_map(move |line| {
         let (name, value) = line.split_once('=')?;
         let value = value.trim().strip_prefix('"')?.strip_suffix('"')?;
         let named = matches!(name.trim(), "key" | "auth_key");
-        let hex = value.len() >= 16 && value.bytes().all(|byte| byte.is_ascii_hexdigit());
-        (named && hex && text.matches(value).count() == 1).then_some(value)
+        let long = value.len() >= 16 && value.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        (named && long && text.matches(value).count() == 1).then_some(value)
     })
 }

@@ -1,6 +1,6 @@
 //! Every target over its seeds and over twenty thousand changed copies of them, with any Rust: a few
 //! seconds that find what is broken badly. `RUNS=10000000 make soak` is the same at length, with `MAX_S` at most
-//! so many seconds for each target; `run.sh` is the same guided by coverage.
+//! so many seconds for each target, with `SEED` other inputs; `run.sh` is the same guided by coverage.
 
 #![allow(clippy::disallowed_methods, reason = "says how long it took")]
 
@@ -97,18 +97,25 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
     seeds
 }
 
-fn run(target: &str) {
-    let (_, body) = TARGETS.into_iter().find(|(name, _)| *name == target).expect("a target");
+/// A number from the environment.
+fn setting(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
+}
+
+/// What a target was found to do.
+struct Found {
+    runs: usize,
+    /// By how many pages the process has grown since the first runs.
+    grown: usize,
+    /// The first input that fails, and its number.
+    failing: Option<(usize, Vec<u8>)>,
+}
+
+/// Runs `body` over changed copies of `seeds`: so many, or for so many seconds.
+fn hunt(body: fn(&[u8]), seeds: &[Vec<u8>], runs: usize, limit_s: u64, mut random: Random) -> Found {
     let begin = Instant::now();
-    let seeds = seeds(target);
-    seeds.iter().for_each(|seed| body(seed));
-    body(&[]);
-    let runs = std::env::var("RUNS").map_or(MUTATIONS, |runs| runs.parse().expect("RUNS is a number"));
-    let limit_s =
-        std::env::var("MAX_S").map_or(u64::MAX, |seconds| seconds.parse().expect("MAX_S is a number"));
-    let mut random = Random(target.bytes().fold(0, |seed, byte| seed * 31 + u64::from(byte)));
     let mut data = Vec::new();
-    let (mut resident, mut done) = (0, 0);
+    let (mut resident, mut done) = (None, 0);
     for n in 0..runs {
         if n % 1_024 == 0 && begin.elapsed().as_secs() >= limit_s {
             break;
@@ -117,18 +124,35 @@ fn run(target: &str) {
         data.extend_from_slice(&seeds[random.below(seeds.len())]);
         let other = random.below(seeds.len());
         random.mutate(&mut data, &seeds[other]);
+        done = n + 1;
         if catch_unwind(|| body(&data)).is_err() {
-            panic!("{target} fails on mutation {n}: {}", data.escape_ascii());
+            return Found { runs: done, grown: 0, failing: Some((n, data)) };
         }
         // After the first runs every table has its size; what grows from then on grows for ever.
         if n == MUTATIONS / 2 {
-            resident = resident_pages();
+            resident = Some(resident_pages());
         }
-        done = n + 1;
     }
-    let grown = resident_pages().saturating_sub(resident);
-    assert!(grown < GROWTH_MAX, "{target} grew by {grown} pages over {done} runs");
-    eprintln!("{target}: {done} runs in {} s, grown by {grown} pages", begin.elapsed().as_secs());
+    let grown = resident.map_or(0, |resident| resident_pages().saturating_sub(resident));
+    Found { runs: done, grown, failing: None }
+}
+
+fn run(target: &str) {
+    let (_, body) = TARGETS.into_iter().find(|(name, _)| *name == target).expect("a target");
+    let begin = Instant::now();
+    let seeds = seeds(target);
+    seeds.iter().for_each(|seed| body(seed));
+    body(&[]);
+    let runs = setting("RUNS").map_or(MUTATIONS, |runs| runs as usize);
+    let limit_s = setting("MAX_S").unwrap_or(u64::MAX);
+    let name = target.bytes().fold(0, |seed, byte| seed * 31 + u64::from(byte));
+    let random = Random(name ^ setting("SEED").unwrap_or(0).rotate_left(32));
+    let Found { runs, grown, failing } = hunt(body, &seeds, runs, limit_s, random);
+    if let Some((n, data)) = failing {
+        panic!("{target} fails on mutation {n}: {}", data.escape_ascii());
+    }
+    assert!(grown < GROWTH_MAX, "{target} grew by {grown} pages over {runs} runs");
+    eprintln!("{target}: {runs} runs in {} s, grown by {grown} pages", begin.elapsed().as_secs());
     // Each test has a thread of its own.
     let tally = tally();
     let drops: Vec<_> = tally.drops.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
@@ -225,4 +249,12 @@ fn aggfrag() {
 fn the_target_that_must_fail_fails() {
     must_fail(b"alive");
     assert!(catch_unwind(|| must_fail(b"dead or alive")).is_err());
+}
+
+/// The same for the hunt in this file: what it must find is one change away.
+#[test]
+fn a_dead_hunt_is_seen() {
+    let found = hunt(must_fail, &[b"dexd".to_vec(), b"a".to_vec()], 1_000_000, 60, Random(1));
+    let (_, data) = found.failing.expect("the hunt is alive");
+    assert!(data.starts_with(b"dead"));
 }
