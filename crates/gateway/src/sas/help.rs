@@ -165,7 +165,7 @@ impl Problem {
             )
             .into(),
             Problem::TfcInTransport => {
-                "without an inner header nobody could tell padding from data (RFC 4303 2.7): leave it out".into()
+                "without an inner header nobody could tell padding from data (RFC 4303 2.7)".into()
             }
             Problem::TfcWithoutMtu => "give the path MTU: mtu = 1400".into(),
             Problem::IptfsNotInTunnel => {
