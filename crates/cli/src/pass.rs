@@ -171,9 +171,9 @@ fn build_engine(args: &PassArgs, direction: Direction) -> miette::Result<Engine>
     if args.cores == 0 || args.cores > 256 {
         return Err(miette!("--cores {}: expected 1 to 256", args.cores));
     }
-    let file = sas::load(&args.sas)?;
-    for warning in &file.warnings {
-        eprintln!("{:?}", miette::Report::msg(warning.to_string()));
+    let mut file = sas::load(&args.sas)?;
+    for warning in std::mem::take(&mut file.warnings) {
+        eprintln!("{:?}", miette::Report::new(warning));
     }
     let file = file.only(direction);
     let Some(suite) = file.entries.first().map(|entry| entry.config.suite) else {

@@ -121,6 +121,34 @@ fn what_is_sealed_opens_to_the_very_same_file() {
 }
 
 #[test]
+fn ah_around_esp_by_a_policy_and_back() {
+    let bench = Bench::new();
+    for (name, direction) in [("sas.toml", "out"), ("in.toml", "in")] {
+        let esp = sas(direction, "esp", 0x1001, "aes128gcm16", KEY) + "outer = \"ah\"\n";
+        let ah = sas(direction, "ah", 0x1002, "aes128gmac", KEY)
+            .replace("\"esp\"\nmode = \"tunnel\"", "\"ah\"\nmode = \"transport\"");
+        let policy = format!("[[policy]]\ndirection = \"{direction}\"\naction = \"protect\"\nsa = \"esp\"\n");
+        bench.write(name, &(esp + &ah + &policy));
+    }
+    let output = bench.seal("sas.toml");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    let sealed = std::fs::read(bench.path("sealed.pcap")).unwrap();
+    // Behind the headers of file and record: the protocol of the IP header, and AH's next header.
+    assert_eq!((sealed[40 + 9], sealed[40 + 20]), (51, 50));
+    let output = bench.run(&["open", "--sas", "in.toml", "sealed.pcap", "-o", "opened.pcap"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let read = |name: &str| std::fs::read(bench.path(name)).unwrap();
+    assert_eq!(read("opened.pcap"), read("plain.pcap"));
+
+    // ESP that has not come through AH is not taken.
+    bench.write("sas.toml", &sas("out", "esp", 0x1001, "aes128gcm16", KEY));
+    assert!(bench.seal("sas.toml").status.success());
+    let output = bench.run(&["open", "--sas", "in.toml", "sealed.pcap", "-o", "opened.pcap", "--json"]);
+    assert_eq!((output.status.code(), &json(&output)["packets_out"]), (Some(1), &Value::from(0)));
+}
+
+#[test]
 fn two_runs_never_share_an_iv() {
     let bench = Bench::new();
     let ivs = || -> Vec<Vec<u8>> {

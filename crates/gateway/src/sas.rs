@@ -26,6 +26,7 @@ mod problem;
 mod table;
 mod traffic;
 mod tunnel;
+mod words;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -165,7 +165,7 @@ impl Problem {
             )
             .into(),
             Problem::TfcInTransport => {
-                "without an inner header nobody could tell padding from data (RFC 4303 2.7): leave it out".into()
+                "without an inner header nobody could tell padding from data (RFC 4303 2.7)".into()
             }
             Problem::TfcWithoutMtu => "give the path MTU: mtu = 1400".into(),
             Problem::IptfsNotInTunnel => {
@@ -175,10 +175,9 @@ impl Problem {
                 "leave out `packet_size`: it is the MTU then, 1500 at most".into()
             }
             Problem::UnknownSa { nearest: Some(nearest), .. } => {
-                format!("did you mean `{nearest}`? An SA without a name is called sa-1, sa-2, ... by its place")
-                    .into()
+                format!("did you mean `{nearest}`? {NAMELESS}").into()
             }
-            Problem::UnknownSa { nearest: None, .. } => "an SA without a name is called sa-1, sa-2, ... by its place".into(),
+            Problem::UnknownSa { nearest: None, .. } => NAMELESS.into(),
             Problem::WrongDirection { expected, .. } => {
                 let expected = expected.unwrap_or_default();
                 format!("name an SA with direction = \"{expected}\"").into()
@@ -198,6 +197,8 @@ impl Problem {
         }
     }
 }
+
+const NAMELESS: &str = "An SA without a name is called sa-1, sa-2, ... by its place";
 
 const SUITES: &str = "aes{128,192,256}{gcm,ccm}{8,12,16}, aes{128,192,256}gmac, chacha20poly1305, \
     {aes{128,192,256}[ctr],3des,null}-{sha1,sha256,sha384,sha512,aesxcbc,aescmac}, and the weak ones with \

@@ -1,0 +1,106 @@
+//! The words for each problem of an SAs file.
+
+use std::fmt;
+
+use forebay_ipsec::NEST_MAX;
+
+use super::problem::Problem;
+use super::table::Section;
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Problem::Unreadable(_) => f.write_str("the SAs file cannot be read"),
+            Problem::TooLong { limit } => write!(f, "longer than {limit} bytes"),
+            Problem::NotUtf8 { line } => write!(f, "line {line} is not UTF-8"),
+            Problem::Syntax { message } => write!(f, "not TOML: {message}"),
+            Problem::NoSa => f.write_str("no security associations, expected at least one `[[sa]]`"),
+            Problem::NotTables { key, found } => {
+                write!(f, "`{key}` is of type {found}, expected `[[{key}]]` tables")
+            }
+            Problem::UnknownKey { key, .. } => write!(f, "unknown key `{key}`"),
+            Problem::MissingKey { of: Section::Policy, name, key } => {
+                write!(f, "policy `{name}` has no `{key}`")
+            }
+            Problem::MissingKey { name, key, .. } => write!(f, "SA `{name}` has no `{key}`"),
+            Problem::WrongType { key, found, .. } => write!(f, "`{key}` is of the wrong type, {found}"),
+            Problem::UnknownWord { key, found, .. } => write!(f, "unknown {key} `{found}`"),
+            Problem::UnknownProposal { found, .. } => write!(f, "unknown proposal `{found}`"),
+            Problem::WeakSuite { suite } => write!(f, "{suite} is weak: RFC 8221 says MUST NOT"),
+            Problem::NotForAh { suite } => write!(f, "AH enciphers nothing, {suite} does"),
+            Problem::AhInUdp => f.write_str("AH cannot be in UDP"),
+            Problem::BadSpi { found } => write!(f, "{found} is not an SPI"),
+            Problem::BadAddress { key, found } => write!(f, "`{key}` is not an IP address: `{found}`"),
+            Problem::BadSelector { key, found, .. } => write!(f, "not a selector in `{key}`: `{found}`"),
+            Problem::HostBits { key, found } => {
+                write!(f, "prefix {found} in `{key}` has address bits behind its length")
+            }
+            Problem::MixedFamilies { local, remote } => {
+                write!(f, "local {local} and remote {remote} are of different IP versions")
+            }
+            Problem::BadWindow { found } => write!(f, "{found} is not a replay window"),
+            Problem::NotHex { key, file, position } => {
+                write!(f, "`{key}`{} is not hex: character {position} is no hex digit", Of(file))
+            }
+            Problem::OddHex { key, file, digits } => {
+                write!(f, "`{key}`{} has {digits} hex digits, an odd number", Of(file))
+            }
+            Problem::KeyLength { key, suite, error } => {
+                write!(f, "`{key}` has {} bytes, {suite} takes {}", error.found, error.expected)?;
+                if error.salt > 0 {
+                    write!(f, " = {} of key + {} of salt", error.expected - error.salt, error.salt)?;
+                }
+                Ok(())
+            }
+            Problem::TwoKeys { inline, file } => write!(f, "both `{inline}` and `{file}` are given"),
+            Problem::AuthKeyMissing { sa, suite } => {
+                write!(f, "SA `{sa}` has no `auth_key`, {suite} needs one")
+            }
+            Problem::KeyUnused { key, suite } => write!(f, "{suite} has no use for `{key}`"),
+            Problem::KeyFileUnreadable { key, path, .. } => write!(f, "`{key}` {path} cannot be read"),
+            Problem::KeyFileExposed { key, path, mode } => {
+                write!(f, "`{key}` {path} is open to others than its owner (mode {mode:03o})")
+            }
+            Problem::OverlappingSpi { spi, first, peer: None } => {
+                write!(f, "inbound SPI {spi} belongs to SA `{first}` already")
+            }
+            Problem::OverlappingSpi { spi, first, peer: Some(peer) } => {
+                write!(f, "outbound SPI {spi} to {peer} belongs to SA `{first}` already")
+            }
+            Problem::OutOfRange { key, found, .. } => write!(f, "`{key}` cannot be {found}"),
+            Problem::BadDuration { key, found } => write!(f, "`{key}` cannot be {found}"),
+            Problem::BadAmount { key, found } => write!(f, "`{key}` cannot be {found}"),
+            Problem::BadClass { key, found } => write!(f, "not a class of traffic in `{key}`: `{found}`"),
+            Problem::Contradiction { key, other } => write!(f, "`{key}` contradicts `{other}`"),
+            Problem::SoftBeyondHard { soft, hard } => write!(f, "`{soft}` is beyond `{hard}`"),
+            Problem::TfcInTransport => f.write_str("TFC padding is possible in tunnel mode only"),
+            Problem::TfcWithoutMtu => f.write_str("TFC padding up to an MTU that is not given"),
+            Problem::IptfsNotInTunnel => {
+                f.write_str("aggregation (iptfs) is possible for ESP in tunnel mode only")
+            }
+            Problem::IptfsBeyondMtu { packet_size, mtu } => {
+                write!(f, "aggregated packets of {packet_size} bytes, the path takes {mtu}")
+            }
+            Problem::UnknownSa { found, .. } => write!(f, "there is no SA `{found}`"),
+            Problem::WrongDirection { found, .. } => write!(f, "SA `{found}` is for the other direction"),
+            Problem::AmbiguousName { found } => write!(f, "several SAs are called `{found}`"),
+            Problem::NestCircle { name } => write!(f, "SA `{name}` is inside of itself"),
+            Problem::NestTooDeep { name } => {
+                write!(f, "SA `{name}` is inside of more than {} others", NEST_MAX - 1)
+            }
+            Problem::SaOfNoUse => f.write_str("a policy that does not protect has no SA"),
+            Problem::Refused { error } => write!(f, "this SA cannot be: {error}"),
+            Problem::NoEffect { key, why } => write!(f, "`{key}` has no effect: {why}"),
+            Problem::UnusedSa { name } => write!(f, "SA `{name}` is of no use: no policy names it"),
+        }
+    }
+}
+
+/// A key file's name behind the key's, if there is one.
+struct Of<'a>(&'a Option<String>);
+
+impl fmt::Display for Of<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|file| write!(f, " {file}"))
+    }
+}
