@@ -164,12 +164,9 @@ fn report_unused(sa: &Table<'_, '_>, core: &Core, direction: Option<Direction>, 
     };
     if core.mode == Some(Mode::Transport) {
         report(tunnel::KEYS, "there is no outer header in transport mode");
-    } else if core.protocol == Some(Protocol::Ah) {
-        report(tunnel::KEYS, "AH makes its outer headers by the defaults");
     }
     if core.protocol == Some(Protocol::Ah) {
-        report(lifetime::KEYS, "SAs of AH have no lifetime");
-        report(&["mtu", "tfc_padding"], "AH neither pads nor watches the path MTU");
+        report(&["check_padding"], "AH does not pad");
     }
     if direction == Some(Direction::Open) {
         report(&["classes", "mtu", "tfc_padding"], "it is about packets that leave");

@@ -7,17 +7,6 @@ use super::errors::Findings;
 use super::problem::Problem;
 use super::table::Table;
 
-pub(super) const KEYS: &[&str] = &[
-    "life_time",
-    "rekey_time",
-    "life_use_time",
-    "rekey_use_time",
-    "life_bytes",
-    "rekey_bytes",
-    "life_packets",
-    "rekey_packets",
-];
-
 pub(super) fn read(sa: &Table<'_, '_>, findings: &mut Findings) -> Option<Lifetime> {
     // Zero is no limit to some and no life to others.
     let least = Duration(1);
