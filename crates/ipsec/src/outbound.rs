@@ -22,9 +22,17 @@ const IV_ROOM: usize = 16;
 /// Room for the longest padding that alignment asks for, and the trailer.
 const TAIL_ROOM: usize = 32;
 
-/// An outbound SA: its settings, its counters of sequence numbers and IVs, and its header template.
+/// An outbound SA: its settings, its counters of sequence numbers and IVs, and its header template. In few
+/// bytes: with very many SAs a packet's cost is the cache lines that it has to wait for.
 #[derive(Debug)]
 pub struct OutboundSa {
+    pub(crate) template: [u8; TEMPLATE],
+    /// The last sequence number sent.
+    pub(crate) sequence: u64,
+    pub(crate) iv: IvRange,
+    pub(crate) life: Life,
+    /// Sum over the template's IPv4 header with zeros in the fields that change.
+    base_sum: Sum,
     pub(crate) session: SessionId,
     pub(crate) mode: Mode,
     pub(crate) encapsulation: Encapsulation,
@@ -32,57 +40,56 @@ pub struct OutboundSa {
     pub(crate) esn: bool,
     pub(crate) aead: bool,
     pub(crate) cbc: bool,
-    pub(crate) iv_len: usize,
-    pub(crate) icv_len: usize,
-    pub(crate) align_mask: usize,
-    /// The last sequence number sent, and the last that may be.
-    pub(crate) sequence: u64,
-    pub(crate) sequence_limit: u64,
-    pub(crate) iv: IvRange,
-    pub(crate) life: Life,
-    pub(crate) encapsulator: Encapsulator,
-    /// Whether the encapsulator is a plain one and there is no TFC padding.
+    /// Lengths in bytes.
+    pub(crate) iv_len: u8,
+    pub(crate) icv_len: u8,
+    pub(crate) align_mask: u8,
+    /// Whether the encapsulator is a plain one, there is no TFC padding, and the suite is an AEAD with
+    /// an IV of eight bytes.
     pub(crate) plain: bool,
     /// Longest tunnel packet that needs no second thought, in bytes.
-    pub(crate) longest: usize,
+    pub(crate) longest: u32,
     /// Inner packets are padded to this length (RFC 4303 2.7).
-    pub(crate) pad_to: usize,
+    pub(crate) pad_to: u32,
+    pub(crate) encapsulator: Encapsulator,
+    /// The queue of an SA that aggregates.
+    pub(crate) aggregator: Option<Box<Aggregator>>,
+    size: Box<Size>,
+}
+
+/// What a packet may grow to: seldom looked at.
+#[derive(Debug)]
+struct Size {
     tfc: Tfc,
     overhead: Overhead,
     path: PathMtu,
-    pub(crate) template: [u8; TEMPLATE],
-    /// Sum over the template's IPv4 header with zeros in the fields that change.
-    base_sum: Sum,
-    /// The queue of an SA that aggregates.
-    pub(crate) aggregator: Option<Box<Aggregator>>,
 }
 
 impl OutboundSa {
     pub fn new(config: &SaConfig, session: SessionId, iv: IvRange, watch: &mut Watch) -> OutboundSa {
         let suite = config.suite;
+        let (aead, iv_len) = (!suite.covers_text(), suite.iv_len());
+        let is_plain = Encapsulator::new(&config.tunnel, 0).is_plain() && config.tfc == Tfc::None;
+        let size = Size { tfc: config.tfc, overhead: Overhead::esp(config), path: PathMtu::new(config.mtu) };
         let mut sa = OutboundSa {
             session,
             mode: config.mode,
             encapsulation: config.encapsulation,
             family: Family::of(config.local),
             esn: config.esn,
-            iv_len: suite.iv_len(),
-            icv_len: suite.icv_len(),
-            align_mask: suite.align() - 1,
-            aead: !suite.covers_text(),
+            iv_len: iv_len as u8,
+            icv_len: suite.icv_len() as u8,
+            align_mask: (suite.align() - 1) as u8,
+            aead,
             cbc: suite.is_chained(),
             sequence: 0,
-            // Both kinds of number fail closed at their end (RFC 4303 3.3.3).
-            sequence_limit: if config.esn { u64::MAX } else { u64::from(u32::MAX) },
             iv,
             life: Life::new(config.lifetime, session, watch),
             encapsulator: Encapsulator::new(&config.tunnel, config.spi.get().into()),
-            plain: Encapsulator::new(&config.tunnel, 0).is_plain() && config.tfc == Tfc::None,
+            plain: is_plain && aead && iv_len == 8,
             longest: 0,
             pad_to: 0,
-            tfc: config.tfc,
-            overhead: Overhead::esp(config),
-            path: PathMtu::new(config.mtu),
+            size: Box::new(size),
             template: [0; TEMPLATE],
             base_sum: Sum::default(),
             aggregator: aggregator(config),
@@ -96,24 +103,30 @@ impl OutboundSa {
     /// Loads what preparing a packet reads, which is on several cache lines.
     #[inline]
     pub fn touch(&self) {
-        std::hint::black_box((self.sequence, self.template[0], self.template[TEMPLATE - 1], self.iv_len));
+        std::hint::black_box((self.template[0], self.template[TEMPLATE - 1], self.sequence, self.plain));
     }
 
     /// Continues behind `sequence`: for tests of the end of the number space.
     pub fn continue_after(&mut self, sequence: u64) {
         self.sequence = sequence;
-        let low = self.sequence_limit - self.sequence_limit / 8;
+        let low = self.sequence_limit() - self.sequence_limit() / 8;
         self.life.low_in(low.saturating_sub(sequence));
+    }
+
+    /// The last sequence number that may be sent: both kinds fail closed at their end (RFC 4303 3.3.3).
+    #[inline]
+    pub(crate) fn sequence_limit(&self) -> u64 {
+        if self.esn { u64::MAX } else { u64::from(u32::MAX) }
     }
 
     /// The path MTU, in bytes.
     pub fn path_mtu(&self) -> Option<u16> {
-        self.path.get()
+        self.size.path.get()
     }
 
     /// Lets `change` do something to the path MTU, and follows it.
     pub fn change_path_mtu(&mut self, change: impl FnOnce(&mut PathMtu) -> bool) -> bool {
-        let changed = change(&mut self.path);
+        let changed = change(&mut self.size.path);
         if changed {
             self.set_limits();
         }
@@ -124,26 +137,27 @@ impl OutboundSa {
     pub fn pass_time(&mut self, watch: &mut Watch) {
         self.life.pass_time(watch);
         self.change_path_mtu(|path| path.pass_time(watch.now()));
-        watch.wake_at(self.path.due());
+        watch.wake_at(self.size.path.due());
     }
 
     fn set_limits(&mut self) {
         let limit = ip_limit(self.family);
-        self.longest = self.path.get().map_or(limit, |mtu| limit.min(mtu.into()));
-        let fitting = self.overhead.longest_payload(self.longest);
-        self.pad_to = match self.tfc {
+        let longest = self.size.path.get().map_or(limit, |mtu| limit.min(mtu.into()));
+        let fitting = self.size.overhead.longest_payload(longest);
+        let pad_to = match self.size.tfc {
             Tfc::None => 0,
             Tfc::PadTo(len) => fitting.min(len.into()),
             Tfc::Mtu => fitting,
         };
+        (self.longest, self.pad_to) = (longest as u32, pad_to as u32);
     }
 
     /// The longest packet that fits the path once it is protected, in bytes: one whose header, which stays in
     /// front in transport mode, has `header_len`.
     pub fn effective_mtu(&self, header_len: usize) -> Option<u16> {
         let kept = if self.mode == Mode::Transport { header_len } else { 0 };
-        let mtu = usize::from(self.path.get()?).checked_sub(kept)?;
-        u16::try_from(kept + self.overhead.longest_payload(mtu)).ok()
+        let mtu = usize::from(self.size.path.get()?).checked_sub(kept)?;
+        u16::try_from(kept + self.size.overhead.longest_payload(mtu)).ok()
     }
 
     fn lay_out_template(&mut self, config: &SaConfig) {
@@ -175,6 +189,16 @@ impl OutboundSa {
             // `SaConfig::check` has refused mixed families.
             _ => {}
         }
+    }
+
+    #[inline]
+    pub(crate) fn iv_len(&self) -> usize {
+        self.iv_len.into()
+    }
+
+    #[inline]
+    pub(crate) fn icv_len(&self) -> usize {
+        self.icv_len.into()
     }
 
     #[inline]
@@ -265,19 +289,19 @@ impl OutboundSa {
         watch: &mut Watch,
     ) -> Result<(), DropReason> {
         let outer_len = self.family.header_len();
-        let head = outer_len + self.udp_len() + esp::HEADER + self.iv_len;
-        let padded = inner.len.max(self.pad_to);
+        let head = outer_len + self.udp_len() + esp::HEADER + self.iv_len();
+        let padded = inner.len.max(self.pad_to as usize);
         let tail = self.tail_len(padded);
         let total = head + padded + tail;
         let mut outer = self.encapsulator.outer(inner);
         if self.family == Family::V6 {
             outer.flow_label = self.encapsulator.flow_label(packet.bytes());
         }
-        if total > self.longest {
+        if total > self.longest as usize {
             self.exceeds_path(inner, total)?;
             outer.dont_fragment = false;
         }
-        let esp_end = packet.offset().checked_sub(self.iv_len).ok_or(DropReason::TooLong)?;
+        let esp_end = packet.offset().checked_sub(self.iv_len()).ok_or(DropReason::TooLong)?;
         let front_at = esp_end.checked_sub(TEMPLATE).ok_or(DropReason::TooLong)?;
         packet.truncate(inner.len);
         let growth = Growth { kept: 0, head, tfc: padded - inner.len, tail };
@@ -288,10 +312,12 @@ impl OutboundSa {
         *front = self.template;
         match (self.family, self.encapsulation) {
             (Family::V4, Encapsulation::None) => {
-                self.fill_ipv4::<0>(front, &outer, total, sequence);
+                let sum = self.fill_ipv4::<0>(front, &outer, total);
+                number_ipv4::<0>(front, sum, outer.dont_fragment, sequence);
             }
             (Family::V4, Encapsulation::Udp) => {
-                self.fill_ipv4::<8>(front, &outer, total, sequence);
+                let sum = self.fill_ipv4::<8>(front, &outer, total);
+                number_ipv4::<8>(front, sum, outer.dont_fragment, sequence);
                 front[52..54].copy_from_slice(&((total - 20) as u16).to_be_bytes());
             }
             (Family::V6, Encapsulation::None) => fill_ipv6::<0>(front, &outer, total),
@@ -317,26 +343,23 @@ impl OutboundSa {
         if must_pass { Ok(()) } else { Err(DropReason::OutPathMtu) }
     }
 
-    /// Writes what changes from packet to packet into the template's IPv4 header.
+    /// Writes what changes from packet to packet into the template's IPv4 header, all but its number and
+    /// checksum; the sum over it so far.
     #[inline]
     pub(crate) fn fill_ipv4<const UDP: usize>(
         &self,
         front: &mut [u8; TEMPLATE],
         outer: &Outer,
         total: usize,
-        sequence: u64,
-    ) {
+    ) -> Sum {
         let header = &mut front[TEMPLATE - esp::HEADER - UDP - 20..];
-        // An atomic datagram needs no identification (RFC 6864 4.1); others get the sequence's low bits.
-        let (flags, identification) =
-            if outer.dont_fragment { (DONT_FRAGMENT, 0) } else { (0, sequence as u16) };
+        let flags = if outer.dont_fragment { DONT_FRAGMENT } else { 0 };
         let (class, ttl) = (outer.traffic_class.into(), u16::from(outer.copied_ttl) << 8);
-        let checksum = self.base_sum.finish_with([class, total as u16, identification, flags, ttl]);
         header[1] = outer.traffic_class;
-        let words = u64::from(total as u16) << 32 | u64::from(identification) << 16 | u64::from(flags);
-        header[2..8].copy_from_slice(&words.to_be_bytes()[2..]);
+        header[2..4].copy_from_slice(&(total as u16).to_be_bytes());
+        header[6..8].copy_from_slice(&flags.to_be_bytes());
         header[8] |= outer.copied_ttl;
-        header[10..12].copy_from_slice(&checksum.to_be_bytes());
+        self.base_sum.word(class).word(total as u16).word(flags).word(ttl)
     }
 
     fn prepare_transport(
@@ -359,14 +382,14 @@ impl OutboundSa {
         if fragment {
             return Err(DropReason::OutFragment);
         }
-        let head = self.udp_len() + esp::HEADER + self.iv_len;
+        let head = self.udp_len() + esp::HEADER + self.iv_len();
         let tail = self.tail_len(len - at);
         let total = head + len + tail;
         if total > ip_limit(family) {
             return Err(DropReason::OutTooBig);
         }
         // What is protected whole may be divided afterwards, never before (RFC 4303 3.3.4).
-        if self.path.get().is_some_and(|mtu| total > mtu.into()) && !may_be_divided {
+        if self.size.path.get().is_some_and(|mtu| total > mtu.into()) && !may_be_divided {
             return Err(DropReason::OutPathMtu);
         }
         packet.truncate(len);
@@ -397,8 +420,8 @@ impl OutboundSa {
     /// Length of padding, trailer and ICV behind `payload_len` bytes.
     #[inline]
     fn tail_len(&self, payload_len: usize) -> usize {
-        let pad_len = (payload_len + esp::TRAILER).wrapping_neg() & self.align_mask;
-        pad_len + esp::TRAILER + self.icv_len
+        let pad_len = (payload_len + esp::TRAILER).wrapping_neg() & usize::from(self.align_mask);
+        pad_len + esp::TRAILER + self.icv_len()
     }
 
     /// Takes sequence number and IV, makes room, and writes TFC padding, trailer and IV. Nothing is
@@ -412,7 +435,7 @@ impl OutboundSa {
         watch: &mut Watch,
     ) -> Result<u64, DropReason> {
         let &Growth { kept, head, tfc, tail } = growth;
-        if self.sequence >= self.sequence_limit {
+        if self.sequence >= self.sequence_limit() {
             return Err(DropReason::OutStateSeqError);
         }
         // Whatever may be missing is looked for before anything is changed: a packet that cannot be
@@ -426,7 +449,7 @@ impl OutboundSa {
         if packet.buffer().len() < text_end + TAIL_ROOM {
             return Err(DropReason::TooLong);
         }
-        let enciphered = packet.len() - kept + tfc + tail - self.icv_len;
+        let enciphered = packet.len() - kept + tfc + tail - self.icv_len();
         self.life.admit(enciphered, watch).map_err(|_| DropReason::OutStateExpired)?;
         packet.grow(head, tfc + tail).ok_or(DropReason::TooLong)?;
         let buffer = packet.buffer_mut();
@@ -434,12 +457,12 @@ impl OutboundSa {
         let room = buffer.get_mut(text_end..text_end + TAIL_ROOM).and_then(|room| room.first_chunk_mut());
         let room: &mut [u8; TAIL_ROOM] = room.ok_or(DropReason::TooLong)?;
         let number = self.iv.take().ok_or(DropReason::OutStateIvError)?;
-        let trailer = Trailer { pad_len: (tail - self.icv_len - esp::TRAILER) as u8, next_header };
+        let trailer = Trailer { pad_len: (tail - self.icv_len() - esp::TRAILER) as u8, next_header };
         trailer.write(room);
         if kept > 0 {
             buffer.copy_within(text_at..text_at + kept, text_at - head);
         }
-        let iv_at = text_at + kept - self.iv_len;
+        let iv_at = text_at + kept - self.iv_len();
         match self.iv_len {
             8 => buffer[iv_at..iv_at + 8].copy_from_slice(&number.to_be_bytes()),
             0 => {}
@@ -454,8 +477,8 @@ impl OutboundSa {
     #[inline]
     fn state_job(&self, packet: &Packet, esp_at: usize, sequence: u64, spec: &mut JobSpec) {
         let iv_at = esp_at + esp::HEADER;
-        let icv_at = packet.offset() + packet.len() - self.icv_len;
-        let cipher_at = if self.cbc { iv_at } else { iv_at + self.iv_len };
+        let icv_at = packet.offset() + packet.len() - self.icv_len();
+        let cipher_at = if self.cbc { iv_at } else { iv_at + self.iv_len() };
         let auth_end = if self.aead { iv_at } else { icv_at };
         *spec = JobSpec {
             session: self.session,
@@ -476,6 +499,21 @@ impl OutboundSa {
             udp::fill_checksum_v6(packet.bytes_mut(), udp_at);
         }
     }
+}
+
+/// Writes the identification and the checksum, from the `sum` over the other fields. An atomic datagram
+/// needs no identification (RFC 6864 4.1); others get the sequence's low bits.
+#[inline]
+pub(crate) fn number_ipv4<const UDP: usize>(
+    front: &mut [u8; TEMPLATE],
+    sum: Sum,
+    atomic: bool,
+    sequence: u64,
+) {
+    let header = &mut front[TEMPLATE - esp::HEADER - UDP - 20..];
+    let identification = if atomic { 0 } else { sequence as u16 };
+    header[4..6].copy_from_slice(&identification.to_be_bytes());
+    header[10..12].copy_from_slice(&sum.finish_with([identification]).to_be_bytes());
 }
 
 /// Writes what changes from packet to packet into the template's IPv6 header.

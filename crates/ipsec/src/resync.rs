@@ -34,6 +34,12 @@ impl Resync {
         *self = Resync::default();
     }
 
+    /// Whether the next packet is to be verified with a guess.
+    #[inline]
+    pub fn is_due(&self) -> bool {
+        self.failures >= TRIGGER
+    }
+
     /// How many high halves ahead of the likely one the next packet is to be verified with: mostly zero.
     #[inline]
     pub fn guess(&mut self) -> u32 {

@@ -60,22 +60,26 @@ pub struct Sad {
     lessons: path::Rate,
 }
 
+/// In as few cache lines as may be: with very many SAs they are what a packet waits for.
 #[derive(Debug)]
+#[repr(C, align(64))]
 struct Entry {
-    state: State,
-    counters: SaCounters,
-    /// The SA that its packets go through next, or come through before.
-    outer: Option<u32>,
     /// Jobs prepared and not yet completed.
     in_flight: u32,
+    /// The SA that its packets go through next, or come through before.
+    outer: Option<u32>,
+    counters: SaCounters,
+    state: State,
 }
+
+const _: () = assert!(size_of::<Entry>() <= 256);
 
 #[derive(Debug)]
 enum State {
     Out(OutboundSa),
     In(InboundSa),
-    OutAh(OutboundAh),
-    InAh(InboundAh),
+    OutAh(Box<OutboundAh>),
+    InAh(Box<InboundAh>),
     /// Removed.
     Gone(Direction),
 }
@@ -196,7 +200,7 @@ impl Sad {
         self.iptfs.add_outbound(session, &config);
         let state = match config.protocol {
             Protocol::Esp => State::Out(OutboundSa::new(&config, session, iv, &mut self.watch)),
-            Protocol::Ah => State::OutAh(OutboundAh::new(&config, session, iv)),
+            Protocol::Ah => State::OutAh(Box::new(OutboundAh::new(&config, session, iv))),
         };
         self.put(session, state, config);
         Ok(session)
@@ -210,7 +214,7 @@ impl Sad {
         self.iptfs.add_inbound(session, &config);
         let state = match config.protocol {
             Protocol::Esp => State::In(InboundSa::new(&config, session, &mut self.watch)),
-            Protocol::Ah => State::InAh(InboundAh::new(&config, session)),
+            Protocol::Ah => State::InAh(Box::new(InboundAh::new(&config, session))),
         };
         self.put(session, state, config);
         Ok(session)
@@ -447,10 +451,12 @@ impl Sad {
 
     #[inline]
     fn touch(&self, session: u32) {
-        match self.sas.get(session as usize).map(|entry| &entry.state) {
-            Some(State::Out(sa)) => sa.touch(),
-            Some(State::In(sa)) => sa.touch(),
-            Some(State::OutAh(_) | State::InAh(_) | State::Gone(_)) | None => {}
+        let Some(entry) = self.sas.get(session as usize) else { return };
+        std::hint::black_box(entry.in_flight);
+        match &entry.state {
+            State::Out(sa) => sa.touch(),
+            State::In(sa) => sa.touch(),
+            State::OutAh(_) | State::InAh(_) | State::Gone(_) => {}
         }
     }
 
@@ -458,69 +464,29 @@ impl Sad {
     /// with the packet's place and what it stopped for; those before it are complete.
     #[inline]
     pub fn complete_burst(&mut self, jobs: &mut [Job]) -> Result<(), (usize, Stop)> {
-        let policies = self.spd.has_inbound();
+        let policies = self.spd.state();
         let mut next = 0;
         while let Some(job) = jobs.get(next) {
-            let session = job.spec.session;
-            let entry =
-                self.sas.get_mut(session.0 as usize).ok_or((next, Stop::Drop(DropReason::InError)))?;
-            let is_last = entry.outer.is_none();
-            let (mut packets, mut bytes) = (0, 0);
-            let (mut stop, mut inside) = (None, false);
-            // All of the SA's packets in a row at once; what is not simply done goes the long way.
-            for job in jobs[next..].iter_mut() {
-                if job.spec.session != session || job.verdict != Verdict::Done {
-                    break;
-                }
-                bytes += job.packet.len() as u64;
-                match &mut entry.state {
-                    State::Out(sa) if is_last => sa.complete(&mut job.packet, &job.spec),
-                    State::In(sa) => {
-                        let outer_len = job.packet.len() as u64;
-                        let mut completed = sa.complete(&mut job.packet, &job.spec, &mut self.watch);
-                        if policies && completed == Ok(Next::Deliver) {
-                            completed =
-                                check_opened(&mut self.spd, &job.packet, session).map(|()| Next::Deliver);
-                        }
-                        match completed {
-                            Ok(Next::Deliver | Next::Unpack) => {}
-                            Ok(Next::Again) => inside = true,
-                            Err(reason) => {
-                                bytes -= outer_len;
-                                stop = Some(reason);
-                                break;
-                            }
-                        }
-                    }
-                    _ => {
-                        bytes -= job.packet.len() as u64;
-                        break;
-                    }
-                }
-                packets += 1;
-                if inside {
-                    break;
+            let index = job.spec.session.0 as usize;
+            if let Some(entry) = self.sas.get_mut(index) {
+                let (done, bytes) = match &mut entry.state {
+                    State::Out(sa) if entry.outer.is_none() => sa.complete_train(&mut jobs[next..]),
+                    State::In(sa) => sa.complete_train(&mut jobs[next..], policies),
+                    _ => (0, 0),
+                };
+                entry.counters.packets += done as u64;
+                entry.counters.bytes += bytes;
+                entry.in_flight = entry.in_flight.saturating_sub(done as u32);
+                next += done;
+                if done > 0 {
+                    continue;
                 }
             }
-            entry.counters.packets += packets;
-            entry.counters.bytes += bytes;
-            entry.in_flight = entry.in_flight.saturating_sub(packets as u32 + u32::from(stop.is_some()));
-            next += packets as usize;
-            if let Some(reason) = stop {
-                entry.counters.replays += u64::from(reason == DropReason::InStateSeqError);
-                return Err((next, Stop::Drop(reason)));
-            }
-            if inside {
-                let packet = &jobs[next - 1].packet;
-                let arrived = self.arrive(session.0, Next::Again, &Path::default(), packet);
-                stop_unless_delivered(arrived).map_err(|stop| (next - 1, stop))?;
-            }
-            if packets == 0 {
-                let job = &mut jobs[next];
-                let completed = self.complete(&mut job.packet, &job.spec, job.verdict);
-                stop_unless_delivered(completed).map_err(|stop| (next, stop))?;
-                next += 1;
-            }
+            // What is not simply done goes the long way.
+            let Some(job) = jobs.get_mut(next) else { break };
+            let completed = self.complete(&mut job.packet, &job.spec, job.verdict);
+            stop_unless_delivered(completed).map_err(|stop| (next, stop))?;
+            next += 1;
         }
         Ok(())
     }
@@ -649,7 +615,11 @@ impl Sad {
                 })?;
                 entry.counters.packets += 1;
                 entry.counters.bytes += outer_len as u64;
-                return self.arrive(spec.session.0, next, path, packet);
+                let next = self.arrive(spec.session.0, next, path, packet)?;
+                if next == Next::Deliver {
+                    self.remember(spec.session, packet);
+                }
+                return Ok(next);
             }
             (State::In(_) | State::InAh(_), Verdict::AuthFailed) => {
                 if let State::In(sa) = &mut entry.state {
@@ -668,6 +638,20 @@ impl Sad {
     }
 }
 
+impl Sad {
+    /// Lets the packets behind one that has been delivered do without what it was asked, if they are alike.
+    #[inline]
+    fn remember(&mut self, session: SessionId, packet: &Packet) {
+        if let Some(Entry { state: State::In(sa), outer: None, .. }) = self.sas.get_mut(session.0 as usize)
+            && let Ok(addresses) = Ipv4::parse(packet.bytes()).map(|ip| ip.raw_addresses())
+            && sa.passed == Some(addresses)
+            && self.spd.passes_all(addresses, session)
+        {
+            sa.pass_all(self.spd.state());
+        }
+    }
+}
+
 #[inline]
 fn stop_unless_delivered(completed: Result<Next, DropReason>) -> Result<(), Stop> {
     match completed {
@@ -675,13 +659,6 @@ fn stop_unless_delivered(completed: Result<Next, DropReason>) -> Result<(), Stop
         Ok(Next::Again) => Err(Stop::Again),
         Err(reason) => Err(Stop::Drop(reason)),
     }
-}
-
-/// The inbound policies' word on a packet that has come out of an SA.
-#[inline(never)]
-fn check_opened(spd: &mut Spd, packet: &Packet, session: SessionId) -> Result<(), DropReason> {
-    let ip = Ip::parse(packet.bytes()).map_err(|_| DropReason::InStateModeError)?;
-    spd.check_opened(&ip, session)
 }
 
 impl State {
