@@ -134,6 +134,12 @@ impl InboundSa {
         std::hint::black_box((self.spi, self.iv_len, self.replay.top(), self.passed_under));
     }
 
+    /// Loads the part of the replay window that the next packet needs.
+    #[inline]
+    pub fn touch_window(&self) {
+        std::hint::black_box(self.replay.check(self.replay.top()));
+    }
+
     /// Continues as if `sequence` had been received: for tests and for resynchronisation.
     pub fn continue_after(&mut self, sequence: u64) {
         self.replay.settle(sequence);

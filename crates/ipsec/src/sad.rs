@@ -29,8 +29,8 @@ use crate::{
 
 /// Above so many SAs, which no second-level cache holds, a burst's are loaded before they are used.
 const WARM_FROM: usize = 4096;
-/// Packets whose loads are under way at once; a core has room for some ten to sixteen.
-const WARM_AT_ONCE: usize = 16;
+/// Packets whose loads are begun together.
+const WARM_AT_ONCE: usize = 32;
 
 /// All SAs of a gateway, both directions, and its policies. An SA's number is also that of its key
 /// sessions.
@@ -421,6 +421,8 @@ impl Sad {
         }
     }
 
+    /// Each step for all packets before the next, and no step with more in it than the loads of one kind: a
+    /// core looks ahead by instructions, and so has the more loads under way the fewer stand between them.
     #[inline(never)]
     fn warm_outbound(&self, jobs: &[Job]) {
         for jobs in jobs.chunks(WARM_AT_ONCE) {
@@ -428,24 +430,35 @@ impl Sad {
             for (job, flow) in jobs.iter().zip(&mut flows) {
                 let Ok(ip) = Ip::parse(job.packet.bytes()) else { continue };
                 let headers = self.spd.outbound_headers(&ip);
-                self.spd.touch(&headers);
-                *flow = Some(headers);
+                *flow = Some((headers, self.spd.place(&headers)));
             }
-            for session in flows.iter().flatten().filter_map(|headers| self.spd.peek(headers)) {
-                self.touch(session);
+            flows.iter().flatten().for_each(|(_, place)| self.spd.touch(*place));
+            let mut sessions = [u32::MAX; WARM_AT_ONCE];
+            for (flow, session) in flows.iter().zip(&mut sessions) {
+                *session = flow.and_then(|(headers, _)| self.spd.peek(&headers)).unwrap_or(u32::MAX);
             }
+            sessions.into_iter().for_each(|session| self.touch(session));
         }
     }
 
     #[inline(never)]
     fn warm_inbound(&self, jobs: &[Job]) {
         for jobs in jobs.chunks(WARM_AT_ONCE) {
-            let found = jobs.iter().map(|job| EspAt::find(&Ip::parse(job.packet.bytes()).ok()?).ok());
-            let mut sessions = [None; WARM_AT_ONCE];
-            for (found, session) in found.zip(&mut sessions) {
-                *session = found.and_then(|found| self.by_spi.get(&found.spi).copied());
+            let mut spis = [0; WARM_AT_ONCE];
+            for (job, spi) in jobs.iter().zip(&mut spis) {
+                let found = Ip::parse(job.packet.bytes()).ok().and_then(|ip| EspAt::find(&ip).ok());
+                *spi = found.map_or(0, |found| found.spi);
             }
-            sessions.into_iter().flatten().for_each(|session| self.touch(session));
+            let mut sessions = [u32::MAX; WARM_AT_ONCE];
+            for (spi, session) in spis.iter().zip(&mut sessions) {
+                *session = self.by_spi.get(spi).copied().unwrap_or(u32::MAX);
+            }
+            sessions.into_iter().for_each(|session| self.touch(session));
+            for session in sessions {
+                if let Some(Entry { state: State::In(sa), .. }) = self.sas.get(session as usize) {
+                    sa.touch_window();
+                }
+            }
         }
     }
 

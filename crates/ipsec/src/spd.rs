@@ -29,7 +29,7 @@ use crate::policy::PolicyPlace;
 use crate::rule::Rule;
 use crate::{Action, DropReason, DscpSet, Policy, PolicyError, PolicyId};
 use classify::Classifier;
-use flow_cache::FlowCache;
+use flow_cache::{FlowCache, FlowPlace};
 use hash::Seed;
 use labels::Labels;
 use sa_list::{SaList, Turn};
@@ -387,10 +387,16 @@ impl Spd {
         }
     }
 
-    /// Loads what decisions on outbound packets will need, so that they need not wait for each other.
+    /// Where a recent decision on an outbound packet stands.
     #[inline]
-    pub fn touch(&self, headers: &Headers) {
-        self.flows.touch(Direction::Seal, headers);
+    pub fn place(&self, headers: &Headers) -> FlowPlace {
+        self.flows.place(Direction::Seal, headers)
+    }
+
+    /// Loads it, so that decisions need not wait for each other.
+    #[inline]
+    pub fn touch(&self, place: FlowPlace) {
+        self.flows.touch(place);
     }
 
     /// The SA that a recent decision names for an outbound packet.

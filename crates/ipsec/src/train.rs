@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use forebay_crypto::{Job, JobSpec, Packet, Span, Verdict};
+use forebay_crypto::{Job, JobSpec, Packet, SessionId, Span, Verdict};
 use forebay_wire::checksum::Sum;
 use forebay_wire::ipv4::{DONT_FRAGMENT, MIN_HEADER};
 use forebay_wire::{Family, esp, protocol};
@@ -61,13 +61,14 @@ impl OutboundSa {
         let (iv_len, esn) = (self.iv_len(), self.esn);
         let mut sequence = self.sequence;
         let mut enciphered = 0;
-        let mut shape: Option<Shape> = None;
+        let mut shape = Shape::NONE;
         for job in jobs.iter_mut().take(allowed) {
             // Other rules may look at more than a shape is for.
-            if !shape.as_ref().is_some_and(|shape| PLAIN && shape.fits(&job.packet, addresses)) {
-                shape = self.shape::<OUTER, UDP, PLAIN>(&job.packet, addresses);
+            if !(PLAIN && shape.fits(&job.packet, addresses))
+                && self.find_shape::<OUTER, UDP, PLAIN>(&job.packet, addresses, &mut shape).is_none()
+            {
+                break;
             }
-            let Some(shape) = &shape else { break };
             // One look at the buffer covers everything that is written, before any of it is.
             let Some(window) = job.packet.buffer_mut().get_mut(shape.window.clone()) else { break };
             if !PLAIN {
@@ -82,10 +83,12 @@ impl OutboundSa {
             let Some((template, iv)) = front.split_first_chunk_mut::<TEMPLATE>() else { break };
             sequence += 1;
             *template = shape.template;
+            // SPI and number in one store, since a processor may read them in one piece.
+            let header = shape.spi << 32 | (sequence & 0xffff_ffff);
+            template[56..64].copy_from_slice(&header.to_be_bytes());
             if OUTER == 20 {
                 number_ipv4::<UDP>(template, shape.sum, shape.atomic, sequence);
             }
-            template[60..64].copy_from_slice(&(sequence as u32).to_be_bytes());
             match iv_len {
                 _ if PLAIN => iv[..8].copy_from_slice(&number.to_be_bytes()),
                 8 => iv[..8].copy_from_slice(&number.to_be_bytes()),
@@ -104,13 +107,15 @@ impl OutboundSa {
         done as usize
     }
 
-    /// The shape of a packet; `None` if it is none for a train.
-    #[inline]
-    fn shape<const OUTER: usize, const UDP: usize, const PLAIN: bool>(
+    /// Makes `shape` that of a packet; `None` if it is none for a train. By itself, so that the loop around it
+    /// has the registers.
+    #[inline(never)]
+    fn find_shape<const OUTER: usize, const UDP: usize, const PLAIN: bool>(
         &self,
         packet: &Packet,
         addresses: [u8; 8],
-    ) -> Option<Shape> {
+        shape: &mut Shape,
+    ) -> Option<()> {
         let inner = plain_ipv4(packet.bytes(), addresses)?;
         let first = first_word(packet.bytes())?;
         let (iv_len, icv_len) = (self.iv_len(), self.icv_len());
@@ -151,12 +156,13 @@ impl OutboundSa {
             icv: icv_at as u32,
             seq_hi: None,
         };
-        Some(Shape {
+        *shape = Shape {
             first,
             len: inner.len,
             text_at,
             window: iv_at.checked_sub(TEMPLATE)?..text_end + BACK,
             template,
+            spi: u64::from_be_bytes(*template.last_chunk()?) >> 32,
             sum,
             atomic: outer.dont_fragment,
             zeros: text_end - text_at - inner.len,
@@ -165,7 +171,8 @@ impl OutboundSa {
             start: text_at - head,
             end: icv_at + icv_len,
             spec,
-        })
+        };
+        Some(())
     }
 
     /// Completes jobs from the front of `jobs` while they are this SA's and done; how many, and their bytes.
@@ -198,6 +205,7 @@ struct Shape {
     /// Everything that is written, in the buffer.
     window: Range<usize>,
     template: [u8; TEMPLATE],
+    spi: u64,
     /// Sum over the outer IPv4 header, but for its identification.
     sum: Sum,
     /// Whether that stays zero.
@@ -213,6 +221,31 @@ struct Shape {
 }
 
 impl Shape {
+    /// No packet is of this.
+    const NONE: Shape = Shape {
+        first: 0,
+        len: usize::MAX,
+        text_at: 0,
+        window: 0..0,
+        template: [0; TEMPLATE],
+        spi: 0,
+        sum: Sum::ZERO,
+        atomic: false,
+        zeros: 0,
+        trailer: esp::Trailer { pad_len: 0, next_header: 0 },
+        enciphered: 0,
+        start: 0,
+        end: 0,
+        spec: JobSpec {
+            session: SessionId(0),
+            cipher: Span { start: 0, len: 0 },
+            iv: 0,
+            auth: Span { start: 0, len: 0 },
+            icv: 0,
+            seq_hi: None,
+        },
+    };
+
     #[inline]
     fn fits(&self, packet: &Packet, addresses: [u8; 8]) -> bool {
         let bytes = packet.bytes();
@@ -236,7 +269,7 @@ impl InboundSa {
     /// Prepares jobs from the front of `jobs` while their packets are ESP of this SA straight in IPv4
     /// without options between `addresses`, whole and new; how many it did. A packet between these addresses
     /// has been accepted.
-    #[inline]
+    #[inline(never)]
     pub fn prepare_train(&mut self, jobs: &mut [Job], addresses: [u8; 8]) -> usize {
         // The packet that was accepted had the SA's encapsulation; those that are found here have none.
         if self.encapsulation != Encapsulation::None || !self.is_steady() {
@@ -257,7 +290,7 @@ impl InboundSa {
 
     /// Completes jobs from the front of `jobs` while they are this SA's and done, and hold an IPv4 packet of
     /// the flow that passed last, unless that was before `policies` came to be; how many, and their bytes.
-    #[inline]
+    #[inline(never)]
     pub fn complete_train(&mut self, jobs: &mut [Job], policies: u64) -> (usize, u64) {
         let Some(passed) = self.passed.filter(|_| self.passes_all(policies)) else { return (0, 0) };
         let allowed = usize::try_from(self.life.allowance(LONGEST)).unwrap_or(usize::MAX);
