@@ -3,6 +3,7 @@
 mod iptfs;
 mod nest;
 mod path;
+mod spi_map;
 mod time;
 
 use std::collections::{HashMap, VecDeque};
@@ -14,6 +15,7 @@ use forebay_wire::{Ip, Ipv4};
 
 pub use nest::{NEST_MAX, Next, Path};
 pub(crate) use nest::{may_nest, names_ipsec};
+use spi_map::SpiMap;
 
 use crate::ah::{InboundAh, OutboundAh};
 use crate::inbound::{EspAt, InboundSa};
@@ -46,7 +48,7 @@ pub struct Sad {
     configs: Vec<Option<SaConfig>>,
     /// Numbers to be used again, those that were given up first in front.
     free: VecDeque<u32>,
-    by_spi: HashMap<u32, u32, Seed>,
+    by_spi: SpiMap,
     /// Outbound SAs by peer and SPI.
     by_peer: HashMap<(IpAddr, Spi), u32, Seed>,
     /// This side's addresses that inbound SAs have, and how many have each.
@@ -179,7 +181,7 @@ impl Sad {
             sas: Vec::new(),
             configs: Vec::new(),
             free: VecDeque::new(),
-            by_spi: HashMap::with_hasher(seed),
+            by_spi: SpiMap::new(seed),
             by_peer: HashMap::with_hasher(seed),
             own: HashMap::with_hasher(seed),
             spd: Spd::new(seed),
@@ -425,10 +427,16 @@ impl Sad {
     /// core looks ahead by instructions, and so has the more loads under way the fewer stand between them.
     #[inline(never)]
     fn warm_outbound(&self, jobs: &[Job]) {
+        let mut last = None;
         for jobs in jobs.chunks(WARM_AT_ONCE) {
             let mut flows = [None; WARM_AT_ONCE];
             for (job, flow) in jobs.iter().zip(&mut flows) {
                 let Ok(ip) = Ip::parse(job.packet.bytes()) else { continue };
+                // The packets of a train need the same.
+                let addresses = if let Ip::V4(ip) = ip { Some(ip.raw_addresses()) } else { None };
+                if addresses.is_some() && std::mem::replace(&mut last, addresses) == addresses {
+                    continue;
+                }
                 let headers = self.spd.outbound_headers(&ip);
                 *flow = Some((headers, self.spd.place(&headers)));
             }
@@ -443,12 +451,17 @@ impl Sad {
 
     #[inline(never)]
     fn warm_inbound(&self, jobs: &[Job]) {
+        let mut last = 0;
         for jobs in jobs.chunks(WARM_AT_ONCE) {
             let mut spis = [0; WARM_AT_ONCE];
             for (job, spi) in jobs.iter().zip(&mut spis) {
                 let found = Ip::parse(job.packet.bytes()).ok().and_then(|ip| EspAt::find(&ip).ok());
-                *spi = found.map_or(0, |found| found.spi);
+                let found = found.map_or(0, |found| found.spi);
+                if std::mem::replace(&mut last, found) != found {
+                    *spi = found;
+                }
             }
+            spis.iter().for_each(|spi| self.by_spi.touch(*spi));
             let mut sessions = [u32::MAX; WARM_AT_ONCE];
             for (spi, session) in spis.iter().zip(&mut sessions) {
                 *session = self.by_spi.get(spi).copied().unwrap_or(u32::MAX);
