@@ -313,8 +313,7 @@ impl Facts {
             _ => u64::MAX,
         };
         let low = if self.told.low { u64::MAX } else { self.low_at.saturating_sub(1) };
-        let packet_mark =
-            hard.packets.unwrap_or(u64::MAX).min(before(soft.packets, self.told.soft)).min(low);
+        let packet_mark = hard.packets.unwrap_or(u64::MAX).min(before(soft.packets, self.told.soft)).min(low);
         let byte_mark = hard.bytes.unwrap_or(u64::MAX).min(before(soft.bytes, self.told.soft));
         (packet_mark, byte_mark)
     }

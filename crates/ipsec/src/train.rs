@@ -279,7 +279,9 @@ impl InboundSa {
         for job in jobs {
             let Some(found) = plain_esp(job.packet.bytes(), addresses, self.spi) else { break };
             // What is wrong with it is found out again, and counted, by whoever takes it up.
-            let (Ok(text), Some(sequence)) = (self.text_of(&found), self.likely(found.sequence)) else { break };
+            let (Ok(text), Some(sequence)) = (self.text_of(&found), self.likely(found.sequence)) else {
+                break;
+            };
             if self.state_job(&job.packet, &found, text, sequence, &mut job.spec).is_err() {
                 break;
             }

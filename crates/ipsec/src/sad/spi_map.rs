@@ -27,9 +27,7 @@ impl SpiMap {
         // Those from the home slot on, up to the first that is free, of which there is always one.
         let home = self.home(*spi);
         let probed = self.slots[home..].iter().chain(&self.slots[..home]);
-        probed
-            .take_while(|(found, _)| *found != 0)
-            .find_map(|(found, index)| (found == spi).then_some(index))
+        probed.take_while(|(found, _)| *found != 0).find_map(|(found, index)| (found == spi).then_some(index))
     }
 
     /// Loads where [`SpiMap::get`] will look.
