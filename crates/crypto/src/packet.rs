@@ -102,7 +102,9 @@ impl Packet {
     /// If that is not a range of the buffer.
     #[inline]
     pub fn set_bounds(&mut self, start: usize, end: usize) {
-        assert!(start <= end && end <= self.data.len(), "{start}..{end} in {} bytes", self.data.len());
+        if start > end || end > self.data.len() {
+            no_range(start, end, self.data.len());
+        }
         self.start = start as u32;
         self.end = end as u32;
     }
@@ -144,6 +146,13 @@ impl Packet {
     pub fn buffer_mut(&mut self) -> &mut [u8] {
         &mut self.data
     }
+}
+
+/// By itself and by value, so that the numbers can stay in registers where all is well.
+#[cold]
+#[inline(never)]
+fn no_range(start: usize, end: usize, len: usize) -> ! {
+    panic!("{start}..{end} in {len} bytes")
 }
 
 impl std::fmt::Debug for Packet {

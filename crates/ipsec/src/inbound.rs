@@ -70,28 +70,31 @@ impl EspAt {
     }
 }
 
-/// An inbound SA: its settings and its replay window.
+/// An inbound SA: its settings and its replay window. In few bytes, as [`OutboundSa`](crate::outbound::OutboundSa).
 #[derive(Debug)]
 pub struct InboundSa {
-    session: SessionId,
+    pub(crate) session: SessionId,
     pub(crate) spi: u32,
     mode: Mode,
     pub(crate) encapsulation: Encapsulation,
     local: IpAddr,
     esn: bool,
-    iv_len: usize,
-    icv_len: usize,
+    /// Lengths in bytes.
+    iv_len: u8,
+    icv_len: u8,
     aead: bool,
     cbc: bool,
-    check_padding: bool,
-    replay: ReplayWindow,
-    resync: Resync,
-    life: Life,
-    decapsulator: Decapsulator,
+    pub(crate) check_padding: bool,
+    pub(crate) replay: ReplayWindow,
+    pub(crate) resync: Resync,
+    pub(crate) life: Life,
+    pub(crate) decapsulator: Decapsulator,
     selectors: Box<Rule>,
     /// Addresses of the last inner IPv4 packet that the selectors let pass, if they look at nothing else:
     /// packets come in trains.
-    passed: Option<[u8; 8]>,
+    pub(crate) passed: Option<[u8; 8]>,
+    /// The state of the policies that let every packet with these addresses pass too; zero for none.
+    passed_under: u64,
     /// What an SA that aggregates has received.
     deaggregator: Option<Box<Deaggregator>>,
 }
@@ -106,8 +109,8 @@ impl InboundSa {
             encapsulation: config.encapsulation,
             local: config.local,
             esn: config.esn,
-            iv_len: suite.iv_len(),
-            icv_len: suite.icv_len(),
+            iv_len: suite.iv_len() as u8,
+            icv_len: suite.icv_len() as u8,
             aead: !suite.covers_text(),
             cbc: suite.is_chained(),
             check_padding: config.check_padding,
@@ -117,14 +120,21 @@ impl InboundSa {
             decapsulator: Decapsulator::new(&config.tunnel),
             selectors: Box::new(Rule::new(&config.local_ts, &config.remote_ts, DscpSet::ALL)),
             passed: None,
+            passed_under: 0,
             deaggregator: config.iptfs.as_ref().map(|iptfs| Box::new(Deaggregator::new(iptfs))),
         }
     }
 
-    /// Loads what preparing a packet reads, which is on several cache lines.
+    /// Loads what a packet needs, which is on several cache lines.
     #[inline]
     pub fn touch(&self) {
-        std::hint::black_box((self.spi, self.iv_len, self.replay.top(), self.session));
+        std::hint::black_box((self.spi, self.iv_len, self.replay.top(), self.passed_under));
+    }
+
+    /// Loads the part of the replay window that the next packet needs.
+    #[inline]
+    pub fn touch_window(&self) {
+        std::hint::black_box(self.replay.check(self.replay.top()));
     }
 
     /// Continues as if `sequence` had been received: for tests and for resynchronisation.
@@ -169,16 +179,49 @@ impl InboundSa {
         if self.life.has_expired() {
             return Err(DropReason::InStateExpired);
         }
-        let text_at = found.at + esp::HEADER + self.iv_len;
-        let icv_at = found.end.checked_sub(self.icv_len).ok_or(DropReason::InHdrError)?;
-        let text_len = icv_at.checked_sub(text_at).ok_or(DropReason::InHdrError)?;
-        if text_len < esp::TRAILER || (self.cbc && !text_len.is_multiple_of(self.iv_len)) {
-            return Err(DropReason::InHdrError);
-        }
+        let text = self.text_of(found)?;
         let sequence = match self.esn {
             true => self.resync.infer(&self.replay, found.sequence).ok_or(DropReason::InStateSeqError)?,
             false => found.sequence.into(),
         };
+        self.state_job(packet, found, text, sequence, spec)
+    }
+
+    /// Whether nothing is the matter that a packet would have to be told or asked.
+    #[inline]
+    pub(crate) fn is_steady(&self) -> bool {
+        !self.life.has_expired() && !self.resync.is_due()
+    }
+
+    /// The sequence number that a packet has, if there is nothing to guess.
+    #[inline]
+    pub(crate) fn likely(&self, low: u32) -> Option<u64> {
+        if self.esn { self.replay.infer(low) } else { Some(low.into()) }
+    }
+
+    /// Where the text begins and ends in an ESP packet, if there can be one.
+    #[inline(always)]
+    pub(crate) fn text_of(&self, found: &EspAt) -> Result<(usize, usize), DropReason> {
+        let (iv_len, icv_len) = (usize::from(self.iv_len), usize::from(self.icv_len));
+        let text_at = found.at + esp::HEADER + iv_len;
+        let icv_at = found.end.checked_sub(icv_len).ok_or(DropReason::InHdrError)?;
+        let text_len = icv_at.checked_sub(text_at).ok_or(DropReason::InHdrError)?;
+        if text_len < esp::TRAILER || (self.cbc && !text_len.is_multiple_of(iv_len)) {
+            return Err(DropReason::InHdrError);
+        }
+        Ok((text_at, icv_at))
+    }
+
+    /// Checks the sequence number and states the job, for a text from `text_at` to `icv_at`.
+    #[inline(always)]
+    pub(crate) fn state_job(
+        &self,
+        packet: &Packet,
+        found: &EspAt,
+        (text_at, icv_at): (usize, usize),
+        sequence: u64,
+        spec: &mut JobSpec,
+    ) -> Result<(), DropReason> {
         if self.replay.check(sequence) != Replay::New {
             return Err(DropReason::InStateSeqError);
         }
@@ -194,6 +237,19 @@ impl InboundSa {
             seq_hi: self.esn.then_some((sequence >> 32) as u32),
         };
         Ok(())
+    }
+
+    /// Takes note that the policies of state `under` let every packet pass that has the addresses passed last.
+    pub(crate) fn pass_all(&mut self, under: u64) {
+        if self.passed.is_some() && self.mode == Mode::Tunnel && self.deaggregator.is_none() {
+            self.passed_under = under;
+        }
+    }
+
+    /// Whether every packet with the addresses passed last may pass under the policies of this state.
+    #[inline]
+    pub(crate) fn passes_all(&self, under: u64) -> bool {
+        self.passed_under == under
     }
 
     /// Whether a packet that came out of the SA may have (RFC 4301 5.2 step 4).
@@ -270,6 +326,7 @@ impl InboundSa {
         if next == Next::Deliver && (addresses.is_none() || addresses != self.passed) {
             check_selectors(&self.selectors, &inner)?;
             self.passed = addresses.filter(|_| self.selectors.wide);
+            self.passed_under = 0;
         }
         // Behind the inner packet's own length stands TFC padding (RFC 4303 2.7).
         let len = inner.bytes().len();

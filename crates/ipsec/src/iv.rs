@@ -46,6 +46,19 @@ impl IvRange {
         Some(iv)
     }
 
+    /// The next unused IV and how far the one behind it is: for whoever uses several and
+    /// [skips](IvRange::skip) them afterwards.
+    #[inline]
+    pub(crate) fn peek(&self) -> (u64, u64) {
+        (self.next, self.step)
+    }
+
+    /// Takes `count` IVs, of which there are as many.
+    #[inline]
+    pub(crate) fn skip(&mut self, count: u64) {
+        self.next += count * self.step;
+    }
+
     /// Whether no IV is left.
     #[inline]
     pub fn is_used_up(&self) -> bool {

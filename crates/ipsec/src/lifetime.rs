@@ -157,6 +157,13 @@ pub struct Life {
     /// As long as both stay at or under these, there is nothing to find out.
     packet_mark: u64,
     byte_mark: u64,
+    /// In a place of its own, so that what packets need of an SA stands together.
+    facts: Box<Facts>,
+}
+
+/// What only a look needs.
+#[derive(Clone, Debug)]
+struct Facts {
     expired: bool,
     lifetime: Lifetime,
     added: Time,
@@ -178,11 +185,7 @@ struct Told {
 impl Life {
     /// Of an SA that is added at the time `watch` has. The first packet is looked at in any case.
     pub fn new(lifetime: Lifetime, session: SessionId, watch: &mut Watch) -> Life {
-        let life = Life {
-            packets: 0,
-            bytes: 0,
-            packet_mark: 0,
-            byte_mark: 0,
+        let facts = Box::new(Facts {
             expired: false,
             lifetime,
             added: watch.now,
@@ -190,9 +193,10 @@ impl Life {
             low_at: u64::MAX,
             told: Told::default(),
             session,
-        };
+        });
+        let life = Life { packets: 0, bytes: 0, packet_mark: 0, byte_mark: 0, facts };
         watch.reserve();
-        watch.wake_at(life.due());
+        watch.wake_at(life.facts.due());
         life
     }
 
@@ -200,7 +204,7 @@ impl Life {
     /// if the last one had number `last` and `limit` is the last there is.
     pub fn number_from(&mut self, last: u64, limit: u64) {
         let low = limit - limit / 8;
-        self.low_at = self.packets.saturating_add(low.saturating_sub(last));
+        self.facts.low_at = self.packets.saturating_add(low.saturating_sub(last));
         // The next packet is looked at and finds the marks.
         self.packet_mark = 0;
     }
@@ -208,7 +212,7 @@ impl Life {
     /// Whether the hard lifetime has ended.
     #[inline]
     pub fn has_expired(&self) -> bool {
-        self.expired
+        self.packet_mark == 0 && self.facts.expired
     }
 
     /// Whether one more packet of `bytes` may pass; counts nothing.
@@ -236,10 +240,31 @@ impl Life {
 
     #[cold]
     fn look(&mut self, bytes: u64, watch: &mut Watch) -> Result<(), Expired> {
+        let (packets, bytes) = (self.packets + 1, self.bytes.saturating_add(bytes));
+        let passes = self.facts.look(packets, bytes, watch);
+        self.set_marks();
+        passes
+    }
+
+    /// Looks what is due by the time of `watch`, and asks to be looked at again.
+    pub fn pass_time(&mut self, watch: &mut Watch) {
+        self.facts.pass_time(watch);
+        if self.facts.expired {
+            self.set_marks();
+        }
+    }
+
+    fn set_marks(&mut self) {
+        (self.packet_mark, self.byte_mark) = self.facts.marks();
+    }
+}
+
+impl Facts {
+    /// Finds out what comes to pass with a packet that makes so many, and whether it may pass.
+    fn look(&mut self, packets: u64, bytes: u64, watch: &mut Watch) -> Result<(), Expired> {
         if self.used.is_none() {
             self.used = Some(watch.now);
         }
-        let (packets, bytes) = (self.packets + 1, self.bytes.saturating_add(bytes));
         let beyond = |limit: Option<u64>, count| limit.is_some_and(|limit| count > limit);
         let reached = |limit: Option<u64>, count| limit.is_some_and(|limit| count >= limit);
         let Lifetime { soft, hard } = self.lifetime;
@@ -252,16 +277,13 @@ impl Life {
         if !self.expired && !self.told.low && packets >= self.low_at {
             self.told.low = watch.tell(self.session, EventKind::SequenceLow);
         }
-        self.set_marks();
         if self.expired { Err(Expired) } else { Ok(()) }
     }
 
-    /// Looks what is due by the time of `watch`, and asks to be looked at again.
-    pub fn pass_time(&mut self, watch: &mut Watch) {
+    fn pass_time(&mut self, watch: &mut Watch) {
         let (soft, hard) = (self.end(&self.lifetime.soft), self.end(&self.lifetime.hard));
         self.expired |= hard.is_some_and(|end| end <= watch.now);
         if self.expired {
-            self.set_marks();
             self.told.hard = self.told.hard || watch.tell(self.session, EventKind::Hard);
         } else if !self.told.soft && soft.is_some_and(|end| end <= watch.now) {
             self.told.soft = watch.tell(self.session, EventKind::Soft);
@@ -283,18 +305,19 @@ impl Life {
         [limits.time.map(|length| self.added + length), by_use].into_iter().flatten().min()
     }
 
-    fn set_marks(&mut self) {
+    /// Packets and bytes up to which nothing comes to pass.
+    fn marks(&self) -> (u64, u64) {
+        if self.expired {
+            return (0, 0);
+        }
         let Lifetime { soft, hard } = self.lifetime;
         let before = |limit: Option<u64>, told: bool| match limit {
             Some(limit) if !told => limit.saturating_sub(1),
             _ => u64::MAX,
         };
         let low = if self.told.low { u64::MAX } else { self.low_at.saturating_sub(1) };
-        self.packet_mark =
-            hard.packets.unwrap_or(u64::MAX).min(before(soft.packets, self.told.soft)).min(low);
-        self.byte_mark = hard.bytes.unwrap_or(u64::MAX).min(before(soft.bytes, self.told.soft));
-        if self.expired {
-            (self.packet_mark, self.byte_mark) = (0, 0);
-        }
+        let packet_mark = hard.packets.unwrap_or(u64::MAX).min(before(soft.packets, self.told.soft)).min(low);
+        let byte_mark = hard.bytes.unwrap_or(u64::MAX).min(before(soft.bytes, self.told.soft));
+        (packet_mark, byte_mark)
     }
 }

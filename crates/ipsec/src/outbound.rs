@@ -22,9 +22,17 @@ const IV_ROOM: usize = 16;
 /// Room for the longest padding that alignment asks for, and the trailer.
 const TAIL_ROOM: usize = 32;
 
-/// An outbound SA: its settings, its counters of sequence numbers and IVs, and its header template.
+/// An outbound SA: its settings, its counters of sequence numbers and IVs, and its header template. In few
+/// bytes: with very many SAs a packet's cost is the cache lines that it has to wait for.
 #[derive(Debug)]
 pub struct OutboundSa {
+    pub(crate) template: [u8; TEMPLATE],
+    /// The last sequence number sent.
+    pub(crate) sequence: u64,
+    pub(crate) iv: IvRange,
+    pub(crate) life: Life,
+    /// Sum over the template's IPv4 header with zeros in the fields that change.
+    base_sum: Sum,
     pub(crate) session: SessionId,
     pub(crate) mode: Mode,
     pub(crate) encapsulation: Encapsulation,
@@ -32,21 +40,15 @@ pub struct OutboundSa {
     pub(crate) esn: bool,
     pub(crate) aead: bool,
     pub(crate) cbc: bool,
-    pub(crate) iv_len: usize,
-    pub(crate) icv_len: usize,
-    pub(crate) align_mask: usize,
-    /// The last sequence number sent, and the last that may be.
-    pub(crate) sequence: u64,
-    pub(crate) sequence_limit: u64,
-    pub(crate) iv: IvRange,
-    pub(crate) life: Life,
-    pub(crate) encapsulator: Encapsulator,
-    /// Whether the encapsulator is a plain one and there is no TFC padding.
+    /// Lengths in bytes.
+    pub(crate) iv_len: u8,
+    pub(crate) icv_len: u8,
+    pub(crate) align_mask: u8,
+    /// Whether the encapsulator is a plain one, there is no TFC padding, and the suite is an AEAD with
+    /// an IV of eight bytes.
     pub(crate) plain: bool,
     pub(crate) limit: PathLimit,
-    pub(crate) template: [u8; TEMPLATE],
-    /// Sum over the template's IPv4 header with zeros in the fields that change.
-    base_sum: Sum,
+    pub(crate) encapsulator: Encapsulator,
     /// The queue of an SA that aggregates.
     pub(crate) aggregator: Option<Box<Aggregator>>,
 }
@@ -54,24 +56,24 @@ pub struct OutboundSa {
 impl OutboundSa {
     pub fn new(config: &SaConfig, session: SessionId, iv: IvRange, watch: &mut Watch) -> OutboundSa {
         let suite = config.suite;
+        let (aead, iv_len) = (!suite.covers_text(), suite.iv_len());
+        let is_plain = Encapsulator::new(&config.tunnel, 0).is_plain() && config.tfc == Tfc::None;
         let mut sa = OutboundSa {
             session,
             mode: config.mode,
             encapsulation: config.encapsulation,
             family: Family::of(config.local),
             esn: config.esn,
-            iv_len: suite.iv_len(),
-            icv_len: suite.icv_len(),
-            align_mask: suite.align() - 1,
-            aead: !suite.covers_text(),
+            iv_len: iv_len as u8,
+            icv_len: suite.icv_len() as u8,
+            align_mask: (suite.align() - 1) as u8,
+            aead,
             cbc: suite.is_chained(),
             sequence: 0,
-            // Both kinds of number fail closed at their end (RFC 4303 3.3.3).
-            sequence_limit: if config.esn { u64::MAX } else { u64::from(u32::MAX) },
             iv,
             life: Life::new(config.lifetime, session, watch),
             encapsulator: Encapsulator::new(&config.tunnel, config.spi.get().into()),
-            plain: Encapsulator::new(&config.tunnel, 0).is_plain() && config.tfc == Tfc::None,
+            plain: is_plain && aead && iv_len == 8,
             limit: PathLimit::new(config),
             template: [0; TEMPLATE],
             base_sum: Sum::default(),
@@ -85,13 +87,19 @@ impl OutboundSa {
     /// Loads what preparing a packet reads, which is on several cache lines.
     #[inline]
     pub fn touch(&self) {
-        std::hint::black_box((self.sequence, self.template[0], self.template[TEMPLATE - 1], self.iv_len));
+        std::hint::black_box((self.template[0], self.template[TEMPLATE - 1], self.sequence, self.plain));
     }
 
     /// Continues behind `sequence`: for tests of the end of the number space.
     pub fn continue_after(&mut self, sequence: u64) {
         self.sequence = sequence;
-        self.life.number_from(sequence, self.sequence_limit);
+        self.life.number_from(sequence, self.sequence_limit());
+    }
+
+    /// The last sequence number that may be sent: both kinds fail closed at their end (RFC 4303 3.3.3).
+    #[inline]
+    pub(crate) fn sequence_limit(&self) -> u64 {
+        if self.esn { u64::MAX } else { u64::from(u32::MAX) }
     }
 
     /// Does what is due by the time of `watch`, and asks to be called again; whether the path MTU changed.
@@ -129,6 +137,16 @@ impl OutboundSa {
             // `SaConfig::check` has refused mixed families.
             _ => {}
         }
+    }
+
+    #[inline]
+    pub(crate) fn iv_len(&self) -> usize {
+        self.iv_len.into()
+    }
+
+    #[inline]
+    pub(crate) fn icv_len(&self) -> usize {
+        self.icv_len.into()
     }
 
     #[inline]
@@ -219,19 +237,19 @@ impl OutboundSa {
         watch: &mut Watch,
     ) -> Result<(), DropReason> {
         let outer_len = self.family.header_len();
-        let head = outer_len + self.udp_len() + esp::HEADER + self.iv_len;
-        let padded = inner.len.max(self.limit.pad_to);
+        let head = outer_len + self.udp_len() + esp::HEADER + self.iv_len();
+        let padded = inner.len.max(self.limit.pad_to as usize);
         let tail = self.tail_len(padded);
         let total = head + padded + tail;
         let mut outer = self.encapsulator.outer(inner);
         if self.family == Family::V6 {
             outer.flow_label = self.encapsulator.flow_label(packet.bytes());
         }
-        if total > self.limit.longest {
+        if total > self.limit.longest as usize {
             self.limit.exceed(inner, total)?;
             outer.dont_fragment = false;
         }
-        let esp_end = packet.offset().checked_sub(self.iv_len).ok_or(DropReason::TooLong)?;
+        let esp_end = packet.offset().checked_sub(self.iv_len()).ok_or(DropReason::TooLong)?;
         let front_at = esp_end.checked_sub(TEMPLATE).ok_or(DropReason::TooLong)?;
         packet.truncate(inner.len);
         let growth = Growth { kept: 0, head, tfc: padded - inner.len, tail };
@@ -242,10 +260,12 @@ impl OutboundSa {
         *front = self.template;
         match (self.family, self.encapsulation) {
             (Family::V4, Encapsulation::None) => {
-                self.fill_ipv4::<0>(front, &outer, total, sequence);
+                let sum = self.fill_ipv4::<0>(front, &outer, total);
+                number_ipv4::<0>(front, sum, outer.dont_fragment, sequence);
             }
             (Family::V4, Encapsulation::Udp) => {
-                self.fill_ipv4::<8>(front, &outer, total, sequence);
+                let sum = self.fill_ipv4::<8>(front, &outer, total);
+                number_ipv4::<8>(front, sum, outer.dont_fragment, sequence);
                 front[52..54].copy_from_slice(&((total - 20) as u16).to_be_bytes());
             }
             (Family::V6, Encapsulation::None) => fill_ipv6::<0>(front, &outer, total),
@@ -259,26 +279,23 @@ impl OutboundSa {
         Ok(())
     }
 
-    /// Writes what changes from packet to packet into the template's IPv4 header.
+    /// Writes what changes from packet to packet into the template's IPv4 header, all but its number and
+    /// checksum; the sum over it so far.
     #[inline]
     pub(crate) fn fill_ipv4<const UDP: usize>(
         &self,
         front: &mut [u8; TEMPLATE],
         outer: &Outer,
         total: usize,
-        sequence: u64,
-    ) {
+    ) -> Sum {
         let header = &mut front[TEMPLATE - esp::HEADER - UDP - 20..];
-        // An atomic datagram needs no identification (RFC 6864 4.1); others get the sequence's low bits.
-        let (flags, identification) =
-            if outer.dont_fragment { (DONT_FRAGMENT, 0) } else { (0, sequence as u16) };
+        let flags = if outer.dont_fragment { DONT_FRAGMENT } else { 0 };
         let (class, ttl) = (outer.traffic_class.into(), u16::from(outer.copied_ttl) << 8);
-        let checksum = self.base_sum.finish_with([class, total as u16, identification, flags, ttl]);
         header[1] = outer.traffic_class;
-        let words = u64::from(total as u16) << 32 | u64::from(identification) << 16 | u64::from(flags);
-        header[2..8].copy_from_slice(&words.to_be_bytes()[2..]);
+        header[2..4].copy_from_slice(&(total as u16).to_be_bytes());
+        header[6..8].copy_from_slice(&flags.to_be_bytes());
         header[8] |= outer.copied_ttl;
-        header[10..12].copy_from_slice(&checksum.to_be_bytes());
+        self.base_sum.word(class).word(total as u16).word(flags).word(ttl)
     }
 
     fn prepare_transport(
@@ -301,7 +318,7 @@ impl OutboundSa {
         if fragment {
             return Err(DropReason::OutFragment);
         }
-        let head = self.udp_len() + esp::HEADER + self.iv_len;
+        let head = self.udp_len() + esp::HEADER + self.iv_len();
         let tail = self.tail_len(len - at);
         let total = head + len + tail;
         self.limit.admit_whole(family, total, is_divisible(&ip, next_header))?;
@@ -333,8 +350,8 @@ impl OutboundSa {
     /// Length of padding, trailer and ICV behind `payload_len` bytes.
     #[inline]
     fn tail_len(&self, payload_len: usize) -> usize {
-        let pad_len = (payload_len + esp::TRAILER).wrapping_neg() & self.align_mask;
-        pad_len + esp::TRAILER + self.icv_len
+        let pad_len = (payload_len + esp::TRAILER).wrapping_neg() & usize::from(self.align_mask);
+        pad_len + esp::TRAILER + self.icv_len()
     }
 
     /// Takes sequence number and IV, makes room, and writes TFC padding, trailer and IV. Nothing is
@@ -348,7 +365,7 @@ impl OutboundSa {
         watch: &mut Watch,
     ) -> Result<u64, DropReason> {
         let &Growth { kept, head, tfc, tail } = growth;
-        if self.sequence >= self.sequence_limit {
+        if self.sequence >= self.sequence_limit() {
             return Err(DropReason::OutStateSeqError);
         }
         // Whatever may be missing is looked for before anything is changed: a packet that cannot be
@@ -362,7 +379,7 @@ impl OutboundSa {
         if packet.buffer().len() < text_end + TAIL_ROOM {
             return Err(DropReason::TooLong);
         }
-        let enciphered = packet.len() - kept + tfc + tail - self.icv_len;
+        let enciphered = packet.len() - kept + tfc + tail - self.icv_len();
         self.life.admit(enciphered, watch).map_err(|_| DropReason::OutStateExpired)?;
         packet.grow(head, tfc + tail).ok_or(DropReason::TooLong)?;
         let buffer = packet.buffer_mut();
@@ -370,12 +387,12 @@ impl OutboundSa {
         let room = buffer.get_mut(text_end..text_end + TAIL_ROOM).and_then(|room| room.first_chunk_mut());
         let room: &mut [u8; TAIL_ROOM] = room.ok_or(DropReason::TooLong)?;
         let number = self.iv.take().ok_or(DropReason::OutStateIvError)?;
-        let trailer = Trailer { pad_len: (tail - self.icv_len - esp::TRAILER) as u8, next_header };
+        let trailer = Trailer { pad_len: (tail - self.icv_len() - esp::TRAILER) as u8, next_header };
         trailer.write(room);
         if kept > 0 {
             buffer.copy_within(text_at..text_at + kept, text_at - head);
         }
-        let iv_at = text_at + kept - self.iv_len;
+        let iv_at = text_at + kept - self.iv_len();
         match self.iv_len {
             8 => buffer[iv_at..iv_at + 8].copy_from_slice(&number.to_be_bytes()),
             0 => {}
@@ -390,8 +407,8 @@ impl OutboundSa {
     #[inline]
     fn state_job(&self, packet: &Packet, esp_at: usize, sequence: u64, spec: &mut JobSpec) {
         let iv_at = esp_at + esp::HEADER;
-        let icv_at = packet.offset() + packet.len() - self.icv_len;
-        let cipher_at = if self.cbc { iv_at } else { iv_at + self.iv_len };
+        let icv_at = packet.offset() + packet.len() - self.icv_len();
+        let cipher_at = if self.cbc { iv_at } else { iv_at + self.iv_len() };
         let auth_end = if self.aead { iv_at } else { icv_at };
         *spec = JobSpec {
             session: self.session,
@@ -412,6 +429,21 @@ impl OutboundSa {
             udp::fill_checksum_v6(packet.bytes_mut(), udp_at);
         }
     }
+}
+
+/// Writes the identification and the checksum, from the `sum` over the other fields. An atomic datagram
+/// needs no identification (RFC 6864 4.1); others get the sequence's low bits.
+#[inline]
+pub(crate) fn number_ipv4<const UDP: usize>(
+    front: &mut [u8; TEMPLATE],
+    sum: Sum,
+    atomic: bool,
+    sequence: u64,
+) {
+    let header = &mut front[TEMPLATE - esp::HEADER - UDP - 20..];
+    let identification = if atomic { 0 } else { sequence as u16 };
+    header[4..6].copy_from_slice(&identification.to_be_bytes());
+    header[10..12].copy_from_slice(&sum.finish_with([identification]).to_be_bytes());
 }
 
 /// Writes what changes from packet to packet into the template's IPv6 header.

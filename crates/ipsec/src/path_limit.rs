@@ -8,62 +8,67 @@ use crate::tunnel::Inner;
 use crate::{DropReason, Mode, SaConfig, Tfc};
 
 /// The path MTU of an outbound SA and what follows from it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathLimit {
+    /// Longest tunnel packet that needs no second thought, in bytes.
+    pub longest: u32,
+    /// Inner packets are padded to this length (RFC 4303 2.7).
+    pub pad_to: u32,
+    /// What these come from: seldom looked at, and so not among what a packet has to wait for.
+    of: Box<Of>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Of {
     path: PathMtu,
     overhead: Overhead,
     mode: Mode,
     /// That of the outer addresses.
     family: Family,
     tfc: Tfc,
-    /// Longest tunnel packet that needs no second thought, in bytes.
-    pub longest: usize,
-    /// Inner packets are padded to this length (RFC 4303 2.7).
-    pub pad_to: usize,
 }
 
 impl PathLimit {
     pub fn new(config: &SaConfig) -> PathLimit {
-        let mut limit = PathLimit {
+        let of = Of {
             path: PathMtu::new(config.mtu),
             overhead: Overhead::of(config),
             mode: config.mode,
             family: Family::of(config.local),
             tfc: config.tfc,
-            longest: 0,
-            pad_to: 0,
         };
+        let mut limit = PathLimit { longest: 0, pad_to: 0, of: Box::new(of) };
         limit.follow();
         limit
     }
 
     /// The path MTU, in bytes.
     pub fn mtu(&self) -> Option<u16> {
-        self.path.get()
+        self.of.path.get()
     }
 
     /// Tunnel or transport.
     pub fn mode(&self) -> Mode {
-        self.mode
+        self.of.mode
     }
 
     /// Length of the protected packet with `payload` bytes inside.
     pub fn sealed_len(&self, payload: usize) -> usize {
-        self.overhead.sealed_len(payload)
+        self.of.overhead.sealed_len(payload)
     }
 
     /// The longest packet that fits the path once it is protected, in bytes: one whose header, which stays in
     /// front in transport mode, has `header_len`.
     pub fn effective_mtu(&self, header_len: usize) -> Option<u16> {
-        let kept = if self.mode == Mode::Transport { header_len } else { 0 };
-        let mtu = usize::from(self.path.get()?).checked_sub(kept)?;
-        u16::try_from(kept + self.overhead.longest_payload(mtu)).ok()
+        let kept = if self.of.mode == Mode::Transport { header_len } else { 0 };
+        let mtu = usize::from(self.of.path.get()?).checked_sub(kept)?;
+        u16::try_from(kept + self.of.overhead.longest_payload(mtu)).ok()
     }
 
     /// Lowers the path MTU for a while; whether that changed anything.
     pub fn learn(&mut self, mtu: u16, watch: &mut Watch) -> bool {
-        let lower = self.path.learn(mtu, self.family, watch.now());
-        watch.wake_at(self.path.due());
+        let lower = self.of.path.learn(mtu, self.of.family, watch.now());
+        watch.wake_at(self.of.path.due());
         self.follow();
         lower
     }
@@ -71,15 +76,15 @@ impl PathLimit {
     /// Takes over what `outer` leaves, the SA that packets of this one go through next; whether that changed
     /// anything.
     pub fn go_through(&mut self, outer: &PathLimit) -> bool {
-        let left = match (self.mode, outer.mode) {
+        let left = match (self.of.mode, outer.of.mode) {
             // Headers are of any length, and alignment, to 16 bytes at most, counts from behind them.
             (Mode::Transport, Mode::Transport) => {
-                let headers = (0..16).step_by(4).map(|options| self.family.header_len() + options);
+                let headers = (0..16).step_by(4).map(|options| self.of.family.header_len() + options);
                 headers.filter_map(|header_len| outer.effective_mtu(header_len)).min()
             }
-            _ => outer.effective_mtu(self.family.header_len()),
+            _ => outer.effective_mtu(self.of.family.header_len()),
         };
-        let changed = self.path.bound(left);
+        let changed = self.of.path.bound(left);
         self.follow();
         changed
     }
@@ -87,30 +92,32 @@ impl PathLimit {
     /// Forgets what was learned for until the time of `watch`, and asks to be called again; whether that
     /// changed anything.
     pub fn pass_time(&mut self, watch: &mut Watch) -> bool {
-        let over = self.path.pass_time(watch.now());
+        let over = self.of.path.pass_time(watch.now());
         if over {
             self.follow();
         }
-        watch.wake_at(self.path.due());
+        watch.wake_at(self.of.path.due());
         over
     }
 
     fn follow(&mut self) {
-        let limit = ip_limit(self.family);
-        self.longest = self.path.get().map_or(limit, |mtu| limit.min(mtu.into()));
-        let fitting = self.overhead.longest_payload(self.longest);
-        self.pad_to = match self.tfc {
+        let limit = ip_limit(self.of.family);
+        let longest = self.of.path.get().map_or(limit, |mtu| limit.min(mtu.into()));
+        let fitting = self.of.overhead.longest_payload(longest);
+        let pad_to = match self.of.tfc {
             Tfc::None => 0,
             Tfc::PadTo(len) => fitting.min(len.into()),
             Tfc::Mtu => fitting,
         };
+        // Both are lengths of IP packets.
+        (self.longest, self.pad_to) = (longest as u32, pad_to as u32);
     }
 
     /// What becomes of a tunnel packet whose `total` is over the longest: one that must get through whole is sent
     /// nevertheless, for the path or this host to divide its outer packet.
     #[cold]
     pub fn exceed(&self, inner: &Inner, total: usize) -> Result<(), DropReason> {
-        if total > ip_limit(self.family) {
+        if total > ip_limit(self.of.family) {
             return Err(DropReason::OutTooBig);
         }
         // Every link takes that much of IPv6, and so must a tunnel (RFC 8200 5, RFC 2473 7.1).
@@ -124,7 +131,7 @@ impl PathLimit {
         if total > ip_limit(family) {
             return Err(DropReason::OutTooBig);
         }
-        match self.path.get() {
+        match self.of.path.get() {
             Some(mtu) if total > mtu.into() && !divisible => Err(DropReason::OutPathMtu),
             _ => Ok(()),
         }

@@ -75,7 +75,7 @@ impl ReplayWindow {
     }
 
     /// Whether a packet with this number may be worth the crypto.
-    #[inline]
+    #[inline(always)]
     pub fn check(&self, sequence: u64) -> Replay {
         if sequence == 0 {
             return Replay::Zero;
@@ -92,7 +92,7 @@ impl ReplayWindow {
 
     /// Records a number whose packet has been verified; anything but [`Replay::New`] means that the
     /// packet must be dropped after all, and nothing is recorded.
-    #[inline]
+    #[inline(always)]
     pub fn settle(&mut self, sequence: u64) -> Replay {
         let verdict = self.check(sequence);
         if verdict != Replay::New {
@@ -111,6 +111,7 @@ impl ReplayWindow {
     }
 
     /// Empties the words that the window enters on its way from word `from` to word `to`.
+    #[inline(never)]
     fn clear(&mut self, from: u64, to: u64) {
         let words = self.bits.len() as u64;
         for k in 1..=(to - from).min(words) {

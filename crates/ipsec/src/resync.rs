@@ -47,6 +47,12 @@ impl Resync {
         }
     }
 
+    /// Whether the next packet is to be verified with a guess.
+    #[inline]
+    pub fn is_due(&self) -> bool {
+        self.failures >= TRIGGER
+    }
+
     /// How many high halves ahead of the likely one the next packet is to be verified with: mostly zero.
     #[inline]
     fn guess(&mut self) -> u32 {

@@ -3,6 +3,7 @@
 mod iptfs;
 mod nest;
 mod path;
+mod spi_map;
 mod time;
 
 use std::collections::{HashMap, VecDeque};
@@ -14,6 +15,7 @@ use forebay_wire::{Ip, Ipv4};
 
 pub use nest::{NEST_MAX, Next, Path};
 pub(crate) use nest::{may_nest, names_ipsec};
+use spi_map::SpiMap;
 
 use crate::ah::{InboundAh, OutboundAh};
 use crate::inbound::{EspAt, InboundSa};
@@ -29,8 +31,8 @@ use crate::{
 
 /// Above so many SAs, which no second-level cache holds, a burst's are loaded before they are used.
 const WARM_FROM: usize = 4096;
-/// Packets whose loads are under way at once; a core has room for some ten to sixteen.
-const WARM_AT_ONCE: usize = 16;
+/// Packets whose loads are begun together.
+const WARM_AT_ONCE: usize = 32;
 
 /// All SAs of a gateway, both directions, and its policies. An SA's number is also that of its key
 /// sessions.
@@ -46,7 +48,7 @@ pub struct Sad {
     configs: Vec<Option<SaConfig>>,
     /// Numbers to be used again, those that were given up first in front.
     free: VecDeque<u32>,
-    by_spi: HashMap<u32, u32, Seed>,
+    by_spi: SpiMap,
     /// Outbound SAs by peer and SPI.
     by_peer: HashMap<(IpAddr, Spi), u32, Seed>,
     /// This side's addresses that inbound SAs have, and how many have each.
@@ -60,22 +62,26 @@ pub struct Sad {
     lessons: path::Rate,
 }
 
+/// In as few cache lines as may be: with very many SAs they are what a packet waits for.
 #[derive(Debug)]
+#[repr(C, align(64))]
 struct Entry {
-    state: State,
-    counters: SaCounters,
-    /// The SA that its packets go through next, or come through before.
-    outer: Option<u32>,
     /// Jobs prepared and not yet completed.
     in_flight: u32,
+    /// The SA that its packets go through next, or come through before.
+    outer: Option<u32>,
+    counters: SaCounters,
+    state: State,
 }
+
+const _: () = assert!(size_of::<Entry>() <= 256);
 
 #[derive(Debug)]
 enum State {
     Out(OutboundSa),
     In(InboundSa),
-    OutAh(OutboundAh),
-    InAh(InboundAh),
+    OutAh(Box<OutboundAh>),
+    InAh(Box<InboundAh>),
     /// Removed.
     Gone(Direction),
 }
@@ -175,7 +181,7 @@ impl Sad {
             sas: Vec::new(),
             configs: Vec::new(),
             free: VecDeque::new(),
-            by_spi: HashMap::with_hasher(seed),
+            by_spi: SpiMap::new(seed),
             by_peer: HashMap::with_hasher(seed),
             own: HashMap::with_hasher(seed),
             spd: Spd::new(seed),
@@ -196,7 +202,7 @@ impl Sad {
         self.iptfs.add_outbound(session, &config);
         let state = match config.protocol {
             Protocol::Esp => State::Out(OutboundSa::new(&config, session, iv, &mut self.watch)),
-            Protocol::Ah => State::OutAh(OutboundAh::new(&config, session, iv, &mut self.watch)),
+            Protocol::Ah => State::OutAh(Box::new(OutboundAh::new(&config, session, iv, &mut self.watch))),
         };
         self.put(session, state, config);
         Ok(session)
@@ -210,7 +216,7 @@ impl Sad {
         self.iptfs.add_inbound(session, &config);
         let state = match config.protocol {
             Protocol::Esp => State::In(InboundSa::new(&config, session, &mut self.watch)),
-            Protocol::Ah => State::InAh(InboundAh::new(&config, session, &mut self.watch)),
+            Protocol::Ah => State::InAh(Box::new(InboundAh::new(&config, session, &mut self.watch))),
         };
         self.put(session, state, config);
         Ok(session)
@@ -417,40 +423,66 @@ impl Sad {
         }
     }
 
+    /// Each step for all packets before the next, and no step with more in it than the loads of one kind: a
+    /// core looks ahead by instructions, and so has the more loads under way the fewer stand between them.
     #[inline(never)]
     fn warm_outbound(&self, jobs: &[Job]) {
+        let mut last = None;
         for jobs in jobs.chunks(WARM_AT_ONCE) {
             let mut flows = [None; WARM_AT_ONCE];
             for (job, flow) in jobs.iter().zip(&mut flows) {
                 let Ok(ip) = Ip::parse(job.packet.bytes()) else { continue };
+                // The packets of a train need the same.
+                let addresses = if let Ip::V4(ip) = ip { Some(ip.raw_addresses()) } else { None };
+                if addresses.is_some() && std::mem::replace(&mut last, addresses) == addresses {
+                    continue;
+                }
                 let headers = self.spd.outbound_headers(&ip);
-                self.spd.touch(&headers);
-                *flow = Some(headers);
+                *flow = Some((headers, self.spd.place(&headers)));
             }
-            for session in flows.iter().flatten().filter_map(|headers| self.spd.peek(headers)) {
-                self.touch(session);
+            flows.iter().flatten().for_each(|(_, place)| self.spd.touch(*place));
+            let mut sessions = [u32::MAX; WARM_AT_ONCE];
+            for (flow, session) in flows.iter().zip(&mut sessions) {
+                *session = flow.and_then(|(headers, _)| self.spd.peek(&headers)).unwrap_or(u32::MAX);
             }
+            sessions.into_iter().for_each(|session| self.touch(session));
         }
     }
 
     #[inline(never)]
     fn warm_inbound(&self, jobs: &[Job]) {
+        let mut last = 0;
         for jobs in jobs.chunks(WARM_AT_ONCE) {
-            let found = jobs.iter().map(|job| EspAt::find(&Ip::parse(job.packet.bytes()).ok()?).ok());
-            let mut sessions = [None; WARM_AT_ONCE];
-            for (found, session) in found.zip(&mut sessions) {
-                *session = found.and_then(|found| self.by_spi.get(&found.spi).copied());
+            let mut spis = [0; WARM_AT_ONCE];
+            for (job, spi) in jobs.iter().zip(&mut spis) {
+                let found = Ip::parse(job.packet.bytes()).ok().and_then(|ip| EspAt::find(&ip).ok());
+                let found = found.map_or(0, |found| found.spi);
+                if std::mem::replace(&mut last, found) != found {
+                    *spi = found;
+                }
             }
-            sessions.into_iter().flatten().for_each(|session| self.touch(session));
+            spis.iter().for_each(|spi| self.by_spi.touch(*spi));
+            let mut sessions = [u32::MAX; WARM_AT_ONCE];
+            for (spi, session) in spis.iter().zip(&mut sessions) {
+                *session = self.by_spi.get(spi).copied().unwrap_or(u32::MAX);
+            }
+            sessions.into_iter().for_each(|session| self.touch(session));
+            for session in sessions {
+                if let Some(Entry { state: State::In(sa), .. }) = self.sas.get(session as usize) {
+                    sa.touch_window();
+                }
+            }
         }
     }
 
     #[inline]
     fn touch(&self, session: u32) {
-        match self.sas.get(session as usize).map(|entry| &entry.state) {
-            Some(State::Out(sa)) => sa.touch(),
-            Some(State::In(sa)) => sa.touch(),
-            Some(State::OutAh(_) | State::InAh(_) | State::Gone(_)) | None => {}
+        let Some(entry) = self.sas.get(session as usize) else { return };
+        std::hint::black_box(entry.in_flight);
+        match &entry.state {
+            State::Out(sa) => sa.touch(),
+            State::In(sa) => sa.touch(),
+            State::OutAh(_) | State::InAh(_) | State::Gone(_) => {}
         }
     }
 
@@ -458,69 +490,29 @@ impl Sad {
     /// with the packet's place and what it stopped for; those before it are complete.
     #[inline]
     pub fn complete_burst(&mut self, jobs: &mut [Job]) -> Result<(), (usize, Stop)> {
-        let policies = self.spd.has_inbound();
+        let policies = self.spd.state();
         let mut next = 0;
         while let Some(job) = jobs.get(next) {
-            let session = job.spec.session;
-            let entry =
-                self.sas.get_mut(session.0 as usize).ok_or((next, Stop::Drop(DropReason::InError)))?;
-            let is_last = entry.outer.is_none();
-            let (mut packets, mut bytes) = (0, 0);
-            let (mut stop, mut inside) = (None, false);
-            // All of the SA's packets in a row at once; what is not simply done goes the long way.
-            for job in jobs[next..].iter_mut() {
-                if job.spec.session != session || job.verdict != Verdict::Done {
-                    break;
-                }
-                bytes += job.packet.len() as u64;
-                match &mut entry.state {
-                    State::Out(sa) if is_last => sa.complete(&mut job.packet, &job.spec),
-                    State::In(sa) => {
-                        let outer_len = job.packet.len() as u64;
-                        let mut completed = sa.complete(&mut job.packet, &job.spec, &mut self.watch);
-                        if policies && completed == Ok(Next::Deliver) {
-                            completed =
-                                check_opened(&mut self.spd, &job.packet, session).map(|()| Next::Deliver);
-                        }
-                        match completed {
-                            Ok(Next::Deliver | Next::Unpack) => {}
-                            Ok(Next::Again) => inside = true,
-                            Err(reason) => {
-                                bytes -= outer_len;
-                                stop = Some(reason);
-                                break;
-                            }
-                        }
-                    }
-                    _ => {
-                        bytes -= job.packet.len() as u64;
-                        break;
-                    }
-                }
-                packets += 1;
-                if inside {
-                    break;
+            let index = job.spec.session.0 as usize;
+            if let Some(entry) = self.sas.get_mut(index) {
+                let (done, bytes) = match &mut entry.state {
+                    State::Out(sa) if entry.outer.is_none() => sa.complete_train(&mut jobs[next..]),
+                    State::In(sa) => sa.complete_train(&mut jobs[next..], policies),
+                    _ => (0, 0),
+                };
+                entry.counters.packets += done as u64;
+                entry.counters.bytes += bytes;
+                entry.in_flight = entry.in_flight.saturating_sub(done as u32);
+                next += done;
+                if done > 0 {
+                    continue;
                 }
             }
-            entry.counters.packets += packets;
-            entry.counters.bytes += bytes;
-            entry.in_flight = entry.in_flight.saturating_sub(packets as u32 + u32::from(stop.is_some()));
-            next += packets as usize;
-            if let Some(reason) = stop {
-                entry.counters.replays += u64::from(reason == DropReason::InStateSeqError);
-                return Err((next, Stop::Drop(reason)));
-            }
-            if inside {
-                let packet = &jobs[next - 1].packet;
-                let arrived = self.arrive(session.0, Next::Again, &Path::default(), packet);
-                stop_unless_delivered(arrived).map_err(|stop| (next - 1, stop))?;
-            }
-            if packets == 0 {
-                let job = &mut jobs[next];
-                let completed = self.complete(&mut job.packet, &job.spec, job.verdict);
-                stop_unless_delivered(completed).map_err(|stop| (next, stop))?;
-                next += 1;
-            }
+            // What is not simply done goes the long way.
+            let Some(job) = jobs.get_mut(next) else { break };
+            let completed = self.complete(&mut job.packet, &job.spec, job.verdict);
+            stop_unless_delivered(completed).map_err(|stop| (next, stop))?;
+            next += 1;
         }
         Ok(())
     }
@@ -649,7 +641,11 @@ impl Sad {
                 })?;
                 entry.counters.packets += 1;
                 entry.counters.bytes += outer_len as u64;
-                return self.arrive(spec.session.0, next, path, packet);
+                let next = self.arrive(spec.session.0, next, path, packet)?;
+                if next == Next::Deliver {
+                    self.remember(spec.session, packet);
+                }
+                return Ok(next);
             }
             (State::In(_) | State::InAh(_), Verdict::AuthFailed) => {
                 match &mut entry.state {
@@ -670,6 +666,20 @@ impl Sad {
     }
 }
 
+impl Sad {
+    /// Lets the packets behind one that has been delivered do without what it was asked, if they are alike.
+    #[inline]
+    fn remember(&mut self, session: SessionId, packet: &Packet) {
+        if let Some(Entry { state: State::In(sa), outer: None, .. }) = self.sas.get_mut(session.0 as usize)
+            && let Ok(addresses) = Ipv4::parse(packet.bytes()).map(|ip| ip.raw_addresses())
+            && sa.passed == Some(addresses)
+            && self.spd.passes_all(addresses, session)
+        {
+            sa.pass_all(self.spd.state());
+        }
+    }
+}
+
 #[inline]
 fn stop_unless_delivered(completed: Result<Next, DropReason>) -> Result<(), Stop> {
     match completed {
@@ -677,13 +687,6 @@ fn stop_unless_delivered(completed: Result<Next, DropReason>) -> Result<(), Stop
         Ok(Next::Again) => Err(Stop::Again),
         Err(reason) => Err(Stop::Drop(reason)),
     }
-}
-
-/// The inbound policies' word on a packet that has come out of an SA.
-#[inline(never)]
-fn check_opened(spd: &mut Spd, packet: &Packet, session: SessionId) -> Result<(), DropReason> {
-    let ip = Ip::parse(packet.bytes()).map_err(|_| DropReason::InStateModeError)?;
-    spd.check_opened(&ip, session)
 }
 
 impl State {

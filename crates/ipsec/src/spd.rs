@@ -29,7 +29,7 @@ use crate::policy::PolicyPlace;
 use crate::rule::Rule;
 use crate::{Action, DropReason, DscpSet, Policy, PolicyError, PolicyId};
 use classify::Classifier;
-use flow_cache::FlowCache;
+use flow_cache::{FlowCache, FlowPlace};
 use hash::Seed;
 use labels::Labels;
 use sa_list::{SaList, Turn};
@@ -65,6 +65,8 @@ pub struct Spd {
     seed: Seed,
     /// SAs and policies that look at the class.
     by_dscp: usize,
+    /// Counts the changes.
+    state: u64,
     flows: FlowCache,
     /// Addresses of the last outbound IPv4 packet, and its SA: packets come in trains.
     last_out: Option<([u8; 8], u32)>,
@@ -118,6 +120,7 @@ impl Spd {
             turns: HashMap::with_hasher(seed),
             seed,
             by_dscp: 0,
+            state: 1,
             flows: FlowCache::new(seed),
             last_out: None,
             last_in: None,
@@ -310,6 +313,7 @@ impl Spd {
     /// Forgets every decision, and works out what decisions look at from now on.
     fn changed(&mut self) {
         (self.last_out, self.last_in) = (None, None);
+        self.state += 1;
         let dscp = self.by_dscp > 0;
         let upper = !(self.sas.is_wide() && self.outbound.policies.is_wide());
         self.outbound.depth = Depth { upper, dscp };
@@ -362,6 +366,18 @@ impl Spd {
         }
     }
 
+    /// A number that changes whenever decisions may change; never zero.
+    #[inline]
+    pub fn state(&self) -> u64 {
+        self.state
+    }
+
+    /// Whether every IPv4 packet with the addresses that an SA's packet had passes as that did.
+    #[inline]
+    pub fn passes_all(&self, addresses: [u8; 8], session: SessionId) -> bool {
+        !self.has_inbound() || self.last_in == Some((addresses, session))
+    }
+
     /// Whether a packet that came in without protection may pass.
     pub fn check_cleartext(&mut self, ip: &Ip<'_>) -> Result<(), DropReason> {
         match self.look_up(Direction::Open, ip).0 {
@@ -371,10 +387,16 @@ impl Spd {
         }
     }
 
-    /// Loads what decisions on outbound packets will need, so that they need not wait for each other.
+    /// Where a recent decision on an outbound packet stands.
     #[inline]
-    pub fn touch(&self, headers: &Headers) {
-        self.flows.touch(Direction::Seal, headers);
+    pub fn place(&self, headers: &Headers) -> FlowPlace {
+        self.flows.place(Direction::Seal, headers)
+    }
+
+    /// Loads it, so that decisions need not wait for each other.
+    #[inline]
+    pub fn touch(&self, place: FlowPlace) {
+        self.flows.touch(place);
     }
 
     /// The SA that a recent decision names for an outbound packet.

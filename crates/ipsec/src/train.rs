@@ -6,14 +6,18 @@
 //! packet of a train and everything unusual: the loop stops before a packet that it does not like, and
 //! `tests/train.rs` holds the two against each other.
 
-use forebay_crypto::{Job, JobSpec, Span};
+use std::ops::Range;
+
+use forebay_crypto::{Job, JobSpec, Packet, SessionId, Span, Verdict};
+use forebay_wire::checksum::Sum;
 use forebay_wire::ipv4::{DONT_FRAGMENT, MIN_HEADER};
 use forebay_wire::{Family, esp, protocol};
 
 use crate::inbound::{EspAt, InboundSa};
-use crate::outbound::{OutboundSa, TEMPLATE, fill_ipv6};
-use crate::tunnel::{Inner, Outer};
-use crate::{Encapsulation, Mode};
+use crate::outbound::{OutboundSa, TEMPLATE, fill_ipv6, number_ipv4};
+use crate::sad::names_ipsec;
+use crate::tunnel::{Inner, Outer, traffic_class};
+use crate::{Encapsulation, Mode, Replay};
 
 /// Template and IV, laid down in one array so that its bounds are checked once.
 const FRONT: usize = TEMPLATE + 16;
@@ -49,108 +53,302 @@ impl OutboundSa {
         jobs: &mut [Job],
         addresses: [u8; 8],
     ) -> usize {
-        let (iv_len, icv_len, align_mask) = (self.iv_len, self.icv_len, self.align_mask);
-        let head = OUTER + UDP + esp::HEADER + iv_len;
-        let cipher_offset = if self.cbc { 0 } else { iv_len };
-        let session = self.session;
         // As many as all counters allow; the loop need not look at them again.
-        let allowed = (self.sequence_limit - self.sequence).min(self.iv.remaining());
+        let allowed = (self.sequence_limit() - self.sequence).min(self.iv.remaining());
         let allowed = allowed.min(self.life.allowance(LONGEST));
         let allowed = usize::try_from(allowed).unwrap_or(usize::MAX);
-        // What the rules leave as it is by default need not even be asked.
-        let (longest, pad_to) = (self.limit.longest, if PLAIN { 0 } else { self.limit.pad_to });
+        let (mut number, step) = self.iv.peek();
+        let (iv_len, esn) = (self.iv_len(), self.esn);
         let mut sequence = self.sequence;
         let mut enciphered = 0;
+        let mut shape = Shape::NONE;
         for job in jobs.iter_mut().take(allowed) {
-            let Some(inner) = plain_ipv4(job.packet.bytes(), addresses) else { break };
-            let text_at = job.packet.offset();
-            let payload_end = text_at + inner.len;
-            let text_end = text_at + inner.len.max(pad_to);
-            let pad_len = (text_end - text_at + esp::TRAILER).wrapping_neg() & align_mask;
-            let icv_at = text_end + pad_len + esp::TRAILER;
-            let total = icv_at + icv_len - text_at + head;
-            let iv_at = text_at.wrapping_sub(iv_len);
-            let esp_at = iv_at.wrapping_sub(esp::HEADER);
-            let mut outer = if PLAIN { Outer::plain(&inner) } else { self.encapsulator.outer(&inner) };
-            if OUTER == 40 && !PLAIN {
-                outer.flow_label = self.encapsulator.flow_label(job.packet.bytes());
-            }
-            // One look at the buffer covers everything that is written, before any of it is.
-            let window = iv_at.wrapping_sub(TEMPLATE)..text_end.wrapping_add(BACK);
-            let Some(window) = job.packet.buffer_mut().get_mut(window) else { break };
-            if total > longest {
+            // Other rules may look at more than a shape is for.
+            if !(PLAIN && shape.fits(&job.packet, addresses))
+                && self.find_shape::<OUTER, UDP, PLAIN>(&job.packet, addresses, &mut shape).is_none()
+            {
                 break;
             }
-            if !PLAIN && payload_end < text_end {
-                let from = payload_end + TEMPLATE - iv_at;
-                window[from..from + (text_end - payload_end)].fill(0);
+            // One look at the buffer covers everything that is written, before any of it is.
+            let Some(window) = job.packet.buffer_mut().get_mut(shape.window.clone()) else { break };
+            if !PLAIN {
+                let text_end = window.len() - BACK;
+                window[text_end - shape.zeros..text_end].fill(0);
             }
             let Some(back) = window.last_chunk_mut::<BACK>().and_then(|back| back.first_chunk_mut()) else {
                 break;
             };
-            esp::Trailer { pad_len: pad_len as u8, next_header: inner.next_header }.write(back);
+            shape.trailer.write(back);
             let Some(front) = window.first_chunk_mut::<FRONT>() else { break };
-            let Some(number) = self.iv.take() else { break };
-            sequence += 1;
-            enciphered += (icv_at - text_at) as u64;
-
             let Some((template, iv)) = front.split_first_chunk_mut::<TEMPLATE>() else { break };
-            *template = self.template;
+            sequence += 1;
+            *template = shape.template;
+            // SPI and number in one store, since a processor may read them in one piece.
+            let header = shape.spi << 32 | (sequence & 0xffff_ffff);
+            template[56..64].copy_from_slice(&header.to_be_bytes());
             if OUTER == 20 {
-                self.fill_ipv4::<UDP>(template, &outer, total, sequence);
-            } else {
-                fill_ipv6::<UDP>(template, &outer, total);
+                number_ipv4::<UDP>(template, shape.sum, shape.atomic, sequence);
             }
-            if UDP == 8 {
-                template[52..54].copy_from_slice(&((total - OUTER) as u16).to_be_bytes());
-            }
-            template[60..64].copy_from_slice(&(sequence as u32).to_be_bytes());
             match iv_len {
+                _ if PLAIN => iv[..8].copy_from_slice(&number.to_be_bytes()),
                 8 => iv[..8].copy_from_slice(&number.to_be_bytes()),
                 0 => {}
                 _ => iv[..16].copy_from_slice(&u128::from(number).to_be_bytes()),
             }
-
-            job.packet.set_bounds(text_at - head, icv_at + icv_len);
-            let cipher_at = iv_at + cipher_offset;
-            let auth_len = if self.aead { esp::HEADER } else { icv_at - esp_at };
-            job.spec = JobSpec {
-                session,
-                cipher: Span { start: cipher_at as u32, len: (icv_at - cipher_at) as u32 },
-                iv: iv_at as u32,
-                auth: Span { start: esp_at as u32, len: auth_len as u32 },
-                icv: icv_at as u32,
-                seq_hi: self.esn.then_some((sequence >> 32) as u32),
-            };
+            number = number.wrapping_add(step);
+            enciphered += shape.enciphered;
+            job.packet.set_bounds(shape.start, shape.end);
+            job.spec = JobSpec { seq_hi: esn.then_some((sequence >> 32) as u32), ..shape.spec };
         }
         let done = sequence - self.sequence;
         self.sequence = sequence;
+        self.iv.skip(done);
         self.life.count(done, enciphered);
         done as usize
     }
+
+    /// Makes `shape` that of a packet; `None` if it is none for a train. By itself, so that the loop around it
+    /// has the registers.
+    #[inline(never)]
+    fn find_shape<const OUTER: usize, const UDP: usize, const PLAIN: bool>(
+        &self,
+        packet: &Packet,
+        addresses: [u8; 8],
+        shape: &mut Shape,
+    ) -> Option<()> {
+        let inner = plain_ipv4(packet.bytes(), addresses)?;
+        let first = first_word(packet.bytes())?;
+        let (iv_len, icv_len) = (self.iv_len(), self.icv_len());
+        let head = OUTER + UDP + esp::HEADER + iv_len;
+        let text_at = packet.offset();
+        // What the rules leave as it is by default need not even be asked.
+        let text_end = text_at + inner.len.max(if PLAIN { 0 } else { self.limit.pad_to as usize });
+        let pad_len = (text_end - text_at + esp::TRAILER).wrapping_neg() & usize::from(self.align_mask);
+        let icv_at = text_end + pad_len + esp::TRAILER;
+        let total = icv_at + icv_len - text_at + head;
+        let iv_at = text_at.checked_sub(iv_len)?;
+        let esp_at = iv_at.checked_sub(esp::HEADER)?;
+        if total > self.limit.longest as usize {
+            return None;
+        }
+        let mut outer = if PLAIN { Outer::plain(&inner) } else { self.encapsulator.outer(&inner) };
+        if OUTER == 40 && !PLAIN {
+            outer.flow_label = self.encapsulator.flow_label(packet.bytes());
+        }
+        let mut template = self.template;
+        let sum = match OUTER {
+            20 => self.fill_ipv4::<UDP>(&mut template, &outer, total),
+            _ => {
+                fill_ipv6::<UDP>(&mut template, &outer, total);
+                Sum::default()
+            }
+        };
+        if UDP == 8 {
+            template[52..54].copy_from_slice(&((total - OUTER) as u16).to_be_bytes());
+        }
+        let cipher_at = if self.cbc { iv_at } else { text_at };
+        let auth_len = if self.aead { esp::HEADER } else { icv_at - esp_at };
+        let spec = JobSpec {
+            session: self.session,
+            cipher: Span { start: cipher_at as u32, len: (icv_at - cipher_at) as u32 },
+            iv: iv_at as u32,
+            auth: Span { start: esp_at as u32, len: auth_len as u32 },
+            icv: icv_at as u32,
+            seq_hi: None,
+        };
+        *shape = Shape {
+            first,
+            len: inner.len,
+            text_at,
+            window: iv_at.checked_sub(TEMPLATE)?..text_end + BACK,
+            template,
+            spi: u64::from_be_bytes(*template.last_chunk()?) >> 32,
+            sum,
+            atomic: outer.dont_fragment,
+            zeros: text_end - text_at - inner.len,
+            trailer: esp::Trailer { pad_len: pad_len as u8, next_header: inner.next_header },
+            enciphered: (icv_at - text_at) as u64,
+            start: text_at - head,
+            end: icv_at + icv_len,
+            spec,
+        };
+        Some(())
+    }
+
+    /// Completes jobs from the front of `jobs` while they are this SA's and done; how many, and their bytes.
+    #[inline]
+    pub fn complete_train(&self, jobs: &mut [Job]) -> (usize, u64) {
+        let (mut done, mut bytes) = (0, 0);
+        // UDP may have a checksum.
+        let checksum = self.encapsulation == Encapsulation::Udp;
+        for job in jobs {
+            if job.spec.session != self.session || job.verdict != Verdict::Done {
+                break;
+            }
+            if checksum {
+                self.complete(&mut job.packet, &job.spec);
+            }
+            bytes += job.packet.len() as u64;
+            done += 1;
+        }
+        (done, bytes)
+    }
+}
+
+/// What follows from place and length of a packet and what its tunnel header takes from it, for all packets
+/// of a train that are alike in these: nearly all.
+struct Shape {
+    /// What it is for: what counts of the packet's first eight bytes, its length and its place.
+    first: u64,
+    len: usize,
+    text_at: usize,
+    /// Everything that is written, in the buffer.
+    window: Range<usize>,
+    template: [u8; TEMPLATE],
+    spi: u64,
+    /// Sum over the outer IPv4 header, but for its identification.
+    sum: Sum,
+    /// Whether that stays zero.
+    atomic: bool,
+    /// Zeros behind the payload.
+    zeros: usize,
+    trailer: esp::Trailer,
+    enciphered: u64,
+    /// Bounds of the tunnel packet.
+    start: usize,
+    end: usize,
+    spec: JobSpec,
+}
+
+impl Shape {
+    /// No packet is of this.
+    const NONE: Shape = Shape {
+        first: 0,
+        len: usize::MAX,
+        text_at: 0,
+        window: 0..0,
+        template: [0; TEMPLATE],
+        spi: 0,
+        sum: Sum::ZERO,
+        atomic: false,
+        zeros: 0,
+        trailer: esp::Trailer { pad_len: 0, next_header: 0 },
+        enciphered: 0,
+        start: 0,
+        end: 0,
+        spec: JobSpec {
+            session: SessionId(0),
+            cipher: Span { start: 0, len: 0 },
+            iv: 0,
+            auth: Span { start: 0, len: 0 },
+            icv: 0,
+            seq_hi: None,
+        },
+    };
+
+    #[inline]
+    fn fits(&self, packet: &Packet, addresses: [u8; 8]) -> bool {
+        let bytes = packet.bytes();
+        let Some(header) = bytes.first_chunk::<MIN_HEADER>() else { return false };
+        first_word(header) == Some(self.first)
+            && header[12..20] == addresses
+            && self.len <= bytes.len()
+            && self.text_at == packet.offset()
+    }
+}
+
+/// What a shape depends on in the first eight bytes: version and header length, class, total length, and
+/// "don't fragment".
+#[inline]
+fn first_word(bytes: &[u8]) -> Option<u64> {
+    const COUNTS: u64 = 0xffff_ffff_0000_4000;
+    Some(u64::from_be_bytes(*bytes.first_chunk()?) & COUNTS)
 }
 
 impl InboundSa {
     /// Prepares jobs from the front of `jobs` while their packets are ESP of this SA straight in IPv4
     /// without options between `addresses`, whole and new; how many it did. A packet between these addresses
     /// has been accepted.
-    #[inline]
+    #[inline(never)]
     pub fn prepare_train(&mut self, jobs: &mut [Job], addresses: [u8; 8]) -> usize {
         // The packet that was accepted had the SA's encapsulation; those that are found here have none.
-        if self.encapsulation != Encapsulation::None {
+        if self.encapsulation != Encapsulation::None || !self.is_steady() {
             return 0;
         }
         let mut done = 0;
         for job in jobs {
             let Some(found) = plain_esp(job.packet.bytes(), addresses, self.spi) else { break };
             // What is wrong with it is found out again, and counted, by whoever takes it up.
-            if self.prepare(&job.packet, &found, &mut job.spec).is_err() {
+            let (Ok(text), Some(sequence)) = (self.text_of(&found), self.likely(found.sequence)) else {
+                break;
+            };
+            if self.state_job(&job.packet, &found, text, sequence, &mut job.spec).is_err() {
                 break;
             }
             done += 1;
         }
         done
     }
+
+    /// Completes jobs from the front of `jobs` while they are this SA's and done, and hold an IPv4 packet of
+    /// the flow that passed last, unless that was before `policies` came to be; how many, and their bytes.
+    #[inline(never)]
+    pub fn complete_train(&mut self, jobs: &mut [Job], policies: u64) -> (usize, u64) {
+        let Some(passed) = self.passed.filter(|_| self.passes_all(policies)) else { return (0, 0) };
+        let allowed = usize::try_from(self.life.allowance(LONGEST)).unwrap_or(usize::MAX);
+        let (session, check_padding) = (self.session, self.check_padding);
+        let class_mask = self.decapsulator.mask();
+        let (mut done, mut bytes, mut enciphered) = (0, 0, 0);
+        for job in jobs.iter_mut().take(allowed) {
+            let (spec, offset) = (&job.spec, job.packet.offset());
+            if spec.session != session || job.verdict != Verdict::Done {
+                break;
+            }
+            let (text_at, text_end) = (spec.cipher.start as usize, spec.cipher.end());
+            // One look at the buffer covers everything that is read.
+            let Some(window) = job.packet.buffer().get(offset..text_end) else { break };
+            let Some(len) = opened_ipv4(window, text_at - offset, passed, check_padding, class_mask) else {
+                break;
+            };
+            let low_at = spec.auth.start as usize + 4 - offset;
+            let Some(low) = window.get(low_at..).and_then(|low| low.first_chunk()) else { break };
+            let high = u64::from(spec.seq_hi.unwrap_or(0)) << 32;
+            if self.replay.settle(high | u64::from(u32::from_be_bytes(*low))) != Replay::New {
+                break;
+            }
+            enciphered += u64::from(spec.cipher.len);
+            bytes += job.packet.len() as u64;
+            job.packet.set_bounds(text_at, text_at + len);
+            done += 1;
+        }
+        if done > 0 {
+            self.resync.verified();
+            self.life.count(done as u64, enciphered);
+        }
+        (done, bytes)
+    }
+}
+
+/// Length of the IPv4 packet at `text_at` in `window`, which begins with the outer packet and ends with the
+/// deciphered text, if nothing is to be done but to take it out: between the addresses `passed`, without
+/// options, not ESP or AH itself, with good padding and marks that do not change.
+#[inline]
+fn opened_ipv4(
+    window: &[u8],
+    text_at: usize,
+    passed: [u8; 8],
+    check_padding: bool,
+    class_mask: u8,
+) -> Option<usize> {
+    let text = window.get(text_at..)?;
+    let inner: &[u8; MIN_HEADER] = text.first_chunk()?;
+    let trailer = esp::Trailer::parse(text).ok()?;
+    let len = usize::from(u16::from_be_bytes([inner[2], inner[3]]));
+    let is_plain = inner[0] == 0x45 && trailer.next_header == protocol::IPV4 && !names_ipsec(inner[9]);
+    let is_whole = len >= MIN_HEADER && len + trailer.len() <= text.len();
+    let passes = is_plain && is_whole && inner[12..20] == passed;
+    let is_good = passes && (!check_padding || trailer.is_padded_in_order(text));
+    (is_good && (traffic_class(window) ^ inner[1]) & class_mask == 0).then_some(len)
 }
 
 /// Where ESP is in an IPv4 packet without options between `addresses`, if it is of `spi` and whole.

@@ -298,7 +298,13 @@ impl Decapsulator {
     /// as that counts.
     #[inline]
     pub fn changes_nothing(&self, outer: u8, inner: u8) -> bool {
-        (outer ^ inner) & (self.dscp_from_outer | ECN) == 0
+        (outer ^ inner) & self.mask() == 0
+    }
+
+    /// The bits of both traffic classes that must be the same for a packet to stay as it is.
+    #[inline]
+    pub fn mask(&self) -> u8 {
+        self.dscp_from_outer | ECN
     }
 
     /// The traffic class by that of both headers; `None` for a packet that must be dropped: marked by

@@ -4,7 +4,7 @@
 mod support;
 
 use forebay_crypto::{Direction, Job, JobSpec, SessionId, Verdict};
-use forebay_ipsec::{DropReason, IvRange, Prepared, SaCounters, Sad, Stop};
+use forebay_ipsec::{Action, DropReason, IvRange, Policy, PolicyPlace, Prepared, SaCounters, Sad, Stop};
 use forebay_wire::Family;
 use proptest::prelude::*;
 use support::{Damage, Plain, SAS, buffer, damage, database, opening, plain, seal, sealing};
@@ -194,7 +194,8 @@ proptest! {
     }
 }
 
-/// Each bit of the headers, of the second packet of three that are alike: what makes a train stop.
+/// Each bit of the headers, when opening of the end too, of the second packet of three that are alike: what
+/// makes a train stop.
 #[test]
 fn one_bit_of_a_packet_in_a_train() {
     for sa in 0..SAS {
@@ -204,7 +205,10 @@ fn one_bit_of_a_packet_in_a_train() {
         let mut sealer = alone(sa);
         let sealed: Vec<Vec<u8>> = (0..3).map(|_| seal(&mut sealer, &plain).expect("sealed")).collect();
         for (direction, packets) in [(Direction::Seal, vec![plain; 3]), (Direction::Open, sealed)] {
-            for bit in 0..8 * 60 {
+            let len = packets[1].len();
+            // Headers, and from the end of the text on; what lies between is payload.
+            let behind = if direction == Direction::Seal { len } else { len.max(100) - 40 };
+            for bit in (0..8 * 60).chain(8 * behind..8 * len) {
                 let mut changed = packets.clone();
                 changed[1][bit / 8] ^= 1 << (bit % 8);
                 let changed: Vec<_> = changed.into_iter().map(|packet| (packet, Verdict::Done)).collect();
@@ -250,6 +254,63 @@ fn a_train_ends_where_numbers_or_ivs_do() {
             }
         }
     }
+}
+
+/// The same packet twice, in one train and in another one.
+#[test]
+fn a_train_lets_nothing_through_twice() {
+    let plain =
+        Plain { sa: 0, family: Family::V4, payload: 40, extras: 0, fragment: false, class: 0, padding: 0 };
+    let mut sealer = alone(0);
+    let sealed: Vec<Vec<u8>> = (0..4).map(|_| seal(&mut sealer, &plain.bytes()).expect("sealed")).collect();
+    let order = [0, 1, 3, 1, 2, 2, 3, 0];
+    let packets = order.map(|n| (sealed[n].clone(), Verdict::Done));
+    for burst in 1..=order.len() {
+        let outcomes = compare(|| alone(0), Direction::Open, burst, &packets).expect("alike");
+        for (place, n) in order.iter().enumerate() {
+            let expected = match order[..place].contains(n) {
+                true => Some(DropReason::InStateSeqError),
+                false => None,
+            };
+            assert_eq!(
+                outcomes[place].as_ref().err().copied(),
+                expected,
+                "packet {place}, bursts of {burst}"
+            );
+        }
+    }
+}
+
+/// What was decided for a flow holds as long as the policies do, and no longer.
+#[test]
+fn a_train_heeds_policies_that_change() {
+    let plain =
+        Plain { sa: 0, family: Family::V4, payload: 40, extras: 0, fragment: false, class: 0, padding: 0 };
+    let (mut sealer, mut sad) = (alone(0), alone(0));
+    let mut open = |sad: &mut Sad| -> Vec<Option<DropReason>> {
+        let packets: Vec<_> =
+            (0..4).map(|_| (seal(&mut sealer, &plain.bytes()).expect("sealed"), Verdict::Done)).collect();
+        let (_, opened) = together(sad, Direction::Open, &packets);
+        opened.into_iter().map(Outcome::err).collect()
+    };
+    let mut check = |sad: &mut Sad, expected| {
+        for _ in 0..2 {
+            assert_eq!(open(sad), [expected; 4]);
+        }
+    };
+    check(&mut sad, None);
+    let discard = Policy::new("", Direction::Open, Action::Discard);
+    let discard = sad.add_policy(discard, PolicyPlace::First).expect("a policy");
+    check(&mut sad, Some(DropReason::InPolBlock));
+    let protect = Policy::new("", Direction::Open, Action::Protect(vec![SessionId(0)]));
+    let protect = sad.add_policy(protect, PolicyPlace::First).expect("a policy");
+    check(&mut sad, None);
+    sad.set_policy_sas(protect, vec![]).expect("it protects");
+    check(&mut sad, Some(DropReason::InTmplMismatch));
+    sad.remove_policy(protect).expect("it is there");
+    check(&mut sad, Some(DropReason::InPolBlock));
+    sad.remove_policy(discard).expect("it is there");
+    check(&mut sad, None);
 }
 
 /// The UDP header taken out of an IPv4 packet with ESP in UDP, which needs no key.

@@ -5,6 +5,9 @@
 pub struct Sum(u64);
 
 impl Sum {
+    /// Over nothing.
+    pub const ZERO: Sum = Sum(0);
+
     /// Adds bytes as big-endian 16-bit words; an odd last byte counts as the high half of a word
     /// (RFC 1071 4.1), so only the last call may have an odd length.
     #[inline]

@@ -136,7 +136,7 @@ impl OutboundAh {
         let mut headers = Headers { bytes: [0; super::HEADERS_MAX], len: 0 };
         let mut outer = self.encapsulator.outer(inner);
         let total = self.limit.sealed_len(inner.len);
-        if total > self.limit.longest {
+        if total > self.limit.longest as usize {
             self.limit.exceed(inner, total)?;
             outer.dont_fragment = false;
         }

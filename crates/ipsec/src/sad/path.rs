@@ -55,7 +55,7 @@ impl Sad {
         if self.nested == 0 {
             return;
         }
-        let Some(&limit) = self.path_limit(outer) else { return };
+        let Some(limit) = self.path_limit(outer).cloned() else { return };
         for index in 0..self.sas.len() {
             let entry = &mut self.sas[index];
             // No deeper than SAs are nested.

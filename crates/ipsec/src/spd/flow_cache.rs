@@ -13,16 +13,24 @@ use forebay_crypto::Direction;
 const WAYS: usize = 4;
 /// Fewest entries, so that a few SAs with many flows are served too: 128 KiB for IPv4.
 const MIN_ENTRIES: usize = 4096;
-/// Most entries of each IP version: 8 MiB for IPv4, 14 MiB for IPv6.
-const MAX_ENTRIES: usize = 1 << 18;
+/// Most entries of each IP version: 16 MiB for IPv4, 32 MiB for IPv6.
+const MAX_ENTRIES: usize = 1 << 19;
+/// Entries for each rule: with fewer too many sets have more flows than ways, and each such flow costs a
+/// whole look-up.
+const ENTRIES_PER_RULE: usize = 4;
 
 /// Decisions by keys of `N` words.
 #[derive(Debug)]
 struct Table<const N: usize> {
-    sets: Vec<[Entry<N>; WAYS]>,
+    sets: Vec<Set<N>>,
     /// Which way a set that is full gives up next.
     victim: usize,
 }
+
+/// From the begin of a cache line on, and filled from there: for IPv4 most flows are found in the first of two.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Set<const N: usize>([Entry<N>; WAYS]);
 
 #[derive(Clone, Copy, Debug)]
 struct Entry<const N: usize> {
@@ -37,7 +45,7 @@ impl<const N: usize> Table<N> {
     fn resize(&mut self, entries: usize) {
         let unused = Entry { key: [0; N], generation: 0, wide: false, decision: Decision::Pass };
         self.sets.clear();
-        self.sets.resize(entries / WAYS, [unused; WAYS]);
+        self.sets.resize(entries / WAYS, Set([unused; WAYS]));
     }
 
     #[inline]
@@ -48,14 +56,14 @@ impl<const N: usize> Table<N> {
 
     #[inline]
     fn get(&self, key: &[u64; N], hash: u64, generation: u32) -> Option<(Decision, bool)> {
-        let set = self.sets.get(self.set(hash))?;
+        let Set(set) = self.sets.get(self.set(hash))?;
         let entry = set.iter().find(|entry| entry.generation == generation && entry.key == *key)?;
         Some((entry.decision, entry.wide))
     }
 
     fn put(&mut self, hash: u64, entry: Entry<N>) {
         let at = self.set(hash);
-        let Some(set) = self.sets.get_mut(at) else { return };
+        let Some(Set(set)) = self.sets.get_mut(at) else { return };
         let old = set.iter().position(|other| other.generation != entry.generation);
         let way = old.unwrap_or_else(|| {
             self.victim = self.victim.wrapping_add(1);
@@ -63,6 +71,13 @@ impl<const N: usize> Table<N> {
         });
         set[way] = entry;
     }
+}
+
+/// A set of a table.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowPlace {
+    v6: bool,
+    set: usize,
 }
 
 /// The flows of both IP versions and directions.
@@ -87,7 +102,7 @@ impl FlowCache {
 
     /// Makes everything stored so far count no more, and room for the flows of so many rules.
     pub fn changed(&mut self, rules: usize) {
-        let entries = (2 * rules).next_power_of_two().clamp(MIN_ENTRIES, MAX_ENTRIES);
+        let entries = (ENTRIES_PER_RULE * rules).next_power_of_two().clamp(MIN_ENTRIES, MAX_ENTRIES);
         let (resized, wrapped) = (entries > self.v4.sets.len() * WAYS, self.generation == u32::MAX);
         if resized || wrapped {
             // Generations begin again only over empty tables.
@@ -109,16 +124,24 @@ impl FlowCache {
         }
     }
 
-    /// Loads where [`FlowCache::get`] will look, so that it need not wait then.
+    /// Where [`FlowCache::get`] will look.
     #[inline]
-    pub fn touch(&self, direction: Direction, headers: &Headers) {
-        if headers.v6 {
-            let set = self.v6.set(self.seed.hash(&key_v6(direction, headers)));
-            std::hint::black_box(self.v6.sets.get(set).map(|set| set[0].generation ^ set[2].generation));
-        } else {
-            let set = self.v4.set(self.seed.hash(&key_v4(direction, headers)));
-            std::hint::black_box(self.v4.sets.get(set).map(|set| set[0].generation ^ set[2].generation));
-        }
+    pub fn place(&self, direction: Direction, headers: &Headers) -> FlowPlace {
+        let (v6, hash) = match headers.v6 {
+            true => (true, self.seed.hash(&key_v6(direction, headers))),
+            false => (false, self.seed.hash(&key_v4(direction, headers))),
+        };
+        let set = if v6 { self.v6.set(hash) } else { self.v4.set(hash) };
+        FlowPlace { v6, set }
+    }
+
+    /// Loads what is there.
+    #[inline]
+    pub fn touch(&self, place: FlowPlace) {
+        std::hint::black_box(match place.v6 {
+            true => self.v6.sets.get(place.set).map_or(0, |Set(set)| set[0].generation ^ set[2].generation),
+            false => self.v4.sets.get(place.set).map_or(0, |Set(set)| set[0].generation),
+        });
     }
 
     /// Stores what was decided; `wide` as in [`Found`](super::classify::Found).
