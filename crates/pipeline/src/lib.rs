@@ -23,6 +23,7 @@ mod parts;
 mod random;
 mod replicate;
 mod run;
+pub mod scenario;
 mod solved;
 mod timetable;
 mod turns;
