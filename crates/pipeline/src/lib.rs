@@ -17,24 +17,26 @@
 //! [`size`] asks them the other way round.
 
 mod description;
+mod document;
 mod figures;
 mod law;
 mod parts;
 mod random;
 mod replicate;
 mod run;
-pub mod scenario;
 mod solved;
 mod timetable;
 mod turns;
 
+pub mod scenario;
 pub mod size;
 
 pub use description::{
     Arrival, Arrivals, Discipline, Grant, Invalid, Overflow, Pipeline, RunEnds, Server, Stage,
 };
+pub use document::{Buffer, Carried, Mean, Replications, Simulated, Sizes, SmallestBuffers, Solved, Used};
 pub use figures::{Delay, Outcome, ServerOutcome, StageOutcome};
 pub use law::Law;
-pub use replicate::{Interval, interval, replicate};
-pub use run::simulate;
+pub use replicate::{Interval, interval, replicate, replicate_with};
+pub use run::{Watch, simulate, simulate_with};
 pub use solved::{network, solve};

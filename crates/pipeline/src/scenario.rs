@@ -105,14 +105,16 @@ impl Scenario {
             found.push(format!("the times of {} are taken as exponential", names.join(", ")));
         }
         for server in &pipeline.servers {
-            if let Discipline::InterruptDriven { run_length, switch_delay, run_ends, .. } = &server.discipline {
+            if let Discipline::InterruptDriven { run_length, switch_delay, run_ends, .. } = &server.discipline
+            {
                 let name = &server.name;
                 if [run_length, switch_delay]
                     .iter()
                     .any(|law| !law.is_memoryless() && law.mean(0) > Duration::ZERO)
                 {
-                    found
-                        .push(format!("the run length and switch delay of `{name}` are taken as exponential"));
+                    found.push(format!(
+                        "the run length and switch delay of `{name}` are taken as exponential"
+                    ));
                 }
                 if *run_ends == RunEnds::Packet {
                     found.push(format!("a run of `{name}` ends at its length, not with its packet"));
@@ -198,7 +200,7 @@ fn rule_notes(pipeline: &Pipeline, rules: Rules) -> Option<String> {
         Discipline::InterruptDriven { run_ends, .. } => Some(run_ends),
         _ => None,
     });
-    Some(match (rules, turns.next()?) {
+    let rule = match (rules, turns.next()?) {
         (Rules::Markov, _) => {
             "simulated by the rules of the Markov chain: every time exponential, run lengths and switch \
              delays too; runs end at their length or for want of work"
@@ -209,8 +211,8 @@ fn rule_notes(pipeline: &Pipeline, rules: Rules) -> Option<String> {
         (Rules::Described, RunEnds::Slice) => {
             "interrupt-driven: a run ends for want of work, or at its length if another stage asks"
         }
-    })
-    .map(str::to_owned)
+    };
+    Some(rule.to_owned())
 }
 
 /// Whether the scenario says it is of this model.
@@ -270,7 +272,9 @@ fn arrivals(top: &Section<'_>, resolved: &mut Map<String, Json>) -> Option<Arriv
         section.missing("mean", "mean = \"70 us\"");
     }
     let mean = match key {
-        "mean" => Duration(section.positive(key, Unit::Time).and(section.exact_time(key))?.scaled(12)?.max(1)),
+        "mean" => {
+            Duration(section.positive(key, Unit::Time).and(section.exact_time(key))?.scaled(12)?.max(1))
+        }
         _ => Duration(Duration::from_secs(1.0 / section.positive(key, Unit::PacketRate)?.as_f64()).0.max(1)),
     };
     let map = Map::from_iter([

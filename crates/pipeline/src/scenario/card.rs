@@ -137,7 +137,8 @@ fn read(root: &Table, findings: &RefCell<Findings>) -> Option<CardScenario> {
         top.conflict("resource", what.0, "see the rules of spec/models.md section 3");
         return None;
     }
-    let notes = vec!["a resource crossed several times is simulated as one stage of all crossings".to_owned()];
+    let notes =
+        vec!["a resource crossed several times is simulated as one stage of all crossings".to_owned()];
     let notes = if card.resources.iter().any(|one| one.crossings != 1.0) { notes } else { Vec::new() };
     Some(CardScenario { card, payload, offered_bps, pipeline, runs, notes, resolved: resolved.into() })
 }

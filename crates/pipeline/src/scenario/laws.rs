@@ -44,8 +44,7 @@ pub(super) fn read(section: &Section<'_>, service: &'static str) -> Option<Law> 
         "constant" => section.time("time").map(Law::Constant),
         "exponential" => section.time("time").map(Law::Exponential),
         "erlang" => {
-            let (mean, phases) =
-                (section.time("time"), section.whole("phases", Unit::None, 1, PHASES_MAX));
+            let (mean, phases) = (section.time("time"), section.whole("phases", Unit::None, 1, PHASES_MAX));
             Some(Law::Erlang { mean: mean?, phases: phases? as u32 })
         }
         "empirical" => times(section).map(Law::Empirical),

@@ -39,10 +39,8 @@ pub(super) fn read(
             section.conflict("name", format!("there is a server `{name}` already"), "give it another name");
         }
         let cores = section.whole("cores", Unit::None, 1, CORES_MAX).unwrap_or(1) as u32;
-        let mut map = Map::from_iter([
-            ("name".to_owned(), name.as_str().into()),
-            ("cores".to_owned(), cores.into()),
-        ]);
+        let mut map =
+            Map::from_iter([("name".to_owned(), name.as_str().into()), ("cores".to_owned(), cores.into())]);
         // A wrong discipline has left its finding; the stages still need their server.
         let discipline =
             discipline(&section, &name, notes, &mut map).unwrap_or_else(Discipline::busy_waiting);
@@ -75,10 +73,7 @@ fn discipline(
     let word = section.word("discipline", &["busy-waiting", "interrupt-driven"])?;
     map.insert("discipline".to_owned(), word.into());
     map.insert("switch_delay".to_owned(), switch_delay.as_secs().into());
-    map.insert(
-        "distribution".to_owned(),
-        if exponential { "exponential" } else { "constant" }.into(),
-    );
+    map.insert("distribution".to_owned(), if exponential { "exponential" } else { "constant" }.into());
     // Keys of the other discipline stay without effect, so that one word of a file compares the two.
     if word == "busy-waiting" {
         map.insert("contexts".to_owned(), contexts.into());

@@ -126,10 +126,15 @@ fn check_span(number: usize, server: &Server, stages: &[Stage], sections: &[Sect
                 "`{}` is on another server while its packet holds the busy-waiting `{}`",
                 stage.name, server.name
             );
-            section.conflict("server", message, "give it a unit of its own, or make servers interrupt-driven");
+            section.conflict(
+                "server",
+                message,
+                "give it a unit of its own, or make servers interrupt-driven",
+            );
         }
         if stage.batch > 1 && last > first {
-            let message = format!("a context of the busy-waiting `{}` holds one packet, not a batch", server.name);
+            let message =
+                format!("a context of the busy-waiting `{}` holds one packet, not a batch", server.name);
             section.conflict("batch", message, "leave `batch` away");
         }
     }
