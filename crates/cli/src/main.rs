@@ -4,9 +4,11 @@ mod backend;
 mod bench;
 mod demo;
 mod pass;
+mod pipeline;
 mod processors;
 mod progress;
 mod simulate;
+mod size;
 
 use std::process::ExitCode;
 
@@ -32,6 +34,12 @@ enum Command {
     /// Run a scenario in virtual time: what a design would do on given traffic.
     #[command(after_help = "Example: forebay simulate host.toml --set processor.card.count=4 --json")]
     Simulate(simulate::SimulateArgs),
+    /// Solve a pipeline's Markov chain, or an inline card's limits, instead of simulating it.
+    #[command(after_help = "Example: forebay solve pipeline.toml --set stage.receive.buffer=4 --json")]
+    Solve(pipeline::SolveArgs),
+    /// Find the smallest buffers of a pipeline for a loss, and the load that its own can bear.
+    #[command(after_help = "Example: forebay size pipeline.toml --loss 0.01 --json")]
+    Size(size::SizeArgs),
     /// Measure: the data plane, or the processors.
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -55,6 +63,8 @@ fn main() -> ExitCode {
         Command::Seal(args) => pass::run(&args, Direction::Seal),
         Command::Open(args) => pass::run(&args, Direction::Open),
         Command::Simulate(args) => simulate::run(&args),
+        Command::Solve(args) => pipeline::solve(&args),
+        Command::Size(args) => size::run(&args),
         Command::Bench(bench) => bench.run(),
         Command::Demo(args) => demo::run(&args),
     };

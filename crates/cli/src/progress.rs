@@ -11,6 +11,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 /// Shorter work shows nothing.
 const QUIET: Duration = Duration::from_millis(2_000);
 
+/// Parts of the whole that [`Progress::share`] shows.
+pub const WHOLE: u64 = 1_000;
+
 /// A bar that appears after two seconds, and only on a terminal.
 pub struct Progress {
     clock: Clock,
@@ -31,6 +34,18 @@ impl Progress {
     pub fn packets(what: &'static str, total: u64) -> Progress {
         let style = "{msg} [{bar:32}] {human_pos} of {human_len} packets, {per_sec}, {eta} left";
         Progress { style, ..Progress::bytes(what, total) }
+    }
+
+    /// A bar over a whole of [`WHOLE`] parts.
+    pub fn share(what: &'static str) -> Progress {
+        let style = "{msg} [{bar:32}] {percent} %, {eta} left";
+        Progress { style, ..Progress::bytes(what, WHOLE) }
+    }
+
+    /// A counter of designs, of which nobody knows how many there will be.
+    pub fn designs(what: &'static str) -> Progress {
+        let style = "{msg}: {human_pos} designs, {elapsed}";
+        Progress { style, ..Progress::bytes(what, 0) }
     }
 
     /// Shows that `done` of the total is done.

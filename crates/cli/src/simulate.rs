@@ -11,6 +11,7 @@ use miette::{Context, IntoDiagnostic, miette};
 use serde_json::json;
 
 use crate::Answer;
+use crate::pipeline::Simulate;
 use crate::progress::{self, Progress};
 
 /// Arguments of `forebay simulate`.
@@ -32,8 +33,19 @@ pub struct SimulateArgs {
     timeline: Option<usize>,
 }
 
+impl SimulateArgs {
+    /// The same for the models that are not simulated here.
+    fn of_pipelines(&self) -> Simulate<'_> {
+        let SimulateArgs { scenario, sets, json, out, timeline } = self;
+        Simulate { path: scenario, sets, json: *json, out: out.as_deref(), timeline: timeline.is_some() }
+    }
+}
+
 /// Runs the command.
 pub fn run(args: &SimulateArgs) -> miette::Result<Answer> {
+    if let Some(answer) = crate::pipeline::simulate(&args.of_pipelines())? {
+        return Ok(answer);
+    }
     let scenario = Scenario::load(&args.scenario, &args.sets)?;
     let mut bar: Option<Progress> = None;
     let mut report = |done, total| {

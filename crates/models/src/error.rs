@@ -31,6 +31,8 @@ pub enum Error {
         /// Cycles done.
         cycles: u32,
     },
+    /// Whoever watched said to break off.
+    Cancelled,
     /// A queue without limit is offered more than it can serve.
     Unstable {
         /// Offered over possible work.
@@ -59,6 +61,7 @@ impl fmt::Display for Error {
                     "not converged: residual {residual:.1e} after {cycles} cycles, {tolerance:.1e} wanted"
                 )
             }
+            Error::Cancelled => f.write_str("broken off"),
             Error::Unstable { utilisation } => {
                 write!(f, "the queue grows without limit: utilisation {utilisation:.3}")
             }

@@ -28,4 +28,4 @@ pub mod closed;
 pub use error::Error;
 pub use measures::{Accuracy, Method, ServerFigures, Solution, StageFigures};
 pub use network::{Discipline, Network, Server, Stage};
-pub use solve::{Options, solve};
+pub use solve::{Options, solve, solve_with};

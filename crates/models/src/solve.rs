@@ -1,5 +1,7 @@
 //! From a network to its figures.
 
+use std::ops::ControlFlow;
+
 use crate::generator::{Generator, bytes, generate};
 use crate::measures::{Accuracy, Method, Solution, figures};
 use crate::multilevel::Hierarchy;
@@ -59,6 +61,18 @@ const COARSEST: usize = 200;
 /// # Ok::<(), forebay_models::Error>(())
 /// ```
 pub fn solve(network: &Network, options: &Options) -> Result<Solution, Error> {
+    solve_with(network, options, &mut |_| ControlFlow::Continue(()))
+}
+
+/// [`solve`] for those who watch: after each multilevel cycle `watch` is told the residual so far.
+///
+/// # Errors
+/// Those of [`solve`], and [`Error::Cancelled`] if `watch` says to break off.
+pub fn solve_with(
+    network: &Network,
+    options: &Options,
+    watch: &mut dyn FnMut(f64) -> ControlFlow<()>,
+) -> Result<Solution, Error> {
     let space = Space::new(network)?;
     let bytes = bytes(&space);
     if bytes > options.memory.into() {
@@ -83,6 +97,9 @@ pub fn solve(network: &Network, options: &Options) -> Result<Solution, Error> {
         chain.cycle();
         cycles += 1;
         residual = chain.residual();
+        if watch(residual).is_break() {
+            return Err(Error::Cancelled);
+        }
         let before = std::mem::replace(&mut loss, chain.weight(full));
         steps = (loss - before).abs() / loss.max(f64::MIN_POSITIVE);
     }

@@ -17,6 +17,7 @@
 //! [`size`] asks them the other way round.
 
 mod description;
+mod document;
 mod figures;
 mod law;
 mod parts;
@@ -27,13 +28,15 @@ mod solved;
 mod timetable;
 mod turns;
 
+pub mod scenario;
 pub mod size;
 
 pub use description::{
     Arrival, Arrivals, Discipline, Grant, Invalid, Overflow, Pipeline, RunEnds, Server, Stage,
 };
+pub use document::{Buffer, Carried, Mean, Replications, Simulated, Sizes, SmallestBuffers, Solved, Used};
 pub use figures::{Delay, Outcome, ServerOutcome, StageOutcome};
 pub use law::Law;
-pub use replicate::{Interval, interval, replicate};
-pub use run::simulate;
+pub use replicate::{Interval, interval, replicate, replicate_with};
+pub use run::{Watch, simulate, simulate_with};
 pub use solved::{network, solve};

@@ -1,8 +1,10 @@
 //! Several runs of one design, and how sure their means are.
 
+use std::ops::ControlFlow;
+
 use crate::description::{Invalid, Pipeline};
 use crate::figures::Outcome;
-use crate::run::simulate;
+use crate::run::{Watch, simulate_with};
 
 /// A mean and how far off it may be.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,13 +28,34 @@ impl Interval {
 /// # Errors
 /// [`Invalid`] if the description makes no sense.
 pub fn replicate(pipeline: &Pipeline, runs: usize, threads: usize) -> Result<Vec<Outcome>, Invalid> {
+    let outcomes = replicate_with(pipeline, runs, threads, &|_| ControlFlow::Continue(()))?;
+    Ok(outcomes.expect("nobody stops it"))
+}
+
+/// [`replicate`] for those who watch; `None` if they say to break off.
+///
+/// # Errors
+/// [`Invalid`] if the description makes no sense.
+pub fn replicate_with(
+    pipeline: &Pipeline,
+    runs: usize,
+    threads: usize,
+    watch: Watch<'_>,
+) -> Result<Option<Vec<Outcome>>, Invalid> {
     pipeline.check()?;
     let seeds: Vec<u64> = (0..runs as u64).map(|run| pipeline.seed.wrapping_add(run)).collect();
-    let some = |seeds: &[u64]| -> Result<Vec<Outcome>, Invalid> {
-        seeds.iter().map(|&seed| simulate(&Pipeline { seed, ..pipeline.clone() })).collect()
+    let some = |seeds: &[u64]| -> Result<Vec<Option<Outcome>>, Invalid> {
+        let mut outcomes = Vec::new();
+        for &seed in seeds {
+            outcomes.push(simulate_with(&Pipeline { seed, ..pipeline.clone() }, watch)?);
+            if outcomes.last().is_some_and(Option::is_none) {
+                break;
+            }
+        }
+        Ok(outcomes)
     };
     let chunks = seeds.chunks(runs.div_ceil(threads.max(1)).max(1));
-    let parts: Result<Vec<Vec<Outcome>>, Invalid> = std::thread::scope(|scope| {
+    let parts: Result<Vec<Vec<Option<Outcome>>>, Invalid> = std::thread::scope(|scope| {
         let workers: Vec<_> = chunks.map(|chunk| scope.spawn(move || some(chunk))).collect();
         workers.into_iter().map(|worker| worker.join().expect("a run does not panic")).collect()
     });

@@ -1,5 +1,7 @@
 //! A run: events taken from the timetable, one after the other, until the end.
 
+use std::ops::ControlFlow;
+
 use forebay_time::{Duration, Time};
 
 use crate::description::{Arrivals, Invalid, Overflow, Pipeline, RunEnds};
@@ -25,11 +27,29 @@ use crate::turns;
 /// # Ok::<(), forebay_pipeline::Invalid>(())
 /// ```
 pub fn simulate(pipeline: &Pipeline) -> Result<Outcome, Invalid> {
+    let outcome = simulate_with(pipeline, &|_| ControlFlow::Continue(()))?;
+    Ok(outcome.expect("nobody stops it"))
+}
+
+/// [`simulate`] for those who watch: every now and then `watch` is told how much simulated time has
+/// passed since it was last told. `None` if it says to break off.
+///
+/// # Errors
+/// [`Invalid`] if the description makes no sense.
+pub fn simulate_with(pipeline: &Pipeline, watch: Watch<'_>) -> Result<Option<Outcome>, Invalid> {
     pipeline.check()?;
     let mut run = Run::new(pipeline);
-    run.all();
-    Ok(run.outcome())
+    Ok(match run.all(watch) {
+        ControlFlow::Continue(()) => Some(run.outcome()),
+        ControlFlow::Break(()) => None,
+    })
 }
+
+/// Is told of the progress of runs, from any of their threads, and may end them.
+pub type Watch<'a> = &'a (dyn Fn(Duration) -> ControlFlow<()> + Sync);
+
+/// Events between two reports of progress.
+const REPORT_EVERY: u32 = 1 << 16;
 
 /// Sources of events: the next arrival, and two for each core.
 const ARRIVAL: usize = 0;
@@ -81,10 +101,11 @@ impl<'a> Run<'a> {
         run
     }
 
-    fn all(&mut self) {
+    fn all(&mut self, watch: Watch<'_>) -> ControlFlow<()> {
         let end = self.pipeline.duration.map_or(Time::MAX, |duration| Time::ZERO + duration);
         let warm = Time::ZERO + self.pipeline.warm_up;
         let mut cold = warm > Time::ZERO;
+        let (mut events, mut told) = (0u32, Time::ZERO);
         loop {
             let (at, source) = self.table.first();
             if cold && at >= warm {
@@ -96,6 +117,11 @@ impl<'a> Run<'a> {
                 break;
             }
             self.now = at;
+            events += 1;
+            if events == REPORT_EVERY {
+                watch(at.since(told))?;
+                (events, told) = (0, at);
+            }
             let hash = self.counts.fingerprint ^ at.0 ^ ((source as u64) << 52);
             self.counts.fingerprint = hash.wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23);
             self.table.take(source);
@@ -114,6 +140,7 @@ impl<'a> Run<'a> {
             self.now = end;
         }
         self.account_all(self.now);
+        watch(self.now.since(told))
     }
 
     fn outcome(self) -> Outcome {

@@ -1,5 +1,7 @@
 //! How large buffers must be, and how much load they bear.
 
+use std::ops::ControlFlow;
+
 use forebay_models as models;
 
 use crate::description::{Arrivals, Pipeline};
@@ -63,8 +65,26 @@ pub fn smallest_buffers(
     most: u32,
     by: By,
 ) -> Result<Option<Sized>, models::Error> {
+    smallest_buffers_with(pipeline, bound, most, by, &mut |_| ControlFlow::Continue(()))
+}
+
+/// [`smallest_buffers`] for those who watch: before each design `watch` is told how many have been
+/// tried.
+///
+/// # Errors
+/// Those of [`loss`], and [`models::Error::Cancelled`] if `watch` says to break off.
+pub fn smallest_buffers_with(
+    pipeline: &Pipeline,
+    bound: f64,
+    most: u32,
+    by: By,
+    watch: &mut dyn FnMut(usize) -> ControlFlow<()>,
+) -> Result<Option<Sized>, models::Error> {
     let mut tried = 0;
     let mut of = |buffers: &[u32]| {
+        if watch(tried).is_break() {
+            return Err(models::Error::Cancelled);
+        }
         tried += 1;
         let mut design = pipeline.clone();
         design.stages.iter_mut().zip(buffers).for_each(|(stage, &buffer)| stage.buffer = buffer);
@@ -148,7 +168,26 @@ pub fn highest_load(
     most: f64,
     by: By,
 ) -> Result<Option<f64>, models::Error> {
-    let of = |rate: f64| {
+    highest_load_with(pipeline, bound, most, by, &mut |_| ControlFlow::Continue(()))
+}
+
+/// [`highest_load`] for those who watch: before each load `watch` is told how many have been tried.
+///
+/// # Errors
+/// Those of [`highest_load`], and [`models::Error::Cancelled`] if `watch` says to break off.
+pub fn highest_load_with(
+    pipeline: &Pipeline,
+    bound: f64,
+    most: f64,
+    by: By,
+    watch: &mut dyn FnMut(usize) -> ControlFlow<()>,
+) -> Result<Option<f64>, models::Error> {
+    let mut tried = 0;
+    let mut of = |rate: f64| {
+        if watch(tried).is_break() {
+            return Err(models::Error::Cancelled);
+        }
+        tried += 1;
         let gap = forebay_time::Duration::from_secs(1.0 / rate);
         let arrivals = match pipeline.arrivals {
             Arrivals::Constant(_) => Arrivals::Constant(gap),

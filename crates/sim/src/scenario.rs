@@ -3,13 +3,9 @@
 //! Everything that is wrong with a file is reported at once, each with its line, what was found, what
 //! was expected, and the nearest known key.
 
-mod decimal;
-mod finding;
 mod processors;
 mod scheduler;
-mod section;
 mod traffic;
-mod tree;
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -19,13 +15,12 @@ use forebay_station::BusConfig;
 use forebay_time::Duration;
 use serde_json::{Map, Value as Json};
 
-pub use finding::{Finding, Problem, ScenarioErrors};
+pub use forebay_scenario::{Finding, Problem, ScenarioErrors};
 
 use crate::traffic::Traffic;
-use decimal::Unit;
-use finding::Findings;
-use section::Section;
-use tree::{Place, Table, Value};
+use forebay_scenario::{Findings, MODELS, Place, Section, Table, Unit, Value, tables};
+// By the names of the rooms, for those who read the sections.
+use forebay_scenario::{decimal, finding, section, tree};
 
 /// The most processors of a scenario, all of a `count` counted.
 pub const MAX_PROCESSORS: usize = 1_024;
@@ -95,8 +90,7 @@ impl Scenario {
     /// was given, `key=value`; the later of two counts.
     pub fn load(path: &Path, sets: &[String]) -> Result<Scenario, ScenarioErrors> {
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| ScenarioErrors::unreadable(&name, error.to_string()))?;
+        let text = forebay_scenario::load(path)?;
         let directory = path.parent().map(PathBuf::from).unwrap_or_default();
         Scenario::parse(&text, &name, sets, &directory)
     }
@@ -108,16 +102,7 @@ impl Scenario {
         sets: &[String],
         directory: &Path,
     ) -> Result<Scenario, ScenarioErrors> {
-        let mut findings = Findings::default();
-        let mut root = tree::parse(text, 0, &mut findings);
-        for (at, set) in sets.iter().enumerate() {
-            tree::set(&mut root, set, at + 1, &mut findings);
-        }
-        // What was recovered from a broken text would only bring errors that are none.
-        let findings = RefCell::new(findings);
-        let scenario = if findings.borrow().is_empty() { read(&root, directory, &findings) } else { None };
-        findings.into_inner().finish(name, text, sets)?;
-        Ok(scenario.expect("what could not be read has left a finding"))
+        forebay_scenario::read(text, name, sets, |root, findings| read(root, directory, findings))
     }
 
     /// [`Scenario::resolved`] as a scenario file.
@@ -141,7 +126,7 @@ fn read(root: &Table, directory: &Path, findings: &RefCell<Findings>) -> Option<
     match top.text("model") {
         Some("host") => {}
         Some(_) => {
-            top.word("model", &["host"]);
+            top.word("model", MODELS);
             return None;
         }
         None if top.has("model") => {}
@@ -161,27 +146,6 @@ fn read(root: &Table, directory: &Path, findings: &RefCell<Findings>) -> Option<
         return None;
     }
     Some(Scenario { seed, traffic: traffic?, buses, processors, scheduler, notes, resolved: resolved.into() })
-}
-
-/// The tables of a key: one `[key]`, or several `[[key]]`; none if it is absent.
-fn tables<'a>(top: &Section<'a>, key: &str) -> Vec<(&'a Table, Place)> {
-    let Some(node) = top.node(key) else { return Vec::new() };
-    let nodes = match &node.value {
-        Value::List(list) => list.iter().collect(),
-        _ => vec![node],
-    };
-    let mut tables = Vec::new();
-    for node in nodes {
-        match &node.value {
-            Value::Table(table) => tables.push((table, node.place.clone())),
-            other => {
-                let expected = format!("write `[{key}]` and its lines below");
-                let problem = Problem::WrongType { key: key.to_owned(), found: other.type_name(), expected };
-                top.report(problem, node.place.clone());
-            }
-        }
-    }
-    tables
 }
 
 /// A length of time in seconds, as JSON.

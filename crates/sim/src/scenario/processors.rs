@@ -290,8 +290,8 @@ fn of_throughput(section: &Section<'_>, init: Duration) -> Option<Duration> {
         section.missing("throughput_size", "throughput_size = 640");
     }
     let size = section.whole("throughput_size", Unit::Bytes, 1, 1 << 30)?;
-    let rate = section.positive("throughput", Unit::Rate)?.as_rate()?;
-    let (bits, seconds) = (u128::from(rate.bits), u128::from(rate.seconds));
+    let (bits, seconds) = section.positive("throughput", Unit::Rate)?.as_fraction()?;
+    let (bits, seconds) = (u128::from(bits), u128::from(seconds));
     let whole = 8 * u128::from(size) * u128::from(PS_PER_S) * seconds;
     let Some(left) = whole.checked_sub(u128::from(init.0) * bits) else {
         let message = format!("at this throughput {size} bytes take less than t_init, {init}");

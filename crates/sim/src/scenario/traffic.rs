@@ -1,6 +1,5 @@
 //! `[traffic]`.
 
-use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,7 +7,7 @@ use forebay_time::Duration;
 use serde_json::{Map, Value as Json, json};
 
 use super::decimal::Unit;
-use super::finding::{Findings, Problem};
+use super::finding::Problem;
 use super::section::Section;
 use super::tree::{Node, Value};
 use super::{seconds, tables};
@@ -348,10 +347,11 @@ fn arrivals(
         traffic.missing("rate", "rate = \"1 Gbit/s\"");
     }
     let number = traffic.positive("rate", Unit::Rate)?;
-    let Some(rate) = number.as_rate() else {
+    let Some((bits, per)) = number.as_fraction() else {
         traffic.conflict("rate", "this rate has too many digits", Unit::Rate.expected());
         return None;
     };
+    let rate = Rate { bits, seconds: per };
     map.insert("rate".to_owned(), rate.as_bps().into());
     match word {
         "poisson" => {
@@ -391,11 +391,5 @@ impl Traffic {
             }
             Arrivals::OnOff { on, off, .. } => Arrivals::OnOff { rate, on, off },
         };
-    }
-}
-
-impl<'a> Section<'a> {
-    pub(super) fn findings(&self) -> &'a RefCell<Findings> {
-        self.findings
     }
 }

@@ -4,22 +4,24 @@ use std::cell::RefCell;
 
 use forebay_time::Duration;
 
-use super::decimal::{Decimal, NoQuantity, Unit};
-use super::finding::{Findings, Problem, nearest};
-use super::tree::{Node, Place, Table, Value};
+use crate::decimal::{Decimal, NoQuantity, Unit};
+use crate::finding::{Findings, Problem, nearest};
+use crate::tree::{Node, Place, Table, Value};
 
 /// A table with what it is called and where it begins. A value that is wrong counts as absent after
 /// its finding, so that reading goes on.
-pub(crate) struct Section<'a> {
+pub struct Section<'a> {
     table: &'a Table,
-    pub(crate) name: String,
-    pub(crate) place: Place,
-    pub(super) findings: &'a RefCell<Findings>,
+    /// What it is called in messages.
+    pub name: String,
+    /// Where it begins.
+    pub place: Place,
+    findings: &'a RefCell<Findings>,
 }
 
 impl<'a> Section<'a> {
     /// Reports every key that is not one of `known`.
-    pub(crate) fn new(
+    pub fn new(
         table: &'a Table,
         name: String,
         place: Place,
@@ -33,29 +35,39 @@ impl<'a> Section<'a> {
         Section { table, name, place, findings }
     }
 
-    pub(crate) fn has(&self, key: &str) -> bool {
+    /// What has been found wrong so far, for the sections inside.
+    pub fn findings(&self) -> &'a RefCell<Findings> {
+        self.findings
+    }
+
+    /// Whether a key is there.
+    pub fn has(&self, key: &str) -> bool {
         self.table.get(key).is_some()
     }
 
-    pub(crate) fn node(&self, key: &str) -> Option<&'a Node> {
+    /// A key's value as it was written.
+    pub fn node(&self, key: &str) -> Option<&'a Node> {
         self.table.get(key)
     }
 
     /// Where a key's value stands, or the section.
-    pub(crate) fn place_of(&self, key: &str) -> Place {
+    pub fn place_of(&self, key: &str) -> Place {
         self.table.get(key).map_or_else(|| self.place.clone(), |node| node.place.clone())
     }
 
-    pub(crate) fn report(&self, problem: Problem, place: Place) {
+    /// Adds a problem at a place.
+    pub fn report(&self, problem: Problem, place: Place) {
         self.findings.borrow_mut().add(problem, place);
     }
 
-    pub(crate) fn missing(&self, key: &'static str, example: &'static str) {
+    /// A key that has no default is not there.
+    pub fn missing(&self, key: &'static str, example: &'static str) {
         let problem = Problem::MissingKey { table: self.name.clone(), key, example };
         self.report(problem, self.place.clone());
     }
 
-    pub(crate) fn conflict(&self, key: &str, message: impl Into<String>, help: impl Into<String>) {
+    /// What a key says does not fit with the rest.
+    pub fn conflict(&self, key: &str, message: impl Into<String>, help: impl Into<String>) {
         let problem = Problem::Conflict { message: message.into(), help: help.into() };
         self.report(problem, self.place_of(key));
     }
@@ -72,7 +84,8 @@ impl<'a> Section<'a> {
         self.report(problem, self.place_of(key));
     }
 
-    pub(crate) fn flag(&self, key: &str) -> Option<bool> {
+    /// `true` or `false`.
+    pub fn flag(&self, key: &str) -> Option<bool> {
         let node = self.table.get(key)?;
         match node.value {
             Value::Flag(flag) => Some(flag),
@@ -83,7 +96,8 @@ impl<'a> Section<'a> {
         }
     }
 
-    pub(crate) fn text(&self, key: &str) -> Option<&'a str> {
+    /// A string.
+    pub fn text(&self, key: &str) -> Option<&'a str> {
         let node = self.table.get(key)?;
         match &node.value {
             Value::Text(text) => Some(text),
@@ -95,7 +109,7 @@ impl<'a> Section<'a> {
     }
 
     /// One of `words`.
-    pub(crate) fn word<'w>(&self, key: &str, words: &[&'w str]) -> Option<&'w str> {
+    pub fn word<'w>(&self, key: &str, words: &[&'w str]) -> Option<&'w str> {
         let text = self.text(key)?;
         let known = words.iter().copied().find(|&word| word == text);
         if known.is_none() {
@@ -107,7 +121,7 @@ impl<'a> Section<'a> {
     }
 
     /// Strings: a list of them, or one.
-    pub(crate) fn texts(&self, key: &str) -> Option<Vec<&'a str>> {
+    pub fn texts(&self, key: &str) -> Option<Vec<&'a str>> {
         const EXPECTED: &str = "expected a list of strings: [\"a\", \"b\"]";
         let node = self.table.get(key)?;
         match &node.value {
@@ -129,7 +143,8 @@ impl<'a> Section<'a> {
         }
     }
 
-    pub(crate) fn list(&self, key: &str, expected: &str) -> Option<&'a [Node]> {
+    /// A list; `expected` is what to write if it is none.
+    pub fn list(&self, key: &str, expected: &str) -> Option<&'a [Node]> {
         let node = self.table.get(key)?;
         match &node.value {
             Value::List(list) => Some(list),
@@ -140,11 +155,13 @@ impl<'a> Section<'a> {
         }
     }
 
-    pub(crate) fn decimal(&self, key: &str, unit: Unit) -> Option<Decimal> {
+    /// A number with a unit, or without.
+    pub fn decimal(&self, key: &str, unit: Unit) -> Option<Decimal> {
         self.decimal_of(key, self.table.get(key)?, unit)
     }
 
-    pub(crate) fn decimal_of(&self, key: &str, node: &Node, unit: Unit) -> Option<Decimal> {
+    /// [`Section::decimal`] of a value in a list.
+    pub fn decimal_of(&self, key: &str, node: &Node, unit: Unit) -> Option<Decimal> {
         let (read, found) = match &node.value {
             Value::Number(digits) => (Decimal::parse(digits).ok_or(NoQuantity::NoNumber), digits),
             Value::Text(text) => (Decimal::parse_quantity(text, unit), text),
@@ -162,9 +179,9 @@ impl<'a> Section<'a> {
     }
 
     /// A number above zero.
-    pub(crate) fn positive(&self, key: &str, unit: Unit) -> Option<Decimal> {
+    pub fn positive(&self, key: &str, unit: Unit) -> Option<Decimal> {
         let number = self.decimal(key, unit)?;
-        if number.negative || number.is_zero() {
+        if number.is_negative() || number.is_zero() {
             self.out_of_range(key, number, "it has to be above zero");
             return None;
         }
@@ -172,7 +189,7 @@ impl<'a> Section<'a> {
     }
 
     /// A time from zero on, with its exact value.
-    pub(crate) fn exact_time(&self, key: &str) -> Option<Decimal> {
+    pub fn exact_time(&self, key: &str) -> Option<Decimal> {
         let number = self.decimal(key, Unit::Time)?;
         if number.scaled(12).is_none() {
             self.out_of_range(key, number, "expected 0 to 18 million seconds");
@@ -182,16 +199,17 @@ impl<'a> Section<'a> {
     }
 
     /// A time from zero on, to the nearest picosecond.
-    pub(crate) fn time(&self, key: &str) -> Option<Duration> {
+    pub fn time(&self, key: &str) -> Option<Duration> {
         self.exact_time(key).and_then(|number| number.scaled(12)).map(Duration)
     }
 
     /// A whole number of a range.
-    pub(crate) fn whole(&self, key: &str, unit: Unit, least: u64, most: u64) -> Option<u64> {
+    pub fn whole(&self, key: &str, unit: Unit, least: u64, most: u64) -> Option<u64> {
         self.whole_of(key, self.table.get(key)?, unit, least, most)
     }
 
-    pub(crate) fn whole_of(&self, key: &str, node: &Node, unit: Unit, least: u64, most: u64) -> Option<u64> {
+    /// [`Section::whole`] of a value in a list.
+    pub fn whole_of(&self, key: &str, node: &Node, unit: Unit, least: u64, most: u64) -> Option<u64> {
         let number = self.decimal_of(key, node, unit)?;
         let whole = number.as_whole().filter(|whole| (least..=most).contains(whole));
         if whole.is_none() {
@@ -205,4 +223,25 @@ impl<'a> Section<'a> {
         }
         whole
     }
+}
+
+/// The tables of a key: one `[key]`, or several `[[key]]`; none if it is absent.
+pub fn tables<'a>(top: &Section<'a>, key: &str) -> Vec<(&'a Table, Place)> {
+    let Some(node) = top.node(key) else { return Vec::new() };
+    let nodes = match &node.value {
+        Value::List(list) => list.iter().collect(),
+        _ => vec![node],
+    };
+    let mut tables = Vec::new();
+    for node in nodes {
+        match &node.value {
+            Value::Table(table) => tables.push((table, node.place.clone())),
+            other => {
+                let expected = format!("write `[{key}]` and its lines below");
+                let problem = Problem::WrongType { key: key.to_owned(), found: other.type_name(), expected };
+                top.report(problem, node.place.clone());
+            }
+        }
+    }
+    tables
 }

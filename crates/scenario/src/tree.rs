@@ -4,40 +4,50 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
-use super::finding::{Findings, Problem};
+use crate::finding::{Findings, Problem};
 
 /// Where something stands: in the file (0) or in the n-th `--set`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub(crate) source: usize,
-    pub(crate) span: Range<usize>,
+pub struct Place {
+    /// 0: the file; n: the n-th `--set`.
+    pub source: usize,
+    /// Bytes of it.
+    pub span: Range<usize>,
 }
 
 /// A value and its place.
 #[derive(Clone, Debug)]
-pub(crate) struct Node {
-    pub(crate) value: Value,
-    pub(crate) place: Place,
+pub struct Node {
+    /// The value.
+    pub value: Value,
+    /// Where it stands.
+    pub place: Place,
 }
 
 /// A value as it was written.
 #[derive(Clone, Debug)]
-pub(crate) enum Value {
+pub enum Value {
+    /// A boolean.
     Flag(bool),
     /// A number's digits, without underscores.
     Number(String),
+    /// A string.
     Text(String),
+    /// A list, or `[[key]]`.
     List(Vec<Node>),
+    /// A table.
     Table(Table),
+    /// A date or a time of day, which means nothing in a scenario.
     Date,
 }
 
 /// Keys and values in the order of the file.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Table(pub(crate) Vec<(String, Place, Node)>);
+pub struct Table(pub Vec<(String, Place, Node)>);
 
 impl Value {
-    pub(crate) fn type_name(&self) -> &'static str {
+    /// Its type, for messages.
+    pub fn type_name(&self) -> &'static str {
         match self {
             Value::Flag(_) => "a boolean",
             Value::Number(_) => "a number",
@@ -50,7 +60,8 @@ impl Value {
 }
 
 impl Table {
-    pub(crate) fn get(&self, key: &str) -> Option<&Node> {
+    /// The value of a key.
+    pub fn get(&self, key: &str) -> Option<&Node> {
         self.0.iter().find(|(known, ..)| known == key).map(|(.., node)| node)
     }
 
@@ -65,7 +76,7 @@ impl Table {
 }
 
 /// The tree of a TOML text.
-pub(crate) fn parse(text: &str, source: usize, findings: &mut Findings) -> Table {
+pub fn parse(text: &str, source: usize, findings: &mut Findings) -> Table {
     let (document, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
         let span = error.span().unwrap_or(0..0);
@@ -109,7 +120,7 @@ fn node(value: &DeValue<'_>, span: Range<usize>, source: usize) -> Node {
 
 /// Applies the n-th `--set key=value`. The key is a path with dots; in a list of tables a step is a
 /// name or a number from 0.
-pub(crate) fn set(root: &mut Table, text: &str, source: usize, findings: &mut Findings) {
+pub fn set(root: &mut Table, text: &str, source: usize, findings: &mut Findings) {
     let whole = Place { source, span: 0..text.len() };
     let Some((path, value)) = text.split_once('=') else {
         return findings.add(Problem::NoAssignment, whole);

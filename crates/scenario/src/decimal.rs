@@ -1,18 +1,16 @@
 //! Numbers as they are written: exact decimals, with a unit or without.
 
-use crate::traffic::Rate;
-
 /// mantissa * 10^exponent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Decimal {
-    pub(crate) negative: bool,
+pub struct Decimal {
+    negative: bool,
     mantissa: u128,
     exponent: i32,
 }
 
 /// What a number measures, and the units it may be given in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unit {
+pub enum Unit {
     /// Seconds.
     Time,
     /// bit/s.
@@ -29,7 +27,7 @@ pub(crate) enum Unit {
 
 impl Unit {
     /// Each unit's word and its power of ten.
-    pub(crate) fn words(self) -> &'static [(&'static str, i32)] {
+    pub fn words(self) -> &'static [(&'static str, i32)] {
         match self {
             Unit::Time => {
                 &[("s", 0), ("ms", -3), ("us", -6), ("µs", -6), ("μs", -6), ("ns", -9), ("ps", -12)]
@@ -43,7 +41,7 @@ impl Unit {
     }
 
     /// What to write, for an error.
-    pub(crate) fn expected(self) -> &'static str {
+    pub fn expected(self) -> &'static str {
         match self {
             Unit::Time => "expected a time: \"17.6 us\" (s, ms, us, ns, ps), or a bare number of seconds",
             Unit::Rate => {
@@ -61,7 +59,7 @@ impl Unit {
 
 /// Why a text is no quantity.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum NoQuantity {
+pub enum NoQuantity {
     /// It does not begin with a number.
     NoNumber,
     /// A unit that measures something else, or nothing.
@@ -70,12 +68,13 @@ pub(crate) enum NoQuantity {
 
 impl Decimal {
     #[cfg(test)]
-    pub(crate) fn whole(mantissa: u64) -> Decimal {
+    /// A whole number.
+    pub fn whole(mantissa: u64) -> Decimal {
         Decimal { negative: false, mantissa: mantissa.into(), exponent: 0 }
     }
 
     /// Reads a number without a unit; `None` if it is none, infinite, or has more than 34 digits.
-    pub(crate) fn parse(text: &str) -> Option<Decimal> {
+    pub fn parse(text: &str) -> Option<Decimal> {
         let text: String = text.trim().chars().filter(|&c| c != '_').collect();
         let (negative, text) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
@@ -95,7 +94,7 @@ impl Decimal {
     }
 
     /// Reads a number with a unit, or without one.
-    pub(crate) fn parse_quantity(text: &str, unit: Unit) -> Result<Decimal, NoQuantity> {
+    pub fn parse_quantity(text: &str, unit: Unit) -> Result<Decimal, NoQuantity> {
         let text = text.trim();
         let bytes = text.as_bytes();
         let is_number = |(at, &byte): (usize, &u8)| match byte {
@@ -126,22 +125,29 @@ impl Decimal {
         self
     }
 
-    pub(crate) fn is_zero(self) -> bool {
+    /// Whether it is below zero.
+    pub fn is_negative(self) -> bool {
+        self.negative && !self.is_zero()
+    }
+
+    /// Whether it is zero.
+    pub fn is_zero(self) -> bool {
         self.mantissa == 0
     }
 
-    pub(crate) fn as_f64(self) -> f64 {
+    /// The nearest floating-point number.
+    pub fn as_f64(self) -> f64 {
         let sign = if self.negative { "-" } else { "" };
         format!("{sign}{}e{}", self.mantissa, self.exponent).parse().unwrap_or(f64::NAN)
     }
 
     /// The nearest whole number of 10^-`places`, halves up; `None` if negative or beyond 64 bits.
-    pub(crate) fn scaled(self, places: i32) -> Option<u64> {
+    pub fn scaled(self, places: i32) -> Option<u64> {
         u64::try_from(self.wide(places)?).ok()
     }
 
     /// Seconds as picoseconds, for times since 1970 too.
-    pub(crate) fn as_ps(self) -> Option<u128> {
+    pub fn as_ps(self) -> Option<u128> {
         self.wide(12)
     }
 
@@ -165,29 +171,29 @@ impl Decimal {
     }
 
     /// The number if it is whole and of 64 bits.
-    pub(crate) fn as_whole(self) -> Option<u64> {
+    pub fn as_whole(self) -> Option<u64> {
         if self.exponent < 0 { None } else { self.scaled(0) }
     }
 
-    /// As a fraction of numbers of 64 bits.
-    pub(crate) fn as_rate(self) -> Option<Rate> {
+    /// As a fraction in its lowest terms above zero, both of 64 bits.
+    pub fn as_fraction(self) -> Option<(u64, u64)> {
         if self.negative || self.is_zero() {
             return None;
         }
-        let (mut bits, mut seconds) = match self.exponent {
+        let (mut over, mut under) = match self.exponent {
             0.. => (self.mantissa.checked_mul(10u128.checked_pow(self.exponent as u32)?)?, 1),
             _ => (self.mantissa, 10u128.checked_pow(self.exponent.unsigned_abs())?),
         };
         for prime in [2, 5] {
-            while bits.is_multiple_of(prime) && seconds.is_multiple_of(prime) {
-                (bits, seconds) = (bits / prime, seconds / prime);
+            while over.is_multiple_of(prime) && under.is_multiple_of(prime) {
+                (over, under) = (over / prime, under / prime);
             }
         }
-        Some(Rate { bits: bits.try_into().ok()?, seconds: seconds.try_into().ok()? })
+        Some((over.try_into().ok()?, under.try_into().ok()?))
     }
 
     /// The exact product; `None` if it has too many digits.
-    pub(crate) fn times(self, other: Decimal) -> Option<Decimal> {
+    pub fn times(self, other: Decimal) -> Option<Decimal> {
         Some(
             Decimal {
                 negative: self.negative != other.negative,
@@ -223,10 +229,10 @@ mod tests {
 
     #[test]
     fn rates_are_fractions() {
-        let rate = |text| Decimal::parse_quantity(text, Unit::Rate).unwrap().as_rate();
-        assert_eq!(rate("1 Gbit/s"), Some(Rate { bits: 1_000_000_000, seconds: 1 }));
-        assert_eq!(rate("2.5"), Some(Rate { bits: 5, seconds: 2 }));
-        assert_eq!(rate("1e9"), Some(Rate { bits: 1_000_000_000, seconds: 1 }));
+        let rate = |text| Decimal::parse_quantity(text, Unit::Rate).unwrap().as_fraction();
+        assert_eq!(rate("1 Gbit/s"), Some((1_000_000_000, 1)));
+        assert_eq!(rate("2.5"), Some((5, 2)));
+        assert_eq!(rate("1e9"), Some((1_000_000_000, 1)));
         assert_eq!(rate("0"), None);
         assert_eq!(Decimal::parse_quantity("66 MHz", Unit::Rate), Err(NoQuantity::WrongUnit("MHz".into())));
         assert_eq!(Decimal::parse_quantity("fast", Unit::Rate), Err(NoQuantity::NoNumber));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
 
-use super::tree::Place;
+use crate::tree::Place;
 
 /// Most findings that are kept; more than a screen of them helps nobody.
 const MAX_FINDINGS: usize = 32;
@@ -156,7 +156,7 @@ impl Problem {
 }
 
 /// The candidate with the smallest edit distance.
-pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     candidates.into_iter().min_by_key(|candidate| edit_distance(word, candidate))
 }
 
@@ -244,7 +244,8 @@ impl ScenarioErrors {
         &self.findings
     }
 
-    pub(crate) fn unreadable(file: &str, error: String) -> ScenarioErrors {
+    /// The error of a file that cannot be read.
+    pub fn unreadable(file: &str, error: String) -> ScenarioErrors {
         let problem = Problem::Unreadable { error };
         let finding = Finding { problem, file: file.to_owned(), line: None, span: 0..0, source: None };
         ScenarioErrors { file: file.to_owned(), findings: vec![finding], left_out: 0 }
@@ -294,19 +295,21 @@ impl Diagnostic for ScenarioErrors {
 
 /// Problems and their places, while the scenario is being read.
 #[derive(Debug, Default)]
-pub(crate) struct Findings(Vec<(Problem, Place)>);
+pub struct Findings(Vec<(Problem, Place)>);
 
 impl Findings {
-    pub(crate) fn add(&mut self, problem: Problem, place: Place) {
+    /// Adds a problem at a place.
+    pub fn add(&mut self, problem: Problem, place: Place) {
         self.0.push((problem, place));
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether nothing has been found wrong.
+    pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// The errors of `text`, which is called `file`, and of `sets`; `Ok` if there are none.
-    pub(crate) fn finish(mut self, file: &str, text: &str, sets: &[String]) -> Result<(), ScenarioErrors> {
+    pub fn finish(mut self, file: &str, text: &str, sets: &[String]) -> Result<(), ScenarioErrors> {
         if self.0.is_empty() {
             return Ok(());
         }

@@ -1,0 +1,331 @@
+//! `forebay simulate`, `solve` and `size` of pipelines and inline cards.
+
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use clap::Args;
+use forebay_models::{self as models, closed};
+use forebay_pipeline::scenario::{CardScenario, Scenario};
+use forebay_pipeline::{
+    Carried, Outcome, Pipeline, Replications, Simulated, Solved, network, replicate_with,
+};
+use forebay_time::Duration;
+use miette::{Context, IntoDiagnostic, miette};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::Answer;
+use crate::progress::{self, Progress};
+
+/// What `forebay simulate` was given.
+pub struct Simulate<'a> {
+    /// The scenario.
+    pub path: &'a Path,
+    /// `--set`.
+    pub sets: &'a [String],
+    /// Whether to print JSON.
+    pub json: bool,
+    /// Folder for what is kept of the run.
+    pub out: Option<&'a Path>,
+    /// Whether a timeline is asked for.
+    pub timeline: bool,
+}
+
+enum Model {
+    Pipeline(Scenario),
+    Card(CardScenario),
+}
+
+impl Model {
+    /// `None`: it is for the host model's reader to read, or to say what is wrong.
+    fn load(path: &Path, sets: &[String]) -> miette::Result<Option<Model>> {
+        let text = forebay_scenario::load(path)?;
+        let name = path.display().to_string();
+        Ok(match forebay_scenario::model_of(&text, sets).as_deref() {
+            Some("pipeline") => Some(Model::Pipeline(Scenario::parse(&text, &name, sets)?)),
+            Some("inline-card") => Some(Model::Card(CardScenario::parse(&text, &name, sets)?)),
+            _ => None,
+        })
+    }
+
+    fn loaded(path: &Path, sets: &[String]) -> miette::Result<Model> {
+        match Model::load(path, sets)? {
+            Some(model) => Ok(model),
+            // Whatever else it is: the pipelines' reader says what it should be.
+            None => Ok(Model::Pipeline(Scenario::load(path, sets)?)),
+        }
+    }
+}
+
+/// Simulates, if the scenario is of a pipeline or an inline card.
+pub fn simulate(args: &Simulate<'_>) -> miette::Result<Option<Answer>> {
+    let Some(model) = Model::load(args.path, args.sets)? else { return Ok(None) };
+    if args.timeline {
+        return Err(miette!("--timeline is for scenarios of the host model"));
+    }
+    match &model {
+        Model::Pipeline(scenario) => {
+            let outcomes = outcomes(&scenario.simulated(), scenario.runs)?;
+            let document = Simulated::new(scenario, &outcomes);
+            finish(args, &document, scenario.resolved_toml(), scenario.pipeline.seed)?;
+            if !args.json {
+                print_simulated(&outcomes, &scenario.notes);
+            }
+        }
+        Model::Card(scenario) => {
+            let outcomes = outcomes(&scenario.pipeline, scenario.runs)?;
+            let document = Simulated::card(scenario, &outcomes);
+            finish(args, &document, scenario.resolved_toml(), scenario.pipeline.seed)?;
+            if !args.json {
+                let mbps = outcomes[0].throughput_pps * 8.0 * f64::from(scenario.payload) / 1e6;
+                println!("{mbps:.1} Mbit/s of payload carried of {:.1} offered", scenario.offered_bps / 1e6);
+                print_simulated(&outcomes, &scenario.notes);
+            }
+        }
+    }
+    Ok(Some(Answer::Yes))
+}
+
+fn outcomes(pipeline: &Pipeline, runs: usize) -> miette::Result<Vec<Outcome>> {
+    let length = pipeline.duration.unwrap_or(Duration(1)).0;
+    let total = u128::from(length) * runs as u128;
+    let bar = Mutex::new((0u128, Progress::share("simulating")));
+    let watch = |passed: Duration| {
+        if let Ok(mut bar) = bar.lock() {
+            bar.0 += u128::from(passed.0);
+            let share = bar.0 * u128::from(progress::WHOLE) / total.max(1);
+            bar.1.at(share as u64);
+        }
+        if progress::is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let outcomes = replicate_with(pipeline, runs, threads(), &watch).map_err(|what| miette!("{what}"))?;
+    if let Ok((_, bar)) = bar.into_inner() {
+        bar.finish();
+    }
+    outcomes.ok_or_else(|| miette!("interrupted; nothing was written"))
+}
+
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Prints the document if asked for, and keeps the folder of the run: with it, and this version, the
+/// run can be had again.
+fn finish(args: &Simulate<'_>, document: &impl Serialize, resolved: String, seed: u64) -> miette::Result<()> {
+    let text = serde_json::to_string_pretty(document).into_diagnostic()?;
+    if let Some(dir) = args.out {
+        let manifest = json!({
+            "schema": 1,
+            "version": env!("CARGO_PKG_VERSION"),
+            "scenario": args.path.display().to_string(),
+            "set": args.sets,
+            "seed": seed,
+            "host": crate::demo::traffic::host(),
+        });
+        let keep = || -> std::io::Result<()> {
+            fs::create_dir_all(dir)?;
+            fs::write(dir.join("scenario.toml"), format!("# All defaults filled in.\n{resolved}"))?;
+            fs::write(dir.join("figures.json"), format!("{text}\n"))?;
+            fs::write(dir.join("manifest.json"), serde_json::to_string_pretty(&manifest)? + "\n")
+        };
+        keep().into_diagnostic().wrap_err_with(|| format!("{} cannot be written", dir.display()))?;
+    }
+    if args.json {
+        println!("{text}");
+    }
+    Ok(())
+}
+
+fn print_simulated(outcomes: &[Outcome], notes: &[String]) {
+    let Outcome { elapsed_s, generated, processed, lost, in_flight, throughput_pps, .. } = outcomes[0];
+    println!(
+        "{generated} packets in {elapsed_s:.6} s: {processed} processed, {lost} lost, {in_flight} inside"
+    );
+    let loss = 100.0 * outcomes[0].loss_probability;
+    println!("{throughput_pps:.1} packets/s, {loss:.4} % lost");
+    println!("{:16} {:>8} {:>10} {:>10} {:>10}", "stage", "busy", "max queue", "mean queue", "lost");
+    for one in &outcomes[0].stages {
+        println!(
+            "{:16} {:>6.1} % {:>10} {:>10.3} {:>10}",
+            one.name,
+            100.0 * one.utilisation,
+            one.max_queue,
+            one.mean_queue,
+            one.lost
+        );
+    }
+    if !outcomes[0].servers.is_empty() {
+        println!("{:16} {:>8} {:>10} {:>10} {:>10}", "server", "busy", "switching", "waiting", "switches");
+    }
+    for one in &outcomes[0].servers {
+        let [busy, switching, waiting] = [one.utilisation, one.switching, one.waiting].map(|x| 100.0 * x);
+        println!("{:16} {busy:>6.1} % {switching:>8.1} % {waiting:>8.1} % {:>10}", one.name, one.switches);
+    }
+    let delay = outcomes[0].delay;
+    let names = ["mean", "50 %", "90 %", "99 %", "99.9 %"];
+    let values = [delay.mean_s, delay.p50_s, delay.p90_s, delay.p99_s, delay.p999_s];
+    let row = |cells: Vec<String>| cells.iter().map(|cell| format!(" {cell:>12}")).collect::<String>();
+    println!("{:16}{}", "delay (us)", row(names.map(str::to_owned).to_vec()));
+    println!("{:16}{}", "", row(values.map(|seconds| format!("{:.3}", 1e6 * seconds)).to_vec()));
+    if let Some(all) = Replications::new(outcomes) {
+        println!("over {} runs, with 95 % confidence:", all.runs);
+        for (name, one, scale, unit) in [
+            ("throughput", all.throughput_pps, 1.0, "packets/s"),
+            ("loss", all.loss_probability, 100.0, "%"),
+            ("delay", all.delay_mean_s, 1e6, "us"),
+        ] {
+            println!("{name:16} {:.4} +- {:.4} {unit}", scale * one.mean, scale * one.half_width);
+        }
+    }
+    for note in notes {
+        println!("note: {note}");
+    }
+}
+
+/// Arguments of `forebay solve`.
+#[derive(Args)]
+pub struct SolveArgs {
+    /// The scenario (TOML), model = "pipeline" or "inline-card".
+    scenario: PathBuf,
+    /// Another value for a key: `arrivals.mean="80 us"`, `stage.receive.buffer=4`.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
+    /// Print figures as JSON.
+    #[arg(long)]
+    json: bool,
+    /// As though buffers had no limit, in closed form (M/M/1 in a row; busy-waiting as one of them).
+    #[arg(long)]
+    unlimited: bool,
+    /// Memory to use at most, in MiB.
+    #[arg(long, value_name = "MIB", default_value_t = 4_096)]
+    memory: u64,
+}
+
+/// Solves.
+pub fn solve(args: &SolveArgs) -> miette::Result<Answer> {
+    let scenario = match Model::loaded(&args.scenario, &args.sets)? {
+        Model::Card(card) => return solve_card(&card, args.json),
+        Model::Pipeline(scenario) => scenario,
+    };
+    let named = |error: models::Error| miette!("{}: {error}", args.scenario.display());
+    let network = network(&scenario.pipeline).map_err(named)?;
+    if args.unlimited {
+        return closed_form(&scenario, &network, args);
+    }
+    let mut bar = Progress::share("solving");
+    let mut options = models::Options::default();
+    options.memory = args.memory.saturating_mul(1 << 20);
+    let mut watch = |residual: f64| {
+        // A residual falls by about the same factor in every cycle.
+        let done = residual.max(options.tolerance).log10() / options.tolerance.log10();
+        bar.at((done.clamp(0.0, 1.0) * progress::WHOLE as f64) as u64);
+        if progress::is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let solved = models::solve_with(&network, &options, &mut watch);
+    bar.finish();
+    let solution = solved.map_err(|error| match error {
+        models::Error::Cancelled => miette!("interrupted; nothing was written"),
+        error @ models::Error::TooLarge { .. } => named(error).wrap_err(
+            "the chain is too large: `--set stage.NAME.buffer=4` makes it smaller, `--unlimited` takes the closed form",
+        ),
+        error => named(error),
+    })?;
+    warn(&scenario);
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&Solved::new(&scenario, &solution)).into_diagnostic()?);
+        return Ok(Answer::Yes);
+    }
+    println!(
+        "{:.1} packets/s, {:.4} % lost, {:.3} us from arrival to departure",
+        solution.throughput_pps,
+        100.0 * solution.loss_probability,
+        1e6 * solution.mean_delay_s
+    );
+    println!("{:16} {:>8} {:>10} {:>8} {:>8}", "stage", "busy", "inside", "blocked", "full");
+    for one in &solution.stages {
+        let [busy, blocked, full] = [one.utilisation, one.blocked, one.full].map(|x| 100.0 * x);
+        println!("{:16} {busy:>6.1} % {:>10.4} {blocked:>6.2} % {full:>6.2} %", one.name, one.mean_occupancy);
+    }
+    if !solution.servers.is_empty() {
+        println!("{:16} {:>8} {:>10} {:>8}", "server", "busy", "switching", "waiting");
+    }
+    for one in &solution.servers {
+        let [busy, switching, waiting] = [one.utilisation, one.switching, one.waiting].map(|x| 100.0 * x);
+        println!("{:16} {busy:>6.1} % {switching:>8.2} % {waiting:>6.2} %", one.name);
+    }
+    println!("{} states, residual {:.1e}", solution.states, solution.accuracy.residual);
+    Ok(Answer::Yes)
+}
+
+fn warn(scenario: &Scenario) {
+    for warning in scenario.approximations() {
+        eprintln!("warning: {warning}");
+    }
+}
+
+fn closed_form(scenario: &Scenario, network: &models::Network, args: &SolveArgs) -> miette::Result<Answer> {
+    let name = args.scenario.display();
+    let queues = closed::stations(network).map_err(|error| miette!("{name}: {error}"))?;
+    let title = |(first, last): (usize, usize)| {
+        let names: Vec<&str> = network.stages[first..=last].iter().map(|stage| stage.name.as_str()).collect();
+        names.join("+")
+    };
+    let names: Vec<String> = network.stations().into_iter().map(title).collect();
+    warn(scenario);
+    if args.json {
+        let station = |(name, queue): (&String, &closed::Queue)| {
+            json!({
+                "name": name,
+                "mean_occupancy": queue.mean_occupancy,
+                "mean_queue": queue.mean_queue,
+                "utilisation": queue.utilisation,
+                "mean_delay_s": queue.mean_delay_s,
+            })
+        };
+        let document = json!({
+            "schema": 1,
+            "model": "pipeline",
+            "method": "closed-form",
+            "states": null,
+            "throughput_pps": network.arrival_rate,
+            "loss_probability": 0.0,
+            "mean_delay_s": queues.iter().map(|queue| queue.mean_delay_s).sum::<f64>(),
+            "stages": names.iter().zip(&queues).map(station).collect::<Vec<_>>(),
+            "servers": [],
+            "residual": 0.0,
+            "warnings": scenario.approximations(),
+            "resolved": scenario.resolved,
+        });
+        println!("{}", serde_json::to_string_pretty(&document).into_diagnostic()?);
+        return Ok(Answer::Yes);
+    }
+    println!("{:32} {:>8} {:>10} {:>12}", "station, unlimited room", "busy", "inside", "delay (us)");
+    for (name, one) in names.iter().zip(&queues) {
+        let (busy, delay) = (100.0 * one.utilisation, 1e6 * one.mean_delay_s);
+        println!("{name:32} {busy:>6.1} % {:>10.4} {delay:>12.3}", one.mean_occupancy);
+    }
+    Ok(Answer::Yes)
+}
+
+fn solve_card(scenario: &CardScenario, json: bool) -> miette::Result<Answer> {
+    let carried = Carried::new(scenario);
+    if json {
+        println!("{}", serde_json::to_string_pretty(&carried).into_diagnostic()?);
+        return Ok(Answer::Yes);
+    }
+    let by = carried.bottleneck.as_deref().unwrap_or("nothing");
+    println!(
+        "{:.1} Mbit/s of payload carried of {:.1} offered; at most {:.1}, limited by {by}",
+        carried.payload_bps / 1e6,
+        scenario.offered_bps / 1e6,
+        carried.limit_bps / 1e6
+    );
+    println!("{:16} {:>8} {:>16}", "resource", "busy", "limit (Mbit/s)");
+    for one in &carried.resources {
+        let limit = one.limit_bps.map_or("none".to_owned(), |bps| format!("{:.1}", bps / 1e6));
+        println!("{:16} {:>6.1} % {limit:>16}", one.name, 100.0 * one.utilisation);
+    }
+    Ok(Answer::Yes)
+}

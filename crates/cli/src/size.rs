@@ -1,0 +1,160 @@
+//! `forebay size`: how large buffers must be, and how much load they bear.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use forebay_models as models;
+use forebay_pipeline::scenario::{Rules, Scenario};
+use forebay_pipeline::size::{By, highest_load_with, smallest_buffers_with};
+use forebay_pipeline::{Arrivals, Buffer, Pipeline, Sizes, SmallestBuffers};
+use forebay_time::PS_PER_S;
+use miette::{IntoDiagnostic, miette};
+
+use crate::Answer;
+use crate::progress::{self, Progress};
+
+/// Arguments of `forebay size`.
+#[derive(Args)]
+pub struct SizeArgs {
+    /// The scenario (TOML), model = "pipeline". Its own buffers count for the highest load only.
+    scenario: PathBuf,
+    /// Share of the packets that may be lost.
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    loss: f64,
+    /// Another value for a key: `arrivals.mean="80 us"`.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
+    /// Print figures as JSON.
+    #[arg(long)]
+    json: bool,
+    /// Largest buffer to try, in packets.
+    #[arg(long, value_name = "PACKETS", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..))]
+    most: u32,
+    /// How loss is found; by the chain where the file is of what the chain solves.
+    #[arg(long)]
+    by: Option<Way>,
+    /// By simulation: runs of each design, of which the upper end of the 95 % interval counts.
+    #[arg(long, value_name = "RUNS", default_value_t = 5, value_parser = clap::value_parser!(u16).range(2..))]
+    runs: u16,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Way {
+    /// Exactly, from the Markov chain.
+    Chain,
+    /// From several simulations.
+    Simulation,
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(share) if share > 0.0 && share < 1.0 => Ok(share),
+        _ => Err("expected a share above 0 and below 1, such as 0.01".to_owned()),
+    }
+}
+
+/// Runs the command; the answer is no if no buffers within the limit keep the bound.
+pub fn run(args: &SizeArgs) -> miette::Result<Answer> {
+    let scenario = Scenario::load(&args.scenario, &args.sets)?;
+    let default = if scenario.rules == Rules::Markov { Way::Chain } else { Way::Simulation };
+    let way = args.by.unwrap_or(default);
+    let (by, word) = match way {
+        Way::Chain => (By::Chain(models::Options::default()), "chain"),
+        Way::Simulation => {
+            let threads = std::thread::available_parallelism().map_or(1, usize::from);
+            (By::Simulation { runs: args.runs.into(), threads }, "simulation")
+        }
+    };
+    let pipeline = scenario.simulated();
+    let mut notes = if way == Way::Chain { scenario.approximations() } else { scenario.notes.clone() };
+    let named = |error: models::Error| match error {
+        models::Error::Cancelled => miette!("interrupted; nothing was written"),
+        error => miette!("{}: {error}", args.scenario.display()),
+    };
+    let mut bar = Progress::designs("trying buffers");
+    let mut watch = |tried: usize| {
+        bar.at(tried as u64);
+        if progress::is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    // What cannot be kept whatever the buffers is known without trying.
+    let most = ceiling(&pipeline, args.loss);
+    let offered = offered(&pipeline);
+    let sized = if offered > most {
+        notes.push(format!("{offered:.1} packets/s lose more whatever the buffers"));
+        None
+    } else {
+        smallest_buffers_with(&pipeline, args.loss, args.most, by, &mut watch).map_err(named)?
+    };
+    let load = highest_load_with(&pipeline, args.loss, most, by, &mut watch);
+    bar.finish();
+    let load = match load {
+        Ok(load) => load,
+        Err(error @ models::Error::TooLarge { .. }) => {
+            notes.push(format!("the highest load with the file's buffers is not known: {error}"));
+            None
+        }
+        Err(error) => return Err(named(error)),
+    };
+    let smallest = sized.map(|sized| SmallestBuffers {
+        total: sized.buffers.iter().map(|&buffer| u64::from(buffer)).sum(),
+        loss_probability: sized.loss,
+        tried: sized.tried,
+        stages: (scenario.pipeline.stages.iter().zip(&sized.buffers))
+            .map(|(stage, &buffer)| Buffer { name: stage.name.clone(), buffer })
+            .collect(),
+    });
+    let answer = if smallest.is_some() { Answer::Yes } else { Answer::No };
+    let resolved = &scenario.resolved;
+    let sizes =
+        Sizes { schema: 1, by: word, loss: args.loss, smallest, highest_load_pps: load, notes, resolved };
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&sizes).into_diagnostic()?);
+    } else {
+        print(&sizes, args.most);
+    }
+    Ok(answer)
+}
+
+fn offered(pipeline: &Pipeline) -> f64 {
+    match &pipeline.arrivals {
+        Arrivals::Constant(gap) | Arrivals::Exponential(gap) => PS_PER_S as f64 / gap.0.max(1) as f64,
+        Arrivals::Trace(_) => 0.0,
+    }
+}
+
+/// A load, in packets a second, of which more than `bound` is lost for certain: more than that cannot
+/// be served. Somewhat above what the busiest unit or server can do.
+fn ceiling(pipeline: &Pipeline, bound: f64) -> f64 {
+    let time = |stage: &forebay_pipeline::Stage| stage.time.mean(pipeline.packet_bytes).as_secs();
+    let own = (pipeline.stages.iter().filter(|stage| stage.server.is_none()))
+        .map(|stage| time(stage) / f64::from(stage.units));
+    let shared = pipeline.servers.iter().enumerate().map(|(index, server)| {
+        let on = pipeline.stages.iter().filter(|stage| stage.server == Some(index));
+        on.map(time).sum::<f64>() / f64::from(server.cores)
+    });
+    let busiest = own.chain(shared).fold(0.0, f64::max).max(1e-12);
+    // Short runs may serve a few more than their share.
+    1.1 / (busiest * (1.0 - bound))
+}
+
+fn print(sizes: &Sizes<'_>, most: u32) {
+    let percent = 100.0 * sizes.loss;
+    match &sizes.smallest {
+        Some(smallest) => {
+            println!("smallest buffers that lose at most {percent} %, by {}:", sizes.by);
+            for one in &smallest.stages {
+                println!("{:16} {:>6}", one.name, one.buffer);
+            }
+            let (total, loss, tried) = (smallest.total, 100.0 * smallest.loss_probability, smallest.tried);
+            println!("{:16} {total:>6}   {loss:.4} % lost, {tried} designs tried", "all");
+        }
+        None => println!("no buffers of up to {most} packets a stage lose at most {percent} %"),
+    }
+    if let Some(load) = sizes.highest_load_pps {
+        println!("the file's own buffers bear {load:.1} packets/s, one every {:.3} us", 1e6 / load);
+    }
+    for note in &sizes.notes {
+        println!("note: {note}");
+    }
+}

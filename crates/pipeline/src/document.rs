@@ -1,0 +1,221 @@
+//! The JSON documents of pipelines and inline cards (`spec/surfaces.md`, "Simulation").
+
+use forebay_models::Solution;
+use forebay_models::card;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::figures::Outcome;
+use crate::replicate::interval;
+use crate::scenario::{CardScenario, Rules, Scenario};
+
+/// `forebay simulate --json`: the figures of the first run with all that they depend on.
+#[derive(Clone, Debug, Serialize)]
+pub struct Simulated<'a> {
+    schema: u32,
+    model: &'static str,
+    seed: u64,
+    rules: Rules,
+    /// Payload carried by an inline card, in bit/s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload_bps: Option<f64>,
+    #[serde(flatten)]
+    outcome: &'a Outcome,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replications: Option<Replications>,
+    notes: &'a [String],
+    resolved: &'a Value,
+}
+
+/// Means over several runs, each with the half width of its 95 % confidence interval.
+#[derive(Clone, Debug, Serialize)]
+pub struct Replications {
+    /// How many.
+    pub runs: usize,
+    /// Share of such intervals that hold the true mean.
+    pub confidence: f64,
+    /// Packets processed a second.
+    pub throughput_pps: Mean,
+    /// Lost over generated.
+    pub loss_probability: Mean,
+    /// Mean delay in seconds.
+    pub delay_mean_s: Mean,
+    /// Utilisation of each stage, in order.
+    pub stages: Vec<Mean>,
+    /// Utilisation of each server, in order.
+    pub servers: Vec<Mean>,
+}
+
+/// A mean and the half width of its confidence interval.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Mean {
+    /// The mean.
+    pub mean: f64,
+    /// The true mean is hardly further away than this.
+    pub half_width: f64,
+}
+
+impl Replications {
+    /// Of the outcomes of one design with several seeds; `None` of one, which says nothing of chance.
+    pub fn new(outcomes: &[Outcome]) -> Option<Replications> {
+        const CONFIDENCE: f64 = 0.95;
+        let first = outcomes.first().filter(|_| outcomes.len() > 1)?;
+        let of = |figure: &dyn Fn(&Outcome) -> f64| {
+            let found = interval(outcomes, CONFIDENCE, figure);
+            Mean { mean: found.mean, half_width: found.half_width }
+        };
+        Some(Replications {
+            runs: outcomes.len(),
+            confidence: CONFIDENCE,
+            throughput_pps: of(&|one| one.throughput_pps),
+            loss_probability: of(&|one| one.loss_probability),
+            delay_mean_s: of(&|one| one.delay.mean_s),
+            stages: (0..first.stages.len()).map(|at| of(&|one| one.stages[at].utilisation)).collect(),
+            servers: (0..first.servers.len()).map(|at| of(&|one| one.servers[at].utilisation)).collect(),
+        })
+    }
+}
+
+impl<'a> Simulated<'a> {
+    /// The document of the outcomes of a pipeline, at least one.
+    pub fn new(scenario: &'a Scenario, outcomes: &'a [Outcome]) -> Simulated<'a> {
+        Simulated {
+            schema: 1,
+            model: "pipeline",
+            seed: scenario.pipeline.seed,
+            rules: scenario.rules,
+            payload_bps: None,
+            outcome: &outcomes[0],
+            replications: Replications::new(outcomes),
+            notes: &scenario.notes,
+            resolved: &scenario.resolved,
+        }
+    }
+
+    /// The document of the outcomes of an inline card, at least one.
+    pub fn card(scenario: &'a CardScenario, outcomes: &'a [Outcome]) -> Simulated<'a> {
+        Simulated {
+            schema: 1,
+            model: "inline-card",
+            seed: scenario.pipeline.seed,
+            rules: Rules::Described,
+            payload_bps: Some(outcomes[0].throughput_pps * 8.0 * f64::from(scenario.payload)),
+            outcome: &outcomes[0],
+            replications: Replications::new(outcomes),
+            notes: &scenario.notes,
+            resolved: &scenario.resolved,
+        }
+    }
+}
+
+/// `forebay solve --json` of a pipeline.
+#[derive(Clone, Debug, Serialize)]
+pub struct Solved<'a> {
+    schema: u32,
+    model: &'static str,
+    #[serde(flatten)]
+    solution: &'a Solution,
+    /// What the chain takes otherwise than the file says.
+    warnings: Vec<String>,
+    resolved: &'a Value,
+}
+
+impl<'a> Solved<'a> {
+    /// The document of a solution.
+    pub fn new(scenario: &'a Scenario, solution: &'a Solution) -> Solved<'a> {
+        let warnings = scenario.approximations();
+        Solved { schema: 1, model: "pipeline", solution, warnings, resolved: &scenario.resolved }
+    }
+}
+
+/// `forebay solve --json` of an inline card: its limit, and what it does with what it is offered.
+#[derive(Clone, Debug, Serialize)]
+pub struct Carried<'a> {
+    schema: u32,
+    model: &'static str,
+    /// Payload carried of what is offered, in bit/s.
+    pub payload_bps: f64,
+    /// The most payload it can carry, in bit/s.
+    pub limit_bps: f64,
+    /// The resource that sets the limit.
+    pub bottleneck: Option<String>,
+    /// Each resource, in order.
+    pub resources: Vec<Used>,
+    resolved: &'a Value,
+}
+
+/// What a resource does with what is offered.
+#[derive(Clone, Debug, Serialize)]
+pub struct Used {
+    /// Its name.
+    pub name: String,
+    /// Share of the time that it is busy.
+    pub utilisation: f64,
+    /// The most payload it alone would let through, in bit/s; `None`: it takes no time.
+    pub limit_bps: Option<f64>,
+}
+
+impl<'a> Carried<'a> {
+    /// The document of an inline card.
+    pub fn new(scenario: &'a CardScenario) -> Carried<'a> {
+        let payload = f64::from(scenario.payload);
+        let limit = scenario.card.limit(payload);
+        let card::Carried { payload_bps, bottleneck, utilisation } =
+            scenario.card.carried(payload, scenario.offered_bps);
+        let resources = scenario.card.resources.iter().zip(utilisation).map(|(one, utilisation)| {
+            let busy = one.busy_s(payload);
+            let limit_bps = (busy > 0.0).then(|| 8.0 * payload / busy);
+            Used { name: one.name.clone(), utilisation, limit_bps }
+        });
+        Carried {
+            schema: 1,
+            model: "inline-card",
+            payload_bps,
+            limit_bps: limit.payload_bps,
+            bottleneck,
+            resources: resources.collect(),
+            resolved: &scenario.resolved,
+        }
+    }
+}
+
+/// `forebay size --json`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Sizes<'a> {
+    /// 1.
+    pub schema: u32,
+    /// How loss was found: `chain` or `simulation`.
+    pub by: &'static str,
+    /// The bound on the share of packets lost.
+    pub loss: f64,
+    /// The smallest buffers that keep it, by stage; `None` if none within the limit do.
+    pub smallest: Option<SmallestBuffers>,
+    /// The highest load that the file's own buffers bear; `None` if they lose more at any load.
+    pub highest_load_pps: Option<f64>,
+    /// What the reader of the figures should know.
+    pub notes: Vec<String>,
+    /// The scenario with every default filled in.
+    pub resolved: &'a Value,
+}
+
+/// Buffers that keep loss at or below a bound.
+#[derive(Clone, Debug, Serialize)]
+pub struct SmallestBuffers {
+    /// Each stage, in order.
+    pub stages: Vec<Buffer>,
+    /// Sum of all buffers, in packets.
+    pub total: u64,
+    /// Loss with them.
+    pub loss_probability: f64,
+    /// Designs tried.
+    pub tried: usize,
+}
+
+/// The buffer of one stage.
+#[derive(Clone, Debug, Serialize)]
+pub struct Buffer {
+    /// The stage.
+    pub name: String,
+    /// Packets it can hold, the one in service counted.
+    pub buffer: u32,
+}

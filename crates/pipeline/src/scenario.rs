@@ -1,0 +1,316 @@
+//! Scenario files of pipelines and inline cards (`spec/surfaces.md`, "Simulation").
+//!
+//! Beside the keys of the surface there are:
+//!
+//! | where | key | default |
+//! |---|---|---|
+//! | top | `warm_up`: time before the figures begin | 0 s |
+//! | top | `runs`: simulations, with the seeds `seed`, `seed + 1`, ...; from 2 on there are confidence intervals | 1 |
+//! | top | `packet_bytes`: size of packets, for stages with a `rate` | 0 |
+//! | `[arrivals]` | `distribution`: exponential, constant; `packet_rate` instead of `mean` | exponential |
+//! | `[[server]]` | `cores`; `contexts` (busy-waiting: hardware threads) | 1 |
+//! | `[[server]]` | `run_ends`: packet, slice (see [`crate::RunEnds`]) | packet |
+//! | `[[server]]` | `grant`: first-asked, round-robin, priority, preemptive-priority | first-asked |
+//! | `[[server]]` | `distribution` of run length and switch delay: constant, exponential | constant |
+//! | `[[stage]]` | `distribution`: constant, exponential, erlang (with `phases`), empirical (with `times`), rate (with `rate`, `overhead_bytes`) | `service` |
+//! | `[[stage]]` | `units`, `batch`, `setup`, `priority` (see [`crate::Stage`]) | 1, 1, 0 s, 0 |
+
+mod card;
+mod laws;
+mod servers;
+mod stages;
+
+use std::cell::RefCell;
+use std::path::Path;
+
+use forebay_scenario::{Findings, MODELS, Place, ScenarioErrors, Section, Table, Unit, tables};
+use forebay_time::Duration;
+use serde_json::{Map, Value as Json};
+
+pub use card::CardScenario;
+
+use crate::description::{Arrivals, Discipline, Overflow, Pipeline, RunEnds};
+use crate::law::Law;
+
+/// The most runs of a scenario.
+const RUNS_MAX: u64 = 100_000;
+/// The largest packet of a stage with a rate.
+const PACKET_MAX: u64 = 1 << 30;
+
+/// A pipeline with all that a run depends on.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// As the file describes it.
+    pub pipeline: Pipeline,
+    /// By whose rules it is simulated.
+    pub rules: Rules,
+    /// Simulations to make.
+    pub runs: usize,
+    /// What the reader of the figures should know.
+    pub notes: Vec<String>,
+    /// The scenario with every default filled in, in the form of the file.
+    pub resolved: Json,
+}
+
+/// The rules of a simulation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rules {
+    /// As described.
+    Described,
+    /// Those of the Markov chain ([`Pipeline::markov`]): what is simulated is what is solved. For
+    /// files with `overflow = "block"` and `service = "exponential"`.
+    Markov,
+}
+
+impl Scenario {
+    /// Reads a scenario file. `sets` are what `--set` was given, `key=value`; the later of two counts.
+    ///
+    /// # Errors
+    /// All that is wrong with it.
+    pub fn load(path: &Path, sets: &[String]) -> Result<Scenario, ScenarioErrors> {
+        Scenario::parse(&forebay_scenario::load(path)?, &path.display().to_string(), sets)
+    }
+
+    /// Reads a scenario from `text`, calling it `name` in errors.
+    ///
+    /// # Errors
+    /// All that is wrong with it.
+    pub fn parse(text: &str, name: &str, sets: &[String]) -> Result<Scenario, ScenarioErrors> {
+        forebay_scenario::read(text, name, sets, read)
+    }
+
+    /// What is simulated: the pipeline under its rules.
+    pub fn simulated(&self) -> Pipeline {
+        match self.rules {
+            Rules::Described => self.pipeline.clone(),
+            Rules::Markov => self.pipeline.markov(),
+        }
+    }
+
+    /// What the Markov chain takes otherwise than the file says; empty if the solution is that of what
+    /// is simulated.
+    pub fn approximations(&self) -> Vec<String> {
+        if self.rules == Rules::Markov {
+            return Vec::new();
+        }
+        let mut found = Vec::new();
+        let pipeline = &self.pipeline;
+        if !matches!(pipeline.arrivals, Arrivals::Exponential(_)) {
+            found.push("the times between packets are taken as exponential".to_owned());
+        }
+        let others = pipeline.stages.iter().filter(|stage| !stage.time.is_memoryless());
+        let names: Vec<String> = others.map(|stage| format!("`{}`", stage.name)).collect();
+        if !names.is_empty() {
+            found.push(format!("the times of {} are taken as exponential", names.join(", ")));
+        }
+        for server in &pipeline.servers {
+            if let Discipline::InterruptDriven { run_length, switch_delay, run_ends, .. } = &server.discipline
+            {
+                let name = &server.name;
+                if [run_length, switch_delay]
+                    .iter()
+                    .any(|law| !law.is_memoryless() && law.mean(0) > Duration::ZERO)
+                {
+                    found.push(format!(
+                        "the run length and switch delay of `{name}` are taken as exponential"
+                    ));
+                }
+                if *run_ends == RunEnds::Packet {
+                    found.push(format!("a run of `{name}` ends at its length, not with its packet"));
+                }
+            }
+        }
+        if pipeline.overflow == Overflow::Drop && pipeline.stages.len() > 1 {
+            found.push("nothing is lost between stages: a stage waits for room in the next".to_owned());
+        }
+        found
+    }
+
+    /// [`Scenario::resolved`] as a scenario file.
+    pub fn resolved_toml(&self) -> String {
+        toml::to_string(&self.resolved).expect("a tree of plain values")
+    }
+}
+
+const TOP: &[&str] = &[
+    "model",
+    "seed",
+    "duration",
+    "warm_up",
+    "runs",
+    "overflow",
+    "service",
+    "packet_bytes",
+    "arrivals",
+    "server",
+    "stage",
+];
+const ARRIVALS: &[&str] = &["mean", "packet_rate", "distribution"];
+
+fn read(root: &Table, findings: &RefCell<Findings>) -> Option<Scenario> {
+    let whole = Place { source: 0, span: 0..0 };
+    let top = Section::new(root, "the scenario".to_owned(), whole, TOP, findings);
+    is_of(&top, "pipeline", "model = \"pipeline\"")?;
+    let mut resolved = Map::new();
+    resolved.insert("model".to_owned(), "pipeline".into());
+    let mut notes = Vec::new();
+    let Timing { seed, duration, warm_up, runs } = timing(&top, &mut resolved);
+    let overflow = match top.word("overflow", &["drop", "block"]) {
+        Some("block") => Overflow::Block,
+        _ => Overflow::Drop,
+    };
+    let service = top.word("service", &["constant", "exponential"]).unwrap_or("constant");
+    let packet_bytes = top.whole("packet_bytes", Unit::Bytes, 0, PACKET_MAX).unwrap_or(0);
+    resolved.insert("overflow".to_owned(), if overflow == Overflow::Block { "block" } else { "drop" }.into());
+    resolved.insert("service".to_owned(), service.into());
+    resolved.insert("packet_bytes".to_owned(), packet_bytes.into());
+    let arrivals = arrivals(&top, &mut resolved);
+    let servers = servers::read(&top, &mut notes, &mut resolved);
+    let stages = stages::read(&top, &servers, service, packet_bytes, &mut resolved);
+    if !findings.borrow().is_empty() {
+        return None;
+    }
+    let pipeline = Pipeline {
+        seed,
+        duration: Some(duration),
+        warm_up,
+        arrivals: arrivals?,
+        packet_bytes: packet_bytes as u32,
+        overflow,
+        servers: servers.into_iter().map(|(server, _)| server).collect(),
+        stages,
+    };
+    // What is said here has no line of its own; all that is common has been found above.
+    if let Err(what) = pipeline.check() {
+        top.conflict("stage", what.0, "see the rules of spec/models.md section 2");
+        return None;
+    }
+    let memoryless = matches!(pipeline.arrivals, Arrivals::Exponential(_))
+        && pipeline.stages.iter().all(|stage| stage.time.is_memoryless());
+    let chain = overflow == Overflow::Block && service == "exponential" && memoryless;
+    let rules = if chain { Rules::Markov } else { Rules::Described };
+    notes.extend(rule_notes(&pipeline, rules));
+    Some(Scenario { pipeline, rules, runs, notes, resolved: resolved.into() })
+}
+
+/// Says by which rules an interrupt-driven server is simulated.
+fn rule_notes(pipeline: &Pipeline, rules: Rules) -> Option<String> {
+    let mut turns = pipeline.servers.iter().filter_map(|server| match server.discipline {
+        Discipline::InterruptDriven { run_ends, .. } => Some(run_ends),
+        _ => None,
+    });
+    let rule = match (rules, turns.next()?) {
+        (Rules::Markov, _) => {
+            "simulated by the rules of the Markov chain: every time exponential, run lengths and switch \
+             delays too; runs end at their length or for want of work"
+        }
+        (Rules::Described, RunEnds::Packet) => {
+            "interrupt-driven: a run ends with the packet in service, or at its length if another stage asks"
+        }
+        (Rules::Described, RunEnds::Slice) => {
+            "interrupt-driven: a run ends for want of work, or at its length if another stage asks"
+        }
+    };
+    Some(rule.to_owned())
+}
+
+/// Whether the scenario says it is of this model.
+fn is_of(top: &Section<'_>, model: &'static str, example: &'static str) -> Option<()> {
+    if !top.has("model") {
+        top.missing("model", example);
+        return Some(());
+    }
+    match top.word("model", MODELS) {
+        Some(word) if word != model => {
+            top.word("model", &[model]);
+            None
+        }
+        word => word.map(|_| ()),
+    }
+}
+
+struct Timing {
+    seed: u64,
+    duration: Duration,
+    warm_up: Duration,
+    runs: usize,
+}
+
+fn timing(top: &Section<'_>, resolved: &mut Map<String, Json>) -> Timing {
+    let seed = top.whole("seed", Unit::None, 0, u64::MAX).unwrap_or(1);
+    let duration = top.time("duration").unwrap_or(Duration::from_millis(500));
+    let warm_up = top.time("warm_up").unwrap_or(Duration::ZERO);
+    if duration <= warm_up {
+        let key = if top.has("warm_up") { "warm_up" } else { "duration" };
+        let message = format!("a run of {duration} ends before it is warm, {warm_up}");
+        top.conflict(key, message, "make `duration` longer than `warm_up`, and above zero");
+    }
+    let runs = top.whole("runs", Unit::None, 1, RUNS_MAX).unwrap_or(1);
+    resolved.insert("seed".to_owned(), seed.into());
+    resolved.insert("duration".to_owned(), duration.as_secs().into());
+    resolved.insert("warm_up".to_owned(), warm_up.as_secs().into());
+    resolved.insert("runs".to_owned(), runs.into());
+    Timing { seed, duration, warm_up, runs: runs as usize }
+}
+
+fn arrivals(top: &Section<'_>, resolved: &mut Map<String, Json>) -> Option<Arrivals> {
+    let tables = tables(top, "arrivals");
+    let Some((table, place)) = tables.into_iter().next() else {
+        if !top.has("arrivals") {
+            top.missing("arrivals", "[arrivals]");
+        }
+        return None;
+    };
+    let section = Section::new(table, "[arrivals]".to_owned(), place, ARRIVALS, top.findings());
+    let distribution = section.word("distribution", &["exponential", "constant"]).unwrap_or("exponential");
+    let key = if section.has("packet_rate") { "packet_rate" } else { "mean" };
+    if section.has("packet_rate") && section.has("mean") {
+        section.conflict(key, "both `mean` and `packet_rate` are given", "one of them says it all");
+    }
+    if !section.has(key) {
+        section.missing("mean", "mean = \"70 us\"");
+    }
+    let mean = match key {
+        "mean" => {
+            Duration(section.positive(key, Unit::Time).and(section.exact_time(key))?.scaled(12)?.max(1))
+        }
+        _ => Duration(Duration::from_secs(1.0 / section.positive(key, Unit::PacketRate)?.as_f64()).0.max(1)),
+    };
+    let map = Map::from_iter([
+        ("mean".to_owned(), mean.as_secs().into()),
+        ("distribution".to_owned(), distribution.into()),
+    ]);
+    resolved.insert("arrivals".to_owned(), map.into());
+    Some(if distribution == "constant" { Arrivals::Constant(mean) } else { Arrivals::Exponential(mean) })
+}
+
+/// The family of a law, and how it is written.
+fn describe(law: &Law, map: &mut Map<String, Json>) {
+    let word = match law {
+        Law::Constant(time) => {
+            map.insert("time".to_owned(), time.as_secs().into());
+            "constant"
+        }
+        Law::Exponential(mean) => {
+            map.insert("time".to_owned(), mean.as_secs().into());
+            "exponential"
+        }
+        Law::Erlang { mean, phases } => {
+            map.insert("time".to_owned(), mean.as_secs().into());
+            map.insert("phases".to_owned(), (*phases).into());
+            "erlang"
+        }
+        Law::Empirical(times) => {
+            let times: Vec<f64> = times.iter().map(|time| time.as_secs()).collect();
+            map.insert("times".to_owned(), times.into());
+            "empirical"
+        }
+        Law::Rate { bits_per_s, overhead_bytes } => {
+            map.insert("rate".to_owned(), (*bits_per_s).into());
+            map.insert("overhead_bytes".to_owned(), (*overhead_bytes).into());
+            "rate"
+        }
+    };
+    map.insert("distribution".to_owned(), word.into());
+}

@@ -1,0 +1,228 @@
+//! `model = "inline-card"`: a chain of resources that every packet crosses (models.md 3, after \[G\]).
+//!
+//! ```text
+//! model = "inline-card"
+//! payload = 8942               # bytes of each packet that count as carried
+//! headers = 58                 # bytes that cross every resource with each packet
+//! offered = "893 Mbit/s"       # of payload; packets come evenly
+//! memory_transfers = 6         # crossings of the resource `memory`
+//! buffer = 64                  # packets each resource can hold, for `simulate`
+//! duration = "500 ms"
+//! [[resource]]
+//! name = "memory"
+//! rate = "8 Gbit/s"
+//! [[resource]]
+//! name = "mac"
+//! rate = "1 Gbit/s"
+//! crossings = 1
+//! overhead_bytes = 38          # beside `headers`: framing
+//! overhead = "0 s"             # time of each crossing beside the bytes'
+//! [[resource]]
+//! name = "cpu"
+//! seen = "893 Mbit/s"          # a processor that was busy for this share ...
+//! busy = 0.38                  # ... of its time at this rate of payload
+//! ```
+
+use std::cell::RefCell;
+use std::path::Path;
+
+use forebay_models::card::{Card, Resource};
+use forebay_scenario::{Findings, Place, ScenarioErrors, Section, Table, Unit, tables};
+use serde_json::{Map, Value as Json};
+
+use super::{Timing, is_of, timing};
+use crate::description::Pipeline;
+
+const TOP: &[&str] = &[
+    "model",
+    "seed",
+    "duration",
+    "warm_up",
+    "runs",
+    "payload",
+    "headers",
+    "offered",
+    "memory_transfers",
+    "buffer",
+    "resource",
+];
+const RESOURCE: &[&str] = &["name", "rate", "crossings", "overhead_bytes", "overhead", "seen", "busy"];
+const BYTES_MAX: u64 = 1 << 30;
+const BUFFER: u64 = 64;
+/// The resource that `memory_transfers` are crossings of.
+const MEMORY: &str = "memory";
+
+/// An inline card and what it is offered.
+#[derive(Clone, Debug)]
+pub struct CardScenario {
+    /// The resources.
+    pub card: Card,
+    /// Bytes of each packet that count as carried.
+    pub payload: u32,
+    /// Payload offered, in bit/s.
+    pub offered_bps: f64,
+    /// The chain as a pipeline, for its simulation.
+    pub pipeline: Pipeline,
+    /// Simulations to make.
+    pub runs: usize,
+    /// What the reader of the figures should know.
+    pub notes: Vec<String>,
+    /// The scenario with every default filled in, in the form of the file.
+    pub resolved: Json,
+}
+
+impl CardScenario {
+    /// Reads a scenario file with what `--set` was given.
+    ///
+    /// # Errors
+    /// All that is wrong with it.
+    pub fn load(path: &Path, sets: &[String]) -> Result<CardScenario, ScenarioErrors> {
+        CardScenario::parse(&forebay_scenario::load(path)?, &path.display().to_string(), sets)
+    }
+
+    /// Reads a scenario from `text`, calling it `name` in errors.
+    ///
+    /// # Errors
+    /// All that is wrong with it.
+    pub fn parse(text: &str, name: &str, sets: &[String]) -> Result<CardScenario, ScenarioErrors> {
+        forebay_scenario::read(text, name, sets, read)
+    }
+
+    /// [`CardScenario::resolved`] as a scenario file.
+    pub fn resolved_toml(&self) -> String {
+        toml::to_string(&self.resolved).expect("a tree of plain values")
+    }
+}
+
+fn read(root: &Table, findings: &RefCell<Findings>) -> Option<CardScenario> {
+    let whole = Place { source: 0, span: 0..0 };
+    let top = Section::new(root, "the scenario".to_owned(), whole, TOP, findings);
+    is_of(&top, "inline-card", "model = \"inline-card\"")?;
+    let mut resolved = Map::new();
+    resolved.insert("model".to_owned(), "inline-card".into());
+    let Timing { seed, duration, warm_up, runs } = timing(&top, &mut resolved);
+    for (key, example) in [("payload", "payload = 8942"), ("offered", "offered = \"893 Mbit/s\"")] {
+        if !top.has(key) {
+            top.missing(key, example);
+        }
+    }
+    let payload = top.whole("payload", Unit::Bytes, 1, BYTES_MAX);
+    let headers = top.whole("headers", Unit::Bytes, 0, BYTES_MAX).unwrap_or(0);
+    let offered = top.positive("offered", Unit::Rate).map(|rate| rate.as_f64());
+    let transfers = not_negative(&top, "memory_transfers");
+    let buffer = top.whole("buffer", Unit::None, 1, u32::MAX.into()).unwrap_or(BUFFER);
+    let card = Card { resources: resources(&top, headers, transfers, &mut resolved) };
+    if let Some(transfers) = transfers {
+        resolved.insert("memory_transfers".to_owned(), transfers.into());
+        if !card.resources.iter().any(|one| one.name == MEMORY) {
+            let help = "name the resource that they cross `memory`";
+            top.conflict("memory_transfers", "there is no resource `memory`", help);
+        }
+    }
+    if !findings.borrow().is_empty() {
+        return None;
+    }
+    let (payload, offered_bps) = (payload? as u32, offered?);
+    resolved.insert("payload".to_owned(), payload.into());
+    resolved.insert("headers".to_owned(), headers.into());
+    resolved.insert("offered".to_owned(), offered_bps.into());
+    resolved.insert("buffer".to_owned(), buffer.into());
+    let pipeline = Pipeline {
+        seed,
+        duration: Some(duration),
+        warm_up,
+        ..Pipeline::card(&card, payload, offered_bps, buffer as u32)
+    };
+    if let Err(what) = pipeline.check() {
+        top.conflict("resource", what.0, "see the rules of spec/models.md section 3");
+        return None;
+    }
+    let notes =
+        vec!["a resource crossed several times is simulated as one stage of all crossings".to_owned()];
+    let notes = if card.resources.iter().any(|one| one.crossings != 1.0) { notes } else { Vec::new() };
+    Some(CardScenario { card, payload, offered_bps, pipeline, runs, notes, resolved: resolved.into() })
+}
+
+fn not_negative(section: &Section<'_>, key: &str) -> Option<f64> {
+    let number = section.decimal(key, Unit::None)?;
+    if number.is_negative() {
+        section.conflict(key, format!("`{key}` is {}", number.as_f64()), "expected a number from 0 on");
+        return None;
+    }
+    Some(number.as_f64())
+}
+
+fn resources(
+    top: &Section<'_>,
+    headers: u64,
+    transfers: Option<f64>,
+    resolved: &mut Map<String, Json>,
+) -> Vec<Resource> {
+    let tables = tables(top, "resource");
+    if tables.is_empty() && !top.has("resource") {
+        top.missing("resource", "[[resource]]");
+    }
+    let mut resources: Vec<Resource> = Vec::new();
+    let mut maps = Vec::new();
+    for (number, (table, place)) in tables.into_iter().enumerate() {
+        let section = Section::new(table, "this [[resource]]".to_owned(), place, RESOURCE, top.findings());
+        let name = section.text("name").map_or_else(|| format!("resource{number}"), str::to_owned);
+        if resources.iter().any(|known| known.name == name) {
+            section.conflict("name", format!("there is a resource `{name}` already"), "give it another name");
+        }
+        let mut map = Map::from_iter([("name".to_owned(), name.as_str().into())]);
+        if let Some(resource) = resource(&section, &name, headers, transfers, &mut map) {
+            resources.push(resource);
+        }
+        maps.push(map.into());
+    }
+    resolved.insert("resource".to_owned(), Json::Array(maps));
+    resources
+}
+
+fn resource(
+    section: &Section<'_>,
+    name: &str,
+    headers: u64,
+    transfers: Option<f64>,
+    map: &mut Map<String, Json>,
+) -> Option<Resource> {
+    if section.has("seen") || section.has("busy") {
+        for key in ["rate", "crossings", "overhead_bytes", "overhead"] {
+            if section.has(key) {
+                let message = format!("`{key}` means nothing where `seen` and `busy` are given");
+                section.conflict(key, message, "what was seen has everything in it");
+            }
+        }
+        for (key, example) in [("seen", "seen = \"893 Mbit/s\""), ("busy", "busy = 0.38")] {
+            if !section.has(key) {
+                section.missing(key, example);
+            }
+        }
+        let (seen, busy) = (section.positive("seen", Unit::Rate), section.positive("busy", Unit::None));
+        let (seen, busy) = (seen?.as_f64(), busy?.as_f64());
+        map.extend([("seen".to_owned(), seen.into()), ("busy".to_owned(), busy.into())]);
+        return Some(Resource::new(name, seen / busy, 1.0));
+    }
+    if !section.has("rate") {
+        section.missing("rate", "rate = \"1.06 Gbit/s\"");
+    }
+    let is_memory = name == MEMORY;
+    if is_memory && transfers.is_some() && section.has("crossings") {
+        let help = "`memory_transfers` says how often memory is crossed";
+        section.conflict("crossings", "both `memory_transfers` and `crossings` are given", help);
+    }
+    let given = not_negative(section, "crossings");
+    let crossings = given.or(transfers.filter(|_| is_memory)).unwrap_or(1.0);
+    let bytes = section.whole("overhead_bytes", Unit::Bytes, 0, BYTES_MAX).unwrap_or(0);
+    let overhead_s = section.time("overhead").map_or(0.0, |time| time.as_secs());
+    let rate_bps = section.positive("rate", Unit::Rate)?.as_f64();
+    map.insert("rate".to_owned(), rate_bps.into());
+    if !(is_memory && transfers.is_some()) {
+        map.insert("crossings".to_owned(), crossings.into());
+    }
+    map.insert("overhead_bytes".to_owned(), bytes.into());
+    map.insert("overhead".to_owned(), overhead_s.into());
+    let overhead_bytes = (headers + bytes) as f64;
+    Some(Resource { name: name.to_owned(), rate_bps, crossings, overhead_bytes, overhead_s })
+}

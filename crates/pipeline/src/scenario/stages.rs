@@ -1,0 +1,141 @@
+//! `[[stage]]`.
+
+use forebay_scenario::{Place, Section, Unit, tables};
+use forebay_time::Duration;
+use serde_json::{Map, Value as Json};
+
+use super::{describe, laws};
+use crate::description::{Discipline, Server, Stage};
+use crate::law::Law;
+
+const KNOWN: &[&str] = &[
+    "name",
+    "server",
+    "time",
+    "buffer",
+    "distribution",
+    "phases",
+    "times",
+    "rate",
+    "overhead_bytes",
+    "units",
+    "batch",
+    "setup",
+    "priority",
+];
+
+const STAGES_MAX: usize = 1_024;
+
+pub(super) fn read(
+    top: &Section<'_>,
+    servers: &[(Server, Place)],
+    service: &'static str,
+    packet_bytes: u64,
+    resolved: &mut Map<String, Json>,
+) -> Vec<Stage> {
+    let tables = tables(top, "stage");
+    if tables.is_empty() && !top.has("stage") {
+        top.missing("stage", "[[stage]]");
+    }
+    if tables.len() > STAGES_MAX {
+        let message = format!("{} stages are too many", tables.len());
+        top.conflict("stage", message, format!("at most {STAGES_MAX}"));
+    }
+    let mut stages: Vec<Stage> = Vec::new();
+    let mut sections = Vec::new();
+    let mut maps = Vec::new();
+    for (number, (table, place)) in tables.into_iter().enumerate().take(STAGES_MAX) {
+        let section = Section::new(table, "this [[stage]]".to_owned(), place, KNOWN, top.findings());
+        let name = section.text("name").map_or_else(|| format!("stage{number}"), str::to_owned);
+        if stages.iter().any(|known| known.name == name) {
+            section.conflict("name", format!("there is a stage `{name}` already"), "give it another name");
+        }
+        let mut map = Map::from_iter([("name".to_owned(), name.as_str().into())]);
+        let stage = one(&section, name, servers, service, packet_bytes, &mut map);
+        maps.push(map.into());
+        stages.push(stage);
+        sections.push(section);
+    }
+    for (number, (server, _)) in servers.iter().enumerate() {
+        check_span(number, server, &stages, &sections);
+    }
+    resolved.insert("stage".to_owned(), Json::Array(maps));
+    stages
+}
+
+fn one(
+    section: &Section<'_>,
+    name: String,
+    servers: &[(Server, Place)],
+    service: &'static str,
+    packet_bytes: u64,
+    map: &mut Map<String, Json>,
+) -> Stage {
+    let time = laws::read(section, service);
+    if let Some(Law::Rate { overhead_bytes, .. }) = time
+        && packet_bytes + u64::from(overhead_bytes) == 0
+    {
+        let help = "give `packet_bytes` at the top of the file";
+        section.conflict("rate", "packets without a size take no time at a rate", help);
+    }
+    let time = time.unwrap_or(Law::Constant(Duration(1)));
+    if !section.has("buffer") {
+        section.missing("buffer", "buffer = 101");
+    }
+    let number = |key, default| section.whole(key, Unit::None, 1, u32::MAX.into()).unwrap_or(default) as u32;
+    let (buffer, units, batch) = (number("buffer", 1), number("units", 1), number("batch", 1));
+    let setup = section.time("setup").unwrap_or(Duration::ZERO);
+    let priority = section.whole("priority", Unit::None, 0, u32::MAX.into()).unwrap_or(0) as u32;
+    let server = server(section, servers);
+    if let Some(server) = server {
+        map.insert("server".to_owned(), servers[server].0.name.as_str().into());
+        if units > 1 {
+            let help = format!("give `cores = {units}` to the server");
+            section.conflict("units", "a stage on a shared server has no units of its own", help);
+        }
+    }
+    describe(&time, map);
+    map.extend([
+        ("buffer".to_owned(), buffer.into()),
+        ("units".to_owned(), units.into()),
+        ("batch".to_owned(), batch.into()),
+        ("setup".to_owned(), setup.as_secs().into()),
+        ("priority".to_owned(), priority.into()),
+    ]);
+    Stage { name, time, buffer, server, units, batch, setup, priority }
+}
+
+fn server(section: &Section<'_>, servers: &[(Server, Place)]) -> Option<usize> {
+    if servers.is_empty() && section.has("server") {
+        section.conflict("server", "there is no [[server]]", "add one, or leave `server` away");
+        return None;
+    }
+    let names: Vec<&str> = servers.iter().map(|(server, _)| server.name.as_str()).collect();
+    let name = section.word("server", &names)?;
+    names.iter().position(|known| *known == name)
+}
+
+/// A packet holds a busy-waiting server through all stages between its first and its last.
+fn check_span(number: usize, server: &Server, stages: &[Stage], sections: &[Section<'_>]) {
+    let Discipline::BusyWaiting { .. } = server.discipline else { return };
+    let on = |stage: &Stage| stage.server == Some(number);
+    let (Some(first), Some(last)) = (stages.iter().position(on), stages.iter().rposition(on)) else { return };
+    for (stage, section) in stages[first..=last].iter().zip(&sections[first..=last]) {
+        if stage.server.is_some_and(|other| other != number) {
+            let message = format!(
+                "`{}` is on another server while its packet holds the busy-waiting `{}`",
+                stage.name, server.name
+            );
+            section.conflict(
+                "server",
+                message,
+                "give it a unit of its own, or make servers interrupt-driven",
+            );
+        }
+        if stage.batch > 1 && last > first {
+            let message =
+                format!("a context of the busy-waiting `{}` holds one packet, not a batch", server.name);
+            section.conflict("batch", message, "leave `batch` away");
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Scenario files (`spec/surfaces.md`, "Simulation"): TOML whose values know where they stand.
+//!
+//! [`read`] makes a tree of a text and of what `--set` was given, and hands it to a model's reader,
+//! which asks its [`Section`]s for what it knows. Everything that is wrong with a file is reported at
+//! once, each with its line, what was found, what was expected, and the nearest known key.
+
+pub mod decimal;
+pub mod finding;
+pub mod section;
+pub mod tree;
+
+use std::cell::RefCell;
+use std::path::Path;
+
+pub use decimal::{Decimal, Unit};
+pub use finding::{Finding, Findings, Problem, ScenarioErrors};
+pub use section::{Section, tables};
+pub use tree::{Place, Table, Value};
+
+/// The words that `model` may be.
+pub const MODELS: &[&str] = &["host", "pipeline", "inline-card"];
+
+/// The text of a scenario file.
+///
+/// # Errors
+/// That the file cannot be read, and why.
+pub fn load(path: &Path) -> Result<String, ScenarioErrors> {
+    std::fs::read_to_string(path)
+        .map_err(|error| ScenarioErrors::unreadable(&path.display().to_string(), error.to_string()))
+}
+
+/// Reads a scenario from `text`, calling it `name` in errors. `sets` are what `--set` was given,
+/// `key=value`; the later of two counts. `model` reads the tree: what it cannot read has to leave a
+/// finding.
+///
+/// # Errors
+/// All that is wrong with the text, with `sets`, and what `model` finds.
+pub fn read<T>(
+    text: &str,
+    name: &str,
+    sets: &[String],
+    model: impl FnOnce(&Table, &RefCell<Findings>) -> Option<T>,
+) -> Result<T, ScenarioErrors> {
+    let mut findings = Findings::default();
+    let root = tree_of(text, sets, &mut findings);
+    // What was recovered from a broken text would only bring errors that are none.
+    let findings = RefCell::new(findings);
+    let scenario = if findings.borrow().is_empty() { model(&root, &findings) } else { None };
+    findings.into_inner().finish(name, text, sets)?;
+    Ok(scenario.expect("what could not be read has left a finding"))
+}
+
+/// The model that a text is of, if it says so; what is wrong with it is for its reader to say.
+pub fn model_of(text: &str, sets: &[String]) -> Option<String> {
+    let root = tree_of(text, sets, &mut Findings::default());
+    match &root.get("model")?.value {
+        Value::Text(model) => Some(model.clone()),
+        _ => None,
+    }
+}
+
+fn tree_of(text: &str, sets: &[String], findings: &mut Findings) -> Table {
+    let mut root = tree::parse(text, 0, findings);
+    for (at, set) in sets.iter().enumerate() {
+        tree::set(&mut root, set, at + 1, findings);
+    }
+    root
+}
