@@ -7,6 +7,7 @@ mod pass;
 mod processors;
 mod progress;
 mod simulate;
+mod study;
 
 use std::process::ExitCode;
 
@@ -32,6 +33,9 @@ enum Command {
     /// Run a scenario in virtual time: what a design would do on given traffic.
     #[command(after_help = "Example: forebay simulate host.toml --set processor.card.count=4 --json")]
     Simulate(simulate::SimulateArgs),
+    /// Run a study: many simulations, what they show, and whether published claims hold.
+    #[command(subcommand)]
+    Study(study::StudyCommand),
     /// Measure: the data plane, or the processors.
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -55,6 +59,7 @@ fn main() -> ExitCode {
         Command::Seal(args) => pass::run(&args, Direction::Seal),
         Command::Open(args) => pass::run(&args, Direction::Open),
         Command::Simulate(args) => simulate::run(&args),
+        Command::Study(study) => study.run(),
         Command::Bench(bench) => bench.run(),
         Command::Demo(args) => demo::run(&args),
     };

@@ -10,7 +10,8 @@ fn main() -> miette::Result<()> {
     let study = Study::find(&args[1])?;
     let quick = args.get(3).is_some_and(|word| word == "quick");
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let findings = run(&study, Options { quick, threads, watch: Box::new(|_, _| ControlFlow::Continue(())) })?;
+    let findings =
+        run(&study, Options { quick, threads, watch: Box::new(|_, _| ControlFlow::Continue(())) })?;
     for claim in &findings.claims {
         let holds = if claim.holds { "holds" } else { "DOES NOT HOLD" };
         println!("{:22} {holds}: {}\n    {}\n    {}", claim.id, claim.claim, claim.figure, claim.why);

@@ -41,7 +41,9 @@ pub enum StudyError {
 impl fmt::Display for StudyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            StudyError::Unknown { name, .. } => write!(f, "no study `{name}`: neither shipped nor a directory"),
+            StudyError::Unknown { name, .. } => {
+                write!(f, "no study `{name}`: neither shipped nor a directory")
+            }
             StudyError::Unreadable { path, error } => write!(f, "{} cannot be read: {error}", path.display()),
             StudyError::Script { source, line, column, message, .. } => {
                 write!(f, "{}:{line}:{column}: {message}", source.name())

@@ -86,9 +86,9 @@ fn claims(claims: &[Claim]) -> Element {
     };
     let head = element("thead").child(element("tr").children(head.map(|name| element("th").text(name))));
     let table = element("table").class("claims").child(head);
-    element("section")
-        .child(element("h2").text("Claims"))
-        .child(element("div").class("scroll").child(table.child(element("tbody").children(claims.iter().map(row)))))
+    element("section").child(element("h2").text("Claims")).child(
+        element("div").class("scroll").child(table.child(element("tbody").children(claims.iter().map(row)))),
+    )
 }
 
 /// Blocks as sections, plots two in a row.
@@ -114,9 +114,7 @@ fn parts(blocks: &[Block]) -> Vec<Element> {
                 parts.extend(part.take());
                 Some(open().child(element("h2").text(title.as_str())))
             }
-            Block::Text(words) => {
-                Some(part.unwrap_or_else(open).child(element("p").text(words.as_str())))
-            }
+            Block::Text(words) => Some(part.unwrap_or_else(open).child(element("p").text(words.as_str()))),
             Block::Table(one) => Some(part.unwrap_or_else(open).child(table(one))),
             Block::Heat(heat) => Some(part.unwrap_or_else(open).child(plot::heat(heat))),
             Block::Plot(_) => part,
@@ -141,7 +139,15 @@ fn table(table: &Table) -> Element {
 
 /// Every run with what was set for it; the rest is in results.json.
 fn runs(runs: &[Record]) -> Element {
-    let head = ["run", "scenario and settings", "throughput", "CPU load", "bus", "processing latency", "packets/job"];
+    let head = [
+        "run",
+        "scenario and settings",
+        "throughput",
+        "CPU load",
+        "bus",
+        "processing latency",
+        "packets/job",
+    ];
     let row = |run: &Record| {
         let figures = &run.figures;
         let sets: Vec<String> = run.set.iter().map(|(key, value)| format!("{key}={value}")).collect();

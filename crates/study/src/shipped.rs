@@ -11,9 +11,9 @@ macro_rules! study {
 
 /// By name.
 pub(crate) const STUDIES: &[(&str, Files)] = &[
-    study!("multi-accelerator", "study.rhai", "host.toml"),
+    study!("multi-accelerator", "study.rhai", "host.toml", "buses.toml"),
     study!("small-packets", "study.rhai", "host.toml"),
-    study!("modern", "study.rhai", "serial.toml"),
+    study!("modern", "study.rhai", "core.toml", "pcie4.toml", "pcie5.toml"),
     study!("policies", "study.rhai", "papers.toml", "tiny.toml"),
 ];
 

@@ -63,8 +63,15 @@ impl Study {
             return Err(unreadable(&path.join(SCRIPT), error));
         }
         let full = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let name = full.file_name().map_or_else(|| "study".to_owned(), |name| name.to_string_lossy().into_owned());
+        let name =
+            full.file_name().map_or_else(|| "study".to_owned(), |name| name.to_string_lossy().into_owned());
         Ok(Study { name, files, directory: Some(path.to_owned()) })
+    }
+
+    /// Writes the study's files into a new directory.
+    pub fn copy_to(&self, directory: &Path) -> std::io::Result<()> {
+        fs::create_dir(directory)?;
+        self.files.iter().try_for_each(|(name, text)| fs::write(directory.join(name), text))
     }
 
     /// The script's text.

@@ -12,9 +12,9 @@ mod time;
 pub(super) mod words;
 
 use super::figures::DemoFigures;
+use element::{Element, element};
 pub(super) use forebay_page::units;
 use forebay_page::{STYLE, draw, element};
-use element::{Element, element};
 use side::{Side, legend, sides};
 
 /// Writes the report as one self-contained HTML document.

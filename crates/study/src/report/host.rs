@@ -29,7 +29,12 @@ pub fn simulation(name: &str, scenario: &Scenario, outcome: &Outcome, made: &Mad
         .children(outcome.notes.iter().map(|note| element("p").class("how").text(note.as_str())));
     let who = element("section")
         .child(element("h2").text("Who did the work"))
-        .child(element("div").class("pair plots").child(plot::plot(&loads(figures))).child(plot::plot(&shares(figures))))
+        .child(
+            element("div")
+                .class("pair plots")
+                .child(plot::plot(&loads(figures)))
+                .child(plot::plot(&shares(figures))),
+        )
         .child(table(&processors(figures)));
     let time = element("section")
         .child(element("h2").text("How long packets took"))
@@ -62,7 +67,12 @@ fn shares(figures: &Figures) -> Plot {
         let total: u64 = figures.processors.iter().map(part).sum();
         figures.processors.iter().map(|one| 100.0 * units::share(part(one) as f64, total as f64)).collect()
     };
-    bars("Shares", "per cent", names, vec![("packets", share(|one| one.packets)), ("bytes", share(|one| one.bytes))])
+    bars(
+        "Shares",
+        "per cent",
+        names,
+        vec![("packets", share(|one| one.packets)), ("bytes", share(|one| one.bytes))],
+    )
 }
 
 fn bars(title: &str, y: &str, names: Vec<String>, values: Vec<(&str, Vec<f64>)>) -> Plot {

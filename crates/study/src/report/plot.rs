@@ -1,6 +1,8 @@
 //! Plots: lines over numbers, bars over names, and maps of ratios.
 
-use forebay_page::draw::{Scale, WIDTH, axis_below, axis_left, coloured, colour, fit, line, mark, nothing, rect, svg, text};
+use forebay_page::draw::{
+    Scale, WIDTH, axis_below, axis_left, colour, coloured, fit, line, mark, nothing, rect, svg, text,
+};
 use forebay_page::element::{Element, Path, element};
 use forebay_page::units;
 
@@ -15,9 +17,9 @@ const BOTTOM: f64 = HEIGHT - 48.0;
 /// A plot with its title, legend and note.
 pub(super) fn plot(plot: &Plot) -> Element {
     let drawing = draw(plot).unwrap_or_else(|| nothing("no values"));
-    let mut figure = element("figure")
-        .class("plot")
-        .child(element("figcaption").child(element("b").text(plot.title.as_str())).text(format!(": {}", plot.y)));
+    let mut figure = element("figure").class("plot").child(
+        element("figcaption").child(element("b").text(plot.title.as_str())).text(format!(": {}", plot.y)),
+    );
     if plot.series.len() > 1 {
         let entry = |(slot, series): (usize, &Series)| {
             let swatch = svg(14.0, 14.0, "").class("swatch").child(mark(slot, 7.0, 7.0, 5.0, "fill"));
@@ -30,12 +32,15 @@ pub(super) fn plot(plot: &Plot) -> Element {
                 .child(swatch)
                 .text(series.name.as_str())
         };
-        figure = figure.child(
-            element("ul").class("legend").children(plot.series.iter().enumerate().map(entry)),
-        );
+        figure =
+            figure.child(element("ul").class("legend").children(plot.series.iter().enumerate().map(entry)));
     }
     figure = figure.child(drawing);
-    if plot.note.is_empty() { figure } else { figure.child(element("p").class("how").text(plot.note.as_str())) }
+    if plot.note.is_empty() {
+        figure
+    } else {
+        figure.child(element("p").class("how").text(plot.note.as_str()))
+    }
 }
 
 fn draw(plot: &Plot) -> Option<Element> {
@@ -129,7 +134,8 @@ pub(super) fn heat(heat: &Heat) -> Element {
         .child(text(SIDE - 10.0, 15.0, "end quiet", heat.y.as_str()))
         .child(text((SIDE + WIDE) / 2.0, bottom + 40.0, "middle quiet", heat.x.as_str()));
     for (number, name) in heat.columns.iter().enumerate() {
-        drawing = drawing.child(text(SIDE + step * (number as f64 + 0.5), bottom + 18.0, "middle", name.as_str()));
+        drawing =
+            drawing.child(text(SIDE + step * (number as f64 + 0.5), bottom + 18.0, "middle", name.as_str()));
     }
     for (row, values) in heat.values.iter().enumerate() {
         let y = 24.0 + CELL * row as f64;
@@ -139,10 +145,20 @@ pub(super) fn heat(heat: &Heat) -> Element {
             let strength = (value.log2().abs() / 2.0).clamp(0.0, 1.0) * 0.75 + 0.05;
             let cell = rect(x, y, step, CELL, &coloured("cell", usize::from(*value <= 1.0)))
                 .at("fill-opacity", strength)
-                .title(format!("{} {}, {} {}: {}", heat.y, heat.rows[row], heat.x, heat.columns[column], units::digits(*value)));
-            drawing = drawing
-                .child(cell)
-                .child(text(x + step / 2.0, y + CELL / 2.0 + 5.0, "middle", format!("\u{d7}{}", units::round(units::digits(*value)))));
+                .title(format!(
+                    "{} {}, {} {}: {}",
+                    heat.y,
+                    heat.rows[row],
+                    heat.x,
+                    heat.columns[column],
+                    units::digits(*value)
+                ));
+            drawing = drawing.child(cell).child(text(
+                x + step / 2.0,
+                y + CELL / 2.0 + 5.0,
+                "middle",
+                format!("\u{d7}{}", units::round(units::digits(*value))),
+            ));
         }
     }
     drawing = drawing.child(border(heat, step, SIDE, CELL));
@@ -158,7 +174,8 @@ pub(super) fn heat(heat: &Heat) -> Element {
 
 /// The line between cells above 1 and others.
 fn border(heat: &Heat, step: f64, side: f64, cell: f64) -> Element {
-    let above = |row: usize, column: usize| heat.values.get(row).and_then(|row| row.get(column)).map(|v| *v > 1.0);
+    let above =
+        |row: usize, column: usize| heat.values.get(row).and_then(|row| row.get(column)).map(|v| *v > 1.0);
     let mut group = element("g");
     for row in 0..heat.rows.len() {
         for column in 0..heat.columns.len() {
