@@ -9,6 +9,7 @@ mod processors;
 mod progress;
 mod simulate;
 mod size;
+mod study;
 
 use std::process::ExitCode;
 
@@ -40,6 +41,9 @@ enum Command {
     /// Find the smallest buffers of a pipeline for a loss, and the load that its own can bear.
     #[command(after_help = "Example: forebay size pipeline.toml --loss 0.01 --json")]
     Size(size::SizeArgs),
+    /// Run a study: many simulations, what they show, and whether published claims hold.
+    #[command(subcommand)]
+    Study(study::StudyCommand),
     /// Measure: the data plane, or the processors.
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -65,6 +69,7 @@ fn main() -> ExitCode {
         Command::Simulate(args) => simulate::run(&args),
         Command::Solve(args) => pipeline::solve(&args),
         Command::Size(args) => size::run(&args),
+        Command::Study(study) => study.run(),
         Command::Bench(bench) => bench.run(),
         Command::Demo(args) => demo::run(&args),
     };

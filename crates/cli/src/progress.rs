@@ -48,6 +48,20 @@ impl Progress {
         Progress { style, ..Progress::bytes(what, 0) }
     }
 
+    /// A bar over runs, as many as are asked for so far ([`Progress::of`]).
+    pub fn runs(what: &'static str) -> Progress {
+        let style = "{msg} [{bar:32}] {human_pos} of {human_len} runs, {elapsed}";
+        Progress { style, ..Progress::bytes(what, 0) }
+    }
+
+    /// Says that there is more, or less, in all.
+    pub fn of(&mut self, total: u64) {
+        self.total = total;
+        if let Some(bar) = &self.bar {
+            bar.set_length(total);
+        }
+    }
+
     /// Shows that `done` of the total is done.
     pub fn at(&mut self, done: u64) {
         if self.bar.is_none() && self.clock.now().since(forebay_time::Time::ZERO) > QUIET && is_shown() {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use forebay_sim::{Document, Figures, Options, Outcome, RunError, Scenario, run as run_scenario};
+use forebay_study::Made;
 use miette::{Context, IntoDiagnostic, miette};
 use serde_json::json;
 
@@ -25,7 +26,7 @@ pub struct SimulateArgs {
     /// Print figures as JSON.
     #[arg(long)]
     json: bool,
-    /// Folder for scenario.toml with all defaults, figures.json and manifest.json.
+    /// Folder for report.html, scenario.toml with all defaults, figures.json and manifest.json.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// With --out: timeline.json for ui.perfetto.dev, of the first so many things that happen.
@@ -61,7 +62,8 @@ pub fn run(args: &SimulateArgs) -> miette::Result<Answer> {
         bar.finish();
     }
     if let Some(dir) = &args.out {
-        keep(dir, args, &scenario, &outcome)
+        let made = crate::study::made()?;
+        keep(dir, args, &scenario, &outcome, &made)
             .into_diagnostic()
             .wrap_err_with(|| format!("{} cannot be written", dir.display()))?;
     }
@@ -74,11 +76,19 @@ pub fn run(args: &SimulateArgs) -> miette::Result<Answer> {
 }
 
 /// Writes the folder of a run: with it, and this version, the run can be had again.
-fn keep(dir: &Path, args: &SimulateArgs, scenario: &Scenario, outcome: &Outcome) -> std::io::Result<()> {
+fn keep(
+    dir: &Path,
+    args: &SimulateArgs,
+    scenario: &Scenario,
+    outcome: &Outcome,
+    made: &Made,
+) -> std::io::Result<()> {
     fs::create_dir_all(dir)?;
+    let name = args.scenario.file_name().unwrap_or_default().to_string_lossy();
+    fs::write(dir.join("report.html"), forebay_study::simulation(&name, scenario, outcome, made))?;
     let from = args.scenario.parent().filter(|from| !from.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let head = format!("# All defaults filled in. A path in it is relative to {}\n", from.display());
-    fs::write(dir.join("scenario.toml"), head + &scenario.resolved_toml())?;
+    let head = format!("# All defaults filled in. A path in it is relative to {}", from.display());
+    fs::write(dir.join("scenario.toml"), format!("{head}\n{}", scenario.resolved_toml()))?;
     let figures = serde_json::to_string_pretty(&Document::new(scenario, outcome))?;
     fs::write(dir.join("figures.json"), figures + "\n")?;
     let manifest = json!({
@@ -87,7 +97,7 @@ fn keep(dir: &Path, args: &SimulateArgs, scenario: &Scenario, outcome: &Outcome)
         "scenario": args.scenario.display().to_string(),
         "set": args.sets,
         "seed": outcome.seed,
-        "host": crate::demo::traffic::host(),
+        "host": made.host,
     });
     fs::write(dir.join("manifest.json"), serde_json::to_string_pretty(&manifest)? + "\n")?;
     if let Some(timeline) = &outcome.timeline {

@@ -13,6 +13,7 @@ mod document;
 mod figures;
 mod histogram;
 mod ledger;
+mod optimum;
 mod random;
 mod replicate;
 mod run;
@@ -23,6 +24,7 @@ mod traffic;
 
 pub use document::Document;
 pub use figures::{BusFigures, Figures, Latency, ProcessorFigures};
+pub use optimum::{Limits, OPTIMUM_PACKETS, OPTIMUM_PROCESSORS, bound, optimum};
 pub use replicate::{Estimate, Replications, replicate};
 pub use run::{Columns, EXACT_MAX, Options, Outcome, Progress, RunError, run};
 pub use scenario::{Bus, Finding, MAX_PROCESSORS, Problem, Processor, Scenario, ScenarioErrors, Settings};

@@ -11,9 +11,9 @@
 use std::fmt;
 use std::ops::ControlFlow;
 
-use forebay_scheduler::{Config, Cost, Decision, Item, Scheduler};
+use forebay_scheduler::{Config, Cost, Decision, Item, Kind, Policy, Scheduler};
 use forebay_station::{Host, StationConfig, Watch, Way, Work};
-use forebay_time::Time;
+use forebay_time::{Duration, Time};
 
 use crate::figures::Figures;
 use crate::ledger::{Flight, Ledger, Tag, Waiting};
@@ -23,6 +23,9 @@ use crate::traffic::{Arrival, Stream};
 
 /// Runs of up to this many packets keep every latency, 16 bytes a packet, for exact quantiles.
 pub const EXACT_MAX: u64 = 1 << 24;
+
+/// How often CPUs report their load, for policies that ask for it.
+const LOAD_EVERY: Duration = Duration::from_millis(1);
 
 /// Decisions between two reports of progress.
 const REPORT_EVERY: u64 = 1 << 16;
@@ -155,6 +158,7 @@ pub(crate) fn config(scenario: &Scenario) -> Config {
         processors: scenario.processors.iter().map(|one| one.config.clone()).collect(),
         policy: settings.policy,
         window: settings.window,
+        windowing: settings.windowing,
         timeout: settings.timeout,
         max_bytes: settings.max_bytes,
         input: settings.input.unwrap_or(settings.window),
@@ -274,6 +278,13 @@ impl Input {
     }
 }
 
+fn report_loads(scenario: &Scenario, scheduler: &mut Scheduler, now: Time) {
+    let processors = scenario.processors.iter().enumerate();
+    for (index, one) in processors.filter(|(_, one)| one.config.kind == Kind::Cpu) {
+        scheduler.report_load(index, now, one.others);
+    }
+}
+
 fn drive<P: Probe>(
     scenario: &Scenario,
     mut stream: Stream,
@@ -289,8 +300,14 @@ fn drive<P: Probe>(
     let limited = scenario.scheduler.input.is_some();
     let mut now = Time::ZERO;
     let mut decisions = 0u64;
+    let follows_load = matches!(scenario.scheduler.policy, Policy::AdaptiveAlpha(_));
+    let mut load_due = if follows_load { Time::ZERO } else { Time::MAX };
     loop {
         let mut event = host.advance(now, &mut observed);
+        if now >= load_due {
+            report_loads(scenario, &mut observed.scheduler, now);
+            load_due = now + LOAD_EVERY;
+        }
         if !limited {
             while observed.scheduler.input_room() > 0 && input.next_at() < now {
                 input.push(&mut observed);

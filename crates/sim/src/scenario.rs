@@ -10,7 +10,7 @@ mod traffic;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
-use forebay_scheduler::{Policy, ProcessorConfig};
+use forebay_scheduler::{Policy, ProcessorConfig, Windowing};
 use forebay_station::BusConfig;
 use forebay_time::Duration;
 use serde_json::{Map, Value as Json};
@@ -66,6 +66,9 @@ pub struct Processor {
     pub write_buffer: usize,
     /// k.
     pub prefetch: usize,
+    /// Share of its time that a CPU is busy with other work, as it reports to the loop for alpha. It
+    /// takes nothing from the crypto: t_init and t_block are those of what other work leaves.
+    pub others: f64,
 }
 
 /// The scheduler's settings.
@@ -75,6 +78,8 @@ pub struct Settings {
     pub policy: Policy,
     /// W in packets.
     pub window: usize,
+    /// Whether the window stays as it is set.
+    pub windowing: Windowing,
     /// How long a reference waits for its window to fill; `None`: for ever.
     pub timeout: Option<Duration>,
     /// Most bytes of a multi-packet.

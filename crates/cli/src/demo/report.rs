@@ -2,8 +2,6 @@
 //! said from the figures, that needs no network and no script.
 
 mod charts;
-mod draw;
-mod element;
 mod prediction;
 mod setup;
 mod side;
@@ -11,11 +9,12 @@ mod tables;
 #[cfg(test)]
 pub(super) mod tests;
 mod time;
-pub(super) mod units;
 pub(super) mod words;
 
 use super::figures::DemoFigures;
 use element::{Element, element};
+pub(super) use forebay_page::units;
+use forebay_page::{STYLE, draw, element};
 use side::{Side, legend, sides};
 
 /// Writes the report as one self-contained HTML document.
@@ -46,7 +45,7 @@ fn head(figures: &DemoFigures) -> Element {
         .child(element("meta").at("charset", "utf-8"))
         .child(element("meta").at("name", "viewport").at("content", "width=device-width, initial-scale=1"))
         .child(element("title").text(format!("Forebay demo: {}", figures.capture.name)))
-        .child(element("style").style(include_str!("report/style.css")))
+        .child(element("style").style(STYLE))
 }
 
 fn headline(figures: &DemoFigures) -> Element {

@@ -31,6 +31,7 @@ const PROCESSOR: &[&str] = &[
     "prefetch",
     "bus",
     "suites",
+    "others",
 ];
 
 /// The papers' bus: PCI, 66 MHz, 4 bytes wide, one address cycle.
@@ -337,12 +338,22 @@ fn one(
     map.insert("alpha".to_owned(), alpha.into());
     map.insert("beta".to_owned(), seconds(beta));
     map.insert("queue".to_owned(), queue.into());
+    let others = section.decimal("others", Unit::None).map_or(0.0, Decimal::as_f64);
+    if !(0.0..=1.0).contains(&others) {
+        section.conflict("others", format!("`others` is {others}"), "a share of time: 0 to 1");
+    }
+    if section.has("others") {
+        map.insert("others".to_owned(), others.into());
+    }
     let (mut bus, mut write_buffer, mut prefetch) = (None, 0, 0);
     if kind == Kind::Cpu {
         for key in ["write_buffer", "prefetch", "bus"].into_iter().filter(|key| section.has(key)) {
             section.conflict(key, format!("a CPU has no `{key}`"), "take it away, or make it an accelerator");
         }
     } else {
+        if section.has("others") {
+            section.conflict("others", "an accelerator has no `others`", "only a CPU does other work");
+        }
         let places = |key| section.whole(key, Unit::None, 0, 1 << 20).unwrap_or(0) as usize;
         (write_buffer, prefetch) = (places("write_buffer"), places("prefetch"));
         map.insert("write_buffer".to_owned(), write_buffer.into());
@@ -356,5 +367,5 @@ fn one(
     }
     let cost = Cost { init: times.init, block: times.block, ..Cost::default() };
     let config = ProcessorConfig { kind, alpha, beta, queue, suites, ..ProcessorConfig::cpu(cost) };
-    Processor { name: String::new(), config, bus, write_buffer, prefetch }
+    Processor { name: String::new(), config, bus, write_buffer, prefetch, others }
 }

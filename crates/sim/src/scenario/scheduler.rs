@@ -1,8 +1,8 @@
 //! `[scheduler]`.
 
-use forebay_scheduler::{Kind, Policy, Transfer};
+use forebay_scheduler::{AlphaLoop, Kind, Policy, Transfer, Windowing};
 use forebay_station::Speed;
-use forebay_time::PS_PER_S;
+use forebay_time::{Duration, PS_PER_S};
 use serde_json::{Map, Value as Json};
 
 use super::decimal::Unit;
@@ -23,7 +23,13 @@ const KNOWN: &[&str] = &[
     "threshold",
     "small",
     "large",
+    "windowing",
+    "alpha_upper",
+    "alpha_lower",
+    "alpha_most",
+    "alpha_period",
 ];
+const ALPHA: [&str; 4] = ["alpha_upper", "alpha_lower", "alpha_most", "alpha_period"];
 const WINDOW_MAX: u64 = 1 << 16;
 
 pub(super) fn read(
@@ -39,6 +45,9 @@ pub(super) fn read(
     let section = Section::new(table, "[scheduler]".to_owned(), place, KNOWN, top.findings());
     let mut map = Map::new();
     let window = section.whole("window", Unit::None, 1, WINDOW_MAX).unwrap_or(1);
+    let words = Windowing::ALL.map(|windowing| windowing.word());
+    let windowing: Windowing =
+        section.word("windowing", &words).and_then(|word| word.parse().ok()).unwrap_or_default();
     let timeout = section.time("timeout");
     let max_bytes = section.whole("max_bytes", Unit::Bytes, 1, u64::MAX);
     let input = section.whole("input", Unit::None, window, u32::MAX.into());
@@ -46,6 +55,7 @@ pub(super) fn read(
     let predict_transfer = section.flag("predict_transfer").unwrap_or(false);
     let policy = policy(&section, processors, &mut map);
     map.insert("window".to_owned(), window.into());
+    map.insert("windowing".to_owned(), windowing.word().into());
     if let Some(timeout) = timeout {
         map.insert("timeout".to_owned(), seconds(timeout));
     }
@@ -64,7 +74,7 @@ pub(super) fn read(
         }
     }
     let input = input.map(|packets| packets as usize);
-    Settings { policy, window: window as usize, timeout, max_bytes, input, prefetch_aware }
+    Settings { policy, window: window as usize, windowing, timeout, max_bytes, input, prefetch_aware }
 }
 
 /// A bus as the scheduler predicts it.
@@ -94,9 +104,10 @@ fn policy(section: &Section<'_>, processors: &[Processor], map: &mut Map<String,
     let used: &[&str] = match word {
         "single" => &["processor"],
         "size-threshold" => &["threshold", "small", "large"],
+        "adaptive-alpha" => &ALPHA,
         _ => &[],
     };
-    for key in ["processor", "threshold", "small", "large"] {
+    for key in ["processor", "threshold", "small", "large"].into_iter().chain(ALPHA) {
         if section.has(key) && !used.contains(&key) {
             let message = format!("`{key}` means nothing for policy `{word}`");
             section.conflict(key, message, "take it away, or take another policy");
@@ -120,9 +131,30 @@ fn policy(section: &Section<'_>, processors: &[Processor], map: &mut Map<String,
             map.insert("threshold".to_owned(), bytes.into());
             Policy::SizeThreshold { bytes, small, large }
         }
+        Ok(Policy::AdaptiveAlpha(default)) => Policy::AdaptiveAlpha(alpha_loop(section, default, map)),
         Ok(policy) => policy,
         Err(_) => Policy::FinishTime,
     }
+}
+
+/// The marks of the loop for alpha, in whole per cent.
+fn alpha_loop(section: &Section<'_>, default: AlphaLoop, map: &mut Map<String, Json>) -> AlphaLoop {
+    let percent = |key, default: u8| section.whole(key, Unit::None, 0, 100).unwrap_or(default.into()) as u8;
+    let (upper, lower) = (percent("alpha_upper", default.upper), percent("alpha_lower", default.lower));
+    let most = section.whole("alpha_most", Unit::None, 1, u32::MAX.into()).unwrap_or(default.most.into());
+    let period = section.time("alpha_period").unwrap_or(default.period);
+    if lower > upper {
+        let message = format!("alpha_lower, {lower}, is above alpha_upper, {upper}");
+        section.conflict("alpha_lower", message, "alpha falls below the one and rises above the other");
+    }
+    if period == Duration::ZERO {
+        section.conflict("alpha_period", "alpha_period is 0", "give a time above 0: \"10 ms\"");
+    }
+    map.insert("alpha_upper".to_owned(), upper.into());
+    map.insert("alpha_lower".to_owned(), lower.into());
+    map.insert("alpha_most".to_owned(), most.into());
+    map.insert("alpha_period".to_owned(), seconds(period));
+    AlphaLoop { upper, lower, most: most as u32, period }
 }
 
 /// A processor by its name, that of its entry (the first of its `count`), or its number from 0.

@@ -1,7 +1,7 @@
 //! What every drawing is made of: text, lines, a processor's colour and mark, and axes.
 
-use super::element::{Element, Path, element};
-use super::units;
+use crate::element::{Element, Path, element};
+use crate::units;
 
 /// Width of a chart in its own units: two stand side by side in a wide window, one
 /// fills a narrow one, and in both the text keeps about its size.
@@ -15,7 +15,7 @@ const COLOURS: usize = 8;
 
 /// A drawing and what it is called where it cannot be seen.
 pub fn svg(width: f64, height: f64, name: &str) -> Element {
-    let size = format!("0 0 {} {}", super::element::number(width), super::element::number(height));
+    let size = format!("0 0 {} {}", crate::element::number(width), crate::element::number(height));
     element("svg").at("viewBox", size).at("role", "img").at("aria-label", name)
 }
 

@@ -1,0 +1,10 @@
+//! Pages of figures: HTML and SVG written from Rust, in one file that needs no network.
+//!
+//! The reports of a demo run, of a study and of a simulation are made of these, so that they look alike.
+
+pub mod draw;
+pub mod element;
+pub mod units;
+
+/// The style sheet of all reports: light and dark, screen and print.
+pub const STYLE: &str = include_str!("style.css");

@@ -1,0 +1,27 @@
+//! Studies: a directory of scenario files and one script of comparisons, run into figures, claims and a page.
+//!
+//! ```text
+//!  study.rhai --> script --> runs (forebay-sim, in parallel) --> Findings --> report.html, results.json, ...
+//!  *.toml ------------------/
+//! ```
+//!
+//! Nothing of a study is in here: whoever copies a directory and changes a line has another study. The
+//! functions that a script may call are listed in `script.rs`.
+
+mod error;
+mod findings;
+mod keep;
+mod report;
+mod runs;
+mod script;
+mod shipped;
+mod study;
+mod values;
+
+pub use error::StudyError;
+pub use findings::{Block, Claim, Findings, Heat, Made, Plot, Series, Table, Xs};
+pub use keep::{Manifest, document, keep};
+pub use report::{render, simulation};
+pub use runs::{Record, Watch};
+pub use script::{Options, run};
+pub use study::Study;

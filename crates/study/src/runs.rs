@@ -1,0 +1,192 @@
+//! Runs of scenarios: in parallel, each one once, all of them written down.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
+
+use forebay_sim::{Figures, RunError, Scenario};
+use serde::Serialize;
+
+use crate::study::Study;
+
+/// With `quick`, one packet in so many is run, but [`QUICK_LEAST`] at least.
+const QUICK_SHARE: u64 = 50;
+const QUICK_LEAST: u64 = 1_000;
+
+/// A run that was made: with scenario file and settings it can be had again.
+#[derive(Clone, Debug, Serialize)]
+pub struct Record {
+    /// From 1, in the order in which the script asked.
+    pub run: usize,
+    /// The scenario file.
+    pub scenario: String,
+    /// What the script set in it.
+    pub set: Vec<(String, String)>,
+    /// The seed.
+    pub seed: u64,
+    /// What it came to.
+    pub figures: Figures,
+    /// What the reader of the figures should know.
+    pub notes: Vec<String>,
+    /// The scenario with all defaults filled in, as TOML.
+    #[serde(skip)]
+    pub resolved: String,
+}
+
+/// A scenario file with settings.
+#[derive(Clone, Debug)]
+pub(crate) struct Setup {
+    pub(crate) file: Rc<str>,
+    pub(crate) sets: Vec<(String, String)>,
+}
+
+/// Why there are no figures.
+pub(crate) enum Failure {
+    /// The user wants to stop.
+    Interrupted,
+    /// Something is wrong with a scenario.
+    Wrong(String),
+}
+
+/// Asked between steps of work with runs done and runs asked for so far.
+pub type Watch<'a> = &'a mut dyn FnMut(usize, usize) -> ControlFlow<()>;
+
+pub(crate) struct Runner {
+    files: Study,
+    quick: bool,
+    threads: usize,
+    pub(crate) records: Vec<Rc<Record>>,
+    /// Records by the resolved scenario: the same is not run twice.
+    known: HashMap<String, usize>,
+}
+
+enum Message {
+    Tick,
+    Done(usize, Box<Result<forebay_sim::Outcome, RunError>>),
+}
+
+impl Runner {
+    pub(crate) fn new(study: &Study, quick: bool, threads: usize) -> Runner {
+        Runner { files: study.clone(), quick, threads, records: Vec::new(), known: HashMap::new() }
+    }
+
+    pub(crate) fn knows(&self, file: &str) -> bool {
+        self.files.files.contains_key(file)
+    }
+
+    /// The scenario of a setup, cut down if that is wanted.
+    pub(crate) fn scenario(&self, setup: &Setup) -> Result<Scenario, String> {
+        let mut sets: Vec<String> = setup.sets.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let scenario = self.parse(&setup.file, &sets)?;
+        let packets = scenario.traffic.packets.filter(|packets| self.quick && *packets > QUICK_LEAST);
+        let Some(packets) = packets else { return Ok(scenario) };
+        sets.push(format!("traffic.packets={}", (packets / QUICK_SHARE).max(QUICK_LEAST)));
+        self.parse(&setup.file, &sets)
+    }
+
+    fn parse(&self, file: &str, sets: &[String]) -> Result<Scenario, String> {
+        let text = self.files.files.get(file).map_or("", String::as_str);
+        let directory = self.files.directory.clone().unwrap_or_else(|| PathBuf::from("."));
+        Scenario::parse(text, file, sets, &directory).map_err(|errors| {
+            let one = |finding: &forebay_sim::Finding| format!("{finding} ({})", finding.problem().help());
+            let all: Vec<String> = errors.findings().iter().map(one).collect();
+            let with = if sets.is_empty() { String::new() } else { format!(" with {}", sets.join(", ")) };
+            format!("{file}{with}: {}", all.join("; "))
+        })
+    }
+
+    /// The records of setups, in their order; those that are not known yet are run, on all threads.
+    pub(crate) fn run(&mut self, setups: &[Setup], watch: Watch<'_>) -> Result<Vec<Rc<Record>>, Failure> {
+        let mut wanted: Vec<(String, &Setup, Scenario)> = Vec::new();
+        let mut keys = Vec::with_capacity(setups.len());
+        for setup in setups {
+            let scenario = self.scenario(setup).map_err(Failure::Wrong)?;
+            let key = scenario.resolved_toml();
+            if !self.known.contains_key(&key) && wanted.iter().all(|(known, ..)| *known != key) {
+                wanted.push((key.clone(), setup, scenario));
+            }
+            keys.push(key);
+        }
+        let outcomes = self.simulate(&wanted, watch);
+        let mut interrupted = false;
+        for ((key, setup, scenario), outcome) in wanted.iter().zip(outcomes) {
+            let outcome = match outcome {
+                Some(Ok(outcome)) => outcome,
+                Some(Err(RunError::Cancelled)) | None => {
+                    interrupted = true;
+                    continue;
+                }
+                Some(Err(error)) => return Err(Failure::Wrong(format!("{}: {error}", setup.file))),
+            };
+            let run = self.records.len() + 1;
+            self.known.insert(key.clone(), run - 1);
+            self.records.push(Rc::new(Record {
+                run,
+                scenario: setup.file.to_string(),
+                set: setup.sets.clone(),
+                seed: outcome.seed,
+                figures: outcome.figures,
+                notes: outcome.notes,
+                resolved: scenario.resolved_toml(),
+            }));
+        }
+        if interrupted {
+            return Err(Failure::Interrupted);
+        }
+        Ok(keys.iter().map(|key| self.records[self.known[key]].clone()).collect())
+    }
+
+    /// Runs on all threads; the number of them changes nothing but the time taken.
+    fn simulate(
+        &self,
+        wanted: &[(String, &Setup, Scenario)],
+        watch: Watch<'_>,
+    ) -> Vec<Option<Result<forebay_sim::Outcome, RunError>>> {
+        let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let (sender, messages) = mpsc::channel();
+        // Threads get scenarios only: the script's own values stay on the script's thread.
+        let scenarios: Vec<&Scenario> = wanted.iter().map(|(.., scenario)| scenario).collect();
+        let (done, all) = (self.records.len(), self.records.len() + wanted.len());
+        let mut outcomes: Vec<_> = wanted.iter().map(|_| None).collect();
+        thread::scope(|scope| {
+            for _ in 0..self.threads.clamp(1, scenarios.len().max(1)) {
+                let sender = sender.clone();
+                let (next, stop, scenarios) = (&next, &stop, &scenarios);
+                scope.spawn(move || {
+                    loop {
+                        let at = next.fetch_add(1, Ordering::Relaxed);
+                        if at >= scenarios.len() || stop.load(Ordering::Relaxed) {
+                            return;
+                        }
+                        let mut progress = |_, _| {
+                            let heard = sender.send(Message::Tick).is_ok() && !stop.load(Ordering::Relaxed);
+                            if heard { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+                        };
+                        let options =
+                            forebay_sim::Options { progress: Some(&mut progress), ..Default::default() };
+                        let outcome = forebay_sim::run(scenarios[at], options);
+                        if sender.send(Message::Done(at, Box::new(outcome))).is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+            drop(sender);
+            let mut ready = 0;
+            for message in messages {
+                if let Message::Done(at, outcome) = message {
+                    outcomes[at] = Some(*outcome);
+                    ready += 1;
+                }
+                if watch(done + ready, all).is_break() {
+                    stop.store(true, Ordering::Relaxed);
+                }
+            }
+        });
+        outcomes
+    }
+}

@@ -1,0 +1,79 @@
+//! The studies that come with the program run, say all that they should, and their pages stand alone.
+
+use std::ops::ControlFlow;
+
+use forebay_study::{Findings, Made, Options, Study, render, run};
+
+fn quick(name: &str) -> Findings {
+    let study = Study::find(name).unwrap();
+    let options = Options { quick: true, threads: 2, watch: Box::new(|_, _| ControlFlow::Continue(())) };
+    let findings = run(&study, options).unwrap_or_else(|error| panic!("{error}"));
+    assert!(findings.complete && findings.quick && !findings.runs.is_empty());
+    stands_alone(&render(&findings, &Made::default()));
+    findings
+}
+
+/// No address that a browser would fetch.
+fn stands_alone(page: &str) {
+    for wrong in ["http:", "https:", "src=", "href=", "url(", "@import", "//cdn", "NaN", "inf<"] {
+        assert!(!page.contains(wrong), "the page has `{wrong}`");
+    }
+    for element in ["svg", "figure", "table", "section", "g", "div"] {
+        let opened =
+            page.matches(&format!("<{element}>")).count() + page.matches(&format!("<{element} ")).count();
+        assert_eq!(opened, page.matches(&format!("</{element}>")).count(), "{element}");
+    }
+}
+
+fn has_claims(findings: &Findings, ids: &[&str]) {
+    let found: Vec<&str> = findings.claims.iter().map(|claim| claim.id.as_str()).collect();
+    assert_eq!(found, ids);
+    assert!(findings.claims.iter().all(|claim| !claim.figure.is_empty() && !claim.why.is_empty()));
+}
+
+/// `spec/models.md`, "What \[H\] and \[S\] claim", the part of \[H\].
+#[test]
+fn multi_accelerator_answers_every_claim() {
+    has_claims(
+        &quick("multi-accelerator"),
+        &[
+            "cpu-load-alpha",
+            "cpu-load-beta",
+            "throughput-follows",
+            "throughput-500",
+            "latency-minimum",
+            "calm-cpu",
+            "calm-unchanged",
+            "four-bus",
+            "queue-50",
+            "scheduling-wins",
+            "buffer-or-prefetch",
+            "both-more",
+            "prefetch-aware",
+            "small-on-cpu",
+        ],
+    );
+}
+
+/// The part of \[S\].
+#[test]
+fn small_packets_answers_every_claim() {
+    has_claims(
+        &quick("small-packets"),
+        &[
+            "bundle-1.3",
+            "cpu-slower-less",
+            "cpu-slower-throughput",
+            "throughput-up",
+            "small-gain-most",
+            "cpu-down",
+            "latency-up",
+        ],
+    );
+}
+
+#[test]
+fn modern_and_policies_run() {
+    assert!(quick("modern").claims.is_empty());
+    quick("policies");
+}
