@@ -7,6 +7,7 @@ mod pass;
 mod processors;
 mod progress;
 mod simulate;
+mod twin;
 
 use std::process::ExitCode;
 
@@ -32,6 +33,9 @@ enum Command {
     /// Run a scenario in virtual time: what a design would do on given traffic.
     #[command(after_help = "Example: forebay simulate host.toml --set processor.card.count=4 --json")]
     Simulate(simulate::SimulateArgs),
+    /// Run the engine with emulated cards and the simulator on the same packets, and compare.
+    #[command(after_help = "Example: forebay twin --rate '400 Mbit/s' --out twin-run")]
+    Twin(twin::TwinArgs),
     /// Measure: the data plane, or the processors.
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -55,6 +59,7 @@ fn main() -> ExitCode {
         Command::Seal(args) => pass::run(&args, Direction::Seal),
         Command::Open(args) => pass::run(&args, Direction::Open),
         Command::Simulate(args) => simulate::run(&args),
+        Command::Twin(args) => twin::run(&args),
         Command::Bench(bench) => bench.run(),
         Command::Demo(args) => demo::run(&args),
     };

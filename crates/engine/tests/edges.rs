@@ -31,7 +31,8 @@ fn config(direction: Direction, spi: u32) -> SaConfig {
 fn engine(sad: Sad, settings: Settings) -> Engine {
     let clock = Clock::start();
     let setup = |processor, kind| {
-        let cost = Cost { init: Duration::from_nanos(300), block: Duration::from_nanos(5), ..Cost::default() };
+        let cost =
+            Cost { init: Duration::from_nanos(300), block: Duration::from_nanos(5), ..Cost::default() };
         ProcessorSetup { processor, kind, cost, alpha: 1.0, beta: Duration::ZERO, queue: 64 }
     };
     let lane = Lane::new(Box::new(AwsLc::new()), "lane", clock).expect("a thread");

@@ -2,8 +2,8 @@
 //! said from the figures, that needs no network and no script.
 
 mod charts;
-mod draw;
-mod element;
+pub(crate) mod draw;
+pub(crate) mod element;
 mod prediction;
 mod setup;
 mod side;
@@ -11,7 +11,7 @@ mod tables;
 #[cfg(test)]
 pub(super) mod tests;
 mod time;
-pub(super) mod units;
+pub(crate) mod units;
 pub(super) mod words;
 
 use super::figures::DemoFigures;
