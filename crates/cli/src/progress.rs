@@ -33,6 +33,12 @@ impl Progress {
         Progress { style, ..Progress::bytes(what, total) }
     }
 
+    /// A bar over `total` runs.
+    pub fn runs(what: &'static str, total: u64) -> Progress {
+        let style = "{msg} [{bar:32}] {human_pos} of {human_len} runs, {eta} left";
+        Progress { style, ..Progress::bytes(what, total) }
+    }
+
     /// Shows that `done` of the total is done.
     pub fn at(&mut self, done: u64) {
         if self.bar.is_none() && self.clock.now().since(forebay_time::Time::ZERO) > QUIET && is_shown() {

@@ -24,6 +24,8 @@ use crate::progress;
 pub const WINDOW_TIMEOUT: Duration = Duration::from_micros(100);
 /// Packets between two looks at what the running core is taken to cost.
 const LOOK_EVERY: u64 = 512;
+/// Packets between two reports of progress, which cost a turn or so.
+const REPORT_EVERY: usize = 1_024;
 /// Longest time that nothing comes back before the run is given up.
 const STUCK: Duration = Duration::from_millis(5_000);
 /// A turn longer than this was not the engine's work.
@@ -51,15 +53,14 @@ pub fn run(args: &TwinArgs, packets: &[Plain], mut report: impl FnMut(u64)) -> m
     let mut books = Books::new(packets.len());
     let (wall, start) = (Clock::start(), clock.now());
     let (mut next, mut before) = (0, start);
-    let mut last = start;
+    let (mut last, mut reported) = (start, 0);
     while books.released < packets.len() {
         let now = clock.now();
         books.turn(now.since(before));
         before = now;
         let arrived = Time::ZERO + now.since(start);
-        for _ in 0..BURST {
-            let due = packets.get(next).filter(|plain| plain.at <= arrived && engine.room() > 0);
-            let Some(plain) = due else { break };
+        // One packet a turn: as in the model, each is followed by what can be decided then.
+        if let Some(plain) = packets.get(next).filter(|plain| plain.at <= arrived && engine.room() > 0) {
             let bytes = &mut filler[..plain.len as usize];
             packets::write(bytes, plain);
             let mut packet = engine.buffer();
@@ -77,9 +78,12 @@ pub fn run(args: &TwinArgs, packets: &[Plain], mut report: impl FnMut(u64)) -> m
         let taken = books.take(&mut engine, start, packets)?;
         if taken > 0 {
             last = now;
-            report(books.released as u64);
-            if progress::is_interrupted() {
-                return Err(miette!("interrupted"));
+            if books.released >= reported + REPORT_EVERY {
+                reported = books.released;
+                report(reported as u64);
+                if progress::is_interrupted() {
+                    return Err(miette!("interrupted"));
+                }
             }
         } else if next > books.released && now.since(last) > STUCK {
             return Err(miette!("the engine stands still with {} packets under way", engine.in_flight()));
