@@ -85,11 +85,11 @@ def compare(forebay, run, packets, rounds, cards, rate):
         other = json.loads(output(theirs)[0])
         speeds.append((mine["timing"]["packets_per_s"], other["packets_per_s"]))
     median = [statistics.median(column) for column in zip(*speeds)]
-    ratios = sorted(mine / other for mine, other in speeds)
-    print(f"{packets} packets, {cards} accelerators, {rate / 1e6:.0f} Mbit/s, {rounds} rounds in turns; packets/s:")
+    ratios = [a / b for a, b in speeds]
+    print(f"{packets} packets, {cards} accelerators, {rate / 1e6:.0f} Mbit/s, {rounds} rounds in turns; packets per second of processor time:")
     print("  round    forebay    SystemC  ratio")
-    for number, (mine, other) in enumerate(speeds, 1):
-        print(f"  {number:5} {mine:10.0f} {other:10.0f} {mine / other:6.2f}")
+    for number, (a, b) in enumerate(speeds, 1):
+        print(f"  {number:5} {a:10.0f} {b:10.0f} {a / b:6.2f}")
     print(f" median {median[0]:10.0f} {median[1]:10.0f} {statistics.median(ratios):6.2f}")
     print(f"  {'figure':24} {'forebay':>18} {'SystemC':>18} {'difference':>11}")
     pairs = [

@@ -1,5 +1,7 @@
 //! `forebay simulate`: a scenario file into figures.
 
+#[cfg(feature = "parquet")]
+mod columnar;
 mod flat;
 mod pool;
 mod search;
@@ -56,7 +58,7 @@ pub struct SimulateArgs {
     /// With --highest-rate: the most that the 99 % quantile of the total latency may be, "500 us".
     #[arg(long, value_name = "TIME", requires = "highest_rate")]
     latency: Option<String>,
-    /// With --json: how long the run took on this machine, which is no figure of the model.
+    /// With --json: processor time that the run took on this machine, which is no figure of the model.
     #[arg(long, requires = "json")]
     timing: bool,
 }
@@ -82,7 +84,7 @@ pub fn run(args: &SimulateArgs) -> miette::Result<Answer> {
         if progress::is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let options = Options { timeline: args.timeline, progress: Some(&mut report), ..Options::default() };
-    let clock = Clock::start();
+    let clock = Clock::of_this_thread();
     let outcome = run_scenario(&scenario, options).map_err(|error| match error {
         RunError::Cancelled => miette!("interrupted; nothing was written"),
         error => miette!("{}: {error}", args.scenario.display()),
@@ -108,7 +110,7 @@ pub fn run(args: &SimulateArgs) -> miette::Result<Answer> {
     Ok(Answer::Yes)
 }
 
-/// A run's document, and how long it took to have it.
+/// A run's document, and what processor time it took to have it.
 #[derive(Serialize)]
 struct Timed<'a> {
     #[serde(flatten)]

@@ -216,6 +216,9 @@ struct Files {
     points: BufWriter<File>,
     /// One line a run and figure.
     runs: BufWriter<File>,
+    /// The same in columns, written at the end.
+    #[cfg(feature = "parquet")]
+    columns: super::columnar::Columns,
 }
 
 impl Files {
@@ -229,12 +232,19 @@ impl Files {
             let mut runs = BufWriter::new(File::create(dir.join("figures.csv"))?);
             keys.iter().try_for_each(|key| write!(runs, "{},", field(key)))?;
             writeln!(runs, "seed,figure,value")?;
-            Ok(Files { points, runs })
+            Ok(Files {
+                points,
+                runs,
+                #[cfg(feature = "parquet")]
+                columns: super::columnar::Columns::new(dir.join("figures.parquet"), keys),
+            })
         };
         create().into_diagnostic().wrap_err_with(|| format!("{} cannot be written", dir.display()))
     }
 
     fn run(&mut self, point: &Point, outcome: &Outcome) -> miette::Result<()> {
+        #[cfg(feature = "parquet")]
+        self.columns.add(&point.values, outcome.seed, flat(&outcome.figures));
         let mut write = || -> std::io::Result<()> {
             for (figure, value) in flat(&outcome.figures) {
                 point.values.iter().try_for_each(|value| write!(self.runs, "{},", field(value)))?;
@@ -250,6 +260,8 @@ impl Files {
     }
 
     fn finish(mut self) -> miette::Result<()> {
+        #[cfg(feature = "parquet")]
+        self.columns.write().into_diagnostic().wrap_err("figures.parquet cannot be written")?;
         self.points.flush().and_then(|()| self.runs.flush()).into_diagnostic()
     }
 }
