@@ -4,7 +4,7 @@ CARGO ?= cargo
 FOREBAY = target/release/forebay
 OUT ?= forebay-demo
 
-.PHONY: help demo test check licences interop bench instructions soak fuzz setup setup-test clean
+.PHONY: help demo test check licences interop bench bench-simulator twin instructions soak fuzz setup setup-test clean
 
 help:
 	@echo 'make demo          build, send a real capture through two gateways, show what happened'
@@ -12,6 +12,8 @@ help:
 	@echo 'make check         format, lints, docs, licences, advisories'
 	@echo 'make interop       the whole matrix of suites against scapy and tshark'
 	@echo 'make bench         throughput of the data plane and of the processors; scheduler; backends'
+	@echo 'make bench-simulator  the simulator beside SystemC on the same packets; its time and memory'
+	@echo 'make twin          the engine with emulated cards beside the simulator; TWIN_OUT='
 	@echo 'make instructions  instructions a packet, compared with the recorded ones'
 	@echo 'make soak          ten million changed packets for each parser and direction; RUNS='
 	@echo 'make fuzz          fuzz every parser by coverage (needs nightly Rust); SECONDS=600 each'
@@ -53,6 +55,13 @@ bench: $(FOREBAY)
 	$(FOREBAY) bench esp
 	$(FOREBAY) bench processors
 	$(CARGO) run --release --locked --package forebay-scheduler --example cost
+
+bench-simulator: $(FOREBAY)
+	scripts/systemc.sh $(FOREBAY)
+
+TWIN_OUT ?= forebay-twin
+twin: $(FOREBAY)
+	$(FOREBAY) twin --out $(TWIN_OUT)
 
 instructions: setup
 	scripts/instructions.sh

@@ -10,7 +10,7 @@ mod compare;
 mod figures;
 mod gateways;
 mod opening;
-mod report;
+pub mod report;
 mod sealing;
 mod table;
 pub mod traffic;

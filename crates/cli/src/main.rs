@@ -10,6 +10,7 @@ mod progress;
 mod simulate;
 mod size;
 mod study;
+mod twin;
 
 use std::process::ExitCode;
 
@@ -44,6 +45,9 @@ enum Command {
     /// Run a study: many simulations, what they show, and whether published claims hold.
     #[command(subcommand)]
     Study(study::StudyCommand),
+    /// Run the engine with emulated cards and the simulator on the same packets, and compare.
+    #[command(after_help = "Example: forebay twin --rate '400 Mbit/s' --out twin-run")]
+    Twin(twin::TwinArgs),
     /// Measure: the data plane, or the processors.
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -70,6 +74,7 @@ fn main() -> ExitCode {
         Command::Solve(args) => pipeline::solve(&args),
         Command::Size(args) => size::run(&args),
         Command::Study(study) => study.run(),
+        Command::Twin(args) => twin::run(&args),
         Command::Bench(bench) => bench.run(),
         Command::Demo(args) => demo::run(&args),
     };

@@ -1,14 +1,24 @@
 //! `forebay simulate`: a scenario file into figures.
 
+#[cfg(feature = "parquet")]
+mod columnar;
+mod flat;
+mod pool;
+mod search;
+mod sweep;
+
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use forebay_engine::Clock;
 use forebay_sim::{Document, Figures, Options, Outcome, RunError, Scenario, run as run_scenario};
 use forebay_study::Made;
+use forebay_time::Time;
 use miette::{Context, IntoDiagnostic, miette};
+use serde::Serialize;
 use serde_json::json;
 
 use crate::Answer;
@@ -32,12 +42,33 @@ pub struct SimulateArgs {
     /// With --out: timeline.json for ui.perfetto.dev, of the first so many things that happen.
     #[arg(long, value_name = "ENTRIES", requires = "out")]
     timeline: Option<usize>,
+    /// Runs with the seeds s, s + 1, ...; more than one gives means and 95 % confidence intervals.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    replications: usize,
+    /// Every value of a key, with --sweep several times every combination: the same packets at all points.
+    #[arg(long = "sweep", value_name = "KEY=V1,V2,...")]
+    sweeps: Vec<String>,
+    /// Threads for several runs [default: all cores]. Their number changes no figure.
+    #[arg(long)]
+    threads: Option<usize>,
+    /// Search for the highest rate without loss, or within --loss and --latency.
+    #[arg(long, conflicts_with_all = ["sweeps", "replications", "out"])]
+    highest_rate: bool,
+    /// With --highest-rate: share of packets that may be lost.
+    #[arg(long, default_value_t = 0.0, requires = "highest_rate")]
+    loss: f64,
+    /// With --highest-rate: the most that the 99 % quantile of the total latency may be, "500 us".
+    #[arg(long, value_name = "TIME", requires = "highest_rate")]
+    latency: Option<String>,
+    /// With --json: processor time that the run took on this machine, which is no figure of the model.
+    #[arg(long, requires = "json")]
+    timing: bool,
 }
 
 impl SimulateArgs {
     /// The same for the models that are not simulated here.
     fn of_pipelines(&self) -> Simulate<'_> {
-        let SimulateArgs { scenario, sets, json, out, timeline } = self;
+        let SimulateArgs { scenario, sets, json, out, timeline, .. } = self;
         Simulate { path: scenario, sets, json: *json, out: out.as_deref(), timeline: timeline.is_some() }
     }
 }
@@ -47,6 +78,18 @@ pub fn run(args: &SimulateArgs) -> miette::Result<Answer> {
     if let Some(answer) = crate::pipeline::simulate(&args.of_pipelines())? {
         return Ok(answer);
     }
+    if args.replications == 0 {
+        return Err(miette!("--replications 0: expected at least 1"));
+    }
+    if !(0.0..=1.0).contains(&args.loss) {
+        return Err(miette!("--loss {}: expected a share, 0 to 1", args.loss));
+    }
+    if args.highest_rate {
+        return search::run(args);
+    }
+    if args.replications > 1 || !args.sweeps.is_empty() {
+        return sweep::run(args);
+    }
     let scenario = Scenario::load(&args.scenario, &args.sets)?;
     let mut bar: Option<Progress> = None;
     let mut report = |done, total| {
@@ -54,10 +97,15 @@ pub fn run(args: &SimulateArgs) -> miette::Result<Answer> {
         if progress::is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let options = Options { timeline: args.timeline, progress: Some(&mut report), ..Options::default() };
+    let clock = Clock::of_this_thread();
     let outcome = run_scenario(&scenario, options).map_err(|error| match error {
         RunError::Cancelled => miette!("interrupted; nothing was written"),
         error => miette!("{}: {error}", args.scenario.display()),
     })?;
+    let took_s = clock.now().since(Time::ZERO).as_secs();
+    let timing = args
+        .timing
+        .then(|| Timing { seconds: took_s, packets_per_s: outcome.figures.packets as f64 / took_s });
     if let Some(bar) = bar {
         bar.finish();
     }
@@ -68,11 +116,27 @@ pub fn run(args: &SimulateArgs) -> miette::Result<Answer> {
             .wrap_err_with(|| format!("{} cannot be written", dir.display()))?;
     }
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&Document::new(&scenario, &outcome)).into_diagnostic()?);
+        let document = Timed { document: Document::new(&scenario, &outcome), timing };
+        println!("{}", serde_json::to_string_pretty(&document).into_diagnostic()?);
     } else {
         print(&outcome);
     }
     Ok(Answer::Yes)
+}
+
+/// A run's document, and what processor time it took to have it.
+#[derive(Serialize)]
+struct Timed<'a> {
+    #[serde(flatten)]
+    document: Document<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timing: Option<Timing>,
+}
+
+#[derive(Serialize)]
+struct Timing {
+    seconds: f64,
+    packets_per_s: f64,
 }
 
 /// Writes the folder of a run: with it, and this version, the run can be had again.
@@ -91,15 +155,7 @@ fn keep(
     fs::write(dir.join("scenario.toml"), format!("{head}\n{}", scenario.resolved_toml()))?;
     let figures = serde_json::to_string_pretty(&Document::new(scenario, outcome))?;
     fs::write(dir.join("figures.json"), figures + "\n")?;
-    let manifest = json!({
-        "schema": 1,
-        "version": env!("CARGO_PKG_VERSION"),
-        "scenario": args.scenario.display().to_string(),
-        "set": args.sets,
-        "seed": outcome.seed,
-        "host": made.host,
-    });
-    fs::write(dir.join("manifest.json"), serde_json::to_string_pretty(&manifest)? + "\n")?;
+    fs::write(dir.join("manifest.json"), manifest(args, Some(outcome.seed))? + "\n")?;
     if let Some(timeline) = &outcome.timeline {
         let mut out = BufWriter::new(File::create(dir.join("timeline.json"))?);
         timeline.write(&mut out)?;
@@ -112,6 +168,21 @@ fn keep(
         }
     }
     Ok(())
+}
+
+/// What the runs in a folder were.
+fn manifest(args: &SimulateArgs, seed: Option<u64>) -> std::io::Result<String> {
+    let manifest = json!({
+        "schema": 1,
+        "version": env!("CARGO_PKG_VERSION"),
+        "scenario": args.scenario.display().to_string(),
+        "set": args.sets,
+        "sweep": args.sweeps,
+        "replications": args.replications,
+        "seed": seed,
+        "host": crate::demo::traffic::host(),
+    });
+    Ok(serde_json::to_string_pretty(&manifest)?)
 }
 
 fn print(outcome: &Outcome) {

@@ -118,11 +118,19 @@ impl Flights {
     }
 }
 
+/// What the scheduler said of a job.
+#[derive(Clone, Copy, Debug)]
+pub struct Placed {
+    pub prediction: Prediction,
+    /// When its processor was chosen: before it was dispatched if the queue was full then.
+    pub chosen: Time,
+}
+
 /// One scheduler job on a processor: the packets that were submitted together.
 #[derive(Debug)]
 pub struct Group {
     pub head: JobHead,
-    pub prediction: Prediction,
+    pub placed: Placed,
     /// When it must be done, or the processor counts as having stopped answering.
     pub deadline: Time,
     pub members: Vec<u32>,
@@ -147,19 +155,19 @@ impl Groups {
     pub fn open(
         &mut self,
         head: JobHead,
-        prediction: Prediction,
+        placed: Placed,
         deadline: Time,
         members: impl Iterator<Item = u32>,
     ) -> u32 {
         let index = self.free.pop().unwrap_or_else(|| {
             let members = Vec::with_capacity(self.window);
             let (remaining, took) = (0, Duration::ZERO);
-            self.groups.push(Group { head, prediction, deadline, members, remaining, took });
+            self.groups.push(Group { head, placed, deadline, members, remaining, took });
             self.groups.len() as u32 - 1
         });
         let group = &mut self.groups[index as usize];
         group.head = head;
-        group.prediction = prediction;
+        group.placed = placed;
         group.deadline = deadline;
         group.members.clear();
         group.members.extend(members);

@@ -1,8 +1,9 @@
 //! What the engine counts.
 
-use forebay_scheduler::{Prediction, Work};
+use forebay_scheduler::Work;
 use forebay_time::{Duration, Time};
 
+use crate::flight::Placed;
 use crate::health::Removal;
 
 /// Most jobs of which both times are kept.
@@ -31,6 +32,9 @@ pub struct ProcessorStats {
     pub response: Duration,
     /// Sum of the distances between the two.
     pub response_error: Duration,
+    /// Sum over its packets of the time from the choice of the processor to the answer: a wait for room in
+    /// its queue counts (the processing latency of `spec/models.md` section 1).
+    pub processing: Duration,
     /// Predicted and actual time from dispatch to answer of some jobs: an even choice of at most
     /// 512.
     pub samples: Vec<(Duration, Duration)>,
@@ -56,8 +60,10 @@ impl ProcessorStats {
         self.sizes[class.unwrap_or(5)] += 1;
     }
 
-    pub(crate) fn job(&mut self, work: &Work, prediction: &Prediction, took: Duration, now: Time) {
+    pub(crate) fn job(&mut self, work: &Work, placed: &Placed, took: Duration, now: Time) {
+        let prediction = &placed.prediction;
         self.jobs += 1;
+        self.processing += now.since(placed.chosen).times(u64::from(work.packets));
         self.packets += u64::from(work.packets);
         self.bytes += work.bytes;
         self.busy += took;

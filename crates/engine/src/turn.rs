@@ -3,10 +3,11 @@
 use forebay_crypto::{Job, Verdict};
 use forebay_ipsec::Next;
 use forebay_scheduler::fit::Sample;
-use forebay_scheduler::{Decision, JobHead, Prediction, Work};
+use forebay_scheduler::{Decision, JobHead, Work};
 use forebay_time::Duration;
 
 use crate::engine::{Engine, Output, RUNNING_CORE, Tally};
+use crate::flight::Placed;
 use crate::health::Removal;
 use crate::stats::REMOVALS;
 
@@ -33,11 +34,11 @@ impl Engine {
     pub(crate) fn place(&mut self) -> bool {
         let mut moved = false;
         loop {
-            let (processor, head, prediction) = match self.scheduler.next(self.now) {
-                Decision::Dispatch { processor, job, prediction, .. } => {
+            let (processor, head, placed) = match self.scheduler.next(self.now) {
+                Decision::Dispatch { processor, job, prediction, chosen } => {
                     self.members.clear();
                     self.members.extend(job.items().iter().map(|&id| id as u32));
-                    (processor, job.head, prediction)
+                    (processor, job.head, Placed { prediction, chosen })
                 }
                 Decision::Nowhere { job } => {
                     self.rescued.extend(job.items().iter().map(|&id| id as u32));
@@ -51,14 +52,15 @@ impl Engine {
                 Decision::Blocked { .. } | Decision::Wait { .. } | Decision::Idle => return moved,
             };
             moved = true;
-            self.dispatch(processor, head, prediction);
+            self.dispatch(processor, head, placed);
         }
     }
 
-    fn dispatch(&mut self, processor: usize, head: JobHead, prediction: Prediction) {
-        let patience = prediction.finish().since(self.now).times(self.limits.patience) + self.limits.slack;
+    fn dispatch(&mut self, processor: usize, head: JobHead, placed: Placed) {
+        let patience =
+            placed.prediction.finish().since(self.now).times(self.limits.patience) + self.limits.slack;
         let deadline = self.now + patience.min(self.limits.hold);
-        let group = self.groups.open(head, prediction, deadline, self.members.iter().copied());
+        let group = self.groups.open(head, placed, deadline, self.members.iter().copied());
         for &index in &self.members {
             self.flights.get_mut(index).group = Some(group);
         }
@@ -275,11 +277,11 @@ impl Engine {
         if group.remaining > 0 {
             return;
         }
-        let (head, prediction, took) = (group.head, group.prediction, group.took);
+        let (head, placed, took) = (group.head, group.placed, group.took);
         if let Some(place) = attached.groups.iter().position(|&other| other == group_index) {
             attached.groups.remove(place);
         }
-        attached.stats.job(&head.work, &prediction, took, self.now);
+        attached.stats.job(&head.work, &placed, took, self.now);
         if processor == RUNNING_CORE {
             let tally = &mut self.tallies[head.suite as usize];
             tally.jobs += 1;

@@ -1,0 +1,166 @@
+//! `forebay twin`: the engine with emulated cards beside the simulator, on the same packets.
+//!
+//! ```text
+//!                 +--> engine: real crypto, real bytes, a clock that runs --+
+//! drawn packets --+    running core, emulated cards on one bus              +--> compared
+//!                 +--> simulator: the same cards, bus, scheduler, costs ----+
+//! ```
+//!
+//! The engine goes first. What it tells the simulator is only what no scenario can know: how long the
+//! packets are once they are sealed, and what the running core takes for them.
+
+mod compare;
+mod emulated;
+mod packets;
+mod report;
+mod simulated;
+mod table;
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use miette::{IntoDiagnostic, WrapErr, miette};
+
+use crate::backend::Backend;
+use crate::{Answer, progress};
+use compare::{Pair, Twin};
+
+/// Arguments of `forebay twin`.
+#[derive(Args)]
+pub struct TwinArgs {
+    /// Packets at each rate.
+    #[arg(long, default_value_t = 100_000)]
+    packets: u64,
+    /// Offered plain traffic; several times for several runs. Without: below and above what the cards do.
+    #[arg(long, value_name = "RATE")]
+    rate: Vec<String>,
+    /// Emulated cards of 230 Mbit/s on a 66 MHz bus.
+    #[arg(long, default_value_t = 2)]
+    cards: usize,
+    /// Finished jobs that a card holds for the bus while it computes the next.
+    #[arg(long, default_value_t = 0)]
+    write_buffer: usize,
+    /// Jobs that a card fetches ahead.
+    #[arg(long, default_value_t = 0)]
+    prefetch: usize,
+    /// Jobs that may wait at each processor.
+    #[arg(long, default_value_t = 1_000)]
+    queue: usize,
+    /// Factor on the running core's finishing time: the higher, the more the cards do.
+    #[arg(long, default_value_t = 400.0)]
+    alpha: f64,
+    /// Sliding window in packets, 1 for none.
+    #[arg(long, default_value_t = 1)]
+    window: usize,
+    /// SAs, equiprobable.
+    #[arg(long, default_value_t = 4)]
+    sas: usize,
+    /// Mean length of the plain packets before cutting to 40 to 1400 bytes; lengths are exponential.
+    #[arg(long, default_value_t = 471)]
+    mean: u32,
+    /// What the packets are drawn with.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Suite, in swanctl's words.
+    #[arg(long, default_value = "aes128gcm16")]
+    proposal: String,
+    /// Crypto library of the running core.
+    #[arg(long, value_enum, default_value_t = Backend::Auto)]
+    backend: Backend,
+    /// What the engine takes for time.
+    #[arg(long, value_enum, default_value_t = Time::Thread)]
+    clock: Time,
+    /// Folder for report.html, figures.json, and for each rate the scenario and packets of the simulator.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print the figures as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What the engine takes for time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Time {
+    /// The time that its thread runs, so that other work on the machine is no part of the comparison.
+    Thread,
+    /// The machine's clock: wants a core of its own.
+    Wall,
+}
+
+/// Below what two cards do, near it, and beyond it.
+const RATES: [&str; 3] = ["200 Mbit/s", "400 Mbit/s", "1 Gbit/s"];
+
+/// Runs the command.
+pub fn run(args: &TwinArgs) -> miette::Result<Answer> {
+    check(args)?;
+    let folder = match &args.out {
+        Some(dir) => Folder::Kept(dir.clone()),
+        None => Folder::Passing(tempfile::tempdir().into_diagnostic().wrap_err("no room for the packets")?),
+    };
+    let rates: Vec<&str> = match args.rate.is_empty() {
+        true => RATES.to_vec(),
+        false => args.rate.iter().map(String::as_str).collect(),
+    };
+    let mut bar = progress::Progress::packets("engine", args.packets * rates.len() as u64);
+    let mut pairs: Vec<Pair> = Vec::new();
+    for (number, rate) in rates.iter().enumerate() {
+        let packets = packets::draw(args, rate)?;
+        let begun = number as u64 * args.packets;
+        let engine = emulated::run(args, &packets, |done| bar.at(begun + done))?;
+        let dir = folder.path().join(format!("rate-{}", number + 1));
+        let simulator = simulated::run(args, &dir, &packets, &engine)?;
+        pairs.push(Pair { rate: (*rate).to_owned(), engine: engine.figures, simulator });
+    }
+    bar.finish();
+    let twin = Twin::new(args, pairs);
+    let json = serde_json::to_string_pretty(&twin).into_diagnostic()?;
+    if let Some(dir) = &args.out {
+        for (name, text) in [("report.html", report::render(&twin)), ("figures.json", json.clone() + "\n")] {
+            let path = dir.join(name);
+            let written = std::fs::write(&path, text).into_diagnostic();
+            written.wrap_err_with(|| format!("cannot write {}", path.display()))?;
+        }
+    }
+    if args.json {
+        println!("{json}");
+    } else {
+        print!("{}", table::table(&twin));
+    }
+    Ok(if twin.holds { Answer::Yes } else { Answer::No })
+}
+
+/// Where the simulator's packets lie.
+enum Folder {
+    Kept(PathBuf),
+    Passing(tempfile::TempDir),
+}
+
+impl Folder {
+    fn path(&self) -> &std::path::Path {
+        match self {
+            Folder::Kept(dir) => dir,
+            Folder::Passing(dir) => dir.path(),
+        }
+    }
+}
+
+fn check(args: &TwinArgs) -> miette::Result<()> {
+    let limits: [(&str, u64, u64, u64); 7] = [
+        ("packets", args.packets, 1, 10_000_000),
+        ("cards", args.cards as u64, 1, 64),
+        ("queue", args.queue as u64, 1, 100_000),
+        ("window", args.window as u64, 1, 64),
+        ("sas", args.sas as u64, 1, 250),
+        ("mean", args.mean.into(), 41, 1_400),
+        ("prefetch", args.prefetch.max(args.write_buffer) as u64, 0, 1_000),
+    ];
+    for (name, value, least, most) in limits {
+        if !(least..=most).contains(&value) {
+            return Err(miette!("--{name} {value}: expected {least} to {most}"));
+        }
+    }
+    if !(1.0..=1e9).contains(&args.alpha) {
+        return Err(miette!("--alpha {}: expected 1 to 1e9", args.alpha));
+    }
+    Ok(())
+}
