@@ -193,3 +193,37 @@ fn what_is_no_toml_says_so() {
             .contains("cannot be read")
     );
 }
+
+#[test]
+fn an_alpha_that_follows_the_load_gives_way_to_other_work() {
+    let policy = "scheduler.policy=adaptive-alpha";
+    let long = ["traffic.packets=100_000", "processor.cpu.queue=50", "processor.card.queue=50", policy];
+    let free = read(PAPER, &long);
+    assert_eq!(free.resolved["scheduler"]["alpha_upper"], 90);
+    let busy = read(PAPER, &[&long[..], &["processor.cpu.others=0.6"]].concat());
+    assert_eq!(busy.processors[0].others, 0.6);
+    let load = |scenario| run(scenario, Options::default()).unwrap().figures.processors[0].load;
+    assert!(load(&free) > load(&busy) + 0.2, "{} {}", load(&free), load(&busy));
+
+    for (set, words) in [
+        ("processor.cpu.others=1.5", "`others` is 1.5"),
+        ("processor.card.others=0.5", "no `others`"),
+        ("scheduler.alpha_lower=95", "above alpha_upper"),
+        ("scheduler.alpha_period=0", "alpha_period is 0"),
+    ] {
+        let found = wrong(PAPER, &[policy, set]);
+        assert!(found.iter().any(|(_, text, _)| text.contains(words)), "{set}: {found:?}");
+    }
+    let found = wrong(PAPER, &["scheduler.alpha_most=5"]);
+    assert!(found[0].1.contains("means nothing for policy `finish-time`"), "{found:?}");
+}
+
+#[test]
+fn a_window_may_follow_the_traffic() {
+    let many = ["scheduler.window=16", "scheduler.windowing=adaptive-window", "traffic.packets=20_000"];
+    let crowded = run(&read(PAPER, &many), Options::default()).unwrap().figures;
+    let calm = read(PAPER, &[&many[..], &["traffic.rate=1 Mbit/s"]].concat());
+    assert_eq!(calm.resolved["scheduler"]["windowing"], "adaptive-window");
+    let calm = run(&calm, Options::default()).unwrap().figures;
+    assert!(crowded.packets_per_job > 2.0 && calm.packets_per_job < 1.01, "{crowded:?} {calm:?}");
+}

@@ -111,8 +111,7 @@ impl Runner {
             }
             keys.push(key);
         }
-        let outcomes = self.simulate(&wanted, watch);
-        let mut interrupted = false;
+        let (outcomes, mut interrupted) = self.simulate(&wanted, watch);
         for ((key, setup, scenario), outcome) in wanted.iter().zip(outcomes) {
             let outcome = match outcome {
                 Some(Ok(outcome)) => outcome,
@@ -140,12 +139,12 @@ impl Runner {
         Ok(keys.iter().map(|key| self.records[self.known[key]].clone()).collect())
     }
 
-    /// Runs on all threads; the number of them changes nothing but the time taken.
+    /// Runs on all threads, whose number changes nothing but the time taken; and whether that was broken off.
     fn simulate(
         &self,
         wanted: &[(String, &Setup, Scenario)],
         watch: Watch<'_>,
-    ) -> Vec<Option<Result<forebay_sim::Outcome, RunError>>> {
+    ) -> (Vec<Option<Result<forebay_sim::Outcome, RunError>>>, bool) {
         let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
         let (sender, messages) = mpsc::channel();
         // Threads get scenarios only: the script's own values stay on the script's thread.
@@ -187,6 +186,6 @@ impl Runner {
                 }
             }
         });
-        outcomes
+        (outcomes, stop.into_inner())
     }
 }
