@@ -395,3 +395,18 @@ fn the_figures_of_the_inline_card() {
     let errors = CardScenario::parse(&video.replace("\"memory\"", "\"ram\""), "card.toml", &[]).unwrap_err();
     assert_eq!(errors.findings()[0].to_string(), "there is no resource `memory`");
 }
+
+#[test]
+fn delays_of_a_single_queue_are_exponential() {
+    // M/M/1, 50 us of service every 100 us: delays are exponential with a mean of 100 us.
+    let text = "model = \"pipeline\"\nservice = \"exponential\"\nduration = \"100 s\"\n[arrivals]\nmean = \"100 us\"\n\
+                [[stage]]\nname = \"a\"\ntime = \"50 us\"\nbuffer = 1000\n";
+    let delay = simulate(&read(text, &[]).pipeline).unwrap().delay;
+    for (found, share) in
+        [(delay.p50_s, 0.5f64), (delay.p90_s, 0.9), (delay.p99_s, 0.99), (delay.p999_s, 0.999)]
+    {
+        let exact = -1e-4 * (1.0 - share).ln();
+        assert!((found / exact - 1.0).abs() < 0.05, "{share}: {found}, {exact}");
+    }
+    assert!(delay.max_s > delay.p999_s && (delay.mean_s / 1e-4 - 1.0).abs() < 0.02, "{delay:?}");
+}

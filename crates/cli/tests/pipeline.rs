@@ -1,0 +1,134 @@
+//! `simulate`, `solve` and `size` of pipelines and inline cards, as their users meet them.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn study(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies").join(name)
+}
+
+fn forebay(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_forebay")).args(args).env("NO_COLOR", "1").output().unwrap()
+}
+
+/// The JSON document of a command, which must end with exit code `code`.
+fn json(args: &[&str], code: i32) -> Value {
+    let output = forebay(&[args, &["--json"]].concat());
+    assert_eq!(output.status.code(), Some(code), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("one JSON document")
+}
+
+#[test]
+fn simulate_and_solve_of_one_file_agree() {
+    let file = study("network-processor/markov.toml");
+    let file = file.to_str().unwrap();
+    let solved = json(&["solve", file], 0);
+    assert_eq!((&solved["schema"], &solved["states"]), (&1.into(), &4_096.into()));
+    let simulated = json(&["simulate", file, "--set", "runs=20"], 0);
+    assert_eq!((&simulated["schema"], &simulated["rules"]), (&1.into(), &"markov".into()));
+    for key in ["throughput_pps", "loss_probability"] {
+        let found = &simulated["replications"][key];
+        let [mean, half, exact] =
+            [&found["mean"], &found["half_width"], &solved[key]].map(|x| x.as_f64().unwrap());
+        // The interval is of 95 %: three half widths are 99.9999 %.
+        assert!((mean - exact).abs() <= 3.0 * half, "{key}: {found}, by the chain {exact}");
+    }
+}
+
+#[test]
+fn a_run_is_kept_and_can_be_had_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    let file = study("network-processor/interrupt-driven.toml");
+    let args =
+        ["simulate", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "--set", "stage.ip.time=40 us"];
+    let first = json(&args, 0);
+    for name in ["scenario.toml", "figures.json", "manifest.json"] {
+        assert!(out.join(name).exists(), "{name}");
+    }
+    let again = json(&["simulate", out.join("scenario.toml").to_str().unwrap()], 0);
+    assert_eq!(again, first);
+    let text = forebay(&args[..2]);
+    let text = String::from_utf8(text.stdout).unwrap();
+    assert!(text.contains("preprocess") && text.contains("note: interrupt-driven: a run ends"), "{text}");
+}
+
+#[test]
+fn solve_says_what_it_takes_otherwise_and_what_is_too_large() {
+    let file = study("network-processor/interrupt-driven.toml");
+    let file = file.to_str().unwrap();
+    let output = forebay(&["solve", file]);
+    assert_eq!(output.status.code(), Some(2));
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("states need about") && text.contains("stage.NAME.buffer=4"), "{text}");
+    let small =
+        ["receive", "preprocess", "crypto", "ip", "transmit"].map(|name| format!("stage.{name}.buffer=2"));
+    let mut args = vec!["solve", file];
+    small.iter().for_each(|set| args.extend(["--set", set]));
+    let solved = json(&args, 0);
+    assert_eq!(solved["warnings"].as_array().unwrap().len(), 4, "{solved}");
+    let output = forebay(&args);
+    assert!(String::from_utf8(output.stderr).unwrap().contains("warning: the times of `receive`"));
+    // [N]'s closed form: 93.6 us of core a packet.
+    let waiting = study("network-processor/busy-waiting.toml");
+    let closed =
+        json(&["solve", waiting.to_str().unwrap(), "--unlimited", "--set", "arrivals.mean=200 us"], 0);
+    assert!((closed["stages"][1]["utilisation"].as_f64().unwrap() - 0.468).abs() < 1e-9, "{closed}");
+}
+
+#[test]
+fn size_finds_the_smallest_buffers_and_the_highest_load() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("queue.toml");
+    let text = "model = \"pipeline\"\nservice = \"exponential\"\noverflow = \"block\"\n[arrivals]\nmean = \"100 us\"\n\
+                [[stage]]\nname = \"only\"\ntime = \"80 us\"\nbuffer = 4\n";
+    std::fs::write(&file, text).unwrap();
+    let file = file.to_str().unwrap();
+    let sized = json(&["size", file, "--loss", "0.01"], 0);
+    assert_eq!((&sized["schema"], &sized["by"]), (&1.into(), &"chain".into()));
+    // M/M/1/K, rho = 0.8: (1 - rho) rho^K / (1 - rho^(K + 1)) is 0.0109 for K = 13 and 0.0087 for 14.
+    let exact = |rho: f64, room: i32| (1.0 - rho) * rho.powi(room) / (1.0 - rho.powi(room + 1));
+    let room = (1..).find(|&room| exact(0.8, room) <= 0.01).unwrap();
+    assert_eq!(sized["smallest"]["stages"][0]["buffer"], room);
+    let load = sized["highest_load_pps"].as_f64().unwrap();
+    assert!(exact(load * 80e-6, 4) <= 0.01 && exact(load * 1.002 * 80e-6, 4) > 0.01, "{load}");
+    // More than can be served: the answer is no.
+    let none = json(&["size", file, "--loss", "0.01", "--set", "arrivals.mean=50 us"], 1);
+    assert!(none["smallest"].is_null());
+    assert_eq!(json(&["size", file, "--loss", "0.01", "--most", "3"], 1)["smallest"], Value::Null);
+    assert_eq!(forebay(&["size", file, "--loss", "1.5"]).status.code(), Some(2));
+}
+
+#[test]
+fn an_inline_card_is_solved_for_its_limits_and_simulated() {
+    let file = study("inline-card/bulk.toml");
+    let file = file.to_str().unwrap();
+    let solved = json(&["solve", file], 0);
+    assert_eq!((&solved["model"], &solved["bottleneck"]), (&"inline-card".into(), &"mac".into()));
+    let carried = solved["payload_bps"].as_f64().unwrap();
+    let simulated = json(&["simulate", file], 0);
+    let found = simulated["payload_bps"].as_f64().unwrap();
+    assert!((found / carried - 1.0).abs() < 2e-3, "{found} {carried}");
+    assert!(simulated["lost"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn broken_files_are_said_to_be() {
+    let file = study("network-processor/markov.toml");
+    let file = file.to_str().unwrap();
+    for command in [&["simulate"][..], &["solve"], &["size", "--loss", "0.1"]] {
+        let output =
+            forebay(&[command, &[file, "--set", "stage.ip.bufer=3", "--set", "overflow=dorp"]].concat());
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(
+            text.contains("did you mean `buffer`?") && text.contains("unknown overflow `dorp`"),
+            "{text}"
+        );
+    }
+    let output = forebay(&["simulate", file, "--set", "model=pipelin"]);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("unknown model `pipelin`") && text.contains("did you mean `pipeline`?"), "{text}");
+}
