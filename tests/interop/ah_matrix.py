@@ -129,7 +129,8 @@ def make_packets(cell):
 
 
 def travelled(packet):
-    """The sealed packet after routers have had it: what may change has changed."""
+    """The sealed packet after routers have had it: what may change has changed. All but ECN, which AH does not
+    cover either, but which the end of a tunnel gives to the packet inside (RFC 6040)."""
     header = 4 * (packet[0] & 15) if packet[0] >> 4 == 4 else 40
     if packet[0] >> 4 == 4:
         options, out = packet[20:header], b""
@@ -138,9 +139,9 @@ def travelled(packet):
             option, options = options[:size], options[size:]
             covered = option[0] in ah.COVERED_OPTIONS
             out += option if covered else option[:2] + bytes(byte ^ 0x11 for byte in option[2:])
-        head = packet[:1] + bytes([packet[1] ^ 0x2F]) + packet[2:8] + bytes([packet[8] - 3]) + packet[9:20]
+        head = packet[:1] + bytes([packet[1] ^ 0x2C]) + packet[2:8] + bytes([packet[8] - 3]) + packet[9:20]
         return ah.relength(head + out + options + packet[header:])
-    packet = struct.pack("!I", struct.unpack_from("!I", packet)[0] ^ 0x0F54321) + packet[4:7] + bytes([packet[7] - 3]) + packet[8:]
+    packet = struct.pack("!I", struct.unpack_from("!I", packet)[0] ^ 0x0C54321) + packet[4:7] + bytes([packet[7] - 3]) + packet[8:]
     if packet[6] != 0:
         return packet
     size = 8 + 8 * packet[41]
