@@ -258,21 +258,7 @@ impl FromStr for Suite {
 
 /// The candidate with the smallest edit distance to `word`, for hints in error messages.
 pub fn nearest(word: &str, candidates: impl IntoIterator<Item = String>) -> Option<String> {
-    candidates.into_iter().min_by_key(|candidate| edit_distance(word, candidate))
-}
-
-fn edit_distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.bytes().enumerate() {
-            let above = row[j + 1];
-            row[j + 1] = (diagonal + usize::from(x != y)).min(above + 1).min(row[j] + 1);
-            diagonal = above;
-        }
-    }
-    row[b.len()]
+    candidates.into_iter().min_by_key(|candidate| strsim::levenshtein(word, candidate))
 }
 
 #[cfg(test)]

@@ -85,7 +85,7 @@ impl BurstPath {
             self.processor.submit(Time::ZERO, &mut self.nested);
             self.processor.poll(Time::ZERO, &mut self.nested);
             let job = self.nested.first_mut().ok_or(DropReason::InError)?;
-            if self.sad.complete_on(&path, &mut job.packet, &job.spec, job.verdict)? == Next::Deliver {
+            if self.sad.complete_on(&path, &mut job.packet, &job.spec, job.verdict)? != Next::Again {
                 return Ok(());
             }
         }

@@ -14,6 +14,9 @@ use crate::engine::{Engine, Output};
 /// Longest ICMP message that answers a packet, in bytes (RFC 4443 2.4 c: the least MTU of IPv6).
 const ANSWER_MAX: usize = 1_280;
 
+/// Answers that wait to be taken; further ones are not made. A source that hears nothing sends again.
+const ANSWERS_MAX: usize = 1_024;
+
 /// This gateway's addresses on the side of the plain packets, from which it answers their sources.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Addresses {
@@ -220,7 +223,7 @@ impl Engine {
             Family::V4 => self.edges.from.v4.map(IpAddr::V4),
             Family::V6 => self.edges.from.v6.map(IpAddr::V6),
         };
-        let Some(from) = from else { return };
+        let Some(from) = from.filter(|_| self.edges.answers.len() < ANSWERS_MAX) else { return };
         if let Some(len) = self.sad.answer(packet.bytes(), from, &mut self.edges.room) {
             self.edges.answers.push(Answer { message: self.edges.room[..len].to_vec(), tag });
         }

@@ -41,8 +41,8 @@ pub struct Output {
     pub packet: Packet,
     /// What the caller gave with it.
     pub tag: u64,
-    /// The SA it went through; `None` for a packet that a policy lets pass as it is, which overtakes those
-    /// that wait for their crypto and keeps its order only among its like.
+    /// The SA it went through; `None` for a packet that a policy lets pass as it is. Where order is kept per
+    /// SA that overtakes those that wait for their crypto, and keeps its order only among its like.
     pub session: Option<SessionId>,
     /// Whether it passed, or why not.
     pub result: Result<(), DropReason>,

@@ -140,7 +140,7 @@ fn engine(
         sad,
         keys,
         setups,
-        Settings { scheduling, limits, order: Order::PerSa, ..Settings::default() },
+        Settings { scheduling, limits, order: Order::PerSa, seed: pass::seed(), ..Settings::default() },
         clock,
     )
     .into_diagnostic()
