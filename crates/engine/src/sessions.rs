@@ -1,6 +1,7 @@
 //! SAs while running: what opens and closes their key sessions at every processor, and policies.
 
 use std::fmt;
+use std::net::SocketAddr;
 
 use forebay_crypto::{Direction, SaKeys, SessionId, Suite};
 use forebay_ipsec::{IvRange, Policy, PolicyError, PolicyId, PolicyPlace, SaConfig, SaCounters, SadError};
@@ -235,6 +236,11 @@ impl Engine {
     /// [`Sad::put_policy_sa_first`](forebay_ipsec::Sad::put_policy_sa_first).
     pub fn put_policy_sa_first(&mut self, id: PolicyId, session: SessionId) -> Result<(), PolicyError> {
         self.sad.put_policy_sa_first(id, session)
+    }
+
+    /// [`Sad::move_peer`](forebay_ipsec::Sad::move_peer).
+    pub fn move_peer(&mut self, session: SessionId, to: SocketAddr) -> Result<bool, SadError> {
+        self.sad.move_peer(session, to)
     }
 
     /// [`Sad::learn_path_mtu`](forebay_ipsec::Sad::learn_path_mtu).

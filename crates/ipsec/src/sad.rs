@@ -3,6 +3,7 @@
 mod iptfs;
 mod nest;
 mod path;
+mod peer;
 mod spi_map;
 mod time;
 
