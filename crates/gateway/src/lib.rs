@@ -6,3 +6,4 @@
 pub mod esp_sa;
 pub mod iv_store;
 pub mod sas;
+pub mod service;

@@ -2,23 +2,22 @@
 
 use std::net::SocketAddr;
 
-use forebay_crypto::SessionId;
+use forebay_crypto::{Direction, SessionId};
 
 use super::{Sad, SadError, State};
 use crate::{Encapsulation, SaConfigError};
 
 impl Sad {
-    /// Lets an outbound SA in UDP send to another address and port of its peer from now on, as after
-    /// [`EventKind::Moved`](crate::EventKind::Moved); whether that is another than before.
+    /// Gives the peer of an SA in UDP another address and port, as after
+    /// [`EventKind::Moved`](crate::EventKind::Moved): an outbound SA sends there from now on. Whether that is another
+    /// than before.
     ///
     /// # Errors
     /// If the address is of the other IP version, or another SA of that peer has the SPI.
     pub fn move_peer(&mut self, session: SessionId, to: SocketAddr) -> Result<bool, SadError> {
         let index = session.0 as usize;
         let Some(Some(config)) = self.configs.get_mut(index) else { return Ok(false) };
-        let Some(State::Out(sa)) = self.sas.get_mut(index).map(|entry| &mut entry.state) else {
-            return Ok(false);
-        };
+        let Some(state) = self.sas.get_mut(index).map(|entry| &mut entry.state) else { return Ok(false) };
         let here = SocketAddr::new(config.remote, config.udp.remote);
         if config.encapsulation != Encapsulation::Udp || here == to {
             return Ok(false);
@@ -26,7 +25,7 @@ impl Sad {
         if config.local.is_ipv4() != to.is_ipv4() {
             return Err(SadError::Config { index, error: SaConfigError::MixedFamilies });
         }
-        if here.ip() != to.ip() {
+        if state.direction() == Direction::Seal && here.ip() != to.ip() {
             if let Some(&first) = self.by_peer.get(&(to.ip(), config.spi)) {
                 let (first, spi) = (first as usize, config.spi);
                 return Err(SadError::OverlappingSpi { first, second: index, spi });
@@ -35,7 +34,9 @@ impl Sad {
             self.by_peer.insert((to.ip(), config.spi), session.0);
         }
         (config.remote, config.udp.remote) = (to.ip(), to.port());
-        sa.lay_out_template(config);
+        if let State::Out(sa) = state {
+            sa.lay_out_template(config);
+        }
         Ok(true)
     }
 }
