@@ -219,19 +219,40 @@ fn what_was_sealed_waits_for_a_full_link_and_programs_wait_for_it() {
     assert_eq!(near.udp.take().len(), 10);
     let left = near.plain.0.lock().unwrap().to_give.len();
     assert!(left >= 700, "no more is taken than was at first: {left}");
-    // The queue has an end: what is beyond it is lost, and counted.
-    let lost = near.worker.ports().nth(1).unwrap().counts().lost.queue_full;
-    assert_eq!(lost as usize, 1_000 - left - 10 - 64);
     // poll(2) says that it is writable.
     near.udp.set(|state| state.room = None);
     let (done, orders) = (std::time::Instant::now(), near.worker.counts().naps);
-    while near.udp.0.lock().unwrap().sent.len() < 64 + left && done.elapsed().as_secs() < 20 {
+    while near.udp.0.lock().unwrap().sent.len() < 990 && done.elapsed().as_secs() < 20 {
         near.worker.step().unwrap();
     }
     assert!(near.worker.counts().naps > orders);
     let sent = near.udp.take();
-    assert_eq!(sent.len(), 64 + left);
+    assert_eq!(sent.len(), 990);
     assert!(sent.windows(2).all(|pair| pair[0].len() <= pair[1].len()), "in order");
+}
+
+#[test]
+fn a_link_without_room_keeps_a_limited_queue_and_the_rest_is_counted() {
+    let (mut near, mut far) = both_ways();
+    for n in 0..1_000 {
+        near.plain.give(plain(2, 100 + n));
+    }
+    rounds(&mut near.worker);
+    far.plain.set(|state| state.room = Some(0));
+    for packet in near.udp.take() {
+        far.udp.give(packet);
+    }
+    rounds(&mut far.worker);
+    let lost = far.worker.ports().next().unwrap().counts().lost.queue_full;
+    assert!((1..1_000).contains(&lost), "{lost}");
+    far.plain.set(|state| state.room = None);
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    let mut heard = 0;
+    while heard < 1_000 - lost as usize && std::time::Instant::now() < end {
+        far.worker.step().unwrap();
+        heard += far.plain.take().len();
+    }
+    assert_eq!(heard, 1_000 - lost as usize);
 }
 
 #[test]

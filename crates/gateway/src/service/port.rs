@@ -94,14 +94,14 @@ pub struct Port {
     pub(super) counts: PortCounts,
     /// What is to be sent, oldest first.
     queue: VecDeque<Outgoing>,
-    /// Most packets that wait.
+    /// Packets that wait for a link without room, beyond which more are lost.
     limit: usize,
     /// The link has no room until poll(2) says so.
     blocked: bool,
 }
 
 impl Port {
-    /// A port on which at most `limit` packets wait for the link.
+    /// A port on which no more packets are put when the link has no room and `limit` wait for it.
     pub fn new(name: &str, link: Box<dyn Link + Send>, limit: usize) -> Port {
         let (counts, queue) = (PortCounts::default(), VecDeque::with_capacity(limit.min(AT_ONCE)));
         Port { name: name.to_owned(), link, counts, queue, limit, blocked: false }
@@ -127,9 +127,9 @@ impl Port {
         packets as usize
     }
 
-    /// Puts a packet behind those that wait; gives it back if too many do.
+    /// Puts a packet behind those that wait; gives it back if the link has no room and too many wait for it.
     pub(super) fn put(&mut self, outgoing: Outgoing) -> Result<(), Packet> {
-        if self.queue.len() >= self.limit {
+        if self.blocked && self.queue.len() >= self.limit {
             self.counts.lost.queue_full += 1;
             return Err(outgoing.packet);
         }

@@ -235,8 +235,7 @@ impl Worker {
             order(self);
             moved = true;
         }
-        let sealed_wait = self.protected.iter().any(|one| one.port.waiting() > 0);
-        if !sealed_wait {
+        if !self.sealed_wait() {
             moved |= self.take_plain();
             moved |= self.turn();
         }
@@ -260,6 +259,11 @@ impl Worker {
             moved = true;
         }
         moved | self.give_out()
+    }
+
+    /// Whether sealed packets wait for a link, and programs with them.
+    fn sealed_wait(&self) -> bool {
+        self.protected.iter().any(|one| one.port.waiting() > 0)
     }
 
     fn take_plain(&mut self) -> bool {
@@ -415,14 +419,15 @@ impl Worker {
 
     /// Waits until a link, an order or the time has something.
     fn sleep(&mut self) -> std::io::Result<()> {
-        if self.ports().any(|port| port.link.pending()) {
+        let sealed_wait = self.sealed_wait();
+        let more = self.ports().skip(usize::from(sealed_wait)).any(|port| port.link.pending());
+        if more {
             return Ok(());
         }
         self.counts.naps += 1;
         let now = self.engine.clock().now();
         let due = self.engine.next_due().min(self.keepalives.next()).since(now).min(NAP);
         let timeout = Timespec { tv_sec: 0, tv_nsec: due.as_nanos() as i64 };
-        let sealed_wait = self.protected.iter().any(|one| one.port.waiting() > 0);
         let mut fds = vec![PollFd::from_borrowed_fd(self.bell.as_fd(), PollFlags::IN)];
         for (index, port) in self.ports().enumerate() {
             let mut wanted = if index == 0 && sealed_wait { PollFlags::empty() } else { PollFlags::IN };
