@@ -17,15 +17,18 @@ use std::sync::{Arc, mpsc};
 
 use forebay_crypto::{Direction, SessionId};
 use forebay_engine::{Answer, Engine, Idle, Output};
-use forebay_ipsec::{Encapsulation, Event, EventKind, SaConfig};
+use forebay_ipsec::{Encapsulation, Event, EventKind, IvRange, SaConfig};
 use forebay_links::Link;
 use forebay_time::Duration;
 use forebay_wire::{Ip, protocol, tcp};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use super::audit::Audit;
+use super::installed::{InstallError, Installed};
 use super::keepalive::Keepalives;
 use super::port::{Outgoing, Port};
+use crate::config::Changes;
+use crate::sas::SasFile;
 
 /// Packets taken from a link before the others have their turn: some trains of 64 KiB.
 const TAKE: usize = 256;
@@ -121,6 +124,7 @@ pub struct Worker {
     counts: WorkerCounts,
     /// What has happened to SAs, for whoever looks after keys.
     events: Vec<Event>,
+    installed: Installed,
     /// Emptied in every round.
     outputs: Vec<Output>,
     answers: Vec<Answer>,
@@ -169,6 +173,7 @@ impl Worker {
             bell: bell.clone(),
             counts: WorkerCounts::default(),
             events: Vec::new(),
+            installed: Installed::default(),
             outputs: Vec::new(),
             answers: Vec::new(),
             idle: Idle::default(),
@@ -220,6 +225,19 @@ impl Worker {
     /// What it has done.
     pub fn counts(&self) -> &WorkerCounts {
         &self.counts
+    }
+
+    /// Makes the file's SAs and policies those of `file`: see [`Installed::change`].
+    ///
+    /// # Errors
+    /// At the first that the engine refuses.
+    pub fn install(
+        &mut self,
+        file: &SasFile,
+        changes: &Changes,
+        ivs: Vec<IvRange>,
+    ) -> Result<(), InstallError> {
+        self.installed.change(&mut self.engine, file, changes, ivs)
     }
 
     /// Takes what has happened to SAs.
