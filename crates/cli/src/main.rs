@@ -2,7 +2,9 @@
 
 mod backend;
 mod bench;
+mod check;
 mod demo;
+mod gateway;
 mod pass;
 mod pipeline;
 mod processors;
@@ -33,6 +35,12 @@ enum Command {
     /// Open every protected packet of a capture (inbound processing).
     #[command(after_help = "Example: forebay open --sas sas.toml sealed.pcap -o plain.pcap")]
     Open(pass::PassArgs),
+    /// Say what is wrong with a gateway's file; nothing is changed.
+    #[command(after_help = "Example: forebay check --config gateway.toml")]
+    Check(check::CheckArgs),
+    /// Protect traffic between networks, by TUN and UDP or raw IP, until it is told to stop.
+    #[command(after_help = "Example: forebay gateway --config gateway.toml")]
+    Gateway(gateway::GatewayArgs),
     /// Run a scenario in virtual time: what a design would do on given traffic.
     #[command(after_help = "Example: forebay simulate host.toml --set processor.card.count=4 --json")]
     Simulate(simulate::SimulateArgs),
@@ -63,6 +71,8 @@ enum Answer {
     Yes,
     /// It worked, but the answer is no (packets failed, a claim did not hold): exit code 1.
     No,
+    /// The input is broken, and that has been said: exit code 2.
+    Broken,
 }
 
 fn main() -> ExitCode {
@@ -70,6 +80,8 @@ fn main() -> ExitCode {
     let answer = match cli.command {
         Command::Seal(args) => pass::run(&args, Direction::Seal),
         Command::Open(args) => pass::run(&args, Direction::Open),
+        Command::Check(args) => check::run(&args),
+        Command::Gateway(args) => gateway::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Solve(args) => pipeline::solve(&args),
         Command::Size(args) => size::run(&args),
@@ -81,6 +93,7 @@ fn main() -> ExitCode {
     match answer {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(1),
+        Ok(Answer::Broken) => ExitCode::from(2),
         Err(report) => {
             eprintln!("{report:?}");
             ExitCode::from(2)

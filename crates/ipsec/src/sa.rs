@@ -96,7 +96,7 @@ pub enum Tfc {
 }
 
 /// The settings of one security association, keys apart: those go to the processors.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SaConfig {
     /// Name for people.
     pub name: String,

@@ -9,6 +9,7 @@ use toml::de::{DeTable, DeValue};
 use super::errors::Findings;
 use super::mask::shown;
 use super::problem::Problem;
+use crate::config::schema;
 
 /// A kind of table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,14 +96,14 @@ impl Section {
 
 /// Whether the key means something anywhere.
 pub(super) fn is_known(key: &str) -> bool {
-    Section::with(key.strip_prefix("iptfs.").unwrap_or(key)).is_some()
+    Section::with(key.strip_prefix("iptfs.").unwrap_or(key)).is_some() || schema::is_known(key)
 }
 
 /// Whether the values of this key may be shown.
 pub(super) fn is_plain(key: &str) -> bool {
     match key.strip_prefix("iptfs.") {
         Some(inside) => Section::Iptfs.has(inside),
-        None => is_known(key) && !SECRET.contains(&key),
+        None => is_known(key) && !SECRET.contains(&key) && !key.ends_with(".key"),
     }
 }
 
