@@ -1,25 +1,31 @@
 //! `forebay gateway`: the running gateway.
+//!
+//! SIGTERM and SIGINT end it, SIGHUP makes it read its file again, and a service manager that asks for it
+//! (`Type=notify-reload`) hears when it is ready, reloads and ends.
+
+mod log;
+mod processors;
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration as StdDuration;
 
 use clap::Args;
-use forebay_crypto::{Processor, Suite};
-use forebay_crypto_card::{Bus, Card};
-use forebay_engine::{Clock, Lane, ProcessorSetup};
-use forebay_gateway::config::{self, Config, ProcessorKind};
+use forebay_engine::Clock;
+use forebay_gateway::config;
 use forebay_gateway::service::Service;
-use forebay_scheduler::Kind;
-use miette::{IntoDiagnostic, miette};
+use miette::{Context, IntoDiagnostic};
+use sd_notify::NotifyState;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
 
 use crate::Answer;
-use crate::backend::Backend;
 use crate::pass::{seed, unix_ns};
-use crate::processors::{self, Costs};
-use crate::progress;
+use log::Logging;
 
-/// Between two looks at whether to stop.
-const LOOK_EVERY: StdDuration = StdDuration::from_millis(50);
+/// Between two looks at signals.
+const LOOK_EVERY: StdDuration = StdDuration::from_millis(20);
 
 /// Arguments of `forebay gateway`.
 #[derive(Args)]
@@ -32,62 +38,56 @@ pub struct GatewayArgs {
 /// Runs the command: until SIGINT or SIGTERM.
 pub fn run(args: &GatewayArgs) -> miette::Result<Answer> {
     let config = config::load(&args.config)?;
+    let logging = Logging::start(&config.log);
     for warning in &config.warnings {
-        eprintln!("{warning}");
+        tracing::warn!("{warning}");
+    }
+    let [end, reload] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+    for (signal, seen) in [(SIGINT, &end), (SIGTERM, &end), (SIGHUP, &reload)] {
+        flag::register(signal, seen.clone()).into_diagnostic().wrap_err("signals")?;
     }
     let clock = Clock::start();
-    let processors = set_up(&config, clock)?;
-    let service = Service::start(config, processors, clock, seed(), unix_ns()?)?;
-    while service.is_running() && !progress::is_interrupted() {
+    let processors = processors::set_up(&config, clock)?;
+    let mut service = Service::start(config, processors, clock, seed(), unix_ns()?)?;
+    tell(NotifyState::Ready);
+    tracing::info!(sas = service.config().sas.entries.len(), "the gateway runs");
+    while service.is_running() && !end.load(Ordering::Relaxed) {
+        if reload.swap(false, Ordering::Relaxed) {
+            tell(NotifyState::Reloading);
+            change(&mut service, args, &logging);
+            tell(NotifyState::Ready);
+        }
         #[allow(clippy::disallowed_methods)] // the command line may wait
         std::thread::sleep(LOOK_EVERY);
     }
-    service.stop().into_diagnostic()?;
+    tell(NotifyState::Stopping);
+    service.stop().into_diagnostic().wrap_err("the gateway's loop")?;
+    tracing::info!("the gateway has ended");
     Ok(Answer::Yes)
 }
 
-/// The processors of the file with the costs that were saved for them, or are measured now.
-fn set_up(config: &Config, clock: Clock) -> miette::Result<Vec<ProcessorSetup>> {
-    let costs = config.scheduler.costs.as_deref().map(Costs::load).transpose()?.unwrap_or_default();
-    let suite = calibration_suite(config)?;
-    let buses: Vec<Bus> = config.buses.iter().map(|bus| Bus::new(bus.config)).collect();
-    let mut setups = Vec::with_capacity(config.processors.len());
-    for (place, one) in config.processors.iter().enumerate() {
-        let library = Backend::from(one.backend).open()?;
-        let (processor, kind): (Box<dyn Processor>, Kind) = match &one.kind {
-            ProcessorKind::Core { .. } if place == 0 => (library, Kind::Cpu),
-            ProcessorKind::Core { .. } => {
-                (Box::new(Lane::new(library, one.name.clone(), clock).into_diagnostic()?), Kind::Cpu)
-            }
-            ProcessorKind::Card { card, bus } => {
-                let bus = buses.get(*bus).ok_or_else(|| miette!("{}: no such bus", one.name))?;
-                let card = Box::new(Card::new(card.clone(), bus, library));
-                (card, Kind::Accelerator)
-            }
-        };
-        let mut setup = processors::set_up(processor, kind, suite, &costs, clock)?;
-        (setup.alpha, setup.beta) = (one.alpha, one.beta);
-        setup.queue = setup.queue.min(one.queue);
-        setups.push(setup);
-    }
-    Ok(setups)
+/// Tells the service manager, if there is one that wants to know.
+fn tell(state: NotifyState<'_>) {
+    // Nobody to be told is no error; and one who cannot be told is not to hinder packets.
+    let _ = sd_notify::notify(false, &[state]);
 }
 
-/// The suite by which processors are measured: the first SA's, or one that all have.
-fn calibration_suite(config: &Config) -> miette::Result<Suite> {
-    match config.sas.entries.first() {
-        Some(entry) => Ok(entry.config.suite),
-        None => "aes128gcm16".parse().map_err(|_| miette!("no suite")),
-    }
-}
-
-impl From<config::Backend> for Backend {
-    fn from(backend: config::Backend) -> Backend {
-        match backend {
-            config::Backend::Auto => Backend::Auto,
-            config::Backend::IpsecMb => Backend::IpsecMb,
-            config::Backend::AwsLc => Backend::AwsLc,
+/// Reads the file again; one with an error changes nothing.
+fn change(service: &mut Service, args: &GatewayArgs, logging: &Logging) {
+    let loaded = config::load(&args.config).map_err(miette::Report::new);
+    let changed = loaded.and_then(|config| {
+        logging.change(&config.log);
+        config.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+        Ok(service.reload(config, unix_ns()?)?)
+    });
+    match changed {
+        Ok(changes) => {
+            let added = changes.kept.iter().filter(|kept| kept.is_none()).count();
+            tracing::info!(added, removed = changes.removed.len(), "the file was read again");
+            for setting in &changes.restart {
+                tracing::warn!("{setting}: after a restart only");
+            }
         }
+        Err(report) => tracing::error!("nothing was changed: {report:?}"),
     }
 }
-
