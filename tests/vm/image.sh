@@ -2,7 +2,8 @@
 # Makes a kernel and an initramfs for the virtual machines of these tests out of Debian packages, which are
 # fetched and unpacked into a folder of their own: nothing is installed on this machine.
 #
-#   tests/vm/image.sh DIRECTORY       writes DIRECTORY/vmlinuz, DIRECTORY/initramfs (and keeps the packages)
+#   tests/vm/image.sh DIRECTORY       writes DIRECTORY/vmlinuz, initramfs, initramfs-ike (with strongSwan)
+#                                     and keeps the packages there
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -11,8 +12,11 @@ directory=$(mkdir -p "$1" && cd "$1" && pwd)
 # Programs of the virtual machine with all they depend on, as if nothing were installed.
 programs=(busybox-static dash iproute2 iperf3 iputils-ping nftables tcpdump
     charon-systemd strongswan-swanctl libstrongswan-standard-plugins libstrongswan-extra-plugins)
-wanted=(bin/dash usr/bin/iperf3 bin/ping bin/ip sbin/tc usr/sbin/nft usr/bin/tcpdump usr/sbin/swanctl
-    usr/sbin/charon-systemd)
+wanted=(bin/dash usr/bin/iperf3 bin/ping bin/ip sbin/tc usr/sbin/nft usr/bin/tcpdump)
+wanted_ike=(usr/sbin/swanctl usr/sbin/charon-systemd)
+# What charon needs of its plugins to negotiate with keys and certificates and to reach the kernel.
+plugins=(aes cmac constraints gcm gmp hmac kdf kernel-netlink nonce openssl pem pkcs1 pkcs8 pubkey random
+    sha1 sha2 socket-default updown vici x509)
 # Folders of kernel modules that may be asked for by name while the machine runs, and single ones.
 module_folders=(crypto arch/x86/crypto lib/crypto net/xfrm net/netfilter net/ipv4/netfilter net/ipv6/netfilter)
 modules=(drivers/net/{tun,veth,dummy,virtio_net,net_failover} drivers/virtio/{virtio,virtio_ring,virtio_pci}
@@ -34,7 +38,8 @@ stamp=$({ cat "$here/image.sh" "$here/init"; echo "$kernel"; } | sha256sum)
 [ -f "$directory/initramfs" ] && [ "$(cat "$directory/stamp" 2>/dev/null)" = "$stamp" ] && exit 0
 
 packages=$directory/packages root=$directory/root tree=$directory/tree
-rm -rf "$root" "$tree" && mkdir -p "$packages/partial" "$root" "$tree"
+base=/nowhere
+rm -rf "$root" "$tree" "$directory/base" && mkdir -p "$packages/partial" "$root" "$tree"
 apt=(apt-get -o Dir::State::status=/dev/null -o "Dir::Cache::archives=$packages" -o Debug::NoLocking=1
     -o APT::Sandbox::User=root -y -qq --no-install-recommends)
 echo "vm image: fetching packages"
@@ -53,7 +58,7 @@ while read -r path; do library[${path##*/}]=$path; done < <(
     cd "$root" && find lib usr/lib -not -type d \( -name '*.so' -o -name '*.so.*' \) | sort -r)
 add() { # path in the packages
     local path=$1 name
-    [ -e "$tree/$path" ] && return
+    [ -e "$tree/$path" ] || [ -e "$base/$path" ] && return
     mkdir -p "$tree/${path%/*}" && cp -L "$root/$path" "$tree/$path"
     for name in $(objdump -p "$root/$path" 2>/dev/null | sed -n 's/^ *NEEDED *//p'); do
         [ -n "${library[$name]:-}" ] || fail "$path needs $name, which no package has"
@@ -64,9 +69,7 @@ add lib64/ld-linux-x86-64.so.2 2>/dev/null || { # usr-merged packages keep the l
     mkdir -p "$tree/lib64" && cp -L "$(find "$root" -name ld-linux-x86-64.so.2 | head -1)" "$tree/lib64/"
 }
 for path in "${wanted[@]}"; do add "$path"; done
-for path in $(cd "$root" && find usr/lib/ipsec/plugins -name '*.so'); do add "$path"; done
-cp -r "$root/etc/swanctl" "$root/etc/strongswan.conf" "$root/etc/strongswan.d" "$tree/etc/" 2>/dev/null ||
-    { mkdir -p "$tree/etc" && cp -r "$root/etc/swanctl" "$root/etc/strongswan.conf" "$root/etc/strongswan.d" "$tree/etc/"; }
+mkdir -p "$tree/etc"
 
 for folder in "${module_folders[@]}"; do
     (cd "$root/lib/modules/$version" && find "kernel/$folder" -name '*.ko' -print0 |
@@ -93,9 +96,23 @@ echo "root:x:0:0:root:/root:/bin/sh" >"$tree/etc/passwd"
 echo "root:x:0:" >"$tree/etc/group"
 printf '127.0.0.1 localhost\n::1 localhost\n' >"$tree/etc/hosts"
 
-(cd "$tree" && find . -print0 | sort -z | cpio -0o --quiet -H newc) >"$directory/initramfs.new"
+pack() { (cd "$tree" && find . -print0 | sort -z | cpio -0o --quiet -H newc); }
+pack >"$directory/initramfs.new"
+
+# A second archive behind the first: what charon needs beyond it.
+base=$directory/base
+mv "$tree" "$base" && mkdir -p "$tree/etc"
+for path in "${wanted_ike[@]}"; do add "$path"; done
+for name in "${plugins[@]}"; do
+    path=usr/lib/ipsec/plugins/libstrongswan-$name.so
+    [ -f "$root/$path" ] && add "$path"
+done
+cp -r "$root"/etc/{swanctl,strongswan.conf,strongswan.d} "$tree/etc/"
+pack | cat "$directory/initramfs.new" - >"$directory/initramfs-ike"
+
 cp "$root/boot/vmlinuz-$version" "$directory/vmlinuz"
 mv "$directory/initramfs.new" "$directory/initramfs"
-rm -rf "$root" "$tree"
+rm -rf "$root" "$tree" "$base"
 echo "$stamp" >"$directory/stamp"
-echo "vm image: Linux $version, $(du -h "$directory/initramfs" | cut -f1)"
+echo "vm image: Linux $version, $(du -h "$directory/initramfs" | cut -f1)," \
+    "$(du -h "$directory/initramfs-ike" | cut -f1) with strongSwan"

@@ -105,16 +105,16 @@ class Namespace:
 class Vm:
     """Linux in a virtual machine, whose interfaces eth0, eth1, ... are taps in namespaces."""
 
-    def __init__(self, name, taps, memory=256):
-        """`taps`: pairs of a namespace, one for all, and the name of a tap in it."""
+    def __init__(self, name, taps, ike=False, memory=256):
+        """`taps`: pairs of a namespace, one for all, and the name of a tap in it; `ike`: with strongSwan."""
         self.name = name
         self.number = 0
-        self.work = Path(tempfile.mkdtemp(prefix=f"forebay-vm-{name}-"))
+        self.work = Path(tempfile.mkdtemp(prefix=f"vm-{name}-", dir="/run"))
         self.control, control = socket.socketpair()
         self.data, data = socket.socketpair()
         words = ["qemu-system-x86_64", "-machine", "pc,accel=tcg", "-cpu", "max", "-smp", "1", "-m", str(memory),
                  "-nodefaults", "-no-user-config", "-nographic", "-no-reboot",
-                 "-kernel", IMAGE / "vmlinuz", "-initrd", IMAGE / "initramfs",
+                 "-kernel", IMAGE / "vmlinuz", "-initrd", IMAGE / ("initramfs-ike" if ike else "initramfs"),
                  "-append", "console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on ipv6.dad_transmits=0",
                  "-serial", f"file:{self.work}/console", "-device", "virtio-serial-pci",
                  "-chardev", f"socket,id=control,fd={control.fileno()}", "-device", "virtserialport,chardev=control,name=control",
