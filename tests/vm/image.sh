@@ -10,9 +10,9 @@ here=$(cd "$(dirname "$0")" && pwd)
 directory=$(mkdir -p "$1" && cd "$1" && pwd)
 
 # Programs of the virtual machine with all they depend on, as if nothing were installed.
-programs=(busybox-static dash iproute2 iperf3 iputils-ping nftables tcpdump
+programs=(busybox-static dash libgcc-s1 iproute2 iperf3 iputils-ping nftables tcpdump
     charon-systemd strongswan-swanctl libstrongswan-standard-plugins libstrongswan-extra-plugins)
-wanted=(bin/dash usr/bin/iperf3 bin/ping bin/ip sbin/tc usr/sbin/nft usr/bin/tcpdump)
+wanted=(bin/dash lib/x86_64-linux-gnu/libgcc_s.so.1 usr/bin/iperf3 bin/ping bin/ip sbin/tc usr/sbin/nft usr/bin/tcpdump)
 wanted_ike=(usr/sbin/swanctl usr/sbin/charon-systemd)
 # What charon needs of its plugins to negotiate with keys and certificates and to reach the kernel.
 plugins=(aes cmac constraints gcm gmp hmac kdf kernel-netlink nonce openssl pem pkcs1 pkcs8 pubkey random
@@ -94,6 +94,7 @@ install -m 755 "$here/init" "$tree/init"
 "$tree/bin/busybox" depmod -b "$tree" "$version"
 echo "root:x:0:0:root:/root:/bin/sh" >"$tree/etc/passwd"
 echo "root:x:0:" >"$tree/etc/group"
+printf 'icmp 1 ICMP\ntcp 6 TCP\nudp 17 UDP\nesp 50 ESP\nah 51 AH\nipv6-icmp 58 IPv6-ICMP\n' >"$tree/etc/protocols"
 printf '127.0.0.1 localhost\n::1 localhost\n' >"$tree/etc/hosts"
 
 pack() { (cd "$tree" && find . -print0 | sort -z | cpio -0o --quiet -H newc); }
