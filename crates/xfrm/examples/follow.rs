@@ -1,8 +1,8 @@
 //! Prints what happens to the kernel's SAs and policies, without keys.
 //!
-//!     follow [--mark M[/MASK]] [--if-id N] [--seconds S] [--raw FILE] [COMMAND ...]
+//!     follow [--mark M[/MASK]] [--if-id N] [--seconds S] [--buffer BYTES] [--raw FILE]
 //!
-//! Commands come from standard input too, one a line: `report SPI PACKETS BYTES SEQUENCE`, `expire SPI soft|hard`,
+//! Commands come from standard input, one a line: `report SPI PACKETS BYTES SEQUENCE`, `expire SPI soft|hard`,
 //! `acquire INDEX SOURCE DESTINATION`, `quit`. `--raw` records the kernel's messages, keys and all.
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ static RAW: OnceLock<Mutex<File>> = OnceLock::new();
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut filter = Filter::default();
-    let mut seconds = 3600u32;
+    let (mut seconds, mut buffer) = (3600u32, 4 << 20);
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let value = words.next().ok_or("an option without its value")?;
@@ -30,6 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 filter.mark = Some(Mark { value: number(mark)?, mask: number(mask)? });
             }
             "--if-id" => filter.if_id = Some(number(&value)?),
+            "--buffer" => buffer = number(&value)? as usize,
             "--seconds" => seconds = number(&value)?,
             "--raw" => {
                 let file = OpenOptions::new().create(true).append(true).open(value)?;
@@ -38,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             other => return Err(format!("unknown option {other}").into()),
         }
     }
-    let mut mirror = Mirror::open(filter, 4 << 20)?;
+    let mut mirror = Mirror::open(filter, buffer)?;
     if RAW.get().is_some() {
         mirror = mirror.observed_by(|datagram| {
             if let Some(Ok(mut file)) = RAW.get().map(Mutex::lock) {

@@ -198,7 +198,7 @@ mod tests {
             let frames: Vec<_> = Frames::new(&bad).collect();
             assert!(frames.len() == 1 && frames[0].is_err(), "{len}: {frames:?}");
         }
-        for len in [0u16, 3, 11, u16::MAX] {
+        for len in [0u16, 3, 13, u16::MAX] {
             let mut bad = good.clone();
             bad[HEADER..HEADER + 2].copy_from_slice(&len.to_ne_bytes());
             let attributes: Vec<_> = Attributes::behind(&bad[HEADER..], 0).collect();

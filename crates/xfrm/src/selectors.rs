@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn sides_follow_the_direction() {
         let tcp = selector(6, (0, 0), (443, 0xffff));
-        let (near, far) = ("10.1.0.7[tcp]".to_owned(), "10.2.0.0/16[tcp/443]".to_owned());
+        let (near, far) = ("10.1.0.7/32[tcp]".to_owned(), "10.2.0.0/16[tcp/443]".to_owned());
         assert_eq!(shown(&tcp, Direction::Seal), (near.clone(), far.clone()));
         assert_eq!(shown(&tcp, Direction::Open), (far, near));
     }
@@ -139,9 +139,9 @@ mod tests {
     #[test]
     fn icmp_has_a_type_and_a_code() {
         let echo = selector(1, (8, 0xffff), (0, 0));
-        assert_eq!(shown(&echo, Direction::Seal).0, "10.1.0.7[icmp/8]");
+        assert_eq!(shown(&echo, Direction::Seal).0, "10.1.0.7/32[icmp/8]");
         let exact = selector(1, (3, 0xffff), (1, 0xffff));
-        assert_eq!(shown(&exact, Direction::Seal).0, "10.1.0.7[icmp/3(1)]");
+        assert_eq!(shown(&exact, Direction::Seal).0, "10.1.0.7/32[icmp/3(1)]");
         assert!(sides(&selector(1, (300, 0xffff), (0, 0)), Direction::Seal).is_err());
     }
 

@@ -285,3 +285,6 @@ fn tell(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
