@@ -51,7 +51,8 @@ impl Interface {
         Request::new(RTM_NEWLINK, 0).link(self.index, 0, 0).attribute(IFLA_MTU, &mtu.to_ne_bytes()).send()
     }
 
-    /// Gives it an address and the network it is in; one that it has already is no error.
+    /// Gives it an address and the network it is in; one that it has already is no error. An IPv6
+    /// address works some milliseconds later, when the kernel has seen that the link is up.
     ///
     /// # Errors
     /// As [`Interface::set_up`], and if the prefix is too long.
