@@ -25,22 +25,16 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// Makes a device with addresses `10.7.0.host` and `fd07::host` inside.
 fn device(namespace: &Namespace, host: u8, offloads: bool, mtu: u32) -> TunQueue {
-    let queue = namespace.run(move || {
+    let (name, queue) = namespace.run(move || {
         let (interface, mut queues) =
             tun::open(&TunOptions { offloads, ..TunOptions::default() }).expect("a TUN device");
         interface.set_mtu(mtu).unwrap();
         interface.set_up(true).unwrap();
         interface.add_address(format!("10.7.0.{host}").parse().unwrap(), 24).unwrap();
         interface.add_address(format!("fd07::{host}").parse().unwrap(), 64).unwrap();
-        queues.remove(0)
+        (interface.name().to_owned(), queues.remove(0))
     });
-    // IPv6 addresses need a moment.
-    for _ in 0..200 {
-        if namespace.command("ip -6 address show tentative").1.is_empty() {
-            break;
-        }
-        thread::sleep(Duration::from_millis(5));
-    }
+    namespace.settle(&name);
     queue
 }
 

@@ -15,21 +15,8 @@ use std::time::{Duration, Instant};
 use forebay_links::udp::{self, UdpLink, UdpOptions, steer};
 use forebay_links::{Link, Sent};
 use forebay_wire::checksum::Sum;
-use forebay_wire::{Ipv4, Ipv6, Udp};
-use namespace::Namespace;
-
-/// Two namespaces with a cable between them: `10.8.0.1` and `10.8.0.2`, `fd08::1` and `fd08::2`.
-fn cable(mtu: u32) -> Option<[Namespace; 2]> {
-    let ends = [Namespace::new()?, Namespace::new()?];
-    let pid = ends[1].path().split('/').nth(2).unwrap().to_owned();
-    ends[0].ip(&format!("link add cable mtu {mtu} type veth peer name cable mtu {mtu} netns {pid}"));
-    for (end, host) in ends.iter().zip(1..) {
-        end.ip(&format!("address add 10.8.0.{host}/24 dev cable"));
-        end.ip(&format!("address add fd08::{host}/64 dev cable nodad"));
-        end.ip("link set cable up");
-    }
-    Some(ends)
-}
+use forebay_wire::{Fragments, Ip, Ipv4, Ipv6, Udp};
+use namespace::{Namespace, cable};
 
 fn open(namespace: &Namespace, options: UdpOptions) -> Vec<UdpLink> {
     namespace.run(move || udp::open(&options).unwrap())
@@ -88,8 +75,12 @@ fn bursts_of_all_kinds_arrive_whole_and_in_order() {
     let Some([a, b]) = cable(1500) else { return };
     for (from, to) in [("10.8.0.1:4500", "10.8.0.2:4501"), ("[fd08::1]:4500", "[fd08::2]:4501")] {
         for offloads in [true, false] {
-            let (from, to): (SocketAddr, SocketAddr) = (from.parse().unwrap(), to.parse().unwrap());
-            let any = SocketAddr::new(if from.is_ipv4() { [0; 4].into() } else { [0u16; 8].into() }, 4500);
+            let (mut from, mut to): (SocketAddr, SocketAddr) = (from.parse().unwrap(), to.parse().unwrap());
+            // Other ports each time: a test beside this one that starts a program holds the sockets a while.
+            from.set_port(from.port() + 2 * u16::from(offloads));
+            to.set_port(to.port() + 2 * u16::from(offloads));
+            let any = if from.is_ipv4() { IpAddr::from([0; 4]) } else { IpAddr::from([0u16; 8]) };
+            let any = SocketAddr::new(any, from.port());
             let mut x = open(&a, UdpOptions { offloads, ..UdpOptions::at(any) }).remove(0);
             let mut y = open(&b, UdpOptions { offloads, ..UdpOptions::at(to) }).remove(0);
             let room = if from.is_ipv4() { 1472 } else { 1452 };
@@ -242,15 +233,47 @@ fn what_cannot_be_sent_is_counted_by_reason() {
     let other_port = packet("10.8.0.1:500".parse().unwrap(), "10.8.0.2:4500".parse().unwrap(), 0, true, b"x");
     let not_ours = packet("10.8.0.7:4500".parse().unwrap(), "10.8.0.2:4500".parse().unwrap(), 0, true, b"x");
     let mut fragment = well.clone();
-    fragment[6] = 0x20;
+    fragment[6] = 0x20; // goes by another socket
     let tcp = build::Build::default().packet();
     let burst: [&[u8]; 9] = [&well, &nowhere, &other_port, &well, &not_ours, &fragment, &tcp, b"", &well];
     let sent = x.send(&burst);
     // From an address that is not ours, the kernel finds no route.
-    assert_eq!(sent, Sent { taken: 3, unreachable: 2, unfit: 4, ..Sent::default() });
+    assert_eq!(sent, Sent { taken: 4, unreachable: 2, unfit: 3, ..Sent::default() });
     a.ip("link set cable down");
     let sent = x.send(&[&well]);
     assert_eq!(sent.unreachable, 1, "{sent:?}");
     a.ip("link set cable up");
     assert_eq!(x.send(&[&well]).taken, 1);
+}
+
+#[test]
+fn fragments_of_larger_packets_go_too() {
+    let Some([a, b]) = cable(1500) else { return };
+    for (from, to) in [("10.8.0.1:4500", "10.8.0.2:4500"), ("[fd08::1]:4500", "[fd08::2]:4500")] {
+        let (mut x, mut y) = (one(&a, from), one(&b, to));
+        let (from, to): (SocketAddr, SocketAddr) = (from.parse().unwrap(), to.parse().unwrap());
+        let mut large = packet(from, to, 0, false, &payload(0, 5_000));
+        match from {
+            // The kernel puts another one in the place of zero, in each fragment.
+            SocketAddr::V4(_) => large[5] = 1,
+            SocketAddr::V6(_) => forebay_wire::udp::fill_checksum_v6(&mut large, 40),
+        }
+        let small = packet(from, to, 0, true, &payload(1, 50));
+        let mut fragments = Fragments::new(&Ip::parse(&large).unwrap(), 1_400, 9).unwrap();
+        let mut burst = vec![small.clone()];
+        let mut room = [0; 1_400];
+        while let Some(len) = fragments.next_into(&mut room) {
+            burst.push(room[..len].to_vec());
+        }
+        burst.push(small.clone());
+        let slices: Vec<&[u8]> = burst.iter().map(Vec::as_slice).collect();
+        assert_eq!(x.send(&slices), Sent { taken: 6, ..Sent::default() });
+        let mut received = take(&mut y, 3, 64);
+        received.sort_by_key(Vec::len); // what is put together may be overtaken
+        let head = if from.is_ipv4() { 28 } else { 48 };
+        for (received, sent) in received.iter().zip([&small, &small, &large]) {
+            assert!(received[head..] == sent[head..], "{} bytes from {from}", received.len());
+        }
+        assert_eq!(received.len(), 3, "to {to}");
+    }
 }

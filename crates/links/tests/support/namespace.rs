@@ -70,6 +70,20 @@ impl Namespace {
         })
     }
 
+    /// Waits until the kernel has seen that a link is up, and uses its IPv6 addresses.
+    pub fn settle(&self, device: &str) {
+        for _ in 0..400 {
+            let (_, link) = self.command(&format!("ip link show {device}"));
+            let (_, tentative) = self.command("ip -6 address show tentative");
+            // A TUN device has no state to show.
+            if link.contains("LOWER_UP") && !link.contains("state DOWN") && tentative.is_empty() {
+                return;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        panic!("{device} does not come up");
+    }
+
     /// Runs `ip` inside, which must succeed.
     pub fn ip(&self, line: &str) {
         let (well, text) = self.command(&format!("ip {line}"));
@@ -82,4 +96,26 @@ impl Drop for Namespace {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// Two namespaces with a cable between them: `10.8.0.1` and `10.8.0.2`, `fd08::1` and `fd08::2`.
+pub fn cable(mtu: u32) -> Option<[Namespace; 2]> {
+    let ends = [Namespace::new()?, Namespace::new()?];
+    let pid = ends[1].path().split('/').nth(2).unwrap().to_owned();
+    ends[0].ip(&format!("link add cable mtu {mtu} type veth peer name cable mtu {mtu} netns {pid}"));
+    for (end, (host, other)) in ends.iter().zip([(1, 2), (2, 1)]) {
+        end.ip(&format!("link set cable address 02:00:00:00:00:0{host}"));
+        end.ip(&format!("address add 10.8.0.{host}/24 dev cable"));
+        end.ip(&format!("address add fd08::{host}/64 dev cable nodad"));
+        end.ip("link set cable up");
+        // Known, so that the first packets need not wait for an answer, of which there is little room.
+        for address in ["10.8.0.", "fd08::"] {
+            let link = format!("lladdr 02:00:00:00:00:0{other} dev cable nud permanent");
+            end.ip(&format!("neighbour replace {address}{other} {link}"));
+        }
+    }
+    for end in &ends {
+        end.settle("cable");
+    }
+    Some(ends)
 }
