@@ -30,8 +30,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let options = tun::TunOptions { name: device.clone(), queues: 1, offloads };
     let (interface, mut queues) = tun::open(&options)?;
     interface.set_mtu(mtu.parse()?)?;
-    interface.add_address(address.parse::<IpAddr>()?, prefix.parse()?)?;
     interface.set_up(true)?;
+    interface.add_address(address.parse::<IpAddr>()?, prefix.parse()?)?;
     let options = udp::UdpOptions { offloads, ..udp::UdpOptions::at(local) };
     let (mut tun, mut udp) = (queues.remove(0), udp::open(&options)?.remove(0));
     let outer = outer_header(local, peer);

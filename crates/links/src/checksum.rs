@@ -1,27 +1,10 @@
 //! The Internet checksum over long payloads.
 
 /// The one's complement sum of big-endian 16-bit words, folded (RFC 1071); an odd last byte is the high half
-/// of a word.
-///
-/// Adds 32-bit words in the machine's byte order in several lanes, which compilers make vectors of: byte order
-/// does not matter until the end (RFC 1071 2 B).
+/// of a word. Byte order does not matter until the end (RFC 1071 2 B).
 #[inline]
 pub(crate) fn sum(bytes: &[u8]) -> u16 {
-    const LANES: usize = 8;
-    let (blocks, rest) = bytes.as_chunks::<{ LANES * 4 }>();
-    let mut lanes = [0u64; LANES];
-    for block in blocks {
-        let (words, _) = block.as_chunks::<4>();
-        for (lane, word) in lanes.iter_mut().zip(words) {
-            *lane += u64::from(u32::from_ne_bytes(*word));
-        }
-    }
-    let (words, rest) = rest.as_chunks::<4>();
-    let mut tail = [0; 4];
-    tail[..rest.len()].copy_from_slice(rest);
-    let words = words.iter().chain([&tail]).map(|word| u64::from(u32::from_ne_bytes(*word)));
-    let sum: u64 = lanes.iter().sum::<u64>() + words.sum::<u64>();
-    u16::from_be(fold(sum))
+    u16::from_be(fold(forebay_links_sys::checksum::sum(bytes)))
 }
 
 /// Adds up all carries.

@@ -1,11 +1,13 @@
 //! Network interfaces: up and down, MTU, addresses and routes, by rtnetlink (rtnetlink(7)).
 
 mod request;
+mod way;
 
 use std::io;
 use std::net::IpAddr;
 
-use request::Request;
+use request::{Request, attribute};
+pub use way::{NextHop, neighbour, next_hop, resolve};
 
 /// A network interface of the network namespace that the process is in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +53,31 @@ impl Interface {
         Request::new(RTM_NEWLINK, 0).link(self.index, 0, 0).attribute(IFLA_MTU, &mtu.to_ne_bytes()).send()
     }
 
-    /// Gives it an address and the network it is in; one that it has already is no error.
+    /// The largest packet in bytes.
+    ///
+    /// # Errors
+    /// If it is gone.
+    pub fn mtu(&self) -> io::Result<u32> {
+        self.read(IFLA_MTU, |value| value.first_chunk().map(|mtu| u32::from_ne_bytes(*mtu)))
+    }
+
+    /// Its own address on an Ethernet.
+    ///
+    /// # Errors
+    /// If it is gone, or has none.
+    pub fn ethernet_address(&self) -> io::Result<[u8; 6]> {
+        self.read(IFLA_ADDRESS, |value| value.try_into().ok())
+    }
+
+    fn read<T>(&self, kind: u16, value: impl FnOnce(&[u8]) -> Option<T>) -> io::Result<T> {
+        const IFINFOMSG: usize = 16;
+        Request::new(RTM_GETLINK, 0)
+            .link(self.index, 0, 0)
+            .ask(|answer| attribute(answer.get(IFINFOMSG..)?, kind).and_then(value))
+    }
+
+    /// Gives it an address and the network it is in; one that it has already is no error. An IPv6
+    /// address works some milliseconds later, when the kernel has seen that the link is up.
     ///
     /// # Errors
     /// As [`Interface::set_up`], and if the prefix is too long.
@@ -83,10 +109,12 @@ fn family(address: IpAddr) -> u8 {
 
 // linux/rtnetlink.h, linux/if_link.h, linux/if_addr.h, linux/netlink.h.
 const RTM_NEWLINK: u16 = 16;
+const RTM_GETLINK: u16 = 18;
 const RTM_NEWADDR: u16 = 20;
 const RTM_NEWROUTE: u16 = 24;
 const NLM_F_REPLACE: u16 = 0x100;
 const NLM_F_CREATE: u16 = 0x400;
+const IFLA_ADDRESS: u16 = 1;
 const IFLA_MTU: u16 = 4;
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;

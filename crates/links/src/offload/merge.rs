@@ -128,7 +128,7 @@ impl Merger {
             // The latest train of this flow: behind this one or behind none.
             let last = packets[usize::from(train.last)];
             let fits = train.open && flow.joins && train.takes(first, last, packet, flow);
-            if !fits || !train.verify(first) || !flow.checksum_is_right(packet) {
+            if !fits || !train.verify(first) || !flow.checksums_are_right(packet) {
                 train.open = false;
                 return false;
             }
@@ -184,7 +184,7 @@ impl Train {
     #[inline]
     fn verify(&mut self, first: &[u8]) -> bool {
         self.verified =
-            self.verified || self.flow.is_some_and(|flow| flow.joins && flow.checksum_is_right(first));
+            self.verified || self.flow.is_some_and(|flow| flow.joins && flow.checksums_are_right(first));
         self.verified
     }
 
@@ -331,11 +331,13 @@ impl Flow {
         flags && a[8..12] == b[8..12] && a[14..16] == b[14..16] && a[18..] == b[18..]
     }
 
+    /// Whether the checksums are right: those of the super-packet will be.
     #[inline]
-    fn checksum_is_right(&self, packet: &[u8]) -> bool {
-        let l4 = &packet[usize::from(self.l4)..];
-        let addresses = if self.is_v4 { &packet[12..20] } else { &packet[8..40] };
-        fold(pseudo_header(addresses, self.protocol(), l4.len()) + u64::from(sum(l4))) == 0xffff
+    fn checksums_are_right(&self, packet: &[u8]) -> bool {
+        let (ip, l4) = packet.split_at(usize::from(self.l4));
+        let addresses = if self.is_v4 { &ip[12..20] } else { &ip[8..40] };
+        (!self.is_v4 || sum(ip) == 0xffff)
+            && fold(pseudo_header(addresses, self.protocol(), l4.len()) + u64::from(sum(l4))) == 0xffff
     }
 
     fn protocol(&self) -> u8 {
