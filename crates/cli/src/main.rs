@@ -4,6 +4,7 @@ mod backend;
 mod bench;
 mod check;
 mod demo;
+mod import;
 mod pass;
 mod pipeline;
 mod processors;
@@ -37,6 +38,9 @@ enum Command {
     /// Say what is wrong with a gateway's file; nothing is changed.
     #[command(after_help = "Example: forebay check --config gateway.toml")]
     Check(check::CheckArgs),
+    /// Take SAs and policies of another system over into a gateway's file.
+    #[command(subcommand)]
+    Import(import::ImportCommand),
     /// Run a scenario in virtual time: what a design would do on given traffic.
     #[command(after_help = "Example: forebay simulate host.toml --set processor.card.count=4 --json")]
     Simulate(simulate::SimulateArgs),
@@ -77,6 +81,7 @@ fn main() -> ExitCode {
         Command::Seal(args) => pass::run(&args, Direction::Seal),
         Command::Open(args) => pass::run(&args, Direction::Open),
         Command::Check(args) => check::run(&args),
+        Command::Import(command) => command.run(),
         Command::Simulate(args) => simulate::run(&args),
         Command::Solve(args) => pipeline::solve(&args),
         Command::Size(args) => size::run(&args),

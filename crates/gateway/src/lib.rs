@@ -6,5 +6,6 @@
 
 pub mod config;
 pub mod esp_sa;
+pub mod import;
 pub mod iv_store;
 pub mod sas;
