@@ -258,7 +258,7 @@ impl RawState {
     pub fn sa(&self, direction: Direction, imported: &mut Imported) -> Result<ImportedSa, String> {
         let suite = algorithm::suite(self.aead.as_ref(), self.cipher.as_ref(), self.auth.as_ref())?;
         let hex = |algorithm: Option<&Algorithm>| {
-            algorithm.and_then(|algorithm| algorithm.key.clone()).unwrap_or_else(Zeroizing::default)
+            algorithm.and_then(|algorithm| algorithm.key.clone()).unwrap_or_default()
         };
         let key = hex(self.aead.as_ref().or(self.cipher.as_ref()));
         let auth_key = hex(self.auth.as_ref());
