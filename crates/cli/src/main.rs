@@ -5,6 +5,7 @@ mod bench;
 mod check;
 mod demo;
 mod gateway;
+mod import;
 mod pass;
 mod pipeline;
 mod processors;
@@ -41,6 +42,9 @@ enum Command {
     /// Protect traffic between networks, by TUN and UDP or raw IP, until it is told to stop.
     #[command(after_help = "Example: forebay gateway --config gateway.toml")]
     Gateway(gateway::GatewayArgs),
+    /// Take SAs and policies of another system over into a gateway's file.
+    #[command(subcommand)]
+    Import(import::ImportCommand),
     /// Run a scenario in virtual time: what a design would do on given traffic.
     #[command(after_help = "Example: forebay simulate host.toml --set processor.card.count=4 --json")]
     Simulate(simulate::SimulateArgs),
@@ -82,6 +86,7 @@ fn main() -> ExitCode {
         Command::Open(args) => pass::run(&args, Direction::Open),
         Command::Check(args) => check::run(&args),
         Command::Gateway(args) => gateway::run(&args),
+        Command::Import(command) => command.run(),
         Command::Simulate(args) => simulate::run(&args),
         Command::Solve(args) => pipeline::solve(&args),
         Command::Size(args) => size::run(&args),

@@ -6,6 +6,7 @@
 
 pub mod config;
 pub mod esp_sa;
+pub mod import;
 pub mod iv_store;
 pub mod sas;
 pub mod service;

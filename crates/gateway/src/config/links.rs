@@ -162,6 +162,7 @@ pub(super) fn plain(top: &Table, context: &Context<'_>) -> Option<Plain> {
     let (table, place) = tables.into_iter().next().unwrap_or((&none, super::whole()));
     let (section, kind) = Reader::of_kind("plain", "kind", table, place, context);
     let answer = section.each_parsed::<IpAddr>("answer", "expected an address: \"10.9.0.1\"");
+    let answer = answer.map(|given| addresses(&given, &section));
     let mss_clamp = mss_clamp(&section);
     let link = match kind? {
         "xdp" => PlainLink::Xdp(xdp(&section)?),
@@ -171,7 +172,7 @@ pub(super) fn plain(top: &Table, context: &Context<'_>) -> Option<Plain> {
         PlainLink::Tun(tun) => tun.addresses.iter().map(IpNet::addr).collect(),
         PlainLink::Xdp(_) => vec![],
     };
-    let answer = if section.has("answer") { addresses(&answer?, &section) } else { first_of(&own) };
+    let answer = if section.has("answer") { answer? } else { first_of(&own) };
     Some(Plain { link, answer, mss_clamp: mss_clamp? })
 }
 
@@ -201,6 +202,11 @@ fn mss_clamp(section: &Reader<'_>) -> Option<MssClamp> {
     match &values.node(KEY)?.value {
         Value::Flag(false) => Some(MssClamp::Off),
         Value::Flag(true) => Some(MssClamp::Auto),
+        Value::Text(word) if !word.starts_with(|char: char| char.is_ascii_digit()) => {
+            const EXPECTED: &str = "expected \"auto\", false, or bytes: 1360";
+            section.bad(KEY, word, EXPECTED, section.place_of(KEY));
+            None
+        }
         // 88: the least that Linux takes (TCP_MIN_MSS); 65495: 65535 less the headers of IPv4 and TCP.
         _ => values.whole(KEY, Unit::Bytes, 88, 65_495).map(|bytes| MssClamp::At(bytes as u16)),
     }

@@ -181,7 +181,7 @@ fn cores(count: Option<usize>, section: &Reader<'_>) -> Option<Vec<ProcessorKind
     let cpus = section.each("pin", |values, node| values.whole_of("pin", node, Unit::None, 0, 8_191))?;
     check_distinct("pin", &cpus, section);
     if count.is_some_and(|count| count != cpus.len()) {
-        let message = format!("`pin` has {} CPUs, `count` is {}", cpus.len(), count?);
+        let message = format!("`pin` is for {}, `count` is {}", cpus.len(), count?);
         section.conflict("pin", message, "give each core its CPU");
     }
     Some(cpus.into_iter().map(|cpu| ProcessorKind::Core { cpu: Some(cpu as u32) }).collect())

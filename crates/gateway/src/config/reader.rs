@@ -13,7 +13,7 @@ use forebay_time::Duration;
 use super::diff::Setting;
 use super::schema::{self, Absent, Key, Part, Takes};
 use crate::sas::errors::Findings as FileFindings;
-use crate::sas::{Problem as FileProblem, mask};
+use crate::sas::{Problem as FileProblem, Section as SaSection, mask};
 
 /// What all sections of one file share.
 pub(super) struct Context<'a> {
@@ -171,10 +171,11 @@ impl<'a> Reader<'a> {
                 _ if is_section => {}
                 Some(part) if part.section == section => {
                     if let Some(kind) = kind {
+                        let word = if section == "keys" { "source" } else { "kind" };
                         let message =
-                            format!("`{name}` means nothing for {} of kind `{kind}`", part.header());
+                            format!("`{name}` means nothing for {} of {word} `{kind}`", part.header());
                         let help =
-                            format!("it is for kind `{}`: take it away, or change the kind", part.kind);
+                            format!("it is for {word} `{}`: take it away, or change the {word}", part.kind);
                         self.context
                             .findings
                             .borrow_mut()
@@ -183,6 +184,11 @@ impl<'a> Reader<'a> {
                 }
                 Some(part) => {
                     let problem = FileProblem::Misplaced { key: mask::shown(name), section: part.header() };
+                    self.context.notes.borrow_mut().add(problem, place.span.clone(), "");
+                }
+                None if SaSection::with(name).is_some() && !is_sa(name) => {
+                    let section = SaSection::with(name).map_or("", SaSection::header).to_owned();
+                    let problem = FileProblem::Misplaced { key: mask::shown(name), section };
                     self.context.notes.borrow_mut().add(problem, place.span.clone(), "");
                 }
                 None => {

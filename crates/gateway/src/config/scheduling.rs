@@ -180,7 +180,8 @@ fn classes(top: &Table, defaults: ClassConfig, context: &Context<'_>) -> Option<
         weighted |= section.has("weight");
         classes.push(class);
     }
-    if rest.is_none() && taken.0 != u64::MAX {
+    let complete = sets.iter().all(Option::is_some);
+    if rest.is_none() && complete && taken.0 != u64::MAX {
         let point = (!taken.0).trailing_zeros();
         let problem = forebay_scenario::Problem::Conflict {
             message: format!("no class has code point {point}"),

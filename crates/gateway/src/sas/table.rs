@@ -88,8 +88,17 @@ impl Section {
         self.keys().any(|known| known == key)
     }
 
+    /// The section as it is written.
+    pub(crate) fn header(self) -> &'static str {
+        match self {
+            Section::Sa => "[[sa]]",
+            Section::Policy => "[[policy]]",
+            Section::Iptfs => "[sa.iptfs]",
+        }
+    }
+
     /// A section that has such a key.
-    pub(super) fn with(key: &str) -> Option<Section> {
+    pub(crate) fn with(key: &str) -> Option<Section> {
         Section::ALL.into_iter().find(|section| section.has(key))
     }
 }
