@@ -1,0 +1,89 @@
+/* The driver: SAs, policies and packets out of an image, packets into another. It stands for the network interface that
+ * a simulated core does not have. */
+#include "image.h"
+
+#include "ipsec.h"
+#include "spd.h"
+
+struct reader {
+    const uint8_t *at;
+    size_t left;
+};
+
+/* The next `len` bytes of the image, filled up to whole words; NULL if there are not so many. */
+static const void *take(struct reader *reader, size_t len)
+{
+    const uint8_t *taken = reader->at;
+    if (len > reader->left || (len + 3) / 4 * 4 > reader->left)
+        return NULL;
+    reader->at += (len + 3) / 4 * 4;
+    reader->left -= (len + 3) / 4 * 4;
+    return taken;
+}
+
+static bool load_databases(struct reader *reader, const struct image_header *header)
+{
+    struct sa *sas[SA_MAX];
+    if (header->sas > SA_MAX || header->policies > POLICY_MAX)
+        return false;
+    for (uint32_t i = 0; i < header->sas; i++) {
+        const struct image_sa *record = take(reader, sizeof *record);
+        sas[i] = record == NULL ? NULL : sad_add(record);
+        if (sas[i] == NULL)
+            return false;
+    }
+    for (uint32_t i = 0; i < header->policies; i++) {
+        const struct image_policy *record = take(reader, sizeof *record);
+        if (record == NULL || !spd_add(record, record->sa < header->sas ? sas[record->sa] : NULL))
+            return false;
+    }
+    return true;
+}
+
+static NOINIT struct packet packet;
+
+/* Out of the interface's memory, in place of a driver's DMA. */
+PROFILED static bool driver_load(const uint8_t *bytes, size_t len)
+{
+    return packet_load(&packet, bytes, len);
+}
+
+PROFILED static void driver_store(uint8_t *to)
+{
+    memcpy(to, packet.data, packet.len);
+}
+
+int image_run(const uint8_t *input, size_t input_len, uint8_t *output, size_t output_room)
+{
+    struct reader reader = { input, input_len };
+    const struct image_header *header = take(&reader, sizeof *header);
+    if (header == NULL || header->magic != IMAGE_INPUT_MAGIC || header->version != IMAGE_VERSION)
+        return IMAGE_BAD;
+    ipsec_reset((header->flags & IMAGE_END_HOST) != 0);
+    if (!load_databases(&reader, header))
+        return IMAGE_BAD;
+
+    size_t used = sizeof(struct image_output);
+    if (output_room < used)
+        return IMAGE_OUTPUT_FULL;
+    for (uint32_t i = 0; i < header->packets; i++) {
+        const struct image_packet *record = take(&reader, sizeof *record);
+        const uint8_t *bytes = record == NULL ? NULL : take(&reader, record->len);
+        if (bytes == NULL)
+            return IMAGE_BAD;
+        enum drop drop = DROP_TOO_LONG;
+        if (driver_load(bytes, record->len))
+            drop = record->flags & IMAGE_PACKET_INBOUND ? ipsec_input(&packet) : ipsec_output(&packet);
+        struct image_result result = { drop, drop == DROP_PASSED ? (uint32_t)packet.len : 0 };
+        size_t room = sizeof result + (result.len + 3) / 4 * 4;
+        if (output_room - used < room)
+            return IMAGE_OUTPUT_FULL;
+        memcpy(output + used, &result, sizeof result);
+        if (drop == DROP_PASSED)
+            driver_store(output + used + sizeof result);
+        used += room;
+    }
+    struct image_output head = { IMAGE_OUTPUT_MAGIC, IMAGE_VERSION, header->packets, (uint32_t)used };
+    memcpy(output, &head, sizeof head);
+    return IMAGE_DONE;
+}
