@@ -71,8 +71,12 @@ _Static_assert(sizeof(struct image_header) == 32, "image_header");
 _Static_assert(sizeof(struct image_sa) == 160, "image_sa");
 _Static_assert(sizeof(struct image_policy) == 48, "image_policy");
 
-/* Works on all of an input image. Both stand on 4-byte boundaries. Returns what the program ends with. */
 enum { IMAGE_DONE = 0, IMAGE_BAD = 1, IMAGE_OUTPUT_FULL = 2 };
+
+/* Resets, and takes SAs and policies out of an input image. */
+int image_load(const uint8_t *input, size_t input_len);
+
+/* Works on all of an input image. Both stand on 4-byte boundaries. Returns what the program ends with. */
 int image_run(const uint8_t *input, size_t input_len, uint8_t *output, size_t output_room);
 
 #endif

@@ -53,14 +53,27 @@ PROFILED static void driver_store(uint8_t *to)
     memcpy(to, packet.data, packet.len);
 }
 
+/* The header, with the reader behind the databases; NULL if the image makes no sense. */
+PROFILED static const struct image_header *load_image(struct reader *reader)
+{
+    const struct image_header *header = take(reader, sizeof *header);
+    if (header == NULL || header->magic != IMAGE_INPUT_MAGIC || header->version != IMAGE_VERSION)
+        return NULL;
+    ipsec_reset((header->flags & IMAGE_END_HOST) != 0);
+    return load_databases(reader, header) ? header : NULL;
+}
+
+int image_load(const uint8_t *input, size_t input_len)
+{
+    struct reader reader = { input, input_len };
+    return load_image(&reader) == NULL ? IMAGE_BAD : IMAGE_DONE;
+}
+
 int image_run(const uint8_t *input, size_t input_len, uint8_t *output, size_t output_room)
 {
     struct reader reader = { input, input_len };
-    const struct image_header *header = take(&reader, sizeof *header);
-    if (header == NULL || header->magic != IMAGE_INPUT_MAGIC || header->version != IMAGE_VERSION)
-        return IMAGE_BAD;
-    ipsec_reset((header->flags & IMAGE_END_HOST) != 0);
-    if (!load_databases(&reader, header))
+    const struct image_header *header = load_image(&reader);
+    if (header == NULL)
         return IMAGE_BAD;
 
     size_t used = sizeof(struct image_output);
