@@ -50,9 +50,10 @@ static inline void store_be64(uint8_t *at, uint64_t value)
     store_be32(at + 4, (uint32_t)value);
 }
 
+/* In shifts, which a compiler knows for what they are; its own function is a call where there is no instruction. */
 static inline uint32_t swap32(uint32_t value)
 {
-    return __builtin_bswap32(value);
+    return value << 24 | (value & 0xFF00) << 8 | (value >> 8 & 0xFF00) | value >> 24;
 }
 
 /* A little-endian word on a 4-byte boundary: one load on the core. */
@@ -68,6 +69,31 @@ static inline void store_word(uint8_t *at, uint32_t word)
     if (__BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__)
         word = swap32(word);
     memcpy(__builtin_assume_aligned(at, 4), &word, sizeof word);
+}
+
+/* Four words at once: a cipher's block. */
+static inline void load_block(uint32_t block[4], const uint8_t *at)
+{
+    block[0] = load_word(at);
+    block[1] = load_word(at + 4);
+    block[2] = load_word(at + 8);
+    block[3] = load_word(at + 12);
+}
+
+static inline void store_block(uint8_t *at, const uint32_t block[4])
+{
+    store_word(at, block[0]);
+    store_word(at + 4, block[1]);
+    store_word(at + 8, block[2]);
+    store_word(at + 12, block[3]);
+}
+
+static inline void add_block(uint32_t block[4], const uint32_t other[4])
+{
+    block[0] ^= other[0];
+    block[1] ^= other[1];
+    block[2] ^= other[2];
+    block[3] ^= other[3];
 }
 
 static inline uint32_t rotate_left(uint32_t value, unsigned by)

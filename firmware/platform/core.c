@@ -57,7 +57,7 @@ void core_main(uint32_t stack)
 {
     hosted = stack != 0;
     int code = program();
-    if (hosted)
-        linux_call(LINUX_EXIT, code, NULL, 0);
-    *EXIT_REGISTER = (uint32_t)code;
+    if (!hosted)
+        *EXIT_REGISTER = (uint32_t)code; /* the simulator ends here */
+    linux_call(LINUX_EXIT, code, NULL, 0);
 }

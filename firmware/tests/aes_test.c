@@ -83,15 +83,12 @@ static void test_block(const char *key_hex, const char *sealed)
     aes_key_expand(&key, bytes, unhex(bytes, sizeof bytes, key_hex));
     aes_key_invert(&inverse, &key);
     unhex(data, sizeof data, "00112233445566778899aabbccddeeff");
-    for (unsigned i = 0; i < 4; i++)
-        block[i] = load_word(data + 4 * i);
+    load_block(block, data);
     aes_encrypt(&key, block);
-    for (unsigned i = 0; i < 4; i++)
-        store_word(data + 4 * i, block[i]);
+    store_block(data, block);
     check_hex("FIPS 197, encrypt", data, sizeof data, sealed);
     aes_decrypt(&inverse, block);
-    for (unsigned i = 0; i < 4; i++)
-        store_word(data + 4 * i, block[i]);
+    store_block(data, block);
     check_hex("FIPS 197, decrypt", data, sizeof data, "00112233445566778899aabbccddeeff");
 }
 

@@ -3,13 +3,12 @@
 
 PROFILED void aes_ctr(const struct aes_key *key, const uint8_t counter[16], uint8_t *data, size_t len)
 {
-    uint32_t nonce[3], block[4];
-    uint32_t count = load_be32(counter + 12);
-    for (unsigned i = 0; i < 3; i++)
-        nonce[i] = load_word(counter + 4 * i);
-    for (; len != 0; count++) {
-        for (unsigned i = 0; i < 3; i++)
-            block[i] = nonce[i];
+    uint32_t start[4], block[4], text[4];
+    load_block(start, counter);
+    for (uint32_t count = swap32(start[3]); len != 0; count++) {
+        block[0] = start[0];
+        block[1] = start[1];
+        block[2] = start[2];
         block[3] = swap32(count);
         aes_encrypt(key, block);
         if (len < AES_BLOCK) {
@@ -17,8 +16,9 @@ PROFILED void aes_ctr(const struct aes_key *key, const uint8_t counter[16], uint
                 data[i] ^= (uint8_t)(block[i / 4] >> 8 * (i % 4));
             return;
         }
-        for (unsigned i = 0; i < 4; i++)
-            store_word(data + 4 * i, load_word(data + 4 * i) ^ block[i]);
+        load_block(text, data);
+        add_block(text, block);
+        store_block(data, text);
         data += AES_BLOCK;
         len -= AES_BLOCK;
     }

@@ -63,7 +63,9 @@ PROFILED void hash_finish(struct hash *hash, uint8_t digest[HASH_DIGEST_MAX])
         held = 0;
     }
     memset(hash->rest + held, 0, HASH_BLOCK - 8 - held);
-    store_be64(hash->rest + HASH_BLOCK - 8, hash->kind->big_endian ? bits : __builtin_bswap64(bits));
+    uint32_t low = (uint32_t)bits, high = (uint32_t)(bits >> 32);
+    store_be32(hash->rest + HASH_BLOCK - 8, hash->kind->big_endian ? high : swap32(low));
+    store_be32(hash->rest + HASH_BLOCK - 4, hash->kind->big_endian ? low : swap32(high));
     hash->kind->blocks(hash->state, hash->rest, 1);
     for (unsigned i = 0; i < hash->kind->words; i++)
         store_be32(digest + 4 * i, hash->kind->big_endian ? hash->state[i] : swap32(hash->state[i]));

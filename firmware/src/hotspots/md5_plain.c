@@ -25,14 +25,19 @@ enum {
     ONE(f, c, d, a, b, SHIFT_##f##2, w2, t2##u) \
     ONE(f, b, c, d, a, SHIFT_##f##3, w3, t3##u)
 
+/* A function of its own: in a loop the compiler would put all 64 constants on the stack first. */
+PROFILED static void md5_block(uint32_t state[4], const uint8_t *data)
+{
+    uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
+    MD5_STEPS
+    state[0] += a;
+    state[1] += b;
+    state[2] += c;
+    state[3] += d;
+}
+
 void md5_blocks(uint32_t state[4], const uint8_t *data, size_t blocks)
 {
-    for (; blocks != 0; blocks--, data += HASH_BLOCK) {
-        uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
-        MD5_STEPS
-        state[0] += a;
-        state[1] += b;
-        state[2] += c;
-        state[3] += d;
-    }
+    for (; blocks != 0; blocks--, data += HASH_BLOCK)
+        md5_block(state, data);
 }

@@ -18,8 +18,7 @@ static void make_iv(const struct sa *sa, uint64_t sequence, uint8_t *iv)
     if (sa->cipher == CIPHER_AES_CBC) {
         uint32_t block[4] = { 0, 0, swap32((uint32_t)(sequence >> 32)), swap32((uint32_t)sequence) };
         aes_encrypt(&sa->key.aes, block);
-        for (unsigned i = 0; i < 4; i++)
-            store_word(iv + 4 * i, block[i]);
+        store_block(iv, block);
     } else if (sa->iv_len != 0) {
         store_be64(iv, sequence);
     }
