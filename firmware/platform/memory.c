@@ -1,9 +1,6 @@
 /* Copying and filling by words, where both ends stand on them: the library's, built for size, go byte by byte. */
 #include "bytes.h"
 
-/* Or the compiler makes a call of memcpy out of memcpy's loop. */
-#pragma GCC optimize("no-tree-loop-distribute-patterns")
-
 typedef uint32_t __attribute__((may_alias)) word;
 
 static bool aligned(const void *a, const void *b)
