@@ -3,6 +3,7 @@
 #ifndef DROP_H
 #define DROP_H
 
+/* clang-format off */
 #define DROP_LIST(drop)                                                                        \
     drop(PASSED, "passed")                             /* not dropped */                       \
     drop(TOO_LONG, "too_long")                         /* larger than a packet buffer */       \
@@ -25,6 +26,8 @@
     drop(OUT_POL_BLOCK, "out_pol_block")               /* a policy discards it */              \
     drop(OUT_STATE_SEQ_ERROR, "out_state_seq_error")   /* sequence numbers used up */          \
     drop(OUT_TOO_BIG, "out_too_big")                   /* longer than IP or the buffer allow */
+
+/* clang-format on */
 
 enum drop {
 #define DROP_NUMBER(number, name) DROP_##number,

@@ -33,7 +33,7 @@ struct image_sa {
     uint8_t flags;
     uint8_t family; /* 4 or 6, of the outer addresses */
     uint16_t reserved;
-    uint32_t sequence[2]; /* low and high half of the last number sent or the highest received */
+    uint32_t sequence[2];                /* low and high half of the last number sent or the highest received */
     uint8_t source[16], destination[16]; /* of the outer header, as sent */
     uint8_t key[36];
     uint8_t auth_key[64];
@@ -46,10 +46,10 @@ struct image_policy {
     uint8_t direction;
     uint8_t action;
     uint8_t family;
-    uint8_t protocol; /* 0: any */
-    uint16_t sa;      /* which record */
-    uint8_t source_prefix, destination_prefix;       /* bits */
-    uint16_t source_ports[2], destination_ports[2];  /* lowest and highest; 0 and 65535: any */
+    uint8_t protocol;                               /* 0: any */
+    uint16_t sa;                                    /* which record */
+    uint8_t source_prefix, destination_prefix;      /* bits */
+    uint16_t source_ports[2], destination_ports[2]; /* lowest and highest; 0 and 65535: any */
     uint8_t source[16], destination[16];
 };
 

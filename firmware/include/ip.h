@@ -23,16 +23,16 @@ enum { IPV4_HEADER = 20, IPV6_HEADER = 40, ADDRESS_MAX = 16 };
 
 /* What a walk over the headers of a packet has found. Offsets are from the begin of the packet. */
 struct ip_view {
-    uint8_t version;         /* 4 or 6 */
-    uint8_t protocol;        /* of what stands behind the headers that routers look at */
-    uint8_t address_len;     /* 4 or 16 */
-    bool fragment;           /* a part of a packet */
-    bool first;              /* ... with what stands behind the headers, or the whole */
+    uint8_t version;     /* 4 or 6 */
+    uint8_t protocol;    /* of what stands behind the headers that routers look at */
+    uint8_t address_len; /* 4 or 16 */
+    bool fragment;       /* a part of a packet */
+    bool first;          /* ... with what stands behind the headers, or the whole */
     const uint8_t *source;
     const uint8_t *destination;
-    size_t named_at;         /* the byte that holds `protocol` */
-    size_t payload_at;       /* where IPsec stands, or goes in transport mode */
-    size_t upper_at;         /* where the transport protocol begins; 0 if a fragment lacks it */
+    size_t named_at;   /* the byte that holds `protocol` */
+    size_t payload_at; /* where IPsec stands, or goes in transport mode */
+    size_t upper_at;   /* where the transport protocol begins; 0 if a fragment lacks it */
     uint8_t upper_protocol;
 };
 

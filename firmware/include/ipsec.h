@@ -14,9 +14,9 @@ enum drop ipsec_output(struct packet *packet);
 /* A packet that arrives: takes off and checks what protects it, or says why it may not pass. */
 enum drop ipsec_input(struct packet *packet);
 
-/* ESP and AH. Sealing: `packet` has its headers up to `at`, room for the ESP or AH header there, and the payload behind;
- * the packet grows at its end. Opening: `at` is where the ESP or AH header stands; what follows it is made plain in
- * place, and `next` and `payload_at`, `packet->len` say what it is. */
+/* ESP and AH. Sealing: `packet` has its headers up to `at`, room for the ESP or AH header there, and the payload
+ * behind; the packet grows at its end. Opening: `at` is where the ESP or AH header stands; what follows it is made
+ * plain in place, and `next` and `payload_at`, `packet->len` say what it is. */
 size_t esp_header_len(const struct sa *sa);
 size_t ah_header_len(const struct sa *sa, unsigned ip_version);
 enum drop esp_seal(struct sa *sa, struct packet *packet, size_t at, uint8_t next);

@@ -19,7 +19,7 @@ struct sa {
     uint8_t icv_len, iv_len, align;
     uint8_t address_len; /* of the outer header: 4 or 16 */
     uint8_t source[ADDRESS_MAX], destination[ADDRESS_MAX];
-    struct sa *next;      /* in its row of the table */
+    struct sa *next; /* in its row of the table */
     bool esn;
     uint64_t sequence;    /* last one sent */
     struct replay replay; /* of what is received */
@@ -42,6 +42,5 @@ struct sa *sad_lookup(uint32_t spi, uint8_t protocol, const uint8_t *destination
 
 /* The number of the next packet; false when they are used up (RFC 4303 3.3.3). */
 bool sa_next_sequence(struct sa *sa, uint64_t *number);
-
 
 #endif

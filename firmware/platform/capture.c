@@ -65,7 +65,7 @@ bool capture_next(struct capture *capture, struct record *record)
 bool capture_create(struct capture *capture, const char *path, const struct capture *like)
 {
     const uint32_t head[6] = { like->nanoseconds ? NANOSECONDS : MICROSECONDS, 2 | 4 << 16, 0, 0, 65535, RAW_IP };
-    *capture = (struct capture){ .file = fopen(path, "wb"), .nanoseconds = like->nanoseconds };
+    *capture = (struct capture) { .file = fopen(path, "wb"), .nanoseconds = like->nanoseconds };
     return capture->file != NULL && fwrite(head, sizeof head, 1, capture->file) == 1;
 }
 

@@ -14,8 +14,8 @@ int program(void);
 
 void core_print(const char *text);
 
-/* As a Linux process: fills the input image from standard input, writes the output image to standard output. On the bare
- * core both do nothing, for the simulator sees to it. */
+/* As a Linux process: fills the input image from standard input, writes the output image to standard output. On the
+ * bare core both do nothing, for the simulator sees to it. */
 size_t core_read_input(void);
 void core_write_output(size_t len);
 

@@ -1,17 +1,30 @@
 #include "packets.h"
 
-#define AEAD(bits, icv) { "aes" #bits "gcm" #icv, IP_ESP, CIPHER_AES_GCM, AUTH_NONE, icv, bits / 8 + 4, 0 }
-#define WITH(protocol, cipher, key, name)                          \
-    { name "-md5", protocol, cipher, AUTH_HMAC_MD5, 12, key, 16 },   \
-    { name "-sha1", protocol, cipher, AUTH_HMAC_SHA1, 12, key, 20 }, \
-    { name "-sha256", protocol, cipher, AUTH_HMAC_SHA256, 16, key, 32 }
+#define AEAD(bits, icv)                                                                 \
+    {                                                                                   \
+        "aes" #bits "gcm" #icv, IP_ESP, CIPHER_AES_GCM, AUTH_NONE, icv, bits / 8 + 4, 0 \
+    }
+#define WITH(protocol, cipher, key, name)                                \
+    { name "-md5", protocol, cipher, AUTH_HMAC_MD5, 12, key, 16 },       \
+        { name "-sha1", protocol, cipher, AUTH_HMAC_SHA1, 12, key, 20 }, \
+    {                                                                    \
+        name "-sha256", protocol, cipher, AUTH_HMAC_SHA256, 16, key, 32  \
+    }
 
 const struct suite suites[] = {
-    AEAD(128, 8), AEAD(128, 12), AEAD(128, 16), AEAD(192, 16), AEAD(256, 16),
-    WITH(IP_ESP, CIPHER_AES_CBC, 16, "aes128"), WITH(IP_ESP, CIPHER_AES_CBC, 24, "aes192"),
-    WITH(IP_ESP, CIPHER_AES_CBC, 32, "aes256"), WITH(IP_ESP, CIPHER_AES_CTR, 20, "aes128ctr"),
-    WITH(IP_ESP, CIPHER_AES_CTR, 28, "aes192ctr"), WITH(IP_ESP, CIPHER_AES_CTR, 36, "aes256ctr"),
-    WITH(IP_ESP, CIPHER_NULL, 0, "null"), WITH(IP_AH, CIPHER_NULL, 0, "ah"),
+    AEAD(128, 8),
+    AEAD(128, 12),
+    AEAD(128, 16),
+    AEAD(192, 16),
+    AEAD(256, 16),
+    WITH(IP_ESP, CIPHER_AES_CBC, 16, "aes128"),
+    WITH(IP_ESP, CIPHER_AES_CBC, 24, "aes192"),
+    WITH(IP_ESP, CIPHER_AES_CBC, 32, "aes256"),
+    WITH(IP_ESP, CIPHER_AES_CTR, 20, "aes128ctr"),
+    WITH(IP_ESP, CIPHER_AES_CTR, 28, "aes192ctr"),
+    WITH(IP_ESP, CIPHER_AES_CTR, 36, "aes256ctr"),
+    WITH(IP_ESP, CIPHER_NULL, 0, "null"),
+    WITH(IP_AH, CIPHER_NULL, 0, "ah"),
     { "aes128", IP_ESP, CIPHER_AES_CBC, AUTH_NONE, 0, 16, 0 },
 };
 const size_t suite_count = COUNT(suites);
@@ -47,7 +60,7 @@ struct image_sa sa_record(const struct suite *suite, enum direction direction, e
 
 struct image_policy any_policy(enum direction direction, unsigned family, unsigned action)
 {
-    return (struct image_policy){
+    return (struct image_policy) {
         .direction = (uint8_t)direction,
         .action = (uint8_t)action,
         .family = (uint8_t)family,

@@ -92,7 +92,7 @@ static void test_trailer(void)
         aes_cbc_decrypt(&sa->inverse, body - 16, body, 64);
         body[61 - draw() % pad_len] ^= 0x80;
         aes_cbc_encrypt(&key, body - 16, body, 64);
-        sa->replay = (struct replay){ .top = 0 };
+        sa->replay = (struct replay) { .top = 0 };
         check("padding that does not count", open_fenced(IPV4_HEADER + 8 + 16 + 64) == DROP_IN_PADDING);
     }
     check("padding is taken off", passed == 63);
@@ -122,7 +122,8 @@ static void test_noise(unsigned turns)
             set_length(bytes, len);
         open_fenced(len);
 
-        struct image_sa record = sa_record(suite, DIRECTION_OUT, draw() % 2 ? MODE_TUNNEL : MODE_TRANSPORT, family, 0x1001);
+        struct image_sa record =
+            sa_record(suite, DIRECTION_OUT, draw() % 2 ? MODE_TUNNEL : MODE_TRANSPORT, family, 0x1001);
         install(&record);
         packet_load(&packet, bytes, len);
         ipsec_output(&packet);

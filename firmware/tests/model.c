@@ -84,22 +84,22 @@ static uint32_t aes32(uint32_t a, uint32_t b, int row, const uint8_t box[256], c
 
 uint32_t aes32esmi(uint32_t a, uint32_t b, int row)
 {
-    return aes32(a, b, row, sbox, (const uint8_t[]){ 2, 1, 1, 3 });
+    return aes32(a, b, row, sbox, (const uint8_t[]) { 2, 1, 1, 3 });
 }
 
 uint32_t aes32esi(uint32_t a, uint32_t b, int row)
 {
-    return aes32(a, b, row, sbox, (const uint8_t[]){ 1, 0, 0, 0 });
+    return aes32(a, b, row, sbox, (const uint8_t[]) { 1, 0, 0, 0 });
 }
 
 uint32_t aes32dsmi(uint32_t a, uint32_t b, int row)
 {
-    return aes32(a, b, row, inverse_sbox, (const uint8_t[]){ 14, 9, 13, 11 });
+    return aes32(a, b, row, inverse_sbox, (const uint8_t[]) { 14, 9, 13, 11 });
 }
 
 uint32_t aes32dsi(uint32_t a, uint32_t b, int row)
 {
-    return aes32(a, b, row, inverse_sbox, (const uint8_t[]){ 1, 0, 0, 0 });
+    return aes32(a, b, row, inverse_sbox, (const uint8_t[]) { 1, 0, 0, 0 });
 }
 
 /* ---- MD5 by RFC 1321 3.4 */

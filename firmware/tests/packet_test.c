@@ -67,8 +67,8 @@ static bool opens(size_t len)
     return ipsec_input(&packet) == DROP_PASSED;
 }
 
-/* A packet of each length up to 70 bytes and one of 1400: sealed; refused with one byte changed anywhere behind the outer
- * header, where there is an ICV; opened; and refused when it comes again. */
+/* A packet of each length up to 70 bytes and one of 1400: sealed; refused with one byte changed anywhere behind the
+ * outer header, where there is an ICV; opened; and refused when it comes again. */
 static void test_round_trip(const struct suite *suite, enum mode mode, unsigned outer, unsigned inner, bool esn)
 {
     struct image_sa out = sa_record(suite, DIRECTION_OUT, mode, outer, 0x1001), in = out;
@@ -103,7 +103,8 @@ static void test_selectors(void)
 {
     const struct suite *suite = &suites[0];
     struct image_sa record = sa_record(suite, DIRECTION_OUT, MODE_TUNNEL, 4, 0x1001);
-    struct image_policy discard = any_policy(DIRECTION_OUT, 4, POLICY_DISCARD), bypass = any_policy(DIRECTION_OUT, 4, POLICY_BYPASS);
+    struct image_policy discard = any_policy(DIRECTION_OUT, 4, POLICY_DISCARD),
+                        bypass = any_policy(DIRECTION_OUT, 4, POLICY_BYPASS);
     size_t len = make_udp(plain, 4, 10);
     ipsec_reset(false);
     packet_load(&packet, plain, len);
@@ -158,15 +159,17 @@ static void test_ecn(void)
             record.direction = DIRECTION_IN;
             install(&record);
             enum drop drop = ipsec_input(&packet);
-            check("ECN comes back", cases[i].result == 4 ? drop == DROP_IN_ECN
-                                                         : drop == DROP_PASSED && (ip_traffic_class(packet.data) & 3) == cases[i].result);
+            check("ECN comes back",
+                  cases[i].result == 4 ? drop == DROP_IN_ECN
+                                       : drop == DROP_PASSED && (ip_traffic_class(packet.data) & 3) == cases[i].result);
             check("the checksum stays right", ip_checksum_ok(&packet));
         }
 }
 
 static void test_end_host(void)
 {
-    struct image_policy policies[2] = { any_policy(DIRECTION_OUT, 4, POLICY_BYPASS), any_policy(DIRECTION_IN, 4, POLICY_BYPASS) };
+    struct image_policy policies[2] = { any_policy(DIRECTION_OUT, 4, POLICY_BYPASS),
+                                        any_policy(DIRECTION_IN, 4, POLICY_BYPASS) };
     for (unsigned turn = 0; turn < 2; turn++) {
         ipsec_reset(true);
         policies[turn].family = 4;

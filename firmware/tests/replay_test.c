@@ -9,20 +9,20 @@ static const struct {
     bool fresh;
     uint64_t number;
 } cases[] = {
-    { 0, 0, false, 0, false, 0 },                       /* zero is never sent */
-    { 0, 0, false, 1, true, 1 },                        /* the first */
-    { 1, 1, false, 1, false, 1 },                       /* again */
-    { 100, 1, false, 37, true, 37 },                    /* the left edge */
-    { 100, 1, false, 36, false, 36 },                   /* one left of it */
-    { 100, 1 | 1ull << 63, false, 37, false, 37 },      /* seen at the edge */
-    { 100, 1, false, UINT32_MAX, true, UINT32_MAX },    /* far ahead */
+    { 0, 0, false, 0, false, 0 },                    /* zero is never sent */
+    { 0, 0, false, 1, true, 1 },                     /* the first */
+    { 1, 1, false, 1, false, 1 },                    /* again */
+    { 100, 1, false, 37, true, 37 },                 /* the left edge */
+    { 100, 1, false, 36, false, 36 },                /* one left of it */
+    { 100, 1 | 1ull << 63, false, 37, false, 37 },   /* seen at the edge */
+    { 100, 1, false, UINT32_MAX, true, UINT32_MAX }, /* far ahead */
     { 100, 1, true, 101, true, 101 },
-    { 100, 1, true, 36, true, 0x100000024 },            /* extended: left of the window is the next subspace */
-    { 0x100000010, 1, true, 0x11, true, 0x100000011 },  /* the window spans two subspaces */
+    { 100, 1, true, 36, true, 0x100000024 },           /* extended: left of the window is the next subspace */
+    { 0x100000010, 1, true, 0x11, true, 0x100000011 }, /* the window spans two subspaces */
     { 0x100000010, 1, true, 0xFFFFFFFF, true, 0xFFFFFFFF },
     { 0x100000010, 1, true, 0xFFFFFFD1, true, 0xFFFFFFD1 }, /* its left edge */
     { 0x100000010, 1, true, 0xFFFFFFD0, true, 0x1FFFFFFD0 },
-    { 0x10, 1, true, 0xFFFFFFFF, true, 0xFFFFFFFF },    /* there is no subspace before the first */
+    { 0x10, 1, true, 0xFFFFFFFF, true, 0xFFFFFFFF }, /* there is no subspace before the first */
 };
 
 static void test_table(void)
@@ -53,7 +53,8 @@ static void test_oracle(bool esn, uint64_t base)
         if (base != 0 && offset == 0)
             continue; /* the state before the first packet: not a number that the oracle knows of */
         bool fresh = replay_check(&replay, (uint32_t)sent, &number);
-        same = same && (fresh == expected || (esn && offset + REPLAY_WINDOW <= top)) && (!fresh || number == sent || esn);
+        same =
+            same && (fresh == expected || (esn && offset + REPLAY_WINDOW <= top)) && (!fresh || number == sent || esn);
         if (fresh && number == sent && draw() % 2 == 0) {
             replay_update(&replay, number);
             seen[offset] = true;

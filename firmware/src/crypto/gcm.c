@@ -46,8 +46,8 @@ PROFILED static void gcm_tag(const struct gcm_key *key, const uint8_t nonce[12],
     aes_ctr(&key->aes, counter, tag, AES_BLOCK);
 }
 
-void gcm_seal(const struct gcm_key *key, const uint8_t nonce[12], const uint8_t *aad, size_t aad_len,
-              uint8_t *data, size_t len, uint8_t tag[16])
+void gcm_seal(const struct gcm_key *key, const uint8_t nonce[12], const uint8_t *aad, size_t aad_len, uint8_t *data,
+              size_t len, uint8_t tag[16])
 {
     _Alignas(4) uint8_t counter[AES_BLOCK];
     count_from(counter, nonce, 2);
@@ -55,8 +55,8 @@ void gcm_seal(const struct gcm_key *key, const uint8_t nonce[12], const uint8_t 
     gcm_tag(key, nonce, aad, aad_len, data, len, tag);
 }
 
-bool gcm_open(const struct gcm_key *key, const uint8_t nonce[12], const uint8_t *aad, size_t aad_len,
-              uint8_t *data, size_t len, const uint8_t *tag, size_t tag_len)
+bool gcm_open(const struct gcm_key *key, const uint8_t nonce[12], const uint8_t *aad, size_t aad_len, uint8_t *data,
+              size_t len, const uint8_t *tag, size_t tag_len)
 {
     _Alignas(4) uint8_t expected[16], counter[AES_BLOCK];
     gcm_tag(key, nonce, aad, aad_len, data, len, expected);

@@ -4,8 +4,8 @@
 #include "hash.h"
 #include "md5_steps.h"
 
-#define QUAD(f, step, w0, t0, w1, t1, w2, t2, w3, t3) \
-    md5_iteration(step, load_word(data + 4 * w0), t0); \
+#define QUAD(f, step, w0, t0, w1, t1, w2, t2, w3, t3)      \
+    md5_iteration(step, load_word(data + 4 * w0), t0);     \
     md5_iteration(step + 1, load_word(data + 4 * w1), t1); \
     md5_iteration(step + 2, load_word(data + 4 * w2), t2); \
     md5_iteration(step + 3, load_word(data + 4 * w3), t3);

@@ -3,6 +3,7 @@
 #ifndef MD5_STEPS_H
 #define MD5_STEPS_H
 
+/* clang-format off */
 #define MD5_STEPS \
     QUAD(F, 0, 0, 0xd76aa478, 1, 0xe8c7b756, 2, 0x242070db, 3, 0xc1bdceee) \
     QUAD(F, 4, 4, 0xf57c0faf, 5, 0x4787c62a, 6, 0xa8304613, 7, 0xfd469501) \

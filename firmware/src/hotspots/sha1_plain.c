@@ -13,18 +13,18 @@ static inline uint32_t word(uint32_t w[16], unsigned t)
     return w[t & 15];
 }
 
-#define ROUND(f, constant, a, b, c, d, e, t)                              \
-    e += rotate_left(a, 5) + f(b, c, d) + (constant) + word(w, t);        \
+#define ROUND(f, constant, a, b, c, d, e, t)                       \
+    e += rotate_left(a, 5) + f(b, c, d) + (constant) + word(w, t); \
     b = rotate_left(b, 30);
 
 /* Twenty rounds with one function and constant; after five the names are where they were. */
-#define TWENTY(f, constant, first)                              \
-    for (unsigned t = (first); t < (first) + 20; t += 5) {      \
-        ROUND(f, constant, a, b, c, d, e, t)                    \
-        ROUND(f, constant, e, a, b, c, d, t + 1)                \
-        ROUND(f, constant, d, e, a, b, c, t + 2)                \
-        ROUND(f, constant, c, d, e, a, b, t + 3)                \
-        ROUND(f, constant, b, c, d, e, a, t + 4)                \
+#define TWENTY(f, constant, first)                         \
+    for (unsigned t = (first); t < (first) + 20; t += 5) { \
+        ROUND(f, constant, a, b, c, d, e, t)               \
+        ROUND(f, constant, e, a, b, c, d, t + 1)           \
+        ROUND(f, constant, d, e, a, b, c, t + 2)           \
+        ROUND(f, constant, c, d, e, a, b, t + 3)           \
+        ROUND(f, constant, b, c, d, e, a, t + 4)           \
     }
 
 void sha1_blocks(uint32_t state[5], const uint8_t *data, size_t blocks)

@@ -17,9 +17,9 @@ static const uint32_t constants[64] = {
 #define MAJORITY(x, y, z) (((x) & (y)) | ((z) & ((x) | (y))))
 
 /* One round; the caller turns the names instead of moving the values. */
-#define ROUND(a, b, c, d, e, f, g, h, i)                                                \
-    h += big_sigma1(e) + CHOOSE(e, f, g) + constants[t + (i)] + w[(t + (i)) & 15];        \
-    d += h;                                                                             \
+#define ROUND(a, b, c, d, e, f, g, h, i)                                           \
+    h += big_sigma1(e) + CHOOSE(e, f, g) + constants[t + (i)] + w[(t + (i)) & 15]; \
+    d += h;                                                                        \
     h += big_sigma0(a) + MAJORITY(a, b, c);
 
 /* The next message word in the place of that of 16 rounds ago. */

@@ -14,19 +14,19 @@
         __asm__(#name " %0, %1, %2, %3" : "=r"(d) : "r"(a), "r"(b), "i"(row));                        \
         return d;                                                                                     \
     }
-#define ZK_ONE(name)                                      \
-    static inline uint32_t name(uint32_t a)               \
-    {                                                     \
-        uint32_t d;                                       \
-        __asm__(#name " %0, %1" : "=r"(d) : "r"(a));      \
-        return d;                                         \
+#define ZK_ONE(name)                                 \
+    static inline uint32_t name(uint32_t a)          \
+    {                                                \
+        uint32_t d;                                  \
+        __asm__(#name " %0, %1" : "=r"(d) : "r"(a)); \
+        return d;                                    \
     }
-#define ZK_TWO(name)                                              \
-    static inline uint32_t name(uint32_t a, uint32_t b)           \
-    {                                                             \
-        uint32_t d;                                               \
-        __asm__(#name " %0, %1, %2" : "=r"(d) : "r"(a), "r"(b));  \
-        return d;                                                 \
+#define ZK_TWO(name)                                             \
+    static inline uint32_t name(uint32_t a, uint32_t b)          \
+    {                                                            \
+        uint32_t d;                                              \
+        __asm__(#name " %0, %1, %2" : "=r"(d) : "r"(a), "r"(b)); \
+        return d;                                                \
     }
 
 #else

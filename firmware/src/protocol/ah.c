@@ -2,8 +2,8 @@
  *
  *   next header (1) | length in words less 2 (1) | reserved (2) | SPI (4) | sequence number (4) | ICV, padded
  *
- * The ICV is over the whole packet, with itself and the fields that routers may change as zeroes. They are zeroed in place
- * and put back. */
+ * The ICV is over the whole packet, with itself and the fields that routers may change as zeroes. They are zeroed in
+ * place and put back. */
 #include "ipsec.h"
 
 enum { AH_FIXED = 12, HEADERS_MAX = 256 };

@@ -30,7 +30,8 @@ static bool parse_ipv4(struct packet *packet, struct ip_view *view)
 }
 
 /* Follows the extension headers (RFC 8200 4). IPsec goes behind those that are for routers: hop-by-hop options,
- * routing, and destination options in front of routing (RFC 4303 3.1.1); when it is received it may be behind others. */
+ * routing, and destination options in front of routing (RFC 4303 3.1.1); when it is received it may be behind others.
+ */
 static bool walk_extensions(const struct packet *packet, struct ip_view *view)
 {
     size_t at = IPV6_HEADER, named_at = 6;

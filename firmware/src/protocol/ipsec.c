@@ -76,8 +76,7 @@ static enum drop unprotect(struct packet *packet, struct ip_view *view)
         sad_lookup(load_be32(packet->data + at + (esp ? 0 : 4)), view->protocol, view->destination, view->address_len);
     if (sa == NULL)
         return DROP_IN_NO_STATES;
-    enum drop drop =
-        esp ? esp_open(sa, packet, at, &next, &payload_at) : ah_open(sa, packet, at, &next, &payload_at);
+    enum drop drop = esp ? esp_open(sa, packet, at, &next, &payload_at) : ah_open(sa, packet, at, &next, &payload_at);
     if (drop == DROP_PASSED)
         drop = headers_strip(sa, packet, view, next, payload_at);
     if (drop != DROP_PASSED)

@@ -42,8 +42,8 @@ static bool key_lengths_ok(const struct image_sa *record)
                                      : record->auth_key_len != 0 && record->auth_key_len <= sizeof record->auth_key;
 }
 
-/* Which ciphers want a separate ICV: NULL (RFC 4303 3.2), CTR (RFC 3686 9) and AH, and GCM must have none. CBC without one is
- * allowed here, for [E] measures it; RFC 8221 4 says that nobody should use it. */
+/* Which ciphers want a separate ICV: NULL (RFC 4303 3.2), CTR (RFC 3686 9) and AH, and GCM must have none. CBC without
+ * one is allowed here, for [E] measures it; RFC 8221 4 says that nobody should use it. */
 static bool algorithms_ok(const struct image_sa *record)
 {
     if (record->cipher >= sizeof ciphers / sizeof *ciphers || record->auth >= sizeof auths / sizeof *auths)
@@ -97,7 +97,7 @@ PROFILED struct sa *sad_add(const struct image_sa *record)
     memcpy(sa->destination, record->destination, sizeof sa->destination);
     sa->esn = (record->flags & IMAGE_SA_ESN) != 0;
     sa->sequence = (uint64_t)record->sequence[1] << 32 | record->sequence[0];
-    sa->replay = (struct replay){
+    sa->replay = (struct replay) {
         .top = sa->sequence,
         .esn = sa->esn,
         .off = (record->flags & IMAGE_SA_NO_REPLAY_CHECK) != 0,
