@@ -56,6 +56,7 @@ void ghash_blocks(const struct ghash_key *key, uint32_t y[4], const uint8_t *dat
             for (unsigned n = 0; n < 8; n++, word >>= 4)
                 step(z, key->table, word & 15);
         }
-        memcpy(y, z, sizeof z);
+        for (unsigned i = 0; i < 4; i++)
+            y[i] = z[i];
     }
 }

@@ -5,16 +5,16 @@
 #define PARITY(x, y, z) ((x) ^ (y) ^ (z))
 #define MAJORITY(x, y, z) (((x) & (y)) | ((z) & ((x) | (y))))
 
-/* The message word of round t, in the place of that of 16 rounds ago. */
-static inline uint32_t word(uint32_t w[16], unsigned t)
+static inline void schedule(uint32_t w[80], const uint8_t *data)
 {
-    if (t >= 16)
-        w[t & 15] = rotate_left(w[(t + 13) & 15] ^ w[(t + 8) & 15] ^ w[(t + 2) & 15] ^ w[t & 15], 1);
-    return w[t & 15];
+    for (unsigned t = 0; t < 16; t++)
+        w[t] = swap32(load_word(data + 4 * t));
+    for (unsigned t = 16; t < 80; t++)
+        w[t] = rotate_left(w[t - 3] ^ w[t - 8] ^ w[t - 14] ^ w[t - 16], 1);
 }
 
-#define ROUND(f, constant, a, b, c, d, e, t)                       \
-    e += rotate_left(a, 5) + f(b, c, d) + (constant) + word(w, t); \
+#define ROUND(f, constant, a, b, c, d, e, t)                 \
+    e += rotate_left(a, 5) + f(b, c, d) + (constant) + w[t]; \
     b = rotate_left(b, 30);
 
 /* Twenty rounds with one function and constant; after five the names are where they were. */
@@ -30,10 +30,9 @@ static inline uint32_t word(uint32_t w[16], unsigned t)
 void sha1_blocks(uint32_t state[5], const uint8_t *data, size_t blocks)
 {
     for (; blocks != 0; blocks--, data += HASH_BLOCK) {
-        uint32_t w[16];
+        uint32_t w[80];
         uint32_t a = state[0], b = state[1], c = state[2], d = state[3], e = state[4];
-        for (unsigned i = 0; i < 16; i++)
-            w[i] = swap32(load_word(data + 4 * i));
+        schedule(w, data);
         TWENTY(CHOOSE, 0x5a827999, 0)
         TWENTY(PARITY, 0x6ed9eba1, 20)
         TWENTY(MAJORITY, 0x8f1bbcdc, 40)

@@ -17,29 +17,27 @@ static const uint32_t constants[64] = {
 #define MAJORITY(x, y, z) (((x) & (y)) | ((z) & ((x) | (y))))
 
 /* One round; the caller turns the names instead of moving the values. */
-#define ROUND(a, b, c, d, e, f, g, h, i)                                           \
-    h += big_sigma1(e) + CHOOSE(e, f, g) + constants[t + (i)] + w[(t + (i)) & 15]; \
-    d += h;                                                                        \
+#define ROUND(a, b, c, d, e, f, g, h, i)                                    \
+    h += big_sigma1(e) + CHOOSE(e, f, g) + constants[t + (i)] + w[t + (i)]; \
+    d += h;                                                                 \
     h += big_sigma0(a) + MAJORITY(a, b, c);
 
-/* The next message word in the place of that of 16 rounds ago. */
-static inline void extend(uint32_t w[16], unsigned t)
+static inline void schedule(uint32_t w[64], const uint8_t *data)
 {
-    w[t & 15] += small_sigma1(w[(t + 14) & 15]) + w[(t + 9) & 15] + small_sigma0(w[(t + 1) & 15]);
+    for (unsigned t = 0; t < 16; t++)
+        w[t] = swap32(load_word(data + 4 * t));
+    for (unsigned t = 16; t < 64; t++)
+        w[t] = small_sigma1(w[t - 2]) + w[t - 7] + small_sigma0(w[t - 15]) + w[t - 16];
 }
 
 void sha256_blocks(uint32_t state[8], const uint8_t *data, size_t blocks)
 {
     for (; blocks != 0; blocks--, data += HASH_BLOCK) {
-        uint32_t w[16];
+        uint32_t w[64];
         uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
         uint32_t e = state[4], f = state[5], g = state[6], h = state[7];
-        for (unsigned i = 0; i < 16; i++)
-            w[i] = swap32(load_word(data + 4 * i));
+        schedule(w, data);
         for (unsigned t = 0; t < 64; t += 8) {
-            if (t >= 16)
-                for (unsigned i = 0; i < 8; i++)
-                    extend(w, t + i);
             ROUND(a, b, c, d, e, f, g, h, 0)
             ROUND(h, a, b, c, d, e, f, g, 1)
             ROUND(g, h, a, b, c, d, e, f, 2)
@@ -49,8 +47,13 @@ void sha256_blocks(uint32_t state[8], const uint8_t *data, size_t blocks)
             ROUND(c, d, e, f, g, h, a, b, 6)
             ROUND(b, c, d, e, f, g, h, a, 7)
         }
-        const uint32_t add[8] = { a, b, c, d, e, f, g, h };
-        for (unsigned i = 0; i < 8; i++)
-            state[i] += add[i];
+        state[0] += a;
+        state[1] += b;
+        state[2] += c;
+        state[3] += d;
+        state[4] += e;
+        state[5] += f;
+        state[6] += g;
+        state[7] += h;
     }
 }
