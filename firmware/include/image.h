@@ -28,7 +28,7 @@ struct image_sa {
     uint8_t cipher;    /* enum cipher */
     uint8_t auth;      /* enum auth */
     uint8_t icv_len;   /* bytes: 12, 12, 16 by auth; 8, 12 or 16 for GCM; 0 without */
-    uint8_t key_len;   /* bytes, with 4 of salt behind the key for CTR and GCM */
+    uint8_t key_len;   /* bytes; the 4 of salt that stand behind the key for CTR and GCM are not counted */
     uint8_t auth_key_len;
     uint8_t flags;
     uint8_t family; /* 4 or 6, of the outer addresses */

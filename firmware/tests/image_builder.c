@@ -1,8 +1,8 @@
 #include "packets.h"
 
-#define AEAD(bits, icv)                                                                 \
-    {                                                                                   \
-        "aes" #bits "gcm" #icv, IP_ESP, CIPHER_AES_GCM, AUTH_NONE, icv, bits / 8 + 4, 0 \
+#define AEAD(bits, icv)                                                             \
+    {                                                                               \
+        "aes" #bits "gcm" #icv, IP_ESP, CIPHER_AES_GCM, AUTH_NONE, icv, bits / 8, 0 \
     }
 #define WITH(protocol, cipher, key, name)                                \
     { name "-md5", protocol, cipher, AUTH_HMAC_MD5, 12, key, 16 },       \
@@ -20,9 +20,9 @@ const struct suite suites[] = {
     WITH(IP_ESP, CIPHER_AES_CBC, 16, "aes128"),
     WITH(IP_ESP, CIPHER_AES_CBC, 24, "aes192"),
     WITH(IP_ESP, CIPHER_AES_CBC, 32, "aes256"),
-    WITH(IP_ESP, CIPHER_AES_CTR, 20, "aes128ctr"),
-    WITH(IP_ESP, CIPHER_AES_CTR, 28, "aes192ctr"),
-    WITH(IP_ESP, CIPHER_AES_CTR, 36, "aes256ctr"),
+    WITH(IP_ESP, CIPHER_AES_CTR, 16, "aes128ctr"),
+    WITH(IP_ESP, CIPHER_AES_CTR, 24, "aes192ctr"),
+    WITH(IP_ESP, CIPHER_AES_CTR, 32, "aes256ctr"),
     WITH(IP_ESP, CIPHER_NULL, 0, "null"),
     WITH(IP_AH, CIPHER_NULL, 0, "ah"),
     { "aes128", IP_ESP, CIPHER_AES_CBC, AUTH_NONE, 0, 16, 0 },
@@ -51,7 +51,7 @@ struct image_sa sa_record(const struct suite *suite, enum direction direction, e
     };
     memcpy(record.source, ends[family == 6][0], 16);
     memcpy(record.destination, ends[family == 6][1], 16);
-    for (unsigned i = 0; i < suite->key_len; i++)
+    for (unsigned i = 0; i < suite->key_len + 4u; i++)
         record.key[i] = (uint8_t)(spi + i);
     for (unsigned i = 0; i < suite->auth_key_len; i++)
         record.auth_key[i] = (uint8_t)(spi + 100 + i);

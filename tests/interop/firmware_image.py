@@ -12,6 +12,7 @@ PROTECT, INBOUND = 2, 1
 ESN, NO_REPLAY_CHECK = 1, 2
 SA_MAX = 64  # firmware/include/sa.h
 CIPHERS = {"null": 0, "cbc": 1, "ctr": 2, "gcm": 3}
+SALTS = {"null": 0, "cbc": 0, "ctr": 4, "gcm": 4}  # bytes behind the key
 AUTHS = {None: 0, "": 0, "md5": 1, "sha1": 2, "sha256": 3}
 DROP_H = Path(__file__).resolve().parents[2] / "firmware/include/drop.h"
 DROPS = re.findall(r'drop\([A-Z_]+, "(\w+)"\)', DROP_H.read_text())
@@ -24,7 +25,7 @@ def address(text):
 def sa_record(spi, inbound, protocol, transport, cipher, auth, icv_len, key, auth_key, ends, esn=False, sequence=0, flags=0):
     """`ends` are the outer addresses, sender first."""
     head = struct.pack(
-        "<I10BH", spi, inbound, protocol, transport, CIPHERS[cipher], AUTHS[auth], icv_len, len(key), len(auth_key),
+        "<I10BH", spi, inbound, protocol, transport, CIPHERS[cipher], AUTHS[auth], icv_len, len(key) - SALTS[cipher], len(auth_key),
         flags | (ESN if esn else 0), ipaddress.ip_address(ends[0]).version, 0)  # fmt: skip
     return head + struct.pack("<Q", sequence) + address(ends[0]) + address(ends[1]) + key.ljust(36, b"\0") + auth_key.ljust(64, b"\0") + bytes(4)
 

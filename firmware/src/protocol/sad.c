@@ -35,8 +35,8 @@ static const struct {
 
 static bool key_lengths_ok(const struct image_sa *record)
 {
-    unsigned aes_len = (unsigned)record->key_len - ciphers[record->cipher].salt_len;
-    if (record->cipher == CIPHER_NULL ? record->key_len != 0 : aes_len != 16 && aes_len != 24 && aes_len != 32)
+    uint8_t len = record->key_len;
+    if (record->cipher == CIPHER_NULL ? len != 0 : len != 16 && len != 24 && len != 32)
         return false;
     return record->auth == AUTH_NONE ? record->auth_key_len == 0
                                      : record->auth_key_len != 0 && record->auth_key_len <= sizeof record->auth_key;
@@ -65,8 +65,8 @@ static bool record_ok(const struct image_sa *record)
 
 static void install_keys(struct sa *sa, const struct image_sa *record)
 {
-    size_t salt_len = ciphers[sa->cipher].salt_len, len = record->key_len - salt_len;
-    memcpy(sa->salt, record->key + len, salt_len);
+    size_t len = record->key_len;
+    memcpy(sa->salt, record->key + len, ciphers[sa->cipher].salt_len);
     if (sa->cipher == CIPHER_AES_GCM)
         gcm_key_init(&sa->key, record->key, len);
     else if (sa->cipher != CIPHER_NULL)
