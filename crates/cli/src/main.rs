@@ -3,6 +3,7 @@
 mod backend;
 mod bench;
 mod demo;
+mod explore;
 mod pass;
 mod pipeline;
 mod processors;
@@ -45,6 +46,9 @@ enum Command {
     /// Run a study: many simulations, what they show, and whether published claims hold.
     #[command(subcommand)]
     Study(study::StudyCommand),
+    /// Run firmware on simulated embedded cores: where its cycles go, and what options of the core pay.
+    #[command(subcommand)]
+    Explore(explore::Explore),
     /// Run the engine with emulated cards and the simulator on the same packets, and compare.
     #[command(after_help = "Example: forebay twin --rate '400 Mbit/s' --out twin-run")]
     Twin(twin::TwinArgs),
@@ -74,6 +78,7 @@ fn main() -> ExitCode {
         Command::Solve(args) => pipeline::solve(&args),
         Command::Size(args) => size::run(&args),
         Command::Study(study) => study.run(),
+        Command::Explore(explore) => explore.run(),
         Command::Twin(args) => twin::run(&args),
         Command::Bench(bench) => bench.run(),
         Command::Demo(args) => demo::run(&args),

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use forebay_riscv::{CacheConfig, Extension, Policy, Replacement};
 use forebay_scenario::{Findings, Place, ScenarioErrors, Section, Table, Unit};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::instructions::Instructions;
 use crate::setup::Setup;
@@ -12,7 +12,7 @@ use crate::setup::Setup;
 const PUBLISHED: &str = include_str!("../data/area.toml");
 
 /// A part of a core and its estimated area.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Part {
     /// What.
     pub name: String,

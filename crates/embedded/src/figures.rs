@@ -1,7 +1,7 @@
 //! What is reported of a run.
 
 use forebay_riscv::{Account, Cause, Class};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
 use crate::area::Part;
@@ -10,7 +10,7 @@ use crate::machine::Done;
 use crate::setup::Setup;
 
 /// A run of a firmware in one configuration.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Figures {
     /// All cycles.
     pub cycles: u64,
@@ -22,6 +22,10 @@ pub struct Figures {
     pub packets: u64,
     /// Bytes of these packets.
     pub bytes: u64,
+    /// Packets that did not pass, of those that the firmware gave back.
+    pub dropped: u64,
+    /// What the firmware ended with; 0: all well.
+    pub code: u32,
     /// Cycles a packet.
     pub cycles_per_packet: f64,
     /// Cycles a byte.
@@ -48,7 +52,7 @@ pub struct Figures {
 }
 
 /// Cycles of something.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Share {
     /// What.
     pub name: String,
@@ -57,7 +61,7 @@ pub struct Share {
 }
 
 /// Cycles and instructions of a class.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ClassShare {
     /// Its name.
     pub name: String,
@@ -72,7 +76,7 @@ pub struct ClassShare {
 }
 
 /// Cycles of a group of functions.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct GroupShare {
     /// Its name.
     pub name: String,
@@ -87,7 +91,7 @@ pub struct GroupShare {
 }
 
 /// Cycles of a function, without those that it calls.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FunctionShare {
     /// Its name.
     pub name: String,
@@ -100,7 +104,7 @@ pub struct FunctionShare {
 }
 
 /// Requests to memory.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MemoryCounts {
     /// Lines of code fetched.
     pub fetch_misses: u64,
@@ -208,6 +212,9 @@ impl Figures {
             cpi: per(account.instructions),
             packets: size.0,
             bytes: size.1,
+            dropped: crate::image::results(&done.output)
+                .map_or(0, |all| all.iter().filter(|(status, _)| *status != 0).count() as u64),
+            code: done.code,
             cycles_per_packet: per(size.0),
             cycles_per_byte: per(size.1),
             area_kge: area.iter().map(|part| part.kge).sum(),
@@ -241,6 +248,27 @@ impl Figures {
         }
     }
 
+    /// Figures of nothing.
+    #[cfg(test)]
+    pub(crate) fn nothing() -> Figures {
+        let done = Done {
+            code: 0,
+            instructions: 0,
+            output: Vec::new(),
+            printed: String::new(),
+            functions: Vec::new(),
+            nodes: Vec::new(),
+        };
+        let account = Account {
+            cycles: 0,
+            instructions: 0,
+            cells: Vec::new(),
+            events: Vec::new(),
+            misses: forebay_riscv::Misses::default(),
+        };
+        Figures::new(&done, &account, &Groups::ours(), Vec::new(), (0, 0))
+    }
+
     /// A side's cycles.
     pub fn side(&self, name: &str) -> u64 {
         self.sides.iter().find(|one| one.name == name).map_or(0, |one| one.cycles)
@@ -259,6 +287,7 @@ impl Figures {
             ("cpi".to_owned(), self.cpi),
             ("packets".to_owned(), self.packets as f64),
             ("bytes".to_owned(), self.bytes as f64),
+            ("dropped".to_owned(), self.dropped as f64),
             ("cycles_per_packet".to_owned(), self.cycles_per_packet),
             ("cycles_per_byte".to_owned(), self.cycles_per_byte),
             ("area_kge".to_owned(), self.area_kge),

@@ -18,11 +18,11 @@ pub struct Sa {
     pub inbound: bool,
     /// 50 ESP, 51 AH.
     pub protocol: u8,
-    /// `enum mode`: 0 transport, 1 tunnel.
+    /// `enum mode`: 0 tunnel, 1 transport.
     pub mode: u8,
-    /// `enum cipher`.
+    /// `enum cipher`: 0 none, 1 AES-CBC, 2 AES-CTR, 3 AES-GCM.
     pub cipher: u8,
-    /// `enum auth`.
+    /// `enum auth`: 0 none, 1 HMAC-MD5, 2 HMAC-SHA-1, 3 HMAC-SHA-256.
     pub auth: u8,
     /// Bytes of the ICV.
     pub icv_len: u8,

@@ -14,6 +14,8 @@ pub mod machine;
 pub mod report;
 pub mod setup;
 
+pub use area::parts;
 pub use figures::Figures;
+pub use groups::Groups;
 pub use machine::{Done, Job, RunError, run};
 pub use setup::{Input, Setup};

@@ -5,7 +5,7 @@
 //! | `[firmware]` | `path`: the executable, beside this file | needed |
 //! | `[firmware]` | `functions`: which functions belong together (see [`crate::groups`]) | built in |
 //! | `[firmware]` | `instructions`: most that may run | 100 billion |
-//! | `[input]` | `image`: what the firmware is given; or `capture`, `sas`, `packets`, `direction`: what it is made of | nothing |
+//! | `[input]` | `image`: what the firmware is given; or `capture`, `sas`, `packets` (1000), `direction` (out), `checksums` (true): what it is made of | nothing |
 //! | `[core]` | `extensions`: m, c, zbb, zbkb, zbkc, zbkx, zkne, zknd, zknh | m, c |
 //! | `[core]` | `instructions`: none, ipsec (the built-in ones), or a file of custom instructions | none |
 //! | `[core]` | `multiply`, `divide`, `load_use`, `branch`, `jump`: cycles | 3, 37, 1, 2, 1 |
@@ -64,6 +64,8 @@ pub enum Input {
         packets: u64,
         /// Whether they are protected, and have to be opened.
         inbound: bool,
+        /// Whether TCP and UDP checksums are the firmware's work, as at an end of a connection.
+        checksums: bool,
     },
 }
 
@@ -156,11 +158,12 @@ impl Setup {
         let input = match &self.input {
             Input::Nothing => json!({}),
             Input::Image(path) => json!({ "image": path }),
-            Input::Packets { capture, sas, packets, inbound } => json!({
+            Input::Packets { capture, sas, packets, inbound, checksums } => json!({
                 "capture": capture,
                 "sas": sas,
                 "packets": packets,
                 "direction": if *inbound { "in" } else { "out" },
+                "checksums": checksums,
             }),
         };
         self.resolved = json!({

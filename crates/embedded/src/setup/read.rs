@@ -83,7 +83,10 @@ pub(super) fn setup(table: &Table, folder: &Path, findings: &RefCell<Findings>) 
         firmware: executable?,
         functions: path(&firmware, "functions"),
         limit: firmware.whole("instructions", Unit::None, 1, u64::MAX).unwrap_or(LIMIT),
-        input: input(&section("input", &["image", "capture", "sas", "packets", "direction"]), folder),
+        input: input(
+            &section("input", &["image", "capture", "sas", "packets", "direction", "checksums"]),
+            folder,
+        ),
         extensions: extensions(&core),
         instructions: instructions(&core, folder),
         config,
@@ -105,7 +108,13 @@ fn input(section: &Section<'_>, folder: &Path) -> Input {
     match (path("capture"), path("sas")) {
         (Some(capture), Some(sas)) => {
             let packets = section.whole("packets", Unit::None, 1, 1_000_000).unwrap_or(1_000);
-            Input::Packets { capture, sas, packets, inbound }
+            Input::Packets {
+                capture,
+                sas,
+                packets,
+                inbound,
+                checksums: section.flag("checksums").unwrap_or(true),
+            }
         }
         (Some(_), None) => {
             section.missing("sas", "sas = \"sas.toml\"");
