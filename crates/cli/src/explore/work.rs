@@ -10,7 +10,7 @@ use forebay_embedded::elf::Executable;
 use forebay_embedded::instructions::Instructions;
 use forebay_embedded::{Done, Figures, Groups, Input, Job, RunError, Setup, image, parts};
 use forebay_riscv::Config;
-use miette::{WrapErr, miette};
+use miette::miette;
 
 use super::packets;
 use crate::progress::{Progress, is_interrupted};
@@ -146,5 +146,5 @@ pub fn run_all(
         result
     });
     bar.finish();
-    result.map(|()| delivered).wrap_err("the run has failed")
+    result.map(|()| delivered)
 }
