@@ -6,6 +6,7 @@ mod check;
 mod demo;
 mod gateway;
 mod import;
+mod explore;
 mod pass;
 mod pipeline;
 mod processors;
@@ -57,6 +58,9 @@ enum Command {
     /// Run a study: many simulations, what they show, and whether published claims hold.
     #[command(subcommand)]
     Study(study::StudyCommand),
+    /// Run firmware on simulated embedded cores: where its cycles go, and what options of the core pay.
+    #[command(subcommand)]
+    Explore(explore::Explore),
     /// Run the engine with emulated cards and the simulator on the same packets, and compare.
     #[command(after_help = "Example: forebay twin --rate '400 Mbit/s' --out twin-run")]
     Twin(twin::TwinArgs),
@@ -91,6 +95,7 @@ fn main() -> ExitCode {
         Command::Solve(args) => pipeline::solve(&args),
         Command::Size(args) => size::run(&args),
         Command::Study(study) => study.run(),
+        Command::Explore(explore) => explore.run(),
         Command::Twin(args) => twin::run(&args),
         Command::Bench(bench) => bench.run(),
         Command::Demo(args) => demo::run(&args),

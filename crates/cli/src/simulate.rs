@@ -1,11 +1,11 @@
 //! `forebay simulate`: a scenario file into figures.
 
 #[cfg(feature = "parquet")]
-mod columnar;
+pub mod columnar;
 mod flat;
 mod pool;
 mod search;
-mod sweep;
+pub mod sweep;
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
