@@ -125,7 +125,7 @@ impl Scheduler {
 
     /// Decides about the job at the head. To be called until it dispatches nothing: after
     /// pushes, when a queue has got room, and when a wait is over.
-    #[inline]
+    #[inline(always)]
     pub fn next(&mut self, now: Time) -> Decision<'_> {
         if self.lanes.len() > 1 {
             return self.next_of_several(now);

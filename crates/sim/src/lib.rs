@@ -11,7 +11,9 @@
 
 mod document;
 mod figures;
+mod flights;
 mod histogram;
+mod latencies;
 mod ledger;
 mod optimum;
 mod random;
@@ -23,7 +25,7 @@ mod timeline;
 mod traffic;
 
 pub use document::Document;
-pub use figures::{BusFigures, Figures, Latency, ProcessorFigures};
+pub use figures::{BusFigures, ClassFigures, Figures, Latency, ProcessorFigures};
 pub use optimum::{Limits, OPTIMUM_PACKETS, OPTIMUM_PROCESSORS, bound, optimum};
 pub use replicate::{Estimate, Replications, replicate};
 pub use run::{Columns, EXACT_MAX, Options, Outcome, Progress, RunError, run};

@@ -10,7 +10,7 @@ mod traffic;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
-use forebay_scheduler::{Policy, ProcessorConfig, Windowing};
+use forebay_scheduler::{ClassConfig, Policy, ProcessorConfig, Windowing};
 use forebay_station::BusConfig;
 use forebay_time::Duration;
 use serde_json::{Map, Value as Json};
@@ -88,6 +88,17 @@ pub struct Settings {
     pub input: Option<usize>,
     /// Whether prefetched jobs count as waiting.
     pub prefetch_aware: bool,
+    /// The service classes, by the numbers that packets have; none: all packets are alike.
+    pub classes: Vec<Class>,
+}
+
+/// A service class.
+#[derive(Clone, Debug)]
+pub struct Class {
+    /// Its name.
+    pub name: String,
+    /// What the scheduler knows of it.
+    pub config: ClassConfig,
 }
 
 impl Scenario {

@@ -151,21 +151,17 @@ impl<T: Copy> Host<T> {
             | Event::Bell { station: number }) = event;
             let number = number as usize;
             let station = &mut stations[number];
-            let mut freed = None;
-            match event {
-                Event::Computed { .. } if station.port.is_some() => station.unit = Unit::Finished,
-                Event::Computed { .. } => {
-                    station.unit = Unit::Idle;
-                    watch.finished(number, now, station.leave());
-                }
+            let done = match event {
+                Event::Computed { .. } => station.computed(),
                 Event::Fetched { .. } => {
+                    course.free(station.port.map(|port| port.inward));
                     station.fetched();
                     watch.fetched(number, now);
-                    freed = station.port.map(|port| port.inward);
+                    None
                 }
                 Event::WrittenBack { .. } => {
-                    watch.finished(number, now, station.written_back());
-                    freed = station.port.map(|port| port.outward);
+                    course.free(station.port.map(|port| port.outward));
+                    Some(station.written_back())
                 }
                 Event::Bell { .. } => {
                     station.heard += 1;
@@ -173,12 +169,13 @@ impl<T: Copy> Host<T> {
                     if let Some(&(at, number)) = station.bells.front() {
                         course.agenda.put(at, number, event);
                     }
+                    None
                 }
+            };
+            if let Some(work) = done {
+                watch.finished(number, now, work);
             }
             course.act(number, station, watch);
-            if let Some(line) = freed {
-                course.grant(line, watch);
-            }
         }
     }
 
@@ -195,7 +192,7 @@ impl<T: Copy> Host<T> {
             this.heard += 1;
             // One that does not take the job before this does not take this one either.
             if this.heard == 1 {
-                course.act(station, this, watch);
+                course.wake(station, this, watch);
             }
             return;
         }
@@ -208,14 +205,21 @@ impl<T: Copy> Host<T> {
 }
 
 impl Course {
+    /// [`Course::act`] of a processor that has waited for a job.
+    #[inline(never)]
+    fn wake<T: Copy>(&mut self, number: usize, station: &mut Station<T>, watch: &mut impl Watch<T>) {
+        self.act(number, station, watch);
+    }
+
     /// Lets a processor do all it can do now. A fetch is asked for before a write-back: "reads go
     /// before buffered writes".
-    #[inline]
+    #[inline(always)]
     fn act<T: Copy>(&mut self, number: usize, station: &mut Station<T>, watch: &mut impl Watch<T>) {
         let now = self.now;
+        let this = number as u32;
         let Some(Port { inward, outward, .. }) = station.port else {
             if let Some(until) = station.take(now) {
-                self.agenda.schedule(until, Event::Computed { station: number as u32 });
+                self.agenda.schedule(until, Event::Computed { station: this });
                 watch.taken(number, now);
                 watch.started(number, now, until);
             }
@@ -223,48 +227,51 @@ impl Course {
         };
         station.unblock();
         if let Some(until) = station.start(now) {
-            self.agenda.schedule(until, Event::Computed { station: number as u32 });
+            self.agenda.schedule(until, Event::Computed { station: this });
             watch.started(number, now, until);
         }
         if let Some(length) = station.ask_fetch() {
             watch.taken(number, now);
-            self.ask(inward, Transfer { station: number, way: Way::Fetch, length }, watch);
+            self.lines[inward].asked.push_back(Transfer { length, station: this, way: Way::Fetch });
         }
         if let Some(length) = station.ask_write_back() {
-            self.ask(outward, Transfer { station: number, way: Way::WriteBack, length }, watch);
+            self.lines[outward].asked.push_back(Transfer { length, station: this, way: Way::WriteBack });
+        }
+        self.grant(inward, watch);
+        if outward != inward {
+            self.grant_outward(outward, watch);
         }
     }
 
+    #[inline(never)]
+    fn grant_outward<T>(&mut self, line: usize, watch: &mut impl Watch<T>) {
+        self.grant(line, watch);
+    }
+
+    /// The transfer on a line has ended.
     #[inline]
-    fn ask<T>(&mut self, line: usize, transfer: Transfer, watch: &mut impl Watch<T>) {
-        if self.lines[line].under_way.is_some() {
-            self.lines[line].asked.push_back(transfer);
-        } else {
-            self.begin(line, transfer, watch);
+    fn free(&mut self, line: Option<usize>) {
+        if let Some(line) = line {
+            self.lines[line].ended();
         }
     }
 
-    /// The transfer on a line has ended: the line goes to the first that asked.
-    #[inline]
+    /// Gives a line, if it is free, to the first that asked.
+    #[inline(always)]
     fn grant<T>(&mut self, line: usize, watch: &mut impl Watch<T>) {
-        self.lines[line].under_way = None;
-        if let Some(transfer) = self.lines[line].asked.pop_front() {
-            self.begin(line, transfer, watch);
-        }
-    }
-
-    #[inline]
-    fn begin<T>(&mut self, line: usize, transfer: Transfer, watch: &mut impl Watch<T>) {
-        let Transfer { station, way, length } = transfer;
-        let (now, end) = (self.now, self.now + length);
         let line = &mut self.lines[line];
-        line.under_way = Some((transfer, end));
+        if line.busy {
+            return;
+        }
+        let Some(&Transfer { length, station, way }) = line.asked.front() else { return };
+        line.busy = true;
+        line.end = self.now + length;
         let event = match way {
-            Way::Fetch => Event::Fetched { station: station as u32 },
-            Way::WriteBack => Event::WrittenBack { station: station as u32 },
+            Way::Fetch => Event::Fetched { station },
+            Way::WriteBack => Event::WrittenBack { station },
         };
-        self.agenda.schedule(end, event);
-        watch.transfer(line.bus, station, way, now, end);
+        self.agenda.schedule(line.end, event);
+        watch.transfer(line.bus, station as usize, way, self.now, line.end);
     }
 }
 

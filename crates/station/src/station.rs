@@ -171,6 +171,17 @@ impl<T: Copy> Station<T> {
         Some(self.jobs[0].transfer)
     }
 
+    /// The unit's job is computed: it leaves a core, and blocks a card until it can do something with it.
+    #[inline]
+    pub(crate) fn computed(&mut self) -> Option<Work<T>> {
+        if self.port.is_some() {
+            self.unit = Unit::Finished;
+            return None;
+        }
+        self.unit = Unit::Idle;
+        Some(self.leave())
+    }
+
     /// A fetch has ended. Also where there is no place ahead: an idle unit begins it at once.
     #[inline]
     pub(crate) fn fetched(&mut self) {

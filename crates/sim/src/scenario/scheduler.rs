@@ -74,7 +74,8 @@ pub(super) fn read(
         }
     }
     let input = input.map(|packets| packets as usize);
-    Settings { policy, window: window as usize, windowing, timeout, max_bytes, input, prefetch_aware }
+    let classes = Vec::new();
+    Settings { policy, window: window as usize, windowing, timeout, max_bytes, input, prefetch_aware, classes }
 }
 
 /// A bus as the scheduler predicts it.
