@@ -142,7 +142,7 @@ impl Account {
     }
 
     /// Puts a job of the given cost at the end of the queue (\[H\] eqs 6 and 7).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn place(&mut self, now: Time, cost: Duration) {
         let idle = self.unfinished() == 0;
         self.unstarted.push_back(cost);

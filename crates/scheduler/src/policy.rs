@@ -136,21 +136,25 @@ impl<'a> Offer<'a> {
         for (index, (account, cost)) in self.accounts.iter().zip(self.costs).enumerate() {
             let found = measure(account, cost);
             let found = if account.open_for & suite != 0 { found } else { u64::MAX };
-            let wins = if found == least { self.wins_tie(index, holder) } else { found < least };
-            holder = if wins { index } else { holder };
+            let is_tie = found == least;
+            holder = if found < least { index } else { holder };
             least = least.min(found);
+            if is_tie {
+                holder = self.winner(holder, index);
+            }
         }
         (holder != usize::MAX).then_some(holder)
     }
 
-    /// Whether a processor takes the job from another one, of a lower index, that is as good.
+    /// Of the one that had the smallest measure so far, if any did, and another that is as good.
     #[cold]
-    fn wins_tie(&self, index: usize, holder: usize) -> bool {
+    fn winner(&self, holder: usize, other: usize) -> usize {
         let rank = |index: usize| {
             let account = &self.accounts[index];
             (account.kind == Kind::Cpu, account.service(&self.costs[index], &self.job.work))
         };
-        self.is_capable(index) && (holder == usize::MAX || rank(index) < rank(holder))
+        let wins = self.is_capable(other) && (holder == usize::MAX || rank(other) < rank(holder));
+        if wins { other } else { holder }
     }
 
     #[inline]

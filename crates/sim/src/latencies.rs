@@ -31,7 +31,7 @@ impl Latencies {
     }
 
     /// Adds a packet's, in picoseconds.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn add(&mut self, processing: u64, total: u64) {
         self.count += 1;
         self.sums[0] += u128::from(processing);

@@ -80,7 +80,7 @@ impl Ledger {
     }
 
     /// A packet comes; returns its id.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn arrive(&mut self, arrival: &Arrival) -> u64 {
         if let Some(columns) = &mut self.columns {
             columns.arrive(arrival);

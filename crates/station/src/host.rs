@@ -151,17 +151,18 @@ impl<T: Copy> Host<T> {
             | Event::Bell { station: number }) = event;
             let number = number as usize;
             let station = &mut stations[number];
-            let done = match event {
+            let leaves = match event {
                 Event::Computed { .. } => station.computed(),
                 Event::Fetched { .. } => {
                     course.free(station.port.map(|port| port.inward));
                     station.fetched();
                     watch.fetched(number, now);
-                    None
+                    false
                 }
                 Event::WrittenBack { .. } => {
                     course.free(station.port.map(|port| port.outward));
-                    Some(station.written_back())
+                    station.written_back();
+                    true
                 }
                 Event::Bell { .. } => {
                     station.heard += 1;
@@ -169,11 +170,11 @@ impl<T: Copy> Host<T> {
                     if let Some(&(at, number)) = station.bells.front() {
                         course.agenda.put(at, number, event);
                     }
-                    None
+                    false
                 }
             };
-            if let Some(work) = done {
-                watch.finished(number, now, work);
+            if leaves {
+                watch.finished(number, now, station.leave());
             }
             course.act(number, station, watch);
         }

@@ -171,15 +171,12 @@ impl<T: Copy> Station<T> {
         Some(self.jobs[0].transfer)
     }
 
-    /// The unit's job is computed: it leaves a core, and blocks a card until it can do something with it.
+    /// The unit's job is computed; whether it leaves: not before it is written back, where there is a bus.
     #[inline]
-    pub(crate) fn computed(&mut self) -> Option<Work<T>> {
-        if self.port.is_some() {
-            self.unit = Unit::Finished;
-            return None;
-        }
-        self.unit = Unit::Idle;
-        Some(self.leave())
+    pub(crate) fn computed(&mut self) -> bool {
+        let leaves = self.port.is_none();
+        self.unit = if leaves { Unit::Idle } else { Unit::Finished };
+        leaves
     }
 
     /// A fetch has ended. Also where there is no place ahead: an idle unit begins it at once.
@@ -189,15 +186,14 @@ impl<T: Copy> Station<T> {
         self.ahead += 1;
     }
 
-    /// A write-back has ended: the job leaves.
+    /// A write-back has ended: the job's place is free.
     #[inline]
-    pub(crate) fn written_back(&mut self) -> Work<T> {
+    pub(crate) fn written_back(&mut self) {
         self.writing = false;
         match self.buffered {
             0 => self.unit = Unit::Idle,
             _ => self.buffered -= 1,
         }
-        self.leave()
     }
 
     /// The oldest job leaves.

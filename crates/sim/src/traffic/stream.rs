@@ -103,7 +103,7 @@ impl Stream {
 impl Iterator for Stream {
     type Item = Arrival;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Arrival> {
         if self.next == self.end {
             return None;
@@ -134,7 +134,7 @@ impl Iterator for Stream {
 
 impl Clock {
     /// When a packet of `bytes` bytes arrives.
-    #[inline]
+    #[inline(always)]
     fn tick(&mut self, stamp: u64, bytes: u32) -> u64 {
         match self {
             Clock::Stamps => stamp,
