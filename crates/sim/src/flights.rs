@@ -12,7 +12,15 @@ pub(crate) struct Flight {
     pub(crate) number: u64,
     pub(crate) bytes: u32,
     /// The place of the next packet of its job; of a free one, that of the next free one.
-    pub(crate) next: u32,
+    next: u32,
+}
+
+impl Flight {
+    /// The place of the next packet of its job.
+    #[inline]
+    pub(crate) fn next(&self) -> Option<u32> {
+        (self.next != NONE).then_some(self.next)
+    }
 }
 
 /// The packets under way, each in one place from arrival to completion: that is its id in the scheduler.
@@ -59,13 +67,13 @@ impl Flights {
         ids[0] as u32
     }
 
-    /// Takes a packet out; `None` beyond the last of a job.
+    /// Takes a packet out of its place.
     #[inline]
-    pub(crate) fn take(&mut self, place: u32) -> Option<Flight> {
-        let flight = self.places.get_mut(place as usize)?;
+    pub(crate) fn take(&mut self, place: u32) -> Flight {
+        let flight = &mut self.places[place as usize];
         let taken = *flight;
         flight.next = std::mem::replace(&mut self.free, place);
-        Some(taken)
+        taken
     }
 }
 
@@ -78,10 +86,11 @@ mod tests {
         let mut flights = Flights::new();
         let ids: Vec<u64> = (0..6).map(|number| flights.put(Time(10 * number), number, 40)).collect();
         let taken = |flights: &mut Flights, first: u32| {
-            let (mut numbers, mut place) = (Vec::new(), first);
-            while let Some(flight) = flights.take(place) {
+            let (mut numbers, mut next) = (Vec::new(), Some(first));
+            while let Some(place) = next {
+                let flight = flights.take(place);
                 numbers.push(flight.number);
-                place = flight.next;
+                next = flight.next();
             }
             numbers
         };

@@ -117,26 +117,33 @@ impl Ledger {
     }
 
     /// A job is done.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn complete(&mut self, processor: usize, now: Time, tag: Tag) {
         self.last = self.last.max(now);
-        let processing = now.since(tag.chosen).0;
-        let books = &mut self.processors[processor];
-        let latencies = &mut self.classes[tag.class as usize].latencies;
-        let (mut place, mut counts) = (tag.first, false);
-        while let Some(flight) = self.flights.take(place) {
-            place = flight.next;
-            if flight.number >= self.first {
-                counts = true;
-                books.packets += 1;
-                books.bytes += u64::from(flight.bytes);
-                latencies.add(processing, now.since(flight.arrived).0);
-            }
-            if let Some(columns) = &mut self.columns {
-                columns.complete(flight.number as usize, processor, tag.chosen, now);
-            }
+        let mut next = Some(tag.first);
+        while let Some(place) = next {
+            next = self.land(processor, now, &tag, place);
         }
-        self.jobs += u64::from(counts);
+    }
+
+    /// A packet of a job is done; returns the place of the next one.
+    #[inline(never)] // most jobs have one, and a loop around all this would be prepared for many
+    fn land(&mut self, processor: usize, now: Time, tag: &Tag, place: u32) -> Option<u32> {
+        let flight = self.flights.take(place);
+        let next = flight.next();
+        if flight.number >= self.first {
+            let books = &mut self.processors[processor];
+            books.packets += 1;
+            books.bytes += u64::from(flight.bytes);
+            let latencies = &mut self.classes[tag.class as usize].latencies;
+            latencies.add(now.since(tag.chosen).0, now.since(flight.arrived).0);
+            // The last one came last: the job counts if it does.
+            self.jobs += u64::from(next.is_none());
+        }
+        if let Some(columns) = &mut self.columns {
+            columns.complete(flight.number as usize, processor, tag.chosen, now);
+        }
+        next
     }
 
     /// The last completion.

@@ -51,8 +51,9 @@ impl<E: Copy> Agenda<E> {
         let mut place = self.entries.len();
         self.entries.push(entry);
         while place > 0 && before(&self.entries[place - 1]) {
-            self.entries.swap(place - 1, place);
+            self.entries[place] = self.entries[place - 1];
             place -= 1;
+            self.entries[place] = entry;
         }
     }
 
