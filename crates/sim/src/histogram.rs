@@ -21,13 +21,9 @@ impl Histogram {
         self.counts[bucket(value)] += 1;
     }
 
-    /// All of some together.
-    pub(crate) fn sum<'a>(parts: impl Iterator<Item = &'a Histogram>) -> Histogram {
-        let mut sum = Histogram::new();
-        for part in parts {
-            sum.counts.iter_mut().zip(&part.counts).for_each(|(sum, count)| *sum += count);
-        }
-        sum
+    /// Adds what is in another one.
+    pub(crate) fn join(&mut self, other: &Histogram) {
+        self.counts.iter_mut().zip(&other.counts).for_each(|(sum, count)| *sum += count);
     }
 
     /// The bucket with the value of this rank, from 1, and how many values are below the bucket.

@@ -14,70 +14,106 @@ pub(crate) enum Which {
     Total,
 }
 
-/// Both latencies of packets.
+/// Both latencies of packets, in picoseconds.
 #[derive(Debug)]
-pub(crate) struct Latencies {
+pub(crate) enum Latencies {
+    /// Of each packet, for exact quantiles.
+    All(Vec<[u64; 2]>),
+    /// Only their distributions.
+    Rough(Box<[Distribution; 2]>),
+}
+
+/// Latencies in buckets.
+#[derive(Debug)]
+pub(crate) struct Distribution {
     count: u64,
-    sums: [u128; 2],
-    histograms: [Histogram; 2],
-    all: Option<Vec<[u64; 2]>>,
+    sum: u128,
+    histogram: Histogram,
+}
+
+impl Distribution {
+    fn new() -> Distribution {
+        Distribution { count: 0, sum: 0, histogram: Histogram::new() }
+    }
+
+    #[inline]
+    fn add(&mut self, latency: u64) {
+        self.count += 1;
+        self.sum += u128::from(latency);
+        self.histogram.add(latency);
+    }
+
+    fn join(&mut self, other: &Distribution) {
+        self.count += other.count;
+        self.sum += other.sum;
+        self.histogram.join(&other.histogram);
+    }
 }
 
 impl Latencies {
-    /// Keeps those of `exact` packets and more one by one; `None`: only the sums and histograms.
+    /// `exact`: keeps those of so many packets, and more, one by one.
     pub(crate) fn new(exact: Option<usize>) -> Latencies {
-        let histograms = [Histogram::new(), Histogram::new()];
-        Latencies { count: 0, sums: [0; 2], histograms, all: exact.map(Vec::with_capacity) }
+        match exact {
+            Some(packets) => Latencies::All(Vec::with_capacity(packets)),
+            None => Latencies::Rough(Box::new([Distribution::new(), Distribution::new()])),
+        }
     }
 
-    /// Adds a packet's, in picoseconds.
+    /// Adds a packet's.
     #[inline(always)]
     pub(crate) fn add(&mut self, processing: u64, total: u64) {
-        self.count += 1;
-        self.sums[0] += u128::from(processing);
-        self.sums[1] += u128::from(total);
-        self.histograms[0].add(processing);
-        self.histograms[1].add(total);
-        if let Some(all) = &mut self.all {
-            all.push([processing, total]);
+        match self {
+            Latencies::All(all) => all.push([processing, total]),
+            Latencies::Rough(rough) => {
+                rough[0].add(processing);
+                rough[1].add(total);
+            }
         }
     }
 
     /// How many packets.
     pub(crate) fn count(&self) -> u64 {
-        self.count
+        match self {
+            Latencies::All(all) => all.len() as u64,
+            Latencies::Rough(rough) => rough[0].count,
+        }
     }
 }
 
 /// Mean and quantiles of one latency over the packets of all `parts`.
 pub(crate) fn latency(parts: &[&Latencies], which: Which) -> Latency {
     let which = which as usize;
-    let sum = parts.iter().map(|part| part.sums[which]).sum();
-    let count = parts.iter().map(|part| part.count).sum();
+    let mut whole = Distribution::new();
+    for part in parts {
+        match part {
+            Latencies::All(all) => all.iter().for_each(|both| whole.add(both[which])),
+            Latencies::Rough(rough) => whole.join(&rough[which]),
+        }
+    }
     let [p50_s, p90_s, p99_s, p999_s] =
-        quantiles(parts, which, count).map(|value| Duration(value).as_secs());
-    Latency { mean_s: figures::mean_s(sum, count), p50_s, p90_s, p99_s, p999_s }
+        quantiles(parts, which, &whole).map(|value| Duration(value).as_secs());
+    Latency { mean_s: figures::mean_s(whole.sum, whole.count), p50_s, p90_s, p99_s, p999_s }
 }
 
-/// The values of nearest rank. The histogram says in which bucket each is; of the kept values
-/// only those in such a bucket have to be put in order.
-fn quantiles(parts: &[&Latencies], which: usize, count: u64) -> [u64; 4] {
-    if count == 0 {
+/// The values of nearest rank. The histogram says in which bucket each is; where all values are kept,
+/// those in such a bucket, and only those, have to be put in order.
+fn quantiles(parts: &[&Latencies], which: usize, whole: &Distribution) -> [u64; 4] {
+    if whole.count == 0 {
         return [0; 4];
     }
-    let ranks = QUANTILES.map(|q| (u128::from(q) * u128::from(count)).div_ceil(1_000) as u64);
-    let histogram = Histogram::sum(parts.iter().map(|part| &part.histograms[which]));
-    let places = ranks.map(|rank| histogram.find(rank));
-    let lists: Option<Vec<&Vec<[u64; 2]>>> = parts.iter().map(|part| part.all.as_ref()).collect();
-    let Some(lists) = lists else { return places.map(|(bucket, _)| histogram::middle(bucket)) };
-    let mut members: [Vec<u64>; 4] = Default::default();
-    let mut wanted = vec![false; histogram::BUCKETS];
+    let ranks = QUANTILES.map(|q| (u128::from(q) * u128::from(whole.count)).div_ceil(1_000) as u64);
+    let places = ranks.map(|rank| whole.histogram.find(rank));
+    let mut wanted = [false; histogram::BUCKETS];
     places.iter().for_each(|&(bucket, _)| wanted[bucket] = true);
-    for value in lists.into_iter().flatten().map(|both| both[which]) {
-        let bucket = histogram::bucket(value);
-        if wanted[bucket] {
-            let lists = members.iter_mut().zip(&places).filter(|(_, place)| place.0 == bucket);
-            lists.for_each(|(list, _)| list.push(value));
+    let mut members: [Vec<u64>; 4] = Default::default();
+    for part in parts {
+        let Latencies::All(all) = part else { return places.map(|(bucket, _)| histogram::middle(bucket)) };
+        for value in all.iter().map(|both| both[which]) {
+            let bucket = histogram::bucket(value);
+            if wanted[bucket] {
+                let lists = members.iter_mut().zip(&places).filter(|(_, place)| place.0 == bucket);
+                lists.for_each(|(list, _)| list.push(value));
+            }
         }
     }
     let mut values = [0; 4];
@@ -92,6 +128,8 @@ fn quantiles(parts: &[&Latencies], which: usize, count: u64) -> [u64; 4] {
 mod tests {
     use super::*;
 
+    const LARGEST: u64 = u64::MAX;
+
     #[test]
     fn quantiles_are_those_of_the_nearest_rank() {
         for count in [1u64, 2, 3, 9, 10, 11, 100, 1_000, 1_001, 54_321] {
@@ -100,23 +138,27 @@ mod tests {
             let gather = |exact: Option<usize>, parts: usize| {
                 let mut all: Vec<Latencies> = (0..parts).map(|_| Latencies::new(exact)).collect();
                 for (at, &value) in values.iter().enumerate() {
-                    all[at % parts].add(value, u64::MAX - value);
+                    all[at % parts].add(value, LARGEST - value);
                 }
                 let parts: Vec<&Latencies> = all.iter().collect();
-                [0, 1].map(|which| quantiles(&parts, which, count))
+                [Which::Processing, Which::Total].map(|which| {
+                    let Latency { p50_s, p90_s, p99_s, p999_s, .. } = latency(&parts, which);
+                    [p50_s, p90_s, p99_s, p999_s]
+                })
             };
             let nearest = |mut sorted: Vec<u64>| {
                 sorted.sort_unstable();
                 [0.5, 0.9, 0.99, 0.999]
                     .map(|q| sorted[((q * count as f64 - 1e-9).ceil() as usize).max(1) - 1])
+                    .map(|value| Duration(value).as_secs())
             };
             let expected =
-                [nearest(values.clone()), nearest(values.iter().map(|value| u64::MAX - value).collect())];
+                [nearest(values.clone()), nearest(values.iter().map(|value| LARGEST - value).collect())];
             assert_eq!(gather(Some(0), 1), expected, "of {count}");
             assert_eq!(gather(Some(99), 3), expected, "of {count} in three parts");
             let rough = gather(None, 2);
             for (rough, exact) in rough.into_iter().flatten().zip(expected.into_iter().flatten()) {
-                assert!(rough.abs_diff(exact) as f64 <= exact as f64 / 500.0);
+                assert!((rough - exact).abs() <= exact / 500.0);
             }
         }
     }
