@@ -170,7 +170,7 @@ pub(crate) fn config(scenario: &Scenario) -> Config {
         max_bytes: settings.max_bytes,
         input: settings.input.unwrap_or(settings.window),
         prefetch_aware: settings.prefetch_aware,
-        ..Config::new(Vec::new())
+        classes: settings.classes.iter().map(|class| class.config).collect(),
     }
 }
 
