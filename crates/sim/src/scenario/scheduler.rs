@@ -5,6 +5,7 @@ use forebay_station::Speed;
 use forebay_time::{Duration, PS_PER_S};
 use serde_json::{Map, Value as Json};
 
+use super::classes::{self, Entry};
 use super::decimal::Unit;
 use super::finding::Problem;
 use super::section::Section;
@@ -30,12 +31,13 @@ const KNOWN: &[&str] = &[
     "alpha_period",
 ];
 const ALPHA: [&str; 4] = ["alpha_upper", "alpha_lower", "alpha_most", "alpha_period"];
-const WINDOW_MAX: u64 = 1 << 16;
+pub(super) const WINDOW_MAX: u64 = 1 << 16;
 
 pub(super) fn read(
     top: &Section<'_>,
     processors: &mut [Processor],
     buses: &[Bus],
+    classes: Vec<Entry<'_>>,
     notes: &mut Vec<String>,
     resolved: &mut Map<String, Json>,
 ) -> Settings {
@@ -74,7 +76,19 @@ pub(super) fn read(
         }
     }
     let input = input.map(|packets| packets as usize);
-    Settings { policy, window: window as usize, windowing, timeout, max_bytes, input, prefetch_aware }
+    let window = window as usize;
+    let mut settings = Settings {
+        policy,
+        window,
+        windowing,
+        timeout,
+        max_bytes,
+        input,
+        prefetch_aware,
+        classes: Vec::new(),
+    };
+    settings.classes = classes::settings(classes, &settings, resolved);
+    settings
 }
 
 /// A bus as the scheduler predicts it.
