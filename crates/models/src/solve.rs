@@ -92,7 +92,7 @@ pub fn solve_with(
             return directly(&space, chain.finest(), &raw, options);
         }
         if cycles == options.cycles {
-            return Err(Error::NotConverged { residual, tolerance: options.tolerance, cycles });
+            break;
         }
         chain.cycle();
         cycles += 1;
@@ -103,22 +103,26 @@ pub fn solve_with(
         let before = std::mem::replace(&mut loss, chain.weight(full));
         steps = (loss - before).abs() / loss.max(f64::MIN_POSITIVE);
     }
-    let accuracy = Accuracy { residual, imbalance: 0.0, method: Method::Multilevel, cycles };
+    let converged = residual <= options.tolerance && steps <= LOSS_STEP;
+    let accuracy = Accuracy { residual, imbalance: 0.0, converged, method: Method::Multilevel, cycles };
     checked(figures(&space, &raw, &chain.into_solution(), accuracy), options)
 }
 
 fn directly(space: &Space, chain: &Generator, raw: &[u32], options: &Options) -> Result<Solution, Error> {
     let x = gth::solve(chain);
-    let accuracy =
-        Accuracy { residual: chain.residual(&x), imbalance: 0.0, method: Method::Direct, cycles: 0 };
+    let residual = chain.residual(&x);
+    let accuracy = Accuracy { residual, imbalance: 0.0, converged: true, method: Method::Direct, cycles: 0 };
     checked(figures(space, raw, &x, accuracy), options)
 }
 
-fn checked(solution: Solution, options: &Options) -> Result<Solution, Error> {
-    let accuracy = &solution.accuracy;
-    if accuracy.imbalance <= IMBALANCE && accuracy.residual <= options.tolerance.max(1e-12) {
+fn checked(mut solution: Solution, options: &Options) -> Result<Solution, Error> {
+    let accuracy = &mut solution.accuracy;
+    accuracy.converged &=
+        accuracy.imbalance <= IMBALANCE && accuracy.residual <= options.tolerance.max(1e-12);
+    if accuracy.converged {
         return Ok(solution);
     }
-    let residual = accuracy.residual.max(accuracy.imbalance);
-    Err(Error::NotConverged { residual, tolerance: options.tolerance, cycles: accuracy.cycles })
+    let (residual, cycles) = (accuracy.residual.max(accuracy.imbalance), accuracy.cycles);
+    let tolerance = options.tolerance;
+    Err(Error::NotConverged { residual, tolerance, cycles, solution: Box::new(solution) })
 }

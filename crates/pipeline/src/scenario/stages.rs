@@ -4,13 +4,14 @@ use forebay_scenario::{Place, Section, Unit, tables};
 use forebay_time::Duration;
 use serde_json::{Map, Value as Json};
 
-use super::{describe, laws};
+use super::{describe, laws, order};
 use crate::description::{Discipline, Server, Stage};
 use crate::law::Law;
 
 const KNOWN: &[&str] = &[
     "name",
     "server",
+    "next",
     "time",
     "buffer",
     "distribution",
@@ -25,6 +26,9 @@ const KNOWN: &[&str] = &[
 ];
 
 const STAGES_MAX: usize = 1_024;
+
+/// Why a name stands once and there are no cycles.
+const PASSED_ONCE: &str = "a packet passes each stage once: give it another name";
 
 pub(super) fn read(
     top: &Section<'_>,
@@ -43,18 +47,25 @@ pub(super) fn read(
     }
     let mut stages: Vec<Stage> = Vec::new();
     let mut sections = Vec::new();
-    let mut maps = Vec::new();
+    let mut maps: Vec<Json> = Vec::new();
     for (number, (table, place)) in tables.into_iter().enumerate().take(STAGES_MAX) {
         let section = Section::new(table, "this [[stage]]".to_owned(), place, KNOWN, top.findings());
         let name = section.text("name").map_or_else(|| format!("stage{number}"), str::to_owned);
         if stages.iter().any(|known| known.name == name) {
-            section.conflict("name", format!("there is a stage `{name}` already"), "give it another name");
+            section.conflict("name", format!("there is a stage `{name}` already"), PASSED_ONCE);
         }
         let mut map = Map::from_iter([("name".to_owned(), name.as_str().into())]);
         let stage = one(&section, name, servers, service, packet_bytes, &mut map);
         maps.push(map.into());
         stages.push(stage);
         sections.push(section);
+    }
+    if sections.iter().any(|section| section.has("next")) {
+        let Some(order) = order::of(&stages, &sections) else { return stages };
+        let mut of = order.iter().copied();
+        (stages, maps) = of.clone().map(|at| (stages[at].clone(), maps[at].clone())).unzip();
+        let mut all: Vec<Option<Section<'_>>> = sections.into_iter().map(Some).collect();
+        sections = of.by_ref().filter_map(|at| all[at].take()).collect();
     }
     for (number, (server, _)) in servers.iter().enumerate() {
         check_span(number, server, &stages, &sections);
