@@ -83,6 +83,8 @@ pub struct Accuracy {
 pub enum Method {
     /// Elimination without subtractions (Grassmann, Taksar, Heyman).
     Direct,
+    /// The same within a band, states in the order of Cuthill and McKee.
+    Band,
     /// Gauss-Seidel with corrections by lumped chains (Horton, Leutenegger).
     Multilevel,
 }
