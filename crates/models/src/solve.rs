@@ -95,12 +95,13 @@ pub fn solve_with(
     if raw.len() <= options.direct {
         return checked(&space, &generator, &raw, gth::solve(&generator), Method::Direct, 0);
     }
-    // No band is narrower than one: a chain that is too long for that is not looked at.
-    if raw.len() as u64 <= options.band {
-        let band = Band::new(&generator);
-        if band.work() <= options.band.into() && band.bytes() <= room {
-            return checked(&space, &generator, &raw, band.solve(&generator), Method::Band, 0);
-        }
+    let narrow = |chain: &Generator, work: u128, room: u128| {
+        // Looking for a band takes time, too.
+        let may = at_least(&space, raw.len()) <= work;
+        may.then(|| Band::new(chain)).filter(|band| band.work() <= work && band.bytes() <= room)
+    };
+    if let Some(band) = narrow(&generator, options.band.into(), room) {
+        return checked(&space, &generator, &raw, band.solve(&generator), Method::Band, 0);
     }
     let parents = coarsen::hierarchy(&space.digits, &raw, COARSEST);
     let mut chain = Hierarchy::new(generator, parents);
@@ -110,9 +111,9 @@ pub fn solve_with(
     let (mut residual, mut best, mut since) = (f64::INFINITY, f64::INFINITY, 0);
     while !(residual <= options.tolerance && steps <= LOSS_STEP) {
         if cycles == options.cycles || since == STUCK {
-            let band = (options.band > 0).then(|| Band::new(chain.finest()));
-            let band = band.filter(|band| band.work() <= STUBBORN && band.bytes() + bytes <= room);
-            if let Some(band) = band.filter(|_| residual > ROUNDED || residual.is_nan()) {
+            let wrong = options.band > 0 && (residual > ROUNDED || residual.is_nan());
+            let left = room.saturating_sub(bytes);
+            if let Some(band) = wrong.then(|| narrow(chain.finest(), STUBBORN, left)).flatten() {
                 let x = band.solve(chain.finest());
                 return checked(&space, chain.finest(), &raw, x, Method::Band, cycles);
             }
@@ -133,6 +134,15 @@ pub fn solve_with(
     let converged = residual <= tolerance && steps <= ROUNDED_LOSS;
     let accuracy = Accuracy { residual, imbalance: 0.0, converged, method: Method::Multilevel, cycles };
     verdict(figures(&space, &raw, &chain.into_solution(), accuracy), tolerance)
+}
+
+/// Less work than this takes no band: from any state to any other there are so few transitions that one
+/// of the distances has many states.
+fn at_least(space: &Space, states: usize) -> u128 {
+    let sizes: u128 = space.digits.iter().map(|digit| u128::from(digit.size)).sum();
+    let distances = sizes * space.digits.len() as u128;
+    let width = states as u128 / distances;
+    states as u128 * width * width
 }
 
 /// The figures of a direct solution, if it is one.
