@@ -136,11 +136,11 @@ pub fn solve_with(
     verdict(figures(&space, &raw, &chain.into_solution(), accuracy), tolerance)
 }
 
-/// Less work than this takes no band: from any state to any other there are so few transitions that one
-/// of the distances has many states.
+/// Less work than this takes no band: by way of the empty state there are so few transitions from any
+/// state to any other that one of the distances has many states.
 fn at_least(space: &Space, states: usize) -> u128 {
     let sizes: u128 = space.digits.iter().map(|digit| u128::from(digit.size)).sum();
-    let distances = sizes * space.digits.len() as u128;
+    let distances = 2 * sizes * space.digits.len() as u128;
     let width = states as u128 / distances;
     states as u128 * width * width
 }

@@ -301,6 +301,9 @@ pub struct Sizes<'a> {
     pub smallest: Option<SmallestBuffers>,
     /// The highest load that the file's own buffers bear; `None` if they lose more at any load.
     pub highest_load_pps: Option<f64>,
+    /// The same as payload of an inline card, in bit/s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub highest_load_bps: Option<f64>,
     /// What the reader of the figures should know.
     pub notes: Vec<String>,
     /// The scenario with every default filled in.

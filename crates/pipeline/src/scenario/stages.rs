@@ -1,11 +1,11 @@
 //! `[[stage]]`.
 
-use forebay_scenario::{Place, Section, Unit, tables};
+use forebay_scenario::{Place, Problem, Section, Unit, tables};
 use forebay_time::Duration;
 use serde_json::{Map, Value as Json};
 
 use super::{describe, laws, order};
-use crate::description::{Discipline, Server, Stage};
+use crate::description::{Discipline, Overflow, Server, Stage};
 use crate::law::Law;
 
 const KNOWN: &[&str] = &[
@@ -35,6 +35,7 @@ pub(super) fn read(
     servers: &[(Server, Place)],
     service: &'static str,
     packet_bytes: u64,
+    overflow: Overflow,
     resolved: &mut Map<String, Json>,
 ) -> Vec<Stage> {
     let tables = tables(top, "stage");
@@ -55,7 +56,7 @@ pub(super) fn read(
             section.conflict("name", format!("there is a stage `{name}` already"), PASSED_ONCE);
         }
         let mut map = Map::from_iter([("name".to_owned(), name.as_str().into())]);
-        let stage = one(&section, name, servers, service, packet_bytes, &mut map);
+        let stage = one(&section, name, servers, service, packet_bytes, overflow, &mut map);
         maps.push(map.into());
         stages.push(stage);
         sections.push(section);
@@ -67,8 +68,13 @@ pub(super) fn read(
         let mut all: Vec<Option<Section<'_>>> = sections.into_iter().map(Some).collect();
         sections = of.by_ref().filter_map(|at| all[at].take()).collect();
     }
-    for (number, (server, _)) in servers.iter().enumerate() {
+    for (number, (server, place)) in servers.iter().enumerate() {
         check_span(number, server, &stages, &sections);
+        if stages.iter().all(|stage| stage.server != Some(number)) && top.findings().borrow().is_empty() {
+            let (name, help) = (&server.name, "take it away, or give its stages `server`");
+            let message = format!("no stage is on the server `{name}`: every stage has a unit of its own");
+            top.report(Problem::Conflict { message, help: help.to_owned() }, place.clone());
+        }
     }
     resolved.insert("stage".to_owned(), Json::Array(maps));
     stages
@@ -80,6 +86,7 @@ fn one(
     servers: &[(Server, Place)],
     service: &'static str,
     packet_bytes: u64,
+    overflow: Overflow,
     map: &mut Map<String, Json>,
 ) -> Stage {
     let time = laws::read(section, service);
@@ -92,6 +99,19 @@ fn one(
     let time = time.unwrap_or(Law::Constant(Duration(1)));
     if !section.has("buffer") {
         section.missing("buffer", "buffer = 101");
+    }
+    if section.decimal("buffer", Unit::None).is_some_and(|buffer| buffer.is_zero()) {
+        let help = match overflow {
+            Overflow::Block => {
+                "nothing could be passed on to it, and with `overflow = \"block\"` all before it would \
+                                wait for ever. The packet in service counts: 1 is no waiting place"
+            }
+            Overflow::Drop => {
+                "it would lose every packet. The packet in service counts: 1 is no waiting place"
+            }
+        };
+        section.conflict("buffer", "`buffer` is 0", help);
+        return Stage::new(&name, time, 1);
     }
     let number = |key, default| section.whole(key, Unit::None, 1, u32::MAX.into()).unwrap_or(default) as u32;
     let (buffer, units, batch) = (number("buffer", 1), number("units", 1), number("batch", 1));
