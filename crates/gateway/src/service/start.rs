@@ -6,10 +6,13 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use forebay_engine::{Clock, Engine, EngineError, ProcessorSetup, Settings};
-use forebay_ipsec::Sad;
+use forebay_ipsec::{IvRange, Protocol, Sad};
+use forebay_links::raw::{self, Carries, RawOptions};
 use forebay_links::tun::{self, TunOptions};
 use forebay_links::udp::{self, UdpOptions};
 use forebay_links::{Link, interface::Interface};
+use forebay_time::Duration;
+use forebay_wire::{Family, protocol};
 
 use super::installed::{InstallError, takes_ivs};
 use super::port::Port;
@@ -122,7 +125,7 @@ impl Service {
             engine,
             plain,
             protected,
-            icmp: icmp(&config)?,
+            icmp: icmp(),
             mss_clamp: mss_clamp(&config),
             keepalive,
             audit_per_second: if config.log.audit { config.log.audit_rate } else { 0 },
@@ -182,13 +185,13 @@ impl Service {
 }
 
 /// IVs for the SAs that are new.
-fn ivs(
-    store: &IvStore,
-    config: &Config,
-    changes: &Changes,
-    now_ns: u64,
-) -> Result<Vec<forebay_ipsec::IvRange>, StartError> {
-    let new = config.sas.entries.iter().zip(&changes.kept).filter(|(entry, kept)| kept.is_none() && takes_ivs(entry));
+fn ivs(store: &IvStore, config: &Config, changes: &Changes, now_ns: u64) -> Result<Vec<IvRange>, StartError> {
+    let new = config
+        .sas
+        .entries
+        .iter()
+        .zip(&changes.kept)
+        .filter(|(entry, kept)| kept.is_none() && takes_ivs(entry));
     store.ranges(new.map(|(entry, _)| &entry.keys), now_ns, config.keys.iv_reserve).map_err(StartError::Ivs)
 }
 
@@ -216,37 +219,61 @@ fn lacking(what: &str) -> StartError {
     StartError::Lacking(what.to_owned())
 }
 
-fn protected(config: &Config) -> Result<(Vec<Protected>, Option<forebay_time::Duration>), StartError> {
+/// The links to peers, and how long one of those in UDP stays silent.
+fn protected(config: &Config) -> Result<(Vec<Protected>, Option<Duration>), StartError> {
     let mut links = Vec::new();
     let mut keepalive = None;
     for one in &config.protected {
         let failed = |what: String| link_error(format!("{}: {what}", one.name));
         match &one.link {
-            ProtectedLink::Udp(options) => {
-                keepalive = keepalive.or(options.keepalive);
-                let local = options.listen;
-                let udp_options = UdpOptions {
-                    local,
-                    workers: 1,
-                    buffer: options.buffer,
-                    offloads: options.gso && options.gro,
-                };
-                let opened = udp::open(&udp_options).map_err(failed(format!("UDP {local}")))?;
+            ProtectedLink::Udp(udp) => {
+                keepalive = keepalive.or(udp.keepalive);
+                let local = udp.listen;
+                let options =
+                    UdpOptions { local, workers: 1, buffer: udp.buffer, offloads: udp.gso && udp.gro };
+                let opened = udp::open(&options).map_err(failed(format!("UDP {local}")))?;
                 for link in opened {
-                    let local = (!local.ip().is_unspecified()).then(|| vec![local.ip()]);
                     let port = Port::new(&one.name, Box::new(link), QUEUE);
-                    links.push(Protected { port, udp: true, raw: false, local });
+                    links.push(Protected { port, protocols: vec![protocol::UDP], local: local.ip() });
                 }
             }
-            ProtectedLink::Raw(_) => return Err(lacking("raw links are not in this build yet")),
+            ProtectedLink::Raw(raw) => {
+                for &local in &raw.addresses {
+                    for &what in &raw.protocols {
+                        let (carries, number) = match what {
+                            Protocol::Esp => (Carries::Esp, protocol::ESP),
+                            Protocol::Ah => (Carries::Ah, protocol::AH),
+                        };
+                        let options = RawOptions { local, carries, workers: 1, buffer: raw.buffer };
+                        let opened = raw::open(&options)
+                            .map_err(failed(format!("a raw socket of protocol {number} at {local}")))?;
+                        for link in opened {
+                            let name = format!("{}-{number}", one.name);
+                            let port = Port::new(&name, Box::new(link), QUEUE);
+                            links.push(Protected { port, protocols: vec![number], local });
+                        }
+                    }
+                }
+            }
             ProtectedLink::Xdp { .. } => return Err(lacking("AF_XDP links are not in this build yet")),
         }
     }
     Ok((links, keepalive))
 }
 
-fn icmp(_config: &Config) -> Result<Vec<Box<dyn Link + Send>>, StartError> {
-    Ok(vec![])
+/// What tells of packets too big on their way to peers. Without raw sockets gateways do without: packets are as
+/// large as SAs' `mtu` says.
+fn icmp() -> Vec<Box<dyn Link + Send>> {
+    let mut links: Vec<Box<dyn Link + Send>> = Vec::new();
+    for family in [Family::V4, Family::V6] {
+        match raw::open(&RawOptions::new(family, Carries::TooBig)) {
+            Ok(opened) => links.extend(opened.into_iter().map(|link| Box::new(link) as Box<dyn Link + Send>)),
+            Err(error) => {
+                tracing::warn!(?family, %error, "the gateway does not hear of smaller paths by ICMP")
+            }
+        }
+    }
+    links
 }
 
 fn mss_clamp(config: &Config) -> Option<u16> {
@@ -270,4 +297,3 @@ fn routes(config: &Config) -> Result<(), StartError> {
     }
     Ok(())
 }
-

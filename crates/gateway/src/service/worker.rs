@@ -50,12 +50,10 @@ type Order = Box<dyn FnOnce(&mut Worker) + Send>;
 pub struct Protected {
     /// The link.
     pub port: Port,
-    /// Whether it takes ESP in UDP.
-    pub udp: bool,
-    /// Whether it takes ESP and AH straight in IP.
-    pub raw: bool,
-    /// The local addresses it is for; `None` for all.
-    pub local: Option<Vec<IpAddr>>,
+    /// The IP protocols that it takes: UDP for ESP in UDP, ESP, AH.
+    pub protocols: Vec<u8>,
+    /// The local address it is for; an unspecified one for all of its IP version.
+    pub local: IpAddr,
 }
 
 impl Protected {
@@ -65,8 +63,10 @@ impl Protected {
             Ip::V4(ip) => ip.protocol(),
             Ip::V6(ip) => ip.upper_layer().map_or(protocol::NONE, |upper| upper.protocol),
         };
-        let carries = if upper == protocol::UDP { self.udp } else { self.raw };
-        carries && self.local.as_ref().is_none_or(|local| local.contains(&ip.source()))
+        let source = ip.source();
+        let is_local =
+            self.local == source || (self.local.is_unspecified() && self.local.is_ipv4() == source.is_ipv4());
+        is_local && self.protocols.contains(&upper)
     }
 }
 
@@ -334,7 +334,8 @@ impl Worker {
         for output in outputs.drain(..) {
             let Output { mut packet, tag, session, result, .. } = output;
             let origin = if tag == FROM_PLAIN { Direction::Seal } else { Direction::Open };
-            let direction = session.and_then(|session| self.engine.sad().direction(session)).unwrap_or(origin);
+            let direction =
+                session.and_then(|session| self.engine.sad().direction(session)).unwrap_or(origin);
             if let Err(reason) = result {
                 self.audit.note(self.engine.clock().now(), direction, reason, packet.bytes());
                 self.engine.recycle(packet);
@@ -386,7 +387,8 @@ impl Worker {
     fn send(&mut self) -> bool {
         let engine = &mut self.engine;
         let mut moved = false;
-        let ports = std::iter::once(&mut self.plain).chain(self.protected.iter_mut().map(|one| &mut one.port));
+        let ports =
+            std::iter::once(&mut self.plain).chain(self.protected.iter_mut().map(|one| &mut one.port));
         for port in ports {
             moved |= port.send(&mut |outgoing: Outgoing, over| {
                 if let (Some(session), Some(mtu)) = (outgoing.session, over) {
@@ -461,7 +463,8 @@ impl Worker {
         if !ready[0].is_empty() {
             let _ = rustix::io::read(&*self.bell, &mut [0; 8]);
         }
-        let ports = std::iter::once(&mut self.plain).chain(self.protected.iter_mut().map(|one| &mut one.port));
+        let ports =
+            std::iter::once(&mut self.plain).chain(self.protected.iter_mut().map(|one| &mut one.port));
         for (port, ready) in ports.zip(&ready[1..]) {
             if ready.intersects(PollFlags::OUT | PollFlags::ERR) {
                 port.unblock();
