@@ -13,11 +13,13 @@ use forebay_links::udp::{self, UdpOptions};
 use forebay_links::{Link, interface::Interface};
 use forebay_time::Duration;
 use forebay_wire::{Family, protocol};
+use ipnet::IpNet;
 
 use super::installed::{InstallError, takes_ivs};
+use super::mirror::Follower;
 use super::port::Port;
 use super::worker::{Handle, Protected, Setup, Worker};
-use crate::config::{Changes, Config, MssClamp, PlainLink, ProtectedLink};
+use crate::config::{Changes, Config, KeySource, MssClamp, PlainLink, ProtectedLink, Routes, Tun, prefixes};
 use crate::iv_store::{IvStore, IvStoreError};
 
 /// Packets that wait for a link without room.
@@ -91,11 +93,12 @@ pub struct Service {
     handle: Handle,
     thread: JoinHandle<io::Result<()>>,
     store: IvStore,
+    follower: Option<Follower>,
 }
 
 impl Service {
     /// Starts a gateway by `config` on these processors, the running core first. `seed` is a number that nobody
-    /// else can know, `now_ns` the time since the Unix epoch.
+    /// else can know, `unix_time` tells the time since the Unix epoch.
     ///
     /// # Errors
     /// See [`StartError`]; what was opened is closed again.
@@ -104,8 +107,9 @@ impl Service {
         processors: Vec<ProcessorSetup>,
         clock: Clock,
         seed: u64,
-        now_ns: u64,
+        unix_time: fn() -> std::time::Duration,
     ) -> Result<Service, StartError> {
+        let now_ns = unix_time().as_nanos() as u64;
         let store = match &config.keys.state {
             Some(directory) => IvStore::new(directory),
             None => IvStore::of_user().map_err(StartError::Ivs)?,
@@ -138,7 +142,14 @@ impl Service {
         routes(&config)?;
         let builder = std::thread::Builder::new().name("forebay-loop".to_owned());
         let thread = builder.spawn(move || worker.run()).map_err(StartError::System)?;
-        Ok(Service { config: Arc::new(config), handle, thread, store })
+        let follower = match &config.keys.source {
+            KeySource::Static { .. } => None,
+            KeySource::Xfrm(options) => {
+                let started = Follower::start(options, handle.clone(), unix_time, route_setter(&config));
+                Some(started.map_err(link_error("the kernel's SAs (XFRM)"))?)
+            }
+        };
+        Ok(Service { config: Arc::new(config), handle, thread, store, follower })
     }
 
     /// The file by which it runs.
@@ -174,6 +185,7 @@ impl Service {
     /// # Errors
     /// What the loop ended with.
     pub fn stop(self) -> io::Result<()> {
+        drop(self.follower);
         self.handle.ask(Worker::stop);
         self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the loop has panicked")))
     }
@@ -287,13 +299,37 @@ fn mss_clamp(config: &Config) -> Option<u16> {
 
 fn routes(config: &Config) -> Result<(), StartError> {
     let PlainLink::Tun(tun) = &config.plain.link else { return Ok(()) };
-    let interface = Interface::by_name(&tun.name).map_err(link_error(format!("interface {}", tun.name)))?;
     for route in config.routes() {
-        let added = interface.add_route(route.network(), route.prefix_len());
-        match added {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            other => other.map_err(link_error(format!("route to {route} by {}", tun.name)))?,
-        }
+        add_route(&tun.name, route).map_err(link_error(format!("route to {route} by {}", tun.name)))?;
     }
     Ok(())
+}
+
+/// Routes a network to the interface; that it is routed there already is no error.
+fn add_route(interface: &str, route: IpNet) -> io::Result<()> {
+    match Interface::by_name(interface)?.add_route(route.network(), route.prefix_len()) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        other => other,
+    }
+}
+
+/// What routes to the interface the networks that the kernel's policies protect, if the file leaves that to us.
+fn route_setter(config: &Config) -> Box<dyn Fn(&[forebay_xfrm::Policy]) + Send> {
+    let PlainLink::Tun(Tun { name, routes: Routes::Auto, .. }) = &config.plain.link else {
+        return Box::new(|_| {});
+    };
+    let name = name.clone();
+    Box::new(move |policies| {
+        for policy in policies {
+            let protects = matches!(policy.action, forebay_xfrm::PolicyAction::Protect(_));
+            if policy.way != forebay_xfrm::Way::Out || !protects {
+                continue;
+            }
+            for route in prefixes(&policy.remote_ts) {
+                if let Err(error) = add_route(&name, route) {
+                    tracing::warn!(%route, interface = %name, %error, "no route to what a policy protects");
+                }
+            }
+        }
+    })
 }
