@@ -37,10 +37,6 @@ fn a_csv_file_by_its_own_times_back_to_back_and_evenly() {
     // 1025 bytes are 8.2 us at 1 Gbit/s, and the last 500 bytes 4: it begins at 10 us and ends at 14.
     let outcome = simulate(&own.simulated()).unwrap();
     assert_eq!((outcome.processed, outcome.lost, outcome.elapsed_s), (3, 0, 14e-6));
-    assert_eq!(
-        outcome.delay.max_s.to_bits(),
-        outcome.delay.p999_s.to_bits().max(outcome.delay.max_s.to_bits())
-    );
     assert!((outcome.stages[0].utilisation - 13.2 / 14.0).abs() < 1e-9, "{outcome:?}");
     // Back to back at 100 Mbit/s: 8 us for 100 bytes, 80 for 1000.
     assert_eq!(times(&read(csv, "rate = \"100 Mbit/s\"", &[])), [(0, 100), (8_000, 1000), (88_000, 475)]);
@@ -108,6 +104,7 @@ fn stages_follow_next() {
     };
     assert_eq!(order(&[("a", ""), ("b", ""), ("c", "")]), "a b c");
     assert_eq!(order(&[("a", "next = \"c\""), ("b", ""), ("c", "next = \"b\"")]), "a c b");
+    assert_eq!(order(&[("b", ""), ("a", "next = \"b\"")]), "a b");
     assert_eq!(order(&[("c", ""), ("a", "next = \"b\""), ("b", "next = \"c\"")]), "a b c");
 }
 
@@ -126,7 +123,7 @@ fn a_card_of_which_packets_come_by_chance() {
         card.pipeline
     };
     assert_eq!(simulate(&card("constant")).unwrap().lost, 0);
-    // M/D/1/3 at a load of a half: 0.0208 of the packets are lost (Gross and Harris 5.1.8, by hand below).
+    // M/D/1/3 at a load of a half.
     let found = interval(&replicate(&card("exponential"), 20, 2).unwrap(), 0.999, |one| one.loss_probability);
     let exact = md1k(0.5, 3);
     assert!(found.holds(exact), "{found:?} {exact}");
