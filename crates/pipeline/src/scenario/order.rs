@@ -8,8 +8,8 @@ const HELP: &str = "a packet passes all stages, one after the other, each once: 
 
 /// The stages' numbers in the order of a packet's way, or findings that say why there is none.
 ///
-/// A stage without `next` is followed by the next one of the file, unless another stage says that it
-/// is before that one: then it is the last.
+/// A stage without `next` is followed by the next one of the file, unless what the file says has
+/// another before that one, or has that one lead to this: then it is the last.
 pub(super) fn of(stages: &[Stage], sections: &[Section<'_>]) -> Option<Vec<usize>> {
     let names: Vec<&str> = stages.iter().map(|stage| stage.name.as_str()).collect();
     let mut next = vec![None; stages.len()];
@@ -19,7 +19,8 @@ pub(super) fn of(stages: &[Stage], sections: &[Section<'_>]) -> Option<Vec<usize
     }
     let told = next.clone();
     for at in 0..stages.len() - 1 {
-        if !sections[at].has("next") && !told.contains(&Some(at + 1)) {
+        let comes_back = way(&told, at + 1).take(stages.len()).any(|stage| stage == at);
+        if !sections[at].has("next") && !told.contains(&Some(at + 1)) && !comes_back {
             next[at] = Some(at + 1);
         }
     }

@@ -1,6 +1,6 @@
 //! `[[stage]]`.
 
-use forebay_scenario::{Place, Problem, Section, Unit, tables};
+use forebay_scenario::{Place, Problem, Section, Unit, Value, tables};
 use forebay_time::Duration;
 use serde_json::{Map, Value as Json};
 
@@ -100,7 +100,9 @@ fn one(
     if !section.has("buffer") {
         section.missing("buffer", "buffer = 101");
     }
-    if section.decimal("buffer", Unit::None).is_some_and(|buffer| buffer.is_zero()) {
+    let empty =
+        section.node("buffer").is_some_and(|node| matches!(&node.value, Value::Number(n) if n == "0"));
+    if empty {
         let help = match overflow {
             Overflow::Block => {
                 "nothing could be passed on to it, and with `overflow = \"block\"` all before it would \
@@ -111,10 +113,10 @@ fn one(
             }
         };
         section.conflict("buffer", "`buffer` is 0", help);
-        return Stage::new(&name, time, 1);
     }
     let number = |key, default| section.whole(key, Unit::None, 1, u32::MAX.into()).unwrap_or(default) as u32;
-    let (buffer, units, batch) = (number("buffer", 1), number("units", 1), number("batch", 1));
+    let buffer = if empty { 1 } else { number("buffer", 1) };
+    let (units, batch) = (number("units", 1), number("batch", 1));
     let setup = section.time("setup").unwrap_or(Duration::ZERO);
     let priority = section.whole("priority", Unit::None, 0, u32::MAX.into()).unwrap_or(0) as u32;
     let server = server(section, servers);
