@@ -40,22 +40,28 @@ pub(crate) fn shown(value: &Dynamic) -> String {
     }
 }
 
-/// The figure at a path: `throughput_bps`, `total_latency.p99_s`, or one of a processor by its name,
-/// `cpu.load`, `card.0.packets`.
+/// The figure at a path: `throughput_bps`, `total_latency.p99_s`, or one of a processor or a service class by
+/// its name, `cpu.load`, `card.0.packets`, `bulk.total_latency.mean_s`.
 pub(crate) fn figure(figures: &Figures, path: &str) -> Result<f64, String> {
     let document = serde_json::to_value(figures).map_err(|error| error.to_string())?;
-    let plain = path.split('.').try_fold(&document, |value, step| value.get(step));
-    let processor = || {
-        let (name, field) = path.rsplit_once('.')?;
-        let all = document.get("processors")?.as_array()?;
-        all.iter().find(|one| one.get("name").and_then(Value::as_str) == Some(name))?.get(field)
+    let at = |value: &Value, path: &str| -> Option<f64> {
+        path.split('.').try_fold(value, |value, step| value.get(step))?.as_f64()
     };
-    plain.or_else(processor).and_then(Value::as_f64).ok_or_else(|| {
-        let names: Vec<&str> = figures.processors.iter().map(|one| one.name.as_str()).collect();
+    let of = |list: &str| {
+        let mut all = document.get(list)?.as_array()?.iter();
+        all.find_map(|one| at(one, path.strip_prefix(one.get("name")?.as_str()?)?.strip_prefix('.')?))
+    };
+    at(&document, path).or_else(|| of("processors")).or_else(|| of("classes")).ok_or_else(|| {
+        let processors: Vec<&str> = figures.processors.iter().map(|one| one.name.as_str()).collect();
+        let classes: Vec<&str> = figures.classes.iter().map(|one| one.name.as_str()).collect();
+        let classes = match classes.is_empty() {
+            true => String::new(),
+            false => format!(", and packets, lost, total_latency.mean_s, ... of {}", classes.join(", ")),
+        };
         format!(
             "no figure `{path}`; there are throughput_bps, elapsed_s, packets_per_job, bus.load, \
-             processing_latency.mean_s, total_latency.p99_s, ... and load, packets, bytes, mean_size of {}",
-            names.join(", ")
+             processing_latency.mean_s, total_latency.p99_s, ... and load, packets, bytes, mean_size of {}{classes}",
+            processors.join(", ")
         )
     })
 }
