@@ -9,13 +9,26 @@ const NONE: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flight {
     pub(crate) arrived: Time,
-    pub(crate) number: u64,
+    /// Its number, and in the lowest byte its class.
+    number_and_class: u64,
     pub(crate) bytes: u32,
     /// The place of the next packet of its job; of a free one, that of the next free one.
     next: u32,
 }
 
 impl Flight {
+    /// How many packets came before it.
+    #[inline]
+    pub(crate) fn number(&self) -> u64 {
+        self.number_and_class >> 8
+    }
+
+    /// Its service class.
+    #[inline]
+    pub(crate) fn class(&self) -> u8 {
+        self.number_and_class as u8
+    }
+
     /// The place of the next packet of its job.
     #[inline]
     pub(crate) fn next(&self) -> Option<u32> {
@@ -37,8 +50,9 @@ impl Flights {
 
     /// Takes a packet in; returns its id.
     #[inline]
-    pub(crate) fn put(&mut self, arrived: Time, number: u64, bytes: u32) -> u64 {
-        let flight = Flight { arrived, number, bytes, next: NONE };
+    pub(crate) fn put(&mut self, arrived: Time, number: u64, class: u8, bytes: u32) -> u64 {
+        let number_and_class = number << 8 | u64::from(class);
+        let flight = Flight { arrived, number_and_class, bytes, next: NONE };
         let id = self.free;
         match self.places.get_mut(id as usize) {
             Some(place) => {
@@ -84,12 +98,13 @@ mod tests {
     #[test]
     fn jobs_keep_their_packets_and_places_are_used_again() {
         let mut flights = Flights::new();
-        let ids: Vec<u64> = (0..6).map(|number| flights.put(Time(10 * number), number, 40)).collect();
+        let ids: Vec<u64> = (0..6).map(|number| flights.put(Time(10 * number), number, number as u8, 40)).collect();
         let taken = |flights: &mut Flights, first: u32| {
             let (mut numbers, mut next) = (Vec::new(), Some(first));
             while let Some(place) = next {
                 let flight = flights.take(place);
-                numbers.push(flight.number);
+                numbers.push(flight.number());
+                assert_eq!(u64::from(flight.class()), flight.number());
                 next = flight.next();
             }
             numbers
@@ -98,13 +113,13 @@ mod tests {
         let even = flights.tie(&[ids[4], ids[0]]);
         let single = flights.tie(&ids[2..3]);
         assert_eq!(taken(&mut flights, even), [4, 0]);
-        let again = flights.put(Time(99), 6, 41);
+        let again = flights.put(Time(99), 6, 6, 41);
         assert!(again == ids[0] || again == ids[4]);
         assert_eq!(taken(&mut flights, odd), [1, 3, 5]);
         assert_eq!(taken(&mut flights, single), [2]);
         assert_eq!(taken(&mut flights, again as u32), [6]);
         for number in 7..13 {
-            flights.put(Time(0), number, 0);
+            flights.put(Time(0), number, 0, 0);
         }
         assert_eq!(flights.places.len(), 6);
     }

@@ -13,9 +13,8 @@ use crate::traffic::Arrival;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tag {
     chosen: Time,
-    /// The first of its packets.
+    /// The place of the first of its packets.
     first: u32,
-    class: u32,
 }
 
 #[derive(Debug, Default)]
@@ -59,6 +58,7 @@ impl Ledger {
         columns: Option<Columns>,
     ) -> Ledger {
         let classes = scenario.scheduler.classes.len().max(1);
+        debug_assert!(classes <= 256);
         let class = |_| Class { lost: 0, latencies: Latencies::new(exact.map(|packets| packets / classes)) };
         Ledger {
             first: scenario.traffic.warm_up,
@@ -85,23 +85,28 @@ impl Ledger {
         if let Some(columns) = &mut self.columns {
             columns.arrive(arrival);
         }
-        let id = self.flights.put(arrival.at, self.arrived, arrival.bytes);
+        let class = arrival.class.min(self.last_class());
+        let id = self.flights.put(arrival.at, self.arrived, class, arrival.bytes);
         self.arrived += 1;
         id
     }
 
+    /// The class that those of higher numbers count as too.
+    #[inline]
+    fn last_class(&self) -> u8 {
+        (self.classes.len() - 1) as u8
+    }
+
     /// The packet is turned away.
-    pub(crate) fn lose(&mut self, id: u64, class: u8) {
-        let class = usize::from(class).min(self.classes.len() - 1);
-        self.classes[class].lost += 1;
-        self.flights.take(id as u32);
+    pub(crate) fn lose(&mut self, id: u64) {
+        let flight = self.flights.take(id as u32);
+        self.classes[usize::from(flight.class())].lost += 1;
     }
 
     /// A job of these packets, one at least, is placed.
     #[inline]
-    pub(crate) fn place(&mut self, ids: &[u64], class: u8, chosen: Time) -> Tag {
-        let class = usize::from(class).min(self.classes.len() - 1) as u32;
-        Tag { chosen, first: self.flights.tie(ids), class }
+    pub(crate) fn place(&mut self, ids: &[u64], chosen: Time) -> Tag {
+        Tag { chosen, first: self.flights.tie(ids) }
     }
 
     /// A processor computes.
@@ -131,17 +136,17 @@ impl Ledger {
     fn land(&mut self, processor: usize, now: Time, tag: &Tag, place: u32) -> Option<u32> {
         let flight = self.flights.take(place);
         let next = flight.next();
-        if flight.number >= self.first {
+        if flight.number() >= self.first {
             let books = &mut self.processors[processor];
             books.packets += 1;
             books.bytes += u64::from(flight.bytes);
-            let latencies = &mut self.classes[tag.class as usize].latencies;
+            let latencies = &mut self.classes[usize::from(flight.class())].latencies;
             latencies.add(now.since(tag.chosen).0, now.since(flight.arrived).0);
             // The last one came last: the job counts if it does.
             self.jobs += u64::from(next.is_none());
         }
         if let Some(columns) = &mut self.columns {
-            columns.complete(flight.number as usize, processor, tag.chosen, now);
+            columns.complete(flight.number() as usize, processor, tag.chosen, now);
         }
         next
     }

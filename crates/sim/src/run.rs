@@ -170,7 +170,10 @@ pub(crate) fn config(scenario: &Scenario) -> Config {
         max_bytes: settings.max_bytes,
         input: settings.input.unwrap_or(settings.window),
         prefetch_aware: settings.prefetch_aware,
-        classes: settings.classes.iter().map(|class| class.config).collect(),
+        classes: match settings.by_class {
+            true => settings.classes.iter().map(|class| class.config).collect(),
+            false => Vec::new(),
+        },
     }
 }
 
@@ -271,7 +274,7 @@ impl Input {
         let Arrival { at, bytes, sa, class, suite } = arrival;
         let id = ledger.arrive(&arrival);
         if scheduler.push(at, Item { id, sa, class, suite, bytes }).is_err() {
-            ledger.lose(id, class);
+            ledger.lose(id);
         }
         if self.next.is_none() {
             scheduler.end_of_input();
@@ -299,7 +302,8 @@ fn drive<P: Probe>(
     let mut input = Input { stream, next };
     // A limited input turns packets away, and a class does not wait for another's, so each has to come at
     // its time.
-    let in_time = scenario.scheduler.input.is_some() || !scenario.scheduler.classes.is_empty();
+    let settings = &scenario.scheduler;
+    let in_time = settings.input.is_some() || settings.by_class && !settings.classes.is_empty();
     let mut now = Time::ZERO;
     let mut decisions = 0u64;
     let follows_load = matches!(scenario.scheduler.policy, Policy::AdaptiveAlpha(_));
@@ -318,7 +322,7 @@ fn drive<P: Probe>(
         let wake = match observed.scheduler.next(now) {
             Decision::Dispatch { processor, job, chosen, .. } => {
                 let head = &job.head;
-                let tag = observed.ledger.place(job.items(), head.class, chosen);
+                let tag = observed.ledger.place(job.items(), chosen);
                 let work = Work { bytes: head.work.bytes, time: costs[processor].of(&head.work), tag };
                 observed.probe.waiting(processor, now, observed.scheduler.waiting(processor));
                 host.submit(now, processor, work, &mut observed);

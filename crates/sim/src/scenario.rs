@@ -91,6 +91,8 @@ pub struct Settings {
     pub prefetch_aware: bool,
     /// The service classes, by the numbers that packets have; none: all packets are alike.
     pub classes: Vec<Class>,
+    /// Whether the scheduler tells them apart; if not, the figures do.
+    pub by_class: bool,
 }
 
 /// A service class.

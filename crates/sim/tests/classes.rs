@@ -202,6 +202,23 @@ proptest! {
         let figures = forebay_sim::Figures { classes: Vec::new(), ..with.0.figures };
         prop_assert_eq!(figures, without.0.figures);
     }
+
+    #[test]
+    fn classes_that_the_scheduler_does_not_see_change_nothing_but_figures(
+        packets in packets(), processors in processors(), window in window(), classes in classes(),
+    ) {
+        let plain = format!("{processors}[scheduler]\n{window}");
+        let blind = scenario(&format!("{plain}by_class = false\n{classes}"), &packets);
+        let (with, without) = (columns(&blind), columns(&scenario(&plain, &packets)));
+        prop_assert_eq!(with.1, without.1);
+        let count = blind.scheduler.classes.len();
+        for (number, class) in with.0.figures.classes.iter().enumerate() {
+            let came = packets.iter().filter(|packet| usize::from(packet.2).min(count - 1) == number).count();
+            prop_assert_eq!(class.packets, came as u64);
+        }
+        let figures = forebay_sim::Figures { classes: Vec::new(), ..with.0.figures };
+        prop_assert_eq!(figures, without.0.figures);
+    }
 }
 
 const DRAWN: &str = "model = \"host\"\n[traffic]\nsource = \"imix\"\npackets = 20_000\nrate = \"1 Gbit/s\"\n\
@@ -325,6 +342,7 @@ fn every_error_is_said_with_its_line() {
     assert_eq!(says("[[class]]\nshare = 1\ndscp = [\"EF\"]\n").1, "both `share` and `dscp` are given");
     assert_eq!(says("[[class]]\nshare = 1\nvalue = 3\n").1, "`value` means nothing without `source`");
     assert_eq!(says("[[class]]\nshare = 1\nsource = \"file\"\n").1, "unknown source `file`");
+    assert_eq!(says("[scheduler]\nby_class = false\n").1, "`by_class` means nothing without a class");
     assert_eq!(
         says("[scheduler]\ninput = 3\n[[class]]\nshare = 1\nwindow = 9\n").1,
         "an input of 3 packets never fills a window of 9"

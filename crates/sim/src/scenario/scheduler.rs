@@ -19,6 +19,7 @@ const KNOWN: &[&str] = &[
     "max_bytes",
     "input",
     "prefetch_aware",
+    "by_class",
     "predict_transfer",
     "processor",
     "threshold",
@@ -54,6 +55,14 @@ pub(super) fn read(
     let max_bytes = section.whole("max_bytes", Unit::Bytes, 1, u64::MAX);
     let input = section.whole("input", Unit::None, window, u32::MAX.into());
     let prefetch_aware = section.flag("prefetch_aware").unwrap_or(false);
+    let by_class = section.flag("by_class").unwrap_or(true);
+    if section.has("by_class") {
+        if classes.is_empty() {
+            let message = "`by_class` means nothing without a class";
+            section.conflict("by_class", message, "write [[class]] and its lines below, or take it away");
+        }
+        map.insert("by_class".to_owned(), by_class.into());
+    }
     let predict_transfer = section.flag("predict_transfer").unwrap_or(false);
     let policy = policy(&section, processors, &mut map);
     map.insert("window".to_owned(), window.into());
@@ -86,6 +95,7 @@ pub(super) fn read(
         input,
         prefetch_aware,
         classes: Vec::new(),
+        by_class,
     };
     settings.classes = classes::settings(classes, &settings, resolved);
     settings
