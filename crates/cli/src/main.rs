@@ -1,8 +1,21 @@
 //! `forebay`, the one command.
 
+// Before all modules, so that each of them has these and not the standard library's: see `output`.
+macro_rules! print {
+    ($($text:tt)*) => { $crate::output::print(format_args!($($text)*)) };
+}
+macro_rules! println {
+    () => { $crate::output::print(format_args!("\n")) };
+    ($($text:tt)*) => { $crate::output::print(format_args!("{}\n", format_args!($($text)*))) };
+}
+macro_rules! eprintln {
+    ($($text:tt)*) => { $crate::output::complain(format_args!("{}\n", format_args!($($text)*))) };
+}
+
 mod backend;
 mod bench;
 mod demo;
+mod output;
 mod pass;
 mod pipeline;
 mod processors;
@@ -63,6 +76,8 @@ enum Answer {
     Yes,
     /// It worked, but the answer is no (packets failed, a claim did not hold): exit code 1.
     No,
+    /// The user broke it off; what was done until then is kept where the command says so: exit code 130.
+    Interrupted,
 }
 
 fn main() -> ExitCode {
@@ -78,9 +93,17 @@ fn main() -> ExitCode {
         Command::Bench(bench) => bench.run(),
         Command::Demo(args) => demo::run(&args),
     };
+    output::flush();
     match answer {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
+        // Nobody asked for more.
+        Ok(Answer::Interrupted) if output::is_closed() => ExitCode::SUCCESS,
+        Ok(Answer::Interrupted) => ExitCode::from(130),
         Ok(Answer::No) => ExitCode::from(1),
+        Err(report) if report.is::<progress::Interrupted>() => {
+            eprintln!("{report}");
+            ExitCode::from(130)
+        }
         Err(report) => {
             eprintln!("{report:?}");
             ExitCode::from(2)

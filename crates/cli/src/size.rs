@@ -1,6 +1,5 @@
 //! `forebay size`: how large buffers must be, and how much load they bear.
 
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -69,13 +68,13 @@ pub fn run(args: &SizeArgs) -> miette::Result<Answer> {
     let pipeline = scenario.simulated();
     let mut notes = if way == Way::Chain { scenario.approximations() } else { scenario.notes.clone() };
     let named = |error: models::Error| match error {
-        models::Error::Cancelled => miette!("interrupted; nothing was written"),
+        models::Error::Cancelled => progress::Interrupted.into(),
         error => miette!("{}: {error}", args.scenario.display()),
     };
     let mut bar = Progress::designs("trying buffers");
     let mut watch = |tried: usize| {
         bar.at(tried as u64);
-        if progress::is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        progress::go_on()
     };
     // What cannot be kept whatever the buffers is known without trying.
     let most = ceiling(&pipeline, args.loss);

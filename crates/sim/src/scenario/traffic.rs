@@ -23,6 +23,7 @@ const KNOWN: &[&str] = &[
     "value",
     "bins",
     "imix",
+    "run_length",
     "rate",
     "packet_rate",
     "arrivals",
@@ -135,6 +136,10 @@ fn source(
         "histogram" => &["bins"],
         _ => &[],
     };
+    if word == "file" && traffic.has("run_length") {
+        let message = "`run_length` means nothing for source `file`".to_owned();
+        traffic.conflict("run_length", message, "take it away: a file's packets come in its order");
+    }
     for key in ["path", "mean", "min", "max", "value", "bins", "imix"] {
         if traffic.has(key) && !needed.contains(&key) {
             let message = format!("`{key}` means nothing for source `{word}`");
@@ -144,7 +149,18 @@ fn source(
     if word == "file" {
         return file(traffic, directory, notes, map).map(|trace| Source::Trace(Arc::new(trace)));
     }
-    drawn(traffic, word, map).map(Source::Drawn)
+    let sizes = drawn(traffic, word, map)?;
+    if !traffic.has("run_length") {
+        return Some(Source::Drawn(sizes));
+    }
+    let length = traffic.positive("run_length", Unit::None)?.as_f64();
+    if length < 1.0 {
+        let message = format!("`run_length` is {length}, below 1");
+        traffic.conflict("run_length", message, "packets in a row of one size, on average: 1 or more");
+        return None;
+    }
+    map.insert("run_length".to_owned(), length.into());
+    Some(Source::Drawn(if length > 1.0 { Sizes::Runs { sizes: Box::new(sizes), length } } else { sizes }))
 }
 
 fn file(
