@@ -146,12 +146,14 @@ class Page:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
 
-    def open(self, path):
-        """Opens a file and waits until it is loaded and drawn."""
+    def open(self, path, scripts=True):
+        """Opens a file and waits until it is loaded and drawn, with or without its scripts."""
+        self.call("Emulation.setScriptExecutionDisabled", value=not scripts)
         self.url = "file://" + os.path.abspath(path)
         self.call("Page.navigate", url=self.url)
         self.until("document.readyState === 'complete' && location.href !== 'about:blank'", "loaded")
-        self.settle()
+        if scripts:  # without, no frame is announced
+            self.settle()
 
     def settle(self):
         """Waits for two frames: what was asked for is on the screen then."""

@@ -100,12 +100,11 @@ class Checks:
             self.failed.append(f"{page}: {what}")
 
 
-# Marks of a drawing: shapes that stand for values, and lines through them.
+# What is drawn in a figure besides axes: shapes that stand for values, and lines through them.
 MARKS = """[...document.querySelectorAll('figure')].filter((f) => f.querySelector('svg')).map((f) => ({
-    title: f.querySelector('figcaption')?.textContent ?? '', seen: f.getBoundingClientRect().width > 0,
-    marks: f.querySelectorAll('.point, .mark, .cell, .dot, .fill').length +
-           [...f.querySelectorAll('.curve, .twin, path')].filter((p) => p.getAttribute('d')?.length > 10).length,
-    words: f.querySelectorAll('svg text').length }))"""
+    title: f.querySelector('figcaption')?.textContent ?? '', words: f.querySelectorAll('svg text').length,
+    marks: [...f.querySelectorAll('svg :is(rect, circle, polygon, path)')].filter((e) => !e.closest('.swatch, clipPath')
+        && !e.matches('.hollow') && (e.getAttribute('d')?.length ?? 99) > 10).length }))"""
 BACKGROUND = "getComputedStyle(document.body).backgroundColor"
 STROKES = "[...document.querySelectorAll('figure .fill')].slice(0, 8).map((e) => getComputedStyle(e).fill).join()"
 
@@ -212,22 +211,21 @@ def wait_for(folder, ending):
 
 def by_keyboard(checks, name, page):
     """Tab reaches what can be used, and nothing that cannot be seen."""
-    stops = "[...document.querySelectorAll('a[href], button, summary, [tabindex]')].filter((e) => e.checkVisibility() && e.tabIndex >= 0).length"
-    there = page.ask(stops)
-    reached = 0
-    page.ask("document.activeElement?.blur()")
-    for _ in range(min(there, 25)):
+    page.ask("""window.stops = [...document.querySelectorAll('a[href], button, summary, [tabindex]')]
+        .filter((e) => e.checkVisibility() && e.tabIndex >= 0); document.activeElement?.blur()""")
+    there = page.ask("stops.length")
+    reached = set()
+    for _ in range(min(there, 25) + 2):  # once round also leaves the page
         page.key("Tab")
-        reached += page.ask("document.activeElement !== document.body && document.activeElement.checkVisibility()")
-    checks.that(reached == min(there, 25), name, f"Tab reaches {reached} of {min(there, 25)}")
+        reached.add(page.ask("stops.indexOf(document.activeElement)"))
+    reached.discard(-1)
+    checks.that(len(reached) >= min(there, 25), name, f"Tab reaches {len(reached)} of {min(there, 25)}")
 
 
 def without_scripts(checks, name, page, path):
-    page.call("Emulation.setScriptExecutionDisabled", value=True)
-    page.open(path)
+    page.open(path, scripts=False)
     for one in page.ask(MARKS):
         checks.that(one["marks"] > 0, f"{name} without scripts", f"an empty figure: {one}")
-    page.call("Emulation.setScriptExecutionDisabled", value=False)
 
 
 WRONG = """<!DOCTYPE html><html lang="en"><head><title>wrong</title></head><body style="width: 3000px">

@@ -162,7 +162,16 @@ fn packets(scenario: &Scenario) -> u64 {
 fn failed(args: &SimulateArgs, error: RunError) -> miette::Report {
     match error {
         RunError::Cancelled => Interrupted.into(),
-        error => miette!("{}: {error}", args.scenario.display()),
+        error => {
+            let help = match &error {
+                RunError::TooLong => {
+                    "a higher traffic.rate, or shorter times of processors; with a rate the times of a trace do not count"
+                }
+                RunError::NoPackets => "a lower traffic.warm_up, or more packets",
+                _ => "forebay simulate --json shows under `resolved` what the scenario came to",
+            };
+            miette!(help = help, "{}: {error}", args.scenario.display())
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! What is done is kept when the user breaks work off, and a reader that goes away is no reason to panic.
 #![cfg(unix)]
+// Processes and signals take real time.
+#![allow(clippy::disallowed_methods)]
 
 use std::fs;
 use std::path::Path;

@@ -25,6 +25,12 @@
     const decade = 10 ** Math.floor(Math.log10(span / parts));
     return STEPS.find((one) => one * decade * parts >= span * (1 - 1e-9)) * decade || span;
   }
+  /** The next of 1, 2, 5, 10, ... below (-1) or above (1) a value. */
+  function beside(value, way) {
+    const decade = 10 ** Math.floor(Math.log10(value));
+    const list = STEPS.map((one) => one * decade);
+    return way > 0 ? list.find((one) => one >= value * (1 - 1e-9)) : list.findLast((one) => one <= value * (1 + 1e-9)) ?? decade;
+  }
   /** Values from `low` to `high` along `from` to `to` in pixels. */
   function axis(low, high, from, to, log, parts) {
     const turn = log ? Math.log : (value) => value;
@@ -39,7 +45,7 @@
       const decades = Math.log10(high / low);
       const stride = Math.ceil(decades / parts);
       for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high) + 1e-9; power += 1) {
-        for (const factor of decades < 2.1 ? [1, 2, 5] : [1]) {
+        for (const factor of decades < 3.1 ? [1, 2, 5] : [1]) {
           const one = factor * 10 ** power;
           if (one >= low * 0.999 && one <= high * 1.001 && power % stride === 0) ticks.push(one);
         }
@@ -199,7 +205,7 @@
       // Values: zoomed in, only what is in view counts; else linear axes begin at 0.
       const ends = seen.flatMap((p) => [p.y - p.half, p.y + p.half]).filter((y) => Number.isFinite(y) && (!logY || y > 0));
       let [low, high] = ends.length ? [Math.min(...ends), Math.max(...ends)] : [logY ? 1 : 0, 1];
-      if (logY) [low, high] = low === high ? [low / 2, high * 2] : [low / 1.08, high * 1.08];
+      if (logY) [low, high] = [beside(low / 1.02, -1), beside(high * 1.02, 1)];
       else {
         if (!view || named) low = Math.min(low, 0);
         if (low === high) [low, high] = low === 0 ? [0, 1] : [Math.min(0, low), Math.max(0, high)];

@@ -76,7 +76,21 @@ fn claims(claims: &[Claim]) -> Element {
     let head = element("thead").child(element("tr").children(head.map(|name| element("th").text(name))));
     let table = element("table").class("claims").child(head);
     let table = table.child(element("tbody").children(claims.iter().map(row)));
-    element("section").child(element("h2").text("Claims")).child(document::scroll("Claims", table))
+    let section = element("section").child(element("h2").text("Claims"));
+    let failed: Vec<&Claim> = claims.iter().filter(|claim| !claim.holds).collect();
+    let section = match failed.is_empty() {
+        true => section,
+        false => {
+            let link =
+                |claim: &&Claim| element("a").at("href", format!("#{}", claim.id)).text(claim.id.as_str());
+            let mut line = element("p").text("Not: ");
+            for (number, claim) in failed.iter().enumerate() {
+                line = if number == 0 { line } else { line.text(", ") }.child(link(claim));
+            }
+            section.child(line)
+        }
+    };
+    section.child(document::scroll("Claims", table))
 }
 
 /// What was claimed: in the source's words where those are given, with ours below.

@@ -25,7 +25,16 @@ pub struct Row {
 
 impl Row {
     fn figure(&self, name: &str) -> Option<Estimate> {
-        self.estimates.iter().find(|(figure, _)| figure == name).map(|(_, one)| *one)
+        let found =
+            |name: &str| self.estimates.iter().find(|(figure, _)| figure == name).map(|(_, one)| *one);
+        // A single card is `card`, the first of several `card.0`.
+        found(name).or_else(|| {
+            let (processor, figure) = name.strip_prefix("processor.")?.rsplit_once('.')?;
+            match processor.strip_suffix(".0") {
+                Some(alone) => found(&format!("processor.{alone}.{figure}")),
+                None => found(&format!("processor.{processor}.0.{figure}")),
+            }
+        })
     }
 }
 

@@ -134,8 +134,10 @@ pub(super) fn over_time(scenario: &Scenario, columns: &Columns) -> Vec<Plot> {
     let mbps = |bytes: &[f64]| -> Vec<f64> { bytes.iter().map(|b| 8e-6 * b / width).collect() };
     let names: Vec<&str> = scenario.processors.iter().map(|one| one.name.as_str()).collect();
     let sum: Vec<f64> = (0..BINS).map(|at| carried.iter().map(|one| one[at]).sum()).collect();
-    let mut rates = vec![line("offered", mbps(&offered)), line("carried", mbps(&sum))];
-    rates.extend(names.iter().zip(&carried).take(LINES - 2).map(|(name, one)| line(name, mbps(one))));
+    // Processors first: so each has the same colour in all plots.
+    let each = names.iter().zip(&carried).take(LINES - 2);
+    let mut rates: Vec<Series> = each.map(|(name, one)| line(name, mbps(one))).collect();
+    rates.extend([line("all", mbps(&sum)), line("offered", mbps(&offered))]);
     let (scale, time) = unit(worst.iter().copied().fold(0.0, f64::max));
     let mean = latency.iter().zip(&count).map(|(sum, count)| scale * sum / count).collect();
     let worst =
@@ -147,8 +149,9 @@ pub(super) fn over_time(scenario: &Scenario, columns: &Columns) -> Vec<Plot> {
         });
         sum.collect()
     };
-    let mut under_way = vec![line("input", running(&input))];
-    under_way.extend(names.iter().zip(&inside).take(LINES - 1).map(|(name, one)| line(name, running(one))));
+    let each = names.iter().zip(&inside).take(LINES - 1);
+    let mut under_way: Vec<Series> = each.map(|(name, one)| line(name, running(one))).collect();
+    under_way.push(line("input", running(&input)));
     vec![
         plot("Rates", &x, "Mbit/s", rates, ""),
         plot(
@@ -158,16 +161,13 @@ pub(super) fn over_time(scenario: &Scenario, columns: &Columns) -> Vec<Plot> {
             vec![line("mean", mean), line("longest", worst.collect())],
             "",
         ),
-        Plot {
-            log_y: false,
-            ..plot(
-                "Packets under way",
-                &x,
-                "packets, at the end of each hundredth",
-                under_way,
-                "Input: arrived and not yet placed. Of a processor: placed and not yet complete.",
-            )
-        },
+        plot(
+            "Packets under way",
+            &x,
+            "packets, at the end of each hundredth",
+            under_way,
+            "Input: arrived and not yet placed. Of a processor: placed and not yet complete.",
+        ),
     ]
 }
 
