@@ -1,5 +1,17 @@
 //! `forebay`, the one command.
 
+// Before all modules, so that each of them has these and not the standard library's: see `output`.
+macro_rules! print {
+    ($($text:tt)*) => { $crate::output::print(format_args!($($text)*)) };
+}
+macro_rules! println {
+    () => { $crate::output::print(format_args!("\n")) };
+    ($($text:tt)*) => { $crate::output::print(format_args!("{}\n", format_args!($($text)*))) };
+}
+macro_rules! eprintln {
+    ($($text:tt)*) => { $crate::output::complain(format_args!("{}\n", format_args!($($text)*))) };
+}
+
 mod backend;
 mod bench;
 mod check;
@@ -7,6 +19,7 @@ mod demo;
 mod explore;
 mod gateway;
 mod import;
+mod output;
 mod pass;
 mod pipeline;
 mod processors;
@@ -81,6 +94,8 @@ enum Answer {
     No,
     /// The input is broken, and that has been said: exit code 2.
     Broken,
+    /// The user broke it off; what was done until then is kept where the command says so: exit code 130.
+    Interrupted,
 }
 
 fn main() -> ExitCode {
@@ -100,10 +115,18 @@ fn main() -> ExitCode {
         Command::Bench(bench) => bench.run(),
         Command::Demo(args) => demo::run(&args),
     };
+    output::flush();
     match answer {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
+        // Nobody asked for more.
+        Ok(Answer::Interrupted) if output::is_closed() => ExitCode::SUCCESS,
+        Ok(Answer::Interrupted) => ExitCode::from(130),
         Ok(Answer::No) => ExitCode::from(1),
         Ok(Answer::Broken) => ExitCode::from(2),
+        Err(report) if report.is::<progress::Interrupted>() => {
+            eprintln!("{report}");
+            ExitCode::from(130)
+        }
         Err(report) => {
             eprintln!("{report:?}");
             ExitCode::from(2)

@@ -44,6 +44,9 @@ pub struct Options<'a> {
     pub timeline: Option<usize>,
     /// Is told now and then how many packets of how many have been placed; may break off the run.
     pub progress: Option<Progress<'a>>,
+    /// Whether a run that is broken off is kept: its traffic ends there, as though `traffic.packets` had
+    /// said so. Else there is no outcome.
+    pub keep: bool,
 }
 
 /// Is told packets placed and packets in all.
@@ -62,6 +65,8 @@ pub struct Outcome {
     pub timeline: Option<Timeline>,
     /// What the reader of the figures should know.
     pub notes: Vec<String>,
+    /// Packets there were, where the run was broken off and kept.
+    pub cut: Option<u64>,
 }
 
 /// Packets in the order of arrival; times in picoseconds. A packet that was lost has no processor and
@@ -145,17 +150,30 @@ pub fn run(scenario: &Scenario, options: Options<'_>) -> Result<Outcome, RunErro
         ledger,
         probe: (),
     };
+    let mut ending = Ending { progress: options.progress, keep: options.keep, cut: None };
     let (mut ledger, timeline) = match options.timeline {
-        None => (drive(scenario, stream, observed, options.progress)?.ledger, None),
+        None => (drive(scenario, stream, observed, &mut ending)?.ledger, None),
         Some(entries) => {
             let Observed { scheduler, prefetch_aware, ledger, .. } = observed;
             let probe = Timeline::new(scenario, entries);
             let observed = Observed { scheduler, prefetch_aware, ledger, probe };
-            let observed = drive(scenario, stream, observed, options.progress)?;
+            let observed = drive(scenario, stream, observed, &mut ending)?;
             (observed.ledger, Some(observed.probe))
         }
     };
-    Ok(Outcome { seed, figures: ledger.figures(scenario), columns: ledger.columns.take(), timeline, notes })
+    // Broken off within the warm-up there is nothing to keep.
+    let cut = ending.cut;
+    if cut.is_some_and(|packets| packets <= scenario.traffic.warm_up) {
+        return Err(RunError::Cancelled);
+    }
+    Ok(Outcome {
+        seed,
+        figures: ledger.figures(scenario),
+        columns: ledger.columns.take(),
+        timeline,
+        notes,
+        cut,
+    })
 }
 
 /// The scheduler's part of a scenario.
@@ -282,6 +300,36 @@ impl Input {
     }
 }
 
+/// Who may break a run off, and whether that was done.
+struct Ending<'a> {
+    progress: Option<Progress<'a>>,
+    keep: bool,
+    cut: Option<u64>,
+}
+
+impl Ending<'_> {
+    /// Tells of progress, and ends the traffic if that is wanted now.
+    fn report<P>(
+        &mut self,
+        input: &mut Input,
+        total: u64,
+        observed: &mut Observed<P>,
+    ) -> Result<(), RunError> {
+        let Some(report) = self.progress.as_mut().filter(|_| self.cut.is_none()) else { return Ok(()) };
+        if report(observed.ledger.arrived(), total).is_continue() {
+            return Ok(());
+        }
+        if !self.keep {
+            return Err(RunError::Cancelled);
+        }
+        if input.next.take().is_some() {
+            self.cut = Some(observed.ledger.arrived());
+            observed.scheduler.end_of_input();
+        }
+        Ok(())
+    }
+}
+
 fn report_loads(scenario: &Scenario, scheduler: &mut Scheduler, now: Time) {
     let processors = scenario.processors.iter().enumerate();
     for (index, one) in processors.filter(|(_, one)| one.config.kind == Kind::Cpu) {
@@ -293,7 +341,7 @@ fn drive<P: Probe>(
     scenario: &Scenario,
     mut stream: Stream,
     mut observed: Observed<P>,
-    mut progress: Option<Progress<'_>>,
+    ending: &mut Ending<'_>,
 ) -> Result<Observed<P>, RunError> {
     let mut host = host(scenario);
     let costs: Vec<Cost> = scenario.processors.iter().map(|one| one.config.cost).collect();
@@ -327,20 +375,15 @@ fn drive<P: Probe>(
                 observed.probe.waiting(processor, now, observed.scheduler.waiting(processor));
                 host.submit(now, processor, work, &mut observed);
                 decisions += 1;
-                if decisions.is_multiple_of(REPORT_EVERY)
-                    && let Some(report) = &mut progress
-                    && report(observed.ledger.arrived(), total).is_break()
-                {
-                    return Err(RunError::Cancelled);
+                if decisions.is_multiple_of(REPORT_EVERY) {
+                    ending.report(&mut input, total, &mut observed)?;
                 }
                 continue;
             }
             Decision::Nowhere { .. } => {
                 return Err(RunError::Scheduler("a packet's suite has no processor".to_owned()));
             }
-            Decision::Blocked { .. } if in_time => {
-                input.next_at().min(event).min(observed.scheduler.due())
-            }
+            Decision::Blocked { .. } if in_time => input.next_at().min(event).min(observed.scheduler.due()),
             Decision::Blocked { processor } => {
                 // Nothing matters to the scheduler until that queue has room.
                 let full = observed.scheduler.waiting(processor);

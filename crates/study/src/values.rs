@@ -67,7 +67,11 @@ pub(crate) fn figure(figures: &Figures, path: &str) -> Result<f64, String> {
             let parts = LISTS.iter().filter_map(|list| document.get(*list)?.as_array());
             let parts = parts.filter_map(|list| {
                 let names = list.iter().filter_map(|one| one.get("name")?.as_str());
-                Some(format!("{} of {}", keys(list.first()?).join(", "), names.collect::<Vec<_>>().join(", ")))
+                Some(format!(
+                    "{} of {}",
+                    keys(list.first()?).join(", "),
+                    names.collect::<Vec<_>>().join(", ")
+                ))
             });
             let there: Vec<String> = [keys(document).join(", ")].into_iter().chain(parts).collect();
             format!("no figure `{path}`; there are {}", there.join("; "))

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use forebay_time::Duration;
 use serde_json::{Map, Value as Json, json};
 
+use super::classes::{self, Entry};
 use super::decimal::Unit;
 use super::finding::Problem;
 use super::section::Section;
 use super::tree::{Node, Value};
-use super::classes::{self, Entry};
 use super::{seconds, tables};
 use crate::traffic::{Arrivals, Bin, DrawnClass, Rate, Sizes, Source, Traffic, read_trace};
 
@@ -24,6 +24,7 @@ const KNOWN: &[&str] = &[
     "value",
     "bins",
     "imix",
+    "run_length",
     "rate",
     "packet_rate",
     "arrivals",
@@ -135,11 +136,31 @@ fn source(
         if traffic.has("path") {
             useless(traffic, "path", word);
         }
-        return drawn(traffic, word, map).map(Source::Drawn);
+        let sizes = drawn(traffic, word, map)?;
+        return runs(traffic, sizes, map).map(Source::Drawn);
     }
     map.insert("source".to_owned(), word.into());
+    if traffic.has("run_length") {
+        let message = "`run_length` means nothing for source `file`".to_owned();
+        traffic.conflict("run_length", message, "take it away: a file's packets come in its order");
+    }
     SIZE_KEYS.iter().filter(|key| traffic.has(key)).for_each(|key| useless(traffic, key, word));
     file(traffic, directory, notes, map).map(|trace| Source::Trace(Arc::new(trace)))
+}
+
+/// Sizes that come in runs, if that is wanted.
+fn runs(traffic: &Section<'_>, sizes: Sizes, map: &mut Map<String, Json>) -> Option<Sizes> {
+    if !traffic.has("run_length") {
+        return Some(sizes);
+    }
+    let length = traffic.positive("run_length", Unit::None)?.as_f64();
+    if length < 1.0 {
+        let message = format!("`run_length` is {length}, below 1");
+        traffic.conflict("run_length", message, "packets in a row of one size, on average: 1 or more");
+        return None;
+    }
+    map.insert("run_length".to_owned(), length.into());
+    Some(if length > 1.0 { Sizes::Runs { sizes: Box::new(sizes), length } } else { sizes })
 }
 
 fn useless(section: &Section<'_>, key: &str, source: &str) {
