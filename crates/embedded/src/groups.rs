@@ -138,6 +138,16 @@ fn text(value: &Value) -> Option<String> {
 mod tests {
     use super::*;
 
+    /// What is built in is what the firmware says of itself.
+    #[test]
+    fn ours_are_those_of_the_firmware() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../firmware/functions.toml");
+        match std::fs::read_to_string(path) {
+            Ok(text) => assert_eq!(text, OURS),
+            Err(_) => eprintln!("skipped: firmware/functions.toml is not there"),
+        }
+    }
+
     #[test]
     fn patterns_fit_names() {
         for (pattern, name, fit) in [
