@@ -191,7 +191,7 @@ fn random_code(rng: &mut Draws, length: usize) -> Vec<u8> {
             11 => {
                 let funct3 = [0, 1, 2, 4, 5][(any >> 3) as usize % 5];
                 let align = [1, 2, 4, 0, 1, 2][funct3 as usize].max(1);
-                let offset = ((any >> 20) as i32 - 2_048) & -(align as i32);
+                let offset = ((any >> 20) as i32 - 2_048) & -align;
                 let rd = [1, 3, 7, 9, 20, 31][any as usize % 6];
                 push(&mut out, (offset as u32) << 20 | 30 << 15 | funct3 << 12 | rd << 7 | 0x03);
             }
