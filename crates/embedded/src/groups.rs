@@ -17,7 +17,7 @@ use forebay_riscv::{Function, Node, ROOT};
 use forebay_scenario::{Findings, Problem, ScenarioErrors, Section, Table, Value};
 
 /// The groups of our own firmware.
-const OURS: &str = include_str!("../data/functions.toml");
+const OURS: &str = include_str!("../../../firmware/functions.toml");
 
 /// Groups of functions, and sides of groups.
 #[derive(Clone, Debug)]
@@ -138,14 +138,9 @@ fn text(value: &Value) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// What is built in is what the firmware says of itself.
     #[test]
-    fn ours_are_those_of_the_firmware() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../firmware/functions.toml");
-        match std::fs::read_to_string(path) {
-            Ok(text) => assert_eq!(text, OURS),
-            Err(_) => eprintln!("skipped: firmware/functions.toml is not there"),
-        }
+    fn the_firmware_s_own_file_is_right() {
+        assert!(Groups::ours().names().len() > 8);
     }
 
     #[test]
