@@ -5,12 +5,15 @@
 //! Execution on Embedded Processors.
 
 pub mod area;
+pub mod builtin;
 pub mod elf;
 pub mod figures;
 pub mod groups;
 pub mod image;
 pub mod instructions;
 pub mod machine;
+pub mod packets;
+mod prepare;
 pub mod report;
 pub mod setup;
 
@@ -18,4 +21,5 @@ pub use area::parts;
 pub use figures::Figures;
 pub use groups::Groups;
 pub use machine::{Done, Job, RunError, run};
+pub use prepare::Prepared;
 pub use setup::{Input, Setup};

@@ -131,7 +131,7 @@ fn classes(figures: &Figures) -> Element {
     let all: u64 = figures.instructions;
     let percent = |part: u64, whole: u64| units::percent(units::share(part as f64, whole as f64));
     let sides = [figures.side("protocol"), figures.side("crypto")];
-    let rows = figures.classes.iter().map(|one| {
+    let rows = figures.classes.iter().filter(|one| one.instructions > 0).map(|one| {
         vec![
             one.name.clone(),
             units::count(one.instructions),

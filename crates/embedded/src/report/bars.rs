@@ -18,7 +18,7 @@ struct Bar {
 
 /// Cycles of each group of functions.
 pub(super) fn groups(figures: &Figures) -> Element {
-    let mut groups: Vec<_> = figures.groups.iter().collect();
+    let mut groups: Vec<_> = figures.groups.iter().filter(|one| one.cycles > 0).collect();
     groups.sort_by_key(|one| std::cmp::Reverse(one.cycles));
     let per = if figures.packets > 0 { figures.packets as f64 } else { 1.0 };
     let unit = if figures.packets > 0 { "cycles a packet" } else { "cycles" };
