@@ -14,7 +14,7 @@ pub(crate) const STUDIES: &[(&str, Files)] = &[
     study!("multi-accelerator", "study.rhai", "host.toml", "buses.toml"),
     study!("small-packets", "study.rhai", "host.toml"),
     study!("modern", "study.rhai", "core.toml", "pcie4.toml", "pcie5.toml"),
-    study!("policies", "study.rhai", "papers.toml", "tiny.toml"),
+    study!("policies", "study.rhai", "papers.toml", "tiny.toml", "classes.toml"),
 ];
 
 #[cfg(test)]
