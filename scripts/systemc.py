@@ -114,7 +114,7 @@ def compare(forebay, run, packets, rounds, cards, rate, tolerance):
 
 
 def linearity(forebay, run, cards, rate):
-    print("time and memory by packets (drawn; up to 16 million packets keep 16 bytes each for exact quantiles):")
+    print("time and memory by packets (drawn; up to 2 million packets keep 16 bytes each for exact quantiles):")
     print("     packets       s   CPU s  M packets/s   peak MiB")
     for exponent in range(4, 8):
         packets = 10**exponent

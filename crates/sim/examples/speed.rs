@@ -39,7 +39,10 @@ fn main() {
         ),
         ("W = 30", &["scheduler.window=30"]),
         ("2 cards, no exact quantiles", &["traffic.warm_up=0"]),
-        ("trace, 2 cards", &["traffic.source=exponential", "traffic.mean=471", "traffic.min=20", "traffic.max=7065"]),
+        (
+            "trace, 2 cards",
+            &["traffic.source=exponential", "traffic.mean=471", "traffic.min=20", "traffic.max=7065"],
+        ),
     ] {
         if only.as_ref().is_some_and(|only| !what.contains(only)) {
             continue;

@@ -98,7 +98,8 @@ mod tests {
     #[test]
     fn jobs_keep_their_packets_and_places_are_used_again() {
         let mut flights = Flights::new();
-        let ids: Vec<u64> = (0..6).map(|number| flights.put(Time(10 * number), number, number as u8, 40)).collect();
+        let ids: Vec<u64> =
+            (0..6).map(|number| flights.put(Time(10 * number), number, number as u8, 40)).collect();
         let taken = |flights: &mut Flights, first: u32| {
             let (mut numbers, mut next) = (Vec::new(), Some(first));
             while let Some(place) = next {

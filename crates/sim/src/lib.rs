@@ -29,7 +29,9 @@ pub use figures::{BusFigures, ClassFigures, Figures, Latency, ProcessorFigures};
 pub use optimum::{Limits, OPTIMUM_PACKETS, OPTIMUM_PROCESSORS, bound, optimum};
 pub use replicate::{Estimate, Replications, replicate};
 pub use run::{Columns, EXACT_MAX, Options, Outcome, Progress, RunError, run};
-pub use scenario::{Bus, Class, Finding, MAX_PROCESSORS, Problem, Processor, Scenario, ScenarioErrors, Settings};
+pub use scenario::{
+    Bus, Class, Finding, MAX_PROCESSORS, Problem, Processor, Scenario, ScenarioErrors, Settings,
+};
 pub use search::{Bound, Highest, highest_rate};
 pub use timeline::Timeline;
 pub use traffic::{

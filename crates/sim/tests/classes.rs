@@ -10,8 +10,7 @@ use forebay_sim::{Arrivals, Columns, Options, Outcome, Scenario, Source, Trace, 
 use proptest::prelude::*;
 
 const CPU: &str = "[[processor]]\nkind = \"cpu\"\ninit = \"100 ps\"\nblock = \"200 ps\"\n";
-const TRAFFIC: &str =
-    "model = \"host\"\n[traffic]\nsource = \"fixed\"\nvalue = 1\nrate = \"1 Gbit/s\"\noverhead = 0\npackets = 1\n";
+const TRAFFIC: &str = "model = \"host\"\n[traffic]\nsource = \"fixed\"\nvalue = 1\nrate = \"1 Gbit/s\"\noverhead = 0\npackets = 1\n";
 
 /// When a packet arrives (ps), its bytes, its class.
 type Packet = (u64, u32, u8);
@@ -78,7 +77,9 @@ fn weighted_classes_take_turns_by_their_bytes() {
     // A quantum is 1500 bytes for each unit of weight: one packet of class 0, two of class 1. When the queue is full
     // at 0, two of class 0 have left; the third has its credit and its turn. Then two of class 1 (37800, 56700),
     // one of class 0 (75600), and what is left.
-    let text = format!("{CPU}queue = 1\n[[class]]\nservice = \"weighted\"\n[[class]]\nservice = \"weighted\"\nweight = 2\n");
+    let text = format!(
+        "{CPU}queue = 1\n[[class]]\nservice = \"weighted\"\n[[class]]\nservice = \"weighted\"\nweight = 2\n"
+    );
     let packets = [0, 0, 0, 1, 1, 1, 0].map(|class| (0, 1_500, class));
     let completed: Vec<u64> = times(&scenario(&text, &packets)).into_iter().map(|(_, done)| done).collect();
     assert_eq!(completed, [1, 2, 3, 4, 5, 7, 6].map(|turn| turn * 18_900));
@@ -107,7 +108,10 @@ fn a_class_loses_what_its_own_input_does_not_take() {
     let packets = [1, 1, 1, 1, 1, 1, 0, 0].map(|class| (0, 16, class));
     let figures = columns(&scenario(&text, &packets)).0.figures;
     assert_eq!((figures.lost, figures.packets), (2, 6));
-    assert_eq!(figures.classes.iter().map(|class| (class.packets, class.lost)).collect::<Vec<_>>(), [(2, 0), (4, 2)]);
+    assert_eq!(
+        figures.classes.iter().map(|class| (class.packets, class.lost)).collect::<Vec<_>>(),
+        [(2, 0), (4, 2)]
+    );
 }
 
 fn packets() -> impl Strategy<Value = Vec<Packet>> {
@@ -240,7 +244,11 @@ fn drawn_classes_have_their_shares_and_sizes() {
     let alike = parse(&text.replace("source = \"fixed\"\nvalue = 160\n", ""));
     let alike = forebay_sim::Stream::new(&alike.traffic, 1);
     assert!(alike.clone().map(|packet| packet.class).eq(stream.map(|packet| packet.class)));
-    assert!(alike.map(|packet| packet.bytes).eq(forebay_sim::Stream::new(&parse(DRAWN).traffic, 1).map(|p| p.bytes)));
+    assert!(
+        alike
+            .map(|packet| packet.bytes)
+            .eq(forebay_sim::Stream::new(&parse(DRAWN).traffic, 1).map(|p| p.bytes))
+    );
     // What is resolved reads back.
     let again = parse(&scenario.resolved_toml());
     assert_eq!(again.resolved, scenario.resolved);
@@ -257,7 +265,9 @@ fn a_trace_s_column_says_the_class() {
     write!(file, "size,class\n100,0\n200,1\n300,2\n400,1\n").unwrap();
     let text = |classes: &str| {
         let path = file.path().display();
-        format!("model = \"host\"\n[traffic]\nsource = \"file\"\npath = \"{path}\"\nrate = 1e9\n{CPU}{classes}")
+        format!(
+            "model = \"host\"\n[traffic]\nsource = \"file\"\npath = \"{path}\"\nrate = 1e9\n{CPU}{classes}"
+        )
     };
     let two = parse(&text("[[class]]\nname = \"a\"\n[[class]]\nname = \"b\"\n"));
     assert!(two.notes.iter().any(|note| note == "1 packets have a class above the last; they count as `b`"));
@@ -299,12 +309,14 @@ fn a_capture_s_code_points_say_the_class() {
     let file = capture(&[46 << 2, 18 << 2 | 1, 0, 8 << 2, 46 << 2 | 2]);
     let packets = |classes: &str| {
         let path = file.path().display();
-        let text = format!("model = \"host\"\n[traffic]\nsource = \"file\"\npath = \"{path}\"\n{CPU}{classes}");
+        let text =
+            format!("model = \"host\"\n[traffic]\nsource = \"file\"\npath = \"{path}\"\n{CPU}{classes}");
         let scenario = parse(&text);
         let figures = run(&scenario, Options::default()).unwrap().figures;
         figures.classes.iter().map(|class| class.packets).collect::<Vec<_>>()
     };
-    let three = "[[class]]\nname = \"real-time\"\n[[class]]\nname = \"interactive\"\n[[class]]\nname = \"bulk\"\n";
+    let three =
+        "[[class]]\nname = \"real-time\"\n[[class]]\nname = \"interactive\"\n[[class]]\nname = \"bulk\"\n";
     assert_eq!(packets(three), [2, 1, 2]);
     assert_eq!(packets("[[class]]\ndscp = [\"CS1\", 46]\n[[class]]\nname = \"rest\"\n"), [3, 2]);
 }
@@ -316,7 +328,8 @@ fn every_error_is_said_with_its_line() {
          service = \"weighted\"\nweight = 0\nshare = 1\nqueu = 3\n[[class]]\nweight = 2\nqueue = 0\nwindow = 4\n\
          input = 2\nvalue = 3\n"
     ));
-    let lines: Vec<(usize, &str)> = found.iter().map(|(line, message, _)| (*line, message.as_str())).collect();
+    let lines: Vec<(usize, &str)> =
+        found.iter().map(|(line, message, _)| (*line, message.as_str())).collect();
     assert_eq!(
         lines,
         [

@@ -135,7 +135,11 @@ fn drawn(entries: &mut [Entry<'_>], has_sizes: bool) -> Option<Vec<DrawnClass>> 
         }
         let Some(share) = section.positive("share", Unit::None) else { continue };
         let Some(weight) = share.scaled(9).filter(|weight| (1..1 << 50).contains(weight)) else {
-            section.conflict("share", format!("this share, {}, is too small or too large", share.as_f64()), SHARE);
+            section.conflict(
+                "share",
+                format!("this share, {}, is too small or too large", share.as_f64()),
+                SHARE,
+            );
             continue;
         };
         resolved.insert("share".to_owned(), share.as_f64().into());

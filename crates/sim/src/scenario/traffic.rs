@@ -6,11 +6,11 @@ use std::sync::Arc;
 use forebay_time::Duration;
 use serde_json::{Map, Value as Json, json};
 
+use super::classes::{self, Entry};
 use super::decimal::Unit;
 use super::finding::Problem;
 use super::section::Section;
 use super::tree::{Node, Value};
-use super::classes::{self, Entry};
 use super::{seconds, tables};
 use crate::traffic::{Arrivals, Bin, DrawnClass, Rate, Sizes, Source, Traffic, read_trace};
 

@@ -110,8 +110,10 @@ fn latencies(figures: &Figures) -> Table {
         row("from arrival to completion", &figures.total_latency),
     ];
     for class in &figures.classes {
-        let who = format!("{}, from arrival: {}", class.name, units::counted(class.packets, "packet", "packets"));
-        let lost = if class.lost > 0 { format!(", {} lost", units::count(class.lost)) } else { String::new() };
+        let who =
+            format!("{}, from arrival: {}", class.name, units::counted(class.packets, "packet", "packets"));
+        let lost =
+            if class.lost > 0 { format!(", {} lost", units::count(class.lost)) } else { String::new() };
         rows.push(row(&format!("{who}{lost}"), &class.total_latency));
     }
     Table {
