@@ -80,6 +80,22 @@ fn solve_says_what_it_takes_otherwise_and_what_is_too_large() {
 }
 
 #[test]
+fn what_has_not_converged_says_so_and_answers_no() {
+    let file = study("network-processor/markov.toml");
+    let mut args = vec!["solve", file.to_str().unwrap(), "--cycles", "2", "--memory", "5"];
+    let buffers =
+        ["receive", "preprocess", "crypto", "ip", "transmit"].map(|name| format!("stage.{name}.buffer=4"));
+    buffers.iter().for_each(|set| args.extend(["--set", set]));
+    let output = forebay(&args);
+    let (out, err) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert_eq!(output.status.code(), Some(1), "{err}");
+    assert!(out.contains("NOT CONVERGED") && err.contains("not to be relied on"), "{out}{err}");
+    let document = json(&args, 1);
+    assert_eq!((&document["converged"], &document["cycles"]), (&false.into(), &2.into()));
+    assert!(document["residual"].as_f64().unwrap() > 1e-9);
+}
+
+#[test]
 fn size_finds_the_smallest_buffers_and_the_highest_load() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("queue.toml");
