@@ -34,7 +34,9 @@ fn the_time_line_is_a_trace_of_one_thing_at_a_time() {
     let (mut names, mut threads, mut counters) = (HashMap::new(), HashMap::new(), HashMap::new());
     for event in trace["traceEvents"].as_array().unwrap() {
         let text = |key: &str| event[key].as_str().unwrap_or_else(|| panic!("{key} of {event}"));
-        let number = |key: &str| event[key].as_f64().filter(|x| *x >= 0.0).unwrap_or_else(|| panic!("{key} of {event}"));
+        let number = |key: &str| {
+            event[key].as_f64().filter(|x| *x >= 0.0).unwrap_or_else(|| panic!("{key} of {event}"))
+        };
         assert_eq!(event["pid"], 1, "{event}");
         match text("ph") {
             "M" => {
@@ -90,7 +92,8 @@ fn packets_add_up_to_the_figures() {
             lost += 1;
             continue;
         }
-        let [bytes, arrived, chosen, completed] = [1, 3, 4, 5].map(|at: usize| fields[at].parse::<u64>().unwrap());
+        let [bytes, arrived, chosen, completed] =
+            [1, 3, 4, 5].map(|at: usize| fields[at].parse::<u64>().unwrap());
         assert!(arrived <= chosen && chosen < completed);
         last = last.max(completed);
         processing += (completed - chosen) as f64 * 1e-12;
@@ -117,13 +120,21 @@ fn packets_add_up_to_the_figures() {
 #[test]
 fn a_folder_holds_what_a_run_was_and_came_to() {
     let dir = tempfile::tempdir().unwrap();
-    forebay(dir.path(), &["simulate", "host.toml", "--out", "run", "--columns", "--set", "traffic.packets=500"]);
+    forebay(
+        dir.path(),
+        &["simulate", "host.toml", "--out", "run", "--columns", "--set", "traffic.packets=500"],
+    );
     let run = dir.path().join("run");
     let mut files: Vec<String> =
         std::fs::read_dir(&run).unwrap().map(|one| one.unwrap().file_name().into_string().unwrap()).collect();
     files.sort();
     let expected = [
-        "figures.json", "figures.parquet", "manifest.json", "packets.parquet", "report.html", "scenario.toml",
+        "figures.json",
+        "figures.parquet",
+        "manifest.json",
+        "packets.parquet",
+        "report.html",
+        "scenario.toml",
         "timeline.json",
     ];
     assert_eq!(files, expected);

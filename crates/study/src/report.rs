@@ -2,12 +2,14 @@
 
 mod host;
 mod packets;
+mod pipelines;
 
 use forebay_page::document::{self, Frame};
 use forebay_page::element::{Element, element};
 use forebay_page::units;
 
 use crate::findings::{Claim, Findings, Made};
+use crate::model::Figures;
 use crate::runs::Record;
 
 pub use host::simulation;
@@ -108,6 +110,11 @@ fn said(claim: &Claim) -> Element {
 
 /// Every run with what was set for it; the rest is in results.json.
 fn runs(runs: &[Record]) -> Element {
+    let hosts = runs.iter().filter_map(|run| match &run.figures {
+        Figures::Host(figures) => Some((run, &**figures)),
+        Figures::Other(_) => None,
+    });
+    let hosts: Vec<(&Record, &forebay_sim::Figures)> = hosts.collect();
     let head = [
         "run",
         "scenario and settings",
@@ -117,8 +124,7 @@ fn runs(runs: &[Record]) -> Element {
         "processing latency",
         "packets/job",
     ];
-    let row = |run: &Record| {
-        let figures = &run.figures;
+    let row = |&(run, figures): &(&Record, &forebay_sim::Figures)| {
         let sets: Vec<String> = run.set.iter().map(|(key, value)| format!("{key}={value}")).collect();
         let cpu = figures.processors.iter().find(|one| one.name == "cpu").map(|one| one.load);
         let cells = [
@@ -134,7 +140,8 @@ fn runs(runs: &[Record]) -> Element {
     };
     let head = element("thead").child(element("tr").children(head.map(|name| element("th").text(name))));
     let table = element("table").class("runs").child(head);
-    let rows = element("tbody").children(runs.iter().map(row));
+    let rows = element("tbody").children(hosts.iter().map(row));
+    let table = (!hosts.is_empty()).then(|| table.child(rows));
     let summary = format!("All {}", units::counted(runs.len() as u64, "run", "runs"));
     let mut notes: Vec<&str> = runs.iter().flat_map(|run| &run.notes).map(String::as_str).collect();
     notes.sort_unstable();
@@ -142,9 +149,7 @@ fn runs(runs: &[Record]) -> Element {
     element("section")
         .child(element("h2").text("Runs"))
         .children(notes.into_iter().map(|note| element("p").class("how").text(note)))
-        .child(
-            element("details")
-                .child(element("summary").text(summary))
-                .child(document::scroll("Runs", table.child(rows))),
-        )
+        .child(element("details").child(element("summary").text(summary)).children(
+            table.into_iter().chain(pipelines::runs(runs)).map(|table| document::scroll("Runs", table)),
+        ))
 }
