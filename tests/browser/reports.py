@@ -155,6 +155,8 @@ def work_with(checks, name, page, folder):
     page.settle()
     said = page.ask(ASKED)
     checks.that(any(c.isdigit() for c in said), name, f"the pointer reads {said!r}")
+    inside = page.ask("(({ top, bottom }) => [top, bottom])(figure.querySelector('.asked').getBoundingClientRect())")
+    checks.that(y <= inside[0] and inside[1] <= y + height + 60, name, f"values stand at {inside}, the plot at {y} to {y + height}")
     page.mouse("mouseMoved", x + width * 0.5, y - 60)
     page.ask("svg.focus()")
     page.key("ArrowRight")

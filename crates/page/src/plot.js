@@ -17,6 +17,13 @@
     if (size >= 999.5) return (value < 0 ? "-" : "") + thousands(String(Math.round(size)));
     return value.toFixed(size >= 99.95 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 ? 2 : 3);
   }
+  /** Five digits, for who asks for a single value. */
+  function exact(value) {
+    const size = Math.abs(value);
+    if (!Number.isFinite(value) || size === 0 || size < 1e-3 || size >= 1e8) return digits(value);
+    const [whole, part] = String(Number(value.toPrecision(5))).split(".");
+    return thousands(whole) + (part ? `.${part}` : "");
+  }
   const rounded = (text) => (/\.\d*$/.test(text) ? text.replace(/\.?0+$/, "") : text);
 
   // ---- Axes.
@@ -301,7 +308,7 @@
       const rows = same.map(({ slot, p }) => {
         const row = document.createElement("div"), dot = document.createElement("i");
         dot.className = `p${slot % 8}`;
-        const one = data.series[slot].name, value = digits(p.y) + (p.half > 0 ? ` ± ${digits(p.half)}` : "");
+        const one = data.series[slot].name, value = exact(p.y) + (p.half > 0 ? ` ± ${digits(p.half)}` : "");
         row.append(dot, data.series.length > 1 ? `${one}: ${value}` : value);
         return row;
       });
@@ -313,7 +320,7 @@
       const scale = svg.clientWidth / size.width, at = pixel * scale;
       const over = at + box.offsetWidth + 14 > figure.clientWidth;
       box.style.left = `${Math.max(0, over ? at - box.offsetWidth - 10 : at + 10)}px`;
-      box.style.top = `${svg.offsetTop + TOP}px`;
+      box.style.top = `${svg.getBoundingClientRect().top - figure.getBoundingClientRect().top + TOP}px`;
     }
     const keys = () => [...new Map(stops.toSorted((a, b) => a.pixel - b.pixel).map((stop) => [stop.key, stop.pixel])).entries()];
     const pointed = (event) => {

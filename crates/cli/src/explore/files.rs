@@ -10,6 +10,8 @@ use forebay_embedded::{Figures, Setup};
 use miette::IntoDiagnostic;
 use serde_json::{Value, json};
 
+use crate::simulate::columnar::Runs;
+
 /// Who makes reports.
 pub fn made() -> miette::Result<Made> {
     let forebay_study::Made { version, host, at } = crate::study::made()?;

@@ -110,7 +110,7 @@ pub fn run(args: &SweepArgs) -> miette::Result<Answer> {
     }
     if count < setups.len() {
         eprintln!("interrupted: {count} of {} configurations are done", setups.len());
-        return Ok(Answer::No);
+        return Ok(Answer::Interrupted);
     }
     Ok(Answer::Yes)
 }

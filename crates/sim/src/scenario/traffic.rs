@@ -137,19 +137,18 @@ fn source(
             useless(traffic, "path", word);
         }
         let sizes = drawn(traffic, word, map)?;
-        return runs(traffic, sizes, map).map(Source::Drawn);
+        return in_runs(traffic, sizes, map).map(Source::Drawn);
     }
     map.insert("source".to_owned(), word.into());
     if traffic.has("run_length") {
-        let message = "`run_length` means nothing for source `file`".to_owned();
-        traffic.conflict("run_length", message, "take it away: a file's packets come in its order");
+        useless(traffic, "run_length", word);
     }
     SIZE_KEYS.iter().filter(|key| traffic.has(key)).for_each(|key| useless(traffic, key, word));
     file(traffic, directory, notes, map).map(|trace| Source::Trace(Arc::new(trace)))
 }
 
-/// Sizes that come in runs, if that is wanted.
-fn runs(traffic: &Section<'_>, sizes: Sizes, map: &mut Map<String, Json>) -> Option<Sizes> {
+/// Sizes that come several times in a row, if that is said.
+fn in_runs(traffic: &Section<'_>, sizes: Sizes, map: &mut Map<String, Json>) -> Option<Sizes> {
     if !traffic.has("run_length") {
         return Some(sizes);
     }
