@@ -5,15 +5,18 @@ mod way;
 
 use std::io;
 use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use request::{Request, attribute};
-pub use way::{NextHop, neighbour, next_hop, resolve};
+pub use way::{NextHop, Ways};
 
-/// A network interface of the network namespace that the process is in.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A network interface of the network namespace that the thread was in which asked for it.
+#[derive(Clone, Debug)]
 pub struct Interface {
     name: String,
     index: u32,
+    netlink: Arc<OwnedFd>,
 }
 
 impl Interface {
@@ -22,8 +25,8 @@ impl Interface {
     /// # Errors
     /// If there is none.
     pub fn by_name(name: &str) -> io::Result<Interface> {
-        let socket = request::any_socket()?;
-        Ok(Interface { name: name.into(), index: rustix::net::netdevice::name_to_index(socket, name)? })
+        let index = rustix::net::netdevice::name_to_index(request::any_socket()?, name)?;
+        Ok(Interface { name: name.into(), index, netlink: Arc::new(request::open()?) })
     }
 
     /// Its name.
@@ -42,7 +45,7 @@ impl Interface {
     /// Without `CAP_NET_ADMIN`, or if it is gone.
     pub fn set_up(&self, up: bool) -> io::Result<()> {
         let up = if up { IFF_UP } else { 0 };
-        Request::new(RTM_NEWLINK, 0).link(self.index, up, IFF_UP).send()
+        Request::new(RTM_NEWLINK, 0).link(self.index, up, IFF_UP).send(&self.netlink)
     }
 
     /// Sets the largest packet in bytes.
@@ -50,7 +53,10 @@ impl Interface {
     /// # Errors
     /// As [`Interface::set_up`], and if it takes no such packets.
     pub fn set_mtu(&self, mtu: u32) -> io::Result<()> {
-        Request::new(RTM_NEWLINK, 0).link(self.index, 0, 0).attribute(IFLA_MTU, &mtu.to_ne_bytes()).send()
+        Request::new(RTM_NEWLINK, 0)
+            .link(self.index, 0, 0)
+            .attribute(IFLA_MTU, &mtu.to_ne_bytes())
+            .send(&self.netlink)
     }
 
     /// The largest packet in bytes.
@@ -73,7 +79,7 @@ impl Interface {
         const IFINFOMSG: usize = 16;
         Request::new(RTM_GETLINK, 0)
             .link(self.index, 0, 0)
-            .ask(|answer| attribute(answer.get(IFINFOMSG..)?, kind).and_then(value))
+            .ask(&self.netlink, |answer| attribute(answer.get(IFINFOMSG..)?, kind).and_then(value))
     }
 
     /// Gives it an address and the network it is in; one that it has already is no error. An IPv6
@@ -86,7 +92,7 @@ impl Interface {
             .address(family(address), prefix, self.index, if address.is_ipv6() { IFA_F_NODAD } else { 0 })
             .ip(IFA_LOCAL, address)
             .ip(IFA_ADDRESS, address)
-            .send()
+            .send(&self.netlink)
     }
 
     /// Sends what goes to the network out by this interface; a route that is there already is replaced.
@@ -99,7 +105,7 @@ impl Interface {
             .route(family(network), prefix)
             .ip(RTA_DST, network)
             .attribute(RTA_OIF, &self.index.to_ne_bytes())
-            .send()
+            .send(&self.netlink)
     }
 }
 
