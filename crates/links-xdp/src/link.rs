@@ -231,7 +231,7 @@ impl Link for XdpLink {
     }
 
     fn passed_over(&self) -> PassedOver {
-        self.passed_over
+        PassedOver { overrun: self.socket.dropped(), ..self.passed_over }
     }
 }
 

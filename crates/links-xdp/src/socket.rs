@@ -178,6 +178,12 @@ impl Xsk {
         self.completion.release();
     }
 
+    /// Frames that the kernel had no place for.
+    pub(crate) fn dropped(&self) -> u64 {
+        sockopt::xdp_statistics(&self.socket)
+            .map_or(0, |counts| counts.rx_dropped + counts.rx_ring_full.unwrap_or(0))
+    }
+
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

@@ -59,6 +59,27 @@ impl Interface {
             .send(&self.netlink)
     }
 
+    /// Sets how many packets may wait to be sent: of a TUN device, to be read; 500 at first.
+    ///
+    /// # Errors
+    /// As [`Interface::set_up`].
+    pub fn set_queue_len(&self, packets: u32) -> io::Result<()> {
+        let request = Request::new(RTM_NEWLINK, 0).link(self.index, 0, 0);
+        request.attribute(IFLA_TXQLEN, &packets.to_ne_bytes()).send(&self.netlink)
+    }
+
+    /// How many packets could not be sent: of a TUN device, were not read in time or came while it was down.
+    ///
+    /// # Errors
+    /// If it is gone.
+    pub fn dropped(&self) -> io::Result<u64> {
+        // The eighth of `rtnl_link_stats64`.
+        const TX_DROPPED: usize = 7 * 8;
+        self.read(IFLA_STATS64, |stats| {
+            stats.get(TX_DROPPED..)?.first_chunk().map(|n| u64::from_ne_bytes(*n))
+        })
+    }
+
     /// The largest packet in bytes.
     ///
     /// # Errors
@@ -122,6 +143,8 @@ const NLM_F_REPLACE: u16 = 0x100;
 const NLM_F_CREATE: u16 = 0x400;
 const IFLA_ADDRESS: u16 = 1;
 const IFLA_MTU: u16 = 4;
+const IFLA_TXQLEN: u16 = 13;
+const IFLA_STATS64: u16 = 23;
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
 const RTA_DST: u16 = 1;

@@ -369,7 +369,8 @@ impl Link for UdpLink {
     }
 
     fn passed_over(&self) -> PassedOver {
-        self.passed_over
+        let overrun = option::dropped(self.socket.as_fd()).unwrap_or(0);
+        PassedOver { overrun: overrun.into(), ..self.passed_over }
     }
 }
 
