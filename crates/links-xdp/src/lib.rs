@@ -7,7 +7,9 @@
 //! is dropped.
 //!
 //! What the program leaves to the kernel although it is IPsec: frames with VLAN tags, IPv4 with options, IPv6
-//! with extension headers, and fragments. Links over sockets get those.
+//! with extension headers, and fragments. Links over sockets get those. A device that takes tags off frames
+//! hides them from the program as well: where there are VLANs, that is to be switched off
+//! (`ethtool -K <device> rxvlan off`).
 //!
 //! On the plain side, senders have to compute checksums and send no super-packets: a veth or bridge that leaves
 //! that to the device does not fit (`ethtool -K <device> tx off` at the sender's end).

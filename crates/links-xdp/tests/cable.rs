@@ -8,6 +8,7 @@ mod namespace;
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use forebay_links::raw::{self, Carries, RawLink, RawOptions};
@@ -320,6 +321,29 @@ fn what_is_more_than_the_ring_holds_waits_with_the_sender() {
     });
     assert_eq!(sent.taken + sent.would_block, 5_000, "{sent:?}");
     assert!(sent.taken >= 512, "{sent:?}");
+}
+
+#[test]
+fn tagged_frames_are_not_taken() {
+    const SCRIPT: &str = "from scapy.all import *;\
+        e=Ether(src='02:00:00:00:00:01',dst='02:00:00:00:00:02');\
+        p=IP(src='10.8.0.1',dst='10.8.0.2')/UDP(sport=4500,dport=4500)/(b'\\xc0'+b'esp and so on');\
+        sendp([e/Dot1Q(vlan=7)/p,e/Dot1AD(vlan=7)/Dot1Q(vlan=9)/p,e/p],iface='cable',verbose=0)";
+    for mode in MODES {
+        let Some([a, b]) = cable(1500) else { return };
+        // Whoever it is for.
+        let take_all = Take::Protected { to: vec![], ports: vec![4500] };
+        let Some(mut xdp) = open(&b, take_all, mode) else { return };
+        let sent = a.run(|| Command::new("/usr/bin/python3").args(["-c", SCRIPT]).output());
+        if !sent.is_ok_and(|output| output.status.success()) {
+            eprintln!("skipped: no scapy");
+            return;
+        }
+        let found = take(&mut xdp, 1);
+        assert_eq!(found[0][12..20], [10, 8, 0, 1, 10, 8, 0, 2], "{mode:?}");
+        assert_eq!(found.len(), 1);
+        assert!(take_none(&mut xdp));
+    }
 }
 
 #[test]

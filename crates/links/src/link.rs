@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 /// A way for whole IP packets in and out, in bursts. Nothing waits, nothing allocates for a packet.
-pub trait Link {
+pub trait Link: Send {
     /// Takes the packets that are at hand, at most `room`, without waiting. Each is given as header and body,
     /// which stand one behind the other in the packet: so a segment of a large read, or a payload whose outer
     /// header the kernel took off, is copied only once, by who takes it. Returns how many were given.
