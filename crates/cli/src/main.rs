@@ -4,6 +4,7 @@ mod backend;
 mod bench;
 mod check;
 mod demo;
+mod gateway;
 mod import;
 mod pass;
 mod pipeline;
@@ -38,6 +39,9 @@ enum Command {
     /// Say what is wrong with a gateway's file; nothing is changed.
     #[command(after_help = "Example: forebay check --config gateway.toml")]
     Check(check::CheckArgs),
+    /// Protect traffic between networks, by TUN and UDP or raw IP, until it is told to stop.
+    #[command(after_help = "Example: forebay gateway --config gateway.toml")]
+    Gateway(gateway::GatewayArgs),
     /// Take SAs and policies of another system over into a gateway's file.
     #[command(subcommand)]
     Import(import::ImportCommand),
@@ -81,6 +85,7 @@ fn main() -> ExitCode {
         Command::Seal(args) => pass::run(&args, Direction::Seal),
         Command::Open(args) => pass::run(&args, Direction::Open),
         Command::Check(args) => check::run(&args),
+        Command::Gateway(args) => gateway::run(&args),
         Command::Import(command) => command.run(),
         Command::Simulate(args) => simulate::run(&args),
         Command::Solve(args) => pipeline::solve(&args),

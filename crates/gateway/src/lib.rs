@@ -9,3 +9,4 @@ pub mod esp_sa;
 pub mod import;
 pub mod iv_store;
 pub mod sas;
+pub mod service;

@@ -25,6 +25,7 @@ pub(crate) struct Account {
     /// Suites that jobs may be placed here for: none while the processor is removed.
     pub(crate) open_for: u64,
     suites: u64,
+    removed: bool,
     alpha: Alpha,
     beta: Duration,
     transfer: Option<Transfer>,
@@ -69,6 +70,7 @@ impl Account {
             kind: config.kind,
             open_for: config.suites,
             suites: config.suites,
+            removed: false,
             alpha: alpha(index, config.alpha)?,
             beta: config.beta,
             transfer: config.transfer,
@@ -226,6 +228,7 @@ impl Account {
 
     /// Forgets all jobs and takes no more.
     pub(crate) fn close(&mut self) {
+        self.removed = true;
         self.open_for = 0;
         self.unstarted.clear();
         (self.waiting, self.fetched, self.computing) = (0, 0, 0);
@@ -235,7 +238,16 @@ impl Account {
 
     /// Takes jobs again.
     pub(crate) fn reopen(&mut self) {
+        self.removed = false;
         self.open_for = self.suites;
+    }
+
+    /// Takes jobs of one more suite.
+    pub(crate) fn add_suite(&mut self, suite: u8) {
+        self.suites |= 1 << suite;
+        if !self.removed {
+            self.open_for = self.suites;
+        }
     }
 
     /// The factor alpha.

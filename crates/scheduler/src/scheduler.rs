@@ -349,6 +349,11 @@ impl Scheduler {
         self.costs[usize::from(suite) * count + processor] = cost;
     }
 
+    /// Says that jobs of one suite may be placed on a processor from now on.
+    pub fn add_suite(&mut self, processor: usize, suite: u8) {
+        self.accounts[processor].add_suite(suite);
+    }
+
     /// Changes alpha and beta of a processor, e.g. to keep a busy CPU free (\[H\] 4.2). Where alpha
     /// adapts itself, it goes on from here and never below.
     pub fn set_bias(&mut self, processor: usize, alpha: f64, beta: Duration) -> Result<(), ConfigError> {

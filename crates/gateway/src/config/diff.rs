@@ -77,6 +77,23 @@ pub const LIVE: &[(&str, &str)] = &[
     ("keys", "sas"),
 ];
 
+impl Changes {
+    /// Those of a gateway that starts.
+    pub fn all(new: &Config) -> Changes {
+        Changes {
+            kept: vec![None; new.sas.entries.len()],
+            removed: vec![],
+            policies: true,
+            biases: vec![],
+            log: true,
+            taps: true,
+            metrics: true,
+            esp_sa_export: true,
+            restart: vec![],
+        }
+    }
+}
+
 impl Config {
     /// What `new` changes in a gateway that runs by `old`.
     pub fn diff(old: &Config, new: &Config) -> Changes {

@@ -1,0 +1,13 @@
+//! The running gateway.
+
+mod audit;
+mod installed;
+mod keepalive;
+mod port;
+mod start;
+mod worker;
+
+pub use installed::{InstallError, Installed};
+pub use port::{Lost, Port, PortCounts};
+pub use start::{Service, StartError};
+pub use worker::{Handle, Protected, Setup, Worker, WorkerCounts};
