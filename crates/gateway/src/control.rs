@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 
 pub use client::{Client, ControlError};
 pub use documents::{
-    CostDoc, DropsDoc, EngineDoc, ErrorDoc, FindingDoc, LifetimeDoc, LimitsDoc, LinkDoc, PoliciesDoc, PolicyDoc,
-    ProcessorDoc, ProcessorsDoc, ReloadDoc, SaDoc, SasDoc, StatusDoc,
+    CostDoc, DropsDoc, EngineDoc, ErrorDoc, FindingDoc, LifetimeDoc, LimitsDoc, LinkDoc, PoliciesDoc,
+    PolicyDoc, ProcessorDoc, ProcessorsDoc, ReloadDoc, SaDoc, SasDoc, StatusDoc,
 };
 pub use server::{Answer, Server};
 
@@ -79,7 +79,9 @@ impl Response {
             Request::Status => Response::Status(Box::new(status)),
             Request::Sas => Response::Sas(SasDoc { schema, sas: status.sas }),
             Request::Policies => Response::Policies(PoliciesDoc { schema, policies: status.policies }),
-            Request::Processors => Response::Processors(ProcessorsDoc { schema, processors: status.processors }),
+            Request::Processors => {
+                Response::Processors(ProcessorsDoc { schema, processors: status.processors })
+            }
             Request::Drops => Response::Drops(DropsDoc { schema, drops: status.drops }),
             Request::Reload => return None,
         })

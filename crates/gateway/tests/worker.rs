@@ -144,7 +144,12 @@ fn gateway(change: impl FnOnce(&mut Setup)) -> Gateway {
         plain: plain.port("plain"),
         protected: vec![
             Protected { port: udp.port("udp"), udp: true, raw: false, local: None },
-            Protected { port: raw.port("raw"), udp: false, raw: true, local: Some(vec![NEAR.into(), FAR.into()]) },
+            Protected {
+                port: raw.port("raw"),
+                udp: false,
+                raw: true,
+                local: Some(vec![NEAR.into(), FAR.into()]),
+            },
         ],
         icmp: vec![Box::new(icmp.clone())],
         mss_clamp: None,
@@ -204,7 +209,8 @@ fn packets_go_by_the_link_of_their_sa_and_come_out_plain_on_the_other_side() {
     let mut opened = far.plain.take();
     opened.sort_by_key(Vec::len);
     assert_eq!(opened, packets);
-    let counts: Vec<_> = far.worker.ports().map(|port| (port.counts().packets_in, port.counts().packets_out)).collect();
+    let counts: Vec<_> =
+        far.worker.ports().map(|port| (port.counts().packets_in, port.counts().packets_out)).collect();
     assert_eq!(counts, [(0, 500), (250, 0), (250, 0)]);
 }
 

@@ -37,7 +37,9 @@ impl fmt::Display for ControlError {
                 write!(f, "no gateway answers at {}: {error}", socket.display())
             }
             ControlError::Broken(error) => write!(f, "the gateway does not answer: {error}"),
-            ControlError::NotUnderstood(error) => write!(f, "the gateway's answer is not understood: {error}"),
+            ControlError::NotUnderstood(error) => {
+                write!(f, "the gateway's answer is not understood: {error}")
+            }
             ControlError::Refused(why) => write!(f, "the gateway: {why}"),
         }
     }
@@ -75,7 +77,8 @@ impl Client {
             stream.set_write_timeout(Some(PATIENCE))?;
             Ok(stream)
         });
-        let stream = connected.map_err(|error| ControlError::NotRunning { socket: socket.to_owned(), error })?;
+        let stream =
+            connected.map_err(|error| ControlError::NotRunning { socket: socket.to_owned(), error })?;
         Ok(Client { stream: BufReader::new(stream) })
     }
 

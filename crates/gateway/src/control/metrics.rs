@@ -61,8 +61,12 @@ fn sas(status: &StatusDoc, text: &mut Text) {
     for (name, help, value) in families {
         text.family(name, "counter", help);
         for sa in &status.sas {
-            let labels =
-                [("sa", &*sa.name), ("spi", &*sa.spi), ("direction", &*sa.direction), ("remote", &*sa.remote)];
+            let labels = [
+                ("sa", &*sa.name),
+                ("spi", &*sa.spi),
+                ("direction", &*sa.direction),
+                ("remote", &*sa.remote),
+            ];
             text.sample(name, &labels, value(sa));
         }
     }
@@ -123,10 +127,11 @@ fn processors(status: &StatusDoc, text: &mut Text) {
 fn links(status: &StatusDoc, text: &mut Text) {
     let families: [(&str, &str, [fn(&super::LinkDoc) -> u64; 2]); 2] = [
         ("forebay_link_packets_total", "Packets over a link.", [|one| one.packets_in, |one| one.packets_out]),
-        ("forebay_link_bytes_total", "Bytes over a link, IP headers included.", [
-            |one| one.bytes_in,
-            |one| one.bytes_out,
-        ]),
+        (
+            "forebay_link_bytes_total",
+            "Bytes over a link, IP headers included.",
+            [|one| one.bytes_in, |one| one.bytes_out],
+        ),
     ];
     for (name, help, values) in families {
         text.family(name, "counter", help);
@@ -157,7 +162,9 @@ fn drops(counts: &BTreeMap<String, u64>, text: &mut Text) {
         let count = counts.get(reason.name()).copied().unwrap_or(0);
         text.sample("forebay_drops_total", &[("reason", reason.name())], count);
     }
-    for (reason, count) in counts.iter().filter(|(name, _)| DropReason::ALL.iter().all(|one| one.name() != *name)) {
+    for (reason, count) in
+        counts.iter().filter(|(name, _)| DropReason::ALL.iter().all(|one| one.name() != *name))
+    {
         text.sample("forebay_drops_total", &[("reason", reason)], count);
     }
 }
@@ -166,12 +173,16 @@ fn engines(status: &StatusDoc, text: &mut Text) {
     let families: [(&str, &str, &str, fn(&super::EngineDoc) -> u64); 9] = [
         ("forebay_engine_in_flight", "gauge", "Packets under way.", |one| one.in_flight),
         ("forebay_engine_redone_total", "counter", "Jobs done again by the running core.", |one| one.redone),
-        ("forebay_engine_audits_total", "counter", "Results that the running core checked.", |one| one.audits),
+        ("forebay_engine_audits_total", "counter", "Results that the running core checked.", |one| {
+            one.audits
+        }),
         ("forebay_engine_rounds_total", "counter", "Rounds of the loop.", |one| one.rounds),
         ("forebay_engine_naps_total", "counter", "Times that the loop slept.", |one| one.naps),
         ("forebay_engine_moved_peers_total", "counter", "Peers that moved.", |one| one.moved_peers),
         ("forebay_engine_keepalives_total", "counter", "NAT keepalives sent.", |one| one.keepalives),
-        ("forebay_engine_paths_learnt_total", "counter", "Messages of smaller paths.", |one| one.paths_learnt),
+        ("forebay_engine_paths_learnt_total", "counter", "Messages of smaller paths.", |one| {
+            one.paths_learnt
+        }),
         ("forebay_engine_answers_total", "counter", "Messages about packets too big.", |one| one.answers),
     ];
     for (name, kind, help, value) in families {

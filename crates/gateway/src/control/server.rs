@@ -247,6 +247,9 @@ mod tests {
     #[test]
     fn groups_are_found_by_name_and_number() {
         let groups = "root:x:0:\nadm:x:4:syslog,x\nodd\n";
-        assert_eq!((gid_of("adm", groups), gid_of("17", groups), gid_of("x", groups)), (Some(4), Some(17), None));
+        assert_eq!(
+            (gid_of("adm", groups), gid_of("17", groups), gid_of("x", groups)),
+            (Some(4), Some(17), None)
+        );
     }
 }

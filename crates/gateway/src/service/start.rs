@@ -139,7 +139,7 @@ impl Service {
     }
 
     /// The file by which it runs.
-    pub fn config(&self) -> &Config {
+    pub fn config(&self) -> &Arc<Config> {
         &self.config
     }
 
@@ -188,7 +188,12 @@ fn ivs(
     changes: &Changes,
     now_ns: u64,
 ) -> Result<Vec<forebay_ipsec::IvRange>, StartError> {
-    let new = config.sas.entries.iter().zip(&changes.kept).filter(|(entry, kept)| kept.is_none() && takes_ivs(entry));
+    let new = config
+        .sas
+        .entries
+        .iter()
+        .zip(&changes.kept)
+        .filter(|(entry, kept)| kept.is_none() && takes_ivs(entry));
     store.ranges(new.map(|(entry, _)| &entry.keys), now_ns, config.keys.iv_reserve).map_err(StartError::Ivs)
 }
 
@@ -270,4 +275,3 @@ fn routes(config: &Config) -> Result<(), StartError> {
     }
     Ok(())
 }
-

@@ -334,7 +334,8 @@ impl Worker {
         for output in outputs.drain(..) {
             let Output { mut packet, tag, session, result, .. } = output;
             let origin = if tag == FROM_PLAIN { Direction::Seal } else { Direction::Open };
-            let direction = session.and_then(|session| self.engine.sad().direction(session)).unwrap_or(origin);
+            let direction =
+                session.and_then(|session| self.engine.sad().direction(session)).unwrap_or(origin);
             if let Err(reason) = result {
                 self.audit.note(self.engine.clock().now(), direction, reason, packet.bytes());
                 self.engine.recycle(packet);
@@ -386,7 +387,8 @@ impl Worker {
     fn send(&mut self) -> bool {
         let engine = &mut self.engine;
         let mut moved = false;
-        let ports = std::iter::once(&mut self.plain).chain(self.protected.iter_mut().map(|one| &mut one.port));
+        let ports =
+            std::iter::once(&mut self.plain).chain(self.protected.iter_mut().map(|one| &mut one.port));
         for port in ports {
             moved |= port.send(&mut |outgoing: Outgoing, over| {
                 if let (Some(session), Some(mtu)) = (outgoing.session, over) {
@@ -461,7 +463,8 @@ impl Worker {
         if !ready[0].is_empty() {
             let _ = rustix::io::read(&*self.bell, &mut [0; 8]);
         }
-        let ports = std::iter::once(&mut self.plain).chain(self.protected.iter_mut().map(|one| &mut one.port));
+        let ports =
+            std::iter::once(&mut self.plain).chain(self.protected.iter_mut().map(|one| &mut one.port));
         for (port, ready) in ports.zip(&ready[1..]) {
             if ready.intersects(PollFlags::OUT | PollFlags::ERR) {
                 port.unblock();
