@@ -74,13 +74,15 @@ def make_image():
 class Namespace:
     """A network namespace of this machine."""
 
-    def __init__(self, name):
+    def __init__(self, name=None):
+        """Without a name: the one that the test is in."""
         self.name = name
-        shell(f"ip netns add {name} && ip -n {name} link set lo up")
+        if name:
+            shell(f"ip netns add {name} && ip -n {name} link set lo up")
 
     def command(self, words):
         """The words that run a program in it."""
-        return ["ip", "netns", "exec", self.name, *map(str, words)]
+        return [*(["ip", "netns", "exec", self.name] if self.name else []), *map(str, words)]
 
     def sh(self, script, check=True, timeout=60):
         """Runs a script in it; its output."""
