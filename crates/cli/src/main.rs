@@ -2,7 +2,11 @@
 
 mod backend;
 mod bench;
+mod check;
 mod demo;
+mod explore;
+mod gateway;
+mod import;
 mod pass;
 mod pipeline;
 mod processors;
@@ -33,6 +37,15 @@ enum Command {
     /// Open every protected packet of a capture (inbound processing).
     #[command(after_help = "Example: forebay open --sas sas.toml sealed.pcap -o plain.pcap")]
     Open(pass::PassArgs),
+    /// Say what is wrong with a gateway's file; nothing is changed.
+    #[command(after_help = "Example: forebay check --config gateway.toml")]
+    Check(check::CheckArgs),
+    /// Protect traffic between networks, by TUN and UDP or raw IP, until it is told to stop.
+    #[command(after_help = "Example: forebay gateway --config gateway.toml")]
+    Gateway(gateway::GatewayArgs),
+    /// Take SAs and policies of another system over into a gateway's file.
+    #[command(subcommand)]
+    Import(import::ImportCommand),
     /// Run a scenario in virtual time: what a design would do on given traffic.
     #[command(after_help = "Example: forebay simulate host.toml --set processor.card.count=4 --json")]
     Simulate(simulate::SimulateArgs),
@@ -45,6 +58,9 @@ enum Command {
     /// Run a study: many simulations, what they show, and whether published claims hold.
     #[command(subcommand)]
     Study(study::StudyCommand),
+    /// Run firmware on simulated embedded cores: where its cycles go, and what options of the core pay.
+    #[command(subcommand)]
+    Explore(explore::Explore),
     /// Run the engine with emulated cards and the simulator on the same packets, and compare.
     #[command(after_help = "Example: forebay twin --rate '400 Mbit/s' --out twin-run")]
     Twin(twin::TwinArgs),
@@ -63,6 +79,8 @@ enum Answer {
     Yes,
     /// It worked, but the answer is no (packets failed, a claim did not hold): exit code 1.
     No,
+    /// The input is broken, and that has been said: exit code 2.
+    Broken,
 }
 
 fn main() -> ExitCode {
@@ -70,10 +88,14 @@ fn main() -> ExitCode {
     let answer = match cli.command {
         Command::Seal(args) => pass::run(&args, Direction::Seal),
         Command::Open(args) => pass::run(&args, Direction::Open),
+        Command::Check(args) => check::run(&args),
+        Command::Gateway(args) => gateway::run(&args),
+        Command::Import(command) => command.run(),
         Command::Simulate(args) => simulate::run(&args),
         Command::Solve(args) => pipeline::solve(&args),
         Command::Size(args) => size::run(&args),
         Command::Study(study) => study.run(),
+        Command::Explore(explore) => explore.run(),
         Command::Twin(args) => twin::run(&args),
         Command::Bench(bench) => bench.run(),
         Command::Demo(args) => demo::run(&args),
@@ -81,6 +103,7 @@ fn main() -> ExitCode {
     match answer {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(1),
+        Ok(Answer::Broken) => ExitCode::from(2),
         Err(report) => {
             eprintln!("{report:?}");
             ExitCode::from(2)

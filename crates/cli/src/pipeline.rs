@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use clap::Args;
-use forebay_models::{self as models, closed};
+use forebay_models as models;
 use forebay_pipeline::scenario::{CardScenario, Scenario};
 use forebay_pipeline::{
-    Carried, Outcome, Pipeline, Replications, Simulated, Solved, network, replicate_with,
+    Arrivals, Carried, ClosedForm, Outcome, Pipeline, Replications, Simulated, Solved, network,
+    replicate_with,
 };
 use forebay_time::Duration;
 use miette::{Context, IntoDiagnostic, miette};
@@ -43,8 +44,9 @@ impl Model {
     fn load(path: &Path, sets: &[String]) -> miette::Result<Option<Model>> {
         let text = forebay_scenario::load(path)?;
         let name = path.display().to_string();
+        let directory = path.parent().unwrap_or(Path::new("."));
         Ok(match forebay_scenario::model_of(&text, sets).as_deref() {
-            Some("pipeline") => Some(Model::Pipeline(Scenario::parse(&text, &name, sets)?)),
+            Some("pipeline") => Some(Model::Pipeline(Scenario::parse(&text, &name, sets, directory)?)),
             Some("inline-card") => Some(Model::Card(CardScenario::parse(&text, &name, sets)?)),
             _ => None,
         })
@@ -89,7 +91,10 @@ pub fn simulate(args: &Simulate<'_>) -> miette::Result<Option<Answer>> {
 }
 
 fn outcomes(pipeline: &Pipeline, runs: usize) -> miette::Result<Vec<Outcome>> {
-    let length = pipeline.duration.unwrap_or(Duration(1)).0;
+    let length = match &pipeline.arrivals {
+        Arrivals::Trace(trace) => trace.last().map_or(1, |last| last.at.0),
+        _ => pipeline.duration.unwrap_or(Duration(1)).0,
+    };
     let total = u128::from(length) * runs as u128;
     let bar = Mutex::new((0u128, Progress::share("simulating")));
     let watch = |passed: Duration| {
@@ -209,11 +214,10 @@ pub fn solve(args: &SolveArgs) -> miette::Result<Answer> {
         Model::Card(card) => return solve_card(&card, args.json),
         Model::Pipeline(scenario) => scenario,
     };
-    let named = |error: models::Error| miette!("{}: {error}", args.scenario.display());
-    let network = network(&scenario.pipeline).map_err(named)?;
     if args.unlimited {
-        return closed_form(&scenario, &network, args);
+        return closed_form(&scenario, args);
     }
+    let network = network(&scenario.pipeline).map_err(|error| scenario.objection(&error))?;
     let mut bar = Progress::share("solving");
     let mut options = models::Options::default();
     options.memory = args.memory.saturating_mul(1 << 20);
@@ -225,17 +229,21 @@ pub fn solve(args: &SolveArgs) -> miette::Result<Answer> {
     };
     let solved = models::solve_with(&network, &options, &mut watch);
     bar.finish();
-    let solution = solved.map_err(|error| match error {
-        models::Error::Cancelled => miette!("interrupted; nothing was written"),
-        error @ models::Error::TooLarge { .. } => named(error).wrap_err(
-            "the chain is too large: `--set stage.NAME.buffer=4` makes it smaller, `--unlimited` takes the closed form",
-        ),
-        error => named(error),
-    })?;
+    let solution = match solved {
+        Ok(solution) => solution,
+        Err(models::Error::Cancelled) => return Err(miette!("interrupted; nothing was written")),
+        Err(error @ models::Error::NotConverged { .. }) => {
+            eprintln!("warning: {error}; these figures are not to be relied on");
+            let models::Error::NotConverged { solution, .. } = error else { unreachable!("just seen") };
+            *solution
+        }
+        Err(error) => return Err(scenario.objection(&error).into()),
+    };
     warn(&scenario);
+    let answer = if solution.accuracy.converged { Answer::Yes } else { Answer::No };
     if args.json {
         println!("{}", serde_json::to_string_pretty(&Solved::new(&scenario, &solution)).into_diagnostic()?);
-        return Ok(Answer::Yes);
+        return Ok(answer);
     }
     println!(
         "{:.1} packets/s, {:.4} % lost, {:.3} us from arrival to departure",
@@ -255,8 +263,9 @@ pub fn solve(args: &SolveArgs) -> miette::Result<Answer> {
         let [busy, switching, waiting] = [one.utilisation, one.switching, one.waiting].map(|x| 100.0 * x);
         println!("{:16} {busy:>6.1} % {switching:>8.2} % {waiting:>6.2} %", one.name);
     }
-    println!("{} states, residual {:.1e}", solution.states, solution.accuracy.residual);
-    Ok(Answer::Yes)
+    let not = if solution.accuracy.converged { "" } else { ": NOT CONVERGED" };
+    println!("{} states, residual {:.1e}{not}", solution.states, solution.accuracy.residual);
+    Ok(answer)
 }
 
 fn warn(scenario: &Scenario) {
@@ -265,44 +274,16 @@ fn warn(scenario: &Scenario) {
     }
 }
 
-fn closed_form(scenario: &Scenario, network: &models::Network, args: &SolveArgs) -> miette::Result<Answer> {
-    let name = args.scenario.display();
-    let queues = closed::stations(network).map_err(|error| miette!("{name}: {error}"))?;
-    let title = |(first, last): (usize, usize)| {
-        let names: Vec<&str> = network.stages[first..=last].iter().map(|stage| stage.name.as_str()).collect();
-        names.join("+")
-    };
-    let names: Vec<String> = network.stations().into_iter().map(title).collect();
+fn closed_form(scenario: &Scenario, args: &SolveArgs) -> miette::Result<Answer> {
+    let closed = ClosedForm::new(scenario).map_err(|error| scenario.objection(&error))?;
     warn(scenario);
     if args.json {
-        let station = |(name, queue): (&String, &closed::Queue)| {
-            json!({
-                "name": name,
-                "mean_occupancy": queue.mean_occupancy,
-                "mean_queue": queue.mean_queue,
-                "utilisation": queue.utilisation,
-                "mean_delay_s": queue.mean_delay_s,
-            })
-        };
-        let document = json!({
-            "schema": 1,
-            "model": "pipeline",
-            "method": "closed-form",
-            "states": null,
-            "throughput_pps": network.arrival_rate,
-            "loss_probability": 0.0,
-            "mean_delay_s": queues.iter().map(|queue| queue.mean_delay_s).sum::<f64>(),
-            "stages": names.iter().zip(&queues).map(station).collect::<Vec<_>>(),
-            "servers": [],
-            "residual": 0.0,
-            "warnings": scenario.approximations(),
-            "resolved": scenario.resolved,
-        });
-        println!("{}", serde_json::to_string_pretty(&document).into_diagnostic()?);
+        println!("{}", serde_json::to_string_pretty(&closed).into_diagnostic()?);
         return Ok(Answer::Yes);
     }
     println!("{:32} {:>8} {:>10} {:>12}", "station, unlimited room", "busy", "inside", "delay (us)");
-    for (name, one) in names.iter().zip(&queues) {
+    for station in &closed.stages {
+        let (name, one) = (&station.name, &station.queue);
         let (busy, delay) = (100.0 * one.utilisation, 1e6 * one.mean_delay_s);
         println!("{name:32} {busy:>6.1} % {:>10.4} {delay:>12.3}", one.mean_occupancy);
     }

@@ -1,11 +1,11 @@
 //! `forebay simulate`: a scenario file into figures.
 
 #[cfg(feature = "parquet")]
-mod columnar;
+pub mod columnar;
 mod flat;
 mod pool;
 mod search;
-mod sweep;
+pub mod sweep;
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -200,9 +200,9 @@ fn print(outcome: &Outcome) {
         "{:16} {:>12} {:>12} {:>12} {:>12} {:>12}",
         "latency (us)", "mean", "50 %", "90 %", "99 %", "99.9 %"
     );
-    for (name, one) in
-        [("processing", outcome.figures.processing_latency), ("total", outcome.figures.total_latency)]
-    {
+    let all = [("processing", outcome.figures.processing_latency), ("total", outcome.figures.total_latency)];
+    let classes = outcome.figures.classes.iter().map(|class| (class.name.as_str(), class.total_latency));
+    for (name, one) in all.into_iter().chain(classes) {
         let [mean, p50, p90, p99, p999] =
             [one.mean_s, one.p50_s, one.p90_s, one.p99_s, one.p999_s].map(|seconds| seconds * 1e6);
         println!("{name:16} {mean:>12.3} {p50:>12.3} {p90:>12.3} {p99:>12.3} {p999:>12.3}");

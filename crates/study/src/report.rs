@@ -1,12 +1,14 @@
 //! The page of a study: claims first, then what the script showed, then every run.
 
 mod host;
+mod pipelines;
 mod plot;
 
 use forebay_page::element::{Element, element};
 use forebay_page::{STYLE, units};
 
 use crate::findings::{Block, Claim, Findings, Made, Table};
+use crate::model::Figures;
 use crate::runs::Record;
 
 pub use host::simulation;
@@ -139,6 +141,11 @@ fn table(table: &Table) -> Element {
 
 /// Every run with what was set for it; the rest is in results.json.
 fn runs(runs: &[Record]) -> Element {
+    let hosts = runs.iter().filter_map(|run| match &run.figures {
+        Figures::Host(figures) => Some((run, &**figures)),
+        Figures::Other(_) => None,
+    });
+    let hosts: Vec<(&Record, &forebay_sim::Figures)> = hosts.collect();
     let head = [
         "run",
         "scenario and settings",
@@ -148,8 +155,7 @@ fn runs(runs: &[Record]) -> Element {
         "processing latency",
         "packets/job",
     ];
-    let row = |run: &Record| {
-        let figures = &run.figures;
+    let row = |&(run, figures): &(&Record, &forebay_sim::Figures)| {
         let sets: Vec<String> = run.set.iter().map(|(key, value)| format!("{key}={value}")).collect();
         let cpu = figures.processors.iter().find(|one| one.name == "cpu").map(|one| one.load);
         let cells = [
@@ -165,7 +171,8 @@ fn runs(runs: &[Record]) -> Element {
     };
     let head = element("thead").child(element("tr").children(head.map(|name| element("th").text(name))));
     let table = element("table").class("runs").child(head);
-    let rows = element("tbody").children(runs.iter().map(row));
+    let rows = element("tbody").children(hosts.iter().map(row));
+    let table = (!hosts.is_empty()).then(|| table.child(rows));
     let summary = format!("All {}", units::counted(runs.len() as u64, "run", "runs"));
     let mut notes: Vec<&str> = runs.iter().flat_map(|run| &run.notes).map(String::as_str).collect();
     notes.sort_unstable();
@@ -174,9 +181,12 @@ fn runs(runs: &[Record]) -> Element {
         .child(element("h2").text("Runs"))
         .children(notes.into_iter().map(|note| element("p").class("how").text(note)))
         .child(
-            element("details")
-                .child(element("summary").text(summary))
-                .child(element("div").class("scroll").child(table.child(rows))),
+            element("details").child(element("summary").text(summary)).children(
+                table
+                    .into_iter()
+                    .chain(pipelines::runs(runs))
+                    .map(|table| element("div").class("scroll").child(table)),
+            ),
         )
 }
 

@@ -4,10 +4,11 @@
 //! |---|---|
 //! | `scenario(file)` | a scenario file of the study |
 //! | `s.set(key, value)` | the same with another value; keys as for `forebay simulate --set` |
+//! | `s.solved()`, `s.closed()` | the same, to be solved instead of simulated: a pipeline's Markov chain, an inline card's limits; closed forms |
 //! | `run(s)`, `run([s, ...])` | the run, or runs in parallel |
 //! | `sweep(s, key, values)` | a run for each value, in parallel |
 //! | `grid(s, key, values, key, values)` | a list of runs for each value of the first key |
-//! | `figure(runs, path)`, `figure(runs, path, factor)`, `run[path]` | numbers: `"throughput_bps"`, `"cpu.load"` |
+//! | `figure(runs, path)`, `figure(runs, path, factor)`, `run[path]` | numbers: `"throughput_bps"`, `"cpu.load"`, `"receive.max_queue"`, `"replications.lost.mean"` |
 //! | `bound(s)`, `optimum(s)` | what no placement can beat: `elapsed_s`, `throughput_bps`, `total_latency_mean_s`; `optimum` is `()` for large cases |
 //! | `least(list)`, `most(list)`, `mean(list)`, `falls(list, slack)` | of numbers; whether none is above the one before by more than the share `slack` |
 //! | `digits(x)`, `percent(x)`, `bits(x)`, `time(x)` | a number as text |
@@ -28,7 +29,8 @@ use rhai::{Array, Dynamic, Engine, EvalAltResult, Map, Position};
 
 use crate::error::StudyError;
 use crate::findings::{Block, Claim, Findings, Heat, Plot, Series, Table, Xs};
-use crate::runs::{Failure, Record, Runner, Setup};
+use crate::model::{Setup, Way};
+use crate::runs::{Failure, Record, Runner};
 use crate::study::Study;
 use crate::values::{figure, number, numbers, shown, to_toml};
 
@@ -126,11 +128,14 @@ fn running(engine: &mut Engine, bench: &Shared) {
     let own = bench.clone();
     engine.register_fn("scenario", move |file: &str| -> Fallible<Setup> {
         let known = own.borrow().runner.knows(file);
-        known.then(|| Setup { file: file.into(), sets: Vec::new() }).ok_or_else(|| {
+        known.then(|| Setup { file: file.into(), sets: Vec::new(), way: Way::Simulation }).ok_or_else(|| {
             error(format!("the study has no file `{file}`; scenarios are the *.toml beside the script"))
         })
     });
     engine.register_fn("set", |setup: Setup, key: &str, value: Dynamic| with(&setup, key, &value));
+    for (name, way) in [("solved", Way::Solution), ("closed", Way::ClosedForm)] {
+        engine.register_fn(name, move |setup: Setup| Setup { way, ..setup });
+    }
     let own = bench.clone();
     engine.register_fn("run", move |setup: Setup| -> Fallible<Rc<Record>> {
         Ok(perform(&own, &[setup])?.swap_remove(0))
@@ -161,12 +166,14 @@ fn running(engine: &mut Engine, bench: &Shared) {
     let own = bench.clone();
     engine.register_fn("bound", move |setup: Setup| -> Fallible<Map> {
         let scenario = own.borrow().runner.scenario(&setup).map_err(error)?;
-        Ok(limits(forebay_sim::bound(&scenario, scenario.seed)))
+        let scenario = scenario.host().map_err(error)?;
+        Ok(limits(forebay_sim::bound(scenario, scenario.seed)))
     });
     let own = bench.clone();
     engine.register_fn("optimum", move |setup: Setup| -> Fallible<Dynamic> {
         let scenario = own.borrow().runner.scenario(&setup).map_err(error)?;
-        let found = forebay_sim::optimum(&scenario, scenario.seed);
+        let scenario = scenario.host().map_err(error)?;
+        let found = forebay_sim::optimum(scenario, scenario.seed);
         Ok(found.map_or(Dynamic::UNIT, |found| Dynamic::from_map(limits(found))))
     });
 }

@@ -85,7 +85,7 @@ pub fn run(args: &SimulateArgs) -> miette::Result<Answer> {
 }
 
 /// `key=v1,v2,...`; commas within brackets or quotes are part of a value.
-fn parse(text: &str) -> miette::Result<(&str, Vec<&str>)> {
+pub fn parse(text: &str) -> miette::Result<(&str, Vec<&str>)> {
     let (key, list) = text
         .split_once('=')
         .filter(|(key, list)| !key.trim().is_empty() && !list.trim().is_empty())

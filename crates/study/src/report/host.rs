@@ -105,12 +105,18 @@ fn latencies(figures: &Figures) -> Table {
         let times = [one.mean_s, one.p50_s, one.p90_s, one.p99_s, one.p999_s];
         std::iter::once(name.to_owned()).chain(times.map(units::seconds)).collect()
     };
+    let mut rows: Vec<Vec<String>> = vec![
+        row("from the scheduler's choice to completion", &figures.processing_latency),
+        row("from arrival to completion", &figures.total_latency),
+    ];
+    for class in &figures.classes {
+        let who = format!("{}, from arrival: {}", class.name, units::counted(class.packets, "packet", "packets"));
+        let lost = if class.lost > 0 { format!(", {} lost", units::count(class.lost)) } else { String::new() };
+        rows.push(row(&format!("{who}{lost}"), &class.total_latency));
+    }
     Table {
         title: "Latency".to_owned(),
         head: ["", "mean", "median", "90 %", "99 %", "99.9 %"].map(str::to_owned).into(),
-        rows: vec![
-            row("from the scheduler's choice to completion", &figures.processing_latency),
-            row("from arrival to completion", &figures.total_latency),
-        ],
+        rows,
     }
 }
