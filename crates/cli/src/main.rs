@@ -110,10 +110,6 @@ enum Answer {
     Broken,
     /// The user broke it off; what was done until then is kept where the command says so: exit code 130.
     Interrupted,
-    /// The user broke it off; what was done until then is kept where the command says so: exit code 130.
-    Interrupted,
-    /// The input is broken, and that has been said: exit code 2.
-    Broken,
 }
 
 fn main() -> ExitCode {
@@ -149,7 +145,6 @@ fn main() -> ExitCode {
             eprintln!("{report}");
             ExitCode::from(130)
         }
-        Ok(Answer::Broken) => ExitCode::from(2),
         Err(report) => {
             eprintln!("{report:?}");
             ExitCode::from(2)

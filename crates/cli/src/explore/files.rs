@@ -1,6 +1,5 @@
 //! Folders of runs and of sweeps.
 
-use crate::simulate::columnar::Runs;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::Path;
