@@ -244,7 +244,7 @@ impl<P: Probe> Watch<Tag> for Observed<P> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn started(&mut self, processor: usize, now: Time, until: Time) {
         if self.prefetch_aware {
             self.scheduler.started(processor);
@@ -368,7 +368,7 @@ fn drive<P: Probe>(
     let follows_load = matches!(scenario.scheduler.policy, Policy::AdaptiveAlpha(_));
     let mut load_due = if follows_load { Time::ZERO } else { Time::MAX };
     loop {
-        let mut event = host.advance(now, &mut observed);
+        let event = host.advance(now, &mut observed);
         if now >= load_due {
             report_loads(scenario, &mut observed.scheduler, now);
             load_due = now + LOAD_EVERY;
@@ -395,18 +395,14 @@ fn drive<P: Probe>(
                 return Err(RunError::Scheduler("a packet's suite has no processor".to_owned()));
             }
             Decision::Blocked { .. } if in_time => input.next_at().min(event).min(observed.scheduler.due()),
-            Decision::Blocked { processor } => {
-                // Nothing matters to the scheduler until that queue has room.
-                let full = observed.scheduler.waiting(processor);
-                while observed.scheduler.waiting(processor) == full {
-                    if event == Time::MAX {
-                        return Err(RunError::TooLong);
-                    }
-                    now = event;
-                    event = host.advance(now, &mut observed);
+            // Nothing matters to the scheduler until that queue has room.
+            Decision::Blocked { processor } => match host.advance_to_taking(processor, &mut observed) {
+                Some(at) if at < Time::MAX => {
+                    now = at;
+                    continue;
                 }
-                continue;
-            }
+                _ => return Err(RunError::TooLong),
+            },
             // What processors do until then changes nothing for a scheduler that waits for packets.
             Decision::Wait { until } => until.min(input.next_at()),
             Decision::Idle => input.next_at(),
