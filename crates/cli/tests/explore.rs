@@ -153,7 +153,7 @@ fn bad_input_is_named_with_its_place_and_a_hint() {
         ),
         (
             &["--set", "firmware.path=ipsec-custom"],
-            &["illegal instruction", "`checksum_add`", "core.instructions"],
+            &["in `aes_encrypt` + 0x", "illegal instruction 0x0007100b", "core.instructions"],
         ),
         (&["--set", "firmware.path=none.elf"], &["none.elf", "folder of the configuration"]),
         (&["--set", "input.capture=none.pcap"], &["none.pcap"]),

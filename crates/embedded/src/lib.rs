@@ -1,7 +1,7 @@
 //! Firmware on simulated cores (`spec/models.md` section 4): configurations of a core, what a firmware costs on
 //! each, where its cycles go, and what options pay for their area.
 //!
-//! [E] is Potlapally, Ravi, Raghunathan, Lee, Jha: Impact of Configurability and Extensibility on IPSec Protocol
+//! \[E\] is Potlapally, Ravi, Raghunathan, Lee, Jha: Impact of Configurability and Extensibility on IPSec Protocol
 //! Execution on Embedded Processors.
 
 pub mod area;
