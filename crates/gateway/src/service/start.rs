@@ -11,6 +11,7 @@ use forebay_links::raw::{self, Carries, RawOptions};
 use forebay_links::tun::{self, TunOptions};
 use forebay_links::udp::{self, UdpOptions};
 use forebay_links::{Link, interface::Interface};
+use forebay_links_xdp::{Mode, Network, Take, XdpLink, XdpOptions};
 use forebay_time::Duration;
 use forebay_wire::{Family, protocol};
 use ipnet::IpNet;
@@ -19,7 +20,9 @@ use super::installed::{InstallError, takes_ivs};
 use super::mirror::Follower;
 use super::port::Port;
 use super::worker::{Handle, Protected, Setup, Worker};
-use crate::config::{Changes, Config, KeySource, MssClamp, PlainLink, ProtectedLink, Routes, Tun, prefixes};
+use crate::config::{
+    Changes, Config, KeySource, MssClamp, PlainLink, ProtectedLink, Routes, Tun, Xdp, XdpMode, prefixes,
+};
 use crate::iv_store::{IvStore, IvStoreError};
 
 /// Packets that wait for a link without room.
@@ -219,12 +222,39 @@ fn plain(config: &Config) -> Result<Port, StartError> {
                 let added = interface.add_address(address.addr(), address.prefix_len());
                 added.map_err(failed(&format!("adding the address {address}")))?;
             }
+            interface.set_queue_len(tun.queue_length).map_err(failed("setting the length of its queue"))?;
             interface.set_up(true).map_err(failed("setting it up"))?;
             let queue = queues.into_iter().next().ok_or_else(|| lacking("a TUN device without a queue"))?;
             Ok(Port::new(name, Box::new(queue), QUEUE))
         }
-        PlainLink::Xdp(_) => Err(lacking("AF_XDP on the plain side is not in this build")),
+        PlainLink::Xdp(card) => {
+            let network = |net: IpNet| Network { address: net.network(), prefix: net.prefix_len() };
+            let take = Take::Plain { to: config.routes().into_iter().map(network).collect() };
+            let mut links = xdp(card, take)?;
+            if links.len() > 1 {
+                return Err(lacking("one queue of a card on the plain side: queues = [0]"));
+            }
+            let link = links.pop().ok_or_else(|| lacking("a card without a queue"))?;
+            Ok(Port::new(&card.interface, Box::new(link), QUEUE))
+        }
     }
+}
+
+/// The links of a card by AF_XDP, one a queue.
+fn xdp(card: &Xdp, take: Take) -> Result<Vec<XdpLink>, StartError> {
+    let queues = match &card.queues {
+        None => 1,
+        Some(queues) if queues.iter().copied().eq(0..queues.len() as u32) => queues.len() as u32,
+        Some(_) => return Err(lacking("AF_XDP takes the first queues of a card: 0, 1, ...")),
+    };
+    let mode = match card.mode {
+        XdpMode::Auto => Mode::Best,
+        XdpMode::Copy => Mode::Driver,
+        XdpMode::Generic => Mode::Generic,
+        XdpMode::ZeroCopy => return Err(lacking("zero-copy AF_XDP is not in this build: mode = \"auto\"")),
+    };
+    let options = XdpOptions { interface: card.interface.clone(), queues, take, mode, frames: card.frames };
+    forebay_links_xdp::open(&options).map_err(link_error(format!("AF_XDP on {}", card.interface)))
 }
 
 fn lacking(what: &str) -> StartError {
@@ -246,7 +276,7 @@ fn protected(config: &Config) -> Result<(Vec<Protected>, Option<Duration>), Star
                 let opened = udp::open(&options).map_err(failed(format!("UDP {local}")))?;
                 for link in opened {
                     let port = Port::new(&one.name, Box::new(link), QUEUE);
-                    links.push(Protected { port, protocols: vec![protocol::UDP], local: local.ip() });
+                    links.push(Protected { port, protocols: vec![protocol::UDP], local: Some(local.ip()) });
                 }
             }
             ProtectedLink::Raw(raw) => {
@@ -262,12 +292,19 @@ fn protected(config: &Config) -> Result<(Vec<Protected>, Option<Duration>), Star
                         for link in opened {
                             let name = format!("{}-{number}", one.name);
                             let port = Port::new(&name, Box::new(link), QUEUE);
-                            links.push(Protected { port, protocols: vec![number], local });
+                            links.push(Protected { port, protocols: vec![number], local: Some(local) });
                         }
                     }
                 }
             }
-            ProtectedLink::Xdp { .. } => return Err(lacking("AF_XDP links are not in this build yet")),
+            ProtectedLink::Xdp { card, ports } => {
+                let take = Take::Protected { to: vec![], ports: ports.clone() };
+                for (queue, link) in xdp(card, take)?.into_iter().enumerate() {
+                    let port = Port::new(&format!("{}-{queue}", one.name), Box::new(link), QUEUE);
+                    let protocols = vec![protocol::UDP, protocol::ESP, protocol::AH];
+                    links.push(Protected { port, protocols, local: None });
+                }
+            }
         }
     }
     Ok((links, keepalive))

@@ -55,8 +55,8 @@ pub struct Protected {
     pub port: Port,
     /// The IP protocols that it takes: UDP for ESP in UDP, ESP, AH.
     pub protocols: Vec<u8>,
-    /// The local address it is for; an unspecified one for all of its IP version.
-    pub local: IpAddr,
+    /// The local address it is for; an unspecified one for all of its IP version, `None` for all.
+    pub local: Option<IpAddr>,
 }
 
 impl Protected {
@@ -67,9 +67,10 @@ impl Protected {
             Ip::V6(ip) => ip.upper_layer().map_or(protocol::NONE, |upper| upper.protocol),
         };
         let source = ip.source();
-        let is_local =
-            self.local == source || (self.local.is_unspecified() && self.local.is_ipv4() == source.is_ipv4());
-        is_local && self.protocols.contains(&upper)
+        let is_from = |local: IpAddr| {
+            local == source || (local.is_unspecified() && local.is_ipv4() == source.is_ipv4())
+        };
+        self.local.is_none_or(is_from) && self.protocols.contains(&upper)
     }
 }
 

@@ -78,9 +78,9 @@ pub const PLAIN_TUN: &[Key] = &[
     key(
         "queue_length",
         Whole(Unit::None, 1, 65_536),
-        Is("1000"),
+        Is("5000"),
         "packets that may wait in the kernel for the gateway, each queue",
-        "4000",
+        "1000",
     ),
     key(
         "routes",
