@@ -4,13 +4,16 @@ CARGO ?= cargo
 FOREBAY = target/release/forebay
 OUT ?= forebay-demo
 
-.PHONY: help demo test check licences interop bench bench-simulator twin instructions soak fuzz setup setup-test clean
+.PHONY: help demo test check licences interop bench bench-simulator twin instructions soak fuzz lab browser interop-vm setup setup-test clean
 
 help:
 	@echo 'make demo          build, send a real capture through two gateways, show what happened'
 	@echo 'make test          all tests, with scapy and tshark as peers'
 	@echo 'make check         format, lints, docs, licences, advisories'
 	@echo 'make interop       the whole matrix of suites against scapy and tshark'
+	@echo 'make interop-vm    Linux and strongSwan as peers, in virtual machines of software emulation'
+	@echo 'make browser       every report in a real Chromium'
+	@echo 'make lab           two sites and their gateways in network namespaces, and a shell in them; LAB=show'
 	@echo 'make bench         throughput of the data plane and of the processors; scheduler; backends'
 	@echo 'make bench-simulator  the simulator beside SystemC on the same packets; its time and memory'
 	@echo 'make twin          the engine with emulated cards beside the simulator; TWIN_OUT='
@@ -34,11 +37,27 @@ demo: $(FOREBAY)
 test: setup-test
 	$(CARGO) test --workspace --locked
 	cd fuzz && CARGO_TARGET_DIR=$(CURDIR)/target $(CARGO) test --locked
+	$(MAKE) -C firmware test
 	scripts/interop.sh target/debug/forebay quick
 
 interop: $(FOREBAY)
 	@scripts/setup.sh test
 	scripts/interop.sh $(FOREBAY) full
+
+# Software emulation: some minutes. Packages for the machines are fetched and unpacked, not installed.
+interop-vm: $(FOREBAY)
+	@scripts/setup.sh vm
+	$(CARGO) build --locked --package forebay-xfrm --example follow
+	tests/vm/interop.sh $(FOREBAY) target/debug/examples/follow full
+
+browser: $(FOREBAY)
+	@scripts/setup.sh browser
+	scripts/browser.sh $(FOREBAY)
+
+LAB ?= shell
+lab: $(FOREBAY)
+	@scripts/setup.sh lab
+	scripts/lab.sh $(FOREBAY) $(LAB)
 
 check: setup
 	$(CARGO) fmt --all --check

@@ -2,7 +2,10 @@
 # Installs the Debian packages that are missing, where it may; says what to do where it may not.
 #
 #   scripts/setup.sh build          the library for fast crypto on x86-64
-#   scripts/setup.sh build test     and the peers of the tests: scapy, tshark, valgrind
+#   scripts/setup.sh build test     and the peers of the tests: scapy, tshark, valgrind, qemu's RISC-V
+#   scripts/setup.sh lab            what the laboratory of namespaces uses
+#   scripts/setup.sh browser        Chromium, which looks at reports
+#   scripts/setup.sh vm             what virtual machines of Linux are made with
 #
 # Nothing here is needed to build or run: without libipsec-mb the portable backend does all crypto,
 # and tests whose peer is missing say that they were skipped.
@@ -10,7 +13,10 @@ set -euo pipefail
 
 declare -A PACKAGES=(
     [build]=""
-    [test]="python3-scapy python3-cryptography tshark valgrind"
+    [test]="python3-scapy python3-cryptography tshark valgrind iproute2 procps qemu-user"
+    [lab]="iproute2 procps iperf3"
+    [browser]="chromium"
+    [vm]="qemu-system-x86 cpio binutils iproute2"
 )
 case "$(uname -m)" in
 x86_64) PACKAGES[build]="libipsec-mb-dev" ;;
