@@ -70,7 +70,8 @@ fn busy(first: &Outcome, all: Option<&Replications>) -> Plot {
     let mut series = Series::bars("busy", &names, ys);
     let mut title = "Utilisation".to_owned();
     if let Some(all) = all {
-        let means = all.stages.iter().chain(&all.servers);
+        let stages = all.stages.iter().map(|one| one.utilisation);
+        let means = stages.chain(all.servers.iter().map(|one| one.utilisation));
         series.ys = means.clone().map(|one| 100.0 * one.mean).collect();
         series.spread = means.map(|one| 100.0 * one.half_width).collect();
         title += &format!(", mean of {} runs with 95 % confidence", all.runs);
