@@ -38,6 +38,16 @@ def policy_record(inbound, sa, hosts, bits=None):
     return head + address(hosts[0]) + address(hosts[1])
 
 
+def sample(inbound):
+    """SAs and policies without packets: AH for IPv4, ESP for IPv6, for all hosts."""
+    ends = {4: ("192.0.2.1", "192.0.2.2"), 6: ("2001:db8::1", "2001:db8::2")}
+    sas = [
+        sa_record(0x1001, inbound, 51, False, "null", "md5", 12, b"", bytes(16), ends[4]),
+        sa_record(0x1002, inbound, 50, False, "cbc", "sha1", 12, bytes(16), bytes(20), ends[6]),
+    ]
+    return image(sas, [policy_record(inbound, at, any_host, 0) for at, any_host in enumerate((("0.0.0.0",) * 2, ("::",) * 2))], [], inbound)
+
+
 def image(sas, policies, packets, inbound, flags=0):
     data = struct.pack("<8I", INPUT, 1, flags, len(sas), len(policies), len(packets), 0, 0) + b"".join(sas) + b"".join(policies)
     return data + b"".join(struct.pack("<2I", len(packet), INBOUND * inbound) + packet + bytes(-len(packet) % 4) for packet in packets)

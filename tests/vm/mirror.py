@@ -92,8 +92,10 @@ def checks(vm):
         follow.expect(rf"sa refused esp {0x3000 + number:#010x} .*{reason}")
     print("mirror: algorithms ok")
 
-    vm.sh(sa("add", 0x4000, "auth-trunc 'hmac(sha256)' 0x" + "2b" * 32 + " 128", proto="ah", extra="mode transport replay-window 32"))
+    vm.sh(sa("add", 0x4000, "auth-trunc 'hmac(sha256)' 0x" + "2b" * 32 + " 128", proto="ah", extra="mode transport replay-window 32 flag align4"))
     follow.expect(r"sa added ah 0x00004000 .* Open null-sha256 Transport")
+    vm.sh(sa("add", 0x400f, "auth-trunc 'hmac(sha256)' 0x" + "2b" * 32 + " 128", proto="ah", extra="mode transport replay-window 32"))
+    follow.expect(r"sa refused ah 0x0000400f .*align4")
     vm.sh(sa("add", 0x4001, good, "2001:db8::2", "2001:db8::1"))
     follow.expect(r"sa added esp 0x00004001 to 2001:db8::1 Open")
     vm.sh(sa("add", 0x4002, good + " encap espinudp 4500 31234 0.0.0.0", "192.0.2.1", "192.0.2.2"))
@@ -230,7 +232,7 @@ def record(vm, path):
     follow.expect("synchronised")
     for number, (words, _) in enumerate(ALGORITHMS):
         vm.sh(sa("add", 0x2000 + number, words))
-    vm.sh(sa("add", 0x2fff, "auth-trunc 'hmac(sha256)' 0x" + "2b" * 32 + " 128", proto="ah", extra="mode transport replay-window 32 if_id 9"))
+    vm.sh(sa("add", 0x2fff, "auth-trunc 'hmac(sha256)' 0x" + "2b" * 32 + " 128", proto="ah", extra="mode transport replay-window 32 flag align4 if_id 9"))
     vm.sh(sa("add", 0x3000, ALGORITHMS[0][0] + " limit time-soft 1 limit time-hard 2 encap espinudp 4500 31234 0.0.0.0", "2001:db8::2", "2001:db8::1"))
     vm.sh("sleep 3")
     vm.sh(f"ip xfrm policy add src 10.1.0.0/16 dst 10.2.0.0/16 proto icmp type 8 dir out {MARK} tmpl proto ah mode transport tmpl proto esp mode transport")

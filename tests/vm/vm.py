@@ -74,13 +74,15 @@ def make_image():
 class Namespace:
     """A network namespace of this machine."""
 
-    def __init__(self, name):
+    def __init__(self, name=None):
+        """Without a name: the one that the test is in."""
         self.name = name
-        shell(f"ip netns add {name} && ip -n {name} link set lo up")
+        if name:
+            shell(f"ip netns add {name} && ip -n {name} link set lo up")
 
     def command(self, words):
         """The words that run a program in it."""
-        return ["ip", "netns", "exec", self.name, *map(str, words)]
+        return [*(["ip", "netns", "exec", self.name] if self.name else []), *map(str, words)]
 
     def sh(self, script, check=True, timeout=60):
         """Runs a script in it; its output."""
@@ -115,7 +117,7 @@ class Vm:
         words = ["qemu-system-x86_64", "-machine", "pc,accel=tcg", "-cpu", "max", "-smp", "1", "-m", str(memory),
                  "-nodefaults", "-no-user-config", "-nographic", "-no-reboot",
                  "-kernel", IMAGE / "vmlinuz", "-initrd", IMAGE / ("initramfs-ike" if ike else "initramfs"),
-                 "-append", "console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on ipv6.dad_transmits=0",
+                 "-append", "console=ttyS0 quiet panic=-1 no_timer_check mitigations=off random.trust_cpu=on ipv6.dad_transmits=0",
                  "-serial", f"file:{self.work}/console", "-device", "virtio-serial-pci",
                  "-chardev", f"socket,id=control,fd={control.fileno()}", "-device", "virtserialport,chardev=control,name=control",
                  "-chardev", f"socket,id=data,fd={data.fileno()}", "-device", "virtserialport,chardev=data,name=data"]

@@ -2,16 +2,15 @@
 
 mod compare;
 mod files;
-mod packets;
 mod sweep;
 mod work;
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use forebay_embedded::{Figures, Setup};
+use forebay_embedded::{Figures, Setup, packets};
 use forebay_page::units;
-use miette::{IntoDiagnostic, WrapErr};
+use miette::{IntoDiagnostic, WrapErr, miette};
 
 use crate::Answer;
 
@@ -73,7 +72,7 @@ fn run(args: &RunArgs) -> miette::Result<Answer> {
         eprintln!("{}", done.printed.trim_end());
     }
     if let Some(path) = &args.packets {
-        packets::write(path, &done.output)?;
+        packets::write(path, &done.output).map_err(|error| miette!(help = error.help.clone(), "{error}"))?;
     }
     if let Some(dir) = &args.out {
         let written = files::keep_run(dir, &args.config, &args.sets, &setup, &figures, &done.output);
@@ -118,7 +117,7 @@ fn print(figures: &Figures) {
         println!("{:24} {:>16} {:>6.1} %", one.name, one.cycles, percent(one.cycles));
     }
     println!("\n{:24} {:>16} {:>8} {:>14}  side", "group", "cycles", "share", "instructions");
-    for one in &figures.groups {
+    for one in figures.groups.iter().filter(|one| one.cycles > 0) {
         let share = percent(one.cycles);
         println!("{:24} {:>16} {share:>6.1} % {:>14}  {}", one.name, one.cycles, one.instructions, one.side);
     }

@@ -3,6 +3,7 @@
 //! SIGTERM and SIGINT end it, SIGHUP makes it read its file again, and a service manager that asks for it
 //! (`Type=notify-reload`) hears when it is ready, reloads and ends.
 
+mod asked;
 mod log;
 mod processors;
 
@@ -14,6 +15,7 @@ use std::time::Duration as StdDuration;
 use clap::Args;
 use forebay_engine::Clock;
 use forebay_gateway::config;
+use forebay_gateway::control::ReloadDoc;
 use forebay_gateway::service::Service;
 use miette::{Context, IntoDiagnostic};
 use sd_notify::NotifyState;
@@ -22,6 +24,7 @@ use signal_hook::flag;
 
 use crate::Answer;
 use crate::pass::{seed, unix_ns};
+use asked::Asked;
 use log::Logging;
 
 /// Between two looks at signals.
@@ -49,12 +52,17 @@ pub fn run(args: &GatewayArgs) -> miette::Result<Answer> {
     let clock = Clock::start();
     let processors = processors::set_up(&config, clock)?;
     let mut service = Service::start(config, processors, clock, seed(), unix_time)?;
+    let mut asked = Asked::start(&service, &args.config.display().to_string(), clock.now());
     tell(NotifyState::Ready);
     tracing::info!(sas = service.config().sas.entries.len(), "the gateway runs");
     while service.is_running() && !end.load(Ordering::Relaxed) {
-        if reload.swap(false, Ordering::Relaxed) {
+        let wish = asked.wish();
+        if reload.swap(false, Ordering::Relaxed) || wish.is_some() {
             tell(NotifyState::Reloading);
-            change(&mut service, args, &logging);
+            let outcome = change(&mut service, args, &logging);
+            asked.show(service.config());
+            // Who asked may have gone.
+            wish.map(|wish| wish.try_send(outcome));
             tell(NotifyState::Ready);
         }
         #[allow(clippy::disallowed_methods)] // the command line may wait
@@ -79,13 +87,19 @@ fn tell(state: NotifyState<'_>) {
 }
 
 /// Reads the file again; one with an error changes nothing.
-fn change(service: &mut Service, args: &GatewayArgs, logging: &Logging) {
-    let loaded = config::load(&args.config).map_err(miette::Report::new);
-    let changed = loaded.and_then(|config| {
-        logging.change(&config.log);
-        config.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
-        Ok(service.reload(config, unix_ns()?)?)
-    });
+fn change(service: &mut Service, args: &GatewayArgs, logging: &Logging) -> ReloadDoc {
+    let mut config = match config::load(&args.config) {
+        Ok(config) => config,
+        Err(errors) => {
+            let outcome = asked::refused(&errors);
+            tracing::error!("nothing was changed: {:?}", miette::Report::new(errors));
+            return outcome;
+        }
+    };
+    logging.change(&config.log);
+    config.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+    let warnings = std::mem::take(&mut config.warnings);
+    let changed = unix_ns().and_then(|now_ns| Ok(service.reload(config, now_ns)?));
     match changed {
         Ok(changes) => {
             let added = changes.kept.iter().filter(|kept| kept.is_none()).count();
@@ -93,7 +107,11 @@ fn change(service: &mut Service, args: &GatewayArgs, logging: &Logging) {
             for setting in &changes.restart {
                 tracing::warn!("{setting}: after a restart only");
             }
+            asked::outcome(&changes, &warnings)
         }
-        Err(report) => tracing::error!("nothing was changed: {report:?}"),
+        Err(report) => {
+            tracing::error!("nothing was changed: {report:?}");
+            asked::failed(report.to_string())
+        }
     }
 }

@@ -12,6 +12,7 @@ macro_rules! eprintln {
     ($($text:tt)*) => { $crate::output::complain(format_args!("{}\n", format_args!($($text)*))) };
 }
 
+mod ask;
 mod backend;
 mod bench;
 mod check;
@@ -27,6 +28,7 @@ mod progress;
 mod simulate;
 mod size;
 mod study;
+mod top;
 mod twin;
 
 use std::process::ExitCode;
@@ -59,6 +61,18 @@ enum Command {
     /// Take SAs and policies of another system over into a gateway's file.
     #[command(subcommand)]
     Import(import::ImportCommand),
+    /// What a running gateway has done: processors, links, drops.
+    #[command(after_help = "Example: forebay status --json")]
+    Status(ask::AskArgs),
+    /// SAs, policies, processors or drops of a running gateway.
+    #[command(subcommand)]
+    Show(ask::ShowCommand),
+    /// Make a running gateway read its file again; SAs of which nothing changed go on.
+    #[command(after_help = "Example: forebay reload --config gateway.toml")]
+    Reload(ask::AskArgs),
+    /// Watch a running gateway: load, queue, predicted against actual time, SAs and drops, as they are now.
+    #[command(after_help = "Example: forebay top --config gateway.toml")]
+    Top(top::TopArgs),
     /// Run a scenario in virtual time: what a design would do on given traffic.
     #[command(after_help = "Example: forebay simulate host.toml --set processor.card.count=4 --json")]
     Simulate(simulate::SimulateArgs),
@@ -92,10 +106,10 @@ enum Answer {
     Yes,
     /// It worked, but the answer is no (packets failed, a claim did not hold): exit code 1.
     No,
-    /// The user broke it off; what was done until then is kept where the command says so: exit code 130.
-    Interrupted,
     /// The input is broken, and that has been said: exit code 2.
     Broken,
+    /// The user broke it off; what was done until then is kept where the command says so: exit code 130.
+    Interrupted,
 }
 
 fn main() -> ExitCode {
@@ -106,6 +120,10 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Gateway(args) => gateway::run(&args),
         Command::Import(command) => command.run(),
+        Command::Status(args) => ask::status(&args),
+        Command::Show(command) => command.run(),
+        Command::Reload(args) => ask::reload(&args),
+        Command::Top(args) => top::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Solve(args) => pipeline::solve(&args),
         Command::Size(args) => size::run(&args),
@@ -122,11 +140,11 @@ fn main() -> ExitCode {
         Ok(Answer::Interrupted) if output::is_closed() => ExitCode::SUCCESS,
         Ok(Answer::Interrupted) => ExitCode::from(130),
         Ok(Answer::No) => ExitCode::from(1),
+        Ok(Answer::Broken) => ExitCode::from(2),
         Err(report) if report.is::<progress::Interrupted>() => {
             eprintln!("{report}");
             ExitCode::from(130)
         }
-        Ok(Answer::Broken) => ExitCode::from(2),
         Err(report) => {
             eprintln!("{report:?}");
             ExitCode::from(2)

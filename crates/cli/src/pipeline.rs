@@ -228,6 +228,9 @@ pub struct SolveArgs {
     /// As though buffers had no limit, in closed form (M/M/1 in a row; busy-waiting as one of them).
     #[arg(long)]
     unlimited: bool,
+    /// Cycles of the iteration to try at most.
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    cycles: u32,
     /// Memory to use at most, in MiB.
     #[arg(long, value_name = "MIB", default_value_t = 4_096)]
     memory: u64,
@@ -245,6 +248,7 @@ pub fn solve(args: &SolveArgs) -> miette::Result<Answer> {
     let network = network(&scenario.pipeline).map_err(|error| scenario.objection(&error))?;
     let mut bar = Progress::share("solving");
     let mut options = models::Options::default();
+    options.cycles = args.cycles;
     options.memory = args.memory.saturating_mul(1 << 20);
     let mut watch = |residual: f64| {
         // A residual falls by about the same factor in every cycle.

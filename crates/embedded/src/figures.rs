@@ -171,7 +171,6 @@ impl Figures {
         let group_shares: Vec<GroupShare> = names
             .iter()
             .zip(&by_group)
-            .filter(|(_, (_, causes))| causes.iter().any(|&one| one > 0))
             .map(|(name, (instructions, causes))| GroupShare {
                 name: (*name).to_owned(),
                 side: groups.side(name).to_owned(),
@@ -205,7 +204,7 @@ impl Figures {
             .map(|node| Stack { path: path(done, node), cycles: by_node[node], group: group_of[node] })
             .collect();
         let per = |count: u64| if count == 0 { 0.0 } else { account.cycles as f64 / count as f64 };
-        let class_shares = Class::ALL.into_iter().zip(&classes).filter(|(_, counts)| counts[0] > 0);
+        let class_shares = Class::ALL.into_iter().zip(&classes);
         Figures {
             cycles: account.cycles,
             instructions: account.instructions,
@@ -297,6 +296,14 @@ impl Figures {
             row.push((format!("group.{}", one.name), one.cycles as f64));
         }
         row.extend(self.sides.iter().map(|one| (format!("side.{}", one.name), one.cycles as f64)));
+        for one in &self.classes {
+            row.push((format!("class.{}.instructions", one.name), one.instructions as f64));
+            row.push((format!("class.{}.cycles", one.name), one.cycles as f64));
+            row.push((format!("class.{}.protocol", one.name), one.protocol_cycles as f64));
+            row.push((format!("class.{}.crypto", one.name), one.crypto_cycles as f64));
+        }
+        row.extend(self.functions.iter().map(|one| (format!("function.{}", one.name), one.cycles as f64)));
+        row.extend(self.area.iter().map(|one| (format!("area.{}", one.name), one.kge)));
         for (name, count) in [
             ("fetch_misses", self.memory.fetch_misses),
             ("loads", self.memory.loads),

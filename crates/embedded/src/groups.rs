@@ -17,7 +17,7 @@ use forebay_riscv::{Function, Node, ROOT};
 use forebay_scenario::{Findings, Problem, ScenarioErrors, Section, Table, Value};
 
 /// The groups of our own firmware.
-const OURS: &str = include_str!("../data/functions.toml");
+const OURS: &str = include_str!("../../../firmware/functions.toml");
 
 /// Groups of functions, and sides of groups.
 #[derive(Clone, Debug)]
@@ -137,6 +137,11 @@ fn text(value: &Value) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_firmware_s_own_file_is_right() {
+        assert!(Groups::ours().names().len() > 8);
+    }
 
     #[test]
     fn patterns_fit_names() {

@@ -2,11 +2,11 @@
 //!
 //! | where | key | default |
 //! |---|---|---|
-//! | `[firmware]` | `path`: the executable, beside this file | needed |
+//! | `[firmware]` | `path`: the executable, beside this file; or ipsec-plain, ipsec-custom, ipsec-zk, built in | needed |
 //! | `[firmware]` | `functions`: which functions belong together (see [`crate::groups`]) | built in |
 //! | `[firmware]` | `instructions`: most that may run | 100 billion |
-//! | `[input]` | `image`: what the firmware is given; or `capture`, `sas`, `packets` (1000), `direction` (out), `checksums` (true): what it is made of | nothing |
-//! | `[core]` | `extensions`: m, c, zbb, zbkb, zbkc, zbkx, zkne, zknd, zknh | m, c |
+//! | `[input]` | `image`: what the firmware is given; or `capture`, `sas`, `packets` (1000), `direction` (out), `checksums` (true): what it is made of; `capture = "demo"` and, of one size, `"udp:64"` are built in, and `sas` may be the text of an SAs file | nothing |
+//! | `[core]` | `extensions`: m, c, zbb, zbkb, zbkc, zbkx, zkne, zknd, zknh; a list, or "m c zbb" | m, c |
 //! | `[core]` | `instructions`: none, ipsec (the built-in ones), or a file of custom instructions | none |
 //! | `[core]` | `multiply`, `divide`, `load_use`, `branch`, `jump`: cycles | 3, 37, 1, 2, 1 |
 //! | `[core]` | `branches`: not-taken, backward | not-taken |
@@ -58,8 +58,8 @@ pub enum Input {
     Packets {
         /// A capture.
         capture: PathBuf,
-        /// The SAs file.
-        sas: PathBuf,
+        /// The SAs.
+        sas: SasSource,
         /// Packets at most.
         packets: u64,
         /// Whether they are protected, and have to be opened.
@@ -67,6 +67,15 @@ pub enum Input {
         /// Whether TCP and UDP checksums are the firmware's work, as at an end of a connection.
         checksums: bool,
     },
+}
+
+/// Where SAs come from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum SasSource {
+    /// An SAs file.
+    File(PathBuf),
+    /// The text of one.
+    Text(String),
 }
 
 /// Where custom instructions come from.
@@ -96,6 +105,22 @@ impl Setup {
     /// All that is wrong with it.
     pub fn parse(text: &str, name: &str, folder: &Path, sets: &[String]) -> Result<Setup, ScenarioErrors> {
         forebay_scenario::read(text, name, sets, |table, findings| read::setup(table, folder, findings))
+    }
+
+    /// The file with every default filled in, as TOML.
+    pub fn resolved_toml(&self) -> String {
+        let mut out = String::new();
+        for (section, value) in self.resolved.as_object().into_iter().flatten() {
+            match value.as_object() {
+                None => out.insert_str(0, &format!("{section} = {value}\n")),
+                Some(keys) => {
+                    out += &format!("\n[{section}]\n");
+                    let lines = keys.iter().filter(|(_, value)| !value.is_null());
+                    lines.for_each(|(key, value)| out += &format!("{key} = {value}\n"));
+                }
+            }
+        }
+        out
     }
 
     /// The custom instructions.
@@ -160,7 +185,10 @@ impl Setup {
             Input::Image(path) => json!({ "image": path }),
             Input::Packets { capture, sas, packets, inbound, checksums } => json!({
                 "capture": capture,
-                "sas": sas,
+                "sas": match sas {
+                    SasSource::File(path) => path.display().to_string(),
+                    SasSource::Text(text) => text.clone(),
+                },
                 "packets": packets,
                 "direction": if *inbound { "in" } else { "out" },
                 "checksums": checksums,

@@ -17,7 +17,9 @@ use std::collections::VecDeque;
 use forebay_crypto::{Direction, Job, JobSpec, Packet, Processor, SaKeys, SessionId, Verdict};
 use forebay_ipsec::{DropCounts, DropReason, Path, Prepared, Sad};
 use forebay_scheduler::fit::Fit;
-use forebay_scheduler::{Config, Cost, DscpMap, Item, ProcessorConfig, Progress, Scheduler, Work};
+use forebay_scheduler::{
+    Config, ConfigError, Cost, DscpMap, Item, ProcessorConfig, Progress, Scheduler, Work,
+};
 use forebay_time::{Duration, Time};
 use forebay_wire::Ip;
 
@@ -404,6 +406,24 @@ impl Engine {
     /// What the engine as a whole did beyond passing packets on.
     pub fn stats(&self) -> &EngineStats {
         &self.stats
+    }
+
+    /// Jobs that wait in the queue of a processor.
+    pub fn waiting_at(&self, processor: usize) -> usize {
+        self.scheduler.waiting(processor)
+    }
+
+    /// The factor on a processor's finishing time as it is now.
+    pub fn alpha(&self, processor: usize) -> f64 {
+        self.scheduler.alpha(processor)
+    }
+
+    /// Changes the factor and what is added before it.
+    ///
+    /// # Errors
+    /// If the factor is below 1, or too large.
+    pub fn set_bias(&mut self, processor: usize, alpha: f64, beta: Duration) -> Result<(), ConfigError> {
+        self.scheduler.set_bias(processor, alpha, beta)
     }
 
     /// What each processor did, the running core first.

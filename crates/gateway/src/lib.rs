@@ -5,6 +5,7 @@
 //! [`iv_store`] reserves, durably and once only, the IVs that the outbound ones will use.
 
 pub mod config;
+pub mod control;
 pub mod esp_sa;
 pub mod import;
 pub mod iv_store;

@@ -38,8 +38,12 @@ fn plain(bytes: &[u8]) -> u64 {
     for word in words {
         sum += u64::from(u32::from_ne_bytes(*word));
     }
-    let mut tail = [0; 4];
-    tail[..rest.len()].copy_from_slice(rest);
+    let tail = match *rest {
+        [a] => [a, 0, 0, 0],
+        [a, b] => [a, b, 0, 0],
+        [a, b, c] => [a, b, c, 0],
+        _ => return sum,
+    };
     sum + u64::from(u32::from_ne_bytes(tail))
 }
 

@@ -6,6 +6,7 @@ use forebay_links_sys::Control;
 use forebay_wire::{ipv4, ipv6, protocol, udp};
 
 use crate::checksum::{fold, sum};
+use crate::offload::put;
 
 const MAX: usize = ipv6::HEADER + udp::HEADER;
 /// Where the kernel does not say.
@@ -81,15 +82,15 @@ impl Front {
         if self.udp {
             head += udp::HEADER;
             len += udp::HEADER;
-            self.bytes[ip + 4..ip + 6].copy_from_slice(&(len as u16).to_be_bytes());
+            put(&mut self.bytes, ip + 4, (len as u16).to_be_bytes());
         }
         if ip == ipv4::MIN_HEADER {
             let total = ip + len;
-            self.bytes[2..4].copy_from_slice(&(total as u16).to_be_bytes());
+            put(&mut self.bytes, 2, (total as u16).to_be_bytes());
             let checksum = !fold(self.ip_sum + total as u64);
-            self.bytes[10..12].copy_from_slice(&checksum.to_be_bytes());
+            put(&mut self.bytes, 10, checksum.to_be_bytes());
         } else {
-            self.bytes[4..6].copy_from_slice(&(len as u16).to_be_bytes());
+            put(&mut self.bytes, 4, (len as u16).to_be_bytes());
         }
         &self.bytes[..head]
     }

@@ -209,7 +209,7 @@ impl Link for RawLink {
 
     /// Whatever the protocol, packets of the socket's family go out as they are; but that the kernel computes
     /// an IPv4 header's checksum, and puts an identification in the place of zero where fragmentation is
-    /// allowed. IPv4 packets that are too big and may be fragmented are.
+    /// allowed, which AH would not have. IPv4 packets that are too big and may be fragmented are.
     fn send(&mut self, packets: &[&[u8]]) -> Sent {
         let mut sent = Sent::default();
         self.whole.send(self.socket.as_fd(), packets, &mut sent);
@@ -225,6 +225,7 @@ impl Link for RawLink {
     }
 
     fn passed_over(&self) -> PassedOver {
-        self.passed_over
+        let overrun = option::dropped(self.socket.as_fd()).unwrap_or(0);
+        PassedOver { overrun: overrun.into(), ..self.passed_over }
     }
 }

@@ -22,8 +22,11 @@ use crate::raw::{Whole, sending_socket};
 use crate::{bpf, socket};
 use datagram::Datagram;
 
-/// The most datagrams, or trains of them, that one system call brings or takes.
-const MESSAGES: usize = 32;
+/// The most datagrams, or trains of them, that one system call brings. Each may be of 64 KiB, and what is in use
+/// should stay in the processor's cache.
+const MESSAGES_IN: usize = 32;
+/// The most that one system call takes.
+const MESSAGES: usize = 64;
 /// The most packets that one system call takes.
 const PARTS: usize = 1024;
 /// The most packets in a train: what all kernels with `UDP_SEGMENT` take.
@@ -138,7 +141,7 @@ impl UdpLink {
         Ok(UdpLink {
             socket,
             local,
-            receiver: Receiver::new(MESSAGES, usize::from(u16::MAX)),
+            receiver: Receiver::new(MESSAGES_IN, usize::from(u16::MAX)),
             sender: Sender::new(MESSAGES, PARTS),
             cursor: Cursor::default(),
             take_ike: None,
@@ -335,7 +338,7 @@ impl Link for UdpLink {
                 given += usize::from(self.give_next(take));
                 continue;
             }
-            let limit = (room - given).min(MESSAGES);
+            let limit = (room - given).min(MESSAGES_IN);
             let count = match self.receiver.receive(self.socket.as_fd(), limit) {
                 Ok(count) => count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
@@ -369,7 +372,8 @@ impl Link for UdpLink {
     }
 
     fn passed_over(&self) -> PassedOver {
-        self.passed_over
+        let overrun = option::dropped(self.socket.as_fd()).unwrap_or(0);
+        PassedOver { overrun: overrun.into(), ..self.passed_over }
     }
 }
 

@@ -2,14 +2,18 @@
 
 #[path = "support/build.rs"]
 mod build;
+mod support;
 
 use build::Build;
+use forebay_links::LinkType;
+use forebay_links::capture::{Resolution, Writer};
 use forebay_links::offload::merge::{MAX_HEAD, Merge, Merger};
 use forebay_links::offload::split::{Split, complete_checksum};
 use forebay_links::offload::{Kind, NEEDS_CHECKSUM, Unsound, VnetHeader};
 use forebay_wire::checksum::Sum;
 use proptest::collection::vec;
 use proptest::prelude::*;
+use support::has_program;
 
 /// The bytes that the kernel would get for each train.
 fn merged(packets: &[Vec<u8>], merge: Merge) -> Vec<(VnetHeader, Vec<u8>)> {
@@ -249,5 +253,54 @@ fn a_partial_checksum_is_completed() {
         };
         complete_checksum(&header, &mut partial).unwrap();
         assert_eq!(partial, right);
+    }
+}
+
+#[test]
+fn tshark_finds_every_checksum_right() {
+    if !has_program("tshark", &["--version"]) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("segments.pcap");
+    let mut writer = Writer::create(&path).unwrap();
+    writer.declare(LinkType::Raw, Resolution::Microseconds).unwrap();
+    let mut count = 0;
+    for (udp, v6) in [(false, false), (false, true), (true, false), (true, true)] {
+        for (size, options) in [(1000, 0), (1, 3), (77, 10)] {
+            let options = vec![1; 4 * options];
+            let mut build = Build { udp, v6, options, dont_fragment: false, ..Build::default() };
+            let mut packets = Vec::new();
+            for i in 0..40u8 {
+                build.payload = (0..size).map(|at| (at as u8).wrapping_mul(i)).collect();
+                packets.push(build.packet());
+                build.sequence = build.sequence.wrapping_add(size);
+                build.identification = build.identification.wrapping_add(1);
+            }
+            let supers = merged(&packets, Merge::TcpAndUdp);
+            assert_eq!(supers.len(), 1);
+            for segment in split(&supers[0].0, &supers[0].1).unwrap() {
+                writer.write(LinkType::Raw, count, segment.len() as u32, &segment).unwrap();
+                count += 1;
+            }
+        }
+    }
+    writer.finish().unwrap();
+    let check = ["ip", "tcp", "udp"].map(|name| format!("-o{name}.check_checksum:TRUE"));
+    let fields = ["ip", "tcp", "udp"].map(|name| format!("-e{name}.checksum.status"));
+    let output = std::process::Command::new("tshark")
+        .args(check)
+        .args(["-Tfields", "-Eseparator=,"])
+        .args(fields)
+        .arg("-r")
+        .arg(&path)
+        .output()
+        .unwrap();
+    let output = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<&str> = output.lines().collect();
+    assert_eq!(lines.len() as u64, count);
+    // Status 1 is good; what is not there says nothing.
+    for kind in ["1,1,", ",1,", "1,,1", ",,1"] {
+        assert_eq!(lines.iter().filter(|line| **line == kind).count(), 120, "{kind}");
     }
 }

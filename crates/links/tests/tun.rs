@@ -20,6 +20,8 @@ use build::Build;
 use forebay_links::tun::{self, TunOptions, TunQueue};
 use forebay_links::{Link, Sent};
 use forebay_links_sys::option;
+use forebay_wire::Ip;
+use forebay_wire::ip::set_traffic_class;
 use namespace::Namespace;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -47,18 +49,40 @@ fn wait_for(link: &dyn Link) -> bool {
 /// Carries packets between two devices until told to stop; every `lose`th is lost. What has become of them.
 struct Wire {
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<(usize, usize, Sent)>,
+    thread: JoinHandle<Moved>,
+}
+
+/// What a wire has carried.
+struct Moved {
+    packets: usize,
+    /// The longest packet in bytes.
+    longest: usize,
+    sent: Sent,
+    /// TCP segments over IPv4 that say that the sender has slowed down (CWR).
+    reduced: usize,
 }
 
 impl Wire {
-    fn between(mut a: TunQueue, mut b: TunQueue, lose: usize) -> Wire {
+    fn between(a: TunQueue, b: TunQueue, lose: usize) -> Wire {
+        Wire::with(a, b, lose, false)
+    }
+
+    /// With `mark`, every 50th packet that is not lost experiences congestion, if it can say so.
+    fn with(mut a: TunQueue, mut b: TunQueue, lose: usize, mark: bool) -> Wire {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let thread = thread::spawn(move || {
-            let (mut packets, mut longest, mut all) = (0, 0, Sent::default());
+            let (mut packets, mut longest, mut all, mut reduced) = (0, 0, Sent::default(), 0);
             let mut carry = |from: &mut TunQueue, to: &mut TunQueue| {
                 let mut burst: Vec<Vec<u8>> = Vec::new();
                 from.receive(200, &mut |head, body| burst.push([head, body].concat())).unwrap();
+                for (i, packet) in burst.iter_mut().enumerate().filter(|_| mark) {
+                    let class = Ip::parse(packet).unwrap().traffic_class();
+                    if class & 3 == 2 && (packets + i) % 50 == 0 {
+                        set_traffic_class(packet, class | 3);
+                    }
+                    reduced += usize::from(packet[0] == 0x45 && packet[9] == 6 && packet[33] & 0x80 != 0);
+                }
                 packets += burst.len();
                 longest = burst.iter().map(Vec::len).max().unwrap_or(0).max(longest);
                 let before = packets - burst.len();
@@ -78,12 +102,12 @@ impl Wire {
                     poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 50_000_000 })).unwrap();
                 }
             }
-            (packets, longest, all)
+            Moved { packets, longest, sent: all, reduced }
         });
         Wire { stop, thread }
     }
 
-    fn stop(self) -> (usize, usize, Sent) {
+    fn stop(self) -> Moved {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap()
     }
@@ -149,7 +173,7 @@ fn tcp_streams_stay_whole_through_splitting_and_merging() {
         for at in addresses() {
             exchange(&a, &b, at, 6_000_011);
         }
-        let (packets, longest, sent) = wire.stop();
+        let Moved { packets, longest, sent, .. } = wire.stop();
         assert!(longest <= mtu as usize, "{longest} bytes at MTU {mtu}");
         assert!(packets >= 4 * 6_000_000 / mtu as usize);
         assert_eq!(sent.unfit, 0, "{sent:?}");
@@ -160,6 +184,29 @@ fn tcp_streams_stay_whole_through_splitting_and_merging() {
             let at = rows[0].split_whitespace().position(|name| name == "InCsumErrors").unwrap();
             assert_eq!(rows[1].split_whitespace().nth(at), Some("0"), "{}", rows[1]);
         }
+    }
+}
+
+#[test]
+fn marks_of_congestion_get_through() {
+    let (Some(a), Some(b)) = (Namespace::new(), Namespace::new()) else { return };
+    for namespace in [&a, &b] {
+        assert!(namespace.command("sysctl -w net.ipv4.tcp_ecn=1").0);
+    }
+    let wire = Wire::with(device(&a, 1, true, 1420), device(&b, 2, true, 1420), 0, true);
+    exchange(&a, &b, addresses()[0], 3_000_011);
+    let moved = wire.stop();
+    // Echoed by the receiver, which the sender has answered.
+    assert!(moved.reduced > 0);
+    assert_eq!(moved.sent.unfit, 0);
+    for namespace in [&a, &b] {
+        let (_, counts) = namespace.command("nstat -asz IpExtInCEPkts IpExtInECT0Pkts");
+        let of = |name: &str| {
+            let line =
+                counts.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{counts}"));
+            line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap()
+        };
+        assert!(of("IpExtInCEPkts") > 0 && of("IpExtInECT0Pkts") > 0, "{counts}");
     }
 }
 
@@ -290,6 +337,25 @@ fn a_device_that_is_down_refuses_and_one_that_is_up_again_takes() {
     }
     assert_eq!(queue.send(&[b"\x10 is no version"]), Sent { unfit: 1, ..Sent::default() });
     assert_eq!(queue.send(&[]), Sent::default());
+}
+
+#[test]
+fn what_is_not_read_in_time_is_counted() {
+    let Some(namespace) = Namespace::new() else { return };
+    namespace.run(|| {
+        let (interface, mut queues) = tun::open(&TunOptions::default()).unwrap();
+        interface.set_queue_len(20).unwrap();
+        interface.set_up(true).unwrap();
+        interface.add_address("10.7.0.1".parse().unwrap(), 24).unwrap();
+        let socket = UdpSocket::bind("10.7.0.1:0").unwrap();
+        for _ in 0..60 {
+            socket.send_to(b"one", "10.7.0.2:9").unwrap();
+        }
+        let mut count = 0;
+        queues[0].receive(1000, &mut |head, _| count += u64::from(head[0] == 0x45)).unwrap();
+        assert!(count <= 20, "{count}");
+        assert!(interface.dropped().unwrap() >= 60 - count);
+    });
 }
 
 #[test]

@@ -224,6 +224,27 @@ fn a_full_queue_leaves_the_last_packets() {
 }
 
 #[test]
+fn what_is_not_taken_in_time_is_counted() {
+    let Some([a, b]) = cable(1500) else { return };
+    let (from, to) = ("10.8.0.1:4500".parse().unwrap(), "10.8.0.2:4500".parse().unwrap());
+    let mut x = one(&a, "10.8.0.1:4500");
+    let mut y = open(&b, UdpOptions { buffer: 20_000, ..UdpOptions::at(to) }).remove(0);
+    let packet = packet(from, to, 0, true, &payload(0, 1000));
+    assert_eq!(x.send(&vec![&packet[..]; 1000]).taken, 1000);
+    let mut received = 0;
+    let mut counts = y.passed_over();
+    // A train that is dropped counts as one.
+    for _ in 0..10 {
+        received += take(&mut y, 1, 1000).len();
+        counts = y.passed_over();
+        if counts.overrun > 0 {
+            break;
+        }
+    }
+    assert!(received < 1000 && counts.overrun > 0, "{received} {counts:?}");
+}
+
+#[test]
 fn what_cannot_be_sent_is_counted_by_reason() {
     let Some([a, _b]) = cable(1500) else { return };
     let mut x = one(&a, "10.8.0.1:4500");

@@ -81,7 +81,7 @@ impl Isa {
     }
 }
 
-/// The instruction in a word at `pc`, of which [`expand`](crate::expand) has made 32 bits if it was compressed;
+/// The instruction in a word at `pc`, of which [`expand`](crate::expand()) has made 32 bits if it was compressed;
 /// `None` if it is none of this core.
 pub fn decode(word: u32, pc: u32, isa: &Isa) -> Option<Instruction> {
     let field = |from: u32, count: u32| (word >> from) & ((1 << count) - 1);

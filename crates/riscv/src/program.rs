@@ -213,10 +213,11 @@ impl Program {
 
     fn find(&mut self, memory: &Memory, node: u32, pc: u32) -> Result<u32, Fault> {
         let slot = (pc >> 1).wrapping_add(node.wrapping_mul(0x9e37_79b9) >> 16) as usize % RECENT;
-        if let Some(block) = self.blocks.get(self.recent[slot] as usize) {
-            if block.node == node && self.codes[block.code as usize].pc == pc {
-                return Ok(self.recent[slot]);
-            }
+        if let Some(block) = self.blocks.get(self.recent[slot] as usize)
+            && block.node == node
+            && self.codes[block.code as usize].pc == pc
+        {
+            return Ok(self.recent[slot]);
         }
         let code = self.code_from(memory, pc)?;
         let block = self.block_for(node, code);
@@ -252,10 +253,10 @@ impl Program {
 
     fn code_from(&mut self, memory: &Memory, pc: u32) -> Result<u32, Fault> {
         let known = self.code_at.get(&pc).copied();
-        if let Some((code, since)) = known {
-            if since == self.fences {
-                return Ok(code);
-            }
+        if let Some((code, since)) = known
+            && since == self.fences
+        {
+            return Ok(code);
         }
         let (instructions, pcs, code) = self.decode_from(memory, pc)?;
         // After a `fence.i` most code is what it was.

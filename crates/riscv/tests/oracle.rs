@@ -329,7 +329,7 @@ fn program(pieces: &[Piece]) -> Vec<u32> {
         }
     }
     push(&mut halves, sw(0, 31, 0));
-    if halves.len() % 2 != 0 {
+    if !halves.len().is_multiple_of(2) {
         halves.push(1);
     }
     halves.chunks(2).map(|pair| u32::from(pair[1]) << 16 | u32::from(pair[0])).collect()

@@ -158,3 +158,12 @@ fn stores_fill_the_buffer() {
     let words = [sw(0, 30, 0), sw(0, 30, 512), lw(1, 30, 516)];
     assert_eq!(cycles(4, &words), 8);
 }
+
+/// The core takes 64 instructions for a block at most: a load at a block's end is needed all the same.
+#[test]
+fn a_load_before_a_cut_is_needed_behind_it() {
+    let mut words = vec![addi(1, 0, 1)];
+    (0..40).for_each(|_| words.extend([lw(1, 30, 0), add(2, 1, 1)]));
+    let found = causes(&words, config());
+    assert!(found.contains(&(Cause::LoadUse, 40)), "{found:?}");
+}

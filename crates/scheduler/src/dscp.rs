@@ -141,10 +141,13 @@ mod tests {
     fn names_are_those_of_the_rfcs() {
         let named = [("EF", 46), ("va", 44), ("LE", 1), ("DF", 0), ("CS0", 0), ("CS6", 48), ("CS7", 56)];
         // RFC 2597 6: AF11 is 001010, AF23 is 010110, AF42 is 100100.
-        for (name, point) in named.into_iter().chain([("AF11", 0b001010), ("AF23", 0b010110), ("af42", 0b100100)]) {
+        for (name, point) in
+            named.into_iter().chain([("AF11", 0b001010), ("AF23", 0b010110), ("af42", 0b100100)])
+        {
             assert_eq!(DscpMap::code_point(name), Some(point), "{name}");
         }
-        for wrong in ["", "E", "CS8", "CS", "AF10", "AF51", "AF111", "AF-1", "46", "CS\u{e9}", "\u{e9}\u{e9}"] {
+        for wrong in ["", "E", "CS8", "CS", "AF10", "AF51", "AF111", "AF-1", "46", "CS\u{e9}", "\u{e9}\u{e9}"]
+        {
             assert_eq!(DscpMap::code_point(wrong), None, "{wrong}");
         }
     }

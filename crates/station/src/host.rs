@@ -77,7 +77,7 @@ struct Bus {
 /// What the processors share.
 #[derive(Debug)]
 struct Course {
-    /// Everything up to here has happened.
+    /// When what happened last did, or what was submitted last was.
     now: Time,
     agenda: Agenda<Event>,
     lines: Vec<Line>,
@@ -133,15 +133,23 @@ impl<T: Copy> Host<T> {
     #[inline]
     pub fn advance(&mut self, to: Time, watch: &mut impl Watch<T>) -> Time {
         if self.course.agenda.first().is_some_and(|at| at <= to) {
-            self.catch_up(to, watch);
+            self.catch_up(to, None, watch);
         }
-        self.course.now = self.course.now.max(to);
         self.course.agenda.first().unwrap_or(Time::MAX)
     }
 
-    /// The heart: every event ends something at one station, which then does all it can do.
+    /// Lets everything happen up to the instant, it included, at which a processor takes a job out of its queue;
+    /// returns that. `None`: it takes none any more, and all that happens has happened.
+    pub fn advance_to_taking(&mut self, station: usize, watch: &mut impl Watch<T>) -> Option<Time> {
+        self.catch_up(Time::MAX, Some(station), watch).then_some(self.course.now)
+    }
+
+    /// The heart: every event ends something at one station, which then does all it can do. Ends early, with the
+    /// instant, when the station `taker` has taken a job; whether it has.
     #[inline(never)] // most calls find nothing due
-    fn catch_up(&mut self, to: Time, watch: &mut impl Watch<T>) {
+    fn catch_up(&mut self, to: Time, taker: Option<usize>, watch: &mut impl Watch<T>) -> bool {
+        let taker = taker.unwrap_or(usize::MAX);
+        let (mut to, mut has_taken) = (to, false);
         let Host { stations, course, .. } = self;
         while let Some((now, event)) = course.agenda.take(to) {
             course.now = now;
@@ -176,8 +184,11 @@ impl<T: Copy> Host<T> {
             if leaves {
                 watch.finished(number, now, station.leave());
             }
-            course.act(number, station, watch);
+            if course.act(number, station, watch) && number == taker {
+                (to, has_taken) = (now, true);
+            }
         }
+        has_taken
     }
 
     /// Puts a job at the end of a processor's queue, after everything else of that instant. Limits
@@ -186,6 +197,7 @@ impl<T: Copy> Host<T> {
     pub fn submit(&mut self, now: Time, station: usize, work: Work<T>, watch: &mut impl Watch<T>) {
         self.advance(now, watch);
         let Host { stations, course, .. } = self;
+        course.now = course.now.max(now);
         let this = &mut stations[station];
         let transfer = this.port.as_ref().map_or(Duration::ZERO, |port| port.speed.transfer(work.bytes));
         this.jobs.push_back(Held { work, transfer });
@@ -212,26 +224,28 @@ impl Course {
         self.act(number, station, watch);
     }
 
-    /// Lets a processor do all it can do now. A fetch is asked for before a write-back: "reads go
-    /// before buffered writes".
+    /// Lets a processor do all it can do now; whether it took a job out of its queue. A fetch is asked for before a
+    /// write-back: "reads go before buffered writes".
     #[inline(always)]
-    fn act<T: Copy>(&mut self, number: usize, station: &mut Station<T>, watch: &mut impl Watch<T>) {
+    fn act<T: Copy>(&mut self, number: usize, station: &mut Station<T>, watch: &mut impl Watch<T>) -> bool {
         let now = self.now;
         let this = number as u32;
         let Some(Port { inward, outward, .. }) = station.port else {
-            if let Some(until) = station.take(now) {
+            let begun = station.take(now);
+            if let Some(until) = begun {
                 self.agenda.schedule(until, Event::Computed { station: this });
                 watch.taken(number, now);
                 watch.started(number, now, until);
             }
-            return;
+            return begun.is_some();
         };
         station.unblock();
         if let Some(until) = station.start(now) {
             self.agenda.schedule(until, Event::Computed { station: this });
             watch.started(number, now, until);
         }
-        if let Some(length) = station.ask_fetch() {
+        let fetched = station.ask_fetch();
+        if let Some(length) = fetched {
             watch.taken(number, now);
             self.lines[inward].asked.push_back(Transfer { length, station: this, way: Way::Fetch });
         }
@@ -242,6 +256,7 @@ impl Course {
         if outward != inward {
             self.grant_outward(outward, watch);
         }
+        fetched.is_some()
     }
 
     #[inline(never)]

@@ -81,6 +81,7 @@ pub(crate) enum Model {
     Host(Box<Scenario>),
     Pipeline(Box<PipelineScenario>, Way),
     Card(Box<CardScenario>, Way),
+    Embedded(Box<forebay_embedded::Setup>),
 }
 
 impl Model {
@@ -101,12 +102,14 @@ impl Model {
             Some("inline-card") => {
                 CardScenario::parse(text, file, sets).map(|one| Model::Card(Box::new(one), way))
             }
+            Some("embedded") => forebay_embedded::Setup::parse(text, file, directory, sets)
+                .map(|one| Model::Embedded(Box::new(one))),
             _ => Scenario::parse(text, file, sets, directory).map(|one| Model::Host(Box::new(one))),
         };
         let model = read.map_err(|errors| said(file, sets, &errors))?;
         match (&model, way) {
-            (Model::Host(_), Way::Solution | Way::ClosedForm) => {
-                Err(format!("{file}: the host model is simulated, there is no solution of it"))
+            (Model::Host(_) | Model::Embedded(_), Way::Solution | Way::ClosedForm) => {
+                Err(format!("{file}: the model is simulated, there is no solution of it"))
             }
             (Model::Card(..), Way::ClosedForm) => {
                 Err(format!("{file}: `solved` gives an inline card's limits"))
@@ -127,6 +130,7 @@ impl Model {
                 let packets = scenario.traffic.packets.filter(|packets| *packets > QUICK_LEAST)?;
                 Some(vec![format!("traffic.packets={}", (packets / QUICK_SHARE).max(QUICK_LEAST))])
             }
+            Model::Embedded(_) => Some(vec!["input.packets=20".to_owned()]),
             Model::Pipeline(one, Way::Simulation) => {
                 timed(one.pipeline.duration, one.pipeline.warm_up, one.runs)
             }
@@ -149,6 +153,7 @@ impl Model {
             Model::Host(scenario) => scenario.resolved_toml(),
             Model::Pipeline(scenario, _) => scenario.resolved_toml(),
             Model::Card(scenario, _) => scenario.resolved_toml(),
+            Model::Embedded(setup) => setup.resolved_toml(),
         }
     }
 
@@ -158,6 +163,7 @@ impl Model {
             Model::Host(scenario) => host(scenario, go),
             Model::Pipeline(scenario, way) => pipeline(scenario, *way, go),
             Model::Card(scenario, way) => card(scenario, *way, go),
+            Model::Embedded(setup) => embedded(setup, go),
         }
     }
 }
@@ -210,6 +216,29 @@ fn card(scenario: &CardScenario, way: Way, go: Go<'_>) -> Result<Ran, NoFigures>
     };
     let notes = if way == Way::Simulation { scenario.notes.clone() } else { Vec::new() };
     Ok(Ran { seed: scenario.pipeline.seed, figures: figures(document), notes })
+}
+
+fn embedded(setup: &forebay_embedded::Setup, go: Go<'_>) -> Result<Ran, NoFigures> {
+    let said = |report: miette::Report| {
+        let help = report.help().map(|help| format!(" ({help})"));
+        NoFigures::Wrong(format!("{report}{}", help.unwrap_or_default()))
+    };
+    let prepared = forebay_embedded::Prepared::new(setup).map_err(said)?;
+    let mut go_on = |_| go().is_continue();
+    let ran = forebay_embedded::run(&prepared.job, &[setup.config], &mut go_on);
+    let (done, accounts) = ran.map_err(|error| match error {
+        forebay_embedded::RunError::Cancelled => NoFigures::Cancelled,
+        error => said(prepared.report(&error)),
+    })?;
+    let figures = prepared.figures(setup, &done, &accounts[0]);
+    if figures.code != 0 || figures.dropped > 0 {
+        let (code, dropped) = (figures.code, figures.dropped);
+        return Err(NoFigures::Wrong(format!(
+            "the firmware ended with {code}, {dropped} packets did not pass"
+        )));
+    }
+    let row = figures.row().into_iter().map(|(name, value)| (name, value.into())).collect();
+    Ok(Ran { seed: 0, figures: Figures::Other(Value::Object(row)), notes: Vec::new() })
 }
 
 fn simulated(

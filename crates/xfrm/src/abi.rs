@@ -76,6 +76,7 @@ pub mod flag {
     pub const NO_ECN: u8 = 1;
     pub const DECAP_DSCP: u8 = 2;
     pub const NO_PMTU_DISC: u8 = 4;
+    pub const ALIGN_4: u8 = 64;
     pub const ESN: u8 = 128;
     /// `XFRM_SA_XFLAG_DONT_ENCAP_DSCP`.
     pub const EXTRA_DONT_ENCAP_DSCP: u32 = 1;

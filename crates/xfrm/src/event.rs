@@ -10,6 +10,8 @@ use crate::abi::{flag, mode};
 use crate::kernel::{KernelPolicy, KernelSa, KernelTemplate, Sequence};
 use crate::{Mark, Refusal, SaId, Way, selectors, suite};
 
+/// Bytes of AH before the ICV.
+const AH_FIXED: usize = 12;
 /// `UDP_ENCAP_ESPINUDP`.
 const ESP_IN_UDP: u16 = 2;
 
@@ -181,6 +183,11 @@ impl Sa {
         let (suite, keys) = suite::suite_and_keys(sa)?;
         if suite.is_weak() && !allow_weak {
             return Err(Refusal::Weak(suite));
+        }
+        let header = AH_FIXED + suite.icv_len();
+        let pads = sa.id.destination.is_ipv4() && sa.flags & flag::ALIGN_4 == 0 && !header.is_multiple_of(8);
+        if protocol == Protocol::Ah && pads {
+            return Err(Refusal::AhPadding);
         }
         let ports = match sa.encap {
             None => None,

@@ -25,6 +25,8 @@ pub enum Refusal {
     NoSpi,
     /// ESP in something else than UDP (`UDP_ENCAP_`).
     Encapsulation(u16),
+    /// AH in IPv4 whose header the kernel pads to 8 bytes (no `XFRM_STATE_ALIGN4`), against RFC 4302 3.3.3.2.1.
+    AhPadding,
     /// A network card does the work.
     Offloaded,
     /// Selectors that have no like: ports by a mask that is no range, one interface, one user.
@@ -46,6 +48,7 @@ impl fmt::Display for Refusal {
             Refusal::Protocol(protocol) => write!(f, "protocol {protocol} is neither ESP nor AH alone"),
             Refusal::NoSpi => f.write_str("it has no SPI"),
             Refusal::Encapsulation(kind) => write!(f, "encapsulation {kind} is not that of RFC 3948"),
+            Refusal::AhPadding => f.write_str("AH padded to 8 bytes in IPv4: the SA lacks the flag align4"),
             Refusal::Offloaded => f.write_str("a network card does its work"),
             Refusal::Selector(what) => write!(f, "a selector for {what}"),
             Refusal::Config(error) => error.fmt(f),

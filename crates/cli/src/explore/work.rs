@@ -1,69 +1,17 @@
 //! Runs on all cores. Configurations of which one execution is the other's are timed by one execution.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use forebay_embedded::elf::Executable;
-use forebay_embedded::instructions::Instructions;
-use forebay_embedded::{Done, Figures, Groups, Input, Job, RunError, Setup, image, parts};
+use forebay_embedded::{Done, Figures, Prepared, RunError, Setup};
 use forebay_riscv::Config;
-use miette::miette;
 
-use super::packets;
 use crate::progress::{Progress, is_interrupted};
 
 /// Clocks that read one execution's trace, at most: their caches' lines share the host's cache.
 const CLOCKS_MAX: usize = 24;
-
-/// What a set of configurations runs.
-struct Prepared {
-    job: Job,
-    firmware: PathBuf,
-    groups: Groups,
-    instructions: Instructions,
-    /// Packets, and their bytes.
-    size: (u64, u64),
-}
-
-fn prepare(setup: &Setup) -> miette::Result<Prepared> {
-    let path = &setup.firmware;
-    let file = read(path)?;
-    let executable = Executable::read(&file).map_err(|error| {
-        miette!(help = "give the firmware for the core, firmware/build/*.elf", "{}: {error}", path.display())
-    })?;
-    let groups = match &setup.functions {
-        Some(path) => Groups::load(path)?,
-        None => Groups::ours(),
-    };
-    let instructions = setup.custom()?;
-    let input = match &setup.input {
-        Input::Nothing => Vec::new(),
-        Input::Image(path) => read(path)?,
-        Input::Packets { .. } => packets::image(&setup.input)?,
-    };
-    let size = image::size_of_input(&input).unwrap_or((0, 0));
-    let isa = setup.isa(instructions.custom.clone());
-    let job = Job { executable, isa, input, limit: setup.limit };
-    Ok(Prepared { job, firmware: path.clone(), groups, instructions, size })
-}
-
-fn read(path: &std::path::Path) -> miette::Result<Vec<u8>> {
-    std::fs::read(path).map_err(|error| {
-        miette!(help = "paths begin at the folder of the configuration", "{}: {error}", path.display())
-    })
-}
-
-fn run_error(prepared: &Prepared, error: &RunError) -> miette::Report {
-    if let RunError::Fault { printed, .. } = error {
-        if !printed.is_empty() {
-            eprintln!("{}", printed.trim_end());
-        }
-    }
-    miette!(help = error.help(), "{}: {error}", prepared.firmware.display())
-}
 
 /// Runs all on up to `threads` threads, whose number changes nothing but the time taken, and gives what comes to
 /// `each` in the order of `setups`. Returns how many: fewer than all if the user has interrupted.
@@ -83,7 +31,7 @@ pub fn run_all(
         });
         match known {
             Some((_, members)) => members.push(number),
-            None => prepared.push((prepare(setup)?, vec![number])),
+            None => prepared.push((Prepared::new(setup)?, vec![number])),
         }
     }
     let clocks = setups.len().div_ceil(threads.max(1)).clamp(1, CLOCKS_MAX);
@@ -118,14 +66,13 @@ pub fn run_all(
             match receiver.recv_timeout(Duration::from_millis(100)) {
                 Ok((one, members, Ok((done, accounts)))) => {
                     for (&number, account) in members.iter().zip(&accounts) {
-                        let area = parts(&setups[number], &one.instructions);
-                        let figures = Figures::new(&done, account, &one.groups, area, one.size);
+                        let figures = one.figures(&setups[number], &done, account);
                         early.insert(number, (figures, done.clone()));
                     }
                     finished += members.len() as u64;
                 }
                 Ok((_, _, Err(RunError::Cancelled))) => {}
-                Ok((one, _, Err(error))) => break Err(run_error(one, &error)),
+                Ok((one, _, Err(error))) => break Err(one.report(&error)),
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
                 Err(mpsc::RecvTimeoutError::Disconnected) => break Ok(()),
             }

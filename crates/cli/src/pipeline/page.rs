@@ -71,9 +71,9 @@ fn busy(first: &Outcome, all: Option<&Replications>) -> Plot {
     let mut title = "Utilisation".to_owned();
     if let Some(all) = all {
         let stages = all.stages.iter().map(|one| one.utilisation);
-        let means = stages.chain(all.servers.iter().map(|one| one.utilisation));
-        series.ys = means.clone().map(|one| 100.0 * one.mean).collect();
-        series.spread = means.map(|one| 100.0 * one.half_width).collect();
+        let means: Vec<_> = stages.chain(all.servers.iter().map(|one| one.utilisation)).collect();
+        series.ys = means.iter().map(|one| 100.0 * one.mean).collect();
+        series.spread = means.iter().map(|one| 100.0 * one.half_width).collect();
         title += &format!(", mean of {} runs with 95 % confidence", all.runs);
     }
     plot(&title, "per cent of the time", vec![series])

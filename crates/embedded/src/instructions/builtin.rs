@@ -1,4 +1,4 @@
-//! The custom instructions of [E] in Rust, one piece of code each; `data/ipsec.toml` says the same in a file.
+//! The custom instructions of \[E\] in Rust, one piece of code each; `data/ipsec.toml` says the same in a file.
 
 use std::sync::Arc;
 

@@ -18,7 +18,7 @@ struct Bar {
 
 /// Cycles of each group of functions.
 pub(super) fn groups(figures: &Figures) -> Element {
-    let mut groups: Vec<_> = figures.groups.iter().collect();
+    let mut groups: Vec<_> = figures.groups.iter().filter(|one| one.cycles > 0).collect();
     groups.sort_by_key(|one| std::cmp::Reverse(one.cycles));
     let per = if figures.packets > 0 { figures.packets as f64 } else { 1.0 };
     let unit = if figures.packets > 0 { "cycles a packet" } else { "cycles" };
@@ -55,9 +55,12 @@ fn chart(figures: &Figures, bars: &[Bar], unit: &str) -> Element {
         return nothing("No cycles");
     }
     let width = 2.0 * WIDTH;
-    let longest = bars.iter().map(|bar| width_of(&bar.name, TEXT)).fold(LEFT, f64::max).min(width / 3.0);
+    let longest = bars.iter().map(|bar| width_of(&bar.name, TEXT)).fold(LEFT, f64::max).min(width / 2.2);
     let (left, bottom) = (longest + 12.0, ROW * bars.len() as f64);
     let scale = Scale::linear(most, left, width - 70.0);
+    // Causes that are there have colours of their own, as far as those reach.
+    let shown: Vec<usize> =
+        (0..figures.causes.len()).filter(|&cause| bars.iter().any(|bar| bar.causes[cause] > 0.0)).collect();
     let name = format!("{unit} by cause");
     let mut drawing = svg(width, bottom + 40.0, &name);
     drawing = drawing.child(axis_below(&scale, 0.0, bottom, units::short));
@@ -65,21 +68,22 @@ fn chart(figures: &Figures, bars: &[Bar], unit: &str) -> Element {
         let y = ROW * row as f64;
         drawing = drawing.child(text(left - 8.0, y + 16.0, "end", fit(&bar.name, left - 12.0, TEXT)));
         let mut from = 0.0;
-        for (cause, &cycles) in bar.causes.iter().enumerate().filter(|(_, cycles)| **cycles > 0.0) {
+        for (slot, &cause) in shown.iter().enumerate().filter(|(_, cause)| bar.causes[**cause] > 0.0) {
+            let cycles = bar.causes[cause];
             let (x, end) = (scale.at(from), scale.at(from + cycles));
             let title =
                 format!("{}, {}: {} {unit}", bar.name, figures.causes[cause].name, units::digits(cycles));
-            let part = rect(x, y + 3.0, end - x, ROW - 6.0, &coloured("fill part mark", cause));
+            let part = rect(x, y + 3.0, end - x, ROW - 6.0, &coloured("fill part mark", slot));
             drawing = drawing.child(part.title(title));
             from += cycles;
         }
         drawing = drawing.child(text(scale.at(from) + 6.0, y + 16.0, "quiet", units::digits(from)));
     }
-    let shown = |cause: usize| bars.iter().any(|bar| bar.causes[cause] > 0.0);
-    let legend = figures.causes.iter().enumerate().filter(|(cause, _)| shown(*cause)).map(|(cause, one)| {
-        let swatch =
-            svg(14.0, 14.0, "").class("swatch").child(rect(0.0, 0.0, 14.0, 14.0, &coloured("fill", cause)));
-        element("li").class(forebay_page::draw::colour(cause)).child(swatch).text(one.name.as_str())
+    let legend = shown.iter().enumerate().map(|(slot, &cause)| {
+        let square = rect(0.0, 0.0, 14.0, 14.0, &coloured("fill", slot));
+        let swatch = svg(14.0, 14.0, "").class("swatch").child(square);
+        let item = element("li").class(forebay_page::draw::colour(slot));
+        item.child(swatch).text(figures.causes[cause].name.as_str())
     });
     element("figure")
         .child(element("figcaption").text(name))

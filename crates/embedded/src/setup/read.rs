@@ -7,7 +7,8 @@ use forebay_riscv::{Branches, CacheConfig, Config, Extension, Policy, Replacemen
 use forebay_scenario::{Findings, Place, Problem, Section, Table, Unit, Value, tables};
 use serde_json::Value as Json;
 
-use super::{Input, InstructionSource, Setup};
+use super::{Input, InstructionSource, SasSource, Setup};
+use crate::builtin;
 
 const TOP: &[&str] = &["model", "firmware", "input", "core", "icache", "dcache", "write_buffer", "memory"];
 const CORE: &[&str] =
@@ -42,7 +43,10 @@ pub(super) fn setup(table: &Table, folder: &Path, findings: &RefCell<Findings>) 
     let firmware = section("firmware", &["path", "functions", "instructions"]);
     let path = |section: &Section<'_>, key: &str| section.text(key).map(|text| folder.join(text));
     let executable = match firmware.has("path") {
-        true => path(&firmware, "path"),
+        true => firmware.text("path").map(|text| match builtin::firmware(text) {
+            Some(_) => text.into(),
+            None => folder.join(text),
+        }),
         false => {
             firmware.missing("path", "path = \"firmware.elf\"");
             None
@@ -105,7 +109,17 @@ fn input(section: &Section<'_>, folder: &Path) -> Input {
         return Input::Image(image);
     }
     let inbound = section.word("direction", &["out", "in"]) == Some("in");
-    match (path("capture"), path("sas")) {
+    let capture = section.text("capture").map(|text| match text {
+        builtin::CAPTURE => text.into(),
+        _ if builtin::datagrams(text).is_some() => text.into(),
+        _ => folder.join(text),
+    });
+    // A text has more than one line.
+    let sas = section.text("sas").map(|text| match text.contains('\n') {
+        true => SasSource::Text(text.to_owned()),
+        false => SasSource::File(folder.join(text)),
+    });
+    match (capture, sas) {
         (Some(capture), Some(sas)) => {
             let packets = section.whole("packets", Unit::None, 1, 1_000_000).unwrap_or(1_000);
             Input::Packets {
@@ -133,7 +147,8 @@ fn extensions(core: &Section<'_>) -> Vec<(&'static str, Extension)> {
         return Extension::NAMES.into_iter().filter(|(name, _)| ["m", "c"].contains(name)).collect();
     };
     let mut found = Vec::new();
-    for name in names {
+    // A list, or words in one string.
+    for name in names.iter().flat_map(|one| one.split_whitespace()) {
         match Extension::NAMES.into_iter().find(|(known, _)| *known == name) {
             Some(one) => found.push(one),
             None => {

@@ -138,7 +138,7 @@ impl Port {
     }
 
     /// Packets that wait.
-    pub(super) fn waiting(&self) -> usize {
+    pub fn waiting(&self) -> usize {
         self.queue.len()
     }
 

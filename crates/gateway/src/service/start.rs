@@ -153,7 +153,7 @@ impl Service {
     }
 
     /// The file by which it runs.
-    pub fn config(&self) -> &Config {
+    pub fn config(&self) -> &Arc<Config> {
         &self.config
     }
 

@@ -84,29 +84,27 @@ impl Request {
     }
 
     /// Sends the request and waits for the answer, which is an error or that all is well.
-    pub(super) fn send(mut self) -> io::Result<()> {
+    pub(super) fn send(mut self, socket: &OwnedFd) -> io::Result<()> {
         let flags = u16::from_ne_bytes([self.0[6], self.0[7]]) | NLM_F_ACK;
         self.0[6..8].copy_from_slice(&flags.to_ne_bytes());
-        match self.exchange(&mut [0; ANSWER])? {
+        match self.exchange(socket, &mut [0; ANSWER])? {
             None => Ok(()),
             Some(_) => Err(malformed()),
         }
     }
 
     /// Sends the question and gives the answer's bytes behind the netlink header to `read`.
-    pub(super) fn ask<T>(self, read: impl FnOnce(&[u8]) -> Option<T>) -> io::Result<T> {
+    pub(super) fn ask<T>(self, socket: &OwnedFd, read: impl FnOnce(&[u8]) -> Option<T>) -> io::Result<T> {
         let mut room = [0; ANSWER];
-        self.exchange(&mut room)?.and_then(read).ok_or_else(malformed)
+        self.exchange(socket, &mut room)?.and_then(read).ok_or_else(malformed)
     }
 
     /// `None` for a plain acknowledgement.
-    fn exchange(mut self, room: &mut [u8; ANSWER]) -> io::Result<Option<&[u8]>> {
+    fn exchange<'a>(mut self, socket: &OwnedFd, room: &'a mut [u8; ANSWER]) -> io::Result<Option<&'a [u8]>> {
         let len = self.0.len() as u32;
         self.0[..4].copy_from_slice(&len.to_ne_bytes());
-        // Protocol 0 is NETLINK_ROUTE.
-        let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
-        rustix::net::sendto(&socket, &self.0, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
-        let (len, _) = rustix::net::recv(&socket, &mut room[..], RecvFlags::empty())?;
+        rustix::net::sendto(socket, &self.0, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
+        let (len, _) = rustix::net::recv(socket, &mut room[..], RecvFlags::empty())?;
         let (header, rest) = room[..len].split_at_checked(HEADER).ok_or_else(malformed)?;
         if u16::from_ne_bytes([header[4], header[5]]) != NLMSG_ERROR {
             return Ok(Some(rest));
@@ -137,6 +135,12 @@ pub(super) fn attribute(mut bytes: &[u8], kind: u16) -> Option<&[u8]> {
         }
         bytes = bytes.get(len.next_multiple_of(4)..)?;
     }
+}
+
+/// A socket for requests, in the namespace that the thread is in.
+pub(super) fn open() -> io::Result<OwnedFd> {
+    // Protocol 0 is NETLINK_ROUTE.
+    Ok(socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?)
 }
 
 /// A socket for the ioctls that want any.

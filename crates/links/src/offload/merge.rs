@@ -9,7 +9,7 @@ use std::array;
 use forebay_wire::{ipv4, protocol};
 
 use super::{GSO_ECN, GSO_TCPV4, GSO_TCPV6, GSO_UDP_L4, Kind, NEEDS_CHECKSUM, VnetHeader, tcp, udp};
-use crate::checksum::{fold, pseudo_header, sum};
+use crate::checksum::{fold, is_ipv4_right, is_l4_right, pseudo_header};
 
 /// The most packets that are looked at together.
 pub const BURST: usize = 256;
@@ -206,15 +206,15 @@ impl Train {
         let l4 = usize::from(flow.l4);
         let head = &mut head[..usize::from(flow.head)];
         head.copy_from_slice(&first[..usize::from(flow.head)]);
-        let addresses = if flow.is_v4 {
-            ipv4::rewrite(head, l4, self.len as u16, head[9]);
-            &first[12..20]
-        } else {
-            head[4..6].copy_from_slice(&((self.len - l4) as u16).to_be_bytes());
-            &first[8..40]
-        };
         let l4_len = self.len - l4;
-        let pseudo = fold(pseudo_header(addresses, flow.protocol(), l4_len)).to_be_bytes();
+        let pseudo = if flow.is_v4 {
+            ipv4::rewrite(head, l4, self.len as u16, head[9]);
+            head[12..].first_chunk::<8>().map(|addresses| pseudo_header(addresses, flow.protocol(), l4_len))
+        } else {
+            head[4..6].copy_from_slice(&(l4_len as u16).to_be_bytes());
+            head[8..].first_chunk::<32>().map(|addresses| pseudo_header(addresses, flow.protocol(), l4_len))
+        };
+        let pseudo = fold(pseudo.unwrap_or(0)).to_be_bytes();
         let mut header = VnetHeader {
             flags: NEEDS_CHECKSUM,
             gso_type: flow.gso_type(),
@@ -304,7 +304,11 @@ impl Flow {
         if self.kind != other.kind || self.is_v4 != other.is_v4 {
             return false;
         }
-        if self.is_v4 { packet[12..24] == first[12..24] } else { packet[8..44] == first[8..44] }
+        if self.is_v4 {
+            packet[12..].first_chunk::<12>() == first[12..].first_chunk()
+        } else {
+            packet[8..].first_chunk::<36>() == first[8..].first_chunk()
+        }
     }
 
     /// Whether all that has to be equal in the headers of a train is.
@@ -334,10 +338,15 @@ impl Flow {
     /// Whether the checksums are right: those of the super-packet will be.
     #[inline]
     fn checksums_are_right(&self, packet: &[u8]) -> bool {
-        let (ip, l4) = packet.split_at(usize::from(self.l4));
-        let addresses = if self.is_v4 { &ip[12..20] } else { &ip[8..40] };
-        (!self.is_v4 || sum(ip) == 0xffff)
-            && fold(pseudo_header(addresses, self.protocol(), l4.len()) + u64::from(sum(l4))) == 0xffff
+        if self.is_v4 {
+            let Some((ip, l4)) = packet.split_first_chunk::<20>() else { return false };
+            let Some(addresses) = ip.last_chunk::<8>() else { return false };
+            is_ipv4_right(ip) && is_l4_right(addresses, self.protocol(), l4)
+        } else {
+            let Some((ip, l4)) = packet.split_first_chunk::<40>() else { return false };
+            let Some(addresses) = ip.last_chunk::<32>() else { return false };
+            is_l4_right(addresses, self.protocol(), l4)
+        }
     }
 
     fn protocol(&self) -> u8 {

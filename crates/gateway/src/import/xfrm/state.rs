@@ -8,7 +8,6 @@ use forebay_ipsec::{
     SaConfig, Spi,
 };
 use forebay_time::Duration;
-use zeroize::Zeroizing;
 
 use super::algorithm::{self, Algorithm};
 use super::policy::Selector;

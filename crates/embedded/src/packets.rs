@@ -1,35 +1,85 @@
 //! Captures and SAs files as images for firmware, and what it gives back as captures.
 
+use std::fmt;
+use std::io::{Cursor, Read};
 use std::net::IpAddr;
 use std::path::Path;
 
 use forebay_crypto::{Cipher, Direction, Integrity};
-use forebay_embedded::{Input, image};
-use forebay_gateway::sas::{self, SaEntry};
+use forebay_gateway::sas::{self, SaEntry, SasErrors};
 use forebay_ipsec::{Mode, Protocol, TrafficSelector};
 use forebay_links::LinkType;
-use forebay_links::capture::{Reader, Resolution, Writer};
+use forebay_links::capture::{CaptureError, Reader, Resolution, Writer};
 use forebay_links::frame::locate;
 use forebay_wire::Ip;
-use miette::miette;
 
-use crate::pass::capture_error;
+use crate::builtin;
+use crate::image;
+use crate::setup::{Input, SasSource};
+
+/// What is wrong with a capture or with SAs.
+#[derive(Clone, Debug)]
+pub struct PacketError {
+    /// What, with its file.
+    pub message: String,
+    /// What to do about it.
+    pub help: String,
+}
+
+impl fmt::Display for PacketError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for PacketError {}
+
+fn wrong<T>(message: String, help: &str) -> Result<T, PacketError> {
+    Err(PacketError { message, help: help.to_owned() })
+}
+
+fn capture_error(error: CaptureError) -> PacketError {
+    let help = error.hint().unwrap_or("expected a capture, pcap or pcapng");
+    PacketError { message: error.to_string(), help: help.to_owned() }
+}
+
+fn sas_error(errors: &SasErrors) -> PacketError {
+    let one = |finding: &sas::Finding| {
+        let line = finding.line().map_or(String::new(), |line| format!("{line}: "));
+        format!("{}:{line}{}", finding.file(), finding.problem())
+    };
+    let all: Vec<String> = errors.findings().iter().map(one).collect();
+    let help = errors.findings().first().map_or(String::new(), |one| one.problem().help().into_owned());
+    PacketError { message: all.join("; "), help }
+}
 
 /// The input image of packets and SAs.
-pub fn image(input: &Input) -> miette::Result<Vec<u8>> {
-    let Input::Packets { capture, sas, packets, inbound, checksums } = input else { return Ok(Vec::new()) };
+///
+/// # Errors
+/// What is wrong with the capture or the SAs, or what of them the firmware lacks.
+pub fn image(input: &Input) -> Result<Vec<u8>, PacketError> {
+    let Input::Packets { capture, sas: path, packets, inbound, checksums } = input else {
+        return Ok(Vec::new());
+    };
     let wanted = if *inbound { Direction::Open } else { Direction::Seal };
-    let file = sas::load(sas)?;
+    let file = match path {
+        SasSource::File(path) => sas::load(path),
+        SasSource::Text(text) => sas::parse(text, "input.sas"),
+    }
+    .map_err(|errors| sas_error(&errors))?;
+    let name = match path {
+        SasSource::File(path) => path.display().to_string(),
+        SasSource::Text(_) => "input.sas".to_owned(),
+    };
     let mut records = Vec::new();
     let mut policies = Vec::new();
     for entry in file.entries.iter().filter(|entry| entry.direction == wanted) {
         let line = entry.line;
-        let record = record(entry).map_err(|what| {
-            miette!(
-                help = "it has AES-CBC, AES-CTR and AES-GCM, HMAC-MD5-96, HMAC-SHA-1-96 and HMAC-SHA-256-128",
-                "{}:{line}: SA `{}`: the firmware has no {what}",
-                sas.display(),
-                entry.config.name
+        let record = record(entry).or_else(|what| {
+            let sa = &entry.config.name;
+            wrong(
+                format!("{name}:{line}: SA `{sa}`: the firmware has no {what}"),
+                "it has AES-CBC, AES-CTR and AES-GCM, HMAC-MD5-96, HMAC-SHA-1-96 and HMAC-SHA-256-128",
             )
         })?;
         policies.extend(selectors(entry, records.len() as u16));
@@ -38,21 +88,35 @@ pub fn image(input: &Input) -> miette::Result<Vec<u8>> {
     if records.is_empty() {
         let direction = if *inbound { "in" } else { "out" };
         let help = "`direction` of [input] and of the SAs have to be the same";
-        return Err(miette!(help = help, "{} has no SA of direction `{direction}`", sas.display()));
+        return wrong(format!("{name} has no SA of direction `{direction}`"), help);
     }
-    let mut reader = Reader::open(capture).map_err(capture_error)?;
-    let mut bodies: Vec<Vec<u8>> = Vec::new();
-    while bodies.len() < *packets as usize {
-        let Some(record) = reader.next_record().map_err(capture_error)? else { break };
+    let drawn = capture.to_str().and_then(builtin::datagrams);
+    let bodies = match capture.to_str() {
+        _ if drawn.is_some() => Ok(vec![drawn.unwrap_or_default(); *packets as usize]),
+        Some(builtin::CAPTURE) => {
+            let reader = Reader::new(Cursor::new(builtin::DEMO), builtin::CAPTURE);
+            bodies(reader.map_err(capture_error)?, *packets as usize)
+        }
+        _ => bodies(Reader::open(capture).map_err(capture_error)?, *packets as usize),
+    }
+    .map_err(capture_error)?;
+    if bodies.is_empty() {
+        return wrong(format!("{} holds no whole IP packet", capture.display()), "take another capture");
+    }
+    let bodies: Vec<(bool, &[u8])> = bodies.iter().map(|one| (*inbound, one.as_slice())).collect();
+    Ok(image::input(*checksums, &records, &policies, &bodies))
+}
+
+/// The first whole IP packets of a capture.
+fn bodies<R: Read>(mut reader: Reader<R>, most: usize) -> Result<Vec<Vec<u8>>, CaptureError> {
+    let mut bodies = Vec::new();
+    while bodies.len() < most {
+        let Some(record) = reader.next_record()? else { break };
         let Ok(at) = locate(record.link, record.data) else { continue };
         let Ok(ip) = Ip::parse(&record.data[at.start..]) else { continue };
         bodies.push(ip.bytes().to_vec());
     }
-    if bodies.is_empty() {
-        return Err(miette!("{} holds no whole IP packet", capture.display()));
-    }
-    let bodies: Vec<(bool, &[u8])> = bodies.iter().map(|one| (*inbound, one.as_slice())).collect();
-    Ok(image::input(*checksums, &records, &policies, &bodies))
+    Ok(bodies)
 }
 
 fn record(entry: &SaEntry) -> Result<image::Sa, &'static str> {
@@ -158,9 +222,12 @@ fn prefix(selector: &TrafficSelector, family: u8) -> Option<([u8; 16], u8)> {
 }
 
 /// Writes the packets of an output image that passed.
-pub fn write(path: &Path, output: &[u8]) -> miette::Result<()> {
+///
+/// # Errors
+/// That there is no image, or the file cannot be written.
+pub fn write(path: &Path, output: &[u8]) -> Result<(), PacketError> {
     let Some(results) = image::results(output) else {
-        return Err(miette!("the firmware has left no output image"));
+        return wrong("the firmware has left no output image".to_owned(), "does it end with code 0?");
     };
     let mut writer = Writer::create(path).map_err(capture_error)?;
     writer.declare(LinkType::Raw, Resolution::Microseconds).map_err(capture_error)?;

@@ -1,0 +1,343 @@
+//! `forebay status`, `show` and `reload`: asking a running gateway.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use forebay_gateway::config;
+use forebay_gateway::control::{
+    Client, ControlError, FindingDoc, LimitsDoc, PolicyDoc, ProcessorDoc, ReloadDoc, Request, Response,
+    SaDoc, StatusDoc,
+};
+use miette::{IntoDiagnostic, miette};
+use serde::Serialize;
+
+use crate::Answer;
+
+/// Where a gateway listens unless its file says otherwise.
+const SOCKET: &str = "/run/forebay/control.sock";
+
+/// Which gateway is asked.
+#[derive(Args, Clone)]
+pub struct SocketArgs {
+    /// Its control socket [default: /run/forebay/control.sock].
+    #[arg(long, value_name = "PATH", conflicts_with = "config")]
+    socket: Option<PathBuf>,
+    /// Its file, which says where the socket is.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+impl SocketArgs {
+    /// Connects to the gateway.
+    pub fn connect(&self) -> miette::Result<Client> {
+        let socket = match (&self.socket, &self.config) {
+            (Some(socket), _) => socket.clone(),
+            (None, Some(file)) => config::load(file)?.control.socket,
+            (None, None) => Path::new(SOCKET).to_owned(),
+        };
+        Client::connect(&socket).map_err(report)
+    }
+}
+
+/// Arguments of `forebay status` and `reload`.
+#[derive(Args)]
+pub struct AskArgs {
+    #[command(flatten)]
+    gateway: SocketArgs,
+    /// Print the answer as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is shown.
+#[derive(Subcommand)]
+pub enum ShowCommand {
+    /// The security associations, with what went through each.
+    Sas(AskArgs),
+    /// The policies, in the order in which they are looked at.
+    Policies(AskArgs),
+    /// The processors: load, queue, predicted against actual time, costs.
+    Processors(AskArgs),
+    /// Packets that were dropped, by reason.
+    Drops(AskArgs),
+}
+
+/// An error with its hint.
+pub fn report(error: ControlError) -> miette::Report {
+    match error.help() {
+        Some(help) => miette!(help = help, "{error}"),
+        None => miette!("{error}"),
+    }
+}
+
+/// Runs `forebay status`.
+pub fn status(args: &AskArgs) -> miette::Result<Answer> {
+    match ask(args, Request::Status)? {
+        Some(Response::Status(status)) => print!("{}", overview(&status)),
+        Some(_) => return Err(unexpected()),
+        None => {}
+    }
+    Ok(Answer::Yes)
+}
+
+impl ShowCommand {
+    /// Runs `forebay show`.
+    pub fn run(&self) -> miette::Result<Answer> {
+        let response = match self {
+            ShowCommand::Sas(args) => ask(args, Request::Sas)?,
+            ShowCommand::Policies(args) => ask(args, Request::Policies)?,
+            ShowCommand::Processors(args) => ask(args, Request::Processors)?,
+            ShowCommand::Drops(args) => ask(args, Request::Drops)?,
+        };
+        match response {
+            Some(Response::Sas(document)) => print!("{}", sas(&document.sas)),
+            Some(Response::Policies(document)) => print!("{}", policies(&document.policies)),
+            Some(Response::Processors(document)) => print!("{}", processors(&document.processors)),
+            Some(Response::Drops(document)) => print!("{}", drops(&document.drops)),
+            Some(_) => return Err(unexpected()),
+            None => {}
+        }
+        Ok(Answer::Yes)
+    }
+}
+
+/// Runs `forebay reload`.
+pub fn reload(args: &AskArgs) -> miette::Result<Answer> {
+    let response = args.gateway.connect()?.ask(Request::Reload).map_err(report)?;
+    let Response::Reload(document) = response else { return Err(unexpected()) };
+    if args.json {
+        json(&document)?;
+    } else {
+        say_reload(&document);
+    }
+    Ok(if document.ok { Answer::Yes } else { Answer::Broken })
+}
+
+fn say_reload(document: &ReloadDoc) {
+    let finding = |what: &str, one: &FindingDoc| {
+        let line = one.line.map_or_else(String::new, |line| format!(":{line}"));
+        eprintln!("{what}: {}{line}: {}\n    {}", one.file, one.message, one.help);
+    };
+    document.errors.iter().for_each(|one| finding("error", one));
+    document.warnings.iter().for_each(|one| finding("warning", one));
+    if !document.ok {
+        eprintln!("nothing was changed");
+        return;
+    }
+    let ReloadDoc { added, removed, kept, .. } = document;
+    println!("{kept} SAs go on, {added} added, {removed} removed");
+    for setting in &document.restart {
+        println!("after a restart only: {setting}");
+    }
+}
+
+fn unexpected() -> miette::Report {
+    miette!("the gateway answers something else than was asked")
+}
+
+/// The answer, `None` if it has been printed as JSON.
+fn ask(args: &AskArgs, request: Request) -> miette::Result<Option<Response>> {
+    let response = args.gateway.connect()?.ask(request).map_err(report)?;
+    if !args.json {
+        return Ok(Some(response));
+    }
+    match &response {
+        Response::Status(document) => json(document)?,
+        Response::Sas(document) => json(document)?,
+        Response::Policies(document) => json(document)?,
+        Response::Processors(document) => json(document)?,
+        Response::Drops(document) => json(document)?,
+        _ => return Err(unexpected()),
+    }
+    Ok(None)
+}
+
+fn json(document: &impl Serialize) -> miette::Result<()> {
+    println!("{}", serde_json::to_string_pretty(document).into_diagnostic()?);
+    Ok(())
+}
+
+/// Columns of one width, the first `left` of them to the left.
+fn table(left: usize, rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        let cells: Vec<String> = row
+            .iter()
+            .zip(&widths)
+            .enumerate()
+            .map(|(at, (cell, &width))| match at < left {
+                true => format!("{cell:<width$}"),
+                false => format!("{cell:>width$}"),
+            })
+            .collect();
+        text += cells.join("  ").trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+fn row(cells: &[&str]) -> Vec<String> {
+    cells.iter().map(|cell| (*cell).to_owned()).collect()
+}
+
+/// A number with k, M, G or T, so that three digits tell.
+pub fn short(value: f64) -> String {
+    let (scale, unit) = match value.abs() {
+        v if v >= 1e12 => (1e12, "T"),
+        v if v >= 1e9 => (1e9, "G"),
+        v if v >= 1e6 => (1e6, "M"),
+        v if v >= 1e4 => (1e3, "k"),
+        v if v >= 100.0 || v.fract() == 0.0 => return format!("{value:.0}"),
+        _ => return format!("{value:.1}"),
+    };
+    let value = value / scale;
+    let decimals = usize::from(value < 100.0) + usize::from(value < 10.0);
+    format!("{value:.decimals$}{unit}")
+}
+
+/// A length of time in the unit that fits.
+pub fn time(seconds: f64) -> String {
+    match seconds {
+        s if s >= 172_800.0 => format!("{:.0}d", s / 86_400.0),
+        s if s >= 7_200.0 => format!("{:.1}h", s / 3_600.0),
+        s if s >= 120.0 => format!("{:.0}m", s / 60.0),
+        s if s >= 1.0 => format!("{s:.1}s"),
+        s if s >= 1e-3 => format!("{:.1}ms", s * 1e3),
+        s if s >= 1e-6 => format!("{:.1}us", s * 1e6),
+        0.0 => "0".to_owned(),
+        s => format!("{:.0}ns", s * 1e9),
+    }
+}
+
+fn overview(status: &StatusDoc) -> String {
+    let outbound = status.sas.iter().filter(|sa| sa.direction == "out").count();
+    let mut text = format!(
+        "forebay {} by {}, running for {}, process {}\n{} SAs ({outbound} outbound), {} policies\n\n",
+        status.version,
+        status.config,
+        time(status.uptime_s),
+        status.pid,
+        status.sas.len(),
+        status.policies.len(),
+    );
+    text += &processors(&status.processors);
+    let mut rows = vec![row(&["LINK", "SIDE", "IN", "BYTES", "OUT", "BYTES", "NOT SENT"])];
+    for link in &status.links {
+        let lost: u64 = link.drops.values().sum();
+        let counts = [link.packets_in, link.bytes_in, link.packets_out, link.bytes_out, lost];
+        let counts = counts.map(|count| short(count as f64));
+        rows.push([vec![link.name.clone(), link.side.clone()], counts.to_vec()].concat());
+    }
+    text += &format!("\n{}\n{}", table(2, &rows), drops(&status.drops));
+    text
+}
+
+fn sas(sas: &[SaDoc]) -> String {
+    let header =
+        ["NAME", "DIR", "SPI", "PROPOSAL", "REMOTE", "PACKETS", "BYTES", "FORGED", "REPLAYED", "ENDS"];
+    let mut rows = vec![row(&header)];
+    for sa in sas {
+        let texts = [&sa.name, &sa.direction, &sa.spi, &sa.proposal, &sa.remote].map(Clone::clone);
+        let counts = [sa.packets, sa.bytes, sa.auth_failures, sa.replays].map(|count| short(count as f64));
+        rows.push([texts.to_vec(), counts.to_vec(), vec![ends(&sa.lifetime.hard)]].concat());
+    }
+    table(5, &rows)
+}
+
+/// The hard limits in few words.
+fn ends(limits: &LimitsDoc) -> String {
+    let mut parts = Vec::new();
+    parts.extend(limits.time_s.map(time));
+    parts.extend(limits.use_time_s.map(|seconds| format!("{} of use", time(seconds))));
+    parts.extend(limits.bytes.map(|bytes| format!("{}B", short(bytes as f64))));
+    parts.extend(limits.packets.map(|packets| format!("{} packets", short(packets as f64))));
+    if parts.is_empty() { "never".to_owned() } else { parts.join(", ") }
+}
+
+fn policies(policies: &[PolicyDoc]) -> String {
+    let any = |texts: &[String]| if texts.is_empty() { "any".to_owned() } else { texts.join(" ") };
+    let mut rows = vec![row(&["NAME", "DIR", "ACTION", "LOCAL", "REMOTE", "SAS"])];
+    for policy in policies {
+        let texts = [&policy.name, &policy.direction, &policy.action].map(Clone::clone);
+        let rest = [any(&policy.local_ts), any(&policy.remote_ts), policy.sas.join(" ")];
+        rows.push([texts, rest].concat());
+    }
+    table(6, &rows)
+}
+
+fn processors(processors: &[ProcessorDoc]) -> String {
+    let header = [
+        "PROCESSOR",
+        "KIND",
+        "STATE",
+        "PACKETS",
+        "BYTES",
+        "LOAD",
+        "QUEUE",
+        "PREDICTED",
+        "ACTUAL",
+        "OFF BY",
+        "COSTS",
+    ];
+    let mut rows = vec![row(&header)];
+    for one in processors {
+        let jobs = one.jobs.max(1) as f64;
+        let state = if one.out { "out" } else { "ok" };
+        let costs: Vec<String> = one
+            .costs
+            .iter()
+            .map(|cost| format!("{} {}+{}/16B", cost.proposal, time(cost.init_s), time(cost.block_s)))
+            .collect();
+        rows.push(vec![
+            one.name.clone(),
+            one.kind.clone(),
+            state.to_owned(),
+            short(one.packets as f64),
+            short(one.bytes as f64),
+            format!("{:.0}%", 100.0 * one.load),
+            one.queue.to_string(),
+            time(one.predicted_response_s / jobs),
+            time(one.response_s / jobs),
+            time(one.response_error_s / jobs),
+            costs.join(", "),
+        ]);
+    }
+    table(3, &rows)
+}
+
+fn drops(drops: &std::collections::BTreeMap<String, u64>) -> String {
+    if drops.is_empty() {
+        return "no packets were dropped\n".to_owned();
+    }
+    let mut sorted: Vec<_> = drops.iter().collect();
+    sorted.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    let mut rows = vec![row(&["DROPPED", "REASON", ""])];
+    for (reason, count) in sorted {
+        rows.push(vec![count.to_string(), reason.clone(), explanation(reason).to_owned()]);
+    }
+    table(3, &rows)
+}
+
+/// What a reason means.
+pub fn explanation(reason: &str) -> &'static str {
+    let known = forebay_ipsec::DropReason::ALL.iter().find(|one| one.name() == reason);
+    known.map_or("", |reason| reason.explanation())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_times_are_short() {
+        let shown = [0.0, 7.0, 9.5, 1_234.0, 12_345.0, 123_456.0, 9.99e6, 1e9, 2.5e12].map(short);
+        assert_eq!(shown, ["0", "7", "9.5", "1234", "12.3k", "123k", "9.99M", "1.00G", "2.50T"]);
+        let shown = [0.0, 4e-9, 2.5e-6, 0.02, 3.0, 600.0, 9_000.0, 259_200.0].map(time);
+        assert_eq!(shown, ["0", "4ns", "2.5us", "20.0ms", "3.0s", "10m", "2.5h", "3d"]);
+    }
+}

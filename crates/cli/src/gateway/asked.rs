@@ -1,0 +1,135 @@
+//! What others ask of the running gateway: the control socket and metrics.
+
+use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration as StdDuration;
+
+use forebay_gateway::config::{Changes, Config, Metrics};
+use forebay_gateway::control::gather::Snapshot;
+use forebay_gateway::control::{self, FindingDoc, ReloadDoc, Request, Response, SCHEMA, Server};
+use forebay_gateway::sas::{Finding, SasErrors};
+use forebay_gateway::service::Service;
+use forebay_time::Time;
+
+/// Longest wait for the loop to read the file again.
+const PATIENCE: StdDuration = StdDuration::from_secs(25);
+
+/// A wish that the file be read again, and where the outcome goes.
+pub type Wish = SyncSender<ReloadDoc>;
+
+/// The servers, and what they tell.
+pub struct Asked {
+    shown: Arc<Mutex<Arc<Config>>>,
+    wishes: Receiver<Wish>,
+    answer: Arc<control::Answer>,
+    /// Removes its socket at the end.
+    _control: Option<Server>,
+    metrics: Option<Server>,
+    wanted: Option<Metrics>,
+}
+
+impl Asked {
+    /// Begins to answer for `service`, which runs by `file`. What cannot be opened is said in the log and hinders no
+    /// packet.
+    pub fn start(service: &Service, file: &str, start: Time) -> Asked {
+        let config = service.config();
+        let (wish, wishes) = mpsc::channel();
+        let shown = Arc::new(Mutex::new(config.clone()));
+        let answer = answer(service, shown.clone(), wish, file.to_owned(), start);
+        let control = &config.control;
+        let limit = config.limits.control_connections;
+        let server = Server::control(control, limit, answer.clone());
+        let server = server.inspect_err(|error| {
+            tracing::error!(socket = %control.socket.display(), "no control socket: {error}");
+        });
+        let mut asked = Asked { shown, wishes, answer, _control: server.ok(), metrics: None, wanted: None };
+        asked.show(config);
+        asked
+    }
+
+    /// The next wish, if there is one.
+    pub fn wish(&self) -> Option<Wish> {
+        self.wishes.try_recv().ok()
+    }
+
+    /// Tells of another version of the file from now on.
+    pub fn show(&mut self, config: &Arc<Config>) {
+        *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = config.clone();
+        if self.wanted == config.metrics {
+            return;
+        }
+        // The old one first: it may have the address.
+        self.metrics = None;
+        self.wanted = config.metrics.clone();
+        if let Some(settings) = &config.metrics {
+            let server = Server::metrics(settings, config.limits.control_connections, self.answer.clone());
+            match server {
+                Ok(server) => self.metrics = Some(server),
+                Err(error) => tracing::error!(listen = %settings.listen, "no metrics: {error}"),
+            }
+        }
+    }
+}
+
+fn answer(
+    service: &Service,
+    shown: Arc<Mutex<Arc<Config>>>,
+    wish: Sender<Wish>,
+    file: String,
+    start: Time,
+) -> Arc<control::Answer> {
+    let handle = service.handle().clone();
+    Arc::new(move |request| {
+        if request == Request::Reload {
+            let (reply, outcome) = mpsc::sync_channel(1);
+            let asked = wish.send(reply).is_ok();
+            return match outcome.recv_timeout(PATIENCE) {
+                Ok(document) if asked => Response::Reload(document),
+                _ => Response::error("the gateway does not get to it"),
+            };
+        }
+        let Some(snapshot) = handle.ask(Snapshot::take) else {
+            return Response::error("the gateway has ended");
+        };
+        let config = shown.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let status = snapshot.status(&config, &file, env!("CARGO_PKG_VERSION"), start);
+        Response::of(request, status).unwrap_or_else(|| Response::error("this request is not known"))
+    })
+}
+
+/// What a reload did, in the words of the control socket.
+pub fn outcome(changes: &Changes, warnings: &[Finding]) -> ReloadDoc {
+    let kept = changes.kept.iter().flatten().count();
+    ReloadDoc {
+        schema: SCHEMA,
+        ok: true,
+        added: changes.kept.len() - kept,
+        removed: changes.removed.len(),
+        kept,
+        restart: changes.restart.iter().map(ToString::to_string).collect(),
+        errors: vec![],
+        warnings: warnings.iter().map(finding).collect(),
+    }
+}
+
+/// A file with errors, which changed nothing.
+pub fn refused(errors: &SasErrors) -> ReloadDoc {
+    let (found, warnings) = (errors.findings().iter(), errors.warnings().iter());
+    let (errors, warnings) = (found.map(finding).collect(), warnings.map(finding).collect());
+    ReloadDoc { schema: SCHEMA, errors, warnings, ..ReloadDoc::default() }
+}
+
+/// An error of the gateway itself.
+pub fn failed(message: String) -> ReloadDoc {
+    let error = FindingDoc { message, ..FindingDoc::default() };
+    ReloadDoc { schema: SCHEMA, errors: vec![error], ..ReloadDoc::default() }
+}
+
+fn finding(one: &Finding) -> FindingDoc {
+    FindingDoc {
+        file: one.file().to_owned(),
+        line: one.line(),
+        message: one.problem().to_string(),
+        help: one.problem().help().into_owned(),
+    }
+}

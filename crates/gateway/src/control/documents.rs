@@ -1,0 +1,285 @@
+//! What is answered. Times are in seconds, lengths in bytes; counts begin with the gateway, or with the SA.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Everything that is counted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StatusDoc {
+    /// Version of the layout.
+    pub schema: u32,
+    /// Of the program.
+    pub version: String,
+    /// The process.
+    pub pid: u32,
+    /// Time since it began to run; rates are the differences of two documents over the difference of this.
+    pub uptime_s: f64,
+    /// The file that it runs by.
+    pub config: String,
+    /// The SAs, outbound and inbound.
+    pub sas: Vec<SaDoc>,
+    /// The policies in the order in which they are looked at.
+    pub policies: Vec<PolicyDoc>,
+    /// The processors; the first of each engine is the running core.
+    pub processors: Vec<ProcessorDoc>,
+    /// The links, the plain one first.
+    pub links: Vec<LinkDoc>,
+    /// Packets that were dropped, by reason.
+    pub drops: BTreeMap<String, u64>,
+    /// The engines, one for each core that moves packets.
+    pub engines: Vec<EngineDoc>,
+}
+
+/// The SAs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SasDoc {
+    /// Version of the layout.
+    pub schema: u32,
+    /// See [`StatusDoc::sas`].
+    pub sas: Vec<SaDoc>,
+}
+
+/// The policies.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PoliciesDoc {
+    /// Version of the layout.
+    pub schema: u32,
+    /// See [`StatusDoc::policies`].
+    pub policies: Vec<PolicyDoc>,
+}
+
+/// The processors.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProcessorsDoc {
+    /// Version of the layout.
+    pub schema: u32,
+    /// See [`StatusDoc::processors`].
+    pub processors: Vec<ProcessorDoc>,
+}
+
+/// Packets that were dropped.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DropsDoc {
+    /// Version of the layout.
+    pub schema: u32,
+    /// See [`StatusDoc::drops`].
+    pub drops: BTreeMap<String, u64>,
+}
+
+/// An SA.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SaDoc {
+    /// Its name.
+    pub name: String,
+    /// `0x` and eight hex digits.
+    pub spi: String,
+    /// `out` or `in`.
+    pub direction: String,
+    /// `esp` or `ah`.
+    pub protocol: String,
+    /// `tunnel` or `transport`.
+    pub mode: String,
+    /// As in the file.
+    pub proposal: String,
+    /// This side's outer address.
+    pub local: String,
+    /// The peer's.
+    pub remote: String,
+    /// Packets sealed or opened.
+    pub packets: u64,
+    /// Their bytes outside of the tunnel.
+    pub bytes: u64,
+    /// Packets whose ICV did not match.
+    pub auth_failures: u64,
+    /// Packets that the replay window refused.
+    pub replays: u64,
+    /// The path MTU if one is known.
+    pub mtu: Option<u16>,
+    /// When it ends.
+    pub lifetime: LifetimeDoc,
+}
+
+/// When an SA ends.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LifetimeDoc {
+    /// Where another SA is asked for.
+    pub soft: LimitsDoc,
+    /// Behind which nothing passes.
+    pub hard: LimitsDoc,
+}
+
+/// Limits of an SA; absent ones are none.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LimitsDoc {
+    /// Since it was added.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_s: Option<f64>,
+    /// Since its first packet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub use_time_s: Option<f64>,
+    /// Bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// Packets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packets: Option<u64>,
+}
+
+/// A policy.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PolicyDoc {
+    /// Its name.
+    pub name: String,
+    /// `out` or `in`.
+    pub direction: String,
+    /// `protect`, `bypass` or `discard`.
+    pub action: String,
+    /// The SAs that protect, by name.
+    pub sas: Vec<String>,
+    /// This side; empty for any.
+    pub local_ts: Vec<String>,
+    /// The peer's side.
+    pub remote_ts: Vec<String>,
+}
+
+/// A processor.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProcessorDoc {
+    /// Its name.
+    pub name: String,
+    /// `core` or `card`.
+    pub kind: String,
+    /// The engine that it works for, from 0.
+    pub engine: usize,
+    /// Whether it is taken out for errors or lateness.
+    pub out: bool,
+    /// Jobs done; each holds a packet or a bundle.
+    pub jobs: u64,
+    /// Packets.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Share of the time since the start that it worked, 0 to 1.
+    pub load: f64,
+    /// Time that it worked.
+    pub busy_s: f64,
+    /// Jobs that wait there now.
+    pub queue: u64,
+    /// Factor on its finishing time as it is now.
+    pub alpha: f64,
+    /// Sum over its jobs: work as it was predicted.
+    pub predicted_work_s: f64,
+    /// Sum over its jobs: from dispatch to answer, waiting included, as it was predicted.
+    pub predicted_response_s: f64,
+    /// Likewise, as it was.
+    pub response_s: f64,
+    /// Sum of the distances between the two.
+    pub response_error_s: f64,
+    /// Answers that came after the job had been given to another.
+    pub late: u64,
+    /// Times it was taken out.
+    pub removals: u64,
+    /// What jobs cost there, as the scheduler believes now.
+    pub costs: Vec<CostDoc>,
+}
+
+/// What jobs of a suite cost.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CostDoc {
+    /// The suite.
+    pub proposal: String,
+    /// Before the first block.
+    pub init_s: f64,
+    /// For every 16 bytes.
+    pub block_s: f64,
+}
+
+/// A link.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LinkDoc {
+    /// Its name.
+    pub name: String,
+    /// `plain` or `protected`.
+    pub side: String,
+    /// Packets received.
+    pub packets_in: u64,
+    /// Their bytes, IP headers included.
+    pub bytes_in: u64,
+    /// Packets sent.
+    pub packets_out: u64,
+    /// Their bytes.
+    pub bytes_out: u64,
+    /// Packets that wait to be sent.
+    pub queue: u64,
+    /// Packets that were not sent, by reason.
+    pub drops: BTreeMap<String, u64>,
+}
+
+/// What an engine did beyond passing packets on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EngineDoc {
+    /// Packets under way.
+    pub in_flight: u64,
+    /// Packets that may still come in.
+    pub room: u64,
+    /// Jobs done again by the running core.
+    pub redone: u64,
+    /// Results of others that the running core checked.
+    pub audits: u64,
+    /// Rounds of its loop.
+    pub rounds: u64,
+    /// Times that the loop slept.
+    pub naps: u64,
+    /// Peers that moved to another address.
+    pub moved_peers: u64,
+    /// NAT keepalives sent.
+    pub keepalives: u64,
+    /// ICMP messages that told of a smaller path.
+    pub paths_learnt: u64,
+    /// ICMP answers to sources of packets that are too big.
+    pub answers: u64,
+}
+
+/// What reading the file again did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ReloadDoc {
+    /// Version of the layout.
+    pub schema: u32,
+    /// Whether the file was taken; with errors nothing changed.
+    pub ok: bool,
+    /// SAs that are new, or changed.
+    pub added: usize,
+    /// SAs that are gone, or changed.
+    pub removed: usize,
+    /// SAs that go on.
+    pub kept: usize,
+    /// Settings that take effect only after a restart, in words.
+    pub restart: Vec<String>,
+    /// What is wrong with the file.
+    pub errors: Vec<FindingDoc>,
+    /// What should be looked at.
+    pub warnings: Vec<FindingDoc>,
+}
+
+/// Something that was found in a file.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FindingDoc {
+    /// The file.
+    pub file: String,
+    /// The line, from 1, if it is about one.
+    pub line: Option<usize>,
+    /// What was found.
+    pub message: String,
+    /// What to do.
+    pub help: String,
+}
+
+/// Nothing can be said.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ErrorDoc {
+    /// Version of the layout.
+    pub schema: u32,
+    /// Why.
+    pub message: String,
+}

@@ -1,0 +1,237 @@
+//! From a worker to the status document, in two steps: what the worker has is copied between two rounds of its loop,
+//! and put into words elsewhere.
+
+use std::collections::BTreeMap;
+
+use forebay_crypto::{Direction, SessionId, Suite};
+use forebay_engine::ProcessorStats;
+use forebay_ipsec::{Action, DropCounts, Limits, Mode, Policy, Protocol, SaConfig, SaCounters};
+use forebay_scheduler::Cost;
+use forebay_time::{Duration, Time};
+
+use super::{
+    CostDoc, EngineDoc, LifetimeDoc, LimitsDoc, LinkDoc, PolicyDoc, ProcessorDoc, SCHEMA, SaDoc, StatusDoc,
+};
+use crate::config::{Config, ProcessorKind};
+use crate::service::{PortCounts, Worker, WorkerCounts};
+
+/// What a worker has at one moment.
+#[derive(Debug)]
+pub struct Snapshot {
+    now: Time,
+    sas: Vec<Sa>,
+    policies: Vec<Policy>,
+    processors: Vec<Processor>,
+    links: Vec<(String, PortCounts, usize)>,
+    drops: DropCounts,
+    counts: WorkerCounts,
+    in_flight: usize,
+    room: usize,
+    redone: u64,
+    audits: u64,
+}
+
+#[derive(Debug)]
+struct Sa {
+    session: SessionId,
+    direction: Direction,
+    config: SaConfig,
+    counters: SaCounters,
+    mtu: Option<u16>,
+}
+
+#[derive(Debug)]
+struct Processor {
+    stats: ProcessorStats,
+    waiting: usize,
+    alpha: f64,
+    costs: Vec<(Suite, Cost)>,
+}
+
+impl Snapshot {
+    /// Copies what is counted.
+    pub fn take(worker: &mut Worker) -> Snapshot {
+        let links =
+            worker.ports().map(|port| (port.name.clone(), port.counts().clone(), port.waiting())).collect();
+        let counts = worker.counts().clone();
+        let engine = worker.engine();
+        let sad = engine.sad();
+        let sa =
+            |(session, direction, config, counters): (SessionId, Direction, &SaConfig, &SaCounters)| Sa {
+                session,
+                direction,
+                config: config.clone(),
+                counters: counters.clone(),
+                mtu: sad.path_mtu(session),
+            };
+        let sas: Vec<Sa> = sad.iter().map(sa).collect();
+        let policies = [Direction::Seal, Direction::Open];
+        let policies =
+            policies.into_iter().flat_map(|direction| sad.policies(direction)).map(|(_, policy)| policy);
+        let policies = policies.collect();
+        // One SA of each suite stands for all: costs are learnt by suite.
+        let mut suites: BTreeMap<Suite, SessionId> = BTreeMap::new();
+        for sa in &sas {
+            suites.entry(sa.config.suite).or_insert(sa.session);
+        }
+        let processor = |(place, stats): (usize, &ProcessorStats)| {
+            let cost = |(&suite, &session): (&Suite, &SessionId)| Some((suite, engine.cost(place, session)?));
+            // The samples are a report's.
+            let mut stats = stats.clone();
+            stats.samples = vec![];
+            let costs = suites.iter().filter_map(cost).collect();
+            Processor { stats, waiting: engine.waiting_at(place), alpha: engine.alpha(place), costs }
+        };
+        let processors = engine.processors().enumerate().map(processor).collect();
+        Snapshot {
+            now: engine.clock().now(),
+            sas,
+            policies,
+            processors,
+            links,
+            drops: engine.drops(),
+            counts,
+            in_flight: engine.in_flight(),
+            room: engine.room(),
+            redone: engine.stats().redone,
+            audits: engine.stats().audits,
+        }
+    }
+
+    /// The document of a gateway that runs by `config`, read from `file`, since `start`.
+    pub fn status(self, config: &Config, file: &str, version: &str, start: Time) -> StatusDoc {
+        let uptime = self.now.since(start);
+        let names: BTreeMap<u32, &str> =
+            self.sas.iter().map(|sa| (sa.session.0, sa.config.name.as_str())).collect();
+        let policies = self.policies.iter().map(|one| policy(one, &names)).collect();
+        let processors = self.processors.iter().enumerate();
+        let processors = processors.map(|(place, one)| processor(one, config, place, uptime)).collect();
+        let links = self.links.iter().enumerate();
+        let mut drops: BTreeMap<String, u64> =
+            self.drops.iter().map(|(reason, count)| (reason.name().to_owned(), count)).collect();
+        if self.counts.no_link > 0 {
+            drops.insert("out_no_link".to_owned(), self.counts.no_link);
+        }
+        let engine = EngineDoc {
+            in_flight: self.in_flight as u64,
+            room: self.room as u64,
+            redone: self.redone,
+            audits: self.audits,
+            rounds: self.counts.rounds,
+            naps: self.counts.naps,
+            moved_peers: self.counts.moved_peers,
+            keepalives: self.counts.keepalives,
+            paths_learnt: self.counts.paths_learnt,
+            answers: self.counts.answers,
+        };
+        StatusDoc {
+            schema: SCHEMA,
+            version: version.to_owned(),
+            pid: std::process::id(),
+            uptime_s: uptime.as_secs(),
+            config: file.to_owned(),
+            sas: self.sas.iter().map(sa).collect(),
+            policies,
+            processors,
+            links: links.map(|(place, link)| link_doc(link, place == 0)).collect(),
+            drops,
+            engines: vec![engine],
+        }
+    }
+}
+
+fn word(direction: Direction) -> String {
+    (if direction == Direction::Seal { "out" } else { "in" }).to_owned()
+}
+
+fn sa(one: &Sa) -> SaDoc {
+    let config = &one.config;
+    SaDoc {
+        name: config.name.clone(),
+        spi: config.spi.to_string(),
+        direction: word(one.direction),
+        protocol: (if config.protocol == Protocol::Esp { "esp" } else { "ah" }).to_owned(),
+        mode: (if config.mode == Mode::Tunnel { "tunnel" } else { "transport" }).to_owned(),
+        proposal: config.suite.to_string(),
+        local: config.local.to_string(),
+        remote: config.remote.to_string(),
+        packets: one.counters.packets,
+        bytes: one.counters.bytes,
+        auth_failures: one.counters.auth_failures,
+        replays: one.counters.replays,
+        mtu: one.mtu,
+        lifetime: LifetimeDoc { soft: limits(&config.lifetime.soft), hard: limits(&config.lifetime.hard) },
+    }
+}
+
+fn limits(limits: &Limits) -> LimitsDoc {
+    LimitsDoc {
+        time_s: limits.time.map(Duration::as_secs),
+        use_time_s: limits.use_time.map(Duration::as_secs),
+        bytes: limits.bytes,
+        packets: limits.packets,
+    }
+}
+
+fn policy(policy: &Policy, names: &BTreeMap<u32, &str>) -> PolicyDoc {
+    let (action, sas): (_, &[SessionId]) = match &policy.action {
+        Action::Protect(sas) => ("protect", sas),
+        Action::Bypass => ("bypass", &[]),
+        Action::Discard => ("discard", &[]),
+    };
+    let texts =
+        |selectors: &[forebay_ipsec::TrafficSelector]| selectors.iter().map(ToString::to_string).collect();
+    PolicyDoc {
+        name: policy.name.clone(),
+        direction: word(policy.direction),
+        action: action.to_owned(),
+        sas: sas.iter().filter_map(|session| names.get(&session.0)).map(|name| (*name).to_owned()).collect(),
+        local_ts: texts(&policy.local_ts),
+        remote_ts: texts(&policy.remote_ts),
+    }
+}
+
+fn processor(one: &Processor, config: &Config, place: usize, uptime: Duration) -> ProcessorDoc {
+    let set = config.processors.get(place);
+    let is_card = set.is_some_and(|set| matches!(set.kind, ProcessorKind::Card { .. }));
+    let stats = &one.stats;
+    let costs = one.costs.iter().map(|(suite, cost)| CostDoc {
+        proposal: suite.to_string(),
+        init_s: cost.init.as_secs(),
+        block_s: cost.block.as_secs(),
+    });
+    ProcessorDoc {
+        name: set.map_or_else(|| stats.name.clone(), |set| set.name.clone()),
+        kind: (if is_card { "card" } else { "core" }).to_owned(),
+        engine: 0,
+        out: stats.out,
+        jobs: stats.jobs,
+        packets: stats.packets,
+        bytes: stats.bytes,
+        load: if uptime == Duration::ZERO { 0.0 } else { stats.busy.as_secs() / uptime.as_secs() },
+        busy_s: stats.busy.as_secs(),
+        queue: one.waiting as u64,
+        alpha: one.alpha,
+        predicted_work_s: stats.predicted.as_secs(),
+        predicted_response_s: stats.predicted_response.as_secs(),
+        response_s: stats.response.as_secs(),
+        response_error_s: stats.response_error.as_secs(),
+        late: stats.late,
+        removals: stats.removals,
+        costs: costs.collect(),
+    }
+}
+
+fn link_doc((name, counts, waiting): &(String, PortCounts, usize), plain: bool) -> LinkDoc {
+    let drops = counts.lost.iter().filter(|(_, count)| *count > 0);
+    LinkDoc {
+        name: name.clone(),
+        side: (if plain { "plain" } else { "protected" }).to_owned(),
+        packets_in: counts.packets_in,
+        bytes_in: counts.bytes_in,
+        packets_out: counts.packets_out,
+        bytes_out: counts.bytes_out,
+        queue: *waiting as u64,
+        drops: drops.map(|(reason, count)| (reason.to_owned(), count)).collect(),
+    }
+}

@@ -1,0 +1,194 @@
+//! The status in Prometheus's text format (exposition format 0.0.4).
+
+use std::collections::BTreeMap;
+use std::fmt::{Display, Write};
+
+use forebay_ipsec::DropReason;
+
+use super::StatusDoc;
+
+/// What HTTP calls it.
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// The document as text.
+pub fn text(status: &StatusDoc) -> String {
+    let mut text = Text(String::with_capacity(16_384 + 512 * status.sas.len()));
+    text.family("forebay_info", "gauge", "The version that runs.");
+    text.sample("forebay_info", &[("version", &status.version)], 1);
+    text.family("forebay_uptime_seconds", "gauge", "Time since the gateway began to run.");
+    text.sample("forebay_uptime_seconds", &[], status.uptime_s);
+    sas(status, &mut text);
+    processors(status, &mut text);
+    links(status, &mut text);
+    drops(&status.drops, &mut text);
+    engines(status, &mut text);
+    text.0
+}
+
+struct Text(String);
+
+impl Text {
+    /// Begins a family of samples.
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
+        let _ = write!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
+    }
+
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
+        self.0.push_str(name);
+        for (at, (label, value)) in labels.iter().enumerate() {
+            let _ = write!(self.0, "{}{label}=\"", if at == 0 { '{' } else { ',' });
+            for char in value.chars() {
+                match char {
+                    '\\' => self.0.push_str("\\\\"),
+                    '"' => self.0.push_str("\\\""),
+                    '\n' => self.0.push_str("\\n"),
+                    char => self.0.push(char),
+                }
+            }
+            self.0.push('"');
+        }
+        let _ = writeln!(self.0, "{} {value}", if labels.is_empty() { "" } else { "}" });
+    }
+}
+
+fn sas(status: &StatusDoc, text: &mut Text) {
+    let families: [(&str, &str, fn(&super::SaDoc) -> u64); 4] = [
+        ("forebay_sa_packets_total", "Packets sealed or opened.", |sa| sa.packets),
+        ("forebay_sa_bytes_total", "Their bytes outside of the tunnel.", |sa| sa.bytes),
+        ("forebay_sa_auth_failures_total", "Packets whose ICV did not match.", |sa| sa.auth_failures),
+        ("forebay_sa_replays_total", "Packets that the replay window refused.", |sa| sa.replays),
+    ];
+    for (name, help, value) in families {
+        text.family(name, "counter", help);
+        for sa in &status.sas {
+            let labels = [
+                ("sa", &*sa.name),
+                ("spi", &*sa.spi),
+                ("direction", &*sa.direction),
+                ("remote", &*sa.remote),
+            ];
+            text.sample(name, &labels, value(sa));
+        }
+    }
+}
+
+/// A family of the processors: name, kind, what it is, and its value.
+type OfProcessor = (&'static str, &'static str, &'static str, fn(&super::ProcessorDoc) -> f64);
+
+fn processors(status: &StatusDoc, text: &mut Text) {
+    let families: [OfProcessor; 13] = [
+        ("forebay_processor_jobs_total", "counter", "Jobs done; each holds a packet or a bundle.", |one| {
+            one.jobs as f64
+        }),
+        ("forebay_processor_packets_total", "counter", "Packets done.", |one| one.packets as f64),
+        ("forebay_processor_bytes_total", "counter", "Their bytes.", |one| one.bytes as f64),
+        ("forebay_processor_busy_seconds_total", "counter", "Time that it worked.", |one| one.busy_s),
+        ("forebay_processor_predicted_work_seconds_total", "counter", "Work as it was predicted.", |one| {
+            one.predicted_work_s
+        }),
+        (
+            "forebay_processor_predicted_response_seconds_total",
+            "counter",
+            "From dispatch to answer, as it was predicted, summed over jobs.",
+            |one| one.predicted_response_s,
+        ),
+        (
+            "forebay_processor_response_seconds_total",
+            "counter",
+            "From dispatch to answer, as it was, summed over jobs.",
+            |one| one.response_s,
+        ),
+        (
+            "forebay_processor_response_error_seconds_total",
+            "counter",
+            "Distance between the two, summed over jobs.",
+            |one| one.response_error_s,
+        ),
+        ("forebay_processor_queue", "gauge", "Jobs that wait there.", |one| one.queue as f64),
+        ("forebay_processor_alpha", "gauge", "Factor on its finishing time.", |one| one.alpha),
+        ("forebay_processor_up", "gauge", "0 while it is taken out for errors or lateness.", |one| {
+            f64::from(u8::from(!one.out))
+        }),
+        ("forebay_processor_removals_total", "counter", "Times it was taken out.", |one| one.removals as f64),
+        ("forebay_processor_late_total", "counter", "Answers after the job had gone to another.", |one| {
+            one.late as f64
+        }),
+    ];
+    for (name, kind, help, value) in families {
+        text.family(name, kind, help);
+        for one in &status.processors {
+            let engine = one.engine.to_string();
+            let labels = [("processor", &*one.name), ("kind", &*one.kind), ("engine", &*engine)];
+            text.sample(name, &labels, value(one));
+        }
+    }
+}
+
+fn links(status: &StatusDoc, text: &mut Text) {
+    let families: [(&str, &str, [fn(&super::LinkDoc) -> u64; 2]); 2] = [
+        ("forebay_link_packets_total", "Packets over a link.", [|one| one.packets_in, |one| one.packets_out]),
+        (
+            "forebay_link_bytes_total",
+            "Bytes over a link, IP headers included.",
+            [|one| one.bytes_in, |one| one.bytes_out],
+        ),
+    ];
+    for (name, help, values) in families {
+        text.family(name, "counter", help);
+        for link in &status.links {
+            for (direction, value) in ["in", "out"].into_iter().zip(values) {
+                let labels = [("link", &*link.name), ("side", &*link.side), ("direction", direction)];
+                text.sample(name, &labels, value(link));
+            }
+        }
+    }
+    text.family("forebay_link_queue", "gauge", "Packets that wait to be sent.");
+    for link in &status.links {
+        text.sample("forebay_link_queue", &[("link", &link.name), ("side", &link.side)], link.queue);
+    }
+    text.family("forebay_link_drops_total", "counter", "Packets that a link did not send.");
+    for link in &status.links {
+        for (reason, count) in &link.drops {
+            let labels = [("link", &*link.name), ("side", &*link.side), ("reason", reason)];
+            text.sample("forebay_link_drops_total", &labels, count);
+        }
+    }
+}
+
+/// Every reason has its sample from the beginning, so that a rate is there when the first packet is dropped.
+fn drops(counts: &BTreeMap<String, u64>, text: &mut Text) {
+    text.family("forebay_drops_total", "counter", "Packets that were dropped.");
+    for reason in DropReason::ALL {
+        let count = counts.get(reason.name()).copied().unwrap_or(0);
+        text.sample("forebay_drops_total", &[("reason", reason.name())], count);
+    }
+    for (reason, count) in
+        counts.iter().filter(|(name, _)| DropReason::ALL.iter().all(|one| one.name() != *name))
+    {
+        text.sample("forebay_drops_total", &[("reason", reason)], count);
+    }
+}
+
+fn engines(status: &StatusDoc, text: &mut Text) {
+    let families: [(&str, &str, &str, fn(&super::EngineDoc) -> u64); 9] = [
+        ("forebay_engine_in_flight", "gauge", "Packets under way.", |one| one.in_flight),
+        ("forebay_engine_redone_total", "counter", "Jobs done again by the running core.", |one| one.redone),
+        ("forebay_engine_audits_total", "counter", "Results that the running core checked.", |one| {
+            one.audits
+        }),
+        ("forebay_engine_rounds_total", "counter", "Rounds of the loop.", |one| one.rounds),
+        ("forebay_engine_naps_total", "counter", "Times that the loop slept.", |one| one.naps),
+        ("forebay_engine_moved_peers_total", "counter", "Peers that moved.", |one| one.moved_peers),
+        ("forebay_engine_keepalives_total", "counter", "NAT keepalives sent.", |one| one.keepalives),
+        ("forebay_engine_paths_learnt_total", "counter", "Messages of smaller paths.", |one| {
+            one.paths_learnt
+        }),
+        ("forebay_engine_answers_total", "counter", "Messages about packets too big.", |one| one.answers),
+    ];
+    for (name, kind, help, value) in families {
+        text.family(name, kind, help);
+        for (number, engine) in status.engines.iter().enumerate() {
+            text.sample(name, &[("engine", &number.to_string())], value(engine));
+        }
+    }
+}
