@@ -66,9 +66,6 @@ PAGES = {
     "replications": ["simulate", "host.toml", "--replications", "5", "--out"],
     "search": ["simulate", "host.toml", "--highest-rate", "--out"],
     "pipeline": ["simulate", "pipeline.toml", "--out"],
-    "study": ["study", "run", "multi-accelerator", "--quick", "--out"],
-    "small": ["study", "run", "small-packets", "--quick", "--out"],
-    "modern": ["study", "run", "modern", "--quick", "--out"],
     "twin": ["twin", "--packets", "2000", "--rate", "200 Mbit/s", "--out"],
     "demo": ["demo", "--repeat", "1", "--out"],
 }  # fmt: skip
@@ -249,14 +246,17 @@ def would_see(browser, work):
 def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--forebay", required=True, type=os.path.abspath)
-    options.add_argument("--only", help="pages, with commas between", default=",".join(PAGES))
+    options.add_argument("--only", help="pages, with commas between; studies by their names")
     options.add_argument("--pictures", type=pathlib.Path, help="folder for pictures of all pages")
     args = options.parse_args()
     program = find()
     if program is None:
         print("browser: SKIPPED, Chromium is not installed (scripts/setup.sh test)")
         return 0
-    for name in set(PAGES) - set(args.only.split(",")):
+    listed = subprocess.run([args.forebay, "study", "list"], capture_output=True, text=True, timeout=60, check=True).stdout
+    for study in (line.split()[0] for line in listed.splitlines()):
+        PAGES[study] = ["study", "run", study, "--quick", "--out"]
+    for name in set(PAGES) - set(args.only.split(",") if args.only else PAGES):
         del PAGES[name]
     if args.pictures:
         args.pictures.mkdir(parents=True, exist_ok=True)

@@ -77,7 +77,7 @@ enum Format {
 /// Entries of a time line that nobody has asked for.
 const TIMELINE: usize = 10_000;
 /// The page shows what single packets did in runs of up to so many, for it takes 32 bytes for each.
-const PLOTTED_MAX: u64 = 1 << 22;
+const PLOTTED_MAX: u64 = 1 << 21;
 
 impl SimulateArgs {
     /// The same for the models that are not simulated here.

@@ -281,7 +281,18 @@ pub fn search(found: &Highest, bound: Bound) -> Vec<Block> {
             if one.keeps { "yes" } else { "no" }.to_owned(),
         ]
     };
-    let mut blocks = vec![Block::Section("The search".to_owned())];
+    let rate = units::bits_per_second(found.rate as f64);
+    let words = match (found.complete, found.above) {
+        (true, _) => format!(
+            "The highest rate within the bounds is {rate} offered; the figures above are those at it."
+        ),
+        (false, Some(above)) => {
+            let above = units::bits_per_second(above as f64);
+            format!("Broken off: the highest rate is at least {rate} and below {above}.")
+        }
+        (false, None) => format!("Broken off: the highest rate is at least {rate}."),
+    };
+    let mut blocks = vec![Block::Section("The search".to_owned()), Block::Text(words)];
     if let Some(latency) = bound.latency {
         let latencies = shown.iter().map(|one| 1e6 * one.latency_p99_s).collect();
         blocks.push(plot("Total latency, 99 % quantile", "us", latencies, 1e6 * latency.as_secs()));
