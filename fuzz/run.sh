@@ -10,7 +10,7 @@ seconds=${1:-600}
 targets=("${@:2}")
 [ ${#targets[@]} -gt 0 ] || targets=(
     wire_ip capture sas_file words esp_open esp_seal ah_open ah_seal
-    nested bursts policies path_mtu iptfs fragments aggfrag
+    nested bursts policies path_mtu iptfs fragments aggfrag offload
 )
 
 if ! cargo +nightly fuzz --version >/dev/null 2>&1; then

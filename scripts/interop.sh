@@ -19,6 +19,19 @@ quick=()
 "$python" "$here/tests/interop/scapy_matrix.py" --forebay "$forebay" "${quick[@]}"
 "$python" "$here/tests/interop/ah_matrix.py" --forebay "$forebay"
 
+# The embedded firmware, built for this machine, and the core's own program under qemu.
+make -s -C "$here/firmware" build/ipsec-host
+firmware=("$here/firmware/build/ipsec-host")
+if command -v qemu-riscv32 >/dev/null; then
+    firmware+=("qemu-riscv32 $here/firmware/prebuilt/ipsec-plain.elf")
+else
+    echo "interop: the firmware under qemu SKIPPED, qemu-riscv32 is not installed (scripts/setup.sh test)"
+fi
+for command in "${firmware[@]}"; do
+    "$python" "$here/tests/interop/firmware_matrix.py" --firmware "$command" --forebay "$forebay" "${quick[@]}" \
+        --vectors "$here/../shared/corpora/esp-ah/vectors.jsonl"
+done
+
 if ! command -v tshark >/dev/null; then
     echo "interop: tshark SKIPPED, it is not installed (scripts/setup.sh test)"
     exit 0

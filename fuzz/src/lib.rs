@@ -19,6 +19,7 @@
 //! | `path_mtu` | packets too big, ICMP messages | divided or reported, never both; a path MTU only falls |
 //! | `iptfs`, `aggfrag` | aggregated payloads, with SA and without | no more comes out than went in |
 //! | `fragments` | fragments of ESP and AH | no more is held than allowed |
+//! | `offload` | super-packets, packets to be put together | what was put together comes apart as it was |
 //!
 //! The targets of SAs take every suite, mode, encapsulation and limit from their first bytes (`Kind`), with the
 //! real cipher; keys are set up once (`Bench`), so that an input takes some microseconds.
@@ -29,6 +30,7 @@ mod bursts;
 mod capture;
 mod crypto;
 mod kind;
+mod offload;
 mod path;
 mod policies;
 mod sa;
@@ -44,6 +46,7 @@ mod traffic;
 pub use bench::{Tally, tally};
 pub use bursts::bursts;
 pub use capture::capture;
+pub use offload::offload;
 pub use path::path_mtu;
 pub use policies::policies;
 pub use sa::{ah_open, ah_seal, esp_open, esp_seal, iptfs, nested};
@@ -56,7 +59,7 @@ pub use words::words;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target that must not fail.
-pub const TARGETS: [Target; 15] = [
+pub const TARGETS: [Target; 16] = [
     ("wire_ip", wire_ip),
     ("capture", capture),
     ("sas_file", sas_file),
@@ -72,6 +75,7 @@ pub const TARGETS: [Target; 15] = [
     ("iptfs", iptfs),
     ("fragments", fragments),
     ("aggfrag", aggfrag),
+    ("offload", offload),
 ];
 
 /// Fails on input that a working fuzzer finds in seconds: one that does not is dead.

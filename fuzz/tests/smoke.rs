@@ -246,6 +246,11 @@ fn aggfrag() {
 }
 
 #[test]
+fn offload() {
+    run("offload");
+}
+
+#[test]
 fn the_target_that_must_fail_fails() {
     must_fail(b"alive");
     assert!(catch_unwind(|| must_fail(b"dead or alive")).is_err());

@@ -2,18 +2,25 @@
 // SystemC: a peer for the simulator, to compare figures and speed with. Written from the models'
 // description alone; SC_METHODs and events only, which is the fastest that SystemC has.
 //
-//   host SIZES.csv RATE_BPS ACCELERATORS [QUEUE]
+//   host SIZES.csv RATE_BPS ACCELERATORS [QUEUE [ties]]
 //
 // SIZES.csv has a header line and one payload size in bytes on each line. Prints one line of JSON.
+//
+// SystemC leaves the order of what happens at one instant open. With `ties` it is that of the models, FIFO by when
+// it was scheduled: one delta cycle collects all that is due, the next does it in order. That is slower, so it is
+// for comparing figures; speed is compared without.
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <deque>
 #include <fstream>
+#include <functional>
 #include <limits>
 #include <string>
 #include <systemc>
+#include <utility>
 #include <vector>
 
 using sc_core::sc_event;
@@ -53,6 +60,36 @@ void finish(uint32_t packet) {
     ++completed;
 }
 
+// What is due at one instant, in the order in which it was scheduled.
+struct Ties : sc_module {
+    bool kept = false;
+    uint64_t scheduled = 0;
+    std::vector<std::pair<uint64_t, std::function<void()>>> due;
+    sc_event all_due;
+
+    explicit Ties(sc_module_name name) : sc_module(name) {
+        SC_HAS_PROCESS(Ties);
+        SC_METHOD(run);
+        sensitive << all_due;
+        dont_initialize();
+    }
+    // Tells what happens now under the number that it got when it was scheduled.
+    template <typename Happens> void happen(uint64_t number, Happens happens) {
+        if (!kept) return happens();
+        due.emplace_back(number, happens);
+        all_due.notify(sc_core::SC_ZERO_TIME);
+    }
+    void run() {
+        std::sort(due.begin(), due.end(), [](const auto &a, const auto &b) { return a.first < b.first; });
+        for (auto &one : due) one.second();
+        due.clear();
+    }
+};
+
+Ties *ties = nullptr;
+// Arrivals come after everything else of their instant.
+constexpr uint64_t LAST = std::numeric_limits<uint64_t>::max();
+
 // A FIFO in front of a processor, with what the rule of finishing time wants to know of it.
 struct Queue {
     uint64_t init = 0, block = 0;
@@ -88,6 +125,7 @@ struct Processor : sc_module {
 
 struct Cpu : Processor {
     sc_event end;
+    uint64_t number = 0;
     uint32_t current = 0;
     bool working = false;
 
@@ -102,12 +140,15 @@ struct Cpu : Processor {
         room->notify(sc_core::SC_ZERO_TIME);
         working = true;
         queue.busy += queue.taken_cost;
+        number = ties->scheduled++;
         end.notify(after(queue.taken_cost));
     }
     void ended() {
-        finish(current);
-        working = false;
-        if (!queue.waiting.empty()) start();
+        ties->happen(number, [this] {
+            finish(current);
+            working = false;
+            if (!queue.waiting.empty()) start();
+        });
     }
     void offer() override {
         if (!working) start();
@@ -124,7 +165,7 @@ struct Bus : sc_module {
     };
     std::deque<Request> requests;
     bool busy = false;
-    uint64_t load = 0;
+    uint64_t load = 0, number = 0;
     sc_event end;
 
     explicit Bus(sc_module_name name) : sc_module(name) {
@@ -139,10 +180,14 @@ struct Bus : sc_module {
     }
     void grant() {
         busy = true;
+        number = ties->scheduled++;
         load += requests.front().time;
         end.notify(after(requests.front().time));
     }
-    void ended();
+    void ended() {
+        ties->happen(number, [this] { transferred(); });
+    }
+    void transferred();
 };
 
 // Fetch, compute, write back; one job at a time.
@@ -150,6 +195,7 @@ struct Card : Processor {
     Bus *bus = nullptr;
     enum { IDLE, FETCH, COMPUTE, WRITE } state = IDLE;
     uint32_t current = 0;
+    uint64_t number = 0;
     sc_event computed;
 
     explicit Card(sc_module_name name) : Processor(name) {
@@ -168,6 +214,7 @@ struct Card : Processor {
         if (state == FETCH) {
             state = COMPUTE;
             queue.busy += queue.cost(current);
+            number = ties->scheduled++;
             computed.notify(after(queue.cost(current)));
             return;
         }
@@ -176,15 +223,17 @@ struct Card : Processor {
         if (!queue.waiting.empty()) start();
     }
     void ended() {
-        state = WRITE;
-        bus->ask(this, transfer_time(packets[current].bytes));
+        ties->happen(number, [this] {
+            state = WRITE;
+            bus->ask(this, transfer_time(packets[current].bytes));
+        });
     }
     void offer() override {
         if (state == IDLE) start();
     }
 };
 
-void Bus::ended() {
+void Bus::transferred() {
     Card *card = requests.front().card;
     requests.pop_front();
     busy = false;
@@ -200,8 +249,14 @@ struct Scheduler : sc_module {
 
     explicit Scheduler(sc_module_name name) : sc_module(name) {
         SC_HAS_PROCESS(Scheduler);
+        SC_METHOD(arrived);
+        sensitive << arrival;
         SC_METHOD(place);
-        sensitive << arrival << room;
+        sensitive << room;
+        dont_initialize();
+    }
+    void arrived() {
+        ties->happen(LAST, [this] { place(); });
     }
     void place() {
         while (next < packets.size() && packets[next].arrival <= now()) {
@@ -236,7 +291,7 @@ struct Scheduler : sc_module {
 
 int sc_main(int argc, char **argv) {
     if (argc < 4) {
-        std::fprintf(stderr, "usage: host SIZES.csv RATE_BPS ACCELERATORS [QUEUE]\n");
+        std::fprintf(stderr, "usage: host SIZES.csv RATE_BPS ACCELERATORS [QUEUE [ties]]\n");
         return 2;
     }
     const double rate = std::atof(argv[2]);
@@ -253,6 +308,9 @@ int sc_main(int argc, char **argv) {
         sent += bytes;
     }
     sc_core::sc_set_time_resolution(1, sc_core::SC_PS);
+    Ties order("ties");
+    order.kept = argc > 5 && std::string(argv[5]) == "ties";
+    ties = &order;
     Scheduler scheduler("scheduler");
     Cpu cpu("cpu");
     Bus bus("bus");

@@ -51,7 +51,7 @@ pub fn run(args: &GatewayArgs) -> miette::Result<Answer> {
     }
     let clock = Clock::start();
     let processors = processors::set_up(&config, clock)?;
-    let mut service = Service::start(config, processors, clock, seed(), unix_ns()?)?;
+    let mut service = Service::start(config, processors, clock, seed(), unix_time)?;
     let mut asked = Asked::start(&service, &args.config.display().to_string(), clock.now());
     tell(NotifyState::Ready);
     tracing::info!(sas = service.config().sas.entries.len(), "the gateway runs");
@@ -72,6 +72,12 @@ pub fn run(args: &GatewayArgs) -> miette::Result<Answer> {
     service.stop().into_diagnostic().wrap_err("the gateway's loop")?;
     tracing::info!("the gateway has ended");
     Ok(Answer::Yes)
+}
+
+/// Time since the Unix epoch; zero on a clock that stands before.
+#[allow(clippy::disallowed_methods)] // the command line is where time comes from
+fn unix_time() -> StdDuration {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default()
 }
 
 /// Tells the service manager, if there is one that wants to know.

@@ -1,12 +1,26 @@
 //! `forebay`, the one command.
 
+// Before all modules, so that each of them has these and not the standard library's: see `output`.
+macro_rules! print {
+    ($($text:tt)*) => { $crate::output::print(format_args!($($text)*)) };
+}
+macro_rules! println {
+    () => { $crate::output::print(format_args!("\n")) };
+    ($($text:tt)*) => { $crate::output::print(format_args!("{}\n", format_args!($($text)*))) };
+}
+macro_rules! eprintln {
+    ($($text:tt)*) => { $crate::output::complain(format_args!("{}\n", format_args!($($text)*))) };
+}
+
 mod ask;
 mod backend;
 mod bench;
 mod check;
 mod demo;
+mod explore;
 mod gateway;
 mod import;
+mod output;
 mod pass;
 mod pipeline;
 mod processors;
@@ -71,6 +85,9 @@ enum Command {
     /// Run a study: many simulations, what they show, and whether published claims hold.
     #[command(subcommand)]
     Study(study::StudyCommand),
+    /// Run firmware on simulated embedded cores: where its cycles go, and what options of the core pay.
+    #[command(subcommand)]
+    Explore(explore::Explore),
     /// Run the engine with emulated cards and the simulator on the same packets, and compare.
     #[command(after_help = "Example: forebay twin --rate '400 Mbit/s' --out twin-run")]
     Twin(twin::TwinArgs),
@@ -91,6 +108,8 @@ enum Answer {
     No,
     /// The input is broken, and that has been said: exit code 2.
     Broken,
+    /// The user broke it off; what was done until then is kept where the command says so: exit code 130.
+    Interrupted,
 }
 
 fn main() -> ExitCode {
@@ -109,14 +128,23 @@ fn main() -> ExitCode {
         Command::Solve(args) => pipeline::solve(&args),
         Command::Size(args) => size::run(&args),
         Command::Study(study) => study.run(),
+        Command::Explore(explore) => explore.run(),
         Command::Twin(args) => twin::run(&args),
         Command::Bench(bench) => bench.run(),
         Command::Demo(args) => demo::run(&args),
     };
+    output::flush();
     match answer {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
+        // Nobody asked for more.
+        Ok(Answer::Interrupted) if output::is_closed() => ExitCode::SUCCESS,
+        Ok(Answer::Interrupted) => ExitCode::from(130),
         Ok(Answer::No) => ExitCode::from(1),
         Ok(Answer::Broken) => ExitCode::from(2),
+        Err(report) if report.is::<progress::Interrupted>() => {
+            eprintln!("{report}");
+            ExitCode::from(130)
+        }
         Err(report) => {
             eprintln!("{report:?}");
             ExitCode::from(2)

@@ -1,15 +1,17 @@
 //! `forebay simulate`, `solve` and `size` of pipelines and inline cards.
 
+mod page;
+
 use std::fs;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use clap::Args;
-use forebay_models::{self as models, closed};
+use forebay_models as models;
 use forebay_pipeline::scenario::{CardScenario, Scenario};
 use forebay_pipeline::{
-    Carried, Outcome, Pipeline, Replications, Simulated, Solved, network, replicate_with,
+    Arrivals, Carried, ClosedForm, Outcome, Pipeline, Replications, Simulated, Solved, network,
+    replicate_with,
 };
 use forebay_time::Duration;
 use miette::{Context, IntoDiagnostic, miette};
@@ -43,8 +45,9 @@ impl Model {
     fn load(path: &Path, sets: &[String]) -> miette::Result<Option<Model>> {
         let text = forebay_scenario::load(path)?;
         let name = path.display().to_string();
+        let directory = path.parent().unwrap_or(Path::new("."));
         Ok(match forebay_scenario::model_of(&text, sets).as_deref() {
-            Some("pipeline") => Some(Model::Pipeline(Scenario::parse(&text, &name, sets)?)),
+            Some("pipeline") => Some(Model::Pipeline(Scenario::parse(&text, &name, sets, directory)?)),
             Some("inline-card") => Some(Model::Card(CardScenario::parse(&text, &name, sets)?)),
             _ => None,
         })
@@ -69,7 +72,14 @@ pub fn simulate(args: &Simulate<'_>) -> miette::Result<Option<Answer>> {
         Model::Pipeline(scenario) => {
             let outcomes = outcomes(&scenario.simulated(), scenario.runs)?;
             let document = Simulated::new(scenario, &outcomes);
-            finish(args, &document, scenario.resolved_toml(), scenario.pipeline.seed)?;
+            finish(
+                args,
+                &document,
+                &outcomes,
+                &scenario.notes,
+                scenario.resolved_toml(),
+                scenario.pipeline.seed,
+            )?;
             if !args.json {
                 print_simulated(&outcomes, &scenario.notes);
             }
@@ -77,7 +87,14 @@ pub fn simulate(args: &Simulate<'_>) -> miette::Result<Option<Answer>> {
         Model::Card(scenario) => {
             let outcomes = outcomes(&scenario.pipeline, scenario.runs)?;
             let document = Simulated::card(scenario, &outcomes);
-            finish(args, &document, scenario.resolved_toml(), scenario.pipeline.seed)?;
+            finish(
+                args,
+                &document,
+                &outcomes,
+                &scenario.notes,
+                scenario.resolved_toml(),
+                scenario.pipeline.seed,
+            )?;
             if !args.json {
                 let mbps = outcomes[0].throughput_pps * 8.0 * f64::from(scenario.payload) / 1e6;
                 println!("{mbps:.1} Mbit/s of payload carried of {:.1} offered", scenario.offered_bps / 1e6);
@@ -89,7 +106,10 @@ pub fn simulate(args: &Simulate<'_>) -> miette::Result<Option<Answer>> {
 }
 
 fn outcomes(pipeline: &Pipeline, runs: usize) -> miette::Result<Vec<Outcome>> {
-    let length = pipeline.duration.unwrap_or(Duration(1)).0;
+    let length = match &pipeline.arrivals {
+        Arrivals::Trace(trace) => trace.last().map_or(1, |last| last.at.0),
+        _ => pipeline.duration.unwrap_or(Duration(1)).0,
+    };
     let total = u128::from(length) * runs as u128;
     let bar = Mutex::new((0u128, Progress::share("simulating")));
     let watch = |passed: Duration| {
@@ -98,13 +118,13 @@ fn outcomes(pipeline: &Pipeline, runs: usize) -> miette::Result<Vec<Outcome>> {
             let share = bar.0 * u128::from(progress::WHOLE) / total.max(1);
             bar.1.at(share as u64);
         }
-        if progress::is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        progress::go_on()
     };
     let outcomes = replicate_with(pipeline, runs, threads(), &watch).map_err(|what| miette!("{what}"))?;
     if let Ok((_, bar)) = bar.into_inner() {
         bar.finish();
     }
-    outcomes.ok_or_else(|| miette!("interrupted; nothing was written"))
+    outcomes.ok_or_else(|| progress::Interrupted.into())
 }
 
 fn threads() -> usize {
@@ -113,7 +133,14 @@ fn threads() -> usize {
 
 /// Prints the document if asked for, and keeps the folder of the run: with it, and this version, the
 /// run can be had again.
-fn finish(args: &Simulate<'_>, document: &impl Serialize, resolved: String, seed: u64) -> miette::Result<()> {
+fn finish(
+    args: &Simulate<'_>,
+    document: &impl Serialize,
+    outcomes: &[Outcome],
+    notes: &[String],
+    resolved: String,
+    seed: u64,
+) -> miette::Result<()> {
     let text = serde_json::to_string_pretty(document).into_diagnostic()?;
     if let Some(dir) = args.out {
         let manifest = json!({
@@ -124,8 +151,11 @@ fn finish(args: &Simulate<'_>, document: &impl Serialize, resolved: String, seed
             "seed": seed,
             "host": crate::demo::traffic::host(),
         });
+        let name = args.path.file_name().unwrap_or_default().to_string_lossy();
+        let page = page::render(&name, outcomes, notes, &resolved, &crate::study::made()?);
         let keep = || -> std::io::Result<()> {
             fs::create_dir_all(dir)?;
+            fs::write(dir.join("report.html"), page)?;
             fs::write(dir.join("scenario.toml"), format!("# All defaults filled in.\n{resolved}"))?;
             fs::write(dir.join("figures.json"), format!("{text}\n"))?;
             fs::write(dir.join("manifest.json"), serde_json::to_string_pretty(&manifest)? + "\n")
@@ -198,6 +228,9 @@ pub struct SolveArgs {
     /// As though buffers had no limit, in closed form (M/M/1 in a row; busy-waiting as one of them).
     #[arg(long)]
     unlimited: bool,
+    /// Cycles of the iteration to try at most.
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    cycles: u32,
     /// Memory to use at most, in MiB.
     #[arg(long, value_name = "MIB", default_value_t = 4_096)]
     memory: u64,
@@ -209,33 +242,37 @@ pub fn solve(args: &SolveArgs) -> miette::Result<Answer> {
         Model::Card(card) => return solve_card(&card, args.json),
         Model::Pipeline(scenario) => scenario,
     };
-    let named = |error: models::Error| miette!("{}: {error}", args.scenario.display());
-    let network = network(&scenario.pipeline).map_err(named)?;
     if args.unlimited {
-        return closed_form(&scenario, &network, args);
+        return closed_form(&scenario, args);
     }
+    let network = network(&scenario.pipeline).map_err(|error| scenario.objection(&error))?;
     let mut bar = Progress::share("solving");
     let mut options = models::Options::default();
+    options.cycles = args.cycles;
     options.memory = args.memory.saturating_mul(1 << 20);
     let mut watch = |residual: f64| {
         // A residual falls by about the same factor in every cycle.
         let done = residual.max(options.tolerance).log10() / options.tolerance.log10();
         bar.at((done.clamp(0.0, 1.0) * progress::WHOLE as f64) as u64);
-        if progress::is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        progress::go_on()
     };
     let solved = models::solve_with(&network, &options, &mut watch);
     bar.finish();
-    let solution = solved.map_err(|error| match error {
-        models::Error::Cancelled => miette!("interrupted; nothing was written"),
-        error @ models::Error::TooLarge { .. } => named(error).wrap_err(
-            "the chain is too large: `--set stage.NAME.buffer=4` makes it smaller, `--unlimited` takes the closed form",
-        ),
-        error => named(error),
-    })?;
+    let solution = match solved {
+        Ok(solution) => solution,
+        Err(models::Error::Cancelled) => return Err(progress::Interrupted.into()),
+        Err(error @ models::Error::NotConverged { .. }) => {
+            eprintln!("warning: {error}; these figures are not to be relied on");
+            let models::Error::NotConverged { solution, .. } = error else { unreachable!("just seen") };
+            *solution
+        }
+        Err(error) => return Err(scenario.objection(&error).into()),
+    };
     warn(&scenario);
+    let answer = if solution.accuracy.converged { Answer::Yes } else { Answer::No };
     if args.json {
         println!("{}", serde_json::to_string_pretty(&Solved::new(&scenario, &solution)).into_diagnostic()?);
-        return Ok(Answer::Yes);
+        return Ok(answer);
     }
     println!(
         "{:.1} packets/s, {:.4} % lost, {:.3} us from arrival to departure",
@@ -255,8 +292,9 @@ pub fn solve(args: &SolveArgs) -> miette::Result<Answer> {
         let [busy, switching, waiting] = [one.utilisation, one.switching, one.waiting].map(|x| 100.0 * x);
         println!("{:16} {busy:>6.1} % {switching:>8.2} % {waiting:>6.2} %", one.name);
     }
-    println!("{} states, residual {:.1e}", solution.states, solution.accuracy.residual);
-    Ok(Answer::Yes)
+    let not = if solution.accuracy.converged { "" } else { ": NOT CONVERGED" };
+    println!("{} states, residual {:.1e}{not}", solution.states, solution.accuracy.residual);
+    Ok(answer)
 }
 
 fn warn(scenario: &Scenario) {
@@ -265,44 +303,16 @@ fn warn(scenario: &Scenario) {
     }
 }
 
-fn closed_form(scenario: &Scenario, network: &models::Network, args: &SolveArgs) -> miette::Result<Answer> {
-    let name = args.scenario.display();
-    let queues = closed::stations(network).map_err(|error| miette!("{name}: {error}"))?;
-    let title = |(first, last): (usize, usize)| {
-        let names: Vec<&str> = network.stages[first..=last].iter().map(|stage| stage.name.as_str()).collect();
-        names.join("+")
-    };
-    let names: Vec<String> = network.stations().into_iter().map(title).collect();
+fn closed_form(scenario: &Scenario, args: &SolveArgs) -> miette::Result<Answer> {
+    let closed = ClosedForm::new(scenario).map_err(|error| scenario.objection(&error))?;
     warn(scenario);
     if args.json {
-        let station = |(name, queue): (&String, &closed::Queue)| {
-            json!({
-                "name": name,
-                "mean_occupancy": queue.mean_occupancy,
-                "mean_queue": queue.mean_queue,
-                "utilisation": queue.utilisation,
-                "mean_delay_s": queue.mean_delay_s,
-            })
-        };
-        let document = json!({
-            "schema": 1,
-            "model": "pipeline",
-            "method": "closed-form",
-            "states": null,
-            "throughput_pps": network.arrival_rate,
-            "loss_probability": 0.0,
-            "mean_delay_s": queues.iter().map(|queue| queue.mean_delay_s).sum::<f64>(),
-            "stages": names.iter().zip(&queues).map(station).collect::<Vec<_>>(),
-            "servers": [],
-            "residual": 0.0,
-            "warnings": scenario.approximations(),
-            "resolved": scenario.resolved,
-        });
-        println!("{}", serde_json::to_string_pretty(&document).into_diagnostic()?);
+        println!("{}", serde_json::to_string_pretty(&closed).into_diagnostic()?);
         return Ok(Answer::Yes);
     }
     println!("{:32} {:>8} {:>10} {:>12}", "station, unlimited room", "busy", "inside", "delay (us)");
-    for (name, one) in names.iter().zip(&queues) {
+    for station in &closed.stages {
+        let (name, one) = (&station.name, &station.queue);
         let (busy, delay) = (100.0 * one.utilisation, 1e6 * one.mean_delay_s);
         println!("{name:32} {busy:>6.1} % {:>10.4} {delay:>12.3}", one.mean_occupancy);
     }

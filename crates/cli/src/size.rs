@@ -1,15 +1,15 @@
 //! `forebay size`: how large buffers must be, and how much load they bear.
 
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use forebay_models as models;
-use forebay_pipeline::scenario::{Rules, Scenario};
+use forebay_pipeline::scenario::{CardScenario, Rules, Scenario};
 use forebay_pipeline::size::{By, highest_load_with, smallest_buffers_with};
 use forebay_pipeline::{Arrivals, Buffer, Pipeline, Sizes, SmallestBuffers};
 use forebay_time::PS_PER_S;
 use miette::{IntoDiagnostic, miette};
+use serde_json::Value;
 
 use crate::Answer;
 use crate::progress::{self, Progress};
@@ -17,7 +17,7 @@ use crate::progress::{self, Progress};
 /// Arguments of `forebay size`.
 #[derive(Args)]
 pub struct SizeArgs {
-    /// The scenario (TOML), model = "pipeline". Its own buffers count for the highest load only.
+    /// The scenario (TOML), model = "pipeline" or "inline-card". Its own buffers count for the highest load only.
     scenario: PathBuf,
     /// Share of the packets that may be lost.
     #[arg(long, value_name = "SHARE", value_parser = share)]
@@ -56,9 +56,8 @@ fn share(text: &str) -> Result<f64, String> {
 
 /// Runs the command; the answer is no if no buffers within the limit keep the bound.
 pub fn run(args: &SizeArgs) -> miette::Result<Answer> {
-    let scenario = Scenario::load(&args.scenario, &args.sets)?;
-    let default = if scenario.rules == Rules::Markov { Way::Chain } else { Way::Simulation };
-    let way = args.by.unwrap_or(default);
+    let scenario = Design::load(args)?;
+    let way = args.by.unwrap_or(scenario.way);
     let (by, word) = match way {
         Way::Chain => (By::Chain(models::Options::default()), "chain"),
         Way::Simulation => {
@@ -66,31 +65,42 @@ pub fn run(args: &SizeArgs) -> miette::Result<Answer> {
             (By::Simulation { runs: args.runs.into(), threads }, "simulation")
         }
     };
-    let pipeline = scenario.simulated();
-    let mut notes = if way == Way::Chain { scenario.approximations() } else { scenario.notes.clone() };
-    let named = |error: models::Error| match error {
-        models::Error::Cancelled => miette!("interrupted; nothing was written"),
-        error => miette!("{}: {error}", args.scenario.display()),
+    let pipeline = &scenario.pipeline;
+    let mut notes = if way == Way::Chain { scenario.approximations.clone() } else { scenario.notes.clone() };
+    let named = |error: models::Error| match (error, &scenario.file) {
+        (models::Error::Cancelled, _) => progress::Interrupted.into(),
+        // These two are of the designs tried, not of the file.
+        (error @ (models::Error::TooLarge { .. } | models::Error::NotConverged { .. }), _) => {
+            miette!(help = "`--most` bounds buffers, `--by simulation` solves no chains", "{error}")
+        }
+        (error, Some(file)) => file.objection(&error).into(),
+        (error, None) => miette!("{}: {error}", args.scenario.display()),
     };
     let mut bar = Progress::designs("trying buffers");
     let mut watch = |tried: usize| {
         bar.at(tried as u64);
-        if progress::is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        progress::go_on()
     };
     // What cannot be kept whatever the buffers is known without trying.
-    let most = ceiling(&pipeline, args.loss);
-    let offered = offered(&pipeline);
+    let most = ceiling(pipeline, args.loss);
+    let offered = offered(pipeline);
     let sized = if offered > most {
         notes.push(format!("{offered:.1} packets/s lose more whatever the buffers"));
         None
     } else {
-        smallest_buffers_with(&pipeline, args.loss, args.most, by, &mut watch).map_err(named)?
+        smallest_buffers_with(pipeline, args.loss, args.most, by, &mut watch).map_err(named)?
     };
-    let load = highest_load_with(&pipeline, args.loss, most, by, &mut watch);
+    let load = match pipeline.arrivals {
+        Arrivals::Trace(_) => {
+            notes.push("a trace has the load that it has".to_owned());
+            Ok(None)
+        }
+        _ => highest_load_with(pipeline, args.loss, most, by, &mut watch),
+    };
     bar.finish();
     let load = match load {
         Ok(load) => load,
-        Err(error @ models::Error::TooLarge { .. }) => {
+        Err(error @ (models::Error::TooLarge { .. } | models::Error::NotConverged { .. })) => {
             notes.push(format!("the highest load with the file's buffers is not known: {error}"));
             None
         }
@@ -100,20 +110,71 @@ pub fn run(args: &SizeArgs) -> miette::Result<Answer> {
         total: sized.buffers.iter().map(|&buffer| u64::from(buffer)).sum(),
         loss_probability: sized.loss,
         tried: sized.tried,
-        stages: (scenario.pipeline.stages.iter().zip(&sized.buffers))
+        stages: (pipeline.stages.iter().zip(&sized.buffers))
             .map(|(stage, &buffer)| Buffer { name: stage.name.clone(), buffer })
             .collect(),
     });
     let answer = if smallest.is_some() { Answer::Yes } else { Answer::No };
     let resolved = &scenario.resolved;
-    let sizes =
-        Sizes { schema: 1, by: word, loss: args.loss, smallest, highest_load_pps: load, notes, resolved };
+    let sizes = Sizes {
+        schema: 1,
+        by: word,
+        loss: args.loss,
+        smallest,
+        highest_load_pps: load,
+        highest_load_bps: scenario.payload.and_then(|bytes| Some(load? * 8.0 * f64::from(bytes))),
+        notes,
+        resolved,
+    };
     if args.json {
         println!("{}", serde_json::to_string_pretty(&sizes).into_diagnostic()?);
     } else {
         print(&sizes, args.most);
     }
     Ok(answer)
+}
+
+/// What is to be sized.
+struct Design {
+    pipeline: Pipeline,
+    way: Way,
+    notes: Vec<String>,
+    approximations: Vec<String>,
+    resolved: Value,
+    /// Bytes that an inline card's packets carry.
+    payload: Option<u32>,
+    /// The file of a pipeline.
+    file: Option<Scenario>,
+}
+
+impl Design {
+    fn load(args: &SizeArgs) -> miette::Result<Design> {
+        let text = forebay_scenario::load(&args.scenario)?;
+        if forebay_scenario::model_of(&text, &args.sets).as_deref() == Some("inline-card") {
+            let card = CardScenario::parse(&text, &args.scenario.display().to_string(), &args.sets)?;
+            return Ok(Design {
+                pipeline: card.pipeline,
+                way: Way::Simulation,
+                notes: card.notes,
+                approximations: vec![
+                    "all times are taken as exponential, and nothing is lost inside".to_owned(),
+                ],
+                resolved: card.resolved,
+                payload: Some(card.payload),
+                file: None,
+            });
+        }
+        let scenario = Scenario::load(&args.scenario, &args.sets)?;
+        Ok(Design {
+            pipeline: scenario.simulated(),
+            way: if scenario.rules == Rules::Markov { Way::Chain } else { Way::Simulation },
+            notes: scenario.notes.clone(),
+            approximations: scenario.approximations(),
+            resolved: scenario.resolved.clone(),
+            payload: None,
+            file: Some(scenario),
+        })
+    }
 }
 
 fn offered(pipeline: &Pipeline) -> f64 {
@@ -126,7 +187,9 @@ fn offered(pipeline: &Pipeline) -> f64 {
 /// A load, in packets a second, of which more than `bound` is lost for certain: more than that cannot
 /// be served. Somewhat above what the busiest unit or server can do.
 fn ceiling(pipeline: &Pipeline, bound: f64) -> f64 {
-    let time = |stage: &forebay_pipeline::Stage| stage.time.mean(pipeline.packet_bytes).as_secs();
+    let time = |stage: &forebay_pipeline::Stage| {
+        stage.time.mean(pipeline.packet_bytes).as_secs() + stage.setup.as_secs() / f64::from(stage.batch)
+    };
     let own = (pipeline.stages.iter().filter(|stage| stage.server.is_none()))
         .map(|stage| time(stage) / f64::from(stage.units));
     let shared = pipeline.servers.iter().enumerate().map(|(index, server)| {
@@ -152,7 +215,9 @@ fn print(sizes: &Sizes<'_>, most: u32) {
         None => println!("no buffers of up to {most} packets a stage lose at most {percent} %"),
     }
     if let Some(load) = sizes.highest_load_pps {
-        println!("the file's own buffers bear {load:.1} packets/s, one every {:.3} us", 1e6 / load);
+        let payload = sizes.highest_load_bps.map(|bps| format!(", {:.1} Mbit/s of payload", bps / 1e6));
+        let payload = payload.unwrap_or_default();
+        println!("the file's own buffers bear {load:.1} packets/s, one every {:.3} us{payload}", 1e6 / load);
     }
     for note in &sizes.notes {
         println!("note: {note}");

@@ -17,7 +17,9 @@ use std::collections::VecDeque;
 use forebay_crypto::{Direction, Job, JobSpec, Packet, Processor, SaKeys, SessionId, Verdict};
 use forebay_ipsec::{DropCounts, DropReason, Path, Prepared, Sad};
 use forebay_scheduler::fit::Fit;
-use forebay_scheduler::{Config, ConfigError, Cost, DscpMap, Item, ProcessorConfig, Progress, Scheduler, Work};
+use forebay_scheduler::{
+    Config, ConfigError, Cost, DscpMap, Item, ProcessorConfig, Progress, Scheduler, Work,
+};
 use forebay_time::{Duration, Time};
 use forebay_wire::Ip;
 

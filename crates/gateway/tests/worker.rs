@@ -143,13 +143,8 @@ fn gateway(change: impl FnOnce(&mut Setup)) -> Gateway {
         engine,
         plain: plain.port("plain"),
         protected: vec![
-            Protected { port: udp.port("udp"), udp: true, raw: false, local: None },
-            Protected {
-                port: raw.port("raw"),
-                udp: false,
-                raw: true,
-                local: Some(vec![NEAR.into(), FAR.into()]),
-            },
+            Protected { port: udp.port("udp"), protocols: vec![17], local: [0; 4].into() },
+            Protected { port: raw.port("raw"), protocols: vec![50], local: [0; 4].into() },
         ],
         icmp: vec![Box::new(icmp.clone())],
         mss_clamp: None,

@@ -357,6 +357,17 @@ impl Sad {
         self.sas.get(session.0 as usize).map_or(0, |entry| entry.in_flight)
     }
 
+    /// The last sequence number that an outbound SA has given out, or the highest that an inbound one has verified.
+    pub fn sequence(&self, session: SessionId) -> Option<u64> {
+        match &self.sas.get(session.0 as usize)?.state {
+            State::Out(sa) => Some(sa.sequence),
+            State::OutAh(sa) => Some(sa.sequence()),
+            State::In(sa) => Some(sa.replay.top()),
+            State::InAh(sa) => Some(sa.top()),
+            State::Gone(_) => None,
+        }
+    }
+
     /// Lets an SA continue behind `sequence`: as if that had been sent, or received and verified.
     pub fn continue_after(&mut self, session: SessionId, sequence: u64) {
         match self.sas.get_mut(session.0 as usize).map(|entry| &mut entry.state) {

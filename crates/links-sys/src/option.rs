@@ -22,6 +22,28 @@ pub fn set(socket: BorrowedFd<'_>, level: i32, option: i32, value: i32) -> io::R
     crate::check(result).map(drop)
 }
 
+/// How many datagrams the kernel has dropped because the socket's queue was full (`SO_MEMINFO`).
+///
+/// # Errors
+/// Those of getsockopt(2).
+pub fn dropped(socket: BorrowedFd<'_>) -> io::Result<u32> {
+    const SO_MEMINFO: libc::c_int = 55;
+    const SK_MEMINFO_DROPS: usize = 8;
+    let mut values = [0u32; SK_MEMINFO_DROPS + 1];
+    let mut len = size_of_val(&values) as libc::socklen_t;
+    // SAFETY: the pointer is to `len` bytes that live on; the kernel writes at most so many.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            SO_MEMINFO,
+            (&raw mut values).cast(),
+            &raw mut len,
+        )
+    };
+    crate::check(result).map(|_| values[SK_MEMINFO_DROPS])
+}
+
 /// One instruction of classic BPF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Instruction {

@@ -29,15 +29,16 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let options = tun::TunOptions { name: device.clone(), queues: 1, offloads };
     let (interface, mut queues) = tun::open(&options)?;
-    interface.set_mtu(mtu.parse()?)?;
-    interface.add_address(address.parse::<IpAddr>()?, prefix.parse()?)?;
+    let mtu: u32 = mtu.parse()?;
+    interface.set_mtu(mtu)?;
     interface.set_up(true)?;
+    interface.add_address(address.parse::<IpAddr>()?, prefix.parse()?)?;
     let options = udp::UdpOptions { offloads, ..udp::UdpOptions::at(local) };
     let (mut tun, mut udp) = (queues.remove(0), udp::open(&options)?.remove(0));
     let outer = outer_header(local, peer);
 
     let verbose = std::env::var_os("BRIDGE_VERBOSE").is_some();
-    let mut buffers = Buffers::new();
+    let mut buffers = Buffers::new(mtu);
     let mut totals = [Total::default(), Total::default()];
     let mut rounds = 0u64;
     loop {
@@ -86,8 +87,9 @@ impl Total {
 struct Buffers(Vec<Vec<u8>>);
 
 impl Buffers {
-    fn new() -> Buffers {
-        Buffers((0..BURST).map(|_| Vec::with_capacity(1 << 16)).collect())
+    fn new(mtu: u32) -> Buffers {
+        // No larger than need be: what is in use should stay in the processor's cache.
+        Buffers((0..BURST).map(|_| Vec::with_capacity(mtu as usize + 64)).collect())
     }
 
     /// Moves one burst; of each packet, the first `skip` bytes are not sent.

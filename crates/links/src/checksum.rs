@@ -1,27 +1,10 @@
 //! The Internet checksum over long payloads.
 
 /// The one's complement sum of big-endian 16-bit words, folded (RFC 1071); an odd last byte is the high half
-/// of a word.
-///
-/// Adds 32-bit words in the machine's byte order in several lanes, which compilers make vectors of: byte order
-/// does not matter until the end (RFC 1071 2 B).
+/// of a word. Byte order does not matter until the end (RFC 1071 2 B).
 #[inline]
 pub(crate) fn sum(bytes: &[u8]) -> u16 {
-    const LANES: usize = 8;
-    let (blocks, rest) = bytes.as_chunks::<{ LANES * 4 }>();
-    let mut lanes = [0u64; LANES];
-    for block in blocks {
-        let (words, _) = block.as_chunks::<4>();
-        for (lane, word) in lanes.iter_mut().zip(words) {
-            *lane += u64::from(u32::from_ne_bytes(*word));
-        }
-    }
-    let (words, rest) = rest.as_chunks::<4>();
-    let mut tail = [0; 4];
-    tail[..rest.len()].copy_from_slice(rest);
-    let words = words.iter().chain([&tail]).map(|word| u64::from(u32::from_ne_bytes(*word)));
-    let sum: u64 = lanes.iter().sum::<u64>() + words.sum::<u64>();
-    u16::from_be(fold(sum))
+    u16::from_be(fold(forebay_links_sys::checksum::sum(bytes)))
 }
 
 /// Adds up all carries.
@@ -36,8 +19,31 @@ pub(crate) fn fold(sum: u64) -> u16 {
 /// The sum of the pseudo-header of TCP and UDP (RFC 9293 3.1, RFC 8200 8.1): `addresses` are both addresses
 /// as they stand in the packet, `len` is that of header and payload.
 #[inline]
-pub(crate) fn pseudo_header(addresses: &[u8], protocol: u8, len: usize) -> u64 {
-    u64::from(sum(addresses)) + u64::from(protocol) + len as u64
+pub(crate) fn pseudo_header<const N: usize>(addresses: &[u8; N], protocol: u8, len: usize) -> u64 {
+    u64::from(u16::from_be(fold(words(addresses)))) + u64::from(protocol) + len as u64
+}
+
+/// Whether an IPv4 header without options has the right checksum.
+#[inline]
+pub(crate) fn is_ipv4_right(header: &[u8; 20]) -> bool {
+    fold(words(header)) == 0xffff
+}
+
+/// Whether the checksum in `l4`, TCP or UDP, is right.
+#[inline]
+pub(crate) fn is_l4_right<const N: usize>(addresses: &[u8; N], protocol: u8, l4: &[u8]) -> bool {
+    // In the machine's byte order all along: all ones are all ones in either.
+    let rest = u16::to_be(protocol.into());
+    let len = u16::to_be(l4.len() as u16);
+    let sum = forebay_links_sys::checksum::sum(l4) + words(addresses) + u64::from(rest) + u64::from(len);
+    fold(sum) == 0xffff
+}
+
+/// The sum of a few words in the machine's byte order.
+#[inline]
+fn words<const N: usize>(bytes: &[u8; N]) -> u64 {
+    const { assert!(N.is_multiple_of(4)) };
+    bytes.as_chunks::<4>().0.iter().map(|word| u64::from(u32::from_ne_bytes(*word))).sum()
 }
 
 #[cfg(test)]

@@ -1,17 +1,22 @@
 //! Network interfaces: up and down, MTU, addresses and routes, by rtnetlink (rtnetlink(7)).
 
 mod request;
+mod way;
 
 use std::io;
 use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
-use request::Request;
+use request::{Request, attribute};
+pub use way::{NextHop, Ways};
 
-/// A network interface of the network namespace that the process is in.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A network interface of the network namespace that the thread was in which asked for it.
+#[derive(Clone, Debug)]
 pub struct Interface {
     name: String,
     index: u32,
+    netlink: Arc<OwnedFd>,
 }
 
 impl Interface {
@@ -20,8 +25,8 @@ impl Interface {
     /// # Errors
     /// If there is none.
     pub fn by_name(name: &str) -> io::Result<Interface> {
-        let socket = request::any_socket()?;
-        Ok(Interface { name: name.into(), index: rustix::net::netdevice::name_to_index(socket, name)? })
+        let index = rustix::net::netdevice::name_to_index(request::any_socket()?, name)?;
+        Ok(Interface { name: name.into(), index, netlink: Arc::new(request::open()?) })
     }
 
     /// Its name.
@@ -40,7 +45,7 @@ impl Interface {
     /// Without `CAP_NET_ADMIN`, or if it is gone.
     pub fn set_up(&self, up: bool) -> io::Result<()> {
         let up = if up { IFF_UP } else { 0 };
-        Request::new(RTM_NEWLINK, 0).link(self.index, up, IFF_UP).send()
+        Request::new(RTM_NEWLINK, 0).link(self.index, up, IFF_UP).send(&self.netlink)
     }
 
     /// Sets the largest packet in bytes.
@@ -48,10 +53,58 @@ impl Interface {
     /// # Errors
     /// As [`Interface::set_up`], and if it takes no such packets.
     pub fn set_mtu(&self, mtu: u32) -> io::Result<()> {
-        Request::new(RTM_NEWLINK, 0).link(self.index, 0, 0).attribute(IFLA_MTU, &mtu.to_ne_bytes()).send()
+        Request::new(RTM_NEWLINK, 0)
+            .link(self.index, 0, 0)
+            .attribute(IFLA_MTU, &mtu.to_ne_bytes())
+            .send(&self.netlink)
     }
 
-    /// Gives it an address and the network it is in; one that it has already is no error.
+    /// Sets how many packets may wait to be sent: of a TUN device, to be read; 500 at first.
+    ///
+    /// # Errors
+    /// As [`Interface::set_up`].
+    pub fn set_queue_len(&self, packets: u32) -> io::Result<()> {
+        let request = Request::new(RTM_NEWLINK, 0).link(self.index, 0, 0);
+        request.attribute(IFLA_TXQLEN, &packets.to_ne_bytes()).send(&self.netlink)
+    }
+
+    /// How many packets could not be sent: of a TUN device, were not read in time or came while it was down.
+    ///
+    /// # Errors
+    /// If it is gone.
+    pub fn dropped(&self) -> io::Result<u64> {
+        // The eighth of `rtnl_link_stats64`.
+        const TX_DROPPED: usize = 7 * 8;
+        self.read(IFLA_STATS64, |stats| {
+            stats.get(TX_DROPPED..)?.first_chunk().map(|n| u64::from_ne_bytes(*n))
+        })
+    }
+
+    /// The largest packet in bytes.
+    ///
+    /// # Errors
+    /// If it is gone.
+    pub fn mtu(&self) -> io::Result<u32> {
+        self.read(IFLA_MTU, |value| value.first_chunk().map(|mtu| u32::from_ne_bytes(*mtu)))
+    }
+
+    /// Its own address on an Ethernet.
+    ///
+    /// # Errors
+    /// If it is gone, or has none.
+    pub fn ethernet_address(&self) -> io::Result<[u8; 6]> {
+        self.read(IFLA_ADDRESS, |value| value.try_into().ok())
+    }
+
+    fn read<T>(&self, kind: u16, value: impl FnOnce(&[u8]) -> Option<T>) -> io::Result<T> {
+        const IFINFOMSG: usize = 16;
+        Request::new(RTM_GETLINK, 0)
+            .link(self.index, 0, 0)
+            .ask(&self.netlink, |answer| attribute(answer.get(IFINFOMSG..)?, kind).and_then(value))
+    }
+
+    /// Gives it an address and the network it is in; one that it has already is no error. An IPv6
+    /// address works some milliseconds later, when the kernel has seen that the link is up.
     ///
     /// # Errors
     /// As [`Interface::set_up`], and if the prefix is too long.
@@ -60,7 +113,7 @@ impl Interface {
             .address(family(address), prefix, self.index, if address.is_ipv6() { IFA_F_NODAD } else { 0 })
             .ip(IFA_LOCAL, address)
             .ip(IFA_ADDRESS, address)
-            .send()
+            .send(&self.netlink)
     }
 
     /// Sends what goes to the network out by this interface; a route that is there already is replaced.
@@ -73,7 +126,7 @@ impl Interface {
             .route(family(network), prefix)
             .ip(RTA_DST, network)
             .attribute(RTA_OIF, &self.index.to_ne_bytes())
-            .send()
+            .send(&self.netlink)
     }
 }
 
@@ -83,11 +136,15 @@ fn family(address: IpAddr) -> u8 {
 
 // linux/rtnetlink.h, linux/if_link.h, linux/if_addr.h, linux/netlink.h.
 const RTM_NEWLINK: u16 = 16;
+const RTM_GETLINK: u16 = 18;
 const RTM_NEWADDR: u16 = 20;
 const RTM_NEWROUTE: u16 = 24;
 const NLM_F_REPLACE: u16 = 0x100;
 const NLM_F_CREATE: u16 = 0x400;
+const IFLA_ADDRESS: u16 = 1;
 const IFLA_MTU: u16 = 4;
+const IFLA_TXQLEN: u16 = 13;
+const IFLA_STATS64: u16 = 23;
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
 const RTA_DST: u16 = 1;

@@ -1,4 +1,13 @@
-//! Batches of packets in and out: capture files and UDP.
+//! Bursts of packets in and out: capture files; and on Linux TUN devices, UDP and raw sockets.
+//!
+//! All of the latter are a [`Link`]: whole IP packets in and out, in bursts, without waiting.
+//!
+//! | link | packets | what makes it fast |
+//! |---|---|---|
+//! | [`tun::TunQueue`] | of programs on this machine, and of what it routes | super-packets of up to 64 KiB, taken apart and put together by [`offload`] |
+//! | [`udp::UdpLink`] | ESP in UDP (RFC 3948) | trains of datagrams as one (`UDP_GRO`, `UDP_SEGMENT`), many by one system call |
+//! | [`raw::RawLink`] | ESP, AH, ICMP about packets too big | many by one system call |
+//! | `forebay_links_xdp::XdpLink` | of an Ethernet device, past the kernel's stack | memory shared with the kernel |
 //!
 //! A capture is read with [`capture::Reader`], record by record and in bounded memory;
 //! [`frame::locate`] finds the IP packet in a record's frame, and [`frame::reframe`] puts the link
@@ -33,14 +42,22 @@ pub mod frame;
 pub mod interface;
 pub mod offload;
 #[cfg(target_os = "linux")]
+pub mod raw;
+#[cfg(target_os = "linux")]
 pub mod tun;
 #[cfg(target_os = "linux")]
 pub mod udp;
 
+#[cfg(target_os = "linux")]
+mod bpf;
 mod checksum;
+#[cfg(target_os = "linux")]
+mod front;
 #[cfg(target_os = "linux")]
 mod link;
 mod link_type;
+#[cfg(target_os = "linux")]
+mod socket;
 
 #[cfg(target_os = "linux")]
 pub use link::{Link, PassedOver, Sent};

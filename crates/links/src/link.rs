@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 /// A way for whole IP packets in and out, in bursts. Nothing waits, nothing allocates for a packet.
-pub trait Link {
+pub trait Link: Send {
     /// Takes the packets that are at hand, at most `room`, without waiting. Each is given as header and body,
     /// which stand one behind the other in the packet: so a segment of a large read, or a payload whose outer
     /// header the kernel took off, is copied only once, by who takes it. Returns how many were given.
@@ -22,7 +22,8 @@ pub trait Link {
     /// Whether packets of an earlier read are still to be given, although the descriptor is not readable.
     fn pending(&self) -> bool;
 
-    /// What has become of received packets that were not given, since the link was made.
+    /// What has become of received packets that were not given, since the link was made. It may ask the
+    /// kernel: not for each burst.
     fn passed_over(&self) -> PassedOver;
 }
 
@@ -95,4 +96,7 @@ pub struct PassedOver {
     pub truncated: u64,
     /// Headers that contradict each other or the packet.
     pub malformed: u64,
+    /// Dropped by the kernel because they were not taken in time: the queue was full. Of a TUN device see
+    /// [`Interface::dropped`](crate::interface::Interface::dropped).
+    pub overrun: u64,
 }

@@ -89,6 +89,15 @@ impl VnetHeader {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unsound;
 
+/// Writes a number in network byte order.
+#[inline]
+pub(crate) fn put<const N: usize>(bytes: &mut [u8], at: usize, value: [u8; N]) {
+    // Of a length that is known: `copy_from_slice` becomes a call.
+    if let Some(field) = bytes.get_mut(at..).and_then(<[u8]>::first_chunk_mut) {
+        *field = value;
+    }
+}
+
 mod tcp {
     pub const SEQUENCE: usize = 4;
     pub const OFFSET: usize = 12;

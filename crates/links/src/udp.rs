@@ -4,24 +4,29 @@
 //! several such trains by one system call.
 
 mod datagram;
-mod front;
 
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use forebay_links_sys::option::{self, Instruction};
+use forebay_links_sys::option;
 use forebay_links_sys::{Control, Outgoing, Receiver, Sender};
+use forebay_wire::Family;
 use rustix::io::Errno;
+use rustix::net::SocketType;
 use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
-use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
+use crate::front::Front;
 use crate::link::{Link, PassedOver, Sent};
+use crate::raw::{Whole, sending_socket};
+use crate::{bpf, socket};
 use datagram::Datagram;
-use front::Front;
 
-/// The most datagrams, or trains of them, that one system call brings or takes.
-const MESSAGES: usize = 32;
+/// The most datagrams, or trains of them, that one system call brings. Each may be of 64 KiB, and what is in use
+/// should stay in the processor's cache.
+const MESSAGES_IN: usize = 32;
+/// The most that one system call takes.
+const MESSAGES: usize = 64;
 /// The most packets that one system call takes.
 const PARTS: usize = 1024;
 /// The most packets in a train: what all kernels with `UDP_SEGMENT` take.
@@ -73,12 +78,8 @@ pub fn open(options: &UdpOptions) -> io::Result<Vec<UdpLink>> {
     if let [first, _, ..] = &links[..] {
         // The program sees the datagram's payload, which starts with the SPI; its result is the number of the
         // socket, in the order of bind(2).
-        let program = [
-            Instruction { code: LOAD_WORD, jump_true: 0, jump_false: 0, k: 0 },
-            Instruction { code: MODULO, jump_true: 0, jump_false: 0, k: options.workers as u32 },
-            Instruction { code: RETURN_ACCUMULATOR, jump_true: 0, jump_false: 0, k: 0 },
-        ];
-        option::attach(first.fd(), SO_ATTACH_REUSEPORT_CBPF, &program)?;
+        let steer = [bpf::load_word(0), bpf::modulo(options.workers as u32), bpf::end_with_value()];
+        option::attach(first.fd(), SO_ATTACH_REUSEPORT_CBPF, &steer)?;
     }
     Ok(links)
 }
@@ -95,6 +96,9 @@ pub struct UdpLink {
     cursor: Cursor,
     take_ike: Option<TakeIke>,
     passed_over: PassedOver,
+    /// For fragments of larger packets, if the process may.
+    fragments: Option<OwnedFd>,
+    whole: Whole,
     /// Whether trains go as one.
     segmentation: bool,
     /// Whether datagrams now go out with "don't fragment".
@@ -117,44 +121,33 @@ struct Cursor {
 impl UdpLink {
     fn open(options: &UdpOptions) -> io::Result<UdpLink> {
         let v6 = options.local.is_ipv6();
-        let family = if v6 { AddressFamily::INET6 } else { AddressFamily::INET };
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let socket = rustix::net::socket_with(family, SocketType::DGRAM, flags, None)?;
-        let set = |level, name| option::set(socket.as_fd(), level, name, 1);
+        let socket = socket::open(options.local.ip(), SocketType::DGRAM, None)?;
+        socket::ask_for_header(&socket, v6)?;
+        socket::set_buffers(&socket, options.buffer)?;
+        // What the kernel thinks to know of the path is not asked.
         if v6 {
             sockopt::set_ipv6_v6only(&socket, true)?;
-            set(IPPROTO_IPV6, IPV6_RECVPKTINFO)?;
-            set(IPPROTO_IPV6, IPV6_RECVHOPLIMIT)?;
-            sockopt::set_ipv6_recvtclass(&socket, true)?;
-            // Routers do not fragment, and what the kernel thinks to know of the path is not asked.
             sockopt::set_ipv6_mtu_discover(&socket, Ipv6PathMtuDiscovery::PROBE)?;
         } else {
-            set(IPPROTO_IP, IP_PKTINFO)?;
-            set(IPPROTO_IP, IP_RECVTTL)?;
-            sockopt::set_ip_recvtos(&socket, true)?;
             sockopt::set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::PROBE)?;
         }
         if options.workers > 1 {
             sockopt::set_socket_reuseport(&socket, true)?;
         }
-        if sockopt::set_socket_recv_buffer_size_force(&socket, options.buffer).is_err() {
-            sockopt::set_socket_recv_buffer_size(&socket, options.buffer)?;
-        }
-        if sockopt::set_socket_send_buffer_size_force(&socket, options.buffer).is_err() {
-            sockopt::set_socket_send_buffer_size(&socket, options.buffer)?;
-        }
         // Kernels before 5.0 have no UDP_GRO: then each datagram comes alone.
-        let _ = options.offloads.then(|| set(SOL_UDP, UDP_GRO));
+        let _ = options.offloads.then(|| socket::set(socket.as_fd(), SOL_UDP, UDP_GRO));
         rustix::net::bind(&socket, &options.local)?;
         let local = rustix::net::getsockname(&socket)?.try_into()?;
         Ok(UdpLink {
             socket,
             local,
-            receiver: Receiver::new(MESSAGES, usize::from(u16::MAX)),
+            receiver: Receiver::new(MESSAGES_IN, usize::from(u16::MAX)),
             sender: Sender::new(MESSAGES, PARTS),
             cursor: Cursor::default(),
             take_ike: None,
             passed_over: PassedOver::default(),
+            fragments: sending_socket(options.local.ip()).ok(),
+            whole: Whole::new(Family::of(options.local.ip())),
             segmentation: options.offloads,
             dont_fragment: true,
         })
@@ -183,7 +176,7 @@ impl UdpLink {
         if cursor.at == 0 {
             let local = received.control.local.unwrap_or(self.local.ip());
             let to = SocketAddr::new(local, self.local.port());
-            let sound = received.from.is_some_and(|from| cursor.front.start(from, to, &received.control));
+            let sound = received.from.is_some_and(|from| cursor.front.start_udp(from, to, &received.control));
             if received.truncated || !sound {
                 self.passed_over.truncated += u64::from(received.truncated);
                 self.passed_over.malformed += u64::from(!received.truncated);
@@ -247,8 +240,8 @@ impl UdpLink {
         let messages = batch.messages();
         starts[messages] = at;
         let Some(dont_fragment) = dont_fragment else {
-            sent.unfit += 1;
-            return Next { from: from + 1, alone_until };
+            self.send_fragment(packets, from, sent);
+            return Next { from: if sent.would_block > 0 { packets.len() } else { from + 1 }, alone_until };
         };
         if dont_fragment != self.dont_fragment && self.local.is_ipv4() {
             let how = if dont_fragment { Ipv4PathMtuDiscovery::PROBE } else { Ipv4PathMtuDiscovery::DONT };
@@ -277,13 +270,27 @@ impl UdpLink {
                 Err(error) => {
                     sent.refuse(&error, next - start);
                     if sent.mtu.is_none() && Errno::from_io_error(&error) == Some(Errno::MSGSIZE) {
-                        sent.mtu = Datagram::parse(packets[start]).and_then(|d| mtu_towards(d.to).ok());
+                        sent.mtu =
+                            Datagram::parse(packets[start]).and_then(|d| socket::mtu_towards(d.to.ip()).ok());
                     }
                     done += 1;
                 }
             }
         }
         Next { from: at, alone_until }
+    }
+
+    /// Sends a fragment of a UDP packet, which no socket of UDP takes; counts other packets as unfit.
+    fn send_fragment(&mut self, packets: &[&[u8]], at: usize, sent: &mut Sent) {
+        match &self.fragments {
+            Some(socket) if datagram::is_fragment(packets[at]) => {
+                self.whole.send(socket.as_fd(), &packets[at..at + 1], sent);
+                if sent.would_block > 0 {
+                    sent.would_block = packets.len() - at;
+                }
+            }
+            _ => sent.unfit += 1,
+        }
     }
 }
 
@@ -316,14 +323,6 @@ fn add_followers<'p>(batch: &mut Outgoing<'_, 'p>, first: &Datagram<'p>, packets
     count
 }
 
-/// The largest packet that the first link on the way takes, or the path as the kernel knows it.
-fn mtu_towards(to: SocketAddr) -> io::Result<u32> {
-    let family = if to.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
-    let socket = rustix::net::socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
-    rustix::net::connect(&socket, &to)?;
-    Ok(if to.is_ipv6() { sockopt::ipv6_mtu(&socket)? } else { sockopt::ip_mtu(&socket)? })
-}
-
 /// Whether an error may be due to the packets being sent as one.
 fn is_of_trains(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::IO | Errno::INVAL | Errno::MSGSIZE | Errno::OPNOTSUPP))
@@ -339,7 +338,7 @@ impl Link for UdpLink {
                 given += usize::from(self.give_next(take));
                 continue;
             }
-            let limit = (room - given).min(MESSAGES);
+            let limit = (room - given).min(MESSAGES_IN);
             let count = match self.receiver.receive(self.socket.as_fd(), limit) {
                 Ok(count) => count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
@@ -353,7 +352,8 @@ impl Link for UdpLink {
     }
 
     /// Takes the outer headers off and uses their addresses, ports, DSCP, ECN and "don't fragment"; the other
-    /// fields are the kernel's. The source port has to be the socket's.
+    /// fields are the kernel's. The source port has to be the socket's. Fragments go by a raw socket, with
+    /// `CAP_NET_RAW`.
     fn send(&mut self, packets: &[&[u8]]) -> Sent {
         let mut sent = Sent::default();
         let mut next = Next { from: 0, alone_until: 0 };
@@ -372,21 +372,12 @@ impl Link for UdpLink {
     }
 
     fn passed_over(&self) -> PassedOver {
-        self.passed_over
+        let overrun = option::dropped(self.socket.as_fd()).unwrap_or(0);
+        PassedOver { overrun: overrun.into(), ..self.passed_over }
     }
 }
 
-// linux/in.h, linux/in6.h, linux/udp.h, asm-generic/socket.h.
-const IPPROTO_IP: i32 = 0;
-const IP_PKTINFO: i32 = 8;
-const IP_RECVTTL: i32 = 12;
-const IPPROTO_IPV6: i32 = 41;
-const IPV6_RECVPKTINFO: i32 = 49;
-const IPV6_RECVHOPLIMIT: i32 = 51;
+// linux/udp.h, asm-generic/socket.h.
 const SOL_UDP: i32 = 17;
 const UDP_GRO: i32 = 104;
 const SO_ATTACH_REUSEPORT_CBPF: i32 = 51;
-// linux/bpf_common.h.
-const LOAD_WORD: u16 = 0x20;
-const MODULO: u16 = 0x94;
-const RETURN_ACCUMULATOR: u16 = 0x16;

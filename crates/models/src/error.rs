@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::Solution;
+
 /// Why a model was not solved.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -30,6 +32,8 @@ pub enum Error {
         tolerance: f64,
         /// Cycles done.
         cycles: u32,
+        /// As far as it came: [`Solution::accuracy`](crate::Solution) says how wrong it is.
+        solution: Box<Solution>,
     },
     /// Whoever watched said to break off.
     Cancelled,
@@ -55,7 +59,7 @@ impl fmt::Display for Error {
                 f.write_str("run length and switch delay are both zero: the server would switch for ever")
             }
             Error::Reducible => f.write_str("the chain has states that are left for ever"),
-            Error::NotConverged { residual, tolerance, cycles } => {
+            Error::NotConverged { residual, tolerance, cycles, .. } => {
                 write!(
                     f,
                     "not converged: residual {residual:.1e} after {cycles} cycles, {tolerance:.1e} wanted"

@@ -3,7 +3,7 @@
 use crate::generator::Generator;
 
 /// What is likelier than this is made the measure of the others.
-const LARGE: f64 = 1e200;
+pub(crate) const LARGE: f64 = 1e200;
 
 /// The stationary distribution of a chain of `n` states; `rate[i * n + j]` is the rate from i to j,
 /// the diagonal is not looked at.

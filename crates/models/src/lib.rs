@@ -4,7 +4,7 @@
 //! ```text
 //! Network -> space: states, transitions; immediate ones followed to where time passes
 //!         -> generator: sparse, listed by target; reachable states only
-//!         -> gth (few states) or multilevel (many): the stationary distribution
+//!         -> gth (few states), band (narrow ones) or multilevel (many): the stationary distribution
 //!         -> measures: throughput, loss, occupancy, utilisation, delay; residual and balance
 //! ```
 //!
@@ -12,6 +12,7 @@
 //! [`Network::ixp425`] is the description. A stage works only while the next one has room; a
 //! packet that finds the first stage full is lost. Times are seconds, rates 1/s or bit/s.
 
+mod band;
 mod coarsen;
 mod error;
 mod generator;

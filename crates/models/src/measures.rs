@@ -67,6 +67,9 @@ pub struct Accuracy {
     /// Largest relative difference between the rate of packets accepted and that of packets
     /// leaving any stage.
     pub imbalance: f64,
+    /// Whether that is as exact as was asked for; figures of a solution that is not are not to be
+    /// relied on.
+    pub converged: bool,
     /// How it was solved.
     pub method: Method,
     /// Multilevel cycles done; 0 for a direct solution.
@@ -80,6 +83,8 @@ pub struct Accuracy {
 pub enum Method {
     /// Elimination without subtractions (Grassmann, Taksar, Heyman).
     Direct,
+    /// The same within a band, states in the order of Cuthill and McKee.
+    Band,
     /// Gauss-Seidel with corrections by lumped chains (Horton, Leutenegger).
     Multilevel,
 }

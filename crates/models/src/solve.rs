@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use crate::band::Band;
 use crate::generator::{Generator, bytes, generate};
 use crate::measures::{Accuracy, Method, Solution, figures};
 use crate::multilevel::Hierarchy;
@@ -20,12 +21,15 @@ pub struct Options {
     pub memory: u64,
     /// States up to which the chain is solved directly.
     pub direct: usize,
+    /// Multiplications up to which it is solved directly within a band, without trying to iterate.
+    pub band: u64,
 }
 
 impl Default for Options {
-    /// A residual of 1e-15, a few roundings, in at most 500 cycles and 4 GiB, directly up to 600 states.
+    /// A residual of 1e-15, a few roundings, in at most 500 cycles and 4 GiB; directly up to 600 states
+    /// or some hundredths of a second.
     fn default() -> Options {
-        Options { tolerance: 1e-15, cycles: 500, memory: 4 << 30, direct: 600 }
+        Options { tolerance: 1e-15, cycles: 500, memory: 4 << 30, direct: 600, band: 100_000_000 }
     }
 }
 
@@ -37,9 +41,17 @@ const IMBALANCE: f64 = 1e-8;
 /// changing by more than this share of itself.
 const LOSS_STEP: f64 = 1e-10;
 
-/// A chain of up to so many states that the cycles have failed on, as they may where rates are
-/// millions of times apart, is solved directly after all: in half a minute at most.
-const STUBBORN: usize = 3_000;
+/// Where the iteration came to a stand, residuals and steps of the loss up to these are good figures all
+/// the same: what is left are roundings.
+const ROUNDED: f64 = 1e-12;
+const ROUNDED_LOSS: f64 = 1e-8;
+
+/// A residual that has not halved in so many cycles will not.
+const STUCK: u32 = 60;
+
+/// Multiplications that are spent on a chain which the cycles have failed on, as they may where rates
+/// are thousands of times apart or all the weight is in a corner: a minute or so.
+const STUBBORN: u128 = 100_000_000_000;
 
 /// The coarsest level of the multilevel method has at most this many states.
 const COARSEST: usize = 200;
@@ -79,46 +91,80 @@ pub fn solve_with(
         return Err(Error::TooLarge { states: space.states(), bytes, limit: options.memory });
     }
     let (generator, raw) = generate(&space)?;
+    let room = u128::from(options.memory);
     if raw.len() <= options.direct {
-        return directly(&space, &generator, &raw, options);
+        return checked(&space, &generator, &raw, gth::solve(&generator), Method::Direct, 0);
+    }
+    let narrow = |chain: &Generator, work: u128, room: u128| {
+        // Looking for a band takes time, too.
+        let may = at_least(&space, raw.len()) <= work;
+        may.then(|| Band::new(chain)).filter(|band| band.work() <= work && band.bytes() <= room)
+    };
+    if let Some(band) = narrow(&generator, options.band.into(), room) {
+        return checked(&space, &generator, &raw, band.solve(&generator), Method::Band, 0);
     }
     let parents = coarsen::hierarchy(&space.digits, &raw, COARSEST);
     let mut chain = Hierarchy::new(generator, parents);
     // The states in which the first stage is full are the last: its count is the leading digit.
     let full = raw.partition_point(|&index| space.state(index as usize)[0] < network.stages[0].buffer as u16);
-    let (mut residual, mut steps, mut loss, mut cycles) = (f64::INFINITY, f64::INFINITY, 0.0, 0);
-    while residual.is_nan() || residual > options.tolerance || steps > LOSS_STEP {
-        if cycles == options.cycles && raw.len() <= STUBBORN {
-            return directly(&space, chain.finest(), &raw, options);
-        }
-        if cycles == options.cycles {
-            return Err(Error::NotConverged { residual, tolerance: options.tolerance, cycles });
+    let (mut steps, mut loss, mut cycles) = (f64::INFINITY, 0.0, 0);
+    let (mut residual, mut best, mut since) = (f64::INFINITY, f64::INFINITY, 0);
+    while !(residual <= options.tolerance && steps <= LOSS_STEP) {
+        if cycles == options.cycles || since == STUCK {
+            let wrong = options.band > 0 && (residual > ROUNDED || residual.is_nan());
+            let left = room.saturating_sub(bytes);
+            if let Some(band) = wrong.then(|| narrow(chain.finest(), STUBBORN, left)).flatten() {
+                let x = band.solve(chain.finest());
+                return checked(&space, chain.finest(), &raw, x, Method::Band, cycles);
+            }
+            break;
         }
         chain.cycle();
         cycles += 1;
         residual = chain.residual();
+        since = if residual < 0.5 * best { 0 } else { since + 1 };
+        best = best.min(if since == 0 { residual } else { best });
         if watch(residual).is_break() {
             return Err(Error::Cancelled);
         }
         let before = std::mem::replace(&mut loss, chain.weight(full));
         steps = (loss - before).abs() / loss.max(f64::MIN_POSITIVE);
     }
-    let accuracy = Accuracy { residual, imbalance: 0.0, method: Method::Multilevel, cycles };
-    checked(figures(&space, &raw, &chain.into_solution(), accuracy), options)
+    let tolerance = options.tolerance.max(ROUNDED);
+    let converged = residual <= tolerance && steps <= ROUNDED_LOSS;
+    let accuracy = Accuracy { residual, imbalance: 0.0, converged, method: Method::Multilevel, cycles };
+    verdict(figures(&space, &raw, &chain.into_solution(), accuracy), tolerance)
 }
 
-fn directly(space: &Space, chain: &Generator, raw: &[u32], options: &Options) -> Result<Solution, Error> {
-    let x = gth::solve(chain);
-    let accuracy =
-        Accuracy { residual: chain.residual(&x), imbalance: 0.0, method: Method::Direct, cycles: 0 };
-    checked(figures(space, raw, &x, accuracy), options)
+/// Less work than this takes no band: by way of the empty state there are so few transitions from any
+/// state to any other that one of the distances has many states.
+fn at_least(space: &Space, states: usize) -> u128 {
+    let sizes: u128 = space.digits.iter().map(|digit| u128::from(digit.size)).sum();
+    let distances = 2 * sizes * space.digits.len() as u128;
+    let width = states as u128 / distances;
+    states as u128 * width * width
 }
 
-fn checked(solution: Solution, options: &Options) -> Result<Solution, Error> {
-    let accuracy = &solution.accuracy;
-    if accuracy.imbalance <= IMBALANCE && accuracy.residual <= options.tolerance.max(1e-12) {
+/// The figures of a direct solution, if it is one.
+fn checked(
+    space: &Space,
+    chain: &Generator,
+    raw: &[u32],
+    x: Vec<f64>,
+    method: Method,
+    cycles: u32,
+) -> Result<Solution, Error> {
+    let residual = chain.residual(&x);
+    let accuracy = Accuracy { residual, imbalance: 0.0, converged: residual <= ROUNDED, method, cycles };
+    verdict(figures(space, raw, &x, accuracy), ROUNDED)
+}
+
+fn verdict(mut solution: Solution, tolerance: f64) -> Result<Solution, Error> {
+    let accuracy = &mut solution.accuracy;
+    accuracy.converged &= accuracy.imbalance <= IMBALANCE;
+    if accuracy.converged {
         return Ok(solution);
     }
-    let residual = accuracy.residual.max(accuracy.imbalance);
-    Err(Error::NotConverged { residual, tolerance: options.tolerance, cycles: accuracy.cycles })
+    let (residual, cycles) = (accuracy.residual.max(accuracy.imbalance), accuracy.cycles);
+    Err(Error::NotConverged { residual, tolerance, cycles, solution: Box::new(solution) })
 }

@@ -15,7 +15,7 @@ fn solved(network: &Network) -> Solution {
 /// Solved by cycles however small it is.
 fn cycled(network: &Network) -> Solution {
     let mut options = Options::default();
-    options.direct = 0;
+    (options.direct, options.band) = (0, 0);
     solve(network, &options).unwrap()
 }
 
@@ -134,7 +134,7 @@ fn what_cannot_be_solved_is_said() {
     assert!(matches!(fails(&Network::ixp425(0.0, 1, core), &usual), Error::Invalid(_)));
     assert!(matches!(fails(&chain(1.0, vec![], None), &usual), Error::Invalid(_)));
     let mut short = usual;
-    (short.cycles, short.direct) = (2, 0);
+    (short.cycles, short.direct, short.band) = (2, 0, 0);
     assert!(matches!(fails(&Network::ixp425(1e4, 4, core), &short), Error::NotConverged { cycles: 2, .. }));
 }
 

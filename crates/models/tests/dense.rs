@@ -159,16 +159,17 @@ fn near(what: &str, ours: f64, theirs: f64) {
     assert!((ours - theirs).abs() <= 1e-10 * theirs.abs().max(1e-3), "{what}: {ours} is not {theirs}");
 }
 
-/// Directly and by the multilevel method, ours against the oracle.
+/// Ours in every way against the oracle.
 fn compare(lambda: f64, buf: [usize; 5], ts: [f64; 2], td: f64) {
     let core = Discipline::InterruptDriven { run_length_s: ts[0], switch_delay_s: td };
     let mut network = Network::ixp425(lambda, 1, core);
     network.stages.iter_mut().zip(buf).for_each(|(stage, buffer)| stage.buffer = buffer as u32);
     network.stages[3].run_length_s = Some(ts[1]);
     let oracle = interrupt_driven(lambda, buf, ts, td);
-    for direct in [0, 1000] {
+    // By cycles, within a band, by elimination.
+    for (direct, band) in [(0, 0), (0, u64::MAX), (1000, 0)] {
         let mut options = Options::default();
-        options.direct = direct;
+        (options.direct, options.band) = (direct, band);
         let ours = solve(&network, &options).unwrap();
         near("throughput", ours.throughput_pps, oracle.throughput);
         near("loss", ours.loss_probability, oracle.loss);

@@ -1,13 +1,13 @@
 //! The JSON documents of pipelines and inline cards (`spec/surfaces.md`, "Simulation").
 
-use forebay_models::Solution;
-use forebay_models::card;
+use forebay_models::{Error, Solution, card, closed};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::figures::Outcome;
 use crate::replicate::interval;
 use crate::scenario::{CardScenario, Rules, Scenario};
+use crate::solved::network;
 
 /// `forebay simulate --json`: the figures of the first run with all that they depend on.
 #[derive(Clone, Debug, Serialize)]
@@ -34,16 +34,44 @@ pub struct Replications {
     pub runs: usize,
     /// Share of such intervals that hold the true mean.
     pub confidence: f64,
+    /// Packets that came.
+    pub generated: Mean,
+    /// Packets that left the last stage.
+    pub processed: Mean,
+    /// Packets lost in all stages.
+    pub lost: Mean,
     /// Packets processed a second.
     pub throughput_pps: Mean,
     /// Lost over generated.
     pub loss_probability: Mean,
     /// Mean delay in seconds.
     pub delay_mean_s: Mean,
-    /// Utilisation of each stage, in order.
-    pub stages: Vec<Mean>,
-    /// Utilisation of each server, in order.
-    pub servers: Vec<Mean>,
+    /// Each stage, in order.
+    pub stages: Vec<StageMeans>,
+    /// Each server, in order.
+    pub servers: Vec<ServerMeans>,
+}
+
+/// A stage over several runs (see [`StageOutcome`](crate::StageOutcome)).
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "as in the outcome of one run")]
+pub struct StageMeans {
+    pub name: String,
+    pub utilisation: Mean,
+    pub max_queue: Mean,
+    pub mean_queue: Mean,
+    pub mean_occupancy: Mean,
+    pub lost: Mean,
+}
+
+/// A server over several runs (see [`ServerOutcome`](crate::ServerOutcome)).
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "as in the outcome of one run")]
+pub struct ServerMeans {
+    pub name: String,
+    pub utilisation: Mean,
+    pub switching: Mean,
+    pub waiting: Mean,
 }
 
 /// A mean and the half width of its confidence interval.
@@ -64,14 +92,31 @@ impl Replications {
             let found = interval(outcomes, CONFIDENCE, figure);
             Mean { mean: found.mean, half_width: found.half_width }
         };
+        let stage = |at: usize| StageMeans {
+            name: first.stages[at].name.clone(),
+            utilisation: of(&|one| one.stages[at].utilisation),
+            max_queue: of(&|one| one.stages[at].max_queue.into()),
+            mean_queue: of(&|one| one.stages[at].mean_queue),
+            mean_occupancy: of(&|one| one.stages[at].mean_occupancy),
+            lost: of(&|one| one.stages[at].lost as f64),
+        };
+        let server = |at: usize| ServerMeans {
+            name: first.servers[at].name.clone(),
+            utilisation: of(&|one| one.servers[at].utilisation),
+            switching: of(&|one| one.servers[at].switching),
+            waiting: of(&|one| one.servers[at].waiting),
+        };
         Some(Replications {
             runs: outcomes.len(),
             confidence: CONFIDENCE,
+            generated: of(&|one| one.generated as f64),
+            processed: of(&|one| one.processed as f64),
+            lost: of(&|one| one.lost as f64),
             throughput_pps: of(&|one| one.throughput_pps),
             loss_probability: of(&|one| one.loss_probability),
             delay_mean_s: of(&|one| one.delay.mean_s),
-            stages: (0..first.stages.len()).map(|at| of(&|one| one.stages[at].utilisation)).collect(),
-            servers: (0..first.servers.len()).map(|at| of(&|one| one.servers[at].utilisation)).collect(),
+            stages: (0..first.stages.len()).map(stage).collect(),
+            servers: (0..first.servers.len()).map(server).collect(),
         })
     }
 }
@@ -125,6 +170,70 @@ impl<'a> Solved<'a> {
     pub fn new(scenario: &'a Scenario, solution: &'a Solution) -> Solved<'a> {
         let warnings = scenario.approximations();
         Solved { schema: 1, model: "pipeline", solution, warnings, resolved: &scenario.resolved }
+    }
+}
+
+/// `forebay solve --unlimited --json`: as though buffers had no limit (\[N\] equations 1 to 3).
+#[derive(Clone, Debug, Serialize)]
+pub struct ClosedForm<'a> {
+    schema: u32,
+    model: &'static str,
+    method: &'static str,
+    states: Option<u64>,
+    /// Packets a second: all that come.
+    pub throughput_pps: f64,
+    loss_probability: f64,
+    /// From arrival to departure.
+    pub mean_delay_s: f64,
+    /// Each queue: a stage, or the span that busy-waiting holds a packet for.
+    pub stages: Vec<Station>,
+    servers: [(); 0],
+    residual: f64,
+    converged: bool,
+    /// What the closed form takes otherwise than the file says.
+    pub warnings: Vec<String>,
+    resolved: &'a Value,
+}
+
+/// One queue of a closed form.
+#[derive(Clone, Debug, Serialize)]
+pub struct Station {
+    /// Its stages' names, with a plus between them.
+    pub name: String,
+    /// Its figures.
+    #[serde(flatten)]
+    pub queue: closed::Queue,
+}
+
+impl<'a> ClosedForm<'a> {
+    /// The closed form of a pipeline.
+    ///
+    /// # Errors
+    /// Those of [`closed::stations`] and [`crate::network`].
+    pub fn new(scenario: &'a Scenario) -> Result<ClosedForm<'a>, Error> {
+        let network = network(&scenario.pipeline)?;
+        let queues = closed::stations(&network)?;
+        let title = |(first, last): (usize, usize)| {
+            let names = network.stages[first..=last].iter().map(|stage| stage.name.as_str());
+            names.collect::<Vec<_>>().join("+")
+        };
+        let stations = network.stations().into_iter().map(title).zip(queues);
+        let stages: Vec<Station> = stations.map(|(name, queue)| Station { name, queue }).collect();
+        Ok(ClosedForm {
+            schema: 1,
+            model: "pipeline",
+            method: "closed-form",
+            states: None,
+            throughput_pps: network.arrival_rate,
+            loss_probability: 0.0,
+            mean_delay_s: stages.iter().map(|one| one.queue.mean_delay_s).sum(),
+            stages,
+            servers: [],
+            residual: 0.0,
+            converged: true,
+            warnings: scenario.approximations(),
+            resolved: &scenario.resolved,
+        })
     }
 }
 
@@ -192,6 +301,9 @@ pub struct Sizes<'a> {
     pub smallest: Option<SmallestBuffers>,
     /// The highest load that the file's own buffers bear; `None` if they lose more at any load.
     pub highest_load_pps: Option<f64>,
+    /// The same as payload of an inline card, in bit/s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub highest_load_bps: Option<f64>,
     /// What the reader of the figures should know.
     pub notes: Vec<String>,
     /// The scenario with every default filled in.

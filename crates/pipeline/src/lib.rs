@@ -34,7 +34,10 @@ pub mod size;
 pub use description::{
     Arrival, Arrivals, Discipline, Grant, Invalid, Overflow, Pipeline, RunEnds, Server, Stage,
 };
-pub use document::{Buffer, Carried, Mean, Replications, Simulated, Sizes, SmallestBuffers, Solved, Used};
+pub use document::{
+    Buffer, Carried, ClosedForm, Mean, Replications, ServerMeans, Simulated, Sizes, SmallestBuffers, Solved,
+    StageMeans, Station, Used,
+};
 pub use figures::{Delay, Outcome, ServerOutcome, StageOutcome};
 pub use law::Law;
 pub use replicate::{Interval, interval, replicate, replicate_with};

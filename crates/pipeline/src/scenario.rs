@@ -7,23 +7,29 @@
 //! | top | `warm_up`: time before the figures begin | 0 s |
 //! | top | `runs`: simulations, with the seeds `seed`, `seed + 1`, ...; from 2 on there are confidence intervals | 1 |
 //! | top | `packet_bytes`: size of packets, for stages with a `rate` | 0 |
-//! | `[arrivals]` | `distribution`: exponential, constant; `packet_rate` instead of `mean` | exponential |
+//! | `[arrivals]` | `distribution`: exponential, constant, trace; `packet_rate` instead of `mean` | exponential |
+//! | `[arrivals]` | `path` of a trace: CSV with the header `size[,time]`, or a capture; `packets` to take of it; `rate` (back to back) or `packet_rate` instead of its times | |
 //! | `[[server]]` | `cores`; `contexts` (busy-waiting: hardware threads) | 1 |
 //! | `[[server]]` | `run_ends`: packet, slice (see [`crate::RunEnds`]) | packet |
 //! | `[[server]]` | `grant`: first-asked, round-robin, priority, preemptive-priority | first-asked |
 //! | `[[server]]` | `distribution` of run length and switch delay: constant, exponential | constant |
 //! | `[[stage]]` | `distribution`: constant, exponential, erlang (with `phases`), empirical (with `times`), rate (with `rate`, `overhead_bytes`) | `service` |
+//! | `[[stage]]` | `next`: the stage behind it, where that is not the next one in the file | |
 //! | `[[stage]]` | `units`, `batch`, `setup`, `priority` (see [`crate::Stage`]) | 1, 1, 0 s, 0 |
 
+mod arrivals;
 mod card;
 mod laws;
+mod objection;
+mod order;
 mod servers;
 mod stages;
 
 use std::cell::RefCell;
 use std::path::Path;
+use std::sync::Arc;
 
-use forebay_scenario::{Findings, MODELS, Place, ScenarioErrors, Section, Table, Unit, tables};
+use forebay_scenario::{Findings, MODELS, Place, ScenarioErrors, Section, Table, Unit};
 use forebay_time::Duration;
 use serde_json::{Map, Value as Json};
 
@@ -50,6 +56,7 @@ pub struct Scenario {
     pub notes: Vec<String>,
     /// The scenario with every default filled in, in the form of the file.
     pub resolved: Json,
+    source: Arc<objection::Source>,
 }
 
 /// The rules of a simulation.
@@ -69,15 +76,22 @@ impl Scenario {
     /// # Errors
     /// All that is wrong with it.
     pub fn load(path: &Path, sets: &[String]) -> Result<Scenario, ScenarioErrors> {
-        Scenario::parse(&forebay_scenario::load(path)?, &path.display().to_string(), sets)
+        let directory = path.parent().unwrap_or(Path::new("."));
+        Scenario::parse(&forebay_scenario::load(path)?, &path.display().to_string(), sets, directory)
     }
 
-    /// Reads a scenario from `text`, calling it `name` in errors.
+    /// Reads a scenario from `text`, calling it `name` in errors; traces are sought in `directory`.
     ///
     /// # Errors
     /// All that is wrong with it.
-    pub fn parse(text: &str, name: &str, sets: &[String]) -> Result<Scenario, ScenarioErrors> {
-        forebay_scenario::read(text, name, sets, read)
+    pub fn parse(
+        text: &str,
+        name: &str,
+        sets: &[String],
+        directory: &Path,
+    ) -> Result<Scenario, ScenarioErrors> {
+        let source = Arc::new(objection::Source::new(text, name, sets));
+        forebay_scenario::read(text, name, sets, |root, findings| read(root, findings, directory, source))
     }
 
     /// What is simulated: the pipeline under its rules.
@@ -146,16 +160,23 @@ const TOP: &[&str] = &[
     "server",
     "stage",
 ];
-const ARRIVALS: &[&str] = &["mean", "packet_rate", "distribution"];
 
-fn read(root: &Table, findings: &RefCell<Findings>) -> Option<Scenario> {
+fn read(
+    root: &Table,
+    findings: &RefCell<Findings>,
+    directory: &Path,
+    source: Arc<objection::Source>,
+) -> Option<Scenario> {
     let whole = Place { source: 0, span: 0..0 };
     let top = Section::new(root, "the scenario".to_owned(), whole, TOP, findings);
     is_of(&top, "pipeline", "model = \"pipeline\"")?;
     let mut resolved = Map::new();
     resolved.insert("model".to_owned(), "pipeline".into());
     let mut notes = Vec::new();
-    let Timing { seed, duration, warm_up, runs } = timing(&top, &mut resolved);
+    let arrivals = arrivals::read(&top, directory, &mut notes, &mut resolved);
+    // A trace has an end of its own.
+    let whole = matches!(arrivals, Some(Arrivals::Trace(_))).then_some(None);
+    let Timing { seed, duration, warm_up, runs } = timing(&top, whole, &mut resolved);
     let overflow = match top.word("overflow", &["drop", "block"]) {
         Some("block") => Overflow::Block,
         _ => Overflow::Drop,
@@ -165,15 +186,14 @@ fn read(root: &Table, findings: &RefCell<Findings>) -> Option<Scenario> {
     resolved.insert("overflow".to_owned(), if overflow == Overflow::Block { "block" } else { "drop" }.into());
     resolved.insert("service".to_owned(), service.into());
     resolved.insert("packet_bytes".to_owned(), packet_bytes.into());
-    let arrivals = arrivals(&top, &mut resolved);
     let servers = servers::read(&top, &mut notes, &mut resolved);
-    let stages = stages::read(&top, &servers, service, packet_bytes, &mut resolved);
+    let stages = stages::read(&top, &servers, service, packet_bytes, overflow, &mut resolved);
     if !findings.borrow().is_empty() {
         return None;
     }
     let pipeline = Pipeline {
         seed,
-        duration: Some(duration),
+        duration,
         warm_up,
         arrivals: arrivals?,
         packet_bytes: packet_bytes as u32,
@@ -191,7 +211,7 @@ fn read(root: &Table, findings: &RefCell<Findings>) -> Option<Scenario> {
     let chain = overflow == Overflow::Block && service == "exponential" && memoryless;
     let rules = if chain { Rules::Markov } else { Rules::Described };
     notes.extend(rule_notes(&pipeline, rules));
-    Some(Scenario { pipeline, rules, runs, notes, resolved: resolved.into() })
+    Some(Scenario { pipeline, rules, runs, notes, resolved: resolved.into(), source })
 }
 
 /// Says by which rules an interrupt-driven server is simulated.
@@ -232,57 +252,28 @@ fn is_of(top: &Section<'_>, model: &'static str, example: &'static str) -> Optio
 
 struct Timing {
     seed: u64,
-    duration: Duration,
+    duration: Option<Duration>,
     warm_up: Duration,
     runs: usize,
 }
 
-fn timing(top: &Section<'_>, resolved: &mut Map<String, Json>) -> Timing {
+/// When runs begin and end; `default` is the duration where there is no such key, `None` for 500 ms.
+fn timing(top: &Section<'_>, default: Option<Option<Duration>>, resolved: &mut Map<String, Json>) -> Timing {
     let seed = top.whole("seed", Unit::None, 0, u64::MAX).unwrap_or(1);
-    let duration = top.time("duration").unwrap_or(Duration::from_millis(500));
+    let given = top.time("duration");
+    let duration = given.or(default.unwrap_or(Some(Duration::from_millis(500))));
     let warm_up = top.time("warm_up").unwrap_or(Duration::ZERO);
-    if duration <= warm_up {
+    if let Some(duration) = duration.filter(|&duration| duration <= warm_up) {
         let key = if top.has("warm_up") { "warm_up" } else { "duration" };
         let message = format!("a run of {duration} ends before it is warm, {warm_up}");
         top.conflict(key, message, "make `duration` longer than `warm_up`, and above zero");
     }
     let runs = top.whole("runs", Unit::None, 1, RUNS_MAX).unwrap_or(1);
     resolved.insert("seed".to_owned(), seed.into());
-    resolved.insert("duration".to_owned(), duration.as_secs().into());
+    duration.map(|duration| resolved.insert("duration".to_owned(), duration.as_secs().into()));
     resolved.insert("warm_up".to_owned(), warm_up.as_secs().into());
     resolved.insert("runs".to_owned(), runs.into());
     Timing { seed, duration, warm_up, runs: runs as usize }
-}
-
-fn arrivals(top: &Section<'_>, resolved: &mut Map<String, Json>) -> Option<Arrivals> {
-    let tables = tables(top, "arrivals");
-    let Some((table, place)) = tables.into_iter().next() else {
-        if !top.has("arrivals") {
-            top.missing("arrivals", "[arrivals]");
-        }
-        return None;
-    };
-    let section = Section::new(table, "[arrivals]".to_owned(), place, ARRIVALS, top.findings());
-    let distribution = section.word("distribution", &["exponential", "constant"]).unwrap_or("exponential");
-    let key = if section.has("packet_rate") { "packet_rate" } else { "mean" };
-    if section.has("packet_rate") && section.has("mean") {
-        section.conflict(key, "both `mean` and `packet_rate` are given", "one of them says it all");
-    }
-    if !section.has(key) {
-        section.missing("mean", "mean = \"70 us\"");
-    }
-    let mean = match key {
-        "mean" => {
-            Duration(section.positive(key, Unit::Time).and(section.exact_time(key))?.scaled(12)?.max(1))
-        }
-        _ => Duration(Duration::from_secs(1.0 / section.positive(key, Unit::PacketRate)?.as_f64()).0.max(1)),
-    };
-    let map = Map::from_iter([
-        ("mean".to_owned(), mean.as_secs().into()),
-        ("distribution".to_owned(), distribution.into()),
-    ]);
-    resolved.insert("arrivals".to_owned(), map.into());
-    Some(if distribution == "constant" { Arrivals::Constant(mean) } else { Arrivals::Exponential(mean) })
 }
 
 /// The family of a law, and how it is written.

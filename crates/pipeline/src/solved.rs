@@ -34,35 +34,57 @@ pub fn solve(pipeline: &Pipeline, options: &models::Options) -> Result<models::S
 /// As [`solve`].
 pub fn network(pipeline: &Pipeline) -> Result<models::Network, models::Error> {
     pipeline.check().map_err(|what| models::Error::Invalid(what.0))?;
-    let unknown = |what: String| {
-        Err(models::Error::Invalid(format!("{what}: to be simulated, there is no chain of it")))
-    };
+    if let Some((_, what)) = obstacle(pipeline) {
+        return Err(models::Error::Invalid(format!("{what}: to be simulated, there is no chain of it")));
+    }
     let mean = match pipeline.arrivals {
-        Arrivals::Constant(gap) | Arrivals::Exponential(gap) => gap,
-        Arrivals::Trace(_) => return unknown("arrivals from a trace".into()),
+        Arrivals::Constant(gap) | Arrivals::Exponential(gap) => gap.as_secs(),
+        Arrivals::Trace(_) => f64::NAN,
     };
-    let mut stages = Vec::new();
-    for stage in &pipeline.stages {
+    let stage = |stage: &Stage| models::Stage {
+        name: stage.name.clone(),
+        time_s: stage.time.mean(pipeline.packet_bytes).as_secs(),
+        buffer: stage.buffer,
+        units: stage.units,
+        server: stage.server,
+        run_length_s: None,
+    };
+    let server = |(index, server): (usize, &Server)| {
+        let discipline = discipline(pipeline, index)?;
+        Some(models::Server { name: server.name.clone(), discipline })
+    };
+    Ok(models::Network {
+        arrival_rate: 1.0 / mean,
+        stages: pipeline.stages.iter().map(stage).collect(),
+        servers: pipeline.servers.iter().enumerate().filter_map(server).collect(),
+    })
+}
+
+/// A part of a description.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Arrivals,
+    Stage(usize),
+    Server(usize),
+}
+
+/// What no chain is known of, if anything.
+pub(crate) fn obstacle(pipeline: &Pipeline) -> Option<(Part, String)> {
+    if let Arrivals::Trace(_) = pipeline.arrivals {
+        return Some((Part::Arrivals, "arrivals from a trace".to_owned()));
+    }
+    for (at, stage) in pipeline.stages.iter().enumerate() {
         if stage.batch > 1 || stage.setup > Duration::ZERO {
-            return unknown(format!("stage {} works in batches", stage.name));
+            return Some((Part::Stage(at), format!("stage {} works in batches or with a setup", stage.name)));
         }
-        stages.push(models::Stage {
-            name: stage.name.clone(),
-            time_s: stage.time.mean(pipeline.packet_bytes).as_secs(),
-            buffer: stage.buffer,
-            units: stage.units,
-            server: stage.server,
-            run_length_s: None,
-        });
     }
-    let mut servers = Vec::new();
-    for (index, server) in pipeline.servers.iter().enumerate() {
-        let Some(discipline) = discipline(pipeline, index).filter(|_| server.cores == 1) else {
-            return unknown(format!("server {} with its cores, contexts or priorities", server.name));
-        };
-        servers.push(models::Server { name: server.name.clone(), discipline });
+    for (at, server) in pipeline.servers.iter().enumerate() {
+        if server.cores > 1 || discipline(pipeline, at).is_none() {
+            let what = format!("server {} with its cores, contexts or priorities", server.name);
+            return Some((Part::Server(at), what));
+        }
     }
-    Ok(models::Network { arrival_rate: 1.0 / mean.as_secs(), stages, servers })
+    None
 }
 
 fn discipline(pipeline: &Pipeline, server: usize) -> Option<models::Discipline> {

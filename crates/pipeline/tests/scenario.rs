@@ -62,14 +62,14 @@ fn whole() -> String {
 }
 
 fn read(text: &str, given: &[&str]) -> Scenario {
-    Scenario::parse(text, "pipeline.toml", &sets(given)).unwrap_or_else(|errors| {
+    Scenario::parse(text, "pipeline.toml", &sets(given), ".".as_ref()).unwrap_or_else(|errors| {
         panic!("{:?}", errors.findings().iter().map(|one| (one.to_string(), one.line())).collect::<Vec<_>>())
     })
 }
 
 /// Line, message and hint of everything wrong.
 fn wrong(text: &str, given: &[&str]) -> Vec<(Option<usize>, String, String)> {
-    let errors = Scenario::parse(text, "pipeline.toml", &sets(given)).unwrap_err();
+    let errors = Scenario::parse(text, "pipeline.toml", &sets(given), ".".as_ref()).unwrap_err();
     errors.findings().iter().map(|one| (one.line(), one.to_string(), one.problem().help())).collect()
 }
 

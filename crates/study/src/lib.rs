@@ -1,7 +1,7 @@
 //! Studies: a directory of scenario files and one script of comparisons, run into figures, claims and a page.
 //!
 //! ```text
-//!  study.rhai --> script --> runs (forebay-sim, in parallel) --> Findings --> report.html, results.json, ...
+//!  study.rhai --> script --> runs (of any model, in parallel) --> Findings --> report.html, results.json, ...
 //!  *.toml ------------------/
 //! ```
 //!
@@ -11,6 +11,7 @@
 mod error;
 mod findings;
 mod keep;
+mod model;
 mod report;
 mod runs;
 mod script;
@@ -21,6 +22,7 @@ mod values;
 pub use error::StudyError;
 pub use findings::{Block, Claim, Findings, Heat, Made, Plot, Series, Table, Xs};
 pub use keep::{Manifest, document, keep};
+pub use model::{Figures, Way};
 pub use report::{render, simulation};
 pub use runs::{Record, Watch};
 pub use script::{Options, run};

@@ -2,20 +2,16 @@
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-use forebay_sim::{Figures, RunError, Scenario};
 use serde::Serialize;
 
+use crate::model::{Figures, Model, NoFigures, Ran, Setup, Way};
 use crate::study::Study;
-
-/// With `quick`, one packet in so many is run, but [`QUICK_LEAST`] at least.
-const QUICK_SHARE: u64 = 50;
-const QUICK_LEAST: u64 = 1_000;
 
 /// A run that was made: with scenario file and settings it can be had again.
 #[derive(Clone, Debug, Serialize)]
@@ -26,6 +22,8 @@ pub struct Record {
     pub scenario: String,
     /// What the script set in it.
     pub set: Vec<(String, String)>,
+    /// How its figures were found.
+    pub by: Way,
     /// The seed.
     pub seed: u64,
     /// What it came to.
@@ -35,13 +33,6 @@ pub struct Record {
     /// The scenario with all defaults filled in, as TOML.
     #[serde(skip)]
     pub resolved: String,
-}
-
-/// A scenario file with settings.
-#[derive(Clone, Debug)]
-pub(crate) struct Setup {
-    pub(crate) file: Rc<str>,
-    pub(crate) sets: Vec<(String, String)>,
 }
 
 /// Why there are no figures.
@@ -66,7 +57,7 @@ pub(crate) struct Runner {
 
 enum Message {
     Tick,
-    Done(usize, Box<Result<forebay_sim::Outcome, RunError>>),
+    Done(usize, Box<Result<Ran, NoFigures>>),
 }
 
 impl Runner {
@@ -79,33 +70,19 @@ impl Runner {
     }
 
     /// The scenario of a setup, cut down if that is wanted.
-    pub(crate) fn scenario(&self, setup: &Setup) -> Result<Scenario, String> {
-        let mut sets: Vec<String> = setup.sets.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        let scenario = self.parse(&setup.file, &sets)?;
-        let packets = scenario.traffic.packets.filter(|packets| self.quick && *packets > QUICK_LEAST);
-        let Some(packets) = packets else { return Ok(scenario) };
-        sets.push(format!("traffic.packets={}", (packets / QUICK_SHARE).max(QUICK_LEAST)));
-        self.parse(&setup.file, &sets)
-    }
-
-    fn parse(&self, file: &str, sets: &[String]) -> Result<Scenario, String> {
-        let text = self.files.files.get(file).map_or("", String::as_str);
-        let directory = self.files.directory.clone().unwrap_or_else(|| PathBuf::from("."));
-        Scenario::parse(text, file, sets, &directory).map_err(|errors| {
-            let one = |finding: &forebay_sim::Finding| format!("{finding} ({})", finding.problem().help());
-            let all: Vec<String> = errors.findings().iter().map(one).collect();
-            let with = if sets.is_empty() { String::new() } else { format!(" with {}", sets.join(", ")) };
-            format!("{file}{with}: {}", all.join("; "))
-        })
+    pub(crate) fn scenario(&self, setup: &Setup) -> Result<Model, String> {
+        let text = self.files.files.get(&*setup.file).map_or("", String::as_str);
+        let directory = self.files.directory.as_deref().unwrap_or(Path::new("."));
+        Model::read(setup, text, directory, self.quick)
     }
 
     /// The records of setups, in their order; those that are not known yet are run, on all threads.
     pub(crate) fn run(&mut self, setups: &[Setup], watch: Watch<'_>) -> Result<Vec<Rc<Record>>, Failure> {
-        let mut wanted: Vec<(String, &Setup, Scenario)> = Vec::new();
+        let mut wanted: Vec<(String, &Setup, Model)> = Vec::new();
         let mut keys = Vec::with_capacity(setups.len());
         for setup in setups {
             let scenario = self.scenario(setup).map_err(Failure::Wrong)?;
-            let key = scenario.resolved_toml();
+            let key = format!("{}\n{}", setup.way, scenario.resolved_toml());
             if !self.known.contains_key(&key) && wanted.iter().all(|(known, ..)| *known != key) {
                 wanted.push((key.clone(), setup, scenario));
             }
@@ -115,11 +92,13 @@ impl Runner {
         for ((key, setup, scenario), outcome) in wanted.iter().zip(outcomes) {
             let outcome = match outcome {
                 Some(Ok(outcome)) => outcome,
-                Some(Err(RunError::Cancelled)) | None => {
+                Some(Err(NoFigures::Cancelled)) | None => {
                     interrupted = true;
                     continue;
                 }
-                Some(Err(error)) => return Err(Failure::Wrong(format!("{}: {error}", setup.file))),
+                Some(Err(NoFigures::Wrong(error))) => {
+                    return Err(Failure::Wrong(format!("{}: {error}", setup.file)));
+                }
             };
             let run = self.records.len() + 1;
             self.known.insert(key.clone(), run - 1);
@@ -127,6 +106,7 @@ impl Runner {
                 run,
                 scenario: setup.file.to_string(),
                 set: setup.sets.clone(),
+                by: setup.way,
                 seed: outcome.seed,
                 figures: outcome.figures,
                 notes: outcome.notes,
@@ -142,13 +122,13 @@ impl Runner {
     /// Runs on all threads, whose number changes nothing but the time taken; and whether that was broken off.
     fn simulate(
         &self,
-        wanted: &[(String, &Setup, Scenario)],
+        wanted: &[(String, &Setup, Model)],
         watch: Watch<'_>,
-    ) -> (Vec<Option<Result<forebay_sim::Outcome, RunError>>>, bool) {
+    ) -> (Vec<Option<Result<Ran, NoFigures>>>, bool) {
         let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
         let (sender, messages) = mpsc::channel();
         // Threads get scenarios only: the script's own values stay on the script's thread.
-        let scenarios: Vec<&Scenario> = wanted.iter().map(|(.., scenario)| scenario).collect();
+        let scenarios: Vec<&Model> = wanted.iter().map(|(.., scenario)| scenario).collect();
         let (done, all) = (self.records.len(), self.records.len() + wanted.len());
         let mut outcomes: Vec<_> = wanted.iter().map(|_| None).collect();
         thread::scope(|scope| {
@@ -161,13 +141,11 @@ impl Runner {
                         if at >= scenarios.len() || stop.load(Ordering::Relaxed) {
                             return;
                         }
-                        let mut progress = |_, _| {
+                        let go = || {
                             let heard = sender.send(Message::Tick).is_ok() && !stop.load(Ordering::Relaxed);
                             if heard { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
                         };
-                        let options =
-                            forebay_sim::Options { progress: Some(&mut progress), ..Default::default() };
-                        let outcome = forebay_sim::run(scenarios[at], options);
+                        let outcome = scenarios[at].run(&go);
                         if sender.send(Message::Done(at, Box::new(outcome))).is_err() {
                             return;
                         }

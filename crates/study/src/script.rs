@@ -4,10 +4,11 @@
 //! |---|---|
 //! | `scenario(file)` | a scenario file of the study |
 //! | `s.set(key, value)` | the same with another value; keys as for `forebay simulate --set` |
+//! | `s.solved()`, `s.closed()` | the same, to be solved instead of simulated: a pipeline's Markov chain, an inline card's limits; closed forms |
 //! | `run(s)`, `run([s, ...])` | the run, or runs in parallel |
 //! | `sweep(s, key, values)` | a run for each value, in parallel |
 //! | `grid(s, key, values, key, values)` | a list of runs for each value of the first key |
-//! | `figure(runs, path)`, `figure(runs, path, factor)`, `run[path]` | numbers: `"throughput_bps"`, `"cpu.load"` |
+//! | `figure(runs, path)`, `figure(runs, path, factor)`, `run[path]` | numbers: `"throughput_bps"`, `"cpu.load"`, `"receive.max_queue"`, `"replications.lost.mean"` |
 //! | `bound(s)`, `optimum(s)` | what no placement can beat: `elapsed_s`, `throughput_bps`, `total_latency_mean_s`; `optimum` is `()` for large cases |
 //! | `least(list)`, `most(list)`, `mean(list)`, `falls(list, slack)` | of numbers; whether none is above the one before by more than the share `slack` |
 //! | `digits(x)`, `percent(x)`, `bits(x)`, `time(x)` | a number as text |
@@ -15,7 +16,7 @@
 //! | `section(title)`, `text(words)` | a heading, a paragraph |
 //! | `series(name, xs, ys)`, `plot(title, x, y, series)`, `plot(..., #{log_x, log_y, note})` | lines over numbers, bars over names |
 //! | `table(title, head, rows)`, `heat(title, x, y, columns, rows, values, note)` | a table; a map of ratios with the line where they pass 1 |
-//! | `claim(id, words, figure, holds, why)` | a line of the table of claims |
+//! | `claim(id, words, figure, holds, why)`, `claim(id, words, quote, figure, holds, why)` | a line of the table of claims; `quote` is the source's own wording |
 
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -28,7 +29,8 @@ use rhai::{Array, Dynamic, Engine, EvalAltResult, Map, Position};
 
 use crate::error::StudyError;
 use crate::findings::{Block, Claim, Findings, Heat, Plot, Series, Table, Xs};
-use crate::runs::{Failure, Record, Runner, Setup};
+use crate::model::{Setup, Way};
+use crate::runs::{Failure, Record, Runner};
 use crate::study::Study;
 use crate::values::{figure, number, numbers, shown, to_toml};
 
@@ -126,11 +128,14 @@ fn running(engine: &mut Engine, bench: &Shared) {
     let own = bench.clone();
     engine.register_fn("scenario", move |file: &str| -> Fallible<Setup> {
         let known = own.borrow().runner.knows(file);
-        known.then(|| Setup { file: file.into(), sets: Vec::new() }).ok_or_else(|| {
+        known.then(|| Setup { file: file.into(), sets: Vec::new(), way: Way::Simulation }).ok_or_else(|| {
             error(format!("the study has no file `{file}`; scenarios are the *.toml beside the script"))
         })
     });
     engine.register_fn("set", |setup: Setup, key: &str, value: Dynamic| with(&setup, key, &value));
+    for (name, way) in [("solved", Way::Solution), ("closed", Way::ClosedForm)] {
+        engine.register_fn(name, move |setup: Setup| Setup { way, ..setup });
+    }
     let own = bench.clone();
     engine.register_fn("run", move |setup: Setup| -> Fallible<Rc<Record>> {
         Ok(perform(&own, &[setup])?.swap_remove(0))
@@ -161,12 +166,14 @@ fn running(engine: &mut Engine, bench: &Shared) {
     let own = bench.clone();
     engine.register_fn("bound", move |setup: Setup| -> Fallible<Map> {
         let scenario = own.borrow().runner.scenario(&setup).map_err(error)?;
-        Ok(limits(forebay_sim::bound(&scenario, scenario.seed)))
+        let scenario = scenario.host().map_err(error)?;
+        Ok(limits(forebay_sim::bound(scenario, scenario.seed)))
     });
     let own = bench.clone();
     engine.register_fn("optimum", move |setup: Setup| -> Fallible<Dynamic> {
         let scenario = own.borrow().runner.scenario(&setup).map_err(error)?;
-        let found = forebay_sim::optimum(&scenario, scenario.seed);
+        let scenario = scenario.host().map_err(error)?;
+        let found = forebay_sim::optimum(scenario, scenario.seed);
         Ok(found.map_or(Dynamic::UNIT, |found| Dynamic::from_map(limits(found))))
     });
 }
@@ -262,7 +269,7 @@ fn showing(engine: &mut Engine, bench: &Shared) {
         if xs.len() != ys.len() {
             return Err(error(format!("series `{name}` has {} places and {} values", xs.len(), ys.len())));
         }
-        Ok(Series { name: name.to_owned(), xs, ys })
+        Ok(Series { name: name.to_owned(), xs, ys, ..Series::default() })
     });
     let own = put.clone();
     engine.register_fn("plot", move |title: &str, x: &str, y: &str, series: Array| -> Fallible<()> {
@@ -298,18 +305,20 @@ fn showing(engine: &mut Engine, bench: &Shared) {
         },
     );
     let own = bench.clone();
-    engine.register_fn(
-        "claim",
-        move |id: &str, words: &str, figure: &str, holds: bool, why: &str| -> Fallible<()> {
-            let claims = &mut own.borrow_mut().findings.claims;
-            if claims.iter().any(|claim| claim.id == id) {
-                return Err(error(format!("claim `{id}` is there already")));
-            }
-            let [id, claim, figure, why] = [id, words, figure, why].map(str::to_owned);
-            claims.push(Claim { id, claim, figure, holds, why });
-            Ok(())
-        },
-    );
+    let claim = move |id: &str, words: &str, quote: &str, figure: &str, holds: bool, why: &str| {
+        let claims = &mut own.borrow_mut().findings.claims;
+        if claims.iter().any(|claim| claim.id == id) {
+            return Err(error(format!("claim `{id}` is there already")));
+        }
+        let [id, claim, quote, figure, why] = [id, words, quote, figure, why].map(str::to_owned);
+        claims.push(Claim { id, claim, quote, figure, holds, why });
+        Fallible::Ok(())
+    };
+    let own = claim.clone();
+    engine.register_fn("claim", move |id: &str, words: &str, figure: &str, holds: bool, why: &str| {
+        own(id, words, "", figure, holds, why)
+    });
+    engine.register_fn("claim", claim);
 }
 
 fn plot(title: &str, x: &str, y: &str, series: Array, more: &Map) -> Fallible<Plot> {

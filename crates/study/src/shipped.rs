@@ -12,9 +12,12 @@ macro_rules! study {
 /// By name.
 pub(crate) const STUDIES: &[(&str, Files)] = &[
     study!("multi-accelerator", "study.rhai", "host.toml", "buses.toml"),
+    study!("embedded-ipsec", "study.rhai", "esp.toml", "ah.toml", "gcm.toml", "sha.toml"),
     study!("small-packets", "study.rhai", "host.toml"),
     study!("modern", "study.rhai", "core.toml", "pcie4.toml", "pcie5.toml"),
-    study!("policies", "study.rhai", "papers.toml", "tiny.toml"),
+    study!("network-processor", "study.rhai", "interrupt-driven.toml", "busy-waiting.toml", "markov.toml"),
+    study!("inline-card", "study.rhai", "video.toml", "bulk.toml", "interrupts.toml", "lookaside.toml"),
+    study!("policies", "study.rhai", "papers.toml", "tiny.toml", "classes.toml"),
 ];
 
 #[cfg(test)]

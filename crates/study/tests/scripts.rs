@@ -71,6 +71,43 @@ fn runs_come_in_order_whatever_the_threads_and_the_same_is_run_once() {
 }
 
 #[test]
+fn pipelines_and_cards_are_simulated_and_solved() {
+    let mut study = study(
+        "let line = scenario(\"line.toml\"); let card = scenario(\"card.toml\");
+        let exact = run(line.solved()); let closed = run(line.closed().set(\"arrivals.mean\", \"200 us\"));
+        let found = run(line.set(\"runs\", 3)); let carried = run(card.solved());
+        claim(\"a\", \"\", `${exact[\"a.b.utilisation\"]} ${closed[\"a.b.mean_delay_s\"]}`, exact[\"states\"] == 4.0, \"\");
+        claim(\"b\", \"\", \"\", found[\"replications.a.b.utilisation.mean\"] > 0.0 && found[\"processed\"] > 0.0, \"\");
+        claim(\"c\", \"\", `${carried[\"line.utilisation\"]}`, run(card)[\"payload_bps\"] < 1e9, \"\");",
+    );
+    let line = "model = \"pipeline\"\nservice = \"exponential\"\noverflow = \"block\"\narrivals = { mean = \"100 us\" }
+        [[stage]]\nname = \"a.b\"\ntime = \"100 us\"\nbuffer = 3\n";
+    let card = "model = \"inline-card\"\npayload = 1000\noffered = \"500 Mbit/s\"
+        [[resource]]\nname = \"line\"\nrate = \"1 Gbit/s\"\n";
+    study.files.insert("line.toml".to_owned(), line.to_owned());
+    study.files.insert("card.toml".to_owned(), card.to_owned());
+    let findings = run(&study, options(2)).unwrap_or_else(|error| panic!("{error}"));
+    assert!(findings.all_hold(), "{:?}", findings.claims);
+    // M/M/1/3 at full load: each of four states a quarter of the time. M/M/1 at half: 200 us.
+    assert_eq!(findings.claims[0].figure, "0.75 0.0002");
+    assert_eq!(findings.claims[2].figure, "0.5");
+    let page = render(&findings, &Made::default());
+    assert!(page.contains("in closed form") && page.contains("solved"), "{page}");
+    for (script, words) in [
+        ("run(scenario(\"host.toml\").solved());", "the host model is simulated"),
+        ("run(scenario(\"card.toml\").closed());", "`solved` gives"),
+        ("bound(scenario(\"card.toml\"));", "bounds are of the host model"),
+        ("run(scenario(\"line.toml\").closed());", "grows without limit"),
+        ("run(scenario(\"line.toml\"))[\"a.b.bussy\"];", "utilisation"),
+        ("run(scenario(\"line.toml\").set(\"stage.0.bufer\", 1));", "did you mean `buffer`?"),
+    ] {
+        study.files.insert("study.rhai".to_owned(), script.to_owned());
+        let error = run(&study, options(1)).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+}
+
+#[test]
 fn an_interrupt_keeps_what_is_done() {
     let script = "let s = scenario(\"host.toml\");\nclaim(\"a\", \"\", \"\", true, \"\");
         sweep(s, \"seed\", [1, 2]);\nsweep(s, \"seed\", [3, 4, 5, 6, 7, 8]);\nclaim(\"b\", \"\", \"\", true, \"\");";

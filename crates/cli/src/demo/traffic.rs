@@ -13,7 +13,7 @@ use super::figures::CaptureFigures;
 use crate::pass::capture_error;
 
 /// Recorded from real programs by `demo/record.sh`.
-static BUILT_IN: &[u8] = include_bytes!("../../../../demo/traffic.pcap");
+static BUILT_IN: &[u8] = forebay_embedded::builtin::DEMO;
 /// Largest capture, in packets: they are all kept in memory.
 const PACKETS_MAX: usize = 1_000_000;
 

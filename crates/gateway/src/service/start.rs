@@ -6,15 +6,20 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use forebay_engine::{Clock, Engine, EngineError, ProcessorSetup, Settings};
-use forebay_ipsec::Sad;
+use forebay_ipsec::{IvRange, Protocol, Sad};
+use forebay_links::raw::{self, Carries, RawOptions};
 use forebay_links::tun::{self, TunOptions};
 use forebay_links::udp::{self, UdpOptions};
 use forebay_links::{Link, interface::Interface};
+use forebay_time::Duration;
+use forebay_wire::{Family, protocol};
+use ipnet::IpNet;
 
 use super::installed::{InstallError, takes_ivs};
+use super::mirror::Follower;
 use super::port::Port;
 use super::worker::{Handle, Protected, Setup, Worker};
-use crate::config::{Changes, Config, MssClamp, PlainLink, ProtectedLink};
+use crate::config::{Changes, Config, KeySource, MssClamp, PlainLink, ProtectedLink, Routes, Tun, prefixes};
 use crate::iv_store::{IvStore, IvStoreError};
 
 /// Packets that wait for a link without room.
@@ -88,11 +93,12 @@ pub struct Service {
     handle: Handle,
     thread: JoinHandle<io::Result<()>>,
     store: IvStore,
+    follower: Option<Follower>,
 }
 
 impl Service {
     /// Starts a gateway by `config` on these processors, the running core first. `seed` is a number that nobody
-    /// else can know, `now_ns` the time since the Unix epoch.
+    /// else can know, `unix_time` tells the time since the Unix epoch.
     ///
     /// # Errors
     /// See [`StartError`]; what was opened is closed again.
@@ -101,8 +107,9 @@ impl Service {
         processors: Vec<ProcessorSetup>,
         clock: Clock,
         seed: u64,
-        now_ns: u64,
+        unix_time: fn() -> std::time::Duration,
     ) -> Result<Service, StartError> {
+        let now_ns = unix_time().as_nanos() as u64;
         let store = match &config.keys.state {
             Some(directory) => IvStore::new(directory),
             None => IvStore::of_user().map_err(StartError::Ivs)?,
@@ -122,7 +129,7 @@ impl Service {
             engine,
             plain,
             protected,
-            icmp: icmp(&config)?,
+            icmp: icmp(),
             mss_clamp: mss_clamp(&config),
             keepalive,
             audit_per_second: if config.log.audit { config.log.audit_rate } else { 0 },
@@ -135,7 +142,14 @@ impl Service {
         routes(&config)?;
         let builder = std::thread::Builder::new().name("forebay-loop".to_owned());
         let thread = builder.spawn(move || worker.run()).map_err(StartError::System)?;
-        Ok(Service { config: Arc::new(config), handle, thread, store })
+        let follower = match &config.keys.source {
+            KeySource::Static { .. } => None,
+            KeySource::Xfrm(options) => {
+                let started = Follower::start(options, handle.clone(), unix_time, route_setter(&config));
+                Some(started.map_err(link_error("the kernel's SAs (XFRM)"))?)
+            }
+        };
+        Ok(Service { config: Arc::new(config), handle, thread, store, follower })
     }
 
     /// The file by which it runs.
@@ -171,6 +185,7 @@ impl Service {
     /// # Errors
     /// What the loop ended with.
     pub fn stop(self) -> io::Result<()> {
+        drop(self.follower);
         self.handle.ask(Worker::stop);
         self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the loop has panicked")))
     }
@@ -182,12 +197,7 @@ impl Service {
 }
 
 /// IVs for the SAs that are new.
-fn ivs(
-    store: &IvStore,
-    config: &Config,
-    changes: &Changes,
-    now_ns: u64,
-) -> Result<Vec<forebay_ipsec::IvRange>, StartError> {
+fn ivs(store: &IvStore, config: &Config, changes: &Changes, now_ns: u64) -> Result<Vec<IvRange>, StartError> {
     let new = config
         .sas
         .entries
@@ -221,37 +231,61 @@ fn lacking(what: &str) -> StartError {
     StartError::Lacking(what.to_owned())
 }
 
-fn protected(config: &Config) -> Result<(Vec<Protected>, Option<forebay_time::Duration>), StartError> {
+/// The links to peers, and how long one of those in UDP stays silent.
+fn protected(config: &Config) -> Result<(Vec<Protected>, Option<Duration>), StartError> {
     let mut links = Vec::new();
     let mut keepalive = None;
     for one in &config.protected {
         let failed = |what: String| link_error(format!("{}: {what}", one.name));
         match &one.link {
-            ProtectedLink::Udp(options) => {
-                keepalive = keepalive.or(options.keepalive);
-                let local = options.listen;
-                let udp_options = UdpOptions {
-                    local,
-                    workers: 1,
-                    buffer: options.buffer,
-                    offloads: options.gso && options.gro,
-                };
-                let opened = udp::open(&udp_options).map_err(failed(format!("UDP {local}")))?;
+            ProtectedLink::Udp(udp) => {
+                keepalive = keepalive.or(udp.keepalive);
+                let local = udp.listen;
+                let options =
+                    UdpOptions { local, workers: 1, buffer: udp.buffer, offloads: udp.gso && udp.gro };
+                let opened = udp::open(&options).map_err(failed(format!("UDP {local}")))?;
                 for link in opened {
-                    let local = (!local.ip().is_unspecified()).then(|| vec![local.ip()]);
                     let port = Port::new(&one.name, Box::new(link), QUEUE);
-                    links.push(Protected { port, udp: true, raw: false, local });
+                    links.push(Protected { port, protocols: vec![protocol::UDP], local: local.ip() });
                 }
             }
-            ProtectedLink::Raw(_) => return Err(lacking("raw links are not in this build yet")),
+            ProtectedLink::Raw(raw) => {
+                for &local in &raw.addresses {
+                    for &what in &raw.protocols {
+                        let (carries, number) = match what {
+                            Protocol::Esp => (Carries::Esp, protocol::ESP),
+                            Protocol::Ah => (Carries::Ah, protocol::AH),
+                        };
+                        let options = RawOptions { local, carries, workers: 1, buffer: raw.buffer };
+                        let opened = raw::open(&options)
+                            .map_err(failed(format!("a raw socket of protocol {number} at {local}")))?;
+                        for link in opened {
+                            let name = format!("{}-{number}", one.name);
+                            let port = Port::new(&name, Box::new(link), QUEUE);
+                            links.push(Protected { port, protocols: vec![number], local });
+                        }
+                    }
+                }
+            }
             ProtectedLink::Xdp { .. } => return Err(lacking("AF_XDP links are not in this build yet")),
         }
     }
     Ok((links, keepalive))
 }
 
-fn icmp(_config: &Config) -> Result<Vec<Box<dyn Link + Send>>, StartError> {
-    Ok(vec![])
+/// What tells of packets too big on their way to peers. Without raw sockets gateways do without: packets are as
+/// large as SAs' `mtu` says.
+fn icmp() -> Vec<Box<dyn Link + Send>> {
+    let mut links: Vec<Box<dyn Link + Send>> = Vec::new();
+    for family in [Family::V4, Family::V6] {
+        match raw::open(&RawOptions::new(family, Carries::TooBig)) {
+            Ok(opened) => links.extend(opened.into_iter().map(|link| Box::new(link) as Box<dyn Link + Send>)),
+            Err(error) => {
+                tracing::warn!(?family, %error, "the gateway does not hear of smaller paths by ICMP")
+            }
+        }
+    }
+    links
 }
 
 fn mss_clamp(config: &Config) -> Option<u16> {
@@ -265,13 +299,37 @@ fn mss_clamp(config: &Config) -> Option<u16> {
 
 fn routes(config: &Config) -> Result<(), StartError> {
     let PlainLink::Tun(tun) = &config.plain.link else { return Ok(()) };
-    let interface = Interface::by_name(&tun.name).map_err(link_error(format!("interface {}", tun.name)))?;
     for route in config.routes() {
-        let added = interface.add_route(route.network(), route.prefix_len());
-        match added {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            other => other.map_err(link_error(format!("route to {route} by {}", tun.name)))?,
-        }
+        add_route(&tun.name, route).map_err(link_error(format!("route to {route} by {}", tun.name)))?;
     }
     Ok(())
+}
+
+/// Routes a network to the interface; that it is routed there already is no error.
+fn add_route(interface: &str, route: IpNet) -> io::Result<()> {
+    match Interface::by_name(interface)?.add_route(route.network(), route.prefix_len()) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        other => other,
+    }
+}
+
+/// What routes to the interface the networks that the kernel's policies protect, if the file leaves that to us.
+fn route_setter(config: &Config) -> Box<dyn Fn(&[forebay_xfrm::Policy]) + Send> {
+    let PlainLink::Tun(Tun { name, routes: Routes::Auto, .. }) = &config.plain.link else {
+        return Box::new(|_| {});
+    };
+    let name = name.clone();
+    Box::new(move |policies| {
+        for policy in policies {
+            let protects = matches!(policy.action, forebay_xfrm::PolicyAction::Protect(_));
+            if policy.way != forebay_xfrm::Way::Out || !protects {
+                continue;
+            }
+            for route in prefixes(&policy.remote_ts) {
+                if let Err(error) = add_route(&name, route) {
+                    tracing::warn!(%route, interface = %name, %error, "no route to what a policy protects");
+                }
+            }
+        }
+    })
 }

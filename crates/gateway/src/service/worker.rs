@@ -17,10 +17,11 @@ use std::sync::{Arc, mpsc};
 
 use forebay_crypto::{Direction, SessionId};
 use forebay_engine::{Answer, Engine, Idle, Output};
-use forebay_ipsec::{Encapsulation, Event, EventKind, IvRange, SaConfig};
+use forebay_ipsec::{DropReason, Encapsulation, Event, EventKind, IvRange, SaConfig};
 use forebay_links::Link;
 use forebay_time::Duration;
 use forebay_wire::{Ip, protocol, tcp};
+use forebay_xfrm::Flow;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use super::audit::Audit;
@@ -39,6 +40,8 @@ const NAP: Duration = Duration::from_millis(500);
 
 /// Events of SAs that wait to be taken; what comes beyond is of no interest to anyone any more.
 const EVENTS_MAX: usize = 65_536;
+/// Flows that want an SA and wait to be asked for.
+const WANTED_MAX: usize = 64;
 /// Tags of packets: where they are from.
 const FROM_PLAIN: u64 = 0;
 const FROM_PROTECTED: u64 = 1;
@@ -50,12 +53,10 @@ type Order = Box<dyn FnOnce(&mut Worker) + Send>;
 pub struct Protected {
     /// The link.
     pub port: Port,
-    /// Whether it takes ESP in UDP.
-    pub udp: bool,
-    /// Whether it takes ESP and AH straight in IP.
-    pub raw: bool,
-    /// The local addresses it is for; `None` for all.
-    pub local: Option<Vec<IpAddr>>,
+    /// The IP protocols that it takes: UDP for ESP in UDP, ESP, AH.
+    pub protocols: Vec<u8>,
+    /// The local address it is for; an unspecified one for all of its IP version.
+    pub local: IpAddr,
 }
 
 impl Protected {
@@ -65,8 +66,10 @@ impl Protected {
             Ip::V4(ip) => ip.protocol(),
             Ip::V6(ip) => ip.upper_layer().map_or(protocol::NONE, |upper| upper.protocol),
         };
-        let carries = if upper == protocol::UDP { self.udp } else { self.raw };
-        carries && self.local.as_ref().is_none_or(|local| local.contains(&ip.source()))
+        let source = ip.source();
+        let is_local =
+            self.local == source || (self.local.is_unspecified() && self.local.is_ipv4() == source.is_ipv4());
+        is_local && self.protocols.contains(&upper)
     }
 }
 
@@ -124,6 +127,7 @@ pub struct Worker {
     counts: WorkerCounts,
     /// What has happened to SAs, for whoever looks after keys.
     events: Vec<Event>,
+    wanted: Vec<Flow>,
     installed: Installed,
     /// Emptied in every round.
     outputs: Vec<Output>,
@@ -173,6 +177,7 @@ impl Worker {
             bell: bell.clone(),
             counts: WorkerCounts::default(),
             events: Vec::new(),
+            wanted: Vec::new(),
             installed: Installed::default(),
             outputs: Vec::new(),
             answers: Vec::new(),
@@ -244,6 +249,11 @@ impl Worker {
         self.installed.change(&mut self.engine, file, changes, ivs)
     }
 
+    /// Takes the flows whose packets were dropped because their policy has no SA.
+    pub fn take_wanted(&mut self) -> Vec<Flow> {
+        std::mem::take(&mut self.wanted)
+    }
+
     /// Takes what has happened to SAs.
     pub fn take_events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
@@ -294,8 +304,12 @@ impl Worker {
             return false;
         }
         let (engine, audit, mss_clamp) = (&mut self.engine, &mut self.audit, self.mss_clamp);
+        let wanted = &mut self.wanted;
         let taken = self.plain.receive(room, &mut |head, body| {
-            admit(engine, audit, Direction::Seal, mss_clamp, head, body);
+            let admitted = admit(engine, audit, Direction::Seal, mss_clamp, head, body);
+            if admitted == Err(DropReason::OutNoStates) && wanted.len() < WANTED_MAX {
+                wanted.extend(flow(head, body));
+            }
         });
         taken > 0
     }
@@ -307,7 +321,7 @@ impl Worker {
         }
         let (engine, audit) = (&mut self.engine, &mut self.audit);
         let taken = self.protected[index].port.receive(room, &mut |head, body| {
-            admit(engine, audit, Direction::Open, None, head, body);
+            let _ = admit(engine, audit, Direction::Open, None, head, body);
         });
         taken > 0
     }
@@ -486,11 +500,11 @@ fn admit(
     mss_clamp: Option<u16>,
     head: &[u8],
     body: &[u8],
-) {
+) -> Result<(), DropReason> {
     let mut packet = engine.buffer();
     if !packet.fill_parts(head, body) {
         engine.recycle(packet);
-        return;
+        return Err(DropReason::TooLong);
     }
     if let Some(mtu) = mss_clamp {
         tcp::clamp_mss(packet.bytes_mut(), mtu);
@@ -499,5 +513,21 @@ fn admit(
     if let Err((packet, reason)) = engine.admit(direction, packet, tag) {
         audit.note(engine.clock().now(), direction, reason, packet.bytes());
         engine.recycle(packet);
+        return Err(reason);
     }
+    Ok(())
+}
+
+/// The flow of a plain packet, for whoever asks for an SA for it.
+fn flow(head: &[u8], body: &[u8]) -> Option<Flow> {
+    let packet = [head, body].concat();
+    let ip = Ip::parse(&packet).ok()?;
+    let (at, upper) = match &ip {
+        Ip::V4(ip) => (ip.header_len(), ip.protocol()),
+        Ip::V6(ip) => ip.upper_layer().ok().map(|upper| (upper.at, upper.protocol))?,
+    };
+    let port = |at: usize| packet.get(at..at + 2).map_or(0, |port| u16::from_be_bytes([port[0], port[1]]));
+    let ports = matches!(upper, protocol::TCP | protocol::UDP).then(|| (port(at), port(at + 2)));
+    let (source, destination) = (ip.source(), ip.destination());
+    Some(Flow { source, destination, protocol: upper, ports: ports.unwrap_or_default() })
 }

@@ -20,7 +20,7 @@ impl Request {
     pub(super) fn new(kind: u16, flags: u16) -> Request {
         let mut bytes = vec![0; HEADER];
         bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
-        bytes[6..8].copy_from_slice(&(flags | NLM_F_REQUEST | NLM_F_ACK).to_ne_bytes());
+        bytes[6..8].copy_from_slice(&(flags | NLM_F_REQUEST).to_ne_bytes());
         bytes[8] = 1; // sequence number
         Request(bytes)
     }
@@ -67,25 +67,80 @@ impl Request {
         }
     }
 
+    /// `rtmsg` of a question: the route to an address of `len` bits.
+    pub(super) fn route_to(mut self, family: u8, len: u8) -> Request {
+        self.0.extend([family, len, 0, 0, 0, 0, 0, 0]);
+        self.0.extend([0; 4]);
+        self
+    }
+
+    /// `ndmsg`.
+    pub(super) fn neighbour(mut self, family: u8, index: u32, state: u16, flags: u8) -> Request {
+        self.0.extend([family, 0, 0, 0]);
+        self.0.extend(index.to_ne_bytes());
+        self.0.extend(state.to_ne_bytes());
+        self.0.extend([flags, 0]);
+        self
+    }
+
     /// Sends the request and waits for the answer, which is an error or that all is well.
-    pub(super) fn send(mut self) -> io::Result<()> {
-        let len = self.0.len() as u32;
-        self.0[..4].copy_from_slice(&len.to_ne_bytes());
-        // Protocol 0 is NETLINK_ROUTE.
-        let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
-        rustix::net::sendto(&socket, &self.0, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
-        let mut answer = [0; 4096];
-        let (len, _) = rustix::net::recv(&socket, &mut answer[..], RecvFlags::empty())?;
-        let malformed = || io::Error::from(io::ErrorKind::InvalidData);
-        let (header, rest) = answer[..len].split_at_checked(HEADER).ok_or_else(malformed)?;
-        let kind = u16::from_ne_bytes([header[4], header[5]]);
-        let code = rest.first_chunk().map(|code| i32::from_ne_bytes(*code)).ok_or_else(malformed)?;
-        match (kind, code) {
-            (NLMSG_ERROR, 0) => Ok(()),
-            (NLMSG_ERROR, code) => Err(io::Error::from_raw_os_error(-code)),
-            _ => Err(malformed()),
+    pub(super) fn send(mut self, socket: &OwnedFd) -> io::Result<()> {
+        let flags = u16::from_ne_bytes([self.0[6], self.0[7]]) | NLM_F_ACK;
+        self.0[6..8].copy_from_slice(&flags.to_ne_bytes());
+        match self.exchange(socket, &mut [0; ANSWER])? {
+            None => Ok(()),
+            Some(_) => Err(malformed()),
         }
     }
+
+    /// Sends the question and gives the answer's bytes behind the netlink header to `read`.
+    pub(super) fn ask<T>(self, socket: &OwnedFd, read: impl FnOnce(&[u8]) -> Option<T>) -> io::Result<T> {
+        let mut room = [0; ANSWER];
+        self.exchange(socket, &mut room)?.and_then(read).ok_or_else(malformed)
+    }
+
+    /// `None` for a plain acknowledgement.
+    fn exchange<'a>(mut self, socket: &OwnedFd, room: &'a mut [u8; ANSWER]) -> io::Result<Option<&'a [u8]>> {
+        let len = self.0.len() as u32;
+        self.0[..4].copy_from_slice(&len.to_ne_bytes());
+        rustix::net::sendto(socket, &self.0, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
+        let (len, _) = rustix::net::recv(socket, &mut room[..], RecvFlags::empty())?;
+        let (header, rest) = room[..len].split_at_checked(HEADER).ok_or_else(malformed)?;
+        if u16::from_ne_bytes([header[4], header[5]]) != NLMSG_ERROR {
+            return Ok(Some(rest));
+        }
+        match rest.first_chunk().map(|code| i32::from_ne_bytes(*code)).ok_or_else(malformed)? {
+            0 => Ok(None),
+            code => Err(io::Error::from_raw_os_error(code.wrapping_neg())),
+        }
+    }
+}
+
+/// Room for an answer: that about a link is the largest.
+const ANSWER: usize = 16 * 1024;
+
+fn malformed() -> io::Error {
+    io::ErrorKind::InvalidData.into()
+}
+
+/// The value of the first attribute of a kind.
+pub(super) fn attribute(mut bytes: &[u8], kind: u16) -> Option<&[u8]> {
+    loop {
+        let [l0, l1, k0, k1] = *bytes.first_chunk()?;
+        let len = usize::from(u16::from_ne_bytes([l0, l1]));
+        let value = bytes.get(4..len)?;
+        // The two highest bits are flags.
+        if u16::from_ne_bytes([k0, k1]) & 0x3fff == kind {
+            return Some(value);
+        }
+        bytes = bytes.get(len.next_multiple_of(4)..)?;
+    }
+}
+
+/// A socket for requests, in the namespace that the thread is in.
+pub(super) fn open() -> io::Result<OwnedFd> {
+    // Protocol 0 is NETLINK_ROUTE.
+    Ok(socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?)
 }
 
 /// A socket for the ioctls that want any.

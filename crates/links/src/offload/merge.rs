@@ -9,7 +9,7 @@ use std::array;
 use forebay_wire::{ipv4, protocol};
 
 use super::{GSO_ECN, GSO_TCPV4, GSO_TCPV6, GSO_UDP_L4, Kind, NEEDS_CHECKSUM, VnetHeader, tcp, udp};
-use crate::checksum::{fold, pseudo_header, sum};
+use crate::checksum::{fold, is_ipv4_right, is_l4_right, pseudo_header};
 
 /// The most packets that are looked at together.
 pub const BURST: usize = 256;
@@ -128,7 +128,7 @@ impl Merger {
             // The latest train of this flow: behind this one or behind none.
             let last = packets[usize::from(train.last)];
             let fits = train.open && flow.joins && train.takes(first, last, packet, flow);
-            if !fits || !train.verify(first) || !flow.checksum_is_right(packet) {
+            if !fits || !train.verify(first) || !flow.checksums_are_right(packet) {
                 train.open = false;
                 return false;
             }
@@ -184,7 +184,7 @@ impl Train {
     #[inline]
     fn verify(&mut self, first: &[u8]) -> bool {
         self.verified =
-            self.verified || self.flow.is_some_and(|flow| flow.joins && flow.checksum_is_right(first));
+            self.verified || self.flow.is_some_and(|flow| flow.joins && flow.checksums_are_right(first));
         self.verified
     }
 
@@ -206,15 +206,15 @@ impl Train {
         let l4 = usize::from(flow.l4);
         let head = &mut head[..usize::from(flow.head)];
         head.copy_from_slice(&first[..usize::from(flow.head)]);
-        let addresses = if flow.is_v4 {
-            ipv4::rewrite(head, l4, self.len as u16, head[9]);
-            &first[12..20]
-        } else {
-            head[4..6].copy_from_slice(&((self.len - l4) as u16).to_be_bytes());
-            &first[8..40]
-        };
         let l4_len = self.len - l4;
-        let pseudo = fold(pseudo_header(addresses, flow.protocol(), l4_len)).to_be_bytes();
+        let pseudo = if flow.is_v4 {
+            ipv4::rewrite(head, l4, self.len as u16, head[9]);
+            head[12..].first_chunk::<8>().map(|addresses| pseudo_header(addresses, flow.protocol(), l4_len))
+        } else {
+            head[4..6].copy_from_slice(&(l4_len as u16).to_be_bytes());
+            head[8..].first_chunk::<32>().map(|addresses| pseudo_header(addresses, flow.protocol(), l4_len))
+        };
+        let pseudo = fold(pseudo.unwrap_or(0)).to_be_bytes();
         let mut header = VnetHeader {
             flags: NEEDS_CHECKSUM,
             gso_type: flow.gso_type(),
@@ -304,7 +304,11 @@ impl Flow {
         if self.kind != other.kind || self.is_v4 != other.is_v4 {
             return false;
         }
-        if self.is_v4 { packet[12..24] == first[12..24] } else { packet[8..44] == first[8..44] }
+        if self.is_v4 {
+            packet[12..].first_chunk::<12>() == first[12..].first_chunk()
+        } else {
+            packet[8..].first_chunk::<36>() == first[8..].first_chunk()
+        }
     }
 
     /// Whether all that has to be equal in the headers of a train is.
@@ -331,11 +335,18 @@ impl Flow {
         flags && a[8..12] == b[8..12] && a[14..16] == b[14..16] && a[18..] == b[18..]
     }
 
+    /// Whether the checksums are right: those of the super-packet will be.
     #[inline]
-    fn checksum_is_right(&self, packet: &[u8]) -> bool {
-        let l4 = &packet[usize::from(self.l4)..];
-        let addresses = if self.is_v4 { &packet[12..20] } else { &packet[8..40] };
-        fold(pseudo_header(addresses, self.protocol(), l4.len()) + u64::from(sum(l4))) == 0xffff
+    fn checksums_are_right(&self, packet: &[u8]) -> bool {
+        if self.is_v4 {
+            let Some((ip, l4)) = packet.split_first_chunk::<20>() else { return false };
+            let Some(addresses) = ip.last_chunk::<8>() else { return false };
+            is_ipv4_right(ip) && is_l4_right(addresses, self.protocol(), l4)
+        } else {
+            let Some((ip, l4)) = packet.split_first_chunk::<40>() else { return false };
+            let Some(addresses) = ip.last_chunk::<32>() else { return false };
+            is_l4_right(addresses, self.protocol(), l4)
+        }
     }
 
     fn protocol(&self) -> u8 {

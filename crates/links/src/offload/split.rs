@@ -2,7 +2,7 @@
 
 use forebay_wire::{ipv4, ipv6};
 
-use super::{Kind, NEEDS_CHECKSUM, Unsound, VnetHeader, tcp, udp};
+use super::{Kind, NEEDS_CHECKSUM, Unsound, VnetHeader, put, tcp, udp};
 use crate::checksum::{fold, sum};
 
 /// The longest headers that segments have: IPv4 with all options and TCP with all options are 120 bytes, the
@@ -137,12 +137,12 @@ impl Split {
         let mut sum = self.l4_sum + u64::from(sum(payload)) + l4_len as u64;
         let l4 = &mut self.head[self.l4..self.head_len];
         if self.kind == Kind::Udp {
-            l4[udp::LENGTH..udp::LENGTH + 2].copy_from_slice(&(l4_len as u16).to_be_bytes());
+            put(l4, udp::LENGTH, (l4_len as u16).to_be_bytes());
             let checksum = match !fold(sum + l4_len as u64) {
                 0 => 0xffff, // zero means none (RFC 768)
                 checksum => checksum,
             };
-            l4[udp::CHECKSUM..udp::CHECKSUM + 2].copy_from_slice(&checksum.to_be_bytes());
+            put(l4, udp::CHECKSUM, checksum.to_be_bytes());
         } else {
             let mut flags = self.flags;
             if !last {
@@ -151,10 +151,10 @@ impl Split {
             if !self.first {
                 flags &= !tcp::CWR;
             }
-            l4[tcp::SEQUENCE..tcp::SEQUENCE + 4].copy_from_slice(&self.sequence.to_be_bytes());
+            put(l4, tcp::SEQUENCE, self.sequence.to_be_bytes());
             l4[tcp::FLAGS] = flags;
             sum += u64::from(self.sequence) + u64::from(flags);
-            l4[tcp::CHECKSUM..tcp::CHECKSUM + 2].copy_from_slice(&(!fold(sum)).to_be_bytes());
+            put(l4, tcp::CHECKSUM, (!fold(sum)).to_be_bytes());
             self.sequence = self.sequence.wrapping_add(payload.len() as u32);
         }
         self.at = to;
@@ -167,13 +167,13 @@ impl Split {
     fn fill_ip(&mut self, len: usize) {
         let head = &mut self.head;
         if head[0] >> 4 != 4 {
-            head[4..6].copy_from_slice(&((len - ipv6::HEADER) as u16).to_be_bytes());
+            put(head, 4, ((len - ipv6::HEADER) as u16).to_be_bytes());
             return;
         }
-        head[2..4].copy_from_slice(&(len as u16).to_be_bytes());
-        head[4..6].copy_from_slice(&self.identification.to_be_bytes());
+        put(head, 2, (len as u16).to_be_bytes());
+        put(head, 4, self.identification.to_be_bytes());
         let checksum = !fold(self.ip_sum + len as u64 + u64::from(self.identification));
-        head[10..12].copy_from_slice(&checksum.to_be_bytes());
+        put(head, 10, checksum.to_be_bytes());
         self.identification = self.identification.wrapping_add(1);
     }
 }

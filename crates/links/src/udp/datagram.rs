@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use forebay_wire::{Ipv4, Ipv6, Udp, ipv4, ipv6, protocol, udp};
+use forebay_wire::{Ip, Ipv4, Ipv6, Udp, ipv4, ipv6, protocol, udp};
 
 /// A packet to be sent by a socket.
 #[derive(Clone, Copy, Debug)]
@@ -91,4 +91,15 @@ fn payload(packet: &[u8], at: usize, total: usize) -> Option<&[u8]> {
     let header = packet.get(at..at + udp::HEADER)?;
     let len = usize::from(u16::from_be_bytes([header[4], header[5]]));
     (at + len <= total).then(|| packet.get(at + udp::HEADER..at + len))?
+}
+
+/// Whether a packet is a fragment of a UDP datagram.
+pub(super) fn is_fragment(packet: &[u8]) -> bool {
+    match Ip::parse(packet) {
+        Ok(Ip::V4(ip)) => ip.is_fragment() && ip.protocol() == protocol::UDP,
+        Ok(Ip::V6(ip)) => {
+            ip.upper_layer().is_ok_and(|walk| walk.is_fragment && walk.protocol == protocol::UDP)
+        }
+        Err(_) => false,
+    }
 }

@@ -4,7 +4,8 @@
 //! model = "inline-card"
 //! payload = 8942               # bytes of each packet that count as carried
 //! headers = 58                 # bytes that cross every resource with each packet
-//! offered = "893 Mbit/s"       # of payload; packets come evenly
+//! offered = "893 Mbit/s"       # of payload
+//! distribution = "constant"    # of the times between packets: constant | exponential
 //! memory_transfers = 6         # crossings of the resource `memory`
 //! buffer = 64                  # packets each resource can hold, for `simulate`
 //! duration = "500 ms"
@@ -31,7 +32,7 @@ use forebay_scenario::{Findings, Place, ScenarioErrors, Section, Table, Unit, ta
 use serde_json::{Map, Value as Json};
 
 use super::{Timing, is_of, timing};
-use crate::description::Pipeline;
+use crate::description::{Arrivals, Pipeline};
 
 const TOP: &[&str] = &[
     "model",
@@ -42,6 +43,7 @@ const TOP: &[&str] = &[
     "payload",
     "headers",
     "offered",
+    "distribution",
     "memory_transfers",
     "buffer",
     "resource",
@@ -100,7 +102,7 @@ fn read(root: &Table, findings: &RefCell<Findings>) -> Option<CardScenario> {
     is_of(&top, "inline-card", "model = \"inline-card\"")?;
     let mut resolved = Map::new();
     resolved.insert("model".to_owned(), "inline-card".into());
-    let Timing { seed, duration, warm_up, runs } = timing(&top, &mut resolved);
+    let Timing { seed, duration, warm_up, runs } = timing(&top, None, &mut resolved);
     for (key, example) in [("payload", "payload = 8942"), ("offered", "offered = \"893 Mbit/s\"")] {
         if !top.has(key) {
             top.missing(key, example);
@@ -109,6 +111,7 @@ fn read(root: &Table, findings: &RefCell<Findings>) -> Option<CardScenario> {
     let payload = top.whole("payload", Unit::Bytes, 1, BYTES_MAX);
     let headers = top.whole("headers", Unit::Bytes, 0, BYTES_MAX).unwrap_or(0);
     let offered = top.positive("offered", Unit::Rate).map(|rate| rate.as_f64());
+    let distribution = top.word("distribution", &["constant", "exponential"]).unwrap_or("constant");
     let transfers = not_negative(&top, "memory_transfers");
     let buffer = top.whole("buffer", Unit::None, 1, u32::MAX.into()).unwrap_or(BUFFER);
     let card = Card { resources: resources(&top, headers, transfers, &mut resolved) };
@@ -126,13 +129,13 @@ fn read(root: &Table, findings: &RefCell<Findings>) -> Option<CardScenario> {
     resolved.insert("payload".to_owned(), payload.into());
     resolved.insert("headers".to_owned(), headers.into());
     resolved.insert("offered".to_owned(), offered_bps.into());
+    resolved.insert("distribution".to_owned(), distribution.into());
     resolved.insert("buffer".to_owned(), buffer.into());
-    let pipeline = Pipeline {
-        seed,
-        duration: Some(duration),
-        warm_up,
-        ..Pipeline::card(&card, payload, offered_bps, buffer as u32)
-    };
+    let mut pipeline =
+        Pipeline { seed, duration, warm_up, ..Pipeline::card(&card, payload, offered_bps, buffer as u32) };
+    if let (Arrivals::Constant(gap), "exponential") = (&pipeline.arrivals, distribution) {
+        pipeline.arrivals = Arrivals::Exponential(*gap);
+    }
     if let Err(what) = pipeline.check() {
         top.conflict("resource", what.0, "see the rules of spec/models.md section 3");
         return None;

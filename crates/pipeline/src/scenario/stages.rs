@@ -1,16 +1,17 @@
 //! `[[stage]]`.
 
-use forebay_scenario::{Place, Section, Unit, tables};
+use forebay_scenario::{Place, Problem, Section, Unit, Value, tables};
 use forebay_time::Duration;
 use serde_json::{Map, Value as Json};
 
-use super::{describe, laws};
-use crate::description::{Discipline, Server, Stage};
+use super::{describe, laws, order};
+use crate::description::{Discipline, Overflow, Server, Stage};
 use crate::law::Law;
 
 const KNOWN: &[&str] = &[
     "name",
     "server",
+    "next",
     "time",
     "buffer",
     "distribution",
@@ -26,11 +27,15 @@ const KNOWN: &[&str] = &[
 
 const STAGES_MAX: usize = 1_024;
 
+/// Why a name stands once and there are no cycles.
+const PASSED_ONCE: &str = "a packet passes each stage once: give it another name";
+
 pub(super) fn read(
     top: &Section<'_>,
     servers: &[(Server, Place)],
     service: &'static str,
     packet_bytes: u64,
+    overflow: Overflow,
     resolved: &mut Map<String, Json>,
 ) -> Vec<Stage> {
     let tables = tables(top, "stage");
@@ -43,21 +48,33 @@ pub(super) fn read(
     }
     let mut stages: Vec<Stage> = Vec::new();
     let mut sections = Vec::new();
-    let mut maps = Vec::new();
+    let mut maps: Vec<Json> = Vec::new();
     for (number, (table, place)) in tables.into_iter().enumerate().take(STAGES_MAX) {
         let section = Section::new(table, "this [[stage]]".to_owned(), place, KNOWN, top.findings());
         let name = section.text("name").map_or_else(|| format!("stage{number}"), str::to_owned);
         if stages.iter().any(|known| known.name == name) {
-            section.conflict("name", format!("there is a stage `{name}` already"), "give it another name");
+            section.conflict("name", format!("there is a stage `{name}` already"), PASSED_ONCE);
         }
         let mut map = Map::from_iter([("name".to_owned(), name.as_str().into())]);
-        let stage = one(&section, name, servers, service, packet_bytes, &mut map);
+        let stage = one(&section, name, servers, service, packet_bytes, overflow, &mut map);
         maps.push(map.into());
         stages.push(stage);
         sections.push(section);
     }
-    for (number, (server, _)) in servers.iter().enumerate() {
+    if sections.iter().any(|section| section.has("next")) {
+        let Some(order) = order::of(&stages, &sections) else { return stages };
+        let mut of = order.iter().copied();
+        (stages, maps) = of.clone().map(|at| (stages[at].clone(), maps[at].clone())).unzip();
+        let mut all: Vec<Option<Section<'_>>> = sections.into_iter().map(Some).collect();
+        sections = of.by_ref().filter_map(|at| all[at].take()).collect();
+    }
+    for (number, (server, place)) in servers.iter().enumerate() {
         check_span(number, server, &stages, &sections);
+        if stages.iter().all(|stage| stage.server != Some(number)) && top.findings().borrow().is_empty() {
+            let (name, help) = (&server.name, "take it away, or give its stages `server`");
+            let message = format!("no stage is on the server `{name}`: every stage has a unit of its own");
+            top.report(Problem::Conflict { message, help: help.to_owned() }, place.clone());
+        }
     }
     resolved.insert("stage".to_owned(), Json::Array(maps));
     stages
@@ -69,6 +86,7 @@ fn one(
     servers: &[(Server, Place)],
     service: &'static str,
     packet_bytes: u64,
+    overflow: Overflow,
     map: &mut Map<String, Json>,
 ) -> Stage {
     let time = laws::read(section, service);
@@ -82,8 +100,23 @@ fn one(
     if !section.has("buffer") {
         section.missing("buffer", "buffer = 101");
     }
+    let empty =
+        section.node("buffer").is_some_and(|node| matches!(&node.value, Value::Number(n) if n == "0"));
+    if empty {
+        let help = match overflow {
+            Overflow::Block => {
+                "nothing could be passed on to it, and with `overflow = \"block\"` all before it would \
+                                wait for ever. The packet in service counts: 1 is no waiting place"
+            }
+            Overflow::Drop => {
+                "it would lose every packet. The packet in service counts: 1 is no waiting place"
+            }
+        };
+        section.conflict("buffer", "`buffer` is 0", help);
+    }
     let number = |key, default| section.whole(key, Unit::None, 1, u32::MAX.into()).unwrap_or(default) as u32;
-    let (buffer, units, batch) = (number("buffer", 1), number("units", 1), number("batch", 1));
+    let buffer = if empty { 1 } else { number("buffer", 1) };
+    let (units, batch) = (number("units", 1), number("batch", 1));
     let setup = section.time("setup").unwrap_or(Duration::ZERO);
     let priority = section.whole("priority", Unit::None, 0, u32::MAX.into()).unwrap_or(0) as u32;
     let server = server(section, servers);

@@ -1,0 +1,129 @@
+//! `forebay explore`: firmware on simulated cores.
+
+mod compare;
+mod files;
+mod sweep;
+mod work;
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use forebay_embedded::{Figures, Setup, packets};
+use forebay_page::units;
+use miette::{IntoDiagnostic, WrapErr, miette};
+
+use crate::Answer;
+
+/// What to explore.
+#[derive(Subcommand)]
+pub enum Explore {
+    /// Run one configuration: cycles by function, kind of instruction and cause.
+    #[command(after_help = "Example: forebay explore run core.toml --set icache.size='4 KiB' --out run")]
+    Run(RunArgs),
+    /// Run many configurations on all processor cores, and show what speed costs.
+    #[command(
+        after_help = "Example: forebay explore sweep core.toml --sweep icache.size=1024,4096 --sweep memory.width=32,128"
+    )]
+    Sweep(sweep::SweepArgs),
+    /// Set runs side by side, by their folders.
+    #[command(after_help = "Example: forebay explore compare plain custom")]
+    Compare(compare::CompareArgs),
+}
+
+/// Arguments of `forebay explore run`.
+#[derive(Args)]
+pub struct RunArgs {
+    /// The configuration (TOML), model = "embedded".
+    config: PathBuf,
+    /// Another value for a key: `dcache.ways=2`, `memory.width=128`.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
+    /// Print figures as JSON.
+    #[arg(long)]
+    json: bool,
+    /// Folder for report.html, figures.json, manifest.json, stacks.txt and the output image.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Capture for the packets that the firmware lets pass, raw IP.
+    #[arg(long, value_name = "PCAP")]
+    packets: Option<PathBuf>,
+}
+
+impl Explore {
+    /// Runs the command.
+    pub fn run(&self) -> miette::Result<Answer> {
+        match self {
+            Explore::Run(args) => run(args),
+            Explore::Sweep(args) => sweep::run(args),
+            Explore::Compare(args) => compare::run(args),
+        }
+    }
+}
+
+fn run(args: &RunArgs) -> miette::Result<Answer> {
+    let setup = Setup::load(&args.config, &args.sets)?;
+    let mut got = None;
+    work::run_all(std::slice::from_ref(&setup), 1, |_, figures, done| {
+        got = Some((figures, done));
+        Ok(())
+    })?;
+    let Some((figures, done)) = got else { return Err(crate::progress::Interrupted.into()) };
+    if !done.printed.is_empty() {
+        eprintln!("{}", done.printed.trim_end());
+    }
+    if let Some(path) = &args.packets {
+        packets::write(path, &done.output).map_err(|error| miette!(help = error.help.clone(), "{error}"))?;
+    }
+    if let Some(dir) = &args.out {
+        let written = files::keep_run(dir, &args.config, &args.sets, &setup, &figures, &done.output);
+        written.wrap_err_with(|| format!("{} cannot be written", dir.display()))?;
+    }
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&figures.document(&setup)).into_diagnostic()?);
+    } else {
+        print(&figures);
+    }
+    Ok(answer(&figures))
+}
+
+/// Whether the firmware is content.
+fn answer(figures: &Figures) -> Answer {
+    if figures.code != 0 {
+        eprintln!("the firmware ended with {}", figures.code);
+    }
+    if figures.dropped > 0 {
+        eprintln!("{} of {} packets did not pass", figures.dropped, figures.packets);
+    }
+    if figures.code == 0 { Answer::Yes } else { Answer::No }
+}
+
+fn print(figures: &Figures) {
+    println!(
+        "{} cycles, {} instructions, {:.3} cycles each; {:.1} kGE (estimate)",
+        units::count(figures.cycles),
+        units::count(figures.instructions),
+        figures.cpi,
+        figures.area_kge
+    );
+    if figures.packets > 0 {
+        println!(
+            "{} packets, {} bytes: {:.1} cycles a packet, {:.2} a byte",
+            figures.packets, figures.bytes, figures.cycles_per_packet, figures.cycles_per_byte
+        );
+    }
+    let percent = |cycles: u64| 100.0 * cycles as f64 / figures.cycles.max(1) as f64;
+    println!("\n{:24} {:>16} {:>8}", "cause", "cycles", "share");
+    for one in figures.causes.iter().filter(|one| one.cycles > 0) {
+        println!("{:24} {:>16} {:>6.1} %", one.name, one.cycles, percent(one.cycles));
+    }
+    println!("\n{:24} {:>16} {:>8} {:>14}  side", "group", "cycles", "share", "instructions");
+    for one in figures.groups.iter().filter(|one| one.cycles > 0) {
+        let share = percent(one.cycles);
+        println!("{:24} {:>16} {share:>6.1} % {:>14}  {}", one.name, one.cycles, one.instructions, one.side);
+    }
+    println!("\n{:24} {:>16} {:>8} {:>14}", "function", "cycles", "share", "instructions");
+    for one in figures.functions.iter().take(16) {
+        let share = percent(one.cycles);
+        println!("{:24} {:>16} {share:>6.1} % {:>14}", one.name, one.cycles, one.instructions);
+    }
+}

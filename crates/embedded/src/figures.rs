@@ -1,0 +1,336 @@
+//! What is reported of a run.
+
+use forebay_riscv::{Account, Cause, Class};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value as Json, json};
+
+use crate::area::Part;
+use crate::groups::Groups;
+use crate::machine::Done;
+use crate::setup::Setup;
+
+/// A run of a firmware in one configuration.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Figures {
+    /// All cycles.
+    pub cycles: u64,
+    /// Instructions executed.
+    pub instructions: u64,
+    /// Cycles an instruction.
+    pub cpi: f64,
+    /// Packets of the input.
+    pub packets: u64,
+    /// Bytes of these packets.
+    pub bytes: u64,
+    /// Packets that did not pass, of those that the firmware gave back.
+    pub dropped: u64,
+    /// What the firmware ended with; 0: all well.
+    pub code: u32,
+    /// Cycles a packet.
+    pub cycles_per_packet: f64,
+    /// Cycles a byte.
+    pub cycles_per_byte: f64,
+    /// Estimated area, thousand gate equivalents.
+    pub area_kge: f64,
+    /// The parts of that estimate.
+    pub area: Vec<Part>,
+    /// Cycles by cause.
+    pub causes: Vec<Share>,
+    /// By kind of instruction.
+    pub classes: Vec<ClassShare>,
+    /// Cycles by side: protocol, crypto, other.
+    pub sides: Vec<Share>,
+    /// By group of functions.
+    pub groups: Vec<GroupShare>,
+    /// By function, most cycles first.
+    pub functions: Vec<FunctionShare>,
+    /// How often memory was asked.
+    pub memory: MemoryCounts,
+    /// Where the cycles went, for every path of calls: the stacks of a flame graph.
+    #[serde(skip)]
+    pub stacks: Vec<Stack>,
+}
+
+/// Cycles of something.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Share {
+    /// What.
+    pub name: String,
+    /// Cycles.
+    pub cycles: u64,
+}
+
+/// Cycles and instructions of a class.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ClassShare {
+    /// Its name.
+    pub name: String,
+    /// Instructions.
+    pub instructions: u64,
+    /// Cycles, with all that they waited for.
+    pub cycles: u64,
+    /// Cycles on the protocol's side, and on the cryptographic one.
+    pub protocol_cycles: u64,
+    /// As above.
+    pub crypto_cycles: u64,
+}
+
+/// Cycles of a group of functions.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct GroupShare {
+    /// Its name.
+    pub name: String,
+    /// Its side.
+    pub side: String,
+    /// Instructions.
+    pub instructions: u64,
+    /// Cycles.
+    pub cycles: u64,
+    /// Cycles by cause, in the order of [`Cause::ALL`].
+    pub causes: Vec<u64>,
+}
+
+/// Cycles of a function, without those that it calls.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct FunctionShare {
+    /// Its name.
+    pub name: String,
+    /// Instructions.
+    pub instructions: u64,
+    /// Cycles.
+    pub cycles: u64,
+    /// Cycles by cause, in the order of [`Cause::ALL`].
+    pub causes: Vec<u64>,
+}
+
+/// Requests to memory.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct MemoryCounts {
+    /// Lines of code fetched.
+    pub fetch_misses: u64,
+    /// Loads.
+    pub loads: u64,
+    /// Lines fetched for loads.
+    pub load_misses: u64,
+    /// Stores.
+    pub stores: u64,
+    /// Stores whose line was not in the cache.
+    pub store_misses: u64,
+    /// Written lines that made room.
+    pub written_back: u64,
+}
+
+/// A path of calls and its cycles.
+#[derive(Clone, Debug)]
+pub struct Stack {
+    /// The functions' names, the outermost first.
+    pub path: Vec<String>,
+    /// Cycles of the innermost.
+    pub cycles: u64,
+    /// The group of the innermost, by its number.
+    pub group: usize,
+}
+
+const CAUSES: usize = Cause::ALL.len();
+
+impl Figures {
+    /// The figures of a run; `size` is its packets and their bytes.
+    pub fn new(
+        done: &Done,
+        account: &Account,
+        groups: &Groups,
+        area: Vec<Part>,
+        size: (u64, u64),
+    ) -> Figures {
+        let names = groups.names();
+        let group_of = groups.of_nodes(&done.functions, &done.nodes);
+        let mut causes = [0_u64; CAUSES];
+        let mut classes = vec![[0_u64; 4]; Class::ALL.len()];
+        let mut by_group = vec![(0_u64, [0_u64; CAUSES]); names.len()];
+        let mut by_function = vec![(0_u64, [0_u64; CAUSES]); done.functions.len()];
+        let mut by_node = vec![0_u64; done.nodes.len()];
+        for cell in &account.cells {
+            let (node, cause, class) = (cell.node as usize, cell.cause as usize, cell.class as usize);
+            let (group, function) = (group_of[node], done.nodes[node].function as usize);
+            let issued = if cell.cause == Cause::Issue { cell.cycles } else { 0 };
+            causes[cause] += cell.cycles;
+            by_node[node] += cell.cycles;
+            for (instructions, cycles) in [&mut by_group[group], &mut by_function[function]] {
+                *instructions += issued;
+                cycles[cause] += cell.cycles;
+            }
+            let counts = &mut classes[class];
+            counts[0] += issued;
+            counts[1] += cell.cycles;
+            match groups.side(names[group]) {
+                "protocol" => counts[2] += cell.cycles,
+                "crypto" => counts[3] += cell.cycles,
+                _ => {}
+            }
+        }
+        let group_shares: Vec<GroupShare> = names
+            .iter()
+            .zip(&by_group)
+            .map(|(name, (instructions, causes))| GroupShare {
+                name: (*name).to_owned(),
+                side: groups.side(name).to_owned(),
+                instructions: *instructions,
+                cycles: causes.iter().sum(),
+                causes: causes.to_vec(),
+            })
+            .collect();
+        let mut sides: Vec<Share> = Vec::new();
+        for share in &group_shares {
+            match sides.iter_mut().find(|one| one.name == share.side) {
+                Some(side) => side.cycles += share.cycles,
+                None => sides.push(Share { name: share.side.clone(), cycles: share.cycles }),
+            }
+        }
+        let mut functions: Vec<FunctionShare> = done
+            .functions
+            .iter()
+            .zip(&by_function)
+            .filter(|(_, (instructions, _))| *instructions > 0)
+            .map(|(function, (instructions, causes))| FunctionShare {
+                name: function.name.clone(),
+                instructions: *instructions,
+                cycles: causes.iter().sum(),
+                causes: causes.to_vec(),
+            })
+            .collect();
+        functions.sort_by(|a, b| (b.cycles, &a.name).cmp(&(a.cycles, &b.name)));
+        let stacks = (1..done.nodes.len())
+            .filter(|&node| by_node[node] > 0)
+            .map(|node| Stack { path: path(done, node), cycles: by_node[node], group: group_of[node] })
+            .collect();
+        let per = |count: u64| if count == 0 { 0.0 } else { account.cycles as f64 / count as f64 };
+        let class_shares = Class::ALL.into_iter().zip(&classes);
+        Figures {
+            cycles: account.cycles,
+            instructions: account.instructions,
+            cpi: per(account.instructions),
+            packets: size.0,
+            bytes: size.1,
+            dropped: crate::image::results(&done.output)
+                .map_or(0, |all| all.iter().filter(|(status, _)| *status != 0).count() as u64),
+            code: done.code,
+            cycles_per_packet: per(size.0),
+            cycles_per_byte: per(size.1),
+            area_kge: area.iter().map(|part| part.kge).sum(),
+            area,
+            causes: Cause::ALL
+                .into_iter()
+                .zip(causes)
+                .map(|(cause, cycles)| Share { name: cause.name().to_owned(), cycles })
+                .collect(),
+            classes: class_shares
+                .map(|(class, counts)| ClassShare {
+                    name: class.name().to_owned(),
+                    instructions: counts[0],
+                    cycles: counts[1],
+                    protocol_cycles: counts[2],
+                    crypto_cycles: counts[3],
+                })
+                .collect(),
+            sides,
+            groups: group_shares,
+            functions,
+            memory: MemoryCounts {
+                fetch_misses: account.misses.fetch,
+                loads: account.misses.loads,
+                load_misses: account.misses.load,
+                stores: account.misses.stores,
+                store_misses: account.misses.store,
+                written_back: account.misses.written_back,
+            },
+            stacks,
+        }
+    }
+
+    /// Figures of nothing.
+    #[cfg(test)]
+    pub(crate) fn nothing() -> Figures {
+        let done = Done {
+            code: 0,
+            instructions: 0,
+            output: Vec::new(),
+            printed: String::new(),
+            functions: Vec::new(),
+            nodes: Vec::new(),
+        };
+        let account = Account {
+            cycles: 0,
+            instructions: 0,
+            cells: Vec::new(),
+            events: Vec::new(),
+            misses: forebay_riscv::Misses::default(),
+        };
+        Figures::new(&done, &account, &Groups::ours(), Vec::new(), (0, 0))
+    }
+
+    /// A side's cycles.
+    pub fn side(&self, name: &str) -> u64 {
+        self.sides.iter().find(|one| one.name == name).map_or(0, |one| one.cycles)
+    }
+
+    /// The document of a run (`--json`).
+    pub fn document(&self, setup: &Setup) -> Json {
+        json!({ "schema": 1, "model": "embedded", "figures": self, "resolved": setup.resolved })
+    }
+
+    /// All numbers by name, in a fixed order: a row of a table.
+    pub fn row(&self) -> Vec<(String, f64)> {
+        let mut row = vec![
+            ("cycles".to_owned(), self.cycles as f64),
+            ("instructions".to_owned(), self.instructions as f64),
+            ("cpi".to_owned(), self.cpi),
+            ("packets".to_owned(), self.packets as f64),
+            ("bytes".to_owned(), self.bytes as f64),
+            ("dropped".to_owned(), self.dropped as f64),
+            ("cycles_per_packet".to_owned(), self.cycles_per_packet),
+            ("cycles_per_byte".to_owned(), self.cycles_per_byte),
+            ("area_kge".to_owned(), self.area_kge),
+        ];
+        row.extend(self.causes.iter().map(|one| (format!("cause.{}", one.name), one.cycles as f64)));
+        for one in &self.groups {
+            row.push((format!("group.{}", one.name), one.cycles as f64));
+        }
+        row.extend(self.sides.iter().map(|one| (format!("side.{}", one.name), one.cycles as f64)));
+        for one in &self.classes {
+            row.push((format!("class.{}.instructions", one.name), one.instructions as f64));
+            row.push((format!("class.{}.cycles", one.name), one.cycles as f64));
+            row.push((format!("class.{}.protocol", one.name), one.protocol_cycles as f64));
+            row.push((format!("class.{}.crypto", one.name), one.crypto_cycles as f64));
+        }
+        row.extend(self.functions.iter().map(|one| (format!("function.{}", one.name), one.cycles as f64)));
+        row.extend(self.area.iter().map(|one| (format!("area.{}", one.name), one.kge)));
+        for (name, count) in [
+            ("fetch_misses", self.memory.fetch_misses),
+            ("loads", self.memory.loads),
+            ("load_misses", self.memory.load_misses),
+            ("stores", self.memory.stores),
+            ("store_misses", self.memory.store_misses),
+        ] {
+            row.push((format!("memory.{name}"), count as f64));
+        }
+        row
+    }
+
+    /// Stacks in the form that flame graph programs read: `a;b;c cycles`.
+    pub fn folded(&self) -> String {
+        let mut lines: Vec<String> =
+            self.stacks.iter().map(|one| format!("{} {}\n", one.path.join(";"), one.cycles)).collect();
+        lines.sort();
+        lines.concat()
+    }
+}
+
+fn path(done: &Done, mut node: usize) -> Vec<String> {
+    let mut path = Vec::new();
+    while node != 0 {
+        path.push(done.functions[done.nodes[node].function as usize].name.clone());
+        node = done.nodes[node].parent as usize;
+    }
+    path.reverse();
+    path
+}

@@ -1,0 +1,25 @@
+//! Firmware on simulated cores (`spec/models.md` section 4): configurations of a core, what a firmware costs on
+//! each, where its cycles go, and what options pay for their area.
+//!
+//! \[E\] is Potlapally, Ravi, Raghunathan, Lee, Jha: Impact of Configurability and Extensibility on IPSec Protocol
+//! Execution on Embedded Processors.
+
+pub mod area;
+pub mod builtin;
+pub mod elf;
+pub mod figures;
+pub mod groups;
+pub mod image;
+pub mod instructions;
+pub mod machine;
+pub mod packets;
+mod prepare;
+pub mod report;
+pub mod setup;
+
+pub use area::parts;
+pub use figures::Figures;
+pub use groups::Groups;
+pub use machine::{Done, Job, RunError, run};
+pub use prepare::Prepared;
+pub use setup::{Input, Setup};

@@ -1,0 +1,204 @@
+//! What speed costs.
+
+use forebay_page::draw::{Scale, WIDTH, axis_below, axis_left, line, mark, nothing, svg, text};
+use forebay_page::element::{Element, Path, element};
+use forebay_page::units;
+
+use super::table as html_table;
+use crate::figures::Figures;
+
+/// A configuration that was run.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// What it is called: its keys and values.
+    pub name: String,
+    /// Its keys and values.
+    pub values: Vec<(String, String)>,
+    /// What came.
+    pub figures: Figures,
+}
+
+/// The points that no other beats: none that is as fast is smaller. The smallest first.
+pub fn best(points: &[Point]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..points.len()).collect();
+    let key = |at: usize| (points[at].figures.area_kge, points[at].figures.cycles);
+    order.sort_by(|&a, &b| key(a).0.total_cmp(&key(b).0).then(key(a).1.cmp(&key(b).1)).then(a.cmp(&b)));
+    let mut fastest = u64::MAX;
+    order.retain(|&at| {
+        let better = points[at].figures.cycles < fastest;
+        fastest = fastest.min(points[at].figures.cycles);
+        better
+    });
+    order
+}
+
+/// What one step of an option pays: the mean, over all pairs of points that differ in it alone, of the cycles
+/// that it saves and the area that it takes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// The key.
+    pub key: String,
+    /// From which value, to which.
+    pub values: (String, String),
+    /// Pairs of points.
+    pub pairs: usize,
+    /// Share of the cycles saved.
+    pub saved: f64,
+    /// Area, thousand gate equivalents.
+    pub kge: f64,
+}
+
+/// All steps between two values of one key, those that save most per area first.
+pub fn marginal(points: &[Point]) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    for a in points {
+        for b in points.iter().filter(|b| b.values.len() == a.values.len()) {
+            let unlike: Vec<usize> = (0..a.values.len()).filter(|&at| a.values[at] != b.values[at]).collect();
+            let [at] = unlike[..] else { continue };
+            let dearer = (b.figures.area_kge, a.figures.cycles) > (a.figures.area_kge, b.figures.cycles);
+            if !dearer || a.values[at].0 != b.values[at].0 {
+                continue;
+            }
+            let values = (a.values[at].1.clone(), b.values[at].1.clone());
+            let saved = 1.0 - b.figures.cycles as f64 / a.figures.cycles.max(1) as f64;
+            let kge = b.figures.area_kge - a.figures.area_kge;
+            let key = a.values[at].0.as_str();
+            let known = steps.iter_mut().find(|one| one.key == key && one.values == values);
+            match known {
+                Some(step) => {
+                    step.pairs += 1;
+                    step.saved += saved;
+                    step.kge += kge;
+                }
+                None => steps.push(Step { key: key.to_owned(), values, pairs: 1, saved, kge }),
+            }
+        }
+    }
+    for step in &mut steps {
+        step.saved /= step.pairs as f64;
+        step.kge /= step.pairs as f64;
+    }
+    steps.sort_by(|a, b| worth(b).total_cmp(&worth(a)));
+    steps
+}
+
+/// Saved share per kGE; what costs nothing and saves is worth most.
+fn worth(step: &Step) -> f64 {
+    if step.kge.abs() < 1e-9 { step.saved * 1e9 } else { step.saved / step.kge }
+}
+
+pub(super) fn plot(points: &[Point], frontier: &[usize]) -> Element {
+    let per = |point: &Point| match point.figures.packets {
+        0 => point.figures.cycles as f64,
+        packets => point.figures.cycles as f64 / packets as f64,
+    };
+    let (width, height, left) = (2.0 * WIDTH, 380.0, 70.0);
+    let x = Scale::logarithmic(points.iter().map(|one| one.figures.area_kge), left, width - 20.0);
+    let y = Scale::logarithmic(points.iter().map(per), height - 40.0, 10.0);
+    let (Some(x), Some(y)) = (x, y) else { return nothing("No points") };
+    let place = |at: usize| (x.at(points[at].figures.area_kge), y.at(per(&points[at])));
+    let mut drawing = svg(width, height, "cycles against area")
+        .child(axis_below(&x, 10.0, height - 40.0, units::digits))
+        .child(axis_left(&y, left, width - 20.0, units::short))
+        .child(text(width / 2.0, height - 4.0, "middle quiet", "area, kGE"))
+        .child(text(left + 6.0, 22.0, "quiet", "cycles a packet"))
+        .child(line((left, 10.0), (left, height - 40.0), "axis"));
+    let mut path = Path::default();
+    for (step, &at) in frontier.iter().enumerate() {
+        let (px, py) = place(at);
+        if step > 0 {
+            let before = place(frontier[step - 1]).1;
+            path = path.to('L', &[px, before]);
+        }
+        path = path.to(if step == 0 { 'M' } else { 'L' }, &[px, py]);
+    }
+    drawing = drawing.child(path.element().class("frame"));
+    for (at, point) in points.iter().enumerate() {
+        let on = frontier.contains(&at);
+        let (px, py) = place(at);
+        let dot = mark(if on { 1 } else { 0 }, px, py, if on { 5.0 } else { 3.5 }, "fill dot");
+        let title = format!(
+            "{}: {} cycles, {:.1} kGE",
+            point.name,
+            units::count(point.figures.cycles),
+            point.figures.area_kge
+        );
+        drawing = drawing.child(dot.title(title));
+    }
+    element("figure").child(drawing)
+}
+
+pub(super) fn table(points: &[Point], frontier: &[usize]) -> Element {
+    let head = ["configuration", "kGE", "cycles", "a packet", "a byte", "against the smallest"];
+    let first = frontier.first().map_or(0, |&at| points[at].figures.cycles);
+    let rows = frontier.iter().map(|&at| {
+        let one = &points[at].figures;
+        vec![
+            points[at].name.clone(),
+            format!("{:.1}", one.area_kge),
+            units::count(one.cycles),
+            units::digits(one.cycles_per_packet),
+            units::digits(one.cycles_per_byte),
+            format!("{:.2} times as fast", first as f64 / one.cycles.max(1) as f64),
+        ]
+    });
+    html_table(&head, rows)
+}
+
+pub(super) fn marginals(points: &[Point]) -> Element {
+    let rows = marginal(points).into_iter().take(60).map(|step| {
+        let (from, to) = &step.values;
+        let per = if step.kge.abs() < 1e-9 {
+            "free".to_owned()
+        } else {
+            format!("{:.3}", 100.0 * step.saved / step.kge)
+        };
+        vec![
+            format!("{}: {from} to {to}", step.key),
+            step.pairs.to_string(),
+            units::percent(step.saved),
+            format!("{:.2}", step.kge),
+            per,
+        ]
+    });
+    html_table(&["one option, all others alike", "pairs", "cycles saved", "kGE", "% a kGE"], rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(name: &str, values: &[(&str, &str)], cycles: u64, kge: f64) -> Point {
+        let mut figures = Figures::nothing();
+        (figures.cycles, figures.area_kge) = (cycles, kge);
+        let values = values.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
+        Point { name: name.to_owned(), values, figures }
+    }
+
+    #[test]
+    fn the_frontier_has_what_nothing_beats() {
+        let points = [
+            point("slow and large", &[], 100, 50.0),
+            point("small", &[], 100, 10.0),
+            point("fast", &[], 20, 40.0),
+            point("between", &[], 50, 20.0),
+            point("as fast, larger", &[], 20, 41.0),
+        ];
+        assert_eq!(best(&points), [1, 3, 2]);
+    }
+
+    #[test]
+    fn a_step_is_between_points_that_differ_in_one_key() {
+        let points = [
+            point("", &[("a", "1"), ("b", "1")], 100, 10.0),
+            point("", &[("a", "2"), ("b", "1")], 50, 20.0),
+            point("", &[("a", "1"), ("b", "2")], 80, 11.0),
+            point("", &[("a", "2"), ("b", "2")], 60, 21.0),
+        ];
+        let steps = marginal(&points);
+        let one = steps.iter().find(|step| step.key == "a").unwrap();
+        assert_eq!((one.pairs, one.kge), (2, 10.0));
+        assert!((one.saved - (0.5 + 0.25) / 2.0).abs() < 1e-12);
+        assert_eq!(steps.len(), 2);
+    }
+}

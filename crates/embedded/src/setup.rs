@@ -1,0 +1,222 @@
+//! Configuration files of cores (`model = "embedded"`).
+//!
+//! | where | key | default |
+//! |---|---|---|
+//! | `[firmware]` | `path`: the executable, beside this file; or ipsec-plain, ipsec-custom, ipsec-zk, built in | needed |
+//! | `[firmware]` | `functions`: which functions belong together (see [`crate::groups`]) | built in |
+//! | `[firmware]` | `instructions`: most that may run | 100 billion |
+//! | `[input]` | `image`: what the firmware is given; or `capture`, `sas`, `packets` (1000), `direction` (out), `checksums` (true): what it is made of; `capture = "demo"` and, of one size, `"udp:64"` are built in, and `sas` may be the text of an SAs file | nothing |
+//! | `[core]` | `extensions`: m, c, zbb, zbkb, zbkc, zbkx, zkne, zknd, zknh; a list, or "m c zbb" | m, c |
+//! | `[core]` | `instructions`: none, ipsec (the built-in ones), or a file of custom instructions | none |
+//! | `[core]` | `multiply`, `divide`, `load_use`, `branch`, `jump`: cycles | 3, 37, 1, 2, 1 |
+//! | `[core]` | `branches`: not-taken, backward | not-taken |
+//! | `[icache]`, `[dcache]` | `size` (1 KiB to 32 KiB), `ways` (1, 2, 4), `line` (16, 32, 64) | 1 KiB, 1, 16 |
+//! | `[icache]`, `[dcache]` | `replacement`: lru, fifo, random (with `seed`) | lru |
+//! | `[dcache]` | `policy`: write-through, write-back | write-through |
+//! | `[write_buffer]` | `slots`: 0, 4, 16, 32 | 4 |
+//! | `[memory]` | `width` (32, 64, 128 bits), `latency`, `write_latency`, `beat`: cycles | 32, 8, 4, 1 |
+
+mod read;
+
+use std::path::{Path, PathBuf};
+
+use forebay_riscv::{Config, Custom, Extension, Isa};
+use forebay_scenario::ScenarioErrors;
+use serde_json::{Value as Json, json};
+
+use crate::instructions::{self, Instructions};
+
+/// A core, its firmware and what that is given.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The executable.
+    pub firmware: PathBuf,
+    /// Which functions belong together; `None`: as built in.
+    pub functions: Option<PathBuf>,
+    /// Instructions that may run.
+    pub limit: u64,
+    /// What the firmware is given.
+    pub input: Input,
+    /// Parts of the instruction set.
+    pub extensions: Vec<(&'static str, Extension)>,
+    /// Custom instructions.
+    pub instructions: InstructionSource,
+    /// Pipeline, caches, write buffer and memory.
+    pub config: Config,
+    /// The file with every default filled in.
+    pub resolved: Json,
+}
+
+/// What the firmware is given.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Input {
+    /// Nothing.
+    Nothing,
+    /// A ready-made image.
+    Image(PathBuf),
+    /// Packets and what to do with them.
+    Packets {
+        /// A capture.
+        capture: PathBuf,
+        /// The SAs.
+        sas: SasSource,
+        /// Packets at most.
+        packets: u64,
+        /// Whether they are protected, and have to be opened.
+        inbound: bool,
+        /// Whether TCP and UDP checksums are the firmware's work, as at an end of a connection.
+        checksums: bool,
+    },
+}
+
+/// Where SAs come from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum SasSource {
+    /// An SAs file.
+    File(PathBuf),
+    /// The text of one.
+    Text(String),
+}
+
+/// Where custom instructions come from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum InstructionSource {
+    /// There are none.
+    None,
+    /// Those of the paper, built in.
+    Ipsec,
+    /// A file.
+    File(PathBuf),
+}
+
+impl Setup {
+    /// Reads a file. `sets` are what `--set` was given.
+    ///
+    /// # Errors
+    /// All that is wrong with it.
+    pub fn load(path: &Path, sets: &[String]) -> Result<Setup, ScenarioErrors> {
+        let folder = path.parent().unwrap_or(Path::new(""));
+        Setup::parse(&forebay_scenario::load(path)?, &path.display().to_string(), folder, sets)
+    }
+
+    /// Reads `text`, calling it `name` in errors; paths in it begin at `folder`.
+    ///
+    /// # Errors
+    /// All that is wrong with it.
+    pub fn parse(text: &str, name: &str, folder: &Path, sets: &[String]) -> Result<Setup, ScenarioErrors> {
+        forebay_scenario::read(text, name, sets, |table, findings| read::setup(table, folder, findings))
+    }
+
+    /// The file with every default filled in, as TOML.
+    pub fn resolved_toml(&self) -> String {
+        let mut out = String::new();
+        for (section, value) in self.resolved.as_object().into_iter().flatten() {
+            match value.as_object() {
+                None => out.insert_str(0, &format!("{section} = {value}\n")),
+                Some(keys) => {
+                    out += &format!("\n[{section}]\n");
+                    let lines = keys.iter().filter(|(_, value)| !value.is_null());
+                    lines.for_each(|(key, value)| out += &format!("{key} = {value}\n"));
+                }
+            }
+        }
+        out
+    }
+
+    /// The custom instructions.
+    ///
+    /// # Errors
+    /// What is wrong with their file.
+    pub fn custom(&self) -> Result<Instructions, ScenarioErrors> {
+        match &self.instructions {
+            InstructionSource::None => Ok(Instructions::default()),
+            InstructionSource::Ipsec => Ok(instructions::ipsec()),
+            InstructionSource::File(path) => Instructions::load(path),
+        }
+    }
+
+    /// The instruction set with these custom instructions.
+    pub fn isa(&self, custom: Custom) -> Isa {
+        let mut isa = self.extensions.iter().fold(Isa::base(), |isa, &(_, one)| isa.with(one));
+        isa.custom = custom;
+        isa
+    }
+
+    /// Whether a run of one is a run of the other, but for its cycles.
+    pub fn computes_as(&self, other: &Setup) -> bool {
+        self.firmware == other.firmware
+            && self.limit == other.limit
+            && self.input == other.input
+            && self.extensions == other.extensions
+            && self.instructions == other.instructions
+    }
+
+    fn resolve(&mut self) {
+        let Config { icache, dcache, .. } = self.config;
+        let config = &self.config;
+        let cache = |one: forebay_riscv::CacheConfig| {
+            let mut json = json!({ "size": one.size, "ways": one.ways, "line": one.line });
+            match one.replacement {
+                forebay_riscv::Replacement::Lru => json["replacement"] = "lru".into(),
+                forebay_riscv::Replacement::Fifo => json["replacement"] = "fifo".into(),
+                forebay_riscv::Replacement::Random(seed) => {
+                    json["replacement"] = "random".into();
+                    json["seed"] = seed.into();
+                }
+            }
+            json
+        };
+        let mut data = cache(dcache);
+        data["policy"] = match config.policy {
+            forebay_riscv::Policy::WriteThrough => "write-through".into(),
+            forebay_riscv::Policy::WriteBack => "write-back".into(),
+        };
+        let branches = match config.branches {
+            forebay_riscv::Branches::NotTaken => "not-taken",
+            forebay_riscv::Branches::Backward => "backward",
+        };
+        let instructions = match &self.instructions {
+            InstructionSource::None => "none".to_owned(),
+            InstructionSource::Ipsec => "ipsec".to_owned(),
+            InstructionSource::File(path) => path.display().to_string(),
+        };
+        let input = match &self.input {
+            Input::Nothing => json!({}),
+            Input::Image(path) => json!({ "image": path }),
+            Input::Packets { capture, sas, packets, inbound, checksums } => json!({
+                "capture": capture,
+                "sas": match sas {
+                    SasSource::File(path) => path.display().to_string(),
+                    SasSource::Text(text) => text.clone(),
+                },
+                "packets": packets,
+                "direction": if *inbound { "in" } else { "out" },
+                "checksums": checksums,
+            }),
+        };
+        self.resolved = json!({
+            "model": "embedded",
+            "firmware": { "path": self.firmware, "functions": self.functions, "instructions": self.limit },
+            "input": input,
+            "core": {
+                "extensions": self.extensions.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
+                "instructions": instructions,
+                "multiply": config.multiply,
+                "divide": config.divide,
+                "load_use": config.load_use,
+                "branch": config.branch,
+                "jump": config.jump,
+                "branches": branches,
+            },
+            "icache": cache(icache),
+            "dcache": data,
+            "write_buffer": { "slots": config.write_slots },
+            "memory": {
+                "width": 8 * config.width,
+                "latency": config.latency,
+                "write_latency": config.write_latency,
+                "beat": config.beat,
+            },
+        });
+    }
+}

@@ -1,0 +1,80 @@
+//! Configuration files: defaults, what is wrong with them, and where.
+
+use std::path::Path;
+
+use forebay_embedded::Setup;
+use forebay_riscv::Config;
+
+const LEAST: &str = "model = \"embedded\"\n[firmware]\npath = \"a.elf\"\n";
+
+fn setup(text: &str, sets: &[&str]) -> Result<Setup, String> {
+    let sets: Vec<String> = sets.iter().map(|one| (*one).to_owned()).collect();
+    Setup::parse(text, "core.toml", Path::new("here"), &sets).map_err(|errors| {
+        let lines = errors.findings().iter().map(|one| {
+            format!(
+                "{}:{}: {} ({})",
+                one.file(),
+                one.line().unwrap_or(0),
+                one.problem(),
+                one.problem().help()
+            )
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    })
+}
+
+#[test]
+fn the_default_is_the_base_of_the_specification() {
+    let setup = setup(LEAST, &[]).unwrap();
+    assert_eq!(setup.config, Config::base());
+    assert_eq!(setup.firmware, Path::new("here/a.elf"));
+    let base = setup.config;
+    assert_eq!((base.icache.size, base.icache.ways, base.icache.line), (1_024, 1, 16));
+    assert_eq!((base.write_slots, base.width), (4, 4));
+    assert_eq!(setup.resolved["memory"]["width"], 32);
+    assert_eq!(setup.resolved["icache"]["replacement"], "lru");
+}
+
+#[test]
+fn values_are_taken() {
+    let text = format!(
+        "{LEAST}[icache]\nsize = \"4 KiB\"\nways = 4\nline = 64\nreplacement = \"random\"\nseed = 5\n[dcache]\nsize = 2048\npolicy = \"write-back\"\n[memory]\nwidth = 128\n[core]\nextensions = [\"m\", \"c\", \"zbb\"]\n"
+    );
+    let setup = setup(&text, &["write_buffer.slots=32", "memory.latency=20"]).unwrap();
+    let config = setup.config;
+    assert_eq!((config.icache.size, config.icache.ways, config.icache.line), (4_096, 4, 64));
+    assert_eq!((config.dcache.size, config.width, config.write_slots, config.latency), (2_048, 16, 32, 20));
+    assert_eq!(setup.extensions.len(), 3);
+}
+
+#[test]
+fn mistakes_have_their_place_and_a_hint() {
+    let cases = [
+        (
+            "[dcache]\nsize = \"3 KB\"\n",
+            "core.toml:5: `size` is 3072 bytes (a cache has a power of two of bytes: 2048 or 4096)",
+        ),
+        ("[dcache]\nsize = 65536\n", "1 to 32 KiB"),
+        ("[dcache]\nsiez = 1024\n", "core.toml:5: unknown key `siez` (did you mean `size`?)"),
+        ("[dcach]\nsize = 1024\n", "core.toml:4: unknown key `dcach` (did you mean `dcache`?)"),
+        ("[icache]\npolicy = \"write-back\"\n", "unknown key `policy`"),
+        ("[icache]\nways = 3\n", "core.toml:5: `ways` is 3 (expected one of 1, 2, 4)"),
+        ("[icache]\nseed = 3\n", "random"),
+        ("[memory]\nwidth = 48\n", "expected one of 32, 64, 128"),
+        ("[write_buffer]\nslots = -1\n", "0 to 256"),
+        ("[core]\nextensions = [\"zkn\"]\n", "unknown extensions `zkn`"),
+        ("[core]\ninstructions = \"ipsek\"\n", "unknown instructions `ipsek`"),
+        ("[core]\nload_use = 2\n", "0 to 1"),
+        ("[input]\ncapture = \"a.pcap\"\n", "[input] has no `sas`"),
+        ("[input]\nimage = \"a.bin\"\nsas = \"b.toml\"\n", "take one away"),
+    ];
+    for (text, expected) in cases {
+        let found = setup(&format!("{LEAST}{text}"), &[]).unwrap_err();
+        assert!(found.contains(expected), "{found}");
+    }
+    assert!(
+        setup("model = \"host\"\n[firmware]\npath = \"a\"\n", &[]).unwrap_err().contains("unknown model")
+    );
+    assert!(setup("model = \"embedded\"\n", &[]).unwrap_err().contains("path = \"firmware.elf\""));
+    assert!(setup(LEAST, &["dcache.size=3000"]).unwrap_err().contains("--set dcache.size=3000"));
+}

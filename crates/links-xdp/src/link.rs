@@ -1,0 +1,247 @@
+//! The link: whole IP packets from and to Ethernet frames.
+
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Instant;
+
+use forebay_links::interface::Interface;
+use forebay_links::{Link, PassedOver, Sent};
+use forebay_wire::{Family, Ip};
+
+use crate::kernel;
+use crate::neighbours::{Mac, Neighbours};
+use crate::program::{MAX_ENTRIES, Take, program};
+use crate::socket::{MAX_FRAME, Xsk};
+
+/// Length of an Ethernet header without tags.
+const ETHERNET: usize = 14;
+
+/// Where the program runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// In the driver if it can, else as `Generic`.
+    Best,
+    /// In the driver.
+    Driver,
+    /// In front of the kernel's stack, with any device.
+    Generic,
+}
+
+/// What a device's links are to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct XdpOptions {
+    /// The name of an Ethernet device.
+    pub interface: String,
+    /// Number of receive queues that are served, from 0 on, each by a link of its own. Frames that come on others
+    /// go on to the kernel: `ethtool -L` says how many there are, `ethtool -X` which are used.
+    pub queues: u32,
+    /// Which frames are taken.
+    pub take: Take,
+    /// Where the program runs.
+    pub mode: Mode,
+    /// Places for frames, of 4 KiB, for each queue and direction; a power of two.
+    pub frames: u32,
+}
+
+impl XdpOptions {
+    /// One queue with 2,048 places, in the driver if it can.
+    pub fn new(interface: &str, take: Take) -> XdpOptions {
+        XdpOptions { interface: interface.into(), queues: 1, take, mode: Mode::Best, frames: 2048 }
+    }
+}
+
+/// Opens the links of a device.
+///
+/// # Errors
+/// Without `CAP_NET_ADMIN` and `CAP_BPF`, if another program is attached there, if the device has fewer queues
+/// or no driver for the mode; `InvalidInput` for options that cannot be.
+pub fn open(options: &XdpOptions) -> io::Result<Vec<XdpLink>> {
+    let invalid = |what: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+    let (Take::Protected { to, .. } | Take::Plain { to }) = &options.take;
+    let ports = if let Take::Protected { ports, .. } = &options.take { ports.len() } else { 0 };
+    if to.len() > MAX_ENTRIES || ports > MAX_ENTRIES {
+        return invalid("too many networks or ports");
+    }
+    if matches!(options.take, Take::Plain { .. }) && to.is_empty() {
+        return invalid("a plain link needs networks: it would take all that is for this machine");
+    }
+    if !options.frames.is_power_of_two() || options.frames > 1 << 16 || options.queues == 0 {
+        return invalid("a power of two of frames up to 65,536, and at least one queue");
+    }
+    let interface = Interface::by_name(&options.interface)?;
+    let map = kernel::socket_map(options.queues)?;
+    let mut links = Vec::new();
+    let attached = Arc::new(Attached::new(&interface, options, &map)?);
+    for queue in 0..options.queues {
+        let socket = Xsk::open(interface.index(), queue, options.frames)?;
+        kernel::put_socket(map.as_fd(), queue, socket.fd())?;
+        links.push(XdpLink {
+            socket,
+            ours: interface.ethernet_address()?,
+            mtu: interface.mtu()? as usize,
+            neighbours: Neighbours::new(interface.index())?,
+            interface: interface.clone(),
+            passed_over: PassedOver::default(),
+            _attached: attached.clone(),
+        });
+    }
+    Ok(links)
+}
+
+/// The program on its device, for as long as there is a link.
+struct Attached {
+    mode: Mode,
+    _link: OwnedFd,
+}
+
+impl Attached {
+    fn new(interface: &Interface, options: &XdpOptions, map: &OwnedFd) -> io::Result<Attached> {
+        use std::os::fd::AsRawFd;
+        const XDP_FLAGS_SKB_MODE: u32 = 1 << 1;
+        const XDP_FLAGS_DRV_MODE: u32 = 1 << 2;
+        let loaded = kernel::load(&program(&options.take, map.as_raw_fd()))?;
+        let attach = |mode, flags| {
+            let link = kernel::attach(loaded.as_fd(), interface.index(), flags)?;
+            Ok(Attached { mode, _link: link })
+        };
+        match options.mode {
+            Mode::Driver => attach(Mode::Driver, XDP_FLAGS_DRV_MODE),
+            Mode::Generic => attach(Mode::Generic, XDP_FLAGS_SKB_MODE),
+            Mode::Best => attach(Mode::Driver, XDP_FLAGS_DRV_MODE)
+                .or_else(|_: io::Error| attach(Mode::Generic, XDP_FLAGS_SKB_MODE)),
+        }
+    }
+}
+
+/// One queue of a device.
+pub struct XdpLink {
+    socket: Xsk,
+    interface: Interface,
+    ours: Mac,
+    mtu: usize,
+    neighbours: Neighbours,
+    passed_over: PassedOver,
+    _attached: Arc<Attached>,
+}
+
+impl XdpLink {
+    /// Where the program runs: never [`Mode::Best`].
+    pub fn mode(&self) -> Mode {
+        self._attached.mode
+    }
+
+    /// Asks the device again for its MTU and address, which may have been changed.
+    ///
+    /// # Errors
+    /// If it is gone.
+    pub fn refresh(&mut self) -> io::Result<()> {
+        self.ours = self.interface.ethernet_address()?;
+        self.mtu = self.interface.mtu()? as usize;
+        Ok(())
+    }
+}
+
+impl Link for XdpLink {
+    fn receive(&mut self, room: usize, take: &mut dyn FnMut(&[u8], &[u8])) -> io::Result<usize> {
+        let mut given = 0;
+        let mut seen = None;
+        let mut any = false;
+        while given < room {
+            let Some(frame) = self.socket.take() else { break };
+            any = true;
+            let bytes = self.socket.bytes(&frame);
+            // Behind a short packet the frame is padded: its own length counts.
+            match bytes.split_at_checked(ETHERNET).map(|(head, packet)| (head, Ip::parse(packet))) {
+                Some((head, Ok(ip))) => {
+                    seen = head[6..].first_chunk().map(|mac: &Mac| (ip.source(), *mac));
+                    take(ip.bytes(), &[]);
+                    given += 1;
+                }
+                _ => self.passed_over.malformed += 1,
+            }
+            self.socket.give_back(frame);
+        }
+        if any {
+            self.socket.received();
+        }
+        if let Some((from, mac)) = seen {
+            self.neighbours.seen(from, mac);
+        }
+        Ok(given)
+    }
+
+    /// Neighbours are the kernel's to find; until it has, packets are counted under `unreachable`.
+    fn send(&mut self, packets: &[&[u8]]) -> Sent {
+        let mut sent = Sent::default();
+        if packets.is_empty() {
+            return sent;
+        }
+        let now = Instant::now();
+        let mut last: Option<(IpAddr, [u8; ETHERNET])> = None;
+        for (i, packet) in packets.iter().enumerate() {
+            let Ok(ip) = Ip::parse(packet) else {
+                sent.unfit += 1;
+                continue;
+            };
+            let packet = ip.bytes();
+            if packet.len() > self.mtu.min(MAX_FRAME - ETHERNET) {
+                sent.too_big += 1;
+                sent.mtu = Some(self.mtu.min(MAX_FRAME - ETHERNET) as u32);
+                continue;
+            }
+            let to = ip.destination();
+            let header = match last {
+                Some((same, header)) if same == to => header,
+                _ => {
+                    let Some(theirs) = self.neighbours.towards(to, now) else {
+                        sent.unreachable += 1;
+                        continue;
+                    };
+                    let header = ethernet(theirs, self.ours, ip.family());
+                    last = Some((to, header));
+                    header
+                }
+            };
+            if !self.socket.put(&header, packet) {
+                // Room may be made by sending what is there.
+                let flushed = self.socket.flush();
+                if flushed.is_err() || !self.socket.put(&header, packet) {
+                    sent.would_block = packets.len() - i;
+                    break;
+                }
+            }
+            sent.taken += 1;
+        }
+        if self.socket.flush().is_err() {
+            // What is in the ring goes when the device is up again.
+            sent.down = sent.taken;
+            sent.taken = 0;
+        }
+        sent
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.socket.fd()
+    }
+
+    fn pending(&self) -> bool {
+        self.socket.is_waiting()
+    }
+
+    fn passed_over(&self) -> PassedOver {
+        PassedOver { overrun: self.socket.dropped(), ..self.passed_over }
+    }
+}
+
+fn ethernet(to: Mac, from: Mac, family: Family) -> [u8; ETHERNET] {
+    let mut header = [0; ETHERNET];
+    header[..6].copy_from_slice(&to);
+    header[6..12].copy_from_slice(&from);
+    header[12..].copy_from_slice(match family {
+        Family::V4 => &[0x08, 0x00],
+        Family::V6 => &[0x86, 0xdd],
+    });
+    header
+}

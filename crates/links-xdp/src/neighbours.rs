@@ -1,0 +1,68 @@
+//! Who on the Ethernet gets a packet to its destination: asked of the kernel, kept for a while.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use forebay_links::interface::Ways;
+
+/// An address on an Ethernet.
+pub(crate) type Mac = [u8; 6];
+
+/// How long an answer counts: routes and neighbours change.
+const KEEP: Duration = Duration::from_secs(5);
+/// When to ask again for one that the kernel does not know yet.
+const RETRY: Duration = Duration::from_millis(20);
+/// The most destinations that are kept.
+const MOST: usize = 4096;
+
+/// Next hops by destination, on one interface.
+#[derive(Debug)]
+pub(crate) struct Neighbours {
+    interface: u32,
+    ways: Ways,
+    entries: HashMap<IpAddr, Entry>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    mac: Option<Mac>,
+    until: Instant,
+}
+
+impl Neighbours {
+    pub(crate) fn new(interface: u32) -> io::Result<Neighbours> {
+        Ok(Neighbours { interface, ways: Ways::open()?, entries: HashMap::new() })
+    }
+
+    /// The address that frames to `to` have; `None` if there is no way by this interface, or the kernel has
+    /// yet to find out.
+    pub(crate) fn towards(&mut self, to: IpAddr, now: Instant) -> Option<Mac> {
+        if let Some(entry) = self.entries.get(&to).filter(|entry| now < entry.until) {
+            return entry.mac;
+        }
+        let mac = self.ask(to);
+        if self.entries.len() >= MOST {
+            self.entries.clear();
+        }
+        let keep = if mac.is_some() { KEEP } else { RETRY };
+        self.entries.insert(to, Entry { mac, until: now + keep });
+        mac
+    }
+
+    /// Has come from there: an answer as long as the kernel has none.
+    pub(crate) fn seen(&mut self, from: IpAddr, mac: Mac) {
+        if let Some(entry) = self.entries.get_mut(&from).filter(|entry| entry.mac.is_none()) {
+            entry.mac = Some(mac);
+        }
+    }
+
+    fn ask(&self, to: IpAddr) -> Option<Mac> {
+        let hop = self.ways.next_hop(to).ok().filter(|hop| hop.index == self.interface)?;
+        let known = self.ways.neighbour(&hop).ok().flatten();
+        // The kernel does not see that we use it, and would not find out that it has gone.
+        let _ = self.ways.resolve(&hop);
+        known
+    }
+}

@@ -1,0 +1,149 @@
+//! The rings of AF_XDP: one side puts, the other takes, neither waits.
+//!
+//! The kernel is the other side. What it says, a count or a place, is looked at before it is used.
+
+use std::io;
+use std::marker::PhantomData;
+use std::os::fd::BorrowedFd;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::net::xdp::XdpRingOffset;
+
+use crate::area::Area;
+
+/// A ring of `T`, of which we are one side.
+struct Ring<T> {
+    area: Area,
+    producer: usize,
+    consumer: usize,
+    flags: Option<usize>,
+    entries: usize,
+    /// Number of entries, a power of two.
+    size: u32,
+    kind: PhantomData<T>,
+}
+
+impl<T: Copy> Ring<T> {
+    fn map(socket: BorrowedFd<'_>, offsets: &XdpRingOffset, page: u64, size: u32) -> io::Result<Ring<T>> {
+        assert!(size.is_power_of_two());
+        let entries = offsets.desc as usize;
+        let area = Area::of(socket, entries + size as usize * size_of::<T>(), page)?;
+        let flags = offsets.flags.map(|flags| flags as usize);
+        let (producer, consumer) = (offsets.producer as usize, offsets.consumer as usize);
+        Ok(Ring { area, producer, consumer, flags, entries, size, kind: PhantomData })
+    }
+
+    #[inline]
+    fn counter(&self, offset: usize) -> &AtomicU32 {
+        let at: NonNull<AtomicU32> = self.area.at(offset, size_of::<AtomicU32>()).cast();
+        // SAFETY: `at` is inside the mapping, which lives as long as `self`, and aligned, as the kernel puts
+        // its counters; both sides use it only by atomic operations.
+        unsafe { at.as_ref() }
+    }
+
+    #[inline]
+    fn entry(&self, index: u32) -> NonNull<T> {
+        let index = (index & (self.size - 1)) as usize;
+        self.area.at(self.entries + index * size_of::<T>(), size_of::<T>()).cast()
+    }
+}
+
+/// A ring that we put into: fill and transmit.
+pub(crate) struct Producer<T> {
+    ring: Ring<T>,
+    /// The next place, and what the other side has taken when we last looked.
+    next: u32,
+    taken: u32,
+}
+
+impl<T: Copy> Producer<T> {
+    pub(crate) fn map(
+        socket: BorrowedFd<'_>,
+        offsets: &XdpRingOffset,
+        page: u64,
+        size: u32,
+    ) -> io::Result<Producer<T>> {
+        Ok(Producer { ring: Ring::map(socket, offsets, page, size)?, next: 0, taken: 0 })
+    }
+
+    /// Puts an entry; false if the ring is full. The other side sees it after `publish`.
+    #[inline]
+    pub(crate) fn put(&mut self, entry: T) -> bool {
+        if self.next.wrapping_sub(self.taken) >= self.ring.size {
+            self.taken = self.ring.counter(self.ring.consumer).load(Ordering::Acquire);
+            if self.next.wrapping_sub(self.taken) >= self.ring.size {
+                return false;
+            }
+        }
+        // SAFETY: the place is inside the mapping and aligned for `T`; the other side reads it only once the
+        // counter has passed it, and that has not happened.
+        unsafe { self.ring.entry(self.next).write(entry) };
+        self.next = self.next.wrapping_add(1);
+        true
+    }
+
+    /// Shows the other side what has been put.
+    #[inline]
+    pub(crate) fn publish(&self) {
+        self.ring.counter(self.ring.producer).store(self.next, Ordering::Release);
+    }
+
+    /// How many entries the other side has not taken yet.
+    #[inline]
+    pub(crate) fn waiting(&self) -> u32 {
+        self.next.wrapping_sub(self.ring.counter(self.ring.consumer).load(Ordering::Acquire))
+    }
+
+    /// Whether the other side has to be woken to look (`XDP_RING_NEED_WAKEUP`).
+    #[inline]
+    pub(crate) fn needs_wakeup(&self) -> bool {
+        const NEED_WAKEUP: u32 = 1;
+        self.ring.flags.is_none_or(|at| self.ring.counter(at).load(Ordering::Relaxed) & NEED_WAKEUP != 0)
+    }
+}
+
+/// A ring that we take from: receive and completion.
+pub(crate) struct Consumer<T> {
+    ring: Ring<T>,
+    next: u32,
+    put: u32,
+}
+
+impl<T: Copy> Consumer<T> {
+    pub(crate) fn map(
+        socket: BorrowedFd<'_>,
+        offsets: &XdpRingOffset,
+        page: u64,
+        size: u32,
+    ) -> io::Result<Consumer<T>> {
+        Ok(Consumer { ring: Ring::map(socket, offsets, page, size)?, next: 0, put: 0 })
+    }
+
+    /// The next entry; the other side may use its place again after `release`.
+    #[inline]
+    pub(crate) fn take(&mut self) -> Option<T> {
+        if self.next == self.put {
+            self.put = self.ring.counter(self.ring.producer).load(Ordering::Acquire);
+            if self.next == self.put {
+                return None;
+            }
+        }
+        // SAFETY: the place is inside the mapping and aligned for `T`, which is plain numbers; the other side
+        // has written it before it moved its counter, and does not again until we move ours.
+        let entry = unsafe { self.ring.entry(self.next).read() };
+        self.next = self.next.wrapping_add(1);
+        Some(entry)
+    }
+
+    /// Gives the places of what has been taken back.
+    #[inline]
+    pub(crate) fn release(&self) {
+        self.ring.counter(self.ring.consumer).store(self.next, Ordering::Release);
+    }
+
+    /// Whether entries are waiting.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.next != self.ring.counter(self.ring.producer).load(Ordering::Acquire)
+    }
+}

@@ -1,0 +1,227 @@
+//! The clock: reads a trace and counts.
+
+use crate::core::Sink;
+use crate::program::{Program, Trace};
+
+use super::account::{Account, Misses};
+use super::block::{Ask, Cost, Step, cost};
+use super::buffer::WriteBuffer;
+use super::cache::Cache;
+use super::config::{Config, Policy};
+
+/// Counts the cycles of one configuration.
+#[derive(Clone, Debug)]
+pub struct Timing {
+    pub(super) config: Config,
+    icache: Cache,
+    dcache: Cache,
+    buffer: WriteBuffer,
+    memory: std::ops::Range<u32>,
+    now: u64,
+    /// The line of code fetched last: it is there.
+    line: u32,
+    /// Registers that the last instruction loads.
+    loaded: u32,
+    pub(super) costs: Vec<Cost>,
+    pub(super) steps: Vec<Step>,
+    pub(super) blocks: Vec<Counts>,
+    /// Cycles waited in each block's steps: for lines, for writes.
+    pub(super) waits: Vec<[u64; 2]>,
+    pub(super) misses: Misses,
+    read_line: [u64; 2],
+    read_word: u64,
+    write: u64,
+    write_line: u64,
+}
+
+/// What happened to a block.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    pub(super) runs: u64,
+    /// Cycles lost behind it.
+    pub(super) branch: u64,
+    /// Cycles lost before it by a load.
+    pub(super) load_use: u64,
+    /// Where its waits are.
+    pub(super) waits: u32,
+}
+
+impl Timing {
+    /// A clock at zero, with empty caches. Addresses outside `memory` are devices', and not cached.
+    pub fn new(config: Config, memory: std::ops::Range<u32>) -> Timing {
+        Timing {
+            icache: Cache::new(config.icache),
+            dcache: Cache::new(config.dcache),
+            buffer: WriteBuffer::new(config.write_slots),
+            memory,
+            now: 0,
+            line: u32::MAX,
+            loaded: 0,
+            costs: Vec::new(),
+            steps: Vec::new(),
+            blocks: Vec::new(),
+            waits: Vec::new(),
+            misses: Misses::default(),
+            read_line: [config.read_cycles(config.icache.line), config.read_cycles(config.dcache.line)],
+            read_word: config.read_cycles(4),
+            write: config.write_cycles(4),
+            write_line: config.write_cycles(config.dcache.line),
+            config,
+        }
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Cycles so far.
+    pub fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// Where all cycles went.
+    pub fn account(&self, program: &Program) -> Account {
+        Account::new(self, program)
+    }
+
+    /// What is new in the program is worked out.
+    fn learn(&mut self, program: &Program) {
+        for code in &program.codes()[self.costs.len()..] {
+            let cost = cost(&self.config, program, code, &mut self.steps);
+            self.costs.push(cost);
+        }
+        for block in self.blocks.len()..program.blocks() {
+            let steps = self.costs[program.code_of(block as u32) as usize].steps;
+            self.blocks.push(Counts { waits: self.waits.len() as u32, ..Counts::default() });
+            self.waits.resize(self.waits.len() + steps as usize, [0; 2]);
+        }
+    }
+
+    /// A line of code that is not in the cache; says when it is.
+    #[cold]
+    fn fetch(&mut self, now: u64, line: u32) -> [u64; 2] {
+        self.misses.fetch += 1;
+        self.icache.fill(line, false);
+        // Code that waits to be written is not looked for: `fence.i` is for whoever writes code.
+        let cycles = self.read_line[0];
+        let begin = self.buffer.read(now, None, cycles);
+        [cycles, begin - now]
+    }
+
+    /// A load that may have to wait.
+    #[inline(always)]
+    fn load(&mut self, now: u64, address: u32) -> [u64; 2] {
+        let line = self.dcache.line(address);
+        if self.dcache.touch(line, false) {
+            return [0; 2];
+        }
+        self.load_missed(now, address, line)
+    }
+
+    #[cold]
+    fn load_missed(&mut self, now: u64, address: u32, line: u32) -> [u64; 2] {
+        if !self.memory.contains(&address) {
+            let begin = self.buffer.read(now, Some(line), self.read_word);
+            return [self.read_word, begin - now];
+        }
+        self.misses.load += 1;
+        self.bring(now, line, false)
+    }
+
+    /// A line of data is fetched; one that has been written makes room by way of the buffer.
+    fn bring(&mut self, now: u64, line: u32, write: bool) -> [u64; 2] {
+        let mut at = now;
+        if let Some(old) = self.dcache.fill(line, write) {
+            self.misses.written_back += 1;
+            at = self.buffer.write(at, old, self.write_line);
+        }
+        let cycles = self.read_line[1];
+        let begin = self.buffer.read(at, Some(line), cycles);
+        [cycles, begin - now]
+    }
+
+    #[inline(always)]
+    fn store(&mut self, now: u64, address: u32) -> [u64; 2] {
+        let line = self.dcache.line(address);
+        let through = self.config.policy == Policy::WriteThrough;
+        let hit = self.dcache.touch(line, !through);
+        if !hit {
+            self.misses.store += 1;
+        }
+        if through || !self.memory.contains(&address) {
+            return [0, self.buffer.write(now, line, self.write) - now];
+        }
+        if hit { [0; 2] } else { self.bring(now, line, true) }
+    }
+}
+
+impl Sink for Timing {
+    fn consume(&mut self, program: &Program, trace: &Trace) {
+        self.learn(program);
+        let mut addresses = trace.addresses.iter();
+        let mut now = self.now;
+        for &entry in &trace.blocks {
+            let (block, taken) = ((entry >> 1) as usize, entry & 1 != 0);
+            let cost = self.costs[program.code_of(block as u32) as usize];
+            let counts = &mut self.blocks[block];
+            counts.runs += 1;
+            let behind = if taken { cost.taken } else { cost.onwards };
+            counts.branch += u64::from(behind);
+            let waits = counts.waits as usize;
+            if cost.needs & self.loaded != 0 {
+                counts.load_use += u64::from(self.config.load_use);
+                now += u64::from(self.config.load_use);
+            }
+            // Whatever is lost behind a block gives its load time enough.
+            self.loaded = if behind > 0 { 0 } else { cost.loads };
+            for at in 0..cost.steps as usize {
+                let step = self.steps[cost.first as usize + at];
+                let when = now + u64::from(step.offset);
+                let [fill, write] = match step.ask {
+                    Ask::Fetch(line) => {
+                        if line == self.line {
+                            continue;
+                        }
+                        self.line = line;
+                        if self.icache.touch(line, false) {
+                            continue;
+                        }
+                        self.fetch(when, line)
+                    }
+                    Ask::Load => {
+                        self.misses.loads += 1;
+                        self.load(when, addresses.next().copied().unwrap_or(0))
+                    }
+                    Ask::Store => {
+                        self.misses.stores += 1;
+                        self.store(when, addresses.next().copied().unwrap_or(0))
+                    }
+                };
+                if fill | write != 0 {
+                    now += fill + write;
+                    let wait = &mut self.waits[waits + at];
+                    wait[0] += fill;
+                    wait[1] += write;
+                }
+            }
+            now += u64::from(cost.cycles + behind);
+        }
+        self.now = now;
+    }
+
+    fn cycles(&self, _: u64) -> Option<u64> {
+        Some(self.now)
+    }
+}
+
+/// Several configurations read one trace.
+impl Sink for Vec<Timing> {
+    fn consume(&mut self, program: &Program, trace: &Trace) {
+        self.iter_mut().for_each(|one| one.consume(program, trace));
+    }
+
+    fn cycles(&self, instructions: u64) -> Option<u64> {
+        if let [one] = self.as_slice() { one.cycles(instructions) } else { None }
+    }
+}

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Forebay against Linux's own IPsec and strongSwan, in virtual machines of software emulation.
+#
+#   tests/vm/interop.sh FOREBAY FOLLOW quick|full
+#
+# FOREBAY is the command; FOLLOW is the example of crates/xfrm. Needs root, or user namespaces that anybody may make;
+# what is missing is said and skipped.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+forebay=$(realpath "$1") follow=$(realpath "$2") extent=$3
+python=/usr/bin/python3
+[ -x "$python" ] || python=python3
+quick=()
+[ "$extent" = quick ] && quick=(--quick)
+
+run() { # seconds, script, arguments
+    local seconds=$1
+    shift
+    timeout --kill-after=10 "$seconds" "$python" "$here/$1" "${@:2}"
+}
+
+small=$(mktemp -d)
+trap 'rm -rf "$small"' EXIT
+strip -o "$small/follow" "$follow"
+
+run 300 wire.py "$forebay" "${quick[@]}"
+run 900 interop.py "$forebay" "${quick[@]}"
+run 300 mirror.py "$small/follow"
+run 300 ike_mirror.py "$small/follow"
