@@ -173,7 +173,7 @@ fn metrics_keep_to_the_format() {
             continue;
         }
         if let Some(typed) = line.strip_prefix("# TYPE ") {
-            kind = typed.strip_prefix(&format!("{family} ")).expect("the family of the line above");
+            let kind = typed.strip_prefix(&format!("{family} ")).expect("the family of the line above");
             assert!(["counter", "gauge"].contains(&kind));
             assert_eq!(kind == "counter", family.ends_with("_total"), "{family}");
             continue;
