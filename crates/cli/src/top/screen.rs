@@ -84,7 +84,7 @@ impl Screen {
         frame.render_widget(heading(rates, self.paused), head);
         frame.render_widget(processor_table(rates, middle), middle);
         frame.render_widget(self.sa_table(rates, list), list);
-        let share = if area.width >= WIDE { 55 } else { 62 };
+        let share = if area.width >= WIDE { 55 } else { 52 };
         let [left, right] =
             Layout::horizontal([Constraint::Percentage(share), Constraint::Percentage(100 - share)])
                 .areas(below);
@@ -138,13 +138,15 @@ impl Screen {
             Row::new(cells)
         });
         let mut header = vec!["SA", "dir"];
-        let mut widths = vec![Constraint::Max(2 * NAME), Constraint::Length(3)];
+        let name = if wide { Constraint::Max(2 * NAME) } else { Constraint::Fill(3) };
+        let peer = if wide { Constraint::Max(ADDRESS) } else { Constraint::Fill(2) };
+        let mut widths = vec![name, Constraint::Length(3)];
         if wide {
             header.extend(["SPI", "proposal"]);
             widths.extend([Constraint::Length(10), Constraint::Length(17)]);
         }
         header.extend(["peer", ">packet/s", ">bit/s", ">forged/s", ">replay/s", ">packets"]);
-        widths.extend([Constraint::Max(ADDRESS), Constraint::Length(8), Constraint::Length(7)]);
+        widths.extend([peer, Constraint::Length(8), Constraint::Length(7)]);
         widths.extend([Constraint::Length(8), Constraint::Length(8), Constraint::Length(7)]);
         let title = match sas.len() {
             all if all > shown => {
@@ -268,20 +270,26 @@ fn processor_row(one: &ProcessorRates, wide: bool) -> Row<'static> {
     Row::new(cells).style(if one.out { BAD } else { Style::new() })
 }
 
-fn link_table(rates: &Rates, _area: Rect) -> Table<'_> {
+fn link_table(rates: &Rates, area: Rect) -> Table<'_> {
+    let wide = area.width >= WIDE / 2;
     let rows = rates.links.iter().map(|link| {
-        Row::new(vec![
+        let mut cells = vec![
             Cell::new(link.name.clone()),
             Cell::new(right(count(link.received.0))),
             Cell::new(right(short(link.received.1))),
             Cell::new(right(count(link.sent.0))),
             Cell::new(right(short(link.sent.1))),
-            Cell::new(right(link.queue.to_string())),
-        ])
+        ];
+        cells.extend(wide.then(|| Cell::new(right(link.queue.to_string()))));
+        Row::new(cells)
     });
-    let widths = [Constraint::Max(NAME), Constraint::Length(7), Constraint::Length(7), Constraint::Length(7)];
-    let widths = widths.into_iter().chain([Constraint::Length(7), Constraint::Length(5)]);
-    let header = ["link", ">in p/s", ">bit/s", ">out p/s", ">bit/s", ">queue"];
+    let mut widths = vec![Constraint::Max(NAME)];
+    widths.extend([Constraint::Length(7); 4]);
+    let mut header = vec!["link", ">in p/s", ">bit/s", ">out p/s", ">bit/s"];
+    if wide {
+        widths.push(Constraint::Length(5));
+        header.push(">queue");
+    }
     Table::new(rows, widths).header(header_row(&header)).block(block(" links "))
 }
 
