@@ -217,7 +217,7 @@ pub fn time(seconds: f64) -> String {
 fn overview(status: &StatusDoc) -> String {
     let outbound = status.sas.iter().filter(|sa| sa.direction == "out").count();
     let mut text = format!(
-        "forebay {} by {}, running for {}, process {}\n{} SAs ({outbound} outbound), {} policies\n\n",
+        "forebay {} by {}, running for {}, process {}\nSAs: {} ({outbound} outbound), policies: {}\n\n",
         status.version,
         status.config,
         time(status.uptime_s),

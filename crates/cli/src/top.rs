@@ -4,7 +4,7 @@ mod rates;
 mod screen;
 
 use std::io::IsTerminal;
-use std::time::Duration as StdDuration;
+use std::time::{Duration as StdDuration, Instant};
 
 use clap::Args;
 use forebay_gateway::control::{Client, Request, Response, StatusDoc};
@@ -91,6 +91,7 @@ fn print(
     Ok(Answer::Yes)
 }
 
+#[allow(clippy::disallowed_methods)] // the command line may wait
 fn watch(
     terminal: &mut ratatui::DefaultTerminal,
     mut client: Client,
@@ -101,28 +102,20 @@ fn watch(
     let mut rates = Rates::between(&first, &first);
     let mut before = first;
     loop {
-        terminal.draw(|frame| screen.draw(frame, &rates)).into_diagnostic()?;
-        if event::poll(interval).into_diagnostic()? {
+        let next = Instant::now() + interval;
+        loop {
+            terminal.draw(|frame| screen.draw(frame, &rates)).into_diagnostic()?;
+            let left = next.saturating_duration_since(Instant::now());
+            if !event::poll(left).into_diagnostic()? {
+                break;
+            }
             if let Event::Key(key) = event::read().into_diagnostic()?
                 && key.kind == KeyEventKind::Press
+                && !press(key.code, key.modifiers, &mut screen)
             {
-                let end = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
-                match key.code {
-                    _ if end => return Ok(()),
-                    KeyCode::Char('q') | KeyCode::Esc => return Ok(()),
-                    KeyCode::Char('p') | KeyCode::Char(' ') => screen.paused = !screen.paused,
-                    KeyCode::Char('s') => screen.order = screen.order.next(),
-                    KeyCode::Down | KeyCode::Char('j') => screen.scroll = screen.scroll.saturating_add(1),
-                    KeyCode::Up | KeyCode::Char('k') => screen.scroll = screen.scroll.saturating_sub(1),
-                    KeyCode::PageDown => screen.scroll = screen.scroll.saturating_add(10),
-                    KeyCode::PageUp => screen.scroll = screen.scroll.saturating_sub(10),
-                    KeyCode::Home => screen.scroll = 0,
-                    _ => {}
-                }
-                screen.scroll = screen.scroll.min(before.sas.len().saturating_sub(1));
+                return Ok(());
             }
-            // A key, or another size: what is shown stays until the interval is over.
-            continue;
+            screen.scroll = screen.scroll.min(before.sas.len().saturating_sub(1));
         }
         if !screen.paused {
             let now = look(&mut client)?;
@@ -130,4 +123,21 @@ fn watch(
             before = now;
         }
     }
+}
+
+/// Does what a key asks for; whether to go on.
+fn press(key: KeyCode, modifiers: KeyModifiers, screen: &mut Screen) -> bool {
+    match key {
+        KeyCode::Char('c') if modifiers.contains(KeyModifiers::CONTROL) => return false,
+        KeyCode::Char('q') | KeyCode::Esc => return false,
+        KeyCode::Char('p' | ' ') => screen.paused = !screen.paused,
+        KeyCode::Char('s') => screen.order = screen.order.next(),
+        KeyCode::Down | KeyCode::Char('j') => screen.scroll = screen.scroll.saturating_add(1),
+        KeyCode::Up | KeyCode::Char('k') => screen.scroll = screen.scroll.saturating_sub(1),
+        KeyCode::PageDown => screen.scroll = screen.scroll.saturating_add(10),
+        KeyCode::PageUp => screen.scroll = screen.scroll.saturating_sub(10),
+        KeyCode::Home => screen.scroll = 0,
+        _ => {}
+    }
+    true
 }

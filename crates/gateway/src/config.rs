@@ -145,7 +145,7 @@ fn read(text: &str, name: &str, directory: &Path) -> Result<Config, SasErrors> {
         (other, _) => other.and_then(Result::err),
     };
     if let Some(config) = &parts {
-        check_together(config, &top, &context);
+        check_together(config, &top, text, &context);
     }
     let Context { findings, notes, settings, .. } = context;
     let mut notes = notes.into_inner();
@@ -158,7 +158,12 @@ fn read(text: &str, name: &str, directory: &Path) -> Result<Config, SasErrors> {
         (Err(errors), None) => return Err(errors),
         (Err(errors), Some(other)) => return Err(errors.and(other)),
     };
-    let mut config = parts.expect("what could not be read has left a finding");
+    let Some(mut config) = parts else {
+        // Never: but a reader that says nothing must not end a gateway that runs.
+        let message = "a value cannot be used".to_owned();
+        let problem = Problem::Conflict { message, help: "please report this file".to_owned() };
+        return Err(SasErrors::without_source(name, sas::Problem::Setting(problem)));
+    };
     let of_sas = std::mem::take(&mut config.sas.warnings);
     config.settings = settings.into_inner();
     config.warnings = warnings.into_iter().chain(of_sas).collect();
@@ -209,7 +214,7 @@ fn none_wanted(document: &DeTable<'_>, why: &str, context: &Context<'_>) {
 }
 
 /// What is right by itself but not together.
-fn check_together(config: &Config, top: &Table, context: &Context<'_>) {
+fn check_together(config: &Config, top: &Table, text: &str, context: &Context<'_>) {
     let place = |section: &str, key: &str| match top.get(section).map(|node| &node.value) {
         Some(Value::Table(table)) => table.get(key).map(|node| node.place.clone()),
         _ => None,
@@ -243,7 +248,7 @@ fn check_together(config: &Config, top: &Table, context: &Context<'_>) {
             ("plain", "mtu"),
         );
     }
-    check_carried(config, context);
+    check_carried(config, text, context);
     routes::check(config, context);
 }
 
@@ -251,7 +256,7 @@ fn check_together(config: &Config, top: &Table, context: &Context<'_>) {
 const HEADERS: usize = 256;
 
 /// Notes SAs that no link carries.
-fn check_carried(config: &Config, context: &Context<'_>) {
+fn check_carried(config: &Config, text: &str, context: &Context<'_>) {
     use forebay_ipsec::{Encapsulation, Protocol};
     let inner: Vec<usize> = config.sas.entries.iter().filter_map(|entry| entry.outer).collect();
     for (place, entry) in config.sas.entries.iter().enumerate() {
@@ -280,9 +285,19 @@ fn check_carried(config: &Config, context: &Context<'_>) {
             };
             let message =
                 format!("no link carries {what}, as SA `{}` sends it", mask::shown(&entry.config.name));
-            context.advise(message, help, &whole());
+            // Those of another file have no place in this one.
+            let inside = matches!(config.keys.source, KeySource::Static { sas: None });
+            let place = if inside { place_of_line(text, entry.line) } else { whole() };
+            context.advise(message, help, &place);
         }
     }
+}
+
+/// The line with this number, from 1.
+fn place_of_line(text: &str, line: usize) -> Place {
+    let start = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
+    let len = text.get(start..).and_then(|rest| rest.lines().next()).map_or(0, str::len);
+    Place { source: 0, span: start..start + len }
 }
 
 /// Reports a name that is there already.

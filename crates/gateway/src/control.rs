@@ -26,9 +26,9 @@ pub const REQUEST_MAX: usize = 4_096;
 /// Longest answer that is read, in bytes: room for some 500 000 SAs.
 pub const RESPONSE_MAX: u64 = 256 << 20;
 
-/// What is asked, as one line: `{"request":"status"}`.
+/// What is asked, as one line: `{"request":"status"}`. Further keys mean nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "request", rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(tag = "request", rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Request {
     /// Everything that is counted.

@@ -272,3 +272,90 @@ fn what_needs_a_restart_is_named() {
         Config::diff(&old, &read(&with_sa("[plain]\nmtu = 1400\n[[protected]]\nkind = \"udp\"\n")).unwrap());
     assert!(link.restart.iter().any(|one| one.to_string() == "[[protected]] 2 kind: nothing -> \"udp\""));
 }
+
+/// A file with every key of the schema, kinds one behind the other as far as they can stand together.
+fn everything() -> String {
+    use forebay_gateway::config::schema::{PARTS, sections};
+    let mut text = String::new();
+    let top = PARTS.iter().filter(|part| part.section.is_empty());
+    top.flat_map(|part| part.keys).for_each(|key| text += &format!("{}\n", key.line()));
+    for section in sections() {
+        let kinds: Vec<_> =
+            PARTS.iter().filter(|part| part.section == section.section && !part.kind.is_empty()).collect();
+        let word = if section.section == "keys" { "source" } else { "kind" };
+        let shown = if section.several { kinds.len().max(1) } else { 1 };
+        for place in 0..shown {
+            text += &format!("{}\n", section.header());
+            for key in section.keys {
+                text += &match kinds.get(place).filter(|_| key.name == word) {
+                    Some(kind) => format!("{word} = \"{}\"\n", kind.kind),
+                    None if key.name == "name" => format!("name = \"{}-{place}\"\n", section.section),
+                    None => format!("{}\n", key.line()),
+                };
+            }
+            kinds.get(place).into_iter().flat_map(|kind| kind.keys).for_each(|key| {
+                text += &format!("{}\n", key.line());
+            });
+        }
+    }
+    text
+}
+
+/// Whatever a value is, or whichever line is missing: there is a file, or errors with their lines.
+#[test]
+fn no_value_and_no_missing_line_goes_unnoticed() {
+    let whole = everything();
+    let lines: Vec<&str> = whole.lines().collect();
+    assert!(lines.len() > 100);
+    let look = |text: &str| {
+        let Err(errors) = read(text) else { return };
+        for finding in errors.findings() {
+            let (message, help) = (finding.problem().to_string(), finding.problem().help());
+            assert!(!message.is_empty() && !help.is_empty());
+            assert!(!message.contains("a value cannot be used"), "said of\n{text}");
+        }
+    };
+    look(&whole);
+    let values = [
+        "\"\"",
+        "\"x\"",
+        "-1",
+        "0",
+        "1",
+        "1e400",
+        "nan",
+        "-inf",
+        "true",
+        "false",
+        "[]",
+        "[[]]",
+        "[1, 1]",
+        "[\"x\", 2]",
+        "{}",
+        "{ a = 1 }",
+        "1979-05-27",
+        "99999999999999999999999999999999999999999",
+        "0xffffffffffffffff",
+        "\"18446744073709551616 GiB\"",
+        "\"0x/0x\"",
+        "\"1 fortnight\"",
+        "\"\\u0000\\u001b[2J\"",
+        "\"::/0\"",
+    ];
+    for (at, line) in lines.iter().enumerate() {
+        let with = |line: &str| {
+            let mut lines = lines.clone();
+            lines[at] = line;
+            lines.join("\n")
+        };
+        look(&with(""));
+        if let Some((key, _)) = line.split_once(" = ") {
+            values.iter().for_each(|value| look(&with(&format!("{key} = {value}"))));
+        }
+    }
+    for cut in 0..whole.len() {
+        if whole.is_char_boundary(cut) && cut % 17 == 0 {
+            look(&whole[..cut]);
+        }
+    }
+}

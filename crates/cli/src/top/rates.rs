@@ -204,3 +204,101 @@ impl Rate {
         drops
     }
 }
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use forebay_gateway::control::EngineDoc;
+
+    /// A gateway with four processors, many SAs and drops, `seconds` after its start.
+    pub fn status(seconds: u64) -> StatusDoc {
+        let n = seconds;
+        let processor = |(place, name): (usize, &str)| ProcessorDoc {
+            name: name.to_owned(),
+            kind: if name.starts_with("card") { "card" } else { "core" }.to_owned(),
+            out: place == 3,
+            jobs: 1_000 * n,
+            packets: 4_000 * n,
+            bytes: 4_000_000 * n,
+            busy_s: 0.25 * place as f64 * n as f64,
+            queue: place as u64,
+            alpha: 1.0,
+            predicted_response_s: 2e-3 * n as f64,
+            response_s: 3e-3 * n as f64,
+            response_error_s: 1.5e-3 * n as f64,
+            ..ProcessorDoc::default()
+        };
+        let sa = |number: u64| SaDoc {
+            name: format!("tunnel-{number:03}-{}", if number % 2 == 0 { "out" } else { "in" }),
+            spi: format!("0x{:08x}", 0x1000 + number),
+            direction: if number.is_multiple_of(2) { "out" } else { "in" }.to_owned(),
+            proposal: "aes128gcm16".to_owned(),
+            remote: "2001:db8::192:0:2:2".to_owned(),
+            packets: number * n,
+            bytes: 1_000 * number * n,
+            auth_failures: if number == 5 { n } else { 0 },
+            ..SaDoc::default()
+        };
+        let link = |name: &str, side: &str| LinkDoc {
+            name: name.to_owned(),
+            side: side.to_owned(),
+            packets_in: 2_000 * n,
+            bytes_in: 2_000_000 * n,
+            packets_out: 1_000 * n,
+            bytes_out: 1_000_000 * n,
+            drops: [("too_big".to_owned(), 3 * n)].into(),
+            ..LinkDoc::default()
+        };
+        StatusDoc {
+            schema: 1,
+            version: "0.1.0".to_owned(),
+            uptime_s: n as f64,
+            config: "/etc/forebay/gateway.toml".to_owned(),
+            sas: (0..40).map(sa).collect(),
+            processors: ["core", "helper", "card.0", "card.1"]
+                .into_iter()
+                .enumerate()
+                .map(processor)
+                .collect(),
+            links: vec![link("forebay0", "plain"), link("udp-1", "protected")],
+            drops: [("in_state_seq_error".to_owned(), 7 * n), ("out_no_states".to_owned(), 5)].into(),
+            engines: vec![EngineDoc { in_flight: 12, room: 4_084, ..EngineDoc::default() }],
+            ..StatusDoc::default()
+        }
+    }
+
+    #[test]
+    fn rates_are_differences_over_the_time_in_between() {
+        let rates = Rates::between(&status(10), &status(12));
+        let helper = &rates.processors[1];
+        assert_eq!((helper.packets, helper.bits, helper.load, helper.bundle), (4_000.0, 32e6, 0.25, 4.0));
+        let (predicted, actual, off) = helper.response.unwrap();
+        let near = |a: f64, b: f64| (a - b).abs() < 1e-12;
+        assert!(near(predicted, 2e-6) && near(actual, 3e-6) && near(off, 1.5e-6));
+        assert_eq!((rates.sas[7].packets, rates.sas[7].bits, rates.sas[5].forged), (7.0, 56_000.0, 1.0));
+        assert_eq!((rates.links[0].received, rates.links[0].sent), ((2_000.0, 16e6), (1_000.0, 8e6)));
+        let drops: Vec<_> = rates.drops.iter().map(|drop| (drop.0.as_str(), drop.1, drop.2)).collect();
+        assert_eq!(drops[0], ("in_state_seq_error", 7.0, 84));
+        assert_eq!(drops[3], ("out_no_states", 0.0, 5));
+    }
+
+    #[test]
+    fn another_process_or_a_new_sa_counts_from_zero() {
+        let again = StatusDoc { pid: 7, ..status(3) };
+        assert_eq!(Rates::between(&status(10), &again).processors[0].packets, 4_000.0);
+        assert_eq!(Rates::between(&status(10), &status(3)).sas[6].packets, 6.0);
+        let mut rekeyed = status(12);
+        rekeyed.sas[9].packets = 2;
+        rekeyed.sas[8].spi = "0x00000009".to_owned();
+        let rates = Rates::between(&status(10), &rekeyed);
+        assert_eq!((rates.sas[9].packets, rates.sas[8].packets), (1.0, 48.0));
+        // The same document twice has no rates, and no end of them either.
+        let still = Rates::between(&status(10), &status(10));
+        assert!(
+            still
+                .processors
+                .iter()
+                .all(|one| one.packets == 0.0 && one.load == 0.0 && one.response.is_none())
+        );
+    }
+}

@@ -57,6 +57,9 @@ pub struct Screen {
 
 /// From this width on there are more columns.
 const WIDE: u16 = 110;
+/// Most columns of a name, of an address.
+const NAME: u16 = 20;
+const ADDRESS: u16 = 39;
 /// Columns of a bar.
 const BAR: usize = 10;
 
@@ -81,7 +84,7 @@ impl Screen {
         frame.render_widget(heading(rates, self.paused), head);
         frame.render_widget(processor_table(rates, middle), middle);
         frame.render_widget(self.sa_table(rates, list), list);
-        let share = if area.width >= WIDE { 55 } else { 62 };
+        let share = if area.width >= WIDE { 55 } else { 52 };
         let [left, right] =
             Layout::horizontal([Constraint::Percentage(share), Constraint::Percentage(100 - share)])
                 .areas(below);
@@ -135,13 +138,15 @@ impl Screen {
             Row::new(cells)
         });
         let mut header = vec!["SA", "dir"];
-        let mut widths = vec![Constraint::Fill(3), Constraint::Length(3)];
+        let name = if wide { Constraint::Max(2 * NAME) } else { Constraint::Fill(3) };
+        let peer = if wide { Constraint::Max(ADDRESS) } else { Constraint::Fill(2) };
+        let mut widths = vec![name, Constraint::Length(3)];
         if wide {
             header.extend(["SPI", "proposal"]);
             widths.extend([Constraint::Length(10), Constraint::Length(17)]);
         }
         header.extend(["peer", ">packet/s", ">bit/s", ">forged/s", ">replay/s", ">packets"]);
-        widths.extend([Constraint::Fill(2), Constraint::Length(8), Constraint::Length(7)]);
+        widths.extend([peer, Constraint::Length(8), Constraint::Length(7)]);
         widths.extend([Constraint::Length(8), Constraint::Length(8), Constraint::Length(7)]);
         let title = match sas.len() {
             all if all > shown => {
@@ -209,7 +214,7 @@ fn processor_table(rates: &Rates, area: Rect) -> Table<'_> {
     let rows = rates.processors.iter().map(|one| processor_row(one, wide));
     let mut header =
         vec!["processor", "load", ">packet/s", ">bit/s", ">queue", ">predicted", ">actual", ">off by"];
-    let mut widths = vec![Constraint::Fill(1), Constraint::Length(BAR as u16 + 5)];
+    let mut widths = vec![Constraint::Max(NAME), Constraint::Length(BAR as u16 + 6)];
     widths.extend([Constraint::Length(8), Constraint::Length(7), Constraint::Length(5)]);
     widths.extend([Constraint::Length(9), Constraint::Length(7), Constraint::Length(7)]);
     if wide {
@@ -234,7 +239,10 @@ fn processor_row(one: &ProcessorRates, wide: bool) -> Row<'static> {
     let bar = Line::from(vec![
         Span::styled("█".repeat(filled), Style::new().fg(colour)),
         Span::styled("░".repeat(BAR - filled), DIM),
-        Span::raw(format!("{:>4.0}%", 100.0 * one.load)),
+        Span::raw(match 100.0 * one.load {
+            small if small < 10.0 => format!("{small:>5.1}%"),
+            load => format!("{load:>5.0}%"),
+        }),
     ]);
     let (predicted, actual, off) = match one.response {
         Some((predicted, actual, off)) => (time(predicted), time(actual), time(off)),
@@ -262,20 +270,26 @@ fn processor_row(one: &ProcessorRates, wide: bool) -> Row<'static> {
     Row::new(cells).style(if one.out { BAD } else { Style::new() })
 }
 
-fn link_table(rates: &Rates, _area: Rect) -> Table<'_> {
+fn link_table(rates: &Rates, area: Rect) -> Table<'_> {
+    let wide = area.width >= WIDE / 2;
     let rows = rates.links.iter().map(|link| {
-        Row::new(vec![
+        let mut cells = vec![
             Cell::new(link.name.clone()),
             Cell::new(right(count(link.received.0))),
             Cell::new(right(short(link.received.1))),
             Cell::new(right(count(link.sent.0))),
             Cell::new(right(short(link.sent.1))),
-            Cell::new(right(link.queue.to_string())),
-        ])
+        ];
+        cells.extend(wide.then(|| Cell::new(right(link.queue.to_string()))));
+        Row::new(cells)
     });
-    let widths = [Constraint::Fill(1), Constraint::Length(7), Constraint::Length(7), Constraint::Length(7)];
-    let widths = widths.into_iter().chain([Constraint::Length(7), Constraint::Length(5)]);
-    let header = ["link", ">in p/s", ">bit/s", ">out p/s", ">bit/s", ">queue"];
+    let mut widths = vec![Constraint::Max(NAME)];
+    widths.extend([Constraint::Length(7); 4]);
+    let mut header = vec!["link", ">in p/s", ">bit/s", ">out p/s", ">bit/s"];
+    if wide {
+        widths.push(Constraint::Length(5));
+        header.push(">queue");
+    }
     Table::new(rows, widths).header(header_row(&header)).block(block(" links "))
 }
 
@@ -299,4 +313,62 @@ fn drop_table(rates: &Rates, area: Rect) -> Table<'_> {
         widths.push(Constraint::Fill(1));
     }
     Table::new(rows, widths).header(header_row(&[">p/s", ">all", "dropped", ""])).block(block(" drops "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rates::tests::status;
+    use super::*;
+
+    #[test]
+    fn everything_that_matters_is_on_the_smallest_terminal() {
+        let rates = Rates::between(&status(10), &status(12));
+        let text = Screen::default().as_text(&rates, 80, 24);
+        assert_eq!(text.lines().count(), 24);
+        for part in [
+            "forebay 0.1.0 /etc/forebay/gateway.toml, up 12.0s",
+            "out 2000 p/s 16.0Mbit/s   in 1000 p/s 8.00Mbit/s",
+            "under way 12 of 4096",
+            "core      ",
+            "card.1 (out)",
+            "2.0us",
+            "3.0us",
+            "1.5us",
+            " SAs 1 to ",
+            "tunnel-039-in",
+            "in_state_seq_error",
+            "udp-1",
+            "q quit",
+        ] {
+            assert!(text.contains(part), "no `{part}` in\n{text}");
+        }
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+
+    #[test]
+    fn a_wide_terminal_shows_more_and_a_tiny_one_does_no_harm() {
+        let rates = Rates::between(&status(10), &status(12));
+        let text = Screen::default().as_text(&rates, 160, 50);
+        for part in ["0x00001027", "aes128gcm16", "bundle", "sequence number zero", "4.0"] {
+            assert!(text.contains(part), "no `{part}` in\n{text}");
+        }
+        for (columns, lines) in [(1, 1), (20, 5), (40, 10), (300, 3), (5, 100)] {
+            Screen { scroll: 1_000, ..Screen::default() }.as_text(&rates, columns, lines);
+            Screen::default().as_text(&Rates::default(), columns, lines);
+        }
+    }
+
+    #[test]
+    fn sas_are_sorted_and_scrolled() {
+        let rates = Rates::between(&status(10), &status(12));
+        let first = |screen: &Screen| {
+            let text = screen.as_text(&rates, 80, 24);
+            let line = text.lines().find(|line| line.starts_with("tunnel-")).unwrap().to_owned();
+            line.split_whitespace().next().unwrap().to_owned()
+        };
+        assert_eq!(first(&Screen::default()), "tunnel-039-in");
+        assert_eq!(first(&Screen { scroll: 2, ..Screen::default() }), "tunnel-037-in");
+        assert_eq!(first(&Screen { order: Order::Name, ..Screen::default() }), "tunnel-000-out");
+        assert_eq!(first(&Screen { order: Order::Refused, ..Screen::default() }), "tunnel-005-in");
+    }
 }

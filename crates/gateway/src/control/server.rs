@@ -3,6 +3,7 @@
 use std::fs::{self, Permissions};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -10,6 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration as StdDuration;
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 
 use super::{REQUEST_MAX, Request, Response, metrics};
 use crate::config::{Control, Metrics};
@@ -27,8 +30,8 @@ pub type Answer = dyn Fn(Request) -> Response + Send + Sync;
 /// A server that runs until it is dropped.
 pub struct Server {
     end: Arc<AtomicBool>,
-    /// Connects to itself, so that `accept` returns.
-    wake: Box<dyn Fn() + Send>,
+    /// Wakes the thread, so that it sees the end.
+    bell: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
     /// The socket, to be removed.
     path: Option<PathBuf>,
@@ -44,13 +47,10 @@ impl Server {
     pub fn control(control: &Control, limit: usize, answer: Arc<Answer>) -> io::Result<Server> {
         let listener = bind(control)?;
         let path = control.socket.clone();
-        let wake = {
-            let path = path.clone();
-            Box::new(move || drop(UnixStream::connect(&path)))
-        };
-        let accept = move || listener.accept().map(|(stream, _)| stream);
+        listener.set_nonblocking(true)?;
+        let accept = |listener: &UnixListener| listener.accept().map(|(stream, _)| stream);
         let serve = move |stream| converse(stream, &*answer);
-        let mut server = Server::start("forebay-control", limit, wake, accept, serve)?;
+        let mut server = Server::start("forebay-control", limit, listener, accept, serve)?;
         server.path = Some(path);
         Ok(server)
     }
@@ -62,10 +62,10 @@ impl Server {
     pub fn metrics(settings: &Metrics, limit: usize, answer: Arc<Answer>) -> io::Result<Server> {
         let listener = TcpListener::bind(settings.listen)?;
         let address = listener.local_addr()?;
-        let wake = Box::new(move || drop(TcpStream::connect_timeout(&address, STUCK)));
-        let accept = move || listener.accept().map(|(stream, _)| stream);
+        listener.set_nonblocking(true)?;
+        let accept = |listener: &TcpListener| listener.accept().map(|(stream, _)| stream);
         let serve = move |stream| scrape(stream, &*answer);
-        let mut server = Server::start("forebay-metrics", limit, wake, accept, serve)?;
+        let mut server = Server::start("forebay-metrics", limit, listener, accept, serve)?;
         server.address = Some(address);
         Ok(server)
     }
@@ -75,24 +75,34 @@ impl Server {
         self.address
     }
 
-    fn start<S: Send + 'static>(
+    fn start<L: AsFd + Send + 'static, S: Send + 'static>(
         name: &str,
         limit: usize,
-        wake: Box<dyn Fn() + Send>,
-        accept: impl Fn() -> io::Result<S> + Send + 'static,
+        listener: L,
+        accept: fn(&L) -> io::Result<S>,
         serve: impl Fn(S) -> io::Result<()> + Send + Sync + 'static,
     ) -> io::Result<Server> {
         let end = Arc::new(AtomicBool::new(false));
-        let (ended, serve, open) = (end.clone(), Arc::new(serve), Arc::new(AtomicUsize::new(0)));
+        let bell = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
+        let (ended, rung) = (end.clone(), bell.clone());
+        let (serve, open) = (Arc::new(serve), Arc::new(AtomicUsize::new(0)));
         let run = move || {
             while !ended.load(Ordering::Acquire) {
-                let Ok(stream) = accept() else {
-                    // No descriptors left, or the like: others may close theirs meanwhile.
-                    thread::park_timeout(StdDuration::from_millis(100));
-                    continue;
+                let mut both =
+                    [listener.as_fd(), rung.as_fd()].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+                // A signal that comes in between is no matter.
+                let _ = poll(&mut both, None);
+                let stream = match accept(&listener) {
+                    Ok(stream) => stream,
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+                    Err(_) => {
+                        // No descriptors left, or the like: others may close theirs meanwhile.
+                        thread::park_timeout(StdDuration::from_millis(100));
+                        continue;
+                    }
                 };
                 let guard = Open::new(&open);
-                if guard.count > limit || ended.load(Ordering::Acquire) {
+                if guard.count > limit {
                     continue;
                 }
                 let serve = serve.clone();
@@ -104,14 +114,14 @@ impl Server {
             }
         };
         let thread = thread::Builder::new().name(name.to_owned()).spawn(run)?;
-        Ok(Server { end, wake, thread: Some(thread), path: None, address: None })
+        Ok(Server { end, bell, thread: Some(thread), path: None, address: None })
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
         self.end.store(true, Ordering::Release);
-        (self.wake)();
+        let _ = rustix::io::write(&*self.bell, &1_u64.to_ne_bytes());
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }

@@ -243,6 +243,10 @@ impl Worker {
         changes: &Changes,
         ivs: Vec<IvRange>,
     ) -> Result<(), InstallError> {
+        for &(place, alpha, beta) in &changes.biases {
+            // The reader let nothing pass that the scheduler refuses.
+            let _ = self.engine.set_bias(place, alpha, beta);
+        }
         self.installed.change(&mut self.engine, file, changes, ivs)
     }
 
