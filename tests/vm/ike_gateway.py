@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""`forebay gateway` with keys from strongSwan, against Linux with strongSwan.
+
+Both ends are virtual machines (ike.py); on ours the kernel only keeps what charon installs, and Forebay does the work.
+Under pings that never pause: rekeys by either end without a packet lost, deletion without a packet in the clear,
+connection by a packet that wants one, a killed gateway and a restarted peer.
+"""
+
+import argparse
+import re
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import ike
+from vm import VmError, enter
+
+CONFIGURATION = f"""
+[plain]
+name = "forebay0"
+mtu = 1400
+
+[[protected]]
+kind = "raw"
+
+[keys]
+source = "xfrm"
+mark = {ike.MARK:#x}
+
+[limits]
+in_flight = 256
+
+[control]
+socket = "/run/control.sock"
+"""
+
+
+def start(a):
+    a.sh("mkdir -p /var/lib; setsid /tmp/forebay gateway --config /tmp/gateway.toml >>/tmp/gateway.log 2>&1 &\n"
+         "for try in $(seq 200); do tail -3 /tmp/gateway.log | grep -q 'the gateway runs' && exit 0; usleep 100000; done; "
+         "cat /tmp/gateway.log; exit 1", seconds=60)
+
+
+def lost(output):
+    """Packets that a ping sent and did not get back."""
+    sent, received = map(int, re.search(r"(\d+) packets transmitted, (\d+) received", output).groups())
+    return sent - received, sent
+
+
+def established(vm):
+    """Child SAs so far."""
+    return int(vm.sh("grep -c 'CHILD_SA net{.*established' /tmp/charon.log || true"))
+
+
+def main():
+    enter()
+    parser = argparse.ArgumentParser()
+    parser.add_argument("forebay", type=Path)
+    parser.add_argument("--rekeys", type=int, default=10)
+    arguments = parser.parse_args()
+    work = Path(tempfile.mkdtemp(dir="/run"))
+    subprocess.run(["strip", "-o", work / "forebay", arguments.forebay], check=True)
+    ours = ike.connection(1, 2, child=f"{ike.MARKED}\n start_action = trap")
+    for wire, a, b in ike.pair(ours, ike.connection(2, 1), memory=768):
+        a.put(work / "forebay", "/tmp/forebay", 0o755)
+        a.put(CONFIGURATION.encode(), "/tmp/gateway.toml")
+        a.sh("modprobe tun; mkdir -p /dev/net; [ -e /dev/net/tun ] || mknod /dev/net/tun c 10 200")
+        watch = wire.start(["tcpdump", "-Znobody", "-nni", "br", "-w", str(work / "wire.pcap"), "-U", "ip"], stderr=subprocess.DEVNULL)
+        try:
+            start(a)
+            steps(a, b, arguments.rekeys)
+        finally:
+            print(a.sh("tail -40 /tmp/gateway.log", check=False)[1][-3000:])
+            watch.terminate()
+            watch.wait()
+        clear = subprocess.run(["tcpdump", "-nnr", work / "wire.pcap", "net 10.0.0.0/8"], capture_output=True, text=True).stdout
+        if clear:
+            raise VmError(f"in the clear:\n{clear[:1000]}")
+    print("ike_gateway: ok")
+
+
+def steps(a, b, rekeys):
+    # The first packet meets a trap: the gateway asks charon for SAs.
+    print(a.sh("ping -c 20 -i 0.5 -W 2 -I 10.1.0.1 10.2.0.1 || { ip xfrm state; ip xfrm policy; ip route; cat /proc/net/xfrm_stat; exit 1; }", seconds=40)[-200:])
+    print("ike_gateway: connected by a packet")
+
+    before = established(a)
+    b.begin("ping -q -i 0.05 -w 600 -I 10.2.0.1 10.1.0.1 >/tmp/ping.out & echo $!")
+    process = b.end().strip()
+    for number in range(rekeys):
+        (a, b)[number % 2].sh("swanctl --rekey --child net >/dev/null")
+        time.sleep(0.3)
+    deadline = time.monotonic() + 30
+    while established(a) - before < rekeys and time.monotonic() < deadline:
+        time.sleep(0.5)
+    time.sleep(1)
+    b.sh(f"kill -INT {process}; sleep 0.5")
+    missing, sent = lost(b.sh("cat /tmp/ping.out"))
+    print(f"ike_gateway: {established(a) - before} rekeys under {sent} pings, {missing} lost")
+    if missing or established(a) - before < rekeys:
+        raise VmError(b.sh("cat /tmp/ping.out"))
+
+    shown = a.sh("swanctl --list-sas")
+    print(shown)
+    if re.search(r" 0 bytes,\s+0 packets", shown):
+        raise VmError(f"charon does not see what passes\n{shown}")
+
+    # Big packets: in pieces, both ways.
+    for size in (1300, 4000, 9000):
+        a.sh(f"ping -c 2 -W 3 -s {size} -I 10.1.0.1 10.2.0.1; ")
+        b.sh(f"ping -c 2 -W 3 -s {size} -I 10.2.0.1 10.1.0.1")
+    print("ike_gateway: fragments ok")
+
+    # A killed gateway goes on with the SAs that the kernel keeps, and with numbers not used before.
+    a.sh("kill -9 $(pidof forebay); sleep 0.5")
+    start(a)
+    a.sh("ping -c 5 -i 0.2 -W 2 -I 10.1.0.1 10.2.0.1")
+    print("ike_gateway: killed and restarted")
+
+    a.sh("swanctl --terminate --ike net", seconds=30)
+    a.sh("ping -c 20 -i 0.5 -W 2 -I 10.1.0.1 10.2.0.1 >/dev/null", seconds=40)
+    print("ike_gateway: deleted, and connected again by a packet")
+
+    b.sh("kill -9 $(pidof charon-systemd); sleep 0.5; ip xfrm state flush; ip xfrm policy flush")
+    ike.begin(b)
+    b.sh("swanctl --initiate --child net --timeout 20 >/dev/null", seconds=40)
+    b.sh("ping -c 5 -i 0.2 -W 2 -I 10.2.0.1 10.1.0.1")
+    print("ike_gateway: peer restarted")
+
+
+if __name__ == "__main__":
+    main()
