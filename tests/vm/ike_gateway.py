@@ -43,12 +43,6 @@ def start(a):
          "cat /tmp/gateway.log; exit 1", seconds=60)
 
 
-def captured(path, what):
-    """Lines of tcpdump."""
-    done = subprocess.run(["tcpdump", "-nnr", path, what], capture_output=True, text=True, check=True)
-    return done.stdout.splitlines()
-
-
 def lost(output):
     """Packets that a ping sent and did not get back."""
     sent, received = map(int, re.search(r"(\d+) packets transmitted, (\d+) received", output).groups())
@@ -74,18 +68,18 @@ def main():
         a.put(work / "forebay", "/tmp/forebay", 0o755)
         a.put(CONFIGURATION.encode(), "/tmp/gateway.toml")
         a.sh("modprobe tun; mkdir -p /dev/net; [ -e /dev/net/tun ] || mknod /dev/net/tun c 10 200")
-        watch = wire.start(["tcpdump", "-Znobody", "-nni", "br", "-w", str(work / "wire.pcap"), "-U", "ip"], stderr=subprocess.DEVNULL)
+        b.sh("setsid tcpdump -Z root -nni eth0 -U -w /tmp/wire.pcap ip >/dev/null 2>&1 & sleep 1")
         try:
             start(a)
             steps(a, b, arguments.rekeys)
         finally:
             (work / "gateway.log").write_text(a.sh("cat /tmp/gateway.log", check=False)[1])
-            watch.terminate()
-            watch.wait()
-        clear, sealed = (captured(work / "wire.pcap", what) for what in ("net 10.0.0.0/8", "esp"))
+        b.sh("kill $(pidof tcpdump); sleep 0.5")
+        sealed = int(b.sh("tcpdump -nnr /tmp/wire.pcap esp 2>/dev/null | wc -l"))
+        clear = b.sh("tcpdump -nnr /tmp/wire.pcap net 10.0.0.0/8 2>/dev/null | head -20")
         if clear or not sealed:
-            raise VmError(f"{len(sealed)} sealed; in the clear:\n" + "\n".join(clear[:20]))
-        print(f"ike_gateway: {len(sealed)} packets sealed, none in the clear")
+            raise VmError(f"{sealed} sealed; in the clear:\n{clear}")
+        print(f"ike_gateway: {sealed} packets sealed, none in the clear")
     print("ike_gateway: ok")
 
 
