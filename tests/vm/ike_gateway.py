@@ -7,14 +7,16 @@ connection by a packet that wants one, a killed gateway and a restarted peer.
 """
 
 import argparse
+import json
 import re
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
 
 import ike
-from vm import VmError, enter
+from vm import HERE, VmError, enter
 
 CONFIGURATION = f"""
 [plain]
@@ -44,9 +46,11 @@ def start(a):
 
 
 def lost(output):
-    """Packets that a ping sent and did not get back."""
-    sent, received = map(int, re.search(r"(\d+) packets transmitted, (\d+) received", output).groups())
-    return sent - received, sent
+    """Numbers of a ping's packets that did not come back, those on their way at its end aside; and the last that did."""
+    back = [int(number) for number in re.findall(r"icmp_seq=(\d+)", output)]
+    if len(back) != len(set(back)) or not back:
+        raise VmError(f"nothing came back, or something twice\n{output[-2000:]}")
+    return sorted(set(range(1, max(back) + 1)) - set(back)), max(back)
 
 
 def established(vm):
@@ -68,17 +72,18 @@ def main():
         a.put(work / "forebay", "/tmp/forebay", 0o755)
         a.put(CONFIGURATION.encode(), "/tmp/gateway.toml")
         a.sh("modprobe tun; mkdir -p /dev/net; [ -e /dev/net/tun ] || mknod /dev/net/tun c 10 200")
-        b.sh("setsid tcpdump -Z root -nni eth0 -U -w /tmp/wire.pcap ip >/dev/null 2>&1 & sleep 1")
+        watch = wire.start([sys.executable, HERE / "watch.py", "br", "10."], stdout=subprocess.PIPE, text=True)
+        watch.stdout.readline()
         try:
             start(a)
             steps(a, b, arguments.rekeys)
         finally:
             (work / "gateway.log").write_text(a.sh("cat /tmp/gateway.log", check=False)[1])
-        b.sh("kill $(pidof tcpdump); sleep 0.5")
-        sealed = int(b.sh("tcpdump -nnr /tmp/wire.pcap esp 2>/dev/null | wc -l"))
-        clear = b.sh("tcpdump -nnr /tmp/wire.pcap net 10.0.0.0/8 2>/dev/null | head -20")
+        watch.terminate()
+        seen = json.loads(watch.communicate(timeout=20)[0])
+        sealed, clear = seen["esp"], seen["clear"]
         if clear or not sealed:
-            raise VmError(f"{sealed} sealed; in the clear:\n{clear}")
+            raise VmError(f"{sealed} sealed; in the clear:\n" + "\n".join(clear))
         print(f"ike_gateway: {sealed} packets sealed, none in the clear")
     print("ike_gateway: ok")
 
@@ -89,7 +94,7 @@ def steps(a, b, rekeys):
     print("ike_gateway: connected by a packet")
 
     before = established(a)
-    b.begin("ping -q -i 0.05 -w 600 -I 10.2.0.1 10.1.0.1 >/tmp/ping.out & echo $!")
+    b.begin("ping -i 0.05 -w 900 -I 10.2.0.1 10.1.0.1 >/tmp/ping.out & echo $!")
     process = b.end().strip()
     for number in range(rekeys):
         (a, b)[number % 2].sh("swanctl --rekey --child net >/dev/null")
@@ -100,9 +105,9 @@ def steps(a, b, rekeys):
     time.sleep(1)
     b.sh(f"kill -INT {process}; sleep 0.5")
     missing, sent = lost(b.sh("cat /tmp/ping.out"))
-    print(f"ike_gateway: {established(a) - before} rekeys under {sent} pings, {missing} lost")
+    print(f"ike_gateway: {established(a) - before} rekeys under {sent} pings, lost: {missing}")
     if missing or established(a) - before < rekeys:
-        raise VmError(b.sh("cat /tmp/ping.out"))
+        raise VmError(b.sh("tail -5 /tmp/ping.out; cat /proc/net/xfrm_stat") + a.sh("grep WARN /tmp/gateway.log | grep -v ff02 | tail -20; nstat -az 2>/dev/null | grep -i -E "'drop|discard|err'" | grep -v " 0 " || true; ip -s link show forebay0; cat /proc/net/xfrm_stat"))
 
     shown = a.sh("swanctl --list-sas 2>/dev/null")
     print("".join(line + "\n" for line in shown.splitlines() if "packets" in line), end="")
