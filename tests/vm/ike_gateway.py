@@ -72,7 +72,7 @@ def main():
         a.put(work / "forebay", "/tmp/forebay", 0o755)
         a.put(CONFIGURATION.encode(), "/tmp/gateway.toml")
         a.sh("modprobe tun; mkdir -p /dev/net; [ -e /dev/net/tun ] || mknod /dev/net/tun c 10 200")
-        watch = wire.start([sys.executable, HERE / "watch.py", "br", "10."], stdout=subprocess.PIPE, text=True)
+        watch = wire.start([sys.executable, HERE / "watch.py", "a", "10."], stdout=subprocess.PIPE, text=True)
         watch.stdout.readline()
         try:
             start(a)
