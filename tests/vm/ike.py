@@ -63,11 +63,11 @@ charon-systemd {
 """
 
 
-def pair(ours, theirs):
+def pair(ours, theirs, memory=256):
     """Both machines with charon running; a generator, so that they end with the test."""
     wire = Namespace("wire")
     wire.tap("a", "br"), wire.tap("b", "br")
-    with Vm("ours", [(wire, "a")], ike=True) as a, Vm("peer", [(wire, "b")], ike=True) as b:
+    with Vm("ours", [(wire, "a")], ike=True, memory=memory) as a, Vm("peer", [(wire, "b")], ike=True) as b:
         a.wait(), b.wait()
         start(a, 1, 2, ours)
         start(b, 2, 1, theirs)

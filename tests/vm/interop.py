@@ -23,7 +23,6 @@ from vm import Namespace, Vm, VmError, enter
 from wire import prepare, stats
 
 PINGS = (0, 56, 1000, 1300, 3000)  # bytes of ICMP payload
-MARK = 0x1000
 FILE = 200_000
 
 
@@ -33,22 +32,19 @@ def configuration(cases, work):
     return f"""
 [plain]
 name = "forebay0"
-mtu = 1400
+mtu = 1360
 routes = []
 
 [[protected]]
 kind = "udp"
 listen = "0.0.0.0:4500"
-mark = {MARK:#x}
 
 [[protected]]
 kind = "udp"
 listen = "[::]:4500"
-mark = {MARK:#x}
 
 [[protected]]
 kind = "raw"
-mark = {MARK:#x}
 
 [limits]
 packet_size = 9216
@@ -95,14 +91,17 @@ class Gateway:
 
 
 def network(here, cases):
-    """Addresses and routes of this side; what is sealed goes by the mark, not back into the tunnel."""
+    """Addresses and routes of this side; what is sealed in transport mode goes by its
+    protocol, not back into the tunnel."""
     addresses = "".join(f"addr add {host}/{32 if case.inner == 4 else 128} dev lo{'' if case.inner == 4 else ' nodad'}\n"
                         for case in cases for host in case.hosts()[:1])
     subprocess.run(["ip", "-batch", "-"], input=addresses, text=True, check=True)
     here.sh(f"""
         ip link set forebay0 up
         ip route add 10.2.0.0/16 dev forebay0; ip -6 route add fd00:2::/32 dev forebay0
-        for family in -4 -6; do ip $family rule add fwmark {MARK:#x} table 100; done
+        for family in -4 -6; do
+            for what in "ipproto 255" "ipproto esp" "ipproto ah" "ipproto udp dport 4500"; do ip $family rule add $what table 100; done
+        done
         ip route add 10.2.0.0/16 via {LINUX[4]} table 100; ip -6 route add fd00:2::/32 via {LINUX[6]} table 100
         echo 0 >/proc/sys/net/ipv4/conf/all/rp_filter; echo 0 >/proc/sys/net/ipv4/icmp_ratelimit
         echo 0 >/proc/sys/net/ipv6/icmp/ratelimit""")
@@ -118,11 +117,11 @@ def pings(vm, cases):
         # Linux drops small ESP in UDP over IPv6 (see wire.py).
         sizes = [max(size, 16) if case.udp and case.outer == 6 else size for size in sizes]
         lines += [f"try {case.number} {size} {far} {near}" for size in sizes]
-    script = "try() { ping -q -c 1 -W 3 -s $2 -I $3 $4 >/dev/null 2>&1 || ping -q -c 1 -W 5 -s $2 -I $3 $4 >/dev/null 2>&1 || echo lost $1 $2; }\n"
+    script = "try() { ping -q -c 1 -W 2 -s $2 -I $3 $4 >/dev/null 2>&1 || ping -q -c 1 -W 2 -s $2 -I $3 $4 >/dev/null 2>&1 || echo lost $1 $2; }\n"
     vm.put((script + "\n".join(lines)).encode(), "/tmp/pings")
     names = {str(case.number): case for case in cases}
     lost = {}
-    for line in vm.sh("sh /tmp/pings", seconds=20 + len(lines)).splitlines():
+    for line in vm.sh("sh /tmp/pings", seconds=20 + 4 * len(lines)).splitlines():
         _, number, size = line.split()
         lost.setdefault(names[number], []).append(size)
     return [f"{case}: pings of {', '.join(sizes)} bytes lost" for case, sizes in lost.items()]
@@ -171,8 +170,7 @@ def main():
         try:
             vm.wait()
             prepare(vm, cases, work)
-            # A host's own answers fit the tunnel, as with any gateway in between.
-            vm.sh("setsid tcpsvd -c 100 0 5001 cat >/dev/null 2>&1 & setsid tcpsvd -c 100 :: 5001 cat >/dev/null 2>&1 &")
+            vm.sh("setsid nc -ll -p 5001 -e cat >/dev/null 2>&1 &")
             gateway.wait()
             network(here, cases)
             vm.sh(f"ping -c 1 -W 5 {FOREBAY[4]}; ping -c 1 -W 5 {FOREBAY[6]}")

@@ -39,7 +39,9 @@ def enter():
             words += ["--user", "--map-root-user"]
         if subprocess.run([*words, "true"], capture_output=True).returncode != 0:
             skip("namespaces cannot be made here (needs root or unprivileged user namespaces)")
-        child = subprocess.Popen([*words, sys.executable, *sys.argv], env={**os.environ, INSIDE: "1"})
+        # Killed with this process, however that ends; and with it all that is inside.
+        words = ["setpriv", "--pdeathsig", "KILL", *words, sys.executable, *sys.argv]
+        child = subprocess.Popen(words, env={**os.environ, INSIDE: "1"})
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, lambda *_: child.kill())  # takes the namespace with it
         sys.exit(child.wait())

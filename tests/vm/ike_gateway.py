@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""`forebay gateway` with keys from strongSwan, against Linux with strongSwan.
+
+Both ends are virtual machines (ike.py); on ours the kernel only keeps what charon installs, and Forebay does the work.
+Under pings that never pause: rekeys by either end without a packet lost, deletion without a packet in the clear,
+connection by a packet that wants one, a killed gateway and a restarted peer.
+"""
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import ike
+from vm import HERE, VmError, enter
+
+CONFIGURATION = f"""
+[plain]
+name = "forebay0"
+mtu = 1400
+
+[[protected]]
+kind = "raw"
+
+[keys]
+source = "xfrm"
+mark = {ike.MARK:#x}
+
+[limits]
+in_flight = 256
+packet_size = 10240
+
+[control]
+socket = "/run/control.sock"
+"""
+
+
+def start(a):
+    a.sh("mkdir -p /var/lib; setsid /tmp/forebay gateway --config /tmp/gateway.toml >>/tmp/gateway.log 2>&1 &\n"
+         "for try in $(seq 200); do tail -3 /tmp/gateway.log | grep -q 'the gateway runs' && exit 0; usleep 100000; done; "
+         "cat /tmp/gateway.log; exit 1", seconds=60)
+
+
+def lost(output):
+    """Numbers of a ping's packets that did not come back, those on their way at its end aside; and the last that did."""
+    back = [int(number) for number in re.findall(r"icmp_seq=(\d+)", output)]
+    if len(back) != len(set(back)) or not back:
+        raise VmError(f"nothing came back, or something twice\n{output[-2000:]}")
+    return sorted(set(range(1, max(back) + 1)) - set(back)), max(back)
+
+
+def established(vm):
+    """Rekeyed child SAs so far."""
+    return int(vm.sh("grep -c 'outbound CHILD_SA net{.*established' /tmp/charon.log || true"))
+
+
+def main():
+    enter()
+    parser = argparse.ArgumentParser()
+    parser.add_argument("forebay", type=Path)
+    parser.add_argument("--rekeys", type=int, default=10)
+    arguments = parser.parse_args()
+    work = Path(tempfile.mkdtemp(dir="/run"))
+    subprocess.run(["strip", "-o", work / "forebay", arguments.forebay], check=True)
+    ours = ike.connection(1, 2, child=f"{ike.MARKED}\n start_action = trap")
+    for wire, a, b in ike.pair(ours, ike.connection(2, 1), memory=768):
+        b.sh("ip route add 10.1.0.0/16 via 192.0.2.1 src 10.2.0.1")
+        a.put(work / "forebay", "/tmp/forebay", 0o755)
+        a.put(CONFIGURATION.encode(), "/tmp/gateway.toml")
+        a.sh("modprobe tun; mkdir -p /dev/net; [ -e /dev/net/tun ] || mknod /dev/net/tun c 10 200")
+        watch = wire.start([sys.executable, HERE / "watch.py", "a", "10."], stdout=subprocess.PIPE, text=True)
+        watch.stdout.readline()
+        try:
+            start(a)
+            steps(a, b, arguments.rekeys)
+        finally:
+            (work / "gateway.log").write_text(a.sh("cat /tmp/gateway.log", check=False)[1])
+        watch.terminate()
+        seen = json.loads(watch.communicate(timeout=20)[0])
+        sealed, clear = seen["esp"], seen["clear"]
+        if clear or not sealed:
+            raise VmError(f"{sealed} sealed; in the clear:\n" + "\n".join(clear))
+        print(f"ike_gateway: {sealed} packets sealed, none in the clear")
+    print("ike_gateway: ok")
+
+
+def steps(a, b, rekeys):
+    # The first packet meets a trap: the gateway asks charon for SAs.
+    a.sh("ping -c 20 -i 0.5 -W 2 -I 10.1.0.1 10.2.0.1 || { ip xfrm state; ip xfrm policy; ip route; cat /proc/net/xfrm_stat; exit 1; }", seconds=40)
+    print("ike_gateway: connected by a packet")
+
+    before = established(a)
+    b.begin("ping -i 0.05 -w 900 -I 10.2.0.1 10.1.0.1 >/tmp/ping.out & echo $!")
+    process = b.end().strip()
+    for number in range(rekeys):
+        (a, b)[number % 2].sh("swanctl --rekey --child net >/dev/null")
+        time.sleep(0.3)
+    deadline = time.monotonic() + 30
+    while established(a) - before < rekeys and time.monotonic() < deadline:
+        time.sleep(0.5)
+    time.sleep(1)
+    b.sh(f"kill -INT {process}; sleep 0.5")
+    missing, sent = lost(b.sh("cat /tmp/ping.out"))
+    # Linux drops what it was about to seal with an SA that its own rekey has just deleted: that is not ours.
+    theirs = sum(int(count) for count in re.findall(r"XfrmOut\w+\s+(\d+)", b.sh("cat /proc/net/xfrm_stat")))
+    print(f"ike_gateway: {established(a) - before} rekeys under {sent} pings, lost: {missing}, {theirs} of them by Linux itself")
+    if len(missing) > theirs or established(a) - before < rekeys:
+        of_ours = "grep WARN /tmp/gateway.log | grep -v ff02 | tail -20; ip -s link show forebay0; cat /proc/net/xfrm_stat"
+        raise VmError(b.sh("tail -5 /tmp/ping.out; cat /proc/net/xfrm_stat") + a.sh(of_ours))
+
+    shown = a.sh("swanctl --list-sas 2>/dev/null")
+    print("".join(line + "\n" for line in shown.splitlines() if "packets" in line), end="")
+    # Of the pair in use; the others ended between two reports.
+    if re.search(r" 0 bytes,\s+0 packets", shown[shown.index("INSTALLED") :]):
+        raise VmError(f"charon does not see what passes\n{shown}")
+
+    # Big packets: in pieces, both ways.
+    for size in (1300, 4000, 9000):
+        a.sh(f"ping -c 2 -W 3 -s {size} -I 10.1.0.1 10.2.0.1; ")
+        b.sh(f"ping -c 2 -W 3 -s {size} -I 10.2.0.1 10.1.0.1")
+    print("ike_gateway: fragments ok")
+
+    # A killed gateway goes on with the SAs that the kernel keeps, and with numbers not used before.
+    a.sh("kill -9 $(pidof forebay); sleep 0.5")
+    start(a)
+    a.sh("ping -c 5 -i 0.2 -W 2 -I 10.1.0.1 10.2.0.1")
+    print("ike_gateway: killed and restarted")
+
+    a.sh("swanctl --terminate --ike net", seconds=30)
+    a.sh("ping -c 20 -i 0.5 -W 2 -I 10.1.0.1 10.2.0.1 >/dev/null", seconds=40)
+    print("ike_gateway: deleted, and connected again by a packet")
+
+    b.sh("kill -9 $(pidof charon-systemd); sleep 0.5; ip xfrm state flush; ip xfrm policy flush")
+    ike.begin(b)
+    b.sh("swanctl --initiate --child net --timeout 20 >/dev/null", seconds=40)
+    b.sh("ping -c 5 -i 0.2 -W 2 -I 10.2.0.1 10.1.0.1")
+    print("ike_gateway: peer restarted")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+#!/usr/bin/env python3
+"""Looks at an interface until it is terminated; then says how many packets were ESP, and which were in the clear.
+
+    watch.py INTERFACE PREFIX       packets from or to PREFIX (the beginning of an IPv4 address) should not be there
+
+A virtual machine cannot see that itself: tcpdump there shows what its kernel has opened as if it had come so.
+"""
+
+import json
+import signal
+import socket
+import sys
+
+
+def main():
+    interface, prefix = sys.argv[1:]
+    wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+    wire.bind((interface, 0))
+    esp, clear = 0, []
+
+    def end(*_):
+        print(json.dumps({"esp": esp, "clear": clear[:20]}), flush=True)
+        raise SystemExit
+
+    signal.signal(signal.SIGTERM, end)
+    print("ready", flush=True)
+    while True:
+        frame = wire.recv(65536)
+        if frame[12:14] != b"\x08\x00":
+            continue
+        packet = frame[14:]
+        esp += packet[9] == 50
+        ends = [socket.inet_ntoa(packet[at : at + 4]) for at in (12, 16)]
+        if any(address.startswith(prefix) for address in ends):
+            clear.append(" > ".join(ends) + f" protocol {packet[9]}")
+
+
+if __name__ == "__main__":
+    main()
