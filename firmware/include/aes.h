@@ -1,5 +1,5 @@
-/* AES (FIPS 197). None of the versions claims to be constant-time but that with Zkne and Zknd: tables leave traces in a
- * data cache, and that is what is studied here. */
+/* AES (FIPS 197). No version is claimed to be constant-time: tables leave traces in a data cache, and that is what is
+ * studied here. */
 #ifndef AES_H
 #define AES_H
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "capture.h"
+#include "fence.h"
 #include "image.h"
 #include "ipsec.h"
 #include "spd.h"
@@ -57,7 +58,9 @@ static int run_capture(bool inbound, FILE *sas, const char *from, const char *to
         return FAILED;
     while (capture_next(&input, &record)) {
         packet_load(&packet, record.bytes, record.len);
+        fence(&packet, inbound);
         enum drop drop = inbound ? ipsec_input(&packet) : ipsec_output(&packet);
+        unfence(&packet);
         counts[drop]++;
         if (drop != DROP_PASSED)
             continue;
