@@ -1,9 +1,25 @@
 //! `forebay`, the one command.
 
+// Before all modules, so that each of them has these and not the standard library's: see `output`.
+macro_rules! print {
+    ($($text:tt)*) => { $crate::output::print(format_args!($($text)*)) };
+}
+macro_rules! println {
+    () => { $crate::output::print(format_args!("\n")) };
+    ($($text:tt)*) => { $crate::output::print(format_args!("{}\n", format_args!($($text)*))) };
+}
+macro_rules! eprintln {
+    ($($text:tt)*) => { $crate::output::complain(format_args!("{}\n", format_args!($($text)*))) };
+}
+
 mod backend;
 mod bench;
+mod check;
 mod demo;
 mod explore;
+mod gateway;
+mod import;
+mod output;
 mod pass;
 mod pipeline;
 mod processors;
@@ -34,6 +50,15 @@ enum Command {
     /// Open every protected packet of a capture (inbound processing).
     #[command(after_help = "Example: forebay open --sas sas.toml sealed.pcap -o plain.pcap")]
     Open(pass::PassArgs),
+    /// Say what is wrong with a gateway's file; nothing is changed.
+    #[command(after_help = "Example: forebay check --config gateway.toml")]
+    Check(check::CheckArgs),
+    /// Protect traffic between networks, by TUN and UDP or raw IP, until it is told to stop.
+    #[command(after_help = "Example: forebay gateway --config gateway.toml")]
+    Gateway(gateway::GatewayArgs),
+    /// Take SAs and policies of another system over into a gateway's file.
+    #[command(subcommand)]
+    Import(import::ImportCommand),
     /// Run a scenario in virtual time: what a design would do on given traffic.
     #[command(after_help = "Example: forebay simulate host.toml --set processor.card.count=4 --json")]
     Simulate(simulate::SimulateArgs),
@@ -67,6 +92,10 @@ enum Answer {
     Yes,
     /// It worked, but the answer is no (packets failed, a claim did not hold): exit code 1.
     No,
+    /// The input is broken, and that has been said: exit code 2.
+    Broken,
+    /// The user broke it off; what was done until then is kept where the command says so: exit code 130.
+    Interrupted,
 }
 
 fn main() -> ExitCode {
@@ -74,6 +103,9 @@ fn main() -> ExitCode {
     let answer = match cli.command {
         Command::Seal(args) => pass::run(&args, Direction::Seal),
         Command::Open(args) => pass::run(&args, Direction::Open),
+        Command::Check(args) => check::run(&args),
+        Command::Gateway(args) => gateway::run(&args),
+        Command::Import(command) => command.run(),
         Command::Simulate(args) => simulate::run(&args),
         Command::Solve(args) => pipeline::solve(&args),
         Command::Size(args) => size::run(&args),
@@ -83,9 +115,18 @@ fn main() -> ExitCode {
         Command::Bench(bench) => bench.run(),
         Command::Demo(args) => demo::run(&args),
     };
+    output::flush();
     match answer {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
+        // Nobody asked for more.
+        Ok(Answer::Interrupted) if output::is_closed() => ExitCode::SUCCESS,
+        Ok(Answer::Interrupted) => ExitCode::from(130),
         Ok(Answer::No) => ExitCode::from(1),
+        Ok(Answer::Broken) => ExitCode::from(2),
+        Err(report) if report.is::<progress::Interrupted>() => {
+            eprintln!("{report}");
+            ExitCode::from(130)
+        }
         Err(report) => {
             eprintln!("{report:?}");
             ExitCode::from(2)

@@ -146,7 +146,7 @@ pub fn run(args: &PassArgs, direction: Direction) -> miette::Result<Answer> {
         if record.number.is_multiple_of(LOOK_EVERY) {
             progress.at(record.offset);
             if progress::is_interrupted() {
-                return Err(miette!("interrupted; nothing was written"));
+                return Err(progress::Interrupted.into());
             }
         }
     }

@@ -1,7 +1,8 @@
 //! `forebay simulate`, `solve` and `size` of pipelines and inline cards.
 
+mod page;
+
 use std::fs;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -71,7 +72,14 @@ pub fn simulate(args: &Simulate<'_>) -> miette::Result<Option<Answer>> {
         Model::Pipeline(scenario) => {
             let outcomes = outcomes(&scenario.simulated(), scenario.runs)?;
             let document = Simulated::new(scenario, &outcomes);
-            finish(args, &document, scenario.resolved_toml(), scenario.pipeline.seed)?;
+            finish(
+                args,
+                &document,
+                &outcomes,
+                &scenario.notes,
+                scenario.resolved_toml(),
+                scenario.pipeline.seed,
+            )?;
             if !args.json {
                 print_simulated(&outcomes, &scenario.notes);
             }
@@ -79,7 +87,14 @@ pub fn simulate(args: &Simulate<'_>) -> miette::Result<Option<Answer>> {
         Model::Card(scenario) => {
             let outcomes = outcomes(&scenario.pipeline, scenario.runs)?;
             let document = Simulated::card(scenario, &outcomes);
-            finish(args, &document, scenario.resolved_toml(), scenario.pipeline.seed)?;
+            finish(
+                args,
+                &document,
+                &outcomes,
+                &scenario.notes,
+                scenario.resolved_toml(),
+                scenario.pipeline.seed,
+            )?;
             if !args.json {
                 let mbps = outcomes[0].throughput_pps * 8.0 * f64::from(scenario.payload) / 1e6;
                 println!("{mbps:.1} Mbit/s of payload carried of {:.1} offered", scenario.offered_bps / 1e6);
@@ -103,13 +118,13 @@ fn outcomes(pipeline: &Pipeline, runs: usize) -> miette::Result<Vec<Outcome>> {
             let share = bar.0 * u128::from(progress::WHOLE) / total.max(1);
             bar.1.at(share as u64);
         }
-        if progress::is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        progress::go_on()
     };
     let outcomes = replicate_with(pipeline, runs, threads(), &watch).map_err(|what| miette!("{what}"))?;
     if let Ok((_, bar)) = bar.into_inner() {
         bar.finish();
     }
-    outcomes.ok_or_else(|| miette!("interrupted; nothing was written"))
+    outcomes.ok_or_else(|| progress::Interrupted.into())
 }
 
 fn threads() -> usize {
@@ -118,7 +133,14 @@ fn threads() -> usize {
 
 /// Prints the document if asked for, and keeps the folder of the run: with it, and this version, the
 /// run can be had again.
-fn finish(args: &Simulate<'_>, document: &impl Serialize, resolved: String, seed: u64) -> miette::Result<()> {
+fn finish(
+    args: &Simulate<'_>,
+    document: &impl Serialize,
+    outcomes: &[Outcome],
+    notes: &[String],
+    resolved: String,
+    seed: u64,
+) -> miette::Result<()> {
     let text = serde_json::to_string_pretty(document).into_diagnostic()?;
     if let Some(dir) = args.out {
         let manifest = json!({
@@ -129,8 +151,11 @@ fn finish(args: &Simulate<'_>, document: &impl Serialize, resolved: String, seed
             "seed": seed,
             "host": crate::demo::traffic::host(),
         });
+        let name = args.path.file_name().unwrap_or_default().to_string_lossy();
+        let page = page::render(&name, outcomes, notes, &resolved, &crate::study::made()?);
         let keep = || -> std::io::Result<()> {
             fs::create_dir_all(dir)?;
+            fs::write(dir.join("report.html"), page)?;
             fs::write(dir.join("scenario.toml"), format!("# All defaults filled in.\n{resolved}"))?;
             fs::write(dir.join("figures.json"), format!("{text}\n"))?;
             fs::write(dir.join("manifest.json"), serde_json::to_string_pretty(&manifest)? + "\n")
@@ -203,6 +228,9 @@ pub struct SolveArgs {
     /// As though buffers had no limit, in closed form (M/M/1 in a row; busy-waiting as one of them).
     #[arg(long)]
     unlimited: bool,
+    /// Cycles of the iteration to try at most.
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    cycles: u32,
     /// Memory to use at most, in MiB.
     #[arg(long, value_name = "MIB", default_value_t = 4_096)]
     memory: u64,
@@ -220,18 +248,19 @@ pub fn solve(args: &SolveArgs) -> miette::Result<Answer> {
     let network = network(&scenario.pipeline).map_err(|error| scenario.objection(&error))?;
     let mut bar = Progress::share("solving");
     let mut options = models::Options::default();
+    options.cycles = args.cycles;
     options.memory = args.memory.saturating_mul(1 << 20);
     let mut watch = |residual: f64| {
         // A residual falls by about the same factor in every cycle.
         let done = residual.max(options.tolerance).log10() / options.tolerance.log10();
         bar.at((done.clamp(0.0, 1.0) * progress::WHOLE as f64) as u64);
-        if progress::is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        progress::go_on()
     };
     let solved = models::solve_with(&network, &options, &mut watch);
     bar.finish();
     let solution = match solved {
         Ok(solution) => solution,
-        Err(models::Error::Cancelled) => return Err(miette!("interrupted; nothing was written")),
+        Err(models::Error::Cancelled) => return Err(progress::Interrupted.into()),
         Err(error @ models::Error::NotConverged { .. }) => {
             eprintln!("warning: {error}; these figures are not to be relied on");
             let models::Error::NotConverged { solution, .. } = error else { unreachable!("just seen") };

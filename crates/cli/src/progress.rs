@@ -1,6 +1,7 @@
 //! Progress on stderr for what takes longer than two seconds, and stopping early without a trace.
 
 use std::io::IsTerminal;
+use std::ops::ControlFlow;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -95,10 +96,11 @@ pub fn is_coloured() -> bool {
     std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
 /// Whether the user has asked to stop. The first question installs the handler; a second interrupt
 /// ends the program at once.
 pub fn is_interrupted() -> bool {
-    static INTERRUPTED: AtomicBool = AtomicBool::new(false);
     static HANDLER: OnceLock<()> = OnceLock::new();
     HANDLER.get_or_init(|| {
         let handler = || {
@@ -111,3 +113,27 @@ pub fn is_interrupted() -> bool {
     });
     INTERRUPTED.load(Ordering::Relaxed)
 }
+
+/// Asks to stop, as a user does with an interrupt.
+pub fn interrupt() {
+    INTERRUPTED.store(true, Ordering::Relaxed);
+}
+
+/// The same as an answer for work that can be broken off.
+pub fn go_on() -> ControlFlow<()> {
+    if is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+}
+
+/// Why there is nothing: the user has broken the work off. Exit code 130.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interrupted;
+
+impl std::fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("interrupted; nothing was written")
+    }
+}
+
+impl std::error::Error for Interrupted {}
+
+impl miette::Diagnostic for Interrupted {}

@@ -1,29 +1,25 @@
 //! `forebay simulate`: a scenario file into figures.
 
-#[cfg(feature = "parquet")]
 pub mod columnar;
 mod flat;
+mod folder;
+mod page;
 mod pool;
 mod search;
 pub mod sweep;
 
-use std::fs::{self, File};
-use std::io::{BufWriter, Write};
-use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use forebay_engine::Clock;
-use forebay_sim::{Document, Figures, Options, Outcome, RunError, Scenario, run as run_scenario};
-use forebay_study::Made;
+use forebay_sim::{Document, Figures, Options, Outcome, RunError, Scenario, Source, run as run_scenario};
 use forebay_time::Time;
-use miette::{Context, IntoDiagnostic, miette};
+use miette::{IntoDiagnostic, miette};
 use serde::Serialize;
-use serde_json::json;
 
 use crate::Answer;
 use crate::pipeline::Simulate;
-use crate::progress::{self, Progress};
+use crate::progress::{self, Interrupted, Progress};
 
 /// Arguments of `forebay simulate`.
 #[derive(Args)]
@@ -36,12 +32,16 @@ pub struct SimulateArgs {
     /// Print figures as JSON.
     #[arg(long)]
     json: bool,
-    /// Folder for report.html, scenario.toml with all defaults, figures.json and manifest.json.
+    /// Folder for report.html, scenario.toml with all defaults, figures, manifest.json and timeline.json.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// With --out: timeline.json for ui.perfetto.dev, of the first so many things that happen.
+    /// With --out: entries of timeline.json (for ui.perfetto.dev), which has the begin of the run
+    /// [default: 10000].
     #[arg(long, value_name = "ENTRIES", requires = "out")]
     timeline: Option<usize>,
+    /// With --out: every packet with its times and processor, in packets.parquet or packets.csv.
+    #[arg(long, value_enum, value_name = "FORMAT", requires = "out", num_args = 0..=1, require_equals = true, default_missing_value = "parquet")]
+    columns: Option<Format>,
     /// Runs with the seeds s, s + 1, ...; more than one gives means and 95 % confidence intervals.
     #[arg(long, value_name = "N", default_value_t = 1)]
     replications: usize,
@@ -52,7 +52,7 @@ pub struct SimulateArgs {
     #[arg(long)]
     threads: Option<usize>,
     /// Search for the highest rate without loss, or within --loss and --latency.
-    #[arg(long, conflicts_with_all = ["sweeps", "replications", "out"])]
+    #[arg(long, conflicts_with_all = ["sweeps", "replications"])]
     highest_rate: bool,
     /// With --highest-rate: share of packets that may be lost.
     #[arg(long, default_value_t = 0.0, requires = "highest_rate")]
@@ -64,6 +64,20 @@ pub struct SimulateArgs {
     #[arg(long, requires = "json")]
     timing: bool,
 }
+
+/// How packets are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Apache Parquet.
+    Parquet,
+    /// Comma-separated values.
+    Csv,
+}
+
+/// Entries of a time line that nobody has asked for.
+const TIMELINE: usize = 10_000;
+/// The page shows what single packets did in runs of up to so many, for it takes 32 bytes for each.
+const PLOTTED_MAX: u64 = 1 << 22;
 
 impl SimulateArgs {
     /// The same for the models that are not simulated here.
@@ -90,18 +104,22 @@ pub fn run(args: &SimulateArgs) -> miette::Result<Answer> {
     if args.replications > 1 || !args.sweeps.is_empty() {
         return sweep::run(args);
     }
-    let scenario = Scenario::load(&args.scenario, &args.sets)?;
+    let mut scenario = Scenario::load(&args.scenario, &args.sets)?;
     let mut bar: Option<Progress> = None;
     let mut report = |done, total| {
         bar.get_or_insert_with(|| Progress::packets("simulating", total)).at(done);
-        if progress::is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        progress::go_on()
     };
-    let options = Options { timeline: args.timeline, progress: Some(&mut report), ..Options::default() };
+    let kept = args.out.is_some();
+    let options = Options {
+        timeline: kept.then(|| args.timeline.unwrap_or(TIMELINE)),
+        columns: kept && (args.columns.is_some() || packets(&scenario) <= PLOTTED_MAX),
+        progress: Some(&mut report),
+        keep: true,
+        ..Options::default()
+    };
     let clock = Clock::of_this_thread();
-    let outcome = run_scenario(&scenario, options).map_err(|error| match error {
-        RunError::Cancelled => miette!("interrupted; nothing was written"),
-        error => miette!("{}: {error}", args.scenario.display()),
-    })?;
+    let outcome = run_scenario(&scenario, options).map_err(|error| failed(args, error))?;
     let took_s = clock.now().since(Time::ZERO).as_secs();
     let timing = args
         .timing
@@ -109,11 +127,14 @@ pub fn run(args: &SimulateArgs) -> miette::Result<Answer> {
     if let Some(bar) = bar {
         bar.finish();
     }
+    if let Some(packets) = outcome.cut {
+        // What is kept is the whole run of as many packets, and says so.
+        let mut sets = args.sets.clone();
+        sets.push(format!("traffic.packets={packets}"));
+        scenario = Scenario::load(&args.scenario, &sets)?;
+    }
     if let Some(dir) = &args.out {
-        let made = crate::study::made()?;
-        keep(dir, args, &scenario, &outcome, &made)
-            .into_diagnostic()
-            .wrap_err_with(|| format!("{} cannot be written", dir.display()))?;
+        folder::keep(dir, args, &scenario, &outcome, &crate::study::made()?, Vec::new())?;
     }
     if args.json {
         let document = Timed { document: Document::new(&scenario, &outcome), timing };
@@ -121,7 +142,37 @@ pub fn run(args: &SimulateArgs) -> miette::Result<Answer> {
     } else {
         print(&outcome);
     }
+    if let Some(packets) = outcome.cut {
+        eprintln!("interrupted: the figures are those of the first {packets} packets");
+        return Ok(Answer::Interrupted);
+    }
     Ok(Answer::Yes)
+}
+
+/// The most packets that a run can have.
+fn packets(scenario: &Scenario) -> u64 {
+    let limit = scenario.traffic.packets.unwrap_or(u64::MAX);
+    match &scenario.traffic.source {
+        Source::Trace(trace) => limit.min(trace.len() as u64),
+        Source::Drawn(_) => limit,
+    }
+}
+
+/// Why a run has no figures, as its user sees it.
+fn failed(args: &SimulateArgs, error: RunError) -> miette::Report {
+    match error {
+        RunError::Cancelled => Interrupted.into(),
+        error => {
+            let help = match &error {
+                RunError::TooLong => {
+                    "a higher traffic.rate, or shorter times of processors; with a rate the times of a trace do not count"
+                }
+                RunError::NoPackets => "a lower traffic.warm_up, or more packets",
+                _ => "forebay simulate --json shows under `resolved` what the scenario came to",
+            };
+            miette!(help = help, "{}: {error}", args.scenario.display())
+        }
+    }
 }
 
 /// A run's document, and what processor time it took to have it.
@@ -139,52 +190,6 @@ struct Timing {
     packets_per_s: f64,
 }
 
-/// Writes the folder of a run: with it, and this version, the run can be had again.
-fn keep(
-    dir: &Path,
-    args: &SimulateArgs,
-    scenario: &Scenario,
-    outcome: &Outcome,
-    made: &Made,
-) -> std::io::Result<()> {
-    fs::create_dir_all(dir)?;
-    let name = args.scenario.file_name().unwrap_or_default().to_string_lossy();
-    fs::write(dir.join("report.html"), forebay_study::simulation(&name, scenario, outcome, made))?;
-    let from = args.scenario.parent().filter(|from| !from.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let head = format!("# All defaults filled in. A path in it is relative to {}", from.display());
-    fs::write(dir.join("scenario.toml"), format!("{head}\n{}", scenario.resolved_toml()))?;
-    let figures = serde_json::to_string_pretty(&Document::new(scenario, outcome))?;
-    fs::write(dir.join("figures.json"), figures + "\n")?;
-    fs::write(dir.join("manifest.json"), manifest(args, Some(outcome.seed))? + "\n")?;
-    if let Some(timeline) = &outcome.timeline {
-        let mut out = BufWriter::new(File::create(dir.join("timeline.json"))?);
-        timeline.write(&mut out)?;
-        out.flush()?;
-        if timeline.left_out() > 0 {
-            eprintln!(
-                "timeline.json has the begin of the run; {} later entries are left out",
-                timeline.left_out()
-            );
-        }
-    }
-    Ok(())
-}
-
-/// What the runs in a folder were.
-fn manifest(args: &SimulateArgs, seed: Option<u64>) -> std::io::Result<String> {
-    let manifest = json!({
-        "schema": 1,
-        "version": env!("CARGO_PKG_VERSION"),
-        "scenario": args.scenario.display().to_string(),
-        "set": args.sets,
-        "sweep": args.sweeps,
-        "replications": args.replications,
-        "seed": seed,
-        "host": crate::demo::traffic::host(),
-    });
-    Ok(serde_json::to_string_pretty(&manifest)?)
-}
-
 fn print(outcome: &Outcome) {
     let Figures { packets, elapsed_s, throughput_bps, bus, processors, lost, .. } = &outcome.figures;
     println!("{packets} packets in {elapsed_s:.6} s: {:.1} Mbit/s", throughput_bps / 1e6);
@@ -200,9 +205,9 @@ fn print(outcome: &Outcome) {
         "{:16} {:>12} {:>12} {:>12} {:>12} {:>12}",
         "latency (us)", "mean", "50 %", "90 %", "99 %", "99.9 %"
     );
-    for (name, one) in
-        [("processing", outcome.figures.processing_latency), ("total", outcome.figures.total_latency)]
-    {
+    let all = [("processing", outcome.figures.processing_latency), ("total", outcome.figures.total_latency)];
+    let classes = outcome.figures.classes.iter().map(|class| (class.name.as_str(), class.total_latency));
+    for (name, one) in all.into_iter().chain(classes) {
         let [mean, p50, p90, p99, p999] =
             [one.mean_s, one.p50_s, one.p90_s, one.p99_s, one.p999_s].map(|seconds| seconds * 1e6);
         println!("{name:16} {mean:>12.3} {p50:>12.3} {p90:>12.3} {p99:>12.3} {p999:>12.3}");

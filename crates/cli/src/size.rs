@@ -1,6 +1,5 @@
 //! `forebay size`: how large buffers must be, and how much load they bear.
 
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -69,7 +68,7 @@ pub fn run(args: &SizeArgs) -> miette::Result<Answer> {
     let pipeline = &scenario.pipeline;
     let mut notes = if way == Way::Chain { scenario.approximations.clone() } else { scenario.notes.clone() };
     let named = |error: models::Error| match (error, &scenario.file) {
-        (models::Error::Cancelled, _) => miette!("interrupted; nothing was written"),
+        (models::Error::Cancelled, _) => progress::Interrupted.into(),
         // These two are of the designs tried, not of the file.
         (error @ (models::Error::TooLarge { .. } | models::Error::NotConverged { .. }), _) => {
             miette!(help = "`--most` bounds buffers, `--by simulation` solves no chains", "{error}")
@@ -80,7 +79,7 @@ pub fn run(args: &SizeArgs) -> miette::Result<Answer> {
     let mut bar = Progress::designs("trying buffers");
     let mut watch = |tried: usize| {
         bar.at(tried as u64);
-        if progress::is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        progress::go_on()
     };
     // What cannot be kept whatever the buffers is known without trying.
     let most = ceiling(pipeline, args.loss);

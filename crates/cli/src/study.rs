@@ -1,7 +1,6 @@
 //! `forebay study`: a directory of scenarios and comparisons into figures, claims and a page.
 
 use std::cell::RefCell;
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -80,7 +79,7 @@ fn run(args: &RunArgs) -> miette::Result<Answer> {
         let bar = bar.get_or_insert_with(|| Progress::runs("running"));
         bar.of(all as u64);
         bar.at(done as u64);
-        if progress::is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        progress::go_on()
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let findings = run_study(&study, Options { quick: args.quick, threads, watch: Box::new(watch) })?;
@@ -101,7 +100,10 @@ fn run(args: &RunArgs) -> miette::Result<Answer> {
             println!("{}", dir.join("report.html").display());
         }
     }
-    let fails = args.strict && !(findings.complete && findings.all_hold());
+    if !findings.complete {
+        return Ok(Answer::Interrupted);
+    }
+    let fails = args.strict && !findings.all_hold();
     Ok(if fails { Answer::No } else { Answer::Yes })
 }
 

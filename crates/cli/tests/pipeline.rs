@@ -26,6 +26,7 @@ fn simulate_and_solve_of_one_file_agree() {
     let file = file.to_str().unwrap();
     let solved = json(&["solve", file], 0);
     assert_eq!((&solved["schema"], &solved["states"]), (&1.into(), &4_096.into()));
+    assert_eq!(solved["converged"], true);
     let simulated = json(&["simulate", file, "--set", "runs=20"], 0);
     assert_eq!((&simulated["schema"], &simulated["rules"]), (&1.into(), &"markov".into()));
     for key in ["throughput_pps", "loss_probability"] {
@@ -79,6 +80,22 @@ fn solve_says_what_it_takes_otherwise_and_what_is_too_large() {
 }
 
 #[test]
+fn what_has_not_converged_says_so_and_answers_no() {
+    let file = study("network-processor/markov.toml");
+    let mut args = vec!["solve", file.to_str().unwrap(), "--cycles", "2", "--memory", "5"];
+    let buffers =
+        ["receive", "preprocess", "crypto", "ip", "transmit"].map(|name| format!("stage.{name}.buffer=4"));
+    buffers.iter().for_each(|set| args.extend(["--set", set]));
+    let output = forebay(&args);
+    let (out, err) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert_eq!(output.status.code(), Some(1), "{err}");
+    assert!(out.contains("NOT CONVERGED") && err.contains("not to be relied on"), "{out}{err}");
+    let document = json(&args, 1);
+    assert_eq!((&document["converged"], &document["cycles"]), (&false.into(), &2.into()));
+    assert!(document["residual"].as_f64().unwrap() > 1e-9);
+}
+
+#[test]
 fn size_finds_the_smallest_buffers_and_the_highest_load() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("queue.toml");
@@ -108,6 +125,13 @@ fn an_inline_card_is_solved_for_its_limits_and_simulated() {
     let solved = json(&["solve", file], 0);
     assert_eq!((&solved["model"], &solved["bottleneck"]), (&"inline-card".into(), &"mac".into()));
     let carried = solved["payload_bps"].as_f64().unwrap();
+    // More comes than the line carries: no buffers help, and the load that they bear is known all the same.
+    let more =
+        ["--set", "offered=1.05 Gbit/s", "--set", "duration=200 ms", "--set", "buffer=8", "--most", "8"];
+    let sized = json(&[&["size", file, "--loss", "0.001"][..], &more].concat(), 1);
+    assert_eq!(sized["by"], "simulation");
+    let highest = sized["highest_load_bps"].as_f64().unwrap();
+    assert!((highest / carried - 1.0).abs() < 0.02 && sized["smallest"].is_null(), "{sized}");
     let simulated = json(&["simulate", file], 0);
     let found = simulated["payload_bps"].as_f64().unwrap();
     assert!((found / carried - 1.0).abs() < 2e-3, "{found} {carried}");

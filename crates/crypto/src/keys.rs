@@ -29,7 +29,7 @@ impl fmt::Debug for SecretBytes {
 }
 
 /// The keys of one SA, of the lengths its suite asks for.
-#[derive(Clone, Debug, ZeroizeOnDrop)]
+#[derive(Clone, Debug, PartialEq, Eq, ZeroizeOnDrop)]
 pub struct SaKeys {
     #[zeroize(skip)]
     suite: Suite,

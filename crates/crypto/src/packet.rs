@@ -46,6 +46,22 @@ impl Packet {
         true
     }
 
+    /// Replaces the content by a copy of `head` and `body`, one behind the other; `false`, and no change, if they
+    /// do not fit.
+    #[inline]
+    pub fn fill_parts(&mut self, head: &[u8], body: &[u8]) -> bool {
+        if head.len() + body.len() > self.capacity() {
+            return false;
+        }
+        let middle = Packet::HEADROOM + head.len();
+        let end = middle + body.len();
+        self.data[Packet::HEADROOM..middle].copy_from_slice(head);
+        self.data[middle..end].copy_from_slice(body);
+        self.start = Packet::HEADROOM as u32;
+        self.end = end as u32;
+        true
+    }
+
     /// Makes `self` an exact copy of `other`, position included, so that spans stay valid;
     /// `false` if it does not fit.
     #[inline]

@@ -4,7 +4,7 @@ mod bars;
 mod flame;
 mod frontier;
 
-use forebay_page::STYLE;
+use forebay_page::document;
 use forebay_page::element::{Element, element};
 use forebay_page::units;
 
@@ -66,7 +66,7 @@ pub fn run(name: &str, figures: &Figures, made: &Made) -> String {
         .child(section("Kinds of instructions").child(classes(figures)))
         .child(section("Area").child(area(figures)))
         .child(footer(made));
-    page(&format!("Forebay explore: {name}"), main)
+    document::document(&format!("Forebay explore: {name}"), main)
 }
 
 /// The page of several points: what speed costs, and where the cycles go.
@@ -90,23 +90,11 @@ pub fn points(name: &str, points: &[Point], made: &Made) -> String {
         .child(section("What an option pays").child(frontier::marginals(points)))
         .child(section("All configurations").child(bars::points(points)))
         .child(footer(made));
-    page(&format!("Forebay explore: {name}"), main)
+    document::document(&format!("Forebay explore: {name}"), main)
 }
 
 fn section(title: &str) -> Element {
     element("section").child(element("h2").text(title))
-}
-
-fn page(title: &str, main: Element) -> String {
-    let head = element("head")
-        .child(element("meta").at("charset", "utf-8"))
-        .child(element("meta").at("name", "viewport").at("content", "width=device-width, initial-scale=1"))
-        .child(element("title").text(title))
-        .child(element("style").style(STYLE));
-    let mut out = "<!DOCTYPE html>\n".to_owned();
-    element("html").at("lang", "en").child(head).child(element("body").child(main)).write(&mut out);
-    out.push('\n');
-    out
 }
 
 fn footer(made: &Made) -> Element {

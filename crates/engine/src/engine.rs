@@ -14,7 +14,7 @@
 
 use std::collections::VecDeque;
 
-use forebay_crypto::{Direction, Job, JobSpec, Packet, Processor, SaKeys, SessionId, Suite, Verdict};
+use forebay_crypto::{Direction, Job, JobSpec, Packet, Processor, SaKeys, SessionId, Verdict};
 use forebay_ipsec::{DropCounts, DropReason, Path, Prepared, Sad};
 use forebay_scheduler::fit::Fit;
 use forebay_scheduler::{Config, Cost, DscpMap, Item, ProcessorConfig, Progress, Scheduler, Work};
@@ -26,13 +26,12 @@ use crate::edges::{Edges, Gathered};
 use crate::flight::{Flights, Groups, ReleaseQueues};
 use crate::health::Health;
 use crate::idle::Idle;
-use crate::setup::{EngineError, Limits, ProcessorSetup, SUITES_MAX, Scheduling, Settings};
+use crate::sessions::Sessions;
+use crate::setup::{EngineError, Limits, ProcessorSetup, Scheduling, Settings};
 use crate::stats::{EngineStats, ProcessorStats};
 
 /// The running core's place among the processors.
 pub const RUNNING_CORE: usize = 0;
-/// Jobs after which a measurement has faded from a processor's cost.
-const FIT_MEMORY: u32 = 4096;
 
 /// A packet that is through.
 #[derive(Debug)]
@@ -56,7 +55,9 @@ pub struct Output {
 pub(crate) struct Attached {
     pub processor: Box<dyn Processor>,
     pub health: Health,
-    /// One fit per suite in use, and the costs that the scheduler last had of them.
+    /// What a job costs there until measurements say otherwise.
+    pub expected: Cost,
+    /// One fit per kind of job, and the costs that the scheduler last had of them.
     pub fits: Vec<Fit>,
     pub costs: Vec<Cost>,
     /// Jobs measured since then.
@@ -66,7 +67,7 @@ pub(crate) struct Attached {
     pub stats: ProcessorStats,
 }
 
-/// What the running core did of one suite in one burst.
+/// What the running core did of one kind of job in one burst.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
     pub jobs: u32,
@@ -84,11 +85,7 @@ pub struct Engine {
     pub(crate) limits: Limits,
     pub(crate) scheduler: Scheduler,
     pub(crate) attached: Vec<Attached>,
-    suites: Vec<Suite>,
-    /// The place in `suites` of each session's suite.
-    pub(crate) suite_of: Vec<u8>,
-    /// The suites that the running core does, as the scheduler's bits.
-    core_suites: u64,
+    pub(crate) sessions: Sessions,
     pub(crate) flights: Flights,
     pub(crate) groups: Groups,
     pub(crate) order: ReleaseQueues,
@@ -103,7 +100,7 @@ pub struct Engine {
     pub(crate) outputs: Vec<Output>,
     /// Flights of the scheduler's job at hand, copied out of it.
     pub(crate) members: Vec<u32>,
-    /// By suite.
+    /// By kind of job.
     pub(crate) tallies: Vec<Tally>,
     pub(crate) drops: DropCounts,
     pub(crate) stats: EngineStats,
@@ -117,8 +114,8 @@ impl Engine {
     /// SA, in the order of the SAs.
     ///
     /// # Errors
-    /// If there are not as many keys as SAs, no processor does a suite or there are too many of them, a
-    /// processor refuses a session, or the scheduler its settings: among them a limit of packets in flight
+    /// If there are not as many keys as SAs, no processor does a suite or there are too many of them, the
+    /// running core refuses a session, or the scheduler its settings: among them a limit of packets in flight
     /// below the window.
     ///
     /// The running core, which has the last word about what others fail at, should do every suite. For one
@@ -130,47 +127,21 @@ impl Engine {
         settings: Settings,
         clock: Clock,
     ) -> Result<Engine, EngineError> {
-        let sas = sad.iter().count();
-        if keys.len() != sas {
-            return Err(EngineError::Keys { sas, keys: keys.len() });
+        let sas: Vec<_> = sad.iter().map(|(session, direction, ..)| (session, direction)).collect();
+        if keys.len() != sas.len() {
+            return Err(EngineError::Keys { sas: sas.len(), keys: keys.len() });
         }
-        let mut suites: Vec<Suite> = keys.iter().map(SaKeys::suite).collect();
-        suites.sort();
-        suites.dedup();
-        if suites.len() > SUITES_MAX {
-            return Err(EngineError::TooManySuites(suites.len()));
-        }
-        let lacking =
-            |suite: &&Suite| !processors.iter().any(|one| one.processor.capabilities().has(**suite));
-        if let Some(&suite) = suites.iter().find(lacking) {
-            return Err(EngineError::NoProcessor(suite));
-        }
-        let suite_of = keys.iter().map(|keys| suites.partition_point(|s| *s < keys.suite()) as u8).collect();
         let mut attached = Vec::with_capacity(processors.len());
         let mut configs = Vec::with_capacity(processors.len());
-        let mut core_suites = 0;
-        for (index, mut setup) in processors.into_iter().enumerate() {
-            let mut mask = 0;
-            for (bit, &suite) in suites.iter().enumerate() {
-                mask |= u64::from(setup.processor.capabilities().has(suite)) << bit;
-            }
-            for ((session, direction, ..), keys) in sad.iter().zip(keys) {
-                if setup.processor.capabilities().has(keys.suite()) {
-                    let name = setup.processor.name().to_owned();
-                    let opened = setup.processor.open_session(session, keys, direction);
-                    opened.map_err(|error| EngineError::Session { processor: name, error })?;
-                }
-            }
-            if index == RUNNING_CORE {
-                core_suites = mask;
-            }
+        for (index, setup) in processors.into_iter().enumerate() {
             configs.push(ProcessorConfig {
                 kind: setup.kind,
                 alpha: setup.alpha,
                 beta: setup.beta,
                 // What it does not take would come back at once, for the running core to do.
                 queue: setup.queue.min(setup.processor.capabilities().queue),
-                suites: mask,
+                // Of each kind of job it is said when it first occurs.
+                suites: 0,
                 progress: Progress::InOrder,
                 ..ProcessorConfig::cpu(setup.cost)
             });
@@ -178,8 +149,9 @@ impl Engine {
                 stats: ProcessorStats::new(setup.processor.name()),
                 processor: setup.processor,
                 health: Health::new(index),
-                fits: suites.iter().map(|_| Fit::new(setup.cost, FIT_MEMORY)).collect(),
-                costs: vec![setup.cost; suites.len()],
+                expected: setup.cost,
+                fits: vec![],
+                costs: vec![],
                 measured: 0,
                 groups: VecDeque::with_capacity(settings.limits.in_flight),
             });
@@ -191,18 +163,16 @@ impl Engine {
         let classed = !classes.is_empty() && dscp.classes() > 1;
         let input = limits.in_flight;
         let config = Config { policy, window, timeout, max_bytes, input, classes, ..Config::new(configs) };
-        Ok(Engine {
+        let mut engine = Engine {
             scheduler: Scheduler::new(config).map_err(EngineError::Scheduler)?,
-            order: ReleaseQueues::new(order, sas, limits.in_flight),
+            order: ReleaseQueues::new(order, sas.len(), limits.in_flight),
             sad,
             clock,
             now: clock.now(),
             polled: clock.now(),
-            tallies: vec![Tally::default(); suites.len()],
+            tallies: vec![],
             attached,
-            suites,
-            suite_of,
-            core_suites,
+            sessions: Sessions::default(),
             flights: Flights::new(limits.in_flight),
             groups: Groups::new(limits.in_flight, widest.min(crate::BURST)),
             own: VecDeque::with_capacity(limits.in_flight),
@@ -218,7 +188,11 @@ impl Engine {
             edges: Edges::new(limits.reassembly.clone(), seed, addresses, limits.packet_capacity),
             dscp: classed.then_some(dscp),
             limits,
-        })
+        };
+        for ((session, direction), keys) in sas.into_iter().zip(keys) {
+            engine.open(session, direction, keys)?;
+        }
+        Ok(engine)
     }
 
     /// How many packets may be admitted now: back-pressure is the caller's to heed, and a packet
@@ -370,14 +344,9 @@ impl Engine {
     pub(crate) fn schedule(&mut self, index: u32) -> bool {
         let flight = self.flights.get(index);
         let sa = flight.spec.session.0;
-        let suite = self.suite_of[sa as usize];
+        let suite = self.sessions.kind(flight.spec.session);
         let item = Item { id: index.into(), sa, class: flight.class, suite, bytes: flight.len };
         self.scheduler.push(self.now, item).is_ok()
-    }
-
-    /// Whether the running core does the suite of a session.
-    pub(crate) fn core_does(&self, session: SessionId) -> bool {
-        self.core_suites >> self.suite_of[session.0 as usize] & 1 == 1
     }
 
     /// Says that no more packets are at hand, so that none waits for the window to fill.
@@ -395,6 +364,7 @@ impl Engine {
         moved |= self.place();
         moved |= self.work();
         self.watch();
+        self.close_ended();
         moved
     }
 
@@ -439,19 +409,5 @@ impl Engine {
     /// What each processor did, the running core first.
     pub fn processors(&self) -> impl Iterator<Item = &ProcessorStats> {
         self.attached.iter().map(|one| &one.stats)
-    }
-
-    /// The cost that processor number `processor` is now taken to have for the suite of an SA.
-    pub fn cost(&self, processor: usize, session: SessionId) -> Option<Cost> {
-        let suite = *self.suite_of.get(session.0 as usize)?;
-        Some(self.attached.get(processor)?.fits.get(suite as usize)?.cost())
-    }
-}
-
-/// The suites in use, for tables.
-impl Engine {
-    /// The distinct suites of the SAs.
-    pub fn suites(&self) -> &[Suite] {
-        &self.suites
     }
 }

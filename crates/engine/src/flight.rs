@@ -232,6 +232,14 @@ impl ReleaseQueues {
         self.order == Order::Total
     }
 
+    /// Makes room for the queue of one more SA.
+    pub fn open(&mut self, session: u32) {
+        let domain = self.domain(session);
+        if domain >= self.queues.len() {
+            self.queues.resize(domain + 1, Ends { first: NONE, last: NONE });
+        }
+    }
+
     fn domain(&self, session: u32) -> usize {
         if self.order == Order::PerSa { session as usize } else { 0 }
     }

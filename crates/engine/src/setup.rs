@@ -30,7 +30,7 @@ pub struct ProcessorSetup {
 }
 
 /// What the scheduler is told.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scheduling {
     /// How places are chosen.
     pub policy: Policy,
@@ -62,7 +62,7 @@ impl Default for Scheduling {
 }
 
 /// Every limit of an engine.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Packets between admission and release. Bounds memory to twice as many buffers, because jobs
     /// away from the running core work on a copy.

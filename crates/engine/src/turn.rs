@@ -137,7 +137,7 @@ impl Engine {
         let mut expected = 0;
         for job in &mut *jobs {
             let len = self.flights.get(job.token as u32).len;
-            let suite = self.suite_of[job.spec.session.0 as usize];
+            let suite = self.sessions.kind(job.spec.session);
             job.took = self.attached[RUNNING_CORE].costs[suite as usize].of(&Work::packet(len));
             expected += job.took.0;
         }

@@ -1,8 +1,12 @@
-//! Configuration of the service: the SAs file and the reservations of IVs.
+//! Configuration of the service: the gateway's file, the SAs file and the reservations of IVs.
 //!
+//! [`config`] reads all that a gateway needs from one file, and says what another version of it changes;
 //! [`sas`] reads security associations and says everything that is wrong with them at once;
 //! [`iv_store`] reserves, durably and once only, the IVs that the outbound ones will use.
 
+pub mod config;
 pub mod esp_sa;
+pub mod import;
 pub mod iv_store;
 pub mod sas;
+pub mod service;

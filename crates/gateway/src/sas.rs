@@ -12,13 +12,13 @@
 
 mod database;
 mod entry;
-mod errors;
+pub(crate) mod errors;
 mod example;
 mod help;
 mod iptfs;
-mod keys;
+pub(crate) mod keys;
 mod lifetime;
-mod mask;
+pub(crate) mod mask;
 mod names;
 mod numbers;
 mod policy;
@@ -46,6 +46,7 @@ pub use errors::{Finding, SasErrors};
 pub use problem::Problem;
 pub use table::Section;
 
+use crate::config::schema;
 use entry::Claim;
 use errors::{Findings, Lines};
 use keys::KeyFiles;
@@ -109,7 +110,7 @@ pub fn parse(text: &str, name: &str) -> Result<SasFile, SasErrors> {
     read(text, name, &KeyFiles::None)
 }
 
-fn read_text(path: &Path) -> Result<Zeroizing<String>, Problem> {
+pub(crate) fn read_text(path: &Path) -> Result<Zeroizing<String>, Problem> {
     let mut bytes = read_secret(path, MAX_FILE_LEN).map_err(Problem::Unreadable)?;
     if bytes.len() > MAX_FILE_LEN {
         return Err(Problem::TooLong { limit: MAX_FILE_LEN });
@@ -161,13 +162,30 @@ fn read_document(
     files: &KeyFiles,
     findings: &mut Findings,
 ) -> (Vec<SaEntry>, Vec<PolicyEntry>) {
-    const KEYS: [&str; 2] = ["sa", "policy"];
-    for key in document.keys().filter(|key| !KEYS.contains(&&**key.get_ref())) {
+    for key in document.keys().filter(|key| !is_table(key.get_ref())) {
         let word = mask::shown(key.get_ref());
-        let nearest = nearest(&word, KEYS.map(str::to_owned)).unwrap_or_default();
+        let nearest = nearest(&word, TABLES.map(str::to_owned)).unwrap_or_default();
         let belongs = Section::with(key.get_ref());
         findings.add(Problem::UnknownKey { key: word, nearest, within: None, belongs }, key.span(), "");
     }
+    read_tables(document, text, files, findings)
+}
+
+/// What a document may hold.
+const TABLES: [&str; 2] = ["sa", "policy"];
+
+/// Whether it is the name of one of these tables.
+pub(crate) fn is_table(key: &str) -> bool {
+    TABLES.contains(&key)
+}
+
+/// The SAs and policies of a document, whatever else it holds.
+pub(crate) fn read_tables(
+    document: &DeTable<'_>,
+    text: &str,
+    files: &KeyFiles,
+    findings: &mut Findings,
+) -> (Vec<SaEntry>, Vec<PolicyEntry>) {
     let mut names = Names::default();
     let mut entries = sas(document, text, files, &mut names, findings);
     let outers = names.outers(findings);
@@ -205,7 +223,10 @@ fn sas(
     let tables = match document.get("sa") {
         Some(_) => tables("sa", Section::Sa, document, findings),
         None => {
-            if document.is_empty() || document.contains_key("policy") {
+            // Unknown keys are what is wrong with a file that holds nothing else.
+            let unknown =
+                document.keys().any(|key| !is_table(key.get_ref()) && !schema::is_section(key.get_ref()));
+            if !unknown || document.contains_key("policy") {
                 findings.add(Problem::NoSa, 0..0, "");
             }
             return vec![];

@@ -1,6 +1,6 @@
 //! ESP inbound: everything around the crypto job when opening (RFC 4303 3.4).
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use forebay_crypto::{Direction, JobSpec, Packet, SessionId, Span};
 use forebay_time::Time;
@@ -10,7 +10,7 @@ use forebay_wire::{Esp, Ip, Malformed, Udp, esp, ipv4, protocol};
 
 use crate::headers::{Depth, Headers};
 use crate::iptfs::Deaggregator;
-use crate::lifetime::{Life, Watch};
+use crate::lifetime::{EventKind, Life, Watch};
 use crate::resync::Resync;
 use crate::rule::{Match, Rule};
 use crate::sad::{may_nest, names_ipsec};
@@ -78,6 +78,8 @@ pub struct InboundSa {
     mode: Mode,
     pub(crate) encapsulation: Encapsulation,
     local: IpAddr,
+    /// Where an SA in UDP has its packets from.
+    peer: Option<Box<SocketAddr>>,
     esn: bool,
     /// Lengths in bytes.
     iv_len: u8,
@@ -108,6 +110,8 @@ impl InboundSa {
             mode: config.mode,
             encapsulation: config.encapsulation,
             local: config.local,
+            peer: (config.encapsulation == Encapsulation::Udp)
+                .then(|| Box::new(SocketAddr::new(config.remote, config.udp.remote))),
             esn: config.esn,
             iv_len: suite.iv_len() as u8,
             icv_len: suite.icv_len() as u8,
@@ -270,8 +274,12 @@ impl InboundSa {
         let esp_at = spec.auth.start as usize - packet.offset();
         let low = Esp::parse(&packet.bytes()[esp_at..]).map_err(in_hdr_error)?.sequence();
         let sequence = u64::from(spec.seq_hi.unwrap_or(0)) << 32 | u64::from(low);
+        let newest = sequence > self.replay.top();
         if self.replay.settle(sequence) != Replay::New {
             return Err(DropReason::InStateSeqError);
+        }
+        if newest && self.peer.is_some() {
+            self.note_sender(packet, esp_at, watch);
         }
         self.resync.verified();
         let enciphered = spec.cipher.len as usize;
@@ -302,6 +310,19 @@ impl InboundSa {
             Mode::Transport => {
                 self.strip_transport(packet, esp_at, text_at, payload_end, trailer.next_header)
             }
+        }
+    }
+
+    /// Tells if the peer has moved: by a packet that is genuine and newer than all others, since old ones can be
+    /// sent again from anywhere.
+    fn note_sender(&mut self, packet: &Packet, esp_at: usize, watch: &mut Watch) {
+        let (Some(peer), Ok(ip)) = (&mut self.peer, Ip::parse(packet.bytes())) else { return };
+        let datagram = esp_at.checked_sub(udp::HEADER).and_then(|at| packet.bytes().get(at..));
+        let Some(Ok(datagram)) = datagram.map(Udp::parse) else { return };
+        let from = SocketAddr::new(ip.source(), datagram.source_port());
+        // What there is no room to tell is told by the next packet.
+        if **peer != from && watch.tell(self.session, EventKind::Moved(from)) {
+            **peer = from;
         }
     }
 

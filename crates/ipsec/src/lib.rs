@@ -47,7 +47,7 @@ pub use policy::{Action, Policy, PolicyError, PolicyId, PolicyPlace};
 pub use reassembly::{Reassembler, Reassembly};
 pub use replay::{MAX_WINDOW, Replay, ReplayWindow};
 pub use resync::{GUESSES, TRIGGER};
-pub use sa::{Encapsulation, Mode, Protocol, SaConfig, SaConfigError, Spi, Tfc};
+pub use sa::{Encapsulation, Mode, Protocol, SaConfig, SaConfigError, Spi, Tfc, UdpPorts};
 pub use sad::{NEST_MAX, Next, Path, Prepared, SaCounters, Sad, SadError, Stop};
 pub use selector::{PortRange, SelectorError, TrafficSelector};
 pub use tunnel::{DontFragment, Dscp, Ecn, FlowLabel, HopLimit, InnerDscp, TunnelRules, TunnelRulesError};

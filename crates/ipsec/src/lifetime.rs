@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::net::SocketAddr;
 
 use forebay_crypto::SessionId;
 use forebay_time::{Duration, Time};
@@ -88,6 +89,10 @@ pub enum EventKind {
     Hard,
     /// An eighth of the sequence numbers is left.
     SequenceLow,
+    /// An inbound SA in UDP has had a packet, newer than all before it and genuine, from another address or port
+    /// than its peer's: behind its NAT that has moved. Outbound SAs follow by
+    /// [`Sad::move_peer`](crate::Sad::move_peer).
+    Moved(SocketAddr),
 }
 
 /// Events that wait to be taken; one more waits with its SA.
@@ -136,7 +141,7 @@ impl Watch {
     }
 
     /// Adds an event; `false` if there is no room.
-    fn tell(&mut self, session: SessionId, kind: EventKind) -> bool {
+    pub(crate) fn tell(&mut self, session: SessionId, kind: EventKind) -> bool {
         let room = self.events.len() < MAX_EVENTS;
         if room {
             self.events.push_back(Event { session, kind });

@@ -5,7 +5,7 @@ use forebay_time::Time;
 use forebay_wire::checksum::Sum;
 use forebay_wire::esp::Trailer;
 use forebay_wire::ipv4::DONT_FRAGMENT;
-use forebay_wire::udp::{self, NAT_T_PORT};
+use forebay_wire::udp;
 use forebay_wire::{Family, Ip, Malformed, esp, ipv4, protocol};
 
 use crate::iptfs::Aggregator;
@@ -108,13 +108,14 @@ impl OutboundSa {
         self.limit.pass_time(watch)
     }
 
-    fn lay_out_template(&mut self, config: &SaConfig) {
+    /// Lays down what all packets have in common: at first, and when the peer has another address.
+    pub(crate) fn lay_out_template(&mut self, config: &SaConfig) {
         let spi_at = TEMPLATE - esp::HEADER;
         self.template[spi_at..spi_at + 4].copy_from_slice(&config.spi.get().to_be_bytes());
         let udp_at = spi_at - self.udp_len();
         if self.encapsulation == Encapsulation::Udp {
-            self.template[udp_at..udp_at + 2].copy_from_slice(&NAT_T_PORT.to_be_bytes());
-            self.template[udp_at + 2..udp_at + 4].copy_from_slice(&NAT_T_PORT.to_be_bytes());
+            self.template[udp_at..udp_at + 2].copy_from_slice(&config.udp.local.to_be_bytes());
+            self.template[udp_at + 2..udp_at + 4].copy_from_slice(&config.udp.remote.to_be_bytes());
         }
         let protocol = self.outer_protocol();
         let header = &mut self.template[udp_at - self.family.header_len()..udp_at];

@@ -67,6 +67,22 @@ pub enum Encapsulation {
     Udp,
 }
 
+/// The UDP ports of encapsulated ESP. A peer behind a NAT has another than it chose, and it may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct UdpPorts {
+    /// This side's.
+    pub local: u16,
+    /// The peer's.
+    pub remote: u16,
+}
+
+impl Default for UdpPorts {
+    /// 4500 on both sides (RFC 3948 2.1).
+    fn default() -> UdpPorts {
+        UdpPorts { local: udp::NAT_T_PORT, remote: udp::NAT_T_PORT }
+    }
+}
+
 /// Padding that hides how long packets are (RFC 4303 2.7); in tunnel mode only, where the inner packet says where
 /// it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -80,7 +96,7 @@ pub enum Tfc {
 }
 
 /// The settings of one security association, keys apart: those go to the processors.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SaConfig {
     /// Name for people.
     pub name: String,
@@ -102,6 +118,8 @@ pub struct SaConfig {
     pub replay_window: u32,
     /// Plain ESP or ESP in UDP.
     pub encapsulation: Encapsulation,
+    /// The ports of ESP in UDP.
+    pub udp: UdpPorts,
     /// How tunnel headers are made and undone.
     pub tunnel: TunnelRules,
     /// The path MTU between the outer addresses, in bytes; `None` if only IP's own limit holds. Outbound only.
@@ -203,6 +221,7 @@ impl SaConfig {
             esn: false,
             replay_window: 64,
             encapsulation: Encapsulation::None,
+            udp: UdpPorts::default(),
             tunnel: TunnelRules::default(),
             mtu: None,
             tfc: Tfc::None,

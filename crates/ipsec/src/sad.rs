@@ -3,6 +3,7 @@
 mod iptfs;
 mod nest;
 mod path;
+mod peer;
 mod spi_map;
 mod time;
 
@@ -337,6 +338,34 @@ impl Sad {
     /// The settings of the SA with this number.
     pub fn config(&self, session: SessionId) -> Option<&SaConfig> {
         self.configs.get(session.0 as usize)?.as_ref()
+    }
+
+    /// Whether the SA with this number is outbound ([`Direction::Seal`]) or inbound; that of a removed SA holds
+    /// until its number is given to another.
+    pub fn direction(&self, session: SessionId) -> Option<Direction> {
+        self.sas.get(session.0 as usize).map(|entry| entry.state.direction())
+    }
+
+    /// What has gone through the SA with this number.
+    pub fn counters(&self, session: SessionId) -> Option<&SaCounters> {
+        self.config(session)?;
+        self.sas.get(session.0 as usize).map(|entry| &entry.counters)
+    }
+
+    /// Jobs of this number that were prepared and not completed, of an SA that has been removed too.
+    pub fn in_flight(&self, session: SessionId) -> u32 {
+        self.sas.get(session.0 as usize).map_or(0, |entry| entry.in_flight)
+    }
+
+    /// The last sequence number that an outbound SA has given out, or the highest that an inbound one has verified.
+    pub fn sequence(&self, session: SessionId) -> Option<u64> {
+        match &self.sas.get(session.0 as usize)?.state {
+            State::Out(sa) => Some(sa.sequence),
+            State::OutAh(sa) => Some(sa.sequence()),
+            State::In(sa) => Some(sa.replay.top()),
+            State::InAh(sa) => Some(sa.top()),
+            State::Gone(_) => None,
+        }
     }
 
     /// Lets an SA continue behind `sequence`: as if that had been sent, or received and verified.

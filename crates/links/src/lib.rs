@@ -29,7 +29,27 @@
 
 pub mod capture;
 pub mod frame;
+#[cfg(target_os = "linux")]
+pub mod interface;
+pub mod offload;
+#[cfg(target_os = "linux")]
+pub mod raw;
+#[cfg(target_os = "linux")]
+pub mod tun;
+#[cfg(target_os = "linux")]
+pub mod udp;
 
+#[cfg(target_os = "linux")]
+mod bpf;
+mod checksum;
+#[cfg(target_os = "linux")]
+mod front;
+#[cfg(target_os = "linux")]
+mod link;
 mod link_type;
+#[cfg(target_os = "linux")]
+mod socket;
 
+#[cfg(target_os = "linux")]
+pub use link::{Link, PassedOver, Sent};
 pub use link_type::LinkType;

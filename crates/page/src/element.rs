@@ -1,6 +1,8 @@
 //! A tiny writer of HTML and SVG: it closes what it opens, escapes what it is
 //! given, and lets no number through that a browser could not draw.
 
+use serde::Serialize;
+
 /// An element with its attributes and children.
 pub struct Element {
     name: &'static str,
@@ -11,8 +13,10 @@ pub struct Element {
 enum Node {
     Element(Element),
     Text(String),
-    /// Our own style sheet: the only text that is not escaped, and never a run's.
-    Style(&'static str),
+    /// Our own style sheet or script: the only text that is not escaped, and never a run's.
+    Verbatim(&'static str),
+    /// JSON within a script element, every `<` of it escaped as JSON does.
+    Json(String),
 }
 
 /// A value that an attribute can have.
@@ -74,9 +78,17 @@ impl Element {
         self
     }
 
-    /// Appends the page's own style sheet as it stands.
-    pub fn style(mut self, sheet: &'static str) -> Self {
-        self.children.push(Node::Style(sheet));
+    /// Appends one of the page's own style sheets or scripts as it stands.
+    pub fn verbatim(mut self, text: &'static str) -> Self {
+        self.children.push(Node::Verbatim(text));
+        self
+    }
+
+    /// Appends a value as JSON that no reader of HTML takes for markup.
+    pub fn json(mut self, value: &impl Serialize) -> Self {
+        // What cannot be written as JSON is none of our values: they are numbers and text.
+        let text = serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned());
+        self.children.push(Node::Json(text.replace('<', "\\u003c")));
         self
     }
 
@@ -105,7 +117,8 @@ impl Element {
             match child {
                 Node::Element(child) => child.write(out),
                 Node::Text(text) => escape(text, out),
-                Node::Style(sheet) => out.push_str(sheet),
+                Node::Verbatim(text) => out.push_str(text),
+                Node::Json(text) => out.push_str(text),
             }
         }
         out.push_str("</");
@@ -180,6 +193,19 @@ fn is_void(name: &str) -> bool {
 fn is_block(name: &str) -> bool {
     matches!(
         name,
-        "head" | "title" | "style" | "svg" | "g" | "p" | "tr" | "table" | "section" | "div" | "h1" | "h2"
+        "head"
+            | "title"
+            | "style"
+            | "script"
+            | "svg"
+            | "g"
+            | "p"
+            | "tr"
+            | "table"
+            | "section"
+            | "div"
+            | "figure"
+            | "h1"
+            | "h2"
     )
 }

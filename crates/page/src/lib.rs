@@ -2,8 +2,12 @@
 //!
 //! The reports of a demo run, of a study and of a simulation are made of these, so that they look alike.
 
+pub mod document;
 pub mod draw;
 pub mod element;
+pub mod heat;
+pub mod lanes;
+pub mod plot;
 pub mod units;
 
 /// The style sheet of all reports: light and dark, screen and print.

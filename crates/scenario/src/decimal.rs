@@ -26,16 +26,38 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// Each unit's word and its power of ten.
-    pub fn words(self) -> &'static [(&'static str, i32)] {
+    /// Each unit's word, its factor and the power of ten that goes with it.
+    pub fn words(self) -> &'static [(&'static str, u64, i32)] {
         match self {
-            Unit::Time => {
-                &[("s", 0), ("ms", -3), ("us", -6), ("µs", -6), ("μs", -6), ("ns", -9), ("ps", -12)]
+            Unit::Time => &[
+                ("s", 1, 0),
+                ("ms", 1, -3),
+                ("us", 1, -6),
+                ("µs", 1, -6),
+                ("μs", 1, -6),
+                ("ns", 1, -9),
+                ("ps", 1, -12),
+                ("m", 60, 0),
+                ("min", 60, 0),
+                ("h", 3_600, 0),
+                ("d", 86_400, 0),
+            ],
+            Unit::Rate => {
+                &[("bit/s", 1, 0), ("kbit/s", 1, 3), ("Mbit/s", 1, 6), ("Gbit/s", 1, 9), ("Tbit/s", 1, 12)]
             }
-            Unit::Rate => &[("bit/s", 0), ("kbit/s", 3), ("Mbit/s", 6), ("Gbit/s", 9), ("Tbit/s", 12)],
-            Unit::Frequency => &[("Hz", 0), ("kHz", 3), ("MHz", 6), ("GHz", 9)],
-            Unit::Bytes => &[("B", 0), ("kB", 3), ("MB", 6), ("GB", 9)],
-            Unit::PacketRate => &[("1/s", 0), ("packet/s", 0), ("kpacket/s", 3), ("Mpacket/s", 6)],
+            Unit::Frequency => &[("Hz", 1, 0), ("kHz", 1, 3), ("MHz", 1, 6), ("GHz", 1, 9)],
+            Unit::Bytes => &[
+                ("B", 1, 0),
+                ("kB", 1, 3),
+                ("MB", 1, 6),
+                ("GB", 1, 9),
+                ("KiB", 1 << 10, 0),
+                ("MiB", 1 << 20, 0),
+                ("GiB", 1 << 30, 0),
+            ],
+            Unit::PacketRate => {
+                &[("1/s", 1, 0), ("packet/s", 1, 0), ("kpacket/s", 1, 3), ("Mpacket/s", 1, 6)]
+            }
             Unit::None => &[],
         }
     }
@@ -43,12 +65,14 @@ impl Unit {
     /// What to write, for an error.
     pub fn expected(self) -> &'static str {
         match self {
-            Unit::Time => "expected a time: \"17.6 us\" (s, ms, us, ns, ps), or a bare number of seconds",
+            Unit::Time => {
+                "expected a time: \"17.6 us\" (d, h, m, s, ms, us, ns, ps), or a bare number of seconds"
+            }
             Unit::Rate => {
                 "expected a rate: \"1 Gbit/s\" (bit/s, kbit/s, Mbit/s, Gbit/s), or a bare number of bit/s"
             }
             Unit::Frequency => "expected a frequency: \"66 MHz\" (Hz, kHz, MHz, GHz), or a bare number of Hz",
-            Unit::Bytes => "expected bytes: \"1500 B\" (B, kB, MB), or a bare number of bytes",
+            Unit::Bytes => "expected bytes: \"1500 B\" (B, kB, MB, KiB, MiB), or a bare number of bytes",
             Unit::PacketRate => {
                 "expected a rate of packets: \"10 kpacket/s\", or a bare number of packets a second"
             }
@@ -108,10 +132,11 @@ impl Decimal {
         if word.is_empty() {
             return Ok(number);
         }
-        match unit.words().iter().find(|(known, _)| *known == word) {
-            Some(&(_, power)) => Ok(Decimal { exponent: number.exponent + power, ..number }),
-            None => Err(NoQuantity::WrongUnit(word.to_owned())),
-        }
+        let Some(&(_, factor, power)) = unit.words().iter().find(|(known, ..)| *known == word) else {
+            return Err(NoQuantity::WrongUnit(word.to_owned()));
+        };
+        let factor = Decimal { negative: false, mantissa: factor.into(), exponent: power };
+        number.times(factor).ok_or(NoQuantity::NoNumber)
     }
 
     fn reduced(mut self) -> Decimal {
@@ -220,6 +245,8 @@ mod tests {
         assert_eq!(ps("0.0004 ns"), Some(0));
         assert_eq!(ps("0.0005ns"), Some(1));
         assert_eq!(ps("440 ns"), Some(440_000));
+        assert_eq!(ps("1.5 h"), Some(5_400_000_000_000_000));
+        assert_eq!(Decimal::parse_quantity("1.5 KiB", Unit::Bytes).unwrap().as_whole(), Some(1_536));
         assert_eq!(ps("0 ns"), Some(0));
         assert_eq!(ps("-1 ns"), None);
         assert_eq!(ps("1e30 s"), None);

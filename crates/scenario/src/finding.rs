@@ -294,6 +294,11 @@ impl Findings {
         self.0.is_empty()
     }
 
+    /// The problems with their places, for a reader that has others too.
+    pub fn into_problems(self) -> Vec<(Problem, Place)> {
+        self.0
+    }
+
     /// The errors of `text`, which is called `file`, and of `sets`; `Ok` if there are none.
     pub fn finish(mut self, file: &str, text: &str, sets: &[String]) -> Result<(), ScenarioErrors> {
         if self.0.is_empty() {

@@ -82,12 +82,15 @@ pub fn parse(text: &str, source: usize, findings: &mut Findings) -> Table {
         let span = error.span().unwrap_or(0..0);
         findings.add(Problem::Syntax { message: error.message().to_owned() }, Place { source, span });
     }
-    table(document.get_ref(), source)
+    of(document.get_ref(), source, |_| true)
 }
 
-fn table(table: &DeTable<'_>, source: usize) -> Table {
+/// The tree of a TOML table that is read already, of those keys of it that are wanted: what is not is not
+/// copied.
+pub fn of(table: &DeTable<'_>, source: usize, wanted: impl Fn(&str) -> bool) -> Table {
     let mut entries: Vec<_> = table
         .iter()
+        .filter(|(key, _)| wanted(key.get_ref()))
         .map(|(key, value)| {
             let place = Place { source, span: key.span() };
             (key.get_ref().to_string(), place, node(value.get_ref(), value.span(), source))
@@ -112,7 +115,7 @@ fn node(value: &DeValue<'_>, span: Range<usize>, source: usize) -> Node {
         DeValue::Array(list) => {
             Value::List(list.iter().map(|one| node(one.get_ref(), one.span(), source)).collect())
         }
-        DeValue::Table(inner) => Value::Table(table(inner, source)),
+        DeValue::Table(inner) => Value::Table(of(inner, source, |_| true)),
         _ => Value::Date,
     };
     Node { value, place: Place { source, span } }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use forebay_time::{Duration, Time};
 
-use crate::cost::Alpha;
+use crate::cost::{Alpha, saturated};
 use crate::window::SET_ASIDE;
 use crate::{ConfigError, Cost, Kind, ProcessorConfig, Progress, Transfer, Work};
 
@@ -25,6 +25,7 @@ pub(crate) struct Account {
     /// Suites that jobs may be placed here for: none while the processor is removed.
     pub(crate) open_for: u64,
     suites: u64,
+    removed: bool,
     alpha: Alpha,
     beta: Duration,
     transfer: Option<Transfer>,
@@ -69,6 +70,7 @@ impl Account {
             kind: config.kind,
             open_for: config.suites,
             suites: config.suites,
+            removed: false,
             alpha: alpha(index, config.alpha)?,
             beta: config.beta,
             transfer: config.transfer,
@@ -119,24 +121,30 @@ impl Account {
     }
 
     /// The processing time p_i of a job here: \[H\] eq 13, and what the configuration adds.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn service(&self, cost: &Cost, work: &Work) -> Duration {
-        let doorbell = Duration(cost.doorbell.0 & self.rings);
+        saturated(self.exact_service(cost, work))
+    }
+
+    /// The finishing time f_i that is compared (\[H\] eqs 4 and 5).
+    #[inline(always)]
+    pub(crate) fn finish(&self, now: Time, cost: &Cost, work: &Work) -> Duration {
+        let wait = u128::from(self.backlog.0) + u128::from(self.busy_until.since(now).0);
+        let sum = wait + self.exact_service(cost, work) + u128::from(self.beta.0);
+        self.alpha.times(saturated(sum))
+    }
+
+    #[inline(always)]
+    fn exact_service(&self, cost: &Cost, work: &Work) -> u128 {
         let transfers = match &self.transfer {
             Some(bus) => bus.of(work.bytes).times(2),
             None => Duration::ZERO,
         };
-        cost.of(work) + doorbell + transfers
-    }
-
-    /// The finishing time f_i that is compared (\[H\] eqs 4 and 5).
-    #[inline]
-    pub(crate) fn finish(&self, wait: Duration, service: Duration) -> Duration {
-        self.alpha.times(wait + service + self.beta)
+        cost.exact(work) + u128::from(cost.doorbell.0 & self.rings) + u128::from(transfers.0)
     }
 
     /// Puts a job of the given cost at the end of the queue (\[H\] eqs 6 and 7).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn place(&mut self, now: Time, cost: Duration) {
         let idle = self.unfinished() == 0;
         self.unstarted.push_back(cost);
@@ -226,6 +234,7 @@ impl Account {
 
     /// Forgets all jobs and takes no more.
     pub(crate) fn close(&mut self) {
+        self.removed = true;
         self.open_for = 0;
         self.unstarted.clear();
         (self.waiting, self.fetched, self.computing) = (0, 0, 0);
@@ -235,7 +244,16 @@ impl Account {
 
     /// Takes jobs again.
     pub(crate) fn reopen(&mut self) {
+        self.removed = false;
         self.open_for = self.suites;
+    }
+
+    /// Takes jobs of one more suite.
+    pub(crate) fn add_suite(&mut self, suite: u8) {
+        self.suites |= 1 << suite;
+        if !self.removed {
+            self.open_for = self.suites;
+        }
     }
 
     /// The factor alpha.

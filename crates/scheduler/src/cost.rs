@@ -49,8 +49,22 @@ impl Cost {
     /// The time `work` takes as one job, without the doorbell.
     #[inline]
     pub fn of(&self, work: &Work) -> Duration {
-        self.init + self.packet.times(u64::from(work.packets)) + self.block.times(u64::from(work.blocks))
+        saturated(self.exact(work))
     }
+
+    /// The same in picoseconds that cannot overflow: a choice adds up much for every processor, and
+    /// saturates once, at the end.
+    #[inline(always)]
+    pub(crate) fn exact(&self, work: &Work) -> u128 {
+        let product = |one: Duration, count: u32| u128::from(one.0) * u128::from(count);
+        u128::from(self.init.0) + product(self.packet, work.packets) + product(self.block, work.blocks)
+    }
+}
+
+/// The nearest length of time that there is.
+#[inline(always)]
+pub(crate) fn saturated(ps: u128) -> Duration {
+    Duration(u64::try_from(ps).unwrap_or(u64::MAX))
 }
 
 /// The bus between memory and a processor, for predictions that count its transfers (\[H\] eq 12).
@@ -67,7 +81,7 @@ pub struct Transfer {
 impl Transfer {
     /// The time one transfer of `bytes` bytes takes: its whole number of cycles, rounded once to
     /// the nearest picosecond, halves up.
-    #[inline]
+    #[cold] // a division, beside which a call is nothing, and the choice is shorter without it
     pub fn of(&self, bytes: u64) -> Duration {
         let cycles = bytes.div_ceil(u64::from(self.width)) + u64::from(self.address_cycles);
         // 64 bits hold 18 million cycles' worth; a 128-bit division is tens of times slower.

@@ -41,6 +41,28 @@ impl DscpMap {
         DscpMap { classes }
     }
 
+    /// A code point by its name in RFC 2474, 2597, 3246, 5865 or 8622, in upper or lower case: `EF`, `VA`, `LE`,
+    /// `DF`, `CS0` to `CS7`, `AF11` to `AF43`.
+    pub fn code_point(name: &str) -> Option<u8> {
+        let name = name.to_ascii_uppercase();
+        let digit = |text: &str, most: u8| text.parse::<u8>().ok().filter(|digit| *digit <= most);
+        match name.as_str() {
+            "EF" => Some(46),
+            "VA" => Some(44),
+            "LE" => Some(1),
+            "DF" => Some(0),
+            _ => match name.split_at_checked(2)? {
+                ("CS", class) if class.len() == 1 => Some(digit(class, 7)? << 3),
+                ("AF", rest) if rest.len() == 2 => {
+                    let (class, precedence) = rest.split_at_checked(1)?;
+                    let (class, precedence) = (digit(class, 4)?, digit(precedence, 3)?);
+                    (class > 0 && precedence > 0).then_some(class << 3 | precedence << 1)
+                }
+                _ => None,
+            },
+        }
+    }
+
     /// Everything in one class.
     pub const fn one_class(class: u8) -> DscpMap {
         DscpMap { classes: [class; 64] }
@@ -113,6 +135,21 @@ mod tests {
         }
         assert!((0..64).filter(|point| !named.contains(point)).all(|point| map.class(point) == BULK));
         assert_eq!(map.classes(), 3);
+    }
+
+    #[test]
+    fn names_are_those_of_the_rfcs() {
+        let named = [("EF", 46), ("va", 44), ("LE", 1), ("DF", 0), ("CS0", 0), ("CS6", 48), ("CS7", 56)];
+        // RFC 2597 6: AF11 is 001010, AF23 is 010110, AF42 is 100100.
+        for (name, point) in
+            named.into_iter().chain([("AF11", 0b001010), ("AF23", 0b010110), ("af42", 0b100100)])
+        {
+            assert_eq!(DscpMap::code_point(name), Some(point), "{name}");
+        }
+        for wrong in ["", "E", "CS8", "CS", "AF10", "AF51", "AF111", "AF-1", "46", "CS\u{e9}", "\u{e9}\u{e9}"]
+        {
+            assert_eq!(DscpMap::code_point(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

@@ -43,7 +43,7 @@ impl Lane {
         lane
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, now: Time, item: Item) -> Result<(), Item> {
         self.window.push(now, item)?;
         if self.tuner.is_some() {
@@ -80,15 +80,13 @@ impl Lane {
     }
 
     /// Takes the next job in hand unless there is one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn fill_hand(&mut self, now: Time) -> State {
         if self.hand_full {
             return State::Ready;
         }
-        if let Some((head, items)) = self.returned.pop_front() {
-            self.hand.copy_from(head, &items);
-            self.hand_full = true;
-            return State::Ready;
+        if !self.returned.is_empty() {
+            return self.take_returned();
         }
         let state = self.window.state(now);
         if state == State::Ready {
@@ -96,6 +94,15 @@ impl Lane {
             self.hand_full = true;
         }
         state
+    }
+
+    #[cold]
+    fn take_returned(&mut self) -> State {
+        if let Some((head, items)) = self.returned.pop_front() {
+            self.hand.copy_from(head, &items);
+            self.hand_full = true;
+        }
+        State::Ready
     }
 
     /// The job in hand has left it; what it holds stays readable until the next is taken.

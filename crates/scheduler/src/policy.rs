@@ -5,7 +5,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use forebay_time::{Duration, Time};
+use forebay_time::Time;
 
 use crate::account::Account;
 use crate::{AlphaLoop, Cost, JobHead, Kind};
@@ -124,30 +124,42 @@ impl<'a> Offer<'a> {
         self.accounts[processor].open_for & 1 << self.job.suite != 0
     }
 
-    /// The capable processor with the smallest `measure`, a function of its account and p_i; of
+    /// The capable processor with the smallest `measure`, a function of its account and costs; of
     /// equal ones an accelerator before a CPU, the faster before the slower, the lower index.
     ///
-    /// The order is one number, so that the loop has no branch to mispredict.
+    /// Who is smaller is a move and no branch, because nobody can predict it.
     #[inline]
-    fn smallest(&self, measure: impl Fn(&Account, Duration) -> u64) -> Option<usize> {
-        const INCAPABLE: u128 = u128::MAX;
+    fn smallest(&self, measure: impl Fn(&Account, &Cost) -> u64) -> Option<usize> {
         let suite = 1u64 << self.job.suite;
-        let mut least = INCAPABLE;
-        let mut holder = 0;
+        let mut least = u64::MAX;
+        let mut holder = usize::MAX;
         for (index, (account, cost)) in self.accounts.iter().zip(self.costs).enumerate() {
-            let service = account.service(cost, &self.job.work);
-            let rank = u64::from(account.kind == Kind::Cpu) << 63 | service.0.min((1 << 63) - 2);
-            let key = u128::from(measure(account, service)) << 64 | u128::from(rank);
-            let key = if account.open_for & suite != 0 { key } else { INCAPABLE };
-            holder = if key < least { index } else { holder };
-            least = least.min(key);
+            let found = measure(account, cost);
+            let found = if account.open_for & suite != 0 { found } else { u64::MAX };
+            let is_tie = found == least;
+            holder = if found < least { index } else { holder };
+            least = least.min(found);
+            if is_tie {
+                holder = self.winner(holder, index);
+            }
         }
-        (least != INCAPABLE).then_some(holder)
+        (holder != usize::MAX).then_some(holder)
+    }
+
+    /// Of the one that had the smallest measure so far, if any did, and another that is as good.
+    #[cold]
+    fn winner(&self, holder: usize, other: usize) -> usize {
+        let rank = |index: usize| {
+            let account = &self.accounts[index];
+            (account.kind == Kind::Cpu, account.service(&self.costs[index], &self.job.work))
+        };
+        let wins = self.is_capable(other) && (holder == usize::MAX || rank(other) < rank(holder));
+        if wins { other } else { holder }
     }
 
     #[inline]
     fn by_finish_time(&self) -> Option<usize> {
-        self.smallest(|account, service| account.finish(account.wait(self.now), service).0)
+        self.smallest(|account, cost| account.finish(self.now, cost, &self.job.work).0)
     }
 
     fn first_capable_of(&self, preferred: &[usize]) -> Option<usize> {
@@ -171,6 +183,15 @@ impl Chooser {
     /// The processor for a job; `None` if no processor can do it.
     #[inline]
     pub(crate) fn choose(&mut self, offer: &Offer<'_>) -> Option<usize> {
+        match self.policy {
+            Policy::FinishTime | Policy::AdaptiveAlpha(_) => offer.by_finish_time(),
+            _ => self.choose_otherwise(offer),
+        }
+    }
+
+    /// The rules that are there to be compared with, apart so that they cost the first one nothing.
+    #[inline(never)]
+    fn choose_otherwise(&mut self, offer: &Offer<'_>) -> Option<usize> {
         match self.policy {
             Policy::FinishTime | Policy::AdaptiveAlpha(_) => offer.by_finish_time(),
             Policy::Single { processor } => offer.first_capable_of(&[processor]),

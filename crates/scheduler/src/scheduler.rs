@@ -102,7 +102,7 @@ impl Scheduler {
 
     /// Adds a packet to the end of its class's input; gives it back if as many packets wait there as
     /// the class may have ([`Config::input`], [`crate::ClassConfig::input`]).
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, now: Time, item: Item) -> Result<(), Item> {
         assert!(usize::from(item.suite) < SUITES, "a suite is a bit index below {SUITES}");
         let class = self.class_of(item.class);
@@ -125,36 +125,32 @@ impl Scheduler {
 
     /// Decides about the job at the head. To be called until it dispatches nothing: after
     /// pushes, when a queue has got room, and when a wait is over.
-    #[inline]
+    #[inline(always)]
     pub fn next(&mut self, now: Time) -> Decision<'_> {
-        if self.lanes.len() > 1 {
-            return self.next_of_several(now);
-        }
-        let step = self.step(0, now);
-        self.decision(0, step)
+        let (class, step) = if self.lanes.len() > 1 { self.of_several(now) } else { (0, self.step(0, now)) };
+        self.decision(class, step)
     }
 
-    /// The same with several classes.
+    /// What is to be done with several classes, and of which.
     #[inline(never)]
-    fn next_of_several(&mut self, now: Time) -> Decision<'_> {
-        let Some(mut class) = self.first_class(now) else { return Decision::Idle };
+    fn of_several(&mut self, now: Time) -> (usize, Step) {
+        let Some(mut class) = self.first_class(now) else { return (0, Step::Idle) };
         loop {
             let step = self.step(class, now);
             match self.after(class, step, now) {
                 After::Try(next) => class = next,
-                After::Say(said) => return self.decision(class, said),
+                After::Say(said) => return (class, said),
             }
         }
     }
 
     #[inline(always)]
     fn decision(&self, class: usize, step: Step) -> Decision<'_> {
-        let job = &self.lanes[class].hand;
         match step {
             Step::Placed { processor, chosen, prediction } => {
-                Decision::Dispatch { processor, job, chosen, prediction }
+                Decision::Dispatch { processor, job: &self.lanes[class].hand, chosen, prediction }
             }
-            Step::Nowhere => Decision::Nowhere { job },
+            Step::Nowhere => Decision::Nowhere { job: &self.lanes[class].hand },
             Step::Blocked { processor } => Decision::Blocked { processor },
             Step::Wait { until } => Decision::Wait { until },
             Step::Idle => Decision::Idle,
@@ -347,6 +343,11 @@ impl Scheduler {
         let count = self.accounts.len();
         assert!(processor < count, "there are {count} processors");
         self.costs[usize::from(suite) * count + processor] = cost;
+    }
+
+    /// Says that jobs of one suite may be placed on a processor from now on.
+    pub fn add_suite(&mut self, processor: usize, suite: u8) {
+        self.accounts[processor].add_suite(suite);
     }
 
     /// Changes alpha and beta of a processor, e.g. to keep a busy CPU free (\[H\] 4.2). Where alpha

@@ -106,7 +106,7 @@ impl Window {
     }
 
     /// Adds a packet at the end; gives it back if the input is full.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, now: Time, item: Item) -> Result<(), Item> {
         if self.room() == 0 {
             return Err(item);
@@ -161,6 +161,7 @@ impl Window {
         (self.open.max(1), self.timeout)
     }
 
+    #[inline(never)]
     fn state_of_growing(&self, now: Time) -> State {
         let Entry { item, arrived } = &self.slots[self.head as usize].entry;
         // With as many bytes as a job may have, no later packet can join.
@@ -185,6 +186,7 @@ impl Window {
         job.begin(&entry.item, entry.arrived);
     }
 
+    #[inline(never)]
     fn take_bundle(&mut self, job: &mut Job) {
         let Slot { entry, mut next_of_sa, .. } = self.slots[self.head as usize];
         job.begin(&entry.item, entry.arrived);

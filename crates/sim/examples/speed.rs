@@ -3,9 +3,10 @@
 //!     cargo run --release -p forebay-sim --example speed [PACKETS]
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
-use forebay_sim::{Options, Scenario, run};
+use forebay_sim::{Options, Scenario, Source, Stream, Trace, run};
 
 const HOST: &str = r#"
 model = "host"
@@ -38,13 +39,23 @@ fn main() {
         ),
         ("W = 30", &["scheduler.window=30"]),
         ("2 cards, no exact quantiles", &["traffic.warm_up=0"]),
+        (
+            "trace, 2 cards",
+            &["traffic.source=exponential", "traffic.mean=471", "traffic.min=20", "traffic.max=7065"],
+        ),
     ] {
         if only.as_ref().is_some_and(|only| !what.contains(only)) {
             continue;
         }
         let mut sets: Vec<String> = sets.iter().map(|set| set.to_string()).collect();
         sets.push(format!("traffic.packets={packets}"));
-        let scenario = Scenario::parse(HOST, "host", &sets, Path::new("")).unwrap();
+        let mut scenario = Scenario::parse(HOST, "host", &sets, Path::new("")).unwrap();
+        if what.starts_with("trace") {
+            // As in the comparison with SystemC: sizes from a file, no SAs.
+            let sizes = Stream::new(&scenario.traffic, 1).map(|packet| packet.bytes - 40).collect();
+            scenario.traffic.source = Source::Trace(Arc::new(Trace { sizes, ..Trace::default() }));
+            scenario.traffic.sas.clear();
+        }
         let exact = (what != "2 cards, no exact quantiles").then_some(true).or(Some(false));
         let best = (0..5).map(|_| {
             #[allow(clippy::disallowed_methods, reason = "measuring is this program's purpose")]

@@ -15,6 +15,9 @@ pub struct Document<'a> {
     seed: u64,
     #[serde(flatten)]
     figures: &'a Figures,
+    /// Packets of a run that was broken off; the resolved scenario has as many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    interrupted_after: Option<u64>,
     notes: &'a [String],
     resolved: &'a Value,
 }
@@ -27,6 +30,7 @@ impl<'a> Document<'a> {
             model: "host",
             seed: outcome.seed,
             figures: &outcome.figures,
+            interrupted_after: outcome.cut,
             notes: &outcome.notes,
             resolved: &scenario.resolved,
         }

@@ -25,7 +25,25 @@ pub struct Figures {
     pub total_latency: Latency,
     /// Packets by jobs.
     pub packets_per_job: f64,
-    /// Packets turned away by a full input (only with `scheduler.input`).
+    /// Packets turned away by a full input (only where it has a limit).
+    pub lost: u64,
+    /// One entry for each service class of the scenario.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<ClassFigures>,
+}
+
+/// A service class.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ClassFigures {
+    /// Its name.
+    pub name: String,
+    /// Packets completed.
+    pub packets: u64,
+    /// From the scheduler's choice to completion.
+    pub processing_latency: Latency,
+    /// From arrival to completion.
+    pub total_latency: Latency,
+    /// Packets turned away by a full input.
     pub lost: u64,
 }
 

@@ -21,6 +21,11 @@ impl Histogram {
         self.counts[bucket(value)] += 1;
     }
 
+    /// Adds what is in another one.
+    pub(crate) fn join(&mut self, other: &Histogram) {
+        self.counts.iter_mut().zip(&other.counts).for_each(|(sum, count)| *sum += count);
+    }
+
     /// The bucket with the value of this rank, from 1, and how many values are below the bucket.
     pub(crate) fn find(&self, rank: u64) -> (usize, u64) {
         let mut below = 0;
@@ -37,7 +42,7 @@ impl Histogram {
 /// The bucket of a value: rises with it.
 #[inline]
 pub(crate) fn bucket(value: u64) -> usize {
-    let shift = (63 - KEPT).saturating_sub((value | 1).leading_zeros());
+    let shift = (value | 1 << KEPT).ilog2() - KEPT;
     (shift as usize) * (1 << KEPT) + (value >> shift) as usize
 }
 

@@ -11,7 +11,9 @@
 
 mod document;
 mod figures;
+mod flights;
 mod histogram;
+mod latencies;
 mod ledger;
 mod optimum;
 mod random;
@@ -23,13 +25,15 @@ mod timeline;
 mod traffic;
 
 pub use document::Document;
-pub use figures::{BusFigures, Figures, Latency, ProcessorFigures};
+pub use figures::{BusFigures, ClassFigures, Figures, Latency, ProcessorFigures};
 pub use optimum::{Limits, OPTIMUM_PACKETS, OPTIMUM_PROCESSORS, bound, optimum};
 pub use replicate::{Estimate, Replications, replicate};
 pub use run::{Columns, EXACT_MAX, Options, Outcome, Progress, RunError, run};
-pub use scenario::{Bus, Finding, MAX_PROCESSORS, Problem, Processor, Scenario, ScenarioErrors, Settings};
-pub use search::{Bound, Highest, highest_rate};
-pub use timeline::Timeline;
+pub use scenario::{
+    Bus, Class, Finding, MAX_PROCESSORS, Problem, Processor, Scenario, ScenarioErrors, Settings,
+};
+pub use search::{Bound, Highest, Tried, highest_rate};
+pub use timeline::{Doing, Span, Timeline};
 pub use traffic::{
-    Arrival, Arrivals, Bin, Rate, Sizes, Source, Stream, Trace, TraceError, Traffic, read_trace,
+    Arrival, Arrivals, Bin, DrawnClass, Rate, Sizes, Source, Stream, Trace, TraceError, Traffic, read_trace,
 };

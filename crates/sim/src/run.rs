@@ -16,7 +16,7 @@ use forebay_station::{Host, StationConfig, Watch, Way, Work};
 use forebay_time::{Duration, Time};
 
 use crate::figures::Figures;
-use crate::ledger::{Flight, Ledger, Tag, Waiting};
+use crate::ledger::{Ledger, Tag};
 use crate::scenario::Scenario;
 use crate::timeline::Timeline;
 use crate::traffic::{Arrival, Stream};
@@ -44,6 +44,9 @@ pub struct Options<'a> {
     pub timeline: Option<usize>,
     /// Is told now and then how many packets of how many have been placed; may break off the run.
     pub progress: Option<Progress<'a>>,
+    /// Whether a run that is broken off is kept: its traffic ends there, as though `traffic.packets` had
+    /// said so. Else there is no outcome.
+    pub keep: bool,
 }
 
 /// Is told packets placed and packets in all.
@@ -62,6 +65,8 @@ pub struct Outcome {
     pub timeline: Option<Timeline>,
     /// What the reader of the figures should know.
     pub notes: Vec<String>,
+    /// Packets there were, where the run was broken off and kept.
+    pub cut: Option<u64>,
 }
 
 /// Packets in the order of arrival; times in picoseconds. A packet that was lost has no processor and
@@ -83,13 +88,19 @@ pub struct Columns {
 }
 
 impl Columns {
-    fn arrive(&mut self, arrival: &Arrival) {
+    pub(crate) fn arrive(&mut self, arrival: &Arrival) {
         self.bytes.push(arrival.bytes);
         self.sa.push(arrival.sa);
         self.arrived.push(arrival.at.0);
         self.chosen.push(u64::MAX);
         self.completed.push(u64::MAX);
         self.processor.push(u16::MAX);
+    }
+
+    pub(crate) fn complete(&mut self, packet: usize, processor: usize, chosen: Time, now: Time) {
+        self.chosen[packet] = chosen.0;
+        self.completed[packet] = now.0;
+        self.processor[packet] = processor as u16;
     }
 }
 
@@ -126,7 +137,8 @@ pub fn run(scenario: &Scenario, options: Options<'_>) -> Result<Outcome, RunErro
     let stream = Stream::new(&scenario.traffic, seed);
     let first = stream.clone().nth(scenario.traffic.warm_up as usize).ok_or(RunError::NoPackets)?;
     let exact = options.exact.unwrap_or(stream.packets() <= EXACT_MAX);
-    let ledger = Ledger::new(scenario, first.at, exact, options.columns.then(Columns::default));
+    let kept = exact.then(|| stream.packets().min(EXACT_MAX) as usize);
+    let ledger = Ledger::new(scenario, first.at, kept, options.columns.then(Columns::default));
     let mut notes = scenario.notes.clone();
     if !exact {
         notes.push("quantiles are those of a histogram, right to 0.2 %".to_owned());
@@ -138,17 +150,30 @@ pub fn run(scenario: &Scenario, options: Options<'_>) -> Result<Outcome, RunErro
         ledger,
         probe: (),
     };
+    let mut ending = Ending { progress: options.progress, keep: options.keep, cut: None };
     let (mut ledger, timeline) = match options.timeline {
-        None => (drive(scenario, stream, observed, options.progress)?.ledger, None),
+        None => (drive(scenario, stream, observed, &mut ending)?.ledger, None),
         Some(entries) => {
             let Observed { scheduler, prefetch_aware, ledger, .. } = observed;
             let probe = Timeline::new(scenario, entries);
             let observed = Observed { scheduler, prefetch_aware, ledger, probe };
-            let observed = drive(scenario, stream, observed, options.progress)?;
+            let observed = drive(scenario, stream, observed, &mut ending)?;
             (observed.ledger, Some(observed.probe))
         }
     };
-    Ok(Outcome { seed, figures: ledger.figures(scenario), columns: ledger.columns.take(), timeline, notes })
+    // Broken off within the warm-up there is nothing to keep.
+    let cut = ending.cut;
+    if cut.is_some_and(|packets| packets <= scenario.traffic.warm_up) {
+        return Err(RunError::Cancelled);
+    }
+    Ok(Outcome {
+        seed,
+        figures: ledger.figures(scenario),
+        columns: ledger.columns.take(),
+        timeline,
+        notes,
+        cut,
+    })
 }
 
 /// The scheduler's part of a scenario.
@@ -163,7 +188,10 @@ pub(crate) fn config(scenario: &Scenario) -> Config {
         max_bytes: settings.max_bytes,
         input: settings.input.unwrap_or(settings.window),
         prefetch_aware: settings.prefetch_aware,
-        ..Config::new(Vec::new())
+        classes: match settings.by_class {
+            true => settings.classes.iter().map(|class| class.config).collect(),
+            false => Vec::new(),
+        },
     }
 }
 
@@ -247,8 +275,6 @@ fn host(scenario: &Scenario) -> Host<Tag> {
 struct Input {
     stream: Stream,
     next: Option<Arrival>,
-    number: u64,
-    waiting: Waiting,
 }
 
 impl Input {
@@ -258,23 +284,49 @@ impl Input {
     }
 
     /// The next packet goes into the scheduler's input.
-    #[inline]
+    #[inline(never)] // one place of two that call it, for all that it calls
     fn push<P>(&mut self, observed: &mut Observed<P>) {
         let Some(arrival) = self.next else { return };
         self.next = self.stream.next();
+        let Observed { scheduler, ledger, .. } = observed;
         let Arrival { at, bytes, sa, class, suite } = arrival;
-        let id = self.waiting.put(Flight { arrived: at, number: self.number, bytes });
-        self.number += 1;
-        if let Some(columns) = &mut observed.ledger.columns {
-            columns.arrive(&arrival);
-        }
-        if observed.scheduler.push(at, Item { id, sa, class, suite, bytes }).is_err() {
-            self.waiting.take(id);
-            observed.ledger.lost += 1;
+        let id = ledger.arrive(&arrival);
+        if scheduler.push(at, Item { id, sa, class, suite, bytes }).is_err() {
+            ledger.lose(id);
         }
         if self.next.is_none() {
+            scheduler.end_of_input();
+        }
+    }
+}
+
+/// Who may break a run off, and whether that was done.
+struct Ending<'a> {
+    progress: Option<Progress<'a>>,
+    keep: bool,
+    cut: Option<u64>,
+}
+
+impl Ending<'_> {
+    /// Tells of progress, and ends the traffic if that is wanted now.
+    fn report<P>(
+        &mut self,
+        input: &mut Input,
+        total: u64,
+        observed: &mut Observed<P>,
+    ) -> Result<(), RunError> {
+        let Some(report) = self.progress.as_mut().filter(|_| self.cut.is_none()) else { return Ok(()) };
+        if report(observed.ledger.arrived(), total).is_continue() {
+            return Ok(());
+        }
+        if !self.keep {
+            return Err(RunError::Cancelled);
+        }
+        if input.next.take().is_some() {
+            self.cut = Some(observed.ledger.arrived());
             observed.scheduler.end_of_input();
         }
+        Ok(())
     }
 }
 
@@ -289,15 +341,17 @@ fn drive<P: Probe>(
     scenario: &Scenario,
     mut stream: Stream,
     mut observed: Observed<P>,
-    mut progress: Option<Progress<'_>>,
+    ending: &mut Ending<'_>,
 ) -> Result<Observed<P>, RunError> {
     let mut host = host(scenario);
     let costs: Vec<Cost> = scenario.processors.iter().map(|one| one.config.cost).collect();
     let total = stream.packets();
     let next = stream.next();
-    let mut input = Input { stream, next, number: 0, waiting: Waiting::default() };
-    // A limited input turns packets away, so each one has to come at its time.
-    let limited = scenario.scheduler.input.is_some();
+    let mut input = Input { stream, next };
+    // A limited input turns packets away, and a class does not wait for another's, so each has to come at
+    // its time.
+    let settings = &scenario.scheduler;
+    let in_time = settings.input.is_some() || settings.by_class && !settings.classes.is_empty();
     let mut now = Time::ZERO;
     let mut decisions = 0u64;
     let follows_load = matches!(scenario.scheduler.policy, Policy::AdaptiveAlpha(_));
@@ -308,32 +362,28 @@ fn drive<P: Probe>(
             report_loads(scenario, &mut observed.scheduler, now);
             load_due = now + LOAD_EVERY;
         }
-        if !limited {
-            while observed.scheduler.input_room() > 0 && input.next_at() < now {
+        if !in_time {
+            while input.next_at() < now && observed.scheduler.input_room() > 0 {
                 input.push(&mut observed);
             }
         }
         let wake = match observed.scheduler.next(now) {
             Decision::Dispatch { processor, job, chosen, .. } => {
                 let head = &job.head;
-                let tag = Tag { packets: head.work.packets, chosen };
+                let tag = observed.ledger.place(job.items(), chosen);
                 let work = Work { bytes: head.work.bytes, time: costs[processor].of(&head.work), tag };
-                observed.ledger.place(processor, job, &mut input.waiting, chosen);
                 observed.probe.waiting(processor, now, observed.scheduler.waiting(processor));
                 host.submit(now, processor, work, &mut observed);
                 decisions += 1;
-                if decisions.is_multiple_of(REPORT_EVERY)
-                    && let Some(report) = &mut progress
-                    && report(input.number, total).is_break()
-                {
-                    return Err(RunError::Cancelled);
+                if decisions.is_multiple_of(REPORT_EVERY) {
+                    ending.report(&mut input, total, &mut observed)?;
                 }
                 continue;
             }
             Decision::Nowhere { .. } => {
                 return Err(RunError::Scheduler("a packet's suite has no processor".to_owned()));
             }
-            Decision::Blocked { .. } if limited => input.next_at().min(event),
+            Decision::Blocked { .. } if in_time => input.next_at().min(event).min(observed.scheduler.due()),
             Decision::Blocked { processor } => {
                 // Nothing matters to the scheduler until that queue has room.
                 let full = observed.scheduler.waiting(processor);

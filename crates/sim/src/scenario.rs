@@ -3,6 +3,7 @@
 //! Everything that is wrong with a file is reported at once, each with its line, what was found, what
 //! was expected, and the nearest known key.
 
+mod classes;
 mod processors;
 mod scheduler;
 mod traffic;
@@ -10,7 +11,7 @@ mod traffic;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
-use forebay_scheduler::{Policy, ProcessorConfig, Windowing};
+use forebay_scheduler::{ClassConfig, Policy, ProcessorConfig, Windowing};
 use forebay_station::BusConfig;
 use forebay_time::Duration;
 use serde_json::{Map, Value as Json};
@@ -88,6 +89,19 @@ pub struct Settings {
     pub input: Option<usize>,
     /// Whether prefetched jobs count as waiting.
     pub prefetch_aware: bool,
+    /// The service classes, by the numbers that packets have; none: all packets are alike.
+    pub classes: Vec<Class>,
+    /// Whether the scheduler tells them apart; if not, the figures do.
+    pub by_class: bool,
+}
+
+/// A service class.
+#[derive(Clone, Debug)]
+pub struct Class {
+    /// Its name.
+    pub name: String,
+    /// What the scheduler knows of it.
+    pub config: ClassConfig,
 }
 
 impl Scenario {
@@ -123,7 +137,7 @@ impl Scenario {
     }
 }
 
-const TOP: &[&str] = &["model", "seed", "traffic", "bus", "processor", "scheduler"];
+const TOP: &[&str] = &["model", "seed", "traffic", "bus", "processor", "scheduler", "class"];
 
 fn read(root: &Table, directory: &Path, findings: &RefCell<Findings>) -> Option<Scenario> {
     let whole = Place { source: 0, span: 0..0 };
@@ -143,10 +157,11 @@ fn read(root: &Table, directory: &Path, findings: &RefCell<Findings>) -> Option<
     resolved.insert("model".to_owned(), "host".into());
     resolved.insert("seed".to_owned(), seed.into());
     let mut suites = traffic::Suites::default();
-    let traffic = traffic::read(&top, directory, &mut suites, &mut notes, &mut resolved);
+    let mut classes = classes::entries(&top);
+    let traffic = traffic::read(&top, directory, &mut suites, &mut classes, &mut notes, &mut resolved);
     let buses = processors::buses(&top, &mut resolved);
     let mut processors = processors::read(&top, &buses, &mut suites, &mut notes, &mut resolved);
-    let scheduler = scheduler::read(&top, &mut processors, &buses, &mut notes, &mut resolved);
+    let scheduler = scheduler::read(&top, &mut processors, &buses, classes, &mut notes, &mut resolved);
     if !findings.borrow().is_empty() {
         return None;
     }

@@ -1,5 +1,7 @@
 //! The highest rate that a host still carries.
 
+use std::ops::ControlFlow;
+
 use forebay_time::Duration;
 
 use crate::run::{Options, Outcome, RunError, run};
@@ -23,35 +25,76 @@ pub struct Highest {
     pub rate: u64,
     /// The run at this rate.
     pub outcome: Outcome,
+    /// The lowest rate that was found not to keep the bound; `None`: none was.
+    pub above: Option<u64>,
+    /// Whether the search came to its end, or was broken off.
+    pub complete: bool,
+    /// Every rate that was tried, in order.
+    pub tried: Vec<Tried>,
 }
+
+/// A rate that was tried.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct Tried {
+    /// In bit/s.
+    pub rate_bps: u64,
+    /// Share of the packets that were lost.
+    pub loss: f64,
+    /// 99 % quantile of the total latency.
+    pub latency_p99_s: f64,
+    /// Whether it keeps to the bound.
+    pub keeps: bool,
+}
+
+/// Is told runs done, the most there will be, and packets placed and in all of the run under way; may break
+/// off the search.
+pub type Watch<'a> = &'a mut dyn FnMut(u64, u64, (u64, u64)) -> ControlFlow<()>;
 
 /// The highest rate of `least..=most` bit/s that keeps to `bound`, to one part in `parts`; `None` if not
 /// even `least` does. Every rate is tried with the same packets (common random numbers); that what a
-/// rate keeps all lower ones keep is taken for granted.
+/// rate keeps all lower ones keep is taken for granted. A search that is broken off gives what it has found.
 pub fn highest_rate(
     scenario: &Scenario,
     bound: Bound,
     (least, most): (u64, u64),
     parts: u64,
+    watch: Watch<'_>,
 ) -> Result<Option<Highest>, RunError> {
-    let attempt = |rate| -> Result<Option<Highest>, RunError> {
-        let outcome = run(&scenario.with_rate(Rate::per_second(rate)), Options::default())?;
-        Ok(keeps(&outcome, bound).then_some(Highest { rate, outcome }))
+    let (least, most) = (least.max(1), most.max(least.max(1)));
+    let mut tried: Vec<Tried> = Vec::new();
+    // An interval is halved until it is a share 1 / parts of where it begins.
+    let halvings = |from: u64, to: u64| {
+        let parts = u128::from(to.saturating_sub(from)) * u128::from(parts) / u128::from(from);
+        u64::from(parts.max(1).ilog2()) + 1
     };
-    let least = least.max(1);
-    let Some(mut best) = attempt(least)? else { return Ok(None) };
-    if let Some(highest) = attempt(most.max(least))? {
-        return Ok(Some(highest));
-    }
-    let mut above = most.max(least);
-    while above - best.rate > (best.rate / parts.max(1)).max(1) {
-        let middle = best.rate + (above - best.rate) / 2;
-        match attempt(middle)? {
-            Some(better) => best = better,
-            None => above = middle,
+    let mut attempt = |rate, left: u64, tried: &mut Vec<Tried>| {
+        let done = tried.len() as u64;
+        let mut progress = |placed, total| watch(done, done + left, (placed, total));
+        let options = Options { progress: Some(&mut progress), ..Options::default() };
+        let outcome = run(&scenario.with_rate(Rate::per_second(rate)), options)?;
+        let (figures, keeps) = (&outcome.figures, keeps(&outcome, bound));
+        let loss = figures.lost as f64 / (figures.packets + figures.lost) as f64;
+        tried.push(Tried { rate_bps: rate, loss, latency_p99_s: figures.total_latency.p99_s, keeps });
+        Ok(keeps.then_some(outcome))
+    };
+    let Some(outcome) = attempt(least, 2 + halvings(least, most), &mut tried)? else { return Ok(None) };
+    let mut best = Highest { rate: least, outcome, above: None, complete: true, tried: Vec::new() };
+    let mut next = most;
+    loop {
+        let left = halvings(best.rate, best.above.unwrap_or(most));
+        match attempt(next, left, &mut tried) {
+            Ok(Some(outcome)) => best = Highest { rate: next, outcome, ..best },
+            Ok(None) => best.above = Some(next),
+            Err(RunError::Cancelled) => best.complete = false,
+            Err(error) => return Err(error),
+        }
+        match best.above {
+            Some(above) if best.complete && above - best.rate > (best.rate / parts.max(1)).max(1) => {
+                next = best.rate + (above - best.rate) / 2;
+            }
+            _ => return Ok(Some(Highest { tried, ..best })),
         }
     }
-    Ok(Some(best))
 }
 
 fn keeps(outcome: &Outcome, bound: Bound) -> bool {

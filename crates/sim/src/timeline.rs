@@ -19,6 +19,32 @@ pub struct Timeline {
     left_out: u64,
 }
 
+/// Something on a time line that took time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// What was done.
+    pub what: Doing,
+    /// By or for which processor.
+    pub processor: usize,
+    /// On which bus.
+    pub bus: Option<usize>,
+    /// When it began.
+    pub from: Time,
+    /// When it ended.
+    pub until: Time,
+}
+
+/// What takes time on a time line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doing {
+    /// A processor computes.
+    Compute,
+    /// A job comes over a bus.
+    Fetch,
+    /// A job goes back over it.
+    WriteBack,
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Entry {
     Computes { processor: u16, now: Time, until: Time },
@@ -49,6 +75,21 @@ impl Timeline {
         } else {
             self.left_out += 1;
         }
+    }
+
+    /// What took time, in the order in which it began.
+    pub fn spans(&self) -> impl Iterator<Item = Span> + '_ {
+        self.entries.iter().filter_map(|entry| match *entry {
+            Entry::Computes { processor, now, until } => {
+                let processor = usize::from(processor);
+                Some(Span { what: Doing::Compute, processor, bus: None, from: now, until })
+            }
+            Entry::Carries { bus, processor, way, now, until } => {
+                let what = if way == Way::Fetch { Doing::Fetch } else { Doing::WriteBack };
+                Some(Span { what, processor: processor.into(), bus: Some(bus.into()), from: now, until })
+            }
+            Entry::Waiting { .. } => None,
+        })
     }
 
     /// Writes the trace. Its unit is the microsecond, with six decimals: picoseconds.

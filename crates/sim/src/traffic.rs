@@ -27,6 +27,8 @@ pub struct Traffic {
     pub arrivals: Arrivals,
     /// SAs to draw, as weights that sum up to the last one; empty: the trace's column.
     pub sas: Vec<u64>,
+    /// Classes to draw, by their numbers; empty: the trace's column.
+    pub classes: Vec<DrawnClass>,
     /// Suites by number of the SA, in turn; never empty.
     pub suites: Vec<u8>,
     /// Packets at the begin that count in no figure.
@@ -40,6 +42,15 @@ pub enum Source {
     Trace(Arc<Trace>),
     /// Drawn by the seed.
     Drawn(Sizes),
+}
+
+/// A service class of packets that are drawn.
+#[derive(Clone, Debug)]
+pub struct DrawnClass {
+    /// Its share as a weight, added to those of the classes before it.
+    pub border: u64,
+    /// Payload sizes of its own, where the source draws; `None`: the source's.
+    pub sizes: Option<Sizes>,
 }
 
 /// When packets arrive.

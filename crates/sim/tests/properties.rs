@@ -153,15 +153,17 @@ fn the_highest_rate_without_loss_is_found() {
     let scenario = parse(&(HOST.to_owned() + "queue = 50\n[scheduler]\ninput = 1000\n"));
     let bound = Bound { loss: 0.0, latency: None };
     // About 505 Mbit/s, and the input and queues take in 1150 of the 20000 packets.
-    let found = highest_rate(&scenario, bound, (1_000_000, 2_000_000_000), 200).unwrap().unwrap();
+    let mut go_on = |_, _, _| std::ops::ControlFlow::Continue(());
+    let found = highest_rate(&scenario, bound, (1_000_000, 2_000_000_000), 200, &mut go_on).unwrap().unwrap();
     assert!((480_000_000..580_000_000).contains(&found.rate), "{}", found.rate);
     let above = scenario.with_rate(forebay_sim::Rate::per_second(found.rate / 100 * 103));
     assert!(run(&above, Options::default()).unwrap().figures.lost > 0);
     let quick = Bound { loss: 0.0, latency: Some(Duration::from_micros(200)) };
-    let slower = highest_rate(&scenario, quick, (1_000_000, 2_000_000_000), 200).unwrap().unwrap();
+    let slower =
+        highest_rate(&scenario, quick, (1_000_000, 2_000_000_000), 200, &mut go_on).unwrap().unwrap();
     assert!(slower.rate <= found.rate && slower.outcome.figures.total_latency.p99_s <= 200e-6);
     let never = Bound { loss: 0.0, latency: Some(Duration::from_nanos(1)) };
-    assert!(highest_rate(&scenario, never, (1_000_000, 2_000_000_000), 200).unwrap().is_none());
+    assert!(highest_rate(&scenario, never, (1_000_000, 2_000_000_000), 200, &mut go_on).unwrap().is_none());
 }
 
 #[test]

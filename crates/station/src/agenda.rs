@@ -4,9 +4,9 @@ use forebay_time::Time;
 
 /// Everything that is due, the first at the end of a sorted list.
 ///
-/// Each unit and each line of a bus has at most one end ahead of it, so the list is as short as the host
-/// is small, and what is scheduled mostly comes soon: putting it in place moves a few entries, which
-/// is less than a heap does.
+/// Each processor has a few ends ahead of it at most, so the list is as short as the host is small, and
+/// what is scheduled mostly comes soon: putting it in place moves a few entries, which is less than a
+/// heap does.
 #[derive(Debug, Default)]
 pub(crate) struct Agenda<E> {
     entries: Vec<Entry<E>>,
@@ -15,8 +15,9 @@ pub(crate) struct Agenda<E> {
 
 #[derive(Clone, Copy, Debug)]
 struct Entry<E> {
-    /// The time, and below it the number that keeps those of one instant in the order of scheduling.
-    due: u128,
+    at: Time,
+    /// Keeps those of one instant in the order of scheduling.
+    number: u64,
     event: E,
 }
 
@@ -36,26 +37,30 @@ impl<E: Copy> Agenda<E> {
     #[inline]
     pub(crate) fn schedule(&mut self, at: Time, event: E) {
         let number = self.number();
-        self.put(at, number, event);
+        self.insert(Entry { at, number, event }, |entry| entry.at <= at);
     }
 
     /// The same with a number taken before.
-    #[inline]
     pub(crate) fn put(&mut self, at: Time, number: u64, event: E) {
-        let due = u128::from(at.0) << 64 | u128::from(number);
+        self.insert(Entry { at, number, event }, |entry| (entry.at, entry.number) < (at, number));
+    }
+
+    /// Puts an entry behind those at the end that come `before` it.
+    #[inline(always)]
+    fn insert(&mut self, entry: Entry<E>, before: impl Fn(&Entry<E>) -> bool) {
         let mut place = self.entries.len();
-        self.entries.push(Entry { due, event });
-        while place > 0 && self.entries[place - 1].due < due {
+        self.entries.push(entry);
+        while place > 0 && before(&self.entries[place - 1]) {
             self.entries[place] = self.entries[place - 1];
             place -= 1;
+            self.entries[place] = entry;
         }
-        self.entries[place] = Entry { due, event };
     }
 
     /// When the first thing is due; `None` if nothing is.
     #[inline]
     pub(crate) fn first(&self) -> Option<Time> {
-        self.entries.last().map(|entry| Time((entry.due >> 64) as u64))
+        self.entries.last().map(|entry| entry.at)
     }
 
     /// Takes the first thing out if it is due by `to`: when, and what.

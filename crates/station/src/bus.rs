@@ -70,36 +70,42 @@ fn per_second(count: u64, rate: u64) -> u64 {
 /// A transfer asked for or under way.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Transfer {
-    pub(crate) station: usize,
-    pub(crate) way: Way,
     pub(crate) length: Duration,
+    pub(crate) station: u32,
+    pub(crate) way: Way,
 }
 
 /// What carries one transfer at a time, first come, first served.
 #[derive(Debug)]
 pub(crate) struct Line {
     pub(crate) bus: usize,
-    /// The transfer under way and when it ends.
-    pub(crate) under_way: Option<(Transfer, Time)>,
-    /// Those that wait, in the order in which they were asked for.
+    /// Transfers in the order in which they were asked for.
     pub(crate) asked: VecDeque<Transfer>,
+    /// Whether the first of them is under way, and when it ends.
+    pub(crate) busy: bool,
+    pub(crate) end: Time,
 }
 
 impl Line {
     pub(crate) fn new(bus: usize) -> Line {
-        Line { bus, under_way: None, asked: VecDeque::new() }
+        Line { bus, asked: VecDeque::new(), busy: false, end: Time::ZERO }
+    }
+
+    /// The transfer under way has ended.
+    #[inline]
+    pub(crate) fn ended(&mut self) {
+        self.busy = false;
+        self.asked.pop_front();
     }
 
     /// When a transfer that is asked for or under way will end: first come, first served, so known.
     pub(crate) fn end_of(&self, station: usize, way: Way) -> Option<Time> {
-        let wanted = |transfer: &Transfer| (transfer.station, transfer.way) == (station, way);
-        let (under_way, mut end) = self.under_way?;
-        if wanted(&under_way) {
-            return Some(end);
-        }
-        for transfer in &self.asked {
-            end = end + transfer.length;
-            if wanted(transfer) {
+        let mut end = self.end;
+        for (place, transfer) in self.asked.iter().enumerate() {
+            if place > 0 {
+                end = end + transfer.length;
+            }
+            if (transfer.station as usize, transfer.way) == (station, way) {
                 return Some(end);
             }
         }

@@ -4,7 +4,7 @@ use forebay_time::{Duration, Time};
 
 use crate::agenda::Agenda;
 use crate::bus::{BusConfig, Line, Speed, Transfer};
-use crate::station::{Held, Station, StationConfig, Unit, Work};
+use crate::station::{Held, Port, Station, StationConfig, Unit, Work};
 
 /// A way over the bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,26 +45,25 @@ pub trait Watch<T> {
     }
 }
 
-/// What can happen by itself.
-#[derive(Clone, Copy, Debug)]
+/// What can happen by itself. Each station has at most one of each ahead of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {
-    /// A unit ends computing.
-    Unit { station: usize },
-    /// A station hears a doorbell.
-    Bell { station: usize },
-    /// The transfer on a line ends.
-    Line { line: usize },
+    /// It ends computing.
+    Computed { station: u32 },
+    /// It has fetched a job.
+    Fetched { station: u32 },
+    /// It has written a job back.
+    WrittenBack { station: u32 },
+    /// It hears a doorbell.
+    Bell { station: u32 },
 }
 
 /// Processors and their buses, at one point in virtual time.
 #[derive(Debug)]
 pub struct Host<T> {
-    /// Everything up to here has happened.
-    now: Time,
-    agenda: Agenda<Event>,
     stations: Vec<Station<T>>,
     buses: Vec<Bus>,
-    lines: Vec<Line>,
+    course: Course,
 }
 
 /// A bus: its speed, and its lines by the way.
@@ -73,6 +72,15 @@ struct Bus {
     speed: Speed,
     inward: usize,
     outward: usize,
+}
+
+/// What the processors share.
+#[derive(Debug)]
+struct Course {
+    /// Everything up to here has happened.
+    now: Time,
+    agenda: Agenda<Event>,
+    lines: Vec<Line>,
 }
 
 impl<T: Copy> Default for Host<T> {
@@ -84,13 +92,8 @@ impl<T: Copy> Default for Host<T> {
 impl<T: Copy> Host<T> {
     /// A host without processors, at time zero.
     pub fn new() -> Host<T> {
-        Host {
-            now: Time::ZERO,
-            agenda: Agenda::new(),
-            stations: Vec::new(),
-            buses: Vec::new(),
-            lines: Vec::new(),
-        }
+        let course = Course { now: Time::ZERO, agenda: Agenda::new(), lines: Vec::new() };
+        Host { stations: Vec::new(), buses: Vec::new(), course }
     }
 
     /// Adds a bus; returns its number.
@@ -103,16 +106,20 @@ impl<T: Copy> Host<T> {
     }
 
     fn add_line(&mut self, bus: usize) -> usize {
-        let line = self.lines.len();
-        self.lines.push(Line::new(bus));
+        let line = self.course.lines.len();
+        self.course.lines.push(Line::new(bus));
         line
     }
 
     /// Adds a processor; returns its number. Its bus must be there.
     pub fn add_station(&mut self, config: StationConfig) -> usize {
-        assert!(config.bus.is_none_or(|bus| bus < self.buses.len()), "there is no such bus");
         let station = self.stations.len();
-        self.stations.push(Station::new(config));
+        assert!(u32::try_from(station).is_ok(), "there are too many processors");
+        let port = config.bus.map(|bus| {
+            let Bus { speed, inward, outward } = *self.buses.get(bus).expect("there is such a bus");
+            Port { speed, inward, outward }
+        });
+        self.stations.push(Station::new(config, port));
         station
     }
 
@@ -125,18 +132,51 @@ impl<T: Copy> Host<T> {
     /// ([`Time::MAX`]: never).
     #[inline]
     pub fn advance(&mut self, to: Time, watch: &mut impl Watch<T>) -> Time {
-        if self.agenda.first().is_some_and(|at| at <= to) {
+        if self.course.agenda.first().is_some_and(|at| at <= to) {
             self.catch_up(to, watch);
         }
-        self.now = self.now.max(to);
-        self.agenda.first().unwrap_or(Time::MAX)
+        self.course.now = self.course.now.max(to);
+        self.course.agenda.first().unwrap_or(Time::MAX)
     }
 
+    /// The heart: every event ends something at one station, which then does all it can do.
     #[inline(never)] // most calls find nothing due
     fn catch_up(&mut self, to: Time, watch: &mut impl Watch<T>) {
-        while let Some((at, event)) = self.agenda.take(to) {
-            self.now = at;
-            self.happen(event, watch);
+        let Host { stations, course, .. } = self;
+        while let Some((now, event)) = course.agenda.take(to) {
+            course.now = now;
+            let (Event::Computed { station: number }
+            | Event::Fetched { station: number }
+            | Event::WrittenBack { station: number }
+            | Event::Bell { station: number }) = event;
+            let number = number as usize;
+            let station = &mut stations[number];
+            let leaves = match event {
+                Event::Computed { .. } => station.computed(),
+                Event::Fetched { .. } => {
+                    course.free(station.port.map(|port| port.inward));
+                    station.fetched();
+                    watch.fetched(number, now);
+                    false
+                }
+                Event::WrittenBack { .. } => {
+                    course.free(station.port.map(|port| port.outward));
+                    station.written_back();
+                    true
+                }
+                Event::Bell { .. } => {
+                    station.heard += 1;
+                    station.bells.pop_front();
+                    if let Some(&(at, number)) = station.bells.front() {
+                        course.agenda.put(at, number, event);
+                    }
+                    false
+                }
+            };
+            if leaves {
+                watch.finished(number, now, station.leave());
+            }
+            course.act(number, station, watch);
         }
     }
 
@@ -145,121 +185,94 @@ impl<T: Copy> Host<T> {
     #[inline]
     pub fn submit(&mut self, now: Time, station: usize, work: Work<T>, watch: &mut impl Watch<T>) {
         self.advance(now, watch);
-        let now = self.now;
-        let this = &mut self.stations[station];
-        let transfer = match this.config.bus {
-            Some(bus) => self.buses[bus].speed.transfer(work.bytes),
-            None => Duration::ZERO,
-        };
+        let Host { stations, course, .. } = self;
+        let this = &mut stations[station];
+        let transfer = this.port.as_ref().map_or(Duration::ZERO, |port| port.speed.transfer(work.bytes));
+        this.jobs.push_back(Held { work, transfer });
         if this.config.doorbell == Duration::ZERO {
-            this.jobs.push_back(Held { work, transfer });
             this.heard += 1;
-            self.act(station, watch);
+            // One that does not take the job before this does not take this one either.
+            if this.heard == 1 {
+                course.wake(station, this, watch);
+            }
             return;
         }
-        let bell = (now + this.config.doorbell, self.agenda.number());
+        let bell = (course.now + this.config.doorbell, course.agenda.number());
         if this.bells.is_empty() {
-            self.agenda.put(bell.0, bell.1, Event::Bell { station });
+            course.agenda.put(bell.0, bell.1, Event::Bell { station: station as u32 });
         }
         this.bells.push_back(bell);
-        this.jobs.push_back(Held { work, transfer });
     }
+}
 
-    #[inline]
-    fn happen(&mut self, event: Event, watch: &mut impl Watch<T>) {
-        match event {
-            Event::Unit { station } => {
-                let this = &mut self.stations[station];
-                if this.config.bus.is_some() {
-                    this.unit = Unit::Finished;
-                } else {
-                    this.unit = Unit::Idle;
-                    let work = this.leave();
-                    watch.finished(station, self.now, work);
-                }
-                self.act(station, watch);
-            }
-            Event::Bell { station } => {
-                let this = &mut self.stations[station];
-                this.heard += 1;
-                this.bells.pop_front();
-                if let Some(&(at, number)) = this.bells.front() {
-                    self.agenda.put(at, number, Event::Bell { station });
-                }
-                self.act(station, watch);
-            }
-            Event::Line { line } => {
-                let Some((Transfer { station, way, .. }, _)) = self.lines[line].under_way else { return };
-                match way {
-                    Way::Fetch => {
-                        self.stations[station].fetched();
-                        watch.fetched(station, self.now);
-                    }
-                    Way::WriteBack => {
-                        let work = self.stations[station].written_back();
-                        watch.finished(station, self.now, work);
-                    }
-                }
-                self.act(station, watch);
-                self.lines[line].under_way = None;
-                self.grant(line, watch);
-            }
-        }
+impl Course {
+    /// [`Course::act`] of a processor that has waited for a job.
+    #[inline(never)]
+    fn wake<T: Copy>(&mut self, number: usize, station: &mut Station<T>, watch: &mut impl Watch<T>) {
+        self.act(number, station, watch);
     }
 
     /// Lets a processor do all it can do now. A fetch is asked for before a write-back: "reads go
     /// before buffered writes".
-    #[inline]
-    fn act(&mut self, station: usize, watch: &mut impl Watch<T>) {
+    #[inline(always)]
+    fn act<T: Copy>(&mut self, number: usize, station: &mut Station<T>, watch: &mut impl Watch<T>) {
         let now = self.now;
-        let this = &mut self.stations[station];
-        let Some(bus) = this.config.bus else {
-            if let Some(until) = this.take(now) {
-                self.agenda.schedule(until, Event::Unit { station });
-                watch.taken(station, now);
-                watch.started(station, now, until);
+        let this = number as u32;
+        let Some(Port { inward, outward, .. }) = station.port else {
+            if let Some(until) = station.take(now) {
+                self.agenda.schedule(until, Event::Computed { station: this });
+                watch.taken(number, now);
+                watch.started(number, now, until);
             }
             return;
         };
-        let Bus { inward, outward, .. } = self.buses[bus];
-        this.unblock();
-        if let Some(until) = this.start(now) {
-            self.agenda.schedule(until, Event::Unit { station });
-            watch.started(station, now, until);
+        station.unblock();
+        if let Some(until) = station.start(now) {
+            self.agenda.schedule(until, Event::Computed { station: this });
+            watch.started(number, now, until);
         }
-        if let Some(length) = this.ask_fetch() {
-            watch.taken(station, now);
-            self.ask(inward, Transfer { station, way: Way::Fetch, length }, watch);
+        if let Some(length) = station.ask_fetch() {
+            watch.taken(number, now);
+            self.lines[inward].asked.push_back(Transfer { length, station: this, way: Way::Fetch });
         }
-        if let Some(length) = self.stations[station].ask_write_back() {
-            self.ask(outward, Transfer { station, way: Way::WriteBack, length }, watch);
+        if let Some(length) = station.ask_write_back() {
+            self.lines[outward].asked.push_back(Transfer { length, station: this, way: Way::WriteBack });
         }
-    }
-
-    #[inline]
-    fn ask(&mut self, line: usize, transfer: Transfer, watch: &mut impl Watch<T>) {
-        if self.lines[line].under_way.is_none() {
-            self.begin(line, transfer, watch);
-        } else {
-            self.lines[line].asked.push_back(transfer);
+        self.grant(inward, watch);
+        if outward != inward {
+            self.grant_outward(outward, watch);
         }
     }
 
-    /// Gives a free line to the first that asked.
+    #[inline(never)]
+    fn grant_outward<T>(&mut self, line: usize, watch: &mut impl Watch<T>) {
+        self.grant(line, watch);
+    }
+
+    /// The transfer on a line has ended.
     #[inline]
-    fn grant(&mut self, line: usize, watch: &mut impl Watch<T>) {
-        if let Some(transfer) = self.lines[line].asked.pop_front() {
-            self.begin(line, transfer, watch);
+    fn free(&mut self, line: Option<usize>) {
+        if let Some(line) = line {
+            self.lines[line].ended();
         }
     }
 
-    #[inline]
-    fn begin(&mut self, line: usize, transfer: Transfer, watch: &mut impl Watch<T>) {
-        let end = self.now + transfer.length;
-        let this = &mut self.lines[line];
-        this.under_way = Some((transfer, end));
-        self.agenda.schedule(end, Event::Line { line });
-        watch.transfer(this.bus, transfer.station, transfer.way, self.now, end);
+    /// Gives a line, if it is free, to the first that asked.
+    #[inline(always)]
+    fn grant<T>(&mut self, line: usize, watch: &mut impl Watch<T>) {
+        let line = &mut self.lines[line];
+        if line.busy {
+            return;
+        }
+        let Some(&Transfer { length, station, way }) = line.asked.front() else { return };
+        line.busy = true;
+        line.end = self.now + length;
+        let event = match way {
+            Way::Fetch => Event::Fetched { station },
+            Way::WriteBack => Event::WrittenBack { station },
+        };
+        self.agenda.schedule(line.end, event);
+        watch.transfer(line.bus, station as usize, way, self.now, line.end);
     }
 }
 
@@ -280,15 +293,16 @@ impl<T: Copy> Host<T> {
     pub fn earliest_finish(&self, station: usize) -> Option<Time> {
         let this = &self.stations[station];
         let Held { work, transfer } = this.jobs.front()?;
-        let bus = self.buses[this.config.bus?];
+        let port = this.port?;
+        let lines = &self.course.lines;
         if this.writing {
-            return self.lines[bus.outward].end_of(station, Way::WriteBack);
+            return lines[port.outward].end_of(station, Way::WriteBack);
         }
-        if let Unit::Computing { until } = this.unit {
-            return Some(until + *transfer);
+        if this.unit == Unit::Computing {
+            return Some(this.until + *transfer);
         }
         if this.fetching {
-            let fetched = self.lines[bus.inward].end_of(station, Way::Fetch)?;
+            let fetched = lines[port.inward].end_of(station, Way::Fetch)?;
             return Some(fetched + work.time + *transfer);
         }
         // A job that a card has heard of and does not fetch waits for one that it is busy with.

@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 
 use forebay_time::{Duration, Time};
 
+use crate::bus::Speed;
+
 /// The figures of one processor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StationConfig {
@@ -36,13 +38,20 @@ pub(crate) struct Held<T> {
     pub(crate) transfer: Duration,
 }
 
+/// Where a processor meets its bus.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Port {
+    pub(crate) speed: Speed,
+    /// The lines that its fetches and its write-backs take.
+    pub(crate) inward: usize,
+    pub(crate) outward: usize,
+}
+
 /// The compute unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     Idle,
-    Computing {
-        until: Time,
-    },
+    Computing,
     /// Blocked: the finished job waits for a place in the write buffer, or, where there is none,
     /// for the end of its write-back.
     Finished,
@@ -57,10 +66,14 @@ pub(crate) enum Unit {
 #[derive(Debug)]
 pub(crate) struct Station<T> {
     pub(crate) config: StationConfig,
+    /// `None`: a core.
+    pub(crate) port: Option<Port>,
     pub(crate) jobs: VecDeque<Held<T>>,
     /// Finished jobs; each keeps its place until its write-back has ended.
     pub(crate) buffered: usize,
     pub(crate) unit: Unit,
+    /// When the unit's last job was or will be computed.
+    pub(crate) until: Time,
     /// Jobs fetched and not begun.
     pub(crate) ahead: usize,
     /// Whether a fetch is asked for or under way, at most one.
@@ -74,12 +87,14 @@ pub(crate) struct Station<T> {
 }
 
 impl<T: Copy> Station<T> {
-    pub(crate) fn new(config: StationConfig) -> Station<T> {
+    pub(crate) fn new(config: StationConfig, port: Option<Port>) -> Station<T> {
         Station {
             config,
+            port,
             jobs: VecDeque::new(),
             buffered: 0,
             unit: Unit::Idle,
+            until: Time::ZERO,
             ahead: 0,
             fetching: false,
             writing: false,
@@ -127,10 +142,10 @@ impl<T: Copy> Station<T> {
         if self.unit != Unit::Idle || self.ahead == 0 {
             return None;
         }
-        let until = now + self.jobs[self.buffered].work.time;
         self.ahead -= 1;
-        self.unit = Unit::Computing { until };
-        Some(until)
+        self.unit = Unit::Computing;
+        self.until = now + self.jobs[self.buffered].work.time;
+        Some(self.until)
     }
 
     /// Takes the next job out of the queue if it may be fetched; returns its t_bus.
@@ -156,6 +171,14 @@ impl<T: Copy> Station<T> {
         Some(self.jobs[0].transfer)
     }
 
+    /// The unit's job is computed; whether it leaves: not before it is written back, where there is a bus.
+    #[inline]
+    pub(crate) fn computed(&mut self) -> bool {
+        let leaves = self.port.is_none();
+        self.unit = if leaves { Unit::Idle } else { Unit::Finished };
+        leaves
+    }
+
     /// A fetch has ended. Also where there is no place ahead: an idle unit begins it at once.
     #[inline]
     pub(crate) fn fetched(&mut self) {
@@ -163,15 +186,14 @@ impl<T: Copy> Station<T> {
         self.ahead += 1;
     }
 
-    /// A write-back has ended: the job leaves.
+    /// A write-back has ended: the job's place is free.
     #[inline]
-    pub(crate) fn written_back(&mut self) -> Work<T> {
+    pub(crate) fn written_back(&mut self) {
         self.writing = false;
         match self.buffered {
             0 => self.unit = Unit::Idle,
             _ => self.buffered -= 1,
         }
-        self.leave()
     }
 
     /// The oldest job leaves.
@@ -186,9 +208,9 @@ impl<T: Copy> Station<T> {
         if self.unit != Unit::Idle || self.heard == 0 {
             return None;
         }
-        let until = now + self.jobs[0].work.time;
         self.heard -= 1;
-        self.unit = Unit::Computing { until };
-        Some(until)
+        self.unit = Unit::Computing;
+        self.until = now + self.jobs[0].work.time;
+        Some(self.until)
     }
 }

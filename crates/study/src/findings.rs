@@ -2,6 +2,10 @@
 
 use serde::Serialize;
 
+pub use forebay_page::document::{Block, Table};
+pub use forebay_page::heat::Heat;
+pub use forebay_page::plot::{Plot, Series, Xs};
+
 use crate::runs::Record;
 
 /// All that a script said, in the order in which it said it.
@@ -37,111 +41,15 @@ pub struct Claim {
     pub id: String,
     /// What the source says.
     pub claim: String,
+    /// The source's own words, where they are given.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub quote: String,
     /// What was found here.
     pub figure: String,
     /// Whether it holds.
     pub holds: bool,
     /// Why not, or under what condition.
     pub why: String,
-}
-
-/// A part of the page.
-#[derive(Clone, Debug)]
-pub enum Block {
-    /// A heading.
-    Section(String),
-    /// A paragraph.
-    Text(String),
-    /// A plot.
-    Plot(Plot),
-    /// A table.
-    Table(Table),
-    /// A map of cells.
-    Heat(Heat),
-}
-
-/// Where values stand: on an axis of numbers, or over names.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Xs {
-    /// Numbers.
-    Numbers(Vec<f64>),
-    /// Names: bars in groups.
-    Names(Vec<String>),
-}
-
-impl Xs {
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        match self {
-            Xs::Numbers(numbers) => numbers.len(),
-            Xs::Names(names) => names.len(),
-        }
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
-
-/// One line of a plot.
-#[derive(Clone, Debug)]
-pub struct Series {
-    /// Its name in the legend.
-    pub name: String,
-    /// Where its values stand.
-    pub xs: Xs,
-    /// Its values, as many.
-    pub ys: Vec<f64>,
-}
-
-/// Lines over numbers, or bars over names.
-#[derive(Clone, Debug, Default)]
-pub struct Plot {
-    /// What it shows.
-    pub title: String,
-    /// The x axis, with its unit.
-    pub x: String,
-    /// The y axis, with its unit.
-    pub y: String,
-    /// The lines.
-    pub series: Vec<Series>,
-    /// Whether x is logarithmic.
-    pub log_x: bool,
-    /// Whether y is logarithmic.
-    pub log_y: bool,
-    /// What to see in it.
-    pub note: String,
-}
-
-/// Rows of text.
-#[derive(Clone, Debug)]
-pub struct Table {
-    /// What it shows.
-    pub title: String,
-    /// One a column.
-    pub head: Vec<String>,
-    /// As many cells each.
-    pub rows: Vec<Vec<String>>,
-}
-
-/// Ratios over two quantities; the line where they pass 1 is drawn.
-#[derive(Clone, Debug)]
-pub struct Heat {
-    /// What it shows.
-    pub title: String,
-    /// The columns' quantity, with its unit.
-    pub x: String,
-    /// The rows' quantity, with its unit.
-    pub y: String,
-    /// The columns.
-    pub columns: Vec<String>,
-    /// The rows, from above.
-    pub rows: Vec<String>,
-    /// values\[row\]\[column\].
-    pub values: Vec<Vec<f64>>,
-    /// What to see in it.
-    pub note: String,
 }
 
 /// What went into a page besides its findings.
@@ -153,4 +61,11 @@ pub struct Made {
     pub host: String,
     /// When, in UTC.
     pub at: String,
+}
+
+impl Made {
+    /// By what, where and when, as the beginning of a sentence that `rest` ends.
+    pub fn sentence(&self, rest: &str) -> String {
+        format!("Made by forebay {} on {}, {}{rest}", self.version, self.host, self.at)
+    }
 }

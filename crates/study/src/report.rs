@@ -1,13 +1,14 @@
 //! The page of a study: claims first, then what the script showed, then every run.
 
 mod host;
+mod packets;
 mod pipelines;
-mod plot;
 
+use forebay_page::document::{self, Frame};
 use forebay_page::element::{Element, element};
-use forebay_page::{STYLE, units};
+use forebay_page::units;
 
-use crate::findings::{Block, Claim, Findings, Made, Table};
+use crate::findings::{Claim, Findings, Made};
 use crate::model::Figures;
 use crate::runs::Record;
 
@@ -16,32 +17,21 @@ pub use host::simulation;
 /// Writes the page as one self-contained HTML document; all text of a study is escaped.
 pub fn render(findings: &Findings, made: &Made) -> String {
     let title = findings.about.first().map_or(findings.name.as_str(), String::as_str);
-    let mut main = element("main").child(headline(findings, title));
+    let frame = frame(findings, title);
+    let mut main = element("main").child(document::header(&frame));
     if !findings.claims.is_empty() {
         main = main.child(claims(&findings.claims));
     }
-    for part in parts(&findings.blocks) {
-        main = main.child(part);
-    }
-    page(&format!("Forebay study: {title}"), main.child(runs(&findings.runs)).child(footer(findings, made)))
+    main = main.children(document::parts(&findings.blocks)).child(runs(&findings.runs));
+    let rest = format!(
+        ", from the study {}. Scenarios, figures and the study itself lie beside this page.",
+        findings.name
+    );
+    let main = main.child(document::footer(&made.sentence(&rest)));
+    document::document(&format!("Forebay study: {title}"), main)
 }
 
-/// A document with the style of all reports, and the script that lets the reader ask plots.
-fn page(title: &str, main: Element) -> String {
-    let head = element("head")
-        .child(element("meta").at("charset", "utf-8"))
-        .child(element("meta").at("name", "viewport").at("content", "width=device-width, initial-scale=1"))
-        .child(element("title").text(title))
-        .child(element("style").style(STYLE).style(include_str!("report/study.css")));
-    let script = element("script").style(include_str!("report/study.js"));
-    let body = element("body").child(main).child(script);
-    let mut out = "<!DOCTYPE html>\n".to_owned();
-    element("html").at("lang", "en").child(head).child(body).write(&mut out);
-    out.push('\n');
-    out
-}
-
-fn headline(findings: &Findings, title: &str) -> Element {
+fn frame(findings: &Findings, title: &str) -> Frame {
     let claims = &findings.claims;
     let held = claims.iter().filter(|claim| claim.holds).count();
     let verdict = match claims.len() {
@@ -49,26 +39,25 @@ fn headline(findings: &Findings, title: &str) -> Element {
         all if all == held => format!("All {all} claims hold"),
         all => format!("{held} of {all} claims hold"),
     };
-    let mut header = element("header")
-        .child(element("p").class("name").text(format!("Forebay study: {title}")))
-        .child(element("h1").text(verdict));
+    let mut warnings = Vec::new();
     if !findings.complete {
-        header = header.child(warning("Broken off: what was done until then is here, the rest is missing."));
+        warnings.push("Broken off: what was done until then is here, the rest is missing.".to_owned());
     }
     if findings.quick {
-        header = header.child(warning(
-            "A quick run, with a fiftieth of the packets: it shows that the study works. Its figures are those \
-             of queues filling up, and claims may fail for that alone.",
-        ));
+        let quick = "A quick run, with a fiftieth of the packets: it shows that the study works. Its figures are \
+            those of queues filling up, and claims may fail for that alone.";
+        warnings.push(quick.to_owned());
     }
     // Lines of the comment up to an empty one are a paragraph.
     let lines: Vec<&str> = findings.about.iter().skip(1).map(String::as_str).collect();
     let paragraphs = lines.split(|line| line.is_empty()).filter(|lines| !lines.is_empty());
-    header.children(paragraphs.map(|lines| element("p").class("intro").text(lines.join(" "))))
-}
-
-fn warning(words: &str) -> Element {
-    element("p").class("warning").text(words)
+    Frame {
+        kind: format!("Forebay study: {title}"),
+        verdict,
+        warnings,
+        intro: paragraphs.map(|lines| lines.join(" ")).collect(),
+        ..Frame::default()
+    }
 }
 
 fn claims(claims: &[Claim]) -> Element {
@@ -81,62 +70,42 @@ fn claims(claims: &[Claim]) -> Element {
         let verdict = element("span").class(class).text(format!("{sign}\u{a0}{word}"));
         element("tr")
             .at("id", claim.id.as_str())
-            .child(element("td").text(claim.claim.as_str()).child(element("code").text(claim.id.as_str())))
+            .child(said(claim))
             .child(element("td").text(claim.figure.as_str()))
             .child(element("td").child(verdict))
             .child(element("td").text(claim.why.as_str()))
     };
     let head = element("thead").child(element("tr").children(head.map(|name| element("th").text(name))));
     let table = element("table").class("claims").child(head);
-    element("section").child(element("h2").text("Claims")).child(
-        element("div").class("scroll").child(table.child(element("tbody").children(claims.iter().map(row)))),
-    )
-}
-
-/// Blocks as sections, plots two in a row.
-fn parts(blocks: &[Block]) -> Vec<Element> {
-    let mut parts = Vec::new();
-    let mut part: Option<Element> = None;
-    let mut figures: Vec<Element> = Vec::new();
-    let flush = |part: &mut Option<Element>, figures: &mut Vec<Element>| {
-        if !figures.is_empty() {
-            let row = element("div").class("pair plots").children(figures.drain(..));
-            *part = Some(part.take().unwrap_or_else(|| element("section")).child(row));
-        }
-    };
-    for block in blocks {
-        if let Block::Plot(plot) = block {
-            figures.push(plot::plot(plot));
-            continue;
-        }
-        flush(&mut part, &mut figures);
-        let open = || element("section");
-        part = match block {
-            Block::Section(title) => {
-                parts.extend(part.take());
-                Some(open().child(element("h2").text(title.as_str())))
+    let table = table.child(element("tbody").children(claims.iter().map(row)));
+    let section = element("section").child(element("h2").text("Claims"));
+    let failed: Vec<&Claim> = claims.iter().filter(|claim| !claim.holds).collect();
+    let section = match failed.is_empty() {
+        true => section,
+        false => {
+            let link =
+                |claim: &&Claim| element("a").at("href", format!("#{}", claim.id)).text(claim.id.as_str());
+            let mut line = element("p").text("Not: ");
+            for (number, claim) in failed.iter().enumerate() {
+                line = if number == 0 { line } else { line.text(", ") }.child(link(claim));
             }
-            Block::Text(words) => Some(part.unwrap_or_else(open).child(element("p").text(words.as_str()))),
-            Block::Table(one) => Some(part.unwrap_or_else(open).child(table(one))),
-            Block::Heat(heat) => Some(part.unwrap_or_else(open).child(plot::heat(heat))),
-            Block::Plot(_) => part,
-        };
-    }
-    flush(&mut part, &mut figures);
-    parts.extend(part);
-    parts
+            section.child(line)
+        }
+    };
+    section.child(document::scroll("Claims", table))
 }
 
-fn table(table: &Table) -> Element {
-    let head = table.head.iter().map(|name| element("th").text(name.as_str()));
-    let row = |cells: &Vec<String>| {
-        element("tr").children(cells.iter().map(|cell| element("td").text(cell.as_str())))
+/// What was claimed: in the source's words where those are given, with ours below.
+fn said(claim: &Claim) -> Element {
+    let cell = element("td");
+    let cell = match claim.quote.is_empty() {
+        true => cell.text(claim.claim.as_str()),
+        false => {
+            let quote = element("q").text(claim.quote.as_str());
+            cell.child(quote).child(element("cite").text(claim.claim.as_str()))
+        }
     };
-    let shown = element("table")
-        .child(element("caption").text(table.title.as_str()))
-        .child(element("thead").child(element("tr").children(head)))
-        .child(element("tbody").children(table.rows.iter().map(row)));
-    element("div").class("scroll").child(shown)
+    cell.child(element("code").text(claim.id.as_str()))
 }
 
 /// Every run with what was set for it; the rest is in results.json.
@@ -180,21 +149,7 @@ fn runs(runs: &[Record]) -> Element {
     element("section")
         .child(element("h2").text("Runs"))
         .children(notes.into_iter().map(|note| element("p").class("how").text(note)))
-        .child(
-            element("details").child(element("summary").text(summary)).children(
-                table
-                    .into_iter()
-                    .chain(pipelines::runs(runs))
-                    .map(|table| element("div").class("scroll").child(table)),
-            ),
-        )
-}
-
-fn footer(findings: &Findings, made: &Made) -> Element {
-    let made = format!(
-        "Made by forebay {} on {}, {}, from the study {}. Rest the pointer on a plot for its values; press a \
-         name in a legend to hide or show it. Scenarios, figures and the study itself lie beside this page.",
-        made.version, made.host, made.at, findings.name
-    );
-    element("footer").child(element("p").text(made))
+        .child(element("details").child(element("summary").text(summary)).children(
+            table.into_iter().chain(pipelines::runs(runs)).map(|table| document::scroll("Runs", table)),
+        ))
 }

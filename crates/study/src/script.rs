@@ -16,7 +16,7 @@
 //! | `section(title)`, `text(words)` | a heading, a paragraph |
 //! | `series(name, xs, ys)`, `plot(title, x, y, series)`, `plot(..., #{log_x, log_y, note})` | lines over numbers, bars over names |
 //! | `table(title, head, rows)`, `heat(title, x, y, columns, rows, values, note)` | a table; a map of ratios with the line where they pass 1 |
-//! | `claim(id, words, figure, holds, why)` | a line of the table of claims |
+//! | `claim(id, words, figure, holds, why)`, `claim(id, words, quote, figure, holds, why)` | a line of the table of claims; `quote` is the source's own wording |
 
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -269,7 +269,7 @@ fn showing(engine: &mut Engine, bench: &Shared) {
         if xs.len() != ys.len() {
             return Err(error(format!("series `{name}` has {} places and {} values", xs.len(), ys.len())));
         }
-        Ok(Series { name: name.to_owned(), xs, ys })
+        Ok(Series { name: name.to_owned(), xs, ys, ..Series::default() })
     });
     let own = put.clone();
     engine.register_fn("plot", move |title: &str, x: &str, y: &str, series: Array| -> Fallible<()> {
@@ -305,18 +305,20 @@ fn showing(engine: &mut Engine, bench: &Shared) {
         },
     );
     let own = bench.clone();
-    engine.register_fn(
-        "claim",
-        move |id: &str, words: &str, figure: &str, holds: bool, why: &str| -> Fallible<()> {
-            let claims = &mut own.borrow_mut().findings.claims;
-            if claims.iter().any(|claim| claim.id == id) {
-                return Err(error(format!("claim `{id}` is there already")));
-            }
-            let [id, claim, figure, why] = [id, words, figure, why].map(str::to_owned);
-            claims.push(Claim { id, claim, figure, holds, why });
-            Ok(())
-        },
-    );
+    let claim = move |id: &str, words: &str, quote: &str, figure: &str, holds: bool, why: &str| {
+        let claims = &mut own.borrow_mut().findings.claims;
+        if claims.iter().any(|claim| claim.id == id) {
+            return Err(error(format!("claim `{id}` is there already")));
+        }
+        let [id, claim, quote, figure, why] = [id, words, quote, figure, why].map(str::to_owned);
+        claims.push(Claim { id, claim, quote, figure, holds, why });
+        Fallible::Ok(())
+    };
+    let own = claim.clone();
+    engine.register_fn("claim", move |id: &str, words: &str, figure: &str, holds: bool, why: &str| {
+        own(id, words, "", figure, holds, why)
+    });
+    engine.register_fn("claim", claim);
 }
 
 fn plot(title: &str, x: &str, y: &str, series: Array, more: &Map) -> Fallible<Plot> {

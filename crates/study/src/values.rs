@@ -41,16 +41,22 @@ pub(crate) fn shown(value: &Dynamic) -> String {
     }
 }
 
-/// The figure at a path: `throughput_bps`, `total_latency.p99_s`, or one of a processor, stage, server or
-/// resource by its name: `cpu.load`, `card.0.packets`, `receive.max_queue`.
+/// The figure at a path: `throughput_bps`, `total_latency.p99_s`, or one of a processor, service class, stage,
+/// server or resource by its name: `cpu.load`, `card.0.packets`, `bulk.total_latency.mean_s`, `receive.max_queue`.
 pub(crate) fn figure(figures: &Figures, path: &str) -> Result<f64, String> {
     let document = serde_json::to_value(figures).map_err(|error| error.to_string())?;
     at(&document, path).and_then(Value::as_f64).ok_or_else(|| match figures {
         Figures::Host(figures) => {
             let names: Vec<&str> = figures.processors.iter().map(|one| one.name.as_str()).collect();
+            let classes: Vec<&str> = figures.classes.iter().map(|one| one.name.as_str()).collect();
+            let classes = match classes.is_empty() {
+                true => String::new(),
+                false => format!(", and packets, lost, total_latency.mean_s, ... of {}", classes.join(", ")),
+            };
             format!(
                 "no figure `{path}`; there are throughput_bps, elapsed_s, packets_per_job, bus.load, \
-                 processing_latency.mean_s, total_latency.p99_s, ... and load, packets, bytes, mean_size of {}",
+                 processing_latency.mean_s, total_latency.p99_s, ... and load, packets, bytes, mean_size of \
+                 {}{classes}",
                 names.join(", ")
             )
         }
@@ -61,7 +67,11 @@ pub(crate) fn figure(figures: &Figures, path: &str) -> Result<f64, String> {
             let parts = LISTS.iter().filter_map(|list| document.get(*list)?.as_array());
             let parts = parts.filter_map(|list| {
                 let names = list.iter().filter_map(|one| one.get("name")?.as_str());
-                Some(format!("{} of {}", keys(list.first()?).join(", "), names.collect::<Vec<_>>().join(", ")))
+                Some(format!(
+                    "{} of {}",
+                    keys(list.first()?).join(", "),
+                    names.collect::<Vec<_>>().join(", ")
+                ))
             });
             let there: Vec<String> = [keys(document).join(", ")].into_iter().chain(parts).collect();
             format!("no figure `{path}`; there are {}", there.join("; "))
@@ -70,7 +80,7 @@ pub(crate) fn figure(figures: &Figures, path: &str) -> Result<f64, String> {
 }
 
 /// Lists whose elements have names.
-const LISTS: [&str; 4] = ["processors", "stages", "servers", "resources"];
+const LISTS: [&str; 5] = ["processors", "classes", "stages", "servers", "resources"];
 
 /// The value at a path. Names may have dots in them.
 fn at<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {

@@ -15,6 +15,10 @@ fn quick(name: &str) -> Findings {
 
 /// No address that a browser would fetch.
 fn stands_alone(page: &str) {
+    // Names of a namespace and of a part of the page itself are none.
+    let page = ["\"http://www.w3.org/2000/svg\"", "url(#", "href=\"#"]
+        .iter()
+        .fold(page.to_owned(), |page, own| page.replace(own, ""));
     for wrong in ["http:", "https:", "src=", "href=", "url(", "@import", "//cdn", "NaN", "inf<"] {
         assert!(!page.contains(wrong), "the page has `{wrong}`");
     }

@@ -45,7 +45,7 @@ fn head(figures: &DemoFigures) -> Element {
         .child(element("meta").at("charset", "utf-8"))
         .child(element("meta").at("name", "viewport").at("content", "width=device-width, initial-scale=1"))
         .child(element("title").text(format!("Forebay demo: {}", figures.capture.name)))
-        .child(element("style").style(STYLE))
+        .child(element("style").verbatim(STYLE))
 }
 
 fn headline(figures: &DemoFigures) -> Element {

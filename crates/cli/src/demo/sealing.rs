@@ -75,7 +75,7 @@ pub fn run(
         let moved = engine.turn() | gateway.send(&mut engine)?;
         idle.after(moved || next > before);
         if next.is_multiple_of(1024) && progress::is_interrupted() {
-            return Err(miette!("interrupted"));
+            return Err(progress::Interrupted.into());
         }
     }
     let end = shared.clock.now() + LAST_WORDS;

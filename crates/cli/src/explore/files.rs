@@ -1,5 +1,6 @@
 //! Folders of runs and of sweeps.
 
+use crate::simulate::columnar::Runs;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -58,8 +59,7 @@ pub struct Sweep {
     points: BufWriter<File>,
     /// One line a point and figure.
     figures: BufWriter<File>,
-    #[cfg(feature = "parquet")]
-    columns: crate::simulate::columnar::Columns,
+    columns: Runs,
 }
 
 impl Sweep {
@@ -81,12 +81,7 @@ impl Sweep {
         let mut figures = BufWriter::new(File::create(dir.join("figures.csv"))?);
         keys.iter().try_for_each(|key| write!(figures, "{},", field(key)))?;
         writeln!(figures, "figure,value")?;
-        Ok(Sweep {
-            points,
-            figures,
-            #[cfg(feature = "parquet")]
-            columns: crate::simulate::columnar::Columns::new(dir.join("figures.parquet"), keys),
-        })
+        Ok(Sweep { points, figures, columns: Runs::new(keys) })
     }
 
     /// Adds a point.
@@ -97,15 +92,13 @@ impl Sweep {
             values.iter().try_for_each(|value| write!(self.figures, "{},", field(value)))?;
             writeln!(self.figures, "{figure},{value}")?;
         }
-        #[cfg(feature = "parquet")]
         self.columns.add(values, 0, figures.row());
         self.figures.flush()
     }
 
     /// Writes what is written at the end.
     pub fn finish(self, dir: &Path, name: &str, points: &[Point]) -> miette::Result<()> {
-        #[cfg(feature = "parquet")]
-        self.columns.write().into_diagnostic()?;
+        self.columns.write(&dir.join("figures.parquet")).into_diagnostic()?;
         fs::write(dir.join("report.html"), report::points(name, points, &made()?)).into_diagnostic()
     }
 }

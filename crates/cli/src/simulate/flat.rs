@@ -19,6 +19,7 @@ fn walk(path: &str, value: &Value, out: &mut Vec<(String, f64)>) {
         Value::Object(map) => map.iter().for_each(|(key, value)| match key.as_str() {
             "processors" => walk(&below("processor"), value, out),
             "buses" => walk(&below("bus"), value, out),
+            "classes" => walk(&below("class"), value, out),
             _ => walk(&below(key), value, out),
         }),
         Value::Array(list) => list.iter().for_each(|one| {

@@ -19,7 +19,8 @@ pub struct Wanted<'a> {
 }
 
 /// Runs all on up to `threads` threads, whose number changes nothing but the time taken, and gives each
-/// outcome to `each` in the order wanted. Returns how many: fewer than all if the user has interrupted.
+/// outcome to `each` in the order wanted. Returns how many: fewer than all if the user has interrupted, and
+/// then some before the last may be missing.
 ///
 /// # Errors
 /// The first that a run or `each` has.
@@ -83,6 +84,13 @@ pub fn run_all(
                 break Err(error);
             }
         };
+        // What was done while a run before it was broken off.
+        let result = result.and_then(|()| {
+            early.into_iter().try_for_each(|(number, outcome)| {
+                delivered += 1;
+                each(number, outcome)
+            })
+        });
         stop.store(1, Ordering::Relaxed);
         result
     });

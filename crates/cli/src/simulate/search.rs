@@ -2,11 +2,12 @@
 
 use forebay_sim::{Bound, Document, Figures, Rate, Scenario, highest_rate};
 use forebay_time::Duration;
-use miette::{IntoDiagnostic, miette};
+use miette::{IntoDiagnostic, WrapErr, miette};
 use serde_json::{Value, json};
 
-use super::SimulateArgs;
+use super::{SimulateArgs, page};
 use crate::Answer;
+use crate::progress::{self, Progress};
 
 /// Rates that are searched, in bit/s.
 const RATES: (u64, u64) = (100_000, 1_000_000_000_000);
@@ -24,31 +25,71 @@ pub fn run(args: &SimulateArgs) -> miette::Result<Answer> {
         ));
     }
     let bound = Bound { loss: args.loss, latency };
-    let found = highest_rate(&scenario, bound, RATES, PARTS).map_err(|error| miette!("{error}"))?;
+    let mut bar = Progress::share("searching");
+    let mut watch = |done: u64, all: u64, (placed, total): (u64, u64)| {
+        let part = placed as f64 / total.max(1) as f64;
+        bar.at((progress::WHOLE as f64 * (done as f64 + part) / all.max(1) as f64) as u64);
+        progress::go_on()
+    };
+    let found = highest_rate(&scenario, bound, RATES, PARTS, &mut watch);
+    bar.finish();
+    let found = found.map_err(|error| super::failed(args, error))?;
     let Some(found) = found else {
         let (least, _) = RATES;
         eprintln!("not even {least} bit/s is carried within the bounds");
         return Ok(Answer::No);
     };
     let bounds = json!({ "loss": bound.loss, "latency_p99_s": latency.map(Duration::as_secs) });
+    if let Some(dir) = &args.out {
+        // The run at the rate found, as a run of its own would be kept.
+        let mut sets = args.sets.clone();
+        sets.push(format!("traffic.rate={}", found.rate));
+        let at = Scenario::load(&args.scenario, &sets)?;
+        super::folder::keep(
+            dir,
+            args,
+            &at,
+            &found.outcome,
+            &crate::study::made()?,
+            page::search(&found, bound),
+        )?;
+        let document = json!({ "schema": 1, "highest_rate_bps": found.rate, "above_bps": found.above,
+            "bounds": bounds, "complete": found.complete, "tried": found.tried });
+        let written = std::fs::write(dir.join("search.json"), format!("{document:#}\n"));
+        written.into_diagnostic().wrap_err_with(|| format!("{} cannot be written", dir.display()))?;
+    }
+    let answer = if found.complete { Answer::Yes } else { Answer::Interrupted };
     if args.json {
         let at = scenario.with_rate(Rate::per_second(found.rate));
         let mut document = serde_json::to_value(Document::new(&at, &found.outcome)).into_diagnostic()?;
         document["highest_rate_bps"] = found.rate.into();
+        document["above_bps"] = found.above.into();
+        document["complete"] = found.complete.into();
         document["bounds"] = bounds;
         document["resolved"]["traffic"]["rate"] = Value::from(found.rate);
         println!("{}", serde_json::to_string_pretty(&document).into_diagnostic()?);
-        return Ok(Answer::Yes);
+        return Ok(answer);
     }
     let Figures { total_latency, lost, packets, .. } = &found.outcome.figures;
-    println!("highest rate: {:.3} Mbit/s (to one part in {PARTS})", found.rate as f64 / 1e6);
+    match (found.complete, found.above) {
+        (true, _) => {
+            println!("highest rate: {:.3} Mbit/s (to one part in {PARTS})", found.rate as f64 / 1e6);
+        }
+        (false, above) => {
+            let above = above.map_or(String::new(), |above| format!(" and below {:.3}", above as f64 / 1e6));
+            println!(
+                "interrupted: the highest rate is at least {:.3}{above} Mbit/s",
+                found.rate as f64 / 1e6
+            );
+        }
+    }
     println!(
         "at it: {lost} of {} packets lost, total latency 99 % {:.3} us\n",
         packets + lost,
         total_latency.p99_s * 1e6
     );
     super::print(&found.outcome);
-    Ok(Answer::Yes)
+    Ok(answer)
 }
 
 /// A time as scenarios write it: `50 us`.

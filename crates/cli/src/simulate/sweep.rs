@@ -8,7 +8,10 @@ use miette::{IntoDiagnostic, WrapErr, miette};
 use serde_json::{Map, Value, json};
 
 use super::SimulateArgs;
+use super::columnar::Runs;
 use super::flat::flat;
+use super::folder::{self, Done};
+use super::page::{Row, Sweep};
 use super::pool::{Wanted, run_all};
 use crate::Answer;
 
@@ -45,43 +48,122 @@ pub fn run(args: &SimulateArgs) -> miette::Result<Answer> {
         })
         .collect();
     let keys: Vec<&str> = sweeps.iter().map(|(key, _)| *key).collect();
-    let mut files = args.out.is_some().then(|| Files::create(args, &keys)).transpose()?;
-    let mut outcomes: Vec<Outcome> = Vec::new();
-    let mut shown = Shown { heading: false };
+    let files = args.out.is_some().then(|| Files::create(args, &keys, wanted.len())).transpose()?;
+    let mut table = Table { args, keys: &keys, files, heading: false, open: None, points: Vec::new() };
     let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-    let done = run_all(&wanted, threads, |number, outcome| {
-        let point = &points[number / args.replications];
-        if let Some(files) = &mut files {
-            files.run(point, &outcome)?;
-        }
-        outcomes.push(outcome);
-        if outcomes.len() == args.replications {
-            let document = document(args, &keys, point, &outcomes);
-            if let Some(files) = &mut files {
-                files.point(&document)?;
-            }
-            match (args.json, sweeps.is_empty()) {
-                (true, true) => println!("{}", serde_json::to_string_pretty(&document).into_diagnostic()?),
-                (true, false) => println!("{document}"),
-                (false, true) => estimates(&outcomes),
-                (false, false) => shown.row(&keys, point, &outcomes),
-            }
-            outcomes.clear();
-        }
-        Ok(())
-    })
-    .wrap_err_with(|| args.scenario.display().to_string())?;
-    if let Some(files) = files {
-        files.finish()?;
-    }
+    let done =
+        run_all(&wanted, threads, |number, outcome| table.run(&points, number / args.replications, outcome))
+            .wrap_err_with(|| args.scenario.display().to_string())?;
+    table.close(&points)?;
+    table.finish(&points, done, wanted.len())?;
     if done < wanted.len() {
-        if sweeps.is_empty() && !outcomes.is_empty() {
-            estimates(&outcomes);
-        }
-        eprintln!("interrupted: {done} of {} runs are done and kept", wanted.len());
-        return Ok(Answer::No);
+        let kept = if args.out.is_some() { "are done and kept" } else { "are done" };
+        eprintln!("interrupted: {done} of {} runs {kept}", wanted.len());
+        return Ok(Answer::Interrupted);
     }
     Ok(Answer::Yes)
+}
+
+/// What comes of the points, printed and written as it comes.
+struct Table<'a> {
+    args: &'a SimulateArgs,
+    keys: &'a [&'a str],
+    files: Option<Files>,
+    heading: bool,
+    /// The point whose runs are coming.
+    open: Option<(usize, Vec<Outcome>)>,
+    /// Those that have come.
+    points: Vec<Row>,
+}
+
+impl Table<'_> {
+    /// A run of a point has come. Those of a point come one after the other.
+    fn run(&mut self, points: &[Point], at: usize, outcome: Outcome) -> miette::Result<()> {
+        if self.open.as_ref().is_some_and(|(open, _)| *open != at) {
+            self.close(points)?;
+        }
+        if let Some(files) = &mut self.files {
+            files.run(&points[at], &outcome)?;
+        }
+        let (_, outcomes) = self.open.get_or_insert_with(|| (at, Vec::new()));
+        outcomes.push(outcome);
+        if outcomes.len() == self.args.replications { self.close(points) } else { Ok(()) }
+    }
+
+    /// The open point is done, or as good as it will be.
+    fn close(&mut self, points: &[Point]) -> miette::Result<()> {
+        let Some((at, outcomes)) = self.open.take() else { return Ok(()) };
+        let point = &points[at];
+        let document = document(self.args, self.keys, point, &outcomes);
+        if let Some(files) = &mut self.files {
+            files.point(&document)?;
+        }
+        let whole = self.keys.is_empty();
+        match (self.args.json, whole) {
+            (true, true) => println!("{}", serde_json::to_string_pretty(&document).into_diagnostic()?),
+            (true, false) => println!("{document}"),
+            (false, true) => estimates(&outcomes),
+            (false, false) => self.show(point, &outcomes),
+        }
+        if self.files.is_some() {
+            let runs = if whole {
+                outcomes.iter().map(|one| (one.seed, flat(&one.figures))).collect()
+            } else {
+                Vec::new()
+            };
+            let (values, estimates) = (point.values.clone(), all_estimates(&outcomes));
+            self.points.push(Row { values, estimates, runs });
+        }
+        Ok(())
+    }
+
+    /// Writes what can only be written at the end.
+    fn finish(self, points: &[Point], runs: usize, of: usize) -> miette::Result<()> {
+        let (Some(files), Some(dir)) = (self.files, self.args.out.as_deref()) else { return Ok(()) };
+        let made = crate::study::made()?;
+        let name = self.args.scenario.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let done = Done { runs, of, complete: runs == of };
+        let notes =
+            self.points.first().and(points.first()).map_or(Vec::new(), |point| point.scenario.notes.clone());
+        let scenario = points.first().map_or(String::new(), |point| point.scenario.resolved_toml());
+        let page = Sweep {
+            name,
+            keys: self.keys,
+            replications: self.args.replications,
+            notes,
+            done: &done,
+            scenario,
+        };
+        let html = page.render(&self.points, &made);
+        let written = fs::write(dir.join("report.html"), html)
+            .and_then(|()| folder::write_manifest(dir, self.args, None, &made, done));
+        written.into_diagnostic().wrap_err_with(|| format!("{} cannot be written", dir.display()))?;
+        files.finish(dir)
+    }
+
+    /// A line on the terminal.
+    fn show(&mut self, point: &Point, outcomes: &[Outcome]) {
+        if !self.heading {
+            self.heading = true;
+            self.keys.iter().for_each(|key| print!("{key:24} "));
+            COLUMNS.iter().for_each(|(heading, ..)| print!("{heading:>22} "));
+            println!();
+        }
+        let estimates = all_estimates(outcomes);
+        point.values.iter().for_each(|value| print!("{value:24} "));
+        for (_, figure, factor, decimals) in COLUMNS {
+            let found = estimates.iter().find(|(name, _)| name == figure).map(|(_, one)| *one);
+            let text = match found {
+                Some(one) if outcomes.len() > 1 => {
+                    format!("{:.decimals$} +- {:.1e}", factor * one.mean, factor * one.half_width)
+                }
+                Some(one) => format!("{:.decimals$}", factor * one.mean),
+                None => String::new(),
+            };
+            print!("{text:>22} ");
+        }
+        println!();
+    }
 }
 
 /// `key=v1,v2,...`; commas within brackets or quotes are part of a value.
@@ -180,36 +262,6 @@ fn estimates(outcomes: &[Outcome]) {
     }
 }
 
-/// The table of a sweep on the terminal.
-struct Shown {
-    heading: bool,
-}
-
-impl Shown {
-    fn row(&mut self, keys: &[&str], point: &Point, outcomes: &[Outcome]) {
-        if !self.heading {
-            self.heading = true;
-            keys.iter().for_each(|key| print!("{key:24} "));
-            COLUMNS.iter().for_each(|(heading, ..)| print!("{heading:>22} "));
-            println!();
-        }
-        let estimates = all_estimates(outcomes);
-        point.values.iter().for_each(|value| print!("{value:24} "));
-        for (_, figure, factor, decimals) in COLUMNS {
-            let found = estimates.iter().find(|(name, _)| name == figure).map(|(_, one)| *one);
-            let text = match found {
-                Some(one) if outcomes.len() > 1 => {
-                    format!("{:.decimals$} +- {:.1e}", factor * one.mean, factor * one.half_width)
-                }
-                Some(one) => format!("{:.decimals$}", factor * one.mean),
-                None => String::new(),
-            };
-            print!("{text:>22} ");
-        }
-        println!();
-    }
-}
-
 /// What is kept of a sweep, written as it goes.
 struct Files {
     /// One line of JSON a point.
@@ -217,33 +269,27 @@ struct Files {
     /// One line a run and figure.
     runs: BufWriter<File>,
     /// The same in columns, written at the end.
-    #[cfg(feature = "parquet")]
-    columns: super::columnar::Columns,
+    columns: Runs,
 }
 
 impl Files {
-    fn create(args: &SimulateArgs, keys: &[&str]) -> miette::Result<Files> {
+    fn create(args: &SimulateArgs, keys: &[&str], of: usize) -> miette::Result<Files> {
         let dir = args.out.as_deref().unwrap_or(std::path::Path::new("."));
+        let made = crate::study::made()?;
         let create = || -> std::io::Result<Files> {
             fs::create_dir_all(dir)?;
-            fs::write(dir.join("manifest.json"), super::manifest(args, None)? + "\n")?;
+            folder::write_manifest(dir, args, None, &made, Done { runs: 0, of, complete: false })?;
             fs::copy(&args.scenario, dir.join("scenario.toml"))?;
             let points = BufWriter::new(File::create(dir.join("points.jsonl"))?);
             let mut runs = BufWriter::new(File::create(dir.join("figures.csv"))?);
             keys.iter().try_for_each(|key| write!(runs, "{},", field(key)))?;
             writeln!(runs, "seed,figure,value")?;
-            Ok(Files {
-                points,
-                runs,
-                #[cfg(feature = "parquet")]
-                columns: super::columnar::Columns::new(dir.join("figures.parquet"), keys),
-            })
+            Ok(Files { points, runs, columns: Runs::new(keys) })
         };
         create().into_diagnostic().wrap_err_with(|| format!("{} cannot be written", dir.display()))
     }
 
     fn run(&mut self, point: &Point, outcome: &Outcome) -> miette::Result<()> {
-        #[cfg(feature = "parquet")]
         self.columns.add(&point.values, outcome.seed, flat(&outcome.figures));
         let mut write = || -> std::io::Result<()> {
             for (figure, value) in flat(&outcome.figures) {
@@ -259,15 +305,14 @@ impl Files {
         writeln!(self.points, "{document}").and_then(|()| self.points.flush()).into_diagnostic()
     }
 
-    fn finish(mut self) -> miette::Result<()> {
-        #[cfg(feature = "parquet")]
-        self.columns.write().into_diagnostic().wrap_err("figures.parquet cannot be written")?;
-        self.points.flush().and_then(|()| self.runs.flush()).into_diagnostic()
+    fn finish(self, dir: &std::path::Path) -> miette::Result<()> {
+        let written = self.columns.write(&dir.join("figures.parquet"));
+        written.into_diagnostic().wrap_err("figures.parquet cannot be written")
     }
 }
 
 /// A field of a CSV file (RFC 4180 2).
-fn field(text: &str) -> String {
+pub(super) fn field(text: &str) -> String {
     let plain = !text.contains([',', '"', '\n', '\r']);
     if plain { text.to_owned() } else { format!("\"{}\"", text.replace('"', "\"\"")) }
 }

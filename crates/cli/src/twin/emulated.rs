@@ -82,7 +82,7 @@ pub fn run(args: &TwinArgs, packets: &[Plain], mut report: impl FnMut(u64)) -> m
                 reported = books.released;
                 report(reported as u64);
                 if progress::is_interrupted() {
-                    return Err(miette!("interrupted"));
+                    return Err(progress::Interrupted.into());
                 }
             }
         } else if next > books.released && now.since(last) > STUCK {

@@ -84,18 +84,42 @@ pub struct SasErrors {
     /// Never empty.
     findings: Vec<Finding>,
     left_out: usize,
+    warnings: Vec<Finding>,
 }
 
 impl SasErrors {
-    pub(super) fn without_source(file: &str, problem: Problem) -> SasErrors {
+    pub(crate) fn without_source(file: &str, problem: Problem) -> SasErrors {
         let file = mask::shown(file);
         let finding = Finding { problem, labels: vec![], file: file.clone(), line: None, source: None };
-        SasErrors { file, findings: vec![finding], left_out: 0 }
+        SasErrors { file, findings: vec![finding], left_out: 0, warnings: vec![] }
     }
 
     /// The errors, those of the first lines if there are very many.
     pub fn findings(&self) -> &[Finding] {
         &self.findings
+    }
+
+    /// How many errors beyond [`SasErrors::findings`] there are.
+    pub fn left_out(&self) -> usize {
+        self.left_out
+    }
+
+    /// What should be looked at besides.
+    pub fn warnings(&self) -> &[Finding] {
+        &self.warnings
+    }
+
+    /// The same, to be shown one by one.
+    pub fn take_warnings(&mut self) -> Vec<Finding> {
+        std::mem::take(&mut self.warnings)
+    }
+
+    /// These and those of another file that this one names.
+    pub(crate) fn and(mut self, other: SasErrors) -> SasErrors {
+        self.findings.extend(other.findings);
+        self.warnings.extend(other.warnings);
+        self.left_out += other.left_out;
+        self
     }
 
     fn only(&self) -> Option<&Finding> {
@@ -150,10 +174,10 @@ impl Diagnostic for SasErrors {
 
 /// Problems and their places, while the file is being read.
 #[derive(Default)]
-pub(super) struct Findings(Vec<(Problem, Vec<LabeledSpan>)>);
+pub(crate) struct Findings(Vec<(Problem, Vec<LabeledSpan>)>);
 
 impl Findings {
-    pub(super) fn add(&mut self, problem: Problem, span: Range<usize>, label: &str) {
+    pub(crate) fn add(&mut self, problem: Problem, span: Range<usize>, label: &str) {
         self.0.push((problem, vec![primary(span, label)]));
     }
 
@@ -176,7 +200,7 @@ impl Findings {
     }
 
     /// The warnings, or all errors: those of `text`, which is called `file`.
-    pub(super) fn finish(self, file: &str, text: &str) -> Result<Vec<Finding>, SasErrors> {
+    pub(crate) fn finish(self, file: &str, text: &str) -> Result<Vec<Finding>, SasErrors> {
         if self.0.is_empty() {
             return Ok(vec![]);
         }
@@ -199,7 +223,13 @@ impl Findings {
             return Ok(warnings.into_iter().map(placed).collect());
         }
         let findings = errors.into_iter().map(&mut placed).collect();
-        Err(SasErrors { file, findings, left_out })
+        // Their lines are counted from the beginning again.
+        let mut lines = Lines::new(text);
+        let warnings = warnings.into_iter().map(|(problem, labels)| {
+            let line = Some(lines.at(offset(&labels)));
+            Finding { problem, labels, file: file.clone(), line, source: Some(source.clone()) }
+        });
+        Err(SasErrors { warnings: warnings.collect(), file: file.clone(), findings, left_out })
     }
 }
 

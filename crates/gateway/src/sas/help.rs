@@ -189,6 +189,9 @@ impl Problem {
             Problem::NestTooDeep { .. } => format!("at most {NEST_MAX} SAs in a row are possible").into(),
             Problem::SaOfNoUse => "leave out `sa`, or say action = \"protect\"".into(),
             Problem::Refused { .. } => "change one of the two".into(),
+            Problem::Setting(problem) => problem.help().into(),
+            Problem::Misplaced { key, section } => format!("`{key}` belongs into {section}").into(),
+            Problem::Advice { help, .. } => help.clone().into(),
             Problem::NoEffect { key, .. } => format!("leave out `{key}`").into(),
             Problem::UnusedSa { name } => {
                 format!("with a policy of a direction, only named SAs of it are used: sa = \"{name}\" in one")

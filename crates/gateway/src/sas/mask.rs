@@ -7,18 +7,26 @@
 use std::ops::Range;
 
 use super::table::{IPTFS, is_known, is_plain};
+use crate::config::schema;
 
 /// Length of a run of hex digits that may be a key: half of the shortest one.
 pub(super) const RUN: usize = 16;
 
-/// What a secret that was not closed ends before.
+/// What a secret that was not closed ends before, sections of a gateway's file apart.
 const HEADERS: [&str; 3] = ["[[sa]]", "[sa.iptfs]", "[[policy]]"];
+
+/// Whether the line begins a table.
+fn is_header(line: &str) -> bool {
+    let line = line.trim_start();
+    HEADERS.iter().any(|header| line.starts_with(header))
+        || schema::sections().any(|part| line.starts_with(&part.header()))
+}
 
 /// Longest piece of the file in a message, in characters.
 const SHOWN: usize = 60;
 
 /// A word of the file as messages may quote it.
-pub(super) fn shown(text: &str) -> String {
+pub(crate) fn shown(text: &str) -> String {
     let mut hidden = Vec::new();
     hex_runs(text, 0, &mut hidden);
     let mut shown = cover(text, &hidden);
@@ -30,7 +38,7 @@ pub(super) fn shown(text: &str) -> String {
 }
 
 /// The text with every secret replaced by as many asterisks as it has bytes.
-pub(super) fn source(text: &str) -> String {
+pub(crate) fn source(text: &str) -> String {
     let mut hidden = Vec::new();
     let (mut at, mut inside_secret) = (0, false);
     for line in text.split_inclusive('\n') {
@@ -53,7 +61,7 @@ fn hide_in_line(line: &str, at: usize, inside_secret: bool, hidden: &mut Vec<Ran
         if inside_secret {
             hidden.push(at..at + line.len());
         }
-        return inside_secret && !HEADERS.iter().any(|header| line.trim_start().starts_with(header));
+        return inside_secret && !is_header(line);
     };
     let value_at = at + key.len() + 1;
     let key = key.trim().trim_matches(['"', '\'']);

@@ -308,6 +308,22 @@ pub enum Problem {
         /// The reason.
         error: SaConfigError,
     },
+    /// Something else in the file of a gateway that holds the SAs.
+    Setting(forebay_scenario::Problem),
+    /// A key of a gateway's file that stands in the wrong section.
+    Misplaced {
+        /// The key.
+        key: String,
+        /// Where it belongs.
+        section: String,
+    },
+    /// A warning about the file of a gateway.
+    Advice {
+        /// What should be looked at.
+        message: String,
+        /// What to do.
+        help: String,
+    },
     /// A warning: a setting that this SA has no use for.
     NoEffect {
         /// The key.
@@ -326,11 +342,32 @@ impl Problem {
     /// Whether the file can be used all the same.
     pub fn severity(&self) -> Severity {
         match self {
-            Problem::KeyFileExposed { .. } | Problem::NoEffect { .. } | Problem::UnusedSa { .. } => {
-                Severity::Warning
-            }
+            Problem::KeyFileExposed { .. }
+            | Problem::NoEffect { .. }
+            | Problem::UnusedSa { .. }
+            | Problem::Advice { .. } => Severity::Warning,
             _ => Severity::Error,
         }
+    }
+
+    /// The problem with the words for a gateway's file.
+    pub(crate) fn of_gateway(self) -> Problem {
+        let message = self.to_string();
+        let (message, help) = match self {
+            Problem::Unreadable(error) => (
+                format!("the file cannot be read: {error}"),
+                "is the path right? `--config` takes a gateway's TOML file",
+            ),
+            Problem::TooLong { .. } => (message, "is this the gateway's file?"),
+            Problem::NotUtf8 { .. } => (message, "is this the gateway's file? TOML is UTF-8 text"),
+            Problem::Syntax { .. } => (
+                message,
+                "sections are like `[plain]` and `[[sa]]`, lines like `mtu = 1400`, `name = \"east\"`",
+            ),
+            other => return other,
+        };
+        let help = help.to_owned();
+        Problem::Setting(forebay_scenario::Problem::Conflict { message, help })
     }
 
     pub(super) fn cause(&self) -> Option<&(dyn Error + 'static)> {

@@ -9,6 +9,7 @@ use toml::de::{DeTable, DeValue};
 use super::errors::Findings;
 use super::mask::shown;
 use super::problem::Problem;
+use crate::config::schema;
 
 /// A kind of table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,22 +88,31 @@ impl Section {
         self.keys().any(|known| known == key)
     }
 
+    /// The section as it is written.
+    pub(crate) fn header(self) -> &'static str {
+        match self {
+            Section::Sa => "[[sa]]",
+            Section::Policy => "[[policy]]",
+            Section::Iptfs => "[sa.iptfs]",
+        }
+    }
+
     /// A section that has such a key.
-    pub(super) fn with(key: &str) -> Option<Section> {
+    pub(crate) fn with(key: &str) -> Option<Section> {
         Section::ALL.into_iter().find(|section| section.has(key))
     }
 }
 
 /// Whether the key means something anywhere.
 pub(super) fn is_known(key: &str) -> bool {
-    Section::with(key.strip_prefix("iptfs.").unwrap_or(key)).is_some()
+    Section::with(key.strip_prefix("iptfs.").unwrap_or(key)).is_some() || schema::is_known(key)
 }
 
 /// Whether the values of this key may be shown.
 pub(super) fn is_plain(key: &str) -> bool {
     match key.strip_prefix("iptfs.") {
         Some(inside) => Section::Iptfs.has(inside),
-        None => is_known(key) && !SECRET.contains(&key),
+        None => is_known(key) && !SECRET.contains(&key) && !key.ends_with(".key"),
     }
 }
 

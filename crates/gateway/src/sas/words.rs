@@ -90,6 +90,9 @@ impl fmt::Display for Problem {
             }
             Problem::SaOfNoUse => f.write_str("a policy that does not protect has no SA"),
             Problem::Refused { error } => write!(f, "this SA cannot be: {error}"),
+            Problem::Setting(problem) => problem.fmt(f),
+            Problem::Misplaced { key, .. } => write!(f, "unknown key `{key}`"),
+            Problem::Advice { message, .. } => f.write_str(message),
             Problem::NoEffect { key, why } => write!(f, "`{key}` has no effect: {why}"),
             Problem::UnusedSa { name } => write!(f, "SA `{name}` is of no use: no policy names it"),
         }

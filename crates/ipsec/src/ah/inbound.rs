@@ -97,6 +97,11 @@ impl InboundAh {
         self.decapsulator.odd()
     }
 
+    /// The highest sequence number that was verified.
+    pub fn top(&self) -> u64 {
+        self.replay.top()
+    }
+
     /// Takes note of a packet whose ICV did not match.
     pub fn auth_failed(&mut self) {
         self.resync.failed();

@@ -5,6 +5,7 @@ use forebay_station::Speed;
 use forebay_time::{Duration, PS_PER_S};
 use serde_json::{Map, Value as Json};
 
+use super::classes::{self, Entry};
 use super::decimal::Unit;
 use super::finding::Problem;
 use super::section::Section;
@@ -18,6 +19,7 @@ const KNOWN: &[&str] = &[
     "max_bytes",
     "input",
     "prefetch_aware",
+    "by_class",
     "predict_transfer",
     "processor",
     "threshold",
@@ -30,12 +32,13 @@ const KNOWN: &[&str] = &[
     "alpha_period",
 ];
 const ALPHA: [&str; 4] = ["alpha_upper", "alpha_lower", "alpha_most", "alpha_period"];
-const WINDOW_MAX: u64 = 1 << 16;
+pub(super) const WINDOW_MAX: u64 = 1 << 16;
 
 pub(super) fn read(
     top: &Section<'_>,
     processors: &mut [Processor],
     buses: &[Bus],
+    classes: Vec<Entry<'_>>,
     notes: &mut Vec<String>,
     resolved: &mut Map<String, Json>,
 ) -> Settings {
@@ -52,6 +55,14 @@ pub(super) fn read(
     let max_bytes = section.whole("max_bytes", Unit::Bytes, 1, u64::MAX);
     let input = section.whole("input", Unit::None, window, u32::MAX.into());
     let prefetch_aware = section.flag("prefetch_aware").unwrap_or(false);
+    let by_class = section.flag("by_class").unwrap_or(true);
+    if section.has("by_class") {
+        if classes.is_empty() {
+            let message = "`by_class` means nothing without a class";
+            section.conflict("by_class", message, "write [[class]] and its lines below, or take it away");
+        }
+        map.insert("by_class".to_owned(), by_class.into());
+    }
     let predict_transfer = section.flag("predict_transfer").unwrap_or(false);
     let policy = policy(&section, processors, &mut map);
     map.insert("window".to_owned(), window.into());
@@ -74,7 +85,20 @@ pub(super) fn read(
         }
     }
     let input = input.map(|packets| packets as usize);
-    Settings { policy, window: window as usize, windowing, timeout, max_bytes, input, prefetch_aware }
+    let window = window as usize;
+    let mut settings = Settings {
+        policy,
+        window,
+        windowing,
+        timeout,
+        max_bytes,
+        input,
+        prefetch_aware,
+        classes: Vec::new(),
+        by_class,
+    };
+    settings.classes = classes::settings(classes, &settings, resolved);
+    settings
 }
 
 /// A bus as the scheduler predicts it.

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use forebay_time::Duration;
 use serde_json::{Map, Value as Json, json};
 
+use super::classes::{self, Entry};
 use super::decimal::Unit;
 use super::finding::Problem;
 use super::section::Section;
 use super::tree::{Node, Value};
 use super::{seconds, tables};
-use crate::traffic::{Arrivals, Bin, Rate, Sizes, Source, Traffic, read_trace};
+use crate::traffic::{Arrivals, Bin, DrawnClass, Rate, Sizes, Source, Traffic, read_trace};
 
 const KNOWN: &[&str] = &[
     "source",
@@ -23,6 +24,7 @@ const KNOWN: &[&str] = &[
     "value",
     "bins",
     "imix",
+    "run_length",
     "rate",
     "packet_rate",
     "arrivals",
@@ -35,6 +37,8 @@ const KNOWN: &[&str] = &[
     "warm_up",
 ];
 const SOURCES: &[&str] = &["file", "exponential", "uniform", "fixed", "imix", "histogram", "paper"];
+/// The keys of all distributions of sizes.
+pub(super) const SIZE_KEYS: &[&str] = &["mean", "min", "max", "value", "bins", "imix"];
 const ARRIVALS: &[&str] = &["back-to-back", "poisson", "on-off", "stamps"];
 
 /// Packets drawn unless the file says how many.
@@ -69,6 +73,7 @@ pub(super) fn read(
     top: &Section<'_>,
     directory: &Path,
     suites: &mut Suites,
+    classes: &mut [Entry<'_>],
     notes: &mut Vec<String>,
     resolved: &mut Map<String, Json>,
 ) -> Option<Traffic> {
@@ -82,7 +87,8 @@ pub(super) fn read(
     let traffic = Section::new(table, "[traffic]".to_owned(), place, KNOWN, top.findings());
     let mut map = Map::new();
     let overhead = traffic.whole("overhead", Unit::Bytes, 0, LARGEST).unwrap_or(OVERHEAD);
-    let source = source(&traffic, directory, notes, &mut map);
+    let mut source = source(&traffic, directory, notes, &mut map);
+    let classes = source.as_mut().and_then(|source| classes::traffic(classes, source, notes));
     let drawn = !matches!(source, Some(Source::Trace(_)));
     let packets = traffic.whole("packets", Unit::None, 1, u64::MAX).or(drawn.then_some(DRAWN));
     let warm_up = traffic.whole("warm_up", Unit::None, 0, u64::MAX).unwrap_or(0);
@@ -109,10 +115,11 @@ pub(super) fn read(
     if let Some(packets) = packets {
         map.insert("packets".to_owned(), packets.into());
     }
-    let arrivals = arrivals(&traffic, source.as_ref(), overhead as f64, &mut map);
+    let mean = source.as_ref().map(|source| mean(source, classes.as_deref().unwrap_or_default()));
+    let arrivals = arrivals(&traffic, source.as_ref().zip(mean), overhead as f64, &mut map);
     resolved.insert("traffic".to_owned(), map.into());
     let (source, overhead, arrivals, sas, suites) = (source?, overhead as u32, arrivals?, sas?, bits?);
-    Some(Traffic { source, packets, overhead, arrivals, sas, suites, warm_up })
+    Some(Traffic { source, packets, overhead, arrivals, sas, classes: classes?, suites, warm_up })
 }
 
 fn source(
@@ -125,26 +132,51 @@ fn source(
         traffic.missing("source", "source = \"file\"");
     }
     let word = traffic.word("source", SOURCES)?;
-    map.insert("source".to_owned(), word.into());
-    let needed: &[&'static str] = match word {
-        "file" => &["path"],
-        "exponential" => &["mean", "min", "max"],
-        "uniform" => &["min", "max"],
-        "fixed" => &["value"],
-        "imix" => &["imix"],
-        "histogram" => &["bins"],
-        _ => &[],
-    };
-    for key in ["path", "mean", "min", "max", "value", "bins", "imix"] {
-        if traffic.has(key) && !needed.contains(&key) {
-            let message = format!("`{key}` means nothing for source `{word}`");
-            traffic.conflict(key, message, "take it away, or take another source");
+    if word != "file" {
+        if traffic.has("path") {
+            useless(traffic, "path", word);
         }
+        let sizes = drawn(traffic, word, map)?;
+        return runs(traffic, sizes, map).map(Source::Drawn);
     }
-    if word == "file" {
-        return file(traffic, directory, notes, map).map(|trace| Source::Trace(Arc::new(trace)));
+    map.insert("source".to_owned(), word.into());
+    if traffic.has("run_length") {
+        let message = "`run_length` means nothing for source `file`".to_owned();
+        traffic.conflict("run_length", message, "take it away: a file's packets come in its order");
     }
-    drawn(traffic, word, map).map(Source::Drawn)
+    SIZE_KEYS.iter().filter(|key| traffic.has(key)).for_each(|key| useless(traffic, key, word));
+    file(traffic, directory, notes, map).map(|trace| Source::Trace(Arc::new(trace)))
+}
+
+/// Sizes that come in runs, if that is wanted.
+fn runs(traffic: &Section<'_>, sizes: Sizes, map: &mut Map<String, Json>) -> Option<Sizes> {
+    if !traffic.has("run_length") {
+        return Some(sizes);
+    }
+    let length = traffic.positive("run_length", Unit::None)?.as_f64();
+    if length < 1.0 {
+        let message = format!("`run_length` is {length}, below 1");
+        traffic.conflict("run_length", message, "packets in a row of one size, on average: 1 or more");
+        return None;
+    }
+    map.insert("run_length".to_owned(), length.into());
+    Some(if length > 1.0 { Sizes::Runs { sizes: Box::new(sizes), length } } else { sizes })
+}
+
+fn useless(section: &Section<'_>, key: &str, source: &str) {
+    let message = format!("`{key}` means nothing for source `{source}`");
+    section.conflict(key, message, "take it away, or take another source");
+}
+
+/// Sizes of a section that may have its own.
+pub(super) fn drawn_sizes(section: &Section<'_>, map: &mut Map<String, Json>) -> Option<Sizes> {
+    if section.has("source") {
+        return drawn(section, section.word("source", &SOURCES[1..])?, map);
+    }
+    for key in SIZE_KEYS.iter().filter(|key| section.has(key)) {
+        section.conflict(key, format!("`{key}` means nothing without `source`"), "source = \"fixed\"");
+    }
+    None
 }
 
 fn file(
@@ -182,6 +214,17 @@ fn file(
 }
 
 fn drawn(traffic: &Section<'_>, word: &str, map: &mut Map<String, Json>) -> Option<Sizes> {
+    map.insert("source".to_owned(), word.into());
+    let needed: &[&str] = match word {
+        "exponential" => &["mean", "min", "max"],
+        "uniform" => &["min", "max"],
+        "fixed" => &["value"],
+        "imix" => &["imix"],
+        "histogram" => &["bins"],
+        _ => &[],
+    };
+    let unused = SIZE_KEYS.iter().filter(|key| traffic.has(key) && !needed.contains(key));
+    unused.for_each(|key| useless(traffic, key, word));
     let whole = |key| traffic.whole(key, Unit::Bytes, 0, SIZE_MAX);
     let required = |key: &'static str, example| {
         if !traffic.has(key) {
@@ -307,11 +350,11 @@ fn sas(traffic: &Section<'_>, map: &mut Map<String, Json>) -> Option<Vec<u64>> {
 
 fn arrivals(
     traffic: &Section<'_>,
-    source: Option<&Source>,
+    source: Option<(&Source, f64)>,
     overhead: f64,
     map: &mut Map<String, Json>,
 ) -> Option<Arrivals> {
-    let stamped = matches!(source, Some(Source::Trace(trace)) if !trace.times.is_empty());
+    let stamped = matches!(source, Some((Source::Trace(trace), _)) if !trace.times.is_empty());
     let default = match traffic.has("rate") || !stamped {
         true if traffic.has("packet_rate") => "poisson",
         true => "back-to-back",
@@ -355,7 +398,7 @@ fn arrivals(
     map.insert("rate".to_owned(), rate.as_bps().into());
     match word {
         "poisson" => {
-            let mean = mean(source?) + overhead;
+            let mean = source?.1 + overhead;
             Some(Arrivals::Poisson(Duration::from_secs(8.0 * mean / rate.as_bps())))
         }
         "on-off" => {
@@ -373,11 +416,19 @@ fn arrivals(
     }
 }
 
-fn mean(source: &Source) -> f64 {
-    match source {
-        Source::Trace(trace) => trace.mean(),
+/// The mean payload.
+fn mean(source: &Source, classes: &[DrawnClass]) -> f64 {
+    let all = match source {
+        Source::Trace(trace) => return trace.mean(),
         Source::Drawn(sizes) => sizes.mean(),
-    }
+    };
+    let Some(last) = classes.last() else { return all };
+    let mut before = 0;
+    let sum = classes.iter().map(|class| {
+        let weight = class.border - std::mem::replace(&mut before, class.border);
+        weight as f64 * class.sizes.as_ref().map_or(all, Sizes::mean)
+    });
+    sum.sum::<f64>() / last.border as f64
 }
 
 impl Traffic {
@@ -386,7 +437,7 @@ impl Traffic {
         self.arrivals = match self.arrivals {
             Arrivals::Stamps | Arrivals::BackToBack(_) => Arrivals::BackToBack(rate),
             Arrivals::Poisson(_) => {
-                let mean = mean(&self.source) + f64::from(self.overhead);
+                let mean = mean(&self.source, &self.classes) + f64::from(self.overhead);
                 Arrivals::Poisson(Duration::from_secs(8.0 * mean / rate.as_bps()))
             }
             Arrivals::OnOff { on, off, .. } => Arrivals::OnOff { rate, on, off },

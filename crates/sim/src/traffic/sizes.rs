@@ -17,6 +17,13 @@ pub enum Sizes {
         /// Largest.
         max: u32,
     },
+    /// Others, each several times in a row, as the packets of a TCP flow come: the number is geometric.
+    Runs {
+        /// What each run has the size of.
+        sizes: Box<Sizes>,
+        /// Mean number of packets in a run, above 1.
+        length: f64,
+    },
 }
 
 /// Sizes that are equally likely.
@@ -68,6 +75,7 @@ impl Sizes {
                 sum / bins.iter().map(|bin| bin.weight as f64).sum::<f64>()
             }
             Sizes::Exponential { mean, .. } => *mean,
+            Sizes::Runs { sizes, .. } => sizes.mean(),
         }
     }
 }
@@ -78,19 +86,51 @@ pub(crate) struct Drawer {
     sizes: Sizes,
     total: u64,
     random: Random,
+    run: Option<Run>,
+}
+
+/// Packets of one size in a row.
+#[derive(Clone, Debug)]
+struct Run {
+    /// By which an exponential is divided to have a geometric number.
+    scale: f64,
+    left: u64,
+    size: u32,
 }
 
 impl Drawer {
     pub(crate) fn new(sizes: Sizes, random: Random) -> Drawer {
+        let (sizes, run) = match sizes {
+            Sizes::Runs { sizes, length } => {
+                let scale = -(1.0 - 1.0 / length.max(1.0 + 1e-9)).ln();
+                (*sizes, Some(Run { scale, left: 0, size: 0 }))
+            }
+            sizes => (sizes, None),
+        };
         let total = match &sizes {
             Sizes::Bins(bins) => bins.iter().map(|bin| bin.weight).sum(),
-            Sizes::Exponential { .. } => 1,
+            Sizes::Exponential { .. } | Sizes::Runs { .. } => 1,
         };
-        Drawer { sizes, total, random }
+        Drawer { sizes, total, random, run }
     }
 
     #[inline]
     pub(crate) fn draw(&mut self) -> u32 {
+        let Some(run) = &mut self.run else { return self.fresh() };
+        if run.left > 0 {
+            run.left -= 1;
+            return run.size;
+        }
+        let size = self.fresh();
+        if let Some(run) = &mut self.run {
+            run.size = size;
+            run.left = (self.random.exponential() / run.scale) as u64;
+        }
+        size
+    }
+
+    #[inline]
+    fn fresh(&mut self) -> u32 {
         match &self.sizes {
             Sizes::Bins(bins) => {
                 let mut at = if bins.len() == 1 { 0 } else { self.random.below(self.total) };
@@ -110,6 +150,8 @@ impl Drawer {
                     return size as u32;
                 }
             },
+            // Runs of runs are not to be had from a scenario.
+            Sizes::Runs { sizes, .. } => sizes.mean() as u32,
         }
     }
 }
@@ -146,6 +188,16 @@ mod tests {
         let (mean, deviation) = moments(&list);
         assert!((mean - 471.0).abs() < 3.0 && (deviation - 451.0).abs() < 4.0, "{mean} {deviation}");
         assert!(list.iter().all(|size| (20..=7_065).contains(size)));
+    }
+
+    #[test]
+    fn runs_have_their_length_and_the_sizes_they_are_of() {
+        let list = draw(Sizes::Runs { sizes: Box::new(Sizes::uniform(0, 1_000_000)), length: 10.0 });
+        let changes = list.windows(2).filter(|two| two[0] != two[1]).count();
+        let length = list.len() as f64 / changes as f64;
+        assert!((length - 10.0).abs() < 0.3, "{length}");
+        let (mean, _) = moments(&list);
+        assert!((mean - 500_000.0).abs() < 6_000.0, "{mean}");
     }
 
     #[test]

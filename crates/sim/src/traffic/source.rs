@@ -95,26 +95,43 @@ fn capture(input: impl Read, path: &Path) -> Result<Trace, String> {
     let (mut trace, mut stamps, mut names) = (Trace::default(), Vec::new(), Names(HashMap::new()));
     while let Some(record) = reader.next_record().map_err(|error| error.to_string())? {
         let at = locate(record.link, record.data).ok();
-        let packet = at.and_then(|at| destination(at.family, record.data.get(at.start..)?));
-        let Some((len, address)) = packet else {
+        let packet = at.and_then(|at| header(at.family, record.data.get(at.start..)?));
+        let Some(Header { bytes, destination, octet }) = packet else {
             trace.skipped += 1;
             continue;
         };
-        trace.sizes.push(len);
-        trace.sas.push(names.number(address));
+        trace.sizes.push(bytes);
+        trace.sas.push(names.number(destination));
+        trace.dscps.push(octet >> 2);
         stamps.push(u128::from(record.timestamp_ns) * 1_000);
     }
     trace.set_times(&stamps);
     Ok(trace)
 }
 
-/// Length and destination of an IP packet (RFC 791 3.1, RFC 8200 3).
-fn destination(family: Family, packet: &[u8]) -> Option<(u32, IpAddr)> {
+/// What is read of an IP packet.
+struct Header {
+    bytes: u32,
+    destination: IpAddr,
+    /// The DS field and ECN's bits (RFC 2474 3, RFC 3168 5).
+    octet: u8,
+}
+
+/// The header of an IP packet (RFC 791 3.1, RFC 8200 3).
+fn header(family: Family, packet: &[u8]) -> Option<Header> {
     let be16 = |at: usize| packet.get(at..at + 2).map(|two| u32::from(two[0]) << 8 | u32::from(two[1]));
-    match family {
-        Family::V4 => Some((be16(2)?, IpAddr::from(*packet.get(16..)?.first_chunk::<4>()?))),
-        Family::V6 => Some((be16(4)? + 40, IpAddr::from(*packet.get(24..)?.first_chunk::<16>()?))),
-    }
+    Some(match family {
+        Family::V4 => Header {
+            bytes: be16(2)?,
+            destination: IpAddr::from(*packet.get(16..)?.first_chunk::<4>()?),
+            octet: *packet.get(1)?,
+        },
+        Family::V6 => Header {
+            bytes: be16(4)? + 40,
+            destination: IpAddr::from(*packet.get(24..)?.first_chunk::<16>()?),
+            octet: (be16(0)? >> 4) as u8,
+        },
+    })
 }
 
 type LineError = (Option<usize>, String);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use forebay_time::{Duration, Time};
 
 use super::sizes::Drawer;
-use super::{Arrivals, Line, Source, Trace, Traffic};
+use super::{Arrivals, DrawnClass, Line, Source, Trace, Traffic};
 use crate::random::Random;
 
 /// A packet that arrives.
@@ -34,7 +34,16 @@ pub struct Stream {
     clock: Clock,
     sas: Vec<u64>,
     sa_random: Random,
+    classes: Option<Box<Classes>>,
     suites: Vec<u8>,
+}
+
+/// Classes being drawn.
+#[derive(Clone, Debug)]
+struct Classes {
+    borders: Vec<u64>,
+    sizes: Vec<Option<Drawer>>,
+    random: Random,
 }
 
 #[derive(Clone, Debug)]
@@ -80,6 +89,7 @@ impl Stream {
             clock,
             sas: traffic.sas.clone(),
             sa_random: Random::stream(seed, "sas"),
+            classes: (!traffic.classes.is_empty()).then(|| Box::new(Classes::new(&traffic.classes, seed))),
             suites: traffic.suites.clone(),
         }
     }
@@ -103,14 +113,14 @@ impl Stream {
 impl Iterator for Stream {
     type Item = Arrival;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Arrival> {
         if self.next == self.end {
             return None;
         }
         let number = self.next as usize;
         self.next += 1;
-        let (size, stamp, mut sa, class) = match &mut self.origin {
+        let (mut size, stamp, mut sa, mut class) = match &mut self.origin {
             Origin::Drawn(drawer) => (drawer.draw(), 0, 0, 0),
             Origin::Trace(trace) => (
                 trace.sizes[number],
@@ -122,6 +132,9 @@ impl Iterator for Stream {
         if !self.sas.is_empty() {
             sa = self.draw_sa();
         }
+        if let Some(classes) = &mut self.classes {
+            class = classes.draw(&mut size);
+        }
         let bytes = size.saturating_add(self.overhead);
         let suite = if self.suites.len() == 1 {
             self.suites[0]
@@ -132,9 +145,35 @@ impl Iterator for Stream {
     }
 }
 
+impl Classes {
+    fn new(classes: &[DrawnClass], seed: u64) -> Classes {
+        // Each class's sizes have a stream of their own: those of the others stay when one changes.
+        let sizes = classes.iter().enumerate().map(|(number, class)| {
+            let stream = || Random::stream(seed, &format!("sizes of class {number}"));
+            class.sizes.clone().map(|sizes| Drawer::new(sizes, stream()))
+        });
+        Classes {
+            borders: classes.iter().map(|class| class.border).collect(),
+            sizes: sizes.collect(),
+            random: Random::stream(seed, "classes"),
+        }
+    }
+
+    /// Draws a packet's class, and its size anew if the class has sizes of its own.
+    #[inline(never)]
+    fn draw(&mut self, size: &mut u32) -> u8 {
+        let at = self.random.below(self.borders[self.borders.len() - 1]);
+        let class = self.borders.partition_point(|&border| border <= at);
+        if let Some(drawer) = &mut self.sizes[class] {
+            *size = drawer.draw();
+        }
+        class as u8
+    }
+}
+
 impl Clock {
     /// When a packet of `bytes` bytes arrives.
-    #[inline]
+    #[inline(always)]
     fn tick(&mut self, stamp: u64, bytes: u32) -> u64 {
         match self {
             Clock::Stamps => stamp,

@@ -11,6 +11,8 @@ pub struct Trace {
     pub sas: Vec<u32>,
     /// Service classes.
     pub classes: Vec<u8>,
+    /// Code points of a capture's packets (RFC 2474), until the scenario's classes are known.
+    pub dscps: Vec<u8>,
     /// Records of the file that are no packets, e.g. frames without IP.
     pub skipped: u64,
 }
@@ -49,6 +51,7 @@ impl Trace {
         self.times = picked(&self.times, &order);
         self.sas = picked(&self.sas, &order);
         self.classes = picked(&self.classes, &order);
+        self.dscps = picked(&self.dscps, &order);
         true
     }
 }

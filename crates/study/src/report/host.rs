@@ -1,16 +1,26 @@
 //! The page of a single simulation.
 
-use forebay_page::element::element;
+use forebay_page::document::{Block, Frame, Table, page};
+use forebay_page::lanes::{Lanes, Span};
+use forebay_page::plot::{Plot, Series};
 use forebay_page::units;
-use forebay_sim::{Figures, Latency, Outcome, Scenario};
+use forebay_sim::{Doing, Figures, Latency, Outcome, Scenario, Timeline};
 
-use super::{page, plot, table};
-use crate::findings::{Made, Plot, Series, Table, Xs};
+use super::packets;
+use crate::findings::Made;
 
-/// Writes the page of `forebay simulate`.
-pub fn simulation(name: &str, scenario: &Scenario, outcome: &Outcome, made: &Made) -> String {
+/// Most spans that the page draws of a time line; all of it is in timeline.json.
+const SPANS: usize = 160;
+
+/// Writes the page of `forebay simulate`; `blocks` come after what all runs show.
+pub fn simulation(
+    name: &str,
+    scenario: &Scenario,
+    outcome: &Outcome,
+    made: &Made,
+    blocks: Vec<Block>,
+) -> String {
     let figures = &outcome.figures;
-    let verdict = format!("{} with {name}", units::bits_per_second(figures.throughput_bps));
     let facts = format!(
         "{} in {}; {} packets a job; {}; seed {}.",
         units::counted(figures.packets, "packet", "packets"),
@@ -22,32 +32,50 @@ pub fn simulation(name: &str, scenario: &Scenario, outcome: &Outcome, made: &Mad
         },
         outcome.seed
     );
-    let header = element("header")
-        .child(element("p").class("name").text("Forebay simulation"))
-        .child(element("h1").text(verdict))
-        .child(element("p").class("intro").text(facts))
-        .children(outcome.notes.iter().map(|note| element("p").class("how").text(note.as_str())));
-    let who = element("section")
-        .child(element("h2").text("Who did the work"))
-        .child(
-            element("div")
-                .class("pair plots")
-                .child(plot::plot(&loads(figures)))
-                .child(plot::plot(&shares(figures))),
+    let broken = |packets: u64| {
+        format!(
+            "Broken off after {}: these are the figures of a run of as many.",
+            units::counted(packets, "packet", "packets")
         )
-        .child(table(&processors(figures)));
-    let time = element("section")
-        .child(element("h2").text("How long packets took"))
-        .child(table(&latencies(figures)));
-    let whole = element("section").child(element("h2").text("The scenario, all defaults filled in")).child(
-        element("details")
-            .child(element("summary").text("scenario.toml"))
-            .child(element("pre").text(scenario.resolved_toml())),
-    );
-    let footer = format!("Made by forebay {} on {}, {}.", made.version, made.host, made.at);
-    let footer = element("footer").child(element("p").text(footer));
-    let main = element("main").child(header).child(who).child(time).child(whole).child(footer);
-    page(&format!("Forebay simulation: {name}"), main)
+    };
+    let frame = Frame {
+        kind: format!("Forebay simulation: {name}"),
+        verdict: format!(
+            "{} through {}",
+            units::bits_per_second(figures.throughput_bps),
+            units::counted(figures.processors.len() as u64, "processor", "processors")
+        ),
+        warnings: outcome.cut.map(broken).into_iter().collect(),
+        intro: vec![facts],
+        notes: outcome.notes.clone(),
+        footer: made.sentence(". Figures, scenario, manifest and time line lie beside this page."),
+        ..Frame::default()
+    };
+    let mut all = vec![
+        Block::Section("Who did the work".to_owned()),
+        Block::Plot(loads(figures)),
+        Block::Plot(shares(figures)),
+        Block::Table(processors(figures)),
+        Block::Section("How long packets took".to_owned()),
+    ];
+    if let Some(columns) = &outcome.columns {
+        all.extend(packets::latencies(scenario, columns).into_iter().map(Block::Plot));
+    }
+    all.push(Block::Table(latencies(figures)));
+    if let Some(columns) = &outcome.columns {
+        all.push(Block::Section("In the course of time".to_owned()));
+        all.extend(packets::over_time(scenario, columns).into_iter().map(Block::Plot));
+        all.push(Block::Section("Which packets went where".to_owned()));
+        all.extend(packets::by_size(scenario, columns).into_iter().map(Block::Plot));
+    }
+    if let Some(lanes) = outcome.timeline.as_ref().and_then(|timeline| lanes(scenario, timeline)) {
+        all.push(Block::Section("The beginning of the run".to_owned()));
+        all.push(Block::Lanes(lanes));
+    }
+    all.extend(blocks);
+    all.push(Block::Section("The scenario, all defaults filled in".to_owned()));
+    all.push(Block::Verbatim("scenario.toml".to_owned(), scenario.resolved_toml()));
+    page(&format!("Forebay simulation: {name}"), &frame, &all)
 }
 
 fn loads(figures: &Figures) -> Plot {
@@ -58,28 +86,21 @@ fn loads(figures: &Figures) -> Plot {
         names.push(bus.name.clone().unwrap_or_else(|| "bus".to_owned()));
         loads.push(100.0 * bus.load);
     }
-    bars("Load", "per cent of the time", names, vec![("load", loads)])
+    bars("Load", "per cent of the time", &names, vec![("load", loads)])
 }
 
 fn shares(figures: &Figures) -> Plot {
-    let names = figures.processors.iter().map(|one| one.name.clone()).collect();
+    let names: Vec<String> = figures.processors.iter().map(|one| one.name.clone()).collect();
     let share = |part: fn(&forebay_sim::ProcessorFigures) -> u64| {
         let total: u64 = figures.processors.iter().map(part).sum();
         figures.processors.iter().map(|one| 100.0 * units::share(part(one) as f64, total as f64)).collect()
     };
-    bars(
-        "Shares",
-        "per cent",
-        names,
-        vec![("packets", share(|one| one.packets)), ("bytes", share(|one| one.bytes))],
-    )
+    let values = vec![("packets", share(|one| one.packets)), ("bytes", share(|one| one.bytes))];
+    bars("Shares", "per cent", &names, values)
 }
 
-fn bars(title: &str, y: &str, names: Vec<String>, values: Vec<(&str, Vec<f64>)>) -> Plot {
-    let series = values
-        .into_iter()
-        .map(|(name, ys)| Series { name: name.to_owned(), xs: Xs::Names(names.clone()), ys })
-        .collect();
+fn bars(title: &str, y: &str, names: &[String], values: Vec<(&str, Vec<f64>)>) -> Plot {
+    let series = values.into_iter().map(|(name, ys)| Series::bars(name, names, ys)).collect();
     Plot { title: title.to_owned(), y: y.to_owned(), series, ..Plot::default() }
 }
 
@@ -105,12 +126,53 @@ fn latencies(figures: &Figures) -> Table {
         let times = [one.mean_s, one.p50_s, one.p90_s, one.p99_s, one.p999_s];
         std::iter::once(name.to_owned()).chain(times.map(units::seconds)).collect()
     };
+    let mut rows: Vec<Vec<String>> = vec![
+        row("from the scheduler's choice to completion", &figures.processing_latency),
+        row("from arrival to completion", &figures.total_latency),
+    ];
+    for class in &figures.classes {
+        let who =
+            format!("{}, from arrival: {}", class.name, units::counted(class.packets, "packet", "packets"));
+        let lost =
+            if class.lost > 0 { format!(", {} lost", units::count(class.lost)) } else { String::new() };
+        rows.push(row(&format!("{who}{lost}"), &class.total_latency));
+    }
     Table {
         title: "Latency".to_owned(),
         head: ["", "mean", "median", "90 %", "99 %", "99.9 %"].map(str::to_owned).into(),
-        rows: vec![
-            row("from the scheduler's choice to completion", &figures.processing_latency),
-            row("from arrival to completion", &figures.total_latency),
-        ],
+        rows,
     }
+}
+
+/// Processors and buses in lanes, from the first arrival on.
+fn lanes(scenario: &Scenario, timeline: &Timeline) -> Option<Lanes> {
+    let processors = scenario.processors.iter().map(|one| one.name.clone());
+    let buses = scenario.buses.iter().map(|bus| match scenario.buses.len() {
+        1 => "bus".to_owned(),
+        _ => format!("bus {}", bus.name),
+    });
+    let count = scenario.processors.len();
+    let span = |span: forebay_sim::Span| {
+        let owner = &scenario.processors[span.processor].name;
+        Span {
+            lane: span.bus.map_or(span.processor, |bus| count + bus),
+            slot: span.processor,
+            name: match span.what {
+                Doing::Compute => format!("{owner} computes"),
+                Doing::Fetch => format!("fetched by {owner}"),
+                Doing::WriteBack => format!("written back by {owner}"),
+            },
+            from: packets::seconds(span.from.0),
+            until: packets::seconds(span.until.0),
+        }
+    };
+    let spans: Vec<Span> = timeline.spans().take(SPANS).map(span).collect();
+    let note = "What each processor computed and whose data the bus carried, in the processor's colour. The whole \
+        time line, with the queues' lengths, is in timeline.json: open it at ui.perfetto.dev.";
+    (!spans.is_empty()).then(|| Lanes {
+        title: format!("The first {} spans", spans.len()),
+        lanes: processors.chain(buses).collect(),
+        spans,
+        note: note.to_owned(),
+    })
 }

@@ -1,0 +1,55 @@
+//! The processors of the gateway's file.
+
+use forebay_crypto::{Processor, Suite};
+use forebay_crypto_card::{Bus, Card};
+use forebay_engine::{Clock, Lane, ProcessorSetup};
+use forebay_gateway::config::{self, Config, ProcessorKind};
+use forebay_scheduler::Kind;
+use miette::{IntoDiagnostic, miette};
+
+use crate::backend::Backend;
+use crate::processors::{self, Costs};
+
+/// What the file names, with the costs that were saved, or are measured now.
+pub fn set_up(config: &Config, clock: Clock) -> miette::Result<Vec<ProcessorSetup>> {
+    let costs = config.scheduler.costs.as_deref().map(Costs::load).transpose()?.unwrap_or_default();
+    let suite = calibration_suite(config)?;
+    let buses: Vec<Bus> = config.buses.iter().map(|bus| Bus::new(bus.config)).collect();
+    let mut setups = Vec::with_capacity(config.processors.len());
+    for (place, one) in config.processors.iter().enumerate() {
+        let library = Backend::from(one.backend).open()?;
+        let (processor, kind): (Box<dyn Processor>, Kind) = match &one.kind {
+            ProcessorKind::Core { .. } if place == 0 => (library, Kind::Cpu),
+            ProcessorKind::Core { .. } => {
+                (Box::new(Lane::new(library, one.name.clone(), clock).into_diagnostic()?), Kind::Cpu)
+            }
+            ProcessorKind::Card { card, bus } => {
+                let bus = buses.get(*bus).ok_or_else(|| miette!("{}: no such bus", one.name))?;
+                (Box::new(Card::new(card.clone(), bus, library)), Kind::Accelerator)
+            }
+        };
+        let mut setup = processors::set_up(processor, kind, suite, &costs, clock)?;
+        (setup.alpha, setup.beta) = (one.alpha, one.beta);
+        setup.queue = setup.queue.min(one.queue);
+        setups.push(setup);
+    }
+    Ok(setups)
+}
+
+/// The suite by which processors are measured at first: the first SA's, or one that all have.
+fn calibration_suite(config: &Config) -> miette::Result<Suite> {
+    match config.sas.entries.first() {
+        Some(entry) => Ok(entry.config.suite),
+        None => "aes128gcm16".parse().map_err(|_| miette!("no suite")),
+    }
+}
+
+impl From<config::Backend> for Backend {
+    fn from(backend: config::Backend) -> Backend {
+        match backend {
+            config::Backend::Auto => Backend::Auto,
+            config::Backend::IpsecMb => Backend::IpsecMb,
+            config::Backend::AwsLc => Backend::AwsLc,
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! `forebay import`: other systems' SAs and policies into a gateway's file.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{ErrorKind, Read, Write};
+use std::net::IpAddr;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use forebay_gateway::config;
+use forebay_gateway::import::{self, Imported, Remark, Written};
+use miette::{Context, IntoDiagnostic, miette};
+use serde::Serialize;
+use zeroize::Zeroizing;
+
+use crate::Answer;
+
+/// Longest text that is read, in bytes.
+const MAX_LEN: u64 = 64 << 20;
+
+/// What is taken over.
+#[derive(Subcommand)]
+pub enum ImportCommand {
+    /// What `ip xfrm state` and `ip xfrm policy` print, one behind the other.
+    #[command(
+        after_help = "Example: (ip xfrm state; ip xfrm policy) | forebay import xfrm - -o gateway.toml"
+    )]
+    Xfrm {
+        /// The text; `-`, or nothing, for standard input.
+        #[arg(default_value = "-")]
+        file: PathBuf,
+        /// An address of the machine that printed it, where nothing else tells outbound from inbound.
+        #[arg(long, value_name = "ADDRESS")]
+        local: Vec<IpAddr>,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+    /// The configuration of DPDK's ipsec-secgw.
+    #[command(after_help = "Example: forebay import secgw ep0.cfg -o gateway.toml")]
+    Secgw {
+        /// The configuration (.cfg); `-` for standard input.
+        file: PathBuf,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+}
+
+/// Where what is taken over goes.
+#[derive(Args)]
+pub struct OutputArgs {
+    /// The gateway's file to write [default: standard output].
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Where keys go, each into a file of its own that only its owner can read; relative to the directory of the
+    /// gateway's file.
+    #[arg(long, value_name = "DIR", default_value = "keys")]
+    keys: String,
+    /// Write keys into the gateway's file itself.
+    #[arg(long)]
+    inline_keys: bool,
+    /// Replace files that are there.
+    #[arg(long)]
+    force: bool,
+    /// Print what was done as JSON; needs `--output`.
+    #[arg(long, requires = "output")]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Document {
+    schema: u32,
+    sas: usize,
+    policies: usize,
+    /// What was not taken over.
+    lost: Vec<Entry>,
+    /// What is done otherwise, or has no meaning.
+    notes: Vec<Entry>,
+    files: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Entry {
+    line: usize,
+    text: String,
+    reason: String,
+}
+
+impl ImportCommand {
+    /// Runs the command.
+    pub fn run(&self) -> miette::Result<Answer> {
+        match self {
+            ImportCommand::Xfrm { file, local, output } => finish(
+                &import::xfrm::read(&read(file)?, local),
+                &format!("ip xfrm ({})", file.display()),
+                output,
+            ),
+            ImportCommand::Secgw { file, output } => finish(
+                &import::secgw::read(&read(file)?),
+                &format!("ipsec-secgw ({})", file.display()),
+                output,
+            ),
+        }
+    }
+}
+
+fn read(path: &Path) -> miette::Result<Zeroizing<String>> {
+    let name = path.display();
+    let mut text = Zeroizing::new(String::new());
+    let taken = if path == Path::new("-") {
+        std::io::stdin().lock().take(MAX_LEN + 1).read_to_string(&mut text)
+    } else {
+        File::open(path).and_then(|file| file.take(MAX_LEN + 1).read_to_string(&mut text))
+    };
+    let len = taken.into_diagnostic().wrap_err_with(|| format!("{name} cannot be read"))?;
+    if len as u64 > MAX_LEN {
+        return Err(miette!("{name} is longer than {MAX_LEN} bytes"));
+    }
+    Ok(text)
+}
+
+fn finish(imported: &Imported, origin: &str, args: &OutputArgs) -> miette::Result<Answer> {
+    for Remark { line, text, reason, lost } in &imported.remarks {
+        eprintln!("{} line {line}: {text}\n    {reason}", if *lost { "not taken over:" } else { "note:" });
+    }
+    if imported.sas.is_empty() {
+        return Err(miette!(
+            help = "ip xfrm: print state and policy as root; ipsec-secgw: the file of its option -f",
+            "there is no SA that can be taken over"
+        ));
+    }
+    // Nothing is written that would not be read.
+    let whole = import::write(imported, origin, None);
+    let config = config::parse(&whole.text, "the file that would be written", Path::new(""))?;
+    for warning in config.warnings {
+        eprintln!("{:?}", miette::Report::new(warning));
+    }
+    let written = match args.inline_keys {
+        true => whole,
+        false => import::write(imported, origin, Some(&format!("{}/", args.keys.trim_end_matches('/')))),
+    };
+    let files = store(&written, args)?;
+    report(imported, files, args)?;
+    let lost = imported.remarks.iter().any(|remark| remark.lost);
+    Ok(if lost { Answer::No } else { Answer::Yes })
+}
+
+/// Writes keys, then the file that names them; the names of all.
+fn store(written: &Written, args: &OutputArgs) -> miette::Result<Vec<String>> {
+    let directory = args.output.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
+    let mut files = Vec::new();
+    let places: Vec<PathBuf> = written.keys.iter().map(|key| directory.join(&key.name)).collect();
+    if !args.force {
+        let taken = places.iter().chain(&args.output).find(|path| path.exists());
+        if let Some(path) = taken {
+            let help = "give another name, or --force to replace it";
+            return Err(miette!(help = help, "{} is there already", path.display()));
+        }
+    }
+    if let Some(folder) = places.first().and_then(|path| path.parent()) {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        made.into_diagnostic().wrap_err_with(|| format!("{} cannot be made", folder.display()))?;
+    }
+    for (key, path) in written.keys.iter().zip(&places) {
+        create(path, 0o600, &[key.text.as_bytes(), b"\n"])?;
+        files.push(path.display().to_string());
+    }
+    match &args.output {
+        Some(path) => {
+            create(path, if args.inline_keys { 0o600 } else { 0o644 }, &[written.text.as_bytes()])?;
+            files.push(path.display().to_string());
+        }
+        None => print!("{}", *written.text),
+    }
+    Ok(files)
+}
+
+/// A new file, in the place of one that is there: what was in that is never mixed with it, nor are its permissions.
+fn create(path: &Path, mode: u32, parts: &[&[u8]]) -> miette::Result<()> {
+    let name = || format!("{} cannot be written", path.display());
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            return Err(error).into_diagnostic().wrap_err_with(name);
+        }
+        _ => {}
+    }
+    let opened = OpenOptions::new().write(true).create_new(true).mode(mode).open(path);
+    let mut file = opened.into_diagnostic().wrap_err_with(name)?;
+    parts.iter().try_for_each(|part| file.write_all(part)).into_diagnostic().wrap_err_with(name)
+}
+
+fn report(imported: &Imported, files: Vec<String>, args: &OutputArgs) -> miette::Result<()> {
+    let (sas, policies) = (imported.sas.len(), imported.policies.len());
+    if args.json {
+        let entries = |lost: bool| {
+            let wanted = imported.remarks.iter().filter(|remark| remark.lost == lost).cloned();
+            wanted.map(|Remark { line, text, reason, .. }| Entry { line, text, reason }).collect()
+        };
+        let document =
+            Document { schema: 1, sas, policies, lost: entries(true), notes: entries(false), files };
+        println!("{}", serde_json::to_string_pretty(&document).into_diagnostic()?);
+        return Ok(());
+    }
+    let lost = imported.remarks.iter().filter(|remark| remark.lost).count();
+    eprintln!(
+        "{sas} SAs and {policies} policies taken over, {lost} things not; {} files written",
+        files.len()
+    );
+    Ok(())
+}

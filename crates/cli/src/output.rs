@@ -1,0 +1,55 @@
+//! Standard output and error that may be closed: `forebay study list | head -1` ends quietly.
+//!
+//! The standard library's `print!` and its like panic when the other end of a pipe is gone. Those below
+//! stand before every module in `main.rs` and so take their places throughout the program: a reader that
+//! has gone away is like an interrupt, what is still to be printed is dropped, and work under way stops in
+//! good order and keeps what is done.
+
+use std::fmt::Arguments;
+use std::io::{self, ErrorKind, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::progress;
+
+static CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Writes to standard output. When that fails for another reason than a closed pipe, such as a full disk,
+/// the program says so and ends with exit code 2.
+pub fn print(text: Arguments<'_>) {
+    if CLOSED.load(Ordering::Relaxed) {
+        return;
+    }
+    match io::stdout().lock().write_fmt(text) {
+        Ok(()) => {}
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => close(),
+        Err(error) => fail(&error),
+    }
+}
+
+/// Writes out what is still held, at the end of the program.
+pub fn flush() {
+    match io::stdout().lock().flush() {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => fail(&error),
+        _ => {}
+    }
+}
+
+/// Writes to standard error, as far as that can be.
+pub fn complain(text: Arguments<'_>) {
+    let _ = io::stderr().lock().write_fmt(text);
+}
+
+/// Whether the reader of standard output has gone away.
+pub fn is_closed() -> bool {
+    CLOSED.load(Ordering::Relaxed)
+}
+
+fn close() {
+    CLOSED.store(true, Ordering::Relaxed);
+    progress::interrupt();
+}
+
+fn fail(error: &io::Error) -> ! {
+    complain(format_args!("standard output cannot be written: {error}\n"));
+    std::process::exit(2)
+}

@@ -1,0 +1,147 @@
+//! The page of a simulated pipeline.
+
+use forebay_page::document::{Block, Frame, Table, page};
+use forebay_page::plot::{Plot, Series};
+use forebay_page::units;
+use forebay_pipeline::{Outcome, Replications};
+use forebay_study::Made;
+
+/// Writes the page of the runs of a scenario.
+pub fn render(name: &str, outcomes: &[Outcome], notes: &[String], resolved: &str, made: &Made) -> String {
+    let Some(first) = outcomes.first() else { return String::new() };
+    let facts = format!(
+        "{} in {}: {} processed, {} lost, {} inside at the end.",
+        units::counted(first.generated, "packet", "packets"),
+        units::seconds(first.elapsed_s),
+        units::count(first.processed),
+        units::count(first.lost),
+        units::count(first.in_flight)
+    );
+    let frame = Frame {
+        kind: format!("Forebay simulation: {name}"),
+        verdict: format!(
+            "{} packets/s, {} lost",
+            units::digits(first.throughput_pps),
+            units::percent(first.loss_probability)
+        ),
+        intro: vec![facts],
+        notes: notes.to_vec(),
+        footer: made.sentence(". Figures, scenario and manifest lie beside this page."),
+        ..Frame::default()
+    };
+    let all = Replications::new(outcomes);
+    let stages: Vec<String> = first.stages.iter().map(|one| one.name.clone()).collect();
+    let mut blocks = vec![
+        Block::Section("Stages".to_owned()),
+        Block::Plot(busy(first, all.as_ref())),
+        Block::Plot(plot(
+            "Waiting at each stage",
+            "packets",
+            vec![
+                Series::bars("mean", &stages, first.stages.iter().map(|one| one.mean_queue).collect()),
+                Series::bars("most", &stages, first.stages.iter().map(|one| one.max_queue.into()).collect()),
+            ],
+        )),
+        Block::Table(stage_table(first)),
+    ];
+    if !first.servers.is_empty() {
+        blocks.push(Block::Table(server_table(first)));
+    }
+    blocks.push(Block::Section("How long packets took".to_owned()));
+    blocks.push(Block::Table(delays(first)));
+    if let Some(all) = &all {
+        blocks.push(Block::Section(format!("Over {}", units::counted(all.runs as u64, "run", "runs"))));
+        blocks.push(Block::Table(replications(all)));
+    }
+    blocks.push(Block::Section("The scenario, all defaults filled in".to_owned()));
+    blocks.push(Block::Verbatim("scenario.toml".to_owned(), resolved.to_owned()));
+    page(&format!("Forebay simulation: {name}"), &frame, &blocks)
+}
+
+fn plot(title: &str, y: &str, series: Vec<Series>) -> Plot {
+    Plot { title: title.to_owned(), y: y.to_owned(), series, ..Plot::default() }
+}
+
+fn busy(first: &Outcome, all: Option<&Replications>) -> Plot {
+    let stages = first.stages.iter().map(|one| (one.name.clone(), one.utilisation));
+    let servers = first.servers.iter().map(|one| (format!("{} (server)", one.name), one.utilisation));
+    let (names, ys): (Vec<String>, Vec<f64>) =
+        stages.chain(servers).map(|(name, share)| (name, 100.0 * share)).unzip();
+    let mut series = Series::bars("busy", &names, ys);
+    let mut title = "Utilisation".to_owned();
+    if let Some(all) = all {
+        let stages = all.stages.iter().map(|one| one.utilisation);
+        let means: Vec<_> = stages.chain(all.servers.iter().map(|one| one.utilisation)).collect();
+        series.ys = means.iter().map(|one| 100.0 * one.mean).collect();
+        series.spread = means.iter().map(|one| 100.0 * one.half_width).collect();
+        title += &format!(", mean of {} runs with 95 % confidence", all.runs);
+    }
+    plot(&title, "per cent of the time", vec![series])
+}
+
+fn stage_table(outcome: &Outcome) -> Table {
+    let row = |one: &forebay_pipeline::StageOutcome| {
+        vec![
+            one.name.clone(),
+            units::percent(one.utilisation),
+            units::digits(one.mean_queue),
+            one.max_queue.to_string(),
+            units::count(one.lost),
+        ]
+    };
+    Table {
+        title: "Stages".to_owned(),
+        head: ["stage", "busy", "waiting, mean", "waiting, most", "lost"].map(str::to_owned).into(),
+        rows: outcome.stages.iter().map(row).collect(),
+    }
+}
+
+fn server_table(outcome: &Outcome) -> Table {
+    let row = |one: &forebay_pipeline::ServerOutcome| {
+        vec![
+            one.name.clone(),
+            units::percent(one.utilisation),
+            units::percent(one.switching),
+            units::percent(one.waiting),
+            units::count(one.switches),
+        ]
+    };
+    Table {
+        title: "Servers".to_owned(),
+        head: ["server", "busy", "switching", "kept waiting", "switches"].map(str::to_owned).into(),
+        rows: outcome.servers.iter().map(row).collect(),
+    }
+}
+
+fn delays(outcome: &Outcome) -> Table {
+    let delay = outcome.delay;
+    let times = [delay.mean_s, delay.p50_s, delay.p90_s, delay.p99_s, delay.p999_s];
+    Table {
+        title: "Delay".to_owned(),
+        head: ["", "mean", "median", "90 %", "99 %", "99.9 %"].map(str::to_owned).into(),
+        rows: vec![
+            std::iter::once("from arrival to departure".to_owned())
+                .chain(times.map(units::seconds))
+                .collect(),
+        ],
+    }
+}
+
+fn replications(all: &Replications) -> Table {
+    let row = |name: &str, one: forebay_pipeline::Mean, factor: f64, unit: &str| {
+        vec![
+            format!("{name} ({unit})"),
+            units::digits(factor * one.mean),
+            units::digits(factor * one.half_width),
+        ]
+    };
+    Table {
+        title: "Means with 95 % confidence".to_owned(),
+        head: ["figure", "mean", "±"].map(str::to_owned).into(),
+        rows: vec![
+            row("throughput", all.throughput_pps, 1.0, "packets/s"),
+            row("lost", all.loss_probability, 100.0, "%"),
+            row("delay", all.delay_mean_s, 1e6, "us"),
+        ],
+    }
+}

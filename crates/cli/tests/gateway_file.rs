@@ -1,0 +1,136 @@
+//! `forebay check` and `forebay import` as their users meet them.
+
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+const XFRM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../gateway/tests/data/xfrm.txt");
+const SECGW: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../gateway/tests/data/secgw.cfg");
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Folder {
+        Folder(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn run(&self, args: &[&str], input: &[u8]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_forebay"));
+        command.args(args).current_dir(self.0.path()).env("NO_COLOR", "1");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input).unwrap();
+        child.wait_with_output().unwrap()
+    }
+
+    fn mode(&self, name: &str) -> u32 {
+        std::fs::metadata(self.path(name)).unwrap().permissions().mode() & 0o777
+    }
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[test]
+fn a_good_file_is_said_to_be_good() {
+    let folder = Folder::new();
+    let file =
+        "[[protected]]\nkind = \"udp\"\n[keys]\nsource = \"xfrm\"\n[metrics]\nlisten = \"0.0.0.0:1\"\n";
+    std::fs::write(folder.path("gateway.toml"), file).unwrap();
+    let output = folder.run(&["check", "--config", "gateway.toml"], b"");
+    assert_eq!(output.status.code(), Some(0));
+    let said = text(&output.stdout);
+    assert!(said.contains("valid (SAs from the kernel, 1 link to peers, 1 processor; 1 warning)"), "{said}");
+    assert!(text(&output.stderr).contains("can read the figures"));
+    let output = folder.run(&["check", "--config", "gateway.toml", "--json"], b"");
+    assert_eq!(output.status.code(), Some(0));
+    let document = json(&output);
+    assert_eq!((document["schema"].as_u64(), document["ok"].as_bool()), (Some(1), Some(true)));
+    assert_eq!(document["warnings"][0]["line"], 6);
+    let settings = document["settings"].as_array().unwrap();
+    let mtu = settings.iter().find(|one| one["key"] == "mtu").unwrap();
+    assert_eq!((mtu["section"].as_str(), mtu["value"].as_str()), (Some("[plain]"), Some("1400")));
+    assert!(output.stderr.is_empty());
+}
+
+#[test]
+fn a_bad_file_is_exit_code_2_and_everything_is_said() {
+    let folder = Folder::new();
+    let file = "[plain]\nmut = 3\n[[protected]]\nkind = \"udp\"\nlisten = 1\n[keys]\nsource = \"xfrm\"\n";
+    std::fs::write(folder.path("gateway.toml"), file).unwrap();
+    let output = folder.run(&["check", "--config", "gateway.toml"], b"");
+    assert_eq!(output.status.code(), Some(2));
+    let said = text(&output.stderr);
+    assert!(said.contains("unknown key `mut`") && said.contains("did you mean `mtu`?"), "{said}");
+    assert!(said.contains("`listen` is a number") && said.contains("gateway.toml:5:10"), "{said}");
+    let output = folder.run(&["check", "--config", "gateway.toml", "--json"], b"");
+    assert_eq!(output.status.code(), Some(2));
+    let document = json(&output);
+    let lines: Vec<_> =
+        document["errors"].as_array().unwrap().iter().map(|one| one["line"].as_u64()).collect();
+    assert_eq!((document["ok"].as_bool(), lines), (Some(false), vec![Some(2), Some(5)]));
+    assert_eq!(folder.run(&["check", "--config", "nothing.toml"], b"").status.code(), Some(2));
+}
+
+#[test]
+fn what_is_taken_over_is_a_file_that_check_accepts() {
+    let folder = Folder::new();
+    for (args, sas, policies) in [
+        (["import", "xfrm", XFRM, "-o", "gw/x.toml", "--keys", "x"], 5, 5),
+        (["import", "secgw", SECGW, "-o", "gw/s.toml", "--keys", "s"], 3, 5),
+    ] {
+        std::fs::create_dir_all(folder.path("gw")).unwrap();
+        let mut args = args.to_vec();
+        args.push("--json");
+        let output = folder.run(&args, b"");
+        // Some lines could not be taken over.
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+        let document = json(&output);
+        assert_eq!((document["sas"].as_u64(), document["policies"].as_u64()), (Some(sas), Some(policies)));
+        assert!(!document["lost"].as_array().unwrap().is_empty());
+        for file in document["files"].as_array().unwrap() {
+            let file = file.as_str().unwrap();
+            let is_key = !file.ends_with(".toml");
+            assert_eq!(folder.mode(file), if is_key { 0o600 } else { 0o644 }, "{file}");
+        }
+        let checked = folder.run(&["check", "--config", args[4]], b"");
+        assert_eq!(checked.status.code(), Some(0), "{}", text(&checked.stderr));
+        let again = folder.run(&args, b"");
+        assert_eq!(again.status.code(), Some(2));
+        assert!(text(&again.stderr).contains("is there already"));
+        assert_eq!(folder.run(&[args.clone(), vec!["--force"]].concat(), b"").status.code(), Some(1));
+    }
+    assert_eq!(folder.mode("gw/x"), 0o700);
+}
+
+#[test]
+fn keys_never_reach_standard_output_unless_they_are_asked_for() {
+    let folder = Folder::new();
+    let input = std::fs::read(Path::new(XFRM)).unwrap();
+    let output = folder.run(&["import", "xfrm"], &input);
+    assert_eq!(output.status.code(), Some(1));
+    let (said, complained) = (text(&output.stdout), text(&output.stderr));
+    assert!(!said.contains("0001020304") && !complained.contains("0001020304"));
+    assert!(said.contains("key_file = \"keys/out-c88b7652.key\""), "{said}");
+    assert_eq!(folder.mode("keys/out-c88b7652.key"), 0o600);
+    // What was printed is the file.
+    std::fs::write(folder.path("gateway.toml"), &said).unwrap();
+    assert_eq!(folder.run(&["check", "--config", "gateway.toml"], b"").status.code(), Some(0));
+    let inside = folder.run(&["import", "xfrm", "--inline-keys"], &input);
+    assert!(text(&inside.stdout).contains("key = \"000102030405060708090a0b0c0d0e0f10111213\""));
+    let nothing = folder.run(&["import", "xfrm"], b"hello\n");
+    assert_eq!(nothing.status.code(), Some(2));
+    assert!(nothing.stdout.is_empty());
+}

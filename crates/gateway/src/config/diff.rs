@@ -1,0 +1,212 @@
+//! What another version of the file changes in a running gateway.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::IpAddr;
+
+use forebay_crypto::Direction;
+use forebay_ipsec::{Action, Spi};
+use forebay_time::Duration;
+
+use super::Config;
+use crate::sas::{PolicyEntry, SaEntry};
+
+/// A value as the file gives it, or its default.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// The section: `[plain]`, or with the number of the table, from 1, `[[protected]] 2`; empty at the top.
+    pub section: String,
+    /// The key.
+    pub key: &'static str,
+    /// The value as TOML.
+    pub value: String,
+}
+
+/// A setting that is another now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changed {
+    /// Its section.
+    pub section: String,
+    /// Its key.
+    pub key: &'static str,
+    /// Its value in the running gateway, if it has one.
+    pub old: Option<String>,
+    /// Its value in the file, if it has one.
+    pub new: Option<String>,
+}
+
+impl fmt::Display for Changed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
+        write!(f, "{} {}: {} -> {}", self.section, self.key, value(&self.old), value(&self.new))
+    }
+}
+
+/// What is different in a new version of the file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Changes {
+    /// For each SA of the new version the place that it had in the old one, if nothing about it changed: it goes
+    /// on with its counters. The others are to be added.
+    pub kept: Vec<Option<usize>>,
+    /// The places in the old version of the SAs that are to be removed.
+    pub removed: Vec<usize>,
+    /// Whether the policies, or what they refer to, changed: all are to be put anew.
+    pub policies: bool,
+    /// Processors, by place, whose alpha or beta changed.
+    pub biases: Vec<(usize, f64, Duration)>,
+    /// Whether the log changed.
+    pub log: bool,
+    /// Whether the captures changed.
+    pub taps: bool,
+    /// Whether the metrics' address changed.
+    pub metrics: bool,
+    /// Whether the export of keys changed.
+    pub esp_sa_export: bool,
+    /// What takes effect only after a restart.
+    pub restart: Vec<Changed>,
+}
+
+/// Keys that take effect at once; of `""` as key all of the section.
+pub const LIVE: &[(&str, &str)] = &[
+    ("", "esp_sa_export"),
+    ("log", ""),
+    ("taps", ""),
+    ("metrics", ""),
+    ("processor", "alpha"),
+    ("processor", "beta"),
+    ("keys", "sas"),
+];
+
+impl Changes {
+    /// Those of a gateway that starts.
+    pub fn all(new: &Config) -> Changes {
+        Changes {
+            kept: vec![None; new.sas.entries.len()],
+            removed: vec![],
+            policies: true,
+            biases: vec![],
+            log: true,
+            taps: true,
+            metrics: true,
+            esp_sa_export: true,
+            restart: vec![],
+        }
+    }
+}
+
+impl Config {
+    /// What `new` changes in a gateway that runs by `old`.
+    pub fn diff(old: &Config, new: &Config) -> Changes {
+        let kept = kept(&old.sas.entries, &new.sas.entries);
+        let removed = (0..old.sas.entries.len()).filter(|place| !kept.contains(&Some(*place))).collect();
+        let policies = !same_policies(&old.sas.policies, &new.sas.policies, &kept);
+        let bias = |(place, (old, new)): (usize, (&super::Processor, &super::Processor))| {
+            let changed = old.alpha != new.alpha || old.beta != new.beta;
+            changed.then_some((place, new.alpha, new.beta))
+        };
+        let biases = if old.processors.len() == new.processors.len() {
+            old.processors.iter().zip(&new.processors).enumerate().filter_map(bias).collect()
+        } else {
+            vec![]
+        };
+        Changes {
+            kept,
+            removed,
+            policies,
+            biases,
+            log: old.log != new.log,
+            taps: old.taps != new.taps,
+            metrics: old.metrics != new.metrics,
+            esp_sa_export: old.esp_sa_export != new.esp_sa_export,
+            restart: restart(old, new),
+        }
+    }
+}
+
+/// What names an SA to its peers: outbound the SPI is the peer's.
+type Name = (Direction, Spi, Option<IpAddr>);
+
+fn name(entry: &SaEntry) -> Name {
+    let peer = (entry.direction == Direction::Seal).then_some(entry.config.remote);
+    (entry.direction, entry.config.spi, peer)
+}
+
+/// The place in `old` of each SA of `new` that is the same.
+fn kept(old: &[SaEntry], new: &[SaEntry]) -> Vec<Option<usize>> {
+    let by_name: HashMap<Name, usize> =
+        old.iter().enumerate().map(|(place, entry)| (name(entry), place)).collect();
+    let same = |entry: &SaEntry| {
+        let place = *by_name.get(&name(entry))?;
+        let before = &old[place];
+        (before.config == entry.config && before.keys == entry.keys).then_some(place)
+    };
+    let mut kept: Vec<Option<usize>> = new.iter().map(same).collect();
+    // An SA whose outer one is another now, or is added anew, is added anew; so are those inside of it.
+    loop {
+        let moved = (0..new.len()).find(|&at| {
+            kept[at].is_some_and(|place| match (new[at].outer, old[place].outer) {
+                (None, None) => false,
+                (Some(outer), Some(before)) => kept[outer] != Some(before),
+                _ => true,
+            })
+        });
+        match moved {
+            Some(at) => kept[at] = None,
+            None => return kept,
+        }
+    }
+}
+
+/// Whether the policies are the same, in the same order, with the same SAs.
+fn same_policies(old: &[PolicyEntry], new: &[PolicyEntry], kept: &[Option<usize>]) -> bool {
+    let same = |(old, new): (&PolicyEntry, &PolicyEntry)| {
+        let mut moved = new.policy.clone();
+        if let (Action::Protect(old), Action::Protect(new)) = (&old.policy.action, &mut moved.action) {
+            let place = |session: &forebay_crypto::SessionId| kept.get(session.0 as usize).copied().flatten();
+            if !new.iter().map(place).eq(old.iter().map(|session| Some(session.0 as usize))) {
+                return false;
+            }
+            new.clone_from(old);
+        }
+        moved == old.policy
+    };
+    old.len() == new.len() && old.iter().zip(new).all(same)
+}
+
+/// The settings that are different, where that means something, and that take a restart.
+fn restart(old: &Config, new: &Config) -> Vec<Changed> {
+    let means = |section: &str| match section {
+        "plain" => old.plain != new.plain,
+        "protected" => old.protected != new.protected,
+        "keys" => old.keys != new.keys,
+        "processor" => old.processors != new.processors,
+        "bus" => old.buses != new.buses,
+        "scheduler" | "class" => old.scheduler != new.scheduler,
+        "limits" => old.limits != new.limits,
+        "control" => old.control != new.control,
+        _ => false,
+    };
+    let section = |setting: &Setting| {
+        let name = setting.section.trim_start_matches('[');
+        name.split(']').next().unwrap_or_default().to_owned()
+    };
+    let is_live = |setting: &Setting| {
+        let section = section(setting);
+        LIVE.iter().any(|&(live, key)| live == section && (key.is_empty() || key == setting.key))
+    };
+    let value = |settings: &[Setting], wanted: &Setting| {
+        let found = settings.iter().find(|one| one.section == wanted.section && one.key == wanted.key);
+        found.map(|setting| setting.value.clone())
+    };
+    let gone = old.settings.iter().filter(|setting| value(&new.settings, setting).is_none());
+    let all = new.settings.iter().chain(gone);
+    all.filter(|setting| means(&section(setting)) && !is_live(setting))
+        .map(|setting| Changed {
+            section: setting.section.clone(),
+            key: setting.key,
+            old: value(&old.settings, setting),
+            new: value(&new.settings, setting),
+        })
+        .filter(|changed| changed.old != changed.new)
+        .collect()
+}

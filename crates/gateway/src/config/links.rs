@@ -1,0 +1,415 @@
+//! `[plain]` and `[[protected]]`: the interface that programs see, and the links to peers.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use forebay_engine::Addresses;
+use forebay_ipsec::Protocol;
+use forebay_scenario::{Table, Unit, Value};
+use forebay_time::Duration;
+use ipnet::IpNet;
+
+use super::reader::{Context, Reader, tables};
+use super::schema::links::NAME_MAX;
+
+/// The side that programs see.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plain {
+    /// What packets go through.
+    pub link: PlainLink,
+    /// Where ICMP messages to their sources come from.
+    pub answer: Addresses,
+    /// What becomes of the MSS of TCP connections that pass.
+    pub mss_clamp: MssClamp,
+}
+
+/// A link to programs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PlainLink {
+    /// An interface of its own.
+    Tun(Tun),
+    /// A network card.
+    Xdp(Xdp),
+}
+
+/// A TUN interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tun {
+    /// Its name.
+    pub name: String,
+    /// Its addresses with their prefix lengths.
+    pub addresses: Vec<IpNet>,
+    /// Its MTU in bytes.
+    pub mtu: u16,
+    /// Its queues, each with a core of its own.
+    pub queues: usize,
+    /// Whether trains of packets pass as one (`virtio_net_hdr`).
+    pub offload: bool,
+    /// Packets that may wait in the kernel, each queue.
+    pub queue_length: u32,
+    /// What is routed to it.
+    pub routes: Routes,
+}
+
+/// Which routes are made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Routes {
+    /// To what is protected.
+    Auto,
+    /// These.
+    These(Vec<IpNet>),
+}
+
+/// What becomes of the MSS of TCP connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MssClamp {
+    /// At most what fits the path MTU of their SA.
+    Auto,
+    /// Nothing.
+    Off,
+    /// At most this many bytes.
+    At(u16),
+}
+
+/// A network card by AF_XDP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Xdp {
+    /// The name of its interface.
+    pub interface: String,
+    /// How packets get to user space.
+    pub mode: XdpMode,
+    /// Receive queues; `None` for all.
+    pub queues: Option<Vec<u32>>,
+    /// Packet buffers of each queue, a power of two.
+    pub frames: u32,
+}
+
+/// How packets get from a card to user space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum XdpMode {
+    /// The first of the others that the driver has.
+    Auto,
+    /// The card writes into the buffers of the gateway.
+    ZeroCopy,
+    /// The driver's own XDP, which copies.
+    Copy,
+    /// Any driver: the kernel copies from its own buffers.
+    Generic,
+}
+
+/// A link to peers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Protected {
+    /// Name for people, figures and taps.
+    pub name: String,
+    /// What packets go through.
+    pub link: ProtectedLink,
+}
+
+/// What packets to peers go through.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProtectedLink {
+    /// ESP in UDP.
+    Udp(Udp),
+    /// ESP and AH straight in IP.
+    Raw(Raw),
+    /// All of these by AF_XDP.
+    Xdp {
+        /// The card.
+        card: Xdp,
+        /// UDP ports whose packets are taken.
+        ports: Vec<u16>,
+    },
+}
+
+/// ESP in UDP (RFC 3948).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Udp {
+    /// This side's address and port; the unspecified address for all.
+    pub listen: SocketAddr,
+    /// Whether trains are sent as one (`UDP_SEGMENT`).
+    pub gso: bool,
+    /// Whether trains are received as one (`UDP_GRO`).
+    pub gro: bool,
+    /// After how long of silence a peer is sent a keepalive; `None` for never.
+    pub keepalive: Option<Duration>,
+    /// Where IKE messages go; `None`: they are dropped.
+    pub ike_forward: Option<SocketAddr>,
+    /// Sockets that share the port.
+    pub queues: usize,
+    /// Room in the kernel in bytes, each direction.
+    pub buffer: usize,
+    /// Firewall mark of what is sent.
+    pub mark: Option<u32>,
+}
+
+/// ESP and AH by raw sockets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Raw {
+    /// This side's addresses; unspecified ones for all of their IP version.
+    pub addresses: Vec<IpAddr>,
+    /// What is taken.
+    pub protocols: Vec<Protocol>,
+    /// Room in the kernel in bytes, each direction.
+    pub buffer: usize,
+    /// Firewall mark of what is sent.
+    pub mark: Option<u32>,
+}
+
+/// Reads `[plain]`; absent, it is a TUN interface with every default.
+pub(super) fn plain(top: &Table, context: &Context<'_>) -> Option<Plain> {
+    let none = Table::default();
+    let tables = tables(top, "plain", context);
+    let (table, place) = tables.into_iter().next().unwrap_or((&none, super::whole()));
+    let (section, kind) = Reader::of_kind("plain", "kind", table, place, context);
+    let answer = section.each_parsed::<IpAddr>("answer", "expected an address: \"10.9.0.1\"");
+    let answer = answer.map(|given| addresses(&given, &section));
+    let mss_clamp = mss_clamp(&section);
+    let link = match kind? {
+        "xdp" => PlainLink::Xdp(xdp(&section)?),
+        _ => PlainLink::Tun(tun(&section)?),
+    };
+    let own = match &link {
+        PlainLink::Tun(tun) => tun.addresses.iter().map(IpNet::addr).collect(),
+        PlainLink::Xdp(_) => vec![],
+    };
+    let answer = if section.has("answer") { answer? } else { first_of(&own) };
+    Some(Plain { link, answer, mss_clamp: mss_clamp? })
+}
+
+/// The addresses that answers come from, one of each version.
+fn addresses(given: &[IpAddr], section: &Reader<'_>) -> Addresses {
+    let found = first_of(given);
+    let count = usize::from(found.v4.is_some()) + usize::from(found.v6.is_some());
+    if count < given.len() {
+        let help = "one of IPv4 and one of IPv6 at most";
+        section.conflict("answer", "several addresses of one IP version in `answer`", help);
+    }
+    found
+}
+
+fn first_of(addresses: &[IpAddr]) -> Addresses {
+    let v4 = |address: &IpAddr| if let IpAddr::V4(v4) = address { Some(*v4) } else { None };
+    let v6 = |address: &IpAddr| if let IpAddr::V6(v6) = address { Some(*v6) } else { None };
+    Addresses { v4: addresses.iter().find_map(v4), v6: addresses.iter().find_map(v6) }
+}
+
+fn mss_clamp(section: &Reader<'_>) -> Option<MssClamp> {
+    const KEY: &str = "mss_clamp";
+    if section.is_word(KEY, "auto") || !section.has(KEY) {
+        return Some(MssClamp::Auto);
+    }
+    let values = section.values();
+    match &values.node(KEY)?.value {
+        Value::Flag(false) => Some(MssClamp::Off),
+        Value::Flag(true) => Some(MssClamp::Auto),
+        Value::Text(word) if !word.starts_with(|char: char| char.is_ascii_digit()) => {
+            const EXPECTED: &str = "expected \"auto\", false, or bytes: 1360";
+            section.bad(KEY, word, EXPECTED, section.place_of(KEY));
+            None
+        }
+        // 88: the least that Linux takes (TCP_MIN_MSS); 65495: 65535 less the headers of IPv4 and TCP.
+        _ => values.whole(KEY, Unit::Bytes, 88, 65_495).map(|bytes| MssClamp::At(bytes as u16)),
+    }
+}
+
+fn tun(section: &Reader<'_>) -> Option<Tun> {
+    const PREFIX: &str = "expected an address with its prefix length: \"10.9.0.1/24\"";
+    let name = interface("name", section);
+    let addresses = match section.has("addresses") {
+        true => section.each_parsed::<IpNet>("addresses", PREFIX),
+        false => Some(vec![]),
+    };
+    let mtu = section.whole("mtu").map(|mtu| mtu as u16);
+    let queues = section.count("queues");
+    let offload = section.flag("offload");
+    let queue_length = section.whole("queue_length").map(|length| length as u32);
+    let routes = match section.is_word("routes", "auto") {
+        true => Some(Routes::Auto),
+        false => section
+            .each_parsed::<IpNet>("routes", "expected \"auto\", or prefixes: [\"10.2.0.0/16\"]")
+            .map(|routes| check_routes(routes, section)),
+    };
+    let (addresses, mtu) = (addresses?, mtu?);
+    if mtu < 1280 && addresses.iter().any(|address| matches!(address, IpNet::V6(_))) {
+        section.conflict(
+            "mtu",
+            format!("an MTU of {mtu} with an IPv6 address"),
+            "IPv6 takes 1280 at least (RFC 8200 5)",
+        );
+    }
+    Some(Tun {
+        name: name?,
+        addresses,
+        mtu,
+        queues: queues?,
+        offload: offload?,
+        queue_length: queue_length?,
+        routes: routes?,
+    })
+}
+
+/// Routes go to networks.
+fn check_routes(routes: Vec<IpNet>, section: &Reader<'_>) -> Routes {
+    for route in routes.iter().filter(|route| route.trunc() != **route) {
+        let help = format!("the network is {}", route.trunc());
+        section.conflict("routes", format!("{route} has address bits behind its length"), help);
+    }
+    Routes::These(routes)
+}
+
+/// The name of an interface, as Linux lets it be.
+fn interface(key: &'static str, section: &Reader<'_>) -> Option<String> {
+    let name = section.text(key)?;
+    let odd = |char: char| char.is_whitespace() || char.is_control() || char == '/' || char == ':';
+    if name.len() > NAME_MAX || name.contains(odd) || name == "." || name == ".." {
+        let found = crate::sas::mask::shown(&name);
+        let help = format!("at most {NAME_MAX} characters, no spaces, no `/` and no `:`");
+        section.conflict(key, format!("`{found}` is no name of an interface"), help);
+        return None;
+    }
+    Some(name)
+}
+
+fn xdp(section: &Reader<'_>) -> Option<Xdp> {
+    let interface = interface("interface", section);
+    let mode = section.word("mode").map(|word| match word {
+        "zero-copy" => XdpMode::ZeroCopy,
+        "copy" => XdpMode::Copy,
+        "generic" => XdpMode::Generic,
+        _ => XdpMode::Auto,
+    });
+    let queues = match section.is_word("queues", "all") {
+        true => Some(None),
+        false => section
+            .each("queues", |values, node| values.whole_of("queues", node, Unit::None, 0, 4_095))
+            .map(|queues| Some(queues.into_iter().map(|queue| queue as u32).collect::<Vec<_>>())),
+    };
+    let frames = section.whole("frames").map(|frames| frames as u32);
+    if frames.is_some_and(|frames| !frames.is_power_of_two()) {
+        section.conflict("frames", format!("`frames` is {}", frames?), "expected a power of two: 4096, 8192");
+    }
+    if let Some(Some(queues)) = &queues {
+        check_distinct("queues", queues, section);
+    }
+    Some(Xdp { interface: interface?, mode: mode?, queues: queues?, frames: frames? })
+}
+
+/// A list that is not empty and names nothing twice.
+pub(super) fn check_distinct<T: PartialEq + std::fmt::Display>(key: &str, list: &[T], section: &Reader<'_>) {
+    if list.is_empty() {
+        section.conflict(key, format!("`{key}` is empty"), "give one at least, or leave it out");
+    }
+    if let Some(twice) = (1..list.len()).find(|&at| list[..at].contains(&list[at])) {
+        section.conflict(key, format!("{} stands in `{key}` twice", list[twice]), "take one away");
+    }
+}
+
+/// Reads `[[protected]]`, of which there is one at least.
+pub(super) fn protected(top: &Table, context: &Context<'_>) -> Option<Vec<Protected>> {
+    let tables = tables(top, "protected", context);
+    if tables.is_empty() && top.get("protected").is_none() {
+        let problem = forebay_scenario::Problem::Conflict {
+            message: "there is no link to peers".to_owned(),
+            help: "add `[[protected]]` and, below it, `kind = \"udp\"` or `kind = \"raw\"`".to_owned(),
+        };
+        context.findings.borrow_mut().add(problem, super::whole());
+    }
+    let mut names: Vec<String> = Vec::new();
+    let links: Vec<Option<Protected>> = tables
+        .into_iter()
+        .enumerate()
+        .map(|(at, (table, place))| {
+            let (section, kind) = Reader::of_kind("protected", "kind", table, place, context);
+            let name = match section.has("name") {
+                true => section.text("name"),
+                false => kind.map(|kind| format!("{kind}-{}", at + 1)),
+            };
+            if let Some(name) = &name {
+                super::unique("link", name, &mut names, &section);
+            }
+            let link = match kind? {
+                "udp" => udp(&section).map(ProtectedLink::Udp),
+                "raw" => raw(&section).map(ProtectedLink::Raw),
+                _ => xdp_ports(&section),
+            };
+            Some(Protected { name: name?, link: link? })
+        })
+        .collect();
+    links.into_iter().collect()
+}
+
+fn udp(section: &Reader<'_>) -> Option<Udp> {
+    let listen = section.socket("listen");
+    let (gso, gro) = (section.flag("gso"), section.flag("gro"));
+    let keepalive = section.time("keepalive");
+    let ike_forward = section.socket("ike_forward");
+    let queues = section.count("queues");
+    let buffer = section.count("buffer");
+    let mark = section.whole("mark").map(|mark| mark as u32);
+    if listen.is_some_and(|listen| listen.port() == 0) {
+        section.conflict("listen", "a peer cannot know port 0", "4500 is the port of ESP in UDP (RFC 3948)");
+    }
+    if ike_forward.is_some() && ike_forward == listen {
+        section.conflict("ike_forward", "IKE messages would come back to this port", "give another port");
+    }
+    Some(Udp {
+        listen: listen?,
+        gso: gso?,
+        gro: gro?,
+        keepalive: keepalive.map(|time| (time > Duration::ZERO).then_some(time))?,
+        ike_forward,
+        queues: queues?,
+        buffer: buffer?,
+        mark,
+    })
+}
+
+fn raw(section: &Reader<'_>) -> Option<Raw> {
+    let addresses = section.each_parsed::<IpAddr>("addresses", "expected an address: \"192.0.2.1\"");
+    let protocols = section.each_parsed::<Word>("protocols", "expected \"esp\", \"ah\"");
+    let buffer = section.count("buffer");
+    let mark = section.whole("mark").map(|mark| mark as u32);
+    let (addresses, protocols) = (addresses?, protocols?);
+    check_distinct("addresses", &addresses, section);
+    check_distinct("protocols", &protocols, section);
+    let all = [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
+    for any in all.into_iter().filter(|any| addresses.contains(any)) {
+        let beside = |address: &&IpAddr| **address != any && address.is_ipv4() == any.is_ipv4();
+        if let Some(beside) = addresses.iter().find(beside) {
+            let help = "packets would come twice: take one away";
+            section.conflict("addresses", format!("{any}, which is all, beside {beside}"), help);
+        }
+    }
+    let protocols = protocols.into_iter().map(|Word(protocol)| protocol).collect();
+    Some(Raw { addresses, protocols, buffer: buffer?, mark })
+}
+
+/// `esp` or `ah`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Word(Protocol);
+
+impl std::str::FromStr for Word {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Word, ()> {
+        match text {
+            "esp" => Ok(Word(Protocol::Esp)),
+            "ah" => Ok(Word(Protocol::Ah)),
+            _ => Err(()),
+        }
+    }
+}
+
+impl std::fmt::Display for Word {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0 == Protocol::Esp { "esp" } else { "ah" })
+    }
+}
+
+fn xdp_ports(section: &Reader<'_>) -> Option<ProtectedLink> {
+    let card = xdp(section);
+    let ports = section.each("ports", |values, node| values.whole_of("ports", node, Unit::None, 1, 65_535));
+    let ports: Vec<u16> = ports?.into_iter().map(|port| port as u16).collect();
+    check_distinct("ports", &ports, section);
+    Some(ProtectedLink::Xdp { card: card?, ports })
+}

@@ -1,0 +1,200 @@
+//! `[control]`, `[metrics]`, `[log]` and `[taps]`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use forebay_scenario::Table;
+
+use super::links::check_distinct;
+use super::reader::{Context, Reader, tables};
+
+/// The socket by which the running gateway is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Control {
+    /// Its path.
+    pub socket: PathBuf,
+    /// Its permissions.
+    pub mode: u32,
+    /// The group that it belongs to, by name; `None`: the process's.
+    pub group: Option<String>,
+}
+
+/// Figures for Prometheus.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Metrics {
+    /// Where they are found.
+    pub listen: SocketAddr,
+}
+
+/// What is logged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Log {
+    /// The least.
+    pub level: Level,
+    /// Whether lines are JSON.
+    pub json: bool,
+    /// Whether there are audit records (RFC 4303, RFC 4302).
+    pub audit: bool,
+    /// Most audit records a second.
+    pub audit_rate: u32,
+    /// Most of them at once.
+    pub audit_burst: u32,
+}
+
+/// How much a line of the log matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Something does not work.
+    Error,
+    /// Something is not as it should be.
+    Warn,
+    /// What happens.
+    Info,
+    /// How it happens.
+    Debug,
+    /// Every step of it.
+    Trace,
+}
+
+impl Level {
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Level::Error => "error",
+            Level::Warn => "warn",
+            Level::Info => "info",
+            Level::Debug => "debug",
+            Level::Trace => "trace",
+        }
+    }
+}
+
+/// Captures of what passes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taps {
+    /// Where they are written.
+    pub directory: PathBuf,
+    /// Of packets on the plain side.
+    pub plain: bool,
+    /// Of packets on the protected side.
+    pub protected: bool,
+    /// Size in bytes from which on the next file is begun.
+    pub file_size: u64,
+    /// Files of each side.
+    pub files: u32,
+    /// Bytes kept of a packet.
+    pub snap: u32,
+}
+
+/// The section called `name` if it is there.
+fn there<'a>(name: &'static str, top: &'a Table, context: &'a Context<'a>) -> Option<Reader<'a>> {
+    let (table, place) = tables(top, name, context).into_iter().next()?;
+    Some(Reader::new(name, table, place, context).checked())
+}
+
+pub(super) fn control(top: &Table, context: &Context<'_>) -> Option<Control> {
+    let none = Table::default();
+    let section = there("control", top, context)
+        .unwrap_or_else(|| Reader::new("control", &none, super::whole(), context).checked());
+    let socket = section.path("socket");
+    let mode = section.text("mode").and_then(|text| {
+        let digits = text.strip_prefix("0o").unwrap_or(&text);
+        let mode = u32::from_str_radix(digits, 8).ok().filter(|&mode| mode <= 0o777);
+        if mode.is_none() {
+            section.bad("mode", &text, "expected permissions in octal: \"0660\"", section.place_of("mode"));
+        }
+        mode
+    });
+    let group = section.text("group");
+    if mode.is_some_and(|mode| mode & 0o002 != 0) {
+        let help = "every user may reload and read what passes: give a `group`, and \"0660\"";
+        section.advise("mode", "the control socket is open to all users", help);
+    }
+    // sockaddr_un takes 108 bytes with the end of the string.
+    if socket.as_ref().is_some_and(|path| path.as_os_str().len() > 107) {
+        section.conflict(
+            "socket",
+            "the path of the socket is longer than 107 bytes",
+            "Unix sockets take no more",
+        );
+    }
+    Some(Control { socket: socket?, mode: mode?, group })
+}
+
+pub(super) fn metrics(top: &Table, context: &Context<'_>) -> Option<Option<Metrics>> {
+    let Some(section) = there("metrics", top, context) else { return Some(None) };
+    let listen = section.socket("listen")?;
+    if !listen.ip().is_loopback() {
+        section.advise(
+            "listen",
+            format!("everyone who reaches {listen} can read the figures"),
+            "names of SAs, peers' addresses and rates: listen on 127.0.0.1, or keep strangers out by a firewall",
+        );
+    }
+    Some(Some(Metrics { listen }))
+}
+
+pub(super) fn log(top: &Table, context: &Context<'_>) -> Option<Log> {
+    let none = Table::default();
+    let section = there("log", top, context)
+        .unwrap_or_else(|| Reader::new("log", &none, super::whole(), context).checked());
+    let level = section.word("level").map(|word| match word {
+        "error" => Level::Error,
+        "warn" => Level::Warn,
+        "debug" => Level::Debug,
+        "trace" => Level::Trace,
+        _ => Level::Info,
+    });
+    let format = section.word("format");
+    let audit = section.flag("audit");
+    let (rate, burst) = (section.whole("audit_rate"), section.whole("audit_burst"));
+    Some(Log {
+        level: level?,
+        json: format? == "json",
+        audit: audit?,
+        audit_rate: rate? as u32,
+        audit_burst: burst? as u32,
+    })
+}
+
+pub(super) fn taps(top: &Table, context: &Context<'_>) -> Option<Option<Taps>> {
+    let Some(section) = there("taps", top, context) else { return Some(None) };
+    let directory = section.path("directory");
+    let sides = section.each_parsed::<Side>("sides", "expected \"plain\", \"protected\"");
+    let file_size = section.whole("file_size");
+    let (files, snap) = (section.whole("files"), section.whole("snap"));
+    let sides = sides?;
+    check_distinct("sides", &sides, &section);
+    Some(Some(Taps {
+        directory: directory?,
+        plain: sides.contains(&Side::Plain),
+        protected: sides.contains(&Side::Protected),
+        file_size: file_size?,
+        files: files? as u32,
+        snap: snap? as u32,
+    }))
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Plain,
+    Protected,
+}
+
+impl std::str::FromStr for Side {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Side, ()> {
+        match text {
+            "plain" => Ok(Side::Plain),
+            "protected" => Ok(Side::Protected),
+            _ => Err(()),
+        }
+    }
+}
+
+impl std::fmt::Display for Side {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if *self == Side::Plain { "plain" } else { "protected" })
+    }
+}

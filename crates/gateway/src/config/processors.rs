@@ -1,0 +1,232 @@
+//! `[[processor]]` and `[[bus]]`.
+
+use std::num::{NonZeroU32, NonZeroU64};
+
+use forebay_crypto::Suite;
+use forebay_crypto_card::{BusConfig, CardConfig};
+use forebay_scenario::{Place, Table, Unit};
+use forebay_time::Duration;
+
+use super::links::check_distinct;
+use super::reader::{Context, Reader, tables};
+use super::schema::processing::PROCESSORS_MAX;
+
+/// A processor, one of a `count`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Processor {
+    /// Its name, with a number behind it where its entry has a `count` above 1.
+    pub name: String,
+    /// Core or card.
+    pub kind: ProcessorKind,
+    /// The crypto library; of a card, the one that does its work.
+    pub backend: Backend,
+    /// Factor on its finishing time, at least 1.
+    pub alpha: f64,
+    /// Time added before the factor.
+    pub beta: Duration,
+    /// Jobs that may wait there.
+    pub queue: usize,
+}
+
+/// What a processor is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProcessorKind {
+    /// A core of this machine; the first processor is the one that runs the loop.
+    Core {
+        /// The CPU that its thread stays on, from 0.
+        cpu: Option<u32>,
+    },
+    /// An emulated card.
+    Card {
+        /// Its figures.
+        card: CardConfig,
+        /// The bus that it is plugged into: its place in [`Config::buses`](super::Config::buses).
+        bus: usize,
+    },
+}
+
+/// A crypto library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// The fastest there is, with another for what it lacks.
+    Auto,
+    /// Intel's multi-buffer library.
+    IpsecMb,
+    /// AWS-LC.
+    AwsLc,
+}
+
+/// A bus of emulated cards.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bus {
+    /// Its name.
+    pub name: String,
+    /// Its figures.
+    pub config: BusConfig,
+}
+
+/// Reads `[[bus]]`; absent, there is one, that of the papers.
+pub(super) fn buses(top: &Table, context: &Context<'_>) -> Option<Vec<Bus>> {
+    let tables = tables(top, "bus", context);
+    if tables.is_empty() {
+        return Some(vec![Bus { name: "bus-1".to_owned(), config: BusConfig::pci_66() }]);
+    }
+    let mut names = Vec::new();
+    let buses: Vec<Option<Bus>> = tables
+        .into_iter()
+        .enumerate()
+        .map(|(at, (table, place))| {
+            let section = Reader::new("bus", table, place, context).checked();
+            let name = section.text("name").unwrap_or_else(|| format!("bus-{}", at + 1));
+            super::unique("bus", &name, &mut names, &section);
+            let (clock, width) = (section.whole("clock"), section.whole("width"));
+            let address_cycles = section.whole("address_cycles");
+            let config = BusConfig {
+                clock_hz: NonZeroU64::new(clock?)?,
+                width: NonZeroU32::new(width? as u32)?,
+                address_cycles: address_cycles? as u32,
+            };
+            Some(Bus { name, config })
+        })
+        .collect();
+    buses.into_iter().collect()
+}
+
+/// Reads `[[processor]]`; absent, there is one core.
+pub(super) fn read(top: &Table, buses: Option<&[Bus]>, context: &Context<'_>) -> Option<Vec<Processor>> {
+    let mut tables = tables(top, "processor", context);
+    let core = Table(vec![core_node()]);
+    if top.get("processor").is_none() {
+        tables.push((&core, super::whole()));
+    }
+    let mut names = Vec::new();
+    let mut processors = Vec::new();
+    let mut complete = true;
+    let mut kinds = Vec::new();
+    for (at, (table, place)) in tables.into_iter().enumerate() {
+        let (section, kind) = Reader::of_kind("processor", "kind", table, place, context);
+        if at == 0 && kind == Some("card") {
+            let help =
+                "put a `[[processor]]` of kind `core` above it: the core that moves the packets works too";
+            section.conflict("kind", "the first processor is a card", help);
+        }
+        kinds.extend(kind);
+        let default = kind.map(|kind| match kinds.iter().filter(|one| **one == kind).count() {
+            0 | 1 => kind.to_owned(),
+            number => format!("{kind}-{number}"),
+        });
+        let name = if section.has("name") { section.text("name") } else { default };
+        match kind.zip(name).and_then(|(kind, name)| entry(kind, &name, buses, &section)) {
+            Some(entry) => {
+                for processor in &entry {
+                    super::unique("processor", &processor.name, &mut names, &section);
+                }
+                processors.extend(entry);
+            }
+            None => complete = false,
+        }
+    }
+    if processors.len() > PROCESSORS_MAX as usize {
+        let message = format!("{} processors are too many", processors.len());
+        let help = format!("at most {PROCESSORS_MAX}");
+        let problem = forebay_scenario::Problem::Conflict { message, help };
+        context.findings.borrow_mut().add(problem, super::whole());
+    }
+    complete.then_some(processors)
+}
+
+/// `kind = "core"`, where the file says nothing.
+fn core_node() -> (String, Place, forebay_scenario::tree::Node) {
+    let value = forebay_scenario::Value::Text("core".to_owned());
+    let node = forebay_scenario::tree::Node { value, place: super::whole() };
+    ("kind".to_owned(), super::whole(), node)
+}
+
+/// The processors of one table.
+fn entry(
+    kind: &'static str,
+    name: &str,
+    buses: Option<&[Bus]>,
+    section: &Reader<'_>,
+) -> Option<Vec<Processor>> {
+    let count = section.count("count");
+    let backend = section.word("backend").map(|word| match word {
+        "ipsec-mb" => Backend::IpsecMb,
+        "aws-lc" => Backend::AwsLc,
+        _ => Backend::Auto,
+    });
+    let alpha = section.number("alpha");
+    let beta = section.time("beta");
+    let queue = section.count("queue");
+    let kinds = match kind {
+        "card" => card(name, queue, buses, section).map(|card| vec![card]),
+        _ => cores(count, section),
+    };
+    let (count, kinds) = (count?, kinds?);
+    let processor = |number: usize| {
+        let name = if count == 1 { name.to_owned() } else { format!("{name}.{number}") };
+        let mut kind = kinds.get(number).or(kinds.first())?.clone();
+        if let ProcessorKind::Card { card, .. } = &mut kind {
+            card.name.clone_from(&name);
+        }
+        Some(Processor { name, kind, backend: backend?, alpha: alpha?, beta: beta?, queue: queue? })
+    };
+    (0..count).map(processor).collect()
+}
+
+fn cores(count: Option<usize>, section: &Reader<'_>) -> Option<Vec<ProcessorKind>> {
+    if !section.has("pin") {
+        return Some(vec![ProcessorKind::Core { cpu: None }]);
+    }
+    let cpus = section.each("pin", |values, node| values.whole_of("pin", node, Unit::None, 0, 8_191))?;
+    check_distinct("pin", &cpus, section);
+    if count.is_some_and(|count| count != cpus.len()) {
+        let message = format!("`pin` is for {}, `count` is {}", cpus.len(), count?);
+        section.conflict("pin", message, "give each core its CPU");
+    }
+    Some(cpus.into_iter().map(|cpu| ProcessorKind::Core { cpu: Some(cpu as u32) }).collect())
+}
+
+fn card(
+    name: &str,
+    queue: Option<usize>,
+    buses: Option<&[Bus]>,
+    section: &Reader<'_>,
+) -> Option<ProcessorKind> {
+    let (init, block, doorbell) = (section.time("init"), section.time("block"), section.time("doorbell"));
+    let (write_buffer, prefetch) = (section.count("write_buffer"), section.count("prefetch"));
+    let suites = match section.has("suites") {
+        true => section
+            .each_parsed::<Suite>("suites", "expected proposals: [\"aes128gcm16\", \"aes128-sha256\"]")
+            .map(|suites| {
+                check_distinct("suites", &suites, section);
+                Some(suites)
+            }),
+        false => Some(None),
+    };
+    let bus = bus(buses?, section);
+    let card = CardConfig {
+        name: name.to_owned(),
+        init: init?,
+        block: block?,
+        doorbell: doorbell?,
+        queue: queue?,
+        write_buffer: write_buffer?,
+        prefetch: prefetch?,
+        suites: suites?,
+    };
+    Some(ProcessorKind::Card { card, bus: bus? })
+}
+
+/// The bus of this name, or the first.
+fn bus(buses: &[Bus], section: &Reader<'_>) -> Option<usize> {
+    if !section.has("bus") {
+        return Some(0);
+    }
+    let name = section.text("bus")?;
+    let found = buses.iter().position(|bus| bus.name == name);
+    if found.is_none() {
+        section.unknown_word("bus", &name, buses.iter().map(|bus| bus.name.clone()).collect());
+    }
+    found
+}

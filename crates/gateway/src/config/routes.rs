@@ -1,0 +1,123 @@
+//! Routes to what is protected.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use forebay_crypto::Direction;
+use forebay_ipsec::{Action, TrafficSelector};
+use ipnet::{IpNet, IpSubnets, Ipv4Net, Ipv4Subnets, Ipv6Net, Ipv6Subnets};
+
+use super::reader::Context;
+use super::{Config, PlainLink, ProtectedLink, Routes};
+use crate::sas::SasFile;
+
+impl Config {
+    /// The routes to the interface: those that are given, or those to what SAs and policies of the file
+    /// protect, each once, in order. Keys from the kernel bring theirs later ([`prefixes`]).
+    pub fn routes(&self) -> Vec<IpNet> {
+        match &self.plain.link {
+            PlainLink::Xdp(_) => vec![],
+            PlainLink::Tun(tun) => match &tun.routes {
+                Routes::These(routes) => routes.clone(),
+                Routes::Auto => protected(&self.sas),
+            },
+        }
+    }
+}
+
+/// The remote networks of what is protected outbound.
+fn protected(file: &SasFile) -> Vec<IpNet> {
+    let outbound = |direction| direction == Direction::Seal;
+    let mut policies = file.policies.iter().map(|entry| &entry.policy);
+    let mut routes = Vec::new();
+    if policies.clone().any(|policy| outbound(policy.direction)) {
+        for policy in policies.by_ref().filter(|policy| outbound(policy.direction)) {
+            let Action::Protect(sas) = &policy.action else { continue };
+            if !policy.remote_ts.is_empty() {
+                routes.extend(prefixes(&policy.remote_ts));
+                continue;
+            }
+            let entries = sas.iter().filter_map(|session| file.entries.get(session.0 as usize));
+            entries.for_each(|entry| routes.extend(prefixes(&entry.config.remote_ts)));
+        }
+    } else {
+        // What goes around another SA has that one's packets.
+        let is_outer = |place: usize| file.entries.iter().any(|entry| entry.outer == Some(place));
+        for (place, entry) in file.entries.iter().enumerate() {
+            if outbound(entry.direction) && !is_outer(place) {
+                routes.extend(prefixes(&entry.config.remote_ts));
+            }
+        }
+    }
+    routes.sort();
+    routes.dedup();
+    routes
+}
+
+/// The fewest prefixes that hold the addresses of each selector; no selector, or one for any address, is all of
+/// both IP versions.
+pub fn prefixes(selectors: &[TrafficSelector]) -> Vec<IpNet> {
+    let all = || {
+        let v4 = Ipv4Net::new_assert(Ipv4Addr::UNSPECIFIED, 0);
+        let v6 = Ipv6Net::new_assert(Ipv6Addr::UNSPECIFIED, 0);
+        vec![IpNet::V4(v4), IpNet::V6(v6)]
+    };
+    if selectors.is_empty() {
+        return all();
+    }
+    let of_one = |selector: &TrafficSelector| match selector.addresses() {
+        None => all(),
+        Some((first, last)) => subnets(first, last).map_or_else(Vec::new, Iterator::collect),
+    };
+    selectors.iter().flat_map(of_one).collect()
+}
+
+fn subnets(first: std::net::IpAddr, last: std::net::IpAddr) -> Option<IpSubnets> {
+    use std::net::IpAddr::{V4, V6};
+    match (first, last) {
+        (V4(first), V4(last)) => Some(Ipv4Subnets::new(first, last, 0).into()),
+        (V6(first), V6(last)) => Some(Ipv6Subnets::new(first, last, 0).into()),
+        _ => None,
+    }
+}
+
+/// Notes routes that would take the gateway's own packets to a peer, which then never leave.
+pub(super) fn check(config: &Config, context: &Context<'_>) {
+    let has_mark = |link: &ProtectedLink| match link {
+        ProtectedLink::Udp(udp) => udp.mark.is_some(),
+        ProtectedLink::Raw(raw) => raw.mark.is_some(),
+        ProtectedLink::Xdp { .. } => true,
+    };
+    if config.protected.iter().all(|protected| has_mark(&protected.link)) {
+        return;
+    }
+    let routes = config.routes();
+    let mut peers: Vec<_> = config.sas.entries.iter().map(|entry| entry.config.remote).collect();
+    peers.sort();
+    peers.dedup();
+    for peer in peers {
+        if let Some(route) = routes.iter().find(|route| route.contains(&peer)) {
+            let message = format!("the route to {route} takes packets to the peer {peer} too");
+            let help = "what is sealed would come back to be sealed: give the peer a route of its own, or the links a \
+                        `mark` and a routing rule for it";
+            context.advise(message, help, &super::whole());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_become_the_fewest_prefixes() {
+        let selectors = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<_>>();
+        let shown = |texts: &[&str]| {
+            prefixes(&selectors(texts)).iter().map(IpNet::to_string).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(shown(&["10.1.0.0/16[tcp/80]"]), "10.1.0.0/16");
+        assert_eq!(shown(&["10.1.0.5-10.1.0.9"]), "10.1.0.5/32 10.1.0.6/31 10.1.0.8/31");
+        assert_eq!(shown(&["2001:db8::/48", "10.0.0.1"]), "2001:db8::/48 10.0.0.1/32");
+        assert_eq!(shown(&[]), "0.0.0.0/0 ::/0");
+        assert_eq!(shown(&["any"]), "0.0.0.0/0 ::/0");
+    }
+}

@@ -1,0 +1,131 @@
+//! What `ip xfrm state` and `ip xfrm policy` print (iproute2), with `-s` or without, one behind the other.
+//!
+//! The kernel's states have no direction. It is that of the state where newer versions print it, otherwise that of the
+//! policies' templates, of the addresses that are said to be local, or of the numbers that were counted.
+
+mod algorithm;
+mod policy;
+mod state;
+
+use std::net::IpAddr;
+
+use forebay_crypto::Direction;
+
+use super::Imported;
+use policy::RawPolicy;
+use state::RawState;
+
+/// A line with its number, from 1.
+type Line<'a> = (usize, &'a str);
+
+/// Reads both lists in one text, in any order. `local` are addresses of the machine that printed them, where they are
+/// known.
+pub fn read(text: &str, local: &[IpAddr]) -> Imported {
+    let mut imported = Imported::default();
+    let (mut states, mut policies) = (Vec::new(), Vec::new());
+    for block in blocks(text, &mut imported) {
+        let second = block.get(1).map_or("", |(_, line)| line.trim());
+        if second.starts_with("proto ") {
+            states.extend(state::read(&block, &mut imported));
+        } else if second.starts_with("dir ") {
+            policies.extend(policy::read(&block, &mut imported));
+        } else if second.starts_with("socket ") {
+            imported.note(
+                block[0].0,
+                block[0].1,
+                "a policy of a single socket, as IKE daemons have them for themselves",
+            );
+        } else {
+            imported.lose(block[0].0, block[0].1, "neither a state nor a policy follows this line");
+        }
+    }
+    let places = add_states(states, &policies, local, &mut imported);
+    policy::add(policies, &places, &mut imported);
+    imported.finish()
+}
+
+/// Lines that begin with `src` and what is indented below; of policies the first line holds the selector.
+fn blocks<'a>(text: &'a str, imported: &mut Imported) -> Vec<Vec<Line<'a>>> {
+    let mut blocks: Vec<Vec<Line<'a>>> = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        let begins = line.starts_with("src ");
+        match blocks.last_mut() {
+            _ if line.trim().is_empty() => {}
+            _ if begins => blocks.push(vec![(at + 1, line)]),
+            Some(block) if line.starts_with([' ', '\t']) => block.push((at + 1, line)),
+            _ => imported.lose(at + 1, line, "not a line of `ip xfrm state` or `ip xfrm policy`"),
+        }
+    }
+    blocks
+}
+
+/// A state and the place that it got.
+struct Placed {
+    raw: RawState,
+    direction: Direction,
+    place: usize,
+}
+
+fn add_states(
+    states: Vec<RawState>,
+    policies: &[RawPolicy],
+    local: &[IpAddr],
+    imported: &mut Imported,
+) -> Vec<Placed> {
+    let mut placed = Vec::new();
+    for raw in states {
+        let Some(direction) = direction(&raw, policies, local) else {
+            let reason =
+                "outbound or inbound? Nothing tells: say which addresses are this machine's (--local)";
+            imported.lose(raw.line, &raw.text, reason);
+            continue;
+        };
+        match raw.sa(direction, imported) {
+            Ok(sa) => {
+                let same = |other: &super::ImportedSa| {
+                    let peers = direction == Direction::Open || other.config.remote == sa.config.remote;
+                    other.direction == direction && other.config.spi == sa.config.spi && peers
+                };
+                if let Some(first) = imported.sas.iter().find(|other| same(other)) {
+                    let reason =
+                        format!("line {} has this SPI already (another mark or interface?)", first.line);
+                    imported.lose(raw.line, &raw.text, reason);
+                    continue;
+                }
+                placed.push(Placed { raw, direction, place: imported.sas.len() });
+                imported.sas.push(sa);
+            }
+            Err(reason) => imported.lose(raw.line, &raw.text, reason),
+        }
+    }
+    placed
+}
+
+fn direction(state: &RawState, policies: &[RawPolicy], local: &[IpAddr]) -> Option<Direction> {
+    if state.direction.is_some() {
+        return state.direction;
+    }
+    let is_local = |address: &IpAddr| local.contains(address);
+    match (is_local(&state.src), is_local(&state.dst)) {
+        (true, false) => return Some(Direction::Seal),
+        (false, true) => return Some(Direction::Open),
+        _ => {}
+    }
+    let fits = |policy: &&RawPolicy| policy.templates.iter().any(|template| template.is_of(state));
+    let (mut out, mut within) = (false, false);
+    for policy in policies.iter().filter(fits) {
+        match policy.direction {
+            Direction::Seal => out = true,
+            Direction::Open => within = true,
+        }
+    }
+    match (out, within) {
+        (true, false) => Some(Direction::Seal),
+        (false, true) => Some(Direction::Open),
+        _ => match (state.sent, state.received) {
+            (true, false) => Some(Direction::Seal),
+            (false, true) => Some(Direction::Open),
+            _ => None,
+        },
+    }
+}

@@ -1,0 +1,15 @@
+//! The running gateway.
+
+mod audit;
+mod installed;
+mod keepalive;
+mod mirror;
+mod port;
+mod start;
+mod worker;
+
+pub use installed::{InstallError, Installed};
+pub use mirror::Follower;
+pub use port::{Lost, Port, PortCounts};
+pub use start::{Service, StartError};
+pub use worker::{Handle, Protected, Setup, Worker, WorkerCounts};

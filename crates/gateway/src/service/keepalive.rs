@@ -1,0 +1,86 @@
+//! Keepalives for peers behind NAT (RFC 3948 2.3 and 4): one byte, sent when nothing else was for a while.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+
+use forebay_crypto::Direction;
+use forebay_ipsec::{Encapsulation, SaConfig, Sad};
+use forebay_time::{Duration, Time};
+use forebay_wire::{checksum, ipv4, protocol, udp};
+
+/// Which peers have had something to hear.
+#[derive(Debug)]
+pub struct Keepalives {
+    interval: Option<Duration>,
+    next: Time,
+    /// Packets sent to each peer, from each local address and port, until the last look.
+    heard: HashMap<(SocketAddr, SocketAddr), u64>,
+}
+
+impl Keepalives {
+    /// One to each peer to which nothing was sent for `interval`, or a little more; never for `None`.
+    pub fn new(interval: Option<Duration>) -> Keepalives {
+        let next = if interval.is_some() { Time::ZERO } else { Time::MAX };
+        Keepalives { interval, next, heard: HashMap::new() }
+    }
+
+    /// When to look again.
+    pub fn next(&self) -> Time {
+        self.next
+    }
+
+    /// The keepalives, whole IP packets, that are due.
+    pub fn due(&mut self, now: Time, sad: &Sad) -> Vec<Vec<u8>> {
+        let Some(interval) = self.interval.filter(|_| now >= self.next) else { return vec![] };
+        self.next = now + interval;
+        let mut heard: HashMap<(SocketAddr, SocketAddr), u64> = HashMap::new();
+        for (_, direction, sa, counters) in sad.iter() {
+            if direction == Direction::Seal && sa.encapsulation == Encapsulation::Udp {
+                *heard.entry(ends(sa)).or_default() += counters.packets;
+            }
+        }
+        // A peer that is new has just been told its keys.
+        let silent = |ends: &&(SocketAddr, SocketAddr)| self.heard.get(*ends) == heard.get(*ends);
+        let packets = heard.keys().filter(silent).map(|(local, remote)| packet(*local, *remote)).collect();
+        self.heard = heard;
+        packets
+    }
+}
+
+fn ends(sa: &SaConfig) -> (SocketAddr, SocketAddr) {
+    (SocketAddr::new(sa.local, sa.udp.local), SocketAddr::new(sa.remote, sa.udp.remote))
+}
+
+/// A keepalive with its headers.
+fn packet(local: SocketAddr, remote: SocketAddr) -> Vec<u8> {
+    const LEN: u8 = udp::HEADER as u8 + 1;
+    let mut packet = match (local.ip(), remote.ip()) {
+        (IpAddr::V4(local), IpAddr::V4(remote)) => {
+            let len = ipv4::MIN_HEADER as u8 + LEN;
+            let mut header = vec![0x45, 0, 0, len, 0, 0, 0x40, 0, 64, protocol::UDP, 0, 0];
+            header.extend(local.octets());
+            header.extend(remote.octets());
+            let checksum = checksum::Sum::default().bytes(&header).finish();
+            header[10..12].copy_from_slice(&checksum.to_be_bytes());
+            header
+        }
+        (local, remote) => {
+            let octets = |address| match address {
+                IpAddr::V4(v4) => std::net::Ipv4Addr::to_ipv6_mapped(&v4).octets(),
+                IpAddr::V6(v6) => v6.octets(),
+            };
+            let mut header = vec![0x60, 0, 0, 0, 0, LEN, protocol::UDP, 64];
+            header.extend(octets(local));
+            header.extend(octets(remote));
+            header
+        }
+    };
+    let at = packet.len();
+    packet.extend(local.port().to_be_bytes());
+    packet.extend(remote.port().to_be_bytes());
+    packet.extend([0, LEN, 0, 0, 0xff]);
+    if local.is_ipv6() {
+        udp::fill_checksum_v6(&mut packet, at);
+    }
+    packet
+}

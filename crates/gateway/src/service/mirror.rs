@@ -1,0 +1,438 @@
+//! SAs and policies of the kernel in the engine: keys from an IKE daemon.
+//!
+//! A thread of its own follows the kernel by [`Mirror`] and gives the loop's worker orders. Of several outbound SAs
+//! for one policy the newest is used, as the kernel does, while all inbound ones stay open until they are deleted:
+//! so a rekey loses nothing. What the daemon has to know goes back: limits that were reached, packets that want an
+//! SA, counters, and sequence numbers ahead of their use, from which another process would go on.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use forebay_crypto::{Direction, SessionId};
+use forebay_ipsec::{
+    Action, EventKind, IvRange, Policy, PolicyId, PolicyPlace, SaConfig, SaCounters, TrafficSelector,
+    UdpPorts,
+};
+use forebay_time::Duration;
+use forebay_xfrm::{
+    self as xfrm, Done, Filter, Flow, Mirror, PolicyAction, PolicyIndex, SaId, Template, Way,
+};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::worker::{Handle, Worker};
+use crate::config::Xfrm;
+
+/// Between two looks at limits and wanted SAs.
+const TICK: Duration = Duration::from_millis(100);
+/// Sequence numbers that the kernel is told before they are used: at twenty million packets a second some three
+/// seconds' worth. Another process begins behind them.
+const AHEAD: u64 = 1 << 26;
+/// Between two questions for the same flow: as long as the kernel waits for an answer (`xfrm_acq_expires`).
+const ASK_AGAIN: Duration = Duration::from_millis(30_000);
+/// Flows that are asked for at a time.
+const ASKED_MAX: usize = 1_024;
+
+/// An SA that was taken over.
+struct Taken {
+    session: SessionId,
+    direction: Direction,
+    sa: xfrm::Sa,
+    /// The higher the newer.
+    age: u64,
+    /// The sequence number up to which the kernel has been told.
+    told: u64,
+    counters: SaCounters,
+    first_use_s: Option<u64>,
+}
+
+/// A policy that is followed, in the order in which policies are asked.
+struct Followed {
+    id: PolicyId,
+    templates: Vec<Template>,
+}
+
+/// The order of the kernel's policies: by direction, priority, age.
+type Rank = (bool, u32, PolicyIndex);
+
+/// The thread that follows the kernel.
+pub struct Follower {
+    thread: Option<JoinHandle<()>>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Follower {
+    /// Starts to follow, and waits until all that the kernel has now is in the engine. `now_s` tells the time since
+    /// the Unix epoch in seconds.
+    ///
+    /// # Errors
+    /// Without XFRM in the kernel or `CAP_NET_ADMIN`, or if there is no thread left.
+    pub fn start(
+        options: &Xfrm,
+        handle: Handle,
+        clock: fn() -> std::time::Duration,
+        routes: Box<dyn Fn(&[xfrm::Policy]) + Send>,
+    ) -> io::Result<Follower> {
+        let mark = options.mark.map(|mark| xfrm::Mark { value: mark.value, mask: mark.mask });
+        let filter = Filter { mark, if_id: options.if_id, allow_weak: false };
+        let mirror = Mirror::open(filter, options.netlink_buffer)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let (synchronised, wait) = std::sync::mpsc::channel();
+        let mut follow = Follow {
+            mirror,
+            handle,
+            clock,
+            routes,
+            report: options.report,
+            sas: HashMap::new(),
+            ages: 0,
+            policies: BTreeMap::new(),
+            kernel_policies: BTreeMap::new(),
+            follows_policies: options.policies,
+            asked: HashMap::new(),
+            synchronised: Some(synchronised),
+            reported: clock(),
+        };
+        let their_stop = stop.clone();
+        let builder = std::thread::Builder::new().name("forebay-xfrm".to_owned());
+        let thread = builder.spawn(move || {
+            while !their_stop.load(Ordering::Relaxed) {
+                if let Err(error) = follow.step() {
+                    tracing::error!(%error, "the kernel's SAs cannot be followed any more");
+                    return;
+                }
+            }
+        })?;
+        // A kernel that never finishes its dump keeps no traffic waiting.
+        let _ = wait.recv_timeout(std::time::Duration::from_secs(10));
+        Ok(Follower { thread: Some(thread), stop })
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Follow {
+    mirror: Mirror,
+    handle: Handle,
+    clock: fn() -> std::time::Duration,
+    routes: Box<dyn Fn(&[xfrm::Policy]) + Send>,
+    report: Option<Duration>,
+    sas: HashMap<SaId, Taken>,
+    /// SAs taken over so far.
+    ages: u64,
+    policies: BTreeMap<Rank, Followed>,
+    /// As the kernel has them.
+    kernel_policies: BTreeMap<PolicyIndex, (Rank, xfrm::Policy)>,
+    follows_policies: bool,
+    asked: HashMap<(PolicyIndex, IpAddr, IpAddr), std::time::Duration>,
+    synchronised: Option<std::sync::mpsc::Sender<()>>,
+    reported: std::time::Duration,
+}
+
+/// What the worker has for the daemon.
+struct News {
+    limits: Vec<(SessionId, bool)>,
+    wanted: Vec<Flow>,
+    numbers: Vec<(SessionId, Option<u64>, SaCounters)>,
+}
+
+impl Follow {
+    /// Waits for the kernel or the next tick, and does what is to be done.
+    fn step(&mut self) -> io::Result<()> {
+        let mut events = Vec::new();
+        while self.mirror.poll(&mut events)? {}
+        let routes_change = events.iter().any(|event| {
+            matches!(
+                event,
+                xfrm::Event::PolicyAdded(_) | xfrm::Event::PolicyUpdated(_) | xfrm::Event::PolicyDeleted(_)
+            )
+        });
+        for event in events {
+            self.take(event);
+        }
+        if routes_change {
+            let policies: Vec<xfrm::Policy> =
+                self.kernel_policies.values().map(|(_, policy)| policy.clone()).collect();
+            (self.routes)(&policies);
+        }
+        self.tell()?;
+        let mut fds = self.mirror.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+        let timeout = Timespec { tv_sec: 0, tv_nsec: TICK.as_nanos() as i64 };
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn take(&mut self, event: xfrm::Event) {
+        match event {
+            xfrm::Event::SaAdded(sa) => self.add(*sa, None),
+            xfrm::Event::SaUpdated(sa) => self.update(*sa),
+            xfrm::Event::SaDeleted(id) | xfrm::Event::SaExpired { id, hard: true } => self.remove(&id),
+            xfrm::Event::SaRefused { id, reason } => {
+                self.remove(&id);
+                tracing::warn!(sa = %id, %reason, "an SA stays the kernel's");
+            }
+            xfrm::Event::PolicyAdded(policy) | xfrm::Event::PolicyUpdated(policy) => self.put(*policy),
+            xfrm::Event::PolicyDeleted(index) => self.drop_policy(index),
+            xfrm::Event::PolicyRefused { index, reason } => {
+                self.drop_policy(index);
+                tracing::warn!(policy = index.0, %reason, "a policy stays the kernel's");
+            }
+            xfrm::Event::Synchronised => {
+                tracing::info!(sas = self.sas.len(), policies = self.policies.len(), "as the kernel has it");
+                if let Some(waiting) = self.synchronised.take() {
+                    let _ = waiting.send(());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes an SA over, behind `sequence` if it is one that goes on.
+    fn add(&mut self, mut sa: xfrm::Sa, sequence: Option<u64>) {
+        self.ages += 1;
+        let age = self.ages;
+        self.remove(&sa.id);
+        let (id, direction) = (sa.id, sa.direction);
+        if let Some((source, destination)) = sa.ports {
+            sa.config.udp = match direction {
+                Direction::Seal => UdpPorts { local: source, remote: destination },
+                Direction::Open => UdpPorts { local: destination, remote: source },
+            };
+        }
+        let behind = sequence.unwrap_or(match direction {
+            Direction::Seal => sa.sequence.sent,
+            Direction::Open => sa.sequence.received,
+        });
+        let (config, keys) = (sa.config.clone(), sa.keys.clone());
+        let users = self.users(&sa);
+        // IVs count from the clock, in nanoseconds: whoever had these keys before this process took older ones.
+        let iv = IvRange::share((self.clock)().as_nanos() as u64, u64::MAX, 0, 1);
+        let added = self.handle.ask(move |worker| {
+            let engine = worker.engine();
+            let session = match direction {
+                Direction::Seal => engine.add_outbound(config, iv, &keys),
+                Direction::Open => engine.add_inbound(config, &keys),
+            }
+            .map_err(|error| error.to_string())?;
+            if behind > 0 {
+                engine.continue_after(session, behind);
+            }
+            for policy in users {
+                engine.put_policy_sa_first(policy, session).map_err(|error| error.to_string())?;
+            }
+            Ok::<SessionId, String>(session)
+        });
+        match added {
+            Some(Ok(session)) => {
+                tracing::info!(sa = %id, ?direction, suite = %sa.config.suite, "an SA of the kernel");
+                let counters = SaCounters::default();
+                let taken = Taken { session, direction, sa, age, told: behind, counters, first_use_s: None };
+                self.sas.insert(id, taken);
+                self.announce(&id, behind);
+            }
+            Some(Err(why)) => tracing::error!(sa = %id, %why, "an SA of the kernel was not taken over"),
+            None => {}
+        }
+    }
+
+    /// Tells the kernel, before it is used, how far an outbound SA may count.
+    fn announce(&mut self, id: &SaId, sequence: u64) {
+        let Some(taken) = self.sas.get_mut(id) else { return };
+        if taken.direction == Direction::Open {
+            return;
+        }
+        let most = if taken.sa.config.esn { u64::MAX } else { u32::MAX.into() };
+        taken.told = sequence.saturating_add(AHEAD).min(most);
+        let done = Done { sequence: Some(taken.told), ..done(taken) };
+        if let Err(error) = self.mirror.report(id, Direction::Seal, &done) {
+            tracing::warn!(sa = %id, %error, "the kernel could not be told of sequence numbers");
+        }
+    }
+
+    /// An SA with other settings: a peer that has moved goes on as it is, anything else begins anew behind its
+    /// sequence numbers.
+    fn update(&mut self, mut sa: xfrm::Sa) {
+        let Some(taken) = self.sas.get(&sa.id) else { return self.add(sa, None) };
+        let session = taken.session;
+        if let (Some((source, destination)), Direction::Seal) = (sa.ports, sa.direction) {
+            sa.config.udp = UdpPorts { local: source, remote: destination };
+        }
+        let before = &taken.sa.config;
+        let moved = SaConfig {
+            remote: before.remote,
+            udp: before.udp,
+            lifetime: before.lifetime,
+            ..sa.config.clone()
+        };
+        if sa.direction == Direction::Seal && moved == *before {
+            let to = SocketAddr::new(sa.config.remote, sa.config.udp.remote);
+            self.handle.ask(move |worker| worker.engine().move_peer(session, to).is_ok());
+            if let Some(taken) = self.sas.get_mut(&sa.id) {
+                taken.sa.config = sa.config;
+            }
+            return;
+        }
+        let sequence = self.handle.ask(move |worker| worker.engine().sad().sequence(session)).flatten();
+        self.add(sa, sequence);
+    }
+
+    fn remove(&mut self, id: &SaId) {
+        let Some(taken) = self.sas.remove(id) else { return };
+        let session = taken.session;
+        self.handle.ask(move |worker| worker.engine().remove_sa(session).is_some());
+        tracing::info!(sa = %id, "an SA of the kernel is gone");
+    }
+
+    /// The policies whose packets may go through an SA.
+    fn users(&self, sa: &xfrm::Sa) -> Vec<PolicyId> {
+        let seals = sa.direction == Direction::Seal;
+        let uses = |followed: &&Followed| followed.templates.iter().any(|template| template.wants(sa));
+        let policies = self.policies.iter().filter(|((out, ..), _)| *out == seals);
+        policies.map(|(_, followed)| followed).filter(uses).map(|followed| followed.id).collect()
+    }
+
+    fn put(&mut self, policy: xfrm::Policy) {
+        self.drop_policy(policy.index);
+        let seals = policy.way == Way::Out;
+        let rank = (seals, policy.priority, policy.index);
+        self.kernel_policies.insert(policy.index, (rank, policy.clone()));
+        if !self.follows_policies {
+            return;
+        }
+        let templates = match &policy.action {
+            PolicyAction::Protect(templates) => templates.clone(),
+            PolicyAction::Bypass | PolicyAction::Discard => vec![],
+        };
+        let direction = if seals { Direction::Seal } else { Direction::Open };
+        // The newest first.
+        let mut sas: Vec<&Taken> = self
+            .sas
+            .values()
+            .filter(|taken| taken.direction == direction)
+            .filter(|taken| templates.iter().any(|template| template.wants(&taken.sa)))
+            .collect();
+        sas.sort_by_key(|taken| std::cmp::Reverse(taken.age));
+        let action = match &policy.action {
+            PolicyAction::Protect(_) => Action::Protect(sas.into_iter().map(|taken| taken.session).collect()),
+            PolicyAction::Bypass => Action::Bypass,
+            PolicyAction::Discard => Action::Discard,
+        };
+        let mut ours = Policy::new(&format!("xfrm-{}", policy.index.0), direction, action);
+        (ours.local_ts, ours.remote_ts) = (policy.local_ts.clone(), policy.remote_ts.clone());
+        let next = self.policies.range(rank..).next().filter(|((out, ..), _)| *out == seals);
+        let place = next.map_or(PolicyPlace::Last, |(_, next)| PolicyPlace::Before(next.id));
+        let added = self.handle.ask(move |worker| worker.engine().add_policy(ours, place));
+        match added {
+            Some(Ok(id)) => drop(self.policies.insert(rank, Followed { id, templates })),
+            Some(Err(error)) => {
+                tracing::error!(policy = policy.index.0, %error, "a policy was not taken over")
+            }
+            None => {}
+        }
+    }
+
+    fn drop_policy(&mut self, index: PolicyIndex) {
+        let Some((rank, _)) = self.kernel_policies.remove(&index) else { return };
+        if let Some(followed) = self.policies.remove(&rank) {
+            self.handle.ask(move |worker| worker.engine().remove_policy(followed.id).is_some());
+        }
+    }
+
+    /// Tells the daemon what has happened to SAs, and the kernel how far they have counted.
+    fn tell(&mut self) -> io::Result<()> {
+        let now = (self.clock)();
+        let due = self
+            .report
+            .is_some_and(|every| now.saturating_sub(self.reported).as_nanos() as u64 >= every.as_nanos());
+        let sessions: Vec<SessionId> = self.sas.values().map(|taken| taken.session).collect();
+        let Some(news) = self.handle.ask(move |worker| news(worker, &sessions)) else { return Ok(()) };
+        let names: HashMap<SessionId, SaId> =
+            self.sas.iter().map(|(id, taken)| (taken.session, *id)).collect();
+        for (session, hard) in news.limits {
+            if let Some(id) = names.get(&session) {
+                tracing::info!(sa = %id, hard, "a lifetime has ended");
+                self.mirror.expire(id, hard)?;
+            }
+        }
+        for (session, sequence, counters) in news.numbers {
+            let Some(id) = names.get(&session) else { continue };
+            let Some(taken) = self.sas.get_mut(id) else { continue };
+            let used = counters.packets > taken.counters.packets;
+            taken.counters = counters;
+            taken.first_use_s = taken.first_use_s.or(used.then_some(now.as_secs()));
+            let sequence = sequence.unwrap_or(0);
+            if taken.direction == Direction::Seal && taken.told.saturating_sub(sequence) < AHEAD / 2 {
+                self.announce(id, sequence);
+            } else if due && used {
+                let told = if taken.direction == Direction::Seal { taken.told } else { sequence };
+                let done = Done { sequence: Some(told), ..done(taken) };
+                self.mirror.report(id, taken.direction, &done)?;
+            }
+        }
+        if due {
+            self.reported = now;
+        }
+        self.ask_for(news.wanted, now)
+    }
+
+    /// Asks for SAs that packets had to do without.
+    fn ask_for(&mut self, flows: Vec<Flow>, now: std::time::Duration) -> io::Result<()> {
+        let patience = std::time::Duration::from_nanos(ASK_AGAIN.as_nanos());
+        self.asked.retain(|_, asked| now.saturating_sub(*asked) < patience);
+        for flow in flows {
+            let first = self.kernel_policies.values().map(|(rank, policy)| (rank, policy));
+            let first = first.filter(|(_, policy)| policy.way == Way::Out && covers(policy, &flow));
+            let Some((_, policy)) = first.min_by_key(|(rank, _)| **rank) else { continue };
+            let index = policy.index;
+            let name = (index, flow.source, flow.destination);
+            if self.asked.len() < ASKED_MAX && self.asked.insert(name, now).is_none() {
+                self.mirror.acquire(index, &flow)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn covers(policy: &xfrm::Policy, flow: &Flow) -> bool {
+    let within = |selectors: &[TrafficSelector], address: IpAddr| {
+        selectors.is_empty()
+            || selectors.iter().any(|selector| {
+                selector.addresses().is_none_or(|(first, last)| first <= address && address <= last)
+            })
+    };
+    within(&policy.local_ts, flow.source) && within(&policy.remote_ts, flow.destination)
+}
+
+fn news(worker: &mut Worker, sessions: &[SessionId]) -> News {
+    let events = worker.take_events();
+    let limits = events.into_iter().filter_map(|event| match event.kind {
+        EventKind::Soft | EventKind::SequenceLow => Some((event.session, false)),
+        EventKind::Hard => Some((event.session, true)),
+        _ => None,
+    });
+    let limits = limits.collect();
+    let wanted = worker.take_wanted();
+    let sad = worker.engine().sad();
+    let numbers = sessions
+        .iter()
+        .filter_map(|&session| Some((session, sad.sequence(session), sad.counters(session)?.clone())))
+        .collect();
+    News { limits, wanted, numbers }
+}
+
+fn done(taken: &Taken) -> Done {
+    let SaCounters { packets, bytes, .. } = taken.counters;
+    Done { packets, bytes, first_use_s: taken.first_use_s, sequence: None }
+}

@@ -1,0 +1,186 @@
+//! A link with what waits to be sent on it, and its counts.
+
+use std::collections::VecDeque;
+use std::io;
+
+use arrayvec::ArrayVec;
+use forebay_crypto::{Packet, SessionId};
+use forebay_links::{Link, Sent};
+
+/// Packets that are given to a link at once: several of the kernel's trains of 64 KiB.
+const AT_ONCE: usize = 256;
+
+/// A packet on its way out.
+#[derive(Debug)]
+pub struct Outgoing {
+    /// The packet.
+    pub packet: Packet,
+    /// The SA that sealed it or that it was opened by.
+    pub session: Option<SessionId>,
+}
+
+/// What has gone over a link.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PortCounts {
+    /// Packets received.
+    pub packets_in: u64,
+    /// Their bytes, IP headers included.
+    pub bytes_in: u64,
+    /// Packets sent.
+    pub packets_out: u64,
+    /// Their bytes.
+    pub bytes_out: u64,
+    /// Packets that were not sent, by reason.
+    pub lost: Lost,
+    /// Times that sending had to wait for the link.
+    pub waits: u64,
+    /// Errors of the descriptor itself.
+    pub errors: u64,
+}
+
+/// Packets that a link did not send, by reason: see [`Sent`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lost {
+    /// Larger than the link.
+    pub too_big: u64,
+    /// The kernel had no memory.
+    pub no_buffers: u64,
+    /// No way there.
+    pub unreachable: u64,
+    /// The link was down.
+    pub down: u64,
+    /// Not allowed.
+    pub refused: u64,
+    /// Not for this link.
+    pub unfit: u64,
+    /// Any other error.
+    pub failed: u64,
+    /// They would have waited too long behind others.
+    pub queue_full: u64,
+}
+
+impl Lost {
+    /// Each reason with its name and count.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        [
+            ("too_big", self.too_big),
+            ("no_buffers", self.no_buffers),
+            ("unreachable", self.unreachable),
+            ("down", self.down),
+            ("refused", self.refused),
+            ("unfit", self.unfit),
+            ("failed", self.failed),
+            ("queue_full", self.queue_full),
+        ]
+        .into_iter()
+    }
+
+    fn add(&mut self, sent: &Sent) {
+        self.too_big += sent.too_big as u64;
+        self.no_buffers += sent.no_buffers as u64;
+        self.unreachable += sent.unreachable as u64;
+        self.down += sent.down as u64;
+        self.refused += sent.refused as u64;
+        self.unfit += sent.unfit as u64;
+        self.failed += sent.failed as u64;
+    }
+}
+
+/// A link of a worker.
+pub struct Port {
+    /// Name for people and metrics.
+    pub name: String,
+    pub(super) link: Box<dyn Link + Send>,
+    pub(super) counts: PortCounts,
+    /// What is to be sent, oldest first.
+    queue: VecDeque<Outgoing>,
+    /// Packets that wait for a link without room, beyond which more are lost.
+    limit: usize,
+    /// The link has no room until poll(2) says so.
+    blocked: bool,
+}
+
+impl Port {
+    /// A port on which no more packets are put when the link has no room and `limit` wait for it.
+    pub fn new(name: &str, link: Box<dyn Link + Send>, limit: usize) -> Port {
+        let (counts, queue) = (PortCounts::default(), VecDeque::with_capacity(limit.min(AT_ONCE)));
+        Port { name: name.to_owned(), link, counts, queue, limit, blocked: false }
+    }
+
+    /// What has gone over it.
+    pub fn counts(&self) -> &PortCounts {
+        &self.counts
+    }
+
+    /// Takes what is at hand, at most `room` packets. An error of the descriptor, as when its interface is gone,
+    /// is counted: the link may come back.
+    pub(super) fn receive(&mut self, room: usize, take: &mut dyn FnMut(&[u8], &[u8])) -> usize {
+        let (mut packets, mut bytes) = (0, 0);
+        let result = self.link.receive(room, &mut |head, body| {
+            packets += 1;
+            bytes += (head.len() + body.len()) as u64;
+            take(head, body);
+        });
+        self.counts.packets_in += packets;
+        self.counts.bytes_in += bytes;
+        self.counts.errors += u64::from(result.is_err_and(|error| !is_passing(&error)));
+        packets as usize
+    }
+
+    /// Puts a packet behind those that wait; gives it back if the link has no room and too many wait for it.
+    pub(super) fn put(&mut self, outgoing: Outgoing) -> Result<(), Packet> {
+        if self.blocked && self.queue.len() >= self.limit {
+            self.counts.lost.queue_full += 1;
+            return Err(outgoing.packet);
+        }
+        self.queue.push_back(outgoing);
+        Ok(())
+    }
+
+    /// Packets that wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Whether poll(2) has to say when the link has room again.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.blocked
+    }
+
+    /// The link has room again.
+    pub(super) fn unblock(&mut self) {
+        self.blocked = false;
+    }
+
+    /// Sends what the link takes. Each packet that left the queue is given to `done`; of those that were too big
+    /// the largest size that would go is given with it.
+    pub(super) fn send(&mut self, done: &mut dyn FnMut(Outgoing, Option<u32>)) -> bool {
+        let mut moved = false;
+        while !self.blocked && !self.queue.is_empty() {
+            let slices: ArrayVec<&[u8], AT_ONCE> =
+                self.queue.iter().take(AT_ONCE).map(|one| one.packet.bytes()).collect();
+            let (given, sent) = (slices.len(), self.link.send(&slices));
+            drop(slices);
+            let left = given.saturating_sub(sent.would_block);
+            self.blocked = sent.would_block > 0;
+            self.counts.waits += u64::from(self.blocked);
+            self.counts.lost.add(&sent);
+            self.counts.packets_out += sent.taken as u64;
+            moved |= left > 0;
+            for outgoing in self.queue.drain(..left) {
+                let len = outgoing.packet.len() as u32;
+                let over = sent.mtu.filter(|&mtu| sent.too_big > 0 && len > mtu);
+                if over.is_none() {
+                    self.counts.bytes_out += u64::from(len);
+                }
+                done(outgoing, over);
+            }
+        }
+        moved
+    }
+}
+
+/// Whether an error says nothing about the descriptor.
+fn is_passing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}

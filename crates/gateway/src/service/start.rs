@@ -1,0 +1,335 @@
+//! From the file to a running gateway.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use forebay_engine::{Clock, Engine, EngineError, ProcessorSetup, Settings};
+use forebay_ipsec::{IvRange, Protocol, Sad};
+use forebay_links::raw::{self, Carries, RawOptions};
+use forebay_links::tun::{self, TunOptions};
+use forebay_links::udp::{self, UdpOptions};
+use forebay_links::{Link, interface::Interface};
+use forebay_time::Duration;
+use forebay_wire::{Family, protocol};
+use ipnet::IpNet;
+
+use super::installed::{InstallError, takes_ivs};
+use super::mirror::Follower;
+use super::port::Port;
+use super::worker::{Handle, Protected, Setup, Worker};
+use crate::config::{Changes, Config, KeySource, MssClamp, PlainLink, ProtectedLink, Routes, Tun, prefixes};
+use crate::iv_store::{IvStore, IvStoreError};
+
+/// Packets that wait for a link without room.
+const QUEUE: usize = 4_096;
+
+/// Why a gateway did not start, or did not change.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum StartError {
+    /// A link or interface.
+    Link {
+        /// Which, and what was to be done.
+        what: String,
+        /// Why it was not.
+        error: io::Error,
+    },
+    /// The engine.
+    Engine(EngineError),
+    /// No IVs for the outbound SAs.
+    Ivs(IvStoreError),
+    /// An SA or policy.
+    Install(InstallError),
+    /// Something that this build or machine does not have.
+    Lacking(String),
+    /// A thread or descriptor.
+    System(io::Error),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartError::Link { what, error } => write!(f, "{what}: {error}"),
+            StartError::Engine(error) => error.fmt(f),
+            StartError::Ivs(error) => error.fmt(f),
+            StartError::Install(error) => error.fmt(f),
+            StartError::Lacking(what) => f.write_str(what),
+            StartError::System(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+impl miette::Diagnostic for StartError {
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        let hint = match self {
+            StartError::Ivs(error) => return error.help(),
+            StartError::Link { error, .. } => match error.kind() {
+                io::ErrorKind::PermissionDenied => {
+                    "links need CAP_NET_ADMIN and CAP_NET_RAW: run as root, or as the systemd unit does"
+                }
+                io::ErrorKind::AddrInUse => "somebody else has it: an IKE daemon listens on UDP 4500 too",
+                io::ErrorKind::AddrNotAvailable => "no interface of this host has the address",
+                io::ErrorKind::NotFound => "is there TUN in this kernel? modprobe tun",
+                _ => return None,
+            },
+            _ => return None,
+        };
+        Some(Box::new(hint))
+    }
+}
+
+fn link_error(what: impl Into<String>) -> impl FnOnce(io::Error) -> StartError {
+    let what = what.into();
+    move |error| StartError::Link { what, error }
+}
+
+/// A running gateway.
+pub struct Service {
+    config: Arc<Config>,
+    handle: Handle,
+    thread: JoinHandle<io::Result<()>>,
+    store: IvStore,
+    follower: Option<Follower>,
+}
+
+impl Service {
+    /// Starts a gateway by `config` on these processors, the running core first. `seed` is a number that nobody
+    /// else can know, `unix_time` tells the time since the Unix epoch.
+    ///
+    /// # Errors
+    /// See [`StartError`]; what was opened is closed again.
+    pub fn start(
+        config: Config,
+        processors: Vec<ProcessorSetup>,
+        clock: Clock,
+        seed: u64,
+        unix_time: fn() -> std::time::Duration,
+    ) -> Result<Service, StartError> {
+        let now_ns = unix_time().as_nanos() as u64;
+        let store = match &config.keys.state {
+            Some(directory) => IvStore::new(directory),
+            None => IvStore::of_user().map_err(StartError::Ivs)?,
+        };
+        let settings = Settings {
+            scheduling: config.scheduler.scheduling.clone(),
+            limits: config.limits.engine.clone(),
+            order: config.scheduler.order,
+            addresses: config.plain.answer,
+            seed,
+        };
+        let engine =
+            Engine::new(Sad::seeded(seed), &[], processors, settings, clock).map_err(StartError::Engine)?;
+        let plain = plain(&config)?;
+        let (protected, keepalive) = protected(&config)?;
+        let setup = Setup {
+            engine,
+            plain,
+            protected,
+            icmp: icmp(),
+            mss_clamp: mss_clamp(&config),
+            keepalive,
+            audit_per_second: if config.log.audit { config.log.audit_rate } else { 0 },
+            window_waits: config.scheduler.scheduling.timeout.is_some(),
+        };
+        let (mut worker, handle) = Worker::new(setup).map_err(StartError::System)?;
+        let changes = Changes::all(&config);
+        let ivs = ivs(&store, &config, &changes, now_ns)?;
+        worker.install(&config.sas, &changes, ivs).map_err(StartError::Install)?;
+        routes(&config)?;
+        let builder = std::thread::Builder::new().name("forebay-loop".to_owned());
+        let thread = builder.spawn(move || worker.run()).map_err(StartError::System)?;
+        let follower = match &config.keys.source {
+            KeySource::Static { .. } => None,
+            KeySource::Xfrm(options) => {
+                let started = Follower::start(options, handle.clone(), unix_time, route_setter(&config));
+                Some(started.map_err(link_error("the kernel's SAs (XFRM)"))?)
+            }
+        };
+        Ok(Service { config: Arc::new(config), handle, thread, store, follower })
+    }
+
+    /// The file by which it runs.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The way to its loop.
+    pub fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// Goes by another version of the file from now on, as far as that is possible; says what is different.
+    ///
+    /// # Errors
+    /// If there are no IVs for new SAs, or the engine refuses one.
+    pub fn reload(&mut self, config: Config, now_ns: u64) -> Result<Changes, StartError> {
+        let changes = Config::diff(&self.config, &config);
+        let ivs = ivs(&self.store, &config, &changes, now_ns)?;
+        let config = Arc::new(config);
+        let (file, what) = (config.clone(), changes.clone());
+        let changed = self.handle.ask(move |worker| worker.install(&file.sas, &what, ivs));
+        match changed {
+            Some(result) => result.map_err(StartError::Install)?,
+            None => return Err(StartError::System(io::Error::other("the loop has ended"))),
+        }
+        self.config = config;
+        Ok(changes)
+    }
+
+    /// Ends the loop, and waits for that; packets under way are lost.
+    ///
+    /// # Errors
+    /// What the loop ended with.
+    pub fn stop(self) -> io::Result<()> {
+        drop(self.follower);
+        self.handle.ask(Worker::stop);
+        self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the loop has panicked")))
+    }
+
+    /// Whether the loop runs.
+    pub fn is_running(&self) -> bool {
+        !self.thread.is_finished()
+    }
+}
+
+/// IVs for the SAs that are new.
+fn ivs(store: &IvStore, config: &Config, changes: &Changes, now_ns: u64) -> Result<Vec<IvRange>, StartError> {
+    let new = config
+        .sas
+        .entries
+        .iter()
+        .zip(&changes.kept)
+        .filter(|(entry, kept)| kept.is_none() && takes_ivs(entry));
+    store.ranges(new.map(|(entry, _)| &entry.keys), now_ns, config.keys.iv_reserve).map_err(StartError::Ivs)
+}
+
+fn plain(config: &Config) -> Result<Port, StartError> {
+    match &config.plain.link {
+        PlainLink::Tun(tun) => {
+            let options = TunOptions { name: tun.name.clone(), queues: 1, offloads: tun.offload };
+            let name = &tun.name;
+            let (interface, queues) = tun::open(&options).map_err(link_error(format!("interface {name}")))?;
+            let failed = |what: &str| link_error(format!("interface {name}: {what}"));
+            interface.set_mtu(tun.mtu.into()).map_err(failed("setting its MTU"))?;
+            for address in &tun.addresses {
+                let added = interface.add_address(address.addr(), address.prefix_len());
+                added.map_err(failed(&format!("adding the address {address}")))?;
+            }
+            interface.set_up(true).map_err(failed("setting it up"))?;
+            let queue = queues.into_iter().next().ok_or_else(|| lacking("a TUN device without a queue"))?;
+            Ok(Port::new(name, Box::new(queue), QUEUE))
+        }
+        PlainLink::Xdp(_) => Err(lacking("AF_XDP on the plain side is not in this build")),
+    }
+}
+
+fn lacking(what: &str) -> StartError {
+    StartError::Lacking(what.to_owned())
+}
+
+/// The links to peers, and how long one of those in UDP stays silent.
+fn protected(config: &Config) -> Result<(Vec<Protected>, Option<Duration>), StartError> {
+    let mut links = Vec::new();
+    let mut keepalive = None;
+    for one in &config.protected {
+        let failed = |what: String| link_error(format!("{}: {what}", one.name));
+        match &one.link {
+            ProtectedLink::Udp(udp) => {
+                keepalive = keepalive.or(udp.keepalive);
+                let local = udp.listen;
+                let options =
+                    UdpOptions { local, workers: 1, buffer: udp.buffer, offloads: udp.gso && udp.gro };
+                let opened = udp::open(&options).map_err(failed(format!("UDP {local}")))?;
+                for link in opened {
+                    let port = Port::new(&one.name, Box::new(link), QUEUE);
+                    links.push(Protected { port, protocols: vec![protocol::UDP], local: local.ip() });
+                }
+            }
+            ProtectedLink::Raw(raw) => {
+                for &local in &raw.addresses {
+                    for &what in &raw.protocols {
+                        let (carries, number) = match what {
+                            Protocol::Esp => (Carries::Esp, protocol::ESP),
+                            Protocol::Ah => (Carries::Ah, protocol::AH),
+                        };
+                        let options = RawOptions { local, carries, workers: 1, buffer: raw.buffer };
+                        let opened = raw::open(&options)
+                            .map_err(failed(format!("a raw socket of protocol {number} at {local}")))?;
+                        for link in opened {
+                            let name = format!("{}-{number}", one.name);
+                            let port = Port::new(&name, Box::new(link), QUEUE);
+                            links.push(Protected { port, protocols: vec![number], local });
+                        }
+                    }
+                }
+            }
+            ProtectedLink::Xdp { .. } => return Err(lacking("AF_XDP links are not in this build yet")),
+        }
+    }
+    Ok((links, keepalive))
+}
+
+/// What tells of packets too big on their way to peers. Without raw sockets gateways do without: packets are as
+/// large as SAs' `mtu` says.
+fn icmp() -> Vec<Box<dyn Link + Send>> {
+    let mut links: Vec<Box<dyn Link + Send>> = Vec::new();
+    for family in [Family::V4, Family::V6] {
+        match raw::open(&RawOptions::new(family, Carries::TooBig)) {
+            Ok(opened) => links.extend(opened.into_iter().map(|link| Box::new(link) as Box<dyn Link + Send>)),
+            Err(error) => {
+                tracing::warn!(?family, %error, "the gateway does not hear of smaller paths by ICMP")
+            }
+        }
+    }
+    links
+}
+
+fn mss_clamp(config: &Config) -> Option<u16> {
+    match (config.plain.mss_clamp, &config.plain.link) {
+        (MssClamp::Off, _) => None,
+        (MssClamp::At(mss), _) => Some(mss.saturating_add(40)),
+        (MssClamp::Auto, PlainLink::Tun(tun)) => Some(tun.mtu),
+        (MssClamp::Auto, PlainLink::Xdp(_)) => None,
+    }
+}
+
+fn routes(config: &Config) -> Result<(), StartError> {
+    let PlainLink::Tun(tun) = &config.plain.link else { return Ok(()) };
+    for route in config.routes() {
+        add_route(&tun.name, route).map_err(link_error(format!("route to {route} by {}", tun.name)))?;
+    }
+    Ok(())
+}
+
+/// Routes a network to the interface; that it is routed there already is no error.
+fn add_route(interface: &str, route: IpNet) -> io::Result<()> {
+    match Interface::by_name(interface)?.add_route(route.network(), route.prefix_len()) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        other => other,
+    }
+}
+
+/// What routes to the interface the networks that the kernel's policies protect, if the file leaves that to us.
+fn route_setter(config: &Config) -> Box<dyn Fn(&[forebay_xfrm::Policy]) + Send> {
+    let PlainLink::Tun(Tun { name, routes: Routes::Auto, .. }) = &config.plain.link else {
+        return Box::new(|_| {});
+    };
+    let name = name.clone();
+    Box::new(move |policies| {
+        for policy in policies {
+            let protects = matches!(policy.action, forebay_xfrm::PolicyAction::Protect(_));
+            if policy.way != forebay_xfrm::Way::Out || !protects {
+                continue;
+            }
+            for route in prefixes(&policy.remote_ts) {
+                if let Err(error) = add_route(&name, route) {
+                    tracing::warn!(%route, interface = %name, %error, "no route to what a policy protects");
+                }
+            }
+        }
+    })
+}

@@ -1,0 +1,529 @@
+//! One core's loop: packets in from the links, through the engine, out on the links.
+//!
+//! ```text
+//! plain link ----> admit (seal) --\             /--> protected links
+//!                                  engine: turns
+//! protected links -> admit (open) -/             \--> plain link
+//! ```
+//!
+//! Everything is done on the calling thread, which sleeps in poll(2) when nothing is at hand. Packets that
+//! a link has no room for wait in a queue of limited length; while what was sealed waits, nothing more is taken
+//! from the plain link, whose own queue then tells programs to go slower. Whoever wants something else of a
+//! worker gives it an order by its [`Handle`].
+
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, mpsc};
+
+use forebay_crypto::{Direction, SessionId};
+use forebay_engine::{Answer, Engine, Idle, Output};
+use forebay_ipsec::{DropReason, Encapsulation, Event, EventKind, IvRange, SaConfig};
+use forebay_links::Link;
+use forebay_time::Duration;
+use forebay_wire::{Ip, protocol, tcp};
+use forebay_xfrm::Flow;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+
+use super::audit::Audit;
+use super::installed::{InstallError, Installed};
+use super::keepalive::Keepalives;
+use super::port::{Outgoing, Port};
+use crate::config::Changes;
+use crate::sas::SasFile;
+
+/// Packets taken from a link before the others have their turn: some trains of 64 KiB.
+const TAKE: usize = 256;
+/// Room in the engine without which nothing is taken: one packet may become several.
+const ROOM: usize = 64;
+/// Longest sleep: time is told to SAs at least so often.
+const NAP: Duration = Duration::from_millis(500);
+
+/// Events of SAs that wait to be taken; what comes beyond is of no interest to anyone any more.
+const EVENTS_MAX: usize = 65_536;
+/// Flows that want an SA and wait to be asked for.
+const WANTED_MAX: usize = 64;
+/// Tags of packets: where they are from.
+const FROM_PLAIN: u64 = 0;
+const FROM_PROTECTED: u64 = 1;
+
+/// Something that a worker does for another thread.
+type Order = Box<dyn FnOnce(&mut Worker) + Send>;
+
+/// A protected link, and what it carries.
+pub struct Protected {
+    /// The link.
+    pub port: Port,
+    /// The IP protocols that it takes: UDP for ESP in UDP, ESP, AH.
+    pub protocols: Vec<u8>,
+    /// The local address it is for; an unspecified one for all of its IP version.
+    pub local: IpAddr,
+}
+
+impl Protected {
+    fn takes(&self, packet: &[u8]) -> bool {
+        let Ok(ip) = Ip::parse(packet) else { return false };
+        let upper = match &ip {
+            Ip::V4(ip) => ip.protocol(),
+            Ip::V6(ip) => ip.upper_layer().map_or(protocol::NONE, |upper| upper.protocol),
+        };
+        let source = ip.source();
+        let is_local =
+            self.local == source || (self.local.is_unspecified() && self.local.is_ipv4() == source.is_ipv4());
+        is_local && self.protocols.contains(&upper)
+    }
+}
+
+/// How a worker is set up.
+pub struct Setup {
+    /// The engine, with whatever SAs there are already.
+    pub engine: Engine,
+    /// The side of programs.
+    pub plain: Port,
+    /// The side of peers, at least one.
+    pub protected: Vec<Protected>,
+    /// ICMP messages for this host, about paths.
+    pub icmp: Vec<Box<dyn Link + Send>>,
+    /// To lower the segment size that TCP announces so that segments fit in this many bytes of plain packet.
+    pub mss_clamp: Option<u16>,
+    /// Silence after which a peer behind NAT gets a keepalive (RFC 3948 4); `None` for never.
+    pub keepalive: Option<Duration>,
+    /// Audit records a second.
+    pub audit_per_second: u32,
+    /// Whether to wait for the scheduler's window to fill by its timeout alone.
+    pub window_waits: bool,
+}
+
+/// What a worker has done beyond what engine and links count.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WorkerCounts {
+    /// Rounds of the loop.
+    pub rounds: u64,
+    /// Times it slept.
+    pub naps: u64,
+    /// ICMP messages that told of a smaller path.
+    pub paths_learnt: u64,
+    /// ICMP answers to programs whose packets are too big.
+    pub answers: u64,
+    /// Keepalives sent.
+    pub keepalives: u64,
+    /// Peers that moved.
+    pub moved_peers: u64,
+    /// Sealed packets that no protected link is for.
+    pub no_link: u64,
+}
+
+/// The loop's state. See the module.
+pub struct Worker {
+    engine: Engine,
+    plain: Port,
+    protected: Vec<Protected>,
+    icmp: Vec<Box<dyn Link + Send>>,
+    mss_clamp: Option<u16>,
+    window_waits: bool,
+    audit: Audit,
+    keepalives: Keepalives,
+    orders: mpsc::Receiver<Order>,
+    bell: Arc<OwnedFd>,
+    counts: WorkerCounts,
+    /// What has happened to SAs, for whoever looks after keys.
+    events: Vec<Event>,
+    wanted: Vec<Flow>,
+    installed: Installed,
+    /// Emptied in every round.
+    outputs: Vec<Output>,
+    answers: Vec<Answer>,
+    idle: Idle,
+    stop: bool,
+}
+
+/// How other threads reach a worker.
+#[derive(Clone)]
+pub struct Handle {
+    orders: mpsc::Sender<Order>,
+    bell: Arc<OwnedFd>,
+}
+
+impl Handle {
+    /// Has the worker do something between two rounds, and waits for what comes of it; `None` if the worker has
+    /// ended.
+    pub fn ask<R: Send + 'static>(&self, order: impl FnOnce(&mut Worker) -> R + Send + 'static) -> Option<R> {
+        let (reply, answer) = mpsc::sync_channel(1);
+        let order: Order = Box::new(move |worker| drop(reply.send(order(worker))));
+        self.orders.send(order).ok()?;
+        // It wakes whoever sleeps; a counter that is full has been rung already.
+        let _ = rustix::io::write(&*self.bell, &1_u64.to_ne_bytes());
+        answer.recv().ok()
+    }
+}
+
+impl Worker {
+    /// A worker that has not begun, and the way to reach it.
+    ///
+    /// # Errors
+    /// If the system has no descriptor left.
+    pub fn new(setup: Setup) -> std::io::Result<(Worker, Handle)> {
+        let (sender, orders) = mpsc::channel();
+        let bell = Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
+        let worker = Worker {
+            keepalives: Keepalives::new(setup.keepalive),
+            engine: setup.engine,
+            plain: setup.plain,
+            protected: setup.protected,
+            icmp: setup.icmp,
+            mss_clamp: setup.mss_clamp,
+            window_waits: setup.window_waits,
+            audit: Audit::new(setup.audit_per_second),
+            orders,
+            bell: bell.clone(),
+            counts: WorkerCounts::default(),
+            events: Vec::new(),
+            wanted: Vec::new(),
+            installed: Installed::default(),
+            outputs: Vec::new(),
+            answers: Vec::new(),
+            idle: Idle::default(),
+            stop: false,
+        };
+        Ok((worker, Handle { orders: sender, bell }))
+    }
+
+    /// Runs until an order says [`Worker::stop`].
+    ///
+    /// # Errors
+    /// If poll(2) fails, which it does not.
+    pub fn run(&mut self) -> std::io::Result<()> {
+        while !self.stop {
+            self.step()?;
+        }
+        Ok(())
+    }
+
+    /// A round and the rest after it, if nothing moved.
+    ///
+    /// # Errors
+    /// See [`Worker::run`].
+    pub fn step(&mut self) -> std::io::Result<()> {
+        let moved = self.round();
+        if moved || self.engine.in_flight() > 0 {
+            // Others have its packets, or a window waits to fill: not for long.
+            self.idle.after(moved);
+            return Ok(());
+        }
+        self.sleep()
+    }
+
+    /// Ends [`Worker::run`] after this round.
+    pub fn stop(&mut self) {
+        self.stop = true;
+    }
+
+    /// The engine.
+    pub fn engine(&mut self) -> &mut Engine {
+        &mut self.engine
+    }
+
+    /// The plain link, then the protected ones.
+    pub fn ports(&self) -> impl Iterator<Item = &Port> {
+        std::iter::once(&self.plain).chain(self.protected.iter().map(|one| &one.port))
+    }
+
+    /// What it has done.
+    pub fn counts(&self) -> &WorkerCounts {
+        &self.counts
+    }
+
+    /// Makes the file's SAs and policies those of `file`: see [`Installed::change`].
+    ///
+    /// # Errors
+    /// At the first that the engine refuses.
+    pub fn install(
+        &mut self,
+        file: &SasFile,
+        changes: &Changes,
+        ivs: Vec<IvRange>,
+    ) -> Result<(), InstallError> {
+        self.installed.change(&mut self.engine, file, changes, ivs)
+    }
+
+    /// Takes the flows whose packets were dropped because their policy has no SA.
+    pub fn take_wanted(&mut self) -> Vec<Flow> {
+        std::mem::take(&mut self.wanted)
+    }
+
+    /// Takes what has happened to SAs.
+    pub fn take_events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// Once around; whether anything moved.
+    pub fn round(&mut self) -> bool {
+        self.counts.rounds += 1;
+        let mut moved = false;
+        while let Ok(order) = self.orders.try_recv() {
+            order(self);
+            moved = true;
+        }
+        if !self.sealed_wait() {
+            moved |= self.take_plain();
+            moved |= self.turn();
+        }
+        for index in 0..self.protected.len() {
+            moved |= self.take_protected(index);
+            moved |= self.turn();
+        }
+        moved |= self.take_icmp();
+        if !moved && !self.window_waits && self.engine.in_flight() > 0 {
+            self.engine.flush();
+            moved |= self.turn();
+        }
+        self.look_after_sas();
+        moved
+    }
+
+    /// Lets the engine do what it has got, and sends what comes out.
+    fn turn(&mut self) -> bool {
+        let mut moved = false;
+        while self.engine.turn() {
+            moved = true;
+        }
+        moved | self.give_out()
+    }
+
+    /// Whether sealed packets wait for a link, and programs with them.
+    fn sealed_wait(&self) -> bool {
+        self.protected.iter().any(|one| one.port.waiting() > 0)
+    }
+
+    fn take_plain(&mut self) -> bool {
+        let room = TAKE.min(self.engine.room().saturating_sub(ROOM));
+        if room == 0 {
+            return false;
+        }
+        let (engine, audit, mss_clamp) = (&mut self.engine, &mut self.audit, self.mss_clamp);
+        let wanted = &mut self.wanted;
+        let taken = self.plain.receive(room, &mut |head, body| {
+            let admitted = admit(engine, audit, Direction::Seal, mss_clamp, head, body);
+            if admitted == Err(DropReason::OutNoStates) && wanted.len() < WANTED_MAX {
+                wanted.extend(flow(head, body));
+            }
+        });
+        taken > 0
+    }
+
+    fn take_protected(&mut self, index: usize) -> bool {
+        let room = TAKE.min(self.engine.room().saturating_sub(ROOM));
+        if room == 0 {
+            return false;
+        }
+        let (engine, audit) = (&mut self.engine, &mut self.audit);
+        let taken = self.protected[index].port.receive(room, &mut |head, body| {
+            let _ = admit(engine, audit, Direction::Open, None, head, body);
+        });
+        taken > 0
+    }
+
+    /// Learns from ICMP how large packets may be on the way to a peer.
+    fn take_icmp(&mut self) -> bool {
+        let (engine, counts) = (&mut self.engine, &mut self.counts);
+        let mut message = Vec::new();
+        let mut taken = 0;
+        for link in &mut self.icmp {
+            let received = link.receive(TAKE, &mut |head, body| {
+                message.clear();
+                message.extend_from_slice(head);
+                message.extend_from_slice(body);
+                if engine.learn_path_mtu(&message).is_some() {
+                    counts.paths_learnt += 1;
+                }
+            });
+            taken += received.unwrap_or(0);
+        }
+        taken > 0
+    }
+
+    /// Puts what is through onto its link, and sends.
+    fn give_out(&mut self) -> bool {
+        let mut outputs = std::mem::take(&mut self.outputs);
+        outputs.extend(self.engine.outputs());
+        for output in outputs.drain(..) {
+            let Output { mut packet, tag, session, result, .. } = output;
+            let origin = if tag == FROM_PLAIN { Direction::Seal } else { Direction::Open };
+            let direction =
+                session.and_then(|session| self.engine.sad().direction(session)).unwrap_or(origin);
+            if let Err(reason) = result {
+                self.audit.note(self.engine.clock().now(), direction, reason, packet.bytes());
+                self.engine.recycle(packet);
+                continue;
+            }
+            let port = match direction {
+                Direction::Open => {
+                    if let Some(mtu) = self.mss_clamp {
+                        tcp::clamp_mss(packet.bytes_mut(), mtu);
+                    }
+                    Some(&mut self.plain)
+                }
+                Direction::Seal => {
+                    let fitting = self.protected.iter_mut().find(|one| one.takes(packet.bytes()));
+                    fitting.map(|one| &mut one.port)
+                }
+            };
+            let refused = match port {
+                Some(port) => port.put(Outgoing { packet, session }).err(),
+                None => {
+                    self.counts.no_link += 1;
+                    Some(packet)
+                }
+            };
+            if let Some(packet) = refused {
+                self.engine.recycle(packet);
+            }
+        }
+        self.outputs = outputs;
+        self.answer();
+        self.send()
+    }
+
+    /// Tells programs that their packets are too big.
+    fn answer(&mut self) {
+        let mut answers = std::mem::take(&mut self.answers);
+        answers.extend(self.engine.answers());
+        for answer in answers.drain(..) {
+            self.counts.answers += 1;
+            let mut packet = self.engine.buffer();
+            packet.fill(&answer.message);
+            if let Err(packet) = self.plain.put(Outgoing { packet, session: None }) {
+                self.engine.recycle(packet);
+            }
+        }
+        self.answers = answers;
+    }
+
+    fn send(&mut self) -> bool {
+        let engine = &mut self.engine;
+        let mut moved = false;
+        let ports =
+            std::iter::once(&mut self.plain).chain(self.protected.iter_mut().map(|one| &mut one.port));
+        for port in ports {
+            moved |= port.send(&mut |outgoing: Outgoing, over| {
+                if let (Some(session), Some(mtu)) = (outgoing.session, over) {
+                    engine.lower_path_mtu(session, mtu.min(u32::from(u16::MAX)) as u16);
+                }
+                engine.recycle(outgoing.packet);
+            });
+        }
+        moved
+    }
+
+    fn look_after_sas(&mut self) {
+        loop {
+            let Some(event) = self.engine.events().next() else { break };
+            match event.kind {
+                EventKind::Moved(to) => self.follow(event.session, to),
+                _ if self.events.len() < EVENTS_MAX => self.events.push(event),
+                _ => {}
+            }
+        }
+        let now = self.engine.clock().now();
+        for packet in self.keepalives.due(now, self.engine.sad()) {
+            let Some(one) = self.protected.iter_mut().find(|one| one.takes(&packet)) else { continue };
+            let mut buffer = self.engine.buffer();
+            buffer.fill(&packet);
+            match one.port.put(Outgoing { packet: buffer, session: None }) {
+                Ok(()) => self.counts.keepalives += 1,
+                Err(buffer) => self.engine.recycle(buffer),
+            }
+        }
+    }
+
+    /// Lets the outbound SAs to the peer of an inbound one follow it.
+    fn follow(&mut self, session: SessionId, to: SocketAddr) {
+        let Some(inbound) = self.engine.sad().config(session) else { return };
+        let (local, from) = (inbound.local, SocketAddr::new(inbound.remote, inbound.udp.remote));
+        let same = |sa: &SaConfig| {
+            sa.encapsulation == Encapsulation::Udp
+                && sa.local == local
+                && SocketAddr::new(sa.remote, sa.udp.remote) == from
+        };
+        let sas: Vec<SessionId> =
+            self.engine.sad().iter().filter(|(.., sa, _)| same(sa)).map(|(session, ..)| session).collect();
+        let moved = sas.into_iter().filter(|&sa| self.engine.move_peer(sa, to) == Ok(true)).count();
+        self.counts.moved_peers += u64::from(moved > 0);
+        tracing::info!(%from, %to, sas = moved, "a peer has moved");
+    }
+
+    /// Waits until a link, an order or the time has something.
+    fn sleep(&mut self) -> std::io::Result<()> {
+        let sealed_wait = self.sealed_wait();
+        let more = self.ports().skip(usize::from(sealed_wait)).any(|port| port.link.pending());
+        if more {
+            return Ok(());
+        }
+        self.counts.naps += 1;
+        let now = self.engine.clock().now();
+        let due = self.engine.next_due().min(self.keepalives.next()).since(now).min(NAP);
+        let timeout = Timespec { tv_sec: 0, tv_nsec: due.as_nanos() as i64 };
+        let mut fds = vec![PollFd::from_borrowed_fd(self.bell.as_fd(), PollFlags::IN)];
+        for (index, port) in self.ports().enumerate() {
+            let mut wanted = if index == 0 && sealed_wait { PollFlags::empty() } else { PollFlags::IN };
+            wanted.set(PollFlags::OUT, port.is_blocked());
+            fds.push(PollFd::from_borrowed_fd(port.link.fd(), wanted));
+        }
+        fds.extend(self.icmp.iter().map(|link| PollFd::from_borrowed_fd(link.fd(), PollFlags::IN)));
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let ready: Vec<PollFlags> = fds.iter().map(PollFd::revents).collect();
+        if !ready[0].is_empty() {
+            let _ = rustix::io::read(&*self.bell, &mut [0; 8]);
+        }
+        let ports =
+            std::iter::once(&mut self.plain).chain(self.protected.iter_mut().map(|one| &mut one.port));
+        for (port, ready) in ports.zip(&ready[1..]) {
+            if ready.intersects(PollFlags::OUT | PollFlags::ERR) {
+                port.unblock();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Copies a received packet into a buffer of the engine, and admits it.
+fn admit(
+    engine: &mut Engine,
+    audit: &mut Audit,
+    direction: Direction,
+    mss_clamp: Option<u16>,
+    head: &[u8],
+    body: &[u8],
+) -> Result<(), DropReason> {
+    let mut packet = engine.buffer();
+    if !packet.fill_parts(head, body) {
+        engine.recycle(packet);
+        return Err(DropReason::TooLong);
+    }
+    if let Some(mtu) = mss_clamp {
+        tcp::clamp_mss(packet.bytes_mut(), mtu);
+    }
+    let tag = if direction == Direction::Seal { FROM_PLAIN } else { FROM_PROTECTED };
+    if let Err((packet, reason)) = engine.admit(direction, packet, tag) {
+        audit.note(engine.clock().now(), direction, reason, packet.bytes());
+        engine.recycle(packet);
+        return Err(reason);
+    }
+    Ok(())
+}
+
+/// The flow of a plain packet, for whoever asks for an SA for it.
+fn flow(head: &[u8], body: &[u8]) -> Option<Flow> {
+    let packet = [head, body].concat();
+    let ip = Ip::parse(&packet).ok()?;
+    let (at, upper) = match &ip {
+        Ip::V4(ip) => (ip.header_len(), ip.protocol()),
+        Ip::V6(ip) => ip.upper_layer().ok().map(|upper| (upper.at, upper.protocol))?,
+    };
+    let port = |at: usize| packet.get(at..at + 2).map_or(0, |port| u16::from_be_bytes([port[0], port[1]]));
+    let ports = matches!(upper, protocol::TCP | protocol::UDP).then(|| (port(at), port(at + 2)));
+    let (source, destination) = (ip.source(), ip.destination());
+    Some(Flow { source, destination, protocol: upper, ports: ports.unwrap_or_default() })
+}

@@ -1,0 +1,371 @@
+//! The gateway's loop over links of memory: what goes where, what waits, and what is answered.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex};
+
+use forebay_crypto::{SaKeys, SecretBytes, SessionId, Suite};
+use forebay_crypto_aws_lc::AwsLc;
+use forebay_engine::{Addresses, Clock, Engine, ProcessorSetup, Settings};
+use forebay_gateway::service::{Handle, Port, Protected, Setup, Worker};
+use forebay_ipsec::{Encapsulation, IvRange, SaConfig, Sad, Spi};
+use forebay_links::{Link, PassedOver, Sent};
+use forebay_scheduler::{Cost, Kind};
+use forebay_time::Duration;
+
+/// What a link of memory has been given, what it will give, and how it behaves.
+#[derive(Default)]
+struct State {
+    to_give: VecDeque<Vec<u8>>,
+    sent: Vec<Vec<u8>>,
+    /// Packets that it takes before it blocks.
+    room: Option<usize>,
+    mtu: Option<u32>,
+    down: bool,
+}
+
+#[derive(Clone)]
+struct Memory(Arc<Mutex<State>>, Arc<OwnedFd>);
+
+impl Memory {
+    fn new() -> Memory {
+        // Neither readable nor writable for long: poll sees it as writable, which is all that matters.
+        let fd = rustix::event::eventfd(0, rustix::event::EventfdFlags::NONBLOCK).unwrap();
+        Memory(Arc::default(), Arc::new(fd))
+    }
+
+    fn give(&self, packet: Vec<u8>) {
+        self.0.lock().unwrap().to_give.push_back(packet);
+    }
+
+    fn take(&self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.0.lock().unwrap().sent)
+    }
+
+    fn set(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.0.lock().unwrap());
+    }
+
+    fn port(&self, name: &str) -> Port {
+        Port::new(name, Box::new(self.clone()), 64)
+    }
+}
+
+impl Link for Memory {
+    fn receive(&mut self, room: usize, take: &mut dyn FnMut(&[u8], &[u8])) -> io::Result<usize> {
+        let mut state = self.0.lock().unwrap();
+        if state.down {
+            return Err(io::Error::other("the interface is gone"));
+        }
+        let count = room.min(state.to_give.len());
+        for packet in state.to_give.drain(..count) {
+            let (head, body) = packet.split_at(packet.len().min(28));
+            take(head, body);
+        }
+        Ok(count)
+    }
+
+    fn send(&mut self, packets: &[&[u8]]) -> Sent {
+        let mut state = self.0.lock().unwrap();
+        let mut sent = Sent::default();
+        for packet in packets {
+            if state.down {
+                sent.down += 1;
+            } else if state.mtu.is_some_and(|mtu| packet.len() as u32 > mtu) {
+                sent.too_big += 1;
+                sent.mtu = state.mtu;
+            } else if state.room == Some(0) {
+                sent.would_block += 1;
+            } else {
+                state.room = state.room.map(|room| room - 1);
+                state.sent.push(packet.to_vec());
+                sent.taken += 1;
+            }
+        }
+        sent
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.1.as_fd()
+    }
+
+    fn pending(&self) -> bool {
+        !self.0.lock().unwrap().to_give.is_empty()
+    }
+
+    fn passed_over(&self) -> PassedOver {
+        PassedOver::default()
+    }
+}
+
+struct Gateway {
+    worker: Worker,
+    handle: Handle,
+    plain: Memory,
+    udp: Memory,
+    raw: Memory,
+    icmp: Memory,
+}
+
+const NEAR: [u8; 4] = [192, 0, 2, 1];
+const FAR: [u8; 4] = [192, 0, 2, 2];
+
+fn keys() -> SaKeys {
+    let suite: Suite = "aes128gcm16".parse().unwrap();
+    SaKeys::new(suite, &SecretBytes::new(vec![7; 20]), &SecretBytes::new(vec![])).unwrap()
+}
+
+fn sa(spi: u32, encapsulation: Encapsulation, remote_ts: &str) -> SaConfig {
+    let spi = Spi::new(spi).unwrap();
+    let suite = "aes128gcm16".parse().unwrap();
+    SaConfig {
+        encapsulation,
+        remote_ts: vec![remote_ts.parse().unwrap()],
+        ..SaConfig::new("sa", spi, suite, NEAR.into(), FAR.into())
+    }
+}
+
+fn other_end(sa: SaConfig) -> SaConfig {
+    SaConfig { local: sa.remote, remote: sa.local, local_ts: sa.remote_ts, remote_ts: sa.local_ts, ..sa }
+}
+
+/// A gateway with SAs out, and the gateway that they lead to.
+fn gateway(change: impl FnOnce(&mut Setup)) -> Gateway {
+    let cost = Cost { init: Duration::from_micros(1), ..Cost::default() };
+    let (processor, kind) = (Box::new(AwsLc::new()), Kind::Cpu);
+    let core = ProcessorSetup { processor, kind, cost, alpha: 1.0, beta: Duration::ZERO, queue: 256 };
+    let addresses = Addresses { v4: Some([10, 1, 0, 1].into()), v6: None };
+    let settings = Settings { addresses, ..Settings::default() };
+    let engine = Engine::new(Sad::default(), &[], vec![core], settings, Clock::start()).unwrap();
+    let [plain, udp, raw, icmp] = [(); 4].map(|()| Memory::new());
+    let mut setup = Setup {
+        engine,
+        plain: plain.port("plain"),
+        protected: vec![
+            Protected { port: udp.port("udp"), protocols: vec![17], local: [0; 4].into() },
+            Protected { port: raw.port("raw"), protocols: vec![50], local: [0; 4].into() },
+        ],
+        icmp: vec![Box::new(icmp.clone())],
+        mss_clamp: None,
+        keepalive: None,
+        audit_per_second: 10,
+        window_waits: false,
+    };
+    change(&mut setup);
+    let (worker, handle) = Worker::new(setup).unwrap();
+    Gateway { worker, handle, plain, udp, raw, icmp }
+}
+
+fn both_ways() -> (Gateway, Gateway) {
+    let [mut near, mut far] = [(); 2].map(|()| gateway(|_| {}));
+    for (spi, encapsulation, net) in
+        [(0x1001, Encapsulation::Udp, "10.2.0.0/16"), (0x1002, Encapsulation::None, "10.3.0.0/16")]
+    {
+        let config = sa(spi, encapsulation, net);
+        near.worker.engine().add_outbound(config.clone(), IvRange::for_throwaway_key(), &keys()).unwrap();
+        far.worker.engine().add_inbound(other_end(config), &keys()).unwrap();
+    }
+    (near, far)
+}
+
+fn plain(net: u8, len: usize) -> Vec<u8> {
+    let mut packet = vec![0x45, 0, (len >> 8) as u8, len as u8, 0, 7, 0, 0, 64, 253, 0, 0];
+    packet.extend([10, 1, 0, 9, 10, net, 0, 9]);
+    packet.resize(len, net);
+    let sum: u32 = packet[..20].chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum();
+    packet[10..12].copy_from_slice(&(!((sum & 0xffff) + (sum >> 16)) as u16).to_be_bytes());
+    packet
+}
+
+fn rounds(worker: &mut Worker) {
+    for _ in 0..1_000 {
+        if !worker.round() && worker.engine().in_flight() == 0 {
+            return;
+        }
+    }
+    panic!("it does not come to rest");
+}
+
+#[test]
+fn packets_go_by_the_link_of_their_sa_and_come_out_plain_on_the_other_side() {
+    let (mut near, mut far) = both_ways();
+    let packets: Vec<_> = (0..500).map(|n| plain(2 + (n % 2) as u8, 100 + n)).collect();
+    for packet in &packets {
+        near.plain.give(packet.clone());
+    }
+    rounds(&mut near.worker);
+    let (udp, raw) = (near.udp.take(), near.raw.take());
+    assert_eq!((udp.len(), raw.len()), (250, 250));
+    assert!(udp.iter().all(|packet| packet[9] == 17) && raw.iter().all(|packet| packet[9] == 50));
+    udp.into_iter().for_each(|packet| far.udp.give(packet));
+    raw.into_iter().for_each(|packet| far.raw.give(packet));
+    rounds(&mut far.worker);
+    let mut opened = far.plain.take();
+    opened.sort_by_key(Vec::len);
+    assert_eq!(opened, packets);
+    let counts: Vec<_> =
+        far.worker.ports().map(|port| (port.counts().packets_in, port.counts().packets_out)).collect();
+    assert_eq!(counts, [(0, 500), (250, 0), (250, 0)]);
+}
+
+#[test]
+fn what_was_sealed_waits_for_a_full_link_and_programs_wait_for_it() {
+    let (mut near, _) = both_ways();
+    near.udp.set(|state| state.room = Some(10));
+    for n in 0..1_000 {
+        near.plain.give(plain(2, 100 + n));
+    }
+    rounds(&mut near.worker);
+    assert_eq!(near.udp.take().len(), 10);
+    let left = near.plain.0.lock().unwrap().to_give.len();
+    assert!(left >= 700, "no more is taken than was at first: {left}");
+    // poll(2) says that it is writable.
+    near.udp.set(|state| state.room = None);
+    let (done, orders) = (std::time::Instant::now(), near.worker.counts().naps);
+    while near.udp.0.lock().unwrap().sent.len() < 990 && done.elapsed().as_secs() < 20 {
+        near.worker.step().unwrap();
+    }
+    assert!(near.worker.counts().naps > orders);
+    let sent = near.udp.take();
+    assert_eq!(sent.len(), 990);
+    assert!(sent.windows(2).all(|pair| pair[0].len() <= pair[1].len()), "in order");
+}
+
+#[test]
+fn a_link_without_room_keeps_a_limited_queue_and_the_rest_is_counted() {
+    let (mut near, mut far) = both_ways();
+    for n in 0..1_000 {
+        near.plain.give(plain(2, 100 + n));
+    }
+    rounds(&mut near.worker);
+    far.plain.set(|state| state.room = Some(0));
+    for packet in near.udp.take() {
+        far.udp.give(packet);
+    }
+    rounds(&mut far.worker);
+    let lost = far.worker.ports().next().unwrap().counts().lost.queue_full;
+    assert!((1..1_000).contains(&lost), "{lost}");
+    far.plain.set(|state| state.room = None);
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    let mut heard = 0;
+    while heard < 1_000 - lost as usize && std::time::Instant::now() < end {
+        far.worker.step().unwrap();
+        heard += far.plain.take().len();
+    }
+    assert_eq!(heard, 1_000 - lost as usize);
+}
+
+#[test]
+fn a_link_that_is_down_loses_packets_and_nothing_else() {
+    let (mut near, _) = both_ways();
+    near.udp.set(|state| state.down = true);
+    near.plain.give(plain(2, 100));
+    near.plain.give(plain(3, 100));
+    rounds(&mut near.worker);
+    assert_eq!((near.udp.take().len(), near.raw.take().len()), (0, 1));
+    let counts = near.worker.ports().nth(1).unwrap().counts().clone();
+    assert_eq!((counts.lost.down, counts.packets_out), (1, 0));
+    assert!(counts.errors > 0);
+    near.udp.set(|state| state.down = false);
+    near.plain.give(plain(2, 100));
+    rounds(&mut near.worker);
+    assert_eq!(near.udp.take().len(), 1);
+}
+
+#[test]
+fn a_packet_too_big_for_its_link_teaches_the_sa_and_the_next_one_is_answered() {
+    let (mut near, _) = both_ways();
+    near.udp.set(|state| state.mtu = Some(1_000));
+    let mut packet = plain(2, 1_000);
+    // Not to be fragmented.
+    packet[6] = 0x40;
+    packet[10] = packet[10].wrapping_sub(0x40);
+    near.plain.give(packet.clone());
+    rounds(&mut near.worker);
+    assert_eq!((near.udp.take().len(), near.plain.take().len()), (0, 0));
+    near.plain.give(packet);
+    rounds(&mut near.worker);
+    assert_eq!(near.udp.take().len(), 0);
+    let answers = near.plain.take();
+    assert_eq!(answers.len(), 1);
+    assert_eq!(answers[0][9], 1, "ICMP");
+    assert_eq!(answers[0][20..22], [3, 4], "fragmentation needed");
+    let mtu = u16::from_be_bytes([answers[0][26], answers[0][27]]);
+    assert!((900..1_000).contains(&mtu), "{mtu}");
+}
+
+#[test]
+fn nothing_that_comes_in_stops_it() {
+    let (mut near, mut far) = both_ways();
+    for len in [0, 1, 19, 20, 21, 60, 1_500, 9_000, 65_535] {
+        for first in [0x00, 0x45, 0x46, 0x60, 0xff] {
+            let mut bytes = vec![first; len];
+            if let Some(protocol) = bytes.get_mut(9) {
+                *protocol = 50;
+            }
+            for link in [&near.plain, &near.udp, &near.raw, &near.icmp, &far.udp, &far.raw] {
+                link.give(bytes.clone());
+            }
+        }
+    }
+    rounds(&mut near.worker);
+    rounds(&mut far.worker);
+    near.plain.give(plain(2, 100));
+    rounds(&mut near.worker);
+    assert_eq!(near.udp.take().len(), 1);
+    assert!(near.worker.engine().drops().total() > 0);
+}
+
+#[test]
+fn keepalives_go_to_peers_that_heard_nothing_else() {
+    let mut near = gateway(|setup| setup.keepalive = Some(Duration::from_millis(1)));
+    let config = sa(0x1001, Encapsulation::Udp, "10.2.0.0/16");
+    near.worker.engine().add_outbound(config, IvRange::for_throwaway_key(), &keys()).unwrap();
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    let mut heard = vec![];
+    while heard.is_empty() && std::time::Instant::now() < end {
+        near.worker.round();
+        heard = near.udp.take();
+    }
+    let packet = &heard[0];
+    assert_eq!((packet.len(), packet[28], &packet[12..20]), (29, 0xff, &[192, 0, 2, 1, 192, 0, 2, 2][..]));
+    assert_eq!(packet[20..26], [0x11, 0x94, 0x11, 0x94, 0, 9]);
+}
+
+#[test]
+fn outbound_sas_follow_a_peer_that_moves() {
+    let (mut near, mut far) = both_ways();
+    // The way back of the SA in UDP.
+    let back = other_end(SaConfig { remote_ts: vec![], ..sa(0x2001, Encapsulation::Udp, "10.1.0.0/16") });
+    far.worker.engine().add_outbound(back, IvRange::for_throwaway_key(), &keys()).unwrap();
+    near.plain.give(plain(2, 100));
+    rounds(&mut near.worker);
+    let mut sealed = near.udp.take().remove(0);
+    sealed[12..16].copy_from_slice(&[198, 51, 100, 7]);
+    sealed[20..22].copy_from_slice(&1_024_u16.to_be_bytes());
+    far.udp.give(sealed);
+    rounds(&mut far.worker);
+    assert_eq!(far.worker.counts().moved_peers, 1);
+    far.plain.give(plain(1, 100));
+    rounds(&mut far.worker);
+    let back = far.udp.take().remove(0);
+    assert_eq!((&back[16..20], &back[22..24]), (&[198, 51, 100, 7][..], &[4, 0][..]));
+}
+
+#[test]
+fn orders_are_obeyed_between_rounds_and_wake_a_sleeper() {
+    let Gateway { mut worker, handle, .. } = gateway(|_| {});
+    let thread = std::thread::spawn(move || worker.run());
+    for number in 0..100_u32 {
+        let session = handle.ask(move |worker| {
+            let config = sa(0x1000 + number, Encapsulation::None, "10.2.0.0/16");
+            worker.engine().add_outbound(config, IvRange::for_throwaway_key(), &keys()).unwrap()
+        });
+        assert_eq!(session, Some(SessionId(number)));
+    }
+    assert_eq!(handle.ask(|worker| worker.engine().sad().iter().count()), Some(100));
+    assert_eq!(handle.ask(Worker::stop), Some(()));
+    thread.join().unwrap().unwrap();
+    assert_eq!(handle.ask(|_| ()), None);
+}

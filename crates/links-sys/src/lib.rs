@@ -1,0 +1,32 @@
+//! What links need of Linux and no safe crate gives: TUN devices, batched sends and receives with
+//! control messages, socket options and filters; and the checksum by vectors.
+//!
+//! Everything public is safe to call: descriptors are borrowed, buffers have lifetimes, and each `unsafe`
+//! block says why it is right.
+
+#[cfg(target_os = "linux")]
+mod address;
+pub mod checksum;
+#[cfg(target_os = "linux")]
+pub mod control;
+#[cfg(target_os = "linux")]
+pub mod option;
+#[cfg(target_os = "linux")]
+pub mod receive;
+#[cfg(target_os = "linux")]
+pub mod send;
+#[cfg(target_os = "linux")]
+pub mod tun;
+
+#[cfg(target_os = "linux")]
+pub use {
+    control::Control,
+    receive::{Received, Receiver},
+    send::{Outgoing, Sender},
+};
+
+/// The result of a system call that is negative for an error.
+#[cfg(target_os = "linux")]
+fn check(result: libc::c_int) -> std::io::Result<usize> {
+    usize::try_from(result).map_err(|_| std::io::Error::last_os_error())
+}

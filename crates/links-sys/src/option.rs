@@ -1,0 +1,62 @@
+//! Socket options that no safe crate has, and classic BPF filters.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// Sets an option whose value is an int, such as `(SOL_UDP, UDP_GRO)`.
+///
+/// # Errors
+/// Those of setsockopt(2).
+pub fn set(socket: BorrowedFd<'_>, level: i32, option: i32, value: i32) -> io::Result<()> {
+    let value: libc::c_int = value;
+    // SAFETY: the pointer is to an int that outlives the call, and the length is its size.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            option,
+            (&raw const value).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    crate::check(result).map(drop)
+}
+
+/// One instruction of classic BPF.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Instruction {
+    /// Operation.
+    pub code: u16,
+    /// Instructions to jump over if true.
+    pub jump_true: u8,
+    /// Instructions to jump over if false.
+    pub jump_false: u8,
+    /// Operand.
+    pub k: u32,
+}
+
+/// Attaches a classic BPF program by `option`: `SO_ATTACH_FILTER` or `SO_ATTACH_REUSEPORT_CBPF`.
+///
+/// # Errors
+/// Those of setsockopt(2); `InvalidInput` if the program is longer than the kernel takes.
+pub fn attach(socket: BorrowedFd<'_>, option: i32, program: &[Instruction]) -> io::Result<()> {
+    let too_long = || io::Error::from(io::ErrorKind::InvalidInput);
+    let len = u16::try_from(program.len()).map_err(|_| too_long())?;
+    let mut filter: Vec<libc::sock_filter> = program
+        .iter()
+        .map(|i| libc::sock_filter { code: i.code, jt: i.jump_true, jf: i.jump_false, k: i.k })
+        .collect();
+    let program = libc::sock_fprog { len, filter: filter.as_mut_ptr() };
+    // SAFETY: the program's pointer and length are of `filter`, which outlives the call; the kernel copies
+    // and checks it.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            option,
+            (&raw const program).cast(),
+            size_of::<libc::sock_fprog>() as libc::socklen_t,
+        )
+    };
+    crate::check(result).map(drop)
+}

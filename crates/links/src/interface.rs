@@ -1,0 +1,127 @@
+//! Network interfaces: up and down, MTU, addresses and routes, by rtnetlink (rtnetlink(7)).
+
+mod request;
+mod way;
+
+use std::io;
+use std::net::IpAddr;
+
+use request::{Request, attribute};
+pub use way::{NextHop, neighbour, next_hop, resolve};
+
+/// A network interface of the network namespace that the process is in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    name: String,
+    index: u32,
+}
+
+impl Interface {
+    /// The interface with this name.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn by_name(name: &str) -> io::Result<Interface> {
+        let socket = request::any_socket()?;
+        Ok(Interface { name: name.into(), index: rustix::net::netdevice::name_to_index(socket, name)? })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its number.
+    pub fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// Brings it up or takes it down.
+    ///
+    /// # Errors
+    /// Without `CAP_NET_ADMIN`, or if it is gone.
+    pub fn set_up(&self, up: bool) -> io::Result<()> {
+        let up = if up { IFF_UP } else { 0 };
+        Request::new(RTM_NEWLINK, 0).link(self.index, up, IFF_UP).send()
+    }
+
+    /// Sets the largest packet in bytes.
+    ///
+    /// # Errors
+    /// As [`Interface::set_up`], and if it takes no such packets.
+    pub fn set_mtu(&self, mtu: u32) -> io::Result<()> {
+        Request::new(RTM_NEWLINK, 0).link(self.index, 0, 0).attribute(IFLA_MTU, &mtu.to_ne_bytes()).send()
+    }
+
+    /// The largest packet in bytes.
+    ///
+    /// # Errors
+    /// If it is gone.
+    pub fn mtu(&self) -> io::Result<u32> {
+        self.read(IFLA_MTU, |value| value.first_chunk().map(|mtu| u32::from_ne_bytes(*mtu)))
+    }
+
+    /// Its own address on an Ethernet.
+    ///
+    /// # Errors
+    /// If it is gone, or has none.
+    pub fn ethernet_address(&self) -> io::Result<[u8; 6]> {
+        self.read(IFLA_ADDRESS, |value| value.try_into().ok())
+    }
+
+    fn read<T>(&self, kind: u16, value: impl FnOnce(&[u8]) -> Option<T>) -> io::Result<T> {
+        const IFINFOMSG: usize = 16;
+        Request::new(RTM_GETLINK, 0)
+            .link(self.index, 0, 0)
+            .ask(|answer| attribute(answer.get(IFINFOMSG..)?, kind).and_then(value))
+    }
+
+    /// Gives it an address and the network it is in; one that it has already is no error. An IPv6
+    /// address works some milliseconds later, when the kernel has seen that the link is up.
+    ///
+    /// # Errors
+    /// As [`Interface::set_up`], and if the prefix is too long.
+    pub fn add_address(&self, address: IpAddr, prefix: u8) -> io::Result<()> {
+        Request::new(RTM_NEWADDR, NLM_F_CREATE | NLM_F_REPLACE)
+            .address(family(address), prefix, self.index, if address.is_ipv6() { IFA_F_NODAD } else { 0 })
+            .ip(IFA_LOCAL, address)
+            .ip(IFA_ADDRESS, address)
+            .send()
+    }
+
+    /// Sends what goes to the network out by this interface; a route that is there already is replaced.
+    ///
+    /// # Errors
+    /// As [`Interface::set_up`], and if the interface is down or the network's address has bits behind the
+    /// prefix.
+    pub fn add_route(&self, network: IpAddr, prefix: u8) -> io::Result<()> {
+        Request::new(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE)
+            .route(family(network), prefix)
+            .ip(RTA_DST, network)
+            .attribute(RTA_OIF, &self.index.to_ne_bytes())
+            .send()
+    }
+}
+
+fn family(address: IpAddr) -> u8 {
+    if address.is_ipv6() { AF_INET6 } else { AF_INET }
+}
+
+// linux/rtnetlink.h, linux/if_link.h, linux/if_addr.h, linux/netlink.h.
+const RTM_NEWLINK: u16 = 16;
+const RTM_GETLINK: u16 = 18;
+const RTM_NEWADDR: u16 = 20;
+const RTM_NEWROUTE: u16 = 24;
+const NLM_F_REPLACE: u16 = 0x100;
+const NLM_F_CREATE: u16 = 0x400;
+const IFLA_ADDRESS: u16 = 1;
+const IFLA_MTU: u16 = 4;
+const IFA_ADDRESS: u16 = 1;
+const IFA_LOCAL: u16 = 2;
+const RTA_DST: u16 = 1;
+const RTA_OIF: u16 = 4;
+const IFF_UP: u32 = 1;
+/// No duplicate address detection: there is nobody behind a TUN device who could have the address.
+const IFA_F_NODAD: u8 = 2;
+const AF_INET: u8 = 2;
+const AF_INET6: u8 = 10;

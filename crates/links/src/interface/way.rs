@@ -1,0 +1,80 @@
+//! The way to an address: the interface, the next hop on it, and that one's address on the Ethernet.
+
+use std::io;
+use std::net::IpAddr;
+
+use super::request::{Request, attribute};
+use super::{NLM_F_CREATE, RTA_DST, RTA_OIF, family};
+
+/// Where packets for an address leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NextHop {
+    /// The number of the interface.
+    pub index: u32,
+    /// Who gets them there: a router, or the address itself.
+    pub address: IpAddr,
+}
+
+/// The next hop to an address, by the kernel's routes.
+///
+/// # Errors
+/// If there is no route.
+pub fn next_hop(to: IpAddr) -> io::Result<NextHop> {
+    const RTMSG: usize = 12;
+    let bits = if to.is_ipv6() { 128 } else { 32 };
+    Request::new(RTM_GETROUTE, 0).route_to(family(to), bits).ip(RTA_DST, to).ask(|answer| {
+        let attributes = answer.get(RTMSG..)?;
+        let index = u32::from_ne_bytes(*attribute(attributes, RTA_OIF)?.first_chunk()?);
+        let gateway = attribute(attributes, RTA_GATEWAY).and_then(ip).or_else(|| {
+            // A router of the other family: two bytes say which, then its address.
+            attribute(attributes, RTA_VIA).and_then(|via| ip(via.get(2..)?))
+        });
+        Some(NextHop { index, address: gateway.unwrap_or(to) })
+    })
+}
+
+/// The address on the Ethernet of a neighbour on an interface, if the kernel knows it.
+///
+/// # Errors
+/// If the kernel has never heard of it.
+pub fn neighbour(hop: &NextHop) -> io::Result<Option<[u8; 6]>> {
+    const NDMSG: usize = 12;
+    // Of incomplete and failed ones it has no address that counts.
+    const KNOWN: u16 = 0x02 | 0x04 | 0x08 | 0x10 | 0x40 | 0x80;
+    Request::new(RTM_GETNEIGH, 0)
+        .neighbour(family(hop.address), hop.index, 0, 0)
+        .ip(NDA_DST, hop.address)
+        .ask(|answer| {
+            let state = u16::from_ne_bytes(*answer.get(8..)?.first_chunk()?);
+            let known = state & KNOWN != 0;
+            Some(
+                attribute(answer.get(NDMSG..)?, NDA_LLADDR).filter(|_| known).and_then(|a| a.try_into().ok()),
+            )
+        })
+}
+
+/// Has the kernel ask the neighbour for its address on the Ethernet; the answer is not waited for.
+///
+/// # Errors
+/// Without `CAP_NET_ADMIN`.
+pub fn resolve(hop: &NextHop) -> io::Result<()> {
+    const NTF_USE: u8 = 1;
+    Request::new(RTM_NEWNEIGH, NLM_F_CREATE)
+        .neighbour(family(hop.address), hop.index, 0, NTF_USE)
+        .ip(NDA_DST, hop.address)
+        .send()
+}
+
+fn ip(bytes: &[u8]) -> Option<IpAddr> {
+    let v4 = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
+    v4.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from)).ok()
+}
+
+// linux/rtnetlink.h, linux/neighbour.h.
+const RTM_GETROUTE: u16 = 26;
+const RTM_NEWNEIGH: u16 = 28;
+const RTM_GETNEIGH: u16 = 30;
+const RTA_GATEWAY: u16 = 5;
+const RTA_VIA: u16 = 18;
+const NDA_DST: u16 = 1;
+const NDA_LLADDR: u16 = 2;

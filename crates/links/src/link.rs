@@ -1,0 +1,98 @@
+//! What all links have in common: whole IP packets in and out, in bursts.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+/// A way for whole IP packets in and out, in bursts. Nothing waits, nothing allocates for a packet.
+pub trait Link {
+    /// Takes the packets that are at hand, at most `room`, without waiting. Each is given as header and body,
+    /// which stand one behind the other in the packet: so a segment of a large read, or a payload whose outer
+    /// header the kernel took off, is copied only once, by who takes it. Returns how many were given.
+    ///
+    /// # Errors
+    /// What the kernel says of the descriptor, not of a packet; that nothing is at hand is none.
+    fn receive(&mut self, room: usize, take: &mut dyn FnMut(&[u8], &[u8])) -> io::Result<usize>;
+
+    /// Sends packets in order, of one flow at least. What becomes of each is in [`Sent`].
+    fn send(&mut self, packets: &[&[u8]]) -> Sent;
+
+    /// For poll(2): readable when something has come, writable when what `would_block` may be tried again.
+    fn fd(&self) -> BorrowedFd<'_>;
+
+    /// Whether packets of an earlier read are still to be given, although the descriptor is not readable.
+    fn pending(&self) -> bool;
+
+    /// What has become of received packets that were not given, since the link was made.
+    fn passed_over(&self) -> PassedOver;
+}
+
+/// What has become of a burst of packets: each of them is counted once, under `taken`, under a reason, or
+/// under `would_block`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// Packets that the kernel took.
+    pub taken: usize,
+    /// The last packets of the burst: there is no room for them now; to be sent again, or dropped.
+    pub would_block: usize,
+    /// Larger than the link, and not to be fragmented.
+    pub too_big: usize,
+    /// The largest packet that goes where one was too big, if the kernel says so.
+    pub mtu: Option<u32>,
+    /// The kernel has no memory or its queue is full (`ENOBUFS`).
+    pub no_buffers: usize,
+    /// No route, host or network down, port closed.
+    pub unreachable: usize,
+    /// The link is down.
+    pub down: usize,
+    /// Not allowed to go there, by address or by a filter.
+    pub refused: usize,
+    /// Not a packet this link can send: malformed, another family, protocol or port, a fragment.
+    pub unfit: usize,
+    /// Any other error.
+    pub failed: usize,
+}
+
+impl Sent {
+    /// Counts `packets` that a system call has refused with `error`; it has to be another one than that it
+    /// would block.
+    pub(crate) fn refuse(&mut self, error: &io::Error, packets: usize) {
+        use rustix::io::Errno;
+        let count = match Errno::from_io_error(error) {
+            Some(Errno::MSGSIZE) => &mut self.too_big,
+            Some(Errno::NOBUFS | Errno::NOMEM) => &mut self.no_buffers,
+            Some(Errno::NETUNREACH | Errno::HOSTUNREACH | Errno::CONNREFUSED | Errno::HOSTDOWN) => {
+                &mut self.unreachable
+            }
+            Some(Errno::NETDOWN | Errno::NODEV | Errno::NXIO | Errno::IO | Errno::BADFD) => &mut self.down,
+            Some(Errno::PERM | Errno::ACCESS | Errno::ADDRNOTAVAIL) => &mut self.refused,
+            Some(Errno::INVAL | Errno::AFNOSUPPORT | Errno::DESTADDRREQ) => &mut self.unfit,
+            _ => &mut self.failed,
+        };
+        *count += packets;
+    }
+
+    /// Packets that were neither taken nor are to be tried again.
+    pub fn dropped(&self) -> usize {
+        self.too_big
+            + self.no_buffers
+            + self.unreachable
+            + self.down
+            + self.refused
+            + self.unfit
+            + self.failed
+    }
+}
+
+/// Counts of received packets that a link has not given, by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PassedOver {
+    /// NAT keepalives, one byte of 0xff (RFC 3948 2.3).
+    pub keepalives: u64,
+    /// IKE messages behind the non-ESP marker (RFC 3948 2.2), given to whom they belong if somebody has
+    /// asked for them.
+    pub ike: u64,
+    /// Longer than any IP packet.
+    pub truncated: u64,
+    /// Headers that contradict each other or the packet.
+    pub malformed: u64,
+}

@@ -1,0 +1,59 @@
+//! What the links over sockets have in common.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use forebay_links_sys::option;
+use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, socket_with, sockopt};
+
+/// Opens a socket of the family of `address` that does not wait.
+pub(crate) fn open(address: IpAddr, kind: SocketType, protocol: Option<Protocol>) -> io::Result<OwnedFd> {
+    let family = if address.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
+    Ok(socket_with(family, kind, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, protocol)?)
+}
+
+/// Bytes that may wait in the kernel, in and out: beyond the system's limit where that is allowed.
+pub(crate) fn set_buffers(socket: &OwnedFd, bytes: usize) -> io::Result<()> {
+    if sockopt::set_socket_recv_buffer_size_force(socket, bytes).is_err() {
+        sockopt::set_socket_recv_buffer_size(socket, bytes)?;
+    }
+    if sockopt::set_socket_send_buffer_size_force(socket, bytes).is_err() {
+        sockopt::set_socket_send_buffer_size(socket, bytes)?;
+    }
+    Ok(())
+}
+
+/// Has the kernel say with each datagram where it was sent to, its DSCP and ECN, and its TTL.
+pub(crate) fn ask_for_header(socket: &OwnedFd, v6: bool) -> io::Result<()> {
+    if v6 {
+        set(socket.as_fd(), IPPROTO_IPV6, IPV6_RECVPKTINFO)?;
+        set(socket.as_fd(), IPPROTO_IPV6, IPV6_RECVHOPLIMIT)?;
+        sockopt::set_ipv6_recvtclass(socket, true)?;
+    } else {
+        set(socket.as_fd(), IPPROTO_IP, IP_PKTINFO)?;
+        set(socket.as_fd(), IPPROTO_IP, IP_RECVTTL)?;
+        sockopt::set_ip_recvtos(socket, true)?;
+    }
+    Ok(())
+}
+
+/// Sets an option that is a switch.
+pub(crate) fn set(socket: BorrowedFd<'_>, level: i32, name: i32) -> io::Result<()> {
+    option::set(socket, level, name, 1)
+}
+
+/// The largest packet that the first link on the way takes, or the path as the kernel knows it.
+pub(crate) fn mtu_towards(to: IpAddr) -> io::Result<u32> {
+    let socket = open(to, SocketType::DGRAM, None)?;
+    rustix::net::connect(&socket, &SocketAddr::new(to, 9))?;
+    Ok(if to.is_ipv6() { sockopt::ipv6_mtu(&socket)? } else { sockopt::ip_mtu(&socket)? })
+}
+
+// linux/in.h, linux/in6.h.
+pub(crate) const IPPROTO_IP: i32 = 0;
+const IP_PKTINFO: i32 = 8;
+const IP_RECVTTL: i32 = 12;
+pub(crate) const IPPROTO_IPV6: i32 = 41;
+const IPV6_RECVPKTINFO: i32 = 49;
+const IPV6_RECVHOPLIMIT: i32 = 51;

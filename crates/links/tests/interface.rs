@@ -1,0 +1,42 @@
+//! What is asked of the kernel about interfaces, beside what `ip` says.
+#![cfg(target_os = "linux")]
+#![allow(clippy::disallowed_methods)] // the test's namespaces are waited for
+
+#[path = "support/namespace.rs"]
+mod namespace;
+
+use forebay_links::interface::{Interface, NextHop, neighbour, next_hop, resolve};
+use namespace::cable;
+
+#[test]
+fn links_routes_and_neighbours_are_what_they_were_made() {
+    let Some([a, _b]) = cable(1432) else { return };
+    a.ip("route add 192.0.2.0/24 via 10.8.0.2");
+    a.ip("route add 198.51.100.0/24 via inet6 fd08::2");
+    a.ip("route add 2001:db8::/32 via fd08::2");
+    a.run(|| {
+        let cable = Interface::by_name("cable").unwrap();
+        assert_eq!(cable.mtu().unwrap(), 1432);
+        assert_eq!(cable.ethernet_address().unwrap(), [2, 0, 0, 0, 0, 1]);
+        cable.set_mtu(1400).unwrap();
+        assert_eq!(cable.mtu().unwrap(), 1400);
+        let hop = |to: &str| next_hop(to.parse().unwrap());
+        let on_cable = |hop: &str| NextHop { index: cable.index(), address: hop.parse().unwrap() };
+        assert_eq!(hop("10.8.0.2").unwrap(), on_cable("10.8.0.2"));
+        assert_eq!(hop("192.0.2.9").unwrap(), on_cable("10.8.0.2"));
+        assert_eq!(hop("198.51.100.9").unwrap(), on_cable("fd08::2"));
+        assert_eq!(hop("fd08::7").unwrap(), on_cable("fd08::7"));
+        assert_eq!(hop("2001:db8::1").unwrap(), on_cable("fd08::2"));
+        assert!(hop("203.0.113.1").is_err(), "no route");
+        assert_eq!(neighbour(&on_cable("10.8.0.2")).unwrap(), Some([2, 0, 0, 0, 0, 2]));
+        assert_eq!(neighbour(&on_cable("fd08::2")).unwrap(), Some([2, 0, 0, 0, 0, 2]));
+        assert!(neighbour(&on_cable("10.8.0.3")).is_err(), "never heard of");
+        resolve(&on_cable("10.8.0.3")).unwrap();
+        assert_eq!(neighbour(&on_cable("10.8.0.3")).unwrap(), None, "asked for");
+        assert!(Interface::by_name("nothing").is_err());
+        let gone = cable.clone();
+        std::process::Command::new("ip").args(["link", "del", "cable"]).status().unwrap();
+        assert!(gone.mtu().is_err());
+        assert!(gone.set_up(true).is_err());
+    });
+}

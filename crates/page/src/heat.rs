@@ -1,0 +1,105 @@
+//! Maps of ratios over two quantities.
+
+use serde::Serialize;
+
+use crate::draw::{coloured, line, rect, svg, text};
+use crate::element::{Element, element};
+use crate::units;
+
+/// Ratios over two quantities; the line where they pass 1 is drawn.
+#[derive(Clone, Debug, Serialize)]
+pub struct Heat {
+    /// What it shows.
+    pub title: String,
+    /// The columns' quantity, with its unit.
+    pub x: String,
+    /// The rows' quantity, with its unit.
+    pub y: String,
+    /// The columns.
+    pub columns: Vec<String>,
+    /// The rows, from above.
+    pub rows: Vec<String>,
+    /// values\[row\]\[column\].
+    pub values: Vec<Vec<f64>>,
+    /// What to see in it.
+    pub note: String,
+}
+
+impl Heat {
+    /// The map with its title and note.
+    pub fn figure(&self) -> Element {
+        let figure = element("figure")
+            .class("heat")
+            .child(element("figcaption").child(element("b").text(self.title.as_str())))
+            .child(crate::document::scroll(&self.title, draw(self)))
+            .child(element("script").at("type", "application/json").class("data").json(self));
+        if self.note.is_empty() {
+            figure
+        } else {
+            figure.child(element("p").class("how").text(self.note.as_str()))
+        }
+    }
+}
+
+/// A map of ratios: above 1 in one colour, below in another, the stronger the further, with the line between.
+fn draw(heat: &Heat) -> Element {
+    const SIDE: f64 = 84.0;
+    const CELL: f64 = 34.0;
+    const WIDE: f64 = 860.0;
+    let (columns, rows) = (heat.columns.len().max(1), heat.rows.len());
+    let step = (WIDE - SIDE) / columns as f64;
+    let bottom = 24.0 + CELL * rows as f64;
+    let mut drawing = svg(WIDE, bottom + 46.0, &heat.title)
+        .child(text(SIDE - 10.0, 15.0, "end quiet", heat.y.as_str()))
+        .child(text((SIDE + WIDE) / 2.0, bottom + 40.0, "middle quiet", heat.x.as_str()));
+    for (number, name) in heat.columns.iter().enumerate() {
+        drawing =
+            drawing.child(text(SIDE + step * (number as f64 + 0.5), bottom + 18.0, "middle", name.as_str()));
+    }
+    for (row, values) in heat.values.iter().enumerate() {
+        let y = 24.0 + CELL * row as f64;
+        drawing = drawing.child(text(SIDE - 10.0, y + CELL / 2.0 + 5.0, "end", heat.rows[row].as_str()));
+        for (column, value) in values.iter().enumerate() {
+            let x = SIDE + step * column as f64;
+            let strength = (value.log2().abs() / 2.0).clamp(0.0, 1.0) * 0.75 + 0.05;
+            let cell = rect(x, y, step, CELL, &coloured("cell", usize::from(*value <= 1.0)))
+                .at("fill-opacity", strength)
+                .title(format!(
+                    "{} {}, {} {}: {}",
+                    heat.y,
+                    heat.rows[row],
+                    heat.x,
+                    heat.columns[column],
+                    units::digits(*value)
+                ));
+            drawing = drawing.child(cell).child(text(
+                x + step / 2.0,
+                y + CELL / 2.0 + 5.0,
+                "middle",
+                format!("\u{d7}{}", units::round(units::digits(*value))),
+            ));
+        }
+    }
+    drawing = drawing.child(border(heat, step, SIDE, CELL));
+    drawing
+}
+
+/// The line between cells above 1 and others.
+fn border(heat: &Heat, step: f64, side: f64, cell: f64) -> Element {
+    let above =
+        |row: usize, column: usize| heat.values.get(row).and_then(|row| row.get(column)).map(|v| *v > 1.0);
+    let mut group = element("g");
+    for row in 0..heat.rows.len() {
+        for column in 0..heat.columns.len() {
+            let (x, y) = (side + step * column as f64, 24.0 + cell * row as f64);
+            let here = above(row, column);
+            if above(row, column + 1).is_some_and(|right| Some(right) != here) {
+                group = group.child(line((x + step, y), (x + step, y + cell), "crossing"));
+            }
+            if above(row + 1, column).is_some_and(|below| Some(below) != here) {
+                group = group.child(line((x, y + cell), (x + step, y + cell), "crossing"));
+            }
+        }
+    }
+    group
+}

@@ -1,0 +1,282 @@
+//! What the mirror tells, in the words of Forebay.
+
+use std::net::IpAddr;
+
+use forebay_crypto::{Direction, SaKeys};
+use forebay_ipsec::{DontFragment, Dscp, Ecn, InnerDscp, Lifetime, Limits, Tfc};
+use forebay_ipsec::{Encapsulation, Mode, Protocol, SaConfig, Spi, TrafficSelector, TunnelRules};
+
+use crate::abi::{flag, mode};
+use crate::kernel::{KernelPolicy, KernelSa, KernelTemplate, Sequence};
+use crate::{Mark, Refusal, SaId, Way, selectors, suite};
+
+/// `UDP_ENCAP_ESPINUDP`.
+const ESP_IN_UDP: u16 = 2;
+
+/// Something that happened in the kernel. Events come in the order in which things happened; what an overrun of
+/// the socket has swallowed comes as the difference that it made.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Event {
+    /// An SA to take over.
+    SaAdded(Box<Sa>),
+    /// An SA that was taken over has other settings; its keys and sequence numbers go on.
+    SaUpdated(Box<Sa>),
+    /// An SA that was taken over is gone.
+    SaDeleted(SaId),
+    /// A lifetime of an SA that was taken over has ended. With a hard one it is gone: nothing else says so.
+    /// What [`Mirror::expire`](crate::Mirror::expire) tells the kernel comes back like this.
+    SaExpired {
+        /// The SA.
+        id: SaId,
+        /// Whether it is gone.
+        hard: bool,
+    },
+    /// An SA that stays the kernel's; if it was taken over before, it is so no more.
+    SaRefused {
+        /// The SA.
+        id: SaId,
+        /// Why.
+        reason: Refusal,
+    },
+    /// A policy to follow.
+    PolicyAdded(Box<Policy>),
+    /// A policy that is followed has changed.
+    PolicyUpdated(Box<Policy>),
+    /// A policy that was followed is gone.
+    PolicyDeleted(PolicyIndex),
+    /// A policy that stays the kernel's; if it was followed before, it is so no more.
+    PolicyRefused {
+        /// The policy.
+        index: PolicyIndex,
+        /// Why.
+        reason: Refusal,
+    },
+    /// Somebody flushed SAs; those that were taken over have been told as deleted, one by one.
+    SasFlushed,
+    /// Somebody flushed policies; likewise.
+    PoliciesFlushed,
+    /// All that the kernel had when the mirror was opened, or after an overrun, has been told.
+    Synchronised,
+}
+
+/// The kernel's number of a policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PolicyIndex(pub u32);
+
+/// An SA to take over.
+#[derive(Clone, Debug)]
+pub struct Sa {
+    /// Its name in the kernel.
+    pub id: SaId,
+    /// Whether it seals or opens.
+    pub direction: Direction,
+    /// All settings. Of the lifetimes only packets and bytes are set, and they are what is left of them: times are
+    /// kept by the kernel, which says when they end.
+    pub config: SaConfig,
+    /// The keys.
+    pub keys: SaKeys,
+    /// By which templates find it.
+    pub reqid: u32,
+    /// Interface ID, zero for none.
+    pub if_id: u32,
+    /// UDP ports of its packets, source and destination, if they are in UDP.
+    pub ports: Option<(u16, u16)>,
+    /// Where sequence numbers were when it was added: an outbound SA has to begin behind `sent`, since what
+    /// counted so far has used that many.
+    pub sequence: Sequence,
+}
+
+/// A policy to follow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// Its number.
+    pub index: PolicyIndex,
+    /// Which packets. Whatever arrives through an SA has to match one for [`Way::In`] or [`Way::Forward`]:
+    /// Forebay does not tell them apart, and IKE daemons install both alike.
+    pub way: Way,
+    /// The lowest is asked first; of two alike the one with the lower index.
+    pub priority: u32,
+    /// What to do.
+    pub action: PolicyAction,
+    /// Traffic on this side; empty means any.
+    pub local_ts: Vec<TrafficSelector>,
+    /// Traffic on the peer's side; empty means any.
+    pub remote_ts: Vec<TrafficSelector>,
+    /// Packets that it is for.
+    pub mark: Mark,
+    /// Interface ID, zero for none.
+    pub if_id: u32,
+}
+
+/// What a policy does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PolicyAction {
+    /// Packets go through an SA for each of these, the innermost first.
+    Protect(Vec<Template>),
+    /// They pass as they are.
+    Bypass,
+    /// They are dropped.
+    Discard,
+}
+
+/// An SA that a policy wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Template {
+    /// Source and destination of its packets; `None` for those of the packet inside (transport mode).
+    pub addresses: Option<(IpAddr, IpAddr)>,
+    /// SPI, if one is wanted.
+    pub spi: Option<u32>,
+    /// ESP or AH.
+    pub protocol: Protocol,
+    /// Zero for any.
+    pub reqid: u32,
+    /// Tunnel or transport.
+    pub mode: Mode,
+    /// Whether packets pass without it.
+    pub optional: bool,
+}
+
+impl Template {
+    /// Whether this SA is one that is wanted (`xfrm_tmpl` in the kernel's look-up). Marks and interface IDs of
+    /// policy and SA are compared by whoever compares templates; within one [`Filter`](crate::Filter) they agree.
+    pub fn wants(&self, sa: &Sa) -> bool {
+        let source = if sa.direction == Direction::Seal { sa.config.local } else { sa.config.remote };
+        let addresses = (source, sa.id.destination);
+        self.protocol == sa.config.protocol
+            && self.mode == sa.config.mode
+            && (self.reqid == 0 || self.reqid == sa.reqid)
+            && self.spi.is_none_or(|spi| spi == sa.id.spi)
+            && self.addresses.is_none_or(|wanted| wanted == addresses)
+    }
+}
+
+fn protocol(number: u8) -> Result<Protocol, Refusal> {
+    match number {
+        50 => Ok(Protocol::Esp),
+        51 => Ok(Protocol::Ah),
+        other => Err(Refusal::Protocol(other)),
+    }
+}
+
+fn kind_of(number: u8) -> Result<Mode, Refusal> {
+    match number {
+        mode::TRANSPORT => Ok(Mode::Transport),
+        mode::TUNNEL => Ok(Mode::Tunnel),
+        other => Err(Refusal::Mode(other)),
+    }
+}
+
+impl Sa {
+    /// An SA of the kernel in Forebay's words.
+    pub(crate) fn of(sa: &KernelSa, direction: Direction, allow_weak: bool) -> Result<Sa, Refusal> {
+        let protocol = protocol(sa.id.protocol)?;
+        let mode = kind_of(sa.mode)?;
+        if sa.compresses {
+            return Err(Refusal::Protocol(108));
+        }
+        if sa.offloaded {
+            return Err(Refusal::Offloaded);
+        }
+        let (suite, keys) = suite::suite_and_keys(sa)?;
+        if suite.is_weak() && !allow_weak {
+            return Err(Refusal::Weak(suite));
+        }
+        let ports = match sa.encap {
+            None => None,
+            Some(encap) if encap.kind == ESP_IN_UDP => Some((encap.source_port, encap.destination_port)),
+            Some(encap) => return Err(Refusal::Encapsulation(encap.kind)),
+        };
+        let (local, remote) = match direction {
+            Direction::Seal => (sa.source, sa.id.destination),
+            Direction::Open => (sa.id.destination, sa.source),
+        };
+        let (local_ts, remote_ts) = selectors::sides(&sa.selector, direction)?;
+        let name = format!("xfrm-{:08x}", sa.id.spi);
+        let mut config =
+            SaConfig::new(&name, Spi::new(sa.id.spi).ok_or(Refusal::NoSpi)?, suite, local, remote);
+        config.protocol = protocol;
+        config.mode = mode;
+        config.esn = sa.flags & flag::ESN != 0;
+        config.replay_window = sa.replay_window;
+        config.encapsulation = if ports.is_some() { Encapsulation::Udp } else { Encapsulation::None };
+        config.tunnel = tunnel(sa);
+        config.lifetime = lifetime(sa);
+        config.local_ts = local_ts;
+        config.remote_ts = remote_ts;
+        if sa.tfc_padding != 0 && direction == Direction::Seal {
+            config.tfc = Tfc::PadTo(sa.tfc_padding.min(u16::MAX.into()) as u16);
+        }
+        config.check().map_err(Refusal::Config)?;
+        let (reqid, if_id, sequence) = (sa.reqid, sa.if_id, sa.sequence);
+        Ok(Sa { id: sa.id, direction, config, keys, reqid, if_id, ports, sequence })
+    }
+}
+
+fn tunnel(sa: &KernelSa) -> TunnelRules {
+    let mut rules = TunnelRules::default();
+    if sa.flags & flag::NO_ECN != 0 {
+        rules.ecn = Ecn::Compatibility;
+    }
+    if sa.flags & flag::DECAP_DSCP != 0 {
+        rules.inner_dscp = InnerDscp::FromOuter;
+    }
+    if sa.flags & flag::NO_PMTU_DISC != 0 {
+        rules.dont_fragment = DontFragment::Clear;
+    }
+    if sa.extra_flags & flag::EXTRA_DONT_ENCAP_DSCP != 0 {
+        rules.dscp = Dscp::Set(0);
+    }
+    rules
+}
+
+/// What is left of the limits on packets and bytes.
+fn lifetime(sa: &KernelSa) -> Lifetime {
+    let left = |limit: u64, so_far: u64| (limit != u64::MAX).then(|| limit.saturating_sub(so_far).max(1));
+    let limits = |bytes, packets| Limits {
+        bytes: left(bytes, sa.usage.bytes),
+        packets: left(packets, sa.usage.packets),
+        ..Limits::default()
+    };
+    let (bytes, packets) = (sa.lifetime.bytes, sa.lifetime.packets);
+    let hard = limits(bytes.1, packets.1);
+    let mut soft = limits(bytes.0, packets.0);
+    // Beyond the hard limit a soft one is never reached; the kernel lets it stand.
+    soft.bytes = soft.bytes.filter(|&soft| hard.bytes.is_none_or(|hard| soft <= hard));
+    soft.packets = soft.packets.filter(|&soft| hard.packets.is_none_or(|hard| soft <= hard));
+    Lifetime { soft, hard }
+}
+
+impl Policy {
+    /// A policy of the kernel in Forebay's words.
+    pub(crate) fn of(policy: &KernelPolicy) -> Result<Policy, Refusal> {
+        let direction = if policy.way == Way::Out { Direction::Seal } else { Direction::Open };
+        let (local_ts, remote_ts) = selectors::sides(&policy.selector, direction)?;
+        let action = match &policy.templates[..] {
+            _ if policy.blocks => PolicyAction::Discard,
+            [] => PolicyAction::Bypass,
+            templates => {
+                let templates: Result<_, _> = templates.iter().map(Template::of).collect();
+                PolicyAction::Protect(templates?)
+            }
+        };
+        let (index, way, priority) = (PolicyIndex(policy.index), policy.way, policy.priority);
+        let (mark, if_id) = (policy.mark, policy.if_id);
+        Ok(Policy { index, way, priority, action, local_ts, remote_ts, mark, if_id })
+    }
+}
+
+impl Template {
+    fn of(template: &KernelTemplate) -> Result<Template, Refusal> {
+        let (source, destination) = (template.source, template.destination);
+        let said = !(source.is_unspecified() || destination.is_unspecified());
+        Ok(Template {
+            addresses: said.then_some((source, destination)),
+            spi: (template.spi != 0).then_some(template.spi),
+            protocol: protocol(template.protocol)?,
+            reqid: template.reqid,
+            mode: kind_of(template.mode)?,
+            optional: template.optional,
+        })
+    }
+}

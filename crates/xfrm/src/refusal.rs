@@ -1,0 +1,56 @@
+//! Why something is left to the kernel.
+
+use std::fmt;
+
+use forebay_crypto::{KeyError, Suite};
+use forebay_ipsec::SaConfigError;
+
+/// Why an SA or a policy is not taken over: the kernel goes on with it as if nobody looked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The kernel does not show keys (`lockdown=confidentiality`).
+    KeysHidden,
+    /// An algorithm that Forebay has not, or with another length than the RFC's.
+    Algorithm(String),
+    /// A key of a length that the algorithm has not.
+    Key(KeyError),
+    /// RFC 8221 says MUST NOT, and it was not asked for.
+    Weak(Suite),
+    /// Neither tunnel nor transport mode (`XFRM_MODE_`).
+    Mode(u8),
+    /// Neither ESP nor AH; or compression.
+    Protocol(u8),
+    /// An SPI of zero.
+    NoSpi,
+    /// ESP in something else than UDP (`UDP_ENCAP_`).
+    Encapsulation(u16),
+    /// A network card does the work.
+    Offloaded,
+    /// Selectors that have no like: ports by a mask that is no range, one interface, one user.
+    Selector(&'static str),
+    /// Settings that contradict each other.
+    Config(SaConfigError),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::KeysHidden => {
+                f.write_str("its keys are not shown: the kernel is in lockdown (confidentiality)")
+            }
+            Refusal::Algorithm(name) => write!(f, "no such algorithm here: {name}"),
+            Refusal::Key(error) => error.fmt(f),
+            Refusal::Weak(suite) => write!(f, "{suite} is weak (RFC 8221: MUST NOT)"),
+            Refusal::Mode(mode) => write!(f, "mode {mode} is neither tunnel nor transport"),
+            Refusal::Protocol(protocol) => write!(f, "protocol {protocol} is neither ESP nor AH alone"),
+            Refusal::NoSpi => f.write_str("it has no SPI"),
+            Refusal::Encapsulation(kind) => write!(f, "encapsulation {kind} is not that of RFC 3948"),
+            Refusal::Offloaded => f.write_str("a network card does its work"),
+            Refusal::Selector(what) => write!(f, "a selector for {what}"),
+            Refusal::Config(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}

@@ -1,0 +1,172 @@
+#!/usr/bin/env bash
+# A laboratory of network namespaces: two sites, a gateway each, and a network between them that sees only ESP.
+#
+#      host-a                gw-a                              gw-b                host-b
+#   +-----------+      +---------------+    "Internet"   +---------------+      +-----------+
+#   | 10.1.0.10 |------| 10.1.0.1      |                 |      10.2.0.1 |------| 10.2.0.10 |
+#   |  eth0     | lan  |  lan     wan  |-----------------|  wan     lan  | lan  |  eth0     |
+#   +-----------+      | TUN fb0       | 192.0.2.1   .2  |       fb0 TUN |      +-----------+
+#                      | forebay gateway                 forebay gateway |
+#                      +---------------+                 +---------------+
+#
+# The hosts run ordinary programs and know nothing of it: gw-a routes 10.2.0.0/16 into its TUN, where Forebay takes
+# the packets, seals them and sends them to 192.0.2.2; gw-b opens them and writes them to its own TUN, and the kernel
+# routes them on.
+#
+#   scripts/lab.sh FOREBAY shell         a shell in the lab: ip netns exec host-a ping 10.2.0.10
+#   scripts/lab.sh FOREBAY show          traffic for ten seconds, and `forebay top` of gateway A beside it
+#   scripts/lab.sh FOREBAY run COMMAND   a command in the lab, in the place of the shell
+#
+# ENCAPSULATION (udp or none), PROPOSAL, MTU (of the network between), PROCESSORS (TOML) change it. All is in namespaces
+# of mounts, network and processes: when it ends, however it ends, the kernel takes everything away.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")/.." && pwd)
+if [ "${FOREBAY_LAB_INSIDE:-}" != 1 ]; then
+    forebay=$(realpath "${1:?usage: lab.sh FOREBAY shell|show|run COMMAND}")
+    shift
+    words=(unshare --mount --net --pid --fork --kill-child=KILL --mount-proc)
+    [ "$(id -u)" -eq 0 ] || words+=(--user --map-root-user)
+    if ! "${words[@]}" true 2>/dev/null; then
+        echo "lab: namespaces cannot be made here: run it as root, or allow unprivileged user namespaces" >&2
+        exit 2
+    fi
+    FOREBAY_LAB_INSIDE=1 exec "${words[@]}" "$0" "$forebay" "$@"
+fi
+
+forebay=$1
+what=${2:-shell}
+: "${ENCAPSULATION:=udp}" "${PROPOSAL:=aes128gcm16}" "${MTU:=1500}" "${PROCESSORS:=}"
+mount -t tmpfs none /run
+mkdir -p /run/netns /run/lab
+lab=/run/lab
+umask 077
+
+# The cipher key and salt, and the key of an integrity algorithm where there is one: as long as the suite wants them.
+key_lengths() {
+    case $PROPOSAL in
+    aes128gcm* | aes128ccm* | aes128ctr*) echo "20 ${1:-}" ;;
+    aes256gcm*) echo 36 ;;
+    aes192gcm*) echo 28 ;;
+    chacha20poly1305) echo 36 ;;
+    *) echo 'lab: PROPOSAL: an AEAD or counter-mode suite, please' >&2 && exit 2 ;;
+    esac
+}
+secret() { head -c "$1" /dev/urandom | od -An -tx1 | tr -d ' \n'; }
+
+link() { # namespace and interface, twice
+    ip link add "$2" netns "$1" type veth peer name "$4" netns "$3"
+    ip -n "$1" link set "$2" up
+    ip -n "$3" link set "$4" up
+}
+for name in host-a gw-a gw-b host-b; do
+    ip netns add "$name"
+    ip -n "$name" link set lo up
+    ip netns exec "$name" sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.disable_ipv6=1
+done
+link host-a eth0 gw-a lan
+link gw-a wan gw-b wan
+link gw-b lan host-b eth0
+ip -n gw-a link set wan mtu "$MTU"
+ip -n gw-b link set wan mtu "$MTU"
+ip -n host-a addr add 10.1.0.10/16 dev eth0
+ip -n host-a route add default via 10.1.0.1
+ip -n gw-a addr add 10.1.0.1/16 dev lan
+ip -n gw-a addr add 192.0.2.1/24 dev wan
+ip -n gw-b addr add 192.0.2.2/24 dev wan
+ip -n gw-b addr add 10.2.0.1/16 dev lan
+ip -n host-b addr add 10.2.0.10/16 dev eth0
+ip -n host-b route add default via 10.2.0.1
+
+read -r cipher _ <<<"$(key_lengths)"
+secret "$cipher" >$lab/a-to-b.key
+secret "$cipher" >$lab/b-to-a.key
+gateway() { # letter, own number, peer's number, SPI and key out, SPI and key in
+    local plain=$((MTU - 100))
+    cat >"$lab/$1.toml" <<-TOML
+	[plain]
+	name = "fb0"
+	mtu = $plain
+	answer = ["10.$2.0.1"]
+
+	[[protected]]
+	kind = "$([ "$ENCAPSULATION" = udp ] && echo udp || echo raw)"
+	$([ "$ENCAPSULATION" = udp ] && echo "listen = \"192.0.2.$2:4500\"")
+
+	[keys]
+	state = "state-$1"
+
+	[control]
+	socket = "$lab/$1.sock"
+
+	$PROCESSORS
+
+	[[sa]]
+	name = "to-peer"
+	direction = "out"
+	spi = $4
+	key_file = "$5"
+	proposal = "$PROPOSAL"
+	encapsulation = "$ENCAPSULATION"
+	local = "192.0.2.$2"
+	remote = "192.0.2.$3"
+	local_ts = ["10.$2.0.0/16"]
+	remote_ts = ["10.$3.0.0/16"]
+
+	[[sa]]
+	name = "from-peer"
+	direction = "in"
+	spi = $6
+	key_file = "$7"
+	proposal = "$PROPOSAL"
+	encapsulation = "$ENCAPSULATION"
+	replay_window = 4096
+	local = "192.0.2.$2"
+	remote = "192.0.2.$3"
+	local_ts = ["10.$2.0.0/16"]
+	remote_ts = ["10.$3.0.0/16"]
+	TOML
+    ip netns exec "gw-$1" "$forebay" gateway --config "$lab/$1.toml" 2>"$lab/$1.log" &
+}
+gateway a 1 2 0x1001 a-to-b.key 0x2001 b-to-a.key
+gateway b 2 1 0x2001 b-to-a.key 0x1001 a-to-b.key
+for letter in a b; do
+    for _ in $(seq 100); do
+        ip -n "gw-$letter" route show | grep -q 'dev fb0' && continue 2
+        sleep 0.1
+    done
+    echo "lab: gateway $letter did not start:" >&2
+    cat "$lab/$letter.log" >&2
+    exit 1
+done
+
+case $what in
+shell)
+    echo 'lab: host-a 10.1.0.10, host-b 10.2.0.10, gateways gw-a and gw-b; logs and control sockets in /run/lab.'
+    echo 'Try: ip netns exec host-a ping 10.2.0.10'
+    PS1='lab# ' bash --norc -i || true
+    ;;
+show)
+    command -v iperf3 >/dev/null || { echo 'lab: iperf3 is not installed (scripts/setup.sh lab)' >&2; exit 2; }
+    ip netns exec host-b iperf3 -s -D >/dev/null
+    sleep 0.3
+    ip netns exec host-a iperf3 -c 10.2.0.10 -t 10 >$lab/iperf.txt &
+    traffic=$!
+    if [ -t 1 ]; then
+        timeout 10 "$forebay" top --socket $lab/a.sock || true
+    else
+        sleep 5
+        "$forebay" status --socket $lab/a.sock || true
+    fi
+    wait $traffic
+    tail -4 $lab/iperf.txt
+    ;;
+run)
+    shift 2
+    FOREBAY=$forebay LAB=$lab "$@"
+    ;;
+*)
+    echo "lab: '$what': shell, show or run" >&2
+    exit 2
+    ;;
+esac
