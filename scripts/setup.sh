@@ -16,7 +16,7 @@ declare -A PACKAGES=(
     [test]="python3-scapy python3-cryptography tshark valgrind iproute2 procps qemu-user"
     [lab]="iproute2 procps iperf3"
     [browser]="chromium"
-    [vm]="qemu-system-x86 cpio binutils iproute2"
+    [vm]="qemu-system-x86 cpio binutils iproute2 gcc libc6-dev util-linux"
 )
 case "$(uname -m)" in
 x86_64) PACKAGES[build]="libipsec-mb-dev" ;;

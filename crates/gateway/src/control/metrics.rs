@@ -52,7 +52,8 @@ impl Text {
 }
 
 fn sas(status: &StatusDoc, text: &mut Text) {
-    let families: [(&str, &str, fn(&super::SaDoc) -> u64); 4] = [
+    type Figure = fn(&super::SaDoc) -> u64;
+    let families: [(&str, &str, Figure); 4] = [
         ("forebay_sa_packets_total", "Packets sealed or opened.", |sa| sa.packets),
         ("forebay_sa_bytes_total", "Their bytes outside of the tunnel.", |sa| sa.bytes),
         ("forebay_sa_auth_failures_total", "Packets whose ICV did not match.", |sa| sa.auth_failures),
@@ -125,7 +126,8 @@ fn processors(status: &StatusDoc, text: &mut Text) {
 }
 
 fn links(status: &StatusDoc, text: &mut Text) {
-    let families: [(&str, &str, [fn(&super::LinkDoc) -> u64; 2]); 2] = [
+    type Ways = [fn(&super::LinkDoc) -> u64; 2];
+    let families: [(&str, &str, Ways); 2] = [
         ("forebay_link_packets_total", "Packets over a link.", [|one| one.packets_in, |one| one.packets_out]),
         (
             "forebay_link_bytes_total",
@@ -170,7 +172,8 @@ fn drops(counts: &BTreeMap<String, u64>, text: &mut Text) {
 }
 
 fn engines(status: &StatusDoc, text: &mut Text) {
-    let families: [(&str, &str, &str, fn(&super::EngineDoc) -> u64); 9] = [
+    type Figure = fn(&super::EngineDoc) -> u64;
+    let families: [(&str, &str, &str, Figure); 9] = [
         ("forebay_engine_in_flight", "gauge", "Packets under way.", |one| one.in_flight),
         ("forebay_engine_redone_total", "counter", "Jobs done again by the running core.", |one| one.redone),
         ("forebay_engine_audits_total", "counter", "Results that the running core checked.", |one| {

@@ -36,6 +36,9 @@ const ASK_AGAIN: Duration = Duration::from_millis(30_000);
 /// Flows that are asked for at a time.
 const ASKED_MAX: usize = 1_024;
 
+/// What is told all policies of the kernel when they have changed.
+pub type OnPolicies = Box<dyn Fn(&[xfrm::Policy]) + Send>;
+
 /// An SA that was taken over.
 struct Taken {
     session: SessionId,
@@ -74,7 +77,7 @@ impl Follower {
         options: &Xfrm,
         handle: Handle,
         clock: fn() -> std::time::Duration,
-        routes: Box<dyn Fn(&[xfrm::Policy]) + Send>,
+        routes: OnPolicies,
     ) -> io::Result<Follower> {
         let mark = options.mark.map(|mark| xfrm::Mark { value: mark.value, mask: mark.mask });
         let filter = Filter { mark, if_id: options.if_id, allow_weak: false };
@@ -125,7 +128,7 @@ struct Follow {
     mirror: Mirror,
     handle: Handle,
     clock: fn() -> std::time::Duration,
-    routes: Box<dyn Fn(&[xfrm::Policy]) + Send>,
+    routes: OnPolicies,
     report: Option<Duration>,
     sas: HashMap<SaId, Taken>,
     /// SAs taken over so far.
@@ -427,7 +430,7 @@ fn news(worker: &mut Worker, sessions: &[SessionId]) -> News {
     let sad = worker.engine().sad();
     let numbers = sessions
         .iter()
-        .filter_map(|&session| Some((session, sad.sequence(session), sad.counters(session)?.clone())))
+        .filter_map(|&session| Some((session, sad.sequence(session), *sad.counters(session)?)))
         .collect();
     News { limits, wanted, numbers }
 }

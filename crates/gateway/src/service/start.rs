@@ -17,7 +17,7 @@ use forebay_wire::{Family, protocol};
 use ipnet::IpNet;
 
 use super::installed::{InstallError, takes_ivs};
-use super::mirror::Follower;
+use super::mirror::{Follower, OnPolicies};
 use super::port::Port;
 use super::worker::{Handle, Protected, Setup, Worker};
 use crate::config::{
@@ -351,7 +351,7 @@ fn add_route(interface: &str, route: IpNet) -> io::Result<()> {
 }
 
 /// What routes to the interface the networks that the kernel's policies protect, if the file leaves that to us.
-fn route_setter(config: &Config) -> Box<dyn Fn(&[forebay_xfrm::Policy]) + Send> {
+fn route_setter(config: &Config) -> OnPolicies {
     let PlainLink::Tun(Tun { name, routes: Routes::Auto, .. }) = &config.plain.link else {
         return Box::new(|_| {});
     };
