@@ -56,14 +56,9 @@ impl Snapshot {
         let counts = worker.counts().clone();
         let engine = worker.engine();
         let sad = engine.sad();
-        let sa =
-            |(session, direction, config, counters): (SessionId, Direction, &SaConfig, &SaCounters)| Sa {
-                session,
-                direction,
-                config: config.clone(),
-                counters: counters.clone(),
-                mtu: sad.path_mtu(session),
-            };
+        let sa = |(session, direction, config, counters): (SessionId, Direction, &SaConfig, &SaCounters)| {
+            Sa { session, direction, config: config.clone(), counters: *counters, mtu: sad.path_mtu(session) }
+        };
         let sas: Vec<Sa> = sad.iter().map(sa).collect();
         let policies = [Direction::Seal, Direction::Open];
         let policies =
