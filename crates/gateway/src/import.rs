@@ -2,7 +2,7 @@
 //!
 //! [`xfrm`] reads what `ip xfrm state` and `ip xfrm policy` print, [`secgw`] the configuration of DPDK's ipsec-secgw.
 //! What is not taken over, or not as it was meant, is a [`Remark`] with its line: nothing is lost in silence.
-//! [`write`] makes a gateway's file of it, keys in files of their own unless they are wanted inside.
+//! [`write()`] makes a gateway's file of it, keys in files of their own unless they are wanted inside.
 
 pub mod secgw;
 mod write;

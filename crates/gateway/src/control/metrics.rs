@@ -52,8 +52,7 @@ impl Text {
 }
 
 fn sas(status: &StatusDoc, text: &mut Text) {
-    type Figure = fn(&super::SaDoc) -> u64;
-    let families: [(&str, &str, Figure); 4] = [
+    let families: [OfSa; 4] = [
         ("forebay_sa_packets_total", "Packets sealed or opened.", |sa| sa.packets),
         ("forebay_sa_bytes_total", "Their bytes outside of the tunnel.", |sa| sa.bytes),
         ("forebay_sa_auth_failures_total", "Packets whose ICV did not match.", |sa| sa.auth_failures),
@@ -73,6 +72,12 @@ fn sas(status: &StatusDoc, text: &mut Text) {
     }
 }
 
+/// A family of the SAs: name, what it is, and its value.
+type OfSa = (&'static str, &'static str, fn(&super::SaDoc) -> u64);
+/// A family of the links: name, what it is, and its values in and out.
+type OfLink = (&'static str, &'static str, [fn(&super::LinkDoc) -> u64; 2]);
+/// A family of the engines: name, kind, what it is, and its value.
+type OfEngine = (&'static str, &'static str, &'static str, fn(&super::EngineDoc) -> u64);
 /// A family of the processors: name, kind, what it is, and its value.
 type OfProcessor = (&'static str, &'static str, &'static str, fn(&super::ProcessorDoc) -> f64);
 
@@ -126,8 +131,7 @@ fn processors(status: &StatusDoc, text: &mut Text) {
 }
 
 fn links(status: &StatusDoc, text: &mut Text) {
-    type Ways = [fn(&super::LinkDoc) -> u64; 2];
-    let families: [(&str, &str, Ways); 2] = [
+    let families: [OfLink; 2] = [
         ("forebay_link_packets_total", "Packets over a link.", [|one| one.packets_in, |one| one.packets_out]),
         (
             "forebay_link_bytes_total",
@@ -172,8 +176,7 @@ fn drops(counts: &BTreeMap<String, u64>, text: &mut Text) {
 }
 
 fn engines(status: &StatusDoc, text: &mut Text) {
-    type Figure = fn(&super::EngineDoc) -> u64;
-    let families: [(&str, &str, &str, Figure); 9] = [
+    let families: [OfEngine; 9] = [
         ("forebay_engine_in_flight", "gauge", "Packets under way.", |one| one.in_flight),
         ("forebay_engine_redone_total", "counter", "Jobs done again by the running core.", |one| one.redone),
         ("forebay_engine_audits_total", "counter", "Results that the running core checked.", |one| {
