@@ -13,7 +13,7 @@ set -euo pipefail
 
 declare -A PACKAGES=(
     [build]=""
-    [test]="python3-scapy python3-cryptography tshark valgrind iproute2 procps qemu-user"
+    [test]="python3-scapy python3-cryptography tshark valgrind iproute2 procps qemu-user binutils-riscv64-unknown-elf"
     [lab]="iproute2 procps iperf3"
     [browser]="chromium"
     [vm]="qemu-system-x86 cpio binutils iproute2 gcc libc6-dev util-linux"

@@ -85,9 +85,9 @@ mod tests {
 
     /// A SYN with these options, in IPv4 or IPv6, checksum right.
     fn syn(v6: bool, flags: u8, options: &[u8]) -> Vec<u8> {
-        assert!(options.len() % 4 == 0);
+        assert!(options.len().is_multiple_of(4));
         let mut tcp = vec![0x30, 0x39, 0, 80, 1, 2, 3, 4, 0, 0, 0, 0, 0, flags, 0xff, 0xff, 0, 0, 0, 0];
-        tcp[12] = ((20 + options.len()) / 4 << 4) as u8;
+        tcp[12] = (((20 + options.len()) / 4) << 4) as u8;
         tcp.extend_from_slice(options);
         let mut packet = if v6 {
             let mut header = vec![0x60, 0, 0, 0, 0, tcp.len() as u8, 6, 64];
