@@ -229,7 +229,7 @@ pub mod tests {
             ..ProcessorDoc::default()
         };
         let sa = |number: u64| SaDoc {
-            name: format!("tunnel-{number:03}-{}", if number % 2 == 0 { "out" } else { "in" }),
+            name: format!("tunnel-{number:03}-{}", if number.is_multiple_of(2) { "out" } else { "in" }),
             spi: format!("0x{:08x}", 0x1000 + number),
             direction: if number.is_multiple_of(2) { "out" } else { "in" }.to_owned(),
             proposal: "aes128gcm16".to_owned(),
