@@ -151,7 +151,8 @@ fn gateway(change: impl FnOnce(&mut Setup)) -> Gateway {
         icmp: vec![Box::new(icmp.clone())],
         mss_clamp: None,
         keepalive: None,
-        audit_per_second: 10,
+        mss_by_path: false,
+        audit: (10, 10),
         window_waits: false,
     };
     change(&mut setup);

@@ -22,10 +22,11 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// At most `per_second` records a second, none for 0, and as many at once after a quiet time.
-    pub fn new(per_second: u32) -> Audit {
+    /// At most `per_second` records a second, none for 0, and `burst` at once after a quiet time.
+    pub fn new(per_second: u32, burst: u32) -> Audit {
+        let burst = if per_second == 0 { 0 } else { burst };
         let every = Duration::from_micros(1_000_000 / u64::from(per_second.max(1)));
-        Audit { tokens: per_second, burst: per_second, every, since: Time::ZERO, unsaid: 0 }
+        Audit { tokens: burst, burst, every, since: Time::ZERO, unsaid: 0 }
     }
 
     /// Makes a record of a dropped packet, unless there were too many.

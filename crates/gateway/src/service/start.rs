@@ -1,7 +1,9 @@
 //! From the file to a running gateway.
 
 use std::fmt;
-use std::io;
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -20,9 +22,12 @@ use super::installed::{InstallError, takes_ivs};
 use super::mirror::{Follower, OnPolicies};
 use super::port::Port;
 use super::worker::{Handle, Protected, Setup, Worker};
+use crate::config;
 use crate::config::{
-    Changes, Config, KeySource, MssClamp, PlainLink, ProtectedLink, Routes, Tun, Xdp, XdpMode, prefixes,
+    Changes, Config, KeySource, MssClamp, PlainLink, ProcessorKind, ProtectedLink, Routes, Tun, Xdp, XdpMode,
+    prefixes,
 };
+use crate::esp_sa;
 use crate::iv_store::{IvStore, IvStoreError};
 
 /// Packets that wait for a link without room.
@@ -113,6 +118,7 @@ impl Service {
         unix_time: fn() -> std::time::Duration,
     ) -> Result<Service, StartError> {
         let now_ns = unix_time().as_nanos() as u64;
+        check(&config)?;
         let store = match &config.keys.state {
             Some(directory) => IvStore::new(directory),
             None => IvStore::of_user().map_err(StartError::Ivs)?,
@@ -134,8 +140,9 @@ impl Service {
             protected,
             icmp: icmp(),
             mss_clamp: mss_clamp(&config),
+            mss_by_path: config.plain.mss_clamp == MssClamp::Auto,
             keepalive,
-            audit_per_second: if config.log.audit { config.log.audit_rate } else { 0 },
+            audit: if config.log.audit { (config.log.audit_rate, config.log.audit_burst) } else { (0, 0) },
             window_waits: config.scheduler.scheduling.timeout.is_some(),
         };
         let (mut worker, handle) = Worker::new(setup).map_err(StartError::System)?;
@@ -143,6 +150,7 @@ impl Service {
         let ivs = ivs(&store, &config, &changes, now_ns)?;
         worker.install(&config.sas, &changes, ivs).map_err(StartError::Install)?;
         routes(&config)?;
+        export(&config)?;
         let builder = std::thread::Builder::new().name("forebay-loop".to_owned());
         let thread = builder.spawn(move || worker.run()).map_err(StartError::System)?;
         let follower = match &config.keys.source {
@@ -170,6 +178,7 @@ impl Service {
     /// # Errors
     /// If there are no IVs for new SAs, or the engine refuses one.
     pub fn reload(&mut self, config: Config, now_ns: u64) -> Result<Changes, StartError> {
+        check(&config)?;
         let changes = Config::diff(&self.config, &config);
         let ivs = ivs(&self.store, &config, &changes, now_ns)?;
         let config = Arc::new(config);
@@ -179,6 +188,8 @@ impl Service {
             Some(result) => result.map_err(StartError::Install)?,
             None => return Err(StartError::System(io::Error::other("the loop has ended"))),
         }
+        routes(&config)?;
+        export(&config)?;
         self.config = config;
         Ok(changes)
     }
@@ -197,6 +208,57 @@ impl Service {
     pub fn is_running(&self) -> bool {
         !self.thread.is_finished()
     }
+}
+
+/// What the file may say and this build does not do; and what is more than the file itself allows.
+fn check(config: &Config) -> Result<(), StartError> {
+    let one_queue = match &config.plain.link {
+        PlainLink::Tun(tun) => tun.queues == 1,
+        PlainLink::Xdp(_) => true,
+    };
+    let udp = |one: &config::Protected| {
+        if let ProtectedLink::Udp(udp) = &one.link { Some(udp.clone()) } else { None }
+    };
+    let raw_mark =
+        |one: &config::Protected| matches!(&one.link, ProtectedLink::Raw(raw) if raw.mark.is_some());
+    let of_udp: Vec<_> = config.protected.iter().filter_map(udp).collect();
+    let pinned = |one: &config::Processor| matches!(one.kind, ProcessorKind::Core { cpu: Some(_) });
+    let unbuilt = [
+        (!one_queue || of_udp.iter().any(|udp| udp.queues > 1), "several queues of a link"),
+        (of_udp.iter().any(|udp| udp.ike_forward.is_some()), "`ike_forward`"),
+        (
+            of_udp.iter().any(|udp| udp.mark.is_some()) || config.protected.iter().any(raw_mark),
+            "`mark` of a link",
+        ),
+        (config.processors.iter().any(pinned), "`pin`"),
+        (config.taps.is_some(), "`[taps]`"),
+    ];
+    if let Some((_, what)) = unbuilt.iter().find(|(asked, _)| *asked) {
+        return Err(lacking(&format!("{what}: this version reads it and does not do it yet")));
+    }
+    let (sas, policies) = (config.sas.entries.len(), config.sas.policies.len());
+    if sas > config.limits.sas || policies > config.limits.policies {
+        let (most_sas, most_policies) = (config.limits.sas, config.limits.policies);
+        let what = format!(
+            "{sas} SAs and {policies} policies, [limits] allows {most_sas} and {most_policies}: raise `sas`, `policies`"
+        );
+        return Err(StartError::Lacking(what));
+    }
+    Ok(())
+}
+
+/// Writes the keys of all SAs for Wireshark, if that is wanted, for their owner's eyes only.
+fn export(config: &Config) -> Result<(), StartError> {
+    let Some(path) = &config.esp_sa_export else { return Ok(()) };
+    let text = esp_sa::export(&config.sas.entries);
+    let write = || -> io::Result<()> {
+        let aside = path.with_extension("tmp");
+        let _ = std::fs::remove_file(&aside);
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&aside)?;
+        file.write_all(text.as_bytes())?;
+        std::fs::rename(&aside, path)
+    };
+    write().map_err(link_error(format!("esp_sa_export {}", path.display())))
 }
 
 /// IVs for the SAs that are new.

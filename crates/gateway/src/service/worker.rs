@@ -19,8 +19,8 @@ use forebay_crypto::{Direction, SessionId};
 use forebay_engine::{Answer, Engine, Idle, Output};
 use forebay_ipsec::{DropReason, Encapsulation, Event, EventKind, IvRange, SaConfig};
 use forebay_links::Link;
-use forebay_time::Duration;
-use forebay_wire::{Ip, protocol, tcp};
+use forebay_time::{Duration, Time};
+use forebay_wire::{Ip, ipv4, protocol, tcp};
 use forebay_xfrm::Flow;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
@@ -86,10 +86,12 @@ pub struct Setup {
     pub icmp: Vec<Box<dyn Link + Send>>,
     /// To lower the segment size that TCP announces so that segments fit in this many bytes of plain packet.
     pub mss_clamp: Option<u16>,
+    /// And so that they fit the narrowest path of all SAs.
+    pub mss_by_path: bool,
     /// Silence after which a peer behind NAT gets a keepalive (RFC 3948 4); `None` for never.
     pub keepalive: Option<Duration>,
-    /// Audit records a second.
-    pub audit_per_second: u32,
+    /// Audit records a second, and at once.
+    pub audit: (u32, u32),
     /// Whether to wait for the scheduler's window to fill by its timeout alone.
     pub window_waits: bool,
 }
@@ -119,7 +121,12 @@ pub struct Worker {
     plain: Port,
     protected: Vec<Protected>,
     icmp: Vec<Box<dyn Link + Send>>,
+    /// As it was set, and as it is for the paths that there are.
+    mss_most: Option<u16>,
     mss_clamp: Option<u16>,
+    mss_by_path: bool,
+    /// When paths were looked at.
+    paths_seen: Time,
     window_waits: bool,
     audit: Audit,
     keepalives: Keepalives,
@@ -171,9 +178,12 @@ impl Worker {
             plain: setup.plain,
             protected: setup.protected,
             icmp: setup.icmp,
+            mss_most: setup.mss_clamp,
             mss_clamp: setup.mss_clamp,
+            mss_by_path: setup.mss_by_path,
+            paths_seen: Time::ZERO,
             window_waits: setup.window_waits,
-            audit: Audit::new(setup.audit_per_second),
+            audit: Audit::new(setup.audit.0, setup.audit.1),
             orders,
             bell: bell.clone(),
             counts: WorkerCounts::default(),
@@ -429,6 +439,12 @@ impl Worker {
             }
         }
         let now = self.engine.clock().now();
+        if self.mss_by_path && now.since(self.paths_seen) > NAP {
+            self.paths_seen = now;
+            let sad = self.engine.sad();
+            let paths = sad.iter().filter_map(|(session, ..)| sad.effective_mtu(session, ipv4::MIN_HEADER));
+            self.mss_clamp = self.mss_most.map(|most| paths.min().unwrap_or(most).min(most));
+        }
         for packet in self.keepalives.due(now, self.engine.sad()) {
             let Some(one) = self.protected.iter_mut().find(|one| one.takes(&packet)) else { continue };
             let mut buffer = self.engine.buffer();

@@ -33,7 +33,7 @@ pub const PLAIN: Part = once(
             "mss_clamp",
             Other("`auto`, `false`, 88 to 65495 bytes"),
             Is("\"auto\""),
-            "lowers the MSS of TCP connections that pass: to what fits the path MTU of their SA, or to this",
+            "lowers the MSS of TCP connections that pass: to what fits the interface and the narrowest path of all SAs, or to this",
             "1360",
         ),
     ],
