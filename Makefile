@@ -39,6 +39,7 @@ test: setup-test
 	cd fuzz && CARGO_TARGET_DIR=$(CURDIR)/target $(CARGO) test --locked
 	$(MAKE) -C firmware test
 	scripts/interop.sh target/debug/forebay quick
+	LAB_OPTIONAL=1 scripts/lab.sh target/debug/forebay run tests/gateway/two_sites.py
 
 interop: $(FOREBAY)
 	@scripts/setup.sh test

@@ -27,8 +27,12 @@ if [ "${FOREBAY_LAB_INSIDE:-}" != 1 ]; then
     shift
     words=(unshare --mount --net --pid --fork --kill-child=KILL --mount-proc)
     [ "$(id -u)" -eq 0 ] || words+=(--user --map-root-user)
-    if ! "${words[@]}" true 2>/dev/null; then
-        echo "lab: namespaces cannot be made here: run it as root, or allow unprivileged user namespaces" >&2
+    if ! "${words[@]}" true 2>/dev/null || ! command -v ip >/dev/null || [ ! -e /dev/net/tun ]; then
+        if [ "${LAB_OPTIONAL:-}" = 1 ]; then
+            echo "lab: SKIPPED, it needs namespaces, iproute2 and TUN"
+            exit 0
+        fi
+        echo "lab: namespaces cannot be made here: run it as root, or allow unprivileged user namespaces; it needs iproute2 and TUN too" >&2
         exit 2
     fi
     FOREBAY_LAB_INSIDE=1 exec "${words[@]}" "$0" "$forebay" "$@"
