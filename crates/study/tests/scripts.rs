@@ -94,7 +94,7 @@ fn pipelines_and_cards_are_simulated_and_solved() {
     let page = render(&findings, &Made::default());
     assert!(page.contains("in closed form") && page.contains("solved"), "{page}");
     for (script, words) in [
-        ("run(scenario(\"host.toml\").solved());", "the host model is simulated"),
+        ("run(scenario(\"host.toml\").solved());", "the model is simulated, there is no solution"),
         ("run(scenario(\"card.toml\").closed());", "`solved` gives"),
         ("bound(scenario(\"card.toml\"));", "bounds are of the host model"),
         ("run(scenario(\"line.toml\").closed());", "grows without limit"),
