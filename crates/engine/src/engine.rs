@@ -254,6 +254,11 @@ impl Engine {
         }
     }
 
+    /// Counts a packet that the caller had to drop before it could be admitted.
+    pub fn count_drop(&mut self, reason: DropReason) {
+        self.drops.count(reason);
+    }
+
     pub(crate) fn refuse(&mut self, packet: Packet, reason: DropReason) -> Result<(), (Packet, DropReason)> {
         self.drops.count(reason);
         Err((packet, reason))

@@ -10,6 +10,8 @@ use std::sync::{Arc, Mutex};
 use forebay_crypto::{SaKeys, SecretBytes, SessionId, Suite};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{Addresses, Clock, Engine, ProcessorSetup, Settings};
+use forebay_gateway::config::Changes;
+use forebay_gateway::sas::parse;
 use forebay_gateway::service::{Handle, Port, Protected, Setup, Worker};
 use forebay_ipsec::{Encapsulation, IvRange, SaConfig, Sad, Spi};
 use forebay_links::{Link, PassedOver, Sent};
@@ -371,4 +373,46 @@ fn orders_are_obeyed_between_rounds_and_wake_a_sleeper() {
     assert_eq!(handle.ask(Worker::stop), Some(()));
     thread.join().unwrap().unwrap();
     assert_eq!(handle.ask(|_| ()), None);
+}
+
+#[test]
+fn a_file_that_the_engine_refuses_leaves_nothing_of_any_file() {
+    let Gateway { mut worker, .. } = gateway(|_| {});
+    let file = |second: u32| {
+        let sa = |name: &str, spi: u32| {
+            format!(
+                "[[sa]]\nname = \"{name}\"\ndirection = \"in\"\nspi = {spi}\nproposal = \"aes128gcm16\"\n\
+                 key = \"{}\"\nlocal = \"192.0.2.1\"\nremote = \"192.0.2.2\"\n",
+                "07".repeat(20)
+            )
+        };
+        let policy = "[[policy]]\ndirection = \"in\"\naction = \"protect\"\nsa = [\"a\", \"b\"]\n";
+        parse(&format!("{}{}{policy}", sa("a", 0x1001), sa("b", second)), "test").unwrap()
+    };
+    let changes = |kept: Vec<Option<usize>>, removed: Vec<usize>| Changes {
+        kept,
+        removed,
+        policies: true,
+        biases: vec![],
+        log: false,
+        taps: false,
+        metrics: false,
+        esp_sa_export: false,
+        restart: vec![],
+    };
+    let inbound = forebay_crypto::Direction::Open;
+    worker.install(&file(0x1002), &changes(vec![None, None], vec![]), vec![]).unwrap();
+    let sad = worker.engine().sad();
+    assert_eq!((sad.iter().count(), sad.policies(inbound).count()), (2, 1));
+    // Somebody else has the SPI.
+    let other = other_end(sa(0x2002, Encapsulation::None, "10.2.0.0/16"));
+    worker.engine().add_inbound(other, &keys()).unwrap();
+    worker.install(&file(0x2002), &changes(vec![Some(0), None], vec![1]), vec![]).unwrap_err();
+    let sad = worker.engine().sad();
+    let left: Vec<u32> = sad.iter().map(|(_, _, sa, _)| sa.spi.get()).collect();
+    assert_eq!((left, sad.policies(inbound).count()), (vec![0x2002], 0));
+    // And the next is put in whole.
+    worker.install(&file(0x1002), &changes(vec![None, None], vec![]), vec![]).unwrap();
+    let sad = worker.engine().sad();
+    assert_eq!((sad.iter().count(), sad.policies(inbound).count()), (3, 1));
 }

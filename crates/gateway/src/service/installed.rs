@@ -60,8 +60,27 @@ impl Installed {
     /// numbers and counters. `ivs` are for the SAs that are new and take some, in order.
     ///
     /// # Errors
-    /// At the first that the engine refuses: those before it are in, those behind it are not.
+    /// At the first that the engine refuses. Then nothing of the file is in the engine any more: with some of the
+    /// policies packets could pass that all of them would not let.
     pub fn change(
+        &mut self,
+        engine: &mut Engine,
+        file: &SasFile,
+        changes: &Changes,
+        ivs: Vec<IvRange>,
+    ) -> Result<(), InstallError> {
+        let before = self.sas.clone();
+        self.try_change(engine, file, changes, ivs).inspect_err(|_| {
+            for session in before.into_iter().chain(self.sas.drain(..)) {
+                engine.remove_sa(session);
+            }
+            for policy in self.policies.drain(..) {
+                engine.remove_policy(policy);
+            }
+        })
+    }
+
+    fn try_change(
         &mut self,
         engine: &mut Engine,
         file: &SasFile,

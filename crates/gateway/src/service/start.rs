@@ -102,6 +102,8 @@ pub struct Service {
     thread: JoinHandle<io::Result<()>>,
     store: IvStore,
     follower: Option<Follower>,
+    /// The engine has refused the last version of the file, and has nothing of any.
+    is_empty: bool,
 }
 
 impl Service {
@@ -160,7 +162,7 @@ impl Service {
                 Some(started.map_err(link_error("the kernel's SAs (XFRM)"))?)
             }
         };
-        Ok(Service { config: Arc::new(config), handle, thread, store, follower })
+        Ok(Service { config: Arc::new(config), handle, thread, store, follower, is_empty: false })
     }
 
     /// The file by which it runs.
@@ -176,21 +178,25 @@ impl Service {
     /// Goes by another version of the file from now on, as far as that is possible; says what is different.
     ///
     /// # Errors
-    /// If there are no IVs for new SAs, or the engine refuses one.
+    /// If there are no IVs for new SAs: then nothing has changed. If the engine refuses an SA or policy: then it has
+    /// none any more until the next reload. If a route or the export of keys fails, SAs and policies are the new ones.
     pub fn reload(&mut self, config: Config, now_ns: u64) -> Result<Changes, StartError> {
         check(&config)?;
-        let changes = Config::diff(&self.config, &config);
+        let changes = match self.is_empty {
+            false => Config::diff(&self.config, &config),
+            true => Changes::all(&config),
+        };
         let ivs = ivs(&self.store, &config, &changes, now_ns)?;
         let config = Arc::new(config);
         let (file, what) = (config.clone(), changes.clone());
         let changed = self.handle.ask(move |worker| worker.install(&file.sas, &what, ivs));
-        match changed {
-            Some(result) => result.map_err(StartError::Install)?,
-            None => return Err(StartError::System(io::Error::other("the loop has ended"))),
-        }
-        routes(&config)?;
-        export(&config)?;
+        let changed = changed.ok_or_else(|| StartError::System(io::Error::other("the loop has ended")))?;
+        self.is_empty = changed.is_err();
+        changed.map_err(StartError::Install)?;
+        // From here on it is by this file that it runs, whatever else fails.
         self.config = config;
+        routes(&self.config)?;
+        export(&self.config)?;
         Ok(changes)
     }
 

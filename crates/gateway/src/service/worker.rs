@@ -35,6 +35,8 @@ use crate::sas::SasFile;
 const TAKE: usize = 256;
 /// Room in the engine without which nothing is taken: one packet may become several.
 const ROOM: usize = 64;
+/// Rounds between two looks at ICMP while there is too much to do to ask poll(2): a system call each.
+const ICMP_EVERY: u64 = 64;
 /// Longest sleep: time is told to SAs at least so often.
 const NAP: Duration = Duration::from_millis(500);
 
@@ -121,6 +123,8 @@ pub struct Worker {
     plain: Port,
     protected: Vec<Protected>,
     icmp: Vec<Box<dyn Link + Send>>,
+    /// poll(2) says that there is something of it.
+    icmp_ready: bool,
     /// As it was set, and as it is for the paths that there are.
     mss_most: Option<u16>,
     mss_clamp: Option<u16>,
@@ -178,6 +182,7 @@ impl Worker {
             plain: setup.plain,
             protected: setup.protected,
             icmp: setup.icmp,
+            icmp_ready: true,
             mss_most: setup.mss_clamp,
             mss_clamp: setup.mss_clamp,
             mss_by_path: setup.mss_by_path,
@@ -286,7 +291,9 @@ impl Worker {
             moved |= self.take_protected(index);
             moved |= self.turn();
         }
-        moved |= self.take_icmp();
+        if std::mem::take(&mut self.icmp_ready) || self.counts.rounds.is_multiple_of(ICMP_EVERY) {
+            moved |= self.take_icmp();
+        }
         if !moved && !self.window_waits && self.engine.in_flight() > 0 {
             self.engine.flush();
             moved |= self.turn();
@@ -403,12 +410,7 @@ impl Worker {
         let mut answers = std::mem::take(&mut self.answers);
         answers.extend(self.engine.answers());
         for answer in answers.drain(..) {
-            self.counts.answers += 1;
-            let mut packet = self.engine.buffer();
-            packet.fill(&answer.message);
-            if let Err(packet) = self.plain.put(Outgoing { packet, session: None }) {
-                self.engine.recycle(packet);
-            }
+            self.counts.answers += u64::from(put_new(&mut self.engine, &mut self.plain, &answer.message));
         }
         self.answers = answers;
     }
@@ -447,12 +449,7 @@ impl Worker {
         }
         for packet in self.keepalives.due(now, self.engine.sad()) {
             let Some(one) = self.protected.iter_mut().find(|one| one.takes(&packet)) else { continue };
-            let mut buffer = self.engine.buffer();
-            buffer.fill(&packet);
-            match one.port.put(Outgoing { packet: buffer, session: None }) {
-                Ok(()) => self.counts.keepalives += 1,
-                Err(buffer) => self.engine.recycle(buffer),
-            }
+            self.counts.keepalives += u64::from(put_new(&mut self.engine, &mut one.port, &packet));
         }
     }
 
@@ -498,6 +495,9 @@ impl Worker {
         if !ready[0].is_empty() {
             let _ = rustix::io::read(&*self.bell, &mut [0; 8]);
         }
+        // Behind the bell and the ports.
+        let icmp_from = 2 + self.protected.len();
+        self.icmp_ready = ready[icmp_from..].iter().any(|ready| !ready.is_empty());
         let ports =
             std::iter::once(&mut self.plain).chain(self.protected.iter_mut().map(|one| &mut one.port));
         for (port, ready) in ports.zip(&ready[1..]) {
@@ -507,6 +507,19 @@ impl Worker {
         }
         Ok(())
     }
+}
+
+/// Puts a packet of the gateway's own onto a port; whether it is there. What does not fit a buffer is not sent: that
+/// would still hold an earlier packet.
+fn put_new(engine: &mut Engine, port: &mut Port, bytes: &[u8]) -> bool {
+    let mut packet = engine.buffer();
+    let refused = match packet.fill(bytes) {
+        true => port.put(Outgoing { packet, session: None }).err(),
+        false => Some(packet),
+    };
+    let is_put = refused.is_none();
+    refused.into_iter().for_each(|packet| engine.recycle(packet));
+    is_put
 }
 
 /// Copies a received packet into a buffer of the engine, and admits it.
@@ -521,6 +534,7 @@ fn admit(
     let mut packet = engine.buffer();
     if !packet.fill_parts(head, body) {
         engine.recycle(packet);
+        engine.count_drop(DropReason::TooLong);
         return Err(DropReason::TooLong);
     }
     if let Some(mtu) = mss_clamp {
