@@ -306,8 +306,11 @@ impl Follow {
         policies.map(|(_, followed)| followed).filter(uses).map(|followed| followed.id).collect()
     }
 
+    /// Adds a policy, or puts it in the place of what it was before, between two packets: an IKE daemon updates its
+    /// policies at every rekey, and no packet may be without one.
     fn put(&mut self, policy: xfrm::Policy) {
-        self.drop_policy(policy.index);
+        let before = self.kernel_policies.remove(&policy.index);
+        let before = before.and_then(|(rank, _)| self.policies.remove(&rank)).map(|followed| followed.id);
         let seals = policy.way == Way::Out;
         let rank = (seals, policy.priority, policy.index);
         self.kernel_policies.insert(policy.index, (rank, policy.clone()));
@@ -336,7 +339,12 @@ impl Follow {
         (ours.local_ts, ours.remote_ts) = (policy.local_ts.clone(), policy.remote_ts.clone());
         let next = self.policies.range(rank..).next().filter(|((out, ..), _)| *out == seals);
         let place = next.map_or(PolicyPlace::Last, |(_, next)| PolicyPlace::Before(next.id));
-        let added = self.handle.ask(move |worker| worker.engine().add_policy(ours, place));
+        let added = self.handle.ask(move |worker| {
+            let engine = worker.engine();
+            let added = engine.add_policy(ours, place);
+            before.map(|before| engine.remove_policy(before));
+            added
+        });
         match added {
             Some(Ok(id)) => drop(self.policies.insert(rank, Followed { id, templates })),
             Some(Err(error)) => {
