@@ -74,7 +74,7 @@ def main():
     print(text)
     if not given.quick:
         (given.json or given.out / "hdtv.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-        (given.out / "index.html").write_text(page.page(results), encoding="utf-8")
+        (given.out / "index.html").write_text(page.page(results, given.out), encoding="utf-8")
         say(f"{given.out}/index.html, the pictures beside it")
     return 0 if all(map(is_whole, results["main"])) else 1
 
@@ -115,7 +115,7 @@ def inside(spec):
 
 
 class Told:
-    """What is said while a stream runs: each second at a terminal, each ten elsewhere, and at each loss."""
+    """What is said while a stream runs: each second at a terminal, each ten elsewhere, and at the first loss."""
 
     def __init__(self, form, seconds):
         self.form, self.seconds = form, seconds
@@ -125,7 +125,8 @@ class Told:
         frames, lost = state["right"] + state["wrong"], state["rtp"]["lost"]
         rate = (frames - self.frames) / max(at - self.at, 1e-9)
         live = sys.stderr.isatty()
-        if live or lost > self.lost or at - self.said >= 10:
+        first_loss = lost > 0 and not self.lost
+        if live or first_loss or at - self.said >= 10:
             text = (
                 f"{self.form.name} {at:5.0f} of {self.seconds:g} s: {rate:3.0f} frames/s,"
                 f" {rate * self.form.frame_bytes * 8e-6:5.0f} Mbit/s; frames {state['right']} right,"

@@ -54,6 +54,8 @@ def text(results):
         rows.append(f"{one['suite']}: {line(one)}")
     if any(one["shares"] for one in results["main"]):
         rows += ["", shares_table(results)]
+    if crowd(results["main"]):
+        rows += ["", crowd(results["main"])]
     if results["ladder"]:
         rows += ["", ladder_table(results["ladder"])]
     return "\n".join(rows)
@@ -74,6 +76,12 @@ def shares_table(results):
     rows.append("links: in the place of GRIP's driver. All: both hosts and both gateways; others: what else ran on this machine.")
     rows += [f"by {one['shares']['by']}" for one in results["main"][:1] if one["shares"]]
     return "\n".join(rows)
+
+
+def crowd(main):
+    """A word where other programs had much of the machine."""
+    most = max((one["shares"]["sides"]["both ends"]["others"] for one in main if one["shares"]), default=0.0)
+    return f"Other programs had {most:.0%} of the processors: nothing here is of a quiet machine." if most > 0.05 else ""
 
 
 def percent(share):

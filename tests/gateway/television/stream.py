@@ -94,7 +94,7 @@ def stream(form, seconds, python, tell, pictures=None):
     sampled = time.monotonic()
     # As in the paper: while the stream runs, its beginning and end left out.
     state, busy, upto = ready, busy_from, sampled
-    deadline = started + 3 * seconds + 20
+    deadline = started + 2 * seconds + 5
     while sender.poll() is None:
         if time.monotonic() > deadline:
             sender.kill()
