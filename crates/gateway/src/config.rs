@@ -76,8 +76,7 @@ pub struct Config {
 /// Everything that is wrong with it, and with the file of SAs that it names.
 pub fn load(path: &Path) -> Result<Config, SasErrors> {
     let name = path.display().to_string();
-    let text =
-        sas::read_text(path).map_err(|problem| SasErrors::without_source(&name, problem.of_gateway()))?;
+    let text = sas::read_text(path).map_err(|problem| sas::errors::of_file(&name, problem.of_gateway()))?;
     let directory = path.parent().map(PathBuf::from).unwrap_or_default();
     read(&text, &name, &directory)
 }
@@ -162,7 +161,7 @@ fn read(text: &str, name: &str, directory: &Path) -> Result<Config, SasErrors> {
         // Never: but a reader that says nothing must not end a gateway that runs.
         let message = "a value cannot be used".to_owned();
         let problem = Problem::Conflict { message, help: "please report this file".to_owned() };
-        return Err(SasErrors::without_source(name, sas::Problem::Setting(problem)));
+        return Err(sas::errors::of_file(name, sas::Problem::Setting(problem)));
     };
     let of_sas = std::mem::take(&mut config.sas.warnings);
     config.settings = settings.into_inner();
