@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use forebay_engine::{Clock, Engine, EngineError, ProcessorSetup, Settings};
+use forebay_engine::{Clock, Engine, EngineError, Limits, ProcessorSetup, Settings, StrangerLimits};
 use forebay_ipsec::{IvRange, Protocol, Sad};
 use forebay_links::raw::{self, Carries, RawOptions};
 use forebay_links::tun::{self, TunOptions};
@@ -127,7 +127,7 @@ impl Service {
         };
         let settings = Settings {
             scheduling: config.scheduler.scheduling.clone(),
-            limits: config.limits.engine.clone(),
+            limits: Limits { strangers: strangers(&config), ..config.limits.engine.clone() },
             order: config.scheduler.order,
             addresses: config.plain.answer,
             seed,
@@ -391,6 +391,14 @@ fn icmp() -> Vec<Box<dyn Link + Send>> {
         }
     }
     links
+}
+
+/// An IKE daemon's SA may be used by the peer before the kernel's news of it is here.
+fn strangers(config: &Config) -> StrangerLimits {
+    match &config.keys.source {
+        KeySource::Xfrm(_) => StrangerLimits { packets: 256, wait: Duration::from_millis(500) },
+        KeySource::Static { .. } => StrangerLimits::NONE,
+    }
 }
 
 fn mss_clamp(config: &Config) -> Option<u16> {
