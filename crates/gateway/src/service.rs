@@ -4,6 +4,7 @@ mod audit;
 mod installed;
 mod keepalive;
 mod mirror;
+mod numbers;
 mod port;
 mod start;
 mod worker;

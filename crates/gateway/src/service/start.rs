@@ -20,6 +20,7 @@ use ipnet::IpNet;
 
 use super::installed::{InstallError, takes_ivs};
 use super::mirror::{Follower, OnPolicies};
+use super::numbers::Caretaker;
 use super::port::Port;
 use super::worker::{Handle, Protected, Setup, Worker};
 use crate::config;
@@ -101,6 +102,7 @@ pub struct Service {
     handle: Handle,
     thread: JoinHandle<io::Result<()>>,
     store: IvStore,
+    caretaker: Caretaker,
     follower: Option<Follower>,
     /// The engine has refused the last version of the file, and has nothing of any.
     is_empty: bool,
@@ -149,8 +151,14 @@ impl Service {
         };
         let (mut worker, handle) = Worker::new(setup).map_err(StartError::System)?;
         let changes = Changes::all(&config);
+        let caretaker = Caretaker::new(store.clone());
+        if let KeySource::Static { .. } = config.keys.source {
+            caretaker.start(&mut worker, handle.clone()).map_err(StartError::System)?;
+        }
         let ivs = ivs(&store, &config, &changes, now_ns)?;
+        let numbers = caretaker.reserve(&config.sas, &changes.kept).map_err(StartError::Ivs)?;
         worker.install(&config.sas, &changes, ivs).map_err(StartError::Install)?;
+        caretaker.give(&mut worker, &config.sas, numbers);
         routes(&config)?;
         export(&config)?;
         let builder = std::thread::Builder::new().name("forebay-loop".to_owned());
@@ -162,7 +170,7 @@ impl Service {
                 Some(started.map_err(link_error("the kernel's SAs (XFRM)"))?)
             }
         };
-        Ok(Service { config: Arc::new(config), handle, thread, store, follower, is_empty: false })
+        Ok(Service { config: Arc::new(config), handle, thread, store, caretaker, follower, is_empty: false })
     }
 
     /// The file by which it runs.
@@ -187,10 +195,18 @@ impl Service {
             true => Changes::all(&config),
         };
         let ivs = ivs(&self.store, &config, &changes, now_ns)?;
+        let numbers = self.caretaker.reserve(&config.sas, &changes.kept).map_err(StartError::Ivs)?;
         let config = Arc::new(config);
-        let (file, what) = (config.clone(), changes.clone());
-        let changed = self.handle.ask(move |worker| worker.install(&file.sas, &what, ivs));
-        let changed = changed.ok_or_else(|| StartError::System(io::Error::other("the loop has ended")))?;
+        let (file, what, caretaker) = (config.clone(), changes.clone(), self.caretaker.share());
+        let changed = self.handle.ask(move |worker| {
+            let used = caretaker.take_back(worker, |place| what.removed.contains(&place));
+            let installed = worker.install(&file.sas, &what, ivs);
+            caretaker.give(worker, &file.sas, numbers);
+            (installed, used)
+        });
+        let (changed, used) =
+            changed.ok_or_else(|| StartError::System(io::Error::other("the loop has ended")))?;
+        self.caretaker.settle(&used);
         self.is_empty = changed.is_err();
         changed.map_err(StartError::Install)?;
         // From here on it is by this file that it runs, whatever else fails.
@@ -206,7 +222,12 @@ impl Service {
     /// What the loop ended with.
     pub fn stop(self) -> io::Result<()> {
         drop(self.follower);
-        self.handle.ask(Worker::stop);
+        let caretaker = self.caretaker.share();
+        let used = self.handle.ask(move |worker| {
+            worker.stop();
+            caretaker.take_back(worker, |_| true)
+        });
+        self.caretaker.settle(&used.unwrap_or_default());
         self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the loop has panicked")))
     }
 

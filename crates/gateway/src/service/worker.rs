@@ -139,6 +139,8 @@ pub struct Worker {
     counts: WorkerCounts,
     /// What has happened to SAs, for whoever looks after keys.
     events: Vec<Event>,
+    /// Or who gets it.
+    events_to: Option<mpsc::Sender<Event>>,
     wanted: Vec<Flow>,
     installed: Installed,
     /// Emptied in every round.
@@ -193,6 +195,7 @@ impl Worker {
             bell: bell.clone(),
             counts: WorkerCounts::default(),
             events: Vec::new(),
+            events_to: None,
             wanted: Vec::new(),
             installed: Installed::default(),
             outputs: Vec::new(),
@@ -268,6 +271,16 @@ impl Worker {
     /// Takes the flows whose packets were dropped because their policy has no SA.
     pub fn take_wanted(&mut self) -> Vec<Flow> {
         std::mem::take(&mut self.wanted)
+    }
+
+    /// The SAs of the file, in its order.
+    pub fn sessions(&self) -> &[SessionId] {
+        self.installed.sas()
+    }
+
+    /// Sends what happens to SAs from now on, in the place of keeping it for [`Worker::take_events`].
+    pub fn send_events(&mut self, to: mpsc::Sender<Event>) {
+        self.events_to = Some(to);
     }
 
     /// Takes what has happened to SAs.
@@ -436,8 +449,11 @@ impl Worker {
             let Some(event) = self.engine.events().next() else { break };
             match event.kind {
                 EventKind::Moved(to) => self.follow(event.session, to),
-                _ if self.events.len() < EVENTS_MAX => self.events.push(event),
-                _ => {}
+                _ => match &self.events_to {
+                    Some(to) => drop(to.send(event)),
+                    None if self.events.len() < EVENTS_MAX => self.events.push(event),
+                    None => {}
+                },
             }
         }
         let now = self.engine.clock().now();
