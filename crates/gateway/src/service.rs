@@ -6,6 +6,7 @@ mod keepalive;
 mod mirror;
 mod numbers;
 mod port;
+mod routes;
 mod start;
 mod worker;
 
