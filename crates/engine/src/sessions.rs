@@ -113,6 +113,11 @@ impl Engine {
         self.sad.continue_after(session, sequence);
     }
 
+    /// Lets an outbound SA number its packets up to `last`: see [`Sad::grant`](forebay_ipsec::Sad::grant).
+    pub fn grant(&mut self, session: SessionId, last: u64) {
+        self.sad.grant(session, last);
+    }
+
     /// Puts an SA inside another: see [`Sad::nest`](forebay_ipsec::Sad::nest).
     pub fn nest(&mut self, inner: SessionId, outer: SessionId) -> Result<(), SadError> {
         self.sad.nest(inner, outer)

@@ -25,7 +25,9 @@ use toml::de::DeTable;
 
 pub use diff::{Changed, Changes, LIVE, Setting};
 pub use keys::{KeySource, Keys, Mark, Xfrm};
-pub use links::{MssClamp, Plain, PlainLink, Protected, ProtectedLink, Raw, Routes, Tun, Udp, Xdp, XdpMode};
+pub use links::{
+    Blackhole, MssClamp, Plain, PlainLink, Protected, ProtectedLink, Raw, Routes, Tun, Udp, Xdp, XdpMode,
+};
 pub use operation::{Control, Level, Log, Metrics, Taps};
 pub use processors::{Backend, Bus, Processor, ProcessorKind};
 pub use routes::prefixes;

@@ -4,7 +4,9 @@ mod audit;
 mod installed;
 mod keepalive;
 mod mirror;
+mod numbers;
 mod port;
+mod routes;
 mod start;
 mod worker;
 
