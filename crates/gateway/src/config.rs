@@ -16,6 +16,7 @@ mod reference;
 mod routes;
 mod scheduling;
 pub mod schema;
+mod workers;
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -32,6 +33,7 @@ pub use operation::{Control, Level, Log, Metrics, Taps};
 pub use processors::{Backend, Bus, Processor, ProcessorKind};
 pub use routes::prefixes;
 pub use scheduling::{Limits, Scheduler};
+pub use workers::deal;
 
 use crate::sas::errors::Findings as FileFindings;
 use crate::sas::{self, Finding, SasErrors, SasFile, mask};
@@ -249,6 +251,7 @@ fn check_together(config: &Config, top: &Table, text: &str, context: &Context<'_
             ("plain", "mtu"),
         );
     }
+    workers::check(config, context);
     check_carried(config, text, context);
     routes::check(config, context);
 }

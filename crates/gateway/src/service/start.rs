@@ -21,13 +21,13 @@ use ipnet::IpNet;
 use super::installed::{InstallError, takes_ivs};
 use super::mirror::{Follower, OnPolicies};
 use super::numbers::Caretaker;
+use super::pin::pin;
 use super::port::Port;
 use super::routes::RouteTable;
 use super::worker::{Handle, Protected, Setup, Worker};
 use crate::config;
 use crate::config::{
-    Changes, Config, KeySource, MssClamp, PlainLink, ProcessorKind, ProtectedLink, Routes, Tun, Xdp, XdpMode,
-    prefixes,
+    Changes, Config, KeySource, MssClamp, PlainLink, ProtectedLink, Routes, Tun, Xdp, XdpMode, prefixes,
 };
 use crate::esp_sa;
 use crate::iv_store::{IvStore, IvStoreError};
@@ -165,7 +165,17 @@ impl Service {
         route(&routes, &config)?;
         export(&config)?;
         let builder = std::thread::Builder::new().name("forebay-loop".to_owned());
-        let thread = builder.spawn(move || worker.run()).map_err(StartError::System)?;
+        let cpu = config.processors.first().and_then(|core| core.cpus().first().copied());
+        let (told, begun) = std::sync::mpsc::channel();
+        let run = move || {
+            let pinned = pin(cpu);
+            let may_run = pinned.is_ok();
+            let _ = told.send(pinned);
+            if may_run { worker.run() } else { Ok(()) }
+        };
+        let thread = builder.spawn(run).map_err(StartError::System)?;
+        let begun = begun.recv().unwrap_or_else(|_| Err(io::Error::other("the loop's thread ended at once")));
+        begun.map_err(StartError::System)?;
         let follower = match &config.keys.source {
             KeySource::Static { .. } => None,
             KeySource::Xfrm(options) => {
@@ -265,18 +275,10 @@ fn check(config: &Config) -> Result<(), StartError> {
     let udp = |one: &config::Protected| {
         if let ProtectedLink::Udp(udp) = &one.link { Some(udp.clone()) } else { None }
     };
-    let raw_mark =
-        |one: &config::Protected| matches!(&one.link, ProtectedLink::Raw(raw) if raw.mark.is_some());
     let of_udp: Vec<_> = config.protected.iter().filter_map(udp).collect();
-    let pinned = |one: &config::Processor| matches!(one.kind, ProcessorKind::Core { cpu: Some(_) });
     let unbuilt = [
         (!one_queue || of_udp.iter().any(|udp| udp.queues > 1), "several queues of a link"),
         (of_udp.iter().any(|udp| udp.ike_forward.is_some()), "`ike_forward`"),
-        (
-            of_udp.iter().any(|udp| udp.mark.is_some()) || config.protected.iter().any(raw_mark),
-            "`mark` of a link",
-        ),
-        (config.processors.iter().any(pinned), "`pin`"),
         (config.taps.is_some(), "`[taps]`"),
     ];
     if let Some((_, what)) = unbuilt.iter().find(|(asked, _)| *asked) {
@@ -379,8 +381,13 @@ fn protected(config: &Config) -> Result<(Vec<Protected>, Option<Duration>), Star
             ProtectedLink::Udp(udp) => {
                 keepalive = keepalive.or(udp.keepalive);
                 let local = udp.listen;
-                let options =
-                    UdpOptions { local, workers: 1, buffer: udp.buffer, offloads: udp.gso && udp.gro };
+                let options = UdpOptions {
+                    local,
+                    workers: 1,
+                    buffer: udp.buffer,
+                    offloads: udp.gso && udp.gro,
+                    mark: udp.mark,
+                };
                 let opened = udp::open(&options).map_err(failed(format!("UDP {local}")))?;
                 for link in opened {
                     let port = Port::new(&one.name, Box::new(link), QUEUE);
@@ -394,7 +401,8 @@ fn protected(config: &Config) -> Result<(Vec<Protected>, Option<Duration>), Star
                             Protocol::Esp => (Carries::Esp, protocol::ESP),
                             Protocol::Ah => (Carries::Ah, protocol::AH),
                         };
-                        let options = RawOptions { local, carries, workers: 1, buffer: raw.buffer };
+                        let options =
+                            RawOptions { local, carries, workers: 1, buffer: raw.buffer, mark: raw.mark };
                         let opened = raw::open(&options)
                             .map_err(failed(format!("a raw socket of protocol {number} at {local}")))?;
                         for link in opened {
