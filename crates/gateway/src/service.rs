@@ -4,12 +4,16 @@ mod audit;
 mod installed;
 mod keepalive;
 mod mirror;
+mod numbers;
+mod pin;
 mod port;
+mod routes;
 mod start;
 mod worker;
 
 pub use installed::{InstallError, Installed};
 pub use mirror::{Follower, OnPolicies};
+pub use pin::pin;
 pub use port::{Lost, Port, PortCounts};
 pub use start::{Service, StartError};
 pub use worker::{Handle, Protected, Setup, Worker, WorkerCounts};
