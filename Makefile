@@ -41,6 +41,7 @@ test: setup-test
 	$(MAKE) -C firmware test
 	scripts/interop.sh target/debug/forebay quick
 	LAB_OPTIONAL=1 scripts/lab.sh target/debug/forebay run tests/gateway/two_sites.py
+	cd tests/gateway && python3 -m unittest -q television.test_television
 	tests/gateway/hdtv.py target/debug/forebay --quick
 
 interop: $(FOREBAY)

@@ -39,7 +39,9 @@ def output(*words):
 
 
 def gateway(letter):
-    return json.loads(output(os.environ["FOREBAY"], "status", "--socket", f"{os.environ['LAB']}/{letter}.sock", "--json"))
+    return json.loads(
+        output(os.environ["FOREBAY"], "status", "--socket", f"{os.environ['LAB']}/{letter}.sock", "--json")
+    )
 
 
 def packets(before, after):
