@@ -11,7 +11,7 @@ from television.stream import is_whole
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 # Slots of colour in style.css; idle is what nobody did.
 SLOTS = {"kernel": 0, "IPsec": 1, "links": 2, "application": 3, "libc": 5, "others": 4}
-LEFT, WIDTH, ROW = 300, 1080, 34
+LEFT, WIDTH, ROW = 350, 1080, 34
 
 
 def page(results, folder):
