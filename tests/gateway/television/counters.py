@@ -15,14 +15,18 @@ def read():
     for name in NAMESPACES:
         table = output("ip", "netns", "exec", name, "cat", "/proc/net/snmp")
         names, values = [line.split()[1:] for line in table.splitlines() if line.startswith("Udp:")]
-        flat |= {f"{name} UDP {key}": int(value) for key, value in zip(names, values)}
+        # Gateways send and take trains of packets as one, and the kernel counts a lost train once.
+        unit = " (trains)" if name.startswith("gw-") else ""
+        flat |= {f"{name} UDP {key}{unit}": int(value) for key, value in zip(names, values)}
         for link in json.loads(output("ip", "-n", name, "-s", "-j", "link", "show")):
             stats = link["stats64"]
             flat |= {f"{name} {link['ifname']} {way} dropped": stats[way]["dropped"] for way in ("rx", "tx")}
     for letter in "ab":
         status = gateway(letter)
         for link in status["links"]:
-            flat |= {f"gateway {letter} {link['name']} {why}": count for why, count in link["drops"].items()}
+            # Overruns are the kernel's, which is asked itself.
+            drops = {why: count for why, count in link["drops"].items() if why != "overrun"}
+            flat |= {f"gateway {letter} {link['name']} {why}": count for why, count in drops.items()}
         flat |= {f"gateway {letter} {why}": count for why, count in status["drops"].items()}
     # Of the whole machine: the second column of each processor.
     rows = pathlib.Path("/proc/net/softnet_stat").read_text(encoding="ascii").splitlines()
@@ -50,10 +54,12 @@ def losses(before, after):
     counts = {}
     for name, count in after.items():
         is_udp = " UDP " in name
-        if (not is_udp or name.endswith(("Errors", "NoPorts"))) and count > before.get(name, 0):
+        bare = name.removesuffix(" (trains)")
+        # Linux counts a full buffer as InErrors too.
+        is_loss = bare.endswith(("Errors", "NoPorts")) and not bare.endswith("UDP InErrors")
+        if (is_loss or not is_udp) and count > before.get(name, 0):
             counts[name] = count - before.get(name, 0)
-    # Linux counts a full buffer both ways.
-    return {name: count for name, count in counts.items() if not name.endswith("UDP InErrors")}
+    return counts
 
 
 def gateways():

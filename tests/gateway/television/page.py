@@ -5,8 +5,8 @@ import pathlib
 from html import escape
 
 from television import report
-from television.report import COLUMNS, PAPER, busiest
-from television.stream import is_in_time, is_whole
+from television.report import COLUMNS, PAPER, loads_text, not_right, packet_rate
+from television.stream import is_whole
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 # Slots of colour in style.css; idle is what nobody did.
@@ -57,10 +57,6 @@ WHERE = '<th class="places">where</th>'
 
 def name(suite):
     return {"aes128ctr-sha256": "AES-CTR with HMAC-SHA-256", "aes128gcm16": "AES-GCM"}.get(suite, suite)
-
-
-def not_right(one):
-    return one["frames"]["wrong"] + one["frames"]["missing"]
 
 
 def warning(main):
@@ -156,23 +152,24 @@ def ladder_section(ladder):
     picture = f'<svg class="bars" viewBox="0 0 {WIDTH} {y}" role="img" aria-label="Formats and what became of them">{"".join(drawn)}</svg>'
     rows = []
     for one in ladder:
-        program, load = busiest(one)
-        places = "; ".join(f"{count:,} at {place}" for place, count in one["lost_at"].items()) or "nowhere"
-        late = "" if is_in_time(one) else f"; the sender took {one['took_s']:.1f} s for {one['seconds']:g} s"
+        where = report.places(one).removeprefix("; ") or "nowhere"
         cells = (
             name(one["suite"]),
             f"{one['bits_per_second'] * 1e-6:,.0f}",
-            f"{one['packets']['sent'] / max(one['took_s'], one['seconds']):,.0f}",
+            f"{packet_rate(one):,.0f}",
             f"{100 * one['processor'].get('idle', 0.0):.0f} %",
             f"{one['packets']['lost']:,}",
             f"{not_right(one):,}",
-            f"{program}, {100 * load:.0f} %",
+            loads_text(one),
         )
         inner = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
-        rows.append(f'<tr><th>{escape(one["format"])}</th>{inner}<td class="places">{escape(places + late)}</td></tr>')
-    head = "".join(f"<th>{h}</th>" for h in ("", "suite", "Mbit/s", "packets/s", "idle", "packets lost", "frames not right", "busiest program, of a processor"))
+        rows.append(f'<tr><th>{escape(one["format"])}</th>{inner}<td class="places">{escape(where)}</td></tr>')
+    of = {suite: [one for one in ladder if one["suite"] == suite] for suite in suites}
+    limits = "".join(f"<p>{escape(name(suite))}: {escape(report.limit(steps))}.</p>" for suite, steps in of.items())
+    head = "".join(f"<th>{h}</th>" for h in ("", "suite", "Mbit/s", "packets/s", "idle", "packets lost", "frames not right", "of a processor: sender, gateways, receiver"))
     return (
         "<section><h2>How far it goes</h2><p>Each a few seconds. Whole: no packet lost, every frame right, the sender in time.</p>"
+        f"{limits}"
         f'<div class="scroll">{picture}</div><div class="scroll"><table><thead><tr>{head}{WHERE}</tr></thead><tbody>{"".join(rows)}</tbody></table></div></section>'
     )
 
@@ -195,8 +192,8 @@ def how_section(main):
         frames, rtp = one["frames"], one["rtp"]
         cells = [one["suite"], f"{frames['sent']:,}", f"{frames['right']:,}", f"{frames['wrong']:,}", f"{frames['missing']:,}"]
         cells += [f"{one['packets'][key]:,}" for key in ("sent", "received", "lost")] + [f"{rtp['lost']:,}"]
-        places = "; ".join(f"{count:,} at {place}" for place, count in one["lost_at"].items()) or "nowhere"
-        rows.append(f"<tr><th>{escape(cells[0])}</th>" + "".join(f"<td>{escape(c)}</td>" for c in cells[1:]) + f'<td class="places">{escape(places)}</td></tr>')
+        where = report.places(one).removeprefix("; ") or "nowhere"
+        rows.append(f"<tr><th>{escape(cells[0])}</th>" + "".join(f"<td>{escape(c)}</td>" for c in cells[1:]) + f'<td class="places">{escape(where)}</td></tr>')
     head = "".join(f"<th>{h}</th>" for h in ("", "frames sent", "right", "wrong", "missing", "packets sent", "received", "lost", "lost by RTP's numbers"))
     room = main[0]["receiver_room"]
     return (

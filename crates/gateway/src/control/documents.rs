@@ -212,7 +212,7 @@ pub struct LinkDoc {
     pub bytes_out: u64,
     /// Packets that wait to be sent.
     pub queue: u64,
-    /// Packets that were not sent, by reason.
+    /// Packets that were not sent, or lost before they were taken, by reason.
     pub drops: BTreeMap<String, u64>,
 }
 

@@ -52,8 +52,7 @@ struct Processor {
 impl Snapshot {
     /// Copies what is counted.
     pub fn take(worker: &mut Worker) -> Snapshot {
-        let links =
-            worker.ports().map(|port| (port.name.clone(), port.counts().clone(), port.waiting())).collect();
+        let links = worker.ports().map(|port| (port.name.clone(), port.counts(), port.waiting())).collect();
         let counts = worker.counts().clone();
         let engine = worker.engine();
         let sad = engine.sad();
