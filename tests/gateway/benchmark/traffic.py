@@ -5,7 +5,18 @@ import re
 import subprocess
 import time
 
-UDP_RATE = 20_000
+UDP_RATE, UDP_SIZE = 20_000, 200
+
+COMMANDS = [
+    "iperf3 -s                              in NAME-b, the whole time",
+    "iperf3 -c OTHER -t S -J                TCP, one flow; with ping -i 0.01 OTHER beside it",
+    "iperf3 -c OTHER -t S -J -P 4           TCP, four flows; likewise",
+    "iperf3 -c OTHER -t S -J --bidir        TCP, both directions at once; likewise",
+    "iperf3 -c OTHER -t S -J -u -b 0 -l 64  UDP as fast as it can be sent; received is what its server counted",
+    "iperf3 -c OTHER -t S -J -u -b 0 -l 1372",
+    "ping -i 0.01 -w S OTHER                nothing else",
+    f"iperf3 -c OTHER -t S -J -u -b {UDP_RATE * UDP_SIZE * 8} -l {UDP_SIZE}   with ping -i 0.01 OTHER beside it",
+]
 
 
 def quantile(values, share):
@@ -108,7 +119,7 @@ def ping_idle(peer, seconds):
 
 
 def ping_under_udp(peer, seconds):
-    size = 200
+    size = UDP_SIZE
     meter = Meter(peer)
     ping = Ping(peer, seconds)
     end = iperf(peer, seconds, "-u", "-b", str(UDP_RATE * size * 8), "-l", str(size))
