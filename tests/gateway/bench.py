@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Gateways side by side on one machine: Forebay, wireguard-go, strongSwan's libipsec, and the veth without any.
 
-    tests/gateway/bench.py FOREBAY [--wireguard-go PROGRAM] [--quick] [--json FILE] [--out FILE.html]
+    tests/gateway/bench.py FOREBAY [--wireguard-go PROGRAM] [--strongswan DIRECTORY]
+                           [--quick] [--json FILE] [--out FILE.html]
 
 For each of them the same, and nothing between the two gateways but a veth:
 
@@ -33,6 +34,7 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("forebay", help="the program: target/release/forebay")
     parser.add_argument("--wireguard-go", metavar="PROGRAM", help="built by tests/gateway/wireguard-go.sh")
+    parser.add_argument("--strongswan", metavar="DIRECTORY", help="unpacked there by tests/gateway/strongswan.sh")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=5, help="of the longest measurement")
     parser.add_argument("--quick", action="store_true", help="one round of a second each")
@@ -70,7 +72,8 @@ def begin(chosen):
     running, missing = [], []
     for kind, arguments in ((peers.Peer, []), (peers.Forebay, [chosen.forebay]),
                             (peers.FourProcessors, [chosen.forebay]),
-                            (peers.WireGuardGo, [chosen.wireguard_go]), (peers.Strongswan, [])):
+                            (peers.WireGuardGo, [chosen.wireguard_go]),
+                            (peers.Strongswan, [chosen.strongswan])):
         try:
             peer = kind(*arguments)
             peer.begin()

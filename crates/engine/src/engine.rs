@@ -82,8 +82,9 @@ pub struct Engine {
     pub(crate) sad: Sad,
     pub(crate) clock: Clock,
     pub(crate) now: Time,
-    /// When the processors were last asked for answers.
+    /// When the processors were last asked for answers, and when before that.
     pub(crate) polled: Time,
+    pub(crate) polled_before: Time,
     pub(crate) limits: Limits,
     pub(crate) scheduler: Scheduler,
     /// Whether it is told what is done late: where there is a choice.
@@ -175,6 +176,7 @@ impl Engine {
             clock,
             now: clock.now(),
             polled: clock.now(),
+            polled_before: clock.now(),
             tallies: vec![],
             attached,
             sessions: Sessions::default(),
@@ -368,7 +370,7 @@ impl Engine {
     /// deadlines. Returns whether anything moved; if not, the caller may rest a little.
     pub fn turn(&mut self) -> bool {
         self.now = self.clock.now();
-        self.polled = self.now;
+        self.polled_before = std::mem::replace(&mut self.polled, self.now);
         let mut moved = self.pass_time();
         moved |= self.collect();
         if self.lateness {

@@ -282,8 +282,9 @@ impl Engine {
             attached.groups.remove(place);
         }
         attached.stats.job(&head.work, &placed, took, self.now);
-        if self.lateness {
-            self.scheduler.report_late(processor, self.now.since(placed.prediction.finish()));
+        if self.lateness && processor != RUNNING_CORE {
+            // It was not there at the last poll but one; that this thread asked late is not its fault.
+            self.scheduler.report_late(processor, self.polled_before.since(placed.prediction.finish()));
         }
         if processor == RUNNING_CORE {
             let tally = &mut self.tallies[head.suite as usize];
@@ -384,6 +385,7 @@ impl Engine {
     /// Tells the scheduler who should have answered by now.
     pub(crate) fn see_overdue(&mut self) {
         self.scheduler.fade_lateness(self.now);
+        // The running core is never late by this: what it does besides delays its own jobs and others' answers.
         for processor in RUNNING_CORE + 1..self.attached.len() {
             let Some(&group) = self.attached[processor].groups.front() else { continue };
             let overdue = self.now.since(self.groups.get(group).placed.prediction.finish());

@@ -364,8 +364,8 @@ impl Scheduler {
     }
 
     /// Says that a job was done `late` after the finishing time predicted for it, zero if it was done by then.
-    /// A driver that reports it does so for all processors alike; what is usual for one is added to its
-    /// finishing times as beta is, late jobs counting for more than others.
+    /// What is usual for a processor is added to its finishing times as beta is, late jobs counting for more
+    /// than others.
     #[inline]
     pub fn report_late(&mut self, processor: usize, late: Duration) {
         self.accounts[processor].learn_late(late);

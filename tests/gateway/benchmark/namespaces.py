@@ -55,7 +55,7 @@ def run(*words, **more):
     return done.stdout
 
 
-def wait_for(what, condition, seconds=10.0):
+def wait_for(what, condition, seconds=30.0):
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:

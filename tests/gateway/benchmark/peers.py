@@ -226,16 +226,20 @@ class Strongswan(Peer):
     plugins = ("random nonce aesni aes sha1 sha2 hmac kdf gcm openssl kernel-libipsec kernel-netlink "
                "socket-default vici")
 
-    def __init__(self):
+    def __init__(self, directory):
+        if directory and os.path.exists(f"{directory}/usr/lib/ipsec/charon"):
+            lower = f"lowerdir={os.path.abspath(directory)}/usr:/usr"
+            run("mount", "-t", "overlay", "strongswan", "-o", lower, "/usr")
         if not os.path.exists(self.charon) or not os.path.exists(self.plugin):
-            raise Missing("charon and kernel-libipsec (strongswan-charon, libcharon-extra-plugins)")
+            raise Missing("charon and its plugin kernel-libipsec (tests/gateway/strongswan.sh fetches them)")
         need("swanctl")
         super().__init__()
         self.target = INSIDE["b"]
         self.secret = secrets.token_hex(32)
 
     def version(self):
-        said = subprocess.run([self.charon, "--version"], capture_output=True, text=True).stdout
+        env = {**os.environ, "STRONGSWAN_CONF": f"{self.directory('a')}/strongswan.conf"}
+        said = subprocess.run([self.charon, "--version"], capture_output=True, text=True, env=env).stdout
         return said.replace("Linux", "").strip()
 
     def directory(self, side):
@@ -294,10 +298,11 @@ secrets {{
 
     def ready(self):
         uri = {side: f"unix://{self.directory(side)}/charon.vici" for side in "ab"}
+        env = {**os.environ, "STRONGSWAN_CONF": f"{self.directory('a')}/strongswan.conf"}
         for side in "ab":
             path = f"{self.directory(side)}/charon.vici"
             wait_for(f"charon {side}", lambda path=path: os.path.exists(path))
-            run("swanctl", "--load-all", "--file", f"{self.directory(side)}/swanctl.conf", "--uri", uri[side])
-        run("swanctl", "--initiate", "--child", "net", "--timeout", "10", "--uri", uri["a"])
+            run("swanctl", "--load-all", "--file", f"{self.directory(side)}/swanctl.conf", "--uri", uri[side], env=env)
+        run("swanctl", "--initiate", "--child", "net", "--timeout", "10", "--uri", uri["a"], env=env)
         for side in "ab":
             self.pair.ip(side, "link", "set", "ipsec0", "mtu", MTU_INSIDE)

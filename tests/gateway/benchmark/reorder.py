@@ -93,10 +93,12 @@ def looked_at(peer, seconds):
         words = peer.pair.words("b", sys.executable, "-c", SEE, interface, what, seconds)
         seer = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
         assert seer.stdout.readline() == "ready\n"
+        before = counters(peer, "a", SENDER)["Tcp:RetransSegs"]
         traffic.iperf(peer, seconds)
+        again = counters(peer, "a", SENDER)["Tcp:RetransSegs"] - before
         seen, below, lost, missing = map(int, seer.stdout.readline().split())
         seer.wait()
-        found[what] = {"seen": seen, "below": below, "not_looked_at": lost, "missing": missing}
+        found[what] = {"seen": seen, "below": below, "not_looked_at": lost, "missing": missing, "sent_again": again}
     return found
 
 
