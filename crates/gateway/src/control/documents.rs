@@ -168,6 +168,8 @@ pub struct ProcessorDoc {
     pub queue: u64,
     /// Factor on its finishing time as it is now.
     pub alpha: f64,
+    /// What is added to its finishing time for being late.
+    pub lateness_s: f64,
     /// Sum over its jobs: work as it was predicted.
     pub predicted_work_s: f64,
     /// Sum over its jobs: from dispatch to answer, waiting included, as it was predicted.
