@@ -107,6 +107,13 @@ impl Port {
         Port { name: name.to_owned(), link, counts, queue, limit, blocked: false }
     }
 
+    /// Puts something around the link.
+    #[must_use]
+    pub fn map_link(mut self, map: impl FnOnce(&str, Box<dyn Link + Send>) -> Box<dyn Link + Send>) -> Port {
+        self.link = map(&self.name, self.link);
+        self
+    }
+
     /// What has gone over it.
     pub fn counts(&self) -> &PortCounts {
         &self.counts
