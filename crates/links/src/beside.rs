@@ -51,19 +51,21 @@ pub struct BesideOptions {
     pub workers: usize,
     /// Bytes that may wait in the kernel, in and out: beyond the system's limit with `CAP_NET_ADMIN`.
     pub buffer: usize,
+    /// Firewall mark of what is sent (`SO_MARK`), by which routing rules may choose its way.
+    pub mark: Option<u32>,
 }
 
 impl BesideOptions {
     /// One link with 4 MiB of buffer.
     pub fn at(local: SocketAddr) -> BesideOptions {
-        BesideOptions { local, workers: 1, buffer: 4 << 20 }
+        BesideOptions { local, workers: 1, buffer: 4 << 20, mark: None }
     }
 }
 
 /// Opens the links of an address.
 ///
 /// # Errors
-/// Without `CAP_NET_RAW`.
+/// Without `CAP_NET_RAW`, and for a mark without `CAP_NET_ADMIN`.
 pub fn open(options: &BesideOptions) -> io::Result<Vec<BesideLink>> {
     (0..options.workers).map(|worker| BesideLink::open(options, worker)).collect()
 }
@@ -114,6 +116,7 @@ impl BesideLink {
         }
         let out = sending_socket(options.local.ip())?;
         socket::set_buffers(&out, options.buffer)?;
+        socket::set_mark(&out, options.mark)?;
         if !options.local.ip().is_unspecified() {
             rustix::net::bind(&out, &SocketAddr::new(options.local.ip(), 0))?;
         }
@@ -125,7 +128,7 @@ impl BesideLink {
             filled: 0,
             train: Train::default(),
             fragments: Fragments::new(options.local.port()),
-            whole: Whole::new(family),
+            whole: Whole::new(family, options.mark),
             passed_over: PassedOver::default(),
         })
     }

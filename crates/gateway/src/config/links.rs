@@ -48,6 +48,19 @@ pub struct Tun {
     pub queue_length: u32,
     /// What is routed to it.
     pub routes: Routes,
+    /// What becomes of that without a gateway.
+    pub blackhole: Blackhole,
+}
+
+/// Whether networks that are routed to the interface are discarded when it is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blackhole {
+    /// Until the gateway ends as it should.
+    Auto,
+    /// Then too.
+    Keep,
+    /// No.
+    None,
 }
 
 /// Which routes are made.
@@ -231,6 +244,11 @@ fn tun(section: &Reader<'_>) -> Option<Tun> {
             .each_parsed::<IpNet>("routes", "expected \"auto\", or prefixes: [\"10.2.0.0/16\"]")
             .map(|routes| check_routes(routes, section)),
     };
+    let blackhole = section.word("blackhole").map(|word| match word {
+        "keep" => Blackhole::Keep,
+        "none" => Blackhole::None,
+        _ => Blackhole::Auto,
+    });
     let (addresses, mtu) = (addresses?, mtu?);
     if mtu < 1280 && addresses.iter().any(|address| matches!(address, IpNet::V6(_))) {
         section.conflict(
@@ -247,6 +265,7 @@ fn tun(section: &Reader<'_>) -> Option<Tun> {
         offload: offload?,
         queue_length: queue_length?,
         routes: routes?,
+        blackhole: blackhole?,
     })
 }
 

@@ -228,6 +228,9 @@ pub struct EngineDoc {
     pub room: u64,
     /// Jobs done again by the running core.
     pub redone: u64,
+    /// Packets that came before the news of their SA, and waited for it.
+    #[serde(default)]
+    pub strangers: u64,
     /// Results of others that the running core checked.
     pub audits: u64,
     /// Rounds of its loop.

@@ -29,6 +29,7 @@ pub struct Snapshot {
     in_flight: usize,
     room: usize,
     redone: u64,
+    strangers: u64,
     audits: u64,
 }
 
@@ -90,6 +91,7 @@ impl Snapshot {
             in_flight: engine.in_flight(),
             room: engine.room(),
             redone: engine.stats().redone,
+            strangers: engine.stats().strangers,
             audits: engine.stats().audits,
         }
     }
@@ -112,6 +114,7 @@ impl Snapshot {
             in_flight: self.in_flight as u64,
             room: self.room as u64,
             redone: self.redone,
+            strangers: self.strangers,
             audits: self.audits,
             rounds: self.counts.rounds,
             naps: self.counts.naps,

@@ -179,9 +179,15 @@ fn drops(counts: &BTreeMap<String, u64>, text: &mut Text) {
 }
 
 fn engines(status: &StatusDoc, text: &mut Text) {
-    let families: [OfEngine; 9] = [
+    let families: [OfEngine; 10] = [
         ("forebay_engine_in_flight", "gauge", "Packets under way.", |one| one.in_flight),
         ("forebay_engine_redone_total", "counter", "Jobs done again by the running core.", |one| one.redone),
+        (
+            "forebay_engine_strangers_total",
+            "counter",
+            "Packets that came before the news of their SA.",
+            |one| one.strangers,
+        ),
         ("forebay_engine_audits_total", "counter", "Results that the running core checked.", |one| {
             one.audits
         }),

@@ -6,6 +6,7 @@ use std::io;
 use arrayvec::ArrayVec;
 use forebay_crypto::{Packet, SessionId};
 use forebay_links::{Link, Sent};
+use rustix::io::Errno;
 
 /// Packets that are given to a link at once: several of the kernel's trains of 64 KiB.
 const AT_ONCE: usize = 256;
@@ -98,13 +99,15 @@ pub struct Port {
     limit: usize,
     /// The link has no room until poll(2) says so.
     blocked: bool,
+    /// Its interface has been deleted.
+    gone: bool,
 }
 
 impl Port {
     /// A port on which no more packets are put when the link has no room and `limit` wait for it.
     pub fn new(name: &str, link: Box<dyn Link + Send>, limit: usize) -> Port {
         let (counts, queue) = (PortCounts::default(), VecDeque::with_capacity(limit.min(AT_ONCE)));
-        Port { name: name.to_owned(), link, counts, queue, limit, blocked: false }
+        Port { name: name.to_owned(), link, counts, queue, limit, blocked: false, gone: false }
     }
 
     /// Puts something around the link.
@@ -130,7 +133,12 @@ impl Port {
         });
         self.counts.packets_in += packets;
         self.counts.bytes_in += bytes;
-        self.counts.errors += u64::from(result.is_err_and(|error| !is_passing(&error)));
+        if let Err(error) = result
+            && !is_passing(&error)
+        {
+            self.counts.errors += 1;
+            self.gone |= Errno::from_io_error(&error) == Some(Errno::BADFD);
+        }
         packets as usize
     }
 
@@ -142,6 +150,12 @@ impl Port {
         }
         self.queue.push_back(outgoing);
         Ok(())
+    }
+
+    /// Whether the interface that it was attached to has been deleted, for which a TUN descriptor has an error of
+    /// its own. There is no way back.
+    pub fn is_gone(&self) -> bool {
+        self.gone
     }
 
     /// Packets that wait.

@@ -89,6 +89,14 @@ pub const PLAIN_TUN: &[Key] = &[
         "routes to the interface: to the remote selectors of SAs and policies that protect, or these; `[]` for none",
         "[\"10.2.0.0/16\"]",
     ),
+    key(
+        "blackhole",
+        Word(&["auto", "keep", "none"]),
+        Is("\"auto\""),
+        "routes that discard, behind each of `routes`, so that nothing leaves in the clear when the gateway is killed: \
+         taken away when it ends as it should, or kept then too, or none",
+        "\"keep\"",
+    ),
 ];
 
 pub const PLAIN_XDP: &[Key] = &[
