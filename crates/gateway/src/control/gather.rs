@@ -11,6 +11,7 @@ use forebay_time::{Duration, Time};
 
 use super::{
     CostDoc, EngineDoc, LifetimeDoc, LimitsDoc, LinkDoc, PolicyDoc, ProcessorDoc, SCHEMA, SaDoc, StatusDoc,
+    TapsDoc,
 };
 use crate::config::{Config, ProcessorKind};
 use crate::service::{PortCounts, Worker, WorkerCounts};
@@ -135,6 +136,7 @@ impl Snapshot {
             links: links.map(|(place, link)| link_doc(link, place == 0)).collect(),
             drops,
             engines: vec![engine],
+            taps: TapsDoc::default(),
         }
     }
 }
