@@ -11,6 +11,7 @@ use forebay_time::{Duration, Time};
 
 use super::{
     CostDoc, EngineDoc, LifetimeDoc, LimitsDoc, LinkDoc, PolicyDoc, ProcessorDoc, SCHEMA, SaDoc, StatusDoc,
+    TapsDoc,
 };
 use crate::config::{Config, ProcessorKind};
 use crate::service::{PortCounts, Worker, WorkerCounts};
@@ -46,6 +47,7 @@ struct Processor {
     stats: ProcessorStats,
     waiting: usize,
     alpha: f64,
+    lateness: Duration,
     costs: Vec<(Suite, Cost)>,
 }
 
@@ -75,7 +77,8 @@ impl Snapshot {
             let mut stats = stats.clone();
             stats.samples = vec![];
             let costs = suites.iter().filter_map(cost).collect();
-            Processor { stats, waiting: engine.waiting_at(place), alpha: engine.alpha(place), costs }
+            let (waiting, alpha) = (engine.waiting_at(place), engine.alpha(place));
+            Processor { stats, waiting, alpha, lateness: engine.lateness(place), costs }
         };
         let processors = engine.processors().enumerate().map(processor).collect();
         Snapshot {
@@ -133,6 +136,7 @@ impl Snapshot {
             links: links.map(|(place, link)| link_doc(link, place == 0)).collect(),
             drops,
             engines: vec![engine],
+            taps: TapsDoc::default(),
         }
     }
 }
@@ -209,6 +213,7 @@ fn processor(one: &Processor, config: &Config, place: usize, uptime: Duration) -
         busy_s: stats.busy.as_secs(),
         queue: one.waiting as u64,
         alpha: one.alpha,
+        lateness_s: one.lateness.as_secs(),
         predicted_work_s: stats.predicted.as_secs(),
         predicted_response_s: stats.predicted_response.as_secs(),
         response_s: stats.response.as_secs(),

@@ -120,6 +120,13 @@ impl Port {
         Port { name: name.to_owned(), link, counts, queue, limit, blocked: false, gone: false }
     }
 
+    /// Puts something around the link.
+    #[must_use]
+    pub fn map_link(mut self, map: impl FnOnce(&str, Box<dyn Link + Send>) -> Box<dyn Link + Send>) -> Port {
+        self.link = map(&self.name, self.link);
+        self
+    }
+
     /// What has gone over it. The kernel is asked what it lost.
     pub fn counts(&self) -> PortCounts {
         let PassedOver { overrun, truncated, malformed, .. } = self.link.passed_over();

@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 use forebay_engine::{Clock, Engine, EngineError, Limits, ProcessorSetup, Settings, StrangerLimits};
 use forebay_ipsec::{IvRange, Protocol, Sad};
 use forebay_links::Link;
+use forebay_links::beside::{self, BesideOptions};
 use forebay_links::raw::{self, Carries, RawOptions};
 use forebay_links::tun::{self, TunOptions};
 use forebay_links::udp::{self, UdpOptions};
@@ -18,12 +19,14 @@ use forebay_time::Duration;
 use forebay_wire::{Family, protocol};
 use ipnet::IpNet;
 
+use super::ike_forward::IkeForward;
 use super::installed::{InstallError, takes_ivs};
 use super::mirror::{Follower, OnPolicies};
 use super::numbers::Caretaker;
 use super::pin::pin;
 use super::port::Port;
 use super::routes::RouteTable;
+use super::taps::{Side, Taps, Told};
 use super::worker::{Handle, Protected, Setup, Worker};
 use crate::config;
 use crate::config::{
@@ -81,7 +84,9 @@ impl miette::Diagnostic for StartError {
                 io::ErrorKind::PermissionDenied => {
                     "links need CAP_NET_ADMIN and CAP_NET_RAW: run as root, or as the systemd unit does"
                 }
-                io::ErrorKind::AddrInUse => "somebody else has it: an IKE daemon listens on UDP 4500 too",
+                io::ErrorKind::AddrInUse => {
+                    "somebody else has it: beside an IKE daemon on UDP 4500 `beside_ike = true`"
+                }
                 io::ErrorKind::AddrNotAvailable => "no interface of this host has the address",
                 io::ErrorKind::NotFound => "is there TUN in this kernel? modprobe tun",
                 _ => return None,
@@ -106,6 +111,7 @@ pub struct Service {
     caretaker: Caretaker,
     routes: RouteTable,
     follower: Option<Follower>,
+    taps: Taps,
     /// The engine has refused the last version of the file, and has nothing of any.
     is_empty: bool,
 }
@@ -138,8 +144,12 @@ impl Service {
         };
         let engine =
             Engine::new(Sad::seeded(seed), &[], processors, settings, clock).map_err(StartError::Engine)?;
-        let plain = plain(&config)?;
-        let (protected, keepalive) = protected(&config)?;
+        let mut taps = Taps::new(unix_time);
+        let plain = plain(&config)?.map_link(|name, link| taps.tapped(Side::Plain, name, link));
+        let (protected, keepalive) = protected(&config, clock)?;
+        let mut tapped = |name: &str, link| taps.tapped(Side::Protected, name, link);
+        let tap = |one: Protected| Protected { port: one.port.map_link(&mut tapped), ..one };
+        let protected = protected.into_iter().map(tap).collect();
         let setup = Setup {
             engine,
             plain,
@@ -164,6 +174,7 @@ impl Service {
         let routes = RouteTable::new(&config).map_err(link_error("routes"))?;
         route(&routes, &config)?;
         export(&config)?;
+        taps.change(config.taps.as_ref());
         let builder = std::thread::Builder::new().name("forebay-loop".to_owned());
         let cpu = config.processors.first().and_then(|core| core.cpus().first().copied());
         let (told, begun) = std::sync::mpsc::channel();
@@ -192,6 +203,7 @@ impl Service {
             caretaker,
             routes,
             follower,
+            taps,
             is_empty: false,
         })
     }
@@ -204,6 +216,11 @@ impl Service {
     /// The way to its loop.
     pub fn handle(&self) -> &Handle {
         &self.handle
+    }
+
+    /// What can be told of the captures.
+    pub fn taps(&self) -> Told {
+        self.taps.told()
     }
 
     /// Goes by another version of the file from now on, as far as that is possible; says what is different.
@@ -234,6 +251,9 @@ impl Service {
         changed.map_err(StartError::Install)?;
         // From here on it is by this file that it runs, whatever else fails.
         self.config = config;
+        if changes.taps || self.taps.have_failed() {
+            self.taps.change(self.config.taps.as_ref());
+        }
         route(&self.routes, &self.config)?;
         export(&self.config)?;
         Ok(changes)
@@ -276,11 +296,7 @@ fn check(config: &Config) -> Result<(), StartError> {
         if let ProtectedLink::Udp(udp) = &one.link { Some(udp.clone()) } else { None }
     };
     let of_udp: Vec<_> = config.protected.iter().filter_map(udp).collect();
-    let unbuilt = [
-        (!one_queue || of_udp.iter().any(|udp| udp.queues > 1), "several queues of a link"),
-        (of_udp.iter().any(|udp| udp.ike_forward.is_some()), "`ike_forward`"),
-        (config.taps.is_some(), "`[taps]`"),
-    ];
+    let unbuilt = [(!one_queue || of_udp.iter().any(|udp| udp.queues > 1), "several queues of a link")];
     if let Some((_, what)) = unbuilt.iter().find(|(asked, _)| *asked) {
         return Err(lacking(&format!("{what}: this version reads it and does not do it yet")));
     }
@@ -371,8 +387,27 @@ fn lacking(what: &str) -> StartError {
     StartError::Lacking(what.to_owned())
 }
 
+/// The sockets of a link of ESP in UDP.
+fn udp_links(
+    settings: &config::Udp,
+    options: UdpOptions,
+    clock: Clock,
+) -> io::Result<Vec<Box<dyn Link + Send>>> {
+    if settings.beside_ike {
+        let UdpOptions { local, workers, buffer, mark, .. } = options;
+        let links = beside::open(&BesideOptions { local, workers, buffer, mark })?;
+        return Ok(links.into_iter().map(|link| Box::new(link) as Box<dyn Link + Send>).collect());
+    }
+    let mut links = udp::open(&options)?;
+    if let (Some(daemon), Some(first)) = (settings.ike_forward, links.first()) {
+        let forward = IkeForward::start(daemon, first.replier()?, clock)?;
+        links.iter_mut().for_each(|link| forward.attach(link));
+    }
+    Ok(links.into_iter().map(|link| Box::new(link) as Box<dyn Link + Send>).collect())
+}
+
 /// The links to peers, and how long one of those in UDP stays silent.
-fn protected(config: &Config) -> Result<(Vec<Protected>, Option<Duration>), StartError> {
+fn protected(config: &Config, clock: Clock) -> Result<(Vec<Protected>, Option<Duration>), StartError> {
     let mut links = Vec::new();
     let mut keepalive = None;
     for one in &config.protected {
@@ -388,9 +423,9 @@ fn protected(config: &Config) -> Result<(Vec<Protected>, Option<Duration>), Star
                     offloads: udp.gso && udp.gro,
                     mark: udp.mark,
                 };
-                let opened = udp::open(&options).map_err(failed(format!("UDP {local}")))?;
+                let opened = udp_links(udp, options, clock).map_err(failed(format!("UDP {local}")))?;
                 for link in opened {
-                    let port = Port::new(&one.name, Box::new(link), QUEUE);
+                    let port = Port::new(&one.name, link, QUEUE);
                     links.push(Protected { port, protocols: vec![protocol::UDP], local: Some(local.ip()) });
                 }
             }
