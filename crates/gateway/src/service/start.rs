@@ -479,7 +479,7 @@ fn icmp() -> Vec<Box<dyn Link + Send>> {
 /// An IKE daemon's SA may be used by the peer before the kernel's news of it is here.
 fn strangers(config: &Config) -> StrangerLimits {
     match &config.keys.source {
-        KeySource::Xfrm(_) => StrangerLimits { packets: 256, wait: Duration::from_millis(500) },
+        KeySource::Xfrm(_) => StrangerLimits { packets: 256, wait: Duration::from_millis(2_000) },
         KeySource::Static { .. } => StrangerLimits::NONE,
     }
 }
