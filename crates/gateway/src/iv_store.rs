@@ -46,6 +46,9 @@ pub const IVS_PER_SA: u64 = 1 << 32;
 /// Longest mark file, in bytes; one that Forebay wrote is far shorter.
 const MAX_MARK_LEN: u64 = 256;
 
+/// Where the system keeps state of its services.
+pub const SYSTEM_DIRECTORY: &str = "/var/lib/forebay";
+
 const SCHEMA: u32 = 1;
 
 /// What a mark file says, as one line of JSON.

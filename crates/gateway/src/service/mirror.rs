@@ -25,6 +25,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::worker::{Handle, Worker};
 use crate::config::Xfrm;
+use crate::privileges;
 
 /// Between two looks at limits and wanted SAs.
 const TICK: Duration = Duration::from_millis(100);
@@ -102,6 +103,7 @@ impl Follower {
         let their_stop = stop.clone();
         let builder = std::thread::Builder::new().name("forebay-xfrm".to_owned());
         let thread = builder.spawn(move || {
+            privileges::keep_net_admin();
             while !their_stop.load(Ordering::Relaxed) {
                 if let Err(error) = follow.step() {
                     tracing::error!(%error, "the kernel's SAs cannot be followed any more");

@@ -29,6 +29,7 @@ use crate::config::{
 };
 use crate::esp_sa;
 use crate::iv_store::{IvStore, IvStoreError};
+use crate::privileges;
 
 /// Packets that wait for a link without room.
 const QUEUE: usize = 4_096;
@@ -154,7 +155,11 @@ impl Service {
         routes(&config)?;
         export(&config)?;
         let builder = std::thread::Builder::new().name("forebay-loop".to_owned());
-        let thread = builder.spawn(move || worker.run()).map_err(StartError::System)?;
+        let thread = builder.spawn(move || {
+            privileges::give_up();
+            worker.run()
+        });
+        let thread = thread.map_err(StartError::System)?;
         let follower = match &config.keys.source {
             KeySource::Static { .. } => None,
             KeySource::Xfrm(options) => {
