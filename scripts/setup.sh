@@ -6,6 +6,7 @@
 #   scripts/setup.sh lab            what the laboratory of namespaces uses
 #   scripts/setup.sh browser        Chromium, which looks at reports
 #   scripts/setup.sh vm             what virtual machines of Linux are made with
+#   scripts/setup.sh deb            cargo-deb, in target/tools
 #
 # Nothing here is needed to build or run: without libipsec-mb the portable backend does all crypto,
 # and tests whose peer is missing say that they were skipped.
@@ -16,6 +17,7 @@ declare -A PACKAGES=(
     [test]="python3-scapy python3-cryptography tshark valgrind iproute2 procps qemu-user binutils-riscv64-unknown-elf"
     [lab]="iproute2 procps iperf3"
     [browser]="chromium"
+    [deb]="dpkg-dev"
     [vm]="qemu-system-x86 cpio binutils iproute2 gcc libc6-dev util-linux"
 )
 case "$(uname -m)" in
@@ -29,6 +31,12 @@ for tool in cargo cc; do
         exit 2
     fi
 done
+
+cargo_deb=3.8.0
+if [[ " $* " == *" deb "* ]] && ! target/tools/bin/cargo-deb --version 2>/dev/null | grep -qx "$cargo_deb"; then
+    echo "setup: building cargo-deb $cargo_deb into target/tools"
+    cargo install --quiet --locked "cargo-deb@$cargo_deb" --root target/tools
+fi
 
 missing=()
 for group in "$@"; do

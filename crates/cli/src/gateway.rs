@@ -36,7 +36,7 @@ const LOOK_EVERY: StdDuration = StdDuration::from_millis(20);
 /// Arguments of `forebay gateway`.
 #[derive(Args)]
 pub struct GatewayArgs {
-    /// The gateway's file (TOML): see docs/gateway.md.
+    /// The gateway's file (TOML): see forebay.toml(5), docs/gateway.md.
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
 }

@@ -184,7 +184,8 @@ fn become_user(name: &str, config: &Config) -> Result<bool, PrivilegeError> {
     if process::geteuid() == account.uid {
         return Ok(false);
     }
-    let failed = |error: rustix::io::Errno| PrivilegeError::Become { user: name.to_owned(), error: error.into() };
+    let failed =
+        |error: rustix::io::Errno| PrivilegeError::Become { user: name.to_owned(), error: error.into() };
     for directory in directories(config) {
         make(directory, &account)
             .map_err(|error| PrivilegeError::Directory { path: directory.to_owned(), error })?;
@@ -252,7 +253,8 @@ mod tests {
 
     #[test]
     fn users_are_found_with_their_groups() {
-        let passwd = "root:x:0:0:root:/root:/bin/sh\nodd\nforebay:x:104:110::/var/lib/forebay:/usr/sbin/nologin\n";
+        let passwd =
+            "root:x:0:0:root:/root:/bin/sh\nodd\nforebay:x:104:110::/var/lib/forebay:/usr/sbin/nologin\n";
         let group = "root:x:0:\nadm:x:4:syslog,forebay\nforebay:x:110:\nforebays:x:9:forebayx\n";
         let account = Account::find("forebay", passwd, group).unwrap();
         assert_eq!((account.uid.as_raw(), account.gid.as_raw()), (104, 110));
