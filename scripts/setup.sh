@@ -18,7 +18,7 @@ declare -A PACKAGES=(
     [lab]="iproute2 procps iperf3"
     [browser]="chromium"
     [deb]="dpkg-dev"
-    [vm]="qemu-system-x86 cpio binutils iproute2 gcc libc6-dev util-linux"
+    [vm]="qemu-system-x86 debootstrap cpio binutils iproute2 gcc libc6-dev util-linux"
 )
 case "$(uname -m)" in
 x86_64) PACKAGES[build]="libipsec-mb-dev" ;;

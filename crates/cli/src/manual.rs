@@ -97,8 +97,11 @@ fn synopsis(command: &Command) -> Roff {
     let usage = command.clone().render_usage().to_string();
     let mut page = Roff::new();
     page.control("SH", ["SYNOPSIS"]);
-    for line in usage.trim_start_matches("Usage:").lines().map(str::trim).filter(|line| !line.is_empty()) {
-        page.text([bold(line)]).control("br", []);
+    for (place, line) in usage.trim_start_matches("Usage:").lines().map(str::trim).enumerate() {
+        if place > 0 {
+            page.control("br", []);
+        }
+        page.text([bold(line)]);
     }
     page
 }

@@ -1,6 +1,7 @@
 //! The running gateway.
 
 mod audit;
+mod export;
 mod installed;
 mod keepalive;
 mod mirror;
@@ -8,6 +9,7 @@ mod port;
 mod start;
 mod worker;
 
+pub use export::KeyExport;
 pub use installed::{InstallError, Installed};
 pub use mirror::{Follower, OnPolicies};
 pub use port::{Lost, Port, PortCounts};

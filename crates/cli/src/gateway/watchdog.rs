@@ -21,7 +21,7 @@ impl Watchdog {
     /// If there is no thread left.
     pub fn start(worker: Handle) -> io::Result<Watchdog> {
         let mut patience_us = 0;
-        if !sd_notify::watchdog_enabled(false, &mut patience_us) {
+        if !sd_notify::watchdog_enabled(false, &mut patience_us) || patience_us == 0 {
             return Ok(Watchdog { _end: None });
         }
         // Twice as often as it is wanted, as sd_watchdog_enabled(3) advises.

@@ -1,9 +1,7 @@
 //! From the file to a running gateway.
 
 use std::fmt;
-use std::fs::OpenOptions;
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -18,6 +16,7 @@ use forebay_time::Duration;
 use forebay_wire::{Family, protocol};
 use ipnet::IpNet;
 
+use super::export::{self, KeyExport};
 use super::installed::{InstallError, takes_ivs};
 use super::mirror::{Follower, OnPolicies};
 use super::port::Port;
@@ -103,6 +102,8 @@ pub struct Service {
     thread: JoinHandle<io::Result<()>>,
     store: IvStore,
     follower: Option<Follower>,
+    /// Of the keys that the follower has.
+    exported: Arc<KeyExport>,
     /// The engine has refused the last version of the file, and has nothing of any.
     is_empty: bool,
 }
@@ -153,7 +154,8 @@ impl Service {
         let ivs = ivs(&store, &config, &changes, now_ns)?;
         worker.install(&config.sas, &changes, ivs).map_err(StartError::Install)?;
         routes(&config)?;
-        export(&config)?;
+        let exported = Arc::new(KeyExport::default());
+        export(&config, &exported)?;
         let builder = std::thread::Builder::new().name("forebay-loop".to_owned());
         let thread = builder.spawn(move || {
             privileges::give_up();
@@ -163,11 +165,17 @@ impl Service {
         let follower = match &config.keys.source {
             KeySource::Static { .. } => None,
             KeySource::Xfrm(options) => {
-                let started = Follower::start(options, handle.clone(), unix_time, route_setter(&config));
+                let started = Follower::start(
+                    options,
+                    handle.clone(),
+                    unix_time,
+                    route_setter(&config),
+                    exported.clone(),
+                );
                 Some(started.map_err(link_error("the kernel's SAs (XFRM)"))?)
             }
         };
-        Ok(Service { config: Arc::new(config), handle, thread, store, follower, is_empty: false })
+        Ok(Service { config: Arc::new(config), handle, thread, store, follower, exported, is_empty: false })
     }
 
     /// The file by which it runs.
@@ -201,7 +209,7 @@ impl Service {
         // From here on it is by this file that it runs, whatever else fails.
         self.config = config;
         routes(&self.config)?;
-        export(&self.config)?;
+        export(&self.config, &self.exported)?;
         Ok(changes)
     }
 
@@ -258,18 +266,15 @@ fn check(config: &Config) -> Result<(), StartError> {
     Ok(())
 }
 
-/// Writes the keys of all SAs for Wireshark, if that is wanted, for their owner's eyes only.
-fn export(config: &Config) -> Result<(), StartError> {
+/// Writes the keys of all SAs for Wireshark, if that is wanted; those of the kernel's are left to who follows them.
+fn export(config: &Config, exported: &KeyExport) -> Result<(), StartError> {
+    if let KeySource::Xfrm(_) = &config.keys.source {
+        exported.set(config.esp_sa_export.as_deref());
+        return Ok(());
+    }
     let Some(path) = &config.esp_sa_export else { return Ok(()) };
     let text = esp_sa::export(&config.sas.entries);
-    let write = || -> io::Result<()> {
-        let aside = path.with_extension("tmp");
-        let _ = std::fs::remove_file(&aside);
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&aside)?;
-        file.write_all(text.as_bytes())?;
-        std::fs::rename(&aside, path)
-    };
-    write().map_err(link_error(format!("esp_sa_export {}", path.display())))
+    export::write(path, &text).map_err(link_error(format!("esp_sa_export {}", path.display())))
 }
 
 /// IVs for the SAs that are new.
