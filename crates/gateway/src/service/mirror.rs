@@ -23,8 +23,11 @@ use forebay_xfrm::{
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::export::KeyExport;
 use super::worker::{Handle, Worker};
 use crate::config::Xfrm;
+use crate::esp_sa;
+use crate::privileges;
 
 /// Between two looks at limits and wanted SAs.
 const TICK: Duration = Duration::from_millis(100);
@@ -78,6 +81,7 @@ impl Follower {
         handle: Handle,
         clock: fn() -> std::time::Duration,
         routes: OnPolicies,
+        exported: Arc<KeyExport>,
     ) -> io::Result<Follower> {
         let mark = options.mark.map(|mark| xfrm::Mark { value: mark.value, mask: mark.mask });
         let filter = Filter { mark, if_id: options.if_id, allow_weak: false };
@@ -98,10 +102,12 @@ impl Follower {
             asked: HashMap::new(),
             synchronised: Some(synchronised),
             reported: clock(),
+            exported,
         };
         let their_stop = stop.clone();
         let builder = std::thread::Builder::new().name("forebay-xfrm".to_owned());
         let thread = builder.spawn(move || {
+            privileges::keep_net_admin();
             while !their_stop.load(Ordering::Relaxed) {
                 if let Err(error) = follow.step() {
                     tracing::error!(%error, "the kernel's SAs cannot be followed any more");
@@ -140,6 +146,7 @@ struct Follow {
     asked: HashMap<(PolicyIndex, IpAddr, IpAddr), std::time::Duration>,
     synchronised: Option<std::sync::mpsc::Sender<()>>,
     reported: std::time::Duration,
+    exported: Arc<KeyExport>,
 }
 
 /// What the worker has for the daemon.
@@ -167,6 +174,10 @@ impl Follow {
             let policies: Vec<xfrm::Policy> =
                 self.kernel_policies.values().map(|(_, policy)| policy.clone()).collect();
             (self.routes)(&policies);
+        }
+        let sas = self.sas.values().map(|taken| (taken.direction, &taken.sa.config, &taken.sa.keys));
+        if let Err(error) = self.exported.refresh(|| esp_sa::table(sas)) {
+            tracing::warn!(%error, "esp_sa_export: the keys were not written");
         }
         self.tell()?;
         let mut fds = self.mirror.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
@@ -243,6 +254,7 @@ impl Follow {
                 let counters = SaCounters::default();
                 let taken = Taken { session, direction, sa, age, told: behind, counters, first_use_s: None };
                 self.sas.insert(id, taken);
+                self.exported.keys_changed();
                 self.announce(&id, behind);
             }
             Some(Err(why)) => tracing::error!(sa = %id, %why, "an SA of the kernel was not taken over"),
@@ -284,6 +296,7 @@ impl Follow {
             self.handle.ask(move |worker| worker.engine().move_peer(session, to).is_ok());
             if let Some(taken) = self.sas.get_mut(&sa.id) {
                 taken.sa.config = sa.config;
+                self.exported.keys_changed();
             }
             return;
         }
@@ -293,6 +306,7 @@ impl Follow {
 
     fn remove(&mut self, id: &SaId) {
         let Some(taken) = self.sas.remove(id) else { return };
+        self.exported.keys_changed();
         let session = taken.session;
         self.handle.ask(move |worker| worker.engine().remove_sa(session).is_some());
         tracing::info!(sa = %id, "an SA of the kernel is gone");

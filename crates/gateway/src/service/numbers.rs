@@ -14,6 +14,7 @@ use forebay_time::{Duration, Time};
 
 use super::worker::{Handle, Worker};
 use crate::iv_store::{Block, IvStore, IvStoreError, SequenceId, Used, Wanted};
+use crate::privileges;
 use crate::sas::SasFile;
 
 /// Numbers of a block: what is lost at most when the process is killed, the 4096th part of all without ESN.
@@ -73,7 +74,10 @@ impl Caretaker {
         let (sender, events) = mpsc::channel();
         worker.send_events(sender);
         let keeper = Keeper { store: self.store.clone(), sas: self.sas.clone(), handle, wanted: Vec::new() };
-        std::thread::Builder::new().name("forebay-numbers".to_owned()).spawn(move || keeper.run(&events))?;
+        std::thread::Builder::new().name("forebay-numbers".to_owned()).spawn(move || {
+            privileges::give_up();
+            keeper.run(&events);
+        })?;
         Ok(())
     }
 
