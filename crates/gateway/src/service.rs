@@ -11,7 +11,7 @@ mod start;
 mod worker;
 
 pub use installed::{InstallError, Installed};
-pub use mirror::{Follower, OnPolicies};
+pub use mirror::{Follower, Most, OnPolicies};
 pub use port::{Lost, Port, PortCounts};
 pub use start::{Service, StartError};
 pub use worker::{Handle, Protected, Setup, Worker, WorkerCounts};

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use forebay_crypto::{Direction, SessionId, Suite};
 use forebay_engine::ProcessorStats;
 use forebay_ipsec::{Action, DropCounts, Limits, Mode, Policy, Protocol, SaConfig, SaCounters};
+use forebay_links::PassedOver;
 use forebay_scheduler::Cost;
 use forebay_time::{Duration, Time};
 
@@ -13,7 +14,7 @@ use super::{
     CostDoc, EngineDoc, LifetimeDoc, LimitsDoc, LinkDoc, PolicyDoc, ProcessorDoc, SCHEMA, SaDoc, StatusDoc,
 };
 use crate::config::{Config, ProcessorKind};
-use crate::service::{PortCounts, Worker, WorkerCounts};
+use crate::service::{Port, PortCounts, Worker, WorkerCounts};
 
 /// What a worker has at one moment.
 #[derive(Debug)]
@@ -22,13 +23,21 @@ pub struct Snapshot {
     sas: Vec<Sa>,
     policies: Vec<Policy>,
     processors: Vec<Processor>,
-    links: Vec<(String, PortCounts, usize)>,
+    links: Vec<Link>,
     drops: DropCounts,
     counts: WorkerCounts,
     in_flight: usize,
     room: usize,
     redone: u64,
     audits: u64,
+}
+
+#[derive(Debug)]
+struct Link {
+    name: String,
+    counts: PortCounts,
+    waiting: usize,
+    passed_over: PassedOver,
 }
 
 #[derive(Debug)]
@@ -51,8 +60,13 @@ struct Processor {
 impl Snapshot {
     /// Copies what is counted.
     pub fn take(worker: &mut Worker) -> Snapshot {
-        let links =
-            worker.ports().map(|port| (port.name.clone(), port.counts().clone(), port.waiting())).collect();
+        let link = |port: &Port| Link {
+            name: port.name.clone(),
+            counts: port.counts().clone(),
+            waiting: port.waiting(),
+            passed_over: port.passed_over(),
+        };
+        let links = worker.ports().map(link).collect();
         let counts = worker.counts().clone();
         let engine = worker.engine();
         let sad = engine.sad();
@@ -217,7 +231,16 @@ fn processor(one: &Processor, config: &Config, place: usize, uptime: Duration) -
     }
 }
 
-fn link_doc((name, counts, waiting): &(String, PortCounts, usize), plain: bool) -> LinkDoc {
+fn link_doc(link: &Link, plain: bool) -> LinkDoc {
+    let Link { name, counts, waiting, passed_over } = link;
+    let passed_over = [
+        ("keepalive", passed_over.keepalives),
+        ("ike", passed_over.ike),
+        ("truncated", passed_over.truncated),
+        ("malformed", passed_over.malformed),
+        ("overrun", passed_over.overrun),
+    ];
+    let passed_over = passed_over.into_iter().filter(|(_, count)| *count > 0);
     let drops = counts.lost.iter().filter(|(_, count)| *count > 0);
     LinkDoc {
         name: name.clone(),
@@ -228,5 +251,6 @@ fn link_doc((name, counts, waiting): &(String, PortCounts, usize), plain: bool) 
         bytes_out: counts.bytes_out,
         queue: *waiting as u64,
         drops: drops.map(|(reason, count)| (reason.to_owned(), count)).collect(),
+        passed_over: passed_over.map(|(kind, count)| (kind.to_owned(), count)).collect(),
     }
 }

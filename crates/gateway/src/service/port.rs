@@ -5,7 +5,7 @@ use std::io;
 
 use arrayvec::ArrayVec;
 use forebay_crypto::{Packet, SessionId};
-use forebay_links::{Link, Sent};
+use forebay_links::{Link, PassedOver, Sent};
 use rustix::io::Errno;
 
 /// Packets that are given to a link at once: several of the kernel's trains of 64 KiB.
@@ -149,6 +149,11 @@ impl Port {
     /// its own. There is no way back.
     pub fn is_gone(&self) -> bool {
         self.gone
+    }
+
+    /// Received packets that were not for the engine; it asks the kernel.
+    pub fn passed_over(&self) -> PassedOver {
+        self.link.passed_over()
     }
 
     /// Packets that wait.

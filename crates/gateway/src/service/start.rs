@@ -19,7 +19,7 @@ use forebay_wire::{Family, protocol};
 use ipnet::IpNet;
 
 use super::installed::{InstallError, takes_ivs};
-use super::mirror::{Follower, OnPolicies};
+use super::mirror::{Follower, Most, OnPolicies};
 use super::numbers::Caretaker;
 use super::port::Port;
 use super::routes::RouteTable;
@@ -169,8 +169,9 @@ impl Service {
         let follower = match &config.keys.source {
             KeySource::Static { .. } => None,
             KeySource::Xfrm(options) => {
+                let most = Most { sas: config.limits.sas, policies: config.limits.policies };
                 let started =
-                    Follower::start(options, handle.clone(), unix_time, route_setter(&config, &routes));
+                    Follower::start(options, handle.clone(), unix_time, route_setter(&config, &routes), most);
                 Some(started.map_err(link_error("the kernel's SAs (XFRM)"))?)
             }
         };
