@@ -2,6 +2,8 @@
 //! as orders are obeyed while packets flow, and every packet arrives, once and in order. What is left afterwards is
 //! what was there at first.
 
+#![allow(clippy::disallowed_methods)] // a test that waits has an end
+
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -268,4 +270,47 @@ fn rekeys_under_traffic_lose_nothing() {
     println!("{rekeys} rekeys, {rate:.0} a second, under {sent} packets; memory grew by {grown} bytes");
     near.end();
     far.end();
+}
+
+/// How long so many rekeys take beside so many other pairs, each with a policy of its own.
+fn beside(others: u32, rekeys: u32) -> std::time::Duration {
+    let cost = Cost { init: Duration::from_micros(1), ..Cost::default() };
+    let (processor, kind) = (Box::new(AwsLc::new()), Kind::Cpu);
+    let core = ProcessorSetup { processor, kind, cost, alpha: 1.0, beta: Duration::ZERO, queue: 256 };
+    let mut engine =
+        Engine::new(Sad::default(), &[], vec![core], Settings::default(), Clock::start()).unwrap();
+    let begin = std::time::Instant::now();
+    let mut policies = Vec::new();
+    let mut pairs = VecDeque::new();
+    for number in 0..others {
+        let into = engine.add_inbound(sa(number, false), &keys(number)).unwrap();
+        let out = engine.add_outbound(sa(number, true), IvRange::for_throwaway_key(), &keys(number)).unwrap();
+        let net = format!("10.{}.{}.0/24", number >> 8, number & 0xff).parse().unwrap();
+        let mut policy = Policy::new("one", Direction::Seal, Action::Protect(vec![out]));
+        policy.remote_ts = vec![net];
+        policies.push(engine.add_policy(policy, PolicyPlace::Last).unwrap());
+        pairs.push_back((into, out));
+    }
+    let installed = begin.elapsed();
+    let begin = std::time::Instant::now();
+    for number in 0..rekeys {
+        let (place, spi) = ((number % others) as usize, others + number);
+        let into = engine.add_inbound(sa(spi, false), &keys(spi)).unwrap();
+        let out = engine.add_outbound(sa(spi, true), IvRange::for_throwaway_key(), &keys(spi)).unwrap();
+        engine.put_policy_sa_first(policies[place], out).unwrap();
+        let (old_in, old_out) = pairs.pop_front().unwrap();
+        assert!(engine.remove_sa(old_out).is_some() && engine.remove_sa(old_in).is_some());
+        pairs.push_back((into, out));
+    }
+    let took = begin.elapsed();
+    println!("{others} pairs installed in {installed:?}, {rekeys} rekeys beside them in {took:?}");
+    took
+}
+
+/// Five thousand pairs beside it make a rekey no longer than a handful: nothing goes through all of them.
+#[test]
+fn rekeys_do_not_go_through_all_other_sas() {
+    let few = beside(10, 300);
+    let many = beside(5_000, 300);
+    assert!(many < 20 * few, "{many:?} and {few:?}");
 }
