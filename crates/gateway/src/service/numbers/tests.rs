@@ -104,8 +104,7 @@ fn bench(directory: tempfile::TempDir) -> Bench {
         window_waits: false,
     };
     let (mut worker, handle) = Worker::new(setup).unwrap();
-    let caretaker =
-        Caretaker { store: IvStore::new(directory.path()), sas: Sas::default(), block: 16 };
+    let caretaker = Caretaker { store: IvStore::new(directory.path()), sas: Sas::default(), block: 16 };
     caretaker.start(&mut worker, handle.clone()).unwrap();
     let file = parse(FILE, "test").unwrap();
     let numbers = caretaker.reserve(&file, &[None]).unwrap();
@@ -128,7 +127,8 @@ fn bench(directory: tempfile::TempDir) -> Bench {
 
 impl Bench {
     fn give(&self, count: usize) {
-        let packet = [&[0x45, 0, 0, 20, 0, 7, 0, 0, 64, 59, 0x66, 0x7d, 10, 1, 0, 9, 10, 2, 0, 9][..]].concat();
+        let packet =
+            [&[0x45, 0, 0, 20, 0, 7, 0, 0, 64, 59, 0x66, 0x7d, 10, 1, 0, 9, 10, 2, 0, 9][..]].concat();
         self.wire.lock().unwrap().plain.extend(std::iter::repeat_n(packet, count));
         self.handle.ask(|_| ());
     }
