@@ -16,7 +16,7 @@ mod worker;
 
 pub use export::KeyExport;
 pub use installed::{InstallError, Installed};
-pub use mirror::{Follower, OnPolicies};
+pub use mirror::{Follower, Most, OnPolicies};
 pub use pin::pin;
 pub use port::{Lost, Port, PortCounts};
 pub use start::{Service, StartError};

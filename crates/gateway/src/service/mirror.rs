@@ -42,6 +42,15 @@ const ASKED_MAX: usize = 1_024;
 /// What is told all policies of the kernel when they have changed.
 pub type OnPolicies = Box<dyn Fn(&[xfrm::Policy]) + Send>;
 
+/// How much is taken over: what the kernel has beyond that stays the kernel's.
+#[derive(Clone, Copy, Debug)]
+pub struct Most {
+    /// SAs, of both directions.
+    pub sas: usize,
+    /// Policies.
+    pub policies: usize,
+}
+
 /// An SA that was taken over.
 struct Taken {
     session: SessionId,
@@ -82,6 +91,7 @@ impl Follower {
         clock: fn() -> std::time::Duration,
         routes: OnPolicies,
         exported: Arc<KeyExport>,
+        most: Most,
     ) -> io::Result<Follower> {
         let mark = options.mark.map(|mark| xfrm::Mark { value: mark.value, mask: mark.mask });
         let filter = Filter { mark, if_id: options.if_id, allow_weak: false };
@@ -103,6 +113,8 @@ impl Follower {
             synchronised: Some(synchronised),
             reported: clock(),
             exported,
+            told: std::time::Duration::ZERO,
+            most,
         };
         let their_stop = stop.clone();
         let builder = std::thread::Builder::new().name("forebay-xfrm".to_owned());
@@ -147,6 +159,9 @@ struct Follow {
     synchronised: Option<std::sync::mpsc::Sender<()>>,
     reported: std::time::Duration,
     exported: Arc<KeyExport>,
+    /// When limits and wanted SAs were looked at.
+    told: std::time::Duration,
+    most: Most,
 }
 
 /// What the worker has for the daemon.
@@ -162,10 +177,8 @@ impl Follow {
         let mut events = Vec::new();
         while self.mirror.poll(&mut events)? {}
         let routes_change = events.iter().any(|event| {
-            matches!(
-                event,
-                xfrm::Event::PolicyAdded(_) | xfrm::Event::PolicyUpdated(_) | xfrm::Event::PolicyDeleted(_)
-            )
+            // An update leaves the selectors as they are: a rekey, of which there may be very many.
+            matches!(event, xfrm::Event::PolicyAdded(_) | xfrm::Event::PolicyDeleted(_))
         });
         for event in events {
             self.take(event);
@@ -179,7 +192,11 @@ impl Follow {
         if let Err(error) = self.exported.refresh(|| esp_sa::table(sas)) {
             tracing::warn!(%error, "esp_sa_export: the keys were not written");
         }
-        self.tell()?;
+        let now = (self.clock)();
+        if now.saturating_sub(self.told).as_nanos() as u64 >= TICK.as_nanos() {
+            self.told = now;
+            self.tell()?;
+        }
         let mut fds = self.mirror.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
         let timeout = Timespec { tv_sec: 0, tv_nsec: TICK.as_nanos() as i64 };
         match poll(&mut fds, Some(&timeout)) {
@@ -215,9 +232,14 @@ impl Follow {
 
     /// Takes an SA over, behind `sequence` if it is one that goes on.
     fn add(&mut self, mut sa: xfrm::Sa, sequence: Option<u64>) {
+        let before = self.sas.remove(&sa.id).map(|taken| taken.session);
+        if self.sas.len() >= self.most.sas {
+            tracing::error!(sa = %sa.id, most = self.most.sas, "an SA stays the kernel's: raise `sas` of [limits]");
+            before.map(|before| self.handle.ask(move |worker| worker.remove_sa(before)));
+            return;
+        }
         self.ages += 1;
         let age = self.ages;
-        self.remove(&sa.id);
         let (id, direction) = (sa.id, sa.direction);
         if let Some((source, destination)) = sa.ports {
             sa.config.udp = match direction {
@@ -234,6 +256,7 @@ impl Follow {
         // IVs count from the clock, in nanoseconds: whoever had these keys before this process took older ones.
         let iv = IvRange::share((self.clock)().as_nanos() as u64, u64::MAX, 0, 1);
         let added = self.handle.ask(move |worker| {
+            before.map(|before| worker.remove_sa(before));
             let engine = worker.engine();
             let session = match direction {
                 Direction::Seal => engine.add_outbound(config, iv, &keys),
@@ -308,7 +331,7 @@ impl Follow {
         let Some(taken) = self.sas.remove(id) else { return };
         self.exported.keys_changed();
         let session = taken.session;
-        self.handle.ask(move |worker| worker.engine().remove_sa(session).is_some());
+        self.handle.ask(move |worker| worker.remove_sa(session));
         tracing::info!(sa = %id, "an SA of the kernel is gone");
     }
 
@@ -325,6 +348,17 @@ impl Follow {
     fn put(&mut self, policy: xfrm::Policy) {
         let before = self.kernel_policies.remove(&policy.index);
         let before = before.and_then(|(rank, _)| self.policies.remove(&rank)).map(|followed| followed.id);
+        if self.kernel_policies.len() >= self.most.policies {
+            let most = self.most.policies;
+            tracing::error!(
+                policy = policy.index.0,
+                most,
+                "a policy stays the kernel's: raise `policies` of [limits]"
+            );
+            before
+                .map(|before| self.handle.ask(move |worker| worker.engine().remove_policy(before).is_some()));
+            return;
+        }
         let seals = policy.way == Way::Out;
         let rank = (seals, policy.priority, policy.index);
         self.kernel_policies.insert(policy.index, (rank, policy.clone()));

@@ -55,6 +55,8 @@ type Sas = Arc<Mutex<HashMap<SessionId, Looked>>>;
 pub struct Caretaker {
     store: IvStore,
     sas: Sas,
+    /// Numbers of the first block of an SA.
+    block: u64,
 }
 
 /// Numbers for the new outbound SAs of a file.
@@ -63,7 +65,7 @@ pub struct Reserved(Vec<Option<(Numbers, Block)>>);
 impl Caretaker {
     /// Notes numbers in `store`.
     pub fn new(store: IvStore) -> Caretaker {
-        Caretaker { store, sas: Sas::default() }
+        Caretaker { store, sas: Sas::default(), block: BLOCK }
     }
 
     /// Starts the thread, to which the worker gives its events from now on, and which ends when the worker does.
@@ -92,7 +94,7 @@ impl Caretaker {
             }
             let end = if entry.config.esn { u64::MAX } else { u32::MAX.into() };
             let id = SequenceId::of(&entry.keys, entry.config.spi);
-            Some(Numbers { id, end, last: 0, block: BLOCK, granted: Time::ZERO })
+            Some(Numbers { id, end, last: 0, block: self.block, granted: Time::ZERO })
         });
         let new: Vec<_> = new.collect();
         let wanted: Vec<Wanted> = new.iter().flatten().map(Numbers::wanted).collect();
@@ -163,7 +165,7 @@ impl Caretaker {
 
     /// Another that looks after the same SAs.
     pub fn share(&self) -> Caretaker {
-        Caretaker { store: self.store.clone(), sas: self.sas.clone() }
+        Caretaker { store: self.store.clone(), sas: self.sas.clone(), block: self.block }
     }
 }
 
@@ -261,3 +263,6 @@ fn grant(worker: &mut Worker, sas: &Sas, blocks: &[((SessionId, Numbers), Block)
 fn lock(sas: &Sas) -> MutexGuard<'_, HashMap<SessionId, Looked>> {
     sas.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests;

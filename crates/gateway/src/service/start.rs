@@ -20,7 +20,7 @@ use ipnet::IpNet;
 use super::export::{self, KeyExport};
 use super::ike_forward::IkeForward;
 use super::installed::{InstallError, takes_ivs};
-use super::mirror::{Follower, OnPolicies};
+use super::mirror::{Follower, Most, OnPolicies};
 use super::numbers::Caretaker;
 use super::pin::pin;
 use super::port::Port;
@@ -194,12 +194,14 @@ impl Service {
         let follower = match &config.keys.source {
             KeySource::Static { .. } => None,
             KeySource::Xfrm(options) => {
+                let most = Most { sas: config.limits.sas, policies: config.limits.policies };
                 let started = Follower::start(
                     options,
                     handle.clone(),
                     unix_time,
                     route_setter(&config, &routes),
                     exported.clone(),
+                    most,
                 );
                 Some(started.map_err(link_error("the kernel's SAs (XFRM)"))?)
             }
