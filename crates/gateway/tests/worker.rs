@@ -12,7 +12,7 @@ use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{Addresses, Clock, Engine, ProcessorSetup, Settings};
 use forebay_gateway::config::Changes;
 use forebay_gateway::sas::parse;
-use forebay_gateway::service::{Handle, Port, Protected, Setup, Worker};
+use forebay_gateway::service::{HandOff, Handle, Paths, Port, Protected, Setup, Share, Worker};
 use forebay_ipsec::{Encapsulation, IvRange, SaConfig, Sad, Spi};
 use forebay_links::{Link, PassedOver, Sent};
 use forebay_scheduler::{Cost, Kind};
@@ -156,9 +156,13 @@ fn gateway(change: impl FnOnce(&mut Setup)) -> Gateway {
         mss_by_path: false,
         audit: (10, 10),
         window_waits: false,
+        share: Share::ALL,
+        hand_off: HandOff::between(1).unwrap().remove(0),
+        paths: Arc::new(Paths::new(1)),
+        processors: vec![0],
     };
     change(&mut setup);
-    let (worker, handle) = Worker::new(setup).unwrap();
+    let (worker, handle) = Worker::new(setup);
     Gateway { worker, handle, plain, udp, raw, icmp }
 }
 

@@ -278,9 +278,8 @@ impl UdpLink {
                 Err(error) => {
                     sent.refuse(&error, next - start);
                     if sent.mtu.is_none() && Errno::from_io_error(&error) == Some(Errno::MSGSIZE) {
-                        sent.mtu =
-                            Datagram::parse(packets[start])
-                                .and_then(|d| socket::mtu_towards(d.to.ip(), self.mark).ok());
+                        sent.mtu = Datagram::parse(packets[start])
+                            .and_then(|d| socket::mtu_towards(d.to.ip(), self.mark).ok());
                     }
                     done += 1;
                 }

@@ -195,7 +195,11 @@ fn cores(count: Option<usize>, first: bool, section: &Reader<'_>) -> Option<Vec<
     check_distinct("pin", &cpus, section);
     let (count, given) = (count?, cpus.len());
     if given < count || (given > count && !first) {
-        section.conflict("pin", format!("`pin` is for {given}, `count` is {count}"), "give each core its CPU");
+        section.conflict(
+            "pin",
+            format!("`pin` is for {given}, `count` is {count}"),
+            "give each core its CPU",
+        );
         return None;
     }
     let cpus: Vec<u32> = cpus.into_iter().map(|cpu| cpu as u32).collect();

@@ -8,7 +8,8 @@ impl Config {
     /// links over TUN and sockets each core has a queue, whatever their own `queues`; a card has as many as it has,
     /// which `of_card` tells by its interface where all of them are wanted.
     pub fn workers(&self, of_card: impl Fn(&str) -> usize) -> usize {
-        let cards = self.cards().map(|card| card.queues.as_ref().map_or_else(|| of_card(&card.interface), Vec::len));
+        let cards =
+            self.cards().map(|card| card.queues.as_ref().map_or_else(|| of_card(&card.interface), Vec::len));
         let plain = if let PlainLink::Tun(tun) = &self.plain.link { tun.queues } else { 1 };
         let sockets = self.protected.iter().map(|one| match &one.link {
             ProtectedLink::Udp(udp) => udp.queues,
@@ -28,7 +29,11 @@ impl Config {
     }
 
     /// What is wrong with queues and `pin` for so many cores that move packets: what was found, and a hint.
-    pub fn check_workers(&self, workers: usize, of_card: impl Fn(&str) -> usize) -> Result<(), (String, String)> {
+    pub fn check_workers(
+        &self,
+        workers: usize,
+        of_card: impl Fn(&str) -> usize,
+    ) -> Result<(), (String, String)> {
         for card in self.cards() {
             let name = &card.interface;
             let queues = card.queues.as_ref().map_or_else(|| of_card(name), Vec::len);
@@ -43,7 +48,8 @@ impl Config {
         }
         let pinned = self.processors.first().map_or(0, |first| first.cpus().len());
         if pinned != 0 && pinned != workers {
-            let message = format!("`pin` of the first processor has {pinned} CPUs for the cores that move packets");
+            let message =
+                format!("`pin` of the first processor has {pinned} CPUs for the cores that move packets");
             let help = format!("there are {workers} of them, as many as queues: one CPU for each");
             return Err((message, help));
         }
