@@ -1,14 +1,20 @@
-//! Which worker has which SA.
+//! Which worker has which SA: its *home*.
+//!
+//! An inbound SA is at the worker that the kernel steers packets with its SPI to. An outbound SA is beside the inbound
+//! one of the same tunnel: what comes out of that goes to programs by that worker's queue of the TUN interface, which
+//! the kernel from then on gives their answers to, and so they need not change hands. An outbound SA without such a
+//! companion goes by its SPI, and SAs inside of others are where the outermost is, whose SPI the packets show.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use forebay_crypto::Direction;
 use forebay_ipsec::Spi;
 use forebay_links::udp::steer;
 
-use crate::sas::SasFile;
+use crate::sas::{SaEntry, SasFile};
 
-/// One worker's share of the SAs. Each SA has its *home* at the worker that the kernel steers packets with its SPI to;
-/// SAs inside of others are where the outermost is, whose SPI the packets show.
+/// One worker's place among so many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     place: usize,
@@ -16,7 +22,7 @@ pub struct Share {
 }
 
 impl Share {
-    /// All of them.
+    /// That of the only one.
     pub const ALL: Share = Share { place: 0, workers: 1 };
 
     /// That of worker number `place`, from 0, of so many.
@@ -33,41 +39,50 @@ impl Share {
         self.place
     }
 
-    /// The worker that has an SA that is in no other, if that is another worker.
-    pub fn away(self, spi: Spi) -> Option<u16> {
-        self.unless_here(home(spi, self.workers))
-    }
-
-    /// For each SA of a file the worker that has it, if that is another.
-    pub fn away_of_file(self, file: &SasFile) -> impl Iterator<Item = Option<u16>> {
-        homes(file, self.workers).into_iter().map(move |home| self.unless_here(home))
-    }
-
-    /// For each SA of a file whether the worker has it.
-    pub fn own(self, file: &SasFile) -> Vec<bool> {
-        self.away_of_file(file).map(|away| away.is_none()).collect()
-    }
-
-    fn unless_here(self, home: usize) -> Option<u16> {
+    /// The worker at `home`, if that is another.
+    pub fn away(self, home: usize) -> Option<u16> {
         // There are 256 at most.
         (home != self.place).then_some(home as u16)
     }
+
+    /// The worker that the kernel steers packets with this SPI to, if that is another.
+    pub fn away_by_spi(self, spi: Spi) -> Option<u16> {
+        self.away(by_spi(spi, self.workers))
+    }
 }
 
-/// The worker, of so many, that has an SA that is in no other.
-pub fn home(spi: Spi, workers: usize) -> usize {
+/// The worker, of so many, that the kernel steers packets with this SPI to.
+pub fn by_spi(spi: Spi, workers: usize) -> usize {
     steer(spi.get(), workers)
 }
 
-/// For each SA of a file the worker, of so many, that has it.
-pub fn homes(file: &SasFile, workers: usize) -> Vec<usize> {
-    let home = |place: usize| {
+/// For each SA of a file the worker, of so many, that has it. One that goes on stays where it is, as `stays` says by
+/// its place in the file.
+pub fn homes(file: &SasFile, workers: usize, stays: impl Fn(usize) -> Option<usize>) -> Vec<usize> {
+    let tunnel = |entry: &SaEntry| {
+        let config = &entry.config;
+        format!("{} {} {:?} {:?}", config.local, config.remote, config.local_ts, config.remote_ts)
+    };
+    let own =
+        |place: usize, entry: &SaEntry| stays(place).unwrap_or_else(|| by_spi(entry.config.spi, workers));
+    let all = || file.entries.iter().enumerate();
+    let inbound = all().filter(|(_, entry)| entry.direction == Direction::Open && workers > 1);
+    let inbound: HashMap<String, usize> =
+        inbound.map(|(place, entry)| (tunnel(entry), own(place, entry))).collect();
+    let by_itself = |(place, entry): (usize, &SaEntry)| {
+        let companion = match entry.direction {
+            Direction::Seal if workers > 1 && stays(place).is_none() => inbound.get(&tunnel(entry)).copied(),
+            _ => None,
+        };
+        companion.unwrap_or_else(|| own(place, entry))
+    };
+    let by_itself: Vec<usize> = all().map(by_itself).collect();
+    let outermost = |place: usize| {
         // The reader lets no circles pass; if one did, this would end all the same.
         let outer = |place: &usize| file.entries.get(*place)?.outer;
-        let outermost = std::iter::successors(Some(place), outer).take(file.entries.len()).last();
-        outermost.and_then(|place| file.entries.get(place)).map_or(0, |entry| home(entry.config.spi, workers))
+        std::iter::successors(Some(place), outer).take(file.entries.len()).last().unwrap_or(place)
     };
-    (0..file.entries.len()).map(home).collect()
+    (0..file.entries.len()).map(|place| by_itself[outermost(place)]).collect()
 }
 
 /// The narrowest path of each worker's SAs, for segments of TCP: they are clamped before it is known whose SA it is.
@@ -97,30 +112,46 @@ impl Paths {
 mod tests {
     use super::*;
 
-    #[test]
-    fn every_sa_has_one_home_and_nests_stay_together() {
-        let entry = |name: &str, spi: u32, inside: Option<&str>| {
-            let inside = inside.map_or_else(String::new, |outer| format!("outer = \"{outer}\"\n"));
+    fn file(sas: &[(&str, &str, u32, &str)]) -> SasFile {
+        let entry = |(name, direction, spi, more): &(&str, &str, u32, &str)| {
             format!(
-                "[[sa]]\nname = \"{name}\"\ndirection = \"out\"\nspi = {spi}\nproposal = \"aes128gcm16\"\n\
-                 key = \"{}\"\nlocal = \"192.0.2.1\"\nremote = \"192.0.2.2\"\n{inside}",
+                "[[sa]]\nname = \"{name}\"\ndirection = \"{direction}\"\nspi = {spi}\nproposal = \"aes128gcm16\"\n\
+                 key = \"{}\"\nlocal = \"192.0.2.1\"\nremote = \"192.0.2.2\"\n{more}\n",
                 "07".repeat(20)
             )
         };
-        let text = [
-            entry("a", 0x1000, None),
-            entry("b", 0x1001, None),
-            entry("c", 0x1003, Some("b")),
-            entry("d", 0x1004, Some("c")),
-        ]
-        .concat();
-        let file = crate::sas::parse(&text, "test").unwrap();
-        assert_eq!(Share::ALL.own(&file), [true; 4]);
-        let shares: Vec<_> = (0..3).map(|place| Share::of(place, 3).own(&file)).collect();
+        crate::sas::parse(&sas.iter().map(entry).collect::<String>(), "test").unwrap()
+    }
+
+    #[test]
+    fn every_sa_has_one_home_and_nests_stay_together() {
+        let file = file(&[
+            ("a", "out", 0x1000, ""),
+            ("b", "out", 0x1001, ""),
+            ("c", "out", 0x1003, "outer = \"b\""),
+            ("d", "out", 0x1004, "outer = \"c\""),
+        ]);
+        assert_eq!(homes(&file, 1, |_| None), [0; 4]);
         // 0x1000 is 1 modulo 3.
-        assert_eq!(shares, [[false; 4], [true, false, false, false], [false, true, true, true]]);
-        let away: Vec<_> = Share::of(0, 3).away_of_file(&file).collect();
-        assert_eq!(away, [Some(1), Some(2), Some(2), Some(2)]);
+        assert_eq!(homes(&file, 3, |_| None), [1, 2, 2, 2]);
+        // What stays takes along what is new inside of it.
+        assert_eq!(homes(&file, 3, |place| (place == 1).then_some(0)), [1, 0, 0, 0]);
+        assert_eq!((Share::of(0, 3).away(0), Share::of(0, 3).away(2)), (None, Some(2)));
+    }
+
+    #[test]
+    fn both_directions_of_a_tunnel_are_together() {
+        let (one, two) = ("remote_ts = [\"10.2.0.0/16\"]", "remote_ts = [\"10.3.0.0/16\"]");
+        let file = file(&[
+            ("a", "out", 0x1000, one),
+            ("b", "out", 0x1001, two),
+            ("c", "out", 0x1002, ""),
+            ("d", "in", 0x2001, one),
+            ("e", "in", 0x2002, two),
+        ]);
+        assert_eq!(homes(&file, 2, |_| None), [1, 0, 0, 1, 0]);
+        // The inbound one is another now, as after a reload: the outbound one cannot leave its sequence numbers.
+        assert_eq!(homes(&file, 2, |place| (place == 0).then_some(0)), [0, 0, 0, 1, 0]);
     }
 
     #[test]

@@ -98,7 +98,7 @@ fn with_sessions(policy: &Policy, sessions: &[SessionId]) -> Policy {
 impl Installed {
     /// Makes the engine's SAs and policies those of `file`, between two packets. SAs that stay keep their
     /// numbers and counters. `ivs` are for the SAs of the worker's share that are new and take some, in order; SAs
-    /// outside of it are another's.
+    /// whose `homes` are other workers are theirs.
     ///
     /// # Errors
     /// At the first that the engine refuses. Then nothing of the file is in the engine any more: with some of the
@@ -108,11 +108,12 @@ impl Installed {
         engine: &mut Engine,
         share: Share,
         file: &SasFile,
+        homes: &[usize],
         changes: &Changes,
         ivs: Vec<IvRange>,
     ) -> Result<(), InstallError> {
         let before = self.sas.clone();
-        self.try_change(engine, share, file, changes, ivs).inspect_err(|_| {
+        self.try_change(engine, share, file, homes, changes, ivs).inspect_err(|_| {
             for session in before {
                 engine.remove_sa(session);
             }
@@ -135,6 +136,7 @@ impl Installed {
         engine: &mut Engine,
         share: Share,
         file: &SasFile,
+        homes: &[usize],
         changes: &Changes,
         ivs: Vec<IvRange>,
     ) -> Result<(), InstallError> {
@@ -152,7 +154,7 @@ impl Installed {
         let old = std::mem::take(&mut self.sas);
         let mut ivs = ivs.into_iter();
         let mut nested = Vec::new();
-        let away = share.away_of_file(file);
+        let away = homes.iter().map(|&home| share.away(home));
         for ((entry, kept), away) in file.entries.iter().zip(&changes.kept).zip(away) {
             let session = match kept.and_then(|place| old.get(place)) {
                 Some(&session) => session,

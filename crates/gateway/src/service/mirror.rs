@@ -25,7 +25,7 @@ use forebay_xfrm::{
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::homes::home;
+use super::homes::by_spi;
 use super::worker::Worker;
 use super::workers::Workers;
 use crate::config::Xfrm;
@@ -229,13 +229,13 @@ impl Follow {
         });
         let (config, keys) = (sa.config.clone(), sa.keys.clone());
         let users = self.users(&sa);
-        let home = home(config.spi, self.workers.handles().len());
+        let home = self.home(&sa);
         // IVs count from the clock, in nanoseconds: whoever had these keys before this process took older ones.
         let now_ns = (self.clock)().as_nanos() as u64;
         let added = self.workers.change(move |worker| {
             let (share, engine) = (worker.share(), worker.engine());
             let config = config.clone();
-            let session = match (direction, share.away(config.spi)) {
+            let session = match (direction, share.away(home)) {
                 (direction, Some(home)) => {
                     engine.add_away(direction, config, home).map_err(|error| error.to_string())
                 }
@@ -328,6 +328,20 @@ impl Follow {
             session.map(|&session| worker.engine().remove_sa(session).is_some())
         });
         tracing::info!(sa = %id, "an SA of the kernel is gone");
+    }
+
+    /// The worker that is to have an SA: an outbound one is beside the newest inbound one of its tunnel, which daemons add
+    /// first.
+    fn home(&self, sa: &xfrm::Sa) -> usize {
+        let companion = |taken: &&Taken| {
+            let other = &taken.sa;
+            taken.direction == Direction::Open
+                && sa.direction == Direction::Seal
+                && (other.reqid, other.config.local, other.config.remote)
+                    == (sa.reqid, sa.config.local, sa.config.remote)
+        };
+        let newest = self.sas.values().filter(companion).max_by_key(|taken| taken.age);
+        newest.map_or_else(|| by_spi(sa.config.spi, self.workers.handles().len()), |taken| taken.home)
     }
 
     /// The policies whose packets may go through an SA, each by its number at every worker.

@@ -104,6 +104,8 @@ pub struct Service {
     config: Arc<Config>,
     workers: Workers,
     threads: Vec<JoinHandle<io::Result<()>>>,
+    /// The workers that have the file's SAs.
+    homes: Vec<usize>,
     store: IvStore,
     follower: Option<Follower>,
     /// An engine has refused the last version of the file, and there is nothing of any.
@@ -166,9 +168,10 @@ impl Service {
             handles.push(handle);
         }
         let changes = Changes::all(&config);
-        let ivs = ivs(&store, &config, &changes, count, now_ns)?;
+        let homes = homes(&config.sas, count, |_| None);
+        let ivs = ivs(&store, &config, &changes, &homes, count, now_ns)?;
         for ((place, worker), ivs) in workers.iter_mut().enumerate().zip(ivs) {
-            worker.install(&config.sas, &changes, ivs).map_err(StartError::Install)?;
+            worker.install(&config.sas, &homes, &changes, ivs).map_err(StartError::Install)?;
             let others = handles.iter().enumerate().filter(|(other, _)| *other != place);
             worker.meet(others.map(|(_, handle)| handle.clone()).collect());
         }
@@ -177,6 +180,7 @@ impl Service {
         let mut service = Service {
             workers: Workers::new(handles),
             threads: vec![],
+            homes,
             store,
             follower: None,
             is_empty: false,
@@ -245,20 +249,24 @@ impl Service {
             true => Changes::all(&config),
         };
         let config = Arc::new(config);
-        let (file, what) = (config.clone(), changes.clone());
-        let checked = self.workers.ask(move |worker| worker.check(&file.sas, &what)).ok_or_else(ended)?;
+        let count = self.workers.handles().len();
+        let stays = |place: usize| changes.kept[place].and_then(|old| self.homes.get(old).copied());
+        let homes = Arc::new(homes(&config.sas, count, stays));
+        let (file, at, what) = (config.clone(), homes.clone(), changes.clone());
+        let checked =
+            self.workers.ask(move |worker| worker.check(&file.sas, &at, &what)).ok_or_else(ended)?;
         for checked in checked {
             checked.map_err(|error| StartError::Install(InstallError::Keys(error)))?;
         }
-        let ivs = ivs(&self.store, &config, &changes, self.threads.len(), now_ns)?;
+        let ivs = ivs(&self.store, &config, &changes, &homes, count, now_ns)?;
         // Each is taken once.
         let ivs: Vec<_> = ivs.into_iter().map(Mutex::new).collect();
-        let (file, what) = (config.clone(), changes.clone());
+        let (file, at, what) = (config.clone(), homes.clone(), changes.clone());
         let install = move |worker: &mut Worker| {
             let ivs = ivs
                 .get(worker.share().place())
                 .map(|ivs| ivs.lock().map(|mut ivs| std::mem::take(&mut *ivs)));
-            worker.install(&file.sas, &what, ivs.and_then(Result::ok).unwrap_or_default())
+            worker.install(&file.sas, &at, &what, ivs.and_then(Result::ok).unwrap_or_default())
         };
         let changed: Result<Vec<()>, InstallError> =
             self.workers.change(install).ok_or_else(ended)?.into_iter().collect();
@@ -269,6 +277,7 @@ impl Service {
         changed.map_err(StartError::Install)?;
         // From here on it is by this file that it runs, whatever else fails.
         self.config = config;
+        self.homes = homes.to_vec();
         routes(&self.config)?;
         export(&self.config)?;
         Ok(changes)
@@ -376,15 +385,15 @@ fn ivs(
     store: &IvStore,
     config: &Config,
     changes: &Changes,
+    homes: &[usize],
     workers: usize,
     now_ns: u64,
 ) -> Result<Vec<Vec<IvRange>>, StartError> {
-    let homes = homes(&config.sas, workers);
     let new = config.sas.entries.iter().zip(homes).zip(&changes.kept);
     let new = new.filter(|((entry, _), kept)| kept.is_none() && takes_ivs(entry)).map(|(new, _)| new);
     let ranges = store.ranges(new.clone().map(|(entry, _)| &entry.keys), now_ns, config.keys.iv_reserve);
     let mut dealt: Vec<Vec<IvRange>> = (0..workers).map(|_| vec![]).collect();
-    for ((_, home), range) in new.zip(ranges.map_err(StartError::Ivs)?) {
+    for ((_, &home), range) in new.zip(ranges.map_err(StartError::Ivs)?) {
         dealt[home].push(range);
     }
     Ok(dealt)

@@ -101,7 +101,7 @@ pub struct Setup {
     pub audit: (u32, u32),
     /// Whether to wait for the scheduler's window to fill by its timeout alone.
     pub window_waits: bool,
-    /// Which of the SAs are its own.
+    /// Its place among the workers.
     pub share: Share,
     /// The ways to the other workers.
     pub hand_off: HandOff,
@@ -286,13 +286,14 @@ impl Worker {
         &self.counts
     }
 
-    /// Makes the file's SAs and policies those of `file`: see [`Installed::change`].
+    /// Makes the file's SAs and policies those of `file`, which are at `homes`: see [`Installed::change`].
     ///
     /// # Errors
     /// At the first that the engine refuses.
     pub fn install(
         &mut self,
         file: &SasFile,
+        homes: &[usize],
         changes: &Changes,
         ivs: Vec<IvRange>,
     ) -> Result<(), InstallError> {
@@ -302,17 +303,17 @@ impl Worker {
                 let _ = self.engine.set_bias(place, alpha, beta);
             }
         }
-        self.installed.change(&mut self.engine, self.share, file, changes, ivs)
+        self.installed.change(&mut self.engine, self.share, file, homes, changes, ivs)
     }
 
     /// Whether the SAs of `file` that are new here may be installed, as far as processors have a say in it.
     ///
     /// # Errors
     /// What [`Worker::install`] would say; nothing is changed.
-    pub fn check(&mut self, file: &SasFile, changes: &Changes) -> Result<(), EngineError> {
-        let own = self.share.own(file);
-        let new = file.entries.iter().zip(own).zip(&changes.kept);
-        let new = new.filter(|((_, own), kept)| *own && kept.is_none());
+    pub fn check(&mut self, file: &SasFile, homes: &[usize], changes: &Changes) -> Result<(), EngineError> {
+        let place = self.share.place();
+        let new = file.entries.iter().zip(homes).zip(&changes.kept);
+        let new = new.filter(|((_, home), kept)| **home == place && kept.is_none());
         self.engine.check_keys(new.map(|((entry, _), _)| (entry.direction, &entry.keys)))
     }
 
@@ -321,7 +322,7 @@ impl Worker {
         self.installed.clear(&mut self.engine);
     }
 
-    /// Which of the SAs are its own.
+    /// Its place among the workers.
     pub fn share(&self) -> Share {
         self.share
     }
