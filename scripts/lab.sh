@@ -17,10 +17,10 @@
 #   scripts/lab.sh FOREBAY show          traffic for ten seconds, and `forebay top` of gateway A beside it
 #   scripts/lab.sh FOREBAY run COMMAND   a command in the lab, in the place of the shell
 #
-# ENCAPSULATION (udp or none), PROPOSAL, MTU (of the network between), PROCESSORS (TOML), QUEUES (cores that move
-# packets, each gateway) and TUNNELS change it: of several tunnels each is to a network 10.2.0.0/24, 10.2.1.0/24, ... and
-# host-b has an address .10 in each. All is in namespaces of mounts, network and processes: when it ends, however it ends,
-# the kernel takes everything away.
+# ENCAPSULATION (udp or none), PROPOSAL, MTU (of the network between; above 1500 of the sites too), BUFFER (of the
+# sockets between), PROCESSORS (TOML), QUEUES (cores that move packets, each gateway) and TUNNELS change it: of several
+# tunnels each is to a network 10.2.0.0/24, 10.2.1.0/24, ..., and host-b has an address .10 in each. All is in namespaces
+# of mounts, network and processes: when it ends, however it ends, the kernel takes everything away.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -42,7 +42,8 @@ fi
 
 forebay=$1
 what=${2:-shell}
-: "${ENCAPSULATION:=udp}" "${PROPOSAL:=aes128gcm16}" "${MTU:=1500}" "${PROCESSORS:=}" "${QUEUES:=1}" "${TUNNELS:=1}"
+: "${ENCAPSULATION:=udp}" "${PROPOSAL:=aes128gcm16}" "${MTU:=1500}" "${BUFFER:=4 MiB}" "${PROCESSORS:=}"
+: "${QUEUES:=1}" "${TUNNELS:=1}"
 mount -t tmpfs none /run
 mkdir -p /run/netns /run/lab
 lab=/run/lab
@@ -50,12 +51,20 @@ umask 077
 
 # The cipher key and salt, and the key of an integrity algorithm where there is one: as long as the suite wants them.
 key_lengths() {
+    local cipher
     case $PROPOSAL in
-    aes128gcm* | aes128ccm* | aes128ctr*) echo "20 ${1:-}" ;;
-    aes256gcm*) echo 36 ;;
-    aes192gcm*) echo 28 ;;
-    chacha20poly1305) echo 36 ;;
-    *) echo 'lab: PROPOSAL: an AEAD or counter-mode suite, please' >&2 && exit 2 ;;
+    aes128gcm* | aes128ccm* | aes128ctr-*) cipher=20 ;;
+    aes256gcm* | aes256ctr-*) cipher=36 ;;
+    aes192gcm*) cipher=28 ;;
+    chacha20poly1305) cipher=36 ;;
+    *) echo 'lab: PROPOSAL: an AEAD, or counter mode with integrity, please' >&2 && exit 2 ;;
+    esac
+    case $PROPOSAL in
+    *-sha1) echo $cipher 20 ;;
+    *-sha256) echo $cipher 32 ;;
+    *-sha384) echo $cipher 48 ;;
+    *-sha512) echo $cipher 64 ;;
+    *) echo $cipher ;;
     esac
 }
 secret() { head -c "$1" /dev/urandom | od -An -tx1 | tr -d ' \n'; }
@@ -73,8 +82,9 @@ done
 link host-a eth0 gw-a lan
 link gw-a wan gw-b wan
 link gw-b lan host-b eth0
-ip -n gw-a link set wan mtu "$MTU"
-ip -n gw-b link set wan mtu "$MTU"
+for end in gw-a:wan gw-b:wan host-a:eth0 gw-a:lan host-b:eth0 gw-b:lan; do
+    [ "${end#*:}" != wan ] && [ "$MTU" -le 1500 ] || ip -n "${end%:*}" link set "${end#*:}" mtu "$MTU"
+done
 ip -n host-a addr add 10.1.0.10/16 dev eth0
 ip -n host-a route add default via 10.1.0.1
 ip -n gw-a addr add 10.1.0.1/16 dev lan
@@ -87,30 +97,39 @@ for ((n = 1; n < TUNNELS; n++)); do
     ip -n host-b addr add "10.2.$n.10/16" dev eth0
 done
 
-read -r cipher _ <<<"$(key_lengths)"
+read -r cipher integrity <<<"$(key_lengths)"
+tunnel() { [ "$1" = 0 ] || echo "-$1"; } # what stands behind names of all tunnels but the first
 for ((n = 0; n < TUNNELS; n++)); do
-    secret "$cipher" >$lab/a-to-b-$n.key
-    secret "$cipher" >$lab/b-to-a-$n.key
+    for way in a-to-b b-to-a; do
+        secret "$cipher" >"$lab/$way$(tunnel $n).key"
+        [ -z "$integrity" ] || secret "$integrity" >"$lab/$way$(tunnel $n).auth"
+    done
 done
+auth_of() { [ -z "$integrity" ] || echo "auth_key_file = \"${1%.key}.auth\""; }
+# Packets are to fit the buffers too.
+limits=
+[ "$MTU" -le 1900 ] || [[ $PROCESSORS == *'[limits]'* ]] || limits="[limits]
+packet_size = $((MTU + 200))"
 sa() { # name, direction, SPI, key, own number, peer's number, own and peer's network
     cat <<-TOML
+
 	[[sa]]
 	name = "$1"
 	direction = "$2"
 	spi = $3
 	key_file = "$4"
+	$(auth_of "$4")
 	proposal = "$PROPOSAL"
 	encapsulation = "$ENCAPSULATION"
-	$([ "$2" = in ] && echo replay_window = 4096)
+	$([ "$2" = out ] || echo replay_window = 4096)
 	local = "192.0.2.$5"
 	remote = "192.0.2.$6"
 	local_ts = ["$7"]
 	remote_ts = ["$8"]
-
 	TOML
 }
-gateway() { # letter, own number, peer's letter and number
-    local plain=$((MTU - 100)) spi_out=$(($2 * 0x1000)) spi_in=$(($4 * 0x1000)) n name
+gateway() { # letter and number, peer's letter and number
+    local plain=$((MTU - 100)) n
     cat >"$lab/$1.toml" <<-TOML
 	[plain]
 	name = "fb0"
@@ -121,6 +140,7 @@ gateway() { # letter, own number, peer's letter and number
 	[[protected]]
 	kind = "$([ "$ENCAPSULATION" = udp ] && echo udp || echo raw)"
 	$([ "$ENCAPSULATION" = udp ] && echo "listen = \"192.0.2.$2:4500\"")
+	buffer = "$BUFFER"
 
 	[keys]
 	state = "state-$1"
@@ -130,13 +150,14 @@ gateway() { # letter, own number, peer's letter and number
 
 	$PROCESSORS
 
+	$limits
 	TOML
     for ((n = 0; n < TUNNELS; n++)); do
-        name=peer$([ "$n" = 0 ] || echo "-$n")
-        local nets=("10.1.0.0/16" "10.2.$n.0/$([ "$TUNNELS" = 1 ] && echo 16 || echo 24)")
+        local end nets=(10.1.0.0/16 "10.2.$n.0/$([ "$TUNNELS" = 1 ] && echo 16 || echo 24)")
+        end=$(tunnel "$n")
         local here=${nets[$2 - 1]} there=${nets[$4 - 1]}
-        sa "to-$name" out $((spi_out + 1 + n)) "$1-to-$3-$n.key" "$2" "$4" "$here" "$there"
-        sa "from-$name" in $((spi_in + 1 + n)) "$3-to-$1-$n.key" "$2" "$4" "$here" "$there"
+        sa "to-peer$end" out "$(printf '%#x' $(($2 * 0x1000 + 1 + n)))" "$1-to-$3$end.key" "$2" "$4" "$here" "$there"
+        sa "from-peer$end" in "$(printf '%#x' $(($4 * 0x1000 + 1 + n)))" "$3-to-$1$end.key" "$2" "$4" "$here" "$there"
     done >>"$lab/$1.toml"
     ip netns exec "gw-$1" "$forebay" gateway --config "$lab/$1.toml" 2>"$lab/$1.log" &
 }

@@ -240,12 +240,12 @@ def reload_under_traffic(ears):
         # Another policy for the log, and an SA that comes and goes.
         more = (
             f'\n[log]\nlevel = "{"debug" if round % 2 else "info"}"\n\n[[sa]]\nname = "more"\ndirection = "out"\n'
-            f'spi = {0x7000 + round}\nkey_file = "a-to-b-0.key"\nlocal = "192.0.2.1"\nremote = "192.0.2.9"\n'
+            f'spi = {0x7000 + round}\nkey_file = "a-to-b.key"\nlocal = "192.0.2.1"\nremote = "192.0.2.9"\n'
             f'proposal = "{os.environ.get("PROPOSAL", "aes128gcm16")}"\nremote_ts = ["10.9.{round}.0/24"]\nencapsulation = "{os.environ.get("ENCAPSULATION", "udp")}"\n'
         )
         # A key that two SAs have takes IVs of its own; here it is another SA's.
-        key = os.urandom(os.path.getsize(f"{LAB}/a-to-b-0.key") // 2).hex()
-        more = more.replace('key_file = "a-to-b-0.key"', f'key = "{key}"')
+        key = os.urandom(os.path.getsize(f"{LAB}/a-to-b.key") // 2).hex()
+        more = more.replace('key_file = "a-to-b.key"', f'key = "{key}"')
         with open(f"{LAB}/a.toml", "w", encoding="utf-8") as file:
             file.write(text + more)
         run(FOREBAY, "reload", "--socket", f"{LAB}/a.sock", stdout=subprocess.DEVNULL)

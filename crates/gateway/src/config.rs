@@ -26,13 +26,16 @@ use toml::de::DeTable;
 
 pub use diff::{Changed, Changes, LIVE, Setting};
 pub use keys::{KeySource, Keys, Mark, Xfrm};
-pub use links::{MssClamp, Plain, PlainLink, Protected, ProtectedLink, Raw, Routes, Tun, Udp, Xdp, XdpMode};
-pub use operation::{Control, Level, Log, Metrics, Taps};
+pub use links::{
+    Blackhole, MssClamp, Plain, PlainLink, Protected, ProtectedLink, Raw, Routes, Tun, Udp, Xdp, XdpMode,
+};
+pub use operation::{Control, Level, Log, Metrics, Privileges, Taps};
 pub use processors::{Backend, Bus, Processor, ProcessorKind};
 pub use routes::prefixes;
 pub use scheduling::{Limits, Scheduler};
 pub use workers::deal;
 
+use crate::iv_store;
 use crate::sas::errors::Findings as FileFindings;
 use crate::sas::{self, Finding, SasErrors, SasFile, mask};
 use reader::{Context, Reader};
@@ -62,6 +65,8 @@ pub struct Config {
     pub metrics: Option<Metrics>,
     /// What is logged.
     pub log: Log,
+    /// What the process may do.
+    pub privileges: Privileges,
     /// Captures, if they are wanted.
     pub taps: Option<Taps>,
     /// Where the keys of all SAs are written for Wireshark; `None`: nowhere.
@@ -78,8 +83,7 @@ pub struct Config {
 /// Everything that is wrong with it, and with the file of SAs that it names.
 pub fn load(path: &Path) -> Result<Config, SasErrors> {
     let name = path.display().to_string();
-    let text =
-        sas::read_text(path).map_err(|problem| SasErrors::without_source(&name, problem.of_gateway()))?;
+    let text = sas::read_text(path).map_err(|problem| sas::errors::of_file(&name, problem.of_gateway()))?;
     let directory = path.parent().map(PathBuf::from).unwrap_or_default();
     read(&text, &name, &directory)
 }
@@ -164,7 +168,7 @@ fn read(text: &str, name: &str, directory: &Path) -> Result<Config, SasErrors> {
         // Never: but a reader that says nothing must not end a gateway that runs.
         let message = "a value cannot be used".to_owned();
         let problem = Problem::Conflict { message, help: "please report this file".to_owned() };
-        return Err(SasErrors::without_source(name, sas::Problem::Setting(problem)));
+        return Err(sas::errors::of_file(name, sas::Problem::Setting(problem)));
     };
     let of_sas = std::mem::take(&mut config.sas.warnings);
     config.settings = settings.into_inner();
@@ -178,6 +182,7 @@ fn sections(top: &Table, context: &Context<'_>) -> Option<Config> {
     let esp_sa_export = first.path("esp_sa_export");
     let plain = links::plain(top, context);
     let protected = links::protected(top, context);
+    let privileges = operation::privileges(top, context);
     let keys = keys::read(top, context);
     let buses = processors::buses(top, context);
     let processors = processors::read(top, buses.as_deref(), context);
@@ -187,10 +192,16 @@ fn sections(top: &Table, context: &Context<'_>) -> Option<Config> {
     let metrics = operation::metrics(top, context);
     let log = operation::log(top, context);
     let taps = operation::taps(top, context);
+    let mut keys = keys?;
+    let privileges = privileges?;
+    if privileges.user.is_some() {
+        // Not that of the user who starts it.
+        keys.state.get_or_insert_with(|| PathBuf::from(iv_store::SYSTEM_DIRECTORY));
+    }
     Some(Config {
         plain: plain?,
         protected: protected?,
-        keys: keys?,
+        keys,
         sas: SasFile { entries: vec![], policies: vec![], warnings: vec![] },
         processors: processors?,
         buses: buses?,
@@ -199,6 +210,7 @@ fn sections(top: &Table, context: &Context<'_>) -> Option<Config> {
         control: control?,
         metrics: metrics?,
         log: log?,
+        privileges,
         taps: taps?,
         esp_sa_export,
         settings: vec![],

@@ -6,7 +6,7 @@
 mod datagram;
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use forebay_links_sys::option;
@@ -89,6 +89,25 @@ pub fn open(options: &UdpOptions) -> io::Result<Vec<UdpLink>> {
 /// Who gets IKE messages: called with the outer IP and UDP headers, and the payload with the marker.
 pub type TakeIke = Box<dyn FnMut(&[u8], &[u8]) + Send>;
 
+/// Sends from a link's port what is no packet of its gateway: answers of an IKE daemon.
+pub struct Replier {
+    socket: OwnedFd,
+    sender: Sender,
+}
+
+impl Replier {
+    /// Sends a datagram from an address of this host.
+    ///
+    /// # Errors
+    /// Those of sendmsg(2).
+    pub fn send(&mut self, from: IpAddr, to: SocketAddr, payload: &[u8]) -> io::Result<()> {
+        let mut batch = self.sender.start();
+        batch.part(payload);
+        batch.end(Some(to), &Control { local: Some(from), ..Control::default() });
+        batch.send(self.socket.as_fd(), 0).map(drop)
+    }
+}
+
 /// One socket.
 pub struct UdpLink {
     socket: OwnedFd,
@@ -164,6 +183,14 @@ impl UdpLink {
     /// The address and port it has.
     pub fn local(&self) -> SocketAddr {
         self.local
+    }
+
+    /// For who answers IKE messages.
+    ///
+    /// # Errors
+    /// If there are no more descriptors.
+    pub fn replier(&self) -> io::Result<Replier> {
+        Ok(Replier { socket: self.socket.try_clone()?, sender: Sender::new(1, 1) })
     }
 
     /// Gives IKE messages to `take`; without one they are only counted.
@@ -242,6 +269,7 @@ impl UdpLink {
                 traffic_class: Some(first.class),
                 hop_limit: None,
                 segment: (at - start > 1).then_some(first.payload.len() as u16),
+                network: None,
             };
             batch.end(Some(first.to), &control);
         }

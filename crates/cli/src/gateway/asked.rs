@@ -78,7 +78,7 @@ fn answer(
     file: String,
     start: Time,
 ) -> Arc<control::Answer> {
-    let workers = service.workers().clone();
+    let (workers, taps) = (service.workers().clone(), service.taps());
     Arc::new(move |request| {
         if request == Request::Reload {
             let (reply, outcome) = mpsc::sync_channel(1);
@@ -92,7 +92,8 @@ fn answer(
             return Response::error("the gateway has ended");
         };
         let config = shown.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let status = Snapshot::status(snapshots, &config, &file, env!("CARGO_PKG_VERSION"), start);
+        let mut status = Snapshot::status(snapshots, &config, &file, env!("CARGO_PKG_VERSION"), start);
+        status.taps = taps.document();
         Response::of(request, status).unwrap_or_else(|| Response::error("this request is not known"))
     })
 }

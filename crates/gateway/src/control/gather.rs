@@ -6,14 +6,16 @@ use std::collections::BTreeMap;
 use forebay_crypto::{Direction, SessionId, Suite};
 use forebay_engine::ProcessorStats;
 use forebay_ipsec::{Action, DropCounts, Limits, Mode, Policy, Protocol, SaConfig, SaCounters};
+use forebay_links::PassedOver;
 use forebay_scheduler::Cost;
 use forebay_time::{Duration, Time};
 
 use super::{
     CostDoc, EngineDoc, LifetimeDoc, LimitsDoc, LinkDoc, PolicyDoc, ProcessorDoc, SCHEMA, SaDoc, StatusDoc,
+    TapsDoc,
 };
 use crate::config::{Config, ProcessorKind};
-use crate::service::{PortCounts, Worker, WorkerCounts};
+use crate::service::{Port, PortCounts, Worker, WorkerCounts};
 
 /// What a worker has at one moment.
 #[derive(Debug)]
@@ -22,13 +24,22 @@ pub struct Snapshot {
     sas: Vec<Sa>,
     policies: Vec<Policy>,
     processors: Vec<Processor>,
-    links: Vec<(String, PortCounts, usize)>,
+    links: Vec<Link>,
     drops: DropCounts,
     counts: WorkerCounts,
     in_flight: usize,
     room: usize,
     redone: u64,
+    strangers: u64,
     audits: u64,
+}
+
+#[derive(Debug)]
+struct Link {
+    name: String,
+    counts: PortCounts,
+    waiting: usize,
+    passed_over: PassedOver,
 }
 
 #[derive(Debug)]
@@ -49,14 +60,20 @@ struct Processor {
     stats: ProcessorStats,
     waiting: usize,
     alpha: f64,
+    lateness: Duration,
     costs: Vec<(Suite, Cost)>,
 }
 
 impl Snapshot {
     /// Copies what is counted.
     pub fn take(worker: &mut Worker) -> Snapshot {
-        let links =
-            worker.ports().map(|port| (port.name.clone(), port.counts().clone(), port.waiting())).collect();
+        let link = |port: &Port| Link {
+            name: port.name.clone(),
+            counts: port.counts().clone(),
+            waiting: port.waiting(),
+            passed_over: port.passed_over(),
+        };
+        let links = worker.ports().map(link).collect();
         let counts = worker.counts().clone();
         let places = worker.processors().to_vec();
         let engine = worker.engine();
@@ -82,7 +99,8 @@ impl Snapshot {
             stats.samples = vec![];
             let costs = suites.iter().filter_map(cost).collect();
             let place = places.get(at).copied().unwrap_or(at);
-            Processor { place, stats, waiting: engine.waiting_at(at), alpha: engine.alpha(at), costs }
+            let (waiting, alpha) = (engine.waiting_at(at), engine.alpha(at));
+            Processor { place, stats, waiting, alpha, lateness: engine.lateness(at), costs }
         };
         let processors = engine.processors().enumerate().map(processor).collect();
         Snapshot {
@@ -96,6 +114,7 @@ impl Snapshot {
             in_flight: engine.in_flight(),
             room: engine.room(),
             redone: engine.stats().redone,
+            strangers: engine.stats().strangers,
             audits: engine.stats().audits,
         }
     }
@@ -140,6 +159,7 @@ impl Snapshot {
             links: links.collect(),
             drops,
             engines: all.iter().map(Snapshot::engine).collect(),
+            taps: TapsDoc::default(),
         }
     }
 
@@ -148,6 +168,7 @@ impl Snapshot {
             in_flight: self.in_flight as u64,
             room: self.room as u64,
             redone: self.redone,
+            strangers: self.strangers,
             audits: self.audits,
             rounds: self.counts.rounds,
             naps: self.counts.naps,
@@ -250,6 +271,7 @@ fn processor(one: &Processor, config: &Config, engine: usize, uptime: Duration) 
         busy_s: stats.busy.as_secs(),
         queue: one.waiting as u64,
         alpha: one.alpha,
+        lateness_s: one.lateness.as_secs(),
         predicted_work_s: stats.predicted.as_secs(),
         predicted_response_s: stats.predicted_response.as_secs(),
         response_s: stats.response.as_secs(),
@@ -260,7 +282,16 @@ fn processor(one: &Processor, config: &Config, engine: usize, uptime: Duration) 
     }
 }
 
-fn link_doc((name, counts, waiting): &(String, PortCounts, usize), engine: usize, plain: bool) -> LinkDoc {
+fn link_doc(link: &Link, engine: usize, plain: bool) -> LinkDoc {
+    let Link { name, counts, waiting, passed_over } = link;
+    let passed_over = [
+        ("keepalive", passed_over.keepalives),
+        ("ike", passed_over.ike),
+        ("truncated", passed_over.truncated),
+        ("malformed", passed_over.malformed),
+        ("overrun", passed_over.overrun),
+    ];
+    let passed_over = passed_over.into_iter().filter(|(_, count)| *count > 0);
     let drops = counts.lost.iter().filter(|(_, count)| *count > 0);
     LinkDoc {
         name: name.clone(),
@@ -272,5 +303,6 @@ fn link_doc((name, counts, waiting): &(String, PortCounts, usize), engine: usize
         bytes_out: counts.bytes_out,
         queue: *waiting as u64,
         drops: drops.map(|(reason, count)| (reason.to_owned(), count)).collect(),
+        passed_over: passed_over.map(|(kind, count)| (kind.to_owned(), count)).collect(),
     }
 }

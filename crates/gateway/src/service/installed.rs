@@ -96,6 +96,11 @@ fn with_sessions(policy: &Policy, sessions: &[SessionId]) -> Policy {
 }
 
 impl Installed {
+    /// The file's SAs in the engine, in the order of the file.
+    pub fn sas(&self) -> &[SessionId] {
+        &self.sas
+    }
+
     /// Makes the engine's SAs and policies those of `file`, between two packets. SAs that stay keep their
     /// numbers and counters. `ivs` are for the SAs of the worker's share that are new and take some, in order; SAs
     /// whose `homes` are other workers are theirs.

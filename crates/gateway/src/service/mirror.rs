@@ -25,10 +25,13 @@ use forebay_xfrm::{
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::export::KeyExport;
 use super::homes::by_spi;
 use super::worker::Worker;
 use super::workers::Workers;
 use crate::config::Xfrm;
+use crate::esp_sa;
+use crate::privileges;
 
 /// Between two looks at limits and wanted SAs.
 const TICK: Duration = Duration::from_millis(100);
@@ -42,6 +45,15 @@ const ASKED_MAX: usize = 1_024;
 
 /// What is told all policies of the kernel when they have changed.
 pub type OnPolicies = Box<dyn Fn(&[xfrm::Policy]) + Send>;
+
+/// How much is taken over: what the kernel has beyond that stays the kernel's.
+#[derive(Clone, Copy, Debug)]
+pub struct Most {
+    /// SAs, of both directions.
+    pub sas: usize,
+    /// Policies.
+    pub policies: usize,
+}
 
 /// An SA that was taken over.
 struct Taken {
@@ -86,6 +98,8 @@ impl Follower {
         workers: Workers,
         clock: fn() -> std::time::Duration,
         routes: OnPolicies,
+        exported: Arc<KeyExport>,
+        most: Most,
     ) -> io::Result<Follower> {
         let mark = options.mark.map(|mark| xfrm::Mark { value: mark.value, mask: mark.mask });
         let filter = Filter { mark, if_id: options.if_id, allow_weak: false };
@@ -106,10 +120,14 @@ impl Follower {
             asked: HashMap::new(),
             synchronised: Some(synchronised),
             reported: clock(),
+            exported,
+            told: std::time::Duration::ZERO,
+            most,
         };
         let their_stop = stop.clone();
         let builder = std::thread::Builder::new().name("forebay-xfrm".to_owned());
         let thread = builder.spawn(move || {
+            privileges::keep_net_admin();
             while !their_stop.load(Ordering::Relaxed) {
                 if let Err(error) = follow.step() {
                     tracing::error!(%error, "the kernel's SAs cannot be followed any more");
@@ -148,6 +166,10 @@ struct Follow {
     asked: HashMap<(PolicyIndex, IpAddr, IpAddr), std::time::Duration>,
     synchronised: Option<std::sync::mpsc::Sender<()>>,
     reported: std::time::Duration,
+    exported: Arc<KeyExport>,
+    /// When limits and wanted SAs were looked at.
+    told: std::time::Duration,
+    most: Most,
 }
 
 /// What a worker has for the daemon.
@@ -164,10 +186,8 @@ impl Follow {
         let mut events = Vec::new();
         while self.mirror.poll(&mut events)? {}
         let routes_change = events.iter().any(|event| {
-            matches!(
-                event,
-                xfrm::Event::PolicyAdded(_) | xfrm::Event::PolicyUpdated(_) | xfrm::Event::PolicyDeleted(_)
-            )
+            // An update leaves the selectors as they are: a rekey, of which there may be very many.
+            matches!(event, xfrm::Event::PolicyAdded(_) | xfrm::Event::PolicyDeleted(_))
         });
         for event in events {
             self.take(event);
@@ -177,7 +197,15 @@ impl Follow {
                 self.kernel_policies.values().map(|(_, policy)| policy.clone()).collect();
             (self.routes)(&policies);
         }
-        self.tell()?;
+        let sas = self.sas.values().map(|taken| (taken.direction, &taken.sa.config, &taken.sa.keys));
+        if let Err(error) = self.exported.refresh(|| esp_sa::table(sas)) {
+            tracing::warn!(%error, "esp_sa_export: the keys were not written");
+        }
+        let now = (self.clock)();
+        if now.saturating_sub(self.told).as_nanos() as u64 >= TICK.as_nanos() {
+            self.told = now;
+            self.tell()?;
+        }
         let mut fds = self.mirror.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
         let timeout = Timespec { tv_sec: 0, tv_nsec: TICK.as_nanos() as i64 };
         match poll(&mut fds, Some(&timeout)) {
@@ -213,9 +241,14 @@ impl Follow {
 
     /// Takes an SA over, behind `sequence` if it is one that goes on.
     fn add(&mut self, mut sa: xfrm::Sa, sequence: Option<u64>) {
+        let before = self.sas.remove(&sa.id).map(|taken| taken.sessions);
+        if self.sas.len() >= self.most.sas {
+            tracing::error!(sa = %sa.id, most = self.most.sas, "an SA stays the kernel's: raise `sas` of [limits]");
+            before.map(|before| self.take_out(before));
+            return;
+        }
         self.ages += 1;
         let age = self.ages;
-        self.remove(&sa.id);
         let (id, direction) = (sa.id, sa.direction);
         if let Some((source, destination)) = sa.ports {
             sa.config.udp = match direction {
@@ -233,7 +266,9 @@ impl Follow {
         // IVs count from the clock, in nanoseconds: whoever had these keys before this process took older ones.
         let now_ns = (self.clock)().as_nanos() as u64;
         let added = self.workers.change(move |worker| {
-            let (share, engine) = (worker.share(), worker.engine());
+            let share = worker.share();
+            before.as_ref().and_then(|before| before.get(share.place())).map(|&one| worker.remove_sa(one));
+            let engine = worker.engine();
             let config = config.clone();
             let session = match (direction, share.away(home)) {
                 (direction, Some(home)) => {
@@ -267,6 +302,7 @@ impl Follow {
                 let taken =
                     Taken { sessions, home, direction, sa, age, told: behind, counters, first_use_s: None };
                 self.sas.insert(id, taken);
+                self.exported.keys_changed();
                 self.announce(&id, behind);
             }
             Some(Err(why)) => tracing::error!(sa = %id, %why, "an SA of the kernel was not taken over"),
@@ -311,6 +347,7 @@ impl Follow {
             });
             if let Some(taken) = self.sas.get_mut(&sa.id) {
                 taken.sa.config = sa.config;
+                self.exported.keys_changed();
             }
             return;
         }
@@ -323,10 +360,8 @@ impl Follow {
 
     fn remove(&mut self, id: &SaId) {
         let Some(taken) = self.sas.remove(id) else { return };
-        self.workers.change(move |worker| {
-            let session = taken.sessions.get(worker.share().place());
-            session.map(|&session| worker.engine().remove_sa(session).is_some())
-        });
+        self.exported.keys_changed();
+        self.take_out(taken.sessions);
         tracing::info!(sa = %id, "an SA of the kernel is gone");
     }
 
@@ -357,6 +392,16 @@ impl Follow {
     fn put(&mut self, policy: xfrm::Policy) {
         let before = self.kernel_policies.remove(&policy.index);
         let before = before.and_then(|(rank, _)| self.policies.remove(&rank)).map(|followed| followed.ids);
+        if self.kernel_policies.len() >= self.most.policies {
+            let most = self.most.policies;
+            tracing::error!(
+                policy = policy.index.0,
+                most,
+                "a policy stays the kernel's: raise `policies` of [limits]"
+            );
+            before.map(|before| self.take_policy_out(before));
+            return;
+        }
         let seals = policy.way == Way::Out;
         let rank = (seals, policy.priority, policy.index);
         self.kernel_policies.insert(policy.index, (rank, policy.clone()));
@@ -410,11 +455,24 @@ impl Follow {
     fn drop_policy(&mut self, index: PolicyIndex) {
         let Some((rank, _)) = self.kernel_policies.remove(&index) else { return };
         if let Some(followed) = self.policies.remove(&rank) {
-            self.workers.change(move |worker| {
-                let id = followed.ids.get(worker.share().place());
-                id.map(|&id| worker.engine().remove_policy(id).is_some())
-            });
+            self.take_policy_out(followed.ids);
         }
+    }
+
+    /// Removes an SA everywhere.
+    fn take_out(&self, sessions: Vec<SessionId>) {
+        self.workers.change(move |worker| {
+            let session = sessions.get(worker.share().place());
+            session.map(|&session| worker.remove_sa(session))
+        });
+    }
+
+    /// Removes a policy everywhere.
+    fn take_policy_out(&self, ids: Vec<PolicyId>) {
+        self.workers.change(move |worker| {
+            let id = ids.get(worker.share().place());
+            id.map(|&id| worker.engine().remove_policy(id).is_some())
+        });
     }
 
     /// What all workers have added, or the error of one: then `take_out` takes it out of the others again, for what not
@@ -519,7 +577,7 @@ fn news(worker: &mut Worker) -> News {
     let events = worker.take_events();
     let limits = events.into_iter().filter_map(|event| match event.kind {
         EventKind::Soft | EventKind::SequenceLow => Some((event.session, false)),
-        EventKind::Hard => Some((event.session, true)),
+        EventKind::Hard | EventKind::SequenceEnd => Some((event.session, true)),
         _ => None,
     });
     let limits = limits.collect();

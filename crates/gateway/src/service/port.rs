@@ -5,7 +5,8 @@ use std::io;
 
 use arrayvec::ArrayVec;
 use forebay_crypto::{Packet, SessionId};
-use forebay_links::{Link, Sent};
+use forebay_links::{Link, PassedOver, Sent};
+use rustix::io::Errno;
 
 /// Packets that are given to a link at once: several of the kernel's trains of 64 KiB.
 const AT_ONCE: usize = 256;
@@ -30,7 +31,7 @@ pub struct PortCounts {
     pub packets_out: u64,
     /// Their bytes.
     pub bytes_out: u64,
-    /// Packets that were not sent, by reason.
+    /// Packets that were not sent, or lost before they were taken, by reason.
     pub lost: Lost,
     /// Times that sending had to wait for the link.
     pub waits: u64,
@@ -38,7 +39,8 @@ pub struct PortCounts {
     pub errors: u64,
 }
 
-/// Packets that a link did not send, by reason: see [`Sent`].
+/// Packets that a link did not send, by reason: see [`Sent`]; and what it did not give: see
+/// [`PassedOver`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
     /// Larger than the link.
@@ -98,13 +100,22 @@ pub struct Port {
     limit: usize,
     /// The link has no room until poll(2) says so.
     blocked: bool,
+    /// Its interface has been deleted.
+    gone: bool,
 }
 
 impl Port {
     /// A port on which no more packets are put when the link has no room and `limit` wait for it.
     pub fn new(name: &str, link: Box<dyn Link + Send>, limit: usize) -> Port {
         let (counts, queue) = (PortCounts::default(), VecDeque::with_capacity(limit.min(AT_ONCE)));
-        Port { name: name.to_owned(), link, counts, queue, limit, blocked: false }
+        Port { name: name.to_owned(), link, counts, queue, limit, blocked: false, gone: false }
+    }
+
+    /// Puts something around the link.
+    #[must_use]
+    pub fn map_link(mut self, map: impl FnOnce(&str, Box<dyn Link + Send>) -> Box<dyn Link + Send>) -> Port {
+        self.link = map(&self.name, self.link);
+        self
     }
 
     /// What has gone over it.
@@ -123,7 +134,12 @@ impl Port {
         });
         self.counts.packets_in += packets;
         self.counts.bytes_in += bytes;
-        self.counts.errors += u64::from(result.is_err_and(|error| !is_passing(&error)));
+        if let Err(error) = result
+            && !is_passing(&error)
+        {
+            self.counts.errors += 1;
+            self.gone |= Errno::from_io_error(&error) == Some(Errno::BADFD);
+        }
         packets as usize
     }
 
@@ -135,6 +151,17 @@ impl Port {
         }
         self.queue.push_back(outgoing);
         Ok(())
+    }
+
+    /// Whether the interface that it was attached to has been deleted, for which a TUN descriptor has an error of
+    /// its own. There is no way back.
+    pub fn is_gone(&self) -> bool {
+        self.gone
+    }
+
+    /// Received packets that were not for the engine; it asks the kernel.
+    pub fn passed_over(&self) -> PassedOver {
+        self.link.passed_over()
     }
 
     /// Packets that wait.

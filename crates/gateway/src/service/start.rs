@@ -1,38 +1,45 @@
 //! From the file to a running gateway.
 
 use std::fmt;
-use std::fs::OpenOptions;
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::sync::{Arc, Mutex};
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use forebay_engine::{Clock, Engine, EngineError, ProcessorSetup, RUNNING_CORE, Settings};
+use forebay_engine::{
+    Clock, Engine, EngineError, Limits, ProcessorSetup, RUNNING_CORE, Settings, StrangerLimits,
+};
 use forebay_ipsec::{IvRange, Protocol, Sad};
+use forebay_links::Link;
+use forebay_links::beside::{self, BesideOptions};
 use forebay_links::raw::{self, Carries, RawOptions};
 use forebay_links::tun::{self, TunOptions};
 use forebay_links::udp::{self, UdpOptions};
-use forebay_links::{Link, interface::Interface};
 use forebay_links_xdp::{Mode, Network, Take, XdpLink, XdpOptions};
 use forebay_scheduler::Policy;
 use forebay_time::Duration;
 use forebay_wire::{Family, protocol};
 use ipnet::IpNet;
 
+use super::export::{self, KeyExport};
 use super::hand_off::HandOff;
 use super::homes::{Paths, Share, homes};
+use super::ike_forward::IkeForward;
 use super::installed::{self, InstallError, takes_ivs};
-use super::mirror::{Follower, OnPolicies};
+use super::mirror::{Follower, Most, OnPolicies};
+use super::numbers::{Caretaker, Reserved};
 use super::pin::pin;
 use super::port::Port;
-use super::worker::{Protected, Setup, Worker};
+use super::routes::RouteTable;
+use super::taps::{Side, Taps, Told};
+use super::worker::{Handle, Protected, Setup, Worker};
 use super::workers::Workers;
 use crate::config;
 use crate::config::{
     Changes, Config, KeySource, MssClamp, PlainLink, ProtectedLink, Routes, Tun, Xdp, XdpMode, deal, prefixes,
 };
 use crate::esp_sa;
-use crate::iv_store::{IvStore, IvStoreError};
+use crate::iv_store::{IvStore, IvStoreError, Used};
+use crate::privileges;
 
 /// Packets that wait for a link without room.
 const QUEUE: usize = 4_096;
@@ -83,7 +90,9 @@ impl miette::Diagnostic for StartError {
                 io::ErrorKind::PermissionDenied => {
                     "links need CAP_NET_ADMIN and CAP_NET_RAW: run as root, or as the systemd unit does"
                 }
-                io::ErrorKind::AddrInUse => "somebody else has it: an IKE daemon listens on UDP 4500 too",
+                io::ErrorKind::AddrInUse => {
+                    "somebody else has it: beside an IKE daemon on UDP 4500 `beside_ike = true`"
+                }
                 io::ErrorKind::AddrNotAvailable => "no interface of this host has the address",
                 io::ErrorKind::NotFound => "is there TUN in this kernel? modprobe tun",
                 _ => return None,
@@ -107,7 +116,13 @@ pub struct Service {
     /// The workers that have the file's SAs.
     homes: Vec<usize>,
     store: IvStore,
+    /// One for each worker.
+    caretakers: Arc<[Caretaker]>,
+    routes: RouteTable,
     follower: Option<Follower>,
+    taps: Taps,
+    /// Of the keys that the follower has.
+    exported: Arc<KeyExport>,
     /// An engine has refused the last version of the file, and there is nothing of any.
     is_empty: bool,
 }
@@ -133,58 +148,38 @@ impl Service {
             None => IvStore::of_user().map_err(StartError::Ivs)?,
         };
         let count = processors.len();
-        let plain = plain(&config, count)?;
-        let (protected, keepalive) = protected(&config, count)?;
-        let hand_offs = HandOff::between(count).map_err(StartError::System)?;
-        let paths = Arc::new(Paths::new(count));
-        let dealt = deal(config.processors.len(), count);
-        let links = plain.into_iter().zip(protected).zip(hand_offs);
-        let (mut workers, mut handles) = (vec![], vec![]);
-        for (place, ((processors, ((plain, protected), hand_off)), dealt)) in
-            processors.into_iter().zip(links).zip(dealt).enumerate()
-        {
-            let settings = settings(&config, &dealt, seed);
-            let engine = Engine::new(Sad::seeded(seed), &[], processors, settings, clock);
-            let (worker, handle) = Worker::new(Setup {
-                engine: engine.map_err(StartError::Engine)?,
-                plain,
-                protected,
-                icmp: icmp(place == 0),
-                mss_clamp: mss_clamp(&config),
-                mss_by_path: config.plain.mss_clamp == MssClamp::Auto,
-                keepalive,
-                audit: if config.log.audit {
-                    (config.log.audit_rate, config.log.audit_burst)
-                } else {
-                    (0, 0)
-                },
-                window_waits: config.scheduler.scheduling.timeout.is_some(),
-                share: Share::of(place, count),
-                hand_off,
-                paths: paths.clone(),
-                processors: dealt,
-            });
-            workers.push(worker);
-            handles.push(handle);
-        }
+        let mut taps = Taps::new(unix_time);
+        let (mut workers, handles) = set_up(&config, processors, &mut taps, clock, seed)?;
         let changes = Changes::all(&config);
+        let caretakers: Arc<[Caretaker]> = (0..count).map(|_| Caretaker::new(store.clone())).collect();
         let homes = homes(&config.sas, count, |_| None);
-        let ivs = ivs(&store, &config, &changes, &homes, count, now_ns)?;
-        for ((place, worker), ivs) in workers.iter_mut().enumerate().zip(ivs) {
+        let news = news(&store, &caretakers, &config, &changes, &homes, now_ns)?;
+        for (place, (worker, (ivs, numbers))) in workers.iter_mut().zip(news).enumerate() {
+            if let KeySource::Static { .. } = config.keys.source {
+                caretakers[place].start(worker, handles[place].clone()).map_err(StartError::System)?;
+            }
             worker.install(&config.sas, &homes, &changes, ivs).map_err(StartError::Install)?;
+            caretakers[place].give(worker, &config.sas, numbers);
             let others = handles.iter().enumerate().filter(|(other, _)| *other != place);
             worker.meet(others.map(|(_, handle)| handle.clone()).collect());
         }
-        routes(&config)?;
-        export(&config)?;
+        let routes = RouteTable::new(&config).map_err(link_error("routes"))?;
+        route(&routes, &config)?;
+        let exported = Arc::new(KeyExport::default());
+        export(&config, &exported)?;
+        taps.change(config.taps.as_ref());
         let mut service = Service {
+            config: Arc::new(config),
             workers: Workers::new(handles),
             threads: vec![],
             homes,
             store,
+            caretakers,
+            routes,
             follower: None,
+            taps,
+            exported,
             is_empty: false,
-            config: Arc::new(config),
         };
         if let Err(error) = service.begin(workers, unix_time) {
             // Those that have begun end.
@@ -206,6 +201,7 @@ impl Service {
             let cpu = cpus.get(place).copied();
             let (told, begun) = std::sync::mpsc::channel();
             let run = move || {
+                privileges::give_up();
                 let pinned = pin(cpu);
                 let may_run = pinned.is_ok();
                 let _ = told.send(pinned);
@@ -218,7 +214,10 @@ impl Service {
             begun.map_err(StartError::System)?;
         }
         if let KeySource::Xfrm(options) = &config.keys.source {
-            let started = Follower::start(options, self.workers.clone(), unix_time, route_setter(&config));
+            let most = Most { sas: config.limits.sas, policies: config.limits.policies };
+            let routes = route_setter(&config, &self.routes);
+            let (workers, exported) = (self.workers.clone(), self.exported.clone());
+            let started = Follower::start(options, workers, unix_time, routes, exported, most);
             self.follower = Some(started.map_err(link_error("the kernel's SAs (XFRM)"))?);
         }
         Ok(())
@@ -232,6 +231,11 @@ impl Service {
     /// The ways to its loops.
     pub fn workers(&self) -> &Workers {
         &self.workers
+    }
+
+    /// What can be told of the captures.
+    pub fn taps(&self) -> Told {
+        self.taps.told()
     }
 
     /// Goes by another version of the file from now on, as far as that is possible; says what is different.
@@ -249,27 +253,32 @@ impl Service {
             true => Changes::all(&config),
         };
         let config = Arc::new(config);
-        let count = self.workers.handles().len();
         let stays = |place: usize| changes.kept[place].and_then(|old| self.homes.get(old).copied());
-        let homes = Arc::new(homes(&config.sas, count, stays));
+        let homes = Arc::new(homes(&config.sas, self.caretakers.len(), stays));
         let (file, at, what) = (config.clone(), homes.clone(), changes.clone());
         let checked =
             self.workers.ask(move |worker| worker.check(&file.sas, &at, &what)).ok_or_else(ended)?;
         for checked in checked {
             checked.map_err(|error| StartError::Install(InstallError::Keys(error)))?;
         }
-        let ivs = ivs(&self.store, &config, &changes, &homes, count, now_ns)?;
-        // Each is taken once.
-        let ivs: Vec<_> = ivs.into_iter().map(Mutex::new).collect();
-        let (file, at, what) = (config.clone(), homes.clone(), changes.clone());
-        let install = move |worker: &mut Worker| {
-            let ivs = ivs
-                .get(worker.share().place())
-                .map(|ivs| ivs.lock().map(|mut ivs| std::mem::take(&mut *ivs)));
-            worker.install(&file.sas, &at, &what, ivs.and_then(Result::ok).unwrap_or_default())
-        };
-        let changed: Result<Vec<()>, InstallError> =
-            self.workers.change(install).ok_or_else(ended)?.into_iter().collect();
+        let news = news(&self.store, &self.caretakers, &config, &changes, &homes, now_ns)?;
+        // Each is taken once, by whom it is for.
+        let news: Vec<_> = news.into_iter().map(|news| Mutex::new(Some(news))).collect();
+        let (file, at, what, caretakers) =
+            (config.clone(), homes.clone(), changes.clone(), self.caretakers.clone());
+        let changed = self.workers.change(move |worker| {
+            let place = worker.share().place();
+            let caretaker = &caretakers[place];
+            let used = caretaker.take_back(worker, |place| what.removed.contains(&place));
+            let news = news[place].lock().unwrap_or_else(PoisonError::into_inner).take();
+            let (ivs, numbers) = news.unwrap_or_default();
+            let installed = worker.install(&file.sas, &at, &what, ivs);
+            caretaker.give(worker, &file.sas, numbers);
+            (installed, used)
+        });
+        let (changed, used): (Vec<_>, Vec<_>) = changed.ok_or_else(ended)?.into_iter().unzip();
+        self.settle(&used);
+        let changed: Result<Vec<()>, InstallError> = changed.into_iter().collect();
         self.is_empty = changed.is_err();
         if self.is_empty {
             self.workers.change(Worker::uninstall).ok_or_else(ended)?;
@@ -278,30 +287,99 @@ impl Service {
         // From here on it is by this file that it runs, whatever else fails.
         self.config = config;
         self.homes = homes.to_vec();
-        routes(&self.config)?;
-        export(&self.config)?;
+        if changes.taps || self.taps.have_failed() {
+            self.taps.change(self.config.taps.as_ref());
+        }
+        route(&self.routes, &self.config)?;
+        export(&self.config, &self.exported)?;
         Ok(changes)
+    }
+
+    /// Notes what was taken back from each worker's SAs.
+    fn settle(&self, used: &[Vec<Used>]) {
+        self.caretakers.iter().zip(used).for_each(|(caretaker, used)| caretaker.settle(used));
     }
 
     /// Ends the loops, and waits for that; packets under way are lost.
     ///
     /// # Errors
     /// What the first loop that failed ended with.
-    pub fn stop(self) -> io::Result<()> {
-        drop(self.follower);
-        self.workers.ask(Worker::stop);
+    pub fn stop(mut self) -> io::Result<()> {
+        drop(self.follower.take());
+        let caretakers = self.caretakers.clone();
+        // Each for itself: of one that has failed nothing can be taken back.
+        let ask = |worker: &Handle| {
+            let caretakers = caretakers.clone();
+            worker.post(move |worker| {
+                worker.stop();
+                caretakers[worker.share().place()].take_back(worker, |_| true)
+            })
+        };
+        let asked: Vec<_> = self.workers.handles().iter().map(ask).collect();
+        let used: Vec<Vec<Used>> = asked.into_iter().map(|used| used.recv().unwrap_or_default()).collect();
+        self.settle(&used);
         let ended = self.threads.into_iter().enumerate().map(|(place, thread)| {
             let ended = thread.join().unwrap_or_else(|_| Err(io::Error::other("it has panicked")));
             ended.map_err(|error| io::Error::new(error.kind(), format!("the loop of core {place}: {error}")))
         });
         // All of them, whatever one says.
-        ended.collect::<Vec<_>>().into_iter().collect()
+        let ended: io::Result<()> = ended.collect::<Vec<_>>().into_iter().collect();
+        // With the loops the interface is gone; what one failed with is no reason to let packets out in the clear.
+        if ended.is_ok() {
+            self.routes.end();
+        }
+        ended
     }
 
     /// Whether all loops run: without one of them SAs have nobody.
     pub fn is_running(&self) -> bool {
         !self.threads.iter().any(JoinHandle::is_finished)
     }
+}
+
+/// The workers with their engines and links, and the ways to them.
+fn set_up(
+    config: &Config,
+    processors: Vec<Vec<ProcessorSetup>>,
+    taps: &mut Taps,
+    clock: Clock,
+    seed: u64,
+) -> Result<(Vec<Worker>, Vec<Handle>), StartError> {
+    let count = processors.len();
+    let plain = plain(config, count)?;
+    let (protected, keepalive) = protected(config, count, clock)?;
+    let hand_offs = HandOff::between(count).map_err(StartError::System)?;
+    let paths = Arc::new(Paths::new(count));
+    let dealt = deal(config.processors.len(), count);
+    let links = plain.into_iter().zip(protected).zip(hand_offs);
+    let mut all = (vec![], vec![]);
+    for (place, ((processors, ((plain, protected), hand_off)), dealt)) in
+        processors.into_iter().zip(links).zip(dealt).enumerate()
+    {
+        let settings = settings(config, &dealt, seed);
+        let engine = Engine::new(Sad::seeded(seed), &[], processors, settings, clock);
+        let plain = plain.map_link(|name, link| taps.tapped(Side::Plain, name, link));
+        let mut tapped = |name: &str, link| taps.tapped(Side::Protected, name, link);
+        let tap = |one: Protected| Protected { port: one.port.map_link(&mut tapped), ..one };
+        let (worker, handle) = Worker::new(Setup {
+            engine: engine.map_err(StartError::Engine)?,
+            plain,
+            protected: protected.into_iter().map(tap).collect(),
+            icmp: icmp(place == 0),
+            mss_clamp: mss_clamp(config),
+            mss_by_path: config.plain.mss_clamp == MssClamp::Auto,
+            keepalive,
+            audit: if config.log.audit { (config.log.audit_rate, config.log.audit_burst) } else { (0, 0) },
+            window_waits: config.scheduler.scheduling.timeout.is_some(),
+            share: Share::of(place, count),
+            hand_off,
+            paths: paths.clone(),
+            processors: dealt,
+        });
+        all.0.push(worker);
+        all.1.push(handle);
+    }
+    Ok(all)
 }
 
 /// How many cores move packets by a file, on this machine.
@@ -335,26 +413,15 @@ fn settings(config: &Config, dealt: &[usize], seed: u64) -> Settings {
     }
     Settings {
         scheduling,
-        limits: config.limits.engine.clone(),
+        limits: Limits { strangers: strangers(config), ..config.limits.engine.clone() },
         order: config.scheduler.order,
         addresses: config.plain.answer,
         seed,
     }
 }
 
-/// What the file may say and this build does not do; and what is more than the file itself allows.
+/// What is more than the file itself allows.
 fn check(config: &Config) -> Result<(), StartError> {
-    let udp = |one: &config::Protected| {
-        if let ProtectedLink::Udp(udp) = &one.link { Some(udp.clone()) } else { None }
-    };
-    let of_udp: Vec<_> = config.protected.iter().filter_map(udp).collect();
-    let unbuilt = [
-        (of_udp.iter().any(|udp| udp.ike_forward.is_some()), "`ike_forward`"),
-        (config.taps.is_some(), "`[taps]`"),
-    ];
-    if let Some((_, what)) = unbuilt.iter().find(|(asked, _)| *asked) {
-        return Err(lacking(&format!("{what}: this version reads it and does not do it yet")));
-    }
     let (sas, policies) = (config.sas.entries.len(), config.sas.policies.len());
     if sas > config.limits.sas || policies > config.limits.policies {
         let (most_sas, most_policies) = (config.limits.sas, config.limits.policies);
@@ -366,37 +433,42 @@ fn check(config: &Config) -> Result<(), StartError> {
     Ok(())
 }
 
-/// Writes the keys of all SAs for Wireshark, if that is wanted, for their owner's eyes only.
-fn export(config: &Config) -> Result<(), StartError> {
+/// Writes the keys of all SAs for Wireshark, if that is wanted; those of the kernel's are left to who follows them.
+fn export(config: &Config, exported: &KeyExport) -> Result<(), StartError> {
+    if let KeySource::Xfrm(_) = &config.keys.source {
+        exported.set(config.esp_sa_export.as_deref());
+        return Ok(());
+    }
     let Some(path) = &config.esp_sa_export else { return Ok(()) };
     let text = esp_sa::export(&config.sas.entries);
-    let write = || -> io::Result<()> {
-        let aside = path.with_extension("tmp");
-        let _ = std::fs::remove_file(&aside);
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&aside)?;
-        file.write_all(text.as_bytes())?;
-        std::fs::rename(&aside, path)
-    };
-    write().map_err(link_error(format!("esp_sa_export {}", path.display())))
+    export::write(path, &text).map_err(link_error(format!("esp_sa_export {}", path.display())))
 }
 
-/// IVs for the SAs that are new, for each worker those of its own.
-fn ivs(
+/// What each worker's new SAs need: IVs, and sequence numbers.
+type News = (Vec<IvRange>, Reserved);
+
+/// IVs and sequence numbers for the SAs that are new, for each worker those of its own.
+fn news(
     store: &IvStore,
+    caretakers: &[Caretaker],
     config: &Config,
     changes: &Changes,
     homes: &[usize],
-    workers: usize,
     now_ns: u64,
-) -> Result<Vec<Vec<IvRange>>, StartError> {
+) -> Result<Vec<News>, StartError> {
     let new = config.sas.entries.iter().zip(homes).zip(&changes.kept);
     let new = new.filter(|((entry, _), kept)| kept.is_none() && takes_ivs(entry)).map(|(new, _)| new);
     let ranges = store.ranges(new.clone().map(|(entry, _)| &entry.keys), now_ns, config.keys.iv_reserve);
-    let mut dealt: Vec<Vec<IvRange>> = (0..workers).map(|_| vec![]).collect();
+    let mut dealt: Vec<Vec<IvRange>> = caretakers.iter().map(|_| vec![]).collect();
     for ((_, &home), range) in new.zip(ranges.map_err(StartError::Ivs)?) {
         dealt[home].push(range);
     }
-    Ok(dealt)
+    let reserve = |(place, (caretaker, ivs)): (usize, (&Caretaker, Vec<IvRange>))| {
+        let new: Vec<bool> =
+            homes.iter().zip(&changes.kept).map(|(&home, kept)| home == place && kept.is_none()).collect();
+        Ok((ivs, caretaker.reserve(&config.sas, &new).map_err(StartError::Ivs)?))
+    };
+    caretakers.iter().zip(dealt).enumerate().map(reserve).collect()
 }
 
 /// A port to programs for each worker.
@@ -445,8 +517,31 @@ fn lacking(what: &str) -> StartError {
     StartError::Lacking(what.to_owned())
 }
 
+/// The sockets of a link of ESP in UDP.
+fn udp_links(
+    settings: &config::Udp,
+    options: UdpOptions,
+    clock: Clock,
+) -> io::Result<Vec<Box<dyn Link + Send>>> {
+    if settings.beside_ike {
+        let UdpOptions { local, workers, buffer, mark, .. } = options;
+        let links = beside::open(&BesideOptions { local, workers, buffer, mark })?;
+        return Ok(links.into_iter().map(|link| Box::new(link) as Box<dyn Link + Send>).collect());
+    }
+    let mut links = udp::open(&options)?;
+    if let (Some(daemon), Some(first)) = (settings.ike_forward, links.first()) {
+        let forward = IkeForward::start(daemon, first.replier()?, clock)?;
+        links.iter_mut().for_each(|link| forward.attach(link));
+    }
+    Ok(links.into_iter().map(|link| Box::new(link) as Box<dyn Link + Send>).collect())
+}
+
 /// The links to peers for each worker, and how long one of those in UDP stays silent.
-fn protected(config: &Config, workers: usize) -> Result<(Vec<Vec<Protected>>, Option<Duration>), StartError> {
+fn protected(
+    config: &Config,
+    workers: usize,
+    clock: Clock,
+) -> Result<(Vec<Vec<Protected>>, Option<Duration>), StartError> {
     let mut links: Vec<Vec<Protected>> = (0..workers).map(|_| vec![]).collect();
     let mut keepalive = None;
     for one in &config.protected {
@@ -462,9 +557,9 @@ fn protected(config: &Config, workers: usize) -> Result<(Vec<Vec<Protected>>, Op
                     offloads: udp.gso && udp.gro,
                     mark: udp.mark,
                 };
-                let opened = udp::open(&options).map_err(failed(format!("UDP {local}")))?;
+                let opened = udp_links(udp, options, clock).map_err(failed(format!("UDP {local}")))?;
                 for (links, link) in links.iter_mut().zip(opened) {
-                    let port = Port::new(&one.name, Box::new(link), QUEUE);
+                    let port = Port::new(&one.name, link, QUEUE);
                     links.push(Protected { port, protocols: vec![protocol::UDP], local: Some(local.ip()) });
                 }
             }
@@ -517,6 +612,14 @@ fn icmp(says_so: bool) -> Vec<Box<dyn Link + Send>> {
     links
 }
 
+/// An IKE daemon's SA may be used by the peer before the kernel's news of it is here.
+fn strangers(config: &Config) -> StrangerLimits {
+    match &config.keys.source {
+        KeySource::Xfrm(_) => StrangerLimits { packets: 256, wait: Duration::from_millis(2_000) },
+        KeySource::Static { .. } => StrangerLimits::NONE,
+    }
+}
+
 fn mss_clamp(config: &Config) -> Option<u16> {
     match (config.plain.mss_clamp, &config.plain.link) {
         (MssClamp::Off, _) => None,
@@ -526,39 +629,32 @@ fn mss_clamp(config: &Config) -> Option<u16> {
     }
 }
 
-fn routes(config: &Config) -> Result<(), StartError> {
-    let PlainLink::Tun(tun) = &config.plain.link else { return Ok(()) };
-    for route in config.routes() {
-        add_route(&tun.name, route).map_err(link_error(format!("route to {route} by {}", tun.name)))?;
+/// Routes to the interface what the file says, or what its policies protect.
+fn route(routes: &RouteTable, config: &Config) -> Result<(), StartError> {
+    // What the kernel's policies protect is not known yet, or known already.
+    if let (KeySource::Xfrm(_), PlainLink::Tun(Tun { routes: Routes::Auto, .. })) =
+        (&config.keys.source, &config.plain.link)
+    {
+        return Ok(());
     }
-    Ok(())
-}
-
-/// Routes a network to the interface; that it is routed there already is no error.
-fn add_route(interface: &str, route: IpNet) -> io::Result<()> {
-    match Interface::by_name(interface)?.add_route(route.network(), route.prefix_len()) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        other => other,
-    }
+    let refused = |(network, error)| link_error(format!("route to {network}"))(error);
+    routes.set(config.routes(), true).map_err(refused)
 }
 
 /// What routes to the interface the networks that the kernel's policies protect, if the file leaves that to us.
-fn route_setter(config: &Config) -> OnPolicies {
-    let PlainLink::Tun(Tun { name, routes: Routes::Auto, .. }) = &config.plain.link else {
+fn route_setter(config: &Config, routes: &RouteTable) -> OnPolicies {
+    let PlainLink::Tun(Tun { routes: Routes::Auto, .. }) = &config.plain.link else {
         return Box::new(|_| {});
     };
-    let name = name.clone();
+    let routes = routes.clone();
     Box::new(move |policies| {
-        for policy in policies {
-            let protects = matches!(policy.action, forebay_xfrm::PolicyAction::Protect(_));
-            if policy.way != forebay_xfrm::Way::Out || !protects {
-                continue;
-            }
-            for route in prefixes(&policy.remote_ts) {
-                if let Err(error) = add_route(&name, route) {
-                    tracing::warn!(%route, interface = %name, %error, "no route to what a policy protects");
-                }
-            }
+        let protects = |policy: &&forebay_xfrm::Policy| {
+            policy.way == forebay_xfrm::Way::Out
+                && matches!(policy.action, forebay_xfrm::PolicyAction::Protect(_))
+        };
+        let networks = policies.iter().filter(protects).flat_map(|policy| prefixes(&policy.remote_ts));
+        if let Err((network, error)) = routes.set(networks.collect(), false) {
+            tracing::warn!(%network, %error, "no route to what a policy protects");
         }
     })
 }

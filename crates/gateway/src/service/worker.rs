@@ -42,8 +42,13 @@ const TAKE: usize = 256;
 const ROOM: usize = 64;
 /// Rounds between two looks at ICMP while there is too much to do to ask poll(2): a system call each.
 const ICMP_EVERY: u64 = 64;
+/// Longest that an SA which goes holds others up.
+const FINISH: Duration = Duration::from_millis(5);
 /// Longest sleep: time is told to SAs at least so often.
 const NAP: Duration = Duration::from_millis(500);
+/// Sleeps in a row that errors of links ended, behind which a sleep asks no link and is as long at most.
+const FAULTS: u32 = 8;
+const FAULT_NAP: Duration = Duration::from_millis(2);
 
 /// Events of SAs that wait to be taken; what comes beyond is of no interest to anyone any more.
 const EVENTS_MAX: usize = 65_536;
@@ -161,6 +166,8 @@ pub struct Worker {
     counts: WorkerCounts,
     /// What has happened to SAs, for whoever looks after keys.
     events: Vec<Event>,
+    /// Or who gets it.
+    events_to: Option<mpsc::Sender<Event>>,
     wanted: Vec<Flow>,
     installed: Installed,
     /// Emptied in every round.
@@ -169,6 +176,8 @@ pub struct Worker {
     hand_overs: Vec<HandOver>,
     idle: Idle,
     stop: bool,
+    /// Sleeps in a row that an error of a link ended, which poll(2) would tell again at once.
+    faults: u32,
 }
 
 /// How other threads reach a worker.
@@ -225,6 +234,7 @@ impl Worker {
             others: vec![],
             counts: WorkerCounts::default(),
             events: Vec::new(),
+            events_to: None,
             wanted: Vec::new(),
             installed: Installed::default(),
             outputs: Vec::new(),
@@ -232,6 +242,7 @@ impl Worker {
             hand_overs: Vec::new(),
             idle: Idle::default(),
             stop: false,
+            faults: 0,
         };
         (worker, Handle { orders: sender, bell })
     }
@@ -244,7 +255,7 @@ impl Worker {
     /// Runs until an order says [`Worker::stop`].
     ///
     /// # Errors
-    /// If poll(2) fails, which it does not.
+    /// If the plain interface has been deleted, or poll(2) fails, which it does not.
     pub fn run(&mut self) -> std::io::Result<()> {
         while !self.stop {
             self.step()?;
@@ -258,6 +269,10 @@ impl Worker {
     /// See [`Worker::run`].
     pub fn step(&mut self) -> std::io::Result<()> {
         let moved = self.round();
+        if self.plain.is_gone() {
+            let why = format!("the interface {} is gone: somebody has deleted it", self.plain.name);
+            return Err(std::io::Error::other(why));
+        }
         if moved || self.engine.in_flight() > 0 {
             // Others have its packets, or a window waits to fill: not for long.
             self.idle.after(moved);
@@ -303,6 +318,9 @@ impl Worker {
                 let _ = self.engine.set_bias(place, alpha, beta);
             }
         }
+        let removed: Vec<SessionId> =
+            changes.removed.iter().filter_map(|&place| self.sessions().get(place).copied()).collect();
+        self.finish(&removed);
         self.installed.change(&mut self.engine, self.share, file, homes, changes, ivs)
     }
 
@@ -332,9 +350,35 @@ impl Worker {
         &self.processors
     }
 
+    /// Removes an SA. Its packets under way come to their end before, if that does not take long: with a job at another
+    /// processor, or in a window, they would be lost at every rekey.
+    pub fn remove_sa(&mut self, session: SessionId) -> bool {
+        self.finish(&[session]);
+        self.engine.remove_sa(session).is_some()
+    }
+
+    /// Lets the packets under way of these SAs come to their end, for a little while at most; no others come in.
+    fn finish(&mut self, sas: &[SessionId]) {
+        let end = self.engine.clock().now() + FINISH;
+        while sas.iter().any(|&sa| self.engine.sad().in_flight(sa) > 0) && self.engine.clock().now() < end {
+            self.engine.flush();
+            self.turn();
+        }
+    }
+
     /// Takes the flows whose packets were dropped because their policy has no SA.
     pub fn take_wanted(&mut self) -> Vec<Flow> {
         std::mem::take(&mut self.wanted)
+    }
+
+    /// The SAs of the file, in its order.
+    pub fn sessions(&self) -> &[SessionId] {
+        self.installed.sas()
+    }
+
+    /// Sends what happens to SAs from now on, in the place of keeping it for [`Worker::take_events`].
+    pub fn send_events(&mut self, to: mpsc::Sender<Event>) {
+        self.events_to = Some(to);
     }
 
     /// Takes what has happened to SAs.
@@ -379,6 +423,7 @@ impl Worker {
         while self.engine.turn() {
             moved = true;
         }
+        self.hand_over();
         moved | self.give_out()
     }
 
@@ -400,7 +445,6 @@ impl Worker {
                 wanted.extend(flow(head, body));
             }
         });
-        self.hand_over();
         taken > 0
     }
 
@@ -413,7 +457,6 @@ impl Worker {
         let taken = self.protected[index].port.receive(room, &mut |head, body| {
             let _ = admit(engine, audit, Direction::Open, None, head, body);
         });
-        self.hand_over();
         taken > 0
     }
 
@@ -431,10 +474,6 @@ impl Worker {
             empty
         });
         self.counts.taken_over += taken as u64;
-        if taken > 0 {
-            // Since it was given SAs may have changed.
-            self.hand_over();
-        }
         taken > 0
     }
 
@@ -553,8 +592,11 @@ impl Worker {
             let Some(event) = self.engine.events().next() else { break };
             match event.kind {
                 EventKind::Moved(to) => self.follow(event.session, to),
-                _ if self.events.len() < EVENTS_MAX => self.events.push(event),
-                _ => {}
+                _ => match &self.events_to {
+                    Some(to) => drop(to.send(event)),
+                    None if self.events.len() < EVENTS_MAX => self.events.push(event),
+                    None => {}
+                },
             }
         }
         let now = self.engine.clock().now();
@@ -612,7 +654,9 @@ impl Worker {
     fn sleep_in_poll(&mut self, plain_waits: bool) -> std::io::Result<()> {
         self.counts.naps += 1;
         let now = self.engine.clock().now();
-        let due = self.engine.next_due().min(self.keepalives.next()).since(now).min(NAP);
+        let faulty = self.faults >= FAULTS;
+        let most = if faulty { FAULT_NAP } else { NAP };
+        let due = self.engine.next_due().min(self.keepalives.next()).since(now).min(most);
         let timeout = Timespec { tv_sec: 0, tv_nsec: due.as_nanos() as i64 };
         let mut fds = vec![PollFd::from_borrowed_fd(self.hand_off.bell().fd(), PollFlags::IN)];
         for (index, port) in self.ports().enumerate() {
@@ -621,7 +665,8 @@ impl Worker {
             fds.push(PollFd::from_borrowed_fd(port.link.fd(), wanted));
         }
         fds.extend(self.icmp.iter().map(|link| PollFd::from_borrowed_fd(link.fd(), PollFlags::IN)));
-        match poll(&mut fds, Some(&timeout)) {
+        let asked = if faulty { 1 } else { fds.len() };
+        match poll(&mut fds[..asked], Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
@@ -629,6 +674,11 @@ impl Worker {
         if !ready[0].is_empty() {
             self.hand_off.bell().silence();
         }
+        let fault = PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL;
+        self.faults = match ready.iter().any(|ready| ready.intersects(fault)) {
+            true => self.faults + 1,
+            false => 0,
+        };
         // Behind the bell and the ports.
         let icmp_from = 2 + self.protected.len();
         self.icmp_ready = ready[icmp_from..].iter().any(|ready| !ready.is_empty());
