@@ -22,6 +22,7 @@ CONFIGURATION = f"""
 [plain]
 name = "forebay0"
 mtu = 1400
+queues = QUEUES
 
 [[protected]]
 kind = "raw"
@@ -63,6 +64,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("forebay", type=Path)
     parser.add_argument("--rekeys", type=int, default=10)
+    parser.add_argument("--queues", type=int, default=1, help="cores that move packets")
     arguments = parser.parse_args()
     work = Path(tempfile.mkdtemp(dir="/run"))
     subprocess.run(["strip", "-o", work / "forebay", arguments.forebay], check=True)
@@ -70,7 +72,7 @@ def main():
     for wire, a, b in ike.pair(ours, ike.connection(2, 1), memory=768):
         b.sh("ip route add 10.1.0.0/16 via 192.0.2.1 src 10.2.0.1")
         a.put(work / "forebay", "/tmp/forebay", 0o755)
-        a.put(CONFIGURATION.encode(), "/tmp/gateway.toml")
+        a.put(CONFIGURATION.replace("QUEUES", str(arguments.queues)).encode(), "/tmp/gateway.toml")
         a.sh("modprobe tun; mkdir -p /dev/net; [ -e /dev/net/tun ] || mknod /dev/net/tun c 10 200")
         watch = wire.start([sys.executable, HERE / "watch.py", "a", "10."], stdout=subprocess.PIPE, text=True)
         watch.stdout.readline()

@@ -57,7 +57,7 @@ pub fn run(args: &GatewayArgs) -> miette::Result<Answer> {
     let processors = privileges::without(|| processors::set_up(&config, clock))?;
     let mut service = Service::start(config, processors, clock, seed(), unix_time)?;
     let mut asked = Asked::start(&service, &args.config.display().to_string(), clock.now());
-    let _watchdog = Watchdog::start(service.handle().clone()).into_diagnostic().wrap_err("the watchdog")?;
+    let _watchdog = Watchdog::start(service.workers().clone()).into_diagnostic().wrap_err("the watchdog")?;
     let kept = privileges::settle(service.config()).into_diagnostic().wrap_err("giving up privileges")?;
     tell(&[NotifyState::Ready]);
     let capabilities = kept.iter_names().map(|(name, _)| name).collect::<Vec<_>>().join(" ");

@@ -1,11 +1,11 @@
-//! The service manager's watchdog (`WatchdogSec=`): it is told that all is well as long as the loop answers.
+//! The service manager's watchdog (`WatchdogSec=`): it is told that all is well as long as all loops answer.
 
 use std::io;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::Duration as StdDuration;
 
 use forebay_gateway::privileges;
-use forebay_gateway::service::Handle;
+use forebay_gateway::service::Workers;
 use sd_notify::NotifyState;
 
 /// Ends its thread when it is dropped.
@@ -14,12 +14,12 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// Begins to ask the loop, and to tell; does nothing where nobody wants to be told. A loop that hangs does not
+    /// Begins to ask the loops, and to tell; does nothing where nobody wants to be told. A loop that hangs does not
     /// answer: then nobody is told, and the service manager starts the gateway anew.
     ///
     /// # Errors
     /// If there is no thread left.
-    pub fn start(worker: Handle) -> io::Result<Watchdog> {
+    pub fn start(workers: Workers) -> io::Result<Watchdog> {
         let mut patience_us = 0;
         if !sd_notify::watchdog_enabled(false, &mut patience_us) || patience_us == 0 {
             return Ok(Watchdog { _end: None });
@@ -29,7 +29,7 @@ impl Watchdog {
         let (end, ended) = mpsc::channel();
         std::thread::Builder::new().name("forebay-watchdog".to_owned()).spawn(move || {
             privileges::give_up();
-            while worker.ask(|_| ()).is_some() {
+            while workers.ask(|_| ()).is_some() {
                 let _ = sd_notify::notify(false, &[NotifyState::Watchdog]);
                 if ended.recv_timeout(every) != Err(RecvTimeoutError::Timeout) {
                     return;

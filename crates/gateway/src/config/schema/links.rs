@@ -65,7 +65,7 @@ pub const PLAIN_TUN: &[Key] = &[
         "queues",
         Whole(Unit::None, 1, 256),
         Is("1"),
-        "queues of the interface, each with a core and an engine of its own",
+        "queues of the interface, each with a core and an engine of its own; more if another link has more",
         "2",
     ),
     key(
@@ -195,7 +195,7 @@ pub const PROTECTED_UDP: &[Key] = &[
         "queues",
         Whole(Unit::None, 1, 256),
         Is("1"),
-        "sockets that share the port, each with a core of its own (SO_REUSEPORT)",
+        "sockets that share the port, each with a core of its own (SO_REUSEPORT); more if another link has more",
         "2",
     ),
     BUFFER,
