@@ -13,8 +13,9 @@ use crate::clock::Clock;
 pub const SIZES: [u32; 6] = [64, 128, 256, 512, 1024, 1440];
 /// Submissions measured at each size; the median of them counts.
 const REPETITIONS: usize = 31;
-/// Longest wait for an answer: a processor that takes this long for one packet is not usable.
-const ANSWER_MAX: Duration = Duration::from_millis(200);
+/// Longest wait for an answer: a processor that takes this long for one packet is not usable. On a busy machine the
+/// thread of a lane may wait for a CPU for tenths of a second.
+const ANSWER_MAX: Duration = Duration::from_millis(1_000);
 /// The session used for measuring: out of the way of real ones, opened and closed here.
 const SESSION: SessionId = SessionId(60_000);
 

@@ -8,7 +8,8 @@ import subprocess
 
 from .namespaces import INSIDE, LAB, MTU_INSIDE, OTHER, OUTSIDE, SITES, Missing, Pair, need, run, wait_for
 
-# Four unlike processors: the running core, a second one, and two emulated cards behind buses of today.
+# Four unlike processors: the running core, a second one, and two emulated cards: requests of a few microseconds, as
+# lookaside cards of today have, behind buses of 4 and of 1 GB/s.
 CARDS = """
 [[processor]]
 kind = "core"
@@ -20,26 +21,26 @@ name = "second"
 [[processor]]
 kind = "card"
 name = "fast"
-init = "1 us"
-block = "5 ns"
+init = "2 us"
+block = "20 ns"
 bus = "wide"
 
 [[processor]]
 kind = "card"
 name = "slow"
-init = "3 us"
-block = "20 ns"
+init = "5 us"
+block = "60 ns"
 bus = "narrow"
 
 [[bus]]
 name = "wide"
-clock = "500 MHz"
+clock = "250 MHz"
 width = 16
 
 [[bus]]
 name = "narrow"
 clock = "250 MHz"
-width = 8
+width = 4
 """
 
 
