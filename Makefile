@@ -4,7 +4,7 @@ CARGO ?= cargo
 FOREBAY = target/release/forebay
 OUT ?= forebay-demo
 
-.PHONY: help demo test check licences interop bench bench-gateway bench-simulator twin instructions soak fuzz lab browser interop-vm setup setup-test clean
+.PHONY: help demo test check licences interop bench bench-gateway bench-simulator twin instructions soak fuzz lab browser interop-vm hdtv setup setup-test clean
 
 help:
 	@echo 'make demo          build, send a real capture through two gateways, show what happened'
@@ -12,6 +12,7 @@ help:
 	@echo 'make check         format, lints, docs, licences, advisories'
 	@echo 'make interop       the whole matrix of suites against scapy and tshark'
 	@echo 'make interop-vm    Linux and strongSwan as peers, in virtual machines of software emulation'
+	@echo 'make hdtv          uncompressed HDTV through two gateways: frames, losses, where the time goes; SECONDS=120'
 	@echo 'make browser       every report in a real Chromium'
 	@echo 'make lab           two sites and their gateways in network namespaces, and a shell in them; LAB=show'
 	@echo 'make bench         throughput of the data plane and of the processors; scheduler; backends'
@@ -41,6 +42,7 @@ test: setup-test
 	$(MAKE) -C firmware test
 	scripts/interop.sh target/debug/forebay quick
 	LAB_OPTIONAL=1 scripts/lab.sh target/debug/forebay run tests/gateway/two_sites.py
+	tests/gateway/hdtv.py target/debug/forebay --quick
 
 interop: $(FOREBAY)
 	@scripts/setup.sh test
@@ -55,6 +57,12 @@ interop-vm: $(FOREBAY)
 browser: $(FOREBAY)
 	@scripts/setup.sh browser
 	scripts/browser.sh $(FOREBAY)
+
+# Two suites of two minutes and larger formats: eight minutes, on a machine that does nothing else.
+HDTV_OUT ?= forebay-hdtv
+hdtv: $(FOREBAY)
+	@scripts/setup.sh hdtv
+	tests/gateway/hdtv.py $(FOREBAY) --out $(HDTV_OUT) --seconds $(if $(filter file,$(origin SECONDS)),120,$(SECONDS))
 
 LAB ?= shell
 lab: $(FOREBAY)

@@ -6,6 +6,7 @@
 #   scripts/setup.sh lab            what the laboratory of namespaces uses
 #   scripts/setup.sh bench          what the gateways' benchmark measures with
 #   scripts/setup.sh browser        Chromium, which looks at reports
+#   scripts/setup.sh hdtv           GStreamer, and perf to see where time goes
 #   scripts/setup.sh vm             what virtual machines of Linux are made with
 #
 # Nothing here is needed to build or run: without libipsec-mb the portable backend does all crypto,
@@ -16,6 +17,7 @@ declare -A PACKAGES=(
     [build]=""
     [test]="python3-scapy python3-cryptography tshark valgrind iproute2 procps qemu-user binutils-riscv64-unknown-elf"
     [lab]="iproute2 procps iperf3"
+    [hdtv]="gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good gir1.2-gst-plugins-base-1.0 python3-gi python3-gst-1.0 linux-perf iproute2 procps"
     [bench]="python3 iproute2 procps iperf3 iputils-ping wireguard-tools util-linux"
     [browser]="chromium"
     [vm]="qemu-system-x86 cpio binutils iproute2 gcc libc6-dev util-linux"

@@ -94,11 +94,13 @@ def steps(a, b, rekeys):
     print("ike_gateway: connected by a packet")
 
     before = established(a)
-    b.begin("ping -i 0.05 -w 900 -I 10.2.0.1 10.1.0.1 >/tmp/ping.out & echo $!")
+    b.begin(f"ping -i 0.05 -w {300 + 6 * rekeys} -I 10.2.0.1 10.1.0.1 >/tmp/ping.out & echo $!")
     process = b.end().strip()
     for number in range(rekeys):
         (a, b)[number % 2].sh("swanctl --rekey --child net >/dev/null")
         time.sleep(0.3)
+        if sys.stderr.isatty():
+            print(f"\rike_gateway: {number + 1} of {rekeys} rekeys", end="" if number + 1 < rekeys else "\n", file=sys.stderr)
     deadline = time.monotonic() + 30
     while established(a) - before < rekeys and time.monotonic() < deadline:
         time.sleep(0.5)

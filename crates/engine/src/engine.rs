@@ -31,6 +31,7 @@ use crate::idle::Idle;
 use crate::sessions::Sessions;
 use crate::setup::{EngineError, Limits, ProcessorSetup, Scheduling, Settings};
 use crate::stats::{EngineStats, ProcessorStats};
+use crate::strangers::Strangers;
 
 /// The running core's place among the processors.
 pub const RUNNING_CORE: usize = 0;
@@ -110,6 +111,7 @@ pub struct Engine {
     pub(crate) drops: DropCounts,
     pub(crate) stats: EngineStats,
     pub(crate) edges: Edges,
+    pub(crate) strangers: Strangers,
     /// Class of each DSCP outbound, if there are several.
     dscp: Option<DscpMap>,
 }
@@ -193,6 +195,7 @@ impl Engine {
             drops: DropCounts::default(),
             stats: EngineStats::default(),
             edges: Edges::new(limits.reassembly.clone(), seed, addresses, limits.packet_capacity),
+            strangers: Strangers::new(limits.strangers),
             dscp: classed.then_some(dscp),
             limits,
         };
@@ -285,6 +288,7 @@ impl Engine {
                 Ok(())
             }
             Err(DropReason::OutPathMtu) => self.too_big(packet, tag),
+            Err(DropReason::InNoStates) => self.keep_stranger(packet, tag),
             Err(reason) => self.refuse(packet, reason),
         }
     }

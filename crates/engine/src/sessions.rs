@@ -81,7 +81,9 @@ impl Engine {
     /// Adds an inbound SA, for packets admitted from now on.
     pub fn add_inbound(&mut self, config: SaConfig, keys: &SaKeys) -> Result<SessionId, AddSaError> {
         let session = self.sad.add_inbound(config).map_err(AddSaError::Sad)?;
-        self.open_or_remove(session, Direction::Open, keys)
+        self.open_or_remove(session, Direction::Open, keys)?;
+        self.strangers.announce();
+        Ok(session)
     }
 
     fn open_or_remove(
@@ -109,6 +111,11 @@ impl Engine {
     /// Lets an SA continue behind `sequence`: see [`Sad::continue_after`](forebay_ipsec::Sad::continue_after).
     pub fn continue_after(&mut self, session: SessionId, sequence: u64) {
         self.sad.continue_after(session, sequence);
+    }
+
+    /// Lets an outbound SA number its packets up to `last`: see [`Sad::grant`](forebay_ipsec::Sad::grant).
+    pub fn grant(&mut self, session: SessionId, last: u64) {
+        self.sad.grant(session, last);
     }
 
     /// Puts an SA inside another: see [`Sad::nest`](forebay_ipsec::Sad::nest).

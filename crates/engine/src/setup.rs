@@ -9,6 +9,7 @@ use forebay_time::Duration;
 
 use crate::edges::Addresses;
 use crate::flight::Order;
+use crate::strangers::StrangerLimits;
 
 /// Most suites that the SAs of one engine may have between them: the scheduler keeps a bit for each.
 pub const SUITES_MAX: usize = u64::BITS as usize;
@@ -84,6 +85,8 @@ pub struct Limits {
     pub slack: Duration,
     /// What of fragments is held.
     pub reassembly: ReassemblyLimits,
+    /// Packets of SAs that are not here yet.
+    pub strangers: StrangerLimits,
     /// How many packets of another processor one is audited for: done again by the running core and
     /// compared; 0 for none. Which ones is drawn, so that a regular fault cannot fall between. A
     /// processor that answers wrong gets that many, at most twice as many, past it before it is found.
@@ -100,6 +103,7 @@ impl Default for Limits {
             patience: 4,
             slack: Duration::from_millis(50),
             reassembly: ReassemblyLimits::default(),
+            strangers: StrangerLimits::NONE,
             audit_every: 64,
         }
     }

@@ -66,7 +66,7 @@ drop_reasons! {
     OutPolBlock          "out_pol_block"           "an outbound policy discards it"
     OutFragmentPorts     "out_fragment_ports"      "a fragment without ports, where a policy by ports may have been meant"
     OutStateInvalid      "out_state_invalid"       "the SA was removed while the packet was under way"
-    OutStateSeqError     "out_state_seq_error"     "the sequence numbers of the SA are used up"
+    OutStateSeqError     "out_state_seq_error"     "the sequence numbers of the SA, or those reserved for it, are used up"
     OutStateExpired      "out_state_expired"       "the hard lifetime of the SA has ended"
     OutStateIvError      "out_state_iv_error"      "the IVs reserved for the SA are used up"
     OutStateModeError    "out_state_mode_error"    "the SA aggregates (IP-TFS), so packets have to go through its queue"

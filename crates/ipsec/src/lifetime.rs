@@ -12,6 +12,8 @@ use std::net::SocketAddr;
 use forebay_crypto::SessionId;
 use forebay_time::{Duration, Time};
 
+use crate::DropReason;
+
 /// How long something may go on; each limit on its own, `None` for none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
@@ -89,6 +91,10 @@ pub enum EventKind {
     Hard,
     /// An eighth of the sequence numbers is left.
     SequenceLow,
+    /// There is no sequence number left; nothing passes any more.
+    SequenceEnd,
+    /// Half of the sequence numbers that the SA may use is left: see [`Sad::grant`](crate::Sad::grant).
+    SequenceWanted,
     /// An inbound SA in UDP has had a packet, newer than all before it and genuine, from another address or port
     /// than its peer's: behind its NAT that has moved. Outbound SAs follow by
     /// [`Sad::move_peer`](crate::Sad::move_peer).
@@ -150,9 +156,24 @@ impl Watch {
     }
 }
 
-/// An SA whose hard lifetime has ended.
+/// Why an SA lets no packet pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Expired;
+pub enum Refused {
+    /// Its hard lifetime has ended.
+    Expired,
+    /// The sequence numbers that it was granted are used up.
+    NoNumber,
+}
+
+impl Refused {
+    /// Of an outbound SA's packet.
+    pub fn reason(self) -> DropReason {
+        match self {
+            Refused::Expired => DropReason::OutStateExpired,
+            Refused::NoNumber => DropReason::OutStateSeqError,
+        }
+    }
+}
 
 /// How far an SA has come in its life.
 #[derive(Clone, Debug)]
@@ -175,6 +196,10 @@ struct Facts {
     used: Option<Time>,
     /// The packet with which sequence numbers get low.
     low_at: u64,
+    /// The last sequence number that was granted; the packet that has it, and the one half-way there.
+    granted: u64,
+    granted_at: u64,
+    want_at: u64,
     told: Told,
     session: SessionId,
 }
@@ -185,6 +210,8 @@ struct Told {
     soft: bool,
     hard: bool,
     low: bool,
+    end: bool,
+    want: bool,
 }
 
 impl Life {
@@ -196,6 +223,9 @@ impl Life {
             added: watch.now,
             used: None,
             low_at: u64::MAX,
+            granted: u64::MAX,
+            granted_at: u64::MAX,
+            want_at: u64::MAX,
             told: Told::default(),
             session,
         });
@@ -206,12 +236,35 @@ impl Life {
     }
 
     /// Lets the event of low sequence numbers come with the packet from which on less than an eighth is left,
-    /// if the last one had number `last` and `limit` is the last there is.
-    pub fn number_from(&mut self, last: u64, limit: u64) {
-        let low = limit - limit / 8;
-        self.facts.low_at = self.packets.saturating_add(low.saturating_sub(last));
+    /// if the last one had number `last` and `end` is the last there is; and that of more being wanted half-way
+    /// to what is granted.
+    pub fn number_from(&mut self, last: u64, end: u64) {
+        let low = end - end / 8;
+        let facts = &mut self.facts;
+        facts.low_at = self.packets.saturating_add(low.saturating_sub(last));
+        (facts.granted_at, facts.want_at) = (u64::MAX, u64::MAX);
+        if facts.granted < end {
+            let left = facts.granted.saturating_sub(last);
+            facts.granted_at = self.packets.saturating_add(left);
+            facts.want_at = self.packets.saturating_add((left / 2).max(1));
+        }
+        facts.told.want = false;
         // The next packet is looked at and finds the marks.
         self.packet_mark = 0;
+    }
+
+    /// Lets numbers go up to `last` and no further.
+    pub fn grant(&mut self, last: u64) {
+        self.facts.granted = last;
+    }
+
+    /// Tells, once, that the last number of all is used.
+    #[cold]
+    pub fn end_numbers(&mut self, watch: &mut Watch) {
+        let told = &mut self.facts.told;
+        if !told.end {
+            told.end = watch.tell(self.facts.session, EventKind::SequenceEnd);
+        }
     }
 
     /// Whether the hard lifetime has ended.
@@ -222,7 +275,7 @@ impl Life {
 
     /// Whether one more packet of `bytes` may pass; counts nothing.
     #[inline]
-    pub fn admit(&mut self, bytes: usize, watch: &mut Watch) -> Result<(), Expired> {
+    pub fn admit(&mut self, bytes: usize, watch: &mut Watch) -> Result<(), Refused> {
         if self.packets >= self.packet_mark || self.bytes.wrapping_add(bytes as u64) > self.byte_mark {
             return self.look(bytes as u64, watch);
         }
@@ -244,7 +297,7 @@ impl Life {
     }
 
     #[cold]
-    fn look(&mut self, bytes: u64, watch: &mut Watch) -> Result<(), Expired> {
+    fn look(&mut self, bytes: u64, watch: &mut Watch) -> Result<(), Refused> {
         let (packets, bytes) = (self.packets + 1, self.bytes.saturating_add(bytes));
         let passes = self.facts.look(packets, bytes, watch);
         self.set_marks();
@@ -266,7 +319,7 @@ impl Life {
 
 impl Facts {
     /// Finds out what comes to pass with a packet that makes so many, and whether it may pass.
-    fn look(&mut self, packets: u64, bytes: u64, watch: &mut Watch) -> Result<(), Expired> {
+    fn look(&mut self, packets: u64, bytes: u64, watch: &mut Watch) -> Result<(), Refused> {
         if self.used.is_none() {
             self.used = Some(watch.now);
         }
@@ -282,7 +335,14 @@ impl Facts {
         if !self.expired && !self.told.low && packets >= self.low_at {
             self.told.low = watch.tell(self.session, EventKind::SequenceLow);
         }
-        if self.expired { Err(Expired) } else { Ok(()) }
+        if !self.expired && !self.told.want && packets >= self.want_at {
+            self.told.want = watch.tell(self.session, EventKind::SequenceWanted);
+        }
+        match self.expired {
+            true => Err(Refused::Expired),
+            false if packets > self.granted_at => Err(Refused::NoNumber),
+            false => Ok(()),
+        }
     }
 
     fn pass_time(&mut self, watch: &mut Watch) {
@@ -321,7 +381,10 @@ impl Facts {
             _ => u64::MAX,
         };
         let low = if self.told.low { u64::MAX } else { self.low_at.saturating_sub(1) };
-        let packet_mark = hard.packets.unwrap_or(u64::MAX).min(before(soft.packets, self.told.soft)).min(low);
+        let want = if self.told.want { u64::MAX } else { self.want_at.saturating_sub(1) };
+        let numbers = low.min(want).min(self.granted_at);
+        let packet_mark =
+            hard.packets.unwrap_or(u64::MAX).min(before(soft.packets, self.told.soft)).min(numbers);
         let byte_mark = hard.bytes.unwrap_or(u64::MAX).min(before(soft.bytes, self.told.soft));
         (packet_mark, byte_mark)
     }

@@ -9,7 +9,7 @@ use forebay_wire::udp;
 use forebay_wire::{Family, Ip, Malformed, esp, ipv4, protocol};
 
 use crate::iptfs::Aggregator;
-use crate::lifetime::{Life, Watch};
+use crate::lifetime::{Life, Refused, Watch};
 use crate::path_limit::{PathLimit, is_divisible};
 use crate::tunnel::{Encapsulator, Inner, Outer};
 use crate::{DropReason, Encapsulation, IvRange, Mode, SaConfig, Tfc};
@@ -90,16 +90,22 @@ impl OutboundSa {
         std::hint::black_box((self.template[0], self.template[TEMPLATE - 1], self.sequence, self.plain));
     }
 
-    /// Continues behind `sequence`: for tests of the end of the number space.
+    /// Continues behind `sequence`.
     pub fn continue_after(&mut self, sequence: u64) {
         self.sequence = sequence;
-        self.life.number_from(sequence, self.sequence_limit());
+        self.life.number_from(sequence, self.sequence_end());
     }
 
-    /// The last sequence number that may be sent: both kinds fail closed at their end (RFC 4303 3.3.3).
+    /// Allows sequence numbers up to `last`, and none beyond.
+    pub fn grant(&mut self, last: u64) {
+        self.life.grant(last);
+        self.life.number_from(self.sequence, self.sequence_end());
+    }
+
+    /// The last sequence number that there is.
     #[inline]
-    pub(crate) fn sequence_limit(&self) -> u64 {
-        if self.esn { u64::MAX } else { u64::from(u32::MAX) }
+    pub(crate) fn sequence_end(&self) -> u64 {
+        sequence_end(self.esn)
     }
 
     /// Does what is due by the time of `watch`, and asks to be called again; whether the path MTU changed.
@@ -366,7 +372,8 @@ impl OutboundSa {
         watch: &mut Watch,
     ) -> Result<u64, DropReason> {
         let &Growth { kept, head, tfc, tail } = growth;
-        if self.sequence >= self.sequence_limit() {
+        if self.sequence >= self.sequence_end() {
+            self.life.end_numbers(watch);
             return Err(DropReason::OutStateSeqError);
         }
         // Whatever may be missing is looked for before anything is changed: a packet that cannot be
@@ -381,7 +388,7 @@ impl OutboundSa {
             return Err(DropReason::TooLong);
         }
         let enciphered = packet.len() - kept + tfc + tail - self.icv_len();
-        self.life.admit(enciphered, watch).map_err(|_| DropReason::OutStateExpired)?;
+        self.life.admit(enciphered, watch).map_err(Refused::reason)?;
         packet.grow(head, tfc + tail).ok_or(DropReason::TooLong)?;
         let buffer = packet.buffer_mut();
         buffer[payload_end..text_end].fill(0);
@@ -430,6 +437,12 @@ impl OutboundSa {
             udp::fill_checksum_v6(packet.bytes_mut(), udp_at);
         }
     }
+}
+
+/// The last sequence number that there is: both kinds fail closed at their end (RFC 4303 3.3.3).
+#[inline]
+pub(crate) fn sequence_end(esn: bool) -> u64 {
+    if esn { u64::MAX } else { u64::from(u32::MAX) }
 }
 
 /// Writes the identification and the checksum, from the `sum` over the other fields. An atomic datagram

@@ -379,6 +379,17 @@ impl Sad {
         }
     }
 
+    /// Lets an outbound SA number its packets up to `last` and no further, until it is granted more; at half of the
+    /// way there it asks by [`EventKind::SequenceWanted`](crate::EventKind::SequenceWanted). So numbers can be
+    /// noted durably before their use. An SA that was never granted any goes to the end.
+    pub fn grant(&mut self, session: SessionId, last: u64) {
+        match self.sas.get_mut(session.0 as usize).map(|entry| &mut entry.state) {
+            Some(State::Out(sa)) => sa.grant(last),
+            Some(State::OutAh(sa)) => sa.grant(last),
+            Some(State::In(_) | State::InAh(_) | State::Gone(_)) | None => {}
+        }
+    }
+
     /// Does everything to a packet that comes before the crypto and needs order, and states in
     /// `spec` the job that is left, which may be done anywhere and at any time. A packet that a policy
     /// lets pass as it is has no job.

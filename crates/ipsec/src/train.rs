@@ -54,7 +54,7 @@ impl OutboundSa {
         addresses: [u8; 8],
     ) -> usize {
         // As many as all counters allow; the loop need not look at them again.
-        let allowed = (self.sequence_limit() - self.sequence).min(self.iv.remaining());
+        let allowed = (self.sequence_end() - self.sequence).min(self.iv.remaining());
         let allowed = allowed.min(self.life.allowance(LONGEST));
         let allowed = usize::try_from(allowed).unwrap_or(usize::MAX);
         let (mut number, step) = self.iv.peek();

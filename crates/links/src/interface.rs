@@ -1,5 +1,6 @@
 //! Network interfaces: up and down, MTU, addresses and routes, by rtnetlink (rtnetlink(7)).
 
+mod blackhole;
 mod request;
 mod way;
 
@@ -8,6 +9,7 @@ use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+pub use blackhole::Blackholes;
 use request::{Request, attribute};
 pub use way::{NextHop, Ways};
 
@@ -128,6 +130,18 @@ impl Interface {
             .attribute(RTA_OIF, &self.index.to_ne_bytes())
             .send(&self.netlink)
     }
+
+    /// Sends what goes to the network out by this interface no longer.
+    ///
+    /// # Errors
+    /// As [`Interface::set_up`], and if there is no such route.
+    pub fn remove_route(&self, network: IpAddr, prefix: u8) -> io::Result<()> {
+        Request::new(RTM_DELROUTE, 0)
+            .route(family(network), prefix)
+            .ip(RTA_DST, network)
+            .attribute(RTA_OIF, &self.index.to_ne_bytes())
+            .send(&self.netlink)
+    }
 }
 
 fn family(address: IpAddr) -> u8 {
@@ -139,6 +153,7 @@ const RTM_NEWLINK: u16 = 16;
 const RTM_GETLINK: u16 = 18;
 const RTM_NEWADDR: u16 = 20;
 const RTM_NEWROUTE: u16 = 24;
+const RTM_DELROUTE: u16 = 25;
 const NLM_F_REPLACE: u16 = 0x100;
 const NLM_F_CREATE: u16 = 0x400;
 const IFLA_ADDRESS: u16 = 1;

@@ -48,6 +48,19 @@ pub struct Tun {
     pub queue_length: u32,
     /// What is routed to it.
     pub routes: Routes,
+    /// What becomes of that without a gateway.
+    pub blackhole: Blackhole,
+}
+
+/// Whether networks that are routed to the interface are discarded when it is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blackhole {
+    /// Until the gateway ends as it should.
+    Auto,
+    /// Then too.
+    Keep,
+    /// No.
+    None,
 }
 
 /// Which routes are made.
@@ -132,6 +145,8 @@ pub struct Udp {
     pub gro: bool,
     /// After how long of silence a peer is sent a keepalive; `None` for never.
     pub keepalive: Option<Duration>,
+    /// Whether an IKE daemon has the port, and packets are taken beside it.
+    pub beside_ike: bool,
     /// Where IKE messages go; `None`: they are dropped.
     pub ike_forward: Option<SocketAddr>,
     /// Sockets that share the port.
@@ -229,6 +244,11 @@ fn tun(section: &Reader<'_>) -> Option<Tun> {
             .each_parsed::<IpNet>("routes", "expected \"auto\", or prefixes: [\"10.2.0.0/16\"]")
             .map(|routes| check_routes(routes, section)),
     };
+    let blackhole = section.word("blackhole").map(|word| match word {
+        "keep" => Blackhole::Keep,
+        "none" => Blackhole::None,
+        _ => Blackhole::Auto,
+    });
     let (addresses, mtu) = (addresses?, mtu?);
     if mtu < 1280 && addresses.iter().any(|address| matches!(address, IpNet::V6(_))) {
         section.conflict(
@@ -245,6 +265,7 @@ fn tun(section: &Reader<'_>) -> Option<Tun> {
         offload: offload?,
         queue_length: queue_length?,
         routes: routes?,
+        blackhole: blackhole?,
     })
 }
 
@@ -342,6 +363,7 @@ fn udp(section: &Reader<'_>) -> Option<Udp> {
     let listen = section.socket("listen");
     let (gso, gro) = (section.flag("gso"), section.flag("gro"));
     let keepalive = section.time("keepalive");
+    let beside_ike = section.flag("beside_ike");
     let ike_forward = section.socket("ike_forward");
     let queues = section.count("queues");
     let buffer = section.count("buffer");
@@ -352,11 +374,16 @@ fn udp(section: &Reader<'_>) -> Option<Udp> {
     if ike_forward.is_some() && ike_forward == listen {
         section.conflict("ike_forward", "IKE messages would come back to this port", "give another port");
     }
+    if beside_ike == Some(true) && ike_forward.is_some() {
+        let help = "the daemon that has the port gets them: take `ike_forward` away";
+        section.conflict("ike_forward", "IKE messages do not come here with `beside_ike`", help);
+    }
     Some(Udp {
         listen: listen?,
         gso: gso?,
         gro: gro?,
         keepalive: keepalive.map(|time| (time > Duration::ZERO).then_some(time))?,
+        beside_ike: beside_ike?,
         ike_forward,
         queues: queues?,
         buffer: buffer?,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use forebay_engine::{Order, Scheduling};
+use forebay_engine::{Order, Scheduling, StrangerLimits};
 use forebay_ipsec::DscpSet;
 use forebay_ipsec::reassembly::ReassemblyLimits;
 use forebay_scenario::{Table, Value};
@@ -264,6 +264,7 @@ pub(super) fn limits(top: &Table, context: &Context<'_>) -> Option<Limits> {
         patience: patience?,
         slack: slack?,
         reassembly: reassembly?,
+        strangers: StrangerLimits::NONE,
         audit_every: audit_every?,
     };
     Some(Limits { engine, sas: sas?, policies: policies?, control_connections: control_connections? })

@@ -11,6 +11,7 @@ use forebay_time::{Duration, Time};
 
 use super::{
     CostDoc, EngineDoc, LifetimeDoc, LimitsDoc, LinkDoc, PolicyDoc, ProcessorDoc, SCHEMA, SaDoc, StatusDoc,
+    TapsDoc,
 };
 use crate::config::{Config, ProcessorKind};
 use crate::service::{PortCounts, Worker, WorkerCounts};
@@ -28,6 +29,7 @@ pub struct Snapshot {
     in_flight: usize,
     room: usize,
     redone: u64,
+    strangers: u64,
     audits: u64,
 }
 
@@ -52,8 +54,7 @@ struct Processor {
 impl Snapshot {
     /// Copies what is counted.
     pub fn take(worker: &mut Worker) -> Snapshot {
-        let links =
-            worker.ports().map(|port| (port.name.clone(), port.counts().clone(), port.waiting())).collect();
+        let links = worker.ports().map(|port| (port.name.clone(), port.counts(), port.waiting())).collect();
         let counts = worker.counts().clone();
         let engine = worker.engine();
         let sad = engine.sad();
@@ -91,6 +92,7 @@ impl Snapshot {
             in_flight: engine.in_flight(),
             room: engine.room(),
             redone: engine.stats().redone,
+            strangers: engine.stats().strangers,
             audits: engine.stats().audits,
         }
     }
@@ -113,6 +115,7 @@ impl Snapshot {
             in_flight: self.in_flight as u64,
             room: self.room as u64,
             redone: self.redone,
+            strangers: self.strangers,
             audits: self.audits,
             rounds: self.counts.rounds,
             naps: self.counts.naps,
@@ -133,6 +136,7 @@ impl Snapshot {
             links: links.map(|(place, link)| link_doc(link, place == 0)).collect(),
             drops,
             engines: vec![engine],
+            taps: TapsDoc::default(),
         }
     }
 }

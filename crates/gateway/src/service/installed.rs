@@ -56,6 +56,11 @@ pub fn takes_ivs(entry: &SaEntry) -> bool {
 }
 
 impl Installed {
+    /// The file's SAs in the engine, in the order of the file.
+    pub fn sas(&self) -> &[SessionId] {
+        &self.sas
+    }
+
     /// Makes the engine's SAs and policies those of `file`, between two packets. SAs that stay keep their
     /// numbers and counters. `ivs` are for the SAs that are new and take some, in order.
     ///

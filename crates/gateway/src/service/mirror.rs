@@ -430,7 +430,7 @@ fn news(worker: &mut Worker, sessions: &[SessionId]) -> News {
     let events = worker.take_events();
     let limits = events.into_iter().filter_map(|event| match event.kind {
         EventKind::Soft | EventKind::SequenceLow => Some((event.session, false)),
-        EventKind::Hard => Some((event.session, true)),
+        EventKind::Hard | EventKind::SequenceEnd => Some((event.session, true)),
         _ => None,
     });
     let limits = limits.collect();

@@ -39,6 +39,9 @@ const ROOM: usize = 64;
 const ICMP_EVERY: u64 = 64;
 /// Longest sleep: time is told to SAs at least so often.
 const NAP: Duration = Duration::from_millis(500);
+/// Sleeps in a row that errors of links ended, behind which a sleep asks no link and is as long at most.
+const FAULTS: u32 = 8;
+const FAULT_NAP: Duration = Duration::from_millis(2);
 
 /// Events of SAs that wait to be taken; what comes beyond is of no interest to anyone any more.
 const EVENTS_MAX: usize = 65_536;
@@ -139,6 +142,8 @@ pub struct Worker {
     counts: WorkerCounts,
     /// What has happened to SAs, for whoever looks after keys.
     events: Vec<Event>,
+    /// Or who gets it.
+    events_to: Option<mpsc::Sender<Event>>,
     wanted: Vec<Flow>,
     installed: Installed,
     /// Emptied in every round.
@@ -146,6 +151,8 @@ pub struct Worker {
     answers: Vec<Answer>,
     idle: Idle,
     stop: bool,
+    /// Sleeps in a row that an error of a link ended, which poll(2) would tell again at once.
+    faults: u32,
 }
 
 /// How other threads reach a worker.
@@ -193,12 +200,14 @@ impl Worker {
             bell: bell.clone(),
             counts: WorkerCounts::default(),
             events: Vec::new(),
+            events_to: None,
             wanted: Vec::new(),
             installed: Installed::default(),
             outputs: Vec::new(),
             answers: Vec::new(),
             idle: Idle::default(),
             stop: false,
+            faults: 0,
         };
         Ok((worker, Handle { orders: sender, bell }))
     }
@@ -206,7 +215,7 @@ impl Worker {
     /// Runs until an order says [`Worker::stop`].
     ///
     /// # Errors
-    /// If poll(2) fails, which it does not.
+    /// If the plain interface has been deleted, or poll(2) fails, which it does not.
     pub fn run(&mut self) -> std::io::Result<()> {
         while !self.stop {
             self.step()?;
@@ -220,6 +229,10 @@ impl Worker {
     /// See [`Worker::run`].
     pub fn step(&mut self) -> std::io::Result<()> {
         let moved = self.round();
+        if self.plain.is_gone() {
+            let why = format!("the interface {} is gone: somebody has deleted it", self.plain.name);
+            return Err(std::io::Error::other(why));
+        }
         if moved || self.engine.in_flight() > 0 {
             // Others have its packets, or a window waits to fill: not for long.
             self.idle.after(moved);
@@ -268,6 +281,16 @@ impl Worker {
     /// Takes the flows whose packets were dropped because their policy has no SA.
     pub fn take_wanted(&mut self) -> Vec<Flow> {
         std::mem::take(&mut self.wanted)
+    }
+
+    /// The SAs of the file, in its order.
+    pub fn sessions(&self) -> &[SessionId] {
+        self.installed.sas()
+    }
+
+    /// Sends what happens to SAs from now on, in the place of keeping it for [`Worker::take_events`].
+    pub fn send_events(&mut self, to: mpsc::Sender<Event>) {
+        self.events_to = Some(to);
     }
 
     /// Takes what has happened to SAs.
@@ -436,8 +459,11 @@ impl Worker {
             let Some(event) = self.engine.events().next() else { break };
             match event.kind {
                 EventKind::Moved(to) => self.follow(event.session, to),
-                _ if self.events.len() < EVENTS_MAX => self.events.push(event),
-                _ => {}
+                _ => match &self.events_to {
+                    Some(to) => drop(to.send(event)),
+                    None if self.events.len() < EVENTS_MAX => self.events.push(event),
+                    None => {}
+                },
             }
         }
         let now = self.engine.clock().now();
@@ -478,7 +504,9 @@ impl Worker {
         }
         self.counts.naps += 1;
         let now = self.engine.clock().now();
-        let due = self.engine.next_due().min(self.keepalives.next()).since(now).min(NAP);
+        let faulty = self.faults >= FAULTS;
+        let most = if faulty { FAULT_NAP } else { NAP };
+        let due = self.engine.next_due().min(self.keepalives.next()).since(now).min(most);
         let timeout = Timespec { tv_sec: 0, tv_nsec: due.as_nanos() as i64 };
         let mut fds = vec![PollFd::from_borrowed_fd(self.bell.as_fd(), PollFlags::IN)];
         for (index, port) in self.ports().enumerate() {
@@ -487,7 +515,8 @@ impl Worker {
             fds.push(PollFd::from_borrowed_fd(port.link.fd(), wanted));
         }
         fds.extend(self.icmp.iter().map(|link| PollFd::from_borrowed_fd(link.fd(), PollFlags::IN)));
-        match poll(&mut fds, Some(&timeout)) {
+        let asked = if faulty { 1 } else { fds.len() };
+        match poll(&mut fds[..asked], Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
@@ -495,6 +524,11 @@ impl Worker {
         if !ready[0].is_empty() {
             let _ = rustix::io::read(&*self.bell, &mut [0; 8]);
         }
+        let fault = PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL;
+        self.faults = match ready.iter().any(|ready| ready.intersects(fault)) {
+            true => self.faults + 1,
+            false => 0,
+        };
         // Behind the bell and the ports.
         let icmp_from = 2 + self.protected.len();
         self.icmp_ready = ready[icmp_from..].iter().any(|ready| !ready.is_empty());

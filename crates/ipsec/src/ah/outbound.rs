@@ -7,7 +7,8 @@ use forebay_wire::ipv4::DONT_FRAGMENT;
 use forebay_wire::{Family, Ip, Malformed, ah, protocol};
 
 use super::{Headers, Sizes};
-use crate::lifetime::{Life, Watch};
+use crate::lifetime::{Life, Refused, Watch};
+use crate::outbound::sequence_end;
 use crate::path_limit::{PathLimit, is_divisible};
 use crate::tunnel::{Encapsulator, Inner};
 use crate::{DropReason, IvRange, Mode, SaConfig, Spi};
@@ -20,9 +21,8 @@ pub struct OutboundAh {
     spi: Spi,
     local: IpAddr,
     remote: IpAddr,
-    /// The last sequence number sent, and the last that may be.
+    /// The last sequence number sent.
     sequence: u64,
-    sequence_limit: u64,
     iv: IvRange,
     life: Life,
     encapsulator: Encapsulator,
@@ -52,8 +52,6 @@ impl OutboundAh {
             local: config.local,
             remote: config.remote,
             sequence: 0,
-            // Both kinds of number fail closed at their end (RFC 4302 3.3.2).
-            sequence_limit: if config.esn { u64::MAX } else { u64::from(u32::MAX) },
             iv,
             life: Life::new(config.lifetime, session, watch),
             encapsulator: Encapsulator::new(&config.tunnel, config.spi.get().into()),
@@ -77,7 +75,18 @@ impl OutboundAh {
     /// Continues behind `sequence`.
     pub fn continue_after(&mut self, sequence: u64) {
         self.sequence = sequence;
-        self.life.number_from(sequence, self.sequence_limit);
+        self.life.number_from(sequence, self.sequence_end());
+    }
+
+    /// Allows sequence numbers up to `last`, and none beyond.
+    pub fn grant(&mut self, last: u64) {
+        self.life.grant(last);
+        self.life.number_from(self.sequence, self.sequence_end());
+    }
+
+    /// The last sequence number that there is (RFC 4302 3.3.2).
+    fn sequence_end(&self) -> u64 {
+        sequence_end(self.sizes.esn)
     }
 
     /// Turns a plain packet into the image of an AH packet. A packet that cannot be prepared stays as
@@ -119,14 +128,15 @@ impl OutboundAh {
 
     /// The next sequence number for a packet of `total` bytes, if there is one, and an IV to go with it.
     fn advance(&mut self, total: usize, watch: &mut Watch) -> Result<u64, DropReason> {
-        if self.sequence >= self.sequence_limit {
+        if self.sequence >= self.sequence_end() {
+            self.life.end_numbers(watch);
             return Err(DropReason::OutStateSeqError);
         }
         if self.sizes.iv_len > 0 && self.iv.is_used_up() {
             return Err(DropReason::OutStateIvError);
         }
         let covered = total + self.sizes.behind();
-        self.life.admit(covered, watch).map_err(|_| DropReason::OutStateExpired)?;
+        self.life.admit(covered, watch).map_err(Refused::reason)?;
         self.life.count(1, covered as u64);
         self.sequence += 1;
         Ok(self.sequence)

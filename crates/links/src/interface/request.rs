@@ -40,12 +40,23 @@ impl Request {
     }
 
     /// `rtmsg`: a unicast route of the main table, to what is on the link, set up at start.
-    pub(super) fn route(mut self, family: u8, prefix: u8) -> Request {
-        const RT_TABLE_MAIN: u8 = 254;
-        const RTPROT_BOOT: u8 = 3;
+    pub(super) fn route(self, family: u8, prefix: u8) -> Request {
         const RT_SCOPE_LINK: u8 = 253;
         const RTN_UNICAST: u8 = 1;
-        self.0.extend([family, prefix, 0, 0, RT_TABLE_MAIN, RTPROT_BOOT, RT_SCOPE_LINK, RTN_UNICAST]);
+        self.main_route(family, prefix, RT_SCOPE_LINK, RTN_UNICAST)
+    }
+
+    /// `rtmsg`: a route of the main table that discards.
+    pub(super) fn blackhole(self, family: u8, prefix: u8) -> Request {
+        const RT_SCOPE_UNIVERSE: u8 = 0;
+        const RTN_BLACKHOLE: u8 = 6;
+        self.main_route(family, prefix, RT_SCOPE_UNIVERSE, RTN_BLACKHOLE)
+    }
+
+    fn main_route(mut self, family: u8, prefix: u8, scope: u8, kind: u8) -> Request {
+        const RT_TABLE_MAIN: u8 = 254;
+        const RTPROT_BOOT: u8 = 3;
+        self.0.extend([family, prefix, 0, 0, RT_TABLE_MAIN, RTPROT_BOOT, scope, kind]);
         self.0.extend([0; 4]);
         self
     }

@@ -89,6 +89,14 @@ pub const PLAIN_TUN: &[Key] = &[
         "routes to the interface: to the remote selectors of SAs and policies that protect, or these; `[]` for none",
         "[\"10.2.0.0/16\"]",
     ),
+    key(
+        "blackhole",
+        Word(&["auto", "keep", "none"]),
+        Is("\"auto\""),
+        "routes that discard, behind each of `routes`, so that nothing leaves in the clear when the gateway is killed: \
+         taken away when it ends as it should, or kept then too, or none",
+        "\"keep\"",
+    ),
 ];
 
 pub const PLAIN_XDP: &[Key] = &[
@@ -168,6 +176,13 @@ pub const PROTECTED_UDP: &[Key] = &[
         Is("\"20 s\""),
         "sends a NAT keepalive to a peer where nothing else was sent for so long (RFC 3948 2.3); 0: none",
         "\"15 s\"",
+    ),
+    key(
+        "beside_ike",
+        Flag,
+        Is("false"),
+        "takes the packets beside an IKE daemon on this host that has the port, and leaves IKE to it",
+        "true",
     ),
     key(
         "ike_forward",

@@ -53,7 +53,7 @@ pub const CORE: &[Key] = &[
         "pin",
         Other("CPU numbers, as many as `count`"),
         Means("the system chooses"),
-        "the CPUs that the cores' threads stay on, from 0",
+        "the CPUs that the cores' threads stay on, from 0; of the first processor those of all that move packets, as many as there are queues, then those of what `count` is above 1",
         "[0]",
     ),
     key("queue", Whole(Unit::None, 1, 65_536), Is("256"), "jobs that may wait there", "512"),

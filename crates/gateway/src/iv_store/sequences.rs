@@ -1,0 +1,152 @@
+//! Durable reservations of sequence numbers, for SAs whose keys outlive the process.
+//!
+//! An SA that began at 1 again would be refused by its peer, for whom all numbers behind the highest it has seen are
+//! replays. So numbers are noted before their use, in blocks: what is noted of all SAs stands in one file, which is
+//! replaced as marks are. After a crash an SA goes on behind its block, after a clean stop behind the number that it
+//! really used.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+use forebay_crypto::SaKeys;
+use forebay_ipsec::Spi;
+use sha2::{Digest, Sha256};
+
+use super::table::Table;
+use super::{IvStore, IvStoreError, Step, directory, lock, replace};
+
+/// Sets these fingerprints apart from any other hash of the keys.
+const DOMAIN: &[u8] = b"forebay sequence numbers v1\0";
+/// The file; each SA has a line in it.
+const FILE: &str = "sequences.json";
+
+/// A fingerprint of an SA's keys and SPI, by which its peer knows it. Who sees it can confirm a guess of the keys
+/// and nothing else.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SequenceId([u8; 16]);
+
+impl SequenceId {
+    /// The fingerprint of an SA.
+    pub fn of(keys: &SaKeys, spi: Spi) -> SequenceId {
+        let mut hash = Sha256::new().chain_update(DOMAIN).chain_update(spi.get().to_be_bytes());
+        for key in [keys.cipher(), keys.integrity()] {
+            hash = hash.chain_update((key.len() as u64).to_be_bytes()).chain_update(key);
+        }
+        let mut id = [0; 16];
+        id.copy_from_slice(&hash.finalize()[..16]);
+        SequenceId(id)
+    }
+}
+
+impl fmt::Display for SequenceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for SequenceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SequenceId({self})")
+    }
+}
+
+/// How many numbers are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// Of which SA.
+    pub id: SequenceId,
+    /// So many.
+    pub count: u64,
+    /// The last number that there is.
+    pub end: u64,
+}
+
+/// Numbers that one SA may use: those behind `after`, up to `last`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// The last that may have been used before.
+    pub after: u64,
+    /// The last of these.
+    pub last: u64,
+}
+
+/// What an SA has used of its numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Used {
+    /// Which SA.
+    pub id: SequenceId,
+    /// The end of its last block.
+    pub last: u64,
+    /// The last number that it used.
+    pub sent: u64,
+}
+
+impl IvStore {
+    /// Reserves numbers for each of `wanted` and makes that durable, in their order; fewer where their end is near,
+    /// and none, so that `after` is `last`, where it is reached.
+    ///
+    /// # Errors
+    /// If the file cannot be read or written, or says something else; then nothing is reserved.
+    pub fn reserve_sequences(&self, wanted: &[Wanted]) -> Result<Vec<Block>, IvStoreError> {
+        self.change_sequences(wanted.is_empty(), |marks| {
+            let block = |wanted: &Wanted| {
+                let mark = marks.entry(wanted.id.to_string()).or_default();
+                let after = (*mark).min(wanted.end);
+                *mark = after.saturating_add(wanted.count).min(wanted.end);
+                Block { after, last: *mark }
+            };
+            wanted.iter().map(block).collect()
+        })
+    }
+
+    /// Notes what SAs that have ended did not use, so that they may go on where they were. Where somebody else has
+    /// reserved more meanwhile that stays.
+    ///
+    /// # Errors
+    /// As [`IvStore::reserve_sequences`]; then the numbers are lost and no harm is done.
+    pub fn settle_sequences(&self, used: &[Used]) -> Result<(), IvStoreError> {
+        self.change_sequences(used.is_empty(), |marks| {
+            for one in used {
+                if let Some(mark) = marks.get_mut(&one.id.to_string()).filter(|mark| **mark == one.last) {
+                    *mark = one.sent.min(one.last);
+                }
+            }
+        })
+    }
+
+    fn change_sequences<T: Default>(
+        &self,
+        nothing: bool,
+        change: impl FnOnce(&mut BTreeMap<String, u64>) -> T,
+    ) -> Result<T, IvStoreError> {
+        self.change_sequences_stepwise(nothing, change, &mut |_| Ok(()))
+    }
+
+    pub(super) fn change_sequences_stepwise<T: Default>(
+        &self,
+        nothing: bool,
+        change: impl FnOnce(&mut BTreeMap<String, u64>) -> T,
+        after: &mut dyn FnMut(Step) -> io::Result<()>,
+    ) -> Result<T, IvStoreError> {
+        if nothing {
+            return Ok(T::default());
+        }
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |error| IvStoreError::Write { path, error }
+        };
+        directory::make(&self.directory).map_err(failed(&self.directory))?;
+        let lock_path = self.directory.join("lock");
+        let _lock = lock(&lock_path).map_err(failed(&lock_path))?;
+        after(Step::Locked).map_err(failed(&lock_path))?;
+        let path = self.directory.join(FILE);
+        let mut table = Table::read(&path)?;
+        let changed = change(&mut table.marks);
+        table.file(&path).and_then(|file| replace(&[file], after)).map_err(failed(&path))?;
+        directory::sync(&self.directory).map_err(failed(&self.directory))?;
+        after(Step::DirectorySynced).map_err(failed(&path))?;
+        Ok(changed)
+    }
+}

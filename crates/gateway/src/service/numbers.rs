@@ -1,0 +1,259 @@
+//! Looks after the SAs of the file: sequence numbers are noted before their use, and what comes to an end is said.
+//!
+//! Each outbound SA has a block of numbers that [`IvStore`] has noted, and the engine gives out no others. Half-way
+//! through it the worker sends an event here, to a thread of its own that reserves the next block, so that no packet
+//! waits for a disk. If that fails, it tries again; an SA whose block is used up meanwhile sends nothing.
+
+use std::collections::HashMap;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use forebay_crypto::{Direction, SessionId};
+use forebay_ipsec::{Event, EventKind};
+use forebay_time::{Duration, Time};
+
+use super::worker::{Handle, Worker};
+use crate::iv_store::{Block, IvStore, IvStoreError, SequenceId, Used, Wanted};
+use crate::sas::SasFile;
+
+/// Numbers of a block: what is lost at most when the process is killed, the 4096th part of all without ESN.
+const BLOCK: u64 = 1 << 20;
+/// The largest block, of an SA that uses its blocks up fast: more would bring a peer that counts in 32 bits near the
+/// 2^31 from which on it takes what is ahead for what is behind (RFC 4303 A2).
+const BLOCK_MAX: u64 = 1 << 26;
+/// What a block should last for: longer than a disk takes.
+const LASTS: Duration = Duration::from_millis(4_000);
+/// Between two tries to reserve.
+const TRY_AGAIN: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// An SA of the file.
+#[derive(Clone, Debug)]
+struct Looked {
+    name: String,
+    /// Of an outbound one.
+    numbers: Option<Numbers>,
+}
+
+/// The numbers of an outbound SA.
+#[derive(Clone, Copy, Debug)]
+struct Numbers {
+    id: SequenceId,
+    /// The last there is.
+    end: u64,
+    /// The last that is reserved.
+    last: u64,
+    /// How many are reserved next.
+    block: u64,
+    /// When the last were granted.
+    granted: Time,
+}
+
+type Sas = Arc<Mutex<HashMap<SessionId, Looked>>>;
+
+/// See the module.
+pub struct Caretaker {
+    store: IvStore,
+    sas: Sas,
+}
+
+/// Numbers for the new outbound SAs of a file.
+pub struct Reserved(Vec<Option<(Numbers, Block)>>);
+
+impl Caretaker {
+    /// Notes numbers in `store`.
+    pub fn new(store: IvStore) -> Caretaker {
+        Caretaker { store, sas: Sas::default() }
+    }
+
+    /// Starts the thread, to which the worker gives its events from now on, and which ends when the worker does.
+    ///
+    /// # Errors
+    /// If there is no thread left.
+    pub fn start(&self, worker: &mut Worker, handle: Handle) -> std::io::Result<()> {
+        let (sender, events) = mpsc::channel();
+        worker.send_events(sender);
+        let keeper = Keeper { store: self.store.clone(), sas: self.sas.clone(), handle, wanted: Vec::new() };
+        std::thread::Builder::new().name("forebay-numbers".to_owned()).spawn(move || keeper.run(&events))?;
+        Ok(())
+    }
+
+    /// Reserves numbers for the outbound SAs of `file` that are new, which `kept` says.
+    ///
+    /// # Errors
+    /// If they cannot be noted.
+    pub fn reserve(&self, file: &SasFile, kept: &[Option<usize>]) -> Result<Reserved, IvStoreError> {
+        let new = file.entries.iter().zip(kept).map(|(entry, kept)| {
+            if kept.is_some() || entry.direction == Direction::Open {
+                return None;
+            }
+            let end = if entry.config.esn { u64::MAX } else { u32::MAX.into() };
+            let id = SequenceId::of(&entry.keys, entry.config.spi);
+            Some(Numbers { id, end, last: 0, block: BLOCK, granted: Time::ZERO })
+        });
+        let new: Vec<_> = new.collect();
+        let wanted: Vec<Wanted> = new.iter().flatten().map(Numbers::wanted).collect();
+        let mut blocks = self.store.reserve_sequences(&wanted)?.into_iter();
+        let mut with_block = |mut numbers: Numbers| {
+            let block = blocks.next()?;
+            numbers.last = block.last;
+            Some((numbers, block))
+        };
+        Ok(Reserved(new.into_iter().map(|numbers| numbers.and_then(&mut with_block)).collect()))
+    }
+
+    /// What belongs into the same order as [`Worker::install`], behind it: the file's SAs get their numbers.
+    pub fn give(&self, worker: &mut Worker, file: &SasFile, reserved: Reserved) {
+        let sessions = worker.sessions().to_vec();
+        let now = worker.engine().clock().now();
+        let mut sas = lock(&self.sas);
+        let before = std::mem::take(&mut *sas);
+        for ((session, entry), reserved) in sessions.into_iter().zip(&file.entries).zip(reserved.0) {
+            let numbers = match reserved {
+                Some((mut numbers, block)) => {
+                    numbers.granted = now;
+                    worker.engine().continue_after(session, block.after);
+                    worker.engine().grant(session, block.last);
+                    if block.after >= block.last {
+                        tracing::error!(
+                            sa = entry.config.name,
+                            "no sequence numbers are left: it sends nothing"
+                        );
+                    }
+                    Some(numbers)
+                }
+                None => before.get(&session).and_then(|looked| looked.numbers),
+            };
+            sas.insert(session, Looked { name: entry.config.name.clone(), numbers });
+        }
+    }
+
+    /// Takes back what the SAs that `go` says, by their places, have not used, and lets them use no more.
+    pub fn take_back(&self, worker: &mut Worker, go: impl Fn(usize) -> bool) -> Vec<Used> {
+        let sas = lock(&self.sas);
+        let going: Vec<SessionId> = worker
+            .sessions()
+            .iter()
+            .copied()
+            .enumerate()
+            .filter(|(place, _)| go(*place))
+            .map(|(_, session)| session)
+            .collect();
+        let mut used = Vec::new();
+        for session in going {
+            let Some(Numbers { id, last, .. }) = sas.get(&session).and_then(|looked| looked.numbers) else {
+                continue;
+            };
+            let Some(sent) = worker.engine().sad().sequence(session) else { continue };
+            worker.engine().grant(session, sent);
+            used.push(Used { id, last, sent });
+        }
+        used
+    }
+
+    /// Notes what was taken back.
+    pub fn settle(&self, used: &[Used]) {
+        if let Err(error) = self.store.settle_sequences(used) {
+            tracing::warn!(%error, "sequence numbers that were not used are lost");
+        }
+    }
+
+    /// Another that looks after the same SAs.
+    pub fn share(&self) -> Caretaker {
+        Caretaker { store: self.store.clone(), sas: self.sas.clone() }
+    }
+}
+
+impl Numbers {
+    fn wanted(&self) -> Wanted {
+        Wanted { id: self.id, count: self.block, end: self.end }
+    }
+}
+
+/// The thread.
+struct Keeper {
+    store: IvStore,
+    sas: Sas,
+    handle: Handle,
+    /// SAs that want numbers.
+    wanted: Vec<SessionId>,
+}
+
+impl Keeper {
+    fn run(mut self, events: &mpsc::Receiver<Event>) {
+        loop {
+            let event = match self.wanted.is_empty() {
+                true => events.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                false => events.recv_timeout(TRY_AGAIN),
+            };
+            match event {
+                Ok(event) => [event].into_iter().chain(events.try_iter()).for_each(|event| self.take(event)),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            if !self.wanted.is_empty() {
+                self.reserve();
+            }
+        }
+    }
+
+    fn take(&mut self, Event { session, kind }: Event) {
+        let name = lock(&self.sas).get(&session).map(|looked| looked.name.clone());
+        // One that has just been removed.
+        let Some(sa) = name else { return };
+        match kind {
+            EventKind::SequenceWanted => self.wanted.push(session),
+            EventKind::Soft => tracing::warn!(sa, "its soft lifetime has ended: it wants new keys"),
+            EventKind::Hard => tracing::error!(sa, "its hard lifetime has ended: it passes nothing any more"),
+            EventKind::SequenceLow => {
+                tracing::warn!(sa, "an eighth of its sequence numbers is left: it wants new keys")
+            }
+            EventKind::SequenceEnd => {
+                tracing::error!(sa, "its sequence numbers are used up: it sends nothing any more")
+            }
+            _ => {}
+        }
+    }
+
+    /// Reserves another block for each SA that wants one, and lets the engine use it.
+    fn reserve(&mut self) {
+        let sas = lock(&self.sas);
+        let numbers = self.wanted.iter().filter_map(|session| Some((*session, sas.get(session)?.numbers?)));
+        // What has come to its end has an event of its own.
+        let wanting: Vec<_> = numbers.filter(|(_, numbers)| numbers.last < numbers.end).collect();
+        drop(sas);
+        let wanted: Vec<Wanted> = wanting.iter().map(|(_, numbers)| numbers.wanted()).collect();
+        let blocks = match self.store.reserve_sequences(&wanted) {
+            Ok(blocks) => blocks,
+            Err(error) => {
+                tracing::error!(%error, "no sequence numbers can be reserved: SAs stop when theirs are used up");
+                return;
+            }
+        };
+        self.wanted.clear();
+        let blocks: Vec<_> = wanting.into_iter().zip(blocks).collect();
+        let sas = self.sas.clone();
+        self.handle.ask(move |worker| grant(worker, &sas, &blocks));
+    }
+}
+
+fn grant(worker: &mut Worker, sas: &Sas, blocks: &[((SessionId, Numbers), Block)]) {
+    let now = worker.engine().clock().now();
+    let mut sas = lock(sas);
+    for ((session, before), block) in blocks {
+        let Some(numbers) = sas.get_mut(session).and_then(|looked| looked.numbers.as_mut()) else { continue };
+        // Another SA has the number by now.
+        if numbers.id != before.id {
+            continue;
+        }
+        let lasted = now.since(std::mem::replace(&mut numbers.granted, now));
+        numbers.last = block.last;
+        if lasted < LASTS {
+            numbers.block = (numbers.block * 2).min(BLOCK_MAX);
+        }
+        worker.engine().grant(*session, block.last);
+    }
+}
+
+fn lock(sas: &Sas) -> MutexGuard<'_, HashMap<SessionId, Looked>> {
+    sas.lock().unwrap_or_else(PoisonError::into_inner)
+}
