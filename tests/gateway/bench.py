@@ -70,7 +70,7 @@ class Progress:
 def begin(chosen):
     """The gateways that run, and which do not and why."""
     running, missing = [], []
-    for kind, arguments in ((peers.Peer, []), (peers.Forebay, [chosen.forebay]),
+    for kind, arguments in ((peers.Peer, []), (peers.KernelEsp, []), (peers.Forebay, [chosen.forebay]),
                             (peers.FourProcessors, [chosen.forebay]),
                             (peers.WireGuardGo, [chosen.wireguard_go]),
                             (peers.Strongswan, [chosen.strongswan])):
@@ -81,8 +81,9 @@ def begin(chosen):
         except (namespaces.Missing, RuntimeError) as error:
             if kind in (peers.Peer, peers.Forebay):
                 raise
-            missing.append({"key": kind.key, "title": kind.title, "why": str(error)})
-            print(f"bench-gateway: without {kind.title}: {error}", file=sys.stderr)
+            why = " ".join(str(error).split())
+            missing.append({"key": kind.key, "title": kind.title, "why": why})
+            print(f"bench-gateway: without {kind.title}: {why}", file=sys.stderr)
     return running, missing
 
 

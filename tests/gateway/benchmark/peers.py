@@ -307,3 +307,29 @@ secrets {{
         run("swanctl", "--initiate", "--child", "net", "--timeout", "10", "--uri", uri["a"], env=env)
         for side in "ab":
             self.pair.ip(side, "link", "set", "ipsec0", "mtu", MTU_INSIDE)
+
+
+class KernelEsp(Peer):
+    """The kernel's own ESP, where it has it: for the scale, since it leaves user space out."""
+
+    key, title, about = "kernel", "the kernel's ESP", "AES-128-GCM, straight in IP"
+
+    def __init__(self):
+        super().__init__()
+        self.target = INSIDE["b"]
+        self.keys = {side: "0x" + secrets.token_hex(20) for side in "ab"}
+
+    def gateway(self, side):
+        other = OTHER[side]
+        self.pair.ip(side, "addr", "add", f"{INSIDE[side]}/32", "dev", "lo")
+        self.pair.ip(side, "route", "add", SITES[other], "via", OUTSIDE[other], "src", INSIDE[side], "mtu", MTU_INSIDE)
+        for sender in "ab":
+            ends = ["src", OUTSIDE[sender], "dst", OUTSIDE[OTHER[sender]]]
+            tunnel = ["proto", "esp", "reqid", 1, "mode", "tunnel"]
+            try:
+                self.pair.ip(side, "xfrm", "state", "add", *ends, *tunnel, "spi", 0x1001 if sender == "a" else 0x2001,
+                             "replay-window", 32, "aead", "rfc4106(gcm(aes))", self.keys[sender], 128)
+            except RuntimeError as error:
+                raise Missing(f"ESP in this kernel: {error}") from None
+            self.pair.ip(side, "xfrm", "policy", "add", "src", SITES[sender], "dst", SITES[OTHER[sender]],
+                         "dir", "out" if sender == side else "in", "tmpl", *ends, *tunnel)
