@@ -325,11 +325,12 @@ class KernelEsp(Peer):
         self.pair.ip(side, "route", "add", SITES[other], "via", OUTSIDE[other], "src", INSIDE[side], "mtu", MTU_INSIDE)
         for sender in "ab":
             ends = ["src", OUTSIDE[sender], "dst", OUTSIDE[OTHER[sender]]]
-            tunnel = ["proto", "esp", "reqid", 1, "mode", "tunnel"]
+            tunnel = ["reqid", 1, "mode", "tunnel"]
             try:
-                self.pair.ip(side, "xfrm", "state", "add", *ends, *tunnel, "spi", 0x1001 if sender == "a" else 0x2001,
-                             "replay-window", 32, "aead", "rfc4106(gcm(aes))", self.keys[sender], 128)
+                self.pair.ip(side, "xfrm", "state", "add", *ends, "proto", "esp", "spi", 0x1001 if sender == "a" else 0x2001,
+                             *tunnel, "replay-window", 32, "aead", "rfc4106(gcm(aes))", self.keys[sender], 128)
             except RuntimeError as error:
-                raise Missing(f"ESP in this kernel: {error}") from None
+                # Without the words, in which the key stands.
+                raise Missing(f"ESP in this kernel ({str(error).rsplit(': ', 1)[-1]})") from None
             self.pair.ip(side, "xfrm", "policy", "add", "src", SITES[sender], "dst", SITES[OTHER[sender]],
-                         "dir", "out" if sender == side else "in", "tmpl", *ends, *tunnel)
+                         "dir", "out" if sender == side else "in", "tmpl", *ends, "proto", "esp", *tunnel)
