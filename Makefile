@@ -4,7 +4,7 @@ CARGO ?= cargo
 FOREBAY = target/release/forebay
 OUT ?= forebay-demo
 
-.PHONY: help demo test check licences interop bench bench-gateway bench-simulator twin instructions soak fuzz lab browser interop-vm hdtv setup setup-test clean
+.PHONY: help demo test check licences interop bench bench-gateway bench-simulator twin instructions soak fuzz lab browser interop-vm hdtv deb man setup setup-test clean
 
 help:
 	@echo 'make demo          build, send a real capture through two gateways, show what happened'
@@ -15,6 +15,7 @@ help:
 	@echo 'make hdtv          uncompressed HDTV through two gateways: frames, losses, where the time goes; SECONDS=120'
 	@echo 'make browser       every report in a real Chromium'
 	@echo 'make lab           two sites and their gateways in network namespaces, and a shell in them; LAB=show'
+	@echo 'make deb            a Debian package, in target/debian; make man: manual pages, in target/man'
 	@echo 'make bench         throughput of the data plane and of the processors; scheduler; backends'
 	@echo 'make bench-gateway two gateways beside wireguard-go and strongSwan libipsec; BENCH_OUT=, BENCH_ARGS=--quick'
 	@echo 'make bench-simulator  the simulator beside SystemC on the same packets; its time and memory'
@@ -42,6 +43,7 @@ test: setup-test
 	$(MAKE) -C firmware test
 	scripts/interop.sh target/debug/forebay quick
 	LAB_OPTIONAL=1 scripts/lab.sh target/debug/forebay run tests/gateway/two_sites.py
+	cd tests/gateway && python3 -m unittest -q television.test_television
 	tests/gateway/hdtv.py target/debug/forebay --quick
 
 interop: $(FOREBAY)
@@ -68,6 +70,13 @@ LAB ?= shell
 lab: $(FOREBAY)
 	@scripts/setup.sh lab
 	scripts/lab.sh $(FOREBAY) $(LAB)
+
+deb: $(FOREBAY)
+	@scripts/setup.sh build deb
+	scripts/deb.sh $(FOREBAY) target/debian
+
+man: $(FOREBAY)
+	$(FOREBAY) man target/man
 
 check: setup
 	$(CARGO) fmt --all --check

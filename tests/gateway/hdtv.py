@@ -45,7 +45,9 @@ def arguments():
     parser.add_argument("--format", default="720p60")
     parser.add_argument("--suites", nargs="+", default=SUITES)
     parser.add_argument("--ladder", nargs="+", default=LADDER)
-    parser.add_argument("--quick", action="store_true", help=f"three seconds of {QUICK}, nothing more; skips what is not installed")
+    parser.add_argument(
+        "--quick", action="store_true", help=f"three seconds of {QUICK}, nothing more; skips what is not installed"
+    )
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -148,7 +150,12 @@ class Told:
                 f" {rate * self.form.frame_bytes * 8e-6:5.0f} Mbit/s; frames {state['right']} right,"
                 f" {state['wrong']} wrong; {lost} packets lost"
             )
-            print(f"\r\x1b[Khdtv: {text}" if live else f"hdtv: {text}", end="" if live else "\n", file=sys.stderr, flush=True)
+            print(
+                f"\r\x1b[Khdtv: {text}" if live else f"hdtv: {text}",
+                end="" if live else "\n",
+                file=sys.stderr,
+                flush=True,
+            )
             self.said = at
         self.frames, self.at, self.lost = frames, at, lost
 

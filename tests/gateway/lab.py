@@ -244,3 +244,29 @@ def edit(letter, old, new):
 def file_of(letter):
     with open(f"{LAB}/{letter}.toml", encoding="utf-8") as file:
         return file.read()
+
+
+def no_offloads(namespace, interface):
+    """Has an interface carry packets as they are on a wire: with checksums, none of them a train."""
+    text = """
+import array, fcntl, socket, struct, sys
+control = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for command in (0x17, 0x1f, 0x24):  # ETHTOOL_STXCSUM, ETHTOOL_STSO, ETHTOOL_SGSO
+    value = array.array("B", struct.pack("II", command, 0))
+    try:
+        fcntl.ioctl(control, 0x8946, struct.pack("16sP", sys.argv[1].encode(), value.buffer_info()[0]))
+    except OSError:
+        pass
+"""
+    subprocess.run(program(namespace, text, interface), check=True)
+
+
+def balance(letter):
+    """What came into a gateway, and what became of it: the two are the same when nothing is under way."""
+    status = ask(letter, "status")
+    links, engines = status["links"], status["engines"]
+    assert all(engine["in_flight"] == 0 for engine in engines), engines
+    into = sum(link["packets_in"] for link in links)
+    own = sum(engine["answers"] + engine["keepalives"] for engine in engines)
+    out = sum(link["packets_out"] + sum(link["drops"].values()) + link["queue"] for link in links)
+    return into + own, out + sum(status["drops"].values())

@@ -60,7 +60,9 @@ def text(results):
 
 
 def shares_table(results):
-    head = f"{'Share of processor time, %':38}{'rate':>12}" + "".join(f"{name:>13}" for name in COLUMNS) + f"{'others':>9}"
+    head = (
+        f"{'Share of processor time, %':38}{'rate':>12}" + "".join(f"{name:>13}" for name in COLUMNS) + f"{'others':>9}"
+    )
     rows = [head]
     for name, rate, parts in PAPER:
         rows.append(f"{name:38}{rate:>12}" + "".join(f"{part:>13}" for part in parts))
@@ -71,7 +73,9 @@ def shares_table(results):
             cells = "".join(f"{percent(shares[name]):>13}" for name in COLUMNS)
             name = f"{side}, {one['suite']}"
             rows.append(f"{name:38}{one['bits_per_second'] * 1e-6:7.0f} Mbit/s{cells}{percent(shares['others']):>9}")
-    rows.append("links: in the place of GRIP's driver. All: both hosts and both gateways; others: what else ran on this machine.")
+    rows.append(
+        "links: in the place of GRIP's driver. All: both hosts and both gateways; others: what else ran on this machine."
+    )
     rows += [f"by {one['shares']['by']}" for one in results["main"][:1] if one["shares"]]
     return "\n".join(rows)
 
@@ -79,7 +83,9 @@ def shares_table(results):
 def crowd(main):
     """A word where other programs had much of the machine."""
     most = max((one["shares"]["sides"]["both ends"]["others"] for one in main if one["shares"]), default=0.0)
-    return f"Other programs had {most:.0%} of the processors: nothing here is of a quiet machine." if most > 0.05 else ""
+    return (
+        f"Other programs had {most:.0%} of the processors: nothing here is of a quiet machine." if most > 0.05 else ""
+    )
 
 
 def percent(share):
@@ -117,7 +123,9 @@ def loads(one):
     """How much of a processor each program had; what interrupts did while it ran is in it."""
     parts = one["processor"]
     names = ("sender", "gateway a", "gateway b", "receiver")
-    return {name: os.cpu_count() * sum(parts.get(f"{name} {kind}", 0.0) for kind in ("user", "kernel")) for name in names}
+    return {
+        name: os.cpu_count() * sum(parts.get(f"{name} {kind}", 0.0) for kind in ("user", "kernel")) for name in names
+    }
 
 
 def loads_text(one):

@@ -52,7 +52,11 @@ class Format:
         folder.mkdir(parents=True, exist_ok=True)
         speed = self.width // self.frames
         words = f"videotestsrc num-buffers={self.frames} pattern=smpte horizontal-speed={speed} ! {self.raw_caps()} ! multifilesink"
-        subprocess.run(["gst-launch-1.0", "-q", *words.split(), f"location={folder}/%02d.raw"], check=True)
+        subprocess.run(
+            ["gst-launch-1.0", "-q", *words.split(), f"location={folder}/%02d.raw"],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
         return sorted(folder.glob("*.raw"))
 
     def sender(self, folder, count):

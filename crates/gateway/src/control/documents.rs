@@ -217,8 +217,11 @@ pub struct LinkDoc {
     pub bytes_out: u64,
     /// Packets that wait to be sent.
     pub queue: u64,
-    /// Packets that were not sent, or lost before they were taken, by reason.
+    /// Packets that were not sent, by reason.
     pub drops: BTreeMap<String, u64>,
+    /// Packets that came and were not for the engine, by kind; not among `packets_in`.
+    #[serde(default)]
+    pub passed_over: BTreeMap<String, u64>,
 }
 
 /// What an engine did beyond passing packets on.

@@ -166,6 +166,14 @@ fn links(status: &StatusDoc, text: &mut Text) {
             text.sample("forebay_link_drops_total", &labels, count);
         }
     }
+    let help = "Packets that came over a link and were not for the engine.";
+    text.family("forebay_link_passed_over_total", "counter", help);
+    for link in &status.links {
+        for (kind, count) in &link.passed_over {
+            let labels = [("link", &*link.name), ("side", &*link.side), ("kind", kind)];
+            text.sample("forebay_link_passed_over_total", &labels, count);
+        }
+    }
 }
 
 /// Every reason has its sample from the beginning, so that a rate is there when the first packet is dropped.
