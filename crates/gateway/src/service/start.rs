@@ -11,6 +11,7 @@ use forebay_engine::{Clock, Engine, EngineError, Limits, ProcessorSetup, Setting
 use forebay_ipsec::{IvRange, Protocol, Sad};
 use forebay_links::Link;
 use forebay_links::beside::{self, BesideOptions};
+use forebay_links::interface::Interface;
 use forebay_links::raw::{self, Carries, RawOptions};
 use forebay_links::tun::{self, TunOptions};
 use forebay_links::udp::{self, UdpOptions};
@@ -290,15 +291,13 @@ impl Service {
 fn check(config: &Config) -> Result<(), StartError> {
     let one_queue = match &config.plain.link {
         PlainLink::Tun(tun) => tun.queues == 1,
-        PlainLink::Xdp(_) => true,
+        PlainLink::Xdp { .. } => true,
     };
     let udp = |one: &config::Protected| {
         if let ProtectedLink::Udp(udp) = &one.link { Some(udp.clone()) } else { None }
     };
     let of_udp: Vec<_> = config.protected.iter().filter_map(udp).collect();
-    let unbuilt = [
-        (!one_queue || of_udp.iter().any(|udp| udp.queues > 1), "several queues of a link"),
-    ];
+    let unbuilt = [(!one_queue || of_udp.iter().any(|udp| udp.queues > 1), "several queues of a link")];
     if let Some((_, what)) = unbuilt.iter().find(|(asked, _)| *asked) {
         return Err(lacking(&format!("{what}: this version reads it and does not do it yet")));
     }
@@ -355,7 +354,12 @@ fn plain(config: &Config) -> Result<Port, StartError> {
             let queue = queues.into_iter().next().ok_or_else(|| lacking("a TUN device without a queue"))?;
             Ok(Port::new(name, Box::new(queue), QUEUE))
         }
-        PlainLink::Xdp(card) => {
+        PlainLink::Xdp { card, .. } => {
+            if config.routes().is_empty() {
+                return Err(lacking(
+                    "[plain] kind = \"xdp\": nothing says which packets are the gateway's: give `routes`",
+                ));
+            }
             let network = |net: IpNet| Network { address: net.network(), prefix: net.prefix_len() };
             let take = Take::Plain { to: config.routes().into_iter().map(network).collect() };
             let mut links = xdp(card, take)?;
@@ -371,7 +375,7 @@ fn plain(config: &Config) -> Result<Port, StartError> {
 /// The links of a card by AF_XDP, one a queue.
 fn xdp(card: &Xdp, take: Take) -> Result<Vec<XdpLink>, StartError> {
     let queues = match &card.queues {
-        None => 1,
+        None => receive_queues(&card.interface),
         Some(queues) if queues.iter().copied().eq(0..queues.len() as u32) => queues.len() as u32,
         Some(_) => return Err(lacking("AF_XDP takes the first queues of a card: 0, 1, ...")),
     };
@@ -382,7 +386,30 @@ fn xdp(card: &Xdp, take: Take) -> Result<Vec<XdpLink>, StartError> {
         XdpMode::ZeroCopy => return Err(lacking("zero-copy AF_XDP is not in this build: mode = \"auto\"")),
     };
     let options = XdpOptions { interface: card.interface.clone(), queues, take, mode, frames: card.frames };
-    forebay_links_xdp::open(&options).map_err(link_error(format!("AF_XDP on {}", card.interface)))
+    let links = forebay_links_xdp::open(&options);
+    let links = links.map_err(link_error(format!("AF_XDP on {}", card.interface)))?;
+    let mtu = Interface::by_name(&card.interface).and_then(|interface| interface.mtu());
+    if mtu.is_ok_and(|mtu| mtu > forebay_links_xdp::MAX_PACKET as u32) {
+        let (interface, most) = (&card.interface, forebay_links_xdp::MAX_PACKET);
+        tracing::warn!(%interface, "AF_XDP takes packets of up to {most} bytes here, larger ones are lost: lower the MTU");
+    }
+    if links.iter().any(|link| link.mode() == Mode::Generic) {
+        // Of trains of packets, which veth and bridges pass as one, only the driver's own program is spared.
+        tracing::warn!(
+            interface = %card.interface,
+            "AF_XDP in front of the kernel's stack, not in the driver: senders on veth or a bridge must not leave trains of \
+             packets to their device (ethtool -K DEVICE tso off gso off tx-udp-segmentation off)"
+        );
+    }
+    Ok(links)
+}
+
+/// How many receive queues a card has now.
+fn receive_queues(interface: &str) -> u32 {
+    let listed = std::fs::read_dir(format!("/sys/class/net/{interface}/queues"));
+    let names = listed.into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let received = names.filter(|name| name.to_string_lossy().starts_with("rx-"));
+    (received.count() as u32).max(1)
 }
 
 fn lacking(what: &str) -> StartError {
@@ -491,7 +518,10 @@ fn mss_clamp(config: &Config) -> Option<u16> {
         (MssClamp::Off, _) => None,
         (MssClamp::At(mss), _) => Some(mss.saturating_add(40)),
         (MssClamp::Auto, PlainLink::Tun(tun)) => Some(tun.mtu),
-        (MssClamp::Auto, PlainLink::Xdp(_)) => None,
+        (MssClamp::Auto, PlainLink::Xdp { card, .. }) => {
+            let mtu = Interface::by_name(&card.interface).and_then(|interface| interface.mtu()).ok()?;
+            Some(mtu.min(u32::from(u16::MAX)) as u16)
+        }
     }
 }
 
