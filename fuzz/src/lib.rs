@@ -10,6 +10,9 @@
 //! | `wire_ip` | headers of every kind | views agree with the bytes, checksums with RFC 1071's text |
 //! | `capture` | pcap and pcapng | in one piece or byte by byte comes to the same |
 //! | `sas_file` | the SAs file | each error has its line, no message a part of a key |
+//! | `gateway_file` | the gateway's file | each error has its line |
+//! | `imports` | what `ip xfrm` prints, configurations of ipsec-secgw | what is written is read again |
+//! | `netlink` | the kernel's XFRM messages | no event out of nothing, and not more than messages tell |
 //! | `words` | selectors, classes, proposals | what is read is written so that it reads the same |
 //! | `esp_open`, `ah_open` | packets off the wire; packets and texts of a peer who has the keys | sound IP or a reason; none twice |
 //! | `esp_seal`, `ah_seal` | plain packets | the other end has the packet again, once |
@@ -29,7 +32,9 @@ mod bench;
 mod bursts;
 mod capture;
 mod crypto;
+mod files;
 mod kind;
+mod netlink;
 mod offload;
 mod path;
 mod policies;
@@ -46,6 +51,8 @@ mod traffic;
 pub use bench::{Tally, tally};
 pub use bursts::bursts;
 pub use capture::capture;
+pub use files::{gateway_file, imports};
+pub use netlink::netlink;
 pub use offload::offload;
 pub use path::path_mtu;
 pub use policies::policies;
@@ -59,10 +66,13 @@ pub use words::words;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target that must not fail.
-pub const TARGETS: [Target; 16] = [
+pub const TARGETS: [Target; 19] = [
     ("wire_ip", wire_ip),
     ("capture", capture),
     ("sas_file", sas_file),
+    ("gateway_file", gateway_file),
+    ("imports", imports),
+    ("netlink", netlink),
     ("words", words),
     ("esp_open", esp_open),
     ("esp_seal", esp_seal),

@@ -16,6 +16,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
@@ -24,10 +25,13 @@ from television import page, report, shares  # noqa: E402
 from television.stream import Format, is_whole, stream  # noqa: E402
 
 SUITES = ("aes128ctr-sha256", "aes128gcm16")
-LADDER = ("720p60", "1080p30", "720p60-10bit", "1080p60", "2160p30", "1080p60-10bit", "2160p30-10bit", "2160p60", "2160p60-10bit")
+# By their rate.
+LADDER = (
+    "720p60", "1080p30", "720p60-10bit", "1080p60", "1080p60-10bit", "2160p30", "2160p30-10bit", "2160p60", "2160p60-10bit",
+)  # fmt: skip
 # Short, and at a rate that a busy machine has too.
 QUICK = "720p10"
-# Room of the gateways' sockets: some frames of the largest format.
+# Room of the gateways' sockets: some frames of the largest format. BUFFER in the environment goes before.
 BUFFER = "64 MiB"
 
 
@@ -41,7 +45,9 @@ def arguments():
     parser.add_argument("--format", default="720p60")
     parser.add_argument("--suites", nargs="+", default=SUITES)
     parser.add_argument("--ladder", nargs="+", default=LADDER)
-    parser.add_argument("--quick", action="store_true", help=f"three seconds of {QUICK}, nothing more; skips what is not installed")
+    parser.add_argument(
+        "--quick", action="store_true", help=f"three seconds of {QUICK}, nothing more; skips what is not installed"
+    )
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -56,18 +62,29 @@ def main():
     if not python or not shutil.which("gst-launch-1.0"):
         say("SKIPPED, GStreamer or its Python bindings are not installed (scripts/setup.sh hdtv)")
         return 0 if given.quick else 2
+    if given.quick:
+        with tempfile.TemporaryDirectory() as folder:
+            given.out = pathlib.Path(folder)
+            return demonstrate(given, python)
     given.out.mkdir(parents=True, exist_ok=True)
+    return demonstrate(given, python)
+
+
+def demonstrate(given, python):
     results = {"machine": report.machine(), "main": [], "ladder": []}
     for suite in given.suites:
         say(f"{suite}: {given.format} for {given.seconds:g} s")
         name = f"{given.format}-{suite}"
-        done, where = laboratory(given, suite, python, [(given.format, given.seconds)], name, profile=not given.quick)
+        steps = [(given.format, given.seconds, False)] + [(given.format, 1, True)] * given.quick
+        done, where = laboratory(given, suite, python, steps, name, profile=not given.quick)
         if not done:
-            return 0 if given.quick else 2
+            return 0
+        if given.quick and done[1]["frames"]["wrong"] != done[1]["changed"]:
+            sys.exit("hdtv: frames with a bit changed were not found, so that a right one says nothing")
         results["main"].append(done[0] | {"suite": suite, "shares": where, "pictures": name})
     for suite in given.suites if given.step else []:
         say(f"{suite}: larger formats, {given.step:g} s each")
-        steps = [(name, given.step) for name in given.ladder]
+        steps = [(name, given.step, False) for name in given.ladder]
         done, _ = laboratory(given, suite, python, steps, None, profile=False)
         results["ladder"] += [one | {"suite": suite} for one in done]
     text = report.text(results)
@@ -85,7 +102,7 @@ def laboratory(given, suite, python, steps, pictures, profile):
     results = out / "steps.json"
     results.unlink(missing_ok=True)
     spec = {"steps": steps, "python": python, "results": str(results), "pictures": pictures and str(out / pictures)}
-    environment = os.environ | {"MTU": "9000", "PROPOSAL": suite, "BUFFER": BUFFER, "ENCAPSULATION": "udp"}
+    environment = {"BUFFER": BUFFER} | os.environ | {"MTU": "9000", "PROPOSAL": suite, "ENCAPSULATION": "udp"}
     if given.quick:
         environment["LAB_OPTIONAL"] = "1"
     words = [HERE.parent.parent / "scripts" / "lab.sh", given.forebay, "run", sys.executable, HERE / "hdtv.py"]
@@ -97,19 +114,20 @@ def laboratory(given, suite, python, steps, pictures, profile):
         sys.exit(f"hdtv: the laboratory ended with {ended.returncode}")
     done = json.loads(results.read_text(encoding="utf-8"))
     results.unlink()
-    return done, samples.shares(given.forebay, done[0])
+    return done, profile and samples.shares(given.forebay, done[0])
 
 
 def inside(spec):
     """What runs in the laboratory: one stream after the other."""
     os.umask(0o022)
     done = []
-    for name, seconds in spec["steps"]:
+    for name, seconds, change in spec["steps"]:
         form = Format(name)
         told = Told(form, seconds)
-        one = stream(form, seconds, spec["python"], told.tell, spec["pictures"])
+        one = stream(form, seconds, spec["python"], told.tell, spec["pictures"], change)
         done.append(one)
-        told.end(one)
+        if not change:
+            told.end(one)
     pathlib.Path(spec["results"]).write_text(json.dumps(done), encoding="utf-8")
     return 0
 
@@ -132,7 +150,12 @@ class Told:
                 f" {rate * self.form.frame_bytes * 8e-6:5.0f} Mbit/s; frames {state['right']} right,"
                 f" {state['wrong']} wrong; {lost} packets lost"
             )
-            print(f"\r\x1b[Khdtv: {text}" if live else f"hdtv: {text}", end="" if live else "\n", file=sys.stderr, flush=True)
+            print(
+                f"\r\x1b[Khdtv: {text}" if live else f"hdtv: {text}",
+                end="" if live else "\n",
+                file=sys.stderr,
+                flush=True,
+            )
             self.said = at
         self.frames, self.at, self.lost = frames, at, lost
 

@@ -47,6 +47,9 @@ pub struct Scheduling {
     /// The class of each DSCP outbound. A window of late packets would refuse those of a slower class, so
     /// each class wants an SA of its own.
     pub dscp: DscpMap,
+    /// Whether it is learnt by what processors answer later than predicted, as they do where there are more
+    /// threads than free CPUs ([`forebay_scheduler::Scheduler::report_late`]).
+    pub lateness: bool,
 }
 
 impl Default for Scheduling {
@@ -58,6 +61,7 @@ impl Default for Scheduling {
             max_bytes: None,
             classes: vec![],
             dscp: DscpMap::one_class(0),
+            lateness: false,
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Durable reservations of IVs and sequence numbers: no IV is given out twice for one key, not across restarts and
 //! crashes, not between processes, not between SAs.
 //!
-//! A directory holds one small file for each key: the mark below which IVs may have been used.
+//! A directory holds one small file for each key: the mark below which IVs may have been used. Marks of many keys that
+//! were raised at once stand in one file together; of two marks for a key the higher counts.
 //! [`IvStore::reserve`] raises the mark, makes that durable, and only then hands out what lies below
 //! it; what a process does not use of it is lost. A range starts behind the mark *and* behind the
 //! clock in nanoseconds since the Unix epoch, which still holds IVs apart if the directory is lost,
@@ -24,6 +25,7 @@ mod directory;
 mod error;
 mod key_id;
 mod sequences;
+mod table;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File, OpenOptions};
@@ -40,6 +42,7 @@ use serde::{Deserialize, Serialize};
 pub use error::IvStoreError;
 pub use key_id::KeyId;
 pub use sequences::{Block, SequenceId, Used, Wanted};
+use table::Table;
 
 /// IVs that suffice for an SA without ESN: its sequence numbers end earlier (RFC 4303 3.3.3).
 /// As nanoseconds they are 4.3 s, so that restarts do not drive the marks far ahead of the clock.
@@ -48,8 +51,12 @@ pub const IVS_PER_SA: u64 = 1 << 32;
 /// Longest mark file, in bytes; one that Forebay wrote is far shorter.
 const MAX_MARK_LEN: u64 = 256;
 
-/// Files that are synced one by one; of more the whole file system is, which takes no longer then.
-const SYNC_EACH: usize = 8;
+/// So many keys have their marks in files of their own; those of more, reserved at once, are in one.
+const OWN_FILES: usize = 16;
+/// That file.
+const TOGETHER: &str = "together.json";
+/// Where the system keeps state of its services.
+pub const SYSTEM_DIRECTORY: &str = "/var/lib/forebay";
 
 const SCHEMA: u32 = 1;
 
@@ -154,18 +161,26 @@ impl IvStore {
         let _lock = lock(&lock_path).map_err(failed(&lock_path))?;
         after(Step::Locked).map_err(failed(&lock_path))?;
 
+        let together_path = self.directory.join(TOGETHER);
+        let mut together = Table::read(&together_path)?;
         let mut ranges = BTreeMap::new();
         for (&id, &count) in counts {
             let path = self.mark_path(id);
-            let start = read_mark(&path)?.max(now_ns);
+            let mark = together.marks.get(&id.to_string()).copied().unwrap_or_default();
+            let start = read_mark(&path)?.max(mark).max(now_ns);
             let end = start.checked_add(count).ok_or(IvStoreError::UsedUp { path })?;
             ranges.insert(id, start..end);
         }
         let text = |reserved_until| -> io::Result<String> {
             Ok(serde_json::to_string(&Mark { schema: SCHEMA, reserved_until })? + "\n")
         };
-        let marks = ranges.iter().map(|(&id, range)| Ok((self.mark_path(id), text(range.end)?)));
-        let written = marks.collect::<io::Result<Vec<_>>>().and_then(|marks| replace(&marks, after));
+        let files: io::Result<Vec<_>> = if ranges.len() > OWN_FILES {
+            together.marks.extend(ranges.iter().map(|(id, range)| (id.to_string(), range.end)));
+            together.file(&together_path).map(|file| vec![file])
+        } else {
+            ranges.iter().map(|(&id, range)| Ok((self.mark_path(id), text(range.end)?))).collect()
+        };
+        let written = files.and_then(|files| replace(&files, after));
         written.map_err(failed(&self.directory))?;
         directory::sync(&self.directory).map_err(failed(&self.directory))?;
         after(Step::DirectorySynced).map_err(failed(&self.directory))?;
@@ -209,22 +224,13 @@ fn read_mark(path: &Path) -> Result<u64, IvStoreError> {
 fn replace(files: &[(PathBuf, String)], after: &mut dyn FnMut(Step) -> io::Result<()>) -> io::Result<()> {
     // Under the lock nobody else uses these names; what a crash left there is overwritten.
     let temporary = |path: &Path| path.with_extension("tmp");
-    let are_many = files.len() > SYNC_EACH;
-    let mut last = None;
     for (path, text) in files {
         let mut options = OpenOptions::new();
         let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(temporary(path))?;
         after(Step::Opened)?;
         file.write_all(text.as_bytes())?;
         after(Step::Written)?;
-        if !are_many {
-            file.sync_all()?;
-            after(Step::Synced)?;
-        }
-        last = Some(file);
-    }
-    if let Some(file) = last.filter(|_| are_many) {
-        rustix::fs::syncfs(&file)?;
+        file.sync_all()?;
         after(Step::Synced)?;
     }
     for (path, _) in files {

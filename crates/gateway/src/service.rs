@@ -1,6 +1,7 @@
 //! The running gateway.
 
 mod audit;
+mod export;
 mod ike_forward;
 mod installed;
 mod keepalive;
@@ -13,8 +14,9 @@ mod start;
 mod taps;
 mod worker;
 
+pub use export::KeyExport;
 pub use installed::{InstallError, Installed};
-pub use mirror::{Follower, OnPolicies};
+pub use mirror::{Follower, Most, OnPolicies};
 pub use pin::pin;
 pub use port::{Lost, Port, PortCounts};
 pub use start::{Service, StartError};

@@ -5,18 +5,20 @@ import pathlib
 from html import escape
 
 from television import report
-from television.report import COLUMNS, PAPER, busiest
-from television.stream import is_in_time, is_whole
+from television.report import COLUMNS, PAPER, loads_text, not_right, packet_rate
+from television.stream import is_whole
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 # Slots of colour in style.css; idle is what nobody did.
 SLOTS = {"kernel": 0, "IPsec": 1, "links": 2, "application": 3, "libc": 5, "others": 4}
-LEFT, WIDTH, ROW = 300, 1080, 34
+LEFT, WIDTH, ROW = 350, 1080, 34
 
 
 def page(results, folder):
     """The page; `folder` has the pictures."""
-    style = "".join((ROOT / "crates/page/src" / name).read_text(encoding="utf-8") for name in ("style.css", "parts.css"))
+    style = "".join(
+        (ROOT / "crates/page/src" / name).read_text(encoding="utf-8") for name in ("style.css", "parts.css")
+    )
     main = results["main"]
     whole = all(map(is_whole, main))
     suites = " and ".join(name(one["suite"]) for one in main)
@@ -34,14 +36,20 @@ def page(results, folder):
         f" All of it on one machine: {machine['processors']} processors ({machine['model']}), Linux {machine['kernel']},"
         f" {machine['gstreamer']}."
     )
-    sections = [tiles(main), shares_section(main), ladder_section(results["ladder"]), pictures_section(main, folder), how_section(main)]
+    sections = [
+        tiles(main),
+        shares_section(main),
+        ladder_section(results["ladder"]),
+        pictures_section(main, folder),
+        how_section(main),
+    ]
     sign = ("verdict good", "✓") if whole else ("verdict bad", "!")
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>HDTV through Forebay</title><style>{style}{OWN}</style></head><body><main><header>"
         f'<p class="name">Forebay: uncompressed HDTV over IPsec</p><h1 class="{sign[0]}"><span class="sign" aria-hidden="true">'
-        f"{sign[1]}</span><span>{escape(verdict)}</span></h1><p class=\"intro\">{escape(intro)}</p>{warning(main)}</header>"
+        f'{sign[1]}</span><span>{escape(verdict)}</span></h1><p class="intro">{escape(intro)}</p>{warning(main)}</header>'
         f"{''.join(sections)}<footer><p>Made by <code>make hdtv</code>. Paper: Bellows et al., IPsec-Protected Transport of HDTV"
         " over IP (GRIP), figure 15.3.</p></footer></main></body></html>\n"
     )
@@ -59,10 +67,6 @@ def name(suite):
     return {"aes128ctr-sha256": "AES-CTR with HMAC-SHA-256", "aes128gcm16": "AES-GCM"}.get(suite, suite)
 
 
-def not_right(one):
-    return one["frames"]["wrong"] + one["frames"]["missing"]
-
-
 def warning(main):
     text = report.crowd(main)
     return f'<p class="warning">{escape(text)}</p>' if text else ""
@@ -71,13 +75,22 @@ def warning(main):
 def tiles(main):
     cells = []
     for one in main:
-        cells.append((f"{one['packets']['lost']:,}", f"of {one['packets']['sent']:,} packets lost, {name(one['suite'])}"))
+        cells.append(
+            (f"{one['packets']['lost']:,}", f"of {one['packets']['sent']:,} packets lost, {name(one['suite'])}")
+        )
     for one in main:
         if one["shares"]:
             idle = one["shares"]["sides"]["both ends"]["idle"]
-            cells.append((f"{100 * idle:.0f} %", f"of the processors idle, {name(one['suite'])}; GRIP's transmitter: 62 %"))
-    cells.append((f"{main[0]['packets']['sent'] / main[0]['frames']['sent']:.0f}", "RTP packets a frame; the paper: about 200"))
-    inner = "".join(f'<div><span class="value">{escape(value)}</span><p class="note">{escape(note)}</p></div>' for value, note in cells)
+            cells.append(
+                (f"{100 * idle:.0f} %", f"of the processors idle, {name(one['suite'])}; GRIP's transmitter: 62 %")
+            )
+    cells.append(
+        (f"{main[0]['packets']['sent'] / main[0]['frames']['sent']:.0f}", "RTP packets a frame; the paper: about 200")
+    )
+    inner = "".join(
+        f'<div><span class="value">{escape(value)}</span><p class="note">{escape(note)}</p></div>'
+        for value, note in cells
+    )
     return f'<div class="tiles">{inner}</div>'
 
 
@@ -115,12 +128,16 @@ def bars(rows):
     for index, (title, rate, parts, _) in enumerate(rows):
         y = index * ROW + (10 if index >= len(PAPER) else 0)
         out.append(f'<text x="0" y="{y + 19}"><tspan>{escape(title)}</tspan></text>')
-        out.append(f'<text x="{LEFT - 10}" y="{y + 19}" class="end quiet">{escape(rate) if index < len(PAPER) else ""}</text>')
+        out.append(
+            f'<text x="{LEFT - 10}" y="{y + 19}" class="end quiet">{escape(rate) if index < len(PAPER) else ""}</text>'
+        )
         x = float(LEFT)
         for column, part in zip((*COLUMNS, "others"), parts):
             width = part * scale
             kind = "none" if column == "idle" else f"fill part p{SLOTS[column]}"
-            out.append(f'<rect x="{x:.1f}" y="{y + 2}" width="{max(width, 0):.1f}" height="24" class="mark {kind}"><title>{column} {part:.1f} %</title></rect>')
+            out.append(
+                f'<rect x="{x:.1f}" y="{y + 2}" width="{max(width, 0):.1f}" height="24" class="mark {kind}"><title>{column} {part:.1f} %</title></rect>'
+            )
             if width > 26:
                 ink = "middle" if column == "idle" else f"middle inside p{SLOTS[column]}"
                 out.append(f'<text x="{x + width / 2:.1f}" y="{y + 19}" class="{ink}">{part:.0f}</text>')
@@ -134,7 +151,11 @@ def shares_table(rows):
     body = []
     for title, rate, parts, given in rows:
         cells = [*given, "-"] if given else [f"{part:.1f}" for part in parts]
-        body.append(f"<tr><th>{escape(title)}</th><td>{escape(rate)}</td>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in cells) + "</tr>")
+        body.append(
+            f"<tr><th>{escape(title)}</th><td>{escape(rate)}</td>"
+            + "".join(f"<td>{escape(str(cell))}</td>" for cell in cells)
+            + "</tr>"
+        )
     return f'<div class="scroll"><table><caption>Per cent of all processors\' time</caption><thead><tr><th></th><th>video</th>{head}</tr></thead><tbody>{"".join(body)}</tbody></table></div>'
 
 
@@ -151,28 +172,43 @@ def ladder_section(ladder):
         told = "whole" if is_whole(one) else (f"{one['packets']['lost']:,} lost" if one["packets"]["lost"] else "late")
         drawn.append(f'<text x="0" y="{y + 17}">{escape(one["format"])}, {escape(name(one["suite"]))}</text>')
         drawn.append(f'<rect x="{LEFT}" y="{y + 2}" width="{width:.1f}" height="20" class="{kind}"/>')
-        drawn.append(f'<text x="{LEFT + width + 8:.1f}" y="{y + 17}">{one["bits_per_second"] * 1e-6:,.0f} Mbit/s, {told}</text>')
+        drawn.append(
+            f'<text x="{LEFT + width + 8:.1f}" y="{y + 17}">{one["bits_per_second"] * 1e-6:,.0f} Mbit/s, {told}</text>'
+        )
         y += 27
     picture = f'<svg class="bars" viewBox="0 0 {WIDTH} {y}" role="img" aria-label="Formats and what became of them">{"".join(drawn)}</svg>'
     rows = []
     for one in ladder:
-        program, load = busiest(one)
-        places = "; ".join(f"{count:,} at {place}" for place, count in one["lost_at"].items()) or "nowhere"
-        late = "" if is_in_time(one) else f"; the sender took {one['took_s']:.1f} s for {one['seconds']:g} s"
+        where = report.places(one).removeprefix("; ") or "nowhere"
         cells = (
             name(one["suite"]),
             f"{one['bits_per_second'] * 1e-6:,.0f}",
-            f"{one['packets']['sent'] / max(one['took_s'], one['seconds']):,.0f}",
+            f"{packet_rate(one):,.0f}",
             f"{100 * one['processor'].get('idle', 0.0):.0f} %",
             f"{one['packets']['lost']:,}",
             f"{not_right(one):,}",
-            f"{program}, {100 * load:.0f} %",
+            loads_text(one),
         )
         inner = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
-        rows.append(f'<tr><th>{escape(one["format"])}</th>{inner}<td class="places">{escape(places + late)}</td></tr>')
-    head = "".join(f"<th>{h}</th>" for h in ("", "suite", "Mbit/s", "packets/s", "idle", "packets lost", "frames not right", "busiest program, of a processor"))
+        rows.append(f'<tr><th>{escape(one["format"])}</th>{inner}<td class="places">{escape(where)}</td></tr>')
+    of = {suite: [one for one in ladder if one["suite"] == suite] for suite in suites}
+    limits = "".join(f"<p>{escape(name(suite))}: {escape(report.limit(steps))}.</p>" for suite, steps in of.items())
+    head = "".join(
+        f"<th>{h}</th>"
+        for h in (
+            "",
+            "suite",
+            "Mbit/s",
+            "packets/s",
+            "idle",
+            "packets lost",
+            "frames not right",
+            "of a processor: sender, gateways, receiver",
+        )
+    )
     return (
         "<section><h2>How far it goes</h2><p>Each a few seconds. Whole: no packet lost, every frame right, the sender in time.</p>"
+        f"{limits}"
         f'<div class="scroll">{picture}</div><div class="scroll"><table><thead><tr>{head}{WHERE}</tr></thead><tbody>{"".join(rows)}</tbody></table></div></section>'
     )
 
@@ -185,19 +221,48 @@ def pictures_section(main, folder):
             if path.exists():
                 data = base64.b64encode(path.read_bytes()).decode("ascii")
                 title = f"{what.capitalize()}: {name(one['suite'])}"
-                figures.append(f'<figure><figcaption>{escape(title)}</figcaption><img class="seen" alt="{escape(title)}" src="data:image/png;base64,{data}"></figure>')
-    return f'<section><h2>A frame</h2><p>The first that was not right; where all were, the last.</p><div class="pair">{"".join(figures)}</div></section>' if figures else ""
+                figures.append(
+                    f'<figure><figcaption>{escape(title)}</figcaption><img class="seen" alt="{escape(title)}" src="data:image/png;base64,{data}"></figure>'
+                )
+    return (
+        f'<section><h2>A frame</h2><p>The first that was not right; where all were, the last.</p><div class="pair">{"".join(figures)}</div></section>'
+        if figures
+        else ""
+    )
 
 
 def how_section(main):
     rows = []
     for one in main:
         frames, rtp = one["frames"], one["rtp"]
-        cells = [one["suite"], f"{frames['sent']:,}", f"{frames['right']:,}", f"{frames['wrong']:,}", f"{frames['missing']:,}"]
+        cells = [
+            one["suite"],
+            f"{frames['sent']:,}",
+            f"{frames['right']:,}",
+            f"{frames['wrong']:,}",
+            f"{frames['missing']:,}",
+        ]
         cells += [f"{one['packets'][key]:,}" for key in ("sent", "received", "lost")] + [f"{rtp['lost']:,}"]
-        places = "; ".join(f"{count:,} at {place}" for place, count in one["lost_at"].items()) or "nowhere"
-        rows.append(f"<tr><th>{escape(cells[0])}</th>" + "".join(f"<td>{escape(c)}</td>" for c in cells[1:]) + f'<td class="places">{escape(places)}</td></tr>')
-    head = "".join(f"<th>{h}</th>" for h in ("", "frames sent", "right", "wrong", "missing", "packets sent", "received", "lost", "lost by RTP's numbers"))
+        where = report.places(one).removeprefix("; ") or "nowhere"
+        rows.append(
+            f"<tr><th>{escape(cells[0])}</th>"
+            + "".join(f"<td>{escape(c)}</td>" for c in cells[1:])
+            + f'<td class="places">{escape(where)}</td></tr>'
+        )
+    head = "".join(
+        f"<th>{h}</th>"
+        for h in (
+            "",
+            "frames sent",
+            "right",
+            "wrong",
+            "missing",
+            "packets sent",
+            "received",
+            "lost",
+            "lost by RTP's numbers",
+        )
+    )
     room = main[0]["receiver_room"]
     return (
         f'<section><h2>What was counted</h2><div class="scroll"><table><thead><tr>{head}{WHERE}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'

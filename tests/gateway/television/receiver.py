@@ -11,7 +11,6 @@ import pathlib
 import socket
 import sys
 import threading
-import time
 
 import gi
 

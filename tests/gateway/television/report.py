@@ -39,11 +39,9 @@ def line(done):
     rate = done["bits_per_second"] * 1e-6
     idle = done["processor"].get("idle", 0.0)
     verdict = "whole" if is_whole(done) else "NOT WHOLE"
-    late = "" if is_in_time(done) else f", the sender took {done['took_s']:.1f} s for {done['seconds']:g}"
-    places = "".join(f"; {count} at: {name}" for name, count in done["lost_at"].items())
     return (
         f"{done['format']}, {rate:.0f} Mbit/s: {verdict}; frames {frames['right']} right, {frames['wrong']} wrong,"
-        f" {frames['missing']} missing; packets {packets['sent']} sent, {packets['lost']} lost{places}; idle {idle:.0%}{late}"
+        f" {frames['missing']} missing; packets {packets['sent']} sent, {packets['lost']} lost{places(done)}; idle {idle:.0%}"
     )
 
 
@@ -62,7 +60,9 @@ def text(results):
 
 
 def shares_table(results):
-    head = f"{'Share of processor time, %':38}{'rate':>12}" + "".join(f"{name:>13}" for name in COLUMNS) + f"{'others':>9}"
+    head = (
+        f"{'Share of processor time, %':38}{'rate':>12}" + "".join(f"{name:>13}" for name in COLUMNS) + f"{'others':>9}"
+    )
     rows = [head]
     for name, rate, parts in PAPER:
         rows.append(f"{name:38}{rate:>12}" + "".join(f"{part:>13}" for part in parts))
@@ -73,7 +73,9 @@ def shares_table(results):
             cells = "".join(f"{percent(shares[name]):>13}" for name in COLUMNS)
             name = f"{side}, {one['suite']}"
             rows.append(f"{name:38}{one['bits_per_second'] * 1e-6:7.0f} Mbit/s{cells}{percent(shares['others']):>9}")
-    rows.append("links: in the place of GRIP's driver. All: both hosts and both gateways; others: what else ran on this machine.")
+    rows.append(
+        "links: in the place of GRIP's driver. All: both hosts and both gateways; others: what else ran on this machine."
+    )
     rows += [f"by {one['shares']['by']}" for one in results["main"][:1] if one["shares"]]
     return "\n".join(rows)
 
@@ -81,7 +83,9 @@ def shares_table(results):
 def crowd(main):
     """A word where other programs had much of the machine."""
     most = max((one["shares"]["sides"]["both ends"]["others"] for one in main if one["shares"]), default=0.0)
-    return f"Other programs had {most:.0%} of the processors: nothing here is of a quiet machine." if most > 0.05 else ""
+    return (
+        f"Other programs had {most:.0%} of the processors: nothing here is of a quiet machine." if most > 0.05 else ""
+    )
 
 
 def percent(share):
@@ -89,27 +93,62 @@ def percent(share):
 
 
 def ladder_table(ladder):
-    head = f"{'suite':18}{'format':15}{'Mbit/s':>8}{'packets/s':>11}{'idle %':>8}{'lost':>9}{'frames not right':>18}  busiest; where packets were lost"
+    head = f"{'suite':18}{'format':15}{'Mbit/s':>8}{'packets/s':>11}{'idle %':>8}{'lost':>9}{'frames not right':>18}  of a processor: sender, gateways, receiver; losses"
     rows = [head]
     for one in ladder:
-        frames = one["frames"]
-        bad = frames["wrong"] + frames["missing"]
-        seconds = max(one["took_s"], one["seconds"])
-        name, load = busiest(one)
-        places = "".join(f"; {count} {name}" for name, count in one["lost_at"].items())
-        late = "" if is_in_time(one) else f"; sender late: {one['took_s']:.1f} s for {one['seconds']:g}"
         rows.append(
-            f"{one['suite']:18}{one['format']:15}{one['bits_per_second'] * 1e-6:8.0f}{one['packets']['sent'] / seconds:11.0f}"
-            f"{100 * one['processor'].get('idle', 0.0):8.1f}{one['packets']['lost']:9}{bad:18}  {name} {load:.0%} of a processor{places}{late}"
+            f"{one['suite']:18}{one['format']:15}{one['bits_per_second'] * 1e-6:8.0f}{packet_rate(one):11.0f}"
+            f"{100 * one['processor'].get('idle', 0.0):8.1f}{one['packets']['lost']:9}{not_right(one):18}  {loads_text(one)}{places(one)}"
         )
+    for suite in dict.fromkeys(one["suite"] for one in ladder):
+        rows.append(f"{suite}: {limit(one for one in ladder if one['suite'] == suite)}")
     return "\n".join(rows)
 
 
-def busiest(one):
-    """Which program has most of a processor, and how much; 1 is a whole one."""
-    programs = {}
-    for name, part in one["processor"].items():
-        program, _, kind = name.rpartition(" ")
-        if program and kind in ("user", "kernel"):
-            programs[program] = programs.get(program, 0.0) + part * os.cpu_count()
-    return max(programs.items(), key=lambda item: item[1]) if programs else ("nothing", 0.0)
+def not_right(one):
+    return one["frames"]["wrong"] + one["frames"]["missing"]
+
+
+def packet_rate(one):
+    return one["packets"]["sent"] / max(one["took_s"], one["seconds"])
+
+
+def places(one):
+    """Where packets were lost, and whether the sender was late."""
+    text = "".join(f"; {count} {place}" for place, count in one["lost_at"].items())
+    return text if is_in_time(one) else f"{text}; the sender took {one['took_s']:.1f} s for {one['seconds']:g}"
+
+
+def loads(one):
+    """How much of a processor each program had; what interrupts did while it ran is in it."""
+    parts = one["processor"]
+    names = ("sender", "gateway a", "gateway b", "receiver")
+    return {
+        name: os.cpu_count() * sum(parts.get(f"{name} {kind}", 0.0) for kind in ("user", "kernel")) for name in names
+    }
+
+
+def loads_text(one):
+    return ", ".join(f"{load:.0%}" for load in loads(one).values())
+
+
+def limit(steps):
+    """Up to where all was whole, and what held the next one up."""
+    best = None
+    for one in steps:
+        if not is_whole(one):
+            upto = f"whole up to {best['format']} ({best['bits_per_second'] * 1e-6:.0f} Mbit/s); " if best else ""
+            return f"{upto}not {one['format']} ({one['bits_per_second'] * 1e-6:.0f} Mbit/s): {bottleneck(one)}"
+        best = one
+    return "all whole"
+
+
+def bottleneck(one):
+    idle = one["processor"].get("idle", 0.0)
+    name, load = max(loads(one).items(), key=lambda item: item[1])
+    if load > 0.9:
+        return f"the {name} had all of a processor"
+    if idle < 0.1:
+        own = sum(loads(one).values()) / os.cpu_count()
+        return f"the processors were full ({own:.0%} by the stream), the {name} had the most: {load:.0%} of one"
+    return f"{idle:.0%} idle, a queue overran{places(one)}"

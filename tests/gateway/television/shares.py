@@ -15,9 +15,13 @@ COLUMNS = ("idle", "kernel", "IPsec", "links", "application", "libc", "others")
 # A second on each processor; a prime near 500 beats with nothing.
 RATE = 499
 # Where the kernel waits for work; elsewhere the idle task works, as in interrupts.
-IDLE = re.compile(r"safe_halt|default_idle|acpi_idle|intel_idle|mwait_idle|poll_idle|cpu_idle_poll|haltpoll|cpuidle_enter")
+IDLE = re.compile(
+    r"safe_halt|default_idle|acpi_idle|intel_idle|mwait_idle|poll_idle|cpu_idle_poll|haltpoll|cpuidle_enter"
+)
 LIBC = re.compile(r"/(libc|ld-linux[^/]*|libpthread|libm)[.-][^/]*$")
-SAMPLE = re.compile(r"^ *(?P<comm>.+?) +(?P<pid>-?\d+)/(?P<tid>-?\d+) +(?P<time>[\d.]+): +cpu-clock[^:]*: +[0-9a-f]+ (?P<symbol>.*) \((?P<dso>[^)]*)\)$")
+SAMPLE = re.compile(
+    r"^ *(?P<comm>.+?) +(?P<pid>-?\d+)/(?P<tid>-?\d+) +(?P<time>[\d.]+): +cpu-clock[^:]*: +[0-9a-f]+ (?P<symbol>.*) \((?P<dso>[^)]*)\)$"
+)
 NAMESPACES = re.compile(r"PERF_RECORD_NAMESPACES (\d+)/(\d+) ")
 NET = re.compile(r"0/net: \d+/0x([0-9a-f]+)")
 SIDES = {"transmitter": ("host-a", "gw-a"), "receiver": ("host-b", "gw-b")}
@@ -31,7 +35,18 @@ class Profile:
         if wanted and not self.may():
             print("hdtv: without perf (linux-perf, and root): only /proc says where the time goes", file=sys.stderr)
         elif wanted:
-            self.perf = ["perf", "record", "-q", "-k", "CLOCK_MONOTONIC", "--namespaces", "-e", "cpu-clock", "-F", str(RATE)]
+            self.perf = [
+                "perf",
+                "record",
+                "-q",
+                "-k",
+                "CLOCK_MONOTONIC",
+                "--namespaces",
+                "-e",
+                "cpu-clock",
+                "-F",
+                str(RATE),
+            ]
 
     @staticmethod
     def may():
@@ -107,7 +122,7 @@ def column_of(sample, place, forebay):
     if LIBC.search(dso):
         return "libc"
     if os.path.realpath(dso) == forebay:
-        return "links" if re.search(r"\b(forebay_links|rustix)", symbol) else "IPsec"
+        return "links" if re.match(r"<?&?(mut )?(forebay_links|rustix)", symbol) else "IPsec"
     return "application"
 
 

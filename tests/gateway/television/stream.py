@@ -52,7 +52,11 @@ class Format:
         folder.mkdir(parents=True, exist_ok=True)
         speed = self.width // self.frames
         words = f"videotestsrc num-buffers={self.frames} pattern=smpte horizontal-speed={speed} ! {self.raw_caps()} ! multifilesink"
-        subprocess.run(["gst-launch-1.0", "-q", *words.split(), f"location={folder}/%02d.raw"], check=True)
+        subprocess.run(
+            ["gst-launch-1.0", "-q", *words.split(), f"location={folder}/%02d.raw"],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
         return sorted(folder.glob("*.raw"))
 
     def sender(self, folder, count):
@@ -70,8 +74,11 @@ def inside(namespace, *words):
     return ["ip", "netns", "exec", namespace, *map(str, words)]
 
 
-def stream(form, seconds, python, tell, pictures=None):
-    """Sends `seconds` of a format and returns what became of it; `tell(seconds, state)` hears of it each second."""
+def stream(form, seconds, python, tell, pictures=None, change=False):
+    """Sends `seconds` of a format and returns what became of it; `tell(seconds, state)` hears of it each second.
+
+    With `change` one bit of the first frame is another than the receiver expects: it has to see that.
+    """
     folder = pathlib.Path(os.environ["LAB"]) / form.name
     files = form.draw(folder)
     spec = {"port": PORT, "room": ROOM, "caps": form.rtp_caps(), "frames": list(map(str, files)), "pictures": pictures}
@@ -84,6 +91,10 @@ def stream(form, seconds, python, tell, pictures=None):
     )
     lines = Lines(receiver.stdout)
     ready = lines.get(30)
+    if change:
+        frame = bytearray(files[0].read_bytes())
+        frame[len(frame) // 2] ^= 1
+        files[0].write_bytes(frame)
     before = counters.read()
     count = round(seconds * form.rate)
     started = time.monotonic()
@@ -125,6 +136,7 @@ def stream(form, seconds, python, tell, pictures=None):
         "bits_per_second": form.bits_per_second,
         "sender": words,
         "receiver_room": {"bytes": ready["room"], "system_limit": ready["limit"]},
+        "changed": -(-count // form.frames) if change else 0,
         "frames": {"sent": count, "right": state["right"], "wrong": state["wrong"]}
         | {"missing": count - state["right"] - state["wrong"]},
         "rtp": state["rtp"],

@@ -55,14 +55,15 @@ pub(super) fn read(
     let max_bytes = section.whole("max_bytes");
     let order = section.word("order");
     let costs = section.path("costs");
+    let lateness = section.flag("lateness");
     let defaults = window.zip(timeout).map(|(window, timeout)| {
         let input = limits.map_or(window, |limits| limits.engine.in_flight).max(window);
         let class = ClassConfig::new(Service::Strict);
         ClassConfig { window, timeout: Some(timeout), max_bytes, input, ..class }
     });
     let (classes, names, dscp) = classes(top, defaults?, context)?;
-    let scheduling =
-        Scheduling { policy: policy?, window: window?, timeout: Some(timeout?), max_bytes, classes, dscp };
+    let (policy, timeout, lateness) = (policy?, Some(timeout?), lateness?);
+    let scheduling = Scheduling { policy, window: window?, timeout, max_bytes, classes, dscp, lateness };
     let order = if order? == "total" { Order::Total } else { Order::PerSa };
     Some(Scheduler { scheduling, classes: names, order, costs })
 }

@@ -171,6 +171,8 @@ pub struct ProcessorDoc {
     pub queue: u64,
     /// Factor on its finishing time as it is now.
     pub alpha: f64,
+    /// What is added to its finishing time for being late.
+    pub lateness_s: f64,
     /// Sum over its jobs: work as it was predicted.
     pub predicted_work_s: f64,
     /// Sum over its jobs: from dispatch to answer, waiting included, as it was predicted.
@@ -217,6 +219,9 @@ pub struct LinkDoc {
     pub queue: u64,
     /// Packets that were not sent, by reason.
     pub drops: BTreeMap<String, u64>,
+    /// Packets that came and were not for the engine, by kind; not among `packets_in`.
+    #[serde(default)]
+    pub passed_over: BTreeMap<String, u64>,
 }
 
 /// What an engine did beyond passing packets on.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use forebay_crypto::{Direction, SessionId, Suite};
 use forebay_engine::ProcessorStats;
 use forebay_ipsec::{Action, DropCounts, Limits, Mode, Policy, Protocol, SaConfig, SaCounters};
+use forebay_links::PassedOver;
 use forebay_scheduler::Cost;
 use forebay_time::{Duration, Time};
 
@@ -14,7 +15,7 @@ use super::{
     TapsDoc,
 };
 use crate::config::{Config, ProcessorKind};
-use crate::service::{PortCounts, Worker, WorkerCounts};
+use crate::service::{Port, PortCounts, Worker, WorkerCounts};
 
 /// What a worker has at one moment.
 #[derive(Debug)]
@@ -23,7 +24,7 @@ pub struct Snapshot {
     sas: Vec<Sa>,
     policies: Vec<Policy>,
     processors: Vec<Processor>,
-    links: Vec<(String, PortCounts, usize)>,
+    links: Vec<Link>,
     drops: DropCounts,
     counts: WorkerCounts,
     in_flight: usize,
@@ -31,6 +32,14 @@ pub struct Snapshot {
     redone: u64,
     strangers: u64,
     audits: u64,
+}
+
+#[derive(Debug)]
+struct Link {
+    name: String,
+    counts: PortCounts,
+    waiting: usize,
+    passed_over: PassedOver,
 }
 
 #[derive(Debug)]
@@ -47,14 +56,20 @@ struct Processor {
     stats: ProcessorStats,
     waiting: usize,
     alpha: f64,
+    lateness: Duration,
     costs: Vec<(Suite, Cost)>,
 }
 
 impl Snapshot {
     /// Copies what is counted.
     pub fn take(worker: &mut Worker) -> Snapshot {
-        let links =
-            worker.ports().map(|port| (port.name.clone(), port.counts().clone(), port.waiting())).collect();
+        let link = |port: &Port| Link {
+            name: port.name.clone(),
+            counts: port.counts().clone(),
+            waiting: port.waiting(),
+            passed_over: port.passed_over(),
+        };
+        let links = worker.ports().map(link).collect();
         let counts = worker.counts().clone();
         let engine = worker.engine();
         let sad = engine.sad();
@@ -77,7 +92,8 @@ impl Snapshot {
             let mut stats = stats.clone();
             stats.samples = vec![];
             let costs = suites.iter().filter_map(cost).collect();
-            Processor { stats, waiting: engine.waiting_at(place), alpha: engine.alpha(place), costs }
+            let (waiting, alpha) = (engine.waiting_at(place), engine.alpha(place));
+            Processor { stats, waiting, alpha, lateness: engine.lateness(place), costs }
         };
         let processors = engine.processors().enumerate().map(processor).collect();
         Snapshot {
@@ -212,6 +228,7 @@ fn processor(one: &Processor, config: &Config, place: usize, uptime: Duration) -
         busy_s: stats.busy.as_secs(),
         queue: one.waiting as u64,
         alpha: one.alpha,
+        lateness_s: one.lateness.as_secs(),
         predicted_work_s: stats.predicted.as_secs(),
         predicted_response_s: stats.predicted_response.as_secs(),
         response_s: stats.response.as_secs(),
@@ -222,7 +239,16 @@ fn processor(one: &Processor, config: &Config, place: usize, uptime: Duration) -
     }
 }
 
-fn link_doc((name, counts, waiting): &(String, PortCounts, usize), plain: bool) -> LinkDoc {
+fn link_doc(link: &Link, plain: bool) -> LinkDoc {
+    let Link { name, counts, waiting, passed_over } = link;
+    let passed_over = [
+        ("keepalive", passed_over.keepalives),
+        ("ike", passed_over.ike),
+        ("truncated", passed_over.truncated),
+        ("malformed", passed_over.malformed),
+        ("overrun", passed_over.overrun),
+    ];
+    let passed_over = passed_over.into_iter().filter(|(_, count)| *count > 0);
     let drops = counts.lost.iter().filter(|(_, count)| *count > 0);
     LinkDoc {
         name: name.clone(),
@@ -233,5 +259,6 @@ fn link_doc((name, counts, waiting): &(String, PortCounts, usize), plain: bool) 
         bytes_out: counts.bytes_out,
         queue: *waiting as u64,
         drops: drops.map(|(reason, count)| (reason.to_owned(), count)).collect(),
+        passed_over: passed_over.map(|(kind, count)| (kind.to_owned(), count)).collect(),
     }
 }

@@ -155,11 +155,23 @@ fn links(status: &StatusDoc, text: &mut Text) {
     for link in &status.links {
         text.sample("forebay_link_queue", &[("link", &link.name), ("side", &link.side)], link.queue);
     }
-    text.family("forebay_link_drops_total", "counter", "Packets that a link did not send.");
+    text.family(
+        "forebay_link_drops_total",
+        "counter",
+        "Packets that a link did not send, or lost before they were taken.",
+    );
     for link in &status.links {
         for (reason, count) in &link.drops {
             let labels = [("link", &*link.name), ("side", &*link.side), ("reason", reason)];
             text.sample("forebay_link_drops_total", &labels, count);
+        }
+    }
+    let help = "Packets that came over a link and were not for the engine.";
+    text.family("forebay_link_passed_over_total", "counter", help);
+    for link in &status.links {
+        for (kind, count) in &link.passed_over {
+            let labels = [("link", &*link.name), ("side", &*link.side), ("kind", kind)];
+            text.sample("forebay_link_passed_over_total", &labels, count);
         }
     }
 }

@@ -7,23 +7,20 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 
 use forebay_crypto::SaKeys;
 use forebay_ipsec::Spi;
-use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{IvStore, IvStoreError, SCHEMA, Step, directory, lock, replace};
+use super::table::Table;
+use super::{IvStore, IvStoreError, Step, directory, lock, replace};
 
 /// Sets these fingerprints apart from any other hash of the keys.
 const DOMAIN: &[u8] = b"forebay sequence numbers v1\0";
 /// The file; each SA has a line in it.
 const FILE: &str = "sequences.json";
-/// Longest file, in bytes: a million SAs.
-const MAX_LEN: u64 = 64 << 20;
 
 /// A fingerprint of an SA's keys and SPI, by which its peer knows it. Who sees it can confirm a guess of the keys
 /// and nothing else.
@@ -86,15 +83,6 @@ pub struct Used {
     pub sent: u64,
 }
 
-/// The file.
-#[derive(Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-struct Marks {
-    schema: u32,
-    /// By SA: the last number that may have been used.
-    sent: BTreeMap<String, u64>,
-}
-
 impl IvStore {
     /// Reserves numbers for each of `wanted` and makes that durable, in their order; fewer where their end is near,
     /// and none, so that `after` is `last`, where it is reached.
@@ -154,31 +142,11 @@ impl IvStore {
         let _lock = lock(&lock_path).map_err(failed(&lock_path))?;
         after(Step::Locked).map_err(failed(&lock_path))?;
         let path = self.directory.join(FILE);
-        let mut marks = read(&path)?;
-        let changed = change(&mut marks.sent);
-        let text = serde_json::to_string(&marks).map_err(|error| failed(&path)(error.into()))? + "\n";
-        replace(&[(path.clone(), text)], after).map_err(failed(&path))?;
+        let mut table = Table::read(&path)?;
+        let changed = change(&mut table.marks);
+        table.file(&path).and_then(|file| replace(&[file], after)).map_err(failed(&path))?;
         directory::sync(&self.directory).map_err(failed(&self.directory))?;
         after(Step::DirectorySynced).map_err(failed(&path))?;
         Ok(changed)
     }
-}
-
-fn read(path: &Path) -> Result<Marks, IvStoreError> {
-    let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(MAX_LEN).read_to_string(&mut text));
-    let corrupt = |why: String| IvStoreError::Corrupt { path: path.to_owned(), why };
-    match read {
-        Ok(_) => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Ok(Marks { schema: SCHEMA, sent: BTreeMap::new() });
-        }
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => return Err(corrupt(error.to_string())),
-        Err(error) => return Err(IvStoreError::Read { path: path.to_owned(), error }),
-    }
-    let marks: Marks = serde_json::from_str(&text).map_err(|error| corrupt(error.to_string()))?;
-    if marks.schema != SCHEMA {
-        return Err(corrupt(format!("it has schema {}, expected {SCHEMA}", marks.schema)));
-    }
-    Ok(marks)
 }

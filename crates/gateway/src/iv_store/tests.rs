@@ -253,3 +253,96 @@ proptest! {
         assert_disjoint(&mut ranges);
     }
 }
+
+/// Many keys at once have their marks in one file; alone, a key goes on behind that one, and the other way about.
+#[test]
+fn marks_of_many_keys_stand_together() {
+    let (_directory, store) = store();
+    let many: BTreeMap<KeyId, u64> = (0..100).map(|byte| (id(byte), 10)).collect();
+    assert_eq!(one(&store, 1000, 10), 1000..1010);
+    let all = store.reserve(&many, 0).unwrap();
+    assert_eq!(all.len(), 100);
+    assert_eq!((&all[&id(1)], &all[&id(2)]), (&(1010..1020), &(0..10)));
+    assert_eq!(one(&store, 0, 10), 1020..1030);
+    assert_eq!(store.reserve(&many, 0).unwrap()[&id(1)], 1030..1040);
+    // One lock, one mark of its own, and the others'.
+    assert_eq!(store.directory().read_dir().unwrap().count(), 3);
+    fs::write(store.directory().join(TOGETHER), "{}").unwrap();
+    assert!(matches!(store.reserve(&many, 0), Err(IvStoreError::Corrupt { .. })));
+}
+
+fn wanted(byte: u8, count: u64, end: u64) -> Wanted {
+    Wanted { id: sequence_id(byte), count, end }
+}
+
+fn sequence_id(byte: u8) -> SequenceId {
+    SequenceId::of(&keys("aes128gcm16", byte), forebay_ipsec::Spi::new(0x1001).unwrap())
+}
+
+fn block(store: &IvStore, byte: u8, count: u64, end: u64) -> (u64, u64) {
+    let blocks = store.reserve_sequences(&[wanted(byte, count, end)]).unwrap();
+    (blocks[0].after, blocks[0].last)
+}
+
+#[test]
+fn sequence_numbers_go_on_behind_the_last_block_and_end() {
+    let (_directory, store) = store();
+    assert_eq!(block(&store, 1, 10, 25), (0, 10));
+    assert_eq!(block(&store, 1, 10, 25), (10, 20));
+    assert_eq!(block(&store, 2, 10, 25), (0, 10), "another SA");
+    assert_eq!(block(&store, 1, 10, 25), (20, 25), "what is left");
+    assert_eq!(block(&store, 1, 10, 25), (25, 25), "nothing, for good");
+    assert_eq!(block(&store, 3, u64::MAX, u64::MAX), (0, u64::MAX));
+    assert_eq!(block(&store, 3, 1, u64::MAX), (u64::MAX, u64::MAX));
+    let twice = store.reserve_sequences(&[wanted(4, 5, 100), wanted(4, 5, 100)]).unwrap();
+    assert_eq!((twice[0].last, twice[1].after), (5, 5), "two SAs with one SPI and key share no number");
+}
+
+#[test]
+fn what_was_not_used_is_given_out_again_unless_somebody_else_has_reserved() {
+    let (_directory, store) = store();
+    assert_eq!(block(&store, 1, 100, 1_000), (0, 100));
+    store.settle_sequences(&[Used { id: sequence_id(1), last: 100, sent: 7 }]).unwrap();
+    assert_eq!(block(&store, 1, 100, 1_000), (7, 107));
+    assert_eq!(block(&store, 1, 100, 1_000), (107, 207));
+    store.settle_sequences(&[Used { id: sequence_id(1), last: 107, sent: 9 }]).unwrap();
+    assert_eq!(block(&store, 1, 100, 1_000), (207, 307));
+    store.settle_sequences(&[Used { id: sequence_id(9), last: 107, sent: 9 }]).unwrap();
+    assert_eq!(block(&store, 9, 1, 10), (0, 1), "of what nobody knows nothing is noted");
+}
+
+#[test]
+fn an_sa_is_known_by_spi_and_all_its_keys() {
+    let spi = |spi| forebay_ipsec::Spi::new(spi).unwrap();
+    let one = SequenceId::of(&keys("sha256", 1), spi(0x1001));
+    assert_ne!(one, SequenceId::of(&keys("sha256", 2), spi(0x1001)), "without a cipher too");
+    assert_ne!(one, SequenceId::of(&keys("sha256", 1), spi(0x1002)));
+    // (printf 'forebay sequence numbers v1\0\0\0\x10\1'; printf '\0\0\0\0\0\0\0\x10'; printf '\1%.0s' {1..16};
+    //  printf '\0\0\0\0\0\0\0\0') | sha256sum | cut -c1-32
+    assert_eq!(sequence_id(1).to_string(), "9ec756e096a28abd40fde631a986d900");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Wherever a reservation of numbers stops, nothing that was given out is given out again.
+    #[test]
+    fn no_crash_repeats_a_sequence_number(
+        events in proptest::collection::vec((1_u64..50, proptest::option::of(proptest::sample::select(&STEPS[..]))), 1..20),
+    ) {
+        let (_directory, store) = store();
+        let mut given = 0;
+        for (count, crash) in events {
+            let stop = |at| if Some(at) == crash { Err(io::Error::other("power")) } else { Ok(()) };
+            let raise = |marks: &mut BTreeMap<String, u64>| {
+                let mark = marks.entry(sequence_id(1).to_string()).or_default();
+                *mark += count;
+                (*mark - count, *mark)
+            };
+            if let Ok((after, last)) = store.change_sequences_stepwise(false, raise, &mut { stop }) {
+                prop_assert!(after >= given);
+                given = last;
+            }
+        }
+    }
+}

@@ -23,8 +23,11 @@ use forebay_xfrm::{
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::export::KeyExport;
 use super::worker::{Handle, Worker};
 use crate::config::Xfrm;
+use crate::esp_sa;
+use crate::privileges;
 
 /// Between two looks at limits and wanted SAs.
 const TICK: Duration = Duration::from_millis(100);
@@ -38,6 +41,15 @@ const ASKED_MAX: usize = 1_024;
 
 /// What is told all policies of the kernel when they have changed.
 pub type OnPolicies = Box<dyn Fn(&[xfrm::Policy]) + Send>;
+
+/// How much is taken over: what the kernel has beyond that stays the kernel's.
+#[derive(Clone, Copy, Debug)]
+pub struct Most {
+    /// SAs, of both directions.
+    pub sas: usize,
+    /// Policies.
+    pub policies: usize,
+}
 
 /// An SA that was taken over.
 struct Taken {
@@ -78,6 +90,8 @@ impl Follower {
         handle: Handle,
         clock: fn() -> std::time::Duration,
         routes: OnPolicies,
+        exported: Arc<KeyExport>,
+        most: Most,
     ) -> io::Result<Follower> {
         let mark = options.mark.map(|mark| xfrm::Mark { value: mark.value, mask: mark.mask });
         let filter = Filter { mark, if_id: options.if_id, allow_weak: false };
@@ -98,10 +112,14 @@ impl Follower {
             asked: HashMap::new(),
             synchronised: Some(synchronised),
             reported: clock(),
+            exported,
+            told: std::time::Duration::ZERO,
+            most,
         };
         let their_stop = stop.clone();
         let builder = std::thread::Builder::new().name("forebay-xfrm".to_owned());
         let thread = builder.spawn(move || {
+            privileges::keep_net_admin();
             while !their_stop.load(Ordering::Relaxed) {
                 if let Err(error) = follow.step() {
                     tracing::error!(%error, "the kernel's SAs cannot be followed any more");
@@ -140,6 +158,10 @@ struct Follow {
     asked: HashMap<(PolicyIndex, IpAddr, IpAddr), std::time::Duration>,
     synchronised: Option<std::sync::mpsc::Sender<()>>,
     reported: std::time::Duration,
+    exported: Arc<KeyExport>,
+    /// When limits and wanted SAs were looked at.
+    told: std::time::Duration,
+    most: Most,
 }
 
 /// What the worker has for the daemon.
@@ -155,10 +177,8 @@ impl Follow {
         let mut events = Vec::new();
         while self.mirror.poll(&mut events)? {}
         let routes_change = events.iter().any(|event| {
-            matches!(
-                event,
-                xfrm::Event::PolicyAdded(_) | xfrm::Event::PolicyUpdated(_) | xfrm::Event::PolicyDeleted(_)
-            )
+            // An update leaves the selectors as they are: a rekey, of which there may be very many.
+            matches!(event, xfrm::Event::PolicyAdded(_) | xfrm::Event::PolicyDeleted(_))
         });
         for event in events {
             self.take(event);
@@ -168,7 +188,15 @@ impl Follow {
                 self.kernel_policies.values().map(|(_, policy)| policy.clone()).collect();
             (self.routes)(&policies);
         }
-        self.tell()?;
+        let sas = self.sas.values().map(|taken| (taken.direction, &taken.sa.config, &taken.sa.keys));
+        if let Err(error) = self.exported.refresh(|| esp_sa::table(sas)) {
+            tracing::warn!(%error, "esp_sa_export: the keys were not written");
+        }
+        let now = (self.clock)();
+        if now.saturating_sub(self.told).as_nanos() as u64 >= TICK.as_nanos() {
+            self.told = now;
+            self.tell()?;
+        }
         let mut fds = self.mirror.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
         let timeout = Timespec { tv_sec: 0, tv_nsec: TICK.as_nanos() as i64 };
         match poll(&mut fds, Some(&timeout)) {
@@ -204,9 +232,14 @@ impl Follow {
 
     /// Takes an SA over, behind `sequence` if it is one that goes on.
     fn add(&mut self, mut sa: xfrm::Sa, sequence: Option<u64>) {
+        let before = self.sas.remove(&sa.id).map(|taken| taken.session);
+        if self.sas.len() >= self.most.sas {
+            tracing::error!(sa = %sa.id, most = self.most.sas, "an SA stays the kernel's: raise `sas` of [limits]");
+            before.map(|before| self.handle.ask(move |worker| worker.remove_sa(before)));
+            return;
+        }
         self.ages += 1;
         let age = self.ages;
-        self.remove(&sa.id);
         let (id, direction) = (sa.id, sa.direction);
         if let Some((source, destination)) = sa.ports {
             sa.config.udp = match direction {
@@ -223,6 +256,7 @@ impl Follow {
         // IVs count from the clock, in nanoseconds: whoever had these keys before this process took older ones.
         let iv = IvRange::share((self.clock)().as_nanos() as u64, u64::MAX, 0, 1);
         let added = self.handle.ask(move |worker| {
+            before.map(|before| worker.remove_sa(before));
             let engine = worker.engine();
             let session = match direction {
                 Direction::Seal => engine.add_outbound(config, iv, &keys),
@@ -243,6 +277,7 @@ impl Follow {
                 let counters = SaCounters::default();
                 let taken = Taken { session, direction, sa, age, told: behind, counters, first_use_s: None };
                 self.sas.insert(id, taken);
+                self.exported.keys_changed();
                 self.announce(&id, behind);
             }
             Some(Err(why)) => tracing::error!(sa = %id, %why, "an SA of the kernel was not taken over"),
@@ -284,6 +319,7 @@ impl Follow {
             self.handle.ask(move |worker| worker.engine().move_peer(session, to).is_ok());
             if let Some(taken) = self.sas.get_mut(&sa.id) {
                 taken.sa.config = sa.config;
+                self.exported.keys_changed();
             }
             return;
         }
@@ -293,8 +329,9 @@ impl Follow {
 
     fn remove(&mut self, id: &SaId) {
         let Some(taken) = self.sas.remove(id) else { return };
+        self.exported.keys_changed();
         let session = taken.session;
-        self.handle.ask(move |worker| worker.engine().remove_sa(session).is_some());
+        self.handle.ask(move |worker| worker.remove_sa(session));
         tracing::info!(sa = %id, "an SA of the kernel is gone");
     }
 
@@ -311,6 +348,17 @@ impl Follow {
     fn put(&mut self, policy: xfrm::Policy) {
         let before = self.kernel_policies.remove(&policy.index);
         let before = before.and_then(|(rank, _)| self.policies.remove(&rank)).map(|followed| followed.id);
+        if self.kernel_policies.len() >= self.most.policies {
+            let most = self.most.policies;
+            tracing::error!(
+                policy = policy.index.0,
+                most,
+                "a policy stays the kernel's: raise `policies` of [limits]"
+            );
+            before
+                .map(|before| self.handle.ask(move |worker| worker.engine().remove_policy(before).is_some()));
+            return;
+        }
         let seals = policy.way == Way::Out;
         let rank = (seals, policy.priority, policy.index);
         self.kernel_policies.insert(policy.index, (rank, policy.clone()));

@@ -14,6 +14,7 @@ use forebay_time::{Duration, Time};
 
 use super::worker::{Handle, Worker};
 use crate::iv_store::{Block, IvStore, IvStoreError, SequenceId, Used, Wanted};
+use crate::privileges;
 use crate::sas::SasFile;
 
 /// Numbers of a block: what is lost at most when the process is killed, the 4096th part of all without ESN.
@@ -54,6 +55,8 @@ type Sas = Arc<Mutex<HashMap<SessionId, Looked>>>;
 pub struct Caretaker {
     store: IvStore,
     sas: Sas,
+    /// Numbers of the first block of an SA.
+    block: u64,
 }
 
 /// Numbers for the new outbound SAs of a file.
@@ -62,7 +65,7 @@ pub struct Reserved(Vec<Option<(Numbers, Block)>>);
 impl Caretaker {
     /// Notes numbers in `store`.
     pub fn new(store: IvStore) -> Caretaker {
-        Caretaker { store, sas: Sas::default() }
+        Caretaker { store, sas: Sas::default(), block: BLOCK }
     }
 
     /// Starts the thread, to which the worker gives its events from now on, and which ends when the worker does.
@@ -73,7 +76,10 @@ impl Caretaker {
         let (sender, events) = mpsc::channel();
         worker.send_events(sender);
         let keeper = Keeper { store: self.store.clone(), sas: self.sas.clone(), handle, wanted: Vec::new() };
-        std::thread::Builder::new().name("forebay-numbers".to_owned()).spawn(move || keeper.run(&events))?;
+        std::thread::Builder::new().name("forebay-numbers".to_owned()).spawn(move || {
+            privileges::give_up();
+            keeper.run(&events);
+        })?;
         Ok(())
     }
 
@@ -88,7 +94,7 @@ impl Caretaker {
             }
             let end = if entry.config.esn { u64::MAX } else { u32::MAX.into() };
             let id = SequenceId::of(&entry.keys, entry.config.spi);
-            Some(Numbers { id, end, last: 0, block: BLOCK, granted: Time::ZERO })
+            Some(Numbers { id, end, last: 0, block: self.block, granted: Time::ZERO })
         });
         let new: Vec<_> = new.collect();
         let wanted: Vec<Wanted> = new.iter().flatten().map(Numbers::wanted).collect();
@@ -159,7 +165,7 @@ impl Caretaker {
 
     /// Another that looks after the same SAs.
     pub fn share(&self) -> Caretaker {
-        Caretaker { store: self.store.clone(), sas: self.sas.clone() }
+        Caretaker { store: self.store.clone(), sas: self.sas.clone(), block: self.block }
     }
 }
 
@@ -257,3 +263,6 @@ fn grant(worker: &mut Worker, sas: &Sas, blocks: &[((SessionId, Numbers), Block)
 fn lock(sas: &Sas) -> MutexGuard<'_, HashMap<SessionId, Looked>> {
     sas.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests;

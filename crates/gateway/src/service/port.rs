@@ -5,7 +5,7 @@ use std::io;
 
 use arrayvec::ArrayVec;
 use forebay_crypto::{Packet, SessionId};
-use forebay_links::{Link, Sent};
+use forebay_links::{Link, PassedOver, Sent};
 use rustix::io::Errno;
 
 /// Packets that are given to a link at once: several of the kernel's trains of 64 KiB.
@@ -31,7 +31,7 @@ pub struct PortCounts {
     pub packets_out: u64,
     /// Their bytes.
     pub bytes_out: u64,
-    /// Packets that were not sent, by reason.
+    /// Packets that were not sent, or lost before they were taken, by reason.
     pub lost: Lost,
     /// Times that sending had to wait for the link.
     pub waits: u64,
@@ -39,7 +39,8 @@ pub struct PortCounts {
     pub errors: u64,
 }
 
-/// Packets that a link did not send, by reason: see [`Sent`].
+/// Packets that a link did not send, by reason: see [`Sent`]; and what it did not give: see
+/// [`PassedOver`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
     /// Larger than the link.
@@ -156,6 +157,11 @@ impl Port {
     /// its own. There is no way back.
     pub fn is_gone(&self) -> bool {
         self.gone
+    }
+
+    /// Received packets that were not for the engine; it asks the kernel.
+    pub fn passed_over(&self) -> PassedOver {
+        self.link.passed_over()
     }
 
     /// Packets that wait.

@@ -1,9 +1,7 @@
 //! From the file to a running gateway.
 
 use std::fmt;
-use std::fs::OpenOptions;
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -20,9 +18,10 @@ use forebay_time::Duration;
 use forebay_wire::{Family, protocol};
 use ipnet::IpNet;
 
+use super::export::{self, KeyExport};
 use super::ike_forward::IkeForward;
 use super::installed::{InstallError, takes_ivs};
-use super::mirror::{Follower, OnPolicies};
+use super::mirror::{Follower, Most, OnPolicies};
 use super::numbers::Caretaker;
 use super::pin::pin;
 use super::port::Port;
@@ -35,6 +34,7 @@ use crate::config::{
 };
 use crate::esp_sa;
 use crate::iv_store::{IvStore, IvStoreError};
+use crate::privileges;
 
 /// Packets that wait for a link without room.
 const QUEUE: usize = 4_096;
@@ -113,6 +113,8 @@ pub struct Service {
     routes: RouteTable,
     follower: Option<Follower>,
     taps: Taps,
+    /// Of the keys that the follower has.
+    exported: Arc<KeyExport>,
     /// The engine has refused the last version of the file, and has nothing of any.
     is_empty: bool,
 }
@@ -174,12 +176,14 @@ impl Service {
         caretaker.give(&mut worker, &config.sas, numbers);
         let routes = RouteTable::new(&config).map_err(link_error("routes"))?;
         route(&routes, &config)?;
-        export(&config)?;
+        let exported = Arc::new(KeyExport::default());
+        export(&config, &exported)?;
         taps.change(config.taps.as_ref());
         let builder = std::thread::Builder::new().name("forebay-loop".to_owned());
         let cpu = config.processors.first().and_then(|core| core.cpus().first().copied());
         let (told, begun) = std::sync::mpsc::channel();
         let run = move || {
+            privileges::give_up();
             let pinned = pin(cpu);
             let may_run = pinned.is_ok();
             let _ = told.send(pinned);
@@ -191,8 +195,15 @@ impl Service {
         let follower = match &config.keys.source {
             KeySource::Static { .. } => None,
             KeySource::Xfrm(options) => {
-                let started =
-                    Follower::start(options, handle.clone(), unix_time, route_setter(&config, &routes));
+                let most = Most { sas: config.limits.sas, policies: config.limits.policies };
+                let started = Follower::start(
+                    options,
+                    handle.clone(),
+                    unix_time,
+                    route_setter(&config, &routes),
+                    exported.clone(),
+                    most,
+                );
                 Some(started.map_err(link_error("the kernel's SAs (XFRM)"))?)
             }
         };
@@ -205,6 +216,7 @@ impl Service {
             routes,
             follower,
             taps,
+            exported,
             is_empty: false,
         })
     }
@@ -256,7 +268,7 @@ impl Service {
             self.taps.change(self.config.taps.as_ref());
         }
         route(&self.routes, &self.config)?;
-        export(&self.config)?;
+        export(&self.config, &self.exported)?;
         Ok(changes)
     }
 
@@ -312,18 +324,15 @@ fn check(config: &Config) -> Result<(), StartError> {
     Ok(())
 }
 
-/// Writes the keys of all SAs for Wireshark, if that is wanted, for their owner's eyes only.
-fn export(config: &Config) -> Result<(), StartError> {
+/// Writes the keys of all SAs for Wireshark, if that is wanted; those of the kernel's are left to who follows them.
+fn export(config: &Config, exported: &KeyExport) -> Result<(), StartError> {
+    if let KeySource::Xfrm(_) = &config.keys.source {
+        exported.set(config.esp_sa_export.as_deref());
+        return Ok(());
+    }
     let Some(path) = &config.esp_sa_export else { return Ok(()) };
     let text = esp_sa::export(&config.sas.entries);
-    let write = || -> io::Result<()> {
-        let aside = path.with_extension("tmp");
-        let _ = std::fs::remove_file(&aside);
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&aside)?;
-        file.write_all(text.as_bytes())?;
-        std::fs::rename(&aside, path)
-    };
-    write().map_err(link_error(format!("esp_sa_export {}", path.display())))
+    export::write(path, &text).map_err(link_error(format!("esp_sa_export {}", path.display())))
 }
 
 /// IVs for the SAs that are new.
@@ -508,7 +517,7 @@ fn icmp() -> Vec<Box<dyn Link + Send>> {
 /// An IKE daemon's SA may be used by the peer before the kernel's news of it is here.
 fn strangers(config: &Config) -> StrangerLimits {
     match &config.keys.source {
-        KeySource::Xfrm(_) => StrangerLimits { packets: 256, wait: Duration::from_millis(500) },
+        KeySource::Xfrm(_) => StrangerLimits { packets: 256, wait: Duration::from_millis(2_000) },
         KeySource::Static { .. } => StrangerLimits::NONE,
     }
 }

@@ -37,6 +37,8 @@ const TAKE: usize = 256;
 const ROOM: usize = 64;
 /// Rounds between two looks at ICMP while there is too much to do to ask poll(2): a system call each.
 const ICMP_EVERY: u64 = 64;
+/// Longest that an SA which goes holds others up.
+const FINISH: Duration = Duration::from_millis(5);
 /// Longest sleep: time is told to SAs at least so often.
 const NAP: Duration = Duration::from_millis(500);
 /// Sleeps in a row that errors of links ended, behind which a sleep asks no link and is as long at most.
@@ -275,7 +277,26 @@ impl Worker {
             // The reader let nothing pass that the scheduler refuses.
             let _ = self.engine.set_bias(place, alpha, beta);
         }
+        let removed: Vec<SessionId> =
+            changes.removed.iter().filter_map(|&place| self.sessions().get(place).copied()).collect();
+        self.finish(&removed);
         self.installed.change(&mut self.engine, file, changes, ivs)
+    }
+
+    /// Removes an SA. Its packets under way come to their end before, if that does not take long: with a job at another
+    /// processor, or in a window, they would be lost at every rekey.
+    pub fn remove_sa(&mut self, session: SessionId) -> bool {
+        self.finish(&[session]);
+        self.engine.remove_sa(session).is_some()
+    }
+
+    /// Lets the packets under way of these SAs come to their end, for a little while at most; no others come in.
+    fn finish(&mut self, sas: &[SessionId]) {
+        let end = self.engine.clock().now() + FINISH;
+        while sas.iter().any(|&sa| self.engine.sad().in_flight(sa) > 0) && self.engine.clock().now() < end {
+            self.engine.flush();
+            self.turn();
+        }
     }
 
     /// Takes the flows whose packets were dropped because their policy has no SA.

@@ -157,7 +157,7 @@ impl OutboundAh {
                 // low bits, which the ICV covers.
                 let (flags, identification) = match outer.dont_fragment {
                     true => (DONT_FRAGMENT, 0),
-                    false => (0, (self.sequence + 1) as u16),
+                    false => (0, self.sequence.wrapping_add(1) as u16),
                 };
                 let header = &mut headers.bytes[..20];
                 header[..2].copy_from_slice(&[0x45, class]);

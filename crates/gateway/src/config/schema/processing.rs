@@ -3,7 +3,7 @@
 use forebay_scenario::Unit;
 
 use super::Absent::{Is, Means, Required};
-use super::Takes::{Number, Other, Path, Text, Time, Whole, Word};
+use super::Takes::{Flag, Number, Other, Path, Text, Time, Whole, Word};
 use super::{Key, Part, key, once, several};
 
 /// Most processors, all of a `count` counted.
@@ -160,6 +160,13 @@ pub const SCHEDULER: Part = once(
             Means("they are measured at start"),
             "costs of the processors, as `forebay bench processors --save` writes them",
             "\"costs.json\"",
+        ),
+        key(
+            "lateness",
+            Flag,
+            Is("true"),
+            "whether it is learnt by how much jobs are done later than predicted, and added to predictions",
+            "false",
         ),
         key(
             "processor",

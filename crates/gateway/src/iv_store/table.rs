@@ -1,0 +1,50 @@
+//! Marks of very many keys in one file: one write and one sync for all of them.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::{IvStoreError, SCHEMA};
+
+/// Longest file, in bytes: a million marks.
+const MAX_LEN: u64 = 64 << 20;
+
+/// Marks by fingerprint.
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Table {
+    schema: u32,
+    pub(super) marks: BTreeMap<String, u64>,
+}
+
+impl Table {
+    /// What the file says; nothing, if there is none. A file that says anything but marks is an error.
+    pub(super) fn read(path: &Path) -> Result<Table, IvStoreError> {
+        let mut text = String::new();
+        let read = File::open(path).and_then(|file| file.take(MAX_LEN).read_to_string(&mut text));
+        let corrupt = |why: String| IvStoreError::Corrupt { path: path.to_owned(), why };
+        match read {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Table { schema: SCHEMA, marks: BTreeMap::new() });
+            }
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                return Err(corrupt(error.to_string()));
+            }
+            Err(error) => return Err(IvStoreError::Read { path: path.to_owned(), error }),
+        }
+        let table: Table = serde_json::from_str(&text).map_err(|error| corrupt(error.to_string()))?;
+        if table.schema != SCHEMA {
+            return Err(corrupt(format!("it has schema {}, expected {SCHEMA}", table.schema)));
+        }
+        Ok(table)
+    }
+
+    /// The file as it is to be.
+    pub(super) fn file(&self, path: &Path) -> io::Result<(PathBuf, String)> {
+        Ok((path.to_owned(), serde_json::to_string(self)? + "\n"))
+    }
+}
