@@ -4,7 +4,7 @@ CARGO ?= cargo
 FOREBAY = target/release/forebay
 OUT ?= forebay-demo
 
-.PHONY: help demo test check licences interop bench bench-simulator twin instructions soak fuzz lab browser interop-vm setup setup-test clean
+.PHONY: help demo test check licences interop bench bench-gateway bench-simulator twin instructions soak fuzz lab browser interop-vm hdtv setup setup-test clean
 
 help:
 	@echo 'make demo          build, send a real capture through two gateways, show what happened'
@@ -12,9 +12,11 @@ help:
 	@echo 'make check         format, lints, docs, licences, advisories'
 	@echo 'make interop       the whole matrix of suites against scapy and tshark'
 	@echo 'make interop-vm    Linux and strongSwan as peers, in virtual machines of software emulation'
+	@echo 'make hdtv          uncompressed HDTV through two gateways: frames, losses, where the time goes; SECONDS=120'
 	@echo 'make browser       every report in a real Chromium'
 	@echo 'make lab           two sites and their gateways in network namespaces, and a shell in them; LAB=show'
 	@echo 'make bench         throughput of the data plane and of the processors; scheduler; backends'
+	@echo 'make bench-gateway two gateways beside wireguard-go and strongSwan libipsec; BENCH_OUT=, BENCH_ARGS=--quick'
 	@echo 'make bench-simulator  the simulator beside SystemC on the same packets; its time and memory'
 	@echo 'make twin          the engine with emulated cards beside the simulator; TWIN_OUT='
 	@echo 'make instructions  instructions a packet, compared with the recorded ones'
@@ -40,6 +42,8 @@ test: setup-test
 	$(MAKE) -C firmware test
 	scripts/interop.sh target/debug/forebay quick
 	LAB_OPTIONAL=1 scripts/lab.sh target/debug/forebay run tests/gateway/two_sites.py
+	cd tests/gateway && python3 -m unittest -q television.test_television
+	tests/gateway/hdtv.py target/debug/forebay --quick
 
 interop: $(FOREBAY)
 	@scripts/setup.sh test
@@ -54,6 +58,12 @@ interop-vm: $(FOREBAY)
 browser: $(FOREBAY)
 	@scripts/setup.sh browser
 	scripts/browser.sh $(FOREBAY)
+
+# Two suites of two minutes and larger formats: eight minutes, on a machine that does nothing else.
+HDTV_OUT ?= forebay-hdtv
+hdtv: $(FOREBAY)
+	@scripts/setup.sh hdtv
+	tests/gateway/hdtv.py $(FOREBAY) --out $(HDTV_OUT) --seconds $(if $(filter file,$(origin SECONDS)),120,$(SECONDS))
 
 LAB ?= shell
 lab: $(FOREBAY)
@@ -71,10 +81,21 @@ check: setup
 licences:
 	scripts/licences.sh
 
-bench: $(FOREBAY)
+bench: $(FOREBAY) bench-gateway
 	$(FOREBAY) bench esp
 	$(FOREBAY) bench processors
 	$(CARGO) run --release --locked --package forebay-scheduler --example cost
+
+# Network namespaces, some five minutes; peers that cannot be had are named and left out. All is below target/.
+BENCH_OUT ?= forebay-bench
+BENCH_ARGS ?=
+bench-gateway: $(FOREBAY)
+	@scripts/setup.sh bench
+	@tests/gateway/wireguard-go.sh target/wireguard-go
+	@tests/gateway/strongswan.sh target/strongswan
+	@mkdir -p $(BENCH_OUT)
+	tests/gateway/bench.py $(FOREBAY) --wireguard-go target/wireguard-go/wireguard --strongswan target/strongswan \
+		--json $(BENCH_OUT)/gateways.json --out $(BENCH_OUT)/gateways.html $(BENCH_ARGS)
 
 bench-simulator: $(FOREBAY)
 	scripts/systemc.sh $(FOREBAY)

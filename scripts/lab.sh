@@ -17,8 +17,9 @@
 #   scripts/lab.sh FOREBAY show          traffic for ten seconds, and `forebay top` of gateway A beside it
 #   scripts/lab.sh FOREBAY run COMMAND   a command in the lab, in the place of the shell
 #
-# ENCAPSULATION (udp or none), PROPOSAL, MTU (of the network between), PROCESSORS (TOML) change it. All is in namespaces
-# of mounts, network and processes: when it ends, however it ends, the kernel takes everything away.
+# ENCAPSULATION (udp or none), PROPOSAL, MTU (of the network between; above 1500 of the sites too), BUFFER (of the
+# sockets between) and PROCESSORS (TOML) change it. All is in namespaces of mounts, network and processes: when it ends,
+# however it ends, the kernel takes everything away.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -40,7 +41,7 @@ fi
 
 forebay=$1
 what=${2:-shell}
-: "${ENCAPSULATION:=udp}" "${PROPOSAL:=aes128gcm16}" "${MTU:=1500}" "${PROCESSORS:=}"
+: "${ENCAPSULATION:=udp}" "${PROPOSAL:=aes128gcm16}" "${MTU:=1500}" "${BUFFER:=4 MiB}" "${PROCESSORS:=}"
 mount -t tmpfs none /run
 mkdir -p /run/netns /run/lab
 lab=/run/lab
@@ -48,12 +49,20 @@ umask 077
 
 # The cipher key and salt, and the key of an integrity algorithm where there is one: as long as the suite wants them.
 key_lengths() {
+    local cipher
     case $PROPOSAL in
-    aes128gcm* | aes128ccm* | aes128ctr*) echo "20 ${1:-}" ;;
-    aes256gcm*) echo 36 ;;
-    aes192gcm*) echo 28 ;;
-    chacha20poly1305) echo 36 ;;
-    *) echo 'lab: PROPOSAL: an AEAD or counter-mode suite, please' >&2 && exit 2 ;;
+    aes128gcm* | aes128ccm* | aes128ctr-*) cipher=20 ;;
+    aes256gcm* | aes256ctr-*) cipher=36 ;;
+    aes192gcm*) cipher=28 ;;
+    chacha20poly1305) cipher=36 ;;
+    *) echo 'lab: PROPOSAL: an AEAD, or counter mode with integrity, please' >&2 && exit 2 ;;
+    esac
+    case $PROPOSAL in
+    *-sha1) echo $cipher 20 ;;
+    *-sha256) echo $cipher 32 ;;
+    *-sha384) echo $cipher 48 ;;
+    *-sha512) echo $cipher 64 ;;
+    *) echo $cipher ;;
     esac
 }
 secret() { head -c "$1" /dev/urandom | od -An -tx1 | tr -d ' \n'; }
@@ -71,8 +80,9 @@ done
 link host-a eth0 gw-a lan
 link gw-a wan gw-b wan
 link gw-b lan host-b eth0
-ip -n gw-a link set wan mtu "$MTU"
-ip -n gw-b link set wan mtu "$MTU"
+for end in gw-a:wan gw-b:wan host-a:eth0 gw-a:lan host-b:eth0 gw-b:lan; do
+    [ "${end#*:}" != wan ] && [ "$MTU" -le 1500 ] || ip -n "${end%:*}" link set "${end#*:}" mtu "$MTU"
+done
 ip -n host-a addr add 10.1.0.10/16 dev eth0
 ip -n host-a route add default via 10.1.0.1
 ip -n gw-a addr add 10.1.0.1/16 dev lan
@@ -82,9 +92,16 @@ ip -n gw-b addr add 10.2.0.1/16 dev lan
 ip -n host-b addr add 10.2.0.10/16 dev eth0
 ip -n host-b route add default via 10.2.0.1
 
-read -r cipher _ <<<"$(key_lengths)"
-secret "$cipher" >$lab/a-to-b.key
-secret "$cipher" >$lab/b-to-a.key
+read -r cipher integrity <<<"$(key_lengths)"
+for way in a-to-b b-to-a; do
+    secret "$cipher" >$lab/$way.key
+    [ -z "$integrity" ] || secret "$integrity" >$lab/$way.auth
+done
+auth_of() { [ -z "$integrity" ] || echo "auth_key_file = \"${1%.key}.auth\""; }
+# Packets are to fit the buffers too.
+limits=
+[ "$MTU" -le 1900 ] || [[ $PROCESSORS == *'[limits]'* ]] || limits="[limits]
+packet_size = $((MTU + 200))"
 gateway() { # letter, own number, peer's number, SPI and key out, SPI and key in
     local plain=$((MTU - 100))
     cat >"$lab/$1.toml" <<-TOML
@@ -96,6 +113,7 @@ gateway() { # letter, own number, peer's number, SPI and key out, SPI and key in
 	[[protected]]
 	kind = "$([ "$ENCAPSULATION" = udp ] && echo udp || echo raw)"
 	$([ "$ENCAPSULATION" = udp ] && echo "listen = \"192.0.2.$2:4500\"")
+	buffer = "$BUFFER"
 
 	[keys]
 	state = "state-$1"
@@ -105,11 +123,14 @@ gateway() { # letter, own number, peer's number, SPI and key out, SPI and key in
 
 	$PROCESSORS
 
+	$limits
+
 	[[sa]]
 	name = "to-peer"
 	direction = "out"
 	spi = $4
 	key_file = "$5"
+	$(auth_of "$5")
 	proposal = "$PROPOSAL"
 	encapsulation = "$ENCAPSULATION"
 	local = "192.0.2.$2"
@@ -122,6 +143,7 @@ gateway() { # letter, own number, peer's number, SPI and key out, SPI and key in
 	direction = "in"
 	spi = $6
 	key_file = "$7"
+	$(auth_of "$7")
 	proposal = "$PROPOSAL"
 	encapsulation = "$ENCAPSULATION"
 	replay_window = 4096

@@ -4,7 +4,9 @@
 #   scripts/setup.sh build          the library for fast crypto on x86-64
 #   scripts/setup.sh build test     and the peers of the tests: scapy, tshark, valgrind, qemu's RISC-V
 #   scripts/setup.sh lab            what the laboratory of namespaces uses
+#   scripts/setup.sh bench          what the gateways' benchmark measures with
 #   scripts/setup.sh browser        Chromium, which looks at reports
+#   scripts/setup.sh hdtv           GStreamer, and perf to see where time goes
 #   scripts/setup.sh vm             what virtual machines of Linux are made with
 #
 # Nothing here is needed to build or run: without libipsec-mb the portable backend does all crypto,
@@ -15,6 +17,8 @@ declare -A PACKAGES=(
     [build]=""
     [test]="python3-scapy python3-cryptography tshark valgrind iproute2 procps qemu-user binutils-riscv64-unknown-elf"
     [lab]="iproute2 procps iperf3"
+    [hdtv]="gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good gir1.2-gst-plugins-base-1.0 python3-gi python3-gst-1.0 linux-perf iproute2 procps"
+    [bench]="python3 iproute2 procps iperf3 iputils-ping wireguard-tools util-linux"
     [browser]="chromium"
     [vm]="qemu-system-x86 cpio binutils iproute2 gcc libc6-dev util-linux"
 )
@@ -22,6 +26,10 @@ case "$(uname -m)" in
 x86_64) PACKAGES[build]="libipsec-mb-dev" ;;
 *) echo "setup: $(uname -m): building with the portable crypto backend (libipsec-mb is for x86-64)" ;;
 esac
+
+# These are often there from elsewhere, newer.
+command -v go >/dev/null || PACKAGES[bench]+=" golang-go"
+command -v perf >/dev/null || PACKAGES[bench]+=" linux-perf"
 
 for tool in cargo cc; do
     if ! command -v "$tool" >/dev/null; then

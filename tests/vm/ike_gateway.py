@@ -94,11 +94,13 @@ def steps(a, b, rekeys):
     print("ike_gateway: connected by a packet")
 
     before = established(a)
-    b.begin("ping -i 0.05 -w 900 -I 10.2.0.1 10.1.0.1 >/tmp/ping.out & echo $!")
+    b.begin(f"ping -i 0.05 -w {300 + 6 * rekeys} -I 10.2.0.1 10.1.0.1 >/tmp/ping.out & echo $!")
     process = b.end().strip()
     for number in range(rekeys):
         (a, b)[number % 2].sh("swanctl --rekey --child net >/dev/null")
         time.sleep(0.3)
+        if sys.stderr.isatty():
+            print(f"\rike_gateway: {number + 1} of {rekeys} rekeys", end="" if number + 1 < rekeys else "\n", file=sys.stderr)
     deadline = time.monotonic() + 30
     while established(a) - before < rekeys and time.monotonic() < deadline:
         time.sleep(0.5)
@@ -107,9 +109,13 @@ def steps(a, b, rekeys):
     missing, sent = lost(b.sh("cat /tmp/ping.out"))
     # Linux drops what it was about to seal with an SA that its own rekey has just deleted: that is not ours.
     theirs = sum(int(count) for count in re.findall(r"XfrmOut\w+\s+(\d+)", b.sh("cat /proc/net/xfrm_stat")))
+    engines = json.loads(a.sh("/tmp/forebay status --socket /run/control.sock --json"))["engines"]
+    print(f"ike_gateway: {sum(one['strangers'] for one in engines)} packets came before the news of their SA, and waited")
     print(f"ike_gateway: {established(a) - before} rekeys under {sent} pings, lost: {missing}, {theirs} of them by Linux itself")
     if len(missing) > theirs or established(a) - before < rekeys:
-        of_ours = "grep WARN /tmp/gateway.log | grep -v ff02 | tail -20; ip -s link show forebay0; cat /proc/net/xfrm_stat"
+        of_ours = ("grep WARN /tmp/gateway.log | grep -v ff02 | tail -20; ip -s link show forebay0; cat /proc/net/xfrm_stat; "
+                   "for spi in $(sed -n 's/.*in_no_states.* spi=0x\\([0-9a-f]*\\).*/\\1/p' /tmp/gateway.log | sort -u); do "
+                   "grep -i -C 3 $spi /tmp/gateway.log; done")
         raise VmError(b.sh("tail -5 /tmp/ping.out; cat /proc/net/xfrm_stat") + a.sh(of_ours))
 
     shown = a.sh("swanctl --list-sas 2>/dev/null")

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use forebay_gateway::config;
 use forebay_gateway::control::{
     Client, ControlError, FindingDoc, LimitsDoc, PolicyDoc, ProcessorDoc, ReloadDoc, Request, Response,
-    SaDoc, StatusDoc,
+    SaDoc, StatusDoc, TapsDoc,
 };
 use miette::{IntoDiagnostic, miette};
 use serde::Serialize;
@@ -234,7 +234,22 @@ fn overview(status: &StatusDoc) -> String {
         rows.push([vec![link.name.clone(), link.side.clone()], counts.to_vec()].concat());
     }
     text += &format!("\n{}\n{}", table(2, &rows), drops(&status.drops));
-    text
+    text + &captures(&status.taps)
+}
+
+/// What is captured; nothing where captures have never been asked for.
+fn captures(taps: &TapsDoc) -> String {
+    if taps.failures == 0 && taps.sides.iter().all(|side| side.files == 0) {
+        return String::new();
+    }
+    let error = taps.error.as_ref().map_or_else(String::new, |error| format!(": {error}"));
+    let mut rows = vec![row(&["CAPTURE", "PACKETS", "BYTES", "LOST", "FILES", "FILE"])];
+    for side in taps.sides.iter().filter(|side| side.files > 0) {
+        let counts = [side.packets, side.bytes, side.lost, side.files].map(|count| short(count as f64));
+        let file = side.file.clone().unwrap_or_default();
+        rows.push([vec![side.side.clone()], counts.to_vec(), vec![file]].concat());
+    }
+    format!("\nCaptures are {}{error}\n{}", taps.state, table(1, &rows))
 }
 
 fn sas(sas: &[SaDoc]) -> String {

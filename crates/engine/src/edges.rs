@@ -79,7 +79,7 @@ impl Engine {
     /// When something is due that time alone brings about; [`Time::MAX`] if nothing is. By the time that SAs
     /// are told.
     pub fn next_due(&self) -> Time {
-        self.sad.next_due().min(self.edges.reassembler.next_expiry())
+        self.sad.next_due().min(self.edges.reassembler.next_expiry()).min(self.strangers.next_due())
     }
 
     /// Bytes of plain packets that wait for others to share an aggregate with.
@@ -106,7 +106,8 @@ impl Engine {
         let now = self.sa_time();
         self.sad.advance(now);
         self.edges.reassembler.advance(now);
-        let mut moved = self.sad.aggregates() && self.send_aggregates();
+        let mut moved = self.look_after_strangers();
+        moved |= self.sad.aggregates() && self.send_aggregates();
         while let Some(session) = self.sad.poll_inner(now) {
             self.unpack(session, self.edges.latest, self.now);
             moved = true;

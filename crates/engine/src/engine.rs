@@ -31,6 +31,7 @@ use crate::idle::Idle;
 use crate::sessions::Sessions;
 use crate::setup::{EngineError, Limits, ProcessorSetup, Scheduling, Settings};
 use crate::stats::{EngineStats, ProcessorStats};
+use crate::strangers::Strangers;
 
 /// The running core's place among the processors.
 pub const RUNNING_CORE: usize = 0;
@@ -82,10 +83,13 @@ pub struct Engine {
     pub(crate) sad: Sad,
     pub(crate) clock: Clock,
     pub(crate) now: Time,
-    /// When the processors were last asked for answers.
+    /// When the processors were last asked for answers, and when before that.
     pub(crate) polled: Time,
+    pub(crate) polled_before: Time,
     pub(crate) limits: Limits,
     pub(crate) scheduler: Scheduler,
+    /// Whether it is told what is done late: where there is a choice.
+    pub(crate) lateness: bool,
     pub(crate) attached: Vec<Attached>,
     pub(crate) sessions: Sessions,
     pub(crate) flights: Flights,
@@ -107,6 +111,7 @@ pub struct Engine {
     pub(crate) drops: DropCounts,
     pub(crate) stats: EngineStats,
     pub(crate) edges: Edges,
+    pub(crate) strangers: Strangers,
     /// Class of each DSCP outbound, if there are several.
     dscp: Option<DscpMap>,
 }
@@ -160,18 +165,20 @@ impl Engine {
         }
         let Settings { scheduling, mut limits, order, addresses, seed } = settings;
         limits.burst = limits.burst.max(1);
-        let Scheduling { policy, window, timeout, max_bytes, classes, dscp } = scheduling;
+        let Scheduling { policy, window, timeout, max_bytes, classes, dscp, lateness } = scheduling;
         let widest = classes.iter().map(|class| class.window).max().unwrap_or(window);
         let classed = !classes.is_empty() && dscp.classes() > 1;
         let input = limits.in_flight;
         let config = Config { policy, window, timeout, max_bytes, input, classes, ..Config::new(configs) };
         let mut engine = Engine {
             scheduler: Scheduler::new(config).map_err(EngineError::Scheduler)?,
+            lateness: lateness && attached.len() > 1,
             order: ReleaseQueues::new(order, sas.len(), limits.in_flight),
             sad,
             clock,
             now: clock.now(),
             polled: clock.now(),
+            polled_before: clock.now(),
             tallies: vec![],
             attached,
             sessions: Sessions::default(),
@@ -188,6 +195,7 @@ impl Engine {
             drops: DropCounts::default(),
             stats: EngineStats::default(),
             edges: Edges::new(limits.reassembly.clone(), seed, addresses, limits.packet_capacity),
+            strangers: Strangers::new(limits.strangers),
             dscp: classed.then_some(dscp),
             limits,
         };
@@ -280,6 +288,7 @@ impl Engine {
                 Ok(())
             }
             Err(DropReason::OutPathMtu) => self.too_big(packet, tag),
+            Err(DropReason::InNoStates) => self.keep_stranger(packet, tag),
             Err(reason) => self.refuse(packet, reason),
         }
     }
@@ -365,9 +374,12 @@ impl Engine {
     /// deadlines. Returns whether anything moved; if not, the caller may rest a little.
     pub fn turn(&mut self) -> bool {
         self.now = self.clock.now();
-        self.polled = self.now;
+        self.polled_before = std::mem::replace(&mut self.polled, self.now);
         let mut moved = self.pass_time();
         moved |= self.collect();
+        if self.lateness {
+            self.see_overdue();
+        }
         moved |= self.place();
         moved |= self.work();
         self.watch();
@@ -421,6 +433,11 @@ impl Engine {
     /// The factor on a processor's finishing time as it is now.
     pub fn alpha(&self, processor: usize) -> f64 {
         self.scheduler.alpha(processor)
+    }
+
+    /// What a processor's jobs have been late by: added to the times when they are expected to be done.
+    pub fn lateness(&self, processor: usize) -> Duration {
+        self.scheduler.lateness(processor)
     }
 
     /// Changes the factor and what is added before it.

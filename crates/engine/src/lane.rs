@@ -57,6 +57,20 @@ impl Lane {
         name: impl Into<String>,
         clock: Clock,
     ) -> std::io::Result<Lane> {
+        Lane::on_thread(processor, name, clock, || Ok(()))
+    }
+
+    /// Moves `processor` to a new thread, which does `begin` first: what a thread has to do to itself, such as
+    /// choosing its CPUs.
+    ///
+    /// # Errors
+    /// If the system has no thread left, and those of `begin`.
+    pub fn on_thread(
+        processor: Box<dyn Processor>,
+        name: impl Into<String>,
+        clock: Clock,
+        begin: impl FnOnce() -> std::io::Result<()> + Send + 'static,
+    ) -> std::io::Result<Lane> {
         let name = name.into();
         let mut capabilities = processor.capabilities().clone();
         capabilities.queue = capabilities.queue.min(RING);
@@ -68,7 +82,9 @@ impl Lane {
         let their_stop = stop.clone();
         let thread = std::thread::Builder::new().name(name.clone()).spawn(move || {
             let bell = Arc::new(Doorbell::new(std::thread::current()));
-            if bell_tx.send(bell.clone()).is_ok() {
+            let begun = begin();
+            let may_run = begun.is_ok();
+            if bell_tx.send(begun.map(|()| bell.clone())).is_ok() && may_run {
                 Worker {
                     processor,
                     rx,
@@ -84,7 +100,7 @@ impl Lane {
                 .run();
             }
         })?;
-        let bell = bell_rx.recv().map_err(|_| std::io::Error::other("the lane's thread ended at once"))?;
+        let bell = bell_rx.recv().map_err(|_| std::io::Error::other("the lane's thread ended at once"))??;
         Ok(Lane {
             name,
             capabilities,

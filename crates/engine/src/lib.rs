@@ -17,6 +17,7 @@ mod lane;
 mod sessions;
 mod setup;
 mod stats;
+mod strangers;
 mod turn;
 
 /// What the doorbell synchronises with; loom's model swaps it.
@@ -37,3 +38,4 @@ pub use lane::Lane;
 pub use sessions::AddSaError;
 pub use setup::{EngineError, Limits, ProcessorSetup, SUITES_MAX, Scheduling, Settings};
 pub use stats::{EngineStats, ProcessorStats};
+pub use strangers::StrangerLimits;

@@ -81,7 +81,9 @@ impl Engine {
     /// Adds an inbound SA, for packets admitted from now on.
     pub fn add_inbound(&mut self, config: SaConfig, keys: &SaKeys) -> Result<SessionId, AddSaError> {
         let session = self.sad.add_inbound(config).map_err(AddSaError::Sad)?;
-        self.open_or_remove(session, Direction::Open, keys)
+        self.open_or_remove(session, Direction::Open, keys)?;
+        self.strangers.announce();
+        Ok(session)
     }
 
     fn open_or_remove(

@@ -9,6 +9,7 @@ use forebay_time::Duration;
 
 use crate::edges::Addresses;
 use crate::flight::Order;
+use crate::strangers::StrangerLimits;
 
 /// Most suites that the SAs of one engine may have between them: the scheduler keeps a bit for each.
 pub const SUITES_MAX: usize = u64::BITS as usize;
@@ -46,6 +47,9 @@ pub struct Scheduling {
     /// The class of each DSCP outbound. A window of late packets would refuse those of a slower class, so
     /// each class wants an SA of its own.
     pub dscp: DscpMap,
+    /// Whether it is learnt by what processors answer later than predicted, as they do where there are more
+    /// threads than free CPUs ([`forebay_scheduler::Scheduler::report_late`]).
+    pub lateness: bool,
 }
 
 impl Default for Scheduling {
@@ -57,6 +61,7 @@ impl Default for Scheduling {
             max_bytes: None,
             classes: vec![],
             dscp: DscpMap::one_class(0),
+            lateness: false,
         }
     }
 }
@@ -80,6 +85,8 @@ pub struct Limits {
     pub slack: Duration,
     /// What of fragments is held.
     pub reassembly: ReassemblyLimits,
+    /// Packets of SAs that are not here yet.
+    pub strangers: StrangerLimits,
     /// How many packets of another processor one is audited for: done again by the running core and
     /// compared; 0 for none. Which ones is drawn, so that a regular fault cannot fall between. A
     /// processor that answers wrong gets that many, at most twice as many, past it before it is found.
@@ -96,6 +103,7 @@ impl Default for Limits {
             patience: 4,
             slack: Duration::from_millis(50),
             reassembly: ReassemblyLimits::default(),
+            strangers: StrangerLimits::NONE,
             audit_every: 64,
         }
     }

@@ -97,6 +97,8 @@ impl ProcessorStats {
 pub struct EngineStats {
     /// Jobs done again by the running core.
     pub redone: u64,
+    /// Packets that came before their SA, and waited for it.
+    pub strangers: u64,
     /// Results of others that the running core checked.
     pub audits: u64,
     /// Processors taken out: when, which, why. The first 1024; [`ProcessorStats::removals`] counts all.

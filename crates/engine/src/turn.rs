@@ -282,6 +282,10 @@ impl Engine {
             attached.groups.remove(place);
         }
         attached.stats.job(&head.work, &placed, took, self.now);
+        if self.lateness && processor != RUNNING_CORE {
+            // It was not there at the last poll but one; that this thread asked late is not its fault.
+            self.scheduler.report_late(processor, self.polled_before.since(placed.prediction.finish()));
+        }
         if processor == RUNNING_CORE {
             let tally = &mut self.tallies[head.suite as usize];
             tally.jobs += 1;
@@ -378,6 +382,19 @@ impl Engine {
         }
     }
 
+    /// Tells the scheduler who should have answered by now.
+    pub(crate) fn see_overdue(&mut self) {
+        self.scheduler.fade_lateness(self.now);
+        // The running core is never late by this: what it does besides delays its own jobs and others' answers.
+        for processor in RUNNING_CORE + 1..self.attached.len() {
+            let Some(&group) = self.attached[processor].groups.front() else { continue };
+            let overdue = self.now.since(self.groups.get(group).placed.prediction.finish());
+            if overdue > Duration::ZERO {
+                self.scheduler.report_overdue(processor, overdue);
+            }
+        }
+    }
+
     /// Takes out processors that have stopped answering, and lets those back that have recovered.
     pub(crate) fn watch(&mut self) {
         for processor in RUNNING_CORE + 1..self.attached.len() {
@@ -406,6 +423,10 @@ impl Engine {
             self.stats.removals.push((self.now, processor, why));
         }
         while let Some(group) = self.attached[processor].groups.pop_front() {
+            if self.lateness && why == Removal::Silent {
+                let predicted = self.groups.get(group).placed.prediction.finish();
+                self.scheduler.report_late(processor, self.now.since(predicted));
+            }
             for k in 0..self.groups.get(group).members.len() {
                 let index = self.groups.get(group).members[k];
                 if self.flights.get(index).group == Some(group) {

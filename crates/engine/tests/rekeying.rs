@@ -9,7 +9,9 @@ use forebay_crypto::{
     Capabilities, Direction, Job, Packet, Processor, SaKeys, SecretBytes, SessionError, SessionId, Suite,
 };
 use forebay_crypto_aws_lc::AwsLc;
-use forebay_engine::{AddSaError, Clock, Engine, EngineError, Lane, ProcessorSetup, Settings};
+use forebay_engine::{
+    AddSaError, Clock, Engine, EngineError, Lane, Limits, ProcessorSetup, Settings, StrangerLimits,
+};
 use forebay_ipsec::{Action, DropReason, IvRange, Policy, PolicyId, PolicyPlace, SaConfig, Sad, Spi};
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::{Duration, Time};
@@ -249,4 +251,45 @@ fn an_sa_that_nobody_can_do_is_refused_whole() {
     assert_eq!(sealer.sad().iter().count(), 1);
     sealer.remove_sa(first);
     assert_eq!(full.sessions(), 0);
+}
+
+#[test]
+fn packets_that_come_before_their_sa_wait_for_it_a_little() {
+    let mut sealer = engine(vec![setup(AwsLc::new(), 1)]);
+    let mut sealed = Vec::new();
+    for number in [1, 2] {
+        let keys = keys("aes128gcm16", number);
+        let session = sealer.add_outbound(sa("aes128gcm16", number), IvRange::for_throwaway_key(), &keys);
+        for n in 0..3 {
+            sealer.admit(Direction::Seal, plain(n), n).expect("room");
+        }
+        drain(&mut sealer);
+        sealed.extend(sealer.outputs().map(|output| output.packet));
+        sealer.remove_sa(session.expect("an SA"));
+    }
+    let wait = Duration::from_millis(50);
+    let limits = Limits { strangers: StrangerLimits { packets: 5, wait }, ..Limits::default() };
+    let settings = Settings { limits, ..Settings::default() };
+    let processors = vec![setup(AwsLc::new(), 1)];
+    let mut opener = Engine::new(Sad::default(), &[], processors, settings, Clock::start()).expect("no SA");
+    let last = sealed.pop().expect("six packets");
+    for (tag, packet) in sealed.into_iter().enumerate() {
+        opener.admit(Direction::Open, packet, tag as u64).expect("they wait");
+    }
+    let refused = opener.admit(Direction::Open, last, 9).expect_err("there is no room for more");
+    assert_eq!(refused.1, DropReason::InNoStates);
+    let keys = keys("aes128gcm16", 1);
+    opener.add_inbound(mirrored(sa("aes128gcm16", 1)), &keys).expect("an SA");
+    let end = opener.clock().now() + Duration::from_millis(20_000);
+    let mut heard = Vec::new();
+    while heard.len() < 5 && opener.clock().now() < end {
+        opener.turn();
+        heard.extend(opener.outputs().map(|output| (output.tag, output.result)));
+        std::thread::yield_now();
+    }
+    let unknown = Err(DropReason::InNoStates);
+    assert_eq!(heard, [(0, Ok(())), (1, Ok(())), (2, Ok(())), (3, unknown), (4, unknown)]);
+    assert_eq!(opener.stats().strangers, 3);
+    assert_eq!(opener.drops().get(DropReason::InNoStates), 3);
+    assert_eq!(opener.next_due(), Time::MAX);
 }

@@ -16,6 +16,7 @@ mod reference;
 mod routes;
 mod scheduling;
 pub mod schema;
+mod workers;
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -32,6 +33,7 @@ pub use operation::{Control, Level, Log, Metrics, Taps};
 pub use processors::{Backend, Bus, Processor, ProcessorKind};
 pub use routes::prefixes;
 pub use scheduling::{Limits, Scheduler};
+pub use workers::deal;
 
 use crate::sas::errors::Findings as FileFindings;
 use crate::sas::{self, Finding, SasErrors, SasFile, mask};
@@ -78,8 +80,7 @@ pub struct Config {
 /// Everything that is wrong with it, and with the file of SAs that it names.
 pub fn load(path: &Path) -> Result<Config, SasErrors> {
     let name = path.display().to_string();
-    let text =
-        sas::read_text(path).map_err(|problem| SasErrors::without_source(&name, problem.of_gateway()))?;
+    let text = sas::read_text(path).map_err(|problem| sas::errors::of_file(&name, problem.of_gateway()))?;
     let directory = path.parent().map(PathBuf::from).unwrap_or_default();
     read(&text, &name, &directory)
 }
@@ -164,7 +165,7 @@ fn read(text: &str, name: &str, directory: &Path) -> Result<Config, SasErrors> {
         // Never: but a reader that says nothing must not end a gateway that runs.
         let message = "a value cannot be used".to_owned();
         let problem = Problem::Conflict { message, help: "please report this file".to_owned() };
-        return Err(SasErrors::without_source(name, sas::Problem::Setting(problem)));
+        return Err(sas::errors::of_file(name, sas::Problem::Setting(problem)));
     };
     let of_sas = std::mem::take(&mut config.sas.warnings);
     config.settings = settings.into_inner();
@@ -250,6 +251,7 @@ fn check_together(config: &Config, top: &Table, text: &str, context: &Context<'_
             ("plain", "mtu"),
         );
     }
+    workers::check(config, context);
     check_carried(config, text, context);
     routes::check(config, context);
 }

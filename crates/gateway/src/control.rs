@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 pub use client::{Client, ControlError};
 pub use documents::{
     CostDoc, DropsDoc, EngineDoc, ErrorDoc, FindingDoc, LifetimeDoc, LimitsDoc, LinkDoc, PoliciesDoc,
-    PolicyDoc, ProcessorDoc, ProcessorsDoc, ReloadDoc, SaDoc, SasDoc, StatusDoc,
+    PolicyDoc, ProcessorDoc, ProcessorsDoc, ReloadDoc, SaDoc, SasDoc, StatusDoc, TapSideDoc, TapsDoc,
 };
 pub use server::{Answer, Server};
 

@@ -48,7 +48,8 @@ pub use table::Section;
 
 use crate::config::schema;
 use entry::Claim;
-use errors::{Findings, Lines};
+use errors::Findings;
+use forebay_scenario::report::Lines;
 use keys::KeyFiles;
 use names::Names;
 use table::Table;
@@ -99,7 +100,7 @@ pub struct SasFile {
 /// Reads the SAs file at `path`; the key files it names are relative to its directory.
 pub fn load(path: &Path) -> Result<SasFile, SasErrors> {
     let name = path.display().to_string();
-    let text = read_text(path).map_err(|problem| SasErrors::without_source(&name, problem))?;
+    let text = read_text(path).map_err(|problem| errors::of_file(&name, problem))?;
     let directory = path.parent().map(PathBuf::from).unwrap_or_default();
     read(&text, &name, &KeyFiles::In(directory))
 }

@@ -48,7 +48,7 @@ fn what_is_left_out_has_its_default() {
     assert_eq!(config.plain.mss_clamp, MssClamp::Auto);
     assert_eq!(config.routes(), ["10.2.0.0/16".parse().unwrap()]);
     assert_eq!(config.processors.len(), 1);
-    assert_eq!(config.processors[0].kind, ProcessorKind::Core { cpu: None });
+    assert_eq!(config.processors[0].kind, ProcessorKind::Core { cpus: vec![] });
     assert_eq!(config.scheduler.order, Order::PerSa);
     assert_eq!(config.scheduler.scheduling.policy, Policy::FinishTime);
     assert_eq!(config.limits.engine, forebay_engine::Limits::default());
@@ -85,7 +85,7 @@ fn what_is_given_means_what_it_says() {
     assert_eq!(config.protected[1].name, "udp-2");
     let names: Vec<_> = config.processors.iter().map(|one| one.name.as_str()).collect();
     assert_eq!(names, ["core.0", "core.1", "card"]);
-    assert_eq!(config.processors[1].kind, ProcessorKind::Core { cpu: Some(1) });
+    assert_eq!(config.processors[1].kind, ProcessorKind::Core { cpus: vec![1] });
     assert_eq!((config.processors[0].backend, config.processors[2].alpha), (Backend::AwsLc, 2.0));
     let ProcessorKind::Card { card, bus } = &config.processors[2].kind else { panic!("a card") };
     assert_eq!((card.block, *bus, card.queue), (Duration::from_nanos(40), 1, 1_000));

@@ -27,6 +27,7 @@ struct State {
     room: Option<usize>,
     mtu: Option<u32>,
     down: bool,
+    passed_over: PassedOver,
 }
 
 #[derive(Clone)]
@@ -99,7 +100,7 @@ impl Link for Memory {
     }
 
     fn passed_over(&self) -> PassedOver {
-        PassedOver::default()
+        self.0.lock().unwrap().passed_over
     }
 }
 
@@ -269,13 +270,22 @@ fn a_link_that_is_down_loses_packets_and_nothing_else() {
     near.plain.give(plain(3, 100));
     rounds(&mut near.worker);
     assert_eq!((near.udp.take().len(), near.raw.take().len()), (0, 1));
-    let counts = near.worker.ports().nth(1).unwrap().counts().clone();
+    let counts = near.worker.ports().nth(1).unwrap().counts();
     assert_eq!((counts.lost.down, counts.packets_out), (1, 0));
     assert!(counts.errors > 0);
     near.udp.set(|state| state.down = false);
     near.plain.give(plain(2, 100));
     rounds(&mut near.worker);
     assert_eq!(near.udp.take().len(), 1);
+}
+
+#[test]
+fn what_was_lost_before_a_link_gave_it_is_told() {
+    let (near, _) = both_ways();
+    let passed_over = PassedOver { overrun: 3, truncated: 2, malformed: 1, keepalives: 9, ike: 9 };
+    near.udp.set(|state| state.passed_over = passed_over);
+    let lost = near.worker.ports().nth(1).unwrap().counts().lost;
+    assert_eq!((lost.overrun, lost.truncated, lost.malformed), (3, 2, 1));
 }
 
 #[test]

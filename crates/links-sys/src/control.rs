@@ -16,6 +16,8 @@ pub struct Control {
     /// Length of each part but the last, if the bytes are several datagrams in one (`UDP_GRO`,
     /// `UDP_SEGMENT`).
     pub segment: Option<u16>,
+    /// Received by packet sockets: bytes before the IP header (`PACKET_AUXDATA`).
+    pub network: Option<u16>,
 }
 
 /// A header of a control message: length as a `size_t`, level, type.
@@ -114,6 +116,10 @@ impl Control {
                 self.hop_limit = int(data).map(|n| n as u8);
             }
             (libc::SOL_UDP, libc::UDP_GRO) => self.segment = int(data).and_then(|n| u16::try_from(n).ok()),
+            (libc::SOL_PACKET, libc::PACKET_AUXDATA) => {
+                // tpacket_auxdata: status, length, length kept (32 bits each), `tp_mac`, `tp_net`.
+                self.network = data.get(14..16).map(|b| u16::from_ne_bytes([b[0], b[1]]));
+            }
             _ => {}
         }
     }
@@ -136,6 +142,7 @@ mod tests {
             traffic_class: Some(0xb9),
             hop_limit: None,
             segment: Some(1400),
+            network: None,
         };
         let len = buffer.write(&control, true);
         assert_eq!(len, 40 + 24 + 24);

@@ -2,6 +2,7 @@
 //!
 //! Sources: draft-ietf-opsawg-pcap (pcap), draft-ietf-opsawg-pcapng (pcapng).
 
+pub mod blocks;
 mod endian;
 mod error;
 mod pcap;

@@ -6,6 +6,7 @@
 //! |---|---|---|
 //! | [`tun::TunQueue`] | of programs on this machine, and of what it routes | super-packets of up to 64 KiB, taken apart and put together by [`offload`] |
 //! | [`udp::UdpLink`] | ESP in UDP (RFC 3948) | trains of datagrams as one (`UDP_GRO`, `UDP_SEGMENT`), many by one system call |
+//! | [`beside::BesideLink`] | ESP in UDP, beside an IKE daemon that has the port | trains of datagrams as one where they come as one |
 //! | [`raw::RawLink`] | ESP, AH, ICMP about packets too big | many by one system call |
 //! | `forebay_links_xdp::XdpLink` | of an Ethernet device, past the kernel's stack | memory shared with the kernel |
 //!
@@ -36,6 +37,8 @@
 //! # }
 //! ```
 
+#[cfg(target_os = "linux")]
+pub mod beside;
 pub mod capture;
 pub mod frame;
 #[cfg(target_os = "linux")]

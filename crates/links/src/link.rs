@@ -96,7 +96,7 @@ pub struct PassedOver {
     pub truncated: u64,
     /// Headers that contradict each other or the packet.
     pub malformed: u64,
-    /// Dropped by the kernel because they were not taken in time: the queue was full. Of a TUN device see
-    /// [`Interface::dropped`](crate::interface::Interface::dropped).
+    /// Dropped by the kernel because they were not taken in time: the queue was full. A train that a socket lost is
+    /// one; a TUN device's first queue tells of all, also of what came while it was down.
     pub overrun: u64,
 }

@@ -49,6 +49,8 @@ pub struct RawOptions {
     pub workers: usize,
     /// Bytes that may wait in the kernel, in and out: beyond the system's limit with `CAP_NET_ADMIN`.
     pub buffer: usize,
+    /// Firewall mark of what is sent (`SO_MARK`), by which routing rules may choose its way.
+    pub mark: Option<u32>,
 }
 
 impl RawOptions {
@@ -58,14 +60,14 @@ impl RawOptions {
             Family::V4 => Ipv4Addr::UNSPECIFIED.into(),
             Family::V6 => Ipv6Addr::UNSPECIFIED.into(),
         };
-        RawOptions { local, carries, workers: 1, buffer: 4 << 20 }
+        RawOptions { local, carries, workers: 1, buffer: 4 << 20, mark: None }
     }
 }
 
 /// Opens the sockets.
 ///
 /// # Errors
-/// Without `CAP_NET_RAW`, or if the address is not the machine's.
+/// Without `CAP_NET_RAW`, for a mark without `CAP_NET_ADMIN`, or if the address is not the machine's.
 pub fn open(options: &RawOptions) -> io::Result<Vec<RawLink>> {
     (0..options.workers).map(|worker| RawLink::open(options, worker)).collect()
 }
@@ -100,6 +102,7 @@ impl RawLink {
             socket::ask_for_header(&socket, true)?;
         }
         socket::set_buffers(&socket, options.buffer)?;
+        socket::set_mark(&socket, options.mark)?;
         rustix::net::bind(&socket, &SocketAddr::new(options.local, 0))?;
         let mut receiver = Receiver::new(MESSAGES, usize::from(u16::MAX));
         // What has come before there was a filter and an address may be for others.
@@ -117,7 +120,7 @@ impl RawLink {
             next: 0,
             filled: 0,
             front: Front::default(),
-            whole: Whole::new(family),
+            whole: Whole::new(family, options.mark),
             passed_over: PassedOver::default(),
         })
     }

@@ -38,18 +38,34 @@ pub(crate) fn ask_for_header(socket: &OwnedFd, v6: bool) -> io::Result<()> {
     Ok(())
 }
 
+/// Gives what a socket sends a firewall mark, if there is one.
+///
+/// # Errors
+/// `PermissionDenied` without `CAP_NET_ADMIN`, in words.
+pub(crate) fn set_mark(socket: &OwnedFd, mark: Option<u32>) -> io::Result<()> {
+    let Some(mark) = mark else { return Ok(()) };
+    option::set(socket.as_fd(), SOL_SOCKET, SO_MARK, mark.cast_signed()).map_err(|error| {
+        let what = format!("the mark {mark:#x} (SO_MARK), which needs CAP_NET_ADMIN: {error}");
+        io::Error::new(error.kind(), what)
+    })
+}
+
 /// Sets an option that is a switch.
 pub(crate) fn set(socket: BorrowedFd<'_>, level: i32, name: i32) -> io::Result<()> {
     option::set(socket, level, name, 1)
 }
 
-/// The largest packet that the first link on the way takes, or the path as the kernel knows it.
-pub(crate) fn mtu_towards(to: IpAddr) -> io::Result<u32> {
+/// The largest packet that the first link on the way takes, or the path as the kernel knows it, of packets with a mark.
+pub(crate) fn mtu_towards(to: IpAddr, mark: Option<u32>) -> io::Result<u32> {
     let socket = open(to, SocketType::DGRAM, None)?;
+    set_mark(&socket, mark)?;
     rustix::net::connect(&socket, &SocketAddr::new(to, 9))?;
     Ok(if to.is_ipv6() { sockopt::ipv6_mtu(&socket)? } else { sockopt::ip_mtu(&socket)? })
 }
 
+// asm-generic/socket.h.
+const SOL_SOCKET: i32 = 1;
+const SO_MARK: i32 = 36;
 // linux/in.h, linux/in6.h.
 pub(crate) const IPPROTO_IP: i32 = 0;
 const IP_PKTINFO: i32 = 8;

@@ -47,7 +47,10 @@ impl Default for TunOptions {
 pub fn open(options: &TunOptions) -> io::Result<(Interface, Vec<TunQueue>)> {
     let multi_queue = options.queues > 1;
     let (first, name) = tun::open(&options.name, multi_queue, options.offloads)?;
-    let mut queues = vec![TunQueue::new(first, options.offloads)?];
+    let mut queues = vec![TunQueue {
+        interface: Some(Interface::by_name(&name)?),
+        ..TunQueue::new(first, options.offloads)?
+    }];
     for _ in 1..options.queues {
         let (queue, _) = tun::open(&name, multi_queue, options.offloads)?;
         queues.push(TunQueue::new(queue, options.offloads)?);
@@ -67,6 +70,8 @@ pub struct TunQueue {
     split: Split,
     merger: Merger,
     passed_over: PassedOver,
+    /// In the first queue, which tells what was lost of all: the kernel counts by device.
+    interface: Option<Interface>,
 }
 
 impl TunQueue {
@@ -88,6 +93,7 @@ impl TunQueue {
             split: Split::EMPTY,
             merger: Merger::default(),
             passed_over: PassedOver::default(),
+            interface: None,
         })
     }
 
@@ -217,6 +223,7 @@ impl Link for TunQueue {
     }
 
     fn passed_over(&self) -> PassedOver {
-        self.passed_over
+        let overrun = self.interface.as_ref().and_then(|interface| interface.dropped().ok());
+        PassedOver { overrun: overrun.unwrap_or(0), ..self.passed_over }
     }
 }

@@ -6,7 +6,7 @@
 mod datagram;
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use forebay_links_sys::option;
@@ -49,12 +49,14 @@ pub struct UdpOptions {
     pub buffer: usize,
     /// Whether trains of datagrams go as one.
     pub offloads: bool,
+    /// Firewall mark of what is sent (`SO_MARK`), by which routing rules may choose its way.
+    pub mark: Option<u32>,
 }
 
 impl UdpOptions {
     /// One socket with offloads and 4 MiB of buffer.
     pub fn at(local: SocketAddr) -> UdpOptions {
-        UdpOptions { local, workers: 1, buffer: 4 << 20, offloads: true }
+        UdpOptions { local, workers: 1, buffer: 4 << 20, offloads: true, mark: None }
     }
 }
 
@@ -66,7 +68,7 @@ pub fn steer(spi: u32, workers: usize) -> usize {
 /// Opens the sockets of an address.
 ///
 /// # Errors
-/// Those of socket(2) and bind(2).
+/// Those of socket(2) and bind(2), and for a mark `PermissionDenied` without `CAP_NET_ADMIN`.
 pub fn open(options: &UdpOptions) -> io::Result<Vec<UdpLink>> {
     let mut local = options.local;
     let mut links = Vec::with_capacity(options.workers);
@@ -87,6 +89,25 @@ pub fn open(options: &UdpOptions) -> io::Result<Vec<UdpLink>> {
 /// Who gets IKE messages: called with the outer IP and UDP headers, and the payload with the marker.
 pub type TakeIke = Box<dyn FnMut(&[u8], &[u8]) + Send>;
 
+/// Sends from a link's port what is no packet of its gateway: answers of an IKE daemon.
+pub struct Replier {
+    socket: OwnedFd,
+    sender: Sender,
+}
+
+impl Replier {
+    /// Sends a datagram from an address of this host.
+    ///
+    /// # Errors
+    /// Those of sendmsg(2).
+    pub fn send(&mut self, from: IpAddr, to: SocketAddr, payload: &[u8]) -> io::Result<()> {
+        let mut batch = self.sender.start();
+        batch.part(payload);
+        batch.end(Some(to), &Control { local: Some(from), ..Control::default() });
+        batch.send(self.socket.as_fd(), 0).map(drop)
+    }
+}
+
 /// One socket.
 pub struct UdpLink {
     socket: OwnedFd,
@@ -103,6 +124,7 @@ pub struct UdpLink {
     segmentation: bool,
     /// Whether datagrams now go out with "don't fragment".
     dont_fragment: bool,
+    mark: Option<u32>,
 }
 
 /// How far the received datagrams have been given.
@@ -124,6 +146,7 @@ impl UdpLink {
         let socket = socket::open(options.local.ip(), SocketType::DGRAM, None)?;
         socket::ask_for_header(&socket, v6)?;
         socket::set_buffers(&socket, options.buffer)?;
+        socket::set_mark(&socket, options.mark)?;
         // What the kernel thinks to know of the path is not asked.
         if v6 {
             sockopt::set_ipv6_v6only(&socket, true)?;
@@ -138,6 +161,9 @@ impl UdpLink {
         let _ = options.offloads.then(|| socket::set(socket.as_fd(), SOL_UDP, UDP_GRO));
         rustix::net::bind(&socket, &options.local)?;
         let local = rustix::net::getsockname(&socket)?.try_into()?;
+        let fragments = sending_socket(options.local.ip())
+            .and_then(|raw| socket::set_mark(&raw, options.mark).map(|()| raw))
+            .ok();
         Ok(UdpLink {
             socket,
             local,
@@ -146,16 +172,25 @@ impl UdpLink {
             cursor: Cursor::default(),
             take_ike: None,
             passed_over: PassedOver::default(),
-            fragments: sending_socket(options.local.ip()).ok(),
-            whole: Whole::new(Family::of(options.local.ip())),
+            fragments,
+            whole: Whole::new(Family::of(options.local.ip()), options.mark),
             segmentation: options.offloads,
             dont_fragment: true,
+            mark: options.mark,
         })
     }
 
     /// The address and port it has.
     pub fn local(&self) -> SocketAddr {
         self.local
+    }
+
+    /// For who answers IKE messages.
+    ///
+    /// # Errors
+    /// If there are no more descriptors.
+    pub fn replier(&self) -> io::Result<Replier> {
+        Ok(Replier { socket: self.socket.try_clone()?, sender: Sender::new(1, 1) })
     }
 
     /// Gives IKE messages to `take`; without one they are only counted.
@@ -234,6 +269,7 @@ impl UdpLink {
                 traffic_class: Some(first.class),
                 hop_limit: None,
                 segment: (at - start > 1).then_some(first.payload.len() as u16),
+                network: None,
             };
             batch.end(Some(first.to), &control);
         }
@@ -270,8 +306,8 @@ impl UdpLink {
                 Err(error) => {
                     sent.refuse(&error, next - start);
                     if sent.mtu.is_none() && Errno::from_io_error(&error) == Some(Errno::MSGSIZE) {
-                        sent.mtu =
-                            Datagram::parse(packets[start]).and_then(|d| socket::mtu_towards(d.to.ip()).ok());
+                        sent.mtu = Datagram::parse(packets[start])
+                            .and_then(|d| socket::mtu_towards(d.to.ip(), self.mark).ok());
                     }
                     done += 1;
                 }

@@ -354,7 +354,9 @@ fn what_is_not_read_in_time_is_counted() {
         let mut count = 0;
         queues[0].receive(1000, &mut |head, _| count += u64::from(head[0] == 0x45)).unwrap();
         assert!(count <= 20, "{count}");
-        assert!(interface.dropped().unwrap() >= 60 - count);
+        let dropped = interface.dropped().unwrap();
+        assert!(dropped >= 60 - count);
+        assert_eq!(queues[0].passed_over().overrun, dropped);
     });
 }
 

@@ -170,6 +170,28 @@ fn keepalives_and_ike_are_not_for_the_engine() {
     assert_eq!(head.len(), 28);
 }
 
+/// A routing rule for the mark sends packets by another way than all others: only marked ones arrive.
+#[test]
+fn marked_packets_go_their_own_way() {
+    let Some([a, b]) = cable(1500) else { return };
+    for rule in ["route add table 77 10.9.0.0/24 via 10.8.0.2", "rule add fwmark 0x4d lookup 77"] {
+        a.ip(rule);
+    }
+    b.ip("addr add 10.9.0.2/24 dev lo");
+    let (from, to): (SocketAddr, SocketAddr) =
+        ("10.8.0.1:4500".parse().unwrap(), "10.9.0.2:4500".parse().unwrap());
+    let mut y = one(&b, "0.0.0.0:4500");
+    for (mark, port) in [(None, 4500), (Some(77), 4502), (Some(0xffff_ffff), 4504)] {
+        let from = SocketAddr::new(from.ip(), port);
+        let mut x = open(&a, UdpOptions { mark, ..UdpOptions::at(from) }).remove(0);
+        let packet = packet(from, to, 0, true, &payload(3, 100));
+        let sent = x.send(&[&packet]);
+        let arrives = mark == Some(77);
+        assert_eq!((sent.taken, sent.unreachable), (usize::from(arrives), usize::from(!arrives)), "{mark:?}");
+        assert_eq!(take(&mut y, usize::from(arrives), 4).len(), usize::from(arrives));
+    }
+}
+
 #[test]
 fn workers_get_what_their_spi_says() {
     let Some([a, b]) = cable(1500) else { return };

@@ -3,7 +3,7 @@
 use forebay_time::{Duration, PS_PER_S};
 use serde::{Deserialize, Serialize};
 
-use crate::random::Random;
+use crate::random::{self, Random};
 
 /// The law that a time follows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -40,9 +40,9 @@ impl Law {
     pub(crate) fn draw(&self, random: &mut Random, bytes: u32) -> Duration {
         match self {
             Law::Constant(time) => *time,
-            Law::Exponential(mean) => random.exponential(*mean),
-            Law::Erlang { mean, phases } => random.erlang(*mean, *phases),
-            Law::Empirical(times) => times[random.below(times.len())],
+            Law::Exponential(mean) => random::exponential(random, *mean),
+            Law::Erlang { mean, phases } => random::erlang(random, *mean, *phases),
+            Law::Empirical(times) => times[random.below(times.len() as u64) as usize],
             Law::Rate { bits_per_s, overhead_bytes } => {
                 at_rate(*bits_per_s, bytes.saturating_add(*overhead_bytes))
             }

@@ -13,7 +13,7 @@ use forebay_time::{Duration, Time};
 
 use crate::description::{Discipline, Grant, Overflow, Pipeline, RunEnds};
 use crate::law::Law;
-use crate::random::Random;
+use crate::random::{self, Random};
 
 /// A packet on its way.
 #[derive(Clone, Copy, Debug)]
@@ -116,7 +116,7 @@ impl Parts {
             random: Vec::new(),
         };
         for server in &pipeline.servers {
-            let random = Random::new(pipeline.seed, &format!("server {}", server.name));
+            let random = random::stream(pipeline.seed, &format!("server {}", server.name));
             let host = parts.host(server.cores, random);
             match &server.discipline {
                 Discipline::BusyWaiting { switch_delay, .. } => {
@@ -130,9 +130,9 @@ impl Parts {
             }
         }
         for stage in &pipeline.stages {
-            parts.random.push(Random::new(pipeline.seed, &format!("stage {}", stage.name)));
+            parts.random.push(random::stream(pipeline.seed, &format!("stage {}", stage.name)));
             let host = stage.server.unwrap_or_else(|| {
-                parts.host(stage.units, Random::new(pipeline.seed, "unused"));
+                parts.host(stage.units, random::stream(pipeline.seed, "unused"));
                 parts.hosts.len() - 1
             });
             parts.host_of.push(host);

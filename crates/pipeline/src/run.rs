@@ -7,7 +7,7 @@ use forebay_time::{Duration, Time};
 use crate::description::{Arrivals, Invalid, Overflow, Pipeline, RunEnds};
 use crate::figures::{Counts, Outcome};
 use crate::parts::{Core, Doing, Group, Host, Packet, Parts, Slot};
-use crate::random::Random;
+use crate::random::{self, Random};
 use crate::timetable::Timetable;
 use crate::turns;
 
@@ -93,7 +93,7 @@ impl<'a> Run<'a> {
             host_of,
             random,
             counts: Counts::new(pipeline.stages.len(), pipeline.servers.len()),
-            arrivals: Random::new(pipeline.seed, "arrivals"),
+            arrivals: random::stream(pipeline.seed, "arrivals"),
             arrived: 0,
             stirred: Vec::new(),
         };
@@ -159,7 +159,7 @@ impl<'a> Run<'a> {
         let at = match &self.pipeline.arrivals {
             Arrivals::Constant(_) if self.arrived == 0 => Time::ZERO,
             Arrivals::Constant(gap) => self.now + *gap,
-            Arrivals::Exponential(mean) => self.now + self.arrivals.exponential(*mean),
+            Arrivals::Exponential(mean) => self.now + random::exponential(&mut self.arrivals, *mean),
             Arrivals::Trace(trace) => trace.get(self.arrived).map_or(Time::MAX, |packet| packet.at),
         };
         self.table.set(ARRIVAL, at);

@@ -1,14 +1,8 @@
-//! What is wrong with a scenario: problems with their places, collected until all is read.
+//! What can be wrong with a scenario.
 
 use std::fmt;
-use std::sync::Arc;
 
-use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
-
-use crate::tree::Place;
-
-/// Most findings that are kept; more than a screen of them helps nobody.
-const MAX_FINDINGS: usize = 32;
+use crate::report::{self, Fault};
 
 /// What is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -155,171 +149,20 @@ impl Problem {
     }
 }
 
+impl Fault for Problem {
+    fn help(&self) -> String {
+        self.help()
+    }
+}
+
 /// The candidate with the smallest edit distance.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     candidates.into_iter().min_by_key(|candidate| strsim::levenshtein(word, candidate))
 }
 
-/// One thing that is wrong, and where.
-#[derive(Clone, Debug)]
-pub struct Finding {
-    problem: Problem,
-    file: String,
-    line: Option<usize>,
-    span: std::ops::Range<usize>,
-    source: Option<Arc<NamedSource<String>>>,
-}
-
-impl Finding {
-    /// What is wrong.
-    pub fn problem(&self) -> &Problem {
-        &self.problem
-    }
-
-    /// The file, or the `--set`, as it was given.
-    pub fn file(&self) -> &str {
-        &self.file
-    }
-
-    /// The line, from 1; `None` if it is about the file as a whole or a `--set`.
-    pub fn line(&self) -> Option<usize> {
-        self.line
-    }
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // With a source, file and line stand above the piece that is shown.
-        match &self.source {
-            Some(_) => self.problem.fmt(f),
-            None => write!(f, "{}: {}", self.file, self.problem),
-        }
-    }
-}
-
-impl std::error::Error for Finding {}
-
-impl Diagnostic for Finding {
-    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        Some(Box::new(self.problem.help()))
-    }
-
-    fn source_code(&self) -> Option<&dyn SourceCode> {
-        self.source.as_deref().map(|source| source as &dyn SourceCode)
-    }
-
-    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        self.source.as_ref()?;
-        let span = (self.span.start, self.span.len());
-        Some(Box::new(std::iter::once(LabeledSpan::new_primary_with_span(None, span))))
-    }
-}
-
-/// Everything that is wrong with a scenario, in the order of the file.
-#[derive(Clone, Debug)]
-pub struct ScenarioErrors {
-    file: String,
-    /// Never empty.
-    findings: Vec<Finding>,
-    left_out: usize,
-}
-
-impl ScenarioErrors {
-    /// The errors, the first ones if there are very many.
-    pub fn findings(&self) -> &[Finding] {
-        &self.findings
-    }
-
-    /// The error of a file that cannot be read.
-    pub fn unreadable(file: &str, error: String) -> ScenarioErrors {
-        let problem = Problem::Unreadable { error };
-        let finding = Finding { problem, file: file.to_owned(), line: None, span: 0..0, source: None };
-        ScenarioErrors { file: file.to_owned(), findings: vec![finding], left_out: 0 }
-    }
-
-    fn only(&self) -> Option<&Finding> {
-        self.findings.first().filter(|_| self.findings.len() == 1)
-    }
-}
-
-impl fmt::Display for ScenarioErrors {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(finding) = self.only() {
-            return finding.fmt(f);
-        }
-        write!(f, "{} has {} errors", self.file, self.findings.len() + self.left_out)?;
-        if self.left_out > 0 {
-            write!(f, ", the first {} of which are", self.findings.len())?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for ScenarioErrors {}
-
-/// One error stands for itself; several are related to a heading.
-impl Diagnostic for ScenarioErrors {
-    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.only().and_then(Diagnostic::help)
-    }
-
-    fn source_code(&self) -> Option<&dyn SourceCode> {
-        self.only().and_then(Diagnostic::source_code)
-    }
-
-    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        self.only().and_then(Diagnostic::labels)
-    }
-
-    fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn Diagnostic> + 'a>> {
-        if self.only().is_some() {
-            return None;
-        }
-        Some(Box::new(self.findings.iter().map(|finding| finding as &dyn Diagnostic)))
-    }
-}
-
-/// Problems and their places, while the scenario is being read.
-#[derive(Debug, Default)]
-pub struct Findings(Vec<(Problem, Place)>);
-
-impl Findings {
-    /// Adds a problem at a place.
-    pub fn add(&mut self, problem: Problem, place: Place) {
-        self.0.push((problem, place));
-    }
-
-    /// Whether nothing has been found wrong.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// The problems with their places, for a reader that has others too.
-    pub fn into_problems(self) -> Vec<(Problem, Place)> {
-        self.0
-    }
-
-    /// The errors of `text`, which is called `file`, and of `sets`; `Ok` if there are none.
-    pub fn finish(mut self, file: &str, text: &str, sets: &[String]) -> Result<(), ScenarioErrors> {
-        if self.0.is_empty() {
-            return Ok(());
-        }
-        self.0.sort_by_key(|(_, place)| (place.source, place.span.start));
-        let left_out = self.0.len().saturating_sub(MAX_FINDINGS);
-        self.0.truncate(MAX_FINDINGS);
-        let named = |name: &str, text: &str| Arc::new(NamedSource::new(name, text.to_owned()));
-        let source = named(file, text);
-        let findings = self.0.into_iter().map(|(problem, Place { source: at, span })| match at {
-            0 => {
-                let before = text.get(..span.start).unwrap_or(text);
-                let line = Some(1 + before.bytes().filter(|&byte| byte == b'\n').count());
-                Finding { problem, file: file.to_owned(), line, span, source: Some(source.clone()) }
-            }
-            at => {
-                let source = Some(named("--set", &sets[at - 1]));
-                Finding { problem, file: format!("--set {}", sets[at - 1]), line: None, span, source }
-            }
-        });
-        Err(ScenarioErrors { file: file.to_owned(), findings: findings.collect(), left_out })
-    }
-}
+/// One thing that is wrong with a scenario, and where.
+pub type Finding = report::Finding<Problem>;
+/// Everything that is wrong with a scenario.
+pub type ScenarioErrors = report::FileErrors<Problem>;
+/// Problems and their places, while a scenario is being read.
+pub type Findings = report::Findings<Problem>;

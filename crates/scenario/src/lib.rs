@@ -6,6 +6,7 @@
 
 pub mod decimal;
 pub mod finding;
+pub mod report;
 pub mod section;
 pub mod tree;
 
@@ -14,6 +15,7 @@ use std::path::Path;
 
 pub use decimal::{Decimal, Unit};
 pub use finding::{Finding, Findings, Problem, ScenarioErrors};
+pub use report::Text;
 pub use section::{Section, tables};
 pub use tree::{Place, Table, Value};
 
@@ -25,8 +27,10 @@ pub const MODELS: &[&str] = &["host", "pipeline", "inline-card"];
 /// # Errors
 /// That the file cannot be read, and why.
 pub fn load(path: &Path) -> Result<String, ScenarioErrors> {
-    std::fs::read_to_string(path)
-        .map_err(|error| ScenarioErrors::unreadable(&path.display().to_string(), error.to_string()))
+    std::fs::read_to_string(path).map_err(|error| {
+        let problem = Problem::Unreadable { error: error.to_string() };
+        ScenarioErrors::of_file(&path.display().to_string(), problem)
+    })
 }
 
 /// Reads a scenario from `text`, calling it `name` in errors. `sets` are what `--set` was given,
@@ -46,8 +50,18 @@ pub fn read<T>(
     // What was recovered from a broken text would only bring errors that are none.
     let findings = RefCell::new(findings);
     let scenario = if findings.borrow().is_empty() { model(&root, &findings) } else { None };
-    findings.into_inner().finish(name, text, sets)?;
+    finish(findings.into_inner(), name, text, sets)?;
     Ok(scenario.expect("what could not be read has left a finding"))
+}
+
+/// What was found in `text`, which is called `name`, and in `sets`, as errors.
+fn finish(findings: Findings, name: &str, text: &str, sets: &[String]) -> Result<(), ScenarioErrors> {
+    let names: Vec<String> = sets.iter().map(|set| format!("--set {set}")).collect();
+    let mut texts = vec![Text { title: name, name, shown: text, lines: true }];
+    for (set, name) in sets.iter().zip(&names) {
+        texts.push(Text { title: "--set", name, shown: set, lines: false });
+    }
+    findings.finish(name, &texts).map(drop)
 }
 
 /// The model that a text is of, if it says so; what is wrong with it is for its reader to say.

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use forebay_time::{Duration, Time};
 
 use crate::cost::{Alpha, saturated};
+use crate::lateness::Lateness;
 use crate::window::SET_ASIDE;
 use crate::{ConfigError, Cost, Kind, ProcessorConfig, Progress, Transfer, Work};
 
@@ -28,6 +29,9 @@ pub(crate) struct Account {
     removed: bool,
     alpha: Alpha,
     beta: Duration,
+    lateness: Lateness,
+    /// Beta and what is known of lateness: added before the factor.
+    added: Duration,
     transfer: Option<Transfer>,
     progress: Progress,
     queue: usize,
@@ -73,6 +77,8 @@ impl Account {
             removed: false,
             alpha: alpha(index, config.alpha)?,
             beta: config.beta,
+            lateness: Lateness::default(),
+            added: config.beta,
             transfer: config.transfer,
             progress: config.progress,
             queue: config.queue,
@@ -130,7 +136,7 @@ impl Account {
     #[inline(always)]
     pub(crate) fn finish(&self, now: Time, cost: &Cost, work: &Work) -> Duration {
         let wait = u128::from(self.backlog.0) + u128::from(self.busy_until.since(now).0);
-        let sum = wait + self.exact_service(cost, work) + u128::from(self.beta.0);
+        let sum = wait + self.exact_service(cost, work) + u128::from(self.added.0);
         self.alpha.times(saturated(sum))
     }
 
@@ -256,6 +262,29 @@ impl Account {
         }
     }
 
+    /// A job was done `late` after it should have been.
+    #[inline]
+    pub(crate) fn learn_late(&mut self, late: Duration) {
+        self.lateness.add(late);
+        self.added = self.beta + self.lateness.usual();
+    }
+
+    /// The oldest job should have been done `overdue` ago: as long may it take once more.
+    pub(crate) fn see_overdue(&mut self, overdue: Duration) {
+        self.added = self.beta + self.lateness.usual().max(overdue);
+    }
+
+    /// Forgets some of what is above `least`.
+    pub(crate) fn fade_lateness(&mut self, steps: u64, least: Duration) {
+        self.lateness.fade(steps, least);
+        self.added = self.beta + self.lateness.usual();
+    }
+
+    /// What its jobs are late by.
+    pub(crate) fn lateness(&self) -> Duration {
+        self.lateness.usual()
+    }
+
     /// The factor alpha.
     pub(crate) fn alpha(&self) -> f64 {
         self.alpha.value()
@@ -265,6 +294,7 @@ impl Account {
     pub(crate) fn set_bias(&mut self, index: usize, factor: f64, beta: Duration) -> Result<(), ConfigError> {
         self.alpha = alpha(index, factor)?;
         self.beta = beta;
+        self.added = beta + self.lateness.usual();
         Ok(())
     }
 

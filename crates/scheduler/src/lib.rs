@@ -21,7 +21,7 @@
 //!
 //! What the papers leave open is there too, each in a file of its own: service classes, strict or by
 //! weight ([`ClassConfig`], [`dscp`]); an alpha that follows the load of the host's CPU
-//! ([`Policy::AdaptiveAlpha`]); a window that follows the traffic ([`Windowing::Adaptive`]); predictions with
+//! ([`Policy::AdaptiveAlpha`]); what a processor's jobs are late by, learnt ([`Scheduler::report_late`]); a window that follows the traffic ([`Windowing::Adaptive`]); predictions with
 //! the bus in them ([`ProcessorConfig::transfer`]).
 //!
 //! ```
@@ -48,6 +48,7 @@ mod cost;
 mod groups;
 mod job;
 mod lane;
+mod lateness;
 mod policy;
 mod scheduler;
 mod tuner;

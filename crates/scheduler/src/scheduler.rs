@@ -5,6 +5,7 @@ use forebay_time::{Duration, Time};
 use crate::account::Account;
 use crate::alpha::AlphaControl;
 use crate::lane::Lane;
+use crate::lateness::Fading;
 use crate::policy::{Chooser, Offer};
 use crate::turns::Turns;
 use crate::window::State;
@@ -37,6 +38,7 @@ pub struct Scheduler {
     accounts: Vec<Account>,
     /// By processor, where alpha adapts itself; none for accelerators.
     alphas: Box<[Option<AlphaControl>]>,
+    fading: Fading,
     /// By suite, then processor: one choice reads one row.
     costs: Vec<Cost>,
 }
@@ -96,6 +98,7 @@ impl Scheduler {
                 .map(|(index, one)| Account::new(index, one, config.prefetch_aware))
                 .collect::<Result<_, _>>()?,
             alphas: processors().map(|(_, one)| control(one)).collect(),
+            fading: Fading::default(),
             costs: (0..SUITES).flat_map(|_| config.processors.iter().map(|one| one.cost)).collect(),
         })
     }
@@ -360,6 +363,33 @@ impl Scheduler {
         Ok(())
     }
 
+    /// Says that a job was done `late` after the finishing time predicted for it, zero if it was done by then.
+    /// What is usual for a processor is added to its finishing times as beta is, late jobs counting for more
+    /// than others.
+    #[inline]
+    pub fn report_late(&mut self, processor: usize, late: Duration) {
+        self.accounts[processor].learn_late(late);
+    }
+
+    /// Says that the oldest job of a processor should have been done `overdue` ago and is not. Until the next
+    /// report of the processor it is expected to be as late again.
+    #[inline]
+    pub fn report_overdue(&mut self, processor: usize, overdue: Duration) {
+        self.accounts[processor].see_overdue(overdue);
+    }
+
+    /// Lets what was learnt of late jobs fade to that of the most punctual processor, so that a processor that was late is tried again. To be called
+    /// every few milliseconds by a driver that reports them.
+    #[inline]
+    pub fn fade_lateness(&mut self, now: Time) {
+        let steps = self.fading.steps(now);
+        if steps > 0 {
+            let open = self.accounts.iter().filter(|account| account.is_open());
+            let least = open.map(Account::lateness).min().unwrap_or_default();
+            self.accounts.iter_mut().for_each(|account| account.fade_lateness(steps, least));
+        }
+    }
+
     /// Says that since the last report for it a CPU was busy with other things than this scheduler's jobs
     /// for the share `others` of the time, 0 to 1; what the jobs took is known here. To be called
     /// every few milliseconds for each CPU; only [`Policy::AdaptiveAlpha`] heeds it.
@@ -417,6 +447,11 @@ impl Scheduler {
     /// A processor's alpha in force.
     pub fn alpha(&self, processor: usize) -> f64 {
         self.accounts[processor].alpha()
+    }
+
+    /// What a processor's jobs have been late by, as it is added to its finishing times.
+    pub fn lateness(&self, processor: usize) -> Duration {
+        self.accounts[processor].lateness()
     }
 
     /// Jobs in a processor's queue, those taken out not counted.

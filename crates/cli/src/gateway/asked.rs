@@ -78,7 +78,7 @@ fn answer(
     file: String,
     start: Time,
 ) -> Arc<control::Answer> {
-    let handle = service.handle().clone();
+    let (handle, taps) = (service.handle().clone(), service.taps());
     Arc::new(move |request| {
         if request == Request::Reload {
             let (reply, outcome) = mpsc::sync_channel(1);
@@ -92,7 +92,8 @@ fn answer(
             return Response::error("the gateway has ended");
         };
         let config = shown.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let status = snapshot.status(&config, &file, env!("CARGO_PKG_VERSION"), start);
+        let mut status = snapshot.status(&config, &file, env!("CARGO_PKG_VERSION"), start);
+        status.taps = taps.document();
         Response::of(request, status).unwrap_or_else(|| Response::error("this request is not known"))
     })
 }

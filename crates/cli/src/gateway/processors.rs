@@ -4,6 +4,7 @@ use forebay_crypto::{Processor, Suite};
 use forebay_crypto_card::{Bus, Card};
 use forebay_engine::{Clock, Lane, ProcessorSetup};
 use forebay_gateway::config::{self, Config, ProcessorKind};
+use forebay_gateway::service;
 use forebay_scheduler::Kind;
 use miette::{IntoDiagnostic, miette};
 
@@ -20,8 +21,10 @@ pub fn set_up(config: &Config, clock: Clock) -> miette::Result<Vec<ProcessorSetu
         let library = Backend::from(one.backend).open()?;
         let (processor, kind): (Box<dyn Processor>, Kind) = match &one.kind {
             ProcessorKind::Core { .. } if place == 0 => (library, Kind::Cpu),
-            ProcessorKind::Core { .. } => {
-                (Box::new(Lane::new(library, one.name.clone(), clock).into_diagnostic()?), Kind::Cpu)
+            ProcessorKind::Core { cpus } => {
+                let cpu = cpus.first().copied();
+                let lane = Lane::on_thread(library, one.name.clone(), clock, move || service::pin(cpu));
+                (Box::new(lane.into_diagnostic()?), Kind::Cpu)
             }
             ProcessorKind::Card { card, bus } => {
                 let bus = buses.get(*bus).ok_or_else(|| miette!("{}: no such bus", one.name))?;

@@ -145,6 +145,8 @@ pub struct Udp {
     pub gro: bool,
     /// After how long of silence a peer is sent a keepalive; `None` for never.
     pub keepalive: Option<Duration>,
+    /// Whether an IKE daemon has the port, and packets are taken beside it.
+    pub beside_ike: bool,
     /// Where IKE messages go; `None`: they are dropped.
     pub ike_forward: Option<SocketAddr>,
     /// Sockets that share the port.
@@ -361,6 +363,7 @@ fn udp(section: &Reader<'_>) -> Option<Udp> {
     let listen = section.socket("listen");
     let (gso, gro) = (section.flag("gso"), section.flag("gro"));
     let keepalive = section.time("keepalive");
+    let beside_ike = section.flag("beside_ike");
     let ike_forward = section.socket("ike_forward");
     let queues = section.count("queues");
     let buffer = section.count("buffer");
@@ -371,11 +374,16 @@ fn udp(section: &Reader<'_>) -> Option<Udp> {
     if ike_forward.is_some() && ike_forward == listen {
         section.conflict("ike_forward", "IKE messages would come back to this port", "give another port");
     }
+    if beside_ike == Some(true) && ike_forward.is_some() {
+        let help = "the daemon that has the port gets them: take `ike_forward` away";
+        section.conflict("ike_forward", "IKE messages do not come here with `beside_ike`", help);
+    }
     Some(Udp {
         listen: listen?,
         gso: gso?,
         gro: gro?,
         keepalive: keepalive.map(|time| (time > Duration::ZERO).then_some(time))?,
+        beside_ike: beside_ike?,
         ike_forward,
         queues: queues?,
         buffer: buffer?,

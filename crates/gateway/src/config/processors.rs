@@ -28,13 +28,24 @@ pub struct Processor {
     pub queue: usize,
 }
 
+impl Processor {
+    /// The CPUs that a core's threads stay on; none of a card.
+    pub fn cpus(&self) -> &[u32] {
+        match &self.kind {
+            ProcessorKind::Core { cpus } => cpus,
+            ProcessorKind::Card { .. } => &[],
+        }
+    }
+}
+
 /// What a processor is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProcessorKind {
     /// A core of this machine; the first processor is the one that runs the loop.
     Core {
-        /// The CPU that its thread stays on, from 0.
-        cpu: Option<u32>,
+        /// The CPUs that its threads stay on, from 0; none: the system chooses. It has one thread, but the first
+        /// processor has one for each core that moves packets: see [`Config::workers`](super::Config::workers).
+        cpus: Vec<u32>,
     },
     /// An emulated card.
     Card {
@@ -116,7 +127,7 @@ pub(super) fn read(top: &Table, buses: Option<&[Bus]>, context: &Context<'_>) ->
             number => format!("{kind}-{number}"),
         });
         let name = if section.has("name") { section.text("name") } else { default };
-        match kind.zip(name).and_then(|(kind, name)| entry(kind, &name, buses, &section)) {
+        match kind.zip(name).and_then(|(kind, name)| entry(kind, &name, at == 0, buses, &section)) {
             Some(entry) => {
                 for processor in &entry {
                     super::unique("processor", &processor.name, &mut names, &section);
@@ -146,6 +157,7 @@ fn core_node() -> (String, Place, forebay_scenario::tree::Node) {
 fn entry(
     kind: &'static str,
     name: &str,
+    first: bool,
     buses: Option<&[Bus]>,
     section: &Reader<'_>,
 ) -> Option<Vec<Processor>> {
@@ -160,7 +172,7 @@ fn entry(
     let queue = section.count("queue");
     let kinds = match kind {
         "card" => card(name, queue, buses, section).map(|card| vec![card]),
-        _ => cores(count, section),
+        _ => cores(count, first, section),
     };
     let (count, kinds) = (count?, kinds?);
     let processor = |number: usize| {
@@ -174,17 +186,26 @@ fn entry(
     (0..count).map(processor).collect()
 }
 
-fn cores(count: Option<usize>, section: &Reader<'_>) -> Option<Vec<ProcessorKind>> {
+/// Cores; of the first entry the first one has a thread for each core that moves packets, and a CPU for each.
+fn cores(count: Option<usize>, first: bool, section: &Reader<'_>) -> Option<Vec<ProcessorKind>> {
     if !section.has("pin") {
-        return Some(vec![ProcessorKind::Core { cpu: None }]);
+        return Some(vec![ProcessorKind::Core { cpus: vec![] }]);
     }
     let cpus = section.each("pin", |values, node| values.whole_of("pin", node, Unit::None, 0, 8_191))?;
     check_distinct("pin", &cpus, section);
-    if count.is_some_and(|count| count != cpus.len()) {
-        let message = format!("`pin` is for {}, `count` is {}", cpus.len(), count?);
-        section.conflict("pin", message, "give each core its CPU");
+    let (count, given) = (count?, cpus.len());
+    if given < count || (given > count && !first) {
+        section.conflict(
+            "pin",
+            format!("`pin` is for {given}, `count` is {count}"),
+            "give each core its CPU",
+        );
+        return None;
     }
-    Some(cpus.into_iter().map(|cpu| ProcessorKind::Core { cpu: Some(cpu as u32) }).collect())
+    let cpus: Vec<u32> = cpus.into_iter().map(|cpu| cpu as u32).collect();
+    let (moving, others) = cpus.split_at(given + 1 - count);
+    let others = others.iter().map(|&cpu| vec![cpu]);
+    Some(std::iter::once(moving.to_vec()).chain(others).map(|cpus| ProcessorKind::Core { cpus }).collect())
 }
 
 fn card(

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use forebay_engine::{Order, Scheduling};
+use forebay_engine::{Order, Scheduling, StrangerLimits};
 use forebay_ipsec::DscpSet;
 use forebay_ipsec::reassembly::ReassemblyLimits;
 use forebay_scenario::{Table, Value};
@@ -55,14 +55,15 @@ pub(super) fn read(
     let max_bytes = section.whole("max_bytes");
     let order = section.word("order");
     let costs = section.path("costs");
+    let lateness = section.flag("lateness");
     let defaults = window.zip(timeout).map(|(window, timeout)| {
         let input = limits.map_or(window, |limits| limits.engine.in_flight).max(window);
         let class = ClassConfig::new(Service::Strict);
         ClassConfig { window, timeout: Some(timeout), max_bytes, input, ..class }
     });
     let (classes, names, dscp) = classes(top, defaults?, context)?;
-    let scheduling =
-        Scheduling { policy: policy?, window: window?, timeout: Some(timeout?), max_bytes, classes, dscp };
+    let (policy, timeout, lateness) = (policy?, Some(timeout?), lateness?);
+    let scheduling = Scheduling { policy, window: window?, timeout, max_bytes, classes, dscp, lateness };
     let order = if order? == "total" { Order::Total } else { Order::PerSa };
     Some(Scheduler { scheduling, classes: names, order, costs })
 }
@@ -263,6 +264,7 @@ pub(super) fn limits(top: &Table, context: &Context<'_>) -> Option<Limits> {
         patience: patience?,
         slack: slack?,
         reassembly: reassembly?,
+        strangers: StrangerLimits::NONE,
         audit_every: audit_every?,
     };
     Some(Limits { engine, sas: sas?, policies: policies?, control_connections: control_connections? })

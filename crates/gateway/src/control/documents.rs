@@ -29,6 +29,9 @@ pub struct StatusDoc {
     pub drops: BTreeMap<String, u64>,
     /// The engines, one for each core that moves packets.
     pub engines: Vec<EngineDoc>,
+    /// The captures.
+    #[serde(default)]
+    pub taps: TapsDoc,
 }
 
 /// The SAs.
@@ -168,6 +171,8 @@ pub struct ProcessorDoc {
     pub queue: u64,
     /// Factor on its finishing time as it is now.
     pub alpha: f64,
+    /// What is added to its finishing time for being late.
+    pub lateness_s: f64,
     /// Sum over its jobs: work as it was predicted.
     pub predicted_work_s: f64,
     /// Sum over its jobs: from dispatch to answer, waiting included, as it was predicted.
@@ -212,9 +217,9 @@ pub struct LinkDoc {
     pub bytes_out: u64,
     /// Packets that wait to be sent.
     pub queue: u64,
-    /// Packets that were not sent, by reason.
+    /// Packets that were not sent, or lost before they were taken, by reason.
     pub drops: BTreeMap<String, u64>,
-    /// Packets that came and were not for the engine, by kind; not among `packets_in`.
+    /// Packets that came and were for somebody else, by kind; not among `packets_in`.
     #[serde(default)]
     pub passed_over: BTreeMap<String, u64>,
 }
@@ -228,6 +233,9 @@ pub struct EngineDoc {
     pub room: u64,
     /// Jobs done again by the running core.
     pub redone: u64,
+    /// Packets that came before the news of their SA, and waited for it.
+    #[serde(default)]
+    pub strangers: u64,
     /// Results of others that the running core checked.
     pub audits: u64,
     /// Rounds of its loop.
@@ -242,6 +250,38 @@ pub struct EngineDoc {
     pub paths_learnt: u64,
     /// ICMP answers to sources of packets that are too big.
     pub answers: u64,
+}
+
+/// Captures of what passes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TapsDoc {
+    /// `on`, `off`, or `failed`.
+    pub state: String,
+    /// Why they have ended, where that is an error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// How often they have.
+    pub failures: u64,
+    /// The plain side, then the protected one.
+    pub sides: Vec<TapSideDoc>,
+}
+
+/// Captures of a side.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TapSideDoc {
+    /// `plain` or `protected`.
+    pub side: String,
+    /// Packets written.
+    pub packets: u64,
+    /// Bytes that they take in the files.
+    pub bytes: u64,
+    /// Packets that passed and found no room to wait for being written.
+    pub lost: u64,
+    /// Files begun.
+    pub files: u64,
+    /// The one that is written now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
 }
 
 /// What reading the file again did.

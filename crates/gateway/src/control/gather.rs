@@ -12,6 +12,7 @@ use forebay_time::{Duration, Time};
 
 use super::{
     CostDoc, EngineDoc, LifetimeDoc, LimitsDoc, LinkDoc, PolicyDoc, ProcessorDoc, SCHEMA, SaDoc, StatusDoc,
+    TapsDoc,
 };
 use crate::config::{Config, ProcessorKind};
 use crate::service::{Port, PortCounts, Worker, WorkerCounts};
@@ -29,6 +30,7 @@ pub struct Snapshot {
     in_flight: usize,
     room: usize,
     redone: u64,
+    strangers: u64,
     audits: u64,
 }
 
@@ -54,6 +56,7 @@ struct Processor {
     stats: ProcessorStats,
     waiting: usize,
     alpha: f64,
+    lateness: Duration,
     costs: Vec<(Suite, Cost)>,
 }
 
@@ -62,7 +65,7 @@ impl Snapshot {
     pub fn take(worker: &mut Worker) -> Snapshot {
         let link = |port: &Port| Link {
             name: port.name.clone(),
-            counts: port.counts().clone(),
+            counts: port.counts(),
             waiting: port.waiting(),
             passed_over: port.passed_over(),
         };
@@ -89,7 +92,8 @@ impl Snapshot {
             let mut stats = stats.clone();
             stats.samples = vec![];
             let costs = suites.iter().filter_map(cost).collect();
-            Processor { stats, waiting: engine.waiting_at(place), alpha: engine.alpha(place), costs }
+            let (waiting, alpha) = (engine.waiting_at(place), engine.alpha(place));
+            Processor { stats, waiting, alpha, lateness: engine.lateness(place), costs }
         };
         let processors = engine.processors().enumerate().map(processor).collect();
         Snapshot {
@@ -103,6 +107,7 @@ impl Snapshot {
             in_flight: engine.in_flight(),
             room: engine.room(),
             redone: engine.stats().redone,
+            strangers: engine.stats().strangers,
             audits: engine.stats().audits,
         }
     }
@@ -125,6 +130,7 @@ impl Snapshot {
             in_flight: self.in_flight as u64,
             room: self.room as u64,
             redone: self.redone,
+            strangers: self.strangers,
             audits: self.audits,
             rounds: self.counts.rounds,
             naps: self.counts.naps,
@@ -145,6 +151,7 @@ impl Snapshot {
             links: links.map(|(place, link)| link_doc(link, place == 0)).collect(),
             drops,
             engines: vec![engine],
+            taps: TapsDoc::default(),
         }
     }
 }
@@ -221,6 +228,7 @@ fn processor(one: &Processor, config: &Config, place: usize, uptime: Duration) -
         busy_s: stats.busy.as_secs(),
         queue: one.waiting as u64,
         alpha: one.alpha,
+        lateness_s: one.lateness.as_secs(),
         predicted_work_s: stats.predicted.as_secs(),
         predicted_response_s: stats.predicted_response.as_secs(),
         response_s: stats.response.as_secs(),
@@ -233,13 +241,7 @@ fn processor(one: &Processor, config: &Config, place: usize, uptime: Duration) -
 
 fn link_doc(link: &Link, plain: bool) -> LinkDoc {
     let Link { name, counts, waiting, passed_over } = link;
-    let passed_over = [
-        ("keepalive", passed_over.keepalives),
-        ("ike", passed_over.ike),
-        ("truncated", passed_over.truncated),
-        ("malformed", passed_over.malformed),
-        ("overrun", passed_over.overrun),
-    ];
+    let passed_over = [("keepalive", passed_over.keepalives), ("ike", passed_over.ike)];
     let passed_over = passed_over.into_iter().filter(|(_, count)| *count > 0);
     let drops = counts.lost.iter().filter(|(_, count)| *count > 0);
     LinkDoc {

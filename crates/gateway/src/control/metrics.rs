@@ -5,7 +5,7 @@ use std::fmt::{Display, Write};
 
 use forebay_ipsec::DropReason;
 
-use super::StatusDoc;
+use super::{StatusDoc, TapsDoc};
 
 /// What HTTP calls it.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -22,6 +22,7 @@ pub fn text(status: &StatusDoc) -> String {
     links(status, &mut text);
     drops(&status.drops, &mut text);
     engines(status, &mut text);
+    taps(&status.taps, &mut text);
     text.0
 }
 
@@ -76,6 +77,8 @@ fn sas(status: &StatusDoc, text: &mut Text) {
 type OfSa = (&'static str, &'static str, fn(&super::SaDoc) -> u64);
 /// A family of the links: name, what it is, and its values in and out.
 type OfLink = (&'static str, &'static str, [fn(&super::LinkDoc) -> u64; 2]);
+/// A family of the captures: name, what it is, and its value.
+type OfSide = (&'static str, &'static str, fn(&super::TapSideDoc) -> u64);
 /// A family of the engines: name, kind, what it is, and its value.
 type OfEngine = (&'static str, &'static str, &'static str, fn(&super::EngineDoc) -> u64);
 /// A family of the processors: name, kind, what it is, and its value.
@@ -152,7 +155,11 @@ fn links(status: &StatusDoc, text: &mut Text) {
     for link in &status.links {
         text.sample("forebay_link_queue", &[("link", &link.name), ("side", &link.side)], link.queue);
     }
-    text.family("forebay_link_drops_total", "counter", "Packets that a link did not send.");
+    text.family(
+        "forebay_link_drops_total",
+        "counter",
+        "Packets that a link did not send, or lost before they were taken.",
+    );
     for link in &status.links {
         for (reason, count) in &link.drops {
             let labels = [("link", &*link.name), ("side", &*link.side), ("reason", reason)];
@@ -184,9 +191,15 @@ fn drops(counts: &BTreeMap<String, u64>, text: &mut Text) {
 }
 
 fn engines(status: &StatusDoc, text: &mut Text) {
-    let families: [OfEngine; 9] = [
+    let families: [OfEngine; 10] = [
         ("forebay_engine_in_flight", "gauge", "Packets under way.", |one| one.in_flight),
         ("forebay_engine_redone_total", "counter", "Jobs done again by the running core.", |one| one.redone),
+        (
+            "forebay_engine_strangers_total",
+            "counter",
+            "Packets that came before the news of their SA.",
+            |one| one.strangers,
+        ),
         ("forebay_engine_audits_total", "counter", "Results that the running core checked.", |one| {
             one.audits
         }),
@@ -203,6 +216,24 @@ fn engines(status: &StatusDoc, text: &mut Text) {
         text.family(name, kind, help);
         for (number, engine) in status.engines.iter().enumerate() {
             text.sample(name, &[("engine", &number.to_string())], value(engine));
+        }
+    }
+}
+
+fn taps(taps: &TapsDoc, text: &mut Text) {
+    text.family("forebay_taps_up", "gauge", "1 while packets are captured.");
+    text.sample("forebay_taps_up", &[], u8::from(taps.state == "on"));
+    text.family("forebay_taps_failures_total", "counter", "Times that captures ended by an error.");
+    text.sample("forebay_taps_failures_total", &[], taps.failures);
+    let families: [OfSide; 3] = [
+        ("forebay_tap_packets_total", "Packets written to captures.", |side| side.packets),
+        ("forebay_tap_bytes_total", "Bytes that they take there.", |side| side.bytes),
+        ("forebay_tap_lost_total", "Packets that passed and are not in the captures.", |side| side.lost),
+    ];
+    for (name, help, value) in families {
+        text.family(name, "counter", help);
+        for side in &taps.sides {
+            text.sample(name, &[("side", &side.side)], value(side));
         }
     }
 }

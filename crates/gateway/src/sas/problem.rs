@@ -6,6 +6,7 @@ use std::net::IpAddr;
 
 use forebay_crypto::{KeyError, Suite};
 use forebay_ipsec::{SaConfigError, Spi};
+use forebay_scenario::report::Fault;
 use ipnet::IpNet;
 use miette::Severity;
 
@@ -339,17 +340,6 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// Whether the file can be used all the same.
-    pub fn severity(&self) -> Severity {
-        match self {
-            Problem::KeyFileExposed { .. }
-            | Problem::NoEffect { .. }
-            | Problem::UnusedSa { .. }
-            | Problem::Advice { .. } => Severity::Warning,
-            _ => Severity::Error,
-        }
-    }
-
     /// The problem with the words for a gateway's file.
     pub(crate) fn of_gateway(self) -> Problem {
         let message = self.to_string();
@@ -369,8 +359,24 @@ impl Problem {
         let help = help.to_owned();
         Problem::Setting(forebay_scenario::Problem::Conflict { message, help })
     }
+}
 
-    pub(super) fn cause(&self) -> Option<&(dyn Error + 'static)> {
+impl Fault for Problem {
+    fn help(&self) -> String {
+        self.help().into_owned()
+    }
+
+    fn severity(&self) -> Severity {
+        match self {
+            Problem::KeyFileExposed { .. }
+            | Problem::NoEffect { .. }
+            | Problem::UnusedSa { .. }
+            | Problem::Advice { .. } => Severity::Warning,
+            _ => Severity::Error,
+        }
+    }
+
+    fn cause(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Problem::Unreadable(error) | Problem::KeyFileUnreadable { error, .. } => Some(error),
             _ => None,

@@ -31,7 +31,7 @@ pub struct PortCounts {
     pub packets_out: u64,
     /// Their bytes.
     pub bytes_out: u64,
-    /// Packets that were not sent, by reason.
+    /// Packets that were not sent, or lost before they were taken, by reason.
     pub lost: Lost,
     /// Times that sending had to wait for the link.
     pub waits: u64,
@@ -39,7 +39,8 @@ pub struct PortCounts {
     pub errors: u64,
 }
 
-/// Packets that a link did not send, by reason: see [`Sent`].
+/// Packets that a link did not send, by reason: see [`Sent`]; and what it did not give: see
+/// [`PassedOver`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
     /// Larger than the link.
@@ -58,6 +59,12 @@ pub struct Lost {
     pub failed: u64,
     /// They would have waited too long behind others.
     pub queue_full: u64,
+    /// On the way in: the kernel's queue was full, for the gateway did not take them in time.
+    pub overrun: u64,
+    /// On the way in: longer than any packet.
+    pub truncated: u64,
+    /// On the way in: headers that contradict each other or the packet.
+    pub malformed: u64,
 }
 
 impl Lost {
@@ -72,6 +79,9 @@ impl Lost {
             ("unfit", self.unfit),
             ("failed", self.failed),
             ("queue_full", self.queue_full),
+            ("overrun", self.overrun),
+            ("truncated", self.truncated),
+            ("malformed", self.malformed),
         ]
         .into_iter()
     }
@@ -110,9 +120,18 @@ impl Port {
         Port { name: name.to_owned(), link, counts, queue, limit, blocked: false, gone: false }
     }
 
-    /// What has gone over it.
-    pub fn counts(&self) -> &PortCounts {
-        &self.counts
+    /// Puts something around the link.
+    #[must_use]
+    pub fn map_link(mut self, map: impl FnOnce(&str, Box<dyn Link + Send>) -> Box<dyn Link + Send>) -> Port {
+        self.link = map(&self.name, self.link);
+        self
+    }
+
+    /// What has gone over it. The kernel is asked what it lost.
+    pub fn counts(&self) -> PortCounts {
+        let PassedOver { overrun, truncated, malformed, .. } = self.link.passed_over();
+        let lost = Lost { overrun, truncated, malformed, ..self.counts.lost.clone() };
+        PortCounts { lost, ..self.counts.clone() }
     }
 
     /// Takes what is at hand, at most `room` packets. An error of the descriptor, as when its interface is gone,

@@ -7,9 +7,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use forebay_engine::{Clock, Engine, EngineError, ProcessorSetup, Settings};
+use forebay_engine::{Clock, Engine, EngineError, Limits, ProcessorSetup, Settings, StrangerLimits};
 use forebay_ipsec::{IvRange, Protocol, Sad};
 use forebay_links::Link;
+use forebay_links::beside::{self, BesideOptions};
 use forebay_links::raw::{self, Carries, RawOptions};
 use forebay_links::tun::{self, TunOptions};
 use forebay_links::udp::{self, UdpOptions};
@@ -18,16 +19,18 @@ use forebay_time::Duration;
 use forebay_wire::{Family, protocol};
 use ipnet::IpNet;
 
+use super::ike_forward::IkeForward;
 use super::installed::{InstallError, takes_ivs};
 use super::mirror::{Follower, Most, OnPolicies};
 use super::numbers::Caretaker;
+use super::pin::pin;
 use super::port::Port;
 use super::routes::RouteTable;
+use super::taps::{Side, Taps, Told};
 use super::worker::{Handle, Protected, Setup, Worker};
 use crate::config;
 use crate::config::{
-    Changes, Config, KeySource, MssClamp, PlainLink, ProcessorKind, ProtectedLink, Routes, Tun, Xdp, XdpMode,
-    prefixes,
+    Changes, Config, KeySource, MssClamp, PlainLink, ProtectedLink, Routes, Tun, Xdp, XdpMode, prefixes,
 };
 use crate::esp_sa;
 use crate::iv_store::{IvStore, IvStoreError};
@@ -81,7 +84,9 @@ impl miette::Diagnostic for StartError {
                 io::ErrorKind::PermissionDenied => {
                     "links need CAP_NET_ADMIN and CAP_NET_RAW: run as root, or as the systemd unit does"
                 }
-                io::ErrorKind::AddrInUse => "somebody else has it: an IKE daemon listens on UDP 4500 too",
+                io::ErrorKind::AddrInUse => {
+                    "somebody else has it: beside an IKE daemon on UDP 4500 `beside_ike = true`"
+                }
                 io::ErrorKind::AddrNotAvailable => "no interface of this host has the address",
                 io::ErrorKind::NotFound => "is there TUN in this kernel? modprobe tun",
                 _ => return None,
@@ -106,6 +111,7 @@ pub struct Service {
     caretaker: Caretaker,
     routes: RouteTable,
     follower: Option<Follower>,
+    taps: Taps,
     /// The engine has refused the last version of the file, and has nothing of any.
     is_empty: bool,
 }
@@ -131,15 +137,19 @@ impl Service {
         };
         let settings = Settings {
             scheduling: config.scheduler.scheduling.clone(),
-            limits: config.limits.engine.clone(),
+            limits: Limits { strangers: strangers(&config), ..config.limits.engine.clone() },
             order: config.scheduler.order,
             addresses: config.plain.answer,
             seed,
         };
         let engine =
             Engine::new(Sad::seeded(seed), &[], processors, settings, clock).map_err(StartError::Engine)?;
-        let plain = plain(&config)?;
-        let (protected, keepalive) = protected(&config)?;
+        let mut taps = Taps::new(unix_time);
+        let plain = plain(&config)?.map_link(|name, link| taps.tapped(Side::Plain, name, link));
+        let (protected, keepalive) = protected(&config, clock)?;
+        let mut tapped = |name: &str, link| taps.tapped(Side::Protected, name, link);
+        let tap = |one: Protected| Protected { port: one.port.map_link(&mut tapped), ..one };
+        let protected = protected.into_iter().map(tap).collect();
         let setup = Setup {
             engine,
             plain,
@@ -164,8 +174,19 @@ impl Service {
         let routes = RouteTable::new(&config).map_err(link_error("routes"))?;
         route(&routes, &config)?;
         export(&config)?;
+        taps.change(config.taps.as_ref());
         let builder = std::thread::Builder::new().name("forebay-loop".to_owned());
-        let thread = builder.spawn(move || worker.run()).map_err(StartError::System)?;
+        let cpu = config.processors.first().and_then(|core| core.cpus().first().copied());
+        let (told, begun) = std::sync::mpsc::channel();
+        let run = move || {
+            let pinned = pin(cpu);
+            let may_run = pinned.is_ok();
+            let _ = told.send(pinned);
+            if may_run { worker.run() } else { Ok(()) }
+        };
+        let thread = builder.spawn(run).map_err(StartError::System)?;
+        let begun = begun.recv().unwrap_or_else(|_| Err(io::Error::other("the loop's thread ended at once")));
+        begun.map_err(StartError::System)?;
         let follower = match &config.keys.source {
             KeySource::Static { .. } => None,
             KeySource::Xfrm(options) => {
@@ -183,6 +204,7 @@ impl Service {
             caretaker,
             routes,
             follower,
+            taps,
             is_empty: false,
         })
     }
@@ -195,6 +217,11 @@ impl Service {
     /// The way to its loop.
     pub fn handle(&self) -> &Handle {
         &self.handle
+    }
+
+    /// What can be told of the captures.
+    pub fn taps(&self) -> Told {
+        self.taps.told()
     }
 
     /// Goes by another version of the file from now on, as far as that is possible; says what is different.
@@ -225,6 +252,9 @@ impl Service {
         changed.map_err(StartError::Install)?;
         // From here on it is by this file that it runs, whatever else fails.
         self.config = config;
+        if changes.taps || self.taps.have_failed() {
+            self.taps.change(self.config.taps.as_ref());
+        }
         route(&self.routes, &self.config)?;
         export(&self.config)?;
         Ok(changes)
@@ -266,20 +296,8 @@ fn check(config: &Config) -> Result<(), StartError> {
     let udp = |one: &config::Protected| {
         if let ProtectedLink::Udp(udp) = &one.link { Some(udp.clone()) } else { None }
     };
-    let raw_mark =
-        |one: &config::Protected| matches!(&one.link, ProtectedLink::Raw(raw) if raw.mark.is_some());
     let of_udp: Vec<_> = config.protected.iter().filter_map(udp).collect();
-    let pinned = |one: &config::Processor| matches!(one.kind, ProcessorKind::Core { cpu: Some(_) });
-    let unbuilt = [
-        (!one_queue || of_udp.iter().any(|udp| udp.queues > 1), "several queues of a link"),
-        (of_udp.iter().any(|udp| udp.ike_forward.is_some()), "`ike_forward`"),
-        (
-            of_udp.iter().any(|udp| udp.mark.is_some()) || config.protected.iter().any(raw_mark),
-            "`mark` of a link",
-        ),
-        (config.processors.iter().any(pinned), "`pin`"),
-        (config.taps.is_some(), "`[taps]`"),
-    ];
+    let unbuilt = [(!one_queue || of_udp.iter().any(|udp| udp.queues > 1), "several queues of a link")];
     if let Some((_, what)) = unbuilt.iter().find(|(asked, _)| *asked) {
         return Err(lacking(&format!("{what}: this version reads it and does not do it yet")));
     }
@@ -370,8 +388,27 @@ fn lacking(what: &str) -> StartError {
     StartError::Lacking(what.to_owned())
 }
 
+/// The sockets of a link of ESP in UDP.
+fn udp_links(
+    settings: &config::Udp,
+    options: UdpOptions,
+    clock: Clock,
+) -> io::Result<Vec<Box<dyn Link + Send>>> {
+    if settings.beside_ike {
+        let UdpOptions { local, workers, buffer, mark, .. } = options;
+        let links = beside::open(&BesideOptions { local, workers, buffer, mark })?;
+        return Ok(links.into_iter().map(|link| Box::new(link) as Box<dyn Link + Send>).collect());
+    }
+    let mut links = udp::open(&options)?;
+    if let (Some(daemon), Some(first)) = (settings.ike_forward, links.first()) {
+        let forward = IkeForward::start(daemon, first.replier()?, clock)?;
+        links.iter_mut().for_each(|link| forward.attach(link));
+    }
+    Ok(links.into_iter().map(|link| Box::new(link) as Box<dyn Link + Send>).collect())
+}
+
 /// The links to peers, and how long one of those in UDP stays silent.
-fn protected(config: &Config) -> Result<(Vec<Protected>, Option<Duration>), StartError> {
+fn protected(config: &Config, clock: Clock) -> Result<(Vec<Protected>, Option<Duration>), StartError> {
     let mut links = Vec::new();
     let mut keepalive = None;
     for one in &config.protected {
@@ -380,11 +417,16 @@ fn protected(config: &Config) -> Result<(Vec<Protected>, Option<Duration>), Star
             ProtectedLink::Udp(udp) => {
                 keepalive = keepalive.or(udp.keepalive);
                 let local = udp.listen;
-                let options =
-                    UdpOptions { local, workers: 1, buffer: udp.buffer, offloads: udp.gso && udp.gro };
-                let opened = udp::open(&options).map_err(failed(format!("UDP {local}")))?;
+                let options = UdpOptions {
+                    local,
+                    workers: 1,
+                    buffer: udp.buffer,
+                    offloads: udp.gso && udp.gro,
+                    mark: udp.mark,
+                };
+                let opened = udp_links(udp, options, clock).map_err(failed(format!("UDP {local}")))?;
                 for link in opened {
-                    let port = Port::new(&one.name, Box::new(link), QUEUE);
+                    let port = Port::new(&one.name, link, QUEUE);
                     links.push(Protected { port, protocols: vec![protocol::UDP], local: Some(local.ip()) });
                 }
             }
@@ -395,7 +437,8 @@ fn protected(config: &Config) -> Result<(Vec<Protected>, Option<Duration>), Star
                             Protocol::Esp => (Carries::Esp, protocol::ESP),
                             Protocol::Ah => (Carries::Ah, protocol::AH),
                         };
-                        let options = RawOptions { local, carries, workers: 1, buffer: raw.buffer };
+                        let options =
+                            RawOptions { local, carries, workers: 1, buffer: raw.buffer, mark: raw.mark };
                         let opened = raw::open(&options)
                             .map_err(failed(format!("a raw socket of protocol {number} at {local}")))?;
                         for link in opened {
@@ -432,6 +475,14 @@ fn icmp() -> Vec<Box<dyn Link + Send>> {
         }
     }
     links
+}
+
+/// An IKE daemon's SA may be used by the peer before the kernel's news of it is here.
+fn strangers(config: &Config) -> StrangerLimits {
+    match &config.keys.source {
+        KeySource::Xfrm(_) => StrangerLimits { packets: 256, wait: Duration::from_millis(2_000) },
+        KeySource::Static { .. } => StrangerLimits::NONE,
+    }
 }
 
 fn mss_clamp(config: &Config) -> Option<u16> {

@@ -21,6 +21,8 @@ const IPV6_HDRINCL: i32 = 36;
 pub(crate) struct Whole {
     family: Family,
     sender: Sender,
+    /// That of the sockets it sends by, which routes look at.
+    mark: Option<u32>,
     /// For fragments.
     room: Vec<u8>,
 }
@@ -41,8 +43,8 @@ pub(super) fn open_socket(address: IpAddr, protocol: Option<Protocol>) -> io::Re
 }
 
 impl Whole {
-    pub(crate) fn new(family: Family) -> Whole {
-        Whole { family, sender: Sender::new(MESSAGES, MESSAGES), room: Vec::new() }
+    pub(crate) fn new(family: Family, mark: Option<u32>) -> Whole {
+        Whole { family, sender: Sender::new(MESSAGES, MESSAGES), mark, room: Vec::new() }
     }
 
     /// Sends `packets` in order and counts them in `sent`; those that would block are the last.
@@ -89,7 +91,7 @@ impl Whole {
     fn divide(&mut self, socket: BorrowedFd<'_>, packet: &[u8], sent: &mut Sent) -> bool {
         let Ok(ip) = Ip::parse(packet) else { return false };
         let to = SocketAddr::new(ip.destination(), 0);
-        let Ok(mtu) = mtu_towards(to.ip()) else { return false };
+        let Ok(mtu) = mtu_towards(to.ip(), self.mark) else { return false };
         // IPv6 is divided by who made the packet, before it is protected.
         let fragments = match ip.family() {
             Family::V4 => Fragments::new(&ip, mtu as usize, 0),

@@ -1,6 +1,6 @@
 //! Payload sizes to draw.
 
-use crate::random::Random;
+use crate::random::{self, Random};
 
 /// A distribution of payload sizes in bytes.
 #[derive(Clone, Debug, PartialEq)]
@@ -124,7 +124,7 @@ impl Drawer {
         let size = self.fresh();
         if let Some(run) = &mut self.run {
             run.size = size;
-            run.left = (self.random.exponential() / run.scale) as u64;
+            run.left = (random::exponential(&mut self.random) / run.scale) as u64;
         }
         size
     }
@@ -145,7 +145,8 @@ impl Drawer {
                 unreachable!("a number below the sum of weights is in a bin")
             }
             &Sizes::Exponential { min, mean, max } => loop {
-                let size = f64::from(min) + (mean - f64::from(min)) * self.random.exponential() + 0.5;
+                let size =
+                    f64::from(min) + (mean - f64::from(min)) * random::exponential(&mut self.random) + 0.5;
                 if size < f64::from(max) + 1.0 {
                     return size as u32;
                 }
@@ -161,7 +162,7 @@ mod tests {
     use super::*;
 
     fn draw(sizes: Sizes) -> Vec<u32> {
-        let mut drawer = Drawer::new(sizes, Random::stream(1, "sizes"));
+        let mut drawer = Drawer::new(sizes, random::stream(1, "sizes"));
         (0..400_000).map(|_| drawer.draw()).collect()
     }
 

@@ -6,7 +6,7 @@ use forebay_time::{Duration, Time};
 
 use super::sizes::Drawer;
 use super::{Arrivals, DrawnClass, Line, Source, Trace, Traffic};
-use crate::random::Random;
+use crate::random::{self, Random};
 
 /// A packet that arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,10 +67,10 @@ impl Stream {
         let (origin, end) = match &traffic.source {
             Source::Trace(trace) => (Origin::Trace(trace.clone()), limit.min(trace.len() as u64)),
             Source::Drawn(sizes) => {
-                (Origin::Drawn(Drawer::new(sizes.clone(), Random::stream(seed, "sizes"))), limit)
+                (Origin::Drawn(Drawer::new(sizes.clone(), random::stream(seed, "sizes"))), limit)
             }
         };
-        let random = Random::stream(seed, "arrivals");
+        let random = random::stream(seed, "arrivals");
         let clock = match traffic.arrivals {
             Arrivals::Stamps => Clock::Stamps,
             Arrivals::BackToBack(rate) => Clock::BackToBack(Line::new(rate)),
@@ -88,7 +88,7 @@ impl Stream {
             overhead: traffic.overhead,
             clock,
             sas: traffic.sas.clone(),
-            sa_random: Random::stream(seed, "sas"),
+            sa_random: random::stream(seed, "sas"),
             classes: (!traffic.classes.is_empty()).then(|| Box::new(Classes::new(&traffic.classes, seed))),
             suites: traffic.suites.clone(),
         }
@@ -149,13 +149,13 @@ impl Classes {
     fn new(classes: &[DrawnClass], seed: u64) -> Classes {
         // Each class's sizes have a stream of their own: those of the others stay when one changes.
         let sizes = classes.iter().enumerate().map(|(number, class)| {
-            let stream = || Random::stream(seed, &format!("sizes of class {number}"));
+            let stream = || random::stream(seed, &format!("sizes of class {number}"));
             class.sizes.clone().map(|sizes| Drawer::new(sizes, stream()))
         });
         Classes {
             borders: classes.iter().map(|class| class.border).collect(),
             sizes: sizes.collect(),
-            random: Random::stream(seed, "classes"),
+            random: random::stream(seed, "classes"),
         }
     }
 
@@ -205,5 +205,5 @@ impl Clock {
 
 /// An exponential length of time, to the nearest picosecond.
 fn exponential(random: &mut Random, mean: Duration) -> u64 {
-    (random.exponential() * mean.0 as f64 + 0.5) as u64
+    (random::exponential(random) * mean.0 as f64 + 0.5) as u64
 }

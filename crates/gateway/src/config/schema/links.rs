@@ -178,6 +178,13 @@ pub const PROTECTED_UDP: &[Key] = &[
         "\"15 s\"",
     ),
     key(
+        "beside_ike",
+        Flag,
+        Is("false"),
+        "takes the packets beside an IKE daemon on this host that has the port, and leaves IKE to it",
+        "true",
+    ),
+    key(
         "ike_forward",
         Other("an address with a port"),
         Means("they are dropped"),

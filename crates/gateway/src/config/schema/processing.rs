@@ -3,7 +3,7 @@
 use forebay_scenario::Unit;
 
 use super::Absent::{Is, Means, Required};
-use super::Takes::{Number, Other, Path, Text, Time, Whole, Word};
+use super::Takes::{Flag, Number, Other, Path, Text, Time, Whole, Word};
 use super::{Key, Part, key, once, several};
 
 /// Most processors, all of a `count` counted.
@@ -53,7 +53,7 @@ pub const CORE: &[Key] = &[
         "pin",
         Other("CPU numbers, as many as `count`"),
         Means("the system chooses"),
-        "the CPUs that the cores' threads stay on, from 0",
+        "the CPUs that the cores' threads stay on, from 0; of the first processor those of all that move packets, as many as there are queues, then those of what `count` is above 1",
         "[0]",
     ),
     key("queue", Whole(Unit::None, 1, 65_536), Is("256"), "jobs that may wait there", "512"),
@@ -160,6 +160,13 @@ pub const SCHEDULER: Part = once(
             Means("they are measured at start"),
             "costs of the processors, as `forebay bench processors --save` writes them",
             "\"costs.json\"",
+        ),
+        key(
+            "lateness",
+            Flag,
+            Is("true"),
+            "whether it is learnt by how much jobs are done later than predicted, and added to predictions",
+            "false",
         ),
         key(
             "processor",
