@@ -5,7 +5,7 @@
 //! so a rekey loses nothing. What the daemon has to know goes back: limits that were reached, packets that want an
 //! SA, counters, and sequence numbers ahead of their use, from which another process would go on.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -101,6 +101,7 @@ impl Follower {
             routes,
             report: options.report,
             sas: HashMap::new(),
+            by_reqid: HashMap::new(),
             ages: 0,
             policies: BTreeMap::new(),
             kernel_policies: BTreeMap::new(),
@@ -143,6 +144,7 @@ struct Follow {
     routes: OnPolicies,
     report: Option<Duration>,
     sas: HashMap<SaId, Taken>,
+    by_reqid: HashMap<u32, HashSet<SaId>>,
     /// SAs taken over so far.
     ages: u64,
     policies: BTreeMap<Rank, Followed>,
@@ -221,7 +223,7 @@ impl Follow {
 
     /// Takes an SA over, behind `sequence` if it is one that goes on.
     fn add(&mut self, mut sa: xfrm::Sa, sequence: Option<u64>) {
-        let before = self.sas.remove(&sa.id).map(|taken| taken.session);
+        let before = self.forget(&sa.id).map(|taken| taken.session);
         if self.sas.len() >= self.most.sas {
             tracing::error!(sa = %sa.id, most = self.most.sas, "an SA stays the kernel's: raise `sas` of [limits]");
             before.map(|before| self.handle.ask(move |worker| worker.remove_sa(before)));
@@ -265,6 +267,7 @@ impl Follow {
                 tracing::info!(sa = %id, ?direction, suite = %sa.config.suite, "an SA of the kernel");
                 let counters = SaCounters::default();
                 let taken = Taken { session, direction, sa, age, told: behind, counters, first_use_s: None };
+                self.by_reqid.entry(taken.sa.reqid).or_default().insert(id);
                 self.sas.insert(id, taken);
                 self.announce(&id, behind);
             }
@@ -315,10 +318,31 @@ impl Follow {
     }
 
     fn remove(&mut self, id: &SaId) {
-        let Some(taken) = self.sas.remove(id) else { return };
+        let Some(taken) = self.forget(id) else { return };
         let session = taken.session;
         self.handle.ask(move |worker| worker.remove_sa(session));
         tracing::info!(sa = %id, "an SA of the kernel is gone");
+    }
+
+    fn forget(&mut self, id: &SaId) -> Option<Taken> {
+        let taken = self.sas.remove(id)?;
+        if let Some(alike) = self.by_reqid.get_mut(&taken.sa.reqid) {
+            alike.remove(id);
+            if alike.is_empty() {
+                self.by_reqid.remove(&taken.sa.reqid);
+            }
+        }
+        Some(taken)
+    }
+
+    /// The SAs that templates may want: with thousands of them not each for each policy.
+    fn alike(&self, templates: &[Template]) -> Vec<&Taken> {
+        if templates.iter().any(|template| template.reqid == 0) {
+            return self.sas.values().collect();
+        }
+        let reqids: HashSet<u32> = templates.iter().map(|template| template.reqid).collect();
+        let ids = reqids.iter().filter_map(|reqid| self.by_reqid.get(reqid)).flatten();
+        ids.filter_map(|id| self.sas.get(id)).collect()
     }
 
     /// The policies whose packets may go through an SA.
@@ -358,8 +382,8 @@ impl Follow {
         let direction = if seals { Direction::Seal } else { Direction::Open };
         // The newest first.
         let mut sas: Vec<&Taken> = self
-            .sas
-            .values()
+            .alike(&templates)
+            .into_iter()
             .filter(|taken| taken.direction == direction)
             .filter(|taken| templates.iter().any(|template| template.wants(&taken.sa)))
             .collect();
