@@ -4,7 +4,7 @@ CARGO ?= cargo
 FOREBAY = target/release/forebay
 OUT ?= forebay-demo
 
-.PHONY: help demo test check licences interop bench bench-gateway bench-simulator twin instructions soak fuzz lab browser interop-vm hdtv setup setup-test clean
+.PHONY: help demo test check licences interop bench bench-gateway bench-simulator twin instructions soak fuzz lab browser interop-vm hdtv deb man setup setup-test clean
 
 help:
 	@echo 'make demo          build, send a real capture through two gateways, show what happened'
@@ -15,6 +15,7 @@ help:
 	@echo 'make hdtv          uncompressed HDTV through two gateways: frames, losses, where the time goes; SECONDS=120'
 	@echo 'make browser       every report in a real Chromium'
 	@echo 'make lab           two sites and their gateways in network namespaces, and a shell in them; LAB=show'
+	@echo 'make deb            a Debian package, in target/debian; make man: manual pages, in target/man'
 	@echo 'make bench         throughput of the data plane and of the processors; scheduler; backends'
 	@echo 'make bench-gateway two gateways beside wireguard-go and strongSwan libipsec; BENCH_OUT=, BENCH_ARGS=--quick'
 	@echo 'make bench-simulator  the simulator beside SystemC on the same packets; its time and memory'
@@ -70,6 +71,13 @@ lab: $(FOREBAY)
 	@scripts/setup.sh lab
 	scripts/lab.sh $(FOREBAY) $(LAB)
 
+deb: $(FOREBAY)
+	@scripts/setup.sh build deb
+	scripts/deb.sh $(FOREBAY) target/debian
+
+man: $(FOREBAY)
+	$(FOREBAY) man target/man
+
 check: setup
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
@@ -86,7 +94,7 @@ bench: $(FOREBAY) bench-gateway
 	$(FOREBAY) bench processors
 	$(CARGO) run --release --locked --package forebay-scheduler --example cost
 
-# Network namespaces, some five minutes; peers that cannot be had are named and left out. All is below target/.
+# Network namespaces, some five minutes; peers are fetched to target/, and those that cannot be had are named and left out.
 BENCH_OUT ?= forebay-bench
 BENCH_ARGS ?=
 bench-gateway: $(FOREBAY)

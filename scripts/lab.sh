@@ -18,8 +18,9 @@
 #   scripts/lab.sh FOREBAY run COMMAND   a command in the lab, in the place of the shell
 #
 # ENCAPSULATION (udp or none), PROPOSAL, MTU (of the network between; above 1500 of the sites too), BUFFER (of the
-# sockets between) and PROCESSORS (TOML) change it. All is in namespaces of mounts, network and processes: when it ends,
-# however it ends, the kernel takes everything away.
+# sockets between), PROCESSORS (TOML), QUEUES (cores that move packets, each gateway) and TUNNELS change it: of several
+# tunnels each is to a network 10.2.0.0/24, 10.2.1.0/24, ..., and host-b has an address .10 in each. All is in namespaces
+# of mounts, network and processes: when it ends, however it ends, the kernel takes everything away.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -42,6 +43,7 @@ fi
 forebay=$1
 what=${2:-shell}
 : "${ENCAPSULATION:=udp}" "${PROPOSAL:=aes128gcm16}" "${MTU:=1500}" "${BUFFER:=4 MiB}" "${PROCESSORS:=}"
+: "${QUEUES:=1}" "${TUNNELS:=1}"
 mount -t tmpfs none /run
 mkdir -p /run/netns /run/lab
 lab=/run/lab
@@ -91,24 +93,49 @@ ip -n gw-b addr add 192.0.2.2/24 dev wan
 ip -n gw-b addr add 10.2.0.1/16 dev lan
 ip -n host-b addr add 10.2.0.10/16 dev eth0
 ip -n host-b route add default via 10.2.0.1
+for ((n = 1; n < TUNNELS; n++)); do
+    ip -n host-b addr add "10.2.$n.10/16" dev eth0
+done
 
 read -r cipher integrity <<<"$(key_lengths)"
-for way in a-to-b b-to-a; do
-    secret "$cipher" >$lab/$way.key
-    [ -z "$integrity" ] || secret "$integrity" >$lab/$way.auth
+tunnel() { [ "$1" = 0 ] || echo "-$1"; } # what stands behind names of all tunnels but the first
+for ((n = 0; n < TUNNELS; n++)); do
+    for way in a-to-b b-to-a; do
+        secret "$cipher" >"$lab/$way$(tunnel $n).key"
+        [ -z "$integrity" ] || secret "$integrity" >"$lab/$way$(tunnel $n).auth"
+    done
 done
 auth_of() { [ -z "$integrity" ] || echo "auth_key_file = \"${1%.key}.auth\""; }
 # Packets are to fit the buffers too.
 limits=
 [ "$MTU" -le 1900 ] || [[ $PROCESSORS == *'[limits]'* ]] || limits="[limits]
 packet_size = $((MTU + 200))"
-gateway() { # letter, own number, peer's number, SPI and key out, SPI and key in
-    local plain=$((MTU - 100))
+sa() { # name, direction, SPI, key, own number, peer's number, own and peer's network
+    cat <<-TOML
+
+	[[sa]]
+	name = "$1"
+	direction = "$2"
+	spi = $3
+	key_file = "$4"
+	$(auth_of "$4")
+	proposal = "$PROPOSAL"
+	encapsulation = "$ENCAPSULATION"
+	$([ "$2" = out ] || echo replay_window = 4096)
+	local = "192.0.2.$5"
+	remote = "192.0.2.$6"
+	local_ts = ["$7"]
+	remote_ts = ["$8"]
+	TOML
+}
+gateway() { # letter and number, peer's letter and number
+    local plain=$((MTU - 100)) n
     cat >"$lab/$1.toml" <<-TOML
 	[plain]
 	name = "fb0"
 	mtu = $plain
 	answer = ["10.$2.0.1"]
+	queues = $QUEUES
 
 	[[protected]]
 	kind = "$([ "$ENCAPSULATION" = udp ] && echo udp || echo raw)"
@@ -124,38 +151,18 @@ gateway() { # letter, own number, peer's number, SPI and key out, SPI and key in
 	$PROCESSORS
 
 	$limits
-
-	[[sa]]
-	name = "to-peer"
-	direction = "out"
-	spi = $4
-	key_file = "$5"
-	$(auth_of "$5")
-	proposal = "$PROPOSAL"
-	encapsulation = "$ENCAPSULATION"
-	local = "192.0.2.$2"
-	remote = "192.0.2.$3"
-	local_ts = ["10.$2.0.0/16"]
-	remote_ts = ["10.$3.0.0/16"]
-
-	[[sa]]
-	name = "from-peer"
-	direction = "in"
-	spi = $6
-	key_file = "$7"
-	$(auth_of "$7")
-	proposal = "$PROPOSAL"
-	encapsulation = "$ENCAPSULATION"
-	replay_window = 4096
-	local = "192.0.2.$2"
-	remote = "192.0.2.$3"
-	local_ts = ["10.$2.0.0/16"]
-	remote_ts = ["10.$3.0.0/16"]
 	TOML
+    for ((n = 0; n < TUNNELS; n++)); do
+        local end nets=(10.1.0.0/16 "10.2.$n.0/$([ "$TUNNELS" = 1 ] && echo 16 || echo 24)")
+        end=$(tunnel "$n")
+        local here=${nets[$2 - 1]} there=${nets[$4 - 1]}
+        sa "to-peer$end" out "$(printf '%#x' $(($2 * 0x1000 + 1 + n)))" "$1-to-$3$end.key" "$2" "$4" "$here" "$there"
+        sa "from-peer$end" in "$(printf '%#x' $(($4 * 0x1000 + 1 + n)))" "$3-to-$1$end.key" "$2" "$4" "$here" "$there"
+    done >>"$lab/$1.toml"
     ip netns exec "gw-$1" "$forebay" gateway --config "$lab/$1.toml" 2>"$lab/$1.log" &
 }
-gateway a 1 2 0x1001 a-to-b.key 0x2001 b-to-a.key
-gateway b 2 1 0x2001 b-to-a.key 0x1001 a-to-b.key
+gateway a 1 b 2
+gateway b 2 a 1
 for letter in a b; do
     for _ in $(seq 100); do
         ip -n "gw-$letter" route show | grep -q 'dev fb0' && continue 2

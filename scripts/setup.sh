@@ -8,6 +8,7 @@
 #   scripts/setup.sh browser        Chromium, which looks at reports
 #   scripts/setup.sh hdtv           GStreamer, and perf to see where time goes
 #   scripts/setup.sh vm             what virtual machines of Linux are made with
+#   scripts/setup.sh deb            cargo-deb, in target/tools
 #
 # Nothing here is needed to build or run: without libipsec-mb the portable backend does all crypto,
 # and tests whose peer is missing say that they were skipped.
@@ -20,7 +21,8 @@ declare -A PACKAGES=(
     [hdtv]="gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good gir1.2-gst-plugins-base-1.0 python3-gi python3-gst-1.0 linux-perf iproute2 procps"
     [bench]="python3 iproute2 procps iperf3 iputils-ping wireguard-tools util-linux"
     [browser]="chromium"
-    [vm]="qemu-system-x86 cpio binutils iproute2 gcc libc6-dev util-linux"
+    [deb]="dpkg-dev"
+    [vm]="qemu-system-x86 debootstrap cpio binutils iproute2 gcc libc6-dev util-linux"
 )
 case "$(uname -m)" in
 x86_64) PACKAGES[build]="libipsec-mb-dev" ;;
@@ -37,6 +39,12 @@ for tool in cargo cc; do
         exit 2
     fi
 done
+
+cargo_deb=3.8.0
+if [[ " $* " == *" deb "* ]] && ! target/tools/bin/cargo-deb --version 2>/dev/null | grep -qx "$cargo_deb"; then
+    echo "setup: building cargo-deb $cargo_deb into target/tools"
+    cargo install --quiet --locked "cargo-deb@$cargo_deb" --root target/tools
+fi
 
 missing=()
 for group in "$@"; do

@@ -101,6 +101,7 @@ impl Table {
                         assert!(completed.is_err());
                         Ok(Some(spec.session))
                     }
+                    Ok(Prepared::Away(core)) => panic!("core {core} has it"),
                     Err(reason) => {
                         dropped(direction, reason);
                         Err(reason)

@@ -129,6 +129,7 @@ impl Gateway {
                 }
                 Err(reason) => Err(reason),
             },
+            Ok(Prepared::Away(core)) => panic!("core {core} has it"),
             Err(reason) => Err(reason),
         };
         match done {

@@ -109,8 +109,9 @@ class Namespace:
 class Vm:
     """Linux in a virtual machine, whose interfaces eth0, eth1, ... are taps in namespaces."""
 
-    def __init__(self, name, taps, ike=False, memory=256):
-        """`taps`: pairs of a namespace, one for all, and the name of a tap in it; `ike`: with strongSwan."""
+    def __init__(self, name, taps, ike=False, memory=256, initramfs=None):
+        """`taps`: pairs of a namespace, one for all, and the name of a tap in it; `ike`: with strongSwan; `initramfs`:
+        another than those of image.sh."""
         self.name = name
         self.number = 0
         self.work = Path(tempfile.mkdtemp(prefix=f"vm-{name}-", dir="/run"))
@@ -118,7 +119,7 @@ class Vm:
         self.data, data = socket.socketpair()
         words = ["qemu-system-x86_64", "-machine", "pc,accel=tcg", "-cpu", "max", "-smp", "1", "-m", str(memory),
                  "-nodefaults", "-no-user-config", "-nographic", "-no-reboot",
-                 "-kernel", IMAGE / "vmlinuz", "-initrd", IMAGE / ("initramfs-ike" if ike else "initramfs"),
+                 "-kernel", IMAGE / "vmlinuz", "-initrd", initramfs or IMAGE / ("initramfs-ike" if ike else "initramfs"),
                  "-append", "console=ttyS0 quiet panic=-1 no_timer_check mitigations=off random.trust_cpu=on ipv6.dad_transmits=0",
                  "-serial", f"file:{self.work}/console", "-device", "virtio-serial-pci",
                  "-chardev", f"socket,id=control,fd={control.fileno()}", "-device", "virtserialport,chardev=control,name=control",

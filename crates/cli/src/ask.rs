@@ -231,7 +231,8 @@ fn overview(status: &StatusDoc) -> String {
         let lost: u64 = link.drops.values().sum();
         let counts = [link.packets_in, link.bytes_in, link.packets_out, link.bytes_out, lost];
         let counts = counts.map(|count| short(count as f64));
-        rows.push([vec![link.name.clone(), link.side.clone()], counts.to_vec()].concat());
+        let name = at_engine(&link.name, link.engine, status.engines.len() > 1);
+        rows.push([vec![name, link.side.clone()], counts.to_vec()].concat());
     }
     text += &format!("\n{}\n{}", table(2, &rows), drops(&status.drops));
     text + &captures(&status.taps)
@@ -262,6 +263,11 @@ fn sas(sas: &[SaDoc]) -> String {
         rows.push([texts.to_vec(), counts.to_vec(), vec![ends(&sa.lifetime.hard)]].concat());
     }
     table(5, &rows)
+}
+
+/// A name with the number of the engine that it belongs to, where there are several.
+pub fn at_engine(name: &str, engine: usize, several: bool) -> String {
+    if several { format!("{name}@{engine}") } else { name.to_owned() }
 }
 
 /// The hard limits in few words.
@@ -300,6 +306,7 @@ fn processors(processors: &[ProcessorDoc]) -> String {
         "COSTS",
     ];
     let mut rows = vec![row(&header)];
+    let several = processors.iter().any(|one| one.engine > 0);
     for one in processors {
         let jobs = one.jobs.max(1) as f64;
         let state = if one.out { "out" } else { "ok" };
@@ -309,7 +316,7 @@ fn processors(processors: &[ProcessorDoc]) -> String {
             .map(|cost| format!("{} {}+{}/16B", cost.proposal, time(cost.init_s), time(cost.block_s)))
             .collect();
         rows.push(vec![
-            one.name.clone(),
+            at_engine(&one.name, one.engine, several),
             one.kind.clone(),
             state.to_owned(),
             short(one.packets as f64),

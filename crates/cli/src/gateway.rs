@@ -6,6 +6,7 @@
 mod asked;
 mod log;
 mod processors;
+mod watchdog;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,8 +15,9 @@ use std::time::Duration as StdDuration;
 
 use clap::Args;
 use forebay_engine::Clock;
-use forebay_gateway::config;
+use forebay_gateway::config::{self, Config};
 use forebay_gateway::control::ReloadDoc;
+use forebay_gateway::privileges;
 use forebay_gateway::service::Service;
 use miette::{Context, IntoDiagnostic};
 use sd_notify::NotifyState;
@@ -26,6 +28,7 @@ use crate::Answer;
 use crate::pass::{seed, unix_ns};
 use asked::Asked;
 use log::Logging;
+use watchdog::Watchdog;
 
 /// Between two looks at signals.
 const LOOK_EVERY: StdDuration = StdDuration::from_millis(20);
@@ -33,14 +36,14 @@ const LOOK_EVERY: StdDuration = StdDuration::from_millis(20);
 /// Arguments of `forebay gateway`.
 #[derive(Args)]
 pub struct GatewayArgs {
-    /// The gateway's file (TOML): see docs/gateway.md.
+    /// The gateway's file (TOML): see forebay.toml(5), docs/gateway.md.
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
 }
 
 /// Runs the command: until SIGINT or SIGTERM.
 pub fn run(args: &GatewayArgs) -> miette::Result<Answer> {
-    let config = config::load(&args.config)?;
+    let config = load(args)?;
     let logging = Logging::start(&config.log);
     for warning in &config.warnings {
         tracing::warn!("{warning}");
@@ -50,25 +53,29 @@ pub fn run(args: &GatewayArgs) -> miette::Result<Answer> {
         flag::register(signal, seen.clone()).into_diagnostic().wrap_err("signals")?;
     }
     let clock = Clock::start();
-    let processors = processors::set_up(&config, clock)?;
+    // The threads of processors, too, have no privileges.
+    let processors = privileges::without(|| processors::set_up(&config, clock))?;
     let mut service = Service::start(config, processors, clock, seed(), unix_time)?;
     let mut asked = Asked::start(&service, &args.config.display().to_string(), clock.now());
-    tell(NotifyState::Ready);
-    tracing::info!(sas = service.config().sas.entries.len(), "the gateway runs");
+    let _watchdog = Watchdog::start(service.workers().clone()).into_diagnostic().wrap_err("the watchdog")?;
+    let kept = privileges::settle(service.config()).into_diagnostic().wrap_err("giving up privileges")?;
+    tell(&[NotifyState::Ready]);
+    let capabilities = kept.iter_names().map(|(name, _)| name).collect::<Vec<_>>().join(" ");
+    tracing::info!(sas = service.config().sas.entries.len(), %capabilities, "the gateway runs");
     while service.is_running() && !end.load(Ordering::Relaxed) {
         let wish = asked.wish();
         if reload.swap(false, Ordering::Relaxed) || wish.is_some() {
-            tell(NotifyState::Reloading);
+            tell_of_reload();
             let outcome = change(&mut service, args, &logging);
             asked.show(service.config());
             // Who asked may have gone.
             wish.map(|wish| wish.try_send(outcome));
-            tell(NotifyState::Ready);
+            tell(&[NotifyState::Ready]);
         }
         #[allow(clippy::disallowed_methods)] // the command line may wait
         std::thread::sleep(LOOK_EVERY);
     }
-    tell(NotifyState::Stopping);
+    tell(&[NotifyState::Stopping]);
     service.stop().into_diagnostic().wrap_err("the gateway's loop")?;
     tracing::info!("the gateway has ended");
     Ok(Answer::Yes)
@@ -80,10 +87,28 @@ fn unix_time() -> StdDuration {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default()
 }
 
+/// The file, as a reload will read it: by the user that the gateway has become.
+fn load(args: &GatewayArgs) -> miette::Result<Config> {
+    let config = config::load(&args.config)?;
+    if !privileges::prepare(&config)? {
+        return Ok(config);
+    }
+    let user = config.privileges.user.unwrap_or_default();
+    let again = config::load(&args.config).map_err(miette::Report::new);
+    again.wrap_err_with(|| format!("read again as the user `{user}`, as every reload will"))
+}
+
 /// Tells the service manager, if there is one that wants to know.
-fn tell(state: NotifyState<'_>) {
+fn tell(state: &[NotifyState<'_>]) {
     // Nobody to be told is no error; and one who cannot be told is not to hinder packets.
-    let _ = sd_notify::notify(false, &[state]);
+    let _ = sd_notify::notify(false, state);
+}
+
+/// Tells it that the file is read again: with `Type=notify-reload` it wants to know since when.
+fn tell_of_reload() {
+    let now = NotifyState::monotonic_usec_now().ok();
+    let state: Vec<NotifyState<'_>> = std::iter::once(NotifyState::Reloading).chain(now).collect();
+    tell(&state);
 }
 
 /// Reads the file again; one with an error changes nothing.

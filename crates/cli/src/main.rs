@@ -20,6 +20,7 @@ mod demo;
 mod explore;
 mod gateway;
 mod import;
+mod manual;
 mod output;
 mod pass;
 mod pipeline;
@@ -33,7 +34,7 @@ mod twin;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use forebay_crypto::Direction;
 
 /// IPsec packets through every processor that can do the crypto, by predicted finishing time.
@@ -97,6 +98,12 @@ enum Command {
     /// Send a real capture through two gateways, four processors each, and compare what comes out.
     #[command(after_help = "Example: forebay demo --out demo-run")]
     Demo(demo::DemoArgs),
+    /// Write manual pages into a folder.
+    #[command(hide = true)]
+    Man(manual::ManArgs),
+    /// Print completions for a shell.
+    #[command(hide = true)]
+    Completions(manual::CompletionsArgs),
 }
 
 /// How a command ended, short of an error.
@@ -132,6 +139,8 @@ fn main() -> ExitCode {
         Command::Twin(args) => twin::run(&args),
         Command::Bench(bench) => bench.run(),
         Command::Demo(args) => demo::run(&args),
+        Command::Man(args) => manual::pages(&args, Cli::command()),
+        Command::Completions(args) => manual::completions(&args, Cli::command()),
     };
     output::flush();
     match answer {

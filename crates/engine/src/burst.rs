@@ -43,8 +43,8 @@ impl BurstPath {
                     self.drops.count(reason);
                     dropped.push(job);
                 }
-                // Prepare has nothing complete.
-                Stop::Again => dropped.push(job),
+                // Prepare has nothing complete, and a core by itself no others.
+                Stop::Again | Stop::Away(_) => dropped.push(job),
             }
         }
         // A core does its jobs in place and has no use for the time.
@@ -57,7 +57,7 @@ impl BurstPath {
             let passed = match stop {
                 Stop::Drop(reason) => Err(reason),
                 Stop::Again => self.pass_again(),
-                Stop::Pass => Ok(()),
+                Stop::Pass | Stop::Away(_) => Ok(()),
             };
             if let Err(reason) = passed {
                 self.drops.count(reason);

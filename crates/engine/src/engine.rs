@@ -54,6 +54,19 @@ pub struct Output {
     pub released: Time,
 }
 
+/// A packet whose SA is at the engine of another core: see [`Sad::add_away`].
+#[derive(Debug)]
+pub struct HandOver {
+    /// The number of that core.
+    pub core: u16,
+    /// How it was admitted here, and is to be there.
+    pub direction: Direction,
+    /// The packet as it came; if it came in fragments, put together.
+    pub packet: Packet,
+    /// What the caller gave with it.
+    pub tag: u64,
+}
+
 /// One attached processor.
 pub(crate) struct Attached {
     pub processor: Box<dyn Processor>,
@@ -104,6 +117,7 @@ pub struct Engine {
     /// Holds the job of an audit while it is done.
     pub(crate) audited: Vec<Job>,
     pub(crate) outputs: Vec<Output>,
+    hand_overs: Vec<HandOver>,
     /// Flights of the scheduler's job at hand, copied out of it.
     pub(crate) members: Vec<u32>,
     /// By kind of job.
@@ -191,6 +205,7 @@ impl Engine {
             done: Vec::with_capacity(limits.in_flight),
             audited: Vec::with_capacity(1),
             outputs: Vec::with_capacity(limits.in_flight),
+            hand_overs: vec![],
             members: Vec::with_capacity(widest),
             drops: DropCounts::default(),
             stats: EngineStats::default(),
@@ -285,6 +300,10 @@ impl Engine {
             Ok(Prepared::Job) => self.start(packet, spec, tag, class),
             Ok(Prepared::Pass) => {
                 self.bypass(packet, tag);
+                Ok(())
+            }
+            Ok(Prepared::Away(core)) => {
+                self.hand_overs.push(HandOver { core, direction, packet, tag });
                 Ok(())
             }
             Err(DropReason::OutPathMtu) => self.too_big(packet, tag),
@@ -401,6 +420,12 @@ impl Engine {
     /// The packets that are through, in the order of release.
     pub fn outputs(&mut self) -> std::vec::Drain<'_, Output> {
         self.outputs.drain(..)
+    }
+
+    /// Packets admitted since the last call that are for the engines of other cores, in their order. They take up no
+    /// room here; to be taken after each burst.
+    pub fn hand_overs(&mut self) -> std::vec::Drain<'_, HandOver> {
+        self.hand_overs.drain(..)
     }
 
     /// The SAs.

@@ -99,12 +99,62 @@ impl Engine {
         Ok(session)
     }
 
+    /// Adds an SA that the engine of another core has: see [`Sad::add_away`](forebay_ipsec::Sad::add_away). No processor
+    /// is told of it.
+    pub fn add_away(
+        &mut self,
+        direction: Direction,
+        config: SaConfig,
+        core: u16,
+    ) -> Result<SessionId, SadError> {
+        let session = self.sad.add_away(direction, config, core)?;
+        if direction == Direction::Open {
+            self.strangers.announce();
+        }
+        Ok(session)
+    }
+
+    /// Whether SAs with these keys may be added, as far as processors have a say in it.
+    ///
+    /// # Errors
+    /// As those of adding them; nothing is changed.
+    pub fn check_keys<'k>(
+        &mut self,
+        keys: impl Iterator<Item = (Direction, &'k SaKeys)>,
+    ) -> Result<(), EngineError> {
+        let mut kinds: Vec<Suite> = self.sessions.kinds.iter().map(|kind| kind.suite).collect();
+        let number = self.sad.next_session();
+        for (direction, keys) in keys {
+            let suite = keys.suite();
+            if !self.attached.iter().any(|one| one.processor.capabilities().has(suite)) {
+                return Err(EngineError::NoProcessor(suite));
+            }
+            if !kinds.contains(&suite) {
+                kinds.push(suite);
+            }
+            if kinds.len() > SUITES_MAX {
+                return Err(EngineError::TooManySuites(kinds.len()));
+            }
+            let core = &mut self.attached[RUNNING_CORE].processor;
+            if core.capabilities().has(suite) {
+                let opened = core.open_session(number, keys, direction);
+                core.close_session(number);
+                let name = core.name().to_owned();
+                opened.map_err(|error| EngineError::Session { processor: name, error })?;
+            }
+        }
+        Ok(())
+    }
+
     /// Removes an SA. Its packets under way are dropped as they complete; then every processor forgets its
     /// keys, which [`Engine::turn`] sees to.
     pub fn remove_sa(&mut self, session: SessionId) -> Option<(SaConfig, SaCounters)> {
+        let is_away = self.sad.away(session).is_some();
         let removed = self.sad.remove(session)?;
-        self.sessions.ending.push(session);
-        self.close_ended();
+        if !is_away {
+            self.sessions.ending.push(session);
+            self.close_ended();
+        }
         Some(removed)
     }
 

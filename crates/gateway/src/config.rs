@@ -29,12 +29,13 @@ pub use keys::{KeySource, Keys, Mark, Xfrm};
 pub use links::{
     Blackhole, MssClamp, Plain, PlainLink, Protected, ProtectedLink, Raw, Routes, Tun, Udp, Xdp, XdpMode,
 };
-pub use operation::{Control, Level, Log, Metrics, Taps};
+pub use operation::{Control, Level, Log, Metrics, Privileges, Taps};
 pub use processors::{Backend, Bus, Processor, ProcessorKind};
 pub use routes::prefixes;
 pub use scheduling::{Limits, Scheduler};
 pub use workers::deal;
 
+use crate::iv_store;
 use crate::sas::errors::Findings as FileFindings;
 use crate::sas::{self, Finding, SasErrors, SasFile, mask};
 use reader::{Context, Reader};
@@ -64,6 +65,8 @@ pub struct Config {
     pub metrics: Option<Metrics>,
     /// What is logged.
     pub log: Log,
+    /// What the process may do.
+    pub privileges: Privileges,
     /// Captures, if they are wanted.
     pub taps: Option<Taps>,
     /// Where the keys of all SAs are written for Wireshark; `None`: nowhere.
@@ -179,6 +182,7 @@ fn sections(top: &Table, context: &Context<'_>) -> Option<Config> {
     let esp_sa_export = first.path("esp_sa_export");
     let plain = links::plain(top, context);
     let protected = links::protected(top, context);
+    let privileges = operation::privileges(top, context);
     let keys = keys::read(top, context);
     let buses = processors::buses(top, context);
     let processors = processors::read(top, buses.as_deref(), context);
@@ -188,10 +192,16 @@ fn sections(top: &Table, context: &Context<'_>) -> Option<Config> {
     let metrics = operation::metrics(top, context);
     let log = operation::log(top, context);
     let taps = operation::taps(top, context);
+    let mut keys = keys?;
+    let privileges = privileges?;
+    if privileges.user.is_some() {
+        // Not that of the user who starts it.
+        keys.state.get_or_insert_with(|| PathBuf::from(iv_store::SYSTEM_DIRECTORY));
+    }
     Some(Config {
         plain: plain?,
         protected: protected?,
-        keys: keys?,
+        keys,
         sas: SasFile { entries: vec![], policies: vec![], warnings: vec![] },
         processors: processors?,
         buses: buses?,
@@ -200,6 +210,7 @@ fn sections(top: &Table, context: &Context<'_>) -> Option<Config> {
         control: control?,
         metrics: metrics?,
         log: log?,
+        privileges,
         taps: taps?,
         esp_sa_export,
         settings: vec![],

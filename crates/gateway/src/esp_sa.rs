@@ -5,8 +5,8 @@
 
 use std::net::IpAddr;
 
-use forebay_crypto::{Cipher, Integrity, SaKeys};
-use forebay_ipsec::Protocol;
+use forebay_crypto::{Cipher, Direction, Integrity, SaKeys};
+use forebay_ipsec::{Protocol, SaConfig};
 use zeroize::Zeroizing;
 
 use crate::sas::SaEntry;
@@ -15,21 +15,25 @@ use crate::sas::SaEntry;
 /// AES-GMAC, and does not check ICVs by AES; with ESN it deciphers but calls the ICV of every packet bad,
 /// because it does not know the number's high half.
 pub fn export(entries: &[SaEntry]) -> Zeroizing<String> {
+    table(entries.iter().map(|entry| (entry.direction, &entry.config, &entry.keys)))
+}
+
+/// As [`export`], for SAs that are not those of a file.
+pub fn table<'a>(sas: impl Iterator<Item = (Direction, &'a SaConfig, &'a SaKeys)>) -> Zeroizing<String> {
     let mut table = Zeroizing::new(String::from("# Wireshark: Edit, Preferences, Protocols, ESP, ESP SAs\n"));
-    for entry in entries.iter().filter(|entry| entry.config.protocol == Protocol::Esp) {
-        let config = &entry.config;
-        let (encryption, authentication) = match names(&entry.keys) {
+    for (direction, config, keys) in sas.filter(|(_, config, _)| config.protocol == Protocol::Esp) {
+        let (encryption, authentication) = match names(keys) {
             Some(names) => names,
             None => continue,
         };
-        let (source, destination) = match entry.direction {
-            forebay_crypto::Direction::Seal => (config.local, config.remote),
-            forebay_crypto::Direction::Open => (config.remote, config.local),
+        let (source, destination) = match direction {
+            Direction::Seal => (config.local, config.remote),
+            Direction::Open => (config.remote, config.local),
         };
         let family = if matches!(source, IpAddr::V4(_)) { "IPv4" } else { "IPv6" };
-        let key = hex([entry.keys.cipher(), entry.keys.salt()]);
+        let key = hex([keys.cipher(), keys.salt()]);
         let unchecked = authentication == UNCHECKED_96;
-        let auth_key = hex([if unchecked { &[] } else { entry.keys.integrity() }, &[]]);
+        let auth_key = hex([if unchecked { &[] } else { keys.integrity() }, &[]]);
         let line = Zeroizing::new(format!(
             "\"{family}\",\"{source}\",\"{destination}\",\"{}\",\"{encryption}\",\"{}\",\"{authentication}\",\"{}\"\n",
             config.spi, *key, *auth_key

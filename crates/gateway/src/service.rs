@@ -1,6 +1,9 @@
 //! The running gateway.
 
 mod audit;
+mod export;
+mod hand_off;
+mod homes;
 mod ike_forward;
 mod installed;
 mod keepalive;
@@ -12,11 +15,16 @@ mod routes;
 mod start;
 mod taps;
 mod worker;
+mod workers;
 
+pub use export::KeyExport;
+pub use hand_off::{Bell, HandOff, Handed};
+pub use homes::{Paths, Share};
 pub use installed::{InstallError, Installed};
 pub use mirror::{Follower, Most, OnPolicies};
 pub use pin::pin;
 pub use port::{Lost, Port, PortCounts};
-pub use start::{Service, StartError};
+pub use start::{Service, StartError, workers};
 pub use taps::{Side, Taps, Told};
 pub use worker::{Handle, Protected, Setup, Worker, WorkerCounts};
+pub use workers::Workers;

@@ -359,3 +359,35 @@ fn no_value_and_no_missing_line_goes_unnoticed() {
         }
     }
 }
+
+#[test]
+fn queues_make_cores_and_pins_go_with_them() {
+    let with = |plain: &str, rest: &str| read(&with_sa(&format!("[plain]\n{plain}\n{rest}")));
+    let of = |plain: &str, rest: &str| {
+        let config = with(plain, rest).unwrap_or_else(|errors| panic!("{:?}", errors.findings()));
+        (config.workers(|_| 8), config.processors.iter().map(|one| one.cpus().to_vec()).collect::<Vec<_>>())
+    };
+    assert_eq!(of("", ""), (1, vec![vec![]]));
+    assert_eq!(of("queues = 3", "").0, 3);
+    let udp = "[[protected]]\nkind = \"udp\"\nqueues = 4\n";
+    assert_eq!(of("queues = 3", udp).0, 4);
+    let core =
+        |count: usize, pin: &str| format!("[[processor]]\nkind = \"core\"\ncount = {count}\npin = {pin}\n");
+    assert_eq!(of("queues = 2", &core(1, "[4, 5]")), (2, vec![vec![4, 5]]));
+    assert_eq!(of("queues = 2", &core(3, "[4, 5, 6, 7]")), (2, vec![vec![4, 5], vec![6], vec![7]]));
+    let lane = format!("{}{}", core(1, "[0, 1]"), core(2, "[2, 3]"));
+    assert_eq!(of("queues = 2", &lane), (2, vec![vec![0, 1], vec![2], vec![3]]));
+    let card = |queues: &str| format!("kind = \"xdp\"\ninterface = \"eth1\"\n{queues}");
+    assert_eq!(of(&card(""), "").0, 8);
+    assert_eq!(of(&card("queues = [0, 1]"), "").0, 2);
+    for (plain, rest, message) in [
+        ("queues = 2", core(1, "[4]"), "`pin` of the first processor has 1 CPUs"),
+        ("queues = 2", core(1, "[4, 5, 6]"), "`pin` of the first processor has 3 CPUs"),
+        ("", format!("{}{}", core(1, "[0]"), core(1, "[2, 3]")), "`pin` is for 2, `count` is 1"),
+        (&*card("queues = [0, 1]"), udp.to_owned(), "eth1 has 2 queues, and 4 cores move packets"),
+    ] {
+        let errors = with(plain, &rest).expect_err(message);
+        let found: Vec<String> = errors.findings().iter().map(|one| one.problem().to_string()).collect();
+        assert!(found.iter().any(|one| one.contains(message)), "{found:?}");
+    }
+}

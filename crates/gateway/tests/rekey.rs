@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use forebay_crypto::{Direction, SaKeys, SecretBytes, SessionId};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{Clock, Engine, ProcessorSetup, Settings};
-use forebay_gateway::service::{Handle, Port, Protected, Setup, Worker};
+use forebay_gateway::service::{HandOff, Handle, Paths, Port, Protected, Setup, Share, Worker};
 use forebay_ipsec::{Action, IvRange, Policy, PolicyId, PolicyPlace, SaConfig, Sad, Spi};
 use forebay_links::{Link, PassedOver, Sent};
 use forebay_scheduler::{Cost, Kind};
@@ -98,8 +98,12 @@ fn gateway(plain: End, wire: End) -> Gateway {
         keepalive: None,
         audit: (10, 10),
         window_waits: false,
+        share: Share::ALL,
+        hand_off: HandOff::between(1).unwrap().remove(0),
+        paths: Arc::new(Paths::new(1)),
+        processors: vec![0],
     };
-    let (mut worker, handle) = Worker::new(setup).unwrap();
+    let (mut worker, handle) = Worker::new(setup);
     Gateway { handle, thread: std::thread::spawn(move || worker.run()) }
 }
 

@@ -12,7 +12,7 @@ use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{Addresses, Clock, Engine, ProcessorSetup, Settings};
 use forebay_gateway::config::Changes;
 use forebay_gateway::sas::parse;
-use forebay_gateway::service::{Handle, Port, Protected, Setup, Worker};
+use forebay_gateway::service::{HandOff, Handle, Paths, Port, Protected, Setup, Share, Worker};
 use forebay_ipsec::{Encapsulation, IvRange, SaConfig, Sad, Spi};
 use forebay_links::{Link, PassedOver, Sent};
 use forebay_scheduler::{Cost, Kind};
@@ -157,9 +157,13 @@ fn gateway(change: impl FnOnce(&mut Setup)) -> Gateway {
         mss_by_path: false,
         audit: (10, 10),
         window_waits: false,
+        share: Share::ALL,
+        hand_off: HandOff::between(1).unwrap().remove(0),
+        paths: Arc::new(Paths::new(1)),
+        processors: vec![0],
     };
     change(&mut setup);
-    let (worker, handle) = Worker::new(setup).unwrap();
+    let (worker, handle) = Worker::new(setup);
     Gateway { worker, handle, plain, udp, raw, icmp }
 }
 
@@ -284,8 +288,7 @@ fn what_was_lost_before_a_link_gave_it_is_told() {
     let (near, _) = both_ways();
     let passed_over = PassedOver { overrun: 3, truncated: 2, malformed: 1, keepalives: 9, ike: 9 };
     near.udp.set(|state| state.passed_over = passed_over);
-    let lost = near.worker.ports().nth(1).unwrap().counts().lost;
-    assert_eq!((lost.overrun, lost.truncated, lost.malformed), (3, 2, 1));
+    assert_eq!(near.worker.ports().nth(1).unwrap().passed_over(), passed_over);
 }
 
 #[test]
@@ -411,18 +414,18 @@ fn a_file_that_the_engine_refuses_leaves_nothing_of_any_file() {
         restart: vec![],
     };
     let inbound = forebay_crypto::Direction::Open;
-    worker.install(&file(0x1002), &changes(vec![None, None], vec![]), vec![]).unwrap();
+    worker.install(&file(0x1002), &[0; 2], &changes(vec![None, None], vec![]), vec![]).unwrap();
     let sad = worker.engine().sad();
     assert_eq!((sad.iter().count(), sad.policies(inbound).count()), (2, 1));
     // Somebody else has the SPI.
     let other = other_end(sa(0x2002, Encapsulation::None, "10.2.0.0/16"));
     worker.engine().add_inbound(other, &keys()).unwrap();
-    worker.install(&file(0x2002), &changes(vec![Some(0), None], vec![1]), vec![]).unwrap_err();
+    worker.install(&file(0x2002), &[0; 2], &changes(vec![Some(0), None], vec![1]), vec![]).unwrap_err();
     let sad = worker.engine().sad();
     let left: Vec<u32> = sad.iter().map(|(_, _, sa, _)| sa.spi.get()).collect();
     assert_eq!((left, sad.policies(inbound).count()), (vec![0x2002], 0));
     // And the next is put in whole.
-    worker.install(&file(0x1002), &changes(vec![None, None], vec![]), vec![]).unwrap();
+    worker.install(&file(0x1002), &[0; 2], &changes(vec![None, None], vec![]), vec![]).unwrap();
     let sad = worker.engine().sad();
     assert_eq!((sad.iter().count(), sad.policies(inbound).count()), (3, 1));
 }

@@ -39,6 +39,7 @@ drop_reasons! {
     FragLimit            "frag_limit"              "too many fragments of a datagram, of a source or in all: the oldest are dropped"
     InNoIpsec            "in_no_ipsec"             "neither ESP, ESP in UDP nor AH"
     InIke                "in_ike"                  "an IKE message (non-ESP marker), not for the data plane"
+    InNestAway           "in_nest_away"            "found in an SA of one core, for an SA of another: say of it that it is inside the other"
     InNatKeepalive       "in_nat_keepalive"        "a NAT keepalive (RFC 3948 2.3)"
     InNoStates           "in_no_states"            "no SA has this SPI and destination"
     InStateMismatch      "in_state_mismatch"       "the SA wants another encapsulation, or the inner packet is outside its selectors"
@@ -74,6 +75,7 @@ drop_reasons! {
     OutPathMtu           "out_path_mtu"            "the protected packet would be longer than the path takes: to be divided, or reported to its source"
     OutTooBig            "out_too_big"             "the protected packet would be longer than IP allows"
     OutError             "out_error"               "no processor could do the job"
+    HandOffFull          "hand_off_full"           "the queue to the core that the packet's SA is at was full"
     QueueFull            "queue_full"              "the engine had no room"
 }
 

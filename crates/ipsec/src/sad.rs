@@ -1,5 +1,6 @@
 //! The security association database (RFC 4301 4.4.2) and the two steps around every job.
 
+mod away;
 mod iptfs;
 mod nest;
 mod path;
@@ -83,6 +84,8 @@ enum State {
     In(InboundSa),
     OutAh(Box<OutboundAh>),
     InAh(Box<InboundAh>),
+    /// Another core's: the one of this number does its packets.
+    Away(Direction, u16),
     /// Removed.
     Gone(Direction),
 }
@@ -95,6 +98,9 @@ pub enum Prepared {
     Job,
     /// Nothing: a policy lets the packet pass as it is, and no job was stated.
     Pass,
+    /// All: its SA is at the core of this number ([`Sad::add_away`]), to which it is to be given as it is; no job was
+    /// stated.
+    Away(u16),
 }
 
 /// Why a step over a burst stopped at a packet.
@@ -104,6 +110,8 @@ pub enum Stop {
     Pass,
     /// It is to be dropped.
     Drop(DropReason),
+    /// Its SA is at another core: [`Prepared::Away`].
+    Away(u16),
     /// It is complete for one SA and goes through another: [`Sad::again`].
     Again,
 }
@@ -198,8 +206,7 @@ impl Sad {
     /// outbound SAs in the order added.
     pub fn add_outbound(&mut self, config: SaConfig, iv: IvRange) -> Result<SessionId, SadError> {
         let session = self.check(Direction::Seal, &config)?;
-        self.spd.add_sa(session, Rule::new(&config.local_ts, &config.remote_ts, config.dscp));
-        self.by_peer.insert((config.remote, config.spi), session.0);
+        self.name_outbound(session, &config);
         self.iptfs.add_outbound(session, &config);
         let state = match config.protocol {
             Protocol::Esp => State::Out(OutboundSa::new(&config, session, iv, &mut self.watch)),
@@ -212,8 +219,7 @@ impl Sad {
     /// Adds an inbound SA.
     pub fn add_inbound(&mut self, config: SaConfig) -> Result<SessionId, SadError> {
         let session = self.check(Direction::Open, &config)?;
-        self.by_spi.insert(config.spi.get(), session.0);
-        *self.own.entry(config.local).or_default() += 1;
+        self.name_inbound(session, &config);
         self.iptfs.add_inbound(session, &config);
         let state = match config.protocol {
             Protocol::Esp => State::In(InboundSa::new(&config, session, &mut self.watch)),
@@ -223,9 +229,26 @@ impl Sad {
         Ok(session)
     }
 
+    /// Lets packets find an outbound SA.
+    fn name_outbound(&mut self, session: SessionId, config: &SaConfig) {
+        self.spd.add_sa(session, Rule::new(&config.local_ts, &config.remote_ts, config.dscp));
+        self.by_peer.insert((config.remote, config.spi), session.0);
+    }
+
+    /// Lets packets find an inbound SA.
+    fn name_inbound(&mut self, session: SessionId, config: &SaConfig) {
+        self.by_spi.insert(config.spi.get(), session.0);
+        *self.own.entry(config.local).or_default() += 1;
+    }
+
+    /// The number that the next SA gets.
+    pub fn next_session(&self) -> SessionId {
+        SessionId(self.free.front().copied().unwrap_or(self.sas.len() as u32))
+    }
+
     /// Whether an SA may be added, and the number it would get.
     fn check(&self, direction: Direction, config: &SaConfig) -> Result<SessionId, SadError> {
-        let number = self.free.front().copied().unwrap_or(self.sas.len() as u32);
+        let SessionId(number) = self.next_session();
         let index = number as usize;
         config.check().map_err(|error| SadError::Config { index, error })?;
         let clash = match direction {
@@ -364,7 +387,7 @@ impl Sad {
             State::OutAh(sa) => Some(sa.sequence()),
             State::In(sa) => Some(sa.replay.top()),
             State::InAh(sa) => Some(sa.top()),
-            State::Gone(_) => None,
+            State::Away(..) | State::Gone(_) => None,
         }
     }
 
@@ -375,7 +398,7 @@ impl Sad {
             Some(State::In(sa)) => sa.continue_after(sequence),
             Some(State::OutAh(sa)) => sa.continue_after(sequence),
             Some(State::InAh(sa)) => sa.continue_after(sequence),
-            Some(State::Gone(_)) | None => {}
+            Some(State::Away(..) | State::Gone(_)) | None => {}
         }
     }
 
@@ -386,7 +409,7 @@ impl Sad {
         match self.sas.get_mut(session.0 as usize).map(|entry| &mut entry.state) {
             Some(State::Out(sa)) => sa.grant(last),
             Some(State::OutAh(sa)) => sa.grant(last),
-            Some(State::In(_) | State::InAh(_) | State::Gone(_)) | None => {}
+            Some(State::In(_) | State::InAh(_) | State::Away(..) | State::Gone(_)) | None => {}
         }
     }
 
@@ -430,6 +453,7 @@ impl Sad {
             match self.prepare(direction, &mut job.packet, &mut job.spec) {
                 Ok(Prepared::Job) => next += 1,
                 Ok(Prepared::Pass) => return Err((next, Stop::Pass)),
+                Ok(Prepared::Away(core)) => return Err((next, Stop::Away(core))),
                 Err(reason) => return Err((next, Stop::Drop(reason))),
             }
             let (Ok(addresses), Some(entry)) = (addresses, self.sas.get_mut(job.spec.session.0 as usize))
@@ -442,7 +466,7 @@ impl Sad {
                     sa.prepare_train(rest, addresses)
                 }
                 State::In(sa) => sa.prepare_train(rest, addresses),
-                State::Out(_) | State::OutAh(_) | State::InAh(_) | State::Gone(_) => 0,
+                State::Out(_) | State::OutAh(_) | State::InAh(_) | State::Away(..) | State::Gone(_) => 0,
             };
             entry.in_flight += more as u32;
             next += more;
@@ -522,7 +546,7 @@ impl Sad {
         match &entry.state {
             State::Out(sa) => sa.touch(),
             State::In(sa) => sa.touch(),
-            State::OutAh(_) | State::InAh(_) | State::Gone(_) => {}
+            State::OutAh(_) | State::InAh(_) | State::Away(..) | State::Gone(_) => {}
         }
     }
 
@@ -574,6 +598,7 @@ impl Sad {
         match &mut entry.state {
             State::Out(sa) => sa.prepare(packet, &inner, spec, &mut self.watch)?,
             State::OutAh(sa) => sa.prepare(packet, &inner, spec, &mut self.watch)?,
+            State::Away(_, core) => return Ok(Prepared::Away(*core)),
             State::In(_) | State::InAh(_) | State::Gone(_) => return Err(DropReason::OutNoStates),
         }
         entry.in_flight += 1;
@@ -599,7 +624,7 @@ impl Sad {
         };
         let entry = &mut self.sas[index as usize];
         entry.comes_through(through)?;
-        let State::In(sa) = &mut entry.state else { return Err(DropReason::InNoStates) };
+        let State::In(sa) = &mut entry.state else { return entry.state.away() };
         match sa.accepts(&found, &ip) {
             // Somebody else's packet may have any SPI.
             Err(DropReason::InNoStates) => return self.pass_cleartext(packet, DropReason::InNoStates),
@@ -669,12 +694,16 @@ impl Sad {
             }
             (State::Out(sa), Verdict::Done) => sa.complete(packet, spec),
             (State::OutAh(sa), Verdict::Done) => sa.complete(packet, spec),
-            (State::Out(_) | State::OutAh(_), _) => return Err(DropReason::OutError),
+            (State::Out(_) | State::OutAh(_) | State::Away(Direction::Seal, _), _) => {
+                return Err(DropReason::OutError);
+            }
             (State::In(_) | State::InAh(_), Verdict::Done) => {
                 let (outer_len, opened) = match &mut entry.state {
                     State::In(sa) => (packet.len(), sa.complete(packet, spec, &mut self.watch)),
                     State::InAh(sa) => (sa.len_of(spec), sa.complete(packet, spec, &mut self.watch)),
-                    State::Out(_) | State::OutAh(_) | State::Gone(_) => return Err(DropReason::InError),
+                    State::Out(_) | State::OutAh(_) | State::Away(..) | State::Gone(_) => {
+                        return Err(DropReason::InError);
+                    }
                 };
                 let next = opened.inspect_err(|&reason| {
                     entry.counters.replays += u64::from(reason == DropReason::InStateSeqError);
@@ -691,12 +720,13 @@ impl Sad {
                 match &mut entry.state {
                     State::In(sa) => sa.auth_failed(),
                     State::InAh(sa) => sa.auth_failed(),
-                    State::Out(_) | State::OutAh(_) | State::Gone(_) => {}
+                    State::Out(_) | State::OutAh(_) | State::Away(..) | State::Gone(_) => {}
                 }
                 entry.counters.auth_failures += 1;
                 return Err(DropReason::InStateProtoError);
             }
-            (State::In(_) | State::InAh(_), Verdict::Pending | Verdict::Failed) => {
+            (State::In(_) | State::InAh(_), Verdict::Pending | Verdict::Failed)
+            | (State::Away(Direction::Open, _), _) => {
                 return Err(DropReason::InError);
             }
         }
@@ -734,7 +764,7 @@ impl State {
         match self {
             State::Out(_) | State::OutAh(_) => Direction::Seal,
             State::In(_) | State::InAh(_) => Direction::Open,
-            State::Gone(direction) => *direction,
+            State::Away(direction, _) | State::Gone(direction) => *direction,
         }
     }
 }

@@ -24,9 +24,7 @@ def read():
     for letter in "ab":
         status = gateway(letter)
         for link in status["links"]:
-            # Overruns are the kernel's, which is asked itself.
-            drops = {why: count for why, count in link["drops"].items() if why != "overrun"}
-            flat |= {f"gateway {letter} {link['name']} {why}": count for why, count in drops.items()}
+            flat |= {f"gateway {letter} {link['name']} {why}": count for why, count in link["drops"].items()}
         flat |= {f"gateway {letter} {why}": count for why, count in status["drops"].items()}
     # Of the whole machine: the second column of each processor.
     rows = pathlib.Path("/proc/net/softnet_stat").read_text(encoding="ascii").splitlines()

@@ -78,7 +78,7 @@ fn answer(
     file: String,
     start: Time,
 ) -> Arc<control::Answer> {
-    let (handle, taps) = (service.handle().clone(), service.taps());
+    let (workers, taps) = (service.workers().clone(), service.taps());
     Arc::new(move |request| {
         if request == Request::Reload {
             let (reply, outcome) = mpsc::sync_channel(1);
@@ -88,11 +88,11 @@ fn answer(
                 _ => Response::error("the gateway does not get to it"),
             };
         }
-        let Some(snapshot) = handle.ask(Snapshot::take) else {
+        let Some(snapshots) = workers.ask(Snapshot::take) else {
             return Response::error("the gateway has ended");
         };
         let config = shown.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let mut status = snapshot.status(&config, &file, env!("CARGO_PKG_VERSION"), start);
+        let mut status = Snapshot::status(snapshots, &config, &file, env!("CARGO_PKG_VERSION"), start);
         status.taps = taps.document();
         Response::of(request, status).unwrap_or_else(|| Response::error("this request is not known"))
     })

@@ -11,13 +11,14 @@ use miette::{IntoDiagnostic, miette};
 use crate::backend::Backend;
 use crate::processors::{self, Costs};
 
-/// What the file names, with the costs that were saved, or are measured now.
-pub fn set_up(config: &Config, clock: Clock) -> miette::Result<Vec<ProcessorSetup>> {
+/// What the file names, with the costs that were saved, or are measured now: for each of the cores that move packets,
+/// as they are dealt out to them.
+pub fn set_up(config: &Config, clock: Clock) -> miette::Result<Vec<Vec<ProcessorSetup>>> {
     let costs = config.scheduler.costs.as_deref().map(Costs::load).transpose()?.unwrap_or_default();
     let suite = calibration_suite(config)?;
     let buses: Vec<Bus> = config.buses.iter().map(|bus| Bus::new(bus.config)).collect();
-    let mut setups = Vec::with_capacity(config.processors.len());
-    for (place, one) in config.processors.iter().enumerate() {
+    let set_up = |place: usize| {
+        let one = config.processors.get(place).ok_or_else(|| miette!("no processor {place}"))?;
         let library = Backend::from(one.backend).open()?;
         let (processor, kind): (Box<dyn Processor>, Kind) = match &one.kind {
             ProcessorKind::Core { .. } if place == 0 => (library, Kind::Cpu),
@@ -34,9 +35,11 @@ pub fn set_up(config: &Config, clock: Clock) -> miette::Result<Vec<ProcessorSetu
         let mut setup = processors::set_up(processor, kind, suite, &costs, clock)?;
         (setup.alpha, setup.beta) = (one.alpha, one.beta);
         setup.queue = setup.queue.min(one.queue);
-        setups.push(setup);
-    }
-    Ok(setups)
+        Ok(setup)
+    };
+    let workers = service::workers(config)?;
+    let dealt = config::deal(config.processors.len(), workers);
+    dealt.into_iter().map(|places| places.into_iter().map(set_up).collect()).collect()
 }
 
 /// The suite by which processors are measured at first: the first SA's, or one that all have.

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use forebay_gateway::control::{LinkDoc, ProcessorDoc, SaDoc, StatusDoc};
 
+use crate::ask::at_engine;
+
 /// A gateway between two looks; rates are a second's.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rates {
@@ -80,6 +82,8 @@ pub struct SaRates {
 pub struct LinkRates {
     /// Its name.
     pub name: String,
+    /// Whether programs are on its other side.
+    pub is_plain: bool,
     /// Packets and bits a second that came in.
     pub received: (f64, f64),
     /// Packets and bits a second that went out.
@@ -99,14 +103,20 @@ impl Rates {
         let seconds = now.uptime_s - before.uptime_s;
         let rate = Rate(if seconds > 0.0 { 1.0 / seconds } else { 0.0 });
         let old: HashMap<_, _> = before.processors.iter().map(|one| ((one.engine, &one.name), one)).collect();
-        let processors =
-            now.processors.iter().map(|one| rate.processor(old.get(&(one.engine, &one.name)), one));
+        let several = now.engines.len() > 1;
+        let processors = now.processors.iter().map(|one| ProcessorRates {
+            name: at_engine(&one.name, one.engine, several),
+            ..rate.processor(old.get(&(one.engine, &one.name)), one)
+        });
         let old: HashMap<_, _> =
             before.sas.iter().map(|sa| ((&sa.direction, &sa.spi, &sa.remote, &sa.name), sa)).collect();
         let sas =
             now.sas.iter().map(|sa| rate.sa(old.get(&(&sa.direction, &sa.spi, &sa.remote, &sa.name)), sa));
-        let old: HashMap<_, _> = before.links.iter().map(|link| (&link.name, link)).collect();
-        let links = now.links.iter().map(|link| rate.link(old.get(&link.name), link));
+        let old: HashMap<_, _> = before.links.iter().map(|link| ((link.engine, &link.name), link)).collect();
+        let links = now.links.iter().map(|link| LinkRates {
+            name: at_engine(&link.name, link.engine, several),
+            ..rate.link(old.get(&(link.engine, &link.name)), link)
+        });
         Rates {
             version: now.version.clone(),
             config: now.config.clone(),
@@ -178,6 +188,7 @@ impl Rate {
         let of = |value: fn(&LinkDoc) -> u64| self.of(old.map(|old| value(old)), value(now));
         LinkRates {
             name: now.name.clone(),
+            is_plain: now.side == "plain",
             received: (of(|link| link.packets_in), 8.0 * of(|link| link.bytes_in)),
             sent: (of(|link| link.packets_out), 8.0 * of(|link| link.bytes_out)),
             queue: now.queue,
@@ -194,10 +205,11 @@ impl Rate {
             })
             .collect();
         for link in &now.links {
-            let old = before.links.iter().find(|old| old.name == link.name);
+            let old = before.links.iter().find(|old| (&old.name, old.engine) == (&link.name, link.engine));
+            let name = at_engine(&link.name, link.engine, now.engines.len() > 1);
             for (reason, &count) in &link.drops {
                 let old = old.and_then(|old| old.drops.get(reason).copied());
-                drops.push((format!("{}: {reason}", link.name), self.of(old, count), count));
+                drops.push((format!("{name}: {reason}"), self.of(old, count), count));
             }
         }
         drops.sort_by(|a, b| b.1.total_cmp(&a.1).then(b.2.cmp(&a.2)));

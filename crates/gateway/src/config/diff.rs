@@ -184,6 +184,7 @@ fn restart(old: &Config, new: &Config) -> Vec<Changed> {
         "scheduler" | "class" => old.scheduler != new.scheduler,
         "limits" => old.limits != new.limits,
         "control" => old.control != new.control,
+        "privileges" => old.privileges != new.privileges,
         _ => false,
     };
     let section = |setting: &Setting| {

@@ -1,4 +1,4 @@
-//! `[control]`, `[metrics]`, `[log]` and `[taps]`.
+//! `[control]`, `[metrics]`, `[log]`, `[privileges]` and `[taps]`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -67,6 +67,15 @@ impl Level {
             Level::Trace => "trace",
         }
     }
+}
+
+/// What the process may do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Privileges {
+    /// The user that a process of root's becomes; `None`: it stays who it is.
+    pub user: Option<String>,
+    /// Whether the kernel may write its memory to a file when it crashes.
+    pub core_dumps: bool,
 }
 
 /// Captures of what passes.
@@ -155,6 +164,13 @@ pub(super) fn log(top: &Table, context: &Context<'_>) -> Option<Log> {
         audit_rate: rate? as u32,
         audit_burst: burst? as u32,
     })
+}
+
+pub(super) fn privileges(top: &Table, context: &Context<'_>) -> Option<Privileges> {
+    let none = Table::default();
+    let section = there("privileges", top, context)
+        .unwrap_or_else(|| Reader::new("privileges", &none, super::whole(), context).checked());
+    Some(Privileges { user: section.text("user"), core_dumps: section.flag("core_dumps")? })
 }
 
 pub(super) fn taps(top: &Table, context: &Context<'_>) -> Option<Option<Taps>> {

@@ -129,6 +129,7 @@ pub const PARTS: &[Part] = &[
     operation::CONTROL,
     operation::METRICS,
     operation::LOG,
+    operation::PRIVILEGES,
     operation::TAPS,
 ];
 

@@ -23,7 +23,7 @@ pub struct StatusDoc {
     pub policies: Vec<PolicyDoc>,
     /// The processors; the first of each engine is the running core.
     pub processors: Vec<ProcessorDoc>,
-    /// The links, the plain one first.
+    /// The links, the plain one first; of links with several queues each queue.
     pub links: Vec<LinkDoc>,
     /// Packets that were dropped, by reason.
     pub drops: BTreeMap<String, u64>,
@@ -75,6 +75,9 @@ pub struct DropsDoc {
 pub struct SaDoc {
     /// Its name.
     pub name: String,
+    /// The engine that has it, from 0.
+    #[serde(default)]
+    pub engine: usize,
     /// `0x` and eight hex digits.
     pub spi: String,
     /// `out` or `in`.
@@ -205,6 +208,9 @@ pub struct CostDoc {
 pub struct LinkDoc {
     /// Its name.
     pub name: String,
+    /// The engine that the queue is for, from 0.
+    #[serde(default)]
+    pub engine: usize,
     /// `plain` or `protected`.
     pub side: String,
     /// Packets received.
@@ -217,7 +223,7 @@ pub struct LinkDoc {
     pub bytes_out: u64,
     /// Packets that wait to be sent.
     pub queue: u64,
-    /// Packets that were not sent, or lost before they were taken, by reason.
+    /// Packets that were not sent, by reason.
     pub drops: BTreeMap<String, u64>,
     /// Packets that came and were for somebody else, by kind; not among `packets_in`.
     #[serde(default)]
@@ -250,6 +256,12 @@ pub struct EngineDoc {
     pub paths_learnt: u64,
     /// ICMP answers to sources of packets that are too big.
     pub answers: u64,
+    /// Packets given to other engines, whose SAs they are of.
+    #[serde(default)]
+    pub handed_over: u64,
+    /// Packets that other engines gave.
+    #[serde(default)]
+    pub taken_over: u64,
 }
 
 /// Captures of what passes.

@@ -1,5 +1,5 @@
-//! From a worker to the status document, in two steps: what the worker has is copied between two rounds of its loop,
-//! and put into words elsewhere.
+//! From the workers to the status document, in two steps: what each has is copied between two rounds of its loop, and
+//! put into words elsewhere.
 
 use std::collections::BTreeMap;
 
@@ -49,10 +49,14 @@ struct Sa {
     config: SaConfig,
     counters: SaCounters,
     mtu: Option<u16>,
+    /// Another worker has it, and counts.
+    away: bool,
 }
 
 #[derive(Debug)]
 struct Processor {
+    /// Its place in the file.
+    place: usize,
     stats: ProcessorStats,
     waiting: usize,
     alpha: f64,
@@ -65,16 +69,18 @@ impl Snapshot {
     pub fn take(worker: &mut Worker) -> Snapshot {
         let link = |port: &Port| Link {
             name: port.name.clone(),
-            counts: port.counts(),
+            counts: port.counts().clone(),
             waiting: port.waiting(),
             passed_over: port.passed_over(),
         };
         let links = worker.ports().map(link).collect();
         let counts = worker.counts().clone();
+        let places = worker.processors().to_vec();
         let engine = worker.engine();
         let sad = engine.sad();
         let sa = |(session, direction, config, counters): (SessionId, Direction, &SaConfig, &SaCounters)| {
-            Sa { session, direction, config: config.clone(), counters: *counters, mtu: sad.path_mtu(session) }
+            let (mtu, away) = (sad.path_mtu(session), sad.away(session).is_some());
+            Sa { session, direction, config: config.clone(), counters: *counters, mtu, away }
         };
         let sas: Vec<Sa> = sad.iter().map(sa).collect();
         let policies = [Direction::Seal, Direction::Open];
@@ -83,17 +89,18 @@ impl Snapshot {
         let policies = policies.collect();
         // One SA of each suite stands for all: costs are learnt by suite.
         let mut suites: BTreeMap<Suite, SessionId> = BTreeMap::new();
-        for sa in &sas {
+        for sa in sas.iter().filter(|sa| !sa.away) {
             suites.entry(sa.config.suite).or_insert(sa.session);
         }
-        let processor = |(place, stats): (usize, &ProcessorStats)| {
-            let cost = |(&suite, &session): (&Suite, &SessionId)| Some((suite, engine.cost(place, session)?));
+        let processor = |(at, stats): (usize, &ProcessorStats)| {
+            let cost = |(&suite, &session): (&Suite, &SessionId)| Some((suite, engine.cost(at, session)?));
             // The samples are a report's.
             let mut stats = stats.clone();
             stats.samples = vec![];
             let costs = suites.iter().filter_map(cost).collect();
-            let (waiting, alpha) = (engine.waiting_at(place), engine.alpha(place));
-            Processor { stats, waiting, alpha, lateness: engine.lateness(place), costs }
+            let place = places.get(at).copied().unwrap_or(at);
+            let (waiting, alpha) = (engine.waiting_at(at), engine.alpha(at));
+            Processor { place, stats, waiting, alpha, lateness: engine.lateness(at), costs }
         };
         let processors = engine.processors().enumerate().map(processor).collect();
         Snapshot {
@@ -112,21 +119,52 @@ impl Snapshot {
         }
     }
 
-    /// The document of a gateway that runs by `config`, read from `file`, since `start`.
-    pub fn status(self, config: &Config, file: &str, version: &str, start: Time) -> StatusDoc {
-        let uptime = self.now.since(start);
-        let names: BTreeMap<u32, &str> =
-            self.sas.iter().map(|sa| (sa.session.0, sa.config.name.as_str())).collect();
-        let policies = self.policies.iter().map(|one| policy(one, &names)).collect();
-        let processors = self.processors.iter().enumerate();
-        let processors = processors.map(|(place, one)| processor(one, config, place, uptime)).collect();
-        let links = self.links.iter().enumerate();
+    /// The document of a gateway that runs by `config`, read from `file`, since `start`; of all of its workers, one
+    /// at least.
+    pub fn status(all: Vec<Snapshot>, config: &Config, file: &str, version: &str, start: Time) -> StatusDoc {
+        let now = all.iter().map(|one| one.now).max().unwrap_or(start);
+        let uptime = now.since(start);
+        let mut drops = DropCounts::default();
+        all.iter().for_each(|one| drops.add(&one.drops));
         let mut drops: BTreeMap<String, u64> =
-            self.drops.iter().map(|(reason, count)| (reason.name().to_owned(), count)).collect();
-        if self.counts.no_link > 0 {
-            drops.insert("out_no_link".to_owned(), self.counts.no_link);
+            drops.iter().map(|(reason, count)| (reason.name().to_owned(), count)).collect();
+        let no_link: u64 = all.iter().map(|one| one.counts.no_link).sum();
+        if no_link > 0 {
+            drops.insert("out_no_link".to_owned(), no_link);
         }
-        let engine = EngineDoc {
+        // All know all SAs and policies.
+        let first = all.first();
+        let names: BTreeMap<u32, &str> =
+            first.iter().flat_map(|one| &one.sas).map(|sa| (sa.session.0, sa.config.name.as_str())).collect();
+        let policies = first.iter().flat_map(|one| &one.policies).map(|one| policy(one, &names)).collect();
+        let processors = all.iter().enumerate().flat_map(|(engine, one)| {
+            let processors = one.processors.iter();
+            processors.map(move |one| processor(one, config, engine, uptime))
+        });
+        // Queues of a link side by side; all engines have the same links.
+        let most = all.iter().map(|one| one.links.len()).max().unwrap_or(0);
+        let links = (0..most).flat_map(|place| {
+            let queues = all.iter().enumerate();
+            queues.filter_map(move |(engine, one)| Some(link_doc(one.links.get(place)?, engine, place == 0)))
+        });
+        StatusDoc {
+            schema: SCHEMA,
+            version: version.to_owned(),
+            pid: std::process::id(),
+            uptime_s: uptime.as_secs(),
+            config: file.to_owned(),
+            sas: sas(&all),
+            policies,
+            processors: processors.collect(),
+            links: links.collect(),
+            drops,
+            engines: all.iter().map(Snapshot::engine).collect(),
+            taps: TapsDoc::default(),
+        }
+    }
+
+    fn engine(&self) -> EngineDoc {
+        EngineDoc {
             in_flight: self.in_flight as u64,
             room: self.room as u64,
             redone: self.redone,
@@ -138,32 +176,37 @@ impl Snapshot {
             keepalives: self.counts.keepalives,
             paths_learnt: self.counts.paths_learnt,
             answers: self.counts.answers,
-        };
-        StatusDoc {
-            schema: SCHEMA,
-            version: version.to_owned(),
-            pid: std::process::id(),
-            uptime_s: uptime.as_secs(),
-            config: file.to_owned(),
-            sas: self.sas.iter().map(sa).collect(),
-            policies,
-            processors,
-            links: links.map(|(place, link)| link_doc(link, place == 0)).collect(),
-            drops,
-            engines: vec![engine],
-            taps: TapsDoc::default(),
+            handed_over: self.counts.handed_over,
+            taken_over: self.counts.taken_over,
         }
     }
+}
+
+/// The SAs in the order of the first worker, each as it is where it is at home.
+fn sas(all: &[Snapshot]) -> Vec<SaDoc> {
+    // What packets tell SAs apart by.
+    let name = |sa: &Sa| {
+        let peer = (sa.direction == Direction::Seal).then_some(sa.config.remote);
+        (sa.direction == Direction::Seal, sa.config.spi, peer)
+    };
+    let own = all.iter().enumerate().flat_map(|(engine, one)| one.sas.iter().map(move |sa| (engine, sa)));
+    let own: BTreeMap<_, _> =
+        own.filter(|(_, sa)| !sa.away).map(|(engine, sa)| (name(sa), (engine, sa))).collect();
+    let first = all.first().into_iter().flat_map(|one| &one.sas);
+    first
+        .map(|one| own.get(&name(one)).map_or_else(|| sa(one, 0), |(engine, one)| sa(one, *engine)))
+        .collect()
 }
 
 fn word(direction: Direction) -> String {
     (if direction == Direction::Seal { "out" } else { "in" }).to_owned()
 }
 
-fn sa(one: &Sa) -> SaDoc {
+fn sa(one: &Sa, engine: usize) -> SaDoc {
     let config = &one.config;
     SaDoc {
         name: config.name.clone(),
+        engine,
         spi: config.spi.to_string(),
         direction: word(one.direction),
         protocol: (if config.protocol == Protocol::Esp { "esp" } else { "ah" }).to_owned(),
@@ -207,8 +250,8 @@ fn policy(policy: &Policy, names: &BTreeMap<u32, &str>) -> PolicyDoc {
     }
 }
 
-fn processor(one: &Processor, config: &Config, place: usize, uptime: Duration) -> ProcessorDoc {
-    let set = config.processors.get(place);
+fn processor(one: &Processor, config: &Config, engine: usize, uptime: Duration) -> ProcessorDoc {
+    let set = config.processors.get(one.place);
     let is_card = set.is_some_and(|set| matches!(set.kind, ProcessorKind::Card { .. }));
     let stats = &one.stats;
     let costs = one.costs.iter().map(|(suite, cost)| CostDoc {
@@ -219,7 +262,7 @@ fn processor(one: &Processor, config: &Config, place: usize, uptime: Duration) -
     ProcessorDoc {
         name: set.map_or_else(|| stats.name.clone(), |set| set.name.clone()),
         kind: (if is_card { "card" } else { "core" }).to_owned(),
-        engine: 0,
+        engine,
         out: stats.out,
         jobs: stats.jobs,
         packets: stats.packets,
@@ -239,13 +282,14 @@ fn processor(one: &Processor, config: &Config, place: usize, uptime: Duration) -
     }
 }
 
-fn link_doc(link: &Link, plain: bool) -> LinkDoc {
+fn link_doc(link: &Link, engine: usize, plain: bool) -> LinkDoc {
     let Link { name, counts, waiting, passed_over } = link;
     let passed_over = [("keepalive", passed_over.keepalives), ("ike", passed_over.ike)];
     let passed_over = passed_over.into_iter().filter(|(_, count)| *count > 0);
     let drops = counts.lost.iter().filter(|(_, count)| *count > 0);
     LinkDoc {
         name: name.clone(),
+        engine,
         side: (if plain { "plain" } else { "protected" }).to_owned(),
         packets_in: counts.packets_in,
         bytes_in: counts.bytes_in,

@@ -146,14 +146,22 @@ fn links(status: &StatusDoc, text: &mut Text) {
         text.family(name, "counter", help);
         for link in &status.links {
             for (direction, value) in ["in", "out"].into_iter().zip(values) {
-                let labels = [("link", &*link.name), ("side", &*link.side), ("direction", direction)];
+                let engine = link.engine.to_string();
+                let labels = [
+                    ("link", &*link.name),
+                    ("side", &*link.side),
+                    ("engine", &*engine),
+                    ("direction", direction),
+                ];
                 text.sample(name, &labels, value(link));
             }
         }
     }
     text.family("forebay_link_queue", "gauge", "Packets that wait to be sent.");
     for link in &status.links {
-        text.sample("forebay_link_queue", &[("link", &link.name), ("side", &link.side)], link.queue);
+        let engine = link.engine.to_string();
+        let labels = [("link", &*link.name), ("side", &*link.side), ("engine", &*engine)];
+        text.sample("forebay_link_queue", &labels, link.queue);
     }
     text.family(
         "forebay_link_drops_total",
@@ -162,7 +170,9 @@ fn links(status: &StatusDoc, text: &mut Text) {
     );
     for link in &status.links {
         for (reason, count) in &link.drops {
-            let labels = [("link", &*link.name), ("side", &*link.side), ("reason", reason)];
+            let engine = link.engine.to_string();
+            let labels =
+                [("link", &*link.name), ("side", &*link.side), ("engine", &*engine), ("reason", reason)];
             text.sample("forebay_link_drops_total", &labels, count);
         }
     }
@@ -191,7 +201,7 @@ fn drops(counts: &BTreeMap<String, u64>, text: &mut Text) {
 }
 
 fn engines(status: &StatusDoc, text: &mut Text) {
-    let families: [OfEngine; 10] = [
+    let families: [OfEngine; 12] = [
         ("forebay_engine_in_flight", "gauge", "Packets under way.", |one| one.in_flight),
         ("forebay_engine_redone_total", "counter", "Jobs done again by the running core.", |one| one.redone),
         (
@@ -211,6 +221,12 @@ fn engines(status: &StatusDoc, text: &mut Text) {
             one.paths_learnt
         }),
         ("forebay_engine_answers_total", "counter", "Messages about packets too big.", |one| one.answers),
+        ("forebay_engine_handed_over_total", "counter", "Packets given to other engines.", |one| {
+            one.handed_over
+        }),
+        ("forebay_engine_taken_over_total", "counter", "Packets that other engines gave.", |one| {
+            one.taken_over
+        }),
     ];
     for (name, kind, help, value) in families {
         text.family(name, kind, help);

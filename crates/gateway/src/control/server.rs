@@ -16,6 +16,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 
 use super::{REQUEST_MAX, Request, Response, metrics};
 use crate::config::{Control, Metrics};
+use crate::privileges;
 
 /// Longest silence of a client before its connection is closed.
 const IDLE: StdDuration = StdDuration::from_secs(60);
@@ -87,6 +88,8 @@ impl Server {
         let (ended, rung) = (end.clone(), bell.clone());
         let (serve, open) = (Arc::new(serve), Arc::new(AtomicUsize::new(0)));
         let run = move || {
+            // Also for the threads that it starts.
+            privileges::give_up();
             while !ended.load(Ordering::Acquire) {
                 let mut both =
                     [listener.as_fd(), rung.as_fd()].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));

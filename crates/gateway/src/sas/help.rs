@@ -121,6 +121,9 @@ impl Problem {
                 };
                 format!("leave out `{key}`: {suite} {why}").into()
             }
+            Problem::KeyFileUnreadable { error, .. } if error.kind() == io::ErrorKind::PermissionDenied => {
+                "the user that Forebay runs as must be able to read it: chgrp forebay, chmod 640".into()
+            }
             Problem::KeyFileUnreadable { .. } => {
                 "a path that is not absolute starts at the directory of the SAs file".into()
             }

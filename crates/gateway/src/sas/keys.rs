@@ -2,7 +2,7 @@
 
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use forebay_crypto::{KeyError, SaKeys, SecretBytes, Suite};
@@ -149,7 +149,7 @@ impl Source {
 }
 
 impl KeyFiles {
-    /// The text of the file and, if others than its owner may read it, its mode.
+    /// The text of the file and, if others than its owner (of root's: its group) may read it, its mode.
     fn read(&self, path: &str) -> io::Result<(zeroize::Zeroizing<Vec<u8>>, Option<u32>)> {
         let KeyFiles::In(directory) = self else {
             return Err(io::Error::new(io::ErrorKind::Unsupported, "no directory to look for it in"));
@@ -161,7 +161,9 @@ impl KeyFiles {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, "too long for a key"));
         }
         let mode = metadata.permissions().mode() & 0o777;
-        Ok((text, (metadata.is_file() && mode & 0o077 != 0).then_some(mode)))
+        // What root owns is given to a user without rights over it by its group: 0640.
+        let others = if metadata.uid() == 0 { 0o037 } else { 0o077 };
+        Ok((text, (metadata.is_file() && mode & others != 0).then_some(mode)))
     }
 }
 

@@ -21,6 +21,8 @@ use forebay_time::{Duration, Time};
 use forebay_wire::{ipv4, ipv6};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
+use crate::privileges;
+
 /// Messages that wait for the thread; peers send others again (RFC 7296 2.1).
 const QUEUE: usize = 64;
 /// Peers at a time, each of which takes a descriptor.
@@ -68,7 +70,10 @@ impl IkeForward {
         let mut table = Table { daemon, replier, clock, peers: HashMap::new(), looked: clock.now() };
         let rung = bell.clone();
         let builder = std::thread::Builder::new().name("forebay-ike".to_owned());
-        builder.spawn(move || table.run(&queue, &rung))?;
+        builder.spawn(move || {
+            privileges::give_up();
+            table.run(&queue, &rung)
+        })?;
         Ok(IkeForward { messages, bell })
     }
 

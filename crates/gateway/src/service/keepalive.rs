@@ -34,8 +34,10 @@ impl Keepalives {
         let Some(interval) = self.interval.filter(|_| now >= self.next) else { return vec![] };
         self.next = now + interval;
         let mut heard: HashMap<(SocketAddr, SocketAddr), u64> = HashMap::new();
-        for (_, direction, sa, counters) in sad.iter() {
-            if direction == Direction::Seal && sa.encapsulation == Encapsulation::Udp {
+        for (session, direction, sa, counters) in sad.iter() {
+            // Another worker's is not silent because nothing of it is counted here.
+            let own = sad.away(session).is_none();
+            if own && direction == Direction::Seal && sa.encapsulation == Encapsulation::Udp {
                 *heard.entry(ends(sa)).or_default() += counters.packets;
             }
         }

@@ -1,6 +1,7 @@
 //! SAs and policies of the kernel in the engine: keys from an IKE daemon.
 //!
-//! A thread of its own follows the kernel by [`Mirror`] and gives the loop's worker orders. Of several outbound SAs
+//! A thread of its own follows the kernel by [`Mirror`] and gives the workers orders, to all of them at one moment: an SA
+//! is at home in one of them, and the others know it. Of several outbound SAs
 //! for one policy the newest is used, as the kernel does, while all inbound ones stay open until they are deleted:
 //! so a rekey loses nothing. What the daemon has to know goes back: limits that were reached, packets that want an
 //! SA, counters, and sequence numbers ahead of their use, from which another process would go on.
@@ -13,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use forebay_crypto::{Direction, SessionId};
+use forebay_engine::Engine;
 use forebay_ipsec::{
     Action, EventKind, IvRange, Policy, PolicyId, PolicyPlace, SaConfig, SaCounters, TrafficSelector,
     UdpPorts,
@@ -23,8 +25,13 @@ use forebay_xfrm::{
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::worker::{Handle, Worker};
+use super::export::KeyExport;
+use super::homes::by_spi;
+use super::worker::Worker;
+use super::workers::Workers;
 use crate::config::Xfrm;
+use crate::esp_sa;
+use crate::privileges;
 
 /// Between two looks at limits and wanted SAs.
 const TICK: Duration = Duration::from_millis(100);
@@ -50,7 +57,10 @@ pub struct Most {
 
 /// An SA that was taken over.
 struct Taken {
-    session: SessionId,
+    /// Its number at each worker.
+    sessions: Vec<SessionId>,
+    /// The worker that has it.
+    home: usize,
     direction: Direction,
     sa: xfrm::Sa,
     /// The higher the newer.
@@ -63,7 +73,8 @@ struct Taken {
 
 /// A policy that is followed, in the order in which policies are asked.
 struct Followed {
-    id: PolicyId,
+    /// Its number at each worker.
+    ids: Vec<PolicyId>,
     templates: Vec<Template>,
 }
 
@@ -84,9 +95,10 @@ impl Follower {
     /// Without XFRM in the kernel or `CAP_NET_ADMIN`, or if there is no thread left.
     pub fn start(
         options: &Xfrm,
-        handle: Handle,
+        workers: Workers,
         clock: fn() -> std::time::Duration,
         routes: OnPolicies,
+        exported: Arc<KeyExport>,
         most: Most,
     ) -> io::Result<Follower> {
         let mark = options.mark.map(|mark| xfrm::Mark { value: mark.value, mask: mark.mask });
@@ -96,7 +108,7 @@ impl Follower {
         let (synchronised, wait) = std::sync::mpsc::channel();
         let mut follow = Follow {
             mirror,
-            handle,
+            workers,
             clock,
             routes,
             report: options.report,
@@ -109,12 +121,14 @@ impl Follower {
             asked: HashMap::new(),
             synchronised: Some(synchronised),
             reported: clock(),
+            exported,
             told: std::time::Duration::ZERO,
             most,
         };
         let their_stop = stop.clone();
         let builder = std::thread::Builder::new().name("forebay-xfrm".to_owned());
         let thread = builder.spawn(move || {
+            privileges::keep_net_admin();
             while !their_stop.load(Ordering::Relaxed) {
                 if let Err(error) = follow.step() {
                     tracing::error!(%error, "the kernel's SAs cannot be followed any more");
@@ -139,7 +153,7 @@ impl Drop for Follower {
 
 struct Follow {
     mirror: Mirror,
-    handle: Handle,
+    workers: Workers,
     clock: fn() -> std::time::Duration,
     routes: OnPolicies,
     report: Option<Duration>,
@@ -154,15 +168,17 @@ struct Follow {
     asked: HashMap<(PolicyIndex, IpAddr, IpAddr), std::time::Duration>,
     synchronised: Option<std::sync::mpsc::Sender<()>>,
     reported: std::time::Duration,
+    exported: Arc<KeyExport>,
     /// When limits and wanted SAs were looked at.
     told: std::time::Duration,
     most: Most,
 }
 
-/// What the worker has for the daemon.
+/// What a worker has for the daemon.
 struct News {
     limits: Vec<(SessionId, bool)>,
     wanted: Vec<Flow>,
+    /// Of its own SAs.
     numbers: Vec<(SessionId, Option<u64>, SaCounters)>,
 }
 
@@ -182,6 +198,10 @@ impl Follow {
             let policies: Vec<xfrm::Policy> =
                 self.kernel_policies.values().map(|(_, policy)| policy.clone()).collect();
             (self.routes)(&policies);
+        }
+        let sas = self.sas.values().map(|taken| (taken.direction, &taken.sa.config, &taken.sa.keys));
+        if let Err(error) = self.exported.refresh(|| esp_sa::table(sas)) {
+            tracing::warn!(%error, "esp_sa_export: the keys were not written");
         }
         let now = (self.clock)();
         if now.saturating_sub(self.told).as_nanos() as u64 >= TICK.as_nanos() {
@@ -223,10 +243,10 @@ impl Follow {
 
     /// Takes an SA over, behind `sequence` if it is one that goes on.
     fn add(&mut self, mut sa: xfrm::Sa, sequence: Option<u64>) {
-        let before = self.forget(&sa.id).map(|taken| taken.session);
+        let before = self.forget(&sa.id).map(|taken| taken.sessions);
         if self.sas.len() >= self.most.sas {
             tracing::error!(sa = %sa.id, most = self.most.sas, "an SA stays the kernel's: raise `sas` of [limits]");
-            before.map(|before| self.handle.ask(move |worker| worker.remove_sa(before)));
+            before.map(|before| self.take_out(before));
             return;
         }
         self.ages += 1;
@@ -244,31 +264,48 @@ impl Follow {
         });
         let (config, keys) = (sa.config.clone(), sa.keys.clone());
         let users = self.users(&sa);
+        let home = self.home(&sa);
         // IVs count from the clock, in nanoseconds: whoever had these keys before this process took older ones.
-        let iv = IvRange::share((self.clock)().as_nanos() as u64, u64::MAX, 0, 1);
-        let added = self.handle.ask(move |worker| {
-            before.map(|before| worker.remove_sa(before));
+        let now_ns = (self.clock)().as_nanos() as u64;
+        let added = self.workers.change(move |worker| {
+            let share = worker.share();
+            before.as_ref().and_then(|before| before.get(share.place())).map(|&one| worker.remove_sa(one));
             let engine = worker.engine();
-            let session = match direction {
-                Direction::Seal => engine.add_outbound(config, iv, &keys),
-                Direction::Open => engine.add_inbound(config, &keys),
-            }
-            .map_err(|error| error.to_string())?;
+            let config = config.clone();
+            let session = match (direction, share.away(home)) {
+                (direction, Some(home)) => {
+                    engine.add_away(direction, config, home).map_err(|error| error.to_string())
+                }
+                (Direction::Seal, None) => {
+                    let iv = IvRange::share(now_ns, u64::MAX, 0, 1);
+                    engine.add_outbound(config, iv, &keys).map_err(|error| error.to_string())
+                }
+                (Direction::Open, None) => {
+                    engine.add_inbound(config, &keys).map_err(|error| error.to_string())
+                }
+            }?;
             if behind > 0 {
                 engine.continue_after(session, behind);
             }
-            for policy in users {
-                engine.put_policy_sa_first(policy, session).map_err(|error| error.to_string())?;
+            for policy in users.iter().filter_map(|ids| ids.get(share.place())) {
+                if let Err(error) = engine.put_policy_sa_first(*policy, session) {
+                    engine.remove_sa(session);
+                    return Err(error.to_string());
+                }
             }
             Ok::<SessionId, String>(session)
         });
+        let added =
+            added.map(|added| self.all_or_none(added, |engine, session| drop(engine.remove_sa(session))));
         match added {
-            Some(Ok(session)) => {
+            Some(Ok(sessions)) => {
                 tracing::info!(sa = %id, ?direction, suite = %sa.config.suite, "an SA of the kernel");
                 let counters = SaCounters::default();
-                let taken = Taken { session, direction, sa, age, told: behind, counters, first_use_s: None };
+                let taken =
+                    Taken { sessions, home, direction, sa, age, told: behind, counters, first_use_s: None };
                 self.by_reqid.entry(taken.sa.reqid).or_default().insert(id);
                 self.sas.insert(id, taken);
+                self.exported.keys_changed();
                 self.announce(&id, behind);
             }
             Some(Err(why)) => tracing::error!(sa = %id, %why, "an SA of the kernel was not taken over"),
@@ -294,7 +331,7 @@ impl Follow {
     /// sequence numbers.
     fn update(&mut self, mut sa: xfrm::Sa) {
         let Some(taken) = self.sas.get(&sa.id) else { return self.add(sa, None) };
-        let session = taken.session;
+        let (sessions, home) = (taken.sessions.clone(), taken.home);
         if let (Some((source, destination)), Direction::Seal) = (sa.ports, sa.direction) {
             sa.config.udp = UdpPorts { local: source, remote: destination };
         }
@@ -307,20 +344,27 @@ impl Follow {
         };
         if sa.direction == Direction::Seal && moved == *before {
             let to = SocketAddr::new(sa.config.remote, sa.config.udp.remote);
-            self.handle.ask(move |worker| worker.engine().move_peer(session, to).is_ok());
+            self.workers.change(move |worker| {
+                let session = sessions.get(worker.share().place());
+                session.map(|&session| worker.engine().move_peer(session, to).is_ok())
+            });
             if let Some(taken) = self.sas.get_mut(&sa.id) {
                 taken.sa.config = sa.config;
+                self.exported.keys_changed();
             }
             return;
         }
-        let sequence = self.handle.ask(move |worker| worker.engine().sad().sequence(session)).flatten();
+        let sequence =
+            self.workers.get(home).zip(sessions.get(home).copied()).and_then(|(worker, session)| {
+                worker.ask(move |worker| worker.engine().sad().sequence(session)).flatten()
+            });
         self.add(sa, sequence);
     }
 
     fn remove(&mut self, id: &SaId) {
         let Some(taken) = self.forget(id) else { return };
-        let session = taken.session;
-        self.handle.ask(move |worker| worker.remove_sa(session));
+        self.exported.keys_changed();
+        self.take_out(taken.sessions);
         tracing::info!(sa = %id, "an SA of the kernel is gone");
     }
 
@@ -345,19 +389,33 @@ impl Follow {
         ids.filter_map(|id| self.sas.get(id)).collect()
     }
 
-    /// The policies whose packets may go through an SA.
-    fn users(&self, sa: &xfrm::Sa) -> Vec<PolicyId> {
+    /// The worker that is to have an SA: an outbound one is beside the newest inbound one of its tunnel, which daemons add
+    /// first.
+    fn home(&self, sa: &xfrm::Sa) -> usize {
+        let companion = |taken: &&Taken| {
+            let other = &taken.sa;
+            taken.direction == Direction::Open
+                && sa.direction == Direction::Seal
+                && (other.config.local, other.config.remote) == (sa.config.local, sa.config.remote)
+        };
+        let alike = self.by_reqid.get(&sa.reqid).into_iter().flatten().filter_map(|id| self.sas.get(id));
+        let newest = alike.filter(companion).max_by_key(|taken| taken.age);
+        newest.map_or_else(|| by_spi(sa.config.spi, self.workers.handles().len()), |taken| taken.home)
+    }
+
+    /// The policies whose packets may go through an SA, each by its number at every worker.
+    fn users(&self, sa: &xfrm::Sa) -> Vec<Vec<PolicyId>> {
         let seals = sa.direction == Direction::Seal;
         let uses = |followed: &&Followed| followed.templates.iter().any(|template| template.wants(sa));
         let policies = self.policies.iter().filter(|((out, ..), _)| *out == seals);
-        policies.map(|(_, followed)| followed).filter(uses).map(|followed| followed.id).collect()
+        policies.map(|(_, followed)| followed).filter(uses).map(|followed| followed.ids.clone()).collect()
     }
 
     /// Adds a policy, or puts it in the place of what it was before, between two packets: an IKE daemon updates its
     /// policies at every rekey, and no packet may be without one.
     fn put(&mut self, policy: xfrm::Policy) {
         let before = self.kernel_policies.remove(&policy.index);
-        let before = before.and_then(|(rank, _)| self.policies.remove(&rank)).map(|followed| followed.id);
+        let before = before.and_then(|(rank, _)| self.policies.remove(&rank)).map(|followed| followed.ids);
         if self.kernel_policies.len() >= self.most.policies {
             let most = self.most.policies;
             tracing::error!(
@@ -365,8 +423,7 @@ impl Follow {
                 most,
                 "a policy stays the kernel's: raise `policies` of [limits]"
             );
-            before
-                .map(|before| self.handle.ask(move |worker| worker.engine().remove_policy(before).is_some()));
+            before.map(|before| self.take_policy_out(before));
             return;
         }
         let seals = policy.way == Way::Out;
@@ -388,25 +445,32 @@ impl Follow {
             .filter(|taken| templates.iter().any(|template| template.wants(&taken.sa)))
             .collect();
         sas.sort_by_key(|taken| std::cmp::Reverse(taken.age));
-        let action = match &policy.action {
-            PolicyAction::Protect(_) => Action::Protect(sas.into_iter().map(|taken| taken.session).collect()),
-            PolicyAction::Bypass => Action::Bypass,
-            PolicyAction::Discard => Action::Discard,
-        };
-        let mut ours = Policy::new(&format!("xfrm-{}", policy.index.0), direction, action);
-        (ours.local_ts, ours.remote_ts) = (policy.local_ts.clone(), policy.remote_ts.clone());
+        let sas: Vec<Vec<SessionId>> = sas.into_iter().map(|taken| taken.sessions.clone()).collect();
+        let index = policy.index.0;
         let next = self.policies.range(rank..).next().filter(|((out, ..), _)| *out == seals);
-        let place = next.map_or(PolicyPlace::Last, |(_, next)| PolicyPlace::Before(next.id));
-        let added = self.handle.ask(move |worker| {
-            let engine = worker.engine();
+        let next = next.map(|(_, next)| next.ids.clone());
+        let added = self.workers.change(move |worker| {
+            let (at, engine) = (worker.share().place(), worker.engine());
+            let action = match &policy.action {
+                PolicyAction::Protect(_) => {
+                    Action::Protect(sas.iter().filter_map(|sessions| sessions.get(at)).copied().collect())
+                }
+                PolicyAction::Bypass => Action::Bypass,
+                PolicyAction::Discard => Action::Discard,
+            };
+            let mut ours = Policy::new(&format!("xfrm-{index}"), direction, action);
+            (ours.local_ts, ours.remote_ts) = (policy.local_ts.clone(), policy.remote_ts.clone());
+            let next = next.as_ref().and_then(|next| next.get(at));
+            let place = next.map_or(PolicyPlace::Last, |next| PolicyPlace::Before(*next));
             let added = engine.add_policy(ours, place);
-            before.map(|before| engine.remove_policy(before));
+            before.as_ref().and_then(|before| before.get(at)).map(|before| engine.remove_policy(*before));
             added
         });
+        let added = added.map(|added| self.all_or_none(added, |engine, id| drop(engine.remove_policy(id))));
         match added {
-            Some(Ok(id)) => drop(self.policies.insert(rank, Followed { id, templates })),
+            Some(Ok(ids)) => drop(self.policies.insert(rank, Followed { ids, templates })),
             Some(Err(error)) => {
-                tracing::error!(policy = policy.index.0, %error, "a policy was not taken over")
+                tracing::error!(policy = index, %error, "a policy was not taken over")
             }
             None => {}
         }
@@ -415,8 +479,40 @@ impl Follow {
     fn drop_policy(&mut self, index: PolicyIndex) {
         let Some((rank, _)) = self.kernel_policies.remove(&index) else { return };
         if let Some(followed) = self.policies.remove(&rank) {
-            self.handle.ask(move |worker| worker.engine().remove_policy(followed.id).is_some());
+            self.take_policy_out(followed.ids);
         }
+    }
+
+    /// Removes an SA everywhere.
+    fn take_out(&self, sessions: Vec<SessionId>) {
+        self.workers.change(move |worker| {
+            let session = sessions.get(worker.share().place());
+            session.map(|&session| worker.remove_sa(session))
+        });
+    }
+
+    /// Removes a policy everywhere.
+    fn take_policy_out(&self, ids: Vec<PolicyId>) {
+        self.workers.change(move |worker| {
+            let id = ids.get(worker.share().place());
+            id.map(|&id| worker.engine().remove_policy(id).is_some())
+        });
+    }
+
+    /// What all workers have added, or the error of one: then `take_out` takes it out of the others again, for what not
+    /// all know some would decide otherwise.
+    fn all_or_none<T: Copy + Send + Sync + 'static, E>(
+        &self,
+        added: Vec<Result<T, E>>,
+        take_out: impl Fn(&mut Engine, T) + Send + Sync + 'static,
+    ) -> Result<Vec<T>, E> {
+        let there: Vec<Option<T>> = added.iter().map(|one| one.as_ref().ok().copied()).collect();
+        added.into_iter().collect::<Result<Vec<T>, E>>().inspect_err(|_| {
+            self.workers.change(move |worker| {
+                let one = there.get(worker.share().place()).copied().flatten();
+                one.map(|one| take_out(worker.engine(), one));
+            });
+        })
     }
 
     /// Tells the daemon what has happened to SAs, and the kernel how far they have counted.
@@ -425,18 +521,38 @@ impl Follow {
         let due = self
             .report
             .is_some_and(|every| now.saturating_sub(self.reported).as_nanos() as u64 >= every.as_nanos());
-        let sessions: Vec<SessionId> = self.sas.values().map(|taken| taken.session).collect();
-        let Some(news) = self.handle.ask(move |worker| news(worker, &sessions)) else { return Ok(()) };
-        let names: HashMap<SessionId, SaId> =
-            self.sas.iter().map(|(id, taken)| (taken.session, *id)).collect();
-        for (session, hard) in news.limits {
-            if let Some(id) = names.get(&session) {
+        let Some(news) = self.workers.ask(news) else { return Ok(()) };
+        // By home and number there.
+        let name = |(id, taken): (&SaId, &Taken)| Some(((taken.home, *taken.sessions.get(taken.home)?), *id));
+        let names: HashMap<(usize, SessionId), SaId> = self.sas.iter().filter_map(name).collect();
+        let mut wanted = Vec::new();
+        for (place, news) in news.into_iter().enumerate() {
+            self.tell_of(place, &names, &news, due, now)?;
+            wanted.extend(news.wanted);
+        }
+        if due {
+            self.reported = now;
+        }
+        self.ask_for(wanted, now)
+    }
+
+    /// Tells what worker number `place` has.
+    fn tell_of(
+        &mut self,
+        place: usize,
+        names: &HashMap<(usize, SessionId), SaId>,
+        news: &News,
+        due: bool,
+        now: std::time::Duration,
+    ) -> io::Result<()> {
+        for &(session, hard) in &news.limits {
+            if let Some(id) = names.get(&(place, session)) {
                 tracing::info!(sa = %id, hard, "a lifetime has ended");
                 self.mirror.expire(id, hard)?;
             }
         }
-        for (session, sequence, counters) in news.numbers {
-            let Some(id) = names.get(&session) else { continue };
+        for &(session, sequence, counters) in &news.numbers {
+            let Some(id) = names.get(&(place, session)) else { continue };
             let Some(taken) = self.sas.get_mut(id) else { continue };
             let used = counters.packets > taken.counters.packets;
             taken.counters = counters;
@@ -450,10 +566,7 @@ impl Follow {
                 self.mirror.report(id, taken.direction, &done)?;
             }
         }
-        if due {
-            self.reported = now;
-        }
-        self.ask_for(news.wanted, now)
+        Ok(())
     }
 
     /// Asks for SAs that packets had to do without.
@@ -484,7 +597,7 @@ fn covers(policy: &xfrm::Policy, flow: &Flow) -> bool {
     within(&policy.local_ts, flow.source) && within(&policy.remote_ts, flow.destination)
 }
 
-fn news(worker: &mut Worker, sessions: &[SessionId]) -> News {
+fn news(worker: &mut Worker) -> News {
     let events = worker.take_events();
     let limits = events.into_iter().filter_map(|event| match event.kind {
         EventKind::Soft | EventKind::SequenceLow => Some((event.session, false)),
@@ -494,10 +607,8 @@ fn news(worker: &mut Worker, sessions: &[SessionId]) -> News {
     let limits = limits.collect();
     let wanted = worker.take_wanted();
     let sad = worker.engine().sad();
-    let numbers = sessions
-        .iter()
-        .filter_map(|&session| Some((session, sad.sequence(session), *sad.counters(session)?)))
-        .collect();
+    let own = sad.iter().filter(|(session, ..)| sad.away(*session).is_none());
+    let numbers = own.map(|(session, _, _, counters)| (session, sad.sequence(session), *counters)).collect();
     News { limits, wanted, numbers }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Each outbound SA has a block of numbers that [`IvStore`] has noted, and the engine gives out no others. Half-way
 //! through it the worker sends an event here, to a thread of its own that reserves the next block, so that no packet
-//! waits for a disk. If that fails, it tries again; an SA whose block is used up meanwhile sends nothing.
+//! waits for a disk. If that fails, it tries again; an SA whose block is used up meanwhile sends nothing. Each
+//! worker has a caretaker for the SAs that are its own.
 
 use std::collections::HashMap;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -14,6 +15,7 @@ use forebay_time::{Duration, Time};
 
 use super::worker::{Handle, Worker};
 use crate::iv_store::{Block, IvStore, IvStoreError, SequenceId, Used, Wanted};
+use crate::privileges;
 use crate::sas::SasFile;
 
 /// Numbers of a block: what is lost at most when the process is killed, the 4096th part of all without ESN.
@@ -58,7 +60,8 @@ pub struct Caretaker {
     block: u64,
 }
 
-/// Numbers for the new outbound SAs of a file.
+/// Numbers for the new outbound SAs of a file that are one worker's.
+#[derive(Default)]
 pub struct Reserved(Vec<Option<(Numbers, Block)>>);
 
 impl Caretaker {
@@ -75,17 +78,20 @@ impl Caretaker {
         let (sender, events) = mpsc::channel();
         worker.send_events(sender);
         let keeper = Keeper { store: self.store.clone(), sas: self.sas.clone(), handle, wanted: Vec::new() };
-        std::thread::Builder::new().name("forebay-numbers".to_owned()).spawn(move || keeper.run(&events))?;
+        std::thread::Builder::new().name("forebay-numbers".to_owned()).spawn(move || {
+            privileges::give_up();
+            keeper.run(&events);
+        })?;
         Ok(())
     }
 
-    /// Reserves numbers for the outbound SAs of `file` that are new, which `kept` says.
+    /// Reserves numbers for the outbound SAs of `file` that are new at this worker, which `new` says by their places.
     ///
     /// # Errors
     /// If they cannot be noted.
-    pub fn reserve(&self, file: &SasFile, kept: &[Option<usize>]) -> Result<Reserved, IvStoreError> {
-        let new = file.entries.iter().zip(kept).map(|(entry, kept)| {
-            if kept.is_some() || entry.direction == Direction::Open {
+    pub fn reserve(&self, file: &SasFile, new: &[bool]) -> Result<Reserved, IvStoreError> {
+        let new = file.entries.iter().zip(new).map(|(entry, new)| {
+            if !new || entry.direction == Direction::Open {
                 return None;
             }
             let end = if entry.config.esn { u64::MAX } else { u32::MAX.into() };
@@ -157,11 +163,6 @@ impl Caretaker {
         if let Err(error) = self.store.settle_sequences(used) {
             tracing::warn!(%error, "sequence numbers that were not used are lost");
         }
-    }
-
-    /// Another that looks after the same SAs.
-    pub fn share(&self) -> Caretaker {
-        Caretaker { store: self.store.clone(), sas: self.sas.clone(), block: self.block }
     }
 }
 

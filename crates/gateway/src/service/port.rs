@@ -59,12 +59,6 @@ pub struct Lost {
     pub failed: u64,
     /// They would have waited too long behind others.
     pub queue_full: u64,
-    /// On the way in: the kernel's queue was full, for the gateway did not take them in time.
-    pub overrun: u64,
-    /// On the way in: longer than any packet.
-    pub truncated: u64,
-    /// On the way in: headers that contradict each other or the packet.
-    pub malformed: u64,
 }
 
 impl Lost {
@@ -79,9 +73,6 @@ impl Lost {
             ("unfit", self.unfit),
             ("failed", self.failed),
             ("queue_full", self.queue_full),
-            ("overrun", self.overrun),
-            ("truncated", self.truncated),
-            ("malformed", self.malformed),
         ]
         .into_iter()
     }
@@ -127,11 +118,9 @@ impl Port {
         self
     }
 
-    /// What has gone over it. The kernel is asked what it lost.
-    pub fn counts(&self) -> PortCounts {
-        let PassedOver { overrun, truncated, malformed, .. } = self.link.passed_over();
-        let lost = Lost { overrun, truncated, malformed, ..self.counts.lost.clone() };
-        PortCounts { lost, ..self.counts.clone() }
+    /// What has gone over it.
+    pub fn counts(&self) -> &PortCounts {
+        &self.counts
     }
 
     /// Takes what is at hand, at most `room` packets. An error of the descriptor, as when its interface is gone,

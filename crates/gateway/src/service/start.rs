@@ -1,39 +1,46 @@
 //! From the file to a running gateway.
 
 use std::fmt;
-use std::fs::OpenOptions;
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::sync::Arc;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use forebay_engine::{Clock, Engine, EngineError, Limits, ProcessorSetup, Settings, StrangerLimits};
+use forebay_engine::{
+    Clock, Engine, EngineError, Limits, ProcessorSetup, RUNNING_CORE, Settings, StrangerLimits,
+};
 use forebay_ipsec::{IvRange, Protocol, Sad};
 use forebay_links::Link;
 use forebay_links::beside::{self, BesideOptions};
+use forebay_links::interface::Interface;
 use forebay_links::raw::{self, Carries, RawOptions};
 use forebay_links::tun::{self, TunOptions};
 use forebay_links::udp::{self, UdpOptions};
 use forebay_links_xdp::{Mode, Network, Take, XdpLink, XdpOptions};
+use forebay_scheduler::Policy;
 use forebay_time::Duration;
 use forebay_wire::{Family, protocol};
 use ipnet::IpNet;
 
+use super::export::{self, KeyExport};
+use super::hand_off::HandOff;
+use super::homes::{Paths, Share, homes};
 use super::ike_forward::IkeForward;
-use super::installed::{InstallError, takes_ivs};
+use super::installed::{self, InstallError, takes_ivs};
 use super::mirror::{Follower, Most, OnPolicies};
-use super::numbers::Caretaker;
+use super::numbers::{Caretaker, Reserved};
 use super::pin::pin;
 use super::port::Port;
 use super::routes::RouteTable;
 use super::taps::{Side, Taps, Told};
 use super::worker::{Handle, Protected, Setup, Worker};
+use super::workers::Workers;
 use crate::config;
 use crate::config::{
-    Changes, Config, KeySource, MssClamp, PlainLink, ProtectedLink, Routes, Tun, Xdp, XdpMode, prefixes,
+    Changes, Config, KeySource, MssClamp, PlainLink, ProtectedLink, Routes, Tun, Xdp, XdpMode, deal, prefixes,
 };
 use crate::esp_sa;
-use crate::iv_store::{IvStore, IvStoreError};
+use crate::iv_store::{IvStore, IvStoreError, Used};
+use crate::privileges;
 
 /// Packets that wait for a link without room.
 const QUEUE: usize = 4_096;
@@ -105,26 +112,32 @@ fn link_error(what: impl Into<String>) -> impl FnOnce(io::Error) -> StartError {
 /// A running gateway.
 pub struct Service {
     config: Arc<Config>,
-    handle: Handle,
-    thread: JoinHandle<io::Result<()>>,
+    workers: Workers,
+    threads: Vec<JoinHandle<io::Result<()>>>,
+    /// The workers that have the file's SAs.
+    homes: Vec<usize>,
     store: IvStore,
-    caretaker: Caretaker,
+    /// One for each worker.
+    caretakers: Arc<[Caretaker]>,
     routes: RouteTable,
     follower: Option<Follower>,
     taps: Taps,
-    /// The engine has refused the last version of the file, and has nothing of any.
+    /// Of the keys that the follower has.
+    exported: Arc<KeyExport>,
+    /// An engine has refused the last version of the file, and there is nothing of any.
     is_empty: bool,
 }
 
 impl Service {
-    /// Starts a gateway by `config` on these processors, the running core first. `seed` is a number that nobody
-    /// else can know, `unix_time` tells the time since the Unix epoch.
+    /// Starts a gateway by `config`. For each of its [`workers`] there is a list of processors, as [`deal`] says, the
+    /// running core first. `seed` is a number that nobody else can know, `unix_time` tells the time since the Unix
+    /// epoch.
     ///
     /// # Errors
     /// See [`StartError`]; what was opened is closed again.
     pub fn start(
         config: Config,
-        processors: Vec<ProcessorSetup>,
+        processors: Vec<Vec<ProcessorSetup>>,
         clock: Clock,
         seed: u64,
         unix_time: fn() -> std::time::Duration,
@@ -135,78 +148,80 @@ impl Service {
             Some(directory) => IvStore::new(directory),
             None => IvStore::of_user().map_err(StartError::Ivs)?,
         };
-        let settings = Settings {
-            scheduling: config.scheduler.scheduling.clone(),
-            limits: Limits { strangers: strangers(&config), ..config.limits.engine.clone() },
-            order: config.scheduler.order,
-            addresses: config.plain.answer,
-            seed,
-        };
-        let engine =
-            Engine::new(Sad::seeded(seed), &[], processors, settings, clock).map_err(StartError::Engine)?;
+        let count = processors.len();
         let mut taps = Taps::new(unix_time);
-        let plain = plain(&config)?.map_link(|name, link| taps.tapped(Side::Plain, name, link));
-        let (protected, keepalive) = protected(&config, clock)?;
-        let mut tapped = |name: &str, link| taps.tapped(Side::Protected, name, link);
-        let tap = |one: Protected| Protected { port: one.port.map_link(&mut tapped), ..one };
-        let protected = protected.into_iter().map(tap).collect();
-        let setup = Setup {
-            engine,
-            plain,
-            protected,
-            icmp: icmp(),
-            mss_clamp: mss_clamp(&config),
-            mss_by_path: config.plain.mss_clamp == MssClamp::Auto,
-            keepalive,
-            audit: if config.log.audit { (config.log.audit_rate, config.log.audit_burst) } else { (0, 0) },
-            window_waits: config.scheduler.scheduling.timeout.is_some(),
-        };
-        let (mut worker, handle) = Worker::new(setup).map_err(StartError::System)?;
+        let (mut workers, handles) = set_up(&config, processors, &mut taps, clock, seed)?;
         let changes = Changes::all(&config);
-        let caretaker = Caretaker::new(store.clone());
-        if let KeySource::Static { .. } = config.keys.source {
-            caretaker.start(&mut worker, handle.clone()).map_err(StartError::System)?;
+        let caretakers: Arc<[Caretaker]> = (0..count).map(|_| Caretaker::new(store.clone())).collect();
+        let homes = homes(&config.sas, count, |_| None);
+        let news = news(&store, &caretakers, &config, &changes, &homes, now_ns)?;
+        for (place, (worker, (ivs, numbers))) in workers.iter_mut().zip(news).enumerate() {
+            if let KeySource::Static { .. } = config.keys.source {
+                caretakers[place].start(worker, handles[place].clone()).map_err(StartError::System)?;
+            }
+            worker.install(&config.sas, &homes, &changes, ivs).map_err(StartError::Install)?;
+            caretakers[place].give(worker, &config.sas, numbers);
+            let others = handles.iter().enumerate().filter(|(other, _)| *other != place);
+            worker.meet(others.map(|(_, handle)| handle.clone()).collect());
         }
-        let ivs = ivs(&store, &config, &changes, now_ns)?;
-        let numbers = caretaker.reserve(&config.sas, &changes.kept).map_err(StartError::Ivs)?;
-        worker.install(&config.sas, &changes, ivs).map_err(StartError::Install)?;
-        caretaker.give(&mut worker, &config.sas, numbers);
         let routes = RouteTable::new(&config).map_err(link_error("routes"))?;
         route(&routes, &config)?;
-        export(&config)?;
+        let exported = Arc::new(KeyExport::default());
+        export(&config, &exported)?;
         taps.change(config.taps.as_ref());
-        let builder = std::thread::Builder::new().name("forebay-loop".to_owned());
-        let cpu = config.processors.first().and_then(|core| core.cpus().first().copied());
-        let (told, begun) = std::sync::mpsc::channel();
-        let run = move || {
-            let pinned = pin(cpu);
-            let may_run = pinned.is_ok();
-            let _ = told.send(pinned);
-            if may_run { worker.run() } else { Ok(()) }
-        };
-        let thread = builder.spawn(run).map_err(StartError::System)?;
-        let begun = begun.recv().unwrap_or_else(|_| Err(io::Error::other("the loop's thread ended at once")));
-        begun.map_err(StartError::System)?;
-        let follower = match &config.keys.source {
-            KeySource::Static { .. } => None,
-            KeySource::Xfrm(options) => {
-                let most = Most { sas: config.limits.sas, policies: config.limits.policies };
-                let started =
-                    Follower::start(options, handle.clone(), unix_time, route_setter(&config, &routes), most);
-                Some(started.map_err(link_error("the kernel's SAs (XFRM)"))?)
-            }
-        };
-        Ok(Service {
+        let mut service = Service {
             config: Arc::new(config),
-            handle,
-            thread,
+            workers: Workers::new(handles),
+            threads: vec![],
+            homes,
             store,
-            caretaker,
+            caretakers,
             routes,
-            follower,
+            follower: None,
             taps,
+            exported,
             is_empty: false,
-        })
+        };
+        if let Err(error) = service.begin(workers, unix_time) {
+            // Those that have begun end.
+            let _ = service.stop();
+            return Err(error);
+        }
+        Ok(service)
+    }
+
+    /// Lets the workers run, each on its CPU.
+    fn begin(
+        &mut self,
+        workers: Vec<Worker>,
+        unix_time: fn() -> std::time::Duration,
+    ) -> Result<(), StartError> {
+        let config = self.config.clone();
+        let cpus = config.processors.first().map_or(&[][..], |core| core.cpus());
+        for (place, mut worker) in workers.into_iter().enumerate() {
+            let cpu = cpus.get(place).copied();
+            let (told, begun) = std::sync::mpsc::channel();
+            let run = move || {
+                privileges::give_up();
+                let pinned = pin(cpu);
+                let may_run = pinned.is_ok();
+                let _ = told.send(pinned);
+                if may_run { worker.run() } else { Ok(()) }
+            };
+            let builder = std::thread::Builder::new().name(format!("forebay-loop-{place}"));
+            self.threads.push(builder.spawn(run).map_err(StartError::System)?);
+            let begun =
+                begun.recv().unwrap_or_else(|_| Err(io::Error::other("the loop's thread ended at once")));
+            begun.map_err(StartError::System)?;
+        }
+        if let KeySource::Xfrm(options) = &config.keys.source {
+            let most = Most { sas: config.limits.sas, policies: config.limits.policies };
+            let routes = route_setter(&config, &self.routes);
+            let (workers, exported) = (self.workers.clone(), self.exported.clone());
+            let started = Follower::start(options, workers, unix_time, routes, exported, most);
+            self.follower = Some(started.map_err(link_error("the kernel's SAs (XFRM)"))?);
+        }
+        Ok(())
     }
 
     /// The file by which it runs.
@@ -214,9 +229,9 @@ impl Service {
         &self.config
     }
 
-    /// The way to its loop.
-    pub fn handle(&self) -> &Handle {
-        &self.handle
+    /// The ways to its loops.
+    pub fn workers(&self) -> &Workers {
+        &self.workers
     }
 
     /// What can be told of the captures.
@@ -227,80 +242,187 @@ impl Service {
     /// Goes by another version of the file from now on, as far as that is possible; says what is different.
     ///
     /// # Errors
-    /// If there are no IVs for new SAs: then nothing has changed. If the engine refuses an SA or policy: then it has
-    /// none any more until the next reload. If a route or the export of keys fails, SAs and policies are the new ones.
+    /// If there are no IVs for new SAs, or SAs or policies that an engine would refuse: then nothing has changed. If one
+    /// refuses them that has found no fault before, there are none any more until the next reload. If a route or the
+    /// export of keys fails, SAs and policies are the new ones.
     pub fn reload(&mut self, config: Config, now_ns: u64) -> Result<Changes, StartError> {
+        let ended = || StartError::System(io::Error::other("the loop has ended"));
         check(&config)?;
+        installed::check(&config.sas).map_err(StartError::Install)?;
         let changes = match self.is_empty {
             false => Config::diff(&self.config, &config),
             true => Changes::all(&config),
         };
-        let ivs = ivs(&self.store, &config, &changes, now_ns)?;
-        let numbers = self.caretaker.reserve(&config.sas, &changes.kept).map_err(StartError::Ivs)?;
         let config = Arc::new(config);
-        let (file, what, caretaker) = (config.clone(), changes.clone(), self.caretaker.share());
-        let changed = self.handle.ask(move |worker| {
+        let stays = |place: usize| changes.kept[place].and_then(|old| self.homes.get(old).copied());
+        let homes = Arc::new(homes(&config.sas, self.caretakers.len(), stays));
+        let (file, at, what) = (config.clone(), homes.clone(), changes.clone());
+        let checked =
+            self.workers.ask(move |worker| worker.check(&file.sas, &at, &what)).ok_or_else(ended)?;
+        for checked in checked {
+            checked.map_err(|error| StartError::Install(InstallError::Keys(error)))?;
+        }
+        let news = news(&self.store, &self.caretakers, &config, &changes, &homes, now_ns)?;
+        // Each is taken once, by whom it is for.
+        let news: Vec<_> = news.into_iter().map(|news| Mutex::new(Some(news))).collect();
+        let (file, at, what, caretakers) =
+            (config.clone(), homes.clone(), changes.clone(), self.caretakers.clone());
+        let changed = self.workers.change(move |worker| {
+            let place = worker.share().place();
+            let caretaker = &caretakers[place];
             let used = caretaker.take_back(worker, |place| what.removed.contains(&place));
-            let installed = worker.install(&file.sas, &what, ivs);
+            let news = news[place].lock().unwrap_or_else(PoisonError::into_inner).take();
+            let (ivs, numbers) = news.unwrap_or_default();
+            let installed = worker.install(&file.sas, &at, &what, ivs);
             caretaker.give(worker, &file.sas, numbers);
             (installed, used)
         });
-        let (changed, used) =
-            changed.ok_or_else(|| StartError::System(io::Error::other("the loop has ended")))?;
-        self.caretaker.settle(&used);
+        let (changed, used): (Vec<_>, Vec<_>) = changed.ok_or_else(ended)?.into_iter().unzip();
+        self.settle(&used);
+        let changed: Result<Vec<()>, InstallError> = changed.into_iter().collect();
         self.is_empty = changed.is_err();
+        if self.is_empty {
+            self.workers.change(Worker::uninstall).ok_or_else(ended)?;
+        }
         changed.map_err(StartError::Install)?;
         // From here on it is by this file that it runs, whatever else fails.
         self.config = config;
+        self.homes = homes.to_vec();
         if changes.taps || self.taps.have_failed() {
             self.taps.change(self.config.taps.as_ref());
         }
         route(&self.routes, &self.config)?;
-        export(&self.config)?;
+        export(&self.config, &self.exported)?;
         Ok(changes)
     }
 
-    /// Ends the loop, and waits for that; packets under way are lost.
+    /// Notes what was taken back from each worker's SAs.
+    fn settle(&self, used: &[Vec<Used>]) {
+        self.caretakers.iter().zip(used).for_each(|(caretaker, used)| caretaker.settle(used));
+    }
+
+    /// Ends the loops, and waits for that; packets under way are lost.
     ///
     /// # Errors
-    /// What the loop ended with.
-    pub fn stop(self) -> io::Result<()> {
-        drop(self.follower);
-        let routes = self.routes;
-        let caretaker = self.caretaker.share();
-        let used = self.handle.ask(move |worker| {
-            worker.stop();
-            caretaker.take_back(worker, |_| true)
+    /// What the first loop that failed ended with.
+    pub fn stop(mut self) -> io::Result<()> {
+        drop(self.follower.take());
+        let caretakers = self.caretakers.clone();
+        // Each for itself: of one that has failed nothing can be taken back.
+        let ask = |worker: &Handle| {
+            let caretakers = caretakers.clone();
+            worker.post(move |worker| {
+                worker.stop();
+                caretakers[worker.share().place()].take_back(worker, |_| true)
+            })
+        };
+        let asked: Vec<_> = self.workers.handles().iter().map(ask).collect();
+        let used: Vec<Vec<Used>> = asked.into_iter().map(|used| used.recv().unwrap_or_default()).collect();
+        self.settle(&used);
+        let ended = self.threads.into_iter().enumerate().map(|(place, thread)| {
+            let ended = thread.join().unwrap_or_else(|_| Err(io::Error::other("it has panicked")));
+            ended.map_err(|error| io::Error::new(error.kind(), format!("the loop of core {place}: {error}")))
         });
-        self.caretaker.settle(&used.unwrap_or_default());
-        let ended = self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the loop has panicked")));
-        // With the loop its interface is gone; what it failed with is no reason to let packets out in the clear.
+        // All of them, whatever one says.
+        let ended: io::Result<()> = ended.collect::<Vec<_>>().into_iter().collect();
+        // With the loops the interface is gone; what one failed with is no reason to let packets out in the clear.
         if ended.is_ok() {
-            routes.end();
+            self.routes.end();
         }
         ended
     }
 
-    /// Whether the loop runs.
+    /// Whether all loops run: without one of them SAs have nobody.
     pub fn is_running(&self) -> bool {
-        !self.thread.is_finished()
+        !self.threads.iter().any(JoinHandle::is_finished)
     }
 }
 
-/// What the file may say and this build does not do; and what is more than the file itself allows.
-fn check(config: &Config) -> Result<(), StartError> {
-    let one_queue = match &config.plain.link {
-        PlainLink::Tun(tun) => tun.queues == 1,
-        PlainLink::Xdp(_) => true,
-    };
-    let udp = |one: &config::Protected| {
-        if let ProtectedLink::Udp(udp) = &one.link { Some(udp.clone()) } else { None }
-    };
-    let of_udp: Vec<_> = config.protected.iter().filter_map(udp).collect();
-    let unbuilt = [(!one_queue || of_udp.iter().any(|udp| udp.queues > 1), "several queues of a link")];
-    if let Some((_, what)) = unbuilt.iter().find(|(asked, _)| *asked) {
-        return Err(lacking(&format!("{what}: this version reads it and does not do it yet")));
+/// The workers with their engines and links, and the ways to them.
+fn set_up(
+    config: &Config,
+    processors: Vec<Vec<ProcessorSetup>>,
+    taps: &mut Taps,
+    clock: Clock,
+    seed: u64,
+) -> Result<(Vec<Worker>, Vec<Handle>), StartError> {
+    let count = processors.len();
+    let plain = plain(config, count)?;
+    let (protected, keepalive) = protected(config, count, clock)?;
+    let hand_offs = HandOff::between(count).map_err(StartError::System)?;
+    let paths = Arc::new(Paths::new(count));
+    let dealt = deal(config.processors.len(), count);
+    let links = plain.into_iter().zip(protected).zip(hand_offs);
+    let mut all = (vec![], vec![]);
+    for (place, ((processors, ((plain, protected), hand_off)), dealt)) in
+        processors.into_iter().zip(links).zip(dealt).enumerate()
+    {
+        let settings = settings(config, &dealt, seed);
+        let engine = Engine::new(Sad::seeded(seed), &[], processors, settings, clock);
+        let plain = plain.map_link(|name, link| taps.tapped(Side::Plain, name, link));
+        let mut tapped = |name: &str, link| taps.tapped(Side::Protected, name, link);
+        let tap = |one: Protected| Protected { port: one.port.map_link(&mut tapped), ..one };
+        let (worker, handle) = Worker::new(Setup {
+            engine: engine.map_err(StartError::Engine)?,
+            plain,
+            protected: protected.into_iter().map(tap).collect(),
+            icmp: icmp(place == 0),
+            mss_clamp: mss_clamp(config),
+            mss_by_path: config.plain.mss_clamp == MssClamp::Auto,
+            keepalive,
+            audit: if config.log.audit { (config.log.audit_rate, config.log.audit_burst) } else { (0, 0) },
+            window_waits: config.scheduler.scheduling.timeout.is_some(),
+            share: Share::of(place, count),
+            hand_off,
+            paths: paths.clone(),
+            processors: dealt,
+        });
+        all.0.push(worker);
+        all.1.push(handle);
     }
+    Ok(all)
+}
+
+/// How many cores move packets by a file, on this machine.
+///
+/// # Errors
+/// If the queues of its links, or `pin`, do not go together.
+pub fn workers(config: &Config) -> Result<usize, StartError> {
+    let workers = config.workers(receive_queues);
+    let checked = config.check_workers(workers, receive_queues);
+    checked.map_err(|(what, hint)| StartError::Lacking(format!("{what}: {hint}")))?;
+    Ok(workers)
+}
+
+/// Receive queues of a network card; one if that cannot be told.
+fn receive_queues(interface: &str) -> usize {
+    let queues = std::fs::read_dir(format!("/sys/class/net/{interface}/queues"));
+    let is_receive = |name: &std::ffi::OsStr| name.to_str().is_some_and(|name| name.starts_with("rx-"));
+    queues.map_or(0, |all| all.flatten().filter(|one| is_receive(&one.file_name())).count()).max(1)
+}
+
+/// The settings of an engine with those of the processors that were dealt out to it.
+fn settings(config: &Config, dealt: &[usize], seed: u64) -> Settings {
+    let mut scheduling = config.scheduler.scheduling.clone();
+    // What the file says of a processor that another engine has, the running core does here.
+    let here = |place: usize| dealt.iter().position(|&one| one == place).unwrap_or(RUNNING_CORE);
+    match &mut scheduling.policy {
+        Policy::Single { processor } => *processor = here(*processor),
+        Policy::SizeThreshold { small, large, .. } => (*small, *large) = (here(*small), here(*large)),
+        // Others name no processor.
+        _ => {}
+    }
+    Settings {
+        scheduling,
+        limits: Limits { strangers: strangers(config), ..config.limits.engine.clone() },
+        order: config.scheduler.order,
+        addresses: config.plain.answer,
+        seed,
+    }
+}
+
+/// What is more than the file itself allows.
+fn check(config: &Config) -> Result<(), StartError> {
     let (sas, policies) = (config.sas.entries.len(), config.sas.policies.len());
     if sas > config.limits.sas || policies > config.limits.policies {
         let (most_sas, most_policies) = (config.limits.sas, config.limits.policies);
@@ -312,35 +434,49 @@ fn check(config: &Config) -> Result<(), StartError> {
     Ok(())
 }
 
-/// Writes the keys of all SAs for Wireshark, if that is wanted, for their owner's eyes only.
-fn export(config: &Config) -> Result<(), StartError> {
+/// Writes the keys of all SAs for Wireshark, if that is wanted; those of the kernel's are left to who follows them.
+fn export(config: &Config, exported: &KeyExport) -> Result<(), StartError> {
+    if let KeySource::Xfrm(_) = &config.keys.source {
+        exported.set(config.esp_sa_export.as_deref());
+        return Ok(());
+    }
     let Some(path) = &config.esp_sa_export else { return Ok(()) };
     let text = esp_sa::export(&config.sas.entries);
-    let write = || -> io::Result<()> {
-        let aside = path.with_extension("tmp");
-        let _ = std::fs::remove_file(&aside);
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&aside)?;
-        file.write_all(text.as_bytes())?;
-        std::fs::rename(&aside, path)
+    export::write(path, &text).map_err(link_error(format!("esp_sa_export {}", path.display())))
+}
+
+/// What each worker's new SAs need: IVs, and sequence numbers.
+type News = (Vec<IvRange>, Reserved);
+
+/// IVs and sequence numbers for the SAs that are new, for each worker those of its own.
+fn news(
+    store: &IvStore,
+    caretakers: &[Caretaker],
+    config: &Config,
+    changes: &Changes,
+    homes: &[usize],
+    now_ns: u64,
+) -> Result<Vec<News>, StartError> {
+    let new = config.sas.entries.iter().zip(homes).zip(&changes.kept);
+    let new = new.filter(|((entry, _), kept)| kept.is_none() && takes_ivs(entry)).map(|(new, _)| new);
+    let ranges = store.ranges(new.clone().map(|(entry, _)| &entry.keys), now_ns, config.keys.iv_reserve);
+    let mut dealt: Vec<Vec<IvRange>> = caretakers.iter().map(|_| vec![]).collect();
+    for ((_, &home), range) in new.zip(ranges.map_err(StartError::Ivs)?) {
+        dealt[home].push(range);
+    }
+    let reserve = |(place, (caretaker, ivs)): (usize, (&Caretaker, Vec<IvRange>))| {
+        let new: Vec<bool> =
+            homes.iter().zip(&changes.kept).map(|(&home, kept)| home == place && kept.is_none()).collect();
+        Ok((ivs, caretaker.reserve(&config.sas, &new).map_err(StartError::Ivs)?))
     };
-    write().map_err(link_error(format!("esp_sa_export {}", path.display())))
+    caretakers.iter().zip(dealt).enumerate().map(reserve).collect()
 }
 
-/// IVs for the SAs that are new.
-fn ivs(store: &IvStore, config: &Config, changes: &Changes, now_ns: u64) -> Result<Vec<IvRange>, StartError> {
-    let new = config
-        .sas
-        .entries
-        .iter()
-        .zip(&changes.kept)
-        .filter(|(entry, kept)| kept.is_none() && takes_ivs(entry));
-    store.ranges(new.map(|(entry, _)| &entry.keys), now_ns, config.keys.iv_reserve).map_err(StartError::Ivs)
-}
-
-fn plain(config: &Config) -> Result<Port, StartError> {
+/// A port to programs for each worker.
+fn plain(config: &Config, workers: usize) -> Result<Vec<Port>, StartError> {
     match &config.plain.link {
         PlainLink::Tun(tun) => {
-            let options = TunOptions { name: tun.name.clone(), queues: 1, offloads: tun.offload };
+            let options = TunOptions { name: tun.name.clone(), queues: workers, offloads: tun.offload };
             let name = &tun.name;
             let (interface, queues) = tun::open(&options).map_err(link_error(format!("interface {name}")))?;
             let failed = |what: &str| link_error(format!("interface {name}: {what}"));
@@ -351,29 +487,28 @@ fn plain(config: &Config) -> Result<Port, StartError> {
             }
             interface.set_queue_len(tun.queue_length).map_err(failed("setting the length of its queue"))?;
             interface.set_up(true).map_err(failed("setting it up"))?;
-            let queue = queues.into_iter().next().ok_or_else(|| lacking("a TUN device without a queue"))?;
-            Ok(Port::new(name, Box::new(queue), QUEUE))
+            Ok(queues.into_iter().map(|queue| Port::new(name, Box::new(queue), QUEUE)).collect())
         }
-        PlainLink::Xdp(card) => {
+        PlainLink::Xdp { card, .. } => {
+            if config.routes().is_empty() {
+                return Err(lacking(
+                    "[plain] kind = \"xdp\": nothing says which packets are the gateway's: give `routes`",
+                ));
+            }
             let network = |net: IpNet| Network { address: net.network(), prefix: net.prefix_len() };
             let take = Take::Plain { to: config.routes().into_iter().map(network).collect() };
-            let mut links = xdp(card, take)?;
-            if links.len() > 1 {
-                return Err(lacking("one queue of a card on the plain side: queues = [0]"));
-            }
-            let link = links.pop().ok_or_else(|| lacking("a card without a queue"))?;
-            Ok(Port::new(&card.interface, Box::new(link), QUEUE))
+            let links = xdp(card, take, workers)?;
+            Ok(links.into_iter().map(|link| Port::new(&card.interface, Box::new(link), QUEUE)).collect())
         }
     }
 }
 
-/// The links of a card by AF_XDP, one a queue.
-fn xdp(card: &Xdp, take: Take) -> Result<Vec<XdpLink>, StartError> {
-    let queues = match &card.queues {
-        None => 1,
-        Some(queues) if queues.iter().copied().eq(0..queues.len() as u32) => queues.len() as u32,
-        Some(_) => return Err(lacking("AF_XDP takes the first queues of a card: 0, 1, ...")),
-    };
+/// The links of a card by AF_XDP, one a queue: [`workers`] has seen to it that it has as many as there are workers.
+fn xdp(card: &Xdp, take: Take, workers: usize) -> Result<Vec<XdpLink>, StartError> {
+    if card.queues.as_ref().is_some_and(|queues| !queues.iter().copied().eq(0..queues.len() as u32)) {
+        return Err(lacking("AF_XDP takes the first queues of a card: 0, 1, ..."));
+    }
+    let queues = workers as u32;
     let mode = match card.mode {
         XdpMode::Auto => Mode::Best,
         XdpMode::Copy => Mode::Driver,
@@ -381,7 +516,22 @@ fn xdp(card: &Xdp, take: Take) -> Result<Vec<XdpLink>, StartError> {
         XdpMode::ZeroCopy => return Err(lacking("zero-copy AF_XDP is not in this build: mode = \"auto\"")),
     };
     let options = XdpOptions { interface: card.interface.clone(), queues, take, mode, frames: card.frames };
-    forebay_links_xdp::open(&options).map_err(link_error(format!("AF_XDP on {}", card.interface)))
+    let links = forebay_links_xdp::open(&options);
+    let links = links.map_err(link_error(format!("AF_XDP on {}", card.interface)))?;
+    let mtu = Interface::by_name(&card.interface).and_then(|interface| interface.mtu());
+    if mtu.is_ok_and(|mtu| mtu > forebay_links_xdp::MAX_PACKET as u32) {
+        let (interface, most) = (&card.interface, forebay_links_xdp::MAX_PACKET);
+        tracing::warn!(%interface, "AF_XDP takes packets of up to {most} bytes here, larger ones are lost: lower the MTU");
+    }
+    if links.iter().any(|link| link.mode() == Mode::Generic) {
+        // Of trains of packets, which veth and bridges pass as one, only the driver's own program is spared.
+        tracing::warn!(
+            interface = %card.interface,
+            "AF_XDP in front of the kernel's stack, not in the driver: senders on veth or a bridge must not leave trains of \
+             packets to their device (ethtool -K DEVICE tso off gso off tx-udp-segmentation off)"
+        );
+    }
+    Ok(links)
 }
 
 fn lacking(what: &str) -> StartError {
@@ -407,9 +557,13 @@ fn udp_links(
     Ok(links.into_iter().map(|link| Box::new(link) as Box<dyn Link + Send>).collect())
 }
 
-/// The links to peers, and how long one of those in UDP stays silent.
-fn protected(config: &Config, clock: Clock) -> Result<(Vec<Protected>, Option<Duration>), StartError> {
-    let mut links = Vec::new();
+/// The links to peers for each worker, and how long one of those in UDP stays silent.
+fn protected(
+    config: &Config,
+    workers: usize,
+    clock: Clock,
+) -> Result<(Vec<Vec<Protected>>, Option<Duration>), StartError> {
+    let mut links: Vec<Vec<Protected>> = (0..workers).map(|_| vec![]).collect();
     let mut keepalive = None;
     for one in &config.protected {
         let failed = |what: String| link_error(format!("{}: {what}", one.name));
@@ -419,13 +573,13 @@ fn protected(config: &Config, clock: Clock) -> Result<(Vec<Protected>, Option<Du
                 let local = udp.listen;
                 let options = UdpOptions {
                     local,
-                    workers: 1,
+                    workers,
                     buffer: udp.buffer,
                     offloads: udp.gso && udp.gro,
                     mark: udp.mark,
                 };
                 let opened = udp_links(udp, options, clock).map_err(failed(format!("UDP {local}")))?;
-                for link in opened {
+                for (links, link) in links.iter_mut().zip(opened) {
                     let port = Port::new(&one.name, link, QUEUE);
                     links.push(Protected { port, protocols: vec![protocol::UDP], local: Some(local.ip()) });
                 }
@@ -438,10 +592,10 @@ fn protected(config: &Config, clock: Clock) -> Result<(Vec<Protected>, Option<Du
                             Protocol::Ah => (Carries::Ah, protocol::AH),
                         };
                         let options =
-                            RawOptions { local, carries, workers: 1, buffer: raw.buffer, mark: raw.mark };
+                            RawOptions { local, carries, workers, buffer: raw.buffer, mark: raw.mark };
                         let opened = raw::open(&options)
                             .map_err(failed(format!("a raw socket of protocol {number} at {local}")))?;
-                        for link in opened {
+                        for (links, link) in links.iter_mut().zip(opened) {
                             let name = format!("{}-{number}", one.name);
                             let port = Port::new(&name, Box::new(link), QUEUE);
                             links.push(Protected { port, protocols: vec![number], local: Some(local) });
@@ -451,7 +605,8 @@ fn protected(config: &Config, clock: Clock) -> Result<(Vec<Protected>, Option<Du
             }
             ProtectedLink::Xdp { card, ports } => {
                 let take = Take::Protected { to: vec![], ports: ports.clone() };
-                for (queue, link) in xdp(card, take)?.into_iter().enumerate() {
+                let opened = xdp(card, take, workers)?;
+                for (queue, (links, link)) in links.iter_mut().zip(opened).enumerate() {
                     let port = Port::new(&format!("{}-{queue}", one.name), Box::new(link), QUEUE);
                     let protocols = vec![protocol::UDP, protocol::ESP, protocol::AH];
                     links.push(Protected { port, protocols, local: None });
@@ -462,13 +617,14 @@ fn protected(config: &Config, clock: Clock) -> Result<(Vec<Protected>, Option<Du
     Ok((links, keepalive))
 }
 
-/// What tells of packets too big on their way to peers. Without raw sockets gateways do without: packets are as
-/// large as SAs' `mtu` says.
-fn icmp() -> Vec<Box<dyn Link + Send>> {
+/// What tells of packets too big on their way to peers, to each worker, who knows what it has sent. Without raw sockets
+/// gateways do without, which is said once: packets are as large as SAs' `mtu` says.
+fn icmp(says_so: bool) -> Vec<Box<dyn Link + Send>> {
     let mut links: Vec<Box<dyn Link + Send>> = Vec::new();
     for family in [Family::V4, Family::V6] {
         match raw::open(&RawOptions::new(family, Carries::TooBig)) {
             Ok(opened) => links.extend(opened.into_iter().map(|link| Box::new(link) as Box<dyn Link + Send>)),
+            Err(error) if !says_so => tracing::debug!(?family, %error, "no ICMP"),
             Err(error) => {
                 tracing::warn!(?family, %error, "the gateway does not hear of smaller paths by ICMP")
             }
@@ -490,7 +646,10 @@ fn mss_clamp(config: &Config) -> Option<u16> {
         (MssClamp::Off, _) => None,
         (MssClamp::At(mss), _) => Some(mss.saturating_add(40)),
         (MssClamp::Auto, PlainLink::Tun(tun)) => Some(tun.mtu),
-        (MssClamp::Auto, PlainLink::Xdp(_)) => None,
+        (MssClamp::Auto, PlainLink::Xdp { card, .. }) => {
+            let mtu = Interface::by_name(&card.interface).and_then(|interface| interface.mtu()).ok()?;
+            Some(mtu.min(u32::from(u16::MAX)) as u16)
+        }
     }
 }
 

@@ -2,29 +2,34 @@
 //!
 //! ```text
 //! plain link ----> admit (seal) --\             /--> protected links
-//!                                  engine: turns
-//! protected links -> admit (open) -/             \--> plain link
+//! other workers -> admit ---------- engine: turns
+//! protected links -> admit (open) -/ \           \--> plain link
+//!                                     \--> other workers: packets of their SAs
 //! ```
 //!
 //! Everything is done on the calling thread, which sleeps in poll(2) when nothing is at hand. Packets that
 //! a link has no room for wait in a queue of limited length; while what was sealed waits, nothing more is taken
 //! from the plain link, whose own queue then tells programs to go slower. Whoever wants something else of a
 //! worker gives it an order by its [`Handle`].
+//!
+//! Where several cores move packets each has a worker, with queues of the links and an engine of its own. They share
+//! nothing; a packet whose SA another has goes there by its [`HandOff`].
 
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, mpsc};
 
-use forebay_crypto::{Direction, SessionId};
-use forebay_engine::{Answer, Engine, Idle, Output};
+use forebay_crypto::{Direction, Packet, SessionId};
+use forebay_engine::{Answer, Engine, EngineError, HandOver, Idle, Output};
 use forebay_ipsec::{DropReason, Encapsulation, Event, EventKind, IvRange, SaConfig};
 use forebay_links::Link;
 use forebay_time::{Duration, Time};
 use forebay_wire::{Ip, ipv4, protocol, tcp};
 use forebay_xfrm::Flow;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::audit::Audit;
+use super::hand_off::{Bell, HandOff, Handed};
+use super::homes::{Paths, Share};
 use super::installed::{InstallError, Installed};
 use super::keepalive::Keepalives;
 use super::port::{Outgoing, Port};
@@ -101,6 +106,14 @@ pub struct Setup {
     pub audit: (u32, u32),
     /// Whether to wait for the scheduler's window to fill by its timeout alone.
     pub window_waits: bool,
+    /// Its place among the workers.
+    pub share: Share,
+    /// The ways to the other workers.
+    pub hand_off: HandOff,
+    /// The narrowest paths of all workers' SAs.
+    pub paths: Arc<Paths>,
+    /// The places in the file of the engine's processors.
+    pub processors: Vec<usize>,
 }
 
 /// What a worker has done beyond what engine and links count.
@@ -120,6 +133,10 @@ pub struct WorkerCounts {
     pub moved_peers: u64,
     /// Sealed packets that no protected link is for.
     pub no_link: u64,
+    /// Packets given to other workers, whose SAs they are of.
+    pub handed_over: u64,
+    /// Packets that other workers gave.
+    pub taken_over: u64,
 }
 
 /// The loop's state. See the module.
@@ -140,7 +157,12 @@ pub struct Worker {
     audit: Audit,
     keepalives: Keepalives,
     orders: mpsc::Receiver<Order>,
-    bell: Arc<OwnedFd>,
+    share: Share,
+    hand_off: HandOff,
+    paths: Arc<Paths>,
+    processors: Vec<usize>,
+    /// The other workers.
+    others: Vec<Handle>,
     counts: WorkerCounts,
     /// What has happened to SAs, for whoever looks after keys.
     events: Vec<Event>,
@@ -151,6 +173,7 @@ pub struct Worker {
     /// Emptied in every round.
     outputs: Vec<Output>,
     answers: Vec<Answer>,
+    hand_overs: Vec<HandOver>,
     idle: Idle,
     stop: bool,
     /// Sleeps in a row that an error of a link ended, which poll(2) would tell again at once.
@@ -161,30 +184,35 @@ pub struct Worker {
 #[derive(Clone)]
 pub struct Handle {
     orders: mpsc::Sender<Order>,
-    bell: Arc<OwnedFd>,
+    bell: Arc<Bell>,
 }
 
 impl Handle {
     /// Has the worker do something between two rounds, and waits for what comes of it; `None` if the worker has
     /// ended.
     pub fn ask<R: Send + 'static>(&self, order: impl FnOnce(&mut Worker) -> R + Send + 'static) -> Option<R> {
+        self.post(order).recv().ok()
+    }
+
+    /// The same without waiting; what comes of it is told, or nothing if the worker has ended.
+    pub fn post<R: Send + 'static>(
+        &self,
+        order: impl FnOnce(&mut Worker) -> R + Send + 'static,
+    ) -> mpsc::Receiver<R> {
         let (reply, answer) = mpsc::sync_channel(1);
         let order: Order = Box::new(move |worker| drop(reply.send(order(worker))));
-        self.orders.send(order).ok()?;
-        // It wakes whoever sleeps; a counter that is full has been rung already.
-        let _ = rustix::io::write(&*self.bell, &1_u64.to_ne_bytes());
-        answer.recv().ok()
+        if self.orders.send(order).is_ok() {
+            self.bell.ring();
+        }
+        answer
     }
 }
 
 impl Worker {
     /// A worker that has not begun, and the way to reach it.
-    ///
-    /// # Errors
-    /// If the system has no descriptor left.
-    pub fn new(setup: Setup) -> std::io::Result<(Worker, Handle)> {
+    pub fn new(setup: Setup) -> (Worker, Handle) {
         let (sender, orders) = mpsc::channel();
-        let bell = Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
+        let bell = setup.hand_off.bell().clone();
         let worker = Worker {
             keepalives: Keepalives::new(setup.keepalive),
             engine: setup.engine,
@@ -199,7 +227,11 @@ impl Worker {
             window_waits: setup.window_waits,
             audit: Audit::new(setup.audit.0, setup.audit.1),
             orders,
-            bell: bell.clone(),
+            share: setup.share,
+            hand_off: setup.hand_off,
+            paths: setup.paths,
+            processors: setup.processors,
+            others: vec![],
             counts: WorkerCounts::default(),
             events: Vec::new(),
             events_to: None,
@@ -207,11 +239,17 @@ impl Worker {
             installed: Installed::default(),
             outputs: Vec::new(),
             answers: Vec::new(),
+            hand_overs: Vec::new(),
             idle: Idle::default(),
             stop: false,
             faults: 0,
         };
-        Ok((worker, Handle { orders: sender, bell }))
+        (worker, Handle { orders: sender, bell })
+    }
+
+    /// Tells it of the other workers.
+    pub fn meet(&mut self, others: Vec<Handle>) {
+        self.others = others;
     }
 
     /// Runs until an order says [`Worker::stop`].
@@ -263,24 +301,53 @@ impl Worker {
         &self.counts
     }
 
-    /// Makes the file's SAs and policies those of `file`: see [`Installed::change`].
+    /// Makes the file's SAs and policies those of `file`, which are at `homes`: see [`Installed::change`].
     ///
     /// # Errors
     /// At the first that the engine refuses.
     pub fn install(
         &mut self,
         file: &SasFile,
+        homes: &[usize],
         changes: &Changes,
         ivs: Vec<IvRange>,
     ) -> Result<(), InstallError> {
         for &(place, alpha, beta) in &changes.biases {
-            // The reader let nothing pass that the scheduler refuses.
-            let _ = self.engine.set_bias(place, alpha, beta);
+            if let Some(place) = self.processors.iter().position(|&one| one == place) {
+                // The reader let nothing pass that the scheduler refuses.
+                let _ = self.engine.set_bias(place, alpha, beta);
+            }
         }
         let removed: Vec<SessionId> =
             changes.removed.iter().filter_map(|&place| self.sessions().get(place).copied()).collect();
         self.finish(&removed);
-        self.installed.change(&mut self.engine, file, changes, ivs)
+        self.installed.change(&mut self.engine, self.share, file, homes, changes, ivs)
+    }
+
+    /// Whether the SAs of `file` that are new here may be installed, as far as processors have a say in it.
+    ///
+    /// # Errors
+    /// What [`Worker::install`] would say; nothing is changed.
+    pub fn check(&mut self, file: &SasFile, homes: &[usize], changes: &Changes) -> Result<(), EngineError> {
+        let place = self.share.place();
+        let new = file.entries.iter().zip(homes).zip(&changes.kept);
+        let new = new.filter(|((_, home), kept)| **home == place && kept.is_none());
+        self.engine.check_keys(new.map(|((entry, _), _)| (entry.direction, &entry.keys)))
+    }
+
+    /// Takes all SAs and policies of the file out.
+    pub fn uninstall(&mut self) {
+        self.installed.clear(&mut self.engine);
+    }
+
+    /// Its place among the workers.
+    pub fn share(&self) -> Share {
+        self.share
+    }
+
+    /// The places in the file of the engine's processors.
+    pub fn processors(&self) -> &[usize] {
+        &self.processors
     }
 
     /// Removes an SA. Its packets under way come to their end before, if that does not take long: with a job at another
@@ -327,7 +394,11 @@ impl Worker {
             order(self);
             moved = true;
         }
-        if !self.sealed_wait() {
+        if self.take_handed() {
+            moved = true;
+            self.turn();
+        }
+        if !self.sealed_wait() && self.hand_off.has_room(TAKE) {
             moved |= self.take_plain();
             moved |= self.turn();
         }
@@ -352,6 +423,7 @@ impl Worker {
         while self.engine.turn() {
             moved = true;
         }
+        self.hand_over();
         moved | self.give_out()
     }
 
@@ -386,6 +458,46 @@ impl Worker {
             let _ = admit(engine, audit, Direction::Open, None, head, body);
         });
         taken > 0
+    }
+
+    /// Takes what other workers gave, as links do.
+    fn take_handed(&mut self) -> bool {
+        let room = TAKE.min(self.engine.room().saturating_sub(ROOM));
+        if room == 0 {
+            return false;
+        }
+        let (engine, audit) = (&mut self.engine, &mut self.audit);
+        self.hand_off.buffers(|buffer| engine.recycle(buffer));
+        let taken = self.hand_off.take(room, |Handed { direction, packet }| {
+            let empty = engine.buffer();
+            let _ = admit_packet(engine, audit, direction, packet);
+            empty
+        });
+        self.counts.taken_over += taken as u64;
+        taken > 0
+    }
+
+    /// Gives packets of other workers' SAs to them.
+    fn hand_over(&mut self) {
+        let mut hand_overs = std::mem::take(&mut self.hand_overs);
+        hand_overs.extend(self.engine.hand_overs());
+        if hand_overs.is_empty() {
+            self.hand_overs = hand_overs;
+            return;
+        }
+        for HandOver { core, direction, packet, .. } in hand_overs.drain(..) {
+            match self.hand_off.give(core.into(), Handed { direction, packet }) {
+                Ok(()) => self.counts.handed_over += 1,
+                Err(Handed { packet, .. }) => {
+                    let (now, reason) = (self.engine.clock().now(), DropReason::HandOffFull);
+                    self.engine.count_drop(reason);
+                    self.audit.note(now, direction, reason, packet.bytes());
+                    self.engine.recycle(packet);
+                }
+            }
+        }
+        self.hand_overs = hand_overs;
+        self.hand_off.ring();
     }
 
     /// Learns from ICMP how large packets may be on the way to a peer.
@@ -492,7 +604,8 @@ impl Worker {
             self.paths_seen = now;
             let sad = self.engine.sad();
             let paths = sad.iter().filter_map(|(session, ..)| sad.effective_mtu(session, ipv4::MIN_HEADER));
-            self.mss_clamp = self.mss_most.map(|most| paths.min().unwrap_or(most).min(most));
+            self.paths.set(self.share.place(), paths.min());
+            self.mss_clamp = self.mss_most.map(|most| self.paths.narrowest().unwrap_or(most).min(most));
         }
         for packet in self.keepalives.due(now, self.engine.sad()) {
             let Some(one) = self.protected.iter_mut().find(|one| one.takes(&packet)) else { continue };
@@ -504,6 +617,17 @@ impl Worker {
     fn follow(&mut self, session: SessionId, to: SocketAddr) {
         let Some(inbound) = self.engine.sad().config(session) else { return };
         let (local, from) = (inbound.local, SocketAddr::new(inbound.remote, inbound.udp.remote));
+        let moved = self.move_peer(local, from, to);
+        self.counts.moved_peers += u64::from(moved > 0);
+        tracing::info!(%from, %to, sas = moved, "a peer has moved");
+        for other in &self.others {
+            // Nobody has to wait for it.
+            drop(other.post(move |worker| worker.move_peer(local, from, to)));
+        }
+    }
+
+    /// Gives the SAs between a local address and a peer another place of the peer; how many there were.
+    fn move_peer(&mut self, local: IpAddr, from: SocketAddr, to: SocketAddr) -> usize {
         let same = |sa: &SaConfig| {
             sa.encapsulation == Encapsulation::Udp
                 && sa.local == local
@@ -511,27 +635,32 @@ impl Worker {
         };
         let sas: Vec<SessionId> =
             self.engine.sad().iter().filter(|(.., sa, _)| same(sa)).map(|(session, ..)| session).collect();
-        let moved = sas.into_iter().filter(|&sa| self.engine.move_peer(sa, to) == Ok(true)).count();
-        self.counts.moved_peers += u64::from(moved > 0);
-        tracing::info!(%from, %to, sas = moved, "a peer has moved");
+        sas.into_iter().filter(|&sa| self.engine.move_peer(sa, to) == Ok(true)).count()
     }
 
     /// Waits until a link, an order or the time has something.
     fn sleep(&mut self) -> std::io::Result<()> {
-        let sealed_wait = self.sealed_wait();
-        let more = self.ports().skip(usize::from(sealed_wait)).any(|port| port.link.pending());
-        if more {
+        let no_room = !self.hand_off.has_room(TAKE);
+        let plain_waits = no_room || self.sealed_wait();
+        let more = self.ports().skip(usize::from(plain_waits)).any(|port| port.link.pending());
+        if more || !self.hand_off.falls_asleep(no_room.then_some(TAKE)) {
             return Ok(());
         }
+        let slept = self.sleep_in_poll(plain_waits);
+        self.hand_off.wakes();
+        slept
+    }
+
+    fn sleep_in_poll(&mut self, plain_waits: bool) -> std::io::Result<()> {
         self.counts.naps += 1;
         let now = self.engine.clock().now();
         let faulty = self.faults >= FAULTS;
         let most = if faulty { FAULT_NAP } else { NAP };
         let due = self.engine.next_due().min(self.keepalives.next()).since(now).min(most);
         let timeout = Timespec { tv_sec: 0, tv_nsec: due.as_nanos() as i64 };
-        let mut fds = vec![PollFd::from_borrowed_fd(self.bell.as_fd(), PollFlags::IN)];
+        let mut fds = vec![PollFd::from_borrowed_fd(self.hand_off.bell().fd(), PollFlags::IN)];
         for (index, port) in self.ports().enumerate() {
-            let mut wanted = if index == 0 && sealed_wait { PollFlags::empty() } else { PollFlags::IN };
+            let mut wanted = if index == 0 && plain_waits { PollFlags::empty() } else { PollFlags::IN };
             wanted.set(PollFlags::OUT, port.is_blocked());
             fds.push(PollFd::from_borrowed_fd(port.link.fd(), wanted));
         }
@@ -543,7 +672,7 @@ impl Worker {
         }
         let ready: Vec<PollFlags> = fds.iter().map(PollFd::revents).collect();
         if !ready[0].is_empty() {
-            let _ = rustix::io::read(&*self.bell, &mut [0; 8]);
+            self.hand_off.bell().silence();
         }
         let fault = PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL;
         self.faults = match ready.iter().any(|ready| ready.intersects(fault)) {
@@ -595,6 +724,15 @@ fn admit(
     if let Some(mtu) = mss_clamp {
         tcp::clamp_mss(packet.bytes_mut(), mtu);
     }
+    admit_packet(engine, audit, direction, packet)
+}
+
+fn admit_packet(
+    engine: &mut Engine,
+    audit: &mut Audit,
+    direction: Direction,
+    packet: Packet,
+) -> Result<(), DropReason> {
     let tag = if direction == Direction::Seal { FROM_PLAIN } else { FROM_PROTECTED };
     if let Err((packet, reason)) = engine.admit(direction, packet, tag) {
         audit.note(engine.clock().now(), direction, reason, packet.bytes());

@@ -79,14 +79,19 @@ impl Sad {
     /// so that a packet too big for any SA on its way is refused by the first, while its source can be told.
     ///
     /// # Errors
-    /// If there are no such SAs, they are not of one direction, or more than [`NEST_MAX`] would be in a row.
+    /// If there are no such SAs, they are not of one direction or not at one core, or more than [`NEST_MAX`] would be in a row.
     pub fn nest(&mut self, inner: SessionId, outer: SessionId) -> Result<(), SadError> {
         let error = SadError::CannotNest { inner, outer };
         let direction = |session: SessionId| {
             self.config(session)?;
             Some(self.sas.get(session.0 as usize)?.state.direction())
         };
-        if inner == outer || direction(inner).is_none() || direction(inner) != direction(outer) {
+        let is_together = self.away(inner) == self.away(outer);
+        if inner == outer
+            || direction(inner).is_none()
+            || direction(inner) != direction(outer)
+            || !is_together
+        {
             return Err(error);
         }
         let entry = &mut self.sas[inner.0 as usize];
@@ -140,10 +145,14 @@ impl Sad {
                 match self.prepare_open(packet, spec, Some(session.0))? {
                     Prepared::Job => Ok(()),
                     Prepared::Pass => Err(DropReason::InNoStates),
+                    // Who it came through is known here only.
+                    Prepared::Away(_) => Err(DropReason::InNestAway),
                 }
             }
-            State::Gone(Direction::Seal) => Err(DropReason::OutStateInvalid),
-            State::Gone(Direction::Open) => Err(DropReason::InStateInvalid),
+            State::Away(Direction::Seal, _) | State::Gone(Direction::Seal) => {
+                Err(DropReason::OutStateInvalid)
+            }
+            State::Away(Direction::Open, _) | State::Gone(Direction::Open) => Err(DropReason::InStateInvalid),
         }
     }
 
@@ -161,7 +170,7 @@ impl Sad {
             State::Out(sa) => sa.prepare(packet, &inner, spec, &mut self.watch)?,
             State::OutAh(sa) => sa.prepare(packet, &inner, spec, &mut self.watch)?,
             State::In(_) | State::InAh(_) => return Err(DropReason::OutNoStates),
-            State::Gone(_) => return Err(DropReason::OutStateInvalid),
+            State::Away(..) | State::Gone(_) => return Err(DropReason::OutStateInvalid),
         }
         entry.in_flight += 1;
         Ok(())
@@ -183,7 +192,14 @@ impl Sad {
             return self.pass_cleartext(packet, DropReason::InNoStates);
         };
         let entry = &mut self.sas[index as usize];
-        let State::InAh(sa) = &entry.state else { return Err(DropReason::InNoStates) };
+        let sa = match &entry.state {
+            State::InAh(sa) => sa,
+            State::Away(..) => {
+                entry.comes_through(through)?;
+                return entry.state.away();
+            }
+            _ => return Err(DropReason::InNoStates),
+        };
         if !sa.accepts(outer) {
             return self.pass_cleartext(packet, DropReason::InNoStates);
         }

@@ -175,7 +175,7 @@ impl Sad {
             let sent = match &entry.state {
                 State::Out(sa) => sa.sequence,
                 State::OutAh(sa) => sa.sequence(),
-                State::In(_) | State::InAh(_) | State::Gone(_) => return false,
+                State::In(_) | State::InAh(_) | State::Away(..) | State::Gone(_) => return false,
             };
             config.as_ref().is_some_and(|config| quoted.is_of(config, sent))
         })
@@ -191,7 +191,7 @@ impl State {
         match self {
             State::Out(sa) => Some(&sa.limit),
             State::OutAh(sa) => Some(&sa.limit),
-            State::In(_) | State::InAh(_) | State::Gone(_) => None,
+            State::In(_) | State::InAh(_) | State::Away(..) | State::Gone(_) => None,
         }
     }
 
@@ -199,7 +199,7 @@ impl State {
         match self {
             State::Out(sa) => Some(&mut sa.limit),
             State::OutAh(sa) => Some(&mut sa.limit),
-            State::In(_) | State::InAh(_) | State::Gone(_) => None,
+            State::In(_) | State::InAh(_) | State::Away(..) | State::Gone(_) => None,
         }
     }
 }

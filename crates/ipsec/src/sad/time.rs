@@ -31,7 +31,7 @@ impl Sad {
                     sa.pass_time(&mut self.watch);
                     false
                 }
-                State::Gone(_) => false,
+                State::Away(..) | State::Gone(_) => false,
             };
             if path_changed {
                 self.spread_path(SessionId(index as u32));

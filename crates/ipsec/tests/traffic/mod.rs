@@ -153,6 +153,7 @@ pub fn send(sad: &mut Sad, flow: &Flow) -> Result<Option<SessionId>, DropReason>
             sad.complete(&mut packet, &spec, Verdict::Done)?;
             Ok(Some(spec.session))
         }
+        Prepared::Away(core) => panic!("core {core} has it"),
     }
 }
 

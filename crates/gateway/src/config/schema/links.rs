@@ -65,7 +65,7 @@ pub const PLAIN_TUN: &[Key] = &[
         "queues",
         Whole(Unit::None, 1, 256),
         Is("1"),
-        "queues of the interface, each with a core and an engine of its own",
+        "queues of the interface, each with a core and an engine of its own; more if another link has more",
         "2",
     ),
     key(
@@ -123,10 +123,18 @@ pub const PLAIN_XDP: &[Key] = &[
     ),
     key(
         "frames",
-        Whole(Unit::None, 64, 1 << 20),
+        Whole(Unit::None, 64, 1 << 16),
         Is("4096"),
         "packet buffers of each queue; a power of two",
         "8192",
+    ),
+    key(
+        "routes",
+        Other("`auto`, or prefixes"),
+        Is("\"auto\""),
+        "networks whose packets are taken from the card: the remote selectors of SAs and policies of the file that protect, \
+         or these; 256 at most",
+        "[\"10.2.0.0/16\"]",
     ),
 ];
 
@@ -195,7 +203,7 @@ pub const PROTECTED_UDP: &[Key] = &[
         "queues",
         Whole(Unit::None, 1, 256),
         Is("1"),
-        "sockets that share the port, each with a core of its own (SO_REUSEPORT)",
+        "sockets that share the port, each with a core of its own (SO_REUSEPORT); more if another link has more",
         "2",
     ),
     BUFFER,

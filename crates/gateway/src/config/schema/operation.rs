@@ -1,4 +1,4 @@
-//! What stands at the top, `[keys]`, `[control]`, `[metrics]`, `[log]` and `[taps]`.
+//! What stands at the top, `[keys]`, `[control]`, `[metrics]`, `[log]`, `[privileges]` and `[taps]`.
 
 use forebay_scenario::Unit;
 
@@ -30,7 +30,7 @@ pub const KEYS: Part = once(
         key(
             "state",
             Path,
-            Means("the user's state directory, of root `/var/lib/forebay`"),
+            Means("the user's state directory, of root and with `user` `/var/lib/forebay`"),
             "where the IVs that may have been used are noted, so that none is used again after a restart",
             "\"/var/lib/forebay\"",
         ),
@@ -154,6 +154,26 @@ pub const LOG: Part = once(
             "100",
         ),
         key("audit_burst", Whole(Unit::None, 1, 1_000_000), Is("100"), "most of them at once", "1000"),
+    ],
+);
+
+pub const PRIVILEGES: Part = once(
+    "privileges",
+    &[
+        key(
+            "user",
+            Text,
+            Means("who starts it"),
+            "the user that the gateway becomes before it opens anything, if root starts it; files must be readable to it",
+            "\"forebay\"",
+        ),
+        key(
+            "core_dumps",
+            Flag,
+            Is("false"),
+            "lets the kernel write its memory, keys and all, to a file when it crashes, and debuggers look",
+            "true",
+        ),
     ],
 );
 

@@ -15,7 +15,7 @@ use forebay_scheduler::{Cost, Kind};
 use super::*;
 use crate::config::Changes;
 use crate::sas::parse;
-use crate::service::{Port, Protected, Setup};
+use crate::service::{HandOff, Paths, Port, Protected, Setup, Share};
 
 const FILE: &str = "[[sa]]\nname = \"out\"\ndirection = \"out\"\nspi = 0x1001\nproposal = \"aes128gcm16\"\n\
                     key = \"0707070707070707070707070707070707070707\"\nlocal = \"192.0.2.1\"\nremote = \"192.0.2.2\"\n";
@@ -82,7 +82,7 @@ struct Bench {
     directory: tempfile::TempDir,
     wire: Arc<Mutex<Wire>>,
     handle: Handle,
-    caretaker: Caretaker,
+    caretaker: Arc<Caretaker>,
     thread: std::thread::JoinHandle<io::Result<()>>,
 }
 
@@ -108,12 +108,17 @@ fn bench(directory: tempfile::TempDir) -> Bench {
         keepalive: None,
         audit: (10, 10),
         window_waits: false,
+        share: Share::ALL,
+        hand_off: HandOff::between(1).unwrap().remove(0),
+        paths: Arc::new(Paths::new(1)),
+        processors: vec![0],
     };
-    let (mut worker, handle) = Worker::new(setup).unwrap();
-    let caretaker = Caretaker { store: IvStore::new(directory.path()), sas: Sas::default(), block: 16 };
+    let (mut worker, handle) = Worker::new(setup);
+    let store = IvStore::new(directory.path());
+    let caretaker = Arc::new(Caretaker { store, sas: Sas::default(), block: 16 });
     caretaker.start(&mut worker, handle.clone()).unwrap();
     let file = parse(FILE, "test").unwrap();
-    let numbers = caretaker.reserve(&file, &[None]).unwrap();
+    let numbers = caretaker.reserve(&file, &[true]).unwrap();
     let changes = Changes {
         kept: vec![None],
         removed: vec![],
@@ -125,7 +130,7 @@ fn bench(directory: tempfile::TempDir) -> Bench {
         esp_sa_export: false,
         restart: vec![],
     };
-    worker.install(&file, &changes, vec![IvRange::for_throwaway_key()]).unwrap();
+    worker.install(&file, &[0], &changes, vec![IvRange::for_throwaway_key()]).unwrap();
     caretaker.give(&mut worker, &file, numbers);
     let thread = std::thread::spawn(move || worker.run());
     Bench { directory, wire, handle, caretaker, thread }
@@ -143,6 +148,16 @@ impl Bench {
         self.wire.lock().unwrap().sealed.len()
     }
 
+    /// The last number that the SA has been granted.
+    fn granted(&self) -> u64 {
+        lock(&self.caretaker.sas)
+            .values()
+            .filter_map(|looked| looked.numbers)
+            .map(|one| one.last)
+            .max()
+            .unwrap()
+    }
+
     /// Waits until so many are sealed.
     fn wait_for(&self, count: usize) -> bool {
         let begin = Instant::now();
@@ -158,7 +173,7 @@ impl Bench {
 
     /// Ends it as a gateway does, or as one that is killed.
     fn end(self, clean: bool) -> tempfile::TempDir {
-        let caretaker = self.caretaker.share();
+        let caretaker = self.caretaker.clone();
         let used = self.handle.ask(move |worker| {
             worker.stop();
             caretaker.take_back(worker, |_| true)
@@ -179,7 +194,7 @@ fn numbers_are_noted_before_their_use_and_no_packet_waits_for_more() {
         assert!(bench.wait_for(4 * (burst + 1)), "{} sealed", bench.sealed());
         // A disk is slower than this loop.
         let begin = Instant::now();
-        while noted(bench.directory.path()) < 4 * (burst as u64 + 1) + 8 && begin.elapsed().as_secs() < 20 {
+        while bench.granted() < 4 * (burst as u64 + 1) + 8 && begin.elapsed().as_secs() < 20 {
             std::thread::yield_now();
         }
     }

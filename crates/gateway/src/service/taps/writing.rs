@@ -11,6 +11,7 @@ use forebay_links::capture::blocks;
 use super::files::Files;
 use super::{Side, Slot, State, Tap, fail, lock, switch_off};
 use crate::config;
+use crate::privileges;
 
 /// Between two looks at what has come; a slot that is half full wakes the thread.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -72,7 +73,11 @@ impl Writing {
         }
         let writing = Writing { sides, taps: wanted_taps.clone(), state, end, unix_time };
         let builder = std::thread::Builder::new().name("forebay-taps".to_owned());
-        let thread = builder.spawn(move || writing.run()).map_err(|error| error.to_string())?;
+        let run = move || {
+            privileges::give_up();
+            writing.run()
+        };
+        let thread = builder.spawn(run).map_err(|error| error.to_string())?;
         for tap in &wanted_taps {
             let mut slot = tap.lock();
             slot.blocks.clear();

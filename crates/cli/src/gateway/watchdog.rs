@@ -1,0 +1,41 @@
+//! The service manager's watchdog (`WatchdogSec=`): it is told that all is well as long as all loops answer.
+
+use std::io;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::time::Duration as StdDuration;
+
+use forebay_gateway::privileges;
+use forebay_gateway::service::Workers;
+use sd_notify::NotifyState;
+
+/// Ends its thread when it is dropped.
+pub struct Watchdog {
+    _end: Option<Sender<()>>,
+}
+
+impl Watchdog {
+    /// Begins to ask the loops, and to tell; does nothing where nobody wants to be told. A loop that hangs does not
+    /// answer: then nobody is told, and the service manager starts the gateway anew.
+    ///
+    /// # Errors
+    /// If there is no thread left.
+    pub fn start(workers: Workers) -> io::Result<Watchdog> {
+        let mut patience_us = 0;
+        if !sd_notify::watchdog_enabled(false, &mut patience_us) || patience_us == 0 {
+            return Ok(Watchdog { _end: None });
+        }
+        // Twice as often as it is wanted, as sd_watchdog_enabled(3) advises.
+        let every = StdDuration::from_micros(patience_us / 2);
+        let (end, ended) = mpsc::channel();
+        std::thread::Builder::new().name("forebay-watchdog".to_owned()).spawn(move || {
+            privileges::give_up();
+            while workers.ask(|_| ()).is_some() {
+                let _ = sd_notify::notify(false, &[NotifyState::Watchdog]);
+                if ended.recv_timeout(every) != Err(RecvTimeoutError::Timeout) {
+                    return;
+                }
+            }
+        })?;
+        Ok(Watchdog { _end: Some(end) })
+    }
+}

@@ -1,0 +1,274 @@
+//! What the process may do, and gives up: capabilities, the user, core dumps.
+//!
+//! Opening links takes capabilities that nothing needs afterwards, and capabilities are each thread's own. So every
+//! thread says what it keeps as the first thing it does, and threads that touch packets or answer others keep nothing:
+//!
+//! | Thread | keeps |
+//! |---|---|
+//! | the loop, the cores and cards beside it, the control socket, metrics, the watchdog | nothing |
+//! | the follower of the kernel's SAs | `CAP_NET_ADMIN`: netlink and routes |
+//! | the one that started, and reads the file again | `CAP_NET_ADMIN` for routes, where there is a TUN interface; as root also `CAP_DAC_OVERRIDE`, for keys of other users |
+//!
+//! [`prepare`] comes first, while there is one thread only: what it changes holds for all that follow.
+
+use std::fmt;
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use rustix::process::{self, DumpableBehavior, Gid, Resource, Rlimit, Uid};
+use rustix::thread::{self, CapabilitySet, CapabilitySets};
+
+use crate::config::{Config, PlainLink};
+
+/// What starting takes: links, raw sockets, AF_XDP (`SYS_ADMIN` before Linux 5.8) and its memory, small port numbers,
+/// the group of the control socket.
+const STARTING: CapabilitySet = CapabilitySet::NET_ADMIN
+    .union(CapabilitySet::NET_RAW)
+    .union(CapabilitySet::BPF)
+    .union(CapabilitySet::SYS_ADMIN)
+    .union(CapabilitySet::NET_BIND_SERVICE)
+    .union(CapabilitySet::IPC_LOCK)
+    .union(CapabilitySet::SYS_RESOURCE)
+    .union(CapabilitySet::CHOWN);
+
+/// Why privileges could not be given up.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum PrivilegeError {
+    /// There is no such user in `/etc/passwd`.
+    NoUser(String),
+    /// The user cannot be changed to.
+    Become {
+        /// Who.
+        user: String,
+        /// Why not.
+        error: io::Error,
+    },
+    /// A directory could not be made for that user.
+    Directory {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        error: io::Error,
+    },
+    /// The system refuses something that it should not.
+    System(io::Error),
+}
+
+impl fmt::Display for PrivilegeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PrivilegeError::NoUser(user) => write!(f, "there is no user `{user}`"),
+            PrivilegeError::Become { user, error } => write!(f, "becoming the user `{user}`: {error}"),
+            PrivilegeError::Directory { path, error } => write!(f, "{}: {error}", path.display()),
+            PrivilegeError::System(error) => write!(f, "giving up privileges: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for PrivilegeError {}
+
+impl miette::Diagnostic for PrivilegeError {
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        let hint = match self {
+            PrivilegeError::NoUser(_) => {
+                "make it: adduser --system --group forebay; or take `user` out of `[privileges]`"
+            }
+            PrivilegeError::Become { .. } => {
+                "only root may become another user: start as root, or take `user` out of `[privileges]`"
+            }
+            _ => return None,
+        };
+        Some(Box::new(hint))
+    }
+}
+
+/// Does what holds for the whole process, while this thread is its only one: no core dumps unless the file wants them,
+/// nothing gained by whatever would be executed, and another user if the file says so. Whether the user is another
+/// one now: then files have to be read anew, by the eyes of whom a reload will have.
+///
+/// # Errors
+/// See [`PrivilegeError`]. The process is not to go on then: it may be half another user's.
+pub fn prepare(config: &Config) -> Result<bool, PrivilegeError> {
+    let system = |error: rustix::io::Errno| PrivilegeError::System(error.into());
+    let changed = match &config.privileges.user {
+        Some(name) => become_user(name, config)?,
+        None => false,
+    };
+    // After the user, whose change would set it again. Keys are in memory.
+    if !config.privileges.core_dumps {
+        process::set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(system)?;
+        let none = Rlimit { current: Some(0), maximum: Some(0) };
+        process::setrlimit(Resource::Core, none).map_err(system)?;
+    }
+    clear_bounding_set();
+    // Kernels before 4.3 have none.
+    let _ = thread::clear_ambient_capability_set();
+    thread::set_no_new_privs(true).map_err(system)?;
+    Ok(changed)
+}
+
+/// Gives up, in this thread, all capabilities that the thread that started does not need any more; those it has left.
+///
+/// # Errors
+/// If the system refuses, which it does not.
+pub fn settle(config: &Config) -> io::Result<CapabilitySet> {
+    let mut needed = CapabilitySet::empty();
+    if matches!(config.plain.link, PlainLink::Tun(_)) {
+        needed |= CapabilitySet::NET_ADMIN;
+    }
+    if process::geteuid().is_root() {
+        needed |= CapabilitySet::DAC_OVERRIDE;
+    }
+    keep(needed)
+}
+
+/// Gives up all capabilities in this thread but, where it has it, `CAP_NET_ADMIN`.
+pub fn keep_net_admin() {
+    let _ = keep(CapabilitySet::NET_ADMIN).inspect_err(complain);
+}
+
+/// Gives up all capabilities in this thread.
+pub fn give_up() {
+    let _ = keep(CapabilitySet::empty()).inspect_err(complain);
+}
+
+/// Does something in a thread without capabilities, so that the threads which it starts have none either; and waits for
+/// it.
+pub fn without<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+    let done = std::thread::scope(|scope| {
+        scope
+            .spawn(|| {
+                give_up();
+                work()
+            })
+            .join()
+    });
+    done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+fn complain(error: &io::Error) {
+    tracing::error!(%error, "a thread keeps its capabilities");
+}
+
+/// Keeps in this thread only what is `needed`, as far as it has that; what it has then.
+fn keep(needed: CapabilitySet) -> io::Result<CapabilitySet> {
+    let has = thread::capabilities(None)?.permitted;
+    let kept = has & needed;
+    let sets = CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() };
+    thread::set_capabilities(None, sets)?;
+    Ok(kept)
+}
+
+/// Takes everything out of the bounding set, where that is allowed: nothing that is executed gains a capability.
+fn clear_bounding_set() {
+    let all = (0..u64::BITS).map(|number| CapabilitySet::from_bits_retain(1 << number));
+    for one in all {
+        if thread::capability_is_in_bounding_set(one) != Ok(true) {
+            continue;
+        }
+        if thread::remove_capability_from_bounding_set(one).is_err() {
+            // Without CAP_SETPCAP: whoever started this has taken care of it.
+            return;
+        }
+    }
+}
+
+/// Becomes another user with its groups, and keeps what starting takes. Whether it was another one.
+fn become_user(name: &str, config: &Config) -> Result<bool, PrivilegeError> {
+    let read = |path: &str| fs::read_to_string(path).map_err(PrivilegeError::System);
+    let account = Account::find(name, &read("/etc/passwd")?, &read("/etc/group")?)
+        .ok_or_else(|| PrivilegeError::NoUser(name.to_owned()))?;
+    if process::geteuid() == account.uid {
+        return Ok(false);
+    }
+    let failed =
+        |error: rustix::io::Errno| PrivilegeError::Become { user: name.to_owned(), error: error.into() };
+    for directory in directories(config) {
+        make(directory, &account)
+            .map_err(|error| PrivilegeError::Directory { path: directory.to_owned(), error })?;
+    }
+    let starting = thread::capabilities(None).map_err(failed)?.permitted & STARTING;
+    thread::set_keep_capabilities(true).map_err(failed)?;
+    thread::set_thread_groups(&account.groups).map_err(failed)?;
+    thread::set_thread_res_gid(account.gid, account.gid, account.gid).map_err(failed)?;
+    thread::set_thread_res_uid(account.uid, account.uid, account.uid).map_err(failed)?;
+    thread::set_keep_capabilities(false).map_err(failed)?;
+    // SETPCAP as long as the bounding set takes; the change has emptied what is effective.
+    let kept = starting | (thread::capabilities(None).map_err(failed)?.permitted & CapabilitySet::SETPCAP);
+    let sets = CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() };
+    thread::set_capabilities(None, sets).map_err(failed)?;
+    Ok(true)
+}
+
+/// Where the gateway writes: the control socket's directory and that of its state.
+fn directories(config: &Config) -> impl Iterator<Item = &Path> {
+    let state = config.keys.state.as_deref();
+    let control = config.control.socket.parent();
+    control.into_iter().chain(state).filter(|path| !path.as_os_str().is_empty())
+}
+
+/// Makes a directory of the user's where there is none: one that is there belongs to whom it belongs to.
+fn make(directory: &Path, account: &Account) -> io::Result<()> {
+    if directory.exists() {
+        return Ok(());
+    }
+    if let Some(parent) = directory.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    DirBuilder::new().mode(0o700).create(directory)?;
+    Ok(rustix::fs::chown(directory, Some(account.uid), Some(account.gid))?)
+}
+
+/// A user of this host.
+#[derive(Debug, PartialEq, Eq)]
+struct Account {
+    uid: Uid,
+    gid: Gid,
+    /// All of its groups.
+    groups: Vec<Gid>,
+}
+
+impl Account {
+    /// The user called `name` of `passwd`, with its groups of `group`: see passwd(5), group(5).
+    fn find(name: &str, passwd: &str, group: &str) -> Option<Account> {
+        let fields = |line: &'_ str| line.split(':').map(str::to_owned).collect::<Vec<_>>();
+        let mine = passwd.lines().map(fields).find(|fields| fields[0] == name)?;
+        let number = |text: Option<&String>| text.and_then(|text| text.parse::<u32>().ok());
+        let (uid, gid) = (number(mine.get(2))?, number(mine.get(3))?);
+        let mut groups = vec![Gid::from_raw(gid)];
+        for fields in group.lines().map(fields) {
+            let is_in = fields.get(3).is_some_and(|names| names.split(',').any(|one| one == name));
+            groups.extend(number(fields.get(2)).filter(|_| is_in).map(Gid::from_raw));
+        }
+        Some(Account { uid: Uid::from_raw(uid), gid: Gid::from_raw(gid), groups })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_are_found_with_their_groups() {
+        let passwd =
+            "root:x:0:0:root:/root:/bin/sh\nodd\nforebay:x:104:110::/var/lib/forebay:/usr/sbin/nologin\n";
+        let group = "root:x:0:\nadm:x:4:syslog,forebay\nforebay:x:110:\nforebays:x:9:forebayx\n";
+        let account = Account::find("forebay", passwd, group).unwrap();
+        assert_eq!((account.uid.as_raw(), account.gid.as_raw()), (104, 110));
+        assert_eq!(account.groups.iter().map(|gid| gid.as_raw()).collect::<Vec<_>>(), [110, 4]);
+        assert_eq!(Account::find("fore", passwd, group), None);
+        assert_eq!(Account::find("odd", passwd, group), None);
+    }
+
+    #[test]
+    fn a_thread_without_has_none_and_gives_none_on() {
+        let permitted = || thread::capabilities(None).unwrap().permitted;
+        let before = permitted();
+        let (here, there) = without(|| (permitted(), std::thread::spawn(permitted).join().unwrap()));
+        assert!(here.is_empty() && there.is_empty());
+        assert_eq!(permitted(), before, "another thread's are its own");
+    }
+}

@@ -1,0 +1,88 @@
+//! Keys for Wireshark, written where the file wants them.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use zeroize::Zeroizing;
+
+/// Where keys that come and go are written, for the thread that has them.
+#[derive(Default)]
+pub struct KeyExport {
+    wanted: Mutex<Wanted>,
+}
+
+#[derive(Default)]
+struct Wanted {
+    path: Option<PathBuf>,
+    is_stale: bool,
+}
+
+impl KeyExport {
+    /// Writes to `path` from now on; `None`: nowhere.
+    pub fn set(&self, path: Option<&Path>) {
+        let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        *wanted = Wanted { path: path.map(Path::to_owned), is_stale: true };
+    }
+
+    /// What was written is not true any more.
+    pub fn keys_changed(&self) {
+        self.wanted.lock().unwrap_or_else(PoisonError::into_inner).is_stale = true;
+    }
+
+    /// Writes `text` if that is wanted and what was written is not true.
+    ///
+    /// # Errors
+    /// See [`write`]; it is not tried again before something changes.
+    pub fn refresh(&self, text: impl FnOnce() -> Zeroizing<String>) -> io::Result<()> {
+        let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        let stale = std::mem::take(&mut wanted.is_stale);
+        match &wanted.path {
+            Some(path) if stale => write(path, &text()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Puts a file in the place of what is at `path`, for its owner's eyes only from its first byte on.
+///
+/// # Errors
+/// What the system says.
+pub fn write(path: &Path, text: &str) -> io::Result<()> {
+    let aside = path.with_extension("tmp");
+    let _ = std::fs::remove_file(&aside);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&aside)?;
+    file.write_all(text.as_bytes())?;
+    std::fs::rename(&aside, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn keys_are_written_when_they_change_and_to_their_owner_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("esp_sa");
+        let export = KeyExport::default();
+        let refresh = |text: &str| export.refresh(|| Zeroizing::new(text.to_owned())).unwrap();
+        refresh("nobody wants it");
+        assert!(!path.exists());
+        export.set(Some(&path));
+        refresh("one");
+        refresh("it has not changed");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "one");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+        export.keys_changed();
+        refresh("two");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "two");
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        export.set(None);
+        export.keys_changed();
+        refresh("three");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "two");
+    }
+}

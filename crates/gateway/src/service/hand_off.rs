@@ -1,0 +1,351 @@
+//! From worker to worker: packets for SAs that another has.
+//!
+//! Between each two workers there are two rings, each with one writer and one reader: one for packets, one by which
+//! empty buffers go back, so that nobody's run out and none is allocated. What one worker gives to another arrives
+//! in order. Nobody waits: what finds no room is given back.
+//!
+//! The receiver is woken once a burst, and only if it sleeps. It says so first and then looks at its rings once more;
+//! the giver leaves packets and then looks whether the other sleeps. Both in sequentially consistent order, so that one
+//! of the two sees the other.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+
+use forebay_crypto::{Direction, Packet};
+use rtrb::{Consumer, Producer, PushError, RingBuffer};
+use rustix::event::{EventfdFlags, eventfd};
+
+/// Packets that may be on their way to a worker, from all others together, and...
+const ROOM: usize = 16_384;
+/// ...from each at least, and at most: some bursts.
+const ROOM_EACH: (usize, usize) = (512, 4_096);
+
+/// A packet for another worker.
+#[derive(Debug)]
+pub struct Handed {
+    /// To be sealed or opened.
+    pub direction: Direction,
+    /// The packet.
+    pub packet: Packet,
+}
+
+/// How a worker that sleeps in poll(2) is woken.
+#[derive(Debug)]
+pub struct Bell {
+    fd: OwnedFd,
+    /// It sleeps, or is about to.
+    asleep: AtomicBool,
+    /// It takes no plain packets until others have taken what it gave them.
+    wants_room: AtomicBool,
+}
+
+impl Bell {
+    /// A bell that nobody has rung.
+    ///
+    /// # Errors
+    /// If the system has no descriptor left.
+    pub fn new() -> io::Result<Bell> {
+        let fd = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
+        Ok(Bell { fd, asleep: AtomicBool::new(false), wants_room: AtomicBool::new(false) })
+    }
+
+    /// Wakes whoever sleeps or is about to, whatever for.
+    pub fn ring(&self) {
+        // A counter that is full has been rung already.
+        let _ = rustix::io::write(&self.fd, &1_u64.to_ne_bytes());
+    }
+
+    /// Wakes whoever sleeps; to be called after something was left for it.
+    fn ring_sleeper(&self) {
+        fence(Ordering::SeqCst);
+        if self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::Relaxed) {
+            self.ring();
+        }
+    }
+
+    /// Forgets that it was rung.
+    pub fn silence(&self) {
+        let _ = rustix::io::read(&self.fd, &mut [0; 8]);
+    }
+
+    /// For poll(2).
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// One worker's ends of all rings.
+pub struct HandOff {
+    bell: Arc<Bell>,
+    /// By the number of the other worker; itself is not among them.
+    to: Vec<Option<To>>,
+    from: Vec<From>,
+}
+
+struct To {
+    packets: Producer<Handed>,
+    /// Empty buffers that come back.
+    buffers: Consumer<Packet>,
+    bell: Arc<Bell>,
+    /// Something was given since its bell was rung.
+    given: bool,
+}
+
+struct From {
+    packets: Consumer<Handed>,
+    buffers: Producer<Packet>,
+    bell: Arc<Bell>,
+}
+
+impl HandOff {
+    /// The ends of `workers` workers.
+    ///
+    /// # Errors
+    /// If the system has no descriptors left.
+    pub fn between(workers: usize) -> io::Result<Vec<HandOff>> {
+        let others = workers.saturating_sub(1).max(1);
+        HandOff::with_room(workers, (ROOM / others).clamp(ROOM_EACH.0, ROOM_EACH.1))
+    }
+
+    /// The same with room for so many packets from each worker to each other.
+    ///
+    /// # Errors
+    /// As [`HandOff::between`].
+    pub fn with_room(workers: usize, room: usize) -> io::Result<Vec<HandOff>> {
+        let bells: Vec<Arc<Bell>> =
+            (0..workers).map(|_| Bell::new().map(Arc::new)).collect::<io::Result<_>>()?;
+        let end = |bell: &Arc<Bell>| HandOff { bell: bell.clone(), to: vec![], from: vec![] };
+        let mut ends: Vec<HandOff> = bells.iter().map(end).collect();
+        for giver in 0..workers {
+            for taker in 0..workers {
+                if giver == taker {
+                    ends[giver].to.push(None);
+                    continue;
+                }
+                let (packets_in, packets_out) = RingBuffer::new(room);
+                let (buffers_in, buffers_out) = RingBuffer::new(room);
+                let bell = bells[taker].clone();
+                let to = To { packets: packets_in, buffers: buffers_out, bell, given: false };
+                ends[giver].to.push(Some(to));
+                let bell = bells[giver].clone();
+                ends[taker].from.push(From { packets: packets_out, buffers: buffers_in, bell });
+            }
+        }
+        Ok(ends)
+    }
+
+    /// This worker's bell.
+    pub fn bell(&self) -> &Arc<Bell> {
+        &self.bell
+    }
+
+    /// Gives a packet to another worker, who is told by [`HandOff::ring`]; back if there is no room, or no such
+    /// worker.
+    pub fn give(&mut self, worker: usize, handed: Handed) -> Result<(), Handed> {
+        let Some(Some(to)) = self.to.get_mut(worker) else { return Err(handed) };
+        to.packets.push(handed).map_err(|PushError::Full(handed)| handed)?;
+        to.given = true;
+        Ok(())
+    }
+
+    /// Tells workers that were given something.
+    pub fn ring(&mut self) {
+        for to in self.to.iter_mut().flatten() {
+            if std::mem::take(&mut to.given) {
+                to.bell.ring_sleeper();
+            }
+        }
+    }
+
+    /// Takes the empty buffers that have come back.
+    pub fn buffers(&mut self, mut take: impl FnMut(Packet)) {
+        for to in self.to.iter_mut().flatten() {
+            while let Ok(buffer) = to.buffers.pop() {
+                take(buffer);
+            }
+        }
+    }
+
+    /// Takes about `most` packets at most, as many of each of the others; an empty buffer is to be returned for each.
+    /// How many there were.
+    pub fn take(&mut self, most: usize, mut take: impl FnMut(Handed) -> Packet) -> usize {
+        let mut all = 0;
+        let share = (most / self.from.len().max(1)).max(1);
+        for from in &mut self.from {
+            let mut taken = 0;
+            while taken < share
+                && let Ok(handed) = from.packets.pop()
+            {
+                taken += 1;
+                // As long as the ring of packets: there is room, or the giver has buffers enough.
+                let _ = from.buffers.push(take(handed));
+            }
+            if taken > 0 {
+                all += taken;
+                fence(Ordering::SeqCst);
+                if from.bell.wants_room.load(Ordering::Relaxed) {
+                    from.bell.ring_sleeper();
+                }
+            }
+        }
+        all
+    }
+
+    /// Whether every other worker has room for `packets` more.
+    pub fn has_room(&self, packets: usize) -> bool {
+        self.to.iter().flatten().all(|to| to.packets.slots() >= packets.min(to.packets.buffer().capacity()))
+    }
+
+    /// Packets that others have not taken yet.
+    pub fn waiting(&self) -> usize {
+        let waiting = |to: &To| to.packets.buffer().capacity() - to.packets.slots();
+        self.to.iter().flatten().map(waiting).sum()
+    }
+
+    /// Says that this worker is about to sleep, with `wants_room` until others have room for that many packets too;
+    /// whether it may.
+    pub fn falls_asleep(&self, wants_room: Option<usize>) -> bool {
+        if self.from.is_empty() {
+            return true;
+        }
+        self.bell.wants_room.store(wants_room.is_some(), Ordering::Relaxed);
+        self.bell.asleep.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        let came = self.from.iter().any(|from| !from.packets.is_empty());
+        let may = !came && wants_room.is_none_or(|packets| !self.has_room(packets));
+        if !may {
+            self.wakes();
+        }
+        may
+    }
+
+    /// Says that it is awake.
+    pub fn wakes(&self) {
+        self.bell.asleep.store(false, Ordering::Relaxed);
+        self.bell.wants_room.store(false, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use std::thread;
+
+    fn handed(number: u32) -> Handed {
+        let mut packet = Packet::with_capacity(64);
+        assert!(packet.fill(&number.to_be_bytes()));
+        Handed { direction: Direction::Seal, packet }
+    }
+
+    fn number(handed: &Handed) -> u32 {
+        u32::from_be_bytes(*handed.packet.bytes().first_chunk().unwrap())
+    }
+
+    #[test]
+    fn what_finds_no_room_is_given_back_and_buffers_go_around() {
+        let mut ends = HandOff::with_room(3, 4).unwrap();
+        for n in 0..4 {
+            ends[0].give(2, handed(n)).unwrap();
+        }
+        assert_eq!(number(&ends[0].give(2, handed(9)).unwrap_err()), 9);
+        ends[0].give(0, handed(1)).unwrap_err();
+        ends[0].give(3, handed(1)).unwrap_err();
+        assert!(!ends[0].has_room(1) && ends[1].has_room(4) && ends[1].has_room(400));
+        ends[1].give(2, handed(7)).unwrap();
+        let mut seen = vec![];
+        let mut take = |handed: Handed| {
+            seen.push(number(&handed));
+            Packet::with_capacity(64)
+        };
+        let taken: Vec<usize> = (0..3).map(|_| ends[2].take(6, &mut take)).collect();
+        assert_eq!(taken, [4, 1, 0]);
+        assert_eq!(seen, [0, 1, 2, 7, 3]);
+        let mut back = [0; 2];
+        ends[0].buffers(|_| back[0] += 1);
+        ends[1].buffers(|_| back[1] += 1);
+        assert_eq!((back, ends[0].waiting()), ([4, 1], 0));
+    }
+
+    #[test]
+    fn a_bell_is_rung_once_and_only_for_who_sleeps() {
+        let mut ends = HandOff::with_room(2, 8).unwrap();
+        let rung = |end: &HandOff| rustix::io::read(end.bell().fd(), &mut [0; 8]).is_ok();
+        ends[0].give(1, handed(0)).unwrap();
+        ends[0].ring();
+        assert!(!rung(&ends[1]), "it is awake");
+        assert!(!ends[1].falls_asleep(None), "there is something");
+        ends[1].take(8, |handed| handed.packet);
+        assert!(ends[1].falls_asleep(None));
+        ends[0].ring();
+        assert!(!rung(&ends[1]), "nothing was given");
+        for n in 0..3 {
+            ends[0].give(1, handed(n)).unwrap();
+        }
+        ends[0].ring();
+        ends[0].ring();
+        assert!(rung(&ends[1]) && !rung(&ends[1]));
+        ends[1].wakes();
+        // Who waits for room is woken when there is some.
+        for n in 0..5 {
+            ends[0].give(1, handed(n)).unwrap();
+        }
+        assert!(ends[0].falls_asleep(Some(4)));
+        ends[1].take(8, |handed| handed.packet);
+        assert!(rung(&ends[0]));
+        assert!(!ends[0].falls_asleep(Some(4)), "there is room");
+    }
+
+    /// Threads that sleep whenever nothing is at hand: each packet arrives, in order, without the help of time.
+    #[test]
+    fn nobody_sleeps_over_a_packet() {
+        const PACKETS: u32 = 100_000;
+        let mut ends = HandOff::with_room(2, 16).unwrap();
+        let (mut taker, mut giver) = (ends.remove(1), ends.remove(0));
+        let sleep = |end: &HandOff| {
+            let mut fds = [PollFd::from_borrowed_fd(end.bell().fd(), PollFlags::IN)];
+            let limit = Timespec { tv_sec: 30, tv_nsec: 0 };
+            assert_eq!(poll(&mut fds, Some(&limit)).unwrap(), 1, "nobody rings");
+            end.wakes();
+            end.bell().silence();
+        };
+        let thread = thread::spawn(move || {
+            let mut next = 0;
+            while next < PACKETS {
+                let taken = taker.take(5, |handed| {
+                    assert_eq!(number(&handed), next);
+                    next += 1;
+                    handed.packet
+                });
+                if taken == 0 && taker.falls_asleep(None) {
+                    sleep(&taker);
+                }
+            }
+        });
+        let mut buffers = vec![];
+        let mut made = 0;
+        let mut next = 0;
+        while next < PACKETS {
+            giver.buffers(|buffer| buffers.push(buffer));
+            for _ in 0..7.min(PACKETS - next) {
+                let mut packet = buffers.pop().unwrap_or_else(|| {
+                    made += 1;
+                    Packet::with_capacity(64)
+                });
+                assert!(packet.fill(&next.to_be_bytes()));
+                match giver.give(1, Handed { direction: Direction::Open, packet }) {
+                    Ok(()) => next += 1,
+                    Err(handed) => buffers.push(handed.packet),
+                }
+            }
+            giver.ring();
+            if !giver.has_room(7) && giver.falls_asleep(Some(7)) {
+                sleep(&giver);
+            }
+        }
+        thread.join().unwrap();
+        assert!(made < 100, "{made} buffers were made: they do not go around");
+    }
+}

@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""Prints the libraries that the binary holds, each with its licence's text, as far as its package carries one."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+TEXTS = re.compile(r"(?i)(licen[cs]e|copying|copyright|notice)")
+
+
+def metadata():
+    words = ["cargo", "metadata", "--format-version=1", "--locked", "--filter-platform", host()]
+    return json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+
+
+def host():
+    text = subprocess.run(["rustc", "-vV"], check=True, capture_output=True, text=True).stdout
+    return re.search(r"host: (\S+)", text)[1]
+
+
+def linked(data):
+    """What `forebay` needs at run time, itself not."""
+    nodes = {node["id"]: node for node in data["resolve"]["nodes"]}
+    waiting = [package["id"] for package in data["packages"] if package["name"] == "forebay"]
+    seen = set()
+    while waiting:
+        one = waiting.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        for dependency in nodes[one]["deps"]:
+            if any(kind["kind"] is None for kind in dependency["dep_kinds"]):
+                waiting.append(dependency["pkg"])
+    return seen
+
+
+def main():
+    data = metadata()
+    needed = linked(data)
+    packages = [package for package in data["packages"] if package["id"] in needed and package["source"]]
+    texts = {}  # each text once, with those whose it is
+    for package in sorted(packages, key=lambda package: (package["name"], package["version"])):
+        name = f"{package['name']} {package['version']}"
+        print(f"{name}: {package['license'] or 'see its text'}; {package['repository'] or ''}")
+        for path in sorted(Path(package["manifest_path"]).parent.iterdir()):
+            if path.is_file() and TEXTS.match(path.name):
+                texts.setdefault(path.read_text(errors="replace").strip(), []).append(name)
+    library = Path("/usr/share/doc/libipsec-mb-dev/copyright")
+    if library.exists():
+        texts.setdefault(library.read_text().strip(), []).append("Intel IPsec multi-buffer library")
+    for text, names in texts.items():
+        print(f"\n{'=' * 78}\n{', '.join(names)}\n\n{text}")
+
+
+if __name__ == "__main__":
+    main()
