@@ -124,7 +124,7 @@ pub fn prepare(config: &Config) -> Result<bool, PrivilegeError> {
 pub fn settle(config: &Config) -> io::Result<CapabilitySet> {
     match config.plain.link {
         PlainLink::Tun(_) => keep(FILES | CapabilitySet::NET_ADMIN),
-        PlainLink::Xdp(_) => keep(FILES),
+        PlainLink::Xdp { .. } => keep(FILES),
     }
 }
 
