@@ -94,7 +94,7 @@ bench: $(FOREBAY) bench-gateway
 	$(FOREBAY) bench processors
 	$(CARGO) run --release --locked --package forebay-scheduler --example cost
 
-# Network namespaces, some five minutes; peers that cannot be had are named and left out. All is below target/.
+# Network namespaces, some five minutes; peers are fetched to target/, and those that cannot be had are named and left out.
 BENCH_OUT ?= forebay-bench
 BENCH_ARGS ?=
 bench-gateway: $(FOREBAY)

@@ -70,7 +70,7 @@ class Progress:
 def begin(chosen):
     """The gateways that run, and which do not and why."""
     running, missing = [], []
-    for kind, arguments in ((peers.Peer, []), (peers.Forebay, [chosen.forebay]),
+    for kind, arguments in ((peers.Peer, []), (peers.KernelEsp, []), (peers.Forebay, [chosen.forebay]),
                             (peers.FourProcessors, [chosen.forebay]),
                             (peers.WireGuardGo, [chosen.wireguard_go]),
                             (peers.Strongswan, [chosen.strongswan])):
@@ -81,8 +81,9 @@ def begin(chosen):
         except (namespaces.Missing, RuntimeError) as error:
             if kind in (peers.Peer, peers.Forebay):
                 raise
-            missing.append({"key": kind.key, "title": kind.title, "why": str(error)})
-            print(f"bench-gateway: without {kind.title}: {error}", file=sys.stderr)
+            why = " ".join(str(error).split())
+            missing.append({"key": kind.key, "title": kind.title, "why": why})
+            print(f"bench-gateway: without {kind.title}: {why}", file=sys.stderr)
     return running, missing
 
 
@@ -143,7 +144,6 @@ def machine():
         "Processor": f"{model}, {len(os.sched_getaffinity(0))} CPUs here",
         "Kernel": f"{platform.system()} {platform.release()}, {platform.machine()}",
         "iperf3": subprocess.run(["iperf3", "--version"], capture_output=True, text=True).stdout.splitlines()[0],
-        "Load before": " ".join(f"{one:.2f}" for one in os.getloadavg()),
     }
     go = subprocess.run("go version", shell=True, capture_output=True, text=True).stdout.strip()
     return said | ({"Go": go} if go else {})
@@ -154,7 +154,7 @@ def main():
     try:
         namespaces.enter()
         namespaces.need("ip", "iperf3", "ping", "sysctl")
-        before = machine()
+        before, others = machine(), traffic.busy_share(1.0)
         running, missing = begin(chosen)
     except namespaces.Missing as error:
         if os.environ.get("LAB_OPTIONAL") == "1":
@@ -169,7 +169,9 @@ def main():
     result = {
         "schema": 1,
         "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
-        "machine": before | {"Taken from the CPUs by the host": f"{statistics.mean(busy or [0]):.1%}"},
+        "machine": before | {"CPUs busy before": f"{others:.0%}", "Taken from the CPUs by the host": f"{statistics.mean(busy or [0]):.1%}"},
+        "cpus": len(os.sched_getaffinity(0)),
+        "busy_before": others,
         "rounds": chosen.rounds,
         "seconds": chosen.seconds,
         "peers": [{"key": peer.key, "title": peer.title, "about": peer.about, "version": peer.version()}

@@ -62,7 +62,7 @@ def start_gateways(setting):
     """Starts both, gateway A with another setting of its link; both, since sequence numbers begin anew."""
     with open(f"{LAB}/a.toml", encoding="utf-8") as file:
         text = file.read()
-    for line in ["beside_ike = true\n", 'ike_forward = "127.0.0.1:4501"\n']:
+    for line in ["beside_ike = true\n", 'keepalive = "1 s"\n', 'ike_forward = "127.0.0.1:4501"\n']:
         text = text.replace(line, "")
     listen = 'listen = "192.0.2.1:4500"\n'
     assert listen in text
@@ -106,12 +106,14 @@ def main():
     end_gateways()
 
     daemon = Daemon(4500, True)
-    start_gateways("beside_ike = true\n")
+    start_gateways('beside_ike = true\nkeepalive = "1 s"\n')
     subprocess.run(program("gw-b", IKE), check=True, timeout=30)
     ike = subprocess.Popen(program("gw-b", IKE))
     traffic()
     assert ike.wait(timeout=30) == 0
+    time.sleep(2.5)
     status = ask("status")
+    assert status["engines"][0]["keepalives"] >= 2, status["engines"]
     heard = daemon.end()
     assert len(heard) == 40 and all("message" in line for line in heard), heard
     unreachable, no_states = counter("snmp", "OutDestUnreachs"), counter("xfrm_stat", "XfrmInNoStates")

@@ -219,8 +219,9 @@ def middle():
         then = before[letter]["drops"]
         reasons = {reason: n - then.get(reason, 0) for reason, n in status["drops"].items() if n > then.get(reason, 0)}
         thrown = did["again"] + did["replayed"] + did["forged"] + did["cut"] + did["stranger"]
-        wan = [(link["packets_in"], link["passed_over"].values()) for doc in (before[letter], status) for link in doc["links"] if link["side"] == "protected"]
-        passed_over = sum(wan[1][1]) - sum(wan[0][1])
+        over = lambda doc: sum(sum(link["passed_over"].values()) + sum(link["drops"].get(reason, 0) for reason in lab.BEFORE)
+                               for link in doc["links"] if link["side"] == "protected")
+        passed_over = over(status) - over(before[letter])
         assert sum(reasons.values()) + passed_over == thrown, (letter, reasons, passed_over, did, said)
         repeated = did["again"] + did["replayed"]
         assert repeated <= reasons["in_state_seq_error"] <= repeated + did["forged"] + did["cut"], (reasons, did)

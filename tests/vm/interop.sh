@@ -30,3 +30,4 @@ run 300 mirror.py "$small/follow"
 run 300 ike_mirror.py "$small/follow"
 run 600 ike_gateway.py "$forebay" --rekeys "$([ "$extent" = quick ] && echo 10 || echo 100)"
 run 300 ike_gateway.py "$forebay" --rekeys 10 --queues 2
+run 600 ike_gateway.py "$forebay" --encap --rekeys 10

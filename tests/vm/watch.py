@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Looks at an interface until it is terminated; then says how many packets were ESP, and which were in the clear.
+"""Looks at an interface until it is terminated; then says how many packets were ESP, in UDP or not, and which were in the clear.
 
     watch.py INTERFACE PREFIX       packets from or to PREFIX (the beginning of an IPv4 address) should not be there
 
@@ -10,6 +10,9 @@ import json
 import signal
 import socket
 import sys
+
+# Of ESP in UDP (RFC 3948), beside IKE with its marker of zeroes.
+PORT = (4500).to_bytes(2, "big")
 
 
 def main():
@@ -29,7 +32,8 @@ def main():
         if frame[12:14] != b"\x08\x00":
             continue
         packet = frame[14:]
-        esp += packet[9] == 50
+        udp = packet[4 * (packet[0] & 15) :]
+        esp += packet[9] == 50 or (packet[9] == 17 and udp[2:4] == PORT and len(udp) > 16 and udp[8:12] != bytes(4))
         ends = [socket.inet_ntoa(packet[at : at + 4]) for at in (12, 16)]
         if any(address.startswith(prefix) for address in ends):
             clear.append(" > ".join(ends) + f" protocol {packet[9]}")

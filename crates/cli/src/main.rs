@@ -140,7 +140,7 @@ fn main() -> ExitCode {
         Command::Bench(bench) => bench.run(),
         Command::Demo(args) => demo::run(&args),
         Command::Man(args) => manual::pages(&args, Cli::command()),
-        Command::Completions(args) => manual::completions(&args, Cli::command()),
+        Command::Completions(args) => manual::completions(&args, &Cli::command()),
     };
     output::flush();
     match answer {

@@ -47,7 +47,10 @@ pub fn pages(args: &ManArgs, command: Command) -> miette::Result<Answer> {
 }
 
 /// Prints the completions of a shell.
-pub fn completions(args: &CompletionsArgs, mut command: Command) -> miette::Result<Answer> {
+pub fn completions(args: &CompletionsArgs, command: &Command) -> miette::Result<Answer> {
+    // bash would be offered hidden commands as well.
+    let shown = command.get_subcommands().filter(|below| !below.is_hide_set()).cloned();
+    let mut command = Command::new("forebay").version(env!("CARGO_PKG_VERSION")).subcommands(shown);
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut command, "forebay", &mut text);
     print!("{}", String::from_utf8_lossy(&text));
@@ -190,5 +193,30 @@ fn fold(line: &str, folded: &mut String) {
         }
         folded.push_str(word);
         width += word.len();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::configuration::capital;
+    use super::*;
+
+    #[test]
+    fn lines_are_folded_where_roff_takes_no_word_for_a_request() {
+        let words = "A sentence. Another one, with .dots and 'quotes in places, ".repeat(20);
+        let folded = tidy(&format!(".SH NAME\n{words}\n.br\n.br\n\n.nf\nas it  stands\n\n.fi\n"));
+        let (text, rest) = folded.split_once(".br\n").unwrap();
+        let lines: Vec<&str> = text.lines().skip(1).collect();
+        assert!(
+            lines.len() > 15 && lines.iter().all(|line| line.len() <= 90 && !line.starts_with(['.', '\'']))
+        );
+        assert_eq!(lines.join(" "), words.trim_end());
+        assert_eq!(rest, ".nf\nas it  stands\n\n.fi\n");
+    }
+
+    #[test]
+    fn what_is_typed_is_bold() {
+        assert_eq!(typed("take `this`, not that"), [roman("take "), bold("this"), roman(", not that")]);
+        assert_eq!(capital("a path"), "A path");
     }
 }

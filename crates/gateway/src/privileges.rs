@@ -5,9 +5,13 @@
 //!
 //! | Thread | keeps |
 //! |---|---|
-//! | the loop, the cores and cards beside it, the control socket, metrics, the watchdog | nothing |
+//! | the loop, the cores and cards beside it, what passes IKE on, the control socket, metrics, the watchdog | nothing |
+//! | what notes sequence numbers, and writes captures | nothing; see below |
 //! | the follower of the kernel's SAs | `CAP_NET_ADMIN`: netlink and routes |
-//! | the one that started, and reads the file again | `CAP_NET_ADMIN` for routes, where there is a TUN interface; as root also `CAP_DAC_OVERRIDE`, for keys of other users |
+//! | the one that started, and reads the file again | `CAP_NET_ADMIN` for routes, where there is a TUN interface |
+//!
+//! Where the process stays root, threads that open files keep `CAP_DAC_OVERRIDE` besides: files and directories may be
+//! somebody else's.
 //!
 //! [`prepare`] comes first, while there is one thread only: what it changes holds for all that follow.
 
@@ -32,6 +36,9 @@ const STARTING: CapabilitySet = CapabilitySet::NET_ADMIN
     .union(CapabilitySet::IPC_LOCK)
     .union(CapabilitySet::SYS_RESOURCE)
     .union(CapabilitySet::CHOWN);
+
+/// Files of other users. Not among those for starting: whoever became another user has it no more.
+const FILES: CapabilitySet = CapabilitySet::DAC_OVERRIDE;
 
 /// Why privileges could not be given up.
 #[derive(Debug)]
@@ -115,19 +122,20 @@ pub fn prepare(config: &Config) -> Result<bool, PrivilegeError> {
 /// # Errors
 /// If the system refuses, which it does not.
 pub fn settle(config: &Config) -> io::Result<CapabilitySet> {
-    let mut needed = CapabilitySet::empty();
-    if matches!(config.plain.link, PlainLink::Tun(_)) {
-        needed |= CapabilitySet::NET_ADMIN;
+    match config.plain.link {
+        PlainLink::Tun(_) => keep(FILES | CapabilitySet::NET_ADMIN),
+        PlainLink::Xdp { .. } => keep(FILES),
     }
-    if process::geteuid().is_root() {
-        needed |= CapabilitySet::DAC_OVERRIDE;
-    }
-    keep(needed)
 }
 
-/// Gives up all capabilities in this thread but, where it has it, `CAP_NET_ADMIN`.
+/// Gives up all capabilities in this thread but, where it has them, `CAP_NET_ADMIN` and those for files.
 pub fn keep_net_admin() {
-    let _ = keep(CapabilitySet::NET_ADMIN).inspect_err(complain);
+    let _ = keep(FILES | CapabilitySet::NET_ADMIN).inspect_err(complain);
+}
+
+/// Gives up all capabilities in this thread but those for files, which root has.
+pub fn keep_files() {
+    let _ = keep(FILES).inspect_err(complain);
 }
 
 /// Gives up all capabilities in this thread.

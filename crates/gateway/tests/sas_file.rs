@@ -117,7 +117,7 @@ fn keys_may_be_in_files_beside_the_sas_file() {
     std::fs::write(&auth, format!("  {}\r\n", AUTH_KEY.to_uppercase())).unwrap();
     let mode = |path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     mode(&east, 0o600);
-    mode(&auth, 0o640);
+    mode(&auth, 0o644);
     let file = load(&sas).unwrap();
     assert_eq!(hex(file.entries[1].keys.integrity()), AUTH_KEY);
     let [warning] = &file.warnings[..] else { panic!("{:?}", file.warnings) };
@@ -126,7 +126,7 @@ fn keys_may_be_in_files_beside_the_sas_file() {
         &text,
         &[
             "⚠",
-            "`auth_key_file` keys/auth is open to others than its owner (mode 640)",
+            "`auth_key_file` keys/auth is open to others than its owner (mode 644)",
             "SAS.toml:16:17",
             "help: chmod 600",
         ],

@@ -11,8 +11,10 @@
 //! hides them from the program as well: where there are VLANs, that is to be switched off
 //! (`ethtool -K <device> rxvlan off`).
 //!
-//! On the plain side, senders have to compute checksums and send no super-packets: a veth or bridge that leaves
-//! that to the device does not fit (`ethtool -K <device> tx off` at the sender's end).
+//! On the plain side, checksums that senders on a veth or bridge leave to their device are completed here. Trains of
+//! packets that they leave to it (TSO, GSO) are not taken apart: the kernel sends none to a veth whose driver runs the
+//! program; with [`Mode::Generic`] they are lost, so they have to be switched off at the sender's end
+//! (`ethtool -K <device> tso off gso off tx-udp-segmentation off`).
 #![cfg(target_os = "linux")]
 // When an entry about a neighbour is old.
 #![allow(clippy::disallowed_methods)]
@@ -26,5 +28,5 @@ mod program;
 mod ring;
 mod socket;
 
-pub use link::{Mode, XdpLink, XdpOptions, open};
+pub use link::{MAX_PACKET, Mode, XdpLink, XdpOptions, open};
 pub use program::{Network, Take};

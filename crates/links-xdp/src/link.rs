@@ -4,9 +4,10 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use forebay_links::interface::Interface;
+use forebay_links::offload::partial::Completed;
 use forebay_links::{Link, PassedOver, Sent};
 use forebay_wire::{Family, Ip};
 
@@ -17,6 +18,12 @@ use crate::socket::{MAX_FRAME, Xsk};
 
 /// Length of an Ethernet header without tags.
 const ETHERNET: usize = 14;
+
+/// Between two looks at the device's MTU and address, which may be changed.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// The largest packet that comes and goes, in bytes.
+pub const MAX_PACKET: usize = MAX_FRAME - ETHERNET;
 
 /// Where the program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -83,6 +90,8 @@ pub fn open(options: &XdpOptions) -> io::Result<Vec<XdpLink>> {
             mtu: interface.mtu()? as usize,
             neighbours: Neighbours::new(interface.index())?,
             interface: interface.clone(),
+            looked: Instant::now(),
+            completes: matches!(options.take, Take::Plain { .. }),
             passed_over: PassedOver::default(),
             _attached: attached.clone(),
         });
@@ -122,6 +131,10 @@ pub struct XdpLink {
     ours: Mac,
     mtu: usize,
     neighbours: Neighbours,
+    /// When the device was asked for its MTU and address.
+    looked: Instant,
+    /// Whether checksums that senders have left to their device are completed: those of plain packets. ESP has its own.
+    completes: bool,
     passed_over: PassedOver,
     _attached: Arc<Attached>,
 }
@@ -133,10 +146,7 @@ impl XdpLink {
     }
 
     /// Asks the device again for its MTU and address, which may have been changed.
-    ///
-    /// # Errors
-    /// If it is gone.
-    pub fn refresh(&mut self) -> io::Result<()> {
+    fn refresh(&mut self) -> io::Result<()> {
         self.ours = self.interface.ethernet_address()?;
         self.mtu = self.interface.mtu()? as usize;
         Ok(())
@@ -148,6 +158,7 @@ impl Link for XdpLink {
         let mut given = 0;
         let mut seen = None;
         let mut any = false;
+        let mut completed = Completed::EMPTY;
         while given < room {
             let Some(frame) = self.socket.take() else { break };
             any = true;
@@ -156,7 +167,8 @@ impl Link for XdpLink {
             match bytes.split_at_checked(ETHERNET).map(|(head, packet)| (head, Ip::parse(packet))) {
                 Some((head, Ok(ip))) => {
                     seen = head[6..].first_chunk().map(|mac: &Mac| (ip.source(), *mac));
-                    take(ip.bytes(), &[]);
+                    let (head, body) = if self.completes { completed.of(&ip) } else { (ip.bytes(), &[][..]) };
+                    take(head, body);
                     given += 1;
                 }
                 _ => self.passed_over.malformed += 1,
@@ -179,6 +191,11 @@ impl Link for XdpLink {
             return sent;
         }
         let now = Instant::now();
+        if now.duration_since(self.looked) > LOOK_EVERY {
+            self.looked = now;
+            // A device that is gone says so when it is to send.
+            let _ = self.refresh();
+        }
         let mut last: Option<(IpAddr, [u8; ETHERNET])> = None;
         for (i, packet) in packets.iter().enumerate() {
             let Ok(ip) = Ip::parse(packet) else {
@@ -186,9 +203,9 @@ impl Link for XdpLink {
                 continue;
             };
             let packet = ip.bytes();
-            if packet.len() > self.mtu.min(MAX_FRAME - ETHERNET) {
+            if packet.len() > self.mtu.min(MAX_PACKET) {
                 sent.too_big += 1;
-                sent.mtu = Some(self.mtu.min(MAX_FRAME - ETHERNET) as u32);
+                sent.mtu = Some(self.mtu.min(MAX_PACKET) as u32);
                 continue;
             }
             let to = ip.destination();

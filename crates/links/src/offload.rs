@@ -3,6 +3,7 @@
 //! Pure functions over bytes. Sources: virtio 1.2 5.1.6 (`virtio_net_hdr`), RFC 9293 (TCP), RFC 768 (UDP).
 
 pub mod merge;
+pub mod partial;
 pub mod split;
 
 /// Length of the header in front of each packet of a TUN device, in bytes.

@@ -20,6 +20,9 @@ FIGURES = {
     "udp20k": [("ping_p50_ms", "ping p50 ms", 3), ("ping_p99_ms", "p99", 2), ("ping_max_ms", "max", 2),
                ("packets_per_s", "received/s", 0)],
 }
+# Under bars there is little room.
+SHORT = {"tcp1": "one flow", "tcp4": "four flows", "both": "both ways", "udp64": "64 bytes", "udp1372": "1372 bytes"}
+SHORT_PING = {"idle": "nothing else", "udp20k": f"{traffic.UDP_RATE // 1000},000 UDP/s", "tcp1": "a TCP flow"}
 # What is wanted of Forebay beside wireguard-go: measurement, figure, words, at least or at most.
 WANTED = [
     ("tcp1", "gbit_per_s", "TCP, one flow", 2.0, None),
@@ -112,6 +115,15 @@ def lines_of(head, rows):
         yield "  " + row[0].ljust(widths[0]) + "".join(f"  {cell:>{width}}" for cell, width in zip(row[1:], widths[1:]))
 
 
+def warnings(result):
+    """What a reader must know first."""
+    said = [f"{one['title']} was not measured: {one['why']}" for one in result["missing"]]
+    if result["busy_before"] > 0.1:
+        said.insert(0, f"The machine was busy with something else: {result['busy_before']:.0%} of its CPUs before the first "
+                    "measurement. Compare CPU times; throughput and latency are those of a crowd.")
+    return said
+
+
 def ratio_rows(result):
     rows = [[one["what"], page.digits(one["forebay"]), page.digits(one["wireguard_go"]), f"{one['ratio']:.2f}",
              one["wanted"], "reached" if one["reached"] else "not reached"] for one in ratios(result["runs"])]
@@ -122,7 +134,7 @@ def terminal(result):
     out = [f"{words}: {value}" for words, value in result["machine"].items()] + [""]
     for peer in result["peers"]:
         out.append(f"{peer['title']}: {peer['about']}{', ' + peer['version'] if peer['version'] else ''}")
-    out += [f"missing: {one['title']}: {one['why']}" for one in result["missing"]]
+    out += [f"! {words}" for words in warnings(result)]
     for title, head, rows in tables(result):
         out += ["", title, *lines_of(head, rows)]
     head, rows = ratio_rows(result)
@@ -145,7 +157,6 @@ def shares(result):
 
 
 def figure(result, title, unit, measurements, key, note=""):
-    titles = {name: words for name, words, *_ in traffic.ALL}
     series = []
     for peer in result["peers"]:
         ys = [median(result["runs"], peer["key"], name, key) for name in measurements]
@@ -153,7 +164,7 @@ def figure(result, title, unit, measurements, key, note=""):
             series.append((peer["title"], ys))
     if not series:
         return ""
-    short = [titles[name].replace("TCP, ", "").replace("UDP, ", "").replace("ping, ", "") for name in measurements]
+    short = [(SHORT_PING if key.startswith("ping") else SHORT)[name] for name in measurements]
     return page.bars(title, unit, short, series, note)
 
 
@@ -168,7 +179,6 @@ def html(result):
              f"{MTU_INSIDE}, iperf3 in the gateways' own namespaces. Every gateway has such a pair of namespaces and runs "
              "the whole time; measurements go round from one to the next. Figures are medians of the rounds, with the "
              "least and the most. All share the CPUs with iperf3: what a gateway saves, the others get."]
-    missing = [f"{one['title']} was not measured: {one['why']}" for one in result["missing"]]
     sections = []
     if rows:
         sections.append(page.section("Beside wireguard-go", page.table("Forebay's figures in wireguard-go's", head, rows)))
@@ -206,5 +216,5 @@ def html(result):
     facts += [[peer["title"], f"{peer['about']}{'; ' + peer['version'] if peer['version'] else ''}"] for peer in result["peers"]]
     sections.append(page.section("How it was measured", page.table("Machine and versions", ["", ""], facts, "runs"),
                                  page.verbatim("Commands", "\n".join(result["commands"]))))
-    return page.document("Forebay: gateways side by side", verdict, intro, missing, sections,
+    return page.document("Forebay: gateways side by side", verdict, intro, warnings(result), sections,
                          f"Made by tests/gateway/bench.py, {result['date']}. Nothing is asserted about times.")

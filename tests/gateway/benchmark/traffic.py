@@ -33,6 +33,14 @@ def busy():
     return sum(fields) - fields[3] - fields[4], sum(fields), fields[7]
 
 
+def busy_share(seconds):
+    """What others have of the CPUs while nothing is measured."""
+    before = busy()
+    time.sleep(seconds)
+    after = busy()
+    return (after[0] - before[0]) / max(1, after[1] - before[1])
+
+
 class Meter:
     """The time of a gateway's processes, and of the machine, over a measurement."""
 

@@ -95,7 +95,7 @@ fn meaning(part: &Part, key: &Key) -> Vec<Inline> {
 }
 
 /// With a capital letter in front.
-fn capital(words: &str) -> String {
+pub(super) fn capital(words: &str) -> String {
     let mut letters = words.chars();
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }

@@ -28,7 +28,12 @@ pub enum PlainLink {
     /// An interface of its own.
     Tun(Tun),
     /// A network card.
-    Xdp(Xdp),
+    Xdp {
+        /// The card.
+        card: Xdp,
+        /// Networks whose packets are taken from it.
+        routes: Routes,
+    },
 }
 
 /// A TUN interface.
@@ -180,12 +185,15 @@ pub(super) fn plain(top: &Table, context: &Context<'_>) -> Option<Plain> {
     let answer = answer.map(|given| addresses(&given, &section));
     let mss_clamp = mss_clamp(&section);
     let link = match kind? {
-        "xdp" => PlainLink::Xdp(xdp(&section)?),
+        "xdp" => {
+            let routes = routes(&section);
+            PlainLink::Xdp { card: xdp(&section)?, routes: routes? }
+        }
         _ => PlainLink::Tun(tun(&section)?),
     };
     let own = match &link {
         PlainLink::Tun(tun) => tun.addresses.iter().map(IpNet::addr).collect(),
-        PlainLink::Xdp(_) => vec![],
+        PlainLink::Xdp { .. } => vec![],
     };
     let answer = if section.has("answer") { answer? } else { first_of(&own) };
     Some(Plain { link, answer, mss_clamp: mss_clamp? })
@@ -238,12 +246,7 @@ fn tun(section: &Reader<'_>) -> Option<Tun> {
     let queues = section.count("queues");
     let offload = section.flag("offload");
     let queue_length = section.whole("queue_length").map(|length| length as u32);
-    let routes = match section.is_word("routes", "auto") {
-        true => Some(Routes::Auto),
-        false => section
-            .each_parsed::<IpNet>("routes", "expected \"auto\", or prefixes: [\"10.2.0.0/16\"]")
-            .map(|routes| check_routes(routes, section)),
-    };
+    let routes = routes(section);
     let blackhole = section.word("blackhole").map(|word| match word {
         "keep" => Blackhole::Keep,
         "none" => Blackhole::None,
@@ -267,6 +270,16 @@ fn tun(section: &Reader<'_>) -> Option<Tun> {
         routes: routes?,
         blackhole: blackhole?,
     })
+}
+
+/// `auto`, or what the file says.
+fn routes(section: &Reader<'_>) -> Option<Routes> {
+    match section.is_word("routes", "auto") {
+        true => Some(Routes::Auto),
+        false => section
+            .each_parsed::<IpNet>("routes", "expected \"auto\", or prefixes: [\"10.2.0.0/16\"]")
+            .map(|routes| check_routes(routes, section)),
+    }
 }
 
 /// Routes go to networks.

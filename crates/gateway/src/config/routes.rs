@@ -7,19 +7,17 @@ use forebay_ipsec::{Action, TrafficSelector};
 use ipnet::{IpNet, IpSubnets, Ipv4Net, Ipv4Subnets, Ipv6Net, Ipv6Subnets};
 
 use super::reader::Context;
-use super::{Config, PlainLink, ProtectedLink, Routes};
+use super::{Config, PlainLink, ProtectedLink, Routes, Tun};
 use crate::sas::SasFile;
 
 impl Config {
-    /// The routes to the interface: those that are given, or those to what SAs and policies of the file
+    /// The routes to the interface, or what is taken from a card: those that are given, or those to what SAs and policies of the file
     /// protect, each once, in order. Keys from the kernel bring theirs later ([`prefixes`]).
     pub fn routes(&self) -> Vec<IpNet> {
-        match &self.plain.link {
-            PlainLink::Xdp(_) => vec![],
-            PlainLink::Tun(tun) => match &tun.routes {
-                Routes::These(routes) => routes.clone(),
-                Routes::Auto => protected(&self.sas),
-            },
+        let (PlainLink::Tun(Tun { routes, .. }) | PlainLink::Xdp { routes, .. }) = &self.plain.link;
+        match routes {
+            Routes::These(routes) => routes.clone(),
+            Routes::Auto => protected(&self.sas),
         }
     }
 }
@@ -87,7 +85,9 @@ pub(super) fn check(config: &Config, context: &Context<'_>) {
         ProtectedLink::Raw(raw) => raw.mark.is_some(),
         ProtectedLink::Xdp { .. } => true,
     };
-    if config.protected.iter().all(|protected| has_mark(&protected.link)) {
+    // What is sent does not come back from a card.
+    let is_card = matches!(config.plain.link, PlainLink::Xdp { .. });
+    if is_card || config.protected.iter().all(|protected| has_mark(&protected.link)) {
         return;
     }
     let routes = config.routes();

@@ -20,7 +20,7 @@ impl Config {
 
     /// The network cards by AF_XDP.
     pub fn cards(&self) -> impl Iterator<Item = &Xdp> {
-        let plain = if let PlainLink::Xdp(card) = &self.plain.link { Some(card) } else { None };
+        let plain = if let PlainLink::Xdp { card, .. } = &self.plain.link { Some(card) } else { None };
         let protected = self.protected.iter().filter_map(|one| match &one.link {
             ProtectedLink::Xdp { card, .. } => Some(card),
             ProtectedLink::Udp(_) | ProtectedLink::Raw(_) => None,

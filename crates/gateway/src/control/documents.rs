@@ -225,7 +225,7 @@ pub struct LinkDoc {
     pub queue: u64,
     /// Packets that were not sent, by reason.
     pub drops: BTreeMap<String, u64>,
-    /// Packets that came and were not for the engine, by kind; not among `packets_in`.
+    /// Packets that came and were for somebody else, by kind; not among `packets_in`.
     #[serde(default)]
     pub passed_over: BTreeMap<String, u64>,
 }

@@ -284,13 +284,7 @@ fn processor(one: &Processor, config: &Config, engine: usize, uptime: Duration) 
 
 fn link_doc(link: &Link, engine: usize, plain: bool) -> LinkDoc {
     let Link { name, counts, waiting, passed_over } = link;
-    let passed_over = [
-        ("keepalive", passed_over.keepalives),
-        ("ike", passed_over.ike),
-        ("truncated", passed_over.truncated),
-        ("malformed", passed_over.malformed),
-        ("overrun", passed_over.overrun),
-    ];
+    let passed_over = [("keepalive", passed_over.keepalives), ("ike", passed_over.ike)];
     let passed_over = passed_over.into_iter().filter(|(_, count)| *count > 0);
     let drops = counts.lost.iter().filter(|(_, count)| *count > 0);
     LinkDoc {

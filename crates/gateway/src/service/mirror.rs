@@ -6,7 +6,7 @@
 //! so a rekey loses nothing. What the daemon has to know goes back: limits that were reached, packets that want an
 //! SA, counters, and sequence numbers ahead of their use, from which another process would go on.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -113,6 +113,7 @@ impl Follower {
             routes,
             report: options.report,
             sas: HashMap::new(),
+            by_reqid: HashMap::new(),
             ages: 0,
             policies: BTreeMap::new(),
             kernel_policies: BTreeMap::new(),
@@ -157,6 +158,7 @@ struct Follow {
     routes: OnPolicies,
     report: Option<Duration>,
     sas: HashMap<SaId, Taken>,
+    by_reqid: HashMap<u32, HashSet<SaId>>,
     /// SAs taken over so far.
     ages: u64,
     policies: BTreeMap<Rank, Followed>,
@@ -241,7 +243,7 @@ impl Follow {
 
     /// Takes an SA over, behind `sequence` if it is one that goes on.
     fn add(&mut self, mut sa: xfrm::Sa, sequence: Option<u64>) {
-        let before = self.sas.remove(&sa.id).map(|taken| taken.sessions);
+        let before = self.forget(&sa.id).map(|taken| taken.sessions);
         if self.sas.len() >= self.most.sas {
             tracing::error!(sa = %sa.id, most = self.most.sas, "an SA stays the kernel's: raise `sas` of [limits]");
             before.map(|before| self.take_out(before));
@@ -301,6 +303,7 @@ impl Follow {
                 let counters = SaCounters::default();
                 let taken =
                     Taken { sessions, home, direction, sa, age, told: behind, counters, first_use_s: None };
+                self.by_reqid.entry(taken.sa.reqid).or_default().insert(id);
                 self.sas.insert(id, taken);
                 self.exported.keys_changed();
                 self.announce(&id, behind);
@@ -359,10 +362,31 @@ impl Follow {
     }
 
     fn remove(&mut self, id: &SaId) {
-        let Some(taken) = self.sas.remove(id) else { return };
+        let Some(taken) = self.forget(id) else { return };
         self.exported.keys_changed();
         self.take_out(taken.sessions);
         tracing::info!(sa = %id, "an SA of the kernel is gone");
+    }
+
+    fn forget(&mut self, id: &SaId) -> Option<Taken> {
+        let taken = self.sas.remove(id)?;
+        if let Some(alike) = self.by_reqid.get_mut(&taken.sa.reqid) {
+            alike.remove(id);
+            if alike.is_empty() {
+                self.by_reqid.remove(&taken.sa.reqid);
+            }
+        }
+        Some(taken)
+    }
+
+    /// The SAs that templates may want: with thousands of them not each for each policy.
+    fn alike(&self, templates: &[Template]) -> Vec<&Taken> {
+        if templates.iter().any(|template| template.reqid == 0) {
+            return self.sas.values().collect();
+        }
+        let reqids: HashSet<u32> = templates.iter().map(|template| template.reqid).collect();
+        let ids = reqids.iter().filter_map(|reqid| self.by_reqid.get(reqid)).flatten();
+        ids.filter_map(|id| self.sas.get(id)).collect()
     }
 
     /// The worker that is to have an SA: an outbound one is beside the newest inbound one of its tunnel, which daemons add
@@ -372,10 +396,10 @@ impl Follow {
             let other = &taken.sa;
             taken.direction == Direction::Open
                 && sa.direction == Direction::Seal
-                && (other.reqid, other.config.local, other.config.remote)
-                    == (sa.reqid, sa.config.local, sa.config.remote)
+                && (other.config.local, other.config.remote) == (sa.config.local, sa.config.remote)
         };
-        let newest = self.sas.values().filter(companion).max_by_key(|taken| taken.age);
+        let alike = self.by_reqid.get(&sa.reqid).into_iter().flatten().filter_map(|id| self.sas.get(id));
+        let newest = alike.filter(companion).max_by_key(|taken| taken.age);
         newest.map_or_else(|| by_spi(sa.config.spi, self.workers.handles().len()), |taken| taken.home)
     }
 
@@ -415,8 +439,8 @@ impl Follow {
         let direction = if seals { Direction::Seal } else { Direction::Open };
         // The newest first.
         let mut sas: Vec<&Taken> = self
-            .sas
-            .values()
+            .alike(&templates)
+            .into_iter()
             .filter(|taken| taken.direction == direction)
             .filter(|taken| templates.iter().any(|template| template.wants(&taken.sa)))
             .collect();

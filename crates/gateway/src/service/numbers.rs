@@ -79,7 +79,7 @@ impl Caretaker {
         worker.send_events(sender);
         let keeper = Keeper { store: self.store.clone(), sas: self.sas.clone(), handle, wanted: Vec::new() };
         std::thread::Builder::new().name("forebay-numbers".to_owned()).spawn(move || {
-            privileges::give_up();
+            privileges::keep_files();
             keeper.run(&events);
         })?;
         Ok(())

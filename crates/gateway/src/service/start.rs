@@ -11,6 +11,7 @@ use forebay_engine::{
 use forebay_ipsec::{IvRange, Protocol, Sad};
 use forebay_links::Link;
 use forebay_links::beside::{self, BesideOptions};
+use forebay_links::interface::Interface;
 use forebay_links::raw::{self, Carries, RawOptions};
 use forebay_links::tun::{self, TunOptions};
 use forebay_links::udp::{self, UdpOptions};
@@ -490,7 +491,12 @@ fn plain(config: &Config, workers: usize) -> Result<Vec<Port>, StartError> {
             interface.set_up(true).map_err(failed("setting it up"))?;
             Ok(queues.into_iter().map(|queue| Port::new(name, Box::new(queue), QUEUE)).collect())
         }
-        PlainLink::Xdp(card) => {
+        PlainLink::Xdp { card, .. } => {
+            if config.routes().is_empty() {
+                return Err(lacking(
+                    "[plain] kind = \"xdp\": nothing says which packets are the gateway's: give `routes`",
+                ));
+            }
             let network = |net: IpNet| Network { address: net.network(), prefix: net.prefix_len() };
             let take = Take::Plain { to: config.routes().into_iter().map(network).collect() };
             let links = xdp(card, take, workers)?;
@@ -512,7 +518,22 @@ fn xdp(card: &Xdp, take: Take, workers: usize) -> Result<Vec<XdpLink>, StartErro
         XdpMode::ZeroCopy => return Err(lacking("zero-copy AF_XDP is not in this build: mode = \"auto\"")),
     };
     let options = XdpOptions { interface: card.interface.clone(), queues, take, mode, frames: card.frames };
-    forebay_links_xdp::open(&options).map_err(link_error(format!("AF_XDP on {}", card.interface)))
+    let links = forebay_links_xdp::open(&options);
+    let links = links.map_err(link_error(format!("AF_XDP on {}", card.interface)))?;
+    let mtu = Interface::by_name(&card.interface).and_then(|interface| interface.mtu());
+    if mtu.is_ok_and(|mtu| mtu > forebay_links_xdp::MAX_PACKET as u32) {
+        let (interface, most) = (&card.interface, forebay_links_xdp::MAX_PACKET);
+        tracing::warn!(%interface, "AF_XDP takes packets of up to {most} bytes here, larger ones are lost: lower the MTU");
+    }
+    if links.iter().any(|link| link.mode() == Mode::Generic) {
+        // Of trains of packets, which veth and bridges pass as one, only the driver's own program is spared.
+        tracing::warn!(
+            interface = %card.interface,
+            "AF_XDP in front of the kernel's stack, not in the driver: senders on veth or a bridge must not leave trains of \
+             packets to their device (ethtool -K DEVICE tso off gso off tx-udp-segmentation off)"
+        );
+    }
+    Ok(links)
 }
 
 fn lacking(what: &str) -> StartError {
@@ -627,7 +648,10 @@ fn mss_clamp(config: &Config) -> Option<u16> {
         (MssClamp::Off, _) => None,
         (MssClamp::At(mss), _) => Some(mss.saturating_add(40)),
         (MssClamp::Auto, PlainLink::Tun(tun)) => Some(tun.mtu),
-        (MssClamp::Auto, PlainLink::Xdp(_)) => None,
+        (MssClamp::Auto, PlainLink::Xdp { card, .. }) => {
+            let mtu = Interface::by_name(&card.interface).and_then(|interface| interface.mtu()).ok()?;
+            Some(mtu.min(u32::from(u16::MAX)) as u16)
+        }
     }
 }
 

@@ -10,6 +10,8 @@
 
 mod files;
 mod tapped;
+#[cfg(test)]
+mod tests;
 mod writing;
 
 use std::path::PathBuf;

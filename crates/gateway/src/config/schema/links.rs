@@ -123,10 +123,18 @@ pub const PLAIN_XDP: &[Key] = &[
     ),
     key(
         "frames",
-        Whole(Unit::None, 64, 1 << 20),
+        Whole(Unit::None, 64, 1 << 16),
         Is("4096"),
         "packet buffers of each queue; a power of two",
         "8192",
+    ),
+    key(
+        "routes",
+        Other("`auto`, or prefixes"),
+        Is("\"auto\""),
+        "networks whose packets are taken from the card: the remote selectors of SAs and policies of the file that protect, \
+         or these; 256 at most",
+        "[\"10.2.0.0/16\"]",
     ),
 ];
 

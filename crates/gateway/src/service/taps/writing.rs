@@ -74,7 +74,7 @@ impl Writing {
         let writing = Writing { sides, taps: wanted_taps.clone(), state, end, unix_time };
         let builder = std::thread::Builder::new().name("forebay-taps".to_owned());
         let run = move || {
-            privileges::give_up();
+            privileges::keep_files();
             writing.run()
         };
         let thread = builder.spawn(run).map_err(|error| error.to_string())?;
