@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# The tests in the laboratory of network namespaces, one after the other, each in a laboratory of its own.
+#
+#   scripts/labs.sh FOREBAY quick|full [NAME...]
+#
+# `full` has ten thousand SAs instead of a thousand, and a longer soak. Without namespaces or TUN they are skipped.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+tests=$here/../tests/gateway
+forebay=$(realpath "$1") extent=$2
+shift 2
+[ $# -gt 0 ] || set -- two_sites restart privileges links hostile queues taps beside_ike xdp many_sas soak
+pairs=500 soak=8
+[ "$extent" = full ] && pairs=5000 soak=60
+
+lab() { # variables, then a test and its arguments
+    local began=$SECONDS
+    timeout --kill-after=10 600 env LAB_OPTIONAL=1 "${@:2}" "$here/lab.sh" "$forebay" run ${1}
+    echo "labs: $name in $((SECONDS - began)) s"
+}
+
+for name in "$@"; do
+    case $name in
+    queues) lab "$tests/queues.py" QUEUES=2 TUNNELS=4 ;;
+    many_sas) lab "$tests/many_sas.py $pairs" ;;
+    soak) lab "$tests/soak.py $soak" ;;
+    *) lab "$tests/$name.py" ;;
+    esac
+done
