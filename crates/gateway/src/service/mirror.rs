@@ -246,9 +246,7 @@ impl Follow {
         let before = self.forget(&sa.id).map(|taken| taken.sessions);
         if self.sas.len() >= self.most.sas {
             tracing::error!(sa = %sa.id, most = self.most.sas, "an SA stays the kernel's: raise `sas` of [limits]");
-            if let Some(before) = before {
-                self.take_out(before);
-            }
+            before.into_iter().for_each(|before| self.take_out(before));
             return;
         }
         self.ages += 1;
@@ -425,9 +423,7 @@ impl Follow {
                 most,
                 "a policy stays the kernel's: raise `policies` of [limits]"
             );
-            if let Some(before) = before {
-                self.take_policy_out(before);
-            }
+            before.into_iter().for_each(|before| self.take_policy_out(before));
             return;
         }
         let seals = policy.way == Way::Out;
@@ -514,9 +510,7 @@ impl Follow {
         added.into_iter().collect::<Result<Vec<T>, E>>().inspect_err(|_| {
             self.workers.change(move |worker| {
                 let one = there.get(worker.share().place()).copied().flatten();
-                if let Some(one) = one {
-                    take_out(worker.engine(), one);
-                }
+                one.into_iter().for_each(|one| take_out(worker.engine(), one));
             });
         })
     }
