@@ -117,8 +117,10 @@ fn files_hold_the_packets_of_all_links_by_their_time() {
     assert_eq!((&*document.state, plain.file.as_ref()), ("off", None));
     receive(&mut links[0], 10);
 
-    let mut names: Vec<PathBuf> =
-        std::fs::read_dir(directory.path().join("taps")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut names: Vec<PathBuf> = std::fs::read_dir(directory.path().join("taps"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     names.sort();
     assert!(names.len() as u64 == plain.files && names.len() > 1, "{names:?}");
     let (mut last, mut lens) = (0, std::collections::BTreeMap::new());
