@@ -111,7 +111,8 @@ def main():
     ike = subprocess.Popen(program("gw-b", IKE))
     traffic()
     assert ike.wait(timeout=30) == 0
-    time.sleep(2.5)
+    # The first look after the traffic sees that there was some.
+    time.sleep(4)
     status = ask("status")
     assert status["engines"][0]["keepalives"] >= 2, status["engines"]
     heard = daemon.end()

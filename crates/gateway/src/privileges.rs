@@ -8,6 +8,7 @@
 //! | the loop, the cores and cards beside it, what passes IKE on, the control socket, metrics, the watchdog | nothing |
 //! | what notes sequence numbers, and writes captures | nothing; see below |
 //! | the follower of the kernel's SAs | `CAP_NET_ADMIN`: netlink and routes |
+//! | what finds neighbours for AF_XDP | `CAP_NET_ADMIN`: netlink |
 //! | the one that started, and reads the file again | `CAP_NET_ADMIN` for routes, where there is a TUN interface |
 //!
 //! Where the process stays root, threads that open files keep `CAP_DAC_OVERRIDE` besides: files and directories may be
@@ -211,11 +212,12 @@ fn become_user(name: &str, config: &Config) -> Result<bool, PrivilegeError> {
     Ok(true)
 }
 
-/// Where the gateway writes: the control socket's directory and that of its state.
+/// Where the gateway writes: the control socket's directory, that of its state and that of captures.
 fn directories(config: &Config) -> impl Iterator<Item = &Path> {
     let state = config.keys.state.as_deref();
     let control = config.control.socket.parent();
-    control.into_iter().chain(state).filter(|path| !path.as_os_str().is_empty())
+    let taps = config.taps.as_ref().map(|taps| &*taps.directory);
+    control.into_iter().chain(state).chain(taps).filter(|path| !path.as_os_str().is_empty())
 }
 
 /// Makes a directory of the user's where there is none: one that is there belongs to whom it belongs to.

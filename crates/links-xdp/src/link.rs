@@ -12,7 +12,7 @@ use forebay_links::{Link, PassedOver, Sent};
 use forebay_wire::{Family, Ip};
 
 use crate::kernel;
-use crate::neighbours::{Mac, Neighbours};
+use crate::neighbours::{Mac, Neighbours, Resolver};
 use crate::program::{MAX_ENTRIES, Take, program};
 use crate::socket::{MAX_FRAME, Xsk};
 
@@ -80,6 +80,7 @@ pub fn open(options: &XdpOptions) -> io::Result<Vec<XdpLink>> {
     let interface = Interface::by_name(&options.interface)?;
     let map = kernel::socket_map(options.queues)?;
     let mut links = Vec::new();
+    let resolver = Resolver::start()?;
     let attached = Arc::new(Attached::new(&interface, options, &map)?);
     for queue in 0..options.queues {
         let socket = Xsk::open(interface.index(), queue, options.frames)?;
@@ -88,7 +89,7 @@ pub fn open(options: &XdpOptions) -> io::Result<Vec<XdpLink>> {
             socket,
             ours: interface.ethernet_address()?,
             mtu: interface.mtu()? as usize,
-            neighbours: Neighbours::new(interface.index())?,
+            neighbours: Neighbours::new(interface.index(), resolver.clone())?,
             interface: interface.clone(),
             looked: Instant::now(),
             completes: matches!(options.take, Take::Plain { .. }),

@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use forebay_links::interface::Ways;
+use forebay_links::interface::{NextHop, Ways};
+use rustix::thread::{CapabilitySet, CapabilitySets};
 
 /// An address on an Ethernet.
 pub(crate) type Mac = [u8; 6];
@@ -14,6 +16,8 @@ pub(crate) type Mac = [u8; 6];
 const KEEP: Duration = Duration::from_secs(5);
 /// When to ask again for one that the kernel does not know yet.
 const RETRY: Duration = Duration::from_millis(20);
+/// Neighbours that wait to be found.
+const WANTED: usize = 64;
 /// The most destinations that are kept.
 const MOST: usize = 4096;
 
@@ -22,6 +26,7 @@ const MOST: usize = 4096;
 pub(crate) struct Neighbours {
     interface: u32,
     ways: Ways,
+    resolver: Resolver,
     entries: HashMap<IpAddr, Entry>,
 }
 
@@ -32,8 +37,8 @@ struct Entry {
 }
 
 impl Neighbours {
-    pub(crate) fn new(interface: u32) -> io::Result<Neighbours> {
-        Ok(Neighbours { interface, ways: Ways::open()?, entries: HashMap::new() })
+    pub(crate) fn new(interface: u32, resolver: Resolver) -> io::Result<Neighbours> {
+        Ok(Neighbours { interface, ways: Ways::open()?, resolver, entries: HashMap::new() })
     }
 
     /// The address that frames to `to` have; `None` if there is no way by this interface, or the kernel has
@@ -62,7 +67,36 @@ impl Neighbours {
         let hop = self.ways.next_hop(to).ok().filter(|hop| hop.index == self.interface)?;
         let known = self.ways.neighbour(&hop).ok().flatten();
         // The kernel does not see that we use it, and would not find out that it has gone.
-        let _ = self.ways.resolve(&hop);
+        let _ = self.resolver.0.try_send(hop);
         known
     }
+}
+
+/// Has the kernel find neighbours on a thread of its own, which keeps `CAP_NET_ADMIN` for it: whose link it is may give
+/// that up. It ends with the last link.
+#[derive(Clone, Debug)]
+pub(crate) struct Resolver(SyncSender<NextHop>);
+
+impl Resolver {
+    pub(crate) fn start() -> io::Result<Resolver> {
+        let ways = Ways::open()?;
+        let (sender, wanted) = sync_channel(WANTED);
+        let run = move || {
+            keep_net_admin();
+            for hop in wanted {
+                // Asked for again as long as it is wanted.
+                let _ = ways.resolve(&hop);
+            }
+        };
+        std::thread::Builder::new().name("forebay-ways".to_owned()).spawn(run)?;
+        Ok(Resolver(sender))
+    }
+}
+
+/// Gives up all other capabilities in this thread.
+fn keep_net_admin() {
+    let Ok(has) = rustix::thread::capabilities(None) else { return };
+    let kept = has.permitted & CapabilitySet::NET_ADMIN;
+    let sets = CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() };
+    let _ = rustix::thread::set_capabilities(None, sets);
 }

@@ -24,6 +24,7 @@ use forebay_links::Link;
 
 use crate::config;
 use crate::control::{TapSideDoc, TapsDoc};
+use crate::privileges;
 use tapped::Tapped;
 use writing::Writing;
 
@@ -147,7 +148,10 @@ impl Taps {
         lock(&self.state).error = None;
         let Some(wanted) = wanted else { return };
         let end = Arc::new(AtomicBool::new(false));
-        match Writing::begin(wanted, &self.taps, self.state.clone(), end.clone(), self.unix_time) {
+        let (taps, state, unix_time) = (&self.taps, self.state.clone(), self.unix_time);
+        // Without capabilities from the first file on, as for all that follow.
+        let begun = privileges::without(|| Writing::begin(wanted, taps, state, end.clone(), unix_time));
+        match begun {
             Ok(thread) => self.running = Some(Running { end, thread }),
             Err(error) => fail(&self.state, &self.taps, &error),
         }
