@@ -35,7 +35,7 @@ impl KeyExport {
     /// Writes `text` if that is wanted and what was written is not true.
     ///
     /// # Errors
-    /// See [`write`]; it is not tried again before something changes.
+    /// What the system says; it is not tried again before something changes.
     pub fn refresh(&self, text: impl FnOnce() -> Zeroizing<String>) -> io::Result<()> {
         let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
         let stale = std::mem::take(&mut wanted.is_stale);

@@ -208,7 +208,9 @@ impl Service {
                 let _ = told.send(pinned);
                 if may_run { worker.run() } else { Ok(()) }
             };
-            let builder = std::thread::Builder::new().name(format!("forebay-loop-{place}"));
+            // Without a number the only one, and the first.
+            let number = if place == 0 { String::new() } else { format!("-{place}") };
+            let builder = std::thread::Builder::new().name(format!("forebay-loop{number}"));
             self.threads.push(builder.spawn(run).map_err(StartError::System)?);
             let begun =
                 begun.recv().unwrap_or_else(|_| Err(io::Error::other("the loop's thread ended at once")));
