@@ -186,6 +186,21 @@ fn sas_file() {
 }
 
 #[test]
+fn gateway_file() {
+    run("gateway_file");
+}
+
+#[test]
+fn imports() {
+    run("imports");
+}
+
+#[test]
+fn netlink() {
+    run("netlink");
+}
+
+#[test]
 fn words() {
     run("words");
 }
