@@ -42,7 +42,8 @@ test: setup-test
 	cd fuzz && CARGO_TARGET_DIR=$(CURDIR)/target $(CARGO) test --locked
 	$(MAKE) -C firmware test
 	scripts/interop.sh target/debug/forebay quick
-	LAB_OPTIONAL=1 scripts/lab.sh target/debug/forebay run tests/gateway/two_sites.py
+	tests/packaging/check.sh target/debug/forebay
+	scripts/labs.sh target/debug/forebay quick
 	cd tests/gateway && python3 -m unittest -q television.test_television
 	tests/gateway/hdtv.py target/debug/forebay --quick
 
@@ -118,7 +119,9 @@ instructions: setup
 # What takes too long for every day: all settings of simulated against solved pipelines, and ten million
 # changed packets for each parser and direction. Any Rust will do.
 RUNS ?= 10000000
-soak: setup
+soak: $(FOREBAY)
+	scripts/labs.sh $(FOREBAY) full
+	FOREBAY_REKEYS=100000 $(CARGO) test --release --locked --package forebay-gateway --test rekey -- --nocapture
 	$(CARGO) test --release --locked --package forebay-pipeline -- --ignored
 	cd fuzz && RUNS=$(RUNS) CARGO_TARGET_DIR=$(CURDIR)/target $(CARGO) test --release --locked -- --nocapture
 

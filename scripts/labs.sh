@@ -3,7 +3,7 @@
 #
 #   scripts/labs.sh FOREBAY quick|full [NAME...]
 #
-# `full` has ten thousand SAs instead of a thousand, and a longer soak. Without namespaces or TUN they are skipped.
+# `full` has ten thousand SAs instead of a thousand, all settings of AF_XDP, and a longer soak. Without namespaces or TUN they are skipped.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -11,8 +11,8 @@ tests=$here/../tests/gateway
 forebay=$(realpath "$1") extent=$2
 shift 2
 [ $# -gt 0 ] || set -- two_sites restart privileges links hostile queues taps beside_ike xdp many_sas soak
-pairs=500 soak=8
-[ "$extent" = full ] && pairs=5000 soak=60
+pairs=500 soak=8 cards="driver-udp-4 generic-udp-6"
+[ "$extent" = full ] && pairs=5000 soak=60 cards=
 
 lab() { # variables, then a test and its arguments
     local began=$SECONDS
@@ -24,6 +24,7 @@ for name in "$@"; do
     case $name in
     queues) lab "$tests/queues.py" QUEUES=2 TUNNELS=4 ;;
     many_sas) lab "$tests/many_sas.py $pairs" ;;
+    xdp) lab "$tests/xdp.py $cards" ;;
     soak) lab "$tests/soak.py $soak" ;;
     *) lab "$tests/$name.py" ;;
     esac
