@@ -1,10 +1,11 @@
 //! What the links over sockets have in common.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use forebay_links_sys::option;
+use forebay_wire::Family;
 use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, socket_with, sockopt};
 
 /// Opens a socket of the family of `address` that does not wait.
@@ -55,13 +56,31 @@ pub(crate) fn set(socket: BorrowedFd<'_>, level: i32, name: i32) -> io::Result<(
     option::set(socket, level, name, 1)
 }
 
-/// The largest packet that the first link on the way takes, or the path as the kernel knows it, of packets with a mark. A
-/// process that has given up `CAP_NET_ADMIN` since its links were opened learns that of packets without one.
-pub(crate) fn mtu_towards(to: IpAddr, mark: Option<u32>) -> io::Result<u32> {
-    let socket = open(to, SocketType::DGRAM, None)?;
-    let _ = set_mark(&socket, mark);
-    rustix::net::connect(&socket, &SocketAddr::new(to, 9))?;
-    Ok(if to.is_ipv6() { sockopt::ipv6_mtu(&socket)? } else { sockopt::ip_mtu(&socket)? })
+/// Asks the kernel how large packets may be on their way: by a socket of its own, with the mark that routes look at,
+/// which the process may set while it opens its links and not any more when it sends.
+#[derive(Debug)]
+pub(crate) struct PathProbe(io::Result<OwnedFd>);
+
+impl PathProbe {
+    /// For destinations of one IP version.
+    pub(crate) fn new(family: Family, mark: Option<u32>) -> PathProbe {
+        let any = match family {
+            Family::V4 => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            Family::V6 => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        };
+        let socket = open(any, SocketType::DGRAM, None);
+        PathProbe(socket.and_then(|socket| set_mark(&socket, mark).map(|()| socket)))
+    }
+
+    /// The largest packet that the first link on the way takes, or the path as the kernel knows it; `None` if it does
+    /// not say.
+    pub(crate) fn mtu_towards(&self, to: IpAddr) -> Option<u32> {
+        let socket = self.0.as_ref().ok()?;
+        // A connection before has chosen a source address, which may not be right for this one.
+        rustix::net::connect_unspec(socket).ok()?;
+        rustix::net::connect(socket, &SocketAddr::new(to, 9)).ok()?;
+        if to.is_ipv6() { sockopt::ipv6_mtu(socket).ok() } else { sockopt::ip_mtu(socket).ok() }
+    }
 }
 
 // asm-generic/socket.h.

@@ -124,7 +124,6 @@ pub struct UdpLink {
     segmentation: bool,
     /// Whether datagrams now go out with "don't fragment".
     dont_fragment: bool,
-    mark: Option<u32>,
 }
 
 /// How far the received datagrams have been given.
@@ -176,7 +175,6 @@ impl UdpLink {
             whole: Whole::new(Family::of(options.local.ip()), options.mark),
             segmentation: options.offloads,
             dont_fragment: true,
-            mark: options.mark,
         })
     }
 
@@ -307,7 +305,7 @@ impl UdpLink {
                     sent.refuse(&error, next - start);
                     if sent.mtu.is_none() && Errno::from_io_error(&error) == Some(Errno::MSGSIZE) {
                         sent.mtu = Datagram::parse(packets[start])
-                            .and_then(|d| socket::mtu_towards(d.to.ip(), self.mark).ok());
+                            .and_then(|datagram| self.whole.path.mtu_towards(datagram.to.ip()));
                     }
                     done += 1;
                 }

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use rustix::net::{Protocol, SocketType, ipproto};
 
 use crate::link::Sent;
-use crate::socket::{self, IPPROTO_IP, IPPROTO_IPV6, mtu_towards};
+use crate::socket::{self, IPPROTO_IP, IPPROTO_IPV6, PathProbe};
 
 /// The most packets that one system call takes.
 const MESSAGES: usize = 128;
@@ -21,8 +21,7 @@ const IPV6_HDRINCL: i32 = 36;
 pub(crate) struct Whole {
     family: Family,
     sender: Sender,
-    /// That of the sockets it sends by, which routes look at.
-    mark: Option<u32>,
+    pub(crate) path: PathProbe,
     /// For fragments.
     room: Vec<u8>,
 }
@@ -43,8 +42,10 @@ pub(super) fn open_socket(address: IpAddr, protocol: Option<Protocol>) -> io::Re
 }
 
 impl Whole {
+    /// A sender of packets of `family` by sockets with `mark`.
     pub(crate) fn new(family: Family, mark: Option<u32>) -> Whole {
-        Whole { family, sender: Sender::new(MESSAGES, MESSAGES), mark, room: Vec::new() }
+        let (sender, path) = (Sender::new(MESSAGES, MESSAGES), PathProbe::new(family, mark));
+        Whole { family, sender, path, room: Vec::new() }
     }
 
     /// Sends `packets` in order and counts them in `sent`; those that would block are the last.
@@ -91,7 +92,7 @@ impl Whole {
     fn divide(&mut self, socket: BorrowedFd<'_>, packet: &[u8], sent: &mut Sent) -> bool {
         let Ok(ip) = Ip::parse(packet) else { return false };
         let to = SocketAddr::new(ip.destination(), 0);
-        let Ok(mtu) = mtu_towards(to.ip(), self.mark) else { return false };
+        let Some(mtu) = self.path.mtu_towards(to.ip()) else { return false };
         // IPv6 is divided by who made the packet, before it is protected.
         let fragments = match ip.family() {
             Family::V4 => Fragments::new(&ip, mtu as usize, 0),
