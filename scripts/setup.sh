@@ -16,7 +16,7 @@ set -euo pipefail
 
 declare -A PACKAGES=(
     [build]=""
-    [test]="python3-scapy python3-cryptography tshark valgrind iproute2 procps nftables mandoc groff qemu-user binutils-riscv64-unknown-elf"
+    [test]="python3-scapy python3-cryptography tshark valgrind iproute2 procps ethtool nftables mandoc groff qemu-user binutils-riscv64-unknown-elf"
     [lab]="iproute2 procps iperf3"
     [hdtv]="gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good gir1.2-gst-plugins-base-1.0 python3-gi python3-gst-1.0 linux-perf iproute2 procps"
     [bench]="python3 iproute2 procps iperf3 iputils-ping wireguard-tools util-linux"
