@@ -92,12 +92,13 @@ def iperf(peer, seconds, *options):
     raise RuntimeError(f"{peer.title}: iperf3 {' '.join(options)}: {report['error']}")
 
 
-def tcp(*options):
+def tcp(*options, pings=False):
+    """TCP by itself; or with pings beside it, a hundred a second, which take their part of the two CPUs."""
     def measure(peer, seconds):
         meter = Meter(peer)
-        ping = Ping(peer, seconds)
+        ping = Ping(peer, seconds) if pings else None
         end = iperf(peer, seconds, *options)
-        found = meter.read() | ping.end()
+        found = meter.read() | (ping.end() if ping else {})
         streams = [end["sum_received"]]
         if "sum_received_bidir_reverse" in end:
             streams.append(end["sum_received_bidir_reverse"])
@@ -160,6 +161,7 @@ ALL = [
     ("tcp1", "TCP, one flow", tcp(), 1.0),
     ("tcp4", "TCP, four flows", tcp("-P", "4"), 0.6),
     ("both", "TCP, both directions at once", tcp("--bidir"), 0.6),
+    ("tcp1ping", "ping under one TCP flow", tcp(pings=True), 1.0),
     ("udp64", "UDP, 64 bytes of payload", udp(64), 1.0),
     ("udp1372", "UDP, packets of 1400 bytes", udp(1372), 0.6),
     ("idle", "ping, nothing else", ping_idle, 0.4),
