@@ -7,6 +7,7 @@ mod homes;
 mod ike_forward;
 mod installed;
 mod keepalive;
+mod links;
 mod mirror;
 mod numbers;
 mod pin;
