@@ -56,7 +56,8 @@ pub(super) fn plain(config: &Config, workers: usize) -> Result<Vec<Port>, StartE
     }
 }
 
-/// The links of a card by AF_XDP, one a queue: [`workers`](super::start::workers) has seen to it that it has as many as there are workers.
+/// The links of a card by AF_XDP, one a queue: [`workers`](super::start::workers) has seen to it that it has as many as
+/// there are workers.
 fn xdp(card: &Xdp, take: Take, workers: usize) -> Result<Vec<XdpLink>, StartError> {
     if card.queues.as_ref().is_some_and(|queues| !queues.iter().copied().eq(0..queues.len() as u32)) {
         return Err(lacking("AF_XDP takes the first queues of a card: 0, 1, ..."));
