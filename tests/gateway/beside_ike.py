@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 
-from two_sites import ASK, FOREBAY, HOST_A, HOST_B, LAB, SEND, SERVE, SIZES, ask, gateway_of, inside, program, run
+from two_sites import ASK, FOREBAY, HOST_A, HOST_B, LAB, SEND, SERVE, SIZES, ask, gateway_of, inside, program, run, start
 
 # Says what it hears, and answers. 17, 100, 2: SOL_UDP, UDP_ENCAP, UDP_ENCAP_ESPINUDP.
 DAEMON = """
@@ -69,17 +69,7 @@ def start_gateways(setting):
     with open(f"{LAB}/a.toml", "w", encoding="utf-8") as file:
         file.write(text.replace(listen, listen + setting))
     for letter in "ab":
-        with open(f"{LAB}/{letter}.log", "a", encoding="utf-8") as log:
-            words = inside(f"gw-{letter}", FOREBAY, "gateway", "--config", f"{LAB}/{letter}.toml")
-            gateway = subprocess.Popen(words, stderr=log)
-        for _ in range(100):
-            asked = subprocess.run([FOREBAY, "status", "--socket", f"{LAB}/{letter}.sock"], capture_output=True)
-            if asked.returncode == 0:
-                break
-            assert gateway.poll() is None, f"gateway {letter} did not start"
-            time.sleep(0.1)
-        else:
-            raise SystemExit(f"gateway {letter} did not start")
+        start(letter)
 
 
 def counter(file, name):

@@ -14,6 +14,8 @@ import subprocess
 import sys
 import time
 
+from two_sites import gateway_of
+
 FOREBAY, LAB = os.environ["FOREBAY"], os.environ["LAB"]
 QUEUES, TUNNELS = int(os.environ["QUEUES"]), int(os.environ["TUNNELS"])
 HOST_A = "10.1.0.10"
@@ -197,18 +199,6 @@ def all_arrives(ears, talk, what, lost=0):
     returned = sum(end(one)[0] for one in back)
     ears[0].heard(returned, FLOWS * TUNNELS, f"{what}, b to a", lost)
     return sent + returned
-
-
-def gateway_of(letter):
-    for entry in os.listdir("/proc"):
-        try:
-            with open(f"/proc/{entry}/cmdline", "rb") as file:
-                words = file.read().split(b"\0")
-        except (OSError, NotADirectoryError):
-            continue
-        if b"gateway" in words and f"{LAB}/{letter}.toml".encode() in words and b"ip" != words[0]:
-            return int(entry)
-    raise SystemExit(f"gateway {letter} is not there")
 
 
 def both_cores_work():

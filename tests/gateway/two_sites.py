@@ -133,6 +133,20 @@ def gateway_of(letter):
     raise SystemExit(f"gateway {letter} is not there")
 
 
+def start(letter):
+    """Starts a gateway by its file of the laboratory, and waits until it answers."""
+    with open(f"{LAB}/{letter}.log", "a", encoding="utf-8") as log:
+        words = inside(f"gw-{letter}", FOREBAY, "gateway", "--config", f"{LAB}/{letter}.toml")
+        gateway = subprocess.Popen(words, stderr=log)
+    for _ in range(100):
+        asked = subprocess.run([FOREBAY, "status", "--socket", f"{LAB}/{letter}.sock"], capture_output=True)
+        if asked.returncode == 0:
+            return
+        assert gateway.poll() is None, f"gateway {letter} did not start: " + open(f"{LAB}/{letter}.log", encoding="utf-8").read()
+        time.sleep(0.1)
+    raise SystemExit(f"gateway {letter} did not start")
+
+
 def main():
     servers = [subprocess.Popen(program(name, SERVE), stdout=subprocess.PIPE, text=True) for name in ("host-a", "host-b")]
     for server in servers:

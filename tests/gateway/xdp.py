@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from two_sites import ASK, FOREBAY, LAB, SEND, SERVE, SIZES, ask, gateway_of, inside, program, run
+from two_sites import ASK, FOREBAY, LAB, SEND, SERVE, SIZES, ask, gateway_of, inside, program, run, start
 
 HOSTS = {4: ("10.1.0.10", "10.2.0.10"), 6: ("fd01::10", "fd02::10")}
 OUTER = {4: ("192.0.2.1", "192.0.2.2"), 6: ("fd00::1", "fd00::2")}
@@ -108,19 +108,6 @@ def end(letter, how=signal.SIGTERM):
     os.kill(pid, how)
     while os.path.exists(f"/proc/{pid}") and open(f"/proc/{pid}/stat", encoding="utf-8").read().split()[2] != "Z":
         time.sleep(0.02)
-
-
-def start(letter):
-    with open(f"{LAB}/{letter}.log", "a", encoding="utf-8") as log:
-        words = inside(f"gw-{letter}", FOREBAY, "gateway", "--config", f"{LAB}/{letter}.toml")
-        gateway = subprocess.Popen(words, stderr=log)
-    for _ in range(100):
-        asked = subprocess.run([FOREBAY, "status", "--socket", f"{LAB}/{letter}.sock"], capture_output=True)
-        if asked.returncode == 0:
-            return
-        assert gateway.poll() is None, f"gateway {letter} did not start: " + open(f"{LAB}/{letter}.log", encoding="utf-8").read()
-        time.sleep(0.1)
-    raise SystemExit(f"gateway {letter} did not start")
 
 
 def write(case):
