@@ -21,8 +21,9 @@
 //!
 //! What the papers leave open is there too, each in a file of its own: service classes, strict or by
 //! weight ([`ClassConfig`], [`dscp`]); an alpha that follows the load of the host's CPU
-//! ([`Policy::AdaptiveAlpha`]); what a processor's jobs are late by, learnt ([`Scheduler::report_late`]); a window that follows the traffic ([`Windowing::Adaptive`]); predictions with
-//! the bus in them ([`ProcessorConfig::transfer`]).
+//! ([`Policy::AdaptiveAlpha`]); what a processor's jobs are late by, learnt ([`Scheduler::report_late`]); a
+//! window that follows the traffic ([`Windowing::Adaptive`]); predictions with the bus in them
+//! ([`ProcessorConfig::transfer`]).
 //!
 //! ```
 //! use forebay_scheduler::{Config, Cost, Decision, Item, ProcessorConfig, Scheduler};

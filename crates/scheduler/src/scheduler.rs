@@ -378,8 +378,8 @@ impl Scheduler {
         self.accounts[processor].see_overdue(overdue);
     }
 
-    /// Lets what was learnt of late jobs fade to that of the most punctual processor, so that a processor that was late is tried again. To be called
-    /// every few milliseconds by a driver that reports them.
+    /// Lets what was learnt of late jobs fade to that of the most punctual processor, so that a processor that
+    /// was late is tried again. To be called every few milliseconds by a driver that reports them.
     #[inline]
     pub fn fade_lateness(&mut self, now: Time) {
         let steps = self.fading.steps(now);

@@ -11,8 +11,9 @@ use super::{Config, PlainLink, ProtectedLink, Routes, Tun};
 use crate::sas::SasFile;
 
 impl Config {
-    /// The routes to the interface, or what is taken from a card: those that are given, or those to what SAs and policies of the file
-    /// protect, each once, in order. Keys from the kernel bring theirs later ([`prefixes`]).
+    /// The routes to the interface, or what is taken from a card: those that are given, or those to what SAs
+    /// and policies of the file protect, each once, in order. Keys from the kernel bring theirs later
+    /// ([`prefixes`]).
     pub fn routes(&self) -> Vec<IpNet> {
         let (PlainLink::Tun(Tun { routes, .. }) | PlainLink::Xdp { routes, .. }) = &self.plain.link;
         match routes {

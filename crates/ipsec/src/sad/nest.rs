@@ -79,7 +79,8 @@ impl Sad {
     /// so that a packet too big for any SA on its way is refused by the first, while its source can be told.
     ///
     /// # Errors
-    /// If there are no such SAs, they are not of one direction or not at one core, or more than [`NEST_MAX`] would be in a row.
+    /// If there are no such SAs, they are not of one direction or not at one core, or more than [`NEST_MAX`]
+    /// would be in a row.
     pub fn nest(&mut self, inner: SessionId, outer: SessionId) -> Result<(), SadError> {
         let error = SadError::CannotNest { inner, outer };
         let direction = |session: SessionId| {
