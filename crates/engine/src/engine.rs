@@ -67,6 +67,17 @@ pub struct HandOver {
     pub tag: u64,
 }
 
+/// A packet that could not be admitted.
+#[derive(Debug)]
+pub struct Refusal {
+    /// The packet as it came.
+    pub packet: Packet,
+    /// What the caller gave with it.
+    pub tag: u64,
+    /// Why; counted already.
+    pub reason: DropReason,
+}
+
 /// One attached processor.
 pub(crate) struct Attached {
     pub processor: Box<dyn Processor>,
@@ -118,6 +129,7 @@ pub struct Engine {
     pub(crate) audited: Vec<Job>,
     pub(crate) outputs: Vec<Output>,
     hand_overs: Vec<HandOver>,
+    refused: Vec<Refusal>,
     /// Flights of the scheduler's job at hand, copied out of it.
     pub(crate) members: Vec<u32>,
     /// By kind of job.
@@ -206,6 +218,7 @@ impl Engine {
             audited: Vec::with_capacity(1),
             outputs: Vec::with_capacity(limits.in_flight),
             hand_overs: vec![],
+            refused: vec![],
             members: Vec::with_capacity(widest),
             drops: DropCounts::default(),
             stats: EngineStats::default(),
@@ -275,6 +288,21 @@ impl Engine {
             }
             Err(reason) => self.refuse(packet, reason),
         }
+    }
+
+    /// Admits the packets of `burst`, of whose jobs only `packet` and `token`, the caller's tag, are looked at,
+    /// and leaves it empty. Packets that cannot be admitted are counted, and [`Engine::refusals`] gives them back.
+    pub fn admit_burst(&mut self, direction: Direction, burst: &mut Vec<Job>) {
+        for job in burst.drain(..) {
+            if let Err((packet, reason)) = self.admit(direction, job.packet, job.token) {
+                self.refused.push(Refusal { packet, tag: job.token, reason });
+            }
+        }
+    }
+
+    /// Takes the packets that [`Engine::admit_burst`] could not admit.
+    pub fn refused(&mut self) -> std::vec::Drain<'_, Refusal> {
+        self.refused.drain(..)
     }
 
     /// Counts a packet that the caller had to drop before it could be admitted.

@@ -30,7 +30,7 @@ pub use burst::{BURST, BurstPath};
 pub use calibrate::{Calibration, SIZES, calibrate, esp_job};
 pub use clock::Clock;
 pub use edges::{Addresses, Answer};
-pub use engine::{Engine, HandOver, Output, RUNNING_CORE};
+pub use engine::{Engine, HandOver, Output, RUNNING_CORE, Refusal};
 pub use flight::Order;
 pub use health::Removal;
 pub use idle::Idle;

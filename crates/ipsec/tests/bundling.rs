@@ -12,7 +12,9 @@ const COST: Cost = Cost {
     init: Duration::from_micros(1),
     packet: Duration::ZERO,
     block: Duration::from_nanos(440),
-    doorbell: Duration::ZERO,
+    submit: Duration::ZERO,
+    wake: Duration::ZERO,
+    lanes: 1,
 };
 const PATIENCE: Duration = Duration::from_micros(10);
 

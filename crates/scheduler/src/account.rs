@@ -53,7 +53,7 @@ pub(crate) struct Account {
     /// then.
     begun: Duration,
     carried: Duration,
-    /// All ones if the next job opens a submission and bears the doorbell, else zero: a mask,
+    /// All ones if the next job opens a submission and bears its cost, else zero: a mask,
     /// because a choice reads it for every processor.
     rings: u64,
 }
@@ -146,7 +146,7 @@ impl Account {
             Some(bus) => bus.of(work.bytes).times(2),
             None => Duration::ZERO,
         };
-        cost.exact(work) + u128::from(cost.doorbell.0 & self.rings) + u128::from(transfers.0)
+        cost.exact(work) + u128::from(cost.submit.0 & self.rings) + u128::from(transfers.0)
     }
 
     /// Puts a job of the given cost at the end of the queue (\[H\] eqs 6 and 7).

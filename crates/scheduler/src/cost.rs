@@ -31,25 +31,47 @@ impl Work {
     }
 }
 
-/// How long a processor needs for a job (\[H\] eq 13, with two terms more for real ones).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// How long a processor needs: t_init and t_block of \[H\] eq 13, and the terms of real processors
+/// (`spec/models.md` section 1, "Real processors in the model"), without which it is the papers'.
+///
+/// A batch of jobs that are handed over together takes `submit`, and for each group of `lanes` jobs, in the
+/// order given, as long as the group's longest job; an idle processor begins `wake` after the hand-over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
-    /// Once per job: t_init.
+    /// Per job: t_init.
     pub init: Duration,
-    /// Once per packet of the job; zero in the papers.
+    /// Per packet of a job; zero in the papers.
     pub packet: Duration,
     /// Per 16-byte block: t_block.
     pub block: Duration,
-    /// Once per submission, whatever the number of its jobs; zero in the papers. The job that
-    /// opens a submission bears it (see [`crate::Scheduler::submitted`]).
-    pub doorbell: Duration,
+    /// Per batch handed over together; zero in the papers. The job that opens a batch bears it (see
+    /// [`crate::Scheduler::submitted`]).
+    pub submit: Duration,
+    /// From the hand-over to an idle processor until it begins; zero in the papers.
+    pub wake: Duration,
+    /// Jobs of a batch that are computed side by side, 1 in the papers; 0 counts as 1.
+    pub lanes: u32,
+}
+
+impl Default for Cost {
+    fn default() -> Cost {
+        let zero = Duration::ZERO;
+        Cost { init: zero, packet: zero, block: zero, submit: zero, wake: zero, lanes: 1 }
+    }
 }
 
 impl Cost {
-    /// The time `work` takes as one job, without the doorbell.
+    /// The time `work` takes as one job by itself, without `submit` and `wake`.
     #[inline]
     pub fn of(&self, work: &Work) -> Duration {
         saturated(self.exact(work))
+    }
+
+    /// The time a batch of jobs takes that are handed over together, without `wake`.
+    pub fn of_batch(&self, jobs: impl IntoIterator<Item = Work>) -> Duration {
+        let mut batch = Batch::default();
+        jobs.into_iter().for_each(|job| batch.add(self, &job));
+        if batch.jobs == 0 { Duration::ZERO } else { self.submit + batch.time() }
     }
 
     /// The same in picoseconds that cannot overflow: a choice adds up much for every processor, and
@@ -58,6 +80,44 @@ impl Cost {
     pub(crate) fn exact(&self, work: &Work) -> u128 {
         let product = |one: Duration, count: u32| u128::from(one.0) * u128::from(count);
         u128::from(self.init.0) + product(self.packet, work.packets) + product(self.block, work.blocks)
+    }
+}
+
+/// The time of a batch as its jobs are added one by one: see [`Cost`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Batch {
+    /// Jobs so far.
+    pub jobs: u32,
+    /// Time of the groups that are full.
+    full: Duration,
+    /// Jobs in the group that is being filled, and its longest job.
+    filling: u32,
+    longest: Duration,
+}
+
+impl Batch {
+    /// Adds a job at the end.
+    #[inline]
+    pub fn add(&mut self, cost: &Cost, job: &Work) {
+        self.jobs += 1;
+        self.longest = self.longest.max(cost.of(job));
+        self.filling += 1;
+        if self.filling >= cost.lanes {
+            self.full += self.longest;
+            (self.filling, self.longest) = (0, Duration::ZERO);
+        }
+    }
+
+    /// How long the jobs so far take, without [`Cost::submit`] and [`Cost::wake`].
+    #[inline]
+    pub fn time(&self) -> Duration {
+        self.full + self.longest
+    }
+
+    /// How many jobs may still join the last group without a new one being opened: none if it is full.
+    #[inline]
+    pub fn room(&self, cost: &Cost) -> u32 {
+        if self.filling == 0 { 0 } else { cost.lanes - self.filling }
     }
 }
 
@@ -160,12 +220,26 @@ mod tests {
             init: Duration(1_000),
             packet: Duration(10),
             block: Duration(3),
-            doorbell: Duration(9_999),
+            submit: Duration(9_999),
+            ..Cost::default()
         };
         let mut work = Work::packet(17);
         work.add_packet(16);
         assert_eq!(work, Work { packets: 2, blocks: 3, bytes: 33 });
         assert_eq!(cost.of(&work), Duration(1_000 + 20 + 9));
+    }
+
+    #[test]
+    fn a_batch_takes_as_long_as_the_longest_job_of_each_group() {
+        let cost = Cost { init: Duration(100), block: Duration(1), submit: Duration(7), ..Cost::default() };
+        let jobs = || [16, 32, 64, 160].map(Work::packet);
+        assert_eq!(cost.of_batch(jobs()), Duration(7 + 400 + 1 + 2 + 4 + 10));
+        let wide = Cost { lanes: 3, ..cost };
+        assert_eq!(wide.of_batch(jobs()), Duration(7 + 104 + 110));
+        assert_eq!(wide.of_batch([]), Duration::ZERO);
+        let mut batch = Batch::default();
+        jobs()[..2].iter().for_each(|job| batch.add(&wide, job));
+        assert_eq!((batch.time(), batch.room(&wide)), (Duration(102), 1));
     }
 
     #[test]

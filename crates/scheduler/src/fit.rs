@@ -29,9 +29,9 @@ struct Point {
 }
 
 impl Point {
-    /// The point without what `known` says of packets and doorbell; `None` for a sample of no job.
+    /// The point without what `known` says of packets and submit; `None` for a sample of no job.
     fn new(sample: &Sample, known: &Cost) -> Option<Point> {
-        let fixed = known.packet.times(u64::from(sample.work.packets)) + known.doorbell;
+        let fixed = known.packet.times(u64::from(sample.work.packets)) + known.submit;
         let jobs = f64::from(sample.jobs);
         let time = (sample.time - fixed).0 as f64;
         (sample.jobs > 0).then(|| Point {
@@ -45,7 +45,7 @@ impl Point {
 /// A line found by [`line()`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Line {
-    /// The cost: init and block found, packet and doorbell as given.
+    /// The cost: init and block found, packet and submit as given.
     pub cost: Cost,
     /// Median distance of a sample from the line, per job.
     pub residual: Duration,
@@ -57,7 +57,7 @@ pub struct Line {
 /// between those, wide pairs counting more (Theil and Sen, weighted). Fewer than half of the samples
 /// at a size may be disturbed.
 ///
-/// `known` gives packet and doorbell. Takes time in proportion to the square of the number of
+/// `known` gives packet and submit. Takes time in proportion to the square of the number of
 /// different sizes; `None` without at least two of them.
 pub fn line(samples: &[Sample], known: &Cost) -> Option<Line> {
     let mut points: Vec<Point> = samples.iter().filter_map(|sample| Point::new(sample, known)).collect();
@@ -122,7 +122,7 @@ fn picoseconds(value: f64) -> Duration {
 /// preempted once moves little, and a clock that dropped to half is followed within tens of samples.
 #[derive(Clone, Debug)]
 pub struct Fit {
-    /// The cost before any sample, and its packet and doorbell for ever.
+    /// The cost before any sample, and its packet and submit for ever.
     prior: Cost,
     /// Jobs after which a sample has faded to 1/e.
     memory: f64,
@@ -231,13 +231,15 @@ mod tests {
         init: Duration(1_000_000),
         packet: Duration::ZERO,
         block: Duration(440_000),
-        doorbell: Duration::ZERO,
+        submit: Duration::ZERO,
+        wake: Duration::ZERO,
+        lanes: 1,
     };
 
     /// A packet of `blocks` blocks that takes `cost`, times `factor`.
     fn sample(cost: &Cost, blocks: u32, factor: f64) -> Sample {
         let work = Work::packet(blocks * 16);
-        let time = cost.of(&work) + cost.doorbell;
+        let time = cost.of(&work) + cost.submit;
         Sample { jobs: 1, work, time: Duration((time.0 as f64 * factor) as u64) }
     }
 
@@ -313,7 +315,7 @@ mod tests {
 
     #[test]
     fn known_terms_are_kept_and_bursts_are_averaged() {
-        let known = Cost { packet: Duration(50_000), doorbell: Duration(300_000), ..Cost::default() };
+        let known = Cost { packet: Duration(50_000), submit: Duration(300_000), ..Cost::default() };
         let burst = |jobs: u32, blocks: u32| Sample {
             jobs,
             work: Work { packets: jobs, blocks: blocks * jobs, bytes: u64::from(16 * blocks * jobs) },

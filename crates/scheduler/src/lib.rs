@@ -62,7 +62,7 @@ pub mod fit;
 pub use alpha::AlphaLoop;
 pub use class::{ClassConfig, ClassFault, Service};
 pub use config::{Config, ConfigError, Kind, ProcessorConfig, Progress, UnknownWord};
-pub use cost::{Cost, Transfer, Work};
+pub use cost::{Batch, Cost, Transfer, Work};
 pub use dscp::DscpMap;
 pub use job::{Item, Job, JobHead, Prediction};
 pub use policy::{Policy, UnknownPolicy};

@@ -314,7 +314,7 @@ impl Scheduler {
     }
 
     /// The jobs dispatched so far have been handed over: the next one opens a new submission and
-    /// bears [`Cost::doorbell`].
+    /// bears [`Cost::submit`].
     #[inline]
     pub fn submitted(&mut self, processor: usize) {
         self.accounts[processor].submit();

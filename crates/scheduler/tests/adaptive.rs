@@ -14,7 +14,9 @@ const CARD: Cost = Cost {
     init: Duration::from_nanos(1_936),
     packet: Duration::ZERO,
     block: Duration::from_nanos(440),
-    doorbell: Duration::ZERO,
+    submit: Duration::ZERO,
+    wake: Duration::ZERO,
+    lanes: 1,
 };
 const CPU: Cost = Cost { init: Duration::from_nanos(4_048), block: Duration::from_nanos(920), ..CARD };
 

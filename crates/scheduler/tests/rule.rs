@@ -164,10 +164,10 @@ fn fetched_jobs_wait_where_the_scheduler_is_aware_of_them() {
 }
 
 #[test]
-fn transfers_and_the_doorbell_count_where_they_are_configured() {
+fn transfers_and_submit_count_where_they_are_configured() {
     let bus = Transfer { clock: 66_000_000, width: 4, address_cycles: 1 };
-    let doorbell = Duration::from_nanos(300);
-    let with_bus = ProcessorConfig { transfer: Some(bus), cost: Cost { doorbell, ..card().cost }, ..card() };
+    let submit = Duration::from_nanos(300);
+    let with_bus = ProcessorConfig { transfer: Some(bus), cost: Cost { submit, ..card().cost }, ..card() };
     let mut s = scheduler(vec![with_bus]);
     // 41 cycles: 621212.12 ps, twice; the first of a submission rings.
     assert_eq!(place(&mut s, Time::ZERO, item(0)).2, 5_400_000 + 2 * 621_212 + 300_000);
