@@ -301,7 +301,7 @@ impl Engine {
     }
 
     /// Takes the packets that [`Engine::admit_burst`] could not admit.
-    pub fn refused(&mut self) -> std::vec::Drain<'_, Refusal> {
+    pub fn refusals(&mut self) -> std::vec::Drain<'_, Refusal> {
         self.refused.drain(..)
     }
 
