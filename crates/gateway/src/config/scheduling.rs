@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use forebay_engine::{Order, Scheduling, StrangerLimits};
+use forebay_engine::{Order, PendingSpiLimits, Scheduling};
 use forebay_ipsec::DscpSet;
 use forebay_ipsec::reassembly::ReassemblyLimits;
 use forebay_scenario::{Table, Value};
@@ -264,7 +264,7 @@ pub(super) fn limits(top: &Table, context: &Context<'_>) -> Option<Limits> {
         patience: patience?,
         slack: slack?,
         reassembly: reassembly?,
-        strangers: StrangerLimits::NONE,
+        pending_spi: PendingSpiLimits::NONE,
         audit_every: audit_every?,
     };
     Some(Limits { engine, sas: sas?, policies: policies?, control_connections: control_connections? })
