@@ -27,7 +27,7 @@ mod sync {
 }
 
 pub use burst::{BURST, BurstPath};
-pub use calibrate::{Calibration, SIZES, calibrate, esp_job};
+pub use calibrate::{BATCHES, Calibration, Point, SIZES, calibrate, esp_job};
 pub use clock::Clock;
 pub use edges::{Addresses, Answer};
 pub use engine::{Engine, HandOver, Output, RUNNING_CORE, Refusal};

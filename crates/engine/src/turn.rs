@@ -2,7 +2,6 @@
 
 use forebay_crypto::{Job, Verdict};
 use forebay_ipsec::Next;
-use forebay_scheduler::fit::Sample;
 use forebay_scheduler::{Decision, JobHead, Work};
 use forebay_time::Duration;
 
@@ -294,7 +293,7 @@ impl Engine {
             tally.work.bytes += head.work.bytes;
             tally.took += took;
         } else if took > Duration::ZERO {
-            self.learn(processor, head.suite, &Sample { jobs: 1, work: head.work, time: took });
+            self.learn(processor, head.suite, 1, head.work, took);
         }
         self.scheduler.complete(processor, 1, self.now);
         self.groups.close(group_index);
@@ -305,15 +304,21 @@ impl Engine {
         for suite in 0..self.tallies.len() {
             let Tally { jobs, work, took } = std::mem::take(&mut self.tallies[suite]);
             if jobs > 0 {
-                self.learn(RUNNING_CORE, suite as u8, &Sample { jobs, work, time: took });
+                self.learn(RUNNING_CORE, suite as u8, jobs, work, took);
             }
         }
     }
 
-    fn learn(&mut self, processor: usize, suite: u8, sample: &Sample) {
+    /// Jobs of one batch, `work` being that of all, are taken to be alike.
+    fn learn(&mut self, processor: usize, suite: u8, jobs: u32, work: Work, took: Duration) {
         let attached = &mut self.attached[processor];
-        attached.fits[suite as usize].add(sample);
-        attached.measured += sample.jobs;
+        let each = Work {
+            packets: work.packets / jobs,
+            blocks: work.blocks / jobs,
+            bytes: work.bytes / u64::from(jobs),
+        };
+        attached.fits[suite as usize].add(std::iter::repeat_n(each, jobs as usize), took);
+        attached.measured += jobs;
         if attached.measured < REFIT_EVERY {
             return;
         }
