@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use forebay_crypto::{Processor, SessionId};
-use forebay_scheduler::fit::{Fit as OldFit, Sample};
+use forebay_scheduler::fit::Fit;
 use forebay_scheduler::{Cost, ProcessorConfig, Progress, Scheduler, Work};
 use forebay_time::Duration;
 
@@ -18,7 +18,9 @@ pub const RUNNING_CORE: usize = 0;
 const FIT_MEMORY: u32 = 4096;
 /// Jobs after which a processor's refitted costs are given to the scheduler.
 const REFIT_EVERY: u32 = 64;
-/// A processor whose cost is settled is measured in one of so many submissions.
+/// After so many submissions...
+const SETTLED: u32 = 256;
+/// ...only one of so many is measured.
 const MEASURE_EVERY: u32 = 4;
 /// A new mean counts for one in so many of what collecting a job costs.
 const COLLECT_FADES: u64 = 16;
@@ -32,9 +34,9 @@ pub struct Attached {
     /// For each kind of job what was measured, and the cost that the scheduler last had.
     fits: Vec<Fit>,
     costs: Vec<Cost>,
-    /// Jobs measured since then, and submissions since one was.
+    /// Jobs measured since then, and submissions in all.
     measured: u32,
-    skipped: u32,
+    submitted: u32,
     /// What handing jobs to it costs the running core, and taking a job back.
     feed: Fit,
     collect: Duration,
@@ -72,7 +74,7 @@ impl Pool {
                 fits: vec![],
                 costs: vec![],
                 measured: 0,
-                skipped: 0,
+                submitted: 0,
                 feed: Fit::new(Cost::default(), FIT_MEMORY),
                 collect: Duration::ZERO,
                 submissions: VecDeque::with_capacity(in_flight),
@@ -150,11 +152,10 @@ impl Pool {
         scheduler: &mut Scheduler,
     ) {
         let attached = &mut self.all[processor];
-        attached.skipped += 1;
-        if attached.skipped < MEASURE_EVERY && attached.fits[usize::from(kind)].is_settled() {
+        attached.submitted = attached.submitted.wrapping_add(1);
+        if attached.submitted > SETTLED && !attached.submitted.is_multiple_of(MEASURE_EVERY) {
             return;
         }
-        attached.skipped = 0;
         let count = jobs.clone().count() as u32;
         attached.fits[usize::from(kind)].add(jobs, took);
         attached.measured += count;
@@ -191,33 +192,5 @@ impl Pool {
         // A preempted thread is no cost.
         let mean = if collect.0 == 0 { mean } else { mean.min(collect.times(8)) };
         *collect = Duration((collect.0 * (COLLECT_FADES - 1) + mean.0) / COLLECT_FADES);
-    }
-}
-
-/// Stands in for a fit of batches.
-struct Fit(OldFit);
-
-impl Fit {
-    fn new(cost: Cost, memory: u32) -> Fit {
-        Fit(OldFit::new(cost, memory))
-    }
-
-    fn cost(&self) -> Cost {
-        self.0.cost()
-    }
-
-    fn is_settled(&self) -> bool {
-        false
-    }
-
-    fn add(&mut self, jobs: impl Iterator<Item = Work>, time: Duration) {
-        let (mut n, mut work) = (0, Work::default());
-        for one in jobs {
-            n += 1;
-            work.packets += one.packets;
-            work.blocks += one.blocks;
-            work.bytes += one.bytes;
-        }
-        self.0.add(&Sample { jobs: n, work, time });
     }
 }
