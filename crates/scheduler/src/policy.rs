@@ -39,18 +39,30 @@ pub enum Policy {
         /// The processor for large jobs.
         large: usize,
     },
+    /// Fixed shares of the packets, dealt out evenly over time: the best that can be done without looking at the
+    /// processors while they work. Each job goes to the capable processor that is furthest behind its share
+    /// (smooth weighted round robin). Where no capable processor has a weight, finishing time decides.
+    Split {
+        /// The weight of each processor by its index; processors from index 8 on have weight 0.
+        weights: [u16; 8],
+    },
 }
+
+/// Processors that [`Policy::Split`] can give a share.
+const SPLIT_MAX: usize = 8;
 
 impl Policy {
     /// Every policy, with the parameters that its bare word stands for: processor 0 is the host's
-    /// CPU and processor 1 the first card, as in the papers; a mean packet of their trace is small.
-    pub const ALL: [Policy; 6] = [
+    /// CPU and processor 1 the first card, as in the papers; a mean packet of their trace is small; a split is
+    /// into equal shares.
+    pub const ALL: [Policy; 7] = [
         Policy::FinishTime,
         Policy::AdaptiveAlpha(AlphaLoop::DEFAULT),
         Policy::Single { processor: 1 },
         Policy::RoundRobin,
         Policy::ShortestQueue,
         Policy::SizeThreshold { bytes: 256, small: 0, large: 1 },
+        Policy::Split { weights: [1; SPLIT_MAX] },
     ];
 
     /// The word it has in scenario and configuration files.
@@ -62,6 +74,7 @@ impl Policy {
             Policy::RoundRobin => "round-robin",
             Policy::ShortestQueue => "shortest-queue",
             Policy::SizeThreshold { .. } => "size-threshold",
+            Policy::Split { .. } => "split",
         }
     }
 
@@ -70,9 +83,12 @@ impl Policy {
         match *self {
             Policy::Single { processor } => Some(processor),
             Policy::SizeThreshold { small, large, .. } => Some(small.max(large)),
-            Policy::FinishTime | Policy::AdaptiveAlpha(_) | Policy::RoundRobin | Policy::ShortestQueue => {
-                None
-            }
+            // A weight beyond the processors is never used.
+            Policy::FinishTime
+            | Policy::AdaptiveAlpha(_)
+            | Policy::RoundRobin
+            | Policy::ShortestQueue
+            | Policy::Split { .. } => None,
         }
     }
 }
@@ -173,11 +189,13 @@ pub(crate) struct Chooser {
     policy: Policy,
     /// Round robin: the processor whose turn it is.
     turn: usize,
+    /// Split: by how much each processor is behind its share, in packets times the sum of the weights.
+    behind: [i64; SPLIT_MAX],
 }
 
 impl Chooser {
     pub(crate) fn new(policy: Policy) -> Chooser {
-        Chooser { policy, turn: 0 }
+        Chooser { policy, turn: 0, behind: [0; SPLIT_MAX] }
     }
 
     /// The processor for a job; `None` if no processor can do it.
@@ -201,6 +219,7 @@ impl Chooser {
                 offer.first_capable_of(&[small, large])
             }
             Policy::SizeThreshold { small, large, .. } => offer.first_capable_of(&[large, small]),
+            Policy::Split { weights } => self.furthest_behind(&weights, offer),
         }
     }
 
@@ -210,6 +229,26 @@ impl Chooser {
             .map(|index| index % count)
             .find(|&index| offer.is_capable(index))?;
         self.turn = (chosen + 1) % count;
+        Some(chosen)
+    }
+
+    /// Every capable processor earns its weight for each packet, and the chosen one pays for the packets what all
+    /// earned together: none is ever ahead or behind by more than a job's packets times the sum of the weights. Of
+    /// equal ones the lowest index.
+    fn furthest_behind(&mut self, weights: &[u16; SPLIT_MAX], offer: &Offer<'_>) -> Option<usize> {
+        let packets = i64::from(offer.job.work.packets);
+        let count = offer.accounts.len().min(SPLIT_MAX);
+        let (mut chosen, mut sum) = (None, 0);
+        for index in (0..count).filter(|&index| weights[index] > 0 && offer.is_capable(index)) {
+            let earned = i64::from(weights[index]) * packets;
+            self.behind[index] += earned;
+            sum += earned;
+            if chosen.is_none_or(|best: usize| self.behind[index] > self.behind[best]) {
+                chosen = Some(index);
+            }
+        }
+        let Some(chosen) = chosen else { return offer.by_finish_time() };
+        self.behind[chosen] -= sum;
         Some(chosen)
     }
 }
@@ -227,7 +266,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "unknown policy `finish_time`; there are finish-time, adaptive-alpha, single, round-robin, \
-             shortest-queue, size-threshold"
+             shortest-queue, size-threshold, split"
         );
     }
 }
