@@ -15,6 +15,7 @@ use forebay_time::{Duration, Time};
 use miette::{IntoDiagnostic, miette};
 use serde::Serialize;
 
+use super::median::median;
 use crate::Answer;
 use crate::backend::Backend;
 
@@ -346,11 +347,6 @@ impl Bare {
             }
         }
     }
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 fn throwaway_keys(suite: Suite) -> miette::Result<SaKeys> {
