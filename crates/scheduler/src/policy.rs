@@ -2,11 +2,14 @@
 //!
 //! Every policy looks only at processors that have the job's suite and have not been removed.
 
+mod split;
+
 use std::fmt;
 use std::str::FromStr;
 
 use forebay_time::Time;
 
+use self::split::{Dealer, SPLIT_MAX};
 use crate::account::Account;
 use crate::burst::{Burst, Pool, Share};
 use crate::{AlphaLoop, Cost, JobHead, Kind};
@@ -48,9 +51,6 @@ pub enum Policy {
         weights: [u16; 8],
     },
 }
-
-/// Processors that [`Policy::Split`] can give a share.
-const SPLIT_MAX: usize = 8;
 
 impl Policy {
     /// Every policy, with the parameters that its bare word stands for: processor 0 is the host's
@@ -190,13 +190,13 @@ pub(crate) struct Chooser {
     policy: Policy,
     /// Round robin: the processor whose turn it is.
     turn: usize,
-    /// Split: by how much each processor is behind its share, in packets times the sum of the weights.
-    behind: [i64; SPLIT_MAX],
+    /// Split: what each processor has got of its share.
+    dealer: Dealer,
 }
 
 impl Chooser {
     pub(crate) fn new(policy: Policy) -> Chooser {
-        Chooser { policy, turn: 0, behind: [0; SPLIT_MAX] }
+        Chooser { policy, turn: 0, dealer: Dealer::default() }
     }
 
     /// The processor for a job; `None` if no processor can do it.
@@ -220,7 +220,7 @@ impl Chooser {
                 offer.first_capable_of(&[small, large])
             }
             Policy::SizeThreshold { small, large, .. } => offer.first_capable_of(&[large, small]),
-            Policy::Split { weights } => self.furthest_behind(&weights, offer),
+            Policy::Split { weights } => self.choose_of_split(&weights, offer),
         }
     }
 
@@ -243,7 +243,8 @@ impl Chooser {
     /// The next share of the burst at hand; `None` if no processor may be given a job now.
     ///
     /// The rules that are there to be compared with deal whole groups too: round robin and the shortest queue
-    /// equal parts of the burst, one side of a size threshold all packets that follow each other on it.
+    /// equal parts of the burst, a split parts by the weights, one side of a size threshold all packets that follow
+    /// each other on it.
     #[inline]
     pub(crate) fn share(&mut self, burst: &Burst, pool: &Pool<'_>) -> Option<Share> {
         match self.policy {
@@ -289,6 +290,7 @@ impl Chooser {
                     None => return burst.share(pool),
                 }
             }
+            Policy::Split { weights } => return self.share_of_split(&weights, burst, pool),
         };
         pool.is_free(processor).then_some(Share { processor, jobs })
     }
@@ -301,25 +303,32 @@ impl Chooser {
         self.turn = (chosen + 1) % count;
         Some(chosen)
     }
+}
 
-    /// Every capable processor earns its weight for each packet, and the chosen one pays for the packets what all
-    /// earned together: none is ever ahead or behind by more than a job's packets times the sum of the weights. Of
-    /// equal ones the lowest index.
-    fn furthest_behind(&mut self, weights: &[u16; SPLIT_MAX], offer: &Offer<'_>) -> Option<usize> {
-        let packets = i64::from(offer.job.work.packets);
-        let count = offer.accounts.len().min(SPLIT_MAX);
-        let (mut chosen, mut sum) = (None, 0);
-        for index in (0..count).filter(|&index| weights[index] > 0 && offer.is_capable(index)) {
-            let earned = i64::from(weights[index]) * packets;
-            self.behind[index] += earned;
-            sum += earned;
-            if chosen.is_none_or(|best: usize| self.behind[index] > self.behind[best]) {
-                chosen = Some(index);
-            }
+impl Chooser {
+    fn choose_of_split(&mut self, weights: &[u16; SPLIT_MAX], offer: &Offer<'_>) -> Option<usize> {
+        let is_capable = |one: usize| one < offer.accounts.len() && offer.is_capable(one);
+        let packets = offer.job.work.packets;
+        let Some(due) = self.dealer.due(weights, packets, is_capable) else { return offer.by_finish_time() };
+        self.dealer.deal(weights, packets, &due, is_capable);
+        Some(due.processor)
+    }
+
+    fn share_of_split(
+        &mut self,
+        weights: &[u16; SPLIT_MAX],
+        burst: &Burst,
+        pool: &Pool<'_>,
+    ) -> Option<Share> {
+        let is_capable = |one: usize| one < pool.accounts.len() && pool.is_capable(one);
+        let packets = burst.next_work(burst.left()).packets;
+        let Some(due) = self.dealer.due(weights, packets, is_capable) else { return burst.share(pool) };
+        if !pool.is_free(due.processor) {
+            return None;
         }
-        let Some(chosen) = chosen else { return offer.by_finish_time() };
-        self.behind[chosen] -= sum;
-        Some(chosen)
+        let jobs = due.jobs(burst.left(), packets, pool.costs[due.processor].lanes);
+        self.dealer.deal(weights, burst.next_work(jobs).packets, &due, is_capable);
+        Some(Share { processor: due.processor, jobs })
     }
 }
 
