@@ -6,7 +6,7 @@ use crate::Scenario;
 use crate::figures::{self, BusFigures, ClassFigures, Figures, ProcessorFigures};
 use crate::flights::Flights;
 use crate::latencies::{self, Latencies, Which};
-use crate::run::Columns;
+use crate::outcome::Columns;
 use crate::traffic::Arrival;
 
 /// What a job carries through its processor.

@@ -13,9 +13,12 @@ mod document;
 mod figures;
 mod flights;
 mod histogram;
+mod input;
 mod latencies;
 mod ledger;
 mod optimum;
+mod outcome;
+mod probe;
 mod random;
 mod replicate;
 mod run;
@@ -27,8 +30,9 @@ mod traffic;
 pub use document::Document;
 pub use figures::{BusFigures, ClassFigures, Figures, Latency, ProcessorFigures};
 pub use optimum::{Limits, OPTIMUM_PACKETS, OPTIMUM_PROCESSORS, bound, optimum};
+pub use outcome::{Columns, EXACT_MAX, Options, Outcome, Progress, RunError};
 pub use replicate::{Estimate, Replications, replicate};
-pub use run::{Columns, EXACT_MAX, Options, Outcome, Progress, RunError, run};
+pub use run::run;
 pub use scenario::{
     Bus, Class, Finding, MAX_PROCESSORS, Problem, Processor, Scenario, ScenarioErrors, Settings,
 };
