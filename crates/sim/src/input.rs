@@ -19,15 +19,22 @@ impl Input {
         self.next.map_or(Time::MAX, |arrival| arrival.at)
     }
 
-    /// The next packet goes into the scheduler's input.
-    #[inline(never)] // one place of two that call it, for all that it calls
-    pub(crate) fn push(&mut self, scheduler: &mut Scheduler, ledger: &mut Ledger) {
-        let Some(arrival) = self.next else { return };
+    /// The next packet comes: when, and what the scheduler needs of it.
+    #[inline]
+    pub(crate) fn take(&mut self, ledger: &mut Ledger) -> Option<(Time, Item)> {
+        let arrival = self.next?;
         self.next = self.stream.next();
         let Arrival { at, bytes, sa, class, suite } = arrival;
         let id = ledger.arrive(&arrival);
-        if scheduler.push(at, Item { id, sa, class, suite, bytes }).is_err() {
-            ledger.lose(id);
+        Some((at, Item { id, sa, class, suite, bytes }))
+    }
+
+    /// The next packet goes into the scheduler's input.
+    #[inline(never)] // one place of two that call it, for all that it calls
+    pub(crate) fn push(&mut self, scheduler: &mut Scheduler, ledger: &mut Ledger) {
+        let Some((at, item)) = self.take(ledger) else { return };
+        if scheduler.push(at, item).is_err() {
+            ledger.lose(item.id);
         }
         if self.next.is_none() {
             scheduler.end_of_input();

@@ -13,6 +13,9 @@ use crate::traffic::Arrival;
 /// takes no more memory than a short one.
 pub const EXACT_MAX: u64 = 1 << 21;
 
+/// Decisions between two reports of progress.
+pub(crate) const REPORT_EVERY: u64 = 1 << 16;
+
 /// What is wanted of a run besides its figures.
 #[derive(Default)]
 pub struct Options<'a> {

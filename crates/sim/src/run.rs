@@ -12,29 +12,36 @@
 //!
 //! The comparison with SystemC follows the same order on request, and then has the same figures.
 //!
+//! With batches (`burst` above 1) the third step is another: all packets of the instant arrive, then the scheduler
+//! places what waits, then the processors get what was placed on them, each all of it as one submission, in the order
+//! in which the scheduler named them first. Of a batch that ends as a whole the jobs are complete in the order in which they were
+//! handed over.
+//!
+//! With a running core that polls (`poll`), a poll comes after everything else of its instant: computations and
+//! transfers end, packets arrive, and then the running core collects what has ended, in the order in which it ended,
+//! takes packets, and goes on as [`crate::polling`] says. What it does takes its time, at whose end the same order
+//! holds: what ends at the instant of a hand-over has ended before it.
+//!
 //! # Memory
 //! The models' input has no limit, and nothing depends on a packet in it that is not among the first
 //! W. So packets are drawn when the window has room for them, with the time at which they arrived: a
 //! run takes the same memory however far its processors fall behind. Not so with several classes, each of which
 //! may be ahead of the others: what waits is kept, up to the limits of their inputs.
 
-use forebay_scheduler::{Config, Cost, Decision, Kind, Policy, Scheduler};
-use forebay_station::{Host, StationConfig, Watch, Way, Work};
+use forebay_scheduler::{Cost, Decision, Scheduler};
+use forebay_station::{Watch, Way, Work};
 use forebay_time::{Duration, Time};
 
+use crate::bursts::{self, Desk};
 use crate::input::{Ending, Input};
 use crate::ledger::{Ledger, Tag};
-use crate::outcome::{Columns, EXACT_MAX, Options, Outcome, RunError};
+use crate::outcome::{Columns, EXACT_MAX, Options, Outcome, REPORT_EVERY, RunError};
+use crate::polling;
 use crate::probe::Probe;
 use crate::scenario::Scenario;
+use crate::setup;
 use crate::timeline::Timeline;
 use crate::traffic::Stream;
-
-/// How often CPUs report their load, for policies that ask for it.
-const LOAD_EVERY: Duration = Duration::from_millis(1);
-
-/// Decisions between two reports of progress.
-const REPORT_EVERY: u64 = 1 << 16;
 
 /// Runs a scenario: a pure function of it and the seed.
 pub fn run(scenario: &Scenario, options: Options<'_>) -> Result<Outcome, RunError> {
@@ -50,22 +57,13 @@ pub fn run(scenario: &Scenario, options: Options<'_>) -> Result<Outcome, RunErro
     if !exact {
         notes.push("quantiles are those of a histogram, right to 0.2 %".to_owned());
     }
-    let observed = Observed {
-        scheduler: Scheduler::new(config(scenario))
-            .map_err(|error| RunError::Scheduler(error.to_string()))?,
-        prefetch_aware: scenario.scheduler.prefetch_aware,
-        ledger,
-        probe: (),
-    };
     let mut ending = Ending { progress: options.progress, keep: options.keep, cut: None };
     let (mut ledger, timeline) = match options.timeline {
-        None => (drive(scenario, stream, observed, &mut ending)?.ledger, None),
+        None => (with_probe(scenario, stream, ledger, (), &mut ending)?.0, None),
         Some(entries) => {
-            let Observed { scheduler, prefetch_aware, ledger, .. } = observed;
             let probe = Timeline::new(scenario, entries);
-            let observed = Observed { scheduler, prefetch_aware, ledger, probe };
-            let observed = drive(scenario, stream, observed, &mut ending)?;
-            (observed.ledger, Some(observed.probe))
+            let (ledger, timeline) = with_probe(scenario, stream, ledger, probe, &mut ending)?;
+            (ledger, Some(timeline))
         }
     };
     // Broken off within the warm-up there is nothing to keep.
@@ -83,23 +81,30 @@ pub fn run(scenario: &Scenario, options: Options<'_>) -> Result<Outcome, RunErro
     })
 }
 
-/// The scheduler's part of a scenario.
-pub(crate) fn config(scenario: &Scenario) -> Config {
-    let settings = &scenario.scheduler;
-    Config {
-        processors: scenario.processors.iter().map(|one| one.config.clone()).collect(),
-        policy: settings.policy,
-        window: settings.window,
-        windowing: settings.windowing,
-        timeout: settings.timeout,
-        max_bytes: settings.max_bytes,
-        input: settings.input.unwrap_or(settings.window),
-        prefetch_aware: settings.prefetch_aware,
-        classes: match settings.by_class {
-            true => settings.classes.iter().map(|class| class.config).collect(),
-            false => Vec::new(),
-        },
+/// A run that is looked at, in the way of the scenario.
+fn with_probe<P: Probe>(
+    scenario: &Scenario,
+    mut stream: Stream,
+    ledger: Ledger,
+    probe: P,
+    ending: &mut Ending<'_>,
+) -> Result<(Ledger, P), RunError> {
+    let scheduler =
+        Scheduler::new(setup::config(scenario)).map_err(|error| RunError::Scheduler(error.to_string()))?;
+    let next = stream.next();
+    let input = Input { stream, next };
+    if let Some(core) = scenario.scheduler.running_core {
+        let desk = Desk::new(scenario, scheduler, ledger, probe, true);
+        return polling::drive(scenario, core, input, desk, ending);
     }
+    if scenario.scheduler.burst > 1 {
+        let desk = Desk::new(scenario, scheduler, ledger, probe, false);
+        return bursts::drive(scenario, input, desk, ending);
+    }
+    let prefetch_aware = scenario.scheduler.prefetch_aware;
+    let observed = Observed { scheduler, prefetch_aware, ledger, probe };
+    let Observed { ledger, probe, .. } = drive(scenario, input, observed, ending)?;
+    Ok((ledger, probe))
 }
 
 /// All that hears of what the host does.
@@ -146,54 +151,24 @@ impl<P: Probe> Watch<Tag> for Observed<P> {
     }
 }
 
-fn host(scenario: &Scenario) -> Host<Tag> {
-    let mut host = Host::new();
-    for bus in &scenario.buses {
-        host.add_bus(bus.config);
-    }
-    for one in &scenario.processors {
-        host.add_station(StationConfig {
-            bus: one.bus,
-            write_buffer: one.write_buffer,
-            prefetch: one.prefetch,
-            ..StationConfig::default()
-        });
-    }
-    host
-}
-
-fn report_loads(scenario: &Scenario, scheduler: &mut Scheduler, now: Time) {
-    let processors = scenario.processors.iter().enumerate();
-    for (index, one) in processors.filter(|(_, one)| one.config.kind == Kind::Cpu) {
-        scheduler.report_load(index, now, one.others);
-    }
-}
-
+/// One job at a time: the papers' host.
 fn drive<P: Probe>(
     scenario: &Scenario,
-    mut stream: Stream,
+    mut input: Input,
     mut observed: Observed<P>,
     ending: &mut Ending<'_>,
 ) -> Result<Observed<P>, RunError> {
-    let mut host = host(scenario);
+    let mut host = setup::host(scenario);
     let costs: Vec<Cost> = scenario.processors.iter().map(|one| one.config.cost).collect();
-    let total = stream.packets();
-    let next = stream.next();
-    let mut input = Input { stream, next };
-    // A limited input turns packets away, and a class does not wait for another's, so each has to come at
-    // its time.
-    let settings = &scenario.scheduler;
-    let in_time = settings.input.is_some() || settings.by_class && !settings.classes.is_empty();
+    let submits = costs.iter().any(|cost| cost.submit > Duration::ZERO);
+    let total = input.stream.packets();
+    let in_time = setup::in_time(scenario);
     let mut now = Time::ZERO;
     let mut decisions = 0u64;
-    let follows_load = matches!(scenario.scheduler.policy, Policy::AdaptiveAlpha(_));
-    let mut load_due = if follows_load { Time::ZERO } else { Time::MAX };
+    let mut loads = setup::Loads::new(scenario);
     loop {
         let event = host.advance(now, &mut observed);
-        if now >= load_due {
-            report_loads(scenario, &mut observed.scheduler, now);
-            load_due = now + LOAD_EVERY;
-        }
+        loads.report(&mut observed.scheduler, now);
         if !in_time {
             while input.next_at() < now && observed.scheduler.input_room() > 0 {
                 input.push(&mut observed.scheduler, &mut observed.ledger);
@@ -203,7 +178,11 @@ fn drive<P: Probe>(
             Decision::Dispatch { processor, job, chosen, .. } => {
                 let head = &job.head;
                 let tag = observed.ledger.place(job.items(), chosen);
-                let work = Work { bytes: head.work.bytes, time: costs[processor].of(&head.work), tag };
+                let cost = &costs[processor];
+                let work = Work { bytes: head.work.bytes, time: cost.submit + cost.of(&head.work), tag };
+                if submits {
+                    observed.scheduler.submitted(processor);
+                }
                 observed.probe.waiting(processor, now, observed.scheduler.waiting(processor));
                 host.submit(now, processor, work, &mut observed);
                 decisions += 1;
