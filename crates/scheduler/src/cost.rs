@@ -22,6 +22,26 @@ impl Work {
         work
     }
 
+    /// Both together.
+    #[inline]
+    pub(crate) fn plus(&self, other: &Work) -> Work {
+        Work {
+            packets: self.packets + other.packets,
+            blocks: self.blocks.saturating_add(other.blocks),
+            bytes: self.bytes + other.bytes,
+        }
+    }
+
+    /// What is left without a part.
+    #[inline]
+    pub(crate) fn minus(&self, part: &Work) -> Work {
+        Work {
+            packets: self.packets - part.packets,
+            blocks: self.blocks - part.blocks,
+            bytes: self.bytes - part.bytes,
+        }
+    }
+
     /// Bundles one more packet of `bytes` bytes.
     #[inline]
     pub fn add_packet(&mut self, bytes: u32) {
@@ -72,6 +92,14 @@ impl Cost {
         let mut batch = Batch::default();
         jobs.into_iter().for_each(|job| batch.add(self, &job));
         if batch.jobs == 0 { Duration::ZERO } else { self.submit + batch.time() }
+    }
+
+    /// The time that as many jobs take one after the other, `work` being that of all of them, without `submit`
+    /// and `wake`.
+    #[inline]
+    pub(crate) fn of_jobs(&self, jobs: usize, work: &Work) -> Duration {
+        let inits = u128::from(self.init.0) * (jobs as u128).saturating_sub(1);
+        saturated(self.exact(work) + inits)
     }
 
     /// The same in picoseconds that cannot overflow: a choice adds up much for every processor, and

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use forebay_time::Time;
 
 use crate::account::Account;
+use crate::burst::{Burst, Pool, Share};
 use crate::{AlphaLoop, Cost, JobHead, Kind};
 
 /// How the place of a job is chosen.
@@ -202,6 +203,75 @@ impl Chooser {
             }
             Policy::SizeThreshold { small, large, .. } => offer.first_capable_of(&[large, small]),
         }
+    }
+
+    /// Whether it may be that the host computes a burst by itself: for other rules than finishing time only if all
+    /// goes there.
+    #[inline]
+    pub(crate) fn may_keep(&self, host: usize) -> bool {
+        match self.policy {
+            Policy::FinishTime | Policy::AdaptiveAlpha(_) => true,
+            Policy::Single { processor } => processor == host,
+            _ => false,
+        }
+    }
+
+    /// Whether all goes to one processor.
+    pub(crate) fn is_single(&self) -> bool {
+        matches!(self.policy, Policy::Single { .. })
+    }
+
+    /// The next share of the burst at hand; `None` if no processor may be given a job now.
+    ///
+    /// The rules that are there to be compared with deal whole groups too: round robin and the shortest queue
+    /// equal parts of the burst, one side of a size threshold all packets that follow each other on it.
+    #[inline]
+    pub(crate) fn share(&mut self, burst: &Burst, pool: &Pool<'_>) -> Option<Share> {
+        match self.policy {
+            Policy::FinishTime | Policy::AdaptiveAlpha(_) => burst.share(pool),
+            _ => self.share_otherwise(burst, pool),
+        }
+    }
+
+    #[inline(never)]
+    fn share_otherwise(&mut self, burst: &Burst, pool: &Pool<'_>) -> Option<Share> {
+        let free = pool.free().count();
+        let part = |processor: usize| {
+            let lanes = (pool.costs[processor].lanes as usize).max(1);
+            burst.len().div_ceil(free.max(1)).next_multiple_of(lanes).min(burst.left())
+        };
+        // A processor that cannot do the jobs is passed over; one that is full is waited for.
+        let first_of = |preferred: &[usize]| preferred.iter().copied().find(|&one| pool.is_capable(one));
+        let (processor, jobs) = match self.policy {
+            Policy::FinishTime | Policy::AdaptiveAlpha(_) => return burst.share(pool),
+            Policy::Single { processor } => match first_of(&[processor]) {
+                Some(processor) => (processor, burst.left()),
+                None => return burst.share(pool),
+            },
+            Policy::RoundRobin => {
+                let count = pool.accounts.len();
+                let chosen = (self.turn..self.turn + count)
+                    .map(|index| index % count)
+                    .find(|&index| pool.is_capable(index))?;
+                if pool.is_free(chosen) {
+                    self.turn = (chosen + 1) % count;
+                }
+                (chosen, part(chosen))
+            }
+            Policy::ShortestQueue => {
+                let rank = |one: &usize| (pool.accounts[*one].unfinished(), *one);
+                let shortest = pool.free().min_by_key(rank)?;
+                (shortest, part(shortest))
+            }
+            Policy::SizeThreshold { bytes, small, large } => {
+                let preferred = if burst.first_bytes() < bytes { [small, large] } else { [large, small] };
+                match first_of(&preferred) {
+                    Some(processor) => (processor, burst.run_of_size(bytes)),
+                    None => return burst.share(pool),
+                }
+            }
+        };
+        pool.is_free(processor).then_some(Share { processor, jobs })
     }
 
     fn next_in_turn(&mut self, offer: &Offer<'_>) -> Option<usize> {
