@@ -1,7 +1,7 @@
 //! Batches: what waits when the scheduler runs is placed together, and each processor gets its share as one
 //! submission.
 
-use forebay_scheduler::{Decision, Job, Scheduler};
+use forebay_scheduler::{Decision, Scheduler};
 use forebay_station::{Host, Watch, Way, Work};
 use forebay_time::{Duration, Time};
 
@@ -19,6 +19,8 @@ pub(crate) struct Desk<P> {
     pub(crate) batches: Batches,
     pub(crate) ledger: Ledger,
     probe: P,
+    /// Whether each packet has to come at its time.
+    in_time: bool,
     /// Whether answers wait until they are collected.
     keeps: bool,
     /// Answers that wait: whose, and their batch.
@@ -43,21 +45,26 @@ impl<P: Probe> Desk<P> {
         probe: P,
         keeps: bool,
     ) -> Desk<P> {
-        let batches = Batches::new(scenario);
-        Desk { scheduler, batches, ledger, probe, keeps, answers: Vec::new(), decisions: 0 }
+        let (batches, in_time) = (Batches::new(scenario), setup::in_time(scenario));
+        Desk { scheduler, batches, ledger, probe, in_time, keeps, answers: Vec::new(), decisions: 0 }
     }
 
-    /// Places all that can be placed now.
+    /// Places all that can be placed now, and takes in packets meanwhile that come at a time that is `due`. An input
+    /// without limit has room for all, and only as many are drawn as the next decision can depend on.
     pub(crate) fn place(
         &mut self,
         now: Time,
+        due: impl Fn(Time) -> bool,
         input: &mut Input,
         ending: &mut Ending<'_>,
     ) -> Result<Rest, RunError> {
         loop {
+            while due(input.next_at()) && (self.in_time || self.scheduler.input_room() > 0) {
+                input.push(&mut self.scheduler, &mut self.ledger);
+            }
             match self.scheduler.next(now) {
                 Decision::Dispatch { processor, job, chosen, .. } => {
-                    let (items, parts) = (job.items(), parts(job));
+                    let (items, parts) = (job.items(), job.parts());
                     let mut first = 0;
                     for (at, &work) in parts.iter().enumerate() {
                         let ids = &items[first..first + work.packets as usize];
@@ -81,6 +88,16 @@ impl<P: Probe> Desk<P> {
                 self.scheduler.end_of_input();
             }
         }
+    }
+
+    /// Every processor gets what was placed on it; whether any got something.
+    fn hand_all_over(&mut self, now: Time, host: &mut Host<u32>) -> bool {
+        let mut any = false;
+        while let Some(&processor) = self.batches.waiting().first() {
+            self.hand_over(now, processor, host);
+            any = true;
+        }
+        any
     }
 
     /// A processor gets what was placed on it; returns how long it has to compute for that.
@@ -115,11 +132,6 @@ impl<P: Probe> Desk<P> {
     }
 }
 
-/// The jobs of a decision.
-fn parts(job: &Job) -> &[forebay_scheduler::Work] {
-    std::slice::from_ref(&job.head.work)
-}
-
 impl<P: Probe> Watch<u32> for Desk<P> {
     fn started(&mut self, processor: usize, now: Time, until: Time) {
         self.ledger.computes(processor, now, until);
@@ -148,38 +160,25 @@ pub(crate) fn drive<P: Probe>(
     ending: &mut Ending<'_>,
 ) -> Result<(Ledger, P), RunError> {
     let mut host = setup::host(scenario);
-    let in_time = setup::in_time(scenario);
     let mut loads = setup::Loads::new(scenario);
     let mut now = Time::ZERO;
     loop {
         let event = host.advance(now, &mut desk);
         loads.report(&mut desk.scheduler, now);
-        if !in_time {
-            while input.next_at() < now && desk.scheduler.input_room() > 0 {
-                input.push(&mut desk.scheduler, &mut desk.ledger);
-            }
-        }
-        let rest = desk.place(now, &mut input, ending)?;
-        if !desk.batches.waiting().is_empty() {
-            while let Some(&processor) = desk.batches.waiting().first() {
-                desk.hand_over(now, processor, &mut host);
-            }
+        let rest = desk.place(now, |at| at < now, &mut input, ending)?;
+        if desk.hand_all_over(now, &mut host) {
             // What takes no time has ended already, and has left room.
             continue;
         }
         let wake = match rest {
-            Rest::Blocked if in_time => input.next_at().min(event).min(desk.scheduler.due()),
+            Rest::Blocked if desk.in_time => input.next_at().min(event).min(desk.scheduler.due()),
             // Nothing matters to the scheduler until that queue has room.
             Rest::Blocked => event,
             Rest::Until(until) => until.min(input.next_at()),
         };
         if wake <= now {
-            // All packets of one instant come before the scheduler looks at them.
-            let mut room = true;
-            while input.next_at() <= now && room {
-                input.push(&mut desk.scheduler, &mut desk.ledger);
-                room = in_time || desk.scheduler.input_room() > 0;
-            }
+            desk.place(now, |at| at <= now, &mut input, ending)?;
+            desk.hand_all_over(now, &mut host);
             continue;
         }
         if wake == Time::MAX {

@@ -62,6 +62,7 @@ pub(crate) fn drive<P: Probe>(
     let size = settings.input.unwrap_or(settings.burst);
     let mut ring = Ring { items: VecDeque::new(), size, loses: settings.input.is_some() };
     let mut now = Time::ZERO;
+    desk.scheduler.set_moving(core.moves);
     loop {
         host.advance(now, &mut desk);
         desk.collect(now);
@@ -83,7 +84,8 @@ pub(crate) fn drive<P: Probe>(
             desk.scheduler.end_of_input();
         }
         let moved = now;
-        let rest = desk.place(now, &mut input, ending)?;
+        desk.scheduler.moved(now);
+        let rest = desk.place(now, |_| false, &mut input, ending)?;
         let idle = taken == 0 && desk.batches.waiting().is_empty();
         now = feed(scenario, core, now, &mut desk, &mut host);
         desk.ledger.polls(begin, moved, now, taken);

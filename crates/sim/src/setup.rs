@@ -1,6 +1,6 @@
 //! What a scenario is to the scheduler and to the host.
 
-use forebay_scheduler::{Config, Kind, Policy, ProcessorConfig, Progress, Scheduler};
+use forebay_scheduler::{Config, Cost, Kind, Policy, ProcessorConfig, Progress, Scheduler};
 use forebay_station::{Host, StationConfig};
 use forebay_time::{Duration, Time};
 
@@ -22,7 +22,8 @@ pub(crate) fn config(scenario: &Scenario) -> Config {
     };
     // Of batches only the answers are told, as in the gateway.
     let progress = if settings.takes_batches() { Progress::InOrder } else { Progress::Told };
-    let processor = |one: &Processor| ProcessorConfig { progress, ..one.config.clone() };
+    let feed = |one: &Processor| Cost { packet: one.feed.packet, block: one.feed.block, ..Cost::default() };
+    let processor = |one: &Processor| ProcessorConfig { progress, feed: feed(one), ..one.config.clone() };
     Config {
         processors: scenario.processors.iter().map(processor).collect(),
         policy: settings.policy,
@@ -32,6 +33,10 @@ pub(crate) fn config(scenario: &Scenario) -> Config {
         max_bytes: settings.max_bytes,
         input,
         prefetch_aware: settings.prefetch_aware,
+        batch: settings.burst,
+        // What processors cost is known here.
+        trials: false,
+        host: settings.running_core.map(|core| core.processor),
         classes: match settings.by_class {
             true => settings.classes.iter().map(|class| class.config).collect(),
             false => Vec::new(),
