@@ -10,7 +10,7 @@ use super::decimal::Unit;
 use super::finding::Problem;
 use super::section::Section;
 use super::tree::{Place, Table};
-use super::{Bus, Processor, Settings, seconds, tables};
+use super::{Bus, Processor, RunningCore, Settings, seconds, tables};
 
 const KNOWN: &[&str] = &[
     "policy",
@@ -31,6 +31,8 @@ const KNOWN: &[&str] = &[
     "alpha_lower",
     "alpha_most",
     "alpha_period",
+    "burst",
+    "poll",
 ];
 const ALPHA: [&str; 4] = ["alpha_upper", "alpha_lower", "alpha_most", "alpha_period"];
 pub(super) const WINDOW_MAX: u64 = 1 << 16;
@@ -65,6 +67,7 @@ pub(super) fn read(
         map.insert("by_class".to_owned(), by_class.into());
     }
     let predict_transfer = section.flag("predict_transfer").unwrap_or(false);
+    let (burst, running_core) = batches(&section, processors, prefetch_aware, notes, &mut map);
     let policy = policy(&section, processors, &mut map);
     map.insert("window".to_owned(), window.into());
     map.insert("windowing".to_owned(), windowing.word().into());
@@ -95,11 +98,65 @@ pub(super) fn read(
         max_bytes,
         input,
         prefetch_aware,
+        burst,
+        running_core,
         classes: Vec::new(),
         by_class,
     };
     settings.classes = classes::settings(classes, &settings, resolved);
     settings
+}
+
+/// Whether the scenario has a running core that polls, as far as that can be read.
+pub(super) fn polls(top: &Section<'_>) -> bool {
+    let tables = tables(top, "scheduler");
+    let node = tables.first().and_then(|(table, _)| table.get("poll"));
+    node.is_some_and(|node| matches!(node.value, super::Value::Flag(true)))
+}
+
+/// What is placed and handed over together, and the core that does it.
+fn batches(
+    section: &Section<'_>,
+    processors: &[Processor],
+    prefetch_aware: bool,
+    notes: &mut Vec<String>,
+    map: &mut Map<String, Json>,
+) -> (usize, Option<RunningCore>) {
+    let burst = section.whole("burst", Unit::None, 1, WINDOW_MAX);
+    let poll = section.flag("poll");
+    if let Some(burst) = burst {
+        map.insert("burst".to_owned(), burst.into());
+    }
+    if let Some(poll) = poll {
+        map.insert("poll".to_owned(), poll.into());
+    }
+    let (burst, poll) = (burst.unwrap_or(1) as usize, poll.unwrap_or(false));
+    let cores = || processors.iter().enumerate();
+    let mut cores =
+        cores().filter_map(|(processor, one)| one.moves.map(|moves| RunningCore { processor, moves }));
+    let core = cores.next();
+    if poll && core.is_none() {
+        let help = "set `move = \"300 ns\"` in the [[processor]] that is the running core";
+        section.conflict("poll", "`poll` is set, and no processor has `move`", help);
+    }
+    if poll && let Some(other) = cores.next() {
+        let message = format!("`move` is set for a second processor, `{}`", processors[other.processor].name);
+        section.conflict("poll", message, "one core moves the packets; remove `move` from the others");
+    }
+    if prefetch_aware && (burst > 1 || poll) {
+        let key = if poll { "poll" } else { "burst" };
+        let message = format!("`prefetch_aware` and `{key}` exclude each other");
+        section.conflict("prefetch_aware", message, "batches are known by their answers only; remove one");
+    }
+    if burst == 1 {
+        for one in processors.iter().filter(|one| one.config.cost.lanes > 1) {
+            notes.push(format!(
+                "`lanes` of `{}` has no effect: jobs are placed one by one (`burst`)",
+                one.name
+            ));
+        }
+    }
+    (burst, core.filter(|_| poll))
 }
 
 /// A bus as the scheduler predicts it.
