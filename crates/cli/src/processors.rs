@@ -103,7 +103,7 @@ pub fn set_up(
 ) -> miette::Result<ProcessorSetup> {
     let measured = costs
         .find(processor.name(), suite)
-        .or_else(|| calibrate(&mut *processor, suite, burst, clock).map(|calibration| calibration.line.cost));
+        .or_else(|| calibrate(&mut *processor, suite, clock).map(|calibration| calibration.cost));
     let cost = measured.ok_or_else(|| miette!("{} does not answer, or lacks {suite}", processor.name()))?;
     let queue = processor.capabilities().queue.min(CORE_QUEUE);
     Ok(ProcessorSetup { processor, kind, cost, alpha: 1.0, beta: Duration::ZERO, queue })
