@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use forebay_crypto::SessionId;
 use forebay_time::{Duration, Time};
 
-use crate::DropReason;
+use crate::drops::DropReason;
 
 /// How long something may go on; each limit on its own, `None` for none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -100,6 +100,9 @@ pub enum EventKind {
     /// [`Sad::move_peer`](crate::Sad::move_peer).
     Moved(SocketAddr),
 }
+
+/// No packet has more bytes to encipher.
+pub const LONGEST: u64 = 1 << 17;
 
 /// Events that wait to be taken; one more waits with its SA.
 const MAX_EVENTS: usize = 1_024;

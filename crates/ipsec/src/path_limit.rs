@@ -2,10 +2,12 @@
 
 use forebay_wire::{Family, Ip, ipv6, protocol};
 
+use crate::drops::DropReason;
 use crate::lifetime::Watch;
-use crate::mtu::{Overhead, PathMtu};
+use crate::mtu::PathMtu;
+use crate::overhead::Overhead;
+use crate::sa::{Mode, SaConfig, Tfc};
 use crate::tunnel::Inner;
-use crate::{DropReason, Mode, SaConfig, Tfc};
 
 /// The path MTU of an outbound SA and what follows from it.
 #[derive(Clone, Debug, PartialEq, Eq)]

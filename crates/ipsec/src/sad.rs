@@ -1,6 +1,7 @@
 //! The security association database (RFC 4301 4.4.2) and the two steps around every job.
 
 mod away;
+pub(crate) mod error;
 mod iptfs;
 mod nest;
 mod path;
@@ -9,27 +10,27 @@ mod spi_map;
 mod time;
 
 use std::collections::{HashMap, VecDeque};
-use std::fmt;
 use std::net::IpAddr;
 
 use forebay_crypto::{Direction, Job, JobSpec, Packet, SessionId, Verdict};
 use forebay_wire::{Ip, Ipv4};
 
-pub use nest::{NEST_MAX, Next, Path};
-pub(crate) use nest::{may_nest, names_ipsec};
+pub use error::SadError;
 use spi_map::SpiMap;
 
 use crate::ah::{InboundAh, OutboundAh};
-use crate::inbound::{EspAt, InboundSa};
+use crate::drops::DropReason;
+use crate::esp::{InboundSa, OutboundSa};
+use crate::find::EspAt;
+use crate::hash::Seed;
+use crate::iv::IvRange;
 use crate::lifetime::Watch;
-use crate::outbound::OutboundSa;
+use crate::policy::{Policy, PolicyError, PolicyId, PolicyPlace};
 use crate::rule::Rule;
-use crate::spd::hash::Seed;
+use crate::sa::{Protocol, SaConfig, Spi};
 use crate::spd::{Decision, Spd};
+use crate::step::{Next, Path, Prepared, Stop};
 use crate::tunnel::Inner;
-use crate::{
-    DropReason, IvRange, Policy, PolicyError, PolicyId, PolicyPlace, Protocol, SaConfig, SaConfigError, Spi,
-};
 
 /// Above so many SAs, which no second-level cache holds, a burst's are loaded before they are used.
 const WARM_FROM: usize = 4096;
@@ -90,32 +91,6 @@ enum State {
     Gone(Direction),
 }
 
-/// What is left to do with a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub enum Prepared {
-    /// The crypto job that was stated, then [`Sad::complete`].
-    Job,
-    /// Nothing: a policy lets the packet pass as it is, and no job was stated.
-    Pass,
-    /// All: its SA is at the core of this number ([`Sad::add_away`]), to which it is to be given as it is; no job was
-    /// stated.
-    Away(u16),
-}
-
-/// Why a step over a burst stopped at a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
-    /// A policy lets it pass as it is: it has no job.
-    Pass,
-    /// It is to be dropped.
-    Drop(DropReason),
-    /// Its SA is at another core: [`Prepared::Away`].
-    Away(u16),
-    /// It is complete for one SA and goes through another: [`Sad::again`].
-    Again,
-}
-
 /// What has gone through one SA.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SaCounters {
@@ -128,51 +103,6 @@ pub struct SaCounters {
     /// Packets that the replay window refused.
     pub replays: u64,
 }
-
-/// SAs that cannot be in one database.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum SadError {
-    /// The settings of SA number `index` contradict each other.
-    Config {
-        /// Position of the SA.
-        index: usize,
-        /// What is wrong.
-        error: SaConfigError,
-    },
-    /// Two SAs of one direction that packets could not tell apart.
-    OverlappingSpi {
-        /// The earlier one's position.
-        first: usize,
-        /// The later one's position.
-        second: usize,
-        /// The SPI of both.
-        spi: Spi,
-    },
-    /// Two SAs that cannot be one inside the other.
-    CannotNest {
-        /// The SA whose packets were to go through the other.
-        inner: SessionId,
-        /// The other.
-        outer: SessionId,
-    },
-}
-
-impl fmt::Display for SadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SadError::Config { index, error } => write!(f, "SA number {}: {error}", index + 1),
-            SadError::OverlappingSpi { first, second, spi } => {
-                write!(f, "SAs number {} and {} both have SPI {spi}", first + 1, second + 1)
-            }
-            SadError::CannotNest { inner, outer } => {
-                write!(f, "SA number {} cannot be inside number {}", inner.0 + 1, outer.0 + 1)
-            }
-        }
-    }
-}
-
-impl std::error::Error for SadError {}
 
 impl Default for Sad {
     /// A database with a hash that everyone knows: for tests. See [`Sad::seeded`].

@@ -13,8 +13,8 @@
 //! port lets no fragments pass but the first.
 
 pub mod classify;
+mod decision;
 pub mod flow_cache;
-pub mod hash;
 mod labels;
 mod prefix_map;
 mod sa_list;
@@ -24,13 +24,16 @@ use std::collections::HashMap;
 use forebay_crypto::{Direction, SessionId};
 use forebay_wire::Ip;
 
+use crate::drops::DropReason;
+use crate::dscp::DscpSet;
+use crate::hash::Seed;
 use crate::headers::{Depth, Headers};
 use crate::policy::PolicyPlace;
+use crate::policy::{Action, Policy, PolicyError, PolicyId};
 use crate::rule::Rule;
-use crate::{Action, DropReason, DscpSet, Policy, PolicyError, PolicyId};
 use classify::Classifier;
+pub use decision::Decision;
 use flow_cache::{FlowCache, FlowPlace};
-use hash::Seed;
 use labels::Labels;
 use sa_list::{SaList, Turn};
 
@@ -38,15 +41,6 @@ use sa_list::{SaList, Turn};
 const SCAN_LIMIT: usize = 1;
 /// Between outbound SAs in their order, into which nothing is ever put.
 const SA_STEP: u64 = 1;
-
-/// What is to be done with a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
-    /// Outbound the SA to use; inbound the policy, which says by which SAs it must have come.
-    Protect(u32),
-    Pass,
-    Drop(DropReason),
-}
 
 /// Policies, the SAs' own selectors, and the decisions for recent flows.
 #[derive(Debug)]

@@ -6,12 +6,14 @@ use forebay_crypto::{Direction, JobSpec, Packet, SessionId};
 use forebay_wire::ipv4::DONT_FRAGMENT;
 use forebay_wire::{Family, Ip, Malformed, ah, protocol};
 
-use super::{Headers, Sizes};
+use super::layout::{HEADERS_MAX, Headers, Sizes};
+use crate::drops::DropReason;
+use crate::esp::sequence_end;
+use crate::iv::IvRange;
 use crate::lifetime::{Life, Refused, Watch};
-use crate::outbound::sequence_end;
 use crate::path_limit::{PathLimit, is_divisible};
+use crate::sa::{Mode, SaConfig, Spi};
 use crate::tunnel::{Encapsulator, Inner};
-use crate::{DropReason, IvRange, Mode, SaConfig, Spi};
 
 /// An outbound SA of AH.
 #[derive(Debug)]
@@ -143,7 +145,7 @@ impl OutboundAh {
     }
 
     fn plan_tunnel(&self, packet: &Packet, inner: &Inner) -> Result<Plan, DropReason> {
-        let mut headers = Headers { bytes: [0; super::HEADERS_MAX], len: 0 };
+        let mut headers = Headers { bytes: [0; HEADERS_MAX], len: 0 };
         let mut outer = self.encapsulator.outer(inner);
         let total = self.limit.sealed_len(inner.len);
         if total > self.limit.longest as usize {

@@ -4,8 +4,10 @@
 
 use forebay_crypto::{Direction, SessionId};
 
-use super::{Prepared, Sad, SadError, State};
-use crate::{DropReason, SaConfig};
+use super::{Sad, SadError, State};
+use crate::drops::DropReason;
+use crate::sa::SaConfig;
+use crate::step::Prepared;
 
 impl Sad {
     /// Adds an SA that the core of number `core` has: its packets are never prepared here, [`Sad::prepare`] says

@@ -11,9 +11,10 @@ use forebay_wire::Ip;
 use forebay_wire::aggfrag::CongestionInfo;
 
 use super::{Sad, State};
+use crate::drops::DropReason;
 use crate::iptfs::{IptfsCounters, Timers};
+use crate::sa::SaConfig;
 use crate::spd::Decision;
-use crate::{DropReason, SaConfig};
 
 /// When SAs that aggregate have something to do, in both directions.
 #[derive(Debug, Default)]

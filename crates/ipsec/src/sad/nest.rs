@@ -8,70 +8,16 @@
 use std::net::IpAddr;
 
 use forebay_crypto::{Direction, JobSpec, Packet, SessionId};
-use forebay_wire::{Ip, protocol};
+use forebay_wire::Ip;
 
-use super::{Entry, Prepared, Sad, SadError, State};
-use crate::DropReason;
-use crate::ah::AhAt;
-use crate::inbound::EspAt;
+use super::{Entry, Sad, SadError, State};
+use crate::drops::DropReason;
+use crate::find::{AhAt, EspAt};
+use crate::step::{NEST_MAX, Next, Path, Prepared};
 use crate::tunnel::Inner;
-
-/// Most SAs that one packet goes through: a host's tunnel inside a gateway's, each AH over ESP. It bounds
-/// what a packet made of nothing but headers may cost.
-pub const NEST_MAX: usize = 4;
 
 /// The number of no SA, in place of one that was removed.
 const GONE: u32 = u32::MAX;
-
-/// What follows for a packet that is complete for one SA.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
-    /// It is through.
-    Deliver,
-    /// It goes through another SA: [`Sad::again`].
-    Again,
-    /// It was a payload of an SA that aggregates, is empty now, and its content is to be had:
-    /// [`Sad::take_inner`].
-    Unpack,
-}
-
-/// The SAs that a packet has been through before the one at hand, in order; empty to begin with.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Path {
-    sas: [SessionId; NEST_MAX - 1],
-    len: u8,
-}
-
-impl Path {
-    /// The SAs in order.
-    pub fn sas(&self) -> &[SessionId] {
-        &self.sas[..usize::from(self.len)]
-    }
-
-    fn push(&mut self, session: SessionId) -> Option<()> {
-        *self.sas.get_mut(usize::from(self.len))? = session;
-        self.len += 1;
-        Some(())
-    }
-}
-
-/// Whether what an IP packet names first may lead to ESP or AH.
-#[inline]
-pub fn may_nest(ip: &Ip<'_>) -> bool {
-    match ip {
-        Ip::V4(ip) => names_ipsec(ip.protocol()),
-        Ip::V6(ip) => {
-            names_ipsec(ip.next_header())
-                || matches!(ip.next_header(), protocol::HOP_BY_HOP | protocol::ROUTING | protocol::FRAGMENT)
-        }
-    }
-}
-
-/// Whether this next header is ESP or AH, or in IPv6 may lead to one.
-#[inline]
-pub fn names_ipsec(next_header: u8) -> bool {
-    matches!(next_header, protocol::ESP | protocol::AH | protocol::DESTINATION)
-}
 
 impl Sad {
     /// Lets the packets of `inner` go through `outer` next: outbound, all that `inner` has sealed; inbound,
@@ -223,7 +169,7 @@ impl Sad {
         path: &Path,
         packet: &Packet,
     ) -> Result<Next, DropReason> {
-        let is_plain = next == Next::Deliver && path.len == 0;
+        let is_plain = next == Next::Deliver && path.sas().is_empty();
         if next == Next::Unpack || (is_plain && !self.spd.has_inbound()) {
             return Ok(next);
         }

@@ -12,10 +12,11 @@ use forebay_wire::icmp::{self, TooBig};
 use forebay_wire::{Family, Fragments, Ip, esp, ipv4, ipv6, protocol, udp};
 
 use super::{Sad, State};
+use crate::drops::DropReason;
 use crate::mtu::{min_path_mtu, plateau_below};
 use crate::path_limit::PathLimit;
+use crate::sa::{Mode, Protocol, SaConfig};
 use crate::spd::Decision;
-use crate::{DropReason, Mode, Protocol, SaConfig};
 
 /// ICMP messages about packets that were too big are sent, and believed, at most this often a second and this
 /// many at once: each a bound that RFC 4443 2.4 f and RFC 1812 4.3.2.8 ask for.

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use forebay_crypto::{Direction, SessionId};
 
 use super::{Sad, SadError, State};
-use crate::{Encapsulation, SaConfigError};
+use crate::sa::{Encapsulation, SaConfigError};
 
 impl Sad {
     /// Gives the peer of an SA in UDP another address and port, as after

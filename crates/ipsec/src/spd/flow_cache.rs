@@ -4,8 +4,8 @@
 //! has been changed since: each carries the generation of the databases that it was found in. So none can
 //! be another flow's or an old one, whatever is added, removed or added again.
 
-use super::Decision;
-use super::hash::Seed;
+use super::decision::Decision;
+use crate::hash::Seed;
 use crate::headers::Headers;
 use forebay_crypto::Direction;
 

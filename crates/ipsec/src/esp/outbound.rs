@@ -8,11 +8,13 @@ use forebay_wire::ipv4::DONT_FRAGMENT;
 use forebay_wire::udp;
 use forebay_wire::{Family, Ip, Malformed, esp, ipv4, protocol};
 
+use crate::drops::DropReason;
 use crate::iptfs::Aggregator;
+use crate::iv::IvRange;
 use crate::lifetime::{Life, Refused, Watch};
 use crate::path_limit::{PathLimit, is_divisible};
+use crate::sa::{Encapsulation, Mode, SaConfig, Tfc};
 use crate::tunnel::{Encapsulator, Inner, Outer};
-use crate::{DropReason, Encapsulation, IvRange, Mode, SaConfig, Tfc};
 
 /// Outer headers, UDP, SPI and sequence number of every packet of an SA end at the end of this many
 /// bytes, so that they are laid down by one copy of fixed size; the IV stands right behind.
@@ -441,7 +443,7 @@ impl OutboundSa {
 
 /// The last sequence number that there is: both kinds fail closed at their end (RFC 4303 3.3.3).
 #[inline]
-pub(crate) fn sequence_end(esn: bool) -> u64 {
+pub fn sequence_end(esn: bool) -> u64 {
     if esn { u64::MAX } else { u64::from(u32::MAX) }
 }
 

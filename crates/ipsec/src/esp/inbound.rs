@@ -5,72 +5,23 @@ use std::net::{IpAddr, SocketAddr};
 use forebay_crypto::{Direction, JobSpec, Packet, SessionId, Span};
 use forebay_time::Time;
 use forebay_wire::esp::Trailer;
-use forebay_wire::udp::{self, NAT_T_PORT};
+use forebay_wire::udp;
 use forebay_wire::{Esp, Ip, Malformed, Udp, esp, ipv4, protocol};
 
+use crate::drops::DropReason;
+use crate::dscp::DscpSet;
+use crate::find::{EspAt, may_nest, names_ipsec};
 use crate::headers::{Depth, Headers};
 use crate::iptfs::Deaggregator;
 use crate::lifetime::{EventKind, Life, Watch};
+use crate::replay::{Replay, ReplayWindow};
 use crate::resync::Resync;
 use crate::rule::{Match, Rule};
-use crate::sad::{may_nest, names_ipsec};
+use crate::sa::{Encapsulation, Mode, SaConfig};
+use crate::step::Next;
 use crate::tunnel::{self, Decapsulator};
-use crate::{DropReason, DscpSet, Encapsulation, Mode, Next, Replay, ReplayWindow, SaConfig};
 
-/// Where the ESP header of a received packet stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EspAt {
-    /// Offset of the SPI in the packet.
-    pub at: usize,
-    /// End of the ESP packet.
-    pub end: usize,
-    /// What it stands in.
-    pub encapsulation: Encapsulation,
-    /// The SPI.
-    pub spi: u32,
-    /// The sequence number's low half.
-    pub sequence: u32,
-}
-
-impl EspAt {
-    /// Finds the ESP header in an IP packet, directly or in UDP.
-    #[inline]
-    pub fn find(ip: &Ip<'_>) -> Result<EspAt, DropReason> {
-        let (at, protocol, fragment) = match ip {
-            Ip::V4(ip) => (ip.header_len(), ip.protocol(), ip.is_fragment()),
-            Ip::V6(ip) => {
-                let upper = ip.upper_layer().map_err(in_hdr_error)?;
-                (upper.at, upper.protocol, upper.is_fragment)
-            }
-        };
-        let payload = ip.bytes().get(at..).ok_or(DropReason::InHdrError)?;
-        match protocol {
-            protocol::ESP | protocol::UDP if fragment => Err(DropReason::InFragment),
-            protocol::ESP => EspAt::read(payload, at, Encapsulation::None),
-            protocol::UDP => {
-                let datagram = Udp::parse(payload).map_err(in_hdr_error)?;
-                if datagram.destination_port() != NAT_T_PORT && datagram.source_port() != NAT_T_PORT {
-                    return Err(DropReason::InNoIpsec);
-                }
-                match datagram.payload() {
-                    [0xff] => Err(DropReason::InNatKeepalive),
-                    [0, 0, 0, 0, ..] => Err(DropReason::InIke),
-                    payload => EspAt::read(payload, at + udp::HEADER, Encapsulation::Udp),
-                }
-            }
-            _ => Err(DropReason::InNoIpsec),
-        }
-    }
-
-    #[inline]
-    fn read(payload: &[u8], at: usize, encapsulation: Encapsulation) -> Result<EspAt, DropReason> {
-        let header = Esp::parse(payload).map_err(in_hdr_error)?;
-        let (spi, sequence) = (header.spi(), header.sequence());
-        Ok(EspAt { at, end: at + payload.len(), encapsulation, spi, sequence })
-    }
-}
-
-/// An inbound SA: its settings and its replay window. In few bytes, as [`OutboundSa`](crate::outbound::OutboundSa).
+/// An inbound SA: its settings and its replay window. In few bytes, as [`OutboundSa`](super::outbound::OutboundSa).
 #[derive(Debug)]
 pub struct InboundSa {
     pub(crate) session: SessionId,

@@ -1,0 +1,67 @@
+//! What the steps around a job say of a packet.
+
+use forebay_crypto::SessionId;
+
+use crate::drops::DropReason;
+
+/// Most SAs that one packet goes through: a host's tunnel inside a gateway's, each AH over ESP. It bounds
+/// what a packet made of nothing but headers may cost.
+pub const NEST_MAX: usize = 4;
+
+/// What is left to do with a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Prepared {
+    /// The crypto job that was stated, then [`Sad::complete`].
+    Job,
+    /// Nothing: a policy lets the packet pass as it is, and no job was stated.
+    Pass,
+    /// All: its SA is at the core of this number ([`Sad::add_away`]), to which it is to be given as it is; no job was
+    /// stated.
+    Away(u16),
+}
+
+/// Why a step over a burst stopped at a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// A policy lets it pass as it is: it has no job.
+    Pass,
+    /// It is to be dropped.
+    Drop(DropReason),
+    /// Its SA is at another core: [`Prepared::Away`].
+    Away(u16),
+    /// It is complete for one SA and goes through another: [`Sad::again`].
+    Again,
+}
+
+/// What follows for a packet that is complete for one SA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// It is through.
+    Deliver,
+    /// It goes through another SA: [`Sad::again`].
+    Again,
+    /// It was a payload of an SA that aggregates, is empty now, and its content is to be had:
+    /// [`Sad::take_inner`].
+    Unpack,
+}
+
+/// The SAs that a packet has been through before the one at hand, in order; empty to begin with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Path {
+    sas: [SessionId; NEST_MAX - 1],
+    len: u8,
+}
+
+impl Path {
+    /// The SAs in order.
+    pub fn sas(&self) -> &[SessionId] {
+        &self.sas[..usize::from(self.len)]
+    }
+
+    pub(crate) fn push(&mut self, session: SessionId) -> Option<()> {
+        *self.sas.get_mut(usize::from(self.len))? = session;
+        self.len += 1;
+        Some(())
+    }
+}
