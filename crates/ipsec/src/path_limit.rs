@@ -3,11 +3,11 @@
 use forebay_wire::{Family, Ip, ipv6, protocol};
 
 use crate::drops::DropReason;
-use crate::lifetime::Watch;
 use crate::mtu::PathMtu;
 use crate::overhead::Overhead;
 use crate::sa::{Mode, SaConfig, Tfc};
 use crate::tunnel::Inner;
+use crate::watch::Watch;
 
 /// The path MTU of an outbound SA and what follows from it.
 #[derive(Clone, Debug, PartialEq, Eq)]

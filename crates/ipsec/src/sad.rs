@@ -24,13 +24,13 @@ use crate::esp::{InboundSa, OutboundSa};
 use crate::find::EspAt;
 use crate::hash::Seed;
 use crate::iv::IvRange;
-use crate::lifetime::Watch;
 use crate::policy::{Policy, PolicyError, PolicyId, PolicyPlace};
 use crate::rule::Rule;
 use crate::sa::{Protocol, SaConfig, Spi};
 use crate::spd::{Decision, Spd};
 use crate::step::{Next, Path, Prepared, Stop};
 use crate::tunnel::Inner;
+use crate::watch::Watch;
 
 /// Above so many SAs, which no second-level cache holds, a burst's are loaded before they are used.
 const WARM_FROM: usize = 4096;

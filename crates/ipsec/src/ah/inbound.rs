@@ -10,13 +10,14 @@ use crate::drops::DropReason;
 use crate::dscp::DscpSet;
 use crate::esp::check_selectors;
 use crate::find::AhAt;
-use crate::lifetime::{Life, Watch};
+use crate::lifetime::Life;
 use crate::replay::{Replay, ReplayWindow};
 use crate::resync::Resync;
 use crate::rule::Rule;
 use crate::sa::{Mode, SaConfig};
 use crate::step::Next;
 use crate::tunnel::{self, Decapsulator};
+use crate::watch::Watch;
 
 /// An inbound SA of AH: its settings and its replay window.
 #[derive(Debug)]

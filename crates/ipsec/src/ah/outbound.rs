@@ -10,10 +10,11 @@ use super::layout::{HEADERS_MAX, Headers, Sizes};
 use crate::drops::DropReason;
 use crate::esp::sequence_end;
 use crate::iv::IvRange;
-use crate::lifetime::{Life, Refused, Watch};
+use crate::lifetime::{Life, Refused};
 use crate::path_limit::{PathLimit, is_divisible};
 use crate::sa::{Mode, SaConfig, Spi};
 use crate::tunnel::{Encapsulator, Inner};
+use crate::watch::Watch;
 
 /// An outbound SA of AH.
 #[derive(Debug)]

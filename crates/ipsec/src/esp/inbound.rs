@@ -13,13 +13,14 @@ use crate::dscp::DscpSet;
 use crate::find::{EspAt, may_nest, names_ipsec};
 use crate::headers::{Depth, Headers};
 use crate::iptfs::Deaggregator;
-use crate::lifetime::{EventKind, Life, Watch};
+use crate::lifetime::Life;
 use crate::replay::{Replay, ReplayWindow};
 use crate::resync::Resync;
 use crate::rule::{Match, Rule};
 use crate::sa::{Encapsulation, Mode, SaConfig};
 use crate::step::Next;
 use crate::tunnel::{self, Decapsulator};
+use crate::watch::{EventKind, Watch};
 
 /// An inbound SA: its settings and its replay window. In few bytes, as [`OutboundSa`](super::outbound::OutboundSa).
 #[derive(Debug)]

@@ -11,10 +11,11 @@ use forebay_wire::{Family, Ip, Malformed, esp, ipv4, protocol};
 use crate::drops::DropReason;
 use crate::iptfs::Aggregator;
 use crate::iv::IvRange;
-use crate::lifetime::{Life, Refused, Watch};
+use crate::lifetime::{Life, Refused};
 use crate::path_limit::{PathLimit, is_divisible};
 use crate::sa::{Encapsulation, Mode, SaConfig, Tfc};
 use crate::tunnel::{Encapsulator, Inner, Outer};
+use crate::watch::Watch;
 
 /// Outer headers, UDP, SPI and sequence number of every packet of an SA end at the end of this many
 /// bytes, so that they are laid down by one copy of fixed size; the IV stands right behind.

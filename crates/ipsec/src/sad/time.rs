@@ -4,7 +4,7 @@ use forebay_crypto::SessionId;
 use forebay_time::Time;
 
 use super::{Sad, State};
-use crate::lifetime::Event;
+use crate::watch::Event;
 
 impl Sad {
     /// Tells the time, which ends lifetimes, lets learned path MTUs be forgotten and answers be given again. SAs
