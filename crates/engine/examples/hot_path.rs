@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use forebay_crypto::{Direction, Job, JobSpec, Packet, Processor, SaKeys, SecretBytes, Suite};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{BURST, BurstPath};
-use forebay_ipsec::{IvRange, SaConfig, Sad, Spi};
+use forebay_ipsec::{Ipsec, IvRange, SaConfig, Spi};
 use forebay_scheduler::{Config, Cost, Decision, Item, ProcessorConfig, Progress, Scheduler};
 use forebay_time::{Duration, Time};
 
@@ -127,7 +127,7 @@ fn path(mut processor: Box<dyn Processor>) -> Result<BurstPath> {
         ..SaConfig::new("measured", Spi::MIN, suite, local.into(), remote.into())
     };
     let (near, far) = ([192, 0, 2, 1], [192, 0, 2, 2]);
-    let mut sad = Sad::default();
+    let mut sad = Ipsec::default();
     let out = sad.add_outbound(config(near, far), IvRange::for_throwaway_key())?;
     let inbound = sad.add_inbound(config(far, near))?;
     processor.open_session(out, &keys, Direction::Seal)?;

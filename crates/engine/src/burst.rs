@@ -1,7 +1,7 @@
 //! The data path on one core: a burst goes through each step before the next.
 
 use forebay_crypto::{Direction, Job, Processor, Verdict};
-use forebay_ipsec::{DropCounts, DropReason, Next, Path, Sad, Stop};
+use forebay_ipsec::{DropCounts, DropReason, Ipsec, Next, Path, Stop};
 use forebay_time::Time;
 
 /// Packets that go through the steps together: enough to spread the cost of each step's code and of
@@ -11,7 +11,7 @@ pub const BURST: usize = 32;
 /// The path of a core that has only itself: prepare, crypto in place, complete, with nothing to
 /// choose, no lock, no allocation and no copy; not even the jobs move.
 pub struct BurstPath {
-    sad: Sad,
+    sad: Ipsec,
     processor: Box<dyn Processor>,
     drops: DropCounts,
     /// Holds the job of a packet on its way through more than one SA.
@@ -23,7 +23,7 @@ pub struct BurstPath {
 impl BurstPath {
     /// A path over `sad` with all crypto on `processor`, which must do its jobs inside submit and
     /// have the SAs' sessions open.
-    pub fn new(sad: Sad, processor: Box<dyn Processor>) -> BurstPath {
+    pub fn new(sad: Ipsec, processor: Box<dyn Processor>) -> BurstPath {
         let (nested, bypassed) = (Vec::with_capacity(1), Vec::new());
         BurstPath { sad, processor, drops: DropCounts::default(), nested, bypassed }
     }
@@ -38,13 +38,13 @@ impl BurstPath {
             from += place;
             let job = burst.remove(from);
             match stop {
-                Stop::Pass => self.bypassed.push(Job { verdict: Verdict::Pending, ..job }),
+                Stop::Bypass => self.bypassed.push(Job { verdict: Verdict::Pending, ..job }),
                 Stop::Drop(reason) => {
                     self.drops.count(reason);
                     dropped.push(job);
                 }
                 // Prepare has nothing complete, and a core by itself no others.
-                Stop::Again | Stop::Away(_) => dropped.push(job),
+                Stop::Again | Stop::Remote(_) => dropped.push(job),
             }
         }
         // A core does its jobs in place and has no use for the time.
@@ -57,7 +57,7 @@ impl BurstPath {
             let passed = match stop {
                 Stop::Drop(reason) => Err(reason),
                 Stop::Again => self.pass_again(),
-                Stop::Pass | Stop::Away(_) => Ok(()),
+                Stop::Bypass | Stop::Remote(_) => Ok(()),
             };
             if let Err(reason) = passed {
                 self.drops.count(reason);
@@ -97,12 +97,12 @@ impl BurstPath {
     }
 
     /// The SAs.
-    pub fn sad(&self) -> &Sad {
+    pub fn sad(&self) -> &Ipsec {
         &self.sad
     }
 
     /// The SAs, to change.
-    pub fn sad_mut(&mut self) -> &mut Sad {
+    pub fn sad_mut(&mut self) -> &mut Ipsec {
         &mut self.sad
     }
 }

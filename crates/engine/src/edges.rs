@@ -92,7 +92,7 @@ impl Engine {
         self.edges.answers.drain(..)
     }
 
-    /// Takes what has happened to SAs: see [`Sad::events`](forebay_ipsec::Sad::events).
+    /// Takes what has happened to SAs: see [`Ipsec::events`](forebay_ipsec::Ipsec::events).
     pub fn events(&mut self) -> impl Iterator<Item = Event> {
         self.sad.events()
     }
@@ -225,7 +225,7 @@ impl Engine {
             Family::V6 => self.edges.from.v6.map(IpAddr::V6),
         };
         let Some(from) = from.filter(|_| self.edges.answers.len() < ANSWERS_MAX) else { return };
-        if let Some(len) = self.sad.answer(packet.bytes(), from, &mut self.edges.room) {
+        if let Some(len) = self.sad.icmp_error(packet.bytes(), from, &mut self.edges.room) {
             self.edges.answers.push(Answer { message: self.edges.room[..len].to_vec(), tag });
         }
     }

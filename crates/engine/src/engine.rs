@@ -15,7 +15,7 @@
 use std::collections::VecDeque;
 
 use forebay_crypto::{Direction, Job, JobSpec, Packet, Processor, SaKeys, SessionId, Verdict};
-use forebay_ipsec::{DropCounts, DropReason, Path, Prepared, Sad};
+use forebay_ipsec::{DropCounts, DropReason, Ipsec, Path, Prepared};
 use forebay_scheduler::fit::Fit;
 use forebay_scheduler::{
     Config, ConfigError, Cost, DscpMap, Item, ProcessorConfig, Progress, Scheduler, Work,
@@ -54,7 +54,7 @@ pub struct Output {
     pub released: Time,
 }
 
-/// A packet whose SA is at the engine of another core: see [`Sad::add_away`].
+/// A packet whose SA is at the engine of another core: see [`Ipsec::add_remote`].
 #[derive(Debug)]
 pub struct HandOver {
     /// The number of that core.
@@ -104,7 +104,7 @@ pub(crate) struct Tally {
 
 /// Spreads the crypto of many packets over many processors, in real time, on the calling thread.
 pub struct Engine {
-    pub(crate) sad: Sad,
+    pub(crate) sad: Ipsec,
     pub(crate) clock: Clock,
     pub(crate) now: Time,
     /// When the processors were last asked for answers, and when before that.
@@ -154,7 +154,7 @@ impl Engine {
     /// The running core, which has the last word about what others fail at, should do every suite. For one
     /// that it lacks, others are taken at their word, and what one fails at goes to another if there is one.
     pub fn new(
-        sad: Sad,
+        sad: Ipsec,
         keys: &[SaKeys],
         processors: Vec<ProcessorSetup>,
         settings: Settings,
@@ -326,11 +326,11 @@ impl Engine {
         let mut spec = JobSpec::default();
         match self.sad.prepare(direction, &mut packet, &mut spec) {
             Ok(Prepared::Job) => self.start(packet, spec, tag, class),
-            Ok(Prepared::Pass) => {
+            Ok(Prepared::Bypass) => {
                 self.bypass(packet, tag);
                 Ok(())
             }
-            Ok(Prepared::Away(core)) => {
+            Ok(Prepared::Remote(core)) => {
                 self.hand_overs.push(HandOver { core, direction, packet, tag });
                 Ok(())
             }
@@ -457,7 +457,7 @@ impl Engine {
     }
 
     /// The SAs.
-    pub fn sad(&self) -> &Sad {
+    pub fn sad(&self) -> &Ipsec {
         &self.sad
     }
 

@@ -3,7 +3,7 @@
 //! No I/O, no clock, no threads, no randomness, no crypto: a packet is *prepared* (everything that
 //! needs order: SA, sequence number, IV, headers, padding), which leaves a crypto job for any
 //! processor; the job's verdict *completes* it (replay window, trailer, tunnel headers off, selector
-//! check). [`Sad`] is where both live:
+//! check). [`Ipsec`] is where both live:
 //!
 //! ```text
 //! plain packet --prepare(Seal)--> job --(a processor)--> verdict --complete--> ESP packet
@@ -11,7 +11,7 @@
 //! ```
 //!
 //! AH goes the same way. A packet that is to go through another SA is prepared again
-//! ([`Next::Again`], [`Sad::again`]).
+//! ([`Next::Again`], [`Ipsec::again`]).
 
 mod ah;
 mod drops;
@@ -21,12 +21,14 @@ mod find;
 mod flow;
 mod hash;
 mod headers;
+mod ipsec;
 pub mod iptfs;
 mod iv;
 mod lifetime;
 mod mtu;
 mod overhead;
 mod path_limit;
+mod path_mtu;
 mod policy;
 pub mod reassembly;
 mod replay;
@@ -42,6 +44,7 @@ mod watch;
 
 pub use drops::{DropCounts, DropReason};
 pub use dscp::{DscpError, DscpSet};
+pub use ipsec::Ipsec;
 pub use iptfs::Iptfs;
 pub use iv::IvRange;
 pub use lifetime::{Lifetime, LifetimeError, Limits};
@@ -52,7 +55,8 @@ pub use reassembly::{Reassembler, Reassembly};
 pub use replay::{MAX_WINDOW, Replay, ReplayWindow};
 pub use resync::{GUESSES, TRIGGER};
 pub use sa::{Encapsulation, Mode, Protocol, SaConfig, SaConfigError, Spi, Tfc, UdpPorts};
-pub use sad::{SaCounters, Sad, SadError};
+pub use sad::entry::SaCounters;
+pub use sad::error::SadError;
 pub use selector::parse::SelectorError;
 pub use selector::{PortRange, TrafficSelector};
 pub use step::{NEST_MAX, Next, Path, Prepared, Stop};

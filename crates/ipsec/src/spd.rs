@@ -62,7 +62,7 @@ pub struct Spd {
     /// Counts the changes.
     state: u64,
     flows: FlowCache,
-    /// Addresses of the last outbound IPv4 packet, and its SA: packets come in trains.
+    /// Addresses of the last outbound IPv4 packet, and its SA: packets come in runs.
     last_out: Option<([u8; 8], u32)>,
     /// Addresses of the last inner IPv4 packet that was allowed through an SA.
     last_in: Option<([u8; 8], SessionId)>,
@@ -355,7 +355,7 @@ impl Spd {
                 self.last_in = addresses.filter(|_| wide).map(|addresses| (addresses, session));
                 Ok(())
             }
-            Decision::Protect(_) | Decision::Pass => Err(DropReason::InTmplMismatch),
+            Decision::Protect(_) | Decision::Bypass => Err(DropReason::InTmplMismatch),
             Decision::Drop(reason) => Err(reason),
         }
     }
@@ -375,7 +375,7 @@ impl Spd {
     /// Whether a packet that came in without protection may pass.
     pub fn check_cleartext(&mut self, ip: &Ip<'_>) -> Result<(), DropReason> {
         match self.look_up(Direction::Open, ip).0 {
-            Decision::Pass => Ok(()),
+            Decision::Bypass => Ok(()),
             Decision::Protect(_) => Err(DropReason::InTmplMismatch),
             Decision::Drop(reason) => Err(reason),
         }
@@ -462,7 +462,7 @@ impl Spd {
                 None => (Decision::Drop(DropReason::OutNoStates), false),
             },
             Action::Bypass if found.doubtful => (Decision::Drop(fragment), false),
-            Action::Bypass => (Decision::Pass, found.wide),
+            Action::Bypass => (Decision::Bypass, found.wide),
             Action::Discard => (Decision::Drop(blocked), found.wide),
         }
     }

@@ -12,25 +12,25 @@ pub const NEST_MAX: usize = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Prepared {
-    /// The crypto job that was stated, then [`Sad::complete`].
+    /// The crypto job that was stated, then [`Ipsec::complete`](crate::Ipsec::complete).
     Job,
-    /// Nothing: a policy lets the packet pass as it is, and no job was stated.
-    Pass,
-    /// All: its SA is at the core of this number ([`Sad::add_away`]), to which it is to be given as it is; no job was
-    /// stated.
-    Away(u16),
+    /// Nothing: a policy bypasses the packet, which passes as it is; no job was stated.
+    Bypass,
+    /// All: the core of this number owns its SA ([`Ipsec::add_remote`](crate::Ipsec::add_remote)), and is to be given
+    /// the packet as it is; no job was stated.
+    Remote(u16),
 }
 
 /// Why a step over a burst stopped at a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// A policy lets it pass as it is: it has no job.
-    Pass,
+    /// A policy bypasses it: it has no job.
+    Bypass,
     /// It is to be dropped.
     Drop(DropReason),
-    /// Its SA is at another core: [`Prepared::Away`].
-    Away(u16),
-    /// It is complete for one SA and goes through another: [`Sad::again`].
+    /// Another core owns its SA: [`Prepared::Remote`].
+    Remote(u16),
+    /// It is complete for one SA and goes through another: [`Ipsec::again`](crate::Ipsec::again).
     Again,
 }
 
@@ -39,10 +39,10 @@ pub enum Stop {
 pub enum Next {
     /// It is through.
     Deliver,
-    /// It goes through another SA: [`Sad::again`].
+    /// It goes through another SA: [`Ipsec::again`](crate::Ipsec::again).
     Again,
     /// It was a payload of an SA that aggregates, is empty now, and its content is to be had:
-    /// [`Sad::take_inner`].
+    /// [`Ipsec::take_inner`](crate::Ipsec::take_inner).
     Unpack,
 }
 

@@ -5,8 +5,8 @@ mod pair;
 
 use forebay_crypto::{Direction, Job, JobSpec, SessionId};
 use forebay_ipsec::{
-    DropReason, Event, EventKind, IvRange, Lifetime, LifetimeError, Limits, Protocol, SaConfig,
-    SaConfigError, Sad, Spi, Stop,
+    DropReason, Event, EventKind, Ipsec, IvRange, Lifetime, LifetimeError, Limits, Protocol, SaConfig,
+    SaConfigError, Spi, Stop,
 };
 use forebay_time::{Duration, Time};
 use pair::{PROTOCOLS, Pair, buffer, ipv4, speak, work};
@@ -294,7 +294,7 @@ fn low_sequence_numbers_are_told_once() {
 /// More SAs end at once than there is room for events: those that wait are told later, each of them.
 #[test]
 fn no_event_is_lost() {
-    let mut sad = Sad::default();
+    let mut sad = Ipsec::default();
     let mut spi = 1_000;
     let [local, remote] = ["192.0.2.1", "192.0.2.2"].map(|address| address.parse().unwrap());
     for _ in 0..2_500 {

@@ -4,7 +4,7 @@
 mod support;
 
 use forebay_crypto::{Direction, Job, JobSpec, SessionId, Verdict};
-use forebay_ipsec::{Action, DropReason, IvRange, Policy, PolicyPlace, Prepared, SaCounters, Sad, Stop};
+use forebay_ipsec::{Action, DropReason, Ipsec, IvRange, Policy, PolicyPlace, Prepared, SaCounters, Stop};
 use forebay_wire::Family;
 use proptest::prelude::*;
 use support::{Damage, Plain, SAS, buffer, damage, database, opening, plain, seal, sealing};
@@ -69,7 +69,7 @@ impl Run {
 
 /// One by one. The token of a packet is its place in the burst.
 fn singly(
-    sad: &mut Sad,
+    sad: &mut Ipsec,
     direction: Direction,
     packets: &[(Vec<u8>, Verdict)],
 ) -> (Vec<Outcome>, Vec<Outcome>) {
@@ -78,7 +78,7 @@ fn singly(
     for (bytes, _) in packets {
         let (mut packet, mut spec) = (buffer(bytes), JobSpec::default());
         let outcome = sad.prepare(direction, &mut packet, &mut spec);
-        assert_ne!(outcome, Ok(Prepared::Pass), "there are no policies");
+        assert_ne!(outcome, Ok(Prepared::Bypass), "there are no policies");
         prepared.push(outcome.map(|_| (packet.offset(), packet.bytes().to_vec(), spec)));
         jobs.push(Job::new(packet, spec, 0));
     }
@@ -97,7 +97,7 @@ fn singly(
 
 /// As a burst, with what is dropped taken out of it.
 fn together(
-    sad: &mut Sad,
+    sad: &mut Ipsec,
     direction: Direction,
     packets: &[(Vec<u8>, Verdict)],
 ) -> (Vec<Outcome>, Vec<Outcome>) {
@@ -131,13 +131,13 @@ fn together(
     (prepared, completed)
 }
 
-fn counters(sad: &Sad) -> Vec<SaCounters> {
+fn counters(sad: &Ipsec) -> Vec<SaCounters> {
     sad.iter().map(|(_, _, _, counters)| *counters).collect()
 }
 
 /// Both ways, on databases that are alike, in bursts of so many packets.
 fn compare(
-    database: impl Fn() -> Sad,
+    database: impl Fn() -> Ipsec,
     direction: Direction,
     burst: usize,
     packets: &[(Vec<u8>, Verdict)],
@@ -159,8 +159,8 @@ fn compare(
 }
 
 /// A database of one SA, in both directions.
-fn alone(sa: usize) -> Sad {
-    let mut sad = Sad::default();
+fn alone(sa: usize) -> Ipsec {
+    let mut sad = Ipsec::default();
     sad.add_inbound(opening(sa)).expect("settings without fault");
     sad.add_outbound(sealing(sa), IvRange::for_throwaway_key()).expect("settings without fault");
     sad
@@ -235,7 +235,7 @@ fn a_train_ends_where_numbers_or_ivs_do() {
                 sad
             };
             let few_ivs = || {
-                let mut sad = Sad::default();
+                let mut sad = Ipsec::default();
                 sad.add_outbound(sealing(sa), IvRange::share(9, 9 + 3 * left, 2, 3)).expect("no fault");
                 sad
             };
@@ -287,13 +287,13 @@ fn a_train_heeds_policies_that_change() {
     let plain =
         Plain { sa: 0, family: Family::V4, payload: 40, extras: 0, fragment: false, class: 0, padding: 0 };
     let (mut sealer, mut sad) = (alone(0), alone(0));
-    let mut open = |sad: &mut Sad| -> Vec<Option<DropReason>> {
+    let mut open = |sad: &mut Ipsec| -> Vec<Option<DropReason>> {
         let packets: Vec<_> =
             (0..4).map(|_| (seal(&mut sealer, &plain.bytes()).expect("sealed"), Verdict::Done)).collect();
         let (_, opened) = together(sad, Direction::Open, &packets);
         opened.into_iter().map(Outcome::err).collect()
     };
-    let mut check = |sad: &mut Sad, expected| {
+    let mut check = |sad: &mut Ipsec, expected| {
         for _ in 0..2 {
             assert_eq!(open(sad), [expected; 4]);
         }

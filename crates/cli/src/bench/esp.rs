@@ -10,7 +10,7 @@ use std::sync::Barrier;
 use clap::{Args, ValueEnum};
 use forebay_crypto::{Direction, Job, JobSpec, Packet, Processor, SaKeys, SecretBytes, SessionId, Suite};
 use forebay_engine::{BURST, BurstPath, Clock};
-use forebay_ipsec::{IvRange, SaConfig, Sad, Spi};
+use forebay_ipsec::{Ipsec, IvRange, SaConfig, Spi};
 use forebay_time::{Duration, Time};
 use miette::{IntoDiagnostic, miette};
 use serde::Serialize;
@@ -205,7 +205,7 @@ impl Core {
         let keys = throwaway_keys(suite)?;
         let mut processor = backend.open()?;
         let name = processor.name().to_owned();
-        let mut sad = Sad::default();
+        let mut sad = Ipsec::default();
         let config = |outbound| tunnel(suite, outbound, core);
         let out = sad.add_outbound(config(true), IvRange::for_throwaway_key()).into_diagnostic()?;
         let inbound = sad.add_inbound(config(false)).into_diagnostic()?;

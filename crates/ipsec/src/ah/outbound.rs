@@ -11,6 +11,7 @@ use crate::drops::DropReason;
 use crate::esp::sequence_end;
 use crate::iv::IvRange;
 use crate::lifetime::{Life, Refused};
+use crate::overhead::Overhead;
 use crate::path_limit::{PathLimit, is_divisible};
 use crate::sa::{Mode, SaConfig, Spi};
 use crate::tunnel::{Encapsulator, Inner};
@@ -29,6 +30,7 @@ pub struct OutboundAh {
     iv: IvRange,
     life: Life,
     encapsulator: Encapsulator,
+    overhead: Overhead,
     pub(crate) limit: PathLimit,
 }
 
@@ -58,7 +60,8 @@ impl OutboundAh {
             iv,
             life: Life::new(config.lifetime, session, watch),
             encapsulator: Encapsulator::new(&config.tunnel, config.spi.get().into()),
-            limit: PathLimit::new(config),
+            overhead: Overhead::of(config),
+            limit: PathLimit::of(config),
         };
         sa.continue_after(0);
         sa
@@ -69,10 +72,9 @@ impl OutboundAh {
         self.sequence
     }
 
-    /// Does what is due by the time of `watch`, and asks to be called again; whether the path MTU changed.
-    pub fn pass_time(&mut self, watch: &mut Watch) -> bool {
+    /// Does what is due by the time of `watch`, and asks to be called again.
+    pub fn pass_time(&mut self, watch: &mut Watch) {
         self.life.pass_time(watch);
-        self.limit.pass_time(watch)
     }
 
     /// Continues behind `sequence`.
@@ -148,9 +150,9 @@ impl OutboundAh {
     fn plan_tunnel(&self, packet: &Packet, inner: &Inner) -> Result<Plan, DropReason> {
         let mut headers = Headers { bytes: [0; HEADERS_MAX], len: 0 };
         let mut outer = self.encapsulator.outer(inner);
-        let total = self.limit.sealed_len(inner.len);
+        let total = self.overhead.sealed_len(inner.len);
         if total > self.limit.longest as usize {
-            self.limit.exceed(inner, total)?;
+            self.limit.exceed(Family::of(self.local), inner, total)?;
             outer.dont_fragment = false;
         }
         let (class, ttl) = (outer.traffic_class, self.encapsulator.fixed_ttl() | outer.copied_ttl);

@@ -3,7 +3,6 @@
 use std::net::{IpAddr, SocketAddr};
 
 use forebay_crypto::{Direction, JobSpec, Packet, SessionId, Span};
-use forebay_time::Time;
 use forebay_wire::esp::Trailer;
 use forebay_wire::udp;
 use forebay_wire::{Esp, Ip, Malformed, Udp, esp, ipv4, protocol};
@@ -12,7 +11,7 @@ use crate::drops::DropReason;
 use crate::dscp::DscpSet;
 use crate::find::{EspAt, may_nest, names_ipsec};
 use crate::headers::{Depth, Headers};
-use crate::iptfs::Deaggregator;
+use crate::iptfs::Aggregation;
 use crate::lifetime::Life;
 use crate::replay::{Replay, ReplayWindow};
 use crate::resync::Resync;
@@ -45,12 +44,12 @@ pub struct InboundSa {
     pub(crate) decapsulator: Decapsulator,
     selectors: Box<Rule>,
     /// Addresses of the last inner IPv4 packet that the selectors let pass, if they look at nothing else:
-    /// packets come in trains.
+    /// packets come in runs.
     pub(crate) passed: Option<[u8; 8]>,
     /// The state of the policies that let every packet with these addresses pass too; zero for none.
     passed_under: u64,
-    /// What an SA that aggregates has received.
-    deaggregator: Option<Box<Deaggregator>>,
+    /// Whether inner packets share its packets (RFC 9347).
+    aggregates: bool,
 }
 
 impl InboundSa {
@@ -77,7 +76,7 @@ impl InboundSa {
             selectors: Box::new(Rule::new(&config.local_ts, &config.remote_ts, DscpSet::ALL)),
             passed: None,
             passed_under: 0,
-            deaggregator: config.iptfs.as_ref().map(|iptfs| Box::new(Deaggregator::new(iptfs))),
+            aggregates: config.iptfs.is_some(),
         }
     }
 
@@ -96,9 +95,6 @@ impl InboundSa {
     /// Continues as if `sequence` had been received: for tests and for resynchronisation.
     pub fn continue_after(&mut self, sequence: u64) {
         self.replay.settle(sequence);
-        if let Some(deaggregator) = &mut self.deaggregator {
-            deaggregator.continue_after(sequence);
-        }
     }
 
     /// Does what is due by the time of `watch`, and asks to be called again.
@@ -197,7 +193,7 @@ impl InboundSa {
 
     /// Takes note that the policies of state `under` let every packet pass that has the addresses passed last.
     pub(crate) fn pass_all(&mut self, under: u64) {
-        if self.passed.is_some() && self.mode == Mode::Tunnel && self.deaggregator.is_none() {
+        if self.passed.is_some() && self.mode == Mode::Tunnel && !self.aggregates {
             self.passed_under = under;
         }
     }
@@ -215,13 +211,14 @@ impl InboundSa {
 
     /// Settles the replay window for a packet whose ICV matched, and takes everything that ESP put
     /// around the packet off again. [`Next::Again`]: the packet may be ESP or AH itself, and the SA's
-    /// selectors have not been looked at.
+    /// selectors have not been looked at. What an SA that aggregates has received goes to `payloads`.
     #[inline]
     pub fn complete(
         &mut self,
         packet: &mut Packet,
         spec: &JobSpec,
         watch: &mut Watch,
+        payloads: &mut Aggregation,
     ) -> Result<Next, DropReason> {
         let esp_at = spec.auth.start as usize - packet.offset();
         let low = Esp::parse(&packet.bytes()[esp_at..]).map_err(in_hdr_error)?.sequence();
@@ -248,12 +245,12 @@ impl InboundSa {
         if trailer.next_header == protocol::NONE {
             return Err(DropReason::InDummy);
         }
-        if let Some(deaggregator) = &mut self.deaggregator {
+        if self.aggregates {
             // RFC 9347 2.3: nothing else may come over it.
             if trailer.next_header != protocol::AGGFRAG {
                 return Err(DropReason::InStateModeError);
             }
-            deaggregator.push(sequence, &packet.bytes()[text_at..payload_end])?;
+            payloads.receive(self.session, sequence, &packet.bytes()[text_at..payload_end])?;
             packet.truncate(0);
             return Ok(Next::Unpack);
         }
@@ -310,20 +307,6 @@ impl InboundSa {
             self.decapsulator.apply(outer_class, packet.bytes_mut())?;
         }
         Ok(next)
-    }
-
-    /// What an SA that aggregates has received.
-    pub(crate) fn deaggregator(&self) -> Option<&Deaggregator> {
-        self.deaggregator.as_deref()
-    }
-
-    /// Puts the next inner packet into `packet`, if the SA aggregates and has one.
-    pub(crate) fn take_inner(&mut self, now: Time, packet: &mut Packet) -> Option<Result<(), DropReason>> {
-        let taken = self.deaggregator.as_mut()?.take(now, packet)?;
-        Some(taken.and_then(|()| {
-            let inner = Ip::parse(packet.bytes()).map_err(in_mode_error)?;
-            check_selectors(&self.selectors, &inner)
-        }))
     }
 
     #[inline(never)]

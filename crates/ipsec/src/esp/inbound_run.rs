@@ -18,7 +18,7 @@ impl InboundSa {
     /// without options between `addresses`, whole and new; how many it did. A packet between these addresses
     /// has been accepted.
     #[inline(never)]
-    pub fn prepare_train(&mut self, jobs: &mut [Job], addresses: [u8; 8]) -> usize {
+    pub fn prepare_run(&mut self, jobs: &mut [Job], addresses: [u8; 8]) -> usize {
         // The packet that was accepted had the SA's encapsulation; those that are found here have none.
         if self.encapsulation != Encapsulation::None || !self.is_steady() {
             return 0;
@@ -41,7 +41,7 @@ impl InboundSa {
     /// Completes jobs from the front of `jobs` while they are this SA's and done, and hold an IPv4 packet of
     /// the flow that passed last, unless that was before `policies` came to be; how many, and their bytes.
     #[inline(never)]
-    pub fn complete_train(&mut self, jobs: &mut [Job], policies: u64) -> (usize, u64) {
+    pub fn complete_run(&mut self, jobs: &mut [Job], policies: u64) -> (usize, u64) {
         let Some(passed) = self.passed.filter(|_| self.passes_all(policies)) else { return (0, 0) };
         let allowed = usize::try_from(self.life.allowance(LONGEST)).unwrap_or(usize::MAX);
         let (session, check_padding) = (self.session, self.check_padding);

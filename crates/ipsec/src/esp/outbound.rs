@@ -1,7 +1,6 @@
 //! ESP outbound: everything around the crypto job when sealing (RFC 4303 3.3).
 
 use forebay_crypto::{JobSpec, Packet, SessionId, Span};
-use forebay_time::Time;
 use forebay_wire::checksum::Sum;
 use forebay_wire::esp::Trailer;
 use forebay_wire::ipv4::DONT_FRAGMENT;
@@ -9,7 +8,6 @@ use forebay_wire::udp;
 use forebay_wire::{Family, Ip, Malformed, esp, ipv4, protocol};
 
 use crate::drops::DropReason;
-use crate::iptfs::Aggregator;
 use crate::iv::IvRange;
 use crate::lifetime::{Life, Refused};
 use crate::path_limit::{PathLimit, is_divisible};
@@ -52,8 +50,8 @@ pub struct OutboundSa {
     pub(crate) plain: bool,
     pub(crate) limit: PathLimit,
     pub(crate) encapsulator: Encapsulator,
-    /// The queue of an SA that aggregates.
-    pub(crate) aggregator: Option<Box<Aggregator>>,
+    /// Whether inner packets share its packets (RFC 9347).
+    pub(crate) aggregates: bool,
 }
 
 impl OutboundSa {
@@ -77,10 +75,10 @@ impl OutboundSa {
             life: Life::new(config.lifetime, session, watch),
             encapsulator: Encapsulator::new(&config.tunnel, config.spi.get().into()),
             plain: is_plain && aead && iv_len == 8,
-            limit: PathLimit::new(config),
+            limit: PathLimit::of(config),
             template: [0; TEMPLATE],
             base_sum: Sum::default(),
-            aggregator: aggregator(config),
+            aggregates: config.iptfs.is_some(),
         };
         sa.lay_out_template(config);
         sa.continue_after(0);
@@ -111,10 +109,9 @@ impl OutboundSa {
         sequence_end(self.esn)
     }
 
-    /// Does what is due by the time of `watch`, and asks to be called again; whether the path MTU changed.
-    pub fn pass_time(&mut self, watch: &mut Watch) -> bool {
+    /// Does what is due by the time of `watch`, and asks to be called again.
+    pub fn pass_time(&mut self, watch: &mut Watch) {
         self.life.pass_time(watch);
-        self.limit.pass_time(watch)
     }
 
     /// Lays down what all packets have in common: at first, and when the peer has another address.
@@ -186,29 +183,19 @@ impl OutboundSa {
     ) -> Result<(), DropReason> {
         match self.mode {
             // RFC 9347 2.3: nothing else may be sent over it.
-            Mode::Tunnel if self.aggregator.is_some() => Err(DropReason::OutStateModeError),
+            Mode::Tunnel if self.aggregates => Err(DropReason::OutStateModeError),
             Mode::Tunnel => self.prepare_tunnel(packet, inner, spec, watch),
             Mode::Transport => self.prepare_transport(packet, spec, watch),
         }
     }
 
-    /// The queue of an SA that aggregates.
-    pub(crate) fn aggregator_mut(&mut self) -> Option<&mut Aggregator> {
-        self.aggregator.as_deref_mut()
-    }
-
-    /// Makes an ESP packet that only lacks encryption and ICV of the SA's next payload, if one is due.
-    pub(crate) fn prepare_aggregate(
+    /// Makes an ESP packet that only lacks encryption and ICV of a payload of inner packets.
+    pub fn prepare_payload(
         &mut self,
-        now: Time,
         packet: &mut Packet,
         spec: &mut JobSpec,
         watch: &mut Watch,
-    ) -> Result<bool, DropReason> {
-        let Some(aggregator) = &mut self.aggregator else { return Ok(false) };
-        if !aggregator.poll(now, packet)? {
-            return Ok(false);
-        }
+    ) -> Result<(), DropReason> {
         // RFC 9347 2.2.5: nothing of the inner headers shows outside. The size is set to fit the path, so
         // a path that is narrower is to say so.
         let inner = Inner {
@@ -218,7 +205,7 @@ impl OutboundSa {
             ttl: 64,
             dont_fragment: true,
         };
-        self.prepare_tunnel(packet, &inner, spec, watch).map(|()| true)
+        self.prepare_tunnel(packet, &inner, spec, watch)
     }
 
     /// Makes `packet` a dummy packet with `len` bytes inside (RFC 4303 2.6), to be sealed and sent like any
@@ -256,7 +243,7 @@ impl OutboundSa {
             outer.flow_label = self.encapsulator.flow_label(packet.bytes());
         }
         if total > self.limit.longest as usize {
-            self.limit.exceed(inner, total)?;
+            self.limit.exceed(self.family, inner, total)?;
             outer.dont_fragment = false;
         }
         let esp_end = packet.offset().checked_sub(self.iv_len()).ok_or(DropReason::TooLong)?;
@@ -483,11 +470,6 @@ struct Growth {
     tfc: usize,
     /// Padding, trailer and ICV.
     tail: usize,
-}
-
-fn aggregator(config: &SaConfig) -> Option<Box<Aggregator>> {
-    let iptfs = config.iptfs.as_ref()?;
-    Some(Box::new(Aggregator::new(iptfs, config.payload_within(iptfs.packet_size)?)))
 }
 
 #[inline]

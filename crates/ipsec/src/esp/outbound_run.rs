@@ -1,9 +1,9 @@
-//! Trains: packets of one IPv4 flow that follow each other, sealed in tunnel mode or opened.
+//! Segment runs outbound: packets of one IPv4 flow that follow each other, sealed in tunnel mode.
 //!
-//! Traffic comes in trains (a window of TCP, a frame of video), and most of what [`OutboundSa`]
+//! Traffic comes in runs (a window of TCP, a frame of video), and most of what [`OutboundSa`]
 //! works out for a packet is the same for the next of its flow. Here it is worked out once and the
 //! loop does only what differs. The bytes are those of [`OutboundSa::prepare`], which takes the first
-//! packet of a train and everything unusual: the loop stops before a packet that it does not like, and
+//! packet of a run and everything unusual: the loop stops before a packet that it does not like, and
 //! `tests/segment_run.rs` holds the two against each other.
 
 use std::ops::Range;
@@ -28,24 +28,24 @@ impl OutboundSa {
     /// `addresses` (as in [`Ipv4::raw_addresses`](forebay_wire::Ipv4::raw_addresses)) and with nothing
     /// in the way; how many it did.
     #[inline]
-    pub fn prepare_train(&mut self, jobs: &mut [Job], addresses: [u8; 8]) -> usize {
-        if self.mode != Mode::Tunnel || self.aggregator.is_some() {
+    pub fn prepare_run(&mut self, jobs: &mut [Job], addresses: [u8; 8]) -> usize {
+        if self.mode != Mode::Tunnel || self.aggregates {
             return 0;
         }
         match (self.family, self.encapsulation, self.plain) {
-            (Family::V4, Encapsulation::None, true) => self.run_train::<20, 0, true>(jobs, addresses),
-            (Family::V4, Encapsulation::None, false) => self.run_train::<20, 0, false>(jobs, addresses),
-            (Family::V4, Encapsulation::Udp, true) => self.run_train::<20, 8, true>(jobs, addresses),
-            (Family::V4, Encapsulation::Udp, false) => self.run_train::<20, 8, false>(jobs, addresses),
-            (Family::V6, Encapsulation::None, true) => self.run_train::<40, 0, true>(jobs, addresses),
-            (Family::V6, Encapsulation::None, false) => self.run_train::<40, 0, false>(jobs, addresses),
-            (Family::V6, Encapsulation::Udp, true) => self.run_train::<40, 8, true>(jobs, addresses),
-            (Family::V6, Encapsulation::Udp, false) => self.run_train::<40, 8, false>(jobs, addresses),
+            (Family::V4, Encapsulation::None, true) => self.prepare_run_of::<20, 0, true>(jobs, addresses),
+            (Family::V4, Encapsulation::None, false) => self.prepare_run_of::<20, 0, false>(jobs, addresses),
+            (Family::V4, Encapsulation::Udp, true) => self.prepare_run_of::<20, 8, true>(jobs, addresses),
+            (Family::V4, Encapsulation::Udp, false) => self.prepare_run_of::<20, 8, false>(jobs, addresses),
+            (Family::V6, Encapsulation::None, true) => self.prepare_run_of::<40, 0, true>(jobs, addresses),
+            (Family::V6, Encapsulation::None, false) => self.prepare_run_of::<40, 0, false>(jobs, addresses),
+            (Family::V6, Encapsulation::Udp, true) => self.prepare_run_of::<40, 8, true>(jobs, addresses),
+            (Family::V6, Encapsulation::Udp, false) => self.prepare_run_of::<40, 8, false>(jobs, addresses),
         }
     }
 
     #[inline]
-    fn run_train<const OUTER: usize, const UDP: usize, const PLAIN: bool>(
+    fn prepare_run_of<const OUTER: usize, const UDP: usize, const PLAIN: bool>(
         &mut self,
         jobs: &mut [Job],
         addresses: [u8; 8],
@@ -104,7 +104,7 @@ impl OutboundSa {
         done as usize
     }
 
-    /// Makes `shape` that of a packet; `None` if it is none for a train. By itself, so that the loop around it
+    /// Makes `shape` that of a packet; `None` if it is none for a run. By itself, so that the loop around it
     /// has the registers.
     #[inline(never)]
     fn find_shape<const OUTER: usize, const UDP: usize, const PLAIN: bool>(
@@ -174,7 +174,7 @@ impl OutboundSa {
 
     /// Completes jobs from the front of `jobs` while they are this SA's and done; how many, and their bytes.
     #[inline]
-    pub fn complete_train(&self, jobs: &mut [Job]) -> (usize, u64) {
+    pub fn complete_run(&self, jobs: &mut [Job]) -> (usize, u64) {
         let (mut done, mut bytes) = (0, 0);
         // UDP may have a checksum.
         let checksum = self.encapsulation == Encapsulation::Udp;
@@ -193,7 +193,7 @@ impl OutboundSa {
 }
 
 /// What follows from place and length of a packet and what its tunnel header takes from it, for all packets
-/// of a train that are alike in these: nearly all.
+/// of a run that are alike in these: nearly all.
 struct Shape {
     /// What it is for: what counts of the packet's first eight bytes, its length and its place.
     first: u64,

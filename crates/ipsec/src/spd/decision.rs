@@ -7,6 +7,6 @@ use crate::drops::DropReason;
 pub enum Decision {
     /// Outbound the SA to use; inbound the policy, which says by which SAs it must have come.
     Protect(u32),
-    Pass,
+    Bypass,
     Drop(DropReason),
 }
