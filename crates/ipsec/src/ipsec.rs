@@ -9,10 +9,10 @@ use forebay_crypto::{Direction, JobSpec, Packet, SessionId, Verdict};
 use forebay_time::Time;
 use forebay_wire::{Fragments, Ip, Ipv4};
 
+use crate::aggregation::Aggregation;
 use crate::drops::DropReason;
 use crate::find::{AhAt, EspAt};
 use crate::hash::Seed;
-use crate::iptfs::Aggregation;
 use crate::path_mtu::PathMtus;
 use crate::sad::Sad;
 use crate::sad::entry::Further;

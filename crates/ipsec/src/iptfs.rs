@@ -18,15 +18,14 @@
 //!   [`Iptfs::max_delay`], then as short as its content. It saves bytes and jobs and hides less; it is the
 //!   counterpart on the wire of the scheduler's sliding window with a timeout.
 
-mod aggregation;
 mod aggregator;
 mod congestion;
 mod deaggregator;
 pub(crate) mod settings;
 mod timers;
 
-pub(crate) use aggregation::Aggregation;
 pub use aggregator::Aggregator;
 pub use congestion::{Congestion, LossHistory};
 pub use deaggregator::{Deaggregator, IptfsCounters};
 pub use settings::{Iptfs, IptfsError, MAX_REORDER_WINDOW, MIN_ROOM};
+pub(crate) use timers::Timers;

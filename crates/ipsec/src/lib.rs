@@ -13,6 +13,7 @@
 //! AH goes the same way. A packet that is to go through another SA is prepared again
 //! ([`Next::Again`], [`Ipsec::again`]).
 
+mod aggregation;
 mod ah;
 mod drops;
 mod dscp;

@@ -27,11 +27,11 @@ pub enum EventKind {
     SequenceLow,
     /// There is no sequence number left; nothing passes any more.
     SequenceEnd,
-    /// Half of the sequence numbers that the SA may use is left: see [`Sad::grant`](crate::Ipsec::grant).
+    /// Half of the sequence numbers that the SA may use is left: see [`Ipsec::grant`](crate::Ipsec::grant).
     SequenceWanted,
     /// An inbound SA in UDP has had a packet, newer than all before it and genuine, from another address or port
     /// than its peer's: behind its NAT that has moved. Outbound SAs follow by
-    /// [`Sad::move_peer`](crate::Ipsec::move_peer).
+    /// [`Ipsec::move_peer`](crate::Ipsec::move_peer).
     Moved(SocketAddr),
 }
 

@@ -128,7 +128,7 @@ fn mixed_traffic_through_every_kind_of_tunnel() {
     }
 }
 
-/// RFC 9347 2.3: nothing else goes over such an SA, singly or in a train.
+/// RFC 9347 2.3: nothing else goes over such an SA, singly or in a run.
 #[test]
 fn packets_do_not_pass_the_queue_by() {
     let (mut near, mut far) = pair(0, &Iptfs::default());
@@ -310,4 +310,19 @@ fn sas_that_come_and_go_leave_nothing_behind() {
     round(10);
     let taken = allocation_counter::measure(|| round(1_000));
     assert_eq!(taken.bytes_current, 0);
+}
+
+/// The queue of a new SA that has the number of a removed one is counted once, whichever timer it has.
+#[test]
+fn waiting_counts_each_queue_once_after_removals() {
+    let mut ipsec = Ipsec::default();
+    let add = |ipsec: &mut Ipsec, n| {
+        ipsec.add_outbound(sealing(n, Iptfs::default()), IvRange::for_throwaway_key()).expect("no fault")
+    };
+    let old = [0, 1].map(|n| add(&mut ipsec, n));
+    old.map(|session| ipsec.remove(session).expect("it was added"));
+    let new = add(&mut ipsec, 2);
+    assert_eq!(new, old[0], "numbers are used again in the order in which they were given up");
+    assert_eq!(ipsec.aggregate(Time::ZERO, &buffer(&plain(500, 1))), Ok(Some(new)));
+    assert_eq!(ipsec.waiting(), 500);
 }

@@ -1,4 +1,4 @@
-//! Lifetimes: each limit to the packet, the byte and the picosecond, packet by packet and in trains, both ways,
+//! Lifetimes: each limit to the packet, the byte and the picosecond, packet by packet and in runs, both ways,
 //! of ESP and of AH.
 
 mod pair;
@@ -105,7 +105,7 @@ fn a_hard_limit_of_bytes_counts_what_is_worked_on() {
     }
 }
 
-/// A long way to the limit is taken in trains, and the last of it packet by packet: the same all the same.
+/// A long way to the limit is taken in runs, and the last of it packet by packet: the same all the same.
 #[test]
 fn a_limit_far_away_is_as_exact() {
     for kind in KINDS {

@@ -58,9 +58,9 @@ fn exceptions_inside_a_protected_prefix() {
     assert_eq!(send(&mut sad, &Flow::udp("10.9.0.1", "10.2.0.9", (1, 1))), Err(DropReason::OutNoPols));
 }
 
-/// Bursts stop at a packet that has no job, and no train carries it along.
+/// Bursts stop at a packet that has no job, and no run carries it along.
 #[test]
-fn an_exception_in_the_middle_of_a_train() {
+fn an_exception_in_the_middle_of_a_run() {
     use forebay_crypto::Job;
     use forebay_ipsec::Stop;
     let mut sad = Ipsec::default();
@@ -218,7 +218,7 @@ fn a_decrypted_packet_outside_its_sas_selectors() {
     add_in(&mut sad, sa(0, &[HERE], &["10.2.0.0/16[tcp/80]"]));
     let good = web().back();
     assert_eq!(receive(&mut sad, 0, 1, &good), Ok(()));
-    // The same addresses, and so a train.
+    // The same addresses, and so a run.
     for (sequence, bad) in [
         (2, Flow { upper: Upper::Ports(6, 81, 40_000), ..good }),
         (3, Flow { upper: Upper::Ports(17, 80, 40_000), ..good }),
@@ -255,9 +255,9 @@ fn a_decrypted_packet_that_another_policy_is_for() {
     }
 }
 
-/// A train through an SA does not outlive a change of the policies.
+/// A run through an SA does not outlive a change of the policies.
 #[test]
-fn a_policy_is_removed_in_the_middle_of_an_inbound_train() {
+fn a_policy_is_removed_in_the_middle_of_an_inbound_run() {
     let mut sad = Ipsec::default();
     let one = add_in(&mut sad, sa(0, &[], &[]));
     let id = add(&mut sad, into(&[HERE], &[THERE], Action::Protect(vec![one])));

@@ -139,7 +139,7 @@ fn spis_are_free_again() {
     assert!(send(&mut sad, &flow()).is_ok());
 }
 
-/// A successor with the number of a removed SA does not inherit its policies or its trains.
+/// A successor with the number of a removed SA does not inherit its policies or its runs.
 #[test]
 fn a_removed_sa_leaves_its_policies() {
     let mut sad = Ipsec::default();

@@ -195,9 +195,9 @@ proptest! {
 }
 
 /// Each bit of the headers, when opening of the end too, of the second packet of three that are alike: what
-/// makes a train stop.
+/// makes a run stop.
 #[test]
-fn one_bit_of_a_packet_in_a_train() {
+fn one_bit_of_a_packet_in_a_run() {
     for sa in 0..SAS {
         let family = Family::V4;
         let plain =
@@ -220,9 +220,9 @@ fn one_bit_of_a_packet_in_a_train() {
     }
 }
 
-/// Numbers and IVs end in the middle of a train as they do elsewhere.
+/// Numbers and IVs end in the middle of a run as they do elsewhere.
 #[test]
-fn a_train_ends_where_numbers_or_ivs_do() {
+fn a_run_ends_where_numbers_or_ivs_do() {
     for sa in 0..SAS {
         let last = if sealing(sa).esn { u64::MAX } else { u32::MAX.into() };
         let plain =
@@ -256,9 +256,9 @@ fn a_train_ends_where_numbers_or_ivs_do() {
     }
 }
 
-/// The same packet twice, in one train and in another one.
+/// The same packet twice, in one run and in another one.
 #[test]
-fn a_train_lets_nothing_through_twice() {
+fn a_run_lets_nothing_through_twice() {
     let plain =
         Plain { sa: 0, family: Family::V4, payload: 40, extras: 0, fragment: false, class: 0, padding: 0 };
     let mut sealer = alone(0);
@@ -283,7 +283,7 @@ fn a_train_lets_nothing_through_twice() {
 
 /// What was decided for a flow holds as long as the policies do, and no longer.
 #[test]
-fn a_train_heeds_policies_that_change() {
+fn a_run_heeds_policies_that_change() {
     let plain =
         Plain { sa: 0, family: Family::V4, payload: 40, extras: 0, fragment: false, class: 0, padding: 0 };
     let (mut sealer, mut sad) = (alone(0), alone(0));
@@ -325,7 +325,7 @@ fn without_udp(sealed: &[u8]) -> Vec<u8> {
 
 /// RFC 3948: an SA has one encapsulation, whatever the packet before had.
 #[test]
-fn a_train_does_not_change_its_encapsulation() {
+fn a_run_does_not_change_its_encapsulation() {
     // Bit 0 of its number gives an SA its encapsulation: 1 and 3 have UDP, in tunnel and in transport mode.
     for sa in [1, 3] {
         let plain =

@@ -7,11 +7,11 @@ use forebay_wire::esp::Trailer;
 use forebay_wire::udp;
 use forebay_wire::{Esp, Ip, Malformed, Udp, esp, ipv4, protocol};
 
+use crate::aggregation::Aggregation;
 use crate::drops::DropReason;
 use crate::dscp::DscpSet;
 use crate::find::{EspAt, may_nest, names_ipsec};
 use crate::headers::{Depth, Headers};
-use crate::iptfs::Aggregation;
 use crate::lifetime::Life;
 use crate::replay::{Replay, ReplayWindow};
 use crate::resync::Resync;

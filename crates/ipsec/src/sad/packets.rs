@@ -7,9 +7,9 @@ use forebay_wire::Ip;
 
 use super::Sad;
 use super::entry::{Entry, Further, State};
+use crate::aggregation::Aggregation;
 use crate::drops::DropReason;
 use crate::find::{AhAt, EspAt};
-use crate::iptfs::Aggregation;
 use crate::step::{Next, Prepared};
 use crate::tunnel::Inner;
 use crate::watch::Watch;

@@ -5,10 +5,8 @@ use forebay_crypto::{Packet, SessionId};
 use forebay_time::Time;
 use forebay_wire::aggfrag::CongestionInfo;
 
-use super::aggregator::Aggregator;
-use super::deaggregator::{Deaggregator, IptfsCounters};
-use super::timers::Timers;
 use crate::drops::DropReason;
+use crate::iptfs::{Aggregator, Deaggregator, IptfsCounters, Timers};
 use crate::sa::SaConfig;
 
 /// The aggregators of outbound SAs and the deaggregators of inbound ones, each with a timer.
