@@ -1,5 +1,6 @@
 //! ESP as prepare, job, complete (RFC 4303).
 
+mod front;
 mod inbound;
 mod inbound_run;
 mod outbound;

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use forebay_crypto::{Direction, JobSpec, Packet, SessionId};
-use forebay_wire::{Ah, Family, Ip, ah, ipv4, protocol};
+use forebay_wire::{Ah, Family, Ip, ah, ipv4, ipv6, protocol};
 
 use super::layout::{Headers, Sizes, in_hdr_error, tunnel_protocol};
 use crate::drops::DropReason;
@@ -198,10 +198,7 @@ fn strip_transport(packet: &mut Packet, at: usize, len: usize, next_header: u8) 
     let bytes = packet.bytes_mut();
     match named_at {
         None => ipv4::rewrite(bytes, at, total as u16, next_header),
-        Some(named_at) => {
-            bytes[named_at] = next_header;
-            bytes[4..6].copy_from_slice(&((total - 40) as u16).to_be_bytes());
-        }
+        Some(named_at) => ipv6::rewrite(bytes, named_at, total, next_header),
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use forebay_crypto::{Direction, JobSpec, Packet, SessionId};
 use forebay_wire::ipv4::DONT_FRAGMENT;
-use forebay_wire::{Family, Ip, Malformed, ah, protocol};
+use forebay_wire::{Family, Ip, Malformed, ah, ipv4, ipv6, protocol};
 
 use super::layout::{HEADERS_MAX, Headers, Sizes};
 use crate::drops::DropReason;
@@ -160,27 +160,29 @@ impl OutboundAh {
             (IpAddr::V4(local), IpAddr::V4(remote)) => {
                 // An atomic datagram needs no identification (RFC 6864 4.1); others get the sequence's
                 // low bits, which the ICV covers.
-                let (flags, identification) = match outer.dont_fragment {
+                let (fragment_word, identification) = match outer.dont_fragment {
                     true => (DONT_FRAGMENT, 0),
                     false => (0, self.sequence.wrapping_add(1) as u16),
                 };
-                let header = &mut headers.bytes[..20];
-                header[..2].copy_from_slice(&[0x45, class]);
-                header[4..6].copy_from_slice(&identification.to_be_bytes());
-                header[6..8].copy_from_slice(&flags.to_be_bytes());
-                header[8] = ttl;
-                header[12..16].copy_from_slice(&local.octets());
-                header[16..20].copy_from_slice(&remote.octets());
+                let header = ipv4::Header {
+                    traffic_class: class,
+                    identification,
+                    fragment_word,
+                    ttl,
+                    ..ipv4::Header::between(local, remote)
+                };
+                headers.bytes[..ipv4::MIN_HEADER].copy_from_slice(&header.bytes());
                 Family::V4
             }
             (IpAddr::V6(local), IpAddr::V6(remote)) => {
-                let header = &mut headers.bytes[..40];
-                let label = self.encapsulator.flow_label(packet.bytes());
-                let word = 0x6000_0000 | u32::from(class) << 20 | label;
-                header[..4].copy_from_slice(&word.to_be_bytes());
-                header[6..8].copy_from_slice(&[protocol::AH, ttl]);
-                header[8..24].copy_from_slice(&local.octets());
-                header[24..40].copy_from_slice(&remote.octets());
+                let header = ipv6::Header {
+                    traffic_class: class,
+                    flow_label: self.encapsulator.flow_label(packet.bytes()),
+                    next_header: protocol::AH,
+                    hop_limit: ttl,
+                    ..ipv6::Header::between(local, remote)
+                };
+                headers.bytes[..ipv6::HEADER].copy_from_slice(&header.bytes());
                 Family::V6
             }
             // `SaConfig::check` has refused mixed families.

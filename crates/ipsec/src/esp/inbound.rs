@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use forebay_crypto::{Direction, JobSpec, Packet, SessionId, Span};
 use forebay_wire::esp::Trailer;
 use forebay_wire::udp;
-use forebay_wire::{Esp, Ip, Malformed, Udp, esp, ipv4, protocol};
+use forebay_wire::{Esp, Ip, Malformed, Udp, esp, ipv4, ipv6, protocol};
 
 use crate::aggregation::Aggregation;
 use crate::drops::DropReason;
@@ -336,10 +336,7 @@ impl InboundSa {
         let bytes = packet.bytes_mut();
         match named_at {
             None => ipv4::rewrite(bytes, header_len, total as u16, next_header),
-            Some(named_at) => {
-                bytes[named_at] = next_header;
-                bytes[4..6].copy_from_slice(&((total - 40) as u16).to_be_bytes());
-            }
+            Some(named_at) => ipv6::rewrite(bytes, named_at, total, next_header),
         }
         // Only now has the packet the protocol and ports that selectors are about.
         if next == Next::Deliver {

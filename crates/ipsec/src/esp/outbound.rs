@@ -3,21 +3,18 @@
 use forebay_crypto::{JobSpec, Packet, SessionId, Span};
 use forebay_wire::checksum::Sum;
 use forebay_wire::esp::Trailer;
-use forebay_wire::ipv4::DONT_FRAGMENT;
 use forebay_wire::udp;
-use forebay_wire::{Family, Ip, Malformed, esp, ipv4, protocol};
+use forebay_wire::{Family, Ip, Malformed, esp, ipv4, ipv6, protocol};
 
+use super::front::{self, Front};
 use crate::drops::DropReason;
 use crate::iv::IvRange;
 use crate::lifetime::{Life, Refused};
 use crate::path_limit::{PathLimit, is_divisible};
 use crate::sa::{Encapsulation, Mode, SaConfig, Tfc};
-use crate::tunnel::{Encapsulator, Inner, Outer};
+use crate::tunnel::{Encapsulator, Inner};
 use crate::watch::Watch;
 
-/// Outer headers, UDP, SPI and sequence number of every packet of an SA end at the end of this many
-/// bytes, so that they are laid down by one copy of fixed size; the IV stands right behind.
-pub const TEMPLATE: usize = 64;
 /// Room for the longest IV.
 const IV_ROOM: usize = 16;
 /// Room for the longest padding that alignment asks for, and the trailer.
@@ -27,13 +24,13 @@ const TAIL_ROOM: usize = 32;
 /// bytes: with very many SAs a packet's cost is the cache lines that it has to wait for.
 #[derive(Debug)]
 pub struct OutboundSa {
-    pub(crate) template: [u8; TEMPLATE],
+    pub(crate) template: Front,
     /// The last sequence number sent.
     pub(crate) sequence: u64,
     pub(crate) iv: IvRange,
     pub(crate) life: Life,
     /// Sum over the template's IPv4 header with zeros in the fields that change.
-    base_sum: Sum,
+    pub(crate) base_sum: Sum,
     pub(crate) session: SessionId,
     pub(crate) mode: Mode,
     pub(crate) encapsulation: Encapsulation,
@@ -76,7 +73,7 @@ impl OutboundSa {
             encapsulator: Encapsulator::new(&config.tunnel, config.spi.get().into()),
             plain: is_plain && aead && iv_len == 8,
             limit: PathLimit::of(config),
-            template: [0; TEMPLATE],
+            template: [0; front::LEN],
             base_sum: Sum::default(),
             aggregates: config.iptfs.is_some(),
         };
@@ -88,7 +85,7 @@ impl OutboundSa {
     /// Loads what preparing a packet reads, which is on several cache lines.
     #[inline]
     pub fn touch(&self) {
-        std::hint::black_box((self.template[0], self.template[TEMPLATE - 1], self.sequence, self.plain));
+        std::hint::black_box((self.template[0], self.template[front::LEN - 1], self.sequence, self.plain));
     }
 
     /// Continues behind `sequence`.
@@ -116,34 +113,7 @@ impl OutboundSa {
 
     /// Lays down what all packets have in common: at first, and when the peer has another address.
     pub(crate) fn lay_out_template(&mut self, config: &SaConfig) {
-        let spi_at = TEMPLATE - esp::HEADER;
-        self.template[spi_at..spi_at + 4].copy_from_slice(&config.spi.get().to_be_bytes());
-        let udp_at = spi_at - self.udp_len();
-        if self.encapsulation == Encapsulation::Udp {
-            self.template[udp_at..udp_at + 2].copy_from_slice(&config.udp.local.to_be_bytes());
-            self.template[udp_at + 2..udp_at + 4].copy_from_slice(&config.udp.remote.to_be_bytes());
-        }
-        let protocol = self.outer_protocol();
-        let header = &mut self.template[udp_at - self.family.header_len()..udp_at];
-        match (config.local, config.remote) {
-            (std::net::IpAddr::V4(local), std::net::IpAddr::V4(remote)) => {
-                header[0] = 0x45;
-                header[8] = self.encapsulator.fixed_ttl();
-                header[9] = protocol;
-                header[12..16].copy_from_slice(&local.octets());
-                header[16..20].copy_from_slice(&remote.octets());
-                self.base_sum = Sum::default().bytes(header).folded();
-            }
-            (std::net::IpAddr::V6(local), std::net::IpAddr::V6(remote)) => {
-                header[0] = 0x60;
-                header[6] = protocol;
-                header[7] = self.encapsulator.fixed_ttl();
-                header[8..24].copy_from_slice(&local.octets());
-                header[24..40].copy_from_slice(&remote.octets());
-            }
-            // `SaConfig::check` has refused mixed families.
-            _ => {}
-        }
+        (self.template, self.base_sum) = front::template(config, self.encapsulator.fixed_ttl());
     }
 
     #[inline]
@@ -247,7 +217,7 @@ impl OutboundSa {
             outer.dont_fragment = false;
         }
         let esp_end = packet.offset().checked_sub(self.iv_len()).ok_or(DropReason::TooLong)?;
-        let front_at = esp_end.checked_sub(TEMPLATE).ok_or(DropReason::TooLong)?;
+        let front_at = esp_end.checked_sub(front::LEN).ok_or(DropReason::TooLong)?;
         packet.truncate(inner.len);
         let growth = Growth { kept: 0, head, tfc: padded - inner.len, tail };
         let sequence = self.advance(packet, &growth, inner.next_header, watch)?;
@@ -257,42 +227,23 @@ impl OutboundSa {
         *front = self.template;
         match (self.family, self.encapsulation) {
             (Family::V4, Encapsulation::None) => {
-                let sum = self.fill_ipv4::<0>(front, &outer, total);
-                number_ipv4::<0>(front, sum, outer.dont_fragment, sequence);
+                let sum = front::set_ipv4::<0>(front, self.base_sum, &outer, total);
+                front::number_ipv4::<0>(front, sum, outer.dont_fragment, sequence);
             }
             (Family::V4, Encapsulation::Udp) => {
-                let sum = self.fill_ipv4::<8>(front, &outer, total);
-                number_ipv4::<8>(front, sum, outer.dont_fragment, sequence);
-                front[52..54].copy_from_slice(&((total - 20) as u16).to_be_bytes());
+                let sum = front::set_ipv4::<8>(front, self.base_sum, &outer, total);
+                front::number_ipv4::<8>(front, sum, outer.dont_fragment, sequence);
+                front::set_udp_length(front, total - outer_len);
             }
-            (Family::V6, Encapsulation::None) => fill_ipv6::<0>(front, &outer, total),
+            (Family::V6, Encapsulation::None) => front::set_ipv6::<0>(front, &outer, total),
             (Family::V6, Encapsulation::Udp) => {
-                fill_ipv6::<8>(front, &outer, total);
-                front[52..54].copy_from_slice(&((total - 40) as u16).to_be_bytes());
+                front::set_ipv6::<8>(front, &outer, total);
+                front::set_udp_length(front, total - outer_len);
             }
         }
-        front[60..64].copy_from_slice(&(sequence as u32).to_be_bytes());
+        front::set_sequence(front, sequence);
         self.state_job(packet, esp_end - esp::HEADER, sequence, spec);
         Ok(())
-    }
-
-    /// Writes what changes from packet to packet into the template's IPv4 header, all but its number and
-    /// checksum; the sum over it so far.
-    #[inline]
-    pub(crate) fn fill_ipv4<const UDP: usize>(
-        &self,
-        front: &mut [u8; TEMPLATE],
-        outer: &Outer,
-        total: usize,
-    ) -> Sum {
-        let header = &mut front[TEMPLATE - esp::HEADER - UDP - 20..];
-        let flags = if outer.dont_fragment { DONT_FRAGMENT } else { 0 };
-        let (class, ttl) = (outer.traffic_class.into(), u16::from(outer.copied_ttl) << 8);
-        header[1] = outer.traffic_class;
-        header[2..4].copy_from_slice(&(total as u16).to_be_bytes());
-        header[6..8].copy_from_slice(&flags.to_be_bytes());
-        header[8] |= outer.copied_ttl;
-        self.base_sum.word(class).word(total as u16).word(flags).word(ttl)
     }
 
     fn prepare_transport(
@@ -323,22 +274,19 @@ impl OutboundSa {
         let growth = Growth { kept: at, head, tfc: 0, tail };
         let sequence = self.advance(packet, &growth, next_header, watch)?;
         let outer_protocol = self.outer_protocol();
+        let mut front = self.template;
+        if self.encapsulation == Encapsulation::Udp {
+            front::set_udp_length(&mut front, total - at);
+        }
+        front::set_sequence(&mut front, sequence);
         let bytes = packet.bytes_mut();
         match family {
             Family::V4 => ipv4::rewrite(bytes, at, total as u16, outer_protocol),
-            Family::V6 => {
-                bytes[named_at] = outer_protocol;
-                bytes[4..6].copy_from_slice(&((total - 40) as u16).to_be_bytes());
-            }
+            Family::V6 => ipv6::rewrite(bytes, named_at, total, outer_protocol),
         }
-        // SPI and UDP ports from the template; the IP header in it is not used.
-        let fixed = self.udp_len() + esp::HEADER;
-        bytes[at..at + fixed].copy_from_slice(&self.template[TEMPLATE - fixed..]);
-        if self.encapsulation == Encapsulation::Udp {
-            bytes[at + 4..at + 6].copy_from_slice(&((total - at) as u16).to_be_bytes());
-        }
-        let sequence_at = at + fixed - 4;
-        bytes[sequence_at..sequence_at + 4].copy_from_slice(&(sequence as u32).to_be_bytes());
+        // The IP header in the template is not used.
+        let headers = front::transport(&front, self.encapsulation);
+        bytes[at..at + headers.len()].copy_from_slice(headers);
         let esp_at = packet.offset() + at + self.udp_len();
         self.state_job(packet, esp_at, sequence, spec);
         Ok(())
@@ -433,31 +381,6 @@ impl OutboundSa {
 #[inline]
 pub fn sequence_end(esn: bool) -> u64 {
     if esn { u64::MAX } else { u64::from(u32::MAX) }
-}
-
-/// Writes the identification and the checksum, from the `sum` over the other fields. An atomic datagram
-/// needs no identification (RFC 6864 4.1); others get the sequence's low bits.
-#[inline]
-pub(crate) fn number_ipv4<const UDP: usize>(
-    front: &mut [u8; TEMPLATE],
-    sum: Sum,
-    atomic: bool,
-    sequence: u64,
-) {
-    let header = &mut front[TEMPLATE - esp::HEADER - UDP - 20..];
-    let identification = if atomic { 0 } else { sequence as u16 };
-    header[4..6].copy_from_slice(&identification.to_be_bytes());
-    header[10..12].copy_from_slice(&sum.finish_with([identification]).to_be_bytes());
-}
-
-/// Writes what changes from packet to packet into the template's IPv6 header.
-#[inline]
-pub(crate) fn fill_ipv6<const UDP: usize>(front: &mut [u8; TEMPLATE], outer: &Outer, total: usize) {
-    let header = &mut front[TEMPLATE - esp::HEADER - UDP - 40..];
-    let word = 0x6000_0000 | u32::from(outer.traffic_class) << 20 | outer.flow_label;
-    header[..4].copy_from_slice(&word.to_be_bytes());
-    header[4..6].copy_from_slice(&((total - 40) as u16).to_be_bytes());
-    header[7] |= outer.copied_ttl;
 }
 
 /// By what a packet grows, and where.

@@ -13,13 +13,14 @@ use forebay_wire::checksum::Sum;
 use forebay_wire::ipv4::{DONT_FRAGMENT, MIN_HEADER};
 use forebay_wire::{Family, esp, protocol};
 
-use super::outbound::{OutboundSa, TEMPLATE, fill_ipv6, number_ipv4};
+use super::front::{self, Front};
+use super::outbound::OutboundSa;
 use crate::lifetime::LONGEST;
 use crate::sa::{Encapsulation, Mode};
 use crate::tunnel::{Inner, Outer};
 
 /// Template and IV, laid down in one array so that its bounds are checked once.
-const FRONT: usize = TEMPLATE + 16;
+const FRONT: usize = front::LEN + 16;
 /// Padding, trailer and ICV at their longest, likewise.
 const BACK: usize = 64;
 
@@ -77,14 +78,12 @@ impl OutboundSa {
             };
             shape.trailer.write(back);
             let Some(front) = window.first_chunk_mut::<FRONT>() else { break };
-            let Some((template, iv)) = front.split_first_chunk_mut::<TEMPLATE>() else { break };
+            let Some((template, iv)) = front.split_first_chunk_mut::<{ front::LEN }>() else { break };
             sequence += 1;
             *template = shape.template;
-            // SPI and number in one store, since a processor may read them in one piece.
-            let header = shape.spi << 32 | (sequence & 0xffff_ffff);
-            template[56..64].copy_from_slice(&header.to_be_bytes());
+            front::set_esp(template, shape.spi, sequence);
             if OUTER == 20 {
-                number_ipv4::<UDP>(template, shape.sum, shape.atomic, sequence);
+                front::number_ipv4::<UDP>(template, shape.sum, shape.atomic, sequence);
             }
             match iv_len {
                 _ if PLAIN => iv[..8].copy_from_slice(&number.to_be_bytes()),
@@ -134,14 +133,14 @@ impl OutboundSa {
         }
         let mut template = self.template;
         let sum = match OUTER {
-            20 => self.fill_ipv4::<UDP>(&mut template, &outer, total),
+            20 => front::set_ipv4::<UDP>(&mut template, self.base_sum, &outer, total),
             _ => {
-                fill_ipv6::<UDP>(&mut template, &outer, total);
+                front::set_ipv6::<UDP>(&mut template, &outer, total);
                 Sum::default()
             }
         };
         if UDP == 8 {
-            template[52..54].copy_from_slice(&((total - OUTER) as u16).to_be_bytes());
+            front::set_udp_length(&mut template, total - OUTER);
         }
         let cipher_at = if self.cbc { iv_at } else { text_at };
         let auth_len = if self.aead { esp::HEADER } else { icv_at - esp_at };
@@ -157,9 +156,9 @@ impl OutboundSa {
             first,
             len: inner.len,
             text_at,
-            window: iv_at.checked_sub(TEMPLATE)?..text_end + BACK,
+            window: iv_at.checked_sub(front::LEN)?..text_end + BACK,
             template,
-            spi: u64::from_be_bytes(*template.last_chunk()?) >> 32,
+            spi: front::spi(&template),
             sum,
             atomic: outer.dont_fragment,
             zeros: text_end - text_at - inner.len,
@@ -201,8 +200,8 @@ struct Shape {
     text_at: usize,
     /// Everything that is written, in the buffer.
     window: Range<usize>,
-    template: [u8; TEMPLATE],
-    spi: u64,
+    template: Front,
+    spi: u32,
     /// Sum over the outer IPv4 header, but for its identification.
     sum: Sum,
     /// Whether that stays zero.
@@ -224,7 +223,7 @@ impl Shape {
         len: usize::MAX,
         text_at: 0,
         window: 0..0,
-        template: [0; TEMPLATE],
+        template: [0; front::LEN],
         spi: 0,
         sum: Sum::ZERO,
         atomic: false,
