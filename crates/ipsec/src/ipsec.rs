@@ -169,14 +169,21 @@ impl Ipsec {
             (Direction::Seal, next) => return Ok(next),
             (Direction::Open, next) => self.arrive(spec.session, next, path, packet)?,
         };
-        // Lets the packets behind this one do without what it was asked, if they are alike.
-        if next == Next::Deliver
-            && let Ok(addresses) = Ipv4::parse(packet.bytes()).map(|ip| ip.raw_addresses())
-            && self.spd.passes_all(addresses, spec.session)
-        {
-            self.sad.pass_all(spec.session, addresses, self.spd.state());
+        if next == Next::Deliver {
+            self.remember(spec.session, packet);
         }
         Ok(next)
+    }
+
+    /// Lets the packets behind one that has been delivered do without what it was asked, if they are alike.
+    // By itself, so that what is around it has the registers.
+    #[inline(never)]
+    fn remember(&mut self, session: SessionId, packet: &Packet) {
+        if let Ok(addresses) = Ipv4::parse(packet.bytes()).map(|ip| ip.raw_addresses())
+            && self.spd.passes_all(addresses, session)
+        {
+            self.sad.pass_all(session, addresses, self.spd.state());
+        }
     }
 
     /// Says what follows for a packet that an SA has opened: `next` is [`Next::Again`] if it
@@ -251,6 +258,7 @@ impl Ipsec {
     ) -> Result<(), DropReason> {
         let ip = Ip::parse(packet.bytes()).map_err(|_| DropReason::OutHdrError)?;
         let inner = Inner::of(&ip);
+        self.sad.direction(session).ok_or(DropReason::OutStateInvalid)?;
         match self.sad.prepare_outbound(session, packet, &inner, spec, &mut self.watch)? {
             Prepared::Job => Ok(()),
             Prepared::Bypass | Prepared::Remote(_) => Err(DropReason::OutStateInvalid),

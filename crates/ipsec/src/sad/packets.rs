@@ -16,6 +16,9 @@ use crate::watch::Watch;
 
 impl Sad {
     /// Prepares a packet for sealing with an SA, whatever its selectors say.
+    ///
+    /// # Panics
+    /// If there never was an SA of this number.
     #[inline]
     pub fn prepare_outbound(
         &mut self,
@@ -25,7 +28,7 @@ impl Sad {
         spec: &mut JobSpec,
         watch: &mut Watch,
     ) -> Result<Prepared, DropReason> {
-        let entry = self.sas.get_mut(session.0 as usize).ok_or(DropReason::OutStateInvalid)?;
+        let entry = &mut self.sas[session.0 as usize];
         match &mut entry.state {
             State::Outbound(sa) => sa.prepare(packet, inner, spec, watch)?,
             State::OutboundAh(sa) => sa.prepare(packet, inner, spec, watch)?,
