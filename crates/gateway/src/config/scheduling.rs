@@ -51,6 +51,7 @@ pub(super) fn read(
     let section = Reader::new("scheduler", table, place, context).checked();
     let policy = policy(processors, &section);
     let window = section.count("window");
+    let batch = section.count("batch");
     let timeout = section.time("timeout");
     let max_bytes = section.whole("max_bytes");
     let order = section.word("order");
@@ -63,7 +64,8 @@ pub(super) fn read(
     });
     let (classes, names, dscp) = classes(top, defaults?, context)?;
     let (policy, timeout, lateness) = (policy?, Some(timeout?), lateness?);
-    let scheduling = Scheduling { policy, window: window?, timeout, max_bytes, classes, dscp, lateness };
+    let (window, batch) = (window?, batch?);
+    let scheduling = Scheduling { policy, window, batch, timeout, max_bytes, classes, dscp, lateness };
     let order = if order? == "total" { Order::Total } else { Order::PerSa };
     Some(Scheduler { scheduling, classes: names, order, costs })
 }
