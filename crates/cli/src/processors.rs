@@ -195,3 +195,45 @@ pub fn cores(
     }
     Ok(setups)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(text: &str) -> miette::Result<Costs> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        Costs::load(file.path())
+    }
+
+    const OLD: &str = r#"{"schema": 1, "processors": [{"name": "ipsec-mb", "proposal": "aes128gcm16",
+        "init_s": 2e-8, "block_s": 1e-9, "residual_s": 0, "r_squared": 1, "points": [[64, 3e-8]]}]}"#;
+
+    #[test]
+    fn costs_of_schema_1_are_read_as_the_papers() {
+        let costs = load(OLD).unwrap();
+        let expected =
+            Cost { init: Duration::from_nanos(20), block: Duration::from_nanos(1), ..Cost::default() };
+        assert_eq!(costs.processors[0].cost(), expected);
+        assert_eq!(costs.processors[0].rate(64, 8), None);
+    }
+
+    #[test]
+    fn saved_costs_are_read_back() {
+        let mut costs = Costs { schema: SCHEMA, ..load(OLD).unwrap() };
+        let one = &mut costs.processors[0];
+        (one.submit_s, one.wake_s, one.packet_s, one.lanes) = (1e-6, 2e-6, 3e-9, 16);
+        one.batches = vec![MeasuredBatch { size: 64, batch: 8, time_s: 4e-6, predicted_s: 5e-6 }];
+        let read = load(&serde_json::to_string(&costs).unwrap()).unwrap();
+        assert_eq!(read.processors[0].cost(), costs.processors[0].cost());
+        assert_eq!(read.processors[0].cost().lanes, 16);
+        assert_eq!(read.processors[0].rate(64, 8), Some(2e6));
+    }
+
+    #[test]
+    fn costs_of_an_unknown_schema_are_refused() {
+        let error = load(&OLD.replace("\"schema\": 1", "\"schema\": 3")).unwrap_err();
+        assert!(error.to_string().contains("expected 1 or 2"), "{error}");
+        assert!(error.help().is_some());
+    }
+}
