@@ -209,7 +209,7 @@ struct Worker {
 impl Worker {
     fn run(mut self) {
         let mut waiting = Vec::new();
-        let (mut looks, mut since, mut nap) = (0, self.clock.now(), SLEEP_MIN);
+        let (mut looks, mut since, mut nap) = (0u32, self.clock.now(), SLEEP_MIN);
         while !self.stop.load(Ordering::Acquire) {
             let ordered = self.obey();
             if waiting.is_empty()
