@@ -65,6 +65,12 @@ impl Packet {
         true
     }
 
+    /// Whether [`Packet::copy_from`] would fit.
+    #[inline]
+    pub fn holds(&self, other: &Packet) -> bool {
+        other.end as usize <= self.data.len()
+    }
+
     /// Makes `self` an exact copy of `other`, position included, so that spans stay valid;
     /// `false` if it does not fit.
     #[inline]

@@ -1,10 +1,11 @@
 //! The contract between whoever has crypto jobs and whatever can do them.
 
 use std::fmt;
+use std::sync::Arc;
 
 use forebay_time::Time;
 
-use crate::{Direction, Job, SaKeys, SessionId, Suite};
+use crate::{Direction, Job, Packet, SaKeys, SessionId, Suite};
 
 /// What a processor can do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,12 +76,30 @@ pub trait Processor: Send {
     /// Those of one call are one submission: they pay one setup between them.
     fn submit(&mut self, now: Time, jobs: &mut Vec<Job>);
 
+    /// Takes jobs as [`Processor::submit`] does, but the packet of each is still to be copied into it, from the same
+    /// place of `sources`, which stay as they are: whoever submits can do a job again elsewhere. A processor on
+    /// another thread copies there, so that the submitter does not pay for it.
+    ///
+    /// Every job's packet has room for its source ([`Packet::holds`]).
+    fn submit_copies(&mut self, now: Time, sources: &Arc<Vec<Packet>>, jobs: &mut Vec<Job>) {
+        copy_all(sources, jobs);
+        self.submit(now, jobs);
+    }
+
     /// Appends the jobs that are finished at `now` to `done`.
     fn poll(&mut self, now: Time, done: &mut Vec<Job>);
 
     /// When the next job will be finished, if the processor knows: lets a waiting caller sleep.
     fn next_due(&self) -> Option<Time> {
         None
+    }
+}
+
+/// Copies each job's packet from its place in `sources`: the first step of [`Processor::submit_copies`].
+pub fn copy_all(sources: &[Packet], jobs: &mut [Job]) {
+    for (job, source) in jobs.iter_mut().zip(sources) {
+        let fits = job.packet.copy_from(source);
+        debug_assert!(fits, "a packet of {} bytes was to be copied where it has no room", source.len());
     }
 }
 
@@ -109,6 +128,10 @@ impl<P: Processor + ?Sized> Processor for Box<P> {
 
     fn submit(&mut self, now: Time, jobs: &mut Vec<Job>) {
         (**self).submit(now, jobs);
+    }
+
+    fn submit_copies(&mut self, now: Time, sources: &Arc<Vec<Packet>>, jobs: &mut Vec<Job>) {
+        (**self).submit_copies(now, sources, jobs);
     }
 
     fn poll(&mut self, now: Time, done: &mut Vec<Job>) {

@@ -1,8 +1,9 @@
 //! Collecting: the answers of other processors, how far they are believed, and who is taken out.
 
-use forebay_crypto::{Job, Verdict};
+use forebay_crypto::{Job, Packet, Verdict};
 use forebay_time::Duration;
 
+use crate::check::{CHECK, Check};
 use crate::engine::Engine;
 use crate::health::Removal;
 use crate::pool::RUNNING_CORE;
@@ -68,17 +69,16 @@ impl Engine {
         let every = self.limits.audit_every;
         match job.verdict {
             Verdict::Done => {
-                if attached.health.done(every) && judged && !self.audit(index, &job) {
-                    self.recycle(job.packet);
-                    self.remove(processor, Removal::WrongResult);
+                if attached.health.done(every) && judged {
+                    self.check(processor, index, job);
                 } else {
                     self.accept(processor, index, job);
                 }
             }
             Verdict::AuthFailed if !judged || !attached.health.rejected(every) => {
-                self.recycle(job.packet);
                 self.account(processor, index, job.took);
                 let slot = self.in_flight.slots.get_mut(index);
+                slot.packet = Some(job.packet);
                 slot.verdict = Verdict::AuthFailed;
                 slot.done = self.now;
                 self.touch(index);
@@ -86,6 +86,7 @@ impl Engine {
             // A faulty card must not lose packets: the running core has the last word.
             verdict @ (Verdict::AuthFailed | Verdict::Failed | Verdict::Pending) => {
                 self.recycle(job.packet);
+                self.reclaim(index);
                 self.account(processor, index, job.took);
                 self.rescue(index);
                 self.in_flight.slots.get_mut(index).doubted = Some((processor, verdict));
@@ -96,12 +97,9 @@ impl Engine {
     fn accept(&mut self, processor: usize, index: u32, job: Job) {
         self.account(processor, index, job.took);
         let slot = self.in_flight.slots.get_mut(index);
-        let original = slot.packet.replace(job.packet);
+        slot.packet = Some(job.packet);
         slot.verdict = Verdict::Done;
         slot.done = self.now;
-        if let Some(original) = original {
-            self.recycle(original);
-        }
         self.touch(index);
     }
 
@@ -109,6 +107,7 @@ impl Engine {
     pub(crate) fn refused(&mut self, processor: usize, job: Job) {
         self.recycle(job.packet);
         let index = job.token as u32;
+        self.reclaim(index);
         self.account(processor, index, Duration::ZERO);
         self.rescue(index);
         let health = &mut self.pool.get_mut(processor).health;
@@ -116,6 +115,18 @@ impl Engine {
         // One that is full has work to do; one that holds nothing has no excuse.
         if health.is_idle() {
             self.in_flight.slots.get_mut(index).doubted = Some((processor, Verdict::Failed));
+        }
+    }
+
+    /// Puts a copy of a packet that is with its submission into its slot, because a processor may still read the
+    /// original.
+    fn reclaim(&mut self, index: u32) {
+        if self.in_flight.slots.get(index).packet.is_some() {
+            return;
+        }
+        let mut packet = self.buffers.take();
+        if self.in_flight.original(index).is_some_and(|original| packet.copy_from(original)) {
+            self.in_flight.slots.get_mut(index).packet = Some(packet);
         }
     }
 
@@ -134,26 +145,47 @@ impl Engine {
         }
     }
 
-    /// Does a job again on the running core, on a copy, and compares.
-    fn audit(&mut self, index: u32, job: &Job) -> bool {
-        let mut copy = self.buffer();
-        let slot = self.in_flight.slots.get(index);
-        if !slot.packet.as_ref().is_some_and(|packet| copy.copy_from(packet)) {
-            self.recycle(copy);
-            return true;
+    /// Has the running core do a job again, on a copy and with its next burst, before the answer is believed: by
+    /// itself a job would cost a core that does many side by side as much as a whole burst.
+    fn check(&mut self, processor: usize, index: u32, answer: Job) {
+        let mut copy = self.buffers.take();
+        if !self.in_flight.original(index).is_some_and(|packet| copy.copy_from(packet)) {
+            self.buffers.put(copy);
+            return self.accept(processor, index, answer);
         }
         self.stats.audits += 1;
-        let mut audited = std::mem::take(&mut self.scratch.again);
-        audited.push(Job::new(copy, slot.spec, 0));
-        let processor = &mut self.pool.core().processor;
-        processor.submit(self.now, &mut audited);
-        processor.poll(self.now, &mut audited);
-        let own = audited.pop();
-        self.scratch.again = audited;
-        let Some(own) = own else { return true };
-        let same = own.verdict == job.verdict && own.packet.bytes() == job.packet.bytes();
-        self.recycle(own.packet);
-        same
+        let check = Job::new(copy, answer.spec, u64::from(CHECK));
+        self.checks.push(Check { processor, answer, check: Some(check) });
+    }
+
+    /// Adds the jobs of checks to a burst of the running core.
+    #[inline]
+    pub(crate) fn add_checks(&mut self, jobs: &mut Vec<Job>) {
+        for (place, one) in self.checks.iter_mut().enumerate() {
+            jobs.extend(one.check.take().map(|job| Job { token: (place as u64) << 32 | job.token, ..job }));
+        }
+    }
+
+    /// Believes an answer, or not, by what the running core made of its job.
+    pub(crate) fn finish_check(&mut self, job: Job) {
+        let place = (job.token >> 32) as usize;
+        let Check { processor, answer, .. } = &mut self.checks[place];
+        let processor = *processor;
+        let empty = Job::new(Packet::default(), answer.spec, answer.token);
+        let answer = std::mem::replace(answer, empty);
+        let same = job.verdict == Verdict::Pending
+            || (job.verdict == answer.verdict && job.packet.bytes() == answer.packet.bytes());
+        self.recycle(job.packet);
+        // The processor may have been taken out meanwhile, and the job given to another.
+        match self.in_flight.slots.by_token(answer.token) {
+            Some(index) if same => self.accept(processor, index, answer),
+            current => {
+                self.recycle(answer.packet);
+                if current.is_some() {
+                    self.remove(processor, Removal::WrongResult);
+                }
+            }
+        }
     }
 
     /// Tells the scheduler who should have answered by now.
@@ -207,10 +239,11 @@ impl Engine {
             for k in 0..self.in_flight.submissions.get(place).members.len() {
                 let index = self.in_flight.submissions.get(place).members[k];
                 if self.in_flight.slots.get(index).submission == place {
+                    self.reclaim(index);
                     self.rescue(index);
                 }
             }
-            self.in_flight.submissions.close(place);
+            self.in_flight.submissions.close(place, &mut self.buffers);
         }
     }
 }

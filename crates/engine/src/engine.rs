@@ -20,10 +20,11 @@ use std::collections::VecDeque;
 
 use forebay_crypto::{Direction, Job, Packet, SaKeys, SessionId};
 use forebay_ipsec::{DropCounts, DropReason, Event, Ipsec, Next};
-use forebay_scheduler::{Config, ConfigError, DscpMap, Scheduler};
+use forebay_scheduler::{Config, ConfigError, Cost, DscpMap, Scheduler};
 use forebay_time::{Duration, Time};
 
 use crate::buffers::Buffers;
+use crate::check::Check;
 use crate::clock::Clock;
 use crate::edges::{Answer, Edges};
 use crate::idle::Idle;
@@ -121,6 +122,8 @@ pub struct Engine {
     /// Slots whose jobs the running core does: the scheduler's choice, and those that others were given first.
     pub(crate) local: VecDeque<u32>,
     pub(crate) retries: VecDeque<u32>,
+    /// Answers of others that the running core checks with its next burst.
+    pub(crate) checks: Vec<Check>,
     pub(crate) limits: Limits,
     pub(crate) rules: Rules,
     pub(crate) clock: Clock,
@@ -200,6 +203,7 @@ impl Engine {
             sessions: KeySessions::default(),
             local: VecDeque::with_capacity(room),
             retries: VecDeque::with_capacity(room),
+            checks: Vec::new(),
             buffers: Buffers::new(limits.packet_capacity, 2 * room),
             outward: Outward { outputs: Vec::with_capacity(room), ..Outward::default() },
             moving: Moving::default(),
@@ -366,6 +370,11 @@ impl Engine {
     /// What the running core does for a packet besides crypto, as it was measured last.
     pub fn moving(&self) -> Duration {
         self.moving.per_packet()
+    }
+
+    /// What handing jobs to a processor and taking them back costs the running core, as it was measured last.
+    pub fn feed(&self, processor: usize) -> Cost {
+        self.pool.get(processor).feed()
     }
 
     /// Changes the factor and what is added before it.

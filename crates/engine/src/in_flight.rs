@@ -1,12 +1,14 @@
 //! Packets in flight: a slot for each, submissions to processors, and the order of release.
 
+use forebay_crypto::Packet;
+
 mod reorder;
 mod slots;
 mod submissions;
 
 pub use reorder::{Order, ReorderBuffer};
 pub use slots::Slots;
-pub use submissions::{NONE, Placed, Submissions};
+pub use submissions::{NONE, Placed, Submission, Submissions};
 
 /// Everything that is between admission and release.
 #[derive(Debug)]
@@ -26,6 +28,16 @@ impl InFlight {
             slots: Slots::new(limit),
             submissions: Submissions::new(limit, batch),
             reorder: ReorderBuffer::new(order, sas, limit),
+        }
+    }
+
+    /// The packet of a slot as it was prepared, wherever it is.
+    pub fn original(&self, index: u32) -> Option<&Packet> {
+        let slot = self.slots.get(index);
+        match &slot.packet {
+            Some(packet) => Some(packet),
+            None if slot.submission == NONE => None,
+            None => self.submissions.get(slot.submission).sources.get(slot.place as usize),
         }
     }
 

@@ -7,7 +7,9 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration as StdDuration;
 
-use forebay_crypto::{Capabilities, Direction, Job, Processor, SaKeys, SessionError, SessionId};
+use forebay_crypto::{
+    Capabilities, Direction, Job, Packet, Processor, SaKeys, SessionError, SessionId, copy_all,
+};
 use forebay_time::{Duration, Time};
 
 use crate::BURST;
@@ -16,11 +18,14 @@ use crate::doorbell::Doorbell;
 
 /// Submissions that may be on their way to a lane, and back: bounds what a lane that stopped holds.
 const RING: usize = 1024;
-/// How long the lane looks at an empty ring before it goes to sleep: the time between bursts under load. To
-/// be woken takes about as long.
-const SPIN: Duration = Duration::from_micros(50);
-/// Looks between two looks at the clock.
-const LOOKS: u32 = 32;
+/// How long the lane looks at an empty ring before it goes to sleep: as long as twice the time that it waited
+/// for work lately, so that it is awake when the next burst comes, if that is not more than this. To be woken
+/// takes some ten to fifty microseconds here, and costs whoever wakes it a few.
+const SPIN_MAX: Duration = Duration::from_micros(250);
+/// And at least.
+const SPIN_MIN: Duration = Duration::from_micros(5);
+/// A new wait counts for one in so many of the usual one.
+const WAIT_FADES: u64 = 8;
 /// Longest sleep without being rung; only a safeguard.
 const SLEEP_MAX: StdDuration = StdDuration::from_millis(100);
 /// First sleep while the processor has jobs and does not say when one will be finished; doubled as long
@@ -33,7 +38,7 @@ const JOIN_MAX: StdDuration = StdDuration::from_millis(500);
 pub struct Lane {
     name: String,
     capabilities: Capabilities,
-    to: rtrb::Producer<Vec<Job>>,
+    to: rtrb::Producer<Handed>,
     from: rtrb::Consumer<Vec<Job>>,
     /// Emptied batches, to be used again.
     spare: Vec<Vec<Job>>,
@@ -41,6 +46,13 @@ pub struct Lane {
     bell: Arc<Doorbell>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// What the lane is given together.
+struct Handed {
+    jobs: Vec<Job>,
+    /// Where their packets are to be copied from, if that is still to be done.
+    sources: Option<Arc<Vec<Packet>>>,
 }
 
 /// What is asked of a lane outside of the way of packets.
@@ -117,6 +129,23 @@ impl Lane {
     }
 }
 
+impl Lane {
+    fn hand_over(&mut self, sources: Option<&Arc<Vec<Packet>>>, jobs: &mut Vec<Job>) {
+        // A lane whose thread has panicked takes nothing more.
+        if jobs.is_empty() || self.to.slots() == 0 || self.to.is_abandoned() {
+            return;
+        }
+        // Moved, not swapped for the list: the caller's would become small, and grow again and again.
+        let mut batch = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(BURST));
+        batch.append(jobs);
+        match self.to.push(Handed { jobs: batch, sources: sources.cloned() }) {
+            Ok(()) => self.bell.ring(),
+            // Cannot be, room was seen above and nobody else fills it; the jobs stay the caller's.
+            Err(rtrb::PushError::Full(mut handed)) => jobs.append(&mut handed.jobs),
+        }
+    }
+}
+
 impl Processor for Lane {
     fn name(&self) -> &str {
         &self.name
@@ -148,18 +177,11 @@ impl Processor for Lane {
     }
 
     fn submit(&mut self, _now: Time, jobs: &mut Vec<Job>) {
-        // A lane whose thread has panicked takes nothing more.
-        if jobs.is_empty() || self.to.slots() == 0 || self.to.is_abandoned() {
-            return;
-        }
-        // Moved, not swapped for the list: the caller's would become small, and grow again and again.
-        let mut batch = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(BURST));
-        batch.append(jobs);
-        match self.to.push(batch) {
-            Ok(()) => self.bell.ring(),
-            // Cannot be, room was seen above and nobody else fills it; the jobs stay the caller's.
-            Err(rtrb::PushError::Full(mut batch)) => jobs.append(&mut batch),
-        }
+        self.hand_over(None, jobs);
+    }
+
+    fn submit_copies(&mut self, _now: Time, sources: &Arc<Vec<Packet>>, jobs: &mut Vec<Job>) {
+        self.hand_over(Some(sources), jobs);
     }
 
     fn poll(&mut self, _now: Time, done: &mut Vec<Job>) {
@@ -192,7 +214,7 @@ impl Drop for Lane {
 /// The lane's side of the rings.
 struct Worker {
     processor: Box<dyn Processor>,
-    rx: rtrb::Consumer<Vec<Job>>,
+    rx: rtrb::Consumer<Handed>,
     tx: rtrb::Producer<Vec<Job>>,
     orders: mpsc::Receiver<Control>,
     bell: Arc<Doorbell>,
@@ -210,35 +232,44 @@ impl Worker {
     fn run(mut self) {
         let mut waiting = Vec::new();
         let (mut looks, mut since, mut nap) = (0u32, self.clock.now(), SLEEP_MIN);
+        let (mut usual, mut spin) = (SPIN_MIN, SPIN_MIN);
         while !self.stop.load(Ordering::Acquire) {
             let ordered = self.obey();
+            let start = self.clock.now();
             if waiting.is_empty()
-                && let Ok(batch) = self.rx.pop()
+                && let Ok(Handed { jobs, sources }) = self.rx.pop()
             {
-                self.keep(std::mem::replace(&mut waiting, batch));
+                self.keep(std::mem::replace(&mut waiting, jobs));
+                if let Some(sources) = sources {
+                    copy_all(&sources, &mut waiting);
+                }
             }
-            if self.work(&mut waiting) || ordered {
+            if self.work(&mut waiting, start) || ordered {
+                if looks > 0 {
+                    let wait = start.since(since).min(SPIN_MAX.times(2));
+                    usual = Duration((usual.0 * (WAIT_FADES - 1) + wait.0) / WAIT_FADES);
+                    spin = if usual <= SPIN_MAX { usual.times(2).max(SPIN_MIN) } else { SPIN_MIN };
+                }
                 (looks, nap) = (0, SLEEP_MIN);
                 continue;
             }
             if looks == 0 {
-                since = self.clock.now();
+                since = start;
             }
             looks += 1;
-            if !looks.is_multiple_of(LOOKS) || self.clock.now().since(since) < SPIN {
+            if start.since(since) < spin {
                 std::hint::spin_loop();
             } else {
                 self.sleep(!waiting.is_empty() || !self.back.is_empty(), nap);
                 // Once more round is enough to see whether there is anything now.
-                (looks, nap) = (LOOKS - 1, (2 * nap).min(SLEEP_MAX));
+                nap = (2 * nap).min(SLEEP_MAX);
             }
         }
     }
 
     /// One submission and one poll; whether there was anything to do.
-    fn work(&mut self, waiting: &mut Vec<Job>) -> bool {
+    fn work(&mut self, waiting: &mut Vec<Job>, start: Time) -> bool {
         let submitted = waiting.len();
-        let start = self.clock.now();
         if submitted > 0 {
             self.processor.submit(start, waiting);
             self.under_way += submitted - waiting.len();

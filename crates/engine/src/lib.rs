@@ -8,6 +8,7 @@
 mod admit;
 mod buffers;
 mod calibrate;
+mod check;
 mod clock;
 mod collect;
 mod doorbell;

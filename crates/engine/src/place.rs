@@ -1,11 +1,14 @@
 //! Placing: the scheduler's shares go to their processors, and the running core does its own.
 
+use std::sync::Arc;
+
 use forebay_crypto::{Job, Verdict};
 use forebay_scheduler::{Decision, JobHead, Work};
 use forebay_time::Duration;
 
+use crate::check::CHECK;
 use crate::engine::Engine;
-use crate::in_flight::{NONE, Placed};
+use crate::in_flight::{InFlight, NONE, Placed, Submission};
 use crate::pool::RUNNING_CORE;
 
 impl Engine {
@@ -77,27 +80,36 @@ impl Engine {
     fn submit(&mut self, processor: usize, index: u32) {
         let begun = self.clock.now();
         let mut jobs = std::mem::take(&mut self.scratch.jobs);
-        for k in 0..self.in_flight.submissions.get(index).members.len() {
-            let member = self.in_flight.submissions.get(index).members[k];
-            let token = self.in_flight.slots.token(member);
-            let mut copy = self.buffers.take();
-            let slot = self.in_flight.slots.get(member);
-            if slot.packet.as_ref().is_some_and(|packet| copy.copy_from(packet)) {
-                jobs.push(Job::new(copy, slot.spec, token));
-            } else {
-                // In a larger buffer than the engine's, and far behind in it.
-                self.account(processor, member, Duration::ZERO);
-                self.rescue(member);
+        let InFlight { slots, submissions, .. } = &mut self.in_flight;
+        let Submission { members, sources, .. } = submissions.get_mut(index);
+        let mut misfits = false;
+        if let Some(sources) = Arc::get_mut(sources) {
+            for &member in &*members {
+                let token = slots.token(member);
+                let slot = slots.get_mut(member);
+                let copy = self.buffers.take();
+                match slot.packet.take() {
+                    Some(packet) if copy.holds(&packet) => {
+                        slot.place = sources.len() as u32;
+                        sources.push(packet);
+                        jobs.push(Job::new(copy, slot.spec, token));
+                    }
+                    // In a larger buffer than the engine's, and far behind in it.
+                    other => {
+                        slot.packet = other;
+                        misfits = true;
+                        self.buffers.put(copy);
+                    }
+                }
             }
         }
         let count = jobs.len();
         let attached = self.pool.get_mut(processor);
         attached.health.submitted(count);
-        attached.processor.submit(self.now, &mut jobs);
+        attached.processor.submit_copies(self.now, sources, &mut jobs);
         let took = self.clock.now().since(begun);
         self.moving.account(took);
         if jobs.is_empty() && count > 0 {
-            let (slots, members) = (&self.in_flight.slots, &self.in_flight.submissions.get(index).members);
             let works = members.iter().map(|&member| Work::packet(slots.get(member).len));
             self.pool.learn_feed(processor, works, took, &mut self.scheduler);
         }
@@ -105,6 +117,22 @@ impl Engine {
             self.refused(processor, job);
         }
         self.scratch.jobs = jobs;
+        if misfits {
+            self.keep_misfits(processor, index);
+        }
+    }
+
+    /// Has the running core do the jobs of a submission whose packets could not be copied.
+    #[cold]
+    fn keep_misfits(&mut self, processor: usize, index: u32) {
+        for k in 0..self.in_flight.submissions.get(index).members.len() {
+            let member = self.in_flight.submissions.get(index).members[k];
+            let slot = self.in_flight.slots.get(member);
+            if slot.submission == index && slot.packet.is_some() {
+                self.account(processor, member, Duration::ZERO);
+                self.rescue(member);
+            }
+        }
     }
 
     /// Does a burst of the running core's share in place.
@@ -120,6 +148,7 @@ impl Engine {
                 jobs.push(Job::new(packet, slot.spec, token));
             }
         }
+        self.add_checks(&mut jobs);
         let moved = !jobs.is_empty();
         if moved {
             let start = self.clock.now();
@@ -132,8 +161,12 @@ impl Engine {
             self.share_out(&mut jobs, took);
             self.learn_from_own(&jobs, took);
             for job in jobs.drain(..) {
-                self.finish_local(job);
+                match job.token as u32 {
+                    CHECK => self.finish_check(job),
+                    _ => self.finish_local(job),
+                }
             }
+            self.checks.clear();
             self.release_touched();
         }
         self.scratch.jobs = jobs;
@@ -232,6 +265,6 @@ impl Engine {
             }
         }
         self.scheduler.complete(processor, shares, self.now);
-        self.in_flight.submissions.close(place);
+        self.in_flight.submissions.close(place, &mut self.buffers);
     }
 }

@@ -15,7 +15,7 @@ use crate::stats::ProcessorStats;
 pub const RUNNING_CORE: usize = 0;
 
 /// Jobs after which a measurement has faded from a processor's cost.
-const FIT_MEMORY: u32 = 4096;
+const FIT_MEMORY: u32 = 65_536;
 /// Jobs after which a processor's refitted costs are given to the scheduler.
 const REFIT_EVERY: u32 = 64;
 /// After so many submissions...
@@ -43,6 +43,14 @@ pub struct Attached {
     /// Submissions that it holds, in the order of their hand-over.
     pub submissions: VecDeque<u32>,
     pub stats: ProcessorStats,
+}
+
+impl Attached {
+    /// What handing jobs to it and taking them back costs the running core.
+    pub fn feed(&self) -> Cost {
+        let feed = self.feed.cost();
+        Cost { init: feed.init + self.collect, ..feed }
+    }
 }
 
 /// The processors, the running core first.
@@ -180,9 +188,7 @@ impl Pool {
     ) {
         let attached = &mut self.all[processor];
         attached.feed.add(jobs, took);
-        let feed = attached.feed.cost();
-        scheduler
-            .set_feed(processor, Cost { init: feed.init + attached.collect, wake: Duration::ZERO, ..feed });
+        scheduler.set_feed(processor, attached.feed());
     }
 
     /// Takes in how long the running core took to take `jobs` back from a processor.

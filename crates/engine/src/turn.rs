@@ -21,7 +21,14 @@ impl Engine {
                 self.see_overdue();
             }
             moved |= self.place();
-            moved |= self.work();
+            while self.work() {
+                moved = true;
+                // Others have answered meanwhile, and may go on.
+                if !self.local.is_empty() {
+                    self.collect();
+                    self.place();
+                }
+            }
             if !moved {
                 // Waiting for others is no work.
                 self.moving.account(self.now.since(before));

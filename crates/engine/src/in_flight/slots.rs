@@ -6,8 +6,7 @@ use forebay_time::Time;
 
 use super::submissions::NONE;
 
-/// A packet in flight. The packet stays here, untouched, while a processor other than the running core works on
-/// a copy, so that it can be done again elsewhere.
+/// A packet in flight.
 #[derive(Debug)]
 pub struct Slot {
     /// Changes whenever an answer that may still come must not count any more.
@@ -25,7 +24,9 @@ pub struct Slot {
     pub tries: u8,
     /// Who could not do it or rejected it, and with what verdict, if the running core is to see for itself.
     pub doubted: Option<(usize, Verdict)>,
+    /// The packet, unless a processor works on a copy of it: then it is with its submission, at `place`.
     pub packet: Option<Packet>,
+    pub place: u32,
     pub spec: JobSpec,
     /// The caller's.
     pub tag: u64,
@@ -55,6 +56,7 @@ impl Slots {
             tries: 0,
             doubted: None,
             packet: None,
+            place: 0,
             spec: JobSpec::default(),
             tag: 0,
             admitted: Time::ZERO,
@@ -111,7 +113,7 @@ impl Slots {
         let index = token as u32;
         let slot = self.slots.get(index as usize)?;
         let is_current = slot.generation == (token >> 32) as u32;
-        (is_current && slot.packet.is_some() && slot.verdict == Verdict::Pending).then_some(index)
+        (is_current && slot.verdict == Verdict::Pending).then_some(index)
     }
 
     /// Readies a packet that is done for the job of another SA, behind those of `path`.

@@ -1,7 +1,12 @@
 //! What was handed to a processor together: the shares of one burst.
 
+use std::sync::Arc;
+
+use forebay_crypto::Packet;
 use forebay_scheduler::{JobHead, Prediction};
 use forebay_time::{Duration, Time};
+
+use crate::buffers::Buffers;
 
 /// No submission.
 pub const NONE: u32 = u32::MAX;
@@ -32,6 +37,9 @@ pub struct Submission {
     pub remaining: u32,
     /// Time that the processor says it took so far.
     pub took: Duration,
+    /// The packets themselves, untouched, while a processor other than the running core works on copies: so their
+    /// jobs can be done again elsewhere.
+    pub sources: Arc<Vec<Packet>>,
 }
 
 impl Submission {
@@ -86,6 +94,7 @@ impl Submissions {
                 members: Vec::with_capacity(self.batch),
                 remaining: 0,
                 took: Duration::ZERO,
+                sources: Arc::new(Vec::with_capacity(self.batch)),
             });
             self.all.len() as u32 - 1
         });
@@ -110,7 +119,14 @@ impl Submissions {
         &self.all[index as usize]
     }
 
-    pub fn close(&mut self, index: u32) {
+    /// Ends a submission; its packets go back to `buffers`.
+    pub fn close(&mut self, index: u32, buffers: &mut Buffers) {
+        let sources = &mut self.all[index as usize].sources;
+        match Arc::get_mut(sources) {
+            Some(sources) => sources.drain(..).for_each(|packet| buffers.put(packet)),
+            // A processor that has been given up still reads them.
+            None => *sources = Arc::new(Vec::with_capacity(self.batch)),
+        }
         self.free.push(index);
     }
 }
