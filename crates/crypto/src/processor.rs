@@ -89,6 +89,11 @@ pub trait Processor: Send {
     /// Appends the jobs that are finished at `now` to `done`.
     fn poll(&mut self, now: Time, done: &mut Vec<Job>);
 
+    /// Whether it has gone to sleep, so that it begins later by the time that waking it takes.
+    fn is_asleep(&self) -> bool {
+        false
+    }
+
     /// When the next job will be finished, if the processor knows: lets a waiting caller sleep.
     fn next_due(&self) -> Option<Time> {
         None
@@ -136,6 +141,10 @@ impl<P: Processor + ?Sized> Processor for Box<P> {
 
     fn poll(&mut self, now: Time, done: &mut Vec<Job>) {
         (**self).poll(now, done);
+    }
+
+    fn is_asleep(&self) -> bool {
+        (**self).is_asleep()
     }
 
     fn next_due(&self) -> Option<Time> {

@@ -367,6 +367,9 @@ impl Engine {
             longest = longest.max(all.blocks - before);
         }
         self.scheduler.moved(self.now);
+        for other in self.pool.others() {
+            self.scheduler.set_asleep(other, self.pool.get(other).processor.is_asleep());
+        }
         self.scheduler.keeps(self.now, kind, burst.len(), &all, longest)
     }
 }

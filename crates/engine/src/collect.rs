@@ -66,7 +66,7 @@ impl Engine {
         };
         // What the running core cannot do it cannot check.
         let judged = self.sessions.core_does(job.spec.session);
-        let every = self.limits.audit_every;
+        let every = attached.check_every(self.limits.audit_every, self.sessions.kind(job.spec.session));
         match job.verdict {
             Verdict::Done => {
                 if attached.health.done(every) && judged {
@@ -77,11 +77,7 @@ impl Engine {
             }
             Verdict::AuthFailed if !judged || !attached.health.rejected(every) => {
                 self.account(processor, index, job.took);
-                let slot = self.in_flight.slots.get_mut(index);
-                slot.packet = Some(job.packet);
-                slot.verdict = Verdict::AuthFailed;
-                slot.done = self.now;
-                self.touch(index);
+                self.settle(index, job);
             }
             // A faulty card must not lose packets: the running core has the last word.
             verdict @ (Verdict::AuthFailed | Verdict::Failed | Verdict::Pending) => {
@@ -96,9 +92,15 @@ impl Engine {
 
     fn accept(&mut self, processor: usize, index: u32, job: Job) {
         self.account(processor, index, job.took);
+        self.settle(index, job);
+    }
+
+    /// A packet's job is done.
+    #[inline]
+    fn settle(&mut self, index: u32, job: Job) {
         let slot = self.in_flight.slots.get_mut(index);
         slot.packet = Some(job.packet);
-        slot.verdict = Verdict::Done;
+        slot.verdict = job.verdict;
         slot.done = self.now;
         self.touch(index);
     }
@@ -154,6 +156,8 @@ impl Engine {
             return self.accept(processor, index, answer);
         }
         self.stats.audits += 1;
+        // The processor has done its part.
+        self.account(processor, index, answer.took);
         let check = Job::new(copy, answer.spec, u64::from(CHECK));
         self.checks.push(Check { processor, answer, check: Some(check) });
     }
@@ -175,16 +179,15 @@ impl Engine {
         let answer = std::mem::replace(answer, empty);
         let same = job.verdict == Verdict::Pending
             || (job.verdict == answer.verdict && job.packet.bytes() == answer.packet.bytes());
-        self.recycle(job.packet);
-        // The processor may have been taken out meanwhile, and the job given to another.
-        match self.in_flight.slots.by_token(answer.token) {
-            Some(index) if same => self.accept(processor, index, answer),
-            current => {
-                self.recycle(answer.packet);
-                if current.is_some() {
-                    self.remove(processor, Removal::WrongResult);
-                }
-            }
+        let (right, other) =
+            if same { (answer, job.packet) } else { (Job { token: answer.token, ..job }, answer.packet) };
+        self.recycle(other);
+        match self.in_flight.slots.by_token(right.token) {
+            Some(index) => self.settle(index, right),
+            None => self.recycle(right.packet),
+        }
+        if !same {
+            self.remove(processor, Removal::WrongResult);
         }
     }
 

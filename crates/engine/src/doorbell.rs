@@ -27,6 +27,11 @@ impl Doorbell {
         }
     }
 
+    /// Whether the sleeper sleeps, as far as can be seen.
+    pub fn is_asleep(&self) -> bool {
+        self.asleep.load(Ordering::Relaxed)
+    }
+
     /// Wakes the sleeper even if it is only about to sleep and looks at nothing more: for what is rare and
     /// not among the work that it looks for.
     pub fn wake(&self) {

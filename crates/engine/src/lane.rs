@@ -184,6 +184,10 @@ impl Processor for Lane {
         self.hand_over(Some(sources), jobs);
     }
 
+    fn is_asleep(&self) -> bool {
+        self.bell.is_asleep()
+    }
+
     fn poll(&mut self, _now: Time, done: &mut Vec<Job>) {
         while let Ok(mut batch) = self.from.pop() {
             done.append(&mut batch);

@@ -16,6 +16,9 @@ impl Engine {
     pub(crate) fn place(&mut self) -> bool {
         let mut moved = false;
         self.scheduler.moved(self.now);
+        for other in self.pool.others() {
+            self.scheduler.set_asleep(other, self.pool.get(other).processor.is_asleep());
+        }
         loop {
             match self.scheduler.next(self.now) {
                 Decision::Dispatch { processor, job, prediction, chosen } => {

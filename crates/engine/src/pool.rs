@@ -34,6 +34,8 @@ pub struct Attached {
     /// For each kind of job what was measured, and the cost that the scheduler last had.
     fits: Vec<Fit>,
     costs: Vec<Cost>,
+    /// By how much its answers of a kind are checked more seldom: see [`Pool::scale_checks`].
+    check_scale: Vec<u64>,
     /// Jobs measured since then, and submissions in all.
     measured: u32,
     submitted: u32,
@@ -46,6 +48,12 @@ pub struct Attached {
 }
 
 impl Attached {
+    /// How many of its answers of a kind one is checked for, where the setting says one in `every`.
+    #[inline]
+    pub fn check_every(&self, every: u64, kind: u8) -> u64 {
+        every.saturating_mul(self.check_scale[usize::from(kind)])
+    }
+
     /// What handing jobs to it and taking them back costs the running core.
     pub fn feed(&self) -> Cost {
         let feed = self.feed.cost();
@@ -81,6 +89,7 @@ impl Pool {
                 expected: setup.cost,
                 fits: vec![],
                 costs: vec![],
+                check_scale: vec![],
                 measured: 0,
                 submitted: 0,
                 feed: Fit::new(Cost::default(), FIT_MEMORY),
@@ -138,9 +147,28 @@ impl Pool {
             let cost = like.map_or(attached.expected, |like| attached.costs[like]);
             attached.fits.push(Fit::new(cost, FIT_MEMORY));
             attached.costs.push(cost);
+            attached.check_scale.push(1);
             scheduler.set_suite_cost(index, kind, cost);
             if by[index] {
                 scheduler.add_suite(index, kind);
+            }
+        }
+        self.scale_checks();
+    }
+
+    /// A check is a job by itself, which costs a core that does many side by side as much as a whole group. So
+    /// where that is dear beside what the answers cost the other processor, fewer are checked: the checks of a
+    /// processor's work take the running core no more than a fiftieth of its time.
+    fn scale_checks(&mut self) {
+        const BATCH: usize = 32;
+        let job = Work::packet(1_024);
+        let Some((core, others)) = self.all.split_first_mut() else { return };
+        for other in others {
+            for (kind, scale) in other.check_scale.iter_mut().enumerate() {
+                let check = core.costs[kind].of_batch([job]).0;
+                let each = other.costs[kind].of_batch([job; BATCH]).0 / BATCH as u64;
+                // One in 64 is a fiftieth where both cost about the same.
+                *scale = (4 * check / (5 * each.max(1))).clamp(1, 64);
             }
         }
     }
@@ -176,6 +204,7 @@ impl Pool {
             *cost = fit.cost();
             scheduler.set_suite_cost(processor, kind as u8, *cost);
         }
+        self.scale_checks();
     }
 
     /// Takes in how long the running core took to hand jobs to a processor.

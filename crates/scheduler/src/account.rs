@@ -58,6 +58,8 @@ pub(crate) struct Account {
     /// All ones if the next job opens a submission and bears its cost, else zero: a mask,
     /// because a choice reads it for every processor.
     rings: u64,
+    /// Likewise if it has to be woken when it has nothing to do.
+    sleeps: u64,
 }
 
 impl Account {
@@ -96,6 +98,7 @@ impl Account {
             begun: Duration::ZERO,
             carried: Duration::ZERO,
             rings: u64::MAX,
+            sleeps: u64::MAX,
         })
     }
 
@@ -158,10 +161,15 @@ impl Account {
             + self.transfers(bytes)
     }
 
-    /// All ones if it has nothing to do, else zero.
+    /// All ones if it has nothing to do and is not said to be awake, else zero.
     #[inline(always)]
     fn idle(&self) -> u64 {
-        u64::from(self.unfinished() == 0).wrapping_neg()
+        u64::from(self.unfinished() == 0).wrapping_neg() & self.sleeps
+    }
+
+    /// Says whether it has to be woken when it has nothing to do.
+    pub(crate) fn set_asleep(&mut self, asleep: bool) {
+        self.sleeps = u64::from(asleep).wrapping_neg();
     }
 
     #[inline(always)]

@@ -504,6 +504,13 @@ impl Scheduler {
         }
     }
 
+    /// Says whether an idle processor has to be woken, which [`Cost::wake`] is for; it has to be unless this says
+    /// that it is awake.
+    #[inline]
+    pub fn set_asleep(&mut self, processor: usize, asleep: bool) {
+        self.accounts[processor].set_asleep(asleep);
+    }
+
     /// Says what handing jobs to a processor and taking them back costs the host:
     /// [`crate::ProcessorConfig::feed`].
     pub fn set_feed(&mut self, processor: usize, feed: Cost) {
