@@ -36,7 +36,14 @@ impl Model {
     pub(crate) fn plug(&mut self, config: &CardConfig) -> usize {
         let &CardConfig { doorbell, write_buffer, prefetch, .. } = config;
         self.deliveries.0.push(VecDeque::new());
-        self.host.add_station(StationConfig { bus: Some(self.bus), doorbell, write_buffer, prefetch })
+        let config = StationConfig {
+            bus: Some(self.bus),
+            doorbell,
+            write_buffer,
+            prefetch,
+            ..StationConfig::default()
+        };
+        self.host.add_station(config)
     }
 
     /// Lets everything happen that happens up to `to`, in order.

@@ -32,6 +32,8 @@ pub(crate) struct Account {
     lateness: Lateness,
     /// Beta and what is known of lateness: added before the factor.
     added: Duration,
+    /// What handing jobs to it and taking them back costs the host.
+    feed: Cost,
     transfer: Option<Transfer>,
     progress: Progress,
     queue: usize,
@@ -79,6 +81,7 @@ impl Account {
             beta: config.beta,
             lateness: Lateness::default(),
             added: config.beta,
+            feed: config.feed,
             transfer: config.transfer,
             progress: config.progress,
             queue: config.queue,
@@ -142,11 +145,48 @@ impl Account {
 
     #[inline(always)]
     fn exact_service(&self, cost: &Cost, work: &Work) -> u128 {
-        let transfers = match &self.transfer {
-            Some(bus) => bus.of(work.bytes).times(2),
+        let opening = u128::from(cost.submit.0 & self.rings) + u128::from(cost.wake.0 & self.idle());
+        cost.exact(work) + opening + u128::from(self.transfers(work.bytes).0)
+    }
+
+    /// The time from the hand-over of a share of `bytes` bytes, whose jobs take `time` by themselves, to its end:
+    /// with what opens a batch, wakes the processor, and is moved over the bus.
+    #[inline]
+    pub(crate) fn share_service(&self, cost: &Cost, time: Duration, bytes: u64) -> Duration {
+        time + Duration(cost.submit.0 & self.rings)
+            + Duration(cost.wake.0 & self.idle())
+            + self.transfers(bytes)
+    }
+
+    /// All ones if it has nothing to do, else zero.
+    #[inline(always)]
+    fn idle(&self) -> u64 {
+        u64::from(self.unfinished() == 0).wrapping_neg()
+    }
+
+    #[inline(always)]
+    fn transfers(&self, bytes: u64) -> Duration {
+        match &self.transfer {
+            Some(bus) => bus.of(bytes).times(2),
             None => Duration::ZERO,
-        };
-        cost.exact(work) + u128::from(cost.submit.0 & self.rings) + u128::from(transfers.0)
+        }
+    }
+
+    /// A finishing time as it is compared: with beta and tardiness, times alpha (\[H\] eq 4).
+    #[inline]
+    pub(crate) fn biased(&self, finish: Duration) -> Duration {
+        self.alpha.times(finish + self.added)
+    }
+
+    /// What handing it jobs costs the host.
+    #[inline]
+    pub(crate) fn feed_time(&self, jobs: usize, work: &Work) -> Duration {
+        self.feed.of_jobs(jobs, work) + Duration(self.feed.submit.0 & self.rings)
+    }
+
+    /// Changes what handing it jobs costs the host.
+    pub(crate) fn set_feed(&mut self, feed: Cost) {
+        self.feed = feed;
     }
 
     /// Puts a job of the given cost at the end of the queue (\[H\] eqs 6 and 7).

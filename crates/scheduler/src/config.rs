@@ -28,6 +28,15 @@ pub struct Config {
     /// packets are of one class, which has the five settings above; with some, each has its own and
     /// those above are not looked at.
     pub classes: Vec<ClassConfig>,
+    /// Maximum number of jobs that are placed together, each processor's share at a price that depends on its size
+    /// (`spec/models.md` section 1, "Real processors in the model"); 1, the papers' rule, places one by one.
+    pub batch: usize,
+    /// Whether processors that are not chosen are tried now and then, with shares of several sizes: see
+    /// [`crate::Trials`]. Only where `batch` is above 1.
+    pub trials: bool,
+    /// The processor that also moves packets, in whose finishing time [`crate::Scheduler::set_moving`] and
+    /// [`ProcessorConfig::feed`] count; `None` in the papers. Only where `batch` is above 1.
+    pub host: Option<usize>,
     /// Counts fetched jobs that have not begun to be computed as waiting (\[H\] 4.3).
     pub prefetch_aware: bool,
 }
@@ -45,6 +54,9 @@ impl Config {
             input: usize::MAX,
             classes: Vec::new(),
             prefetch_aware: false,
+            batch: 1,
+            trials: false,
+            host: None,
         }
     }
 }
@@ -78,6 +90,12 @@ impl Config {
     }
 
     fn check_policy(&self) -> Result<(), ConfigError> {
+        if self.batch == 0 {
+            return Err(ConfigError::ZeroBatch);
+        }
+        if let Some(processor) = self.host.filter(|&host| host >= self.processors.len()) {
+            return Err(ConfigError::UnknownProcessor { processor, count: self.processors.len() });
+        }
         if let Policy::AdaptiveAlpha(config) = &self.policy {
             config.check()?;
         }
@@ -166,6 +184,9 @@ pub struct ProcessorConfig {
     pub alpha: f64,
     /// Time added before the factor (\[H\] eq 4: 0 for accelerators).
     pub beta: Duration,
+    /// What handing it jobs and taking them back costs the [host](Config::host): `submit` for each batch, `init`
+    /// for each job, `block` for each block; zero in the papers.
+    pub feed: Cost,
     /// Most jobs that wait in its queue, at least 1, the ones taken out not counted.
     pub queue: usize,
     /// Suites it can do: bit [`crate::Item::suite`].
@@ -184,6 +205,7 @@ impl ProcessorConfig {
             cost,
             alpha: 1.0,
             beta: Duration::ZERO,
+            feed: Cost::default(),
             queue: 1_000,
             suites: u64::MAX,
             transfer: None,
@@ -212,6 +234,8 @@ pub enum ConfigError {
         /// The window in packets.
         window: usize,
     },
+    /// At most no jobs were to be placed together.
+    ZeroBatch,
     /// A queue without a place takes no job.
     ZeroQueue {
         /// Whose.
@@ -263,6 +287,7 @@ impl fmt::Display for ConfigError {
             ConfigError::InputBelowWindow { input, window } => {
                 write!(f, "an input of {input} packets never fills a window of {window}")
             }
+            ConfigError::ZeroBatch => f.write_str("batch = 0: at least one job is placed at a time"),
             ConfigError::ZeroQueue { processor } => {
                 write!(f, "the queue of processor {processor} has no place; it needs at least 1")
             }
@@ -282,7 +307,7 @@ impl fmt::Display for ConfigError {
             ConfigError::Class { class, fault } => write!(f, "class {class}: {fault}"),
             ConfigError::TooManyClasses { count } => write!(f, "{count} classes; there may be 256"),
             ConfigError::UnknownProcessor { processor, count } => {
-                write!(f, "the policy names processor {processor}, but there are {count}, counted from 0")
+                write!(f, "processor {processor} is named, but there are {count}, counted from 0")
             }
         }
     }

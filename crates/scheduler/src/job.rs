@@ -2,7 +2,7 @@
 
 use forebay_time::{Duration, Time};
 
-use crate::Work;
+pub(crate) use crate::cost::Work;
 
 /// A packet that needs crypto, as much of it as placement looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,18 +41,32 @@ pub struct Job {
     /// SA, suite, work.
     pub head: JobHead,
     items: Vec<u64>,
+    /// Of a share of a burst the work of each of its jobs.
+    parts: Vec<Work>,
 }
 
 impl Job {
     pub(crate) fn with_capacity(packets: usize) -> Job {
         let head = JobHead { sa: 0, class: 0, suite: 0, work: Work::default(), arrived: Time::ZERO };
-        Job { head, items: Vec::with_capacity(packets) }
+        Job { head, items: Vec::with_capacity(packets), parts: Vec::new() }
     }
 
     /// The ids of its packets, in the order in which they came.
     #[inline]
     pub fn items(&self) -> &[u64] {
         &self.items
+    }
+
+    /// The work of each of its jobs: of one, or of several that are placed together ([`crate::Config::batch`]).
+    pub fn parts(&self) -> &[Work] {
+        if self.parts.is_empty() { std::slice::from_ref(&self.head.work) } else { &self.parts }
+    }
+
+    /// Makes it a share of a burst.
+    pub(crate) fn fill(&mut self, head: JobHead, items: &[u64], parts: impl Iterator<Item = Work>) {
+        self.copy_from(head, items);
+        self.parts.clear();
+        self.parts.extend(parts);
     }
 
     /// Empties the job and makes `item` its first packet.

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use forebay_time::{Duration, Time};
 
+use crate::burst::Burst;
 use crate::tuner::Tuner;
 use crate::window::{State, Window};
 use crate::{ClassConfig, Item, Job, JobHead, Prediction, Windowing};
@@ -17,6 +18,10 @@ pub(crate) struct Lane {
     /// The job at the head of everything, from the moment it is formed until it is placed.
     pub(crate) hand: Job,
     hand_full: bool,
+    /// Where bursts are placed: the burst at hand, and a job of another suite that comes behind it.
+    pub(crate) burst: Burst,
+    next: Job,
+    next_full: bool,
     /// Where the job in hand is to go, and since when that is settled.
     pub(crate) choice: Option<(usize, Time)>,
     /// Most jobs waiting in a queue that one of this class has joined.
@@ -26,13 +31,16 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    pub(crate) fn new(config: &ClassConfig) -> Lane {
+    pub(crate) fn new(config: &ClassConfig, batch: usize) -> Lane {
         let adaptive = config.windowing == Windowing::Adaptive && config.window > 1;
         let mut lane = Lane {
             window: Window::new(config),
             returned: VecDeque::new(),
             hand: Job::with_capacity(config.window),
             hand_full: false,
+            burst: Burst::with_capacity(if batch > 1 { batch } else { 0 }),
+            next: Job::with_capacity(if batch > 1 { config.window } else { 0 }),
+            next_full: false,
             choice: None,
             queue: config.queue,
             tuner: adaptive.then(|| Box::new(Tuner::new(config))),
@@ -71,12 +79,14 @@ impl Lane {
     /// What [`Lane::fill_hand`] would find.
     #[inline]
     pub(crate) fn state(&self, now: Time) -> State {
-        if self.hand_full || !self.returned.is_empty() { State::Ready } else { self.window.state(now) }
+        let at_hand = self.hand_full || self.next_full || self.burst.left() > 0 || !self.returned.is_empty();
+        if at_hand { State::Ready } else { self.window.state(now) }
     }
 
     /// When the window's timeout passes; never if it is not that which the class waits for.
     pub(crate) fn due(&self) -> Time {
-        if self.hand_full { Time::MAX } else { self.window.due() }
+        let waits = self.hand_full || self.next_full || self.burst.left() > 0;
+        if waits { Time::MAX } else { self.window.due() }
     }
 
     /// Takes the next job in hand unless there is one.
@@ -94,6 +104,37 @@ impl Lane {
             self.hand_full = true;
         }
         state
+    }
+
+    /// Takes the next burst in hand unless there is one: jobs of one suite, at most `batch`. How many jobs have
+    /// joined it.
+    pub(crate) fn fill_burst(&mut self, now: Time, batch: usize) -> (State, usize) {
+        if self.burst.left() > 0 {
+            return (State::Ready, 0);
+        }
+        self.burst.clear();
+        let mut last = State::Ready;
+        while self.burst.len() < batch {
+            if !self.next_full {
+                if let Some((head, items)) = self.returned.pop_front() {
+                    self.next.copy_from(head, &items);
+                } else {
+                    last = self.window.state(now);
+                    if last != State::Ready {
+                        break;
+                    }
+                    self.window.take(&mut self.next);
+                }
+                self.next_full = true;
+            }
+            if self.burst.len() > 0 && self.burst.suite() != self.next.head.suite {
+                break;
+            }
+            self.burst.push(&self.next.head, self.next.items());
+            self.next_full = false;
+        }
+        let taken = self.burst.len();
+        (if taken > 0 { State::Ready } else { last }, taken)
     }
 
     #[cold]

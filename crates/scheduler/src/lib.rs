@@ -43,6 +43,7 @@
 
 mod account;
 mod alpha;
+mod burst;
 mod class;
 mod config;
 mod cost;
@@ -52,6 +53,7 @@ mod lane;
 mod lateness;
 mod policy;
 mod scheduler;
+mod trials;
 mod tuner;
 mod turns;
 mod window;

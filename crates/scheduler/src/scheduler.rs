@@ -4,12 +4,14 @@ use forebay_time::{Duration, Time};
 
 use crate::account::Account;
 use crate::alpha::AlphaControl;
+use crate::burst::{Pool, Share};
 use crate::lane::Lane;
 use crate::lateness::Fading;
 use crate::policy::{Chooser, Offer};
+use crate::trials::Trials;
 use crate::turns::Turns;
 use crate::window::State;
-use crate::{Config, ConfigError, Cost, Item, Job, JobHead, Kind, Policy, Prediction};
+use crate::{Config, ConfigError, Cost, Item, Job, JobHead, Kind, Policy, Prediction, Work};
 
 /// Bits of a capability mask.
 const SUITES: usize = 64;
@@ -39,6 +41,10 @@ pub struct Scheduler {
     /// By processor, where alpha adapts itself; none for accelerators.
     alphas: Box<[Option<AlphaControl>]>,
     fading: Fading,
+    /// Jobs that are placed together at most.
+    batch: usize,
+    trials: Option<Trials>,
+    host: Option<Host>,
     /// By suite, then processor: one choice reads one row.
     costs: Vec<Cost>,
 }
@@ -90,7 +96,7 @@ impl Scheduler {
             _ => None,
         };
         Ok(Scheduler {
-            lanes: classes.iter().map(Lane::new).collect(),
+            lanes: classes.iter().map(|class| Lane::new(class, config.batch)).collect(),
             turns: Turns::new(&classes),
             held: Step::Idle,
             chooser: Chooser::new(config.policy),
@@ -99,6 +105,9 @@ impl Scheduler {
                 .collect::<Result<_, _>>()?,
             alphas: processors().map(|(_, one)| control(one)).collect(),
             fading: Fading::default(),
+            batch: config.batch,
+            trials: (config.batch > 1 && config.trials).then(|| Trials::new(SUITES, config.processors.len())),
+            host: config.host.map(|processor| Host { processor, moving: Duration::ZERO, until: Time::ZERO }),
             costs: (0..SUITES).flat_map(|_| config.processors.iter().map(|one| one.cost)).collect(),
         })
     }
@@ -193,6 +202,9 @@ impl Scheduler {
     /// Places the first job of one class, if there is one and its queue has room.
     #[inline(always)]
     fn step(&mut self, class: usize, now: Time) -> Step {
+        if self.batch > 1 {
+            return self.step_of_burst(class, now);
+        }
         let lane = &mut self.lanes[class];
         match lane.fill_hand(now) {
             State::Ready => {}
@@ -225,6 +237,95 @@ impl Scheduler {
         lane.placed(&prediction, cost.init);
         lane.empty_hand();
         Step::Placed { processor, chosen, prediction }
+    }
+
+    /// Places the next share of one class's burst at hand: see [`crate::burst`].
+    #[inline(never)]
+    fn step_of_burst(&mut self, class: usize, now: Time) -> Step {
+        let lane = &mut self.lanes[class];
+        let (state, taken) = lane.fill_burst(now, self.batch);
+        match state {
+            State::Ready => {}
+            State::Wait(until) => return Step::Wait { until },
+            State::Empty => return Step::Idle,
+        }
+        let suite = lane.burst.suite();
+        if let Some(host) = &mut self.host {
+            host.until = host.until.max(now) + host.moving.times(taken as u64);
+        }
+        let row = usize::from(suite) * self.accounts.len();
+        let costs = &self.costs[row..row + self.accounts.len()];
+        let host = self.host.as_ref().map(|host| (host.processor, host.until));
+        let pool = Pool { now, accounts: &self.accounts, costs, suite, queue: lane.queue, host };
+        let share = match self.trials.as_mut().map(|trials| trials.next(&lane.burst, taken, &pool)) {
+            Some(Some(trial)) => trial,
+            not_due => {
+                let Some(share) = self.chooser.share(&lane.burst, &pool) else {
+                    return Scheduler::without_place(lane, &pool);
+                };
+                if not_due.is_some()
+                    && let Some(trials) = &mut self.trials
+                {
+                    trials.chosen(suite, share.processor);
+                }
+                share
+            }
+        };
+        let Share { processor, jobs } = share;
+        let work = lane.burst.next_work(jobs);
+        let time = lane.burst.time(&costs[processor], jobs);
+        let service = pool.service(processor, time, work.bytes);
+        let wait = pool.wait(processor);
+        let account = &mut self.accounts[processor];
+        if let Some(host) = self.host.as_mut().filter(|host| host.processor != processor) {
+            host.until = host.until + account.feed_time(jobs, &work);
+        }
+        account.place(now, service);
+        let prediction = Prediction { at: now, wait, service };
+        lane.burst.take(jobs, &mut lane.hand);
+        lane.placed(&prediction, costs[processor].init);
+        Step::Placed { processor, chosen: now, prediction }
+    }
+
+    /// What follows if no processor may be given a job of the burst at hand: nobody has the suite, or all are full.
+    #[cold]
+    fn without_place(lane: &mut Lane, pool: &Pool<'_>) -> Step {
+        match (0..pool.accounts.len()).find(|&processor| pool.is_capable(processor)) {
+            Some(processor) => Step::Blocked { processor },
+            None => {
+                lane.burst.take(lane.burst.left(), &mut lane.hand);
+                Step::Nowhere
+            }
+        }
+    }
+
+    /// Whether the host does best to compute a burst of jobs of one suite by itself, at once: no trial is due, and
+    /// it would not be done earlier if the last part of it went to any other processor. Nothing is placed.
+    ///
+    /// The rule is that of shares, for a burst of `jobs` jobs, `work` in all, the longest of `longest` blocks. A
+    /// driver asks this so that what goes nowhere else need not go through the scheduler at all.
+    #[inline]
+    pub fn keeps(&mut self, now: Time, suite: u8, jobs: usize, work: &Work, longest: u32) -> bool {
+        let Some(Host { processor: host, moving, until }) = self.host else { return false };
+        if self.accounts[host].open_for & 1 << suite == 0 || !self.chooser.may_keep(host) {
+            return false;
+        }
+        if let Some(trials) = &mut self.trials {
+            trials.count(suite, jobs);
+            if trials.any_due(suite) {
+                return false;
+            }
+        }
+        let row = usize::from(suite) * self.accounts.len();
+        let costs = &self.costs[row..row + self.accounts.len()];
+        let until = until.max(now) + moving.times(jobs as u64);
+        let queue = usize::MAX;
+        let pool = Pool { now, accounts: &self.accounts, costs, suite, queue, host: Some((host, until)) };
+        let kept = pool.keeps(host, jobs, work, longest) || self.chooser.is_single();
+        if kept && let Some(host) = &mut self.host {
+            host.until = until;
+        }
+        kept
     }
 
     /// The class by its number; one beyond all counts as the last.
@@ -261,6 +362,16 @@ impl Step {
             _ => self,
         }
     }
+}
+
+/// The processor that moves packets besides.
+#[derive(Clone, Copy, Debug)]
+struct Host {
+    processor: usize,
+    /// What it does for each packet besides crypto.
+    moving: Duration,
+    /// Until when it is busy with that.
+    until: Time,
 }
 
 /// What processors did. Reports about a removed processor are ignored; reports that cannot be
@@ -376,6 +487,27 @@ impl Scheduler {
     #[inline]
     pub fn report_overdue(&mut self, processor: usize, overdue: Duration) {
         self.accounts[processor].see_overdue(overdue);
+    }
+
+    /// Says how long the host is busy with a packet besides crypto: receiving, preparing, completing, sending it.
+    pub fn set_moving(&mut self, time: Duration) {
+        if let Some(host) = &mut self.host {
+            host.moving = time;
+        }
+    }
+
+    /// Says that the host has moved what it had, so that nothing of that is before its next jobs.
+    #[inline]
+    pub fn moved(&mut self, now: Time) {
+        if let Some(host) = &mut self.host {
+            host.until = now;
+        }
+    }
+
+    /// Says what handing jobs to a processor and taking them back costs the host:
+    /// [`crate::ProcessorConfig::feed`].
+    pub fn set_feed(&mut self, processor: usize, feed: Cost) {
+        self.accounts[processor].set_feed(feed);
     }
 
     /// Lets what was learnt of late jobs fade to that of the most punctual processor, so that a processor that

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::figures::Figures;
-use crate::run::Outcome;
+use crate::outcome::Outcome;
 use crate::scenario::Scenario;
 
 /// A run's figures with all that they depend on.

@@ -30,6 +30,28 @@ pub struct Figures {
     /// One entry for each service class of the scenario.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub classes: Vec<ClassFigures>,
+    /// The core that moves the packets, where it is a polling loop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub running_core: Option<RunningCoreFigures>,
+}
+
+/// The running core of a scenario with `poll`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RunningCoreFigures {
+    /// Its name among the processors.
+    pub name: String,
+    /// Time in which it moves, feeds or computes / elapsed: 1 where it is the limit.
+    pub load: f64,
+    /// Time in `move` / elapsed.
+    pub moving: f64,
+    /// Time in `feed` and `feed_block` / elapsed.
+    pub feeding: f64,
+    /// Packets taken by polls that took any.
+    pub packets_per_poll: f64,
+    /// From completion to release: packets of an SA are released in the order of their arrival.
+    pub reorder_hold: Latency,
+    /// From arrival to release.
+    pub release_latency: Latency,
 }
 
 /// A service class.

@@ -3,10 +3,11 @@
 use forebay_time::{Duration, Time};
 
 use crate::Scenario;
-use crate::figures::{self, BusFigures, ClassFigures, Figures, ProcessorFigures};
+use crate::figures::{self, BusFigures, ClassFigures, Figures, ProcessorFigures, RunningCoreFigures};
 use crate::flights::Flights;
 use crate::latencies::{self, Latencies, Which};
-use crate::run::Columns;
+use crate::outcome::Columns;
+use crate::reorder::Reorder;
 use crate::traffic::Arrival;
 
 /// What a job carries through its processor.
@@ -31,6 +32,17 @@ struct Class {
     latencies: Latencies,
 }
 
+/// What the running core does besides its jobs.
+#[derive(Debug)]
+struct Polls {
+    moving: Duration,
+    feeding: Duration,
+    /// Polls that took packets, and those packets.
+    polls: u64,
+    taken: u64,
+    reorder: Reorder,
+}
+
 /// Only packets from number `first` on count, and only time from `from` on.
 #[derive(Debug)]
 pub(crate) struct Ledger {
@@ -46,6 +58,8 @@ pub(crate) struct Ledger {
     buses: Vec<[Duration; 2]>,
     /// One at least.
     classes: Vec<Class>,
+    /// Only with a running core that polls.
+    polls: Option<Box<Polls>>,
     pub(crate) columns: Option<Columns>,
 }
 
@@ -60,6 +74,11 @@ impl Ledger {
         let classes = scenario.scheduler.classes.len().max(1);
         debug_assert!(classes <= 256);
         let class = |_| Class { lost: 0, latencies: Latencies::new(exact.map(|packets| packets / classes)) };
+        let polls = |_| {
+            let reorder = Reorder::new(Latencies::new(exact));
+            let (moving, feeding) = (Duration::ZERO, Duration::ZERO);
+            Box::new(Polls { moving, feeding, polls: 0, taken: 0, reorder })
+        };
         Ledger {
             first: scenario.traffic.warm_up,
             from,
@@ -70,6 +89,7 @@ impl Ledger {
             processors: scenario.processors.iter().map(|_| Processor::default()).collect(),
             buses: vec![[Duration::ZERO; 2]; scenario.buses.len()],
             classes: (0..classes).map(class).collect(),
+            polls: scenario.scheduler.running_core.map(polls),
             columns,
         }
     }
@@ -121,6 +141,24 @@ impl Ledger {
         self.buses[bus][way] += until.since(now.max(self.from));
     }
 
+    /// The running core has taken a packet: it leaves behind those of its SA that were taken before.
+    pub(crate) fn admit(&mut self, id: u64, sa: u32) {
+        if let Some(polls) = &mut self.polls {
+            polls.reorder.admit(id as usize, sa);
+        }
+    }
+
+    /// The running core has polled: it has moved `taken` packets until `moved`, and handed over until `fed`.
+    pub(crate) fn polls(&mut self, begin: Time, moved: Time, fed: Time, taken: usize) {
+        let Some(polls) = &mut self.polls else { return };
+        polls.moving += moved.since(begin.max(self.from));
+        polls.feeding += fed.since(moved.max(self.from));
+        if taken > 0 && begin >= self.from {
+            polls.polls += 1;
+            polls.taken += taken as u64;
+        }
+    }
+
     /// A job is done.
     #[inline]
     pub(crate) fn complete(&mut self, processor: usize, now: Time, tag: Tag) {
@@ -147,6 +185,9 @@ impl Ledger {
         }
         if let Some(columns) = &mut self.columns {
             columns.complete(flight.number() as usize, processor, tag.chosen, now);
+        }
+        if let Some(polls) = &mut self.polls {
+            polls.reorder.complete(place as usize, flight.arrived, now, flight.number() >= self.first);
         }
         next
     }
@@ -193,7 +234,24 @@ impl Ledger {
             packets_per_job: figures::ratio(packets as f64, self.jobs as f64),
             lost: self.classes.iter().map(|class| class.lost).sum(),
             classes: self.classes(scenario),
+            running_core: self.running_core(scenario, elapsed),
         }
+    }
+
+    fn running_core(&self, scenario: &Scenario, elapsed: Duration) -> Option<RunningCoreFigures> {
+        let (core, polls) = (scenario.scheduler.running_core?, self.polls.as_ref()?);
+        let [moving, feeding] = [polls.moving, polls.feeding].map(|time| figures::share(time, elapsed));
+        let computing = figures::share(self.processors[core.processor].busy, elapsed);
+        let latencies = &polls.reorder.latencies;
+        Some(RunningCoreFigures {
+            name: scenario.processors[core.processor].name.clone(),
+            load: moving + feeding + computing,
+            moving,
+            feeding,
+            packets_per_poll: figures::ratio(polls.taken as f64, polls.polls as f64),
+            reorder_hold: latencies::latency(&[latencies], Which::Processing),
+            release_latency: latencies::latency(&[latencies], Which::Total),
+        })
     }
 
     fn classes(&self, scenario: &Scenario) -> Vec<ClassFigures> {

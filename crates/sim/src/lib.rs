@@ -9,28 +9,38 @@
 //!  (traffic)    (placement)     (forebay-station)              (books)
 //! ```
 
+mod batches;
+mod bursts;
 mod document;
 mod figures;
 mod flights;
 mod histogram;
+mod input;
 mod latencies;
 mod ledger;
 mod optimum;
+mod outcome;
+mod polling;
+mod probe;
 mod random;
+mod reorder;
 mod replicate;
 mod run;
 mod scenario;
 mod search;
+mod setup;
 mod timeline;
 mod traffic;
 
 pub use document::Document;
-pub use figures::{BusFigures, ClassFigures, Figures, Latency, ProcessorFigures};
+pub use figures::{BusFigures, ClassFigures, Figures, Latency, ProcessorFigures, RunningCoreFigures};
 pub use optimum::{Limits, OPTIMUM_PACKETS, OPTIMUM_PROCESSORS, bound, optimum};
+pub use outcome::{Columns, EXACT_MAX, Options, Outcome, Progress, RunError};
 pub use replicate::{Estimate, Replications, replicate};
-pub use run::{Columns, EXACT_MAX, Options, Outcome, Progress, RunError, run};
+pub use run::run;
 pub use scenario::{
-    Bus, Class, Finding, MAX_PROCESSORS, Problem, Processor, Scenario, ScenarioErrors, Settings,
+    Answers, Bus, Class, Feed, Finding, MAX_PROCESSORS, Problem, Processor, RunningCore, Scenario,
+    ScenarioErrors, Settings,
 };
 pub use search::{Bound, Highest, Tried, highest_rate};
 pub use timeline::{Doing, Span, Timeline};

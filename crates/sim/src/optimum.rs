@@ -5,7 +5,7 @@
 
 use forebay_scheduler::{Cost, Kind, Work};
 use forebay_station::{BusConfig, Speed};
-use forebay_time::PS_PER_S;
+use forebay_time::{Duration, PS_PER_S};
 
 use crate::scenario::{Processor, Scenario};
 use crate::traffic::{Arrival, Stream};
@@ -34,12 +34,14 @@ pub struct Limits {
 /// order of every set of packets on every processor.
 ///
 /// `None` with more than [`OPTIMUM_PACKETS`] packets or [`OPTIMUM_PROCESSORS`] processors, with a window, or
-/// with buffers in a card. It is what can be reached where no two cards share a bus; else a bound.
+/// with buffers in a card, or with the terms of real processors (`submit`, `wake`, batches). It is what can be reached where no two cards share a bus; else a bound.
 pub fn optimum(scenario: &Scenario, seed: u64) -> Option<Limits> {
     let packets: Vec<Arrival> = Stream::new(&scenario.traffic, seed).take(OPTIMUM_PACKETS + 1).collect();
     let fits = (1..=OPTIMUM_PACKETS).contains(&packets.len())
         && scenario.processors.len() <= OPTIMUM_PROCESSORS
         && scenario.scheduler.window == 1
+        && !scenario.scheduler.takes_batches()
+        && scenario.processors.iter().all(has_papers_cost)
         && scenario.processors.iter().all(|one| one.write_buffer == 0 && one.prefetch == 0);
     if !fits {
         return None;
@@ -67,6 +69,12 @@ pub fn optimum(scenario: &Scenario, seed: u64) -> Option<Limits> {
     let (last, sum) = best[all - 1];
     let arrived: u64 = packets.iter().map(|packet| packet.at.0).sum();
     (last != u64::MAX).then(|| limits(&packets, (last - packets[0].at.0) as f64, (sum - arrived) as f64))
+}
+
+/// Whether jobs that come one by one cost t_init and t_block and nothing else.
+fn has_papers_cost(processor: &Processor) -> bool {
+    let Cost { submit, wake, .. } = processor.config.cost;
+    (submit, wake) == (Duration::ZERO, Duration::ZERO)
 }
 
 /// The sets within a set, itself and the empty one too.
@@ -130,7 +138,9 @@ fn carry(bus: &BusConfig, bytes: u32) -> u64 {
 /// weights y_r that sum up to 1, the elapsed time is at least the sum over packets of the smallest
 /// y . a over its ways: so much weighted work there is, however it is placed, and all resources together do one
 /// second of it in a second. The weights are sought by raising those of resources that would be
-/// overloaded; the best bound met counts. Packets of a bundle share one t_init at best among W.
+/// overloaded; the best bound met counts. Packets of a bundle share one t_init at best among W, those of a batch
+/// have one transfer in common, and a group of a batch takes no less than its jobs' time by its lanes. What the running core does
+/// besides its jobs, `submit` and `wake` are left out.
 pub fn bound(scenario: &Scenario, seed: u64) -> Limits {
     let packets: Vec<Arrival> = Stream::new(&scenario.traffic, seed).collect();
     let ways: Vec<Way> = scenario.processors.iter().map(|one| Way::new(scenario, one)).collect();
@@ -194,6 +204,10 @@ struct Way<'a> {
     cost: Cost,
     /// 1 / W.
     share: f64,
+    /// The same for a transfer; 0 with batches, of which any number shares one.
+    shared_transfer: f64,
+    /// Jobs computed side by side.
+    lanes: f64,
     /// The bus among the resources, picoseconds a byte over it, and once a transfer.
     bus: Option<usize>,
     byte: f64,
@@ -206,6 +220,7 @@ struct Way<'a> {
 impl<'a> Way<'a> {
     fn new(scenario: &'a Scenario, processor: &'a Processor) -> Way<'a> {
         let share = 1.0 / scenario.scheduler.window as f64;
+        let batches = scenario.scheduler.takes_batches();
         let config = processor.bus.map(|bus| &scenario.buses[bus].config);
         let ps = PS_PER_S as f64;
         let (byte, transfer) = match config.map(|config| config.speed) {
@@ -221,6 +236,8 @@ impl<'a> Way<'a> {
             processor,
             cost: processor.config.cost,
             share,
+            shared_transfer: if batches { 0.0 } else { share },
+            lanes: if batches { processor.config.cost.lanes.max(1).into() } else { 1.0 },
             bus: processor.bus.map(|bus| scenario.processors.len() + bus),
             byte,
             transfer,
@@ -231,11 +248,11 @@ impl<'a> Way<'a> {
 
     fn compute(&self, packet: &Arrival) -> f64 {
         let init = self.cost.init.0 as f64 * self.share;
-        init + (self.cost.of(&Work::packet(packet.bytes)).0 - self.cost.init.0) as f64
+        (init + (self.cost.of(&Work::packet(packet.bytes)).0 - self.cost.init.0) as f64) / self.lanes
     }
 
     fn carry(&self, packet: &Arrival) -> f64 {
-        self.byte * f64::from(packet.bytes) + self.transfer * self.share
+        self.byte * f64::from(packet.bytes) + self.transfer * self.shared_transfer
     }
 
     /// Picoseconds of the processor and of its bus.

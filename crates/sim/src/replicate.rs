@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use crate::figures::Figures;
-use crate::run::{Options, Outcome, RunError, run};
+use crate::outcome::{Options, Outcome, RunError};
+use crate::run::run;
 use crate::scenario::Scenario;
 
 /// A mean with its 95 % confidence interval, mean +- half_width (Student's t; the runs are independent).

@@ -70,6 +70,40 @@ pub struct Processor {
     /// Share of its time that a CPU is busy with other work, as it reports to the loop for alpha. It
     /// takes nothing from the crypto: t_init and t_block are those of what other work leaves.
     pub others: f64,
+    /// How it answers what is handed to it together.
+    pub answers: Answers,
+    /// What it costs the running core to hand packets to it and to collect them; zero in the papers.
+    pub feed: Feed,
+    /// Time that it spends on each packet besides the crypto: it is the running core.
+    pub moves: Option<Duration>,
+}
+
+/// When the jobs of a batch are done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Answers {
+    /// All of them when the last one is computed.
+    #[default]
+    Batch,
+    /// Each group of [`forebay_scheduler::Cost::lanes`] jobs when it is computed.
+    Each,
+}
+
+/// The time that the running core spends on another processor's packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Feed {
+    /// For each packet.
+    pub packet: Duration,
+    /// For each 16-byte block of them.
+    pub block: Duration,
+}
+
+/// The core that moves all packets in a polling loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunningCore {
+    /// Its index.
+    pub processor: usize,
+    /// Time that it spends on each packet besides the crypto.
+    pub moves: Duration,
 }
 
 /// The scheduler's settings.
@@ -89,10 +123,26 @@ pub struct Settings {
     pub input: Option<usize>,
     /// Whether prefetched jobs count as waiting.
     pub prefetch_aware: bool,
+    /// Most jobs that are placed together; 1 in the papers.
+    pub burst: usize,
+    /// The core that moves the packets; `None`: that takes no time, as in the papers.
+    pub running_core: Option<RunningCore>,
     /// The service classes, by the numbers that packets have; none: all packets are alike.
     pub classes: Vec<Class>,
     /// Whether the scheduler tells them apart; if not, the figures do.
     pub by_class: bool,
+}
+
+impl Settings {
+    /// Whether jobs are handed over in batches, else one by one.
+    pub(crate) fn takes_batches(&self) -> bool {
+        self.burst > 1 || self.running_core.is_some()
+    }
+
+    /// Whether the scheduler has several classes.
+    pub(crate) fn has_classes(&self) -> bool {
+        self.by_class && !self.classes.is_empty()
+    }
 }
 
 /// A service class.

@@ -4,7 +4,8 @@ use std::ops::ControlFlow;
 
 use forebay_time::Duration;
 
-use crate::run::{Options, Outcome, RunError, run};
+use crate::outcome::{Options, Outcome, RunError};
+use crate::run::run;
 use crate::scenario::Scenario;
 use crate::traffic::Rate;
 

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use forebay_station::Way;
 use forebay_time::Time;
 
-use crate::run::Probe;
+use crate::probe::Probe;
 use crate::scenario::Scenario;
 
 /// What happened first in a run: a track for each processor with what it computes and its queue's length,

@@ -22,16 +22,36 @@ fn scenario() -> impl Strategy<Value = String> {
     ];
     let card = (1..5u32, 0..3u32, 0..3u32, prop_oneof![Just(1), Just(50), Just(1_000)]);
     let scheduler = (1..31u32, prop::option::of(0..100u32), any::<bool>());
-    (traffic, arrivals, 1..2_000u64, card, scheduler, 0..1_000u64, 1..200u32).prop_map(
-        |(traffic, arrivals, mbit, (count, write_buffer, prefetch, queue), (window, timeout, aware), seed, sas)| {
+    let batches = prop::option::of((2..65u32, 1..20u32, any::<bool>(), 0..5u32));
+    (traffic, arrivals, 1..2_000u64, card, scheduler, 0..1_000u64, 1..200u32, batches).prop_map(
+        |(
+            traffic,
+            arrivals,
+            mbit,
+            (count, write_buffer, prefetch, queue),
+            (window, timeout, aware),
+            seed,
+            sas,
+            batches,
+        )| {
             let timeout = timeout.map(|us| format!("timeout = \"{us} us\"\n")).unwrap_or_default();
+            let (aware, batches, real) = match batches {
+                None => (aware, String::new(), String::new()),
+                Some((burst, lanes, each, wake)) => {
+                    let answers = if each { "each" } else { "batch" };
+                    let real = format!(
+                        "submit = \"2 us\"\nwake = \"{wake} us\"\nlanes = {lanes}\nanswers = \"{answers}\"\n"
+                    );
+                    (false, format!("burst = {burst}\n"), real)
+                }
+            };
             format!(
                 "model = \"host\"\nseed = {seed}\n[traffic]\n{traffic}\n{arrivals}\nrate = \"{mbit} Mbit/s\"\n\
                  packets = 2_000\nsas = {sas}\n\
                  [[processor]]\nkind = \"cpu\"\ninit_ratio = 3\nblock_ratio = 2\nqueue = {queue}\n\
                  [[processor]]\nkind = \"accelerator\"\ninit = \"1 us\"\ncount = {count}\nqueue = {queue}\n\
-                 write_buffer = {write_buffer}\nprefetch = {prefetch}\n\
-                 [scheduler]\nwindow = {window}\n{timeout}prefetch_aware = {aware}\n"
+                 write_buffer = {write_buffer}\nprefetch = {prefetch}\n{real}\
+                 [scheduler]\nwindow = {window}\n{timeout}{batches}prefetch_aware = {aware}\n"
             )
         },
     )
@@ -67,7 +87,7 @@ fn slices(outcome: &Outcome) -> Vec<Vec<(u64, u64)>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 120, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn runs_keep_the_laws(text in scenario()) {
@@ -127,6 +147,44 @@ proptest! {
         let rough = run(&scenario, Options { exact: Some(false), ..Options::default() }).unwrap().figures;
         prop_assert_eq!(rough.total_latency.mean_s, figures.total_latency.mean_s);
         prop_assert!((rough.total_latency.p99_s / figures.total_latency.p99_s - 1.0).abs() < 0.002);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_running_core_that_polls_keeps_the_laws(
+        mbit in 1..20_000u64,
+        workers in 1..8u32,
+        (window, burst, sas, input) in (1..5u32, 1..65u32, 1..20u32, prop::option::of(100..300u32)),
+        wake in 0..10u32,
+        seed in 0..1_000u64,
+    ) {
+        let input = input.map(|packets| format!("input = {packets}\n")).unwrap_or_default();
+        let scenario = parse(&format!(
+            "model = \"host\"\nseed = {seed}\n[traffic]\nsource = \"imix\"\narrivals = \"poisson\"\n\
+             rate = \"{mbit} Mbit/s\"\npackets = 2_000\nsas = {sas}\n\
+             [[processor]]\nkind = \"cpu\"\ninit = \"200 ns\"\nblock = \"5 ns\"\nmove = \"300 ns\"\n\
+             [[processor]]\nkind = \"cpu\"\nname = \"worker\"\ncount = {workers}\ninit = \"200 ns\"\n\
+             block = \"5 ns\"\nlanes = 4\nwake = \"{wake} us\"\nfeed = \"100 ns\"\nfeed_block = \"1 ns\"\n\
+             [scheduler]\nwindow = {window}\ntimeout = \"5 us\"\nburst = {burst}\npoll = true\n{input}"
+        ));
+        let (outcome, columns) = columns(&scenario);
+        let figures = &outcome.figures;
+        prop_assert_eq!(figures.packets + figures.lost, 2_000);
+        let core = figures.running_core.as_ref().unwrap();
+        prop_assert!(core.load <= 1.0 + 1e-9 && core.packets_per_poll <= f64::from(burst));
+        prop_assert!(core.release_latency.mean_s >= figures.total_latency.mean_s);
+        let held = core.release_latency.mean_s - figures.total_latency.mean_s;
+        prop_assert!((held - core.reorder_hold.mean_s).abs() < 1e-12);
+        // The core moves every packet that it takes.
+        prop_assert!(core.moving * figures.elapsed_s >= figures.packets as f64 * 300e-9 * 0.999_999);
+        for at in (0..2_000).filter(|&at| columns.processor[at] != u16::MAX) {
+            prop_assert!(columns.arrived[at] + 300_000 <= columns.chosen[at]);
+            prop_assert!(columns.chosen[at] <= columns.completed[at]);
+        }
+        prop_assert_eq!(&run(&scenario, Options::default()).unwrap().figures, figures);
     }
 }
 

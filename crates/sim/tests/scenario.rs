@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use forebay_sim::{Document, Options, Scenario, run};
+use forebay_sim::{Answers, Document, Feed, Options, RunningCore, Scenario, run};
 use forebay_time::Duration;
 use miette::Diagnostic;
 
@@ -219,6 +219,29 @@ fn an_alpha_that_follows_the_load_gives_way_to_other_work() {
 }
 
 #[test]
+fn a_split_gives_each_processor_its_share_of_the_packets() {
+    let split = ["scheduler.policy=split", "scheduler.weights=[3, 1]", "processor.card.count=1"];
+    let scenario = read(PAPER, &split);
+    assert_eq!(scenario.resolved["scheduler"]["weights"], serde_json::json!([3, 1]));
+    let figures = run(&scenario, Options::default()).unwrap().figures;
+    assert_eq!(figures.processors[0].packets, figures.packets.div_ceil(4) * 3);
+    let equal = read(PAPER, &["scheduler.policy=split", "processor.card.count=2"]);
+    assert_eq!(equal.resolved["scheduler"]["weights"], serde_json::json!([1, 1, 1]));
+
+    for (set, words) in [
+        ("scheduler.weights=[0, 0]", "no processor has a weight"),
+        ("scheduler.weights=[1, 2, 3]", "3 weights for 2 processors"),
+        ("scheduler.weights=[1, 65536]", "65536"),
+        ("scheduler.weights=3", "weights"),
+    ] {
+        let found = wrong(PAPER, &[split[0], split[2], set]);
+        assert!(found.iter().any(|(_, text, _)| text.contains(words)), "{set}: {found:?}");
+    }
+    let found = wrong(PAPER, &["scheduler.weights=[1]"]);
+    assert!(found[0].1.contains("means nothing for policy `finish-time`"), "{found:?}");
+}
+
+#[test]
 fn a_window_may_follow_the_traffic() {
     let many = ["scheduler.window=16", "scheduler.windowing=adaptive-window", "traffic.packets=20_000"];
     let crowded = run(&read(PAPER, &many), Options::default()).unwrap().figures;
@@ -226,4 +249,115 @@ fn a_window_may_follow_the_traffic() {
     assert_eq!(calm.resolved["scheduler"]["windowing"], "adaptive-window");
     let calm = run(&calm, Options::default()).unwrap().figures;
     assert!(crowded.packets_per_job > 2.0 && calm.packets_per_job < 1.01, "{crowded:?} {calm:?}");
+}
+
+#[test]
+fn the_terms_of_real_processors_are_read_and_resolved() {
+    let text = PAPER.replace(
+        "alpha = 2.5\n",
+        "alpha = 2.5\nmove = \"300 ns\"\nsubmit = \"1 us\"\nlanes = 16\nanswers = \"each\"\n",
+    ) + "submit = 2e-6\nwake = \"5 us\"\nlanes = 4096\nfeed = \"100 ns\"\nfeed_block = \"1 ns\"\n\
+         [scheduler]\nburst = 32\npoll = true\n";
+    let scenario = read(&text, &[]);
+    let [cpu, card] = [&scenario.processors[0], &scenario.processors[2]];
+    assert_eq!((cpu.config.cost.submit, cpu.config.cost.lanes), (Duration::from_micros(1), 16));
+    assert_eq!((cpu.answers, card.answers), (Answers::Each, Answers::Batch));
+    let cost = &card.config.cost;
+    assert_eq!(
+        (cost.submit, cost.wake, cost.lanes),
+        (Duration::from_micros(2), Duration::from_micros(5), 4_096)
+    );
+    assert_eq!(card.feed, Feed { packet: Duration::from_nanos(100), block: Duration::from_nanos(1) });
+    let core = RunningCore { processor: 0, moves: Duration::from_nanos(300) };
+    assert_eq!((scenario.scheduler.burst, scenario.scheduler.running_core), (32, Some(core)));
+    let resolved = &scenario.resolved;
+    assert_eq!((&resolved["scheduler"]["burst"], &resolved["scheduler"]["poll"]), (&32.into(), &true.into()));
+    assert_eq!(resolved["processor"][0]["answers"], "each");
+    assert_eq!(resolved["processor"][1]["wake"], 5e-6);
+    let again = read(&scenario.resolved_toml(), &[]);
+    assert_eq!(again.resolved, *resolved);
+    let outcome = run(&scenario, Options::default()).unwrap();
+    let json = serde_json::to_value(Document::new(&scenario, &outcome)).unwrap();
+    for key in ["load", "moving", "feeding", "packets_per_poll"] {
+        assert!(json["running_core"][key].is_f64(), "{key}");
+    }
+    assert!(json["running_core"]["reorder_hold"]["p99_s"].is_f64());
+    assert_eq!(json["running_core"]["name"], "cpu");
+
+    // Without them nothing of this is there.
+    let plain = read(PAPER, &[]);
+    let outcome = run(&plain, Options::default()).unwrap();
+    let json = serde_json::to_value(Document::new(&plain, &outcome)).unwrap();
+    assert!(json["running_core"].is_null() && plain.resolved["scheduler"]["burst"].is_null());
+    assert_eq!(plain.scheduler.burst, 1);
+    // What does nothing is said.
+    let idle = read(PAPER, &["processor.card.lanes=8"]);
+    assert!(
+        idle.notes.iter().any(|note| note.contains("`lanes` of `card.0` has no effect")),
+        "{:?}",
+        idle.notes
+    );
+}
+
+#[test]
+fn wrong_terms_of_real_processors_are_named_with_a_hint() {
+    let one = |sets: &[&str]| {
+        let mut found = wrong(PAPER, sets);
+        assert_eq!(found.len(), 1, "{found:?}");
+        let (_, message, help) = found.remove(0);
+        (message, help)
+    };
+    let cases: &[(&[&str], &str, &str)] = &[
+        (&["processor.card.lanes=0"], "`lanes` is 0", "expected a whole number, 1 to 1048576"),
+        (&["processor.card.answers=\"eahc\""], "unknown answers `eahc`", "did you mean `each`?"),
+        (&["processor.card.wake=-1"], "`wake` is -1", "expected 0 to 18 million seconds"),
+        (&["processor.card.submit=\"3 MHz\""], "`submit` is `3 MHz`", "expected a time: \"17.6 us\""),
+        (&["processor.card.lames=3"], "unknown key `lames`", "did you mean `lanes`?"),
+        (&["scheduler.burst=0"], "`burst` is 0", "expected a whole number, 1 to 65536"),
+        (
+            &["processor.card.feed=1e-7"],
+            "`feed` has no effect without `poll`",
+            "set `poll = true` in [scheduler]",
+        ),
+        (
+            &["scheduler.poll=true"],
+            "`poll` is set, and no processor has `move`",
+            "set `move = \"300 ns\"` in",
+        ),
+        (
+            &["scheduler.poll=true", "processor.card.move=1e-7"],
+            "`move` is set for 2 processors; one core moves the packets",
+            "give the running core a [[processor]] of its own",
+        ),
+        (
+            &["scheduler.poll=true", "processor.cpu.move=1e-7", "processor.cpu.feed=1e-7"],
+            "the running core has no `feed`",
+            "remove the key here",
+        ),
+        (
+            &["scheduler.poll=true", "processor.cpu.move=1e-7", "processor.cpu.wake=1e-7"],
+            "the running core has no `wake`",
+            "remove the key here",
+        ),
+        (
+            &["scheduler.prefetch_aware=true", "scheduler.burst=2"],
+            "`prefetch_aware` and `burst` exclude each other",
+            "batches are known by their answers only",
+        ),
+    ];
+    for &(sets, message, help) in cases {
+        let found = if message.contains("2 processors") {
+            // An accelerator it is, too.
+            let found = wrong(PAPER, sets);
+            assert!(found.iter().any(|one| one.1 == "an accelerator has no `move`"), "{found:?}");
+            found.into_iter().find(|one| one.1 == message).map(|one| (one.1, one.2)).unwrap()
+        } else {
+            one(sets)
+        };
+        assert_eq!(found.0, message);
+        assert!(found.1.contains(help), "{message}: {}", found.1);
+    }
+    // In the file, with its line.
+    let found = wrong(&PAPER.replace("alpha = 2.5", "move = \"1 us\""), &[]);
+    assert_eq!((found[0].0, found[0].1.as_str()), (Some(14), "`move` has no effect without `poll`"));
 }

@@ -4,7 +4,7 @@ use forebay_time::{Duration, Time};
 
 use crate::agenda::Agenda;
 use crate::bus::{BusConfig, Line, Speed, Transfer};
-use crate::station::{Held, Port, Station, StationConfig, Unit, Work};
+use crate::station::{Held, Port, Ring, Station, StationConfig, Unit, Work};
 
 /// A way over the bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,13 +17,14 @@ pub enum Way {
 
 /// Is told what happens. Everything but [`Watch::finished`] may be left alone.
 pub trait Watch<T> {
-    /// A job left the queue: a core begins it, a card asks for the bus.
+    /// A job left the queue: a core begins it, a card asks for the bus. A card does that once for all jobs that
+    /// were submitted together.
     #[inline]
     fn taken(&mut self, station: usize, now: Time) {
         let _ = (station, now);
     }
 
-    /// A fetch has ended: the job is ahead of the unit.
+    /// A fetch has ended: its jobs are ahead of the unit.
     #[inline]
     fn fetched(&mut self, station: usize, now: Time) {
         let _ = (station, now);
@@ -173,9 +174,8 @@ impl<T: Copy> Host<T> {
                     true
                 }
                 Event::Bell { .. } => {
-                    station.heard += 1;
-                    station.bells.pop_front();
-                    if let Some(&(at, number)) = station.bells.front() {
+                    station.heard += station.bells.pop_front().map_or(0, |ring| ring.jobs);
+                    if let Some(&Ring { at, number, .. }) = station.bells.front() {
                         course.agenda.put(at, number, event);
                     }
                     false
@@ -199,25 +199,70 @@ impl<T: Copy> Host<T> {
         let Host { stations, course, .. } = self;
         course.now = course.now.max(now);
         let this = &mut stations[station];
+        let was_idle = this.jobs.is_empty();
         let transfer = this.port.as_ref().map_or(Duration::ZERO, |port| port.speed.transfer(work.bytes));
-        this.jobs.push_back(Held { work, transfer });
-        if this.config.doorbell == Duration::ZERO {
-            this.heard += 1;
-            // One that does not take the job before this does not take this one either.
-            if this.heard == 1 {
-                course.wake(station, this, watch);
-            }
-            return;
+        let (inward, outward) = (transfer, transfer);
+        this.jobs.push_back(Held { work, inward, outward, followers: 0, follows: false });
+        course.ring(station, this, was_idle, 1, watch);
+    }
+
+    /// Puts jobs that are handed over together, one at least, at the end of a processor's queue: one transfer
+    /// fetches them all; they are computed one after the other, and each is written back by itself.
+    pub fn submit_all(&mut self, now: Time, station: usize, works: &[Work<T>], watch: &mut impl Watch<T>) {
+        self.advance(now, watch);
+        let Host { stations, course, .. } = self;
+        course.now = course.now.max(now);
+        let this = &mut stations[station];
+        let was_idle = this.jobs.is_empty();
+        let transfer = |bytes| this.port.as_ref().map_or(Duration::ZERO, |port| port.speed.transfer(bytes));
+        let inward = transfer(works.iter().map(|work| work.bytes).sum());
+        let followers = u32::try_from(works.len() - 1).expect("a submission has fewer jobs than 2^32");
+        for (place, &work) in works.iter().enumerate() {
+            let (follows, outward) = (place > 0, transfer(work.bytes));
+            let (inward, followers) = if follows { (Duration::ZERO, 0) } else { (inward, followers) };
+            this.jobs.push_back(Held { work, inward, outward, followers, follows });
         }
-        let bell = (course.now + this.config.doorbell, course.agenda.number());
-        if this.bells.is_empty() {
-            course.agenda.put(bell.0, bell.1, Event::Bell { station: station as u32 });
-        }
-        this.bells.push_back(bell);
+        course.ring(station, this, was_idle, works.len(), watch);
     }
 }
 
 impl Course {
+    /// Tells a processor of the `jobs` jobs at the end of its queue, or rings its doorbell.
+    #[inline(always)]
+    fn ring<T: Copy>(
+        &mut self,
+        number: usize,
+        station: &mut Station<T>,
+        was_idle: bool,
+        jobs: usize,
+        watch: &mut impl Watch<T>,
+    ) {
+        let StationConfig { doorbell, wake, .. } = station.config;
+        if doorbell == Duration::ZERO && wake == Duration::ZERO {
+            station.heard += jobs;
+            // One that does not take the job before these does not take these either.
+            if station.heard == jobs {
+                self.wake(number, station, watch);
+            }
+            return;
+        }
+        let at = self.now + doorbell + if was_idle { wake } else { Duration::ZERO };
+        // What is submitted while it wakes up is noticed when it is awake.
+        let at = station.bells.back().map_or(at, |before| at.max(before.at));
+        if at == self.now {
+            station.heard += jobs;
+            if station.heard == jobs {
+                self.wake(number, station, watch);
+            }
+            return;
+        }
+        let ring = Ring { at, number: self.agenda.number(), jobs };
+        if station.bells.is_empty() {
+            self.agenda.put(ring.at, ring.number, Event::Bell { station: number as u32 });
+        }
+        station.bells.push_back(ring);
+    }
+
     /// [`Course::act`] of a processor that has waited for a job.
     #[inline(never)]
     fn wake<T: Copy>(&mut self, number: usize, station: &mut Station<T>, watch: &mut impl Watch<T>) {
@@ -307,21 +352,21 @@ impl<T: Copy> Host<T> {
     /// asked for, else as if nobody else wanted the bus. `None` if it has no job.
     pub fn earliest_finish(&self, station: usize) -> Option<Time> {
         let this = &self.stations[station];
-        let Held { work, transfer } = this.jobs.front()?;
+        let Held { work, inward, outward, .. } = this.jobs.front()?;
         let port = this.port?;
         let lines = &self.course.lines;
         if this.writing {
             return lines[port.outward].end_of(station, Way::WriteBack);
         }
         if this.unit == Unit::Computing {
-            return Some(this.until + *transfer);
+            return Some(this.until + *outward);
         }
-        if this.fetching {
+        if this.fetching > 0 {
             let fetched = lines[port.inward].end_of(station, Way::Fetch)?;
-            return Some(fetched + work.time + *transfer);
+            return Some(fetched + work.time + *outward);
         }
         // A job that a card has heard of and does not fetch waits for one that it is busy with.
-        let (heard, _) = this.bells.front()?;
-        Some(*heard + transfer.times(2) + work.time)
+        let heard = this.bells.front()?.at;
+        Some(heard + *inward + *outward + work.time)
     }
 }

@@ -21,6 +21,10 @@
 //! - When a transfer ends, its card acts before the bus is given to the next that asked; what it
 //!   asks for goes behind those.
 //! - What is submitted at an instant comes after everything else of that instant.
+//!
+//! Jobs that are submitted together ([`Host::submit_all`]) are one entry of the queue and one fetch; a card
+//! prefetches whole submissions, and writes each job back when it is computed. A processor that has no job at all is
+//! idle: it begins `wake` after the submission, and with what is submitted while it wakes up not before.
 
 mod agenda;
 mod bus;

@@ -17,6 +17,9 @@ pub struct StationConfig {
     pub prefetch: usize,
     /// From submission to the processor's notice of it; delays a job but occupies nothing.
     pub doorbell: Duration,
+    /// What an idle processor, one without any job, needs besides to begin with what is submitted; zero in
+    /// the papers.
+    pub wake: Duration,
 }
 
 /// A job as the processor sees it, with what its driver wants to know when it is finished.
@@ -34,8 +37,24 @@ pub struct Work<T> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Held<T> {
     pub(crate) work: Work<T>,
-    /// t_bus, the same in and out.
-    pub(crate) transfer: Duration,
+    /// t_bus of its fetch, which brings its followers too.
+    pub(crate) inward: Duration,
+    /// t_bus of its write-back.
+    pub(crate) outward: Duration,
+    /// Jobs behind it that were submitted with it and are fetched with it; none for those themselves.
+    pub(crate) followers: u32,
+    /// Whether it is fetched with one before it.
+    pub(crate) follows: bool,
+}
+
+/// A doorbell on its way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ring {
+    pub(crate) at: Time,
+    /// That of its event.
+    pub(crate) number: u64,
+    /// Jobs that it tells of.
+    pub(crate) jobs: usize,
 }
 
 /// Where a processor meets its bus.
@@ -74,16 +93,17 @@ pub(crate) struct Station<T> {
     pub(crate) unit: Unit,
     /// When the unit's last job was or will be computed.
     pub(crate) until: Time,
-    /// Jobs fetched and not begun.
+    /// Jobs fetched and not begun, and how many of them are no followers: the submissions that `prefetch` limits.
     pub(crate) ahead: usize,
-    /// Whether a fetch is asked for or under way, at most one.
-    pub(crate) fetching: bool,
+    pub(crate) ahead_leaders: usize,
+    /// Jobs of the fetch that is asked for or under way, at most one; 0: there is none.
+    pub(crate) fetching: usize,
     /// Whether a write-back is asked for or under way, at most one.
     pub(crate) writing: bool,
     /// Of the waiting jobs, how many at the front the processor has heard of.
     pub(crate) heard: usize,
-    /// When it hears of the others, and the numbers of those events.
-    pub(crate) bells: VecDeque<(Time, u64)>,
+    /// When it hears of the others.
+    pub(crate) bells: VecDeque<Ring>,
 }
 
 impl<T: Copy> Station<T> {
@@ -96,7 +116,8 @@ impl<T: Copy> Station<T> {
             unit: Unit::Idle,
             until: Time::ZERO,
             ahead: 0,
-            fetching: false,
+            ahead_leaders: 0,
+            fetching: 0,
             writing: false,
             heard: 0,
             bells: VecDeque::new(),
@@ -112,7 +133,7 @@ impl<T: Copy> Station<T> {
     /// Where the oldest waiting job stands.
     #[inline]
     pub(crate) fn first_waiting(&self) -> usize {
-        self.unbegun() + self.ahead + usize::from(self.fetching)
+        self.unbegun() + self.ahead + self.fetching
     }
 
     /// Jobs submitted and not yet taken.
@@ -124,7 +145,7 @@ impl<T: Copy> Station<T> {
     /// Whether the next job may be fetched: into the unit, or ahead.
     #[inline]
     pub(crate) fn may_fetch(&self) -> bool {
-        !self.fetching && (self.unit == Unit::Idle || self.ahead < self.config.prefetch)
+        self.fetching == 0 && (self.unit == Unit::Idle || self.ahead_leaders < self.config.prefetch)
     }
 
     /// Moves a finished job out of the unit if the write buffer has a place for it.
@@ -142,22 +163,24 @@ impl<T: Copy> Station<T> {
         if self.unit != Unit::Idle || self.ahead == 0 {
             return None;
         }
+        let job = &self.jobs[self.buffered];
         self.ahead -= 1;
+        self.ahead_leaders -= usize::from(!job.follows);
         self.unit = Unit::Computing;
-        self.until = now + self.jobs[self.buffered].work.time;
+        self.until = now + job.work.time;
         Some(self.until)
     }
 
-    /// Takes the next job out of the queue if it may be fetched; returns its t_bus.
+    /// Takes the next job, with its followers, out of the queue if it may be fetched; returns its t_bus.
     #[inline]
     pub(crate) fn ask_fetch(&mut self) -> Option<Duration> {
         if self.heard == 0 || !self.may_fetch() {
             return None;
         }
-        let transfer = self.jobs[self.first_waiting()].transfer;
-        self.fetching = true;
-        self.heard -= 1;
-        Some(transfer)
+        let Held { inward, followers, .. } = self.jobs[self.first_waiting()];
+        self.fetching = 1 + followers as usize;
+        self.heard -= self.fetching;
+        Some(inward)
     }
 
     /// The t_bus of the oldest finished job if its write-back is still to be asked for.
@@ -168,7 +191,7 @@ impl<T: Copy> Station<T> {
             return None;
         }
         self.writing = true;
-        Some(self.jobs[0].transfer)
+        Some(self.jobs[0].outward)
     }
 
     /// The unit's job is computed; whether it leaves: not before it is written back, where there is a bus.
@@ -182,8 +205,9 @@ impl<T: Copy> Station<T> {
     /// A fetch has ended. Also where there is no place ahead: an idle unit begins it at once.
     #[inline]
     pub(crate) fn fetched(&mut self) {
-        self.fetching = false;
-        self.ahead += 1;
+        self.ahead += self.fetching;
+        self.ahead_leaders += 1;
+        self.fetching = 0;
     }
 
     /// A write-back has ended: the job's place is free.

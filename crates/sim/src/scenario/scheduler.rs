@@ -10,7 +10,7 @@ use super::decimal::Unit;
 use super::finding::Problem;
 use super::section::Section;
 use super::tree::{Place, Table};
-use super::{Bus, Processor, Settings, seconds, tables};
+use super::{Bus, Processor, RunningCore, Settings, seconds, tables};
 
 const KNOWN: &[&str] = &[
     "policy",
@@ -25,11 +25,14 @@ const KNOWN: &[&str] = &[
     "threshold",
     "small",
     "large",
+    "weights",
     "windowing",
     "alpha_upper",
     "alpha_lower",
     "alpha_most",
     "alpha_period",
+    "burst",
+    "poll",
 ];
 const ALPHA: [&str; 4] = ["alpha_upper", "alpha_lower", "alpha_most", "alpha_period"];
 pub(super) const WINDOW_MAX: u64 = 1 << 16;
@@ -64,6 +67,7 @@ pub(super) fn read(
         map.insert("by_class".to_owned(), by_class.into());
     }
     let predict_transfer = section.flag("predict_transfer").unwrap_or(false);
+    let (burst, running_core) = batches(&section, processors, prefetch_aware, notes, &mut map);
     let policy = policy(&section, processors, &mut map);
     map.insert("window".to_owned(), window.into());
     map.insert("windowing".to_owned(), windowing.word().into());
@@ -94,11 +98,65 @@ pub(super) fn read(
         max_bytes,
         input,
         prefetch_aware,
+        burst,
+        running_core,
         classes: Vec::new(),
         by_class,
     };
     settings.classes = classes::settings(classes, &settings, resolved);
     settings
+}
+
+/// Whether the scenario has a running core that polls, as far as that can be read.
+pub(super) fn polls(top: &Section<'_>) -> bool {
+    let tables = tables(top, "scheduler");
+    let node = tables.first().and_then(|(table, _)| table.get("poll"));
+    node.is_some_and(|node| matches!(node.value, super::Value::Flag(true)))
+}
+
+/// What is placed and handed over together, and the core that does it.
+fn batches(
+    section: &Section<'_>,
+    processors: &[Processor],
+    prefetch_aware: bool,
+    notes: &mut Vec<String>,
+    map: &mut Map<String, Json>,
+) -> (usize, Option<RunningCore>) {
+    let burst = section.whole("burst", Unit::None, 1, WINDOW_MAX);
+    let poll = section.flag("poll");
+    if let Some(burst) = burst {
+        map.insert("burst".to_owned(), burst.into());
+    }
+    if let Some(poll) = poll {
+        map.insert("poll".to_owned(), poll.into());
+    }
+    let (burst, poll) = (burst.unwrap_or(1) as usize, poll.unwrap_or(false));
+    let cores = || processors.iter().enumerate();
+    let mut cores =
+        cores().filter_map(|(processor, one)| one.moves.map(|moves| RunningCore { processor, moves }));
+    let core = cores.next();
+    if poll && core.is_none() {
+        let help = "set `move = \"300 ns\"` in the [[processor]] that is the running core";
+        section.conflict("poll", "`poll` is set, and no processor has `move`", help);
+    }
+    if poll && let Some(other) = cores.next() {
+        let message = format!("`move` is set for a second processor, `{}`", processors[other.processor].name);
+        section.conflict("poll", message, "one core moves the packets; remove `move` from the others");
+    }
+    if prefetch_aware && (burst > 1 || poll) {
+        let key = if poll { "poll" } else { "burst" };
+        let message = format!("`prefetch_aware` and `{key}` exclude each other");
+        section.conflict("prefetch_aware", message, "batches are known by their answers only; remove one");
+    }
+    if burst == 1 {
+        for one in processors.iter().filter(|one| one.config.cost.lanes > 1) {
+            notes.push(format!(
+                "`lanes` of `{}` has no effect: jobs are placed one by one (`burst`)",
+                one.name
+            ));
+        }
+    }
+    (burst, core.filter(|_| poll))
 }
 
 /// A bus as the scheduler predicts it.
@@ -129,9 +187,10 @@ fn policy(section: &Section<'_>, processors: &[Processor], map: &mut Map<String,
         "single" => &["processor"],
         "size-threshold" => &["threshold", "small", "large"],
         "adaptive-alpha" => &ALPHA,
+        "split" => &["weights"],
         _ => &[],
     };
-    for key in ["processor", "threshold", "small", "large"].into_iter().chain(ALPHA) {
+    for key in ["processor", "threshold", "small", "large", "weights"].into_iter().chain(ALPHA) {
         if section.has(key) && !used.contains(&key) {
             let message = format!("`{key}` means nothing for policy `{word}`");
             section.conflict(key, message, "take it away, or take another policy");
@@ -155,10 +214,35 @@ fn policy(section: &Section<'_>, processors: &[Processor], map: &mut Map<String,
             map.insert("threshold".to_owned(), bytes.into());
             Policy::SizeThreshold { bytes, small, large }
         }
+        Ok(Policy::Split { .. }) => Policy::Split { weights: weights(section, processors.len(), map) },
         Ok(Policy::AdaptiveAlpha(default)) => Policy::AdaptiveAlpha(alpha_loop(section, default, map)),
         Ok(policy) => policy,
         Err(_) => Policy::FinishTime,
     }
+}
+
+/// The weight of each processor for policy `split`, equal ones by default.
+fn weights(section: &Section<'_>, processors: usize, map: &mut Map<String, Json>) -> [u16; 8] {
+    const EXPECTED: &str = "weights of the processors in their order: [3, 1]";
+    let mut weights = [0; 8];
+    if let Some(list) = section.list("weights", EXPECTED) {
+        if list.len() > processors.min(weights.len()) {
+            let message = format!("{} weights for {processors} processors", list.len());
+            section.conflict("weights", message, "one weight for each processor, for the first 8 at most");
+        }
+        for (weight, node) in weights.iter_mut().zip(list) {
+            let read = section.whole_of("weights", node, Unit::None, 0, u16::MAX.into());
+            *weight = read.unwrap_or(1) as u16;
+        }
+        if weights == [0; 8] {
+            section.conflict("weights", "no processor has a weight", "give at least one a weight above 0");
+        }
+    } else {
+        weights.iter_mut().take(processors).for_each(|weight| *weight = 1);
+    }
+    let shown = &weights[..processors.min(weights.len())];
+    map.insert("weights".to_owned(), shown.into());
+    weights
 }
 
 /// The marks of the loop for alpha, in whole per cent.

@@ -1,0 +1,148 @@
+//! Trials: shares for processors that would not be chosen, so that what is known of them does not only confirm
+//! itself.
+//!
+//! A cost that is fitted to what was chosen says nothing about shares of other sizes, and nothing at all about a
+//! processor that gets no jobs. So each processor that can do a suite is given a share now and then, whatever its
+//! predicted finishing time: of 1, 16, 4, 32, 2, 8 jobs in turn, half of the burst at most, so that the first and
+//! most telling sizes come first.
+//!
+//! Trials are bounded. The first comes after [`EVERY`] jobs of a suite; as long as a processor is not chosen by
+//! itself in between, the time to the next doubles, up to [`EVERY_MAX`] jobs. None is made where the prediction says
+//! that it would take longer than [`LONGEST`], which holds up the packets behind it; a processor that is so slow has
+//! its costs from its calibration and its tardiness.
+
+use forebay_time::Duration;
+
+use crate::burst::{Burst, Pool, Share};
+
+/// Jobs of a suite between two trials of a processor, at the beginning and while it is chosen otherwise too.
+pub(crate) const EVERY: u64 = 2_048;
+/// And at most.
+pub(crate) const EVERY_MAX: u64 = 1 << 18;
+/// Longest predicted time of a trial.
+pub(crate) const LONGEST: Duration = Duration::from_millis(2);
+
+/// Sizes of the shares, in turn.
+const SIZES: [usize; 6] = [1, 16, 4, 32, 2, 8];
+
+/// Which trials are due.
+#[derive(Debug)]
+pub(crate) struct Trials {
+    processors: usize,
+    /// By suite: jobs so far.
+    jobs: Vec<u64>,
+    /// By suite, then processor.
+    states: Vec<State>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct State {
+    /// The count of jobs at which the next is due.
+    due: u64,
+    every: u64,
+    turn: usize,
+    /// Whether it was chosen since the last trial.
+    chosen: bool,
+}
+
+impl Trials {
+    /// For so many suites and processors.
+    pub(crate) fn new(suites: usize, processors: usize) -> Trials {
+        // Not all at once.
+        let state = |at: usize| State {
+            due: EVERY / 2 + (at % processors) as u64 * EVERY / 8,
+            every: EVERY,
+            turn: 0,
+            chosen: false,
+        };
+        let states = (0..suites * processors).map(state).collect();
+        Trials { processors, jobs: vec![0; suites], states }
+    }
+
+    fn row(&mut self, suite: u8) -> &mut [State] {
+        let from = usize::from(suite) * self.processors;
+        &mut self.states[from..from + self.processors]
+    }
+
+    /// Counts jobs at hand.
+    #[inline]
+    pub(crate) fn count(&mut self, suite: u8, jobs: usize) {
+        self.jobs[usize::from(suite)] += jobs as u64;
+    }
+
+    /// Whether a trial is due, of a processor other than `host` if it is to be asked of the others only.
+    #[inline]
+    pub(crate) fn any_due(&self, suite: u8) -> bool {
+        let from = usize::from(suite) * self.processors;
+        let jobs = self.jobs[usize::from(suite)];
+        self.states[from..from + self.processors].iter().any(|state| state.due <= jobs)
+    }
+
+    /// The share of a trial, if one is due that may be made. `taken` jobs have just come to hand.
+    pub(crate) fn next(&mut self, burst: &Burst, taken: usize, pool: &Pool<'_>) -> Option<Share> {
+        self.count(pool.suite, taken);
+        if burst.left() < 2 || !self.any_due(pool.suite) {
+            return None;
+        }
+        let (processor, jobs) = self.due(pool.suite, burst.left(), pool.free())?;
+        self.made(pool.suite, processor);
+        let time = burst.time(&pool.costs[processor], jobs);
+        let predicted = pool.wait(processor) + pool.service(processor, time, burst.next_work(jobs).bytes);
+        (predicted <= LONGEST).then_some(Share { processor, jobs })
+    }
+
+    /// The first of `free` whose trial is due, and how many of `left` jobs it is to be given.
+    pub(crate) fn due(
+        &self,
+        suite: u8,
+        left: usize,
+        mut free: impl Iterator<Item = usize>,
+    ) -> Option<(usize, usize)> {
+        let from = usize::from(suite) * self.processors;
+        let jobs = self.jobs[usize::from(suite)];
+        let processor = free.find(|&processor| self.states[from + processor].due <= jobs)?;
+        let size = SIZES[self.states[from + processor].turn % SIZES.len()];
+        Some((processor, size.min(left / 2).max(1)))
+    }
+
+    /// The trial that was due has been made, or is put off.
+    pub(crate) fn made(&mut self, suite: u8, processor: usize) {
+        let jobs = self.jobs[usize::from(suite)];
+        let state = &mut self.row(suite)[processor];
+        state.turn += 1;
+        state.every = if state.chosen { EVERY } else { (2 * state.every).min(EVERY_MAX) };
+        state.chosen = false;
+        state.due = jobs + state.every;
+    }
+
+    /// A processor was chosen by its finishing time.
+    #[inline]
+    pub(crate) fn chosen(&mut self, suite: u8, processor: usize) {
+        self.row(suite)[processor].chosen = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trials_become_rare_where_they_change_nothing_and_come_back_where_they_do() {
+        let mut trials = Trials::new(1, 2);
+        let mut made = Vec::new();
+        for burst in 0..100_000u64 {
+            trials.count(0, 32);
+            while let Some((processor, size)) = trials.due(0, 32, 0..2) {
+                made.push((burst * 32, processor, size));
+                trials.made(0, processor);
+                if processor == 0 {
+                    trials.chosen(0, 0);
+                }
+            }
+        }
+        let of = |which: usize| made.iter().filter(move |(_, processor, _)| *processor == which);
+        assert_eq!(of(1).map(|(.., size)| *size).take(7).collect::<Vec<_>>(), [1, 16, 4, 16, 2, 8, 1]);
+        assert!(of(0).count() > 1_000, "{}", of(0).count());
+        assert!(of(1).count() < 24, "{}", of(1).count());
+    }
+}
