@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Gateways side by side on one machine: Forebay, wireguard-go, strongSwan's libipsec, and the veth without any.
+"""Gateways side by side on one machine: Forebay, a relay without IPsec, wireguard-go, strongSwan's libipsec, and the
+veth without any.
 
-    tests/gateway/bench.py FOREBAY [--wireguard-go PROGRAM] [--strongswan DIRECTORY]
-                           [--quick] [--json FILE] [--out FILE.html]
+    tests/gateway/bench.py FOREBAY [--relay PROGRAM] [--before FOREBAY] [--wireguard-go PROGRAM]
+                           [--strongswan DIRECTORY] [--quick] [--json FILE] [--out FILE.html]
 
 For each of them the same, and nothing between the two gateways but a veth:
 
@@ -33,6 +34,9 @@ from benchmark import namespaces, peers, profile, reorder, report, traffic
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("forebay", help="the program: target/release/forebay")
+    parser.add_argument("--relay", metavar="PROGRAM", help="crates/links/examples/bridge.rs, built: the limit without IPsec")
+    parser.add_argument("--before", metavar="FOREBAY", help="another build of Forebay, measured in the same rounds")
+    parser.add_argument("--peers", metavar="KEYS", help="of gateways, by commas; all of them without it")
     parser.add_argument("--wireguard-go", metavar="PROGRAM", help="built by tests/gateway/wireguard-go.sh")
     parser.add_argument("--strongswan", metavar="DIRECTORY", help="unpacked there by tests/gateway/strongswan.sh")
     parser.add_argument("--rounds", type=int, default=3)
@@ -71,9 +75,12 @@ def begin(chosen):
     """The gateways that run, and which do not and why."""
     running, missing = [], []
     for kind, arguments in ((peers.Peer, []), (peers.KernelEsp, []), (peers.Forebay, [chosen.forebay]),
+                            (peers.Before, [chosen.before]), (peers.Relay, [chosen.relay]),
                             (peers.FourProcessors, [chosen.forebay]),
                             (peers.WireGuardGo, [chosen.wireguard_go]),
                             (peers.Strongswan, [chosen.strongswan])):
+        if not kind.is_wanted(arguments) or chosen.peers and kind.key not in ["forebay", *chosen.peers.split(",")]:
+            continue
         try:
             peer = kind(*arguments)
             peer.begin()
@@ -102,7 +109,7 @@ def measure(chosen, beside, four):
     for number in range(chosen.rounds):
         for name, title, how, share in measurements:
             for peer in beside:
-                # What the veth alone does is only there for the scale.
+                # The veth alone is only there for the scale.
                 if number > 0 and not peer.pids:
                     progress.step += 1
                     continue

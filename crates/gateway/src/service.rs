@@ -6,6 +6,7 @@ mod hand_off;
 mod homes;
 mod ike_forward;
 mod installed;
+mod intake;
 mod keepalive;
 mod links;
 mod mirror;

@@ -366,11 +366,14 @@ impl Link for UdpLink {
     /// What stands in front is made up of what the kernel says: addresses, ports, DSCP, ECN, TTL. The UDP
     /// checksum is zero, the kernel has seen to it.
     fn receive(&mut self, room: usize, take: &mut dyn FnMut(&[u8], &[u8])) -> io::Result<usize> {
-        let mut given = 0;
+        let (mut given, mut drained) = (0, false);
         while given < room {
             if self.cursor.message < self.cursor.messages {
                 given += usize::from(self.give_next(take));
                 continue;
+            }
+            if drained {
+                break;
             }
             let limit = (room - given).min(MESSAGES_IN);
             let count = match self.receiver.receive(self.socket.as_fd(), limit) {
@@ -381,6 +384,8 @@ impl Link for UdpLink {
                 Err(error) => return Err(error),
             };
             (self.cursor.message, self.cursor.messages, self.cursor.at) = (0, count, 0);
+            // The kernel has asked the queue once more itself: it was empty.
+            drained = count < limit;
         }
         Ok(given)
     }

@@ -54,6 +54,11 @@ class Peer:
         self.pids = []
         self.target = OUTSIDE["b"]
 
+    @classmethod
+    def is_wanted(cls, arguments):
+        """Whether it takes part without having been asked for."""
+        return True
+
     def begin(self):
         """Sets it up and waits until packets pass."""
         self.pair.start("b", "iperf3", "-s")
@@ -166,6 +171,43 @@ socket = "{self.socket(side)}"
 class FourProcessors(Forebay):
     key, title, about = "forebay-4", "Forebay, four processors", "two cores and two emulated cards at each end"
     processors = CARDS
+
+
+class Before(Forebay):
+    key, title, about = "forebay-before", "Forebay, the other build", "as Forebay, of --before"
+
+    @classmethod
+    def is_wanted(cls, arguments):
+        return arguments[0] is not None
+
+
+class Relay(Peer):
+    """The links of the gateway, TUN and UDP with the same offloads, and nothing between them: packets are copied and get
+    an outer header, without IPsec. No gateway over these links is faster."""
+
+    key, title, about = "relay", "relay without IPsec", "TUN and UDP as Forebay's, no crypto: the limit"
+
+    def __init__(self, program):
+        if not program or not os.access(program, os.X_OK):
+            raise Missing("the relay (cargo build --release -p forebay-links --example bridge)")
+        super().__init__()
+        self.program = program
+        self.target = INSIDE["b"]
+
+    def gateway(self, side):
+        ends = [f"{OUTSIDE[side]}:4500", f"{OUTSIDE[OTHER[side]]}:4500"]
+        process = self.pair.start(side, self.program, "fb0", f"{INSIDE[side]}/24", MTU_INSIDE, *ends,
+                                  log=f"{LAB}/{self.key}-{side}.log")
+        self.pids.append(process.pid)
+
+    def ready(self):
+        for side in "ab":
+            def has_address(side=side):
+                words = self.pair.words(side, "ip", "-o", "addr", "show", "dev", "fb0")
+                return INSIDE[side] in subprocess.run(words, capture_output=True, text=True).stdout
+
+            wait_for(f"the relay {side}", has_address)
+            self.pair.ip(side, "route", "add", SITES[OTHER[side]], "dev", "fb0")
 
 
 class WireGuardGo(Peer):

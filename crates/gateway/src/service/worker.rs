@@ -18,12 +18,12 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, mpsc};
 
-use forebay_crypto::{Direction, Packet, SessionId};
+use forebay_crypto::{Direction, SessionId};
 use forebay_engine::{Answer, Engine, EngineError, HandOver, Idle, Output};
 use forebay_ipsec::{DropReason, Encapsulation, Event, EventKind, IvRange, SaConfig};
 use forebay_links::Link;
 use forebay_time::{Duration, Time};
-use forebay_wire::{Ip, ipv4, protocol, tcp};
+use forebay_wire::{Ip, ipv4, protocol};
 use forebay_xfrm::Flow;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -31,15 +31,12 @@ use super::audit::Audit;
 use super::hand_off::{Bell, HandOff, Handed};
 use super::homes::{Paths, Share};
 use super::installed::{InstallError, Installed};
+use super::intake::{self, FROM_PLAIN, Intake, TAKE};
 use super::keepalive::Keepalives;
 use super::port::{Outgoing, Port};
 use crate::config::Changes;
 use crate::sas::SasFile;
 
-/// Packets taken from a link before the others have their turn: some trains of 64 KiB.
-const TAKE: usize = 256;
-/// Room in the engine without which nothing is taken: one packet may become several.
-const ROOM: usize = 64;
 /// Rounds between two looks at ICMP while there is too much to do to ask poll(2): a system call each.
 const ICMP_EVERY: u64 = 64;
 /// Longest that an SA which goes holds others up.
@@ -52,11 +49,6 @@ const FAULT_NAP: Duration = Duration::from_millis(2);
 
 /// Events of SAs that wait to be taken; what comes beyond is of no interest to anyone any more.
 const EVENTS_MAX: usize = 65_536;
-/// Flows that want an SA and wait to be asked for.
-const WANTED_MAX: usize = 64;
-/// Tags of packets: where they are from.
-const FROM_PLAIN: u64 = 0;
-const FROM_PROTECTED: u64 = 1;
 
 /// Something that a worker does for another thread.
 type Order = Box<dyn FnOnce(&mut Worker) + Send>;
@@ -72,13 +64,17 @@ pub struct Protected {
 }
 
 impl Protected {
+    /// Whether a packet goes out here. Of the engine's packets over IPv4 only the fields that say so are read.
     fn takes(&self, packet: &[u8]) -> bool {
-        let Ok(ip) = Ip::parse(packet) else { return false };
-        let upper = match &ip {
-            Ip::V4(ip) => ip.protocol(),
-            Ip::V6(ip) => ip.upper_layer().map_or(protocol::NONE, |upper| upper.protocol),
+        let (source, upper) = match packet.first_chunk::<{ ipv4::MIN_HEADER }>() {
+            Some(ip) if ip[0] >> 4 == 4 => (IpAddr::from([ip[12], ip[13], ip[14], ip[15]]), ip[9]),
+            _ => match Ip::parse(packet) {
+                Ok(Ip::V6(ip)) => {
+                    (ip.source().into(), ip.upper_layer().map_or(protocol::NONE, |upper| upper.protocol))
+                }
+                _ => return false,
+            },
         };
-        let source = ip.source();
         let is_from = |local: IpAddr| {
             local == source || (local.is_unspecified() && local.is_ipv4() == source.is_ipv4())
         };
@@ -154,7 +150,7 @@ pub struct Worker {
     /// When paths were looked at.
     paths_seen: Time,
     window_waits: bool,
-    audit: Audit,
+    intake: Intake,
     keepalives: Keepalives,
     orders: mpsc::Receiver<Order>,
     share: Share,
@@ -168,7 +164,6 @@ pub struct Worker {
     events: Vec<Event>,
     /// Or who gets it.
     events_to: Option<mpsc::Sender<Event>>,
-    wanted: Vec<Flow>,
     installed: Installed,
     /// Emptied in every round.
     outputs: Vec<Output>,
@@ -225,7 +220,7 @@ impl Worker {
             mss_by_path: setup.mss_by_path,
             paths_seen: Time::ZERO,
             window_waits: setup.window_waits,
-            audit: Audit::new(setup.audit.0, setup.audit.1),
+            intake: Intake::new(Audit::new(setup.audit.0, setup.audit.1)),
             orders,
             share: setup.share,
             hand_off: setup.hand_off,
@@ -235,7 +230,6 @@ impl Worker {
             counts: WorkerCounts::default(),
             events: Vec::new(),
             events_to: None,
-            wanted: Vec::new(),
             installed: Installed::default(),
             outputs: Vec::new(),
             answers: Vec::new(),
@@ -368,7 +362,7 @@ impl Worker {
 
     /// Takes the flows whose packets were dropped because their policy has no SA.
     pub fn take_wanted(&mut self) -> Vec<Flow> {
-        std::mem::take(&mut self.wanted)
+        self.intake.take_wanted()
     }
 
     /// The SAs of the file, in its order.
@@ -433,46 +427,27 @@ impl Worker {
     }
 
     fn take_plain(&mut self) -> bool {
-        let room = TAKE.min(self.engine.room().saturating_sub(ROOM));
-        if room == 0 {
-            return false;
-        }
-        let (engine, audit, mss_clamp) = (&mut self.engine, &mut self.audit, self.mss_clamp);
-        let wanted = &mut self.wanted;
-        let taken = self.plain.receive(room, &mut |head, body| {
-            let admitted = admit(engine, audit, Direction::Seal, mss_clamp, head, body);
-            if admitted == Err(DropReason::OutNoStates) && wanted.len() < WANTED_MAX {
-                wanted.extend(flow(head, body));
-            }
-        });
-        taken > 0
+        self.intake.take(&mut self.plain, &mut self.engine, Direction::Seal, self.mss_clamp) > 0
     }
 
     fn take_protected(&mut self, index: usize) -> bool {
-        let room = TAKE.min(self.engine.room().saturating_sub(ROOM));
-        if room == 0 {
-            return false;
-        }
-        let (engine, audit) = (&mut self.engine, &mut self.audit);
-        let taken = self.protected[index].port.receive(room, &mut |head, body| {
-            let _ = admit(engine, audit, Direction::Open, None, head, body);
-        });
-        taken > 0
+        self.intake.take(&mut self.protected[index].port, &mut self.engine, Direction::Open, None) > 0
     }
 
     /// Takes what other workers gave, as links do.
     fn take_handed(&mut self) -> bool {
-        let room = TAKE.min(self.engine.room().saturating_sub(ROOM));
+        let room = TAKE.min(intake::room(&self.engine));
         if room == 0 {
             return false;
         }
-        let (engine, audit) = (&mut self.engine, &mut self.audit);
+        let (engine, intake) = (&mut self.engine, &mut self.intake);
         self.hand_off.buffers(|buffer| engine.recycle(buffer));
         let taken = self.hand_off.take(room, |Handed { direction, packet }| {
             let empty = engine.buffer();
-            let _ = admit_packet(engine, audit, direction, packet);
+            intake.give(engine, direction, packet);
             empty
         });
+        intake.admit_given(engine);
         self.counts.taken_over += taken as u64;
         taken > 0
     }
@@ -489,10 +464,9 @@ impl Worker {
             match self.hand_off.give(core.into(), Handed { direction, packet }) {
                 Ok(()) => self.counts.handed_over += 1,
                 Err(Handed { packet, .. }) => {
-                    let (now, reason) = (self.engine.clock().now(), DropReason::HandOffFull);
+                    let reason = DropReason::HandOffFull;
                     self.engine.count_drop(reason);
-                    self.audit.note(now, direction, reason, packet.bytes());
-                    self.engine.recycle(packet);
+                    self.intake.dropped(&mut self.engine, direction, reason, packet);
                 }
             }
         }
@@ -529,14 +503,13 @@ impl Worker {
             let direction =
                 session.and_then(|session| self.engine.sad().direction(session)).unwrap_or(origin);
             if let Err(reason) = result {
-                self.audit.note(self.engine.clock().now(), direction, reason, packet.bytes());
-                self.engine.recycle(packet);
+                self.intake.dropped(&mut self.engine, direction, reason, packet);
                 continue;
             }
             let port = match direction {
                 Direction::Open => {
                     if let Some(mtu) = self.mss_clamp {
-                        tcp::clamp_mss(packet.bytes_mut(), mtu);
+                        intake::clamp_mss(&mut packet, mtu);
                     }
                     Some(&mut self.plain)
                 }
@@ -704,54 +677,4 @@ fn put_new(engine: &mut Engine, port: &mut Port, bytes: &[u8]) -> bool {
     let is_put = refused.is_none();
     refused.into_iter().for_each(|packet| engine.recycle(packet));
     is_put
-}
-
-/// Copies a received packet into a buffer of the engine, and admits it.
-fn admit(
-    engine: &mut Engine,
-    audit: &mut Audit,
-    direction: Direction,
-    mss_clamp: Option<u16>,
-    head: &[u8],
-    body: &[u8],
-) -> Result<(), DropReason> {
-    let mut packet = engine.buffer();
-    if !packet.fill_parts(head, body) {
-        engine.recycle(packet);
-        engine.count_drop(DropReason::TooLong);
-        return Err(DropReason::TooLong);
-    }
-    if let Some(mtu) = mss_clamp {
-        tcp::clamp_mss(packet.bytes_mut(), mtu);
-    }
-    admit_packet(engine, audit, direction, packet)
-}
-
-fn admit_packet(
-    engine: &mut Engine,
-    audit: &mut Audit,
-    direction: Direction,
-    packet: Packet,
-) -> Result<(), DropReason> {
-    let tag = if direction == Direction::Seal { FROM_PLAIN } else { FROM_PROTECTED };
-    if let Err((packet, reason)) = engine.admit(direction, packet, tag) {
-        audit.note(engine.clock().now(), direction, reason, packet.bytes());
-        engine.recycle(packet);
-        return Err(reason);
-    }
-    Ok(())
-}
-
-/// The flow of a plain packet, for whoever asks for an SA for it.
-fn flow(head: &[u8], body: &[u8]) -> Option<Flow> {
-    let packet = [head, body].concat();
-    let ip = Ip::parse(&packet).ok()?;
-    let (at, upper) = match &ip {
-        Ip::V4(ip) => (ip.header_len(), ip.protocol()),
-        Ip::V6(ip) => ip.upper_layer().ok().map(|upper| (upper.at, upper.protocol))?,
-    };
-    let port = |at: usize| packet.get(at..at + 2).map_or(0, |port| u16::from_be_bytes([port[0], port[1]]));
-    let ports = matches!(upper, protocol::TCP | protocol::UDP).then(|| (port(at), port(at + 2)));
-    let (source, destination) = (ip.source(), ip.destination());
-    Some(Flow { source, destination, protocol: upper, ports: ports.unwrap_or_default() })
 }

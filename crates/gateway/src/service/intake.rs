@@ -1,0 +1,194 @@
+//! Received packets on their way into the engine: copied into its buffers, and admitted in bursts.
+
+use forebay_crypto::{Direction, Job, JobSpec, Packet};
+use forebay_engine::{Engine, Refusal};
+use forebay_ipsec::DropReason;
+use forebay_wire::{Ip, protocol, tcp};
+use forebay_xfrm::Flow;
+
+use super::audit::Audit;
+use super::port::Port;
+
+/// Packets that are admitted together: what the engine takes through its path for bursts at once.
+const BURST: usize = 64;
+/// Packets taken from a link before the others have their turn: some GSO batches of 64 KiB.
+pub(super) const TAKE: usize = 256;
+/// Room in the engine without which nothing is taken: one packet may become several.
+const ROOM: usize = 64;
+/// Flows that want an SA and wait to be asked for.
+const WANTED_MAX: usize = 64;
+
+/// Tags of packets: where they are from.
+pub(super) const FROM_PLAIN: u64 = 0;
+pub(super) const FROM_PROTECTED: u64 = 1;
+
+/// The way from links and other workers into a worker's engine.
+pub(super) struct Intake {
+    /// Packets that are admitted together, at most [`BURST`]; empty between two calls.
+    burst: Vec<Job>,
+    audit: Audit,
+    wanted: Vec<Flow>,
+}
+
+impl Intake {
+    /// Records dropped packets in `audit`.
+    pub(super) fn new(audit: Audit) -> Intake {
+        Intake { burst: Vec::with_capacity(BURST), audit, wanted: vec![] }
+    }
+
+    /// Takes packets from a link, as many as it has at hand and the engine has room for, at most [`TAKE`]; how many.
+    /// The segment size that TCP announces in them is lowered for packets of `mtu` bytes.
+    pub(super) fn take(
+        &mut self,
+        port: &mut Port,
+        engine: &mut Engine,
+        direction: Direction,
+        mtu: Option<u16>,
+    ) -> usize {
+        let mut all = 0;
+        loop {
+            let room = BURST.min(TAKE - all).min(room(engine));
+            if room == 0 {
+                return all;
+            }
+            let burst = &mut self.burst;
+            let taken = port.receive(room, &mut |head, body| {
+                let mut packet = engine.buffer();
+                if !packet.fill_parts(head, body) {
+                    engine.recycle(packet);
+                    engine.count_drop(DropReason::TooLong);
+                    return;
+                }
+                if let Some(mtu) = mtu {
+                    clamp_mss(&mut packet, mtu);
+                }
+                burst.push(job(packet, direction));
+            });
+            all += taken;
+            self.admit(engine, direction);
+            if taken < room {
+                return all;
+            }
+        }
+    }
+
+    /// Puts a packet that another worker gave behind those that wait for [`Intake::admit_given`]. One of the other
+    /// direction has those that wait admitted first.
+    pub(super) fn give(&mut self, engine: &mut Engine, direction: Direction, packet: Packet) {
+        let other = self.burst.last().is_some_and(|last| last.token != tag(direction));
+        if other || self.burst.len() >= BURST {
+            self.admit_given(engine);
+        }
+        self.burst.push(job(packet, direction));
+    }
+
+    /// Admits what [`Intake::give`] has left.
+    pub(super) fn admit_given(&mut self, engine: &mut Engine) {
+        let from_plain = self.burst.last().is_some_and(|last| last.token == FROM_PLAIN);
+        self.admit(engine, if from_plain { Direction::Seal } else { Direction::Open });
+    }
+
+    fn admit(&mut self, engine: &mut Engine, direction: Direction) {
+        if self.burst.is_empty() {
+            return;
+        }
+        engine.admit_burst(direction, &mut self.burst);
+        loop {
+            let Some(Refusal { packet, reason, .. }) = engine.refusals().next() else { break };
+            if reason == DropReason::OutNoStates && self.wanted.len() < WANTED_MAX {
+                self.wanted.extend(flow(packet.bytes()));
+            }
+            self.dropped(engine, direction, reason, packet);
+        }
+    }
+
+    /// Records a packet that the engine dropped, and gives its buffer back.
+    pub(super) fn dropped(
+        &mut self,
+        engine: &mut Engine,
+        direction: Direction,
+        reason: DropReason,
+        packet: Packet,
+    ) {
+        self.audit.note(engine.clock().now(), direction, reason, packet.bytes());
+        engine.recycle(packet);
+    }
+
+    /// Takes the flows whose packets were dropped because their policy has no SA.
+    pub(super) fn take_wanted(&mut self) -> Vec<Flow> {
+        std::mem::take(&mut self.wanted)
+    }
+}
+
+/// Packets that may be admitted now.
+pub(super) fn room(engine: &Engine) -> usize {
+    engine.room().saturating_sub(ROOM)
+}
+
+fn tag(direction: Direction) -> u64 {
+    if direction == Direction::Seal { FROM_PLAIN } else { FROM_PROTECTED }
+}
+
+fn job(packet: Packet, direction: Direction) -> Job {
+    Job::new(packet, JobSpec::default(), tag(direction))
+}
+
+/// Lowers the segment size that a TCP SYN announces. Of other packets over IPv4 only the bytes that say so are read.
+#[inline]
+pub(super) fn clamp_mss(packet: &mut Packet, mtu: u16) {
+    if may_be_syn(packet.bytes()) {
+        tcp::clamp_mss(packet.bytes_mut(), mtu);
+    }
+}
+
+#[inline]
+fn may_be_syn(packet: &[u8]) -> bool {
+    /// In the TCP header: the place of the flags, and SYN among them (RFC 9293 3.1).
+    const FLAGS: (usize, u8) = (13, 2);
+    match packet {
+        [first, ..] if first >> 4 != 4 => true,
+        [first, _, _, _, _, _, _, _, _, protocol::TCP, ..] => {
+            packet.get(usize::from(first & 15) * 4 + FLAGS.0).is_some_and(|flags| flags & FLAGS.1 != 0)
+        }
+        _ => false,
+    }
+}
+
+/// The flow of a plain packet, for whoever asks for an SA for it.
+fn flow(packet: &[u8]) -> Option<Flow> {
+    let ip = Ip::parse(packet).ok()?;
+    let (at, upper) = match &ip {
+        Ip::V4(ip) => (ip.header_len(), ip.protocol()),
+        Ip::V6(ip) => ip.upper_layer().ok().map(|upper| (upper.at, upper.protocol))?,
+    };
+    let port = |at: usize| packet.get(at..at + 2).map_or(0, |port| u16::from_be_bytes([port[0], port[1]]));
+    let ports = matches!(upper, protocol::TCP | protocol::UDP).then(|| (port(at), port(at + 2)));
+    let (source, destination) = (ip.source(), ip.destination());
+    Some(Flow { source, destination, protocol: upper, ports: ports.unwrap_or_default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_packet_whose_segment_size_may_be_lowered_is_looked_at() {
+        let syn = |flags: u8| {
+            let mut packet = [0; 44];
+            (packet[0], packet[9], packet[33]) = (0x45, protocol::TCP, flags);
+            packet
+        };
+        assert!(may_be_syn(&syn(0x02)) && may_be_syn(&syn(0x12)), "SYN, and SYN with ACK");
+        assert!(!may_be_syn(&syn(0x10)), "ACK");
+        assert!(!may_be_syn(&syn(0x02)[..30]), "cut off");
+        assert!(!may_be_syn(&[0x45; 9]) && !may_be_syn(&[]));
+        let mut udp = syn(0x02);
+        udp[9] = protocol::UDP;
+        assert!(!may_be_syn(&udp));
+        udp[0] = 0x60;
+        assert!(may_be_syn(&udp), "IPv6 is left to who knows extension headers");
+        let mut options = [0; 60];
+        (options[0], options[9], options[24 + 13]) = (0x46, protocol::TCP, 0x02);
+        assert!(may_be_syn(&options), "behind IPv4 options");
+    }
+}
