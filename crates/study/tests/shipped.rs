@@ -145,3 +145,14 @@ fn modern_and_policies_run() {
     assert!(quick("modern").claims.is_empty());
     quick("policies");
 }
+
+/// One SA over 1 to 16 cores: costs are placeholders, so only what any costs give is asked for.
+#[test]
+fn scaling_answers_for_every_suite_and_size() {
+    let findings = quick("scaling");
+    let suites = ["3des-sha1", "aes256-sha512", "aes128gcm16"];
+    let ids = [1408, 64].map(|size| suites.map(|suite| format!("{suite}-{size}-grows")));
+    let ids: Vec<&str> = ids.iter().flatten().map(String::as_str).collect();
+    has_claims(&findings, &ids);
+    assert_eq!(findings.runs.len(), 30);
+}
