@@ -227,3 +227,21 @@ fn seconds(length: Duration) -> Json {
 pub(crate) fn ps_of(text: &str) -> Option<u128> {
     decimal::Decimal::parse(text).and_then(decimal::Decimal::as_ps)
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_reference_has_every_key() {
+        let reference = include_str!("../../../docs/simulation.md");
+        let lists = [
+            super::traffic::KNOWN,
+            super::processors::BUS,
+            super::processors::PROCESSOR,
+            super::scheduler::KNOWN,
+            super::classes::KNOWN,
+        ];
+        for key in lists.into_iter().flatten() {
+            assert!(reference.contains(&format!("`{key}`")), "docs/simulation.md lacks `{key}`");
+        }
+    }
+}

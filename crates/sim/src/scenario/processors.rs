@@ -12,9 +12,9 @@ use super::section::Section;
 use super::traffic::Suites;
 use super::{Answers, Bus, Feed, MAX_PROCESSORS, Processor, seconds, tables};
 
-const BUS: &[&str] =
+pub(super) const BUS: &[&str] =
     &["name", "clock", "width", "address_cycles", "bandwidth", "transfer_overhead", "full_duplex"];
-const PROCESSOR: &[&str] = &[
+pub(super) const PROCESSOR: &[&str] = &[
     "name",
     "kind",
     "count",
