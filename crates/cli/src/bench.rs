@@ -1,7 +1,9 @@
-//! `forebay bench`: the data plane and the processors, measured.
+//! `forebay bench`: the data plane, the scheduler and the processors, measured.
 
 mod esp;
+mod median;
 mod processors;
+mod scheduler;
 
 use clap::Subcommand;
 
@@ -12,6 +14,8 @@ use crate::Answer;
 pub enum Bench {
     /// Throughput of the data plane in memory, against the bare cipher in the same run.
     Esp(esp::EspArgs),
+    /// Policies on the real processors of this machine: throughput, shares, latency, against two limits.
+    Scheduler(scheduler::SchedulerArgs),
     /// Setup and time per block of each processor on this machine.
     Processors(processors::ProcessorsArgs),
 }
@@ -20,6 +24,7 @@ impl Bench {
     pub fn run(self) -> miette::Result<Answer> {
         match self {
             Bench::Esp(args) => esp::run(&args),
+            Bench::Scheduler(args) => scheduler::run(&args),
             Bench::Processors(args) => processors::run(&args),
         }
     }

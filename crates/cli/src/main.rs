@@ -92,7 +92,7 @@ enum Command {
     /// Run the engine with emulated cards and the simulator on the same packets, and compare.
     #[command(after_help = "Example: forebay twin --rate '400 Mbit/s' --out twin-run")]
     Twin(twin::TwinArgs),
-    /// Measure: the data plane, or the processors.
+    /// Measure: the data plane, the scheduler, or the processors.
     #[command(subcommand)]
     Bench(bench::Bench),
     /// Send a real capture through two gateways, four processors each, and compare what comes out.

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use clap::Args;
-use forebay_crypto::{Direction, Packet};
-use forebay_engine::{Addresses, Clock, Engine, Limits, Order, Scheduling, Settings};
+use forebay_crypto::{Direction, Job, JobSpec, Packet};
+use forebay_engine::{Addresses, BURST, Clock, Engine, Limits, Order, Refusal, Scheduling, Settings};
 use forebay_gateway::iv_store::{IVS_PER_SA, IvStore};
 use forebay_gateway::sas;
 use forebay_ipsec::{DropCounts, DropReason};
@@ -31,7 +31,9 @@ const IN_FLIGHT: usize = 1024;
 /// The largest IP packet; IPv6 does not count its header.
 const LARGEST: usize = 65_535 + 40;
 /// Room that a packet may need: it may be cut into many.
-const ROOM: usize = 128;
+const ROOM: usize = 256;
+/// Packets further apart than this, in the capture, are not of one burst.
+const SAME_TIME: Duration = Duration::from_millis(1);
 const PS_PER_NS: u64 = 1_000;
 /// Packets between two looks at interrupts and the progress bar.
 const LOOK_EVERY: u64 = 1024;
@@ -136,6 +138,9 @@ pub fn run(args: &PassArgs, direction: Direction) -> miette::Result<Answer> {
         waiting: VecDeque::new(),
         begin_ns: None,
         frame: Vec::new(),
+        burst_time: Time::ZERO,
+        burst: Vec::with_capacity(2 * BURST),
+        free: Vec::with_capacity(IN_FLIGHT),
         figures: Figures::default(),
     };
     let size = std::fs::metadata(&args.input).map(|meta| meta.len()).unwrap_or(0);
@@ -251,6 +256,11 @@ struct Pass<'a> {
     /// The first record's time: SAs live from there.
     begin_ns: Option<u64>,
     frame: Vec<u8>,
+    /// The time that SAs are told for the packets of the burst.
+    burst_time: Time,
+    /// Packets that are admitted together.
+    burst: Vec<Job>,
+    free: Vec<Packet>,
     figures: Figures,
 }
 
@@ -270,13 +280,18 @@ impl Pass<'_> {
         if cut && matches!(Ip::parse(bytes), Err(Malformed::Truncated)) {
             return self.drop_early(record.number, DropReason::Snapped);
         }
-        while engine.room() < ROOM && engine.in_flight() > 0 {
-            engine.turn();
-            self.take_outputs(engine)?;
-        }
         let begin_ns = *self.begin_ns.get_or_insert(record.timestamp_ns);
         let since = record.timestamp_ns.saturating_sub(begin_ns);
-        engine.tell_time(Time(since.saturating_mul(PS_PER_NS)));
+        let time = Time(since.saturating_mul(PS_PER_NS));
+        // Packets of a burst are of one time, as far as SAs can tell: exactly, where something goes by time.
+        let timed = engine.sad().aggregates() || engine.next_due() < Time::MAX;
+        let apart = if timed { Duration::ZERO } else { SAME_TIME };
+        if !self.burst.is_empty() && time.since(self.burst_time) > apart {
+            self.send_burst(engine)?;
+        }
+        if self.burst.is_empty() {
+            self.burst_time = time;
+        }
         let mut packet = engine.buffer();
         if !packet.fill(bytes) {
             engine.recycle(packet);
@@ -286,19 +301,33 @@ impl Pass<'_> {
         prefix[..at.start].copy_from_slice(&record.data[..at.start]);
         let (number, timestamp_ns, link) = (record.number, record.timestamp_ns, record.link);
         self.waiting.push_back(Record { number, timestamp_ns, link, at, prefix });
-        if let Err((packet, reason)) = engine.admit(self.direction, packet, record.number) {
-            engine.recycle(packet);
-            self.name_drop(record.number, reason);
-        }
-        if engine.room() < IN_FLIGHT - engine_burst() {
+        self.burst.push(Job::new(packet, JobSpec::default(), record.number));
+        if self.burst.len() < 2 * BURST { Ok(()) } else { self.send_burst(engine) }
+    }
+
+    /// Admits the packets that have been gathered.
+    fn send_burst(&mut self, engine: &mut Engine) -> miette::Result<()> {
+        while engine.room() < ROOM && engine.in_flight() > 0 {
             engine.turn();
             self.take_outputs(engine)?;
         }
-        Ok(())
+        engine.tell_time(self.burst_time);
+        engine.admit_burst(self.direction, &mut self.burst);
+        for Refusal { packet, tag, reason } in engine.refusals() {
+            self.free.push(packet);
+            if self.verbose {
+                name_drop(tag, reason);
+            }
+        }
+        engine.turn();
+        self.take_outputs(engine)
     }
 
     /// Waits until nothing is in the engine.
     fn drain(&mut self, engine: &mut Engine) -> miette::Result<()> {
+        if !self.burst.is_empty() {
+            self.send_burst(engine)?;
+        }
         while engine.in_flight() > 0 {
             if !engine.drain(DRAIN_MAX) {
                 return Err(miette!(
@@ -311,7 +340,6 @@ impl Pass<'_> {
     }
 
     fn take_outputs(&mut self, engine: &mut Engine) -> miette::Result<()> {
-        let mut free: Vec<Packet> = Vec::new();
         for output in engine.outputs() {
             self.forget_before(output.tag);
             let record = self.waiting.front().filter(|record| record.number == output.tag);
@@ -334,9 +362,9 @@ impl Pass<'_> {
                 }
                 Err(reason) => self.name_drop(record.number, reason),
             }
-            free.push(output.packet);
+            self.free.push(output.packet);
         }
-        free.into_iter().for_each(|packet| engine.recycle(packet));
+        self.free.drain(..).for_each(|packet| engine.recycle(packet));
         for answer in engine.answers() {
             self.figures.answers += 1;
             let stamp = self.waiting.iter().find(|record| record.number == answer.tag);
@@ -363,14 +391,13 @@ impl Pass<'_> {
 
     fn name_drop(&self, number: u64, reason: DropReason) {
         if self.verbose {
-            eprintln!("packet {number}: {}: {}", reason.name(), reason.explanation());
+            name_drop(number, reason);
         }
     }
 }
 
-/// Packets gathered before a turn of the engine.
-fn engine_burst() -> usize {
-    forebay_engine::BURST
+fn name_drop(number: u64, reason: DropReason) {
+    eprintln!("packet {number}: {}: {}", reason.name(), reason.explanation());
 }
 
 fn print(args: &PassArgs, figures: &Figures, engine: &Engine) -> miette::Result<()> {

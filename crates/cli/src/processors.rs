@@ -47,15 +47,14 @@ pub struct MeasuredCost {
 impl MeasuredCost {
     /// The figures of a calibration.
     pub fn new(name: &str, suite: Suite, calibration: &Calibration) -> MeasuredCost {
-        let line = &calibration.line;
         MeasuredCost {
             name: name.to_owned(),
             proposal: suite.to_string(),
-            init_s: line.cost.init.as_secs(),
-            block_s: line.cost.block.as_secs(),
-            residual_s: line.residual.as_secs(),
-            r_squared: line.r_squared,
-            points: calibration.points.iter().map(|&(size, time)| (size, time.as_secs())).collect(),
+            init_s: calibration.cost.init.as_secs(),
+            block_s: calibration.cost.block.as_secs(),
+            residual_s: calibration.residual.as_secs(),
+            r_squared: calibration.r_squared,
+            points: vec![],
         }
     }
 
@@ -102,10 +101,9 @@ pub fn set_up(
     costs: &Costs,
     clock: Clock,
 ) -> miette::Result<ProcessorSetup> {
-    let burst = if kind == Kind::Cpu { 8 } else { 1 };
     let measured = costs
         .find(processor.name(), suite)
-        .or_else(|| calibrate(&mut *processor, suite, burst, clock).map(|calibration| calibration.line.cost));
+        .or_else(|| calibrate(&mut *processor, suite, clock).map(|calibration| calibration.cost));
     let cost = measured.ok_or_else(|| miette!("{} does not answer, or lacks {suite}", processor.name()))?;
     let queue = processor.capabilities().queue.min(CORE_QUEUE);
     Ok(ProcessorSetup { processor, kind, cost, alpha: 1.0, beta: Duration::ZERO, queue })

@@ -188,10 +188,10 @@ impl<P: Processor> Faulty<P> {
         jobs.iter_mut().for_each(|job| _ = self.tickets.redeem(job));
     }
 
-    /// Jobs that may still be taken: what is kept back fills the processor's queue.
+    /// Jobs of the next submission that may be taken: all, until what is kept back fills the processor's queue.
     fn room(&self) -> usize {
         let kept = self.swallowed.len() + self.held.len() + self.shuffled.len();
-        self.inner.capabilities().queue.min(KEPT_MAX).saturating_sub(kept)
+        if kept < self.inner.capabilities().queue.min(KEPT_MAX) { usize::MAX } else { 0 }
     }
 
     /// Does to a finished job what the armed fault does, and puts it where it belongs.

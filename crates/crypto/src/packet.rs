@@ -2,6 +2,9 @@
 
 /// A packet in a fixed buffer, with headroom for outer headers and tailroom for
 /// padding and ICV; growing a packet moves its ends, never its bytes.
+///
+/// The default is a packet without a buffer, which holds nothing: what is left where a packet was taken.
+#[derive(Default)]
 pub struct Packet {
     data: Box<[u8]>,
     start: u32,
@@ -30,16 +33,16 @@ impl Packet {
 
     /// The largest IP packet that [`Packet::fill`] takes, in bytes.
     pub fn capacity(&self) -> usize {
-        self.data.len() - Packet::HEADROOM - Packet::TAILROOM
+        self.data.len().saturating_sub(Packet::HEADROOM + Packet::TAILROOM)
     }
 
     /// Replaces the content by a copy of `bytes`; `false`, and no change, if they do not fit.
     #[inline]
     pub fn fill(&mut self, bytes: &[u8]) -> bool {
-        if bytes.len() > self.capacity() {
+        let end = Packet::HEADROOM + bytes.len();
+        if end + Packet::TAILROOM > self.data.len() {
             return false;
         }
-        let end = Packet::HEADROOM + bytes.len();
         self.data[Packet::HEADROOM..end].copy_from_slice(bytes);
         self.start = Packet::HEADROOM as u32;
         self.end = end as u32;
@@ -50,11 +53,11 @@ impl Packet {
     /// do not fit.
     #[inline]
     pub fn fill_parts(&mut self, head: &[u8], body: &[u8]) -> bool {
-        if head.len() + body.len() > self.capacity() {
-            return false;
-        }
         let middle = Packet::HEADROOM + head.len();
         let end = middle + body.len();
+        if end + Packet::TAILROOM > self.data.len() {
+            return false;
+        }
         self.data[Packet::HEADROOM..middle].copy_from_slice(head);
         self.data[middle..end].copy_from_slice(body);
         self.start = Packet::HEADROOM as u32;

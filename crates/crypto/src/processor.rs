@@ -13,7 +13,7 @@ pub struct Capabilities {
     pub suites: Vec<Suite>,
     /// How many jobs it takes at a time for its best speed.
     pub best_burst: usize,
-    /// How many jobs it holds at most between submit and poll.
+    /// How many submissions, each of one job or more, it holds at most between submit and poll.
     pub queue: usize,
 }
 

@@ -149,8 +149,10 @@ fn a_stopped_processor_gives_nothing_back_and_its_queue_fills() {
     patient.submit(0, SEAL, 0..2);
     assert_eq!(patient.poll_tokens(10), [0]);
     patient.control.arm(Fault::Stop);
-    assert_eq!(patient.submit(20, SEAL, 2..12), [10, 11]);
-    assert_eq!(patient.submit(30, SEAL, 12..13), [12]);
+    for token in 2..10 {
+        assert_eq!(patient.submit(20, SEAL, token..token + 1), []);
+    }
+    assert_eq!(patient.submit(30, SEAL, 10..13), [10, 11, 12]);
     assert!(patient.poll(1_000_000).is_empty());
     assert_eq!(patient.processor.next_due(), None);
     assert_eq!(patient.control.struck(), 8);

@@ -8,12 +8,15 @@
 
 use std::hint::black_box;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use forebay_crypto::{Direction, Job, JobSpec, Packet, Processor, SaKeys, SecretBytes, Suite};
+use forebay_crypto::{
+    Capabilities, Direction, Job, JobSpec, Processor, SaKeys, SecretBytes, SessionError, SessionId, Suite,
+};
 use forebay_crypto_aws_lc::AwsLc;
-use forebay_engine::{BURST, BurstPath};
+use forebay_engine::{BURST, Clock, Engine, Limits, ProcessorSetup, Settings};
 use forebay_ipsec::{IvRange, SaConfig, Sad, Spi};
-use forebay_scheduler::{Config, Cost, Decision, Item, ProcessorConfig, Progress, Scheduler};
+use forebay_scheduler::{Config, Cost, Decision, Item, Kind, ProcessorConfig, Progress, Scheduler};
 use forebay_time::{Duration, Time};
 
 /// The suite everything is sealed with: what it is matters to the cipher's share only.
@@ -40,8 +43,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Every case that this machine can run: direction, library and length of the plain packet; or the
-/// scheduler with its window.
+/// Every case that this machine can run: direction, library and length of the plain packet on a lone core; sealing
+/// with a choice among three processors; or the scheduler with its window.
 fn cases() -> Vec<String> {
     let mut cases = Vec::new();
     for backend in ["aws-lc", "ipsec-mb"] {
@@ -49,6 +52,7 @@ fn cases() -> Vec<String> {
             for direction in ["seal", "open"] {
                 cases.extend([64, 1408].map(|size| format!("{direction}-{backend}-{size}")));
             }
+            cases.push(format!("three-{backend}-64"));
         }
     }
     cases.extend([1, 8].map(|window| format!("scheduler-{window}")));
@@ -66,6 +70,7 @@ fn run(case: &str, packets: &str) -> Result<()> {
     match what {
         "seal" => seal(backend, size, bursts),
         "open" => open(backend, size, bursts),
+        "three" => three(backend, size, bursts),
         _ => Err(format!("no case `{case}`").into()),
     }
 }
@@ -78,36 +83,125 @@ fn processor(name: &str) -> Result<Box<dyn Processor>> {
     }
 }
 
+/// The time of all engines here: it passes only where a processor says so, so that what is chosen does not depend on
+/// how fast valgrind is.
+static NOW: AtomicU64 = AtomicU64::new(0);
+
+/// A burst of the same packet into the engine and out of it again: buffers, admission, turns, outputs.
 #[inline(never)]
-fn measured_burst(path: &mut BurstPath, direction: Direction, jobs: &mut Vec<Job>, dropped: &mut Vec<Job>) {
-    path.run(direction, jobs, dropped);
+fn measured_burst(engine: &mut Engine, burst: &mut Vec<Job>, packets: &[Vec<u8>], direction: Direction) {
+    for bytes in packets {
+        let mut packet = engine.buffer();
+        assert!(packet.fill(bytes));
+        burst.push(Job::new(packet, JobSpec::default(), 0));
+    }
+    engine.admit_burst(direction, burst);
+    while engine.in_flight() > 0 {
+        engine.turn();
+    }
+    release(engine, |_| {});
+}
+
+/// Takes the outputs, which all must have passed.
+#[inline(always)]
+fn release(engine: &mut Engine, mut each: impl FnMut(&[u8])) {
+    let mut free = [const { None }; 2 * BURST];
+    for (place, output) in free.iter_mut().zip(engine.outputs()) {
+        assert!(output.result.is_ok());
+        each(output.packet.bytes());
+        *place = Some(output.packet);
+    }
+    free.into_iter().flatten().for_each(|packet| engine.recycle(packet));
 }
 
 fn seal(processor: Box<dyn Processor>, size: usize, bursts: usize) -> Result<()> {
-    let (mut path, plain) = (path(processor)?, plain(size));
-    let (mut jobs, mut dropped) = (jobs(size), Vec::new());
-    for _ in 0..bursts {
-        jobs.iter_mut().for_each(|job| assert!(job.packet.fill(&plain)));
-        measured_burst(&mut path, Direction::Seal, &mut jobs, &mut dropped);
-    }
-    assert!(dropped.is_empty(), "{:?}", path.drops());
+    let mut engine = engine(vec![setup(processor, 0)])?;
+    let (plain, mut burst) = (vec![plain(size); BURST], Vec::with_capacity(BURST));
+    (0..bursts).for_each(|_| measured_burst(&mut engine, &mut burst, &plain, Direction::Seal));
+    assert!(engine.drops().total() == 0, "{:?}", engine.drops());
     Ok(())
 }
 
 fn open(processor: Box<dyn Processor>, size: usize, bursts: usize) -> Result<()> {
-    let (mut path, plain) = (path(processor)?, plain(size));
-    let (mut jobs, mut dropped) = (jobs(size), Vec::new());
+    let mut engine = engine(vec![setup(processor, 0)])?;
+    let (plain, mut burst) = (vec![plain(size); BURST], Vec::with_capacity(BURST));
     for _ in 0..bursts {
-        jobs.iter_mut().for_each(|job| assert!(job.packet.fill(&plain)));
-        path.run(Direction::Seal, &mut jobs, &mut dropped);
-        measured_burst(&mut path, Direction::Open, &mut jobs, &mut dropped);
+        for bytes in &plain {
+            let mut packet = engine.buffer();
+            assert!(packet.fill(bytes));
+            burst.push(Job::new(packet, JobSpec::default(), 0));
+        }
+        engine.admit_burst(Direction::Seal, &mut burst);
+        let mut sealed = Vec::with_capacity(BURST);
+        release(&mut engine, |bytes| sealed.push(bytes.to_vec()));
+        measured_burst(&mut engine, &mut burst, &sealed, Direction::Open);
     }
-    assert!(dropped.is_empty(), "{:?}", path.drops());
+    assert!(engine.drops().total() == 0, "{:?}", engine.drops());
     Ok(())
 }
 
-fn jobs(size: usize) -> Vec<Job> {
-    (0..BURST).map(|_| Job::new(Packet::with_capacity(size + 128), JobSpec::default(), 0)).collect()
+/// Three equal processors: each packet goes through a slot and the scheduler, two in three through a copy.
+fn three(processor: Box<dyn Processor>, size: usize, bursts: usize) -> Result<()> {
+    let others = (0..2).map(|_| Box::new(AwsLc::new()) as Box<dyn Processor>);
+    let all = std::iter::once(processor).chain(others).map(|one| setup(one, 10_000_000));
+    let mut engine = engine(all.collect())?;
+    let (plain, mut burst) = (vec![plain(size); 2 * BURST], Vec::with_capacity(2 * BURST));
+    for _ in 0..bursts.div_ceil(2) {
+        measured_burst(&mut engine, &mut burst, &plain, Direction::Seal);
+    }
+    assert!(engine.drops().total() == 0, "{:?}", engine.drops());
+    let shares: Vec<u64> = engine.processors().map(|one| one.packets).collect();
+    let all: u64 = shares.iter().sum();
+    assert!(shares.iter().all(|&packets| packets > all / 5), "not a choice among three: {shares:?}");
+    Ok(())
+}
+
+/// A processor whose jobs take `picoseconds` each by the time of all engines, and say so.
+struct Timed {
+    inner: Box<dyn Processor>,
+    picoseconds: u64,
+}
+
+impl Processor for Timed {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn open_session(
+        &mut self,
+        id: SessionId,
+        keys: &SaKeys,
+        direction: Direction,
+    ) -> std::result::Result<(), SessionError> {
+        self.inner.open_session(id, keys, direction)
+    }
+
+    fn close_session(&mut self, id: SessionId) {
+        self.inner.close_session(id);
+    }
+
+    fn submit(&mut self, now: Time, jobs: &mut Vec<Job>) {
+        NOW.fetch_add(self.picoseconds * jobs.len() as u64, Ordering::Relaxed);
+        jobs.iter_mut().for_each(|job| job.took = Duration(self.picoseconds));
+        self.inner.submit(now, jobs);
+    }
+
+    fn poll(&mut self, now: Time, done: &mut Vec<Job>) {
+        self.inner.poll(now, done);
+    }
+}
+
+fn setup(processor: Box<dyn Processor>, picoseconds: u64) -> ProcessorSetup {
+    let cost = Cost { init: Duration(picoseconds), ..Cost::default() };
+    let processor: Box<dyn Processor> = match picoseconds {
+        0 => processor,
+        _ => Box::new(Timed { inner: processor, picoseconds }),
+    };
+    ProcessorSetup { processor, kind: Kind::Cpu, cost, alpha: 1.0, beta: Duration::ZERO, queue: 256 }
 }
 
 fn plain(size: usize) -> Vec<u8> {
@@ -117,8 +211,8 @@ fn plain(size: usize) -> Vec<u8> {
     bytes
 }
 
-/// A path that seals and opens its own packets.
-fn path(mut processor: Box<dyn Processor>) -> Result<BurstPath> {
+/// An engine that seals and opens its own packets.
+fn engine(processors: Vec<ProcessorSetup>) -> Result<Engine> {
     let suite: Suite = SUITE.parse()?;
     let key = SecretBytes::new((0..suite.cipher_key_len() + suite.salt_len()).map(|k| k as u8).collect());
     let keys = SaKeys::new(suite, &key, &SecretBytes::new(Vec::new()))?;
@@ -128,11 +222,11 @@ fn path(mut processor: Box<dyn Processor>) -> Result<BurstPath> {
     };
     let (near, far) = ([192, 0, 2, 1], [192, 0, 2, 2]);
     let mut sad = Sad::default();
-    let out = sad.add_outbound(config(near, far), IvRange::for_throwaway_key())?;
-    let inbound = sad.add_inbound(config(far, near))?;
-    processor.open_session(out, &keys, Direction::Seal)?;
-    processor.open_session(inbound, &keys, Direction::Open)?;
-    Ok(BurstPath::new(sad, processor))
+    sad.add_outbound(config(near, far), IvRange::for_throwaway_key())?;
+    sad.add_inbound(config(far, near))?;
+    let limits = Limits { in_flight: 256, audit_every: 0, ..Limits::default() };
+    let settings = Settings { limits, ..Settings::default() };
+    Ok(Engine::new(sad, &[keys.clone(), keys], processors, settings, Clock::told(&NOW))?)
 }
 
 /// A burst into the scheduler, out of it again, and done: two cores and two cards, eight SAs.

@@ -1,98 +1,178 @@
-//! Measures what a processor takes for jobs of different sizes, and fits its cost.
+//! Measures what a processor takes for batches of different sizes, of packets of different sizes, and fits its
+//! cost.
 
 use forebay_crypto::{
     Direction, Job, JobSpec, Packet, Processor, SaKeys, SecretBytes, SessionId, Span, Suite, Verdict,
 };
-use forebay_scheduler::fit::{Line, Sample, line};
+use forebay_scheduler::fit::{Sample, shape};
 use forebay_scheduler::{Cost, Work};
 use forebay_time::Duration;
 
 use crate::clock::Clock;
 
-/// Packet sizes measured, in bytes: small ones show the setup, large ones the blocks.
-pub const SIZES: [u32; 6] = [64, 128, 256, 512, 1024, 1440];
-/// Submissions measured at each size, where there is time; the median of them counts.
-const REPETITIONS: usize = 31;
-/// After this long at a size fewer submissions must do, [`REPETITIONS_MIN`] at least: where each waits for a CPU.
-const SIZE_TIME: Duration = Duration::from_millis(50);
-const REPETITIONS_MIN: usize = 5;
-/// Longest wait for an answer: a processor that takes this long for one packet is not usable. On a busy machine the
+/// Packet sizes measured, in bytes: small ones show what each packet costs, large ones the blocks.
+pub const SIZES: [u32; 4] = [64, 256, 1024, 1440];
+/// Batch sizes measured, in packets; those that the processor's queue does not hold are left out.
+pub const BATCHES: [usize; 6] = [1, 2, 4, 8, 16, 32];
+/// Rounds through all sizes and batches, where there is time. Round by round, not point by point: what disturbs
+/// the machine for a while then spoils one measurement of many points, whose medians do not mind.
+const ROUNDS: usize = 25;
+/// After this long fewer rounds must do, [`ROUNDS_MIN`] at least.
+const TIME_MAX: Duration = Duration::from_millis(100);
+const ROUNDS_MIN: usize = 5;
+/// Longest wait for an answer: a processor that takes this long for one batch is not usable. On a busy machine the
 /// thread of a lane may wait for a CPU for tenths of a second.
 const ANSWER_MAX: Duration = Duration::from_millis(1_000);
+/// How often an idle processor is woken; the median counts.
+const WAKES: usize = 15;
+/// How long it is left alone before: longer than a lane looks for work before it goes to sleep.
+const IDLE: Duration = Duration::from_micros(300);
 /// The session used for measuring: out of the way of real ones, opened and closed here.
 const SESSION: SessionId = SessionId(60_000);
 
-/// A processor's measured times and the line through them.
+/// A processor's measured times and the cost that explains them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
-    /// Median time by packet size in bytes, for one packet a submission.
-    pub points: Vec<(u32, Duration)>,
-    /// The fit.
-    pub line: Line,
+    /// What was measured.
+    pub points: Vec<Point>,
+    /// The cost, `wake` included.
+    pub cost: Cost,
+    /// Median distance of a measured batch from what the cost says.
+    pub residual: Duration,
+    /// How much of the variation of the time per packet the cost explains, 0 to 1.
+    pub r_squared: f64,
 }
 
-/// Measures `processor` with `suite`, one packet a submission; `None` if it does not have the suite or
-/// does not answer. In place processors are timed in bursts of `burst`, as the engine uses them.
-pub fn calibrate(
-    processor: &mut dyn Processor,
-    suite: Suite,
-    burst: usize,
-    clock: Clock,
-) -> Option<Calibration> {
+/// The median time of batches of one size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Point {
+    /// Bytes to encipher in each packet, before padding.
+    pub size: u32,
+    /// What each packet asks of the processor.
+    pub work: Work,
+    /// Packets handed over together.
+    pub batch: usize,
+    /// From the begin of the batch to its end.
+    pub time: Duration,
+}
+
+/// Measures `processor` with `suite`; `None` if it does not have the suite or does not answer. Takes about a tenth
+/// of a second at most.
+pub fn calibrate(processor: &mut dyn Processor, suite: Suite, clock: Clock) -> Option<Calibration> {
     let filler = |n: usize| SecretBytes::new((0..n).map(|i| i as u8).collect());
     let key = filler(suite.cipher_key_len() + suite.salt_len());
     let keys = SaKeys::new(suite, &key, &filler(suite.integrity_key_len())).ok()?;
     processor.open_session(SESSION, &keys, Direction::Seal).ok()?;
-    let measured = measure(processor, suite, burst.max(1), clock);
+    let mut bench = Bench { processor, suite, clock, jobs: Vec::new(), done: Vec::new() };
+    let measured = bench.points().and_then(|points| Some((points, bench.wake()?)));
     processor.close_session(SESSION);
-    let (samples, points) = measured?;
-    Some(Calibration { points, line: line(&samples, &Cost::default())? })
+    let (measured, wake) = measured?;
+
+    let jobs: Vec<Vec<Work>> = measured.iter().map(|one| vec![one.point.work; one.point.batch]).collect();
+    let samples = measured
+        .iter()
+        .zip(&jobs)
+        .flat_map(|(one, jobs)| one.times.iter().map(|&time| Sample { jobs, time }));
+    let fitted = shape(&samples.collect::<Vec<_>>())?;
+    Some(Calibration {
+        points: measured.iter().map(|one| one.point).collect(),
+        cost: Cost { wake, ..fitted.cost },
+        residual: fitted.residual,
+        r_squared: fitted.r_squared,
+    })
 }
 
-/// All samples, and the median by size.
-type Measured = (Vec<Sample>, Vec<(u32, Duration)>);
+/// All times of a point.
+struct Measured {
+    point: Point,
+    times: Vec<Duration>,
+}
 
-fn measure(processor: &mut dyn Processor, suite: Suite, burst: usize, clock: Clock) -> Option<Measured> {
-    let mut samples = Vec::new();
-    let mut points = Vec::new();
-    let mut jobs: Vec<Job> = (0..burst).map(|_| esp_job(SESSION, suite, SIZES[0])).collect();
-    let mut done = Vec::with_capacity(burst);
-    for size in SIZES {
-        let mut times = Vec::with_capacity(REPETITIONS);
-        let began = clock.now();
+/// The processor on the bench.
+struct Bench<'a> {
+    processor: &'a mut dyn Processor,
+    suite: Suite,
+    clock: Clock,
+    jobs: Vec<Job>,
+    done: Vec<Job>,
+}
+
+/// How long a batch took.
+struct Times {
+    /// From the hand-over until all of it was back.
+    elapsed: Duration,
+    /// What the processor says that it worked; zero if it does not say.
+    said: Duration,
+}
+
+impl Bench<'_> {
+    fn points(&mut self) -> Option<Vec<Measured>> {
+        let holds = self.processor.capabilities().queue.max(1);
+        let point = |size, batch| Point { size, work: Work::default(), batch, time: Duration::ZERO };
+        let sizes = SIZES.into_iter().flat_map(|size| BATCHES.map(|batch| point(size, batch)));
+        let mut measured: Vec<Measured> = sizes
+            .filter(|point| point.batch <= holds)
+            .map(|point| Measured { point, times: Vec::with_capacity(ROUNDS) })
+            .collect();
+        let began = self.clock.now();
         // The first round warms caches and the lane up.
-        for round in 0..=REPETITIONS {
-            if times.len() >= REPETITIONS_MIN && clock.now().since(began) > SIZE_TIME {
+        for round in 0..=ROUNDS {
+            if round > ROUNDS_MIN && self.clock.now().since(began) > TIME_MAX {
                 break;
             }
-            jobs.iter_mut().for_each(|job| *job = esp_job(SESSION, suite, size));
-            let start = clock.now();
-            processor.submit(start, &mut jobs);
-            while done.len() < burst {
-                processor.poll(clock.now(), &mut done);
-                if clock.now().since(start) > ANSWER_MAX || !jobs.is_empty() {
-                    return None;
+            for Measured { point, times } in &mut measured {
+                let Times { elapsed, said } = self.batch(point.size, point.batch)?;
+                point.work = Work::packet(self.done.first()?.packet.len() as u32);
+                if round > 0 {
+                    // A processor that says how long it worked leaves out the way there and back.
+                    times.push(if said > Duration::ZERO { said } else { elapsed });
                 }
             }
-            let elapsed = clock.now().since(start);
-            if done.iter().any(|job| job.verdict != Verdict::Done) {
+        }
+        for Measured { point, times } in &mut measured {
+            times.sort();
+            point.time = times[times.len() / 2];
+        }
+        Some(measured)
+    }
+
+    /// What it takes from the hand-over until an idle processor begins, the way back counted as well; nothing for
+    /// one that does its jobs in place.
+    fn wake(&mut self) -> Option<Duration> {
+        let mut wakes = Vec::with_capacity(WAKES);
+        for _ in 0..WAKES {
+            let since = self.clock.now();
+            while self.clock.now().since(since) < IDLE {
+                std::hint::spin_loop();
+            }
+            let Times { elapsed, said } = self.batch(SIZES[0], 1)?;
+            if said == Duration::ZERO {
+                return Some(Duration::ZERO);
+            }
+            wakes.push(elapsed - said);
+        }
+        wakes.sort();
+        Some(wakes[WAKES / 2])
+    }
+
+    /// Has one batch done, which lies in `done` then; `None` if the processor does not do it.
+    fn batch(&mut self, size: u32, batch: usize) -> Option<Times> {
+        self.done.clear();
+        self.jobs.clear();
+        self.jobs.extend((0..batch).map(|_| esp_job(SESSION, self.suite, size)));
+        let start = self.clock.now();
+        self.processor.submit(start, &mut self.jobs);
+        while self.done.len() < batch {
+            self.processor.poll(self.clock.now(), &mut self.done);
+            if self.clock.now().since(start) > ANSWER_MAX || !self.jobs.is_empty() {
                 return None;
             }
-            // A processor that says how long it worked leaves out the way there and back.
-            let said = done.iter().fold(Duration::ZERO, |sum, job| sum + job.took);
-            let time = if said > Duration::ZERO { said } else { elapsed };
-            std::mem::swap(&mut jobs, &mut done);
-            done.clear();
-            if round > 0 {
-                times.push(Duration(time.0 / burst as u64));
-            }
         }
-        let work = Work::packet(jobs.first()?.packet.len() as u32);
-        samples.extend(times.iter().map(|&time| Sample { jobs: 1, work, time }));
-        times.sort();
-        points.push((size, times[times.len() / 2]));
+        let elapsed = self.clock.now().since(start);
+        let is_done = self.done.iter().all(|job| job.verdict == Verdict::Done);
+        let said = self.done.iter().fold(Duration::ZERO, |sum, job| sum + job.took);
+        is_done.then_some(Times { elapsed, said })
     }
-    Some((samples, points))
 }
 
 /// A job as an SA of `suite` would leave it, on a made-up ESP packet with `text_len` bytes to

@@ -1,6 +1,7 @@
 //! The clock, as the rest of Forebay sees it.
 
 use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration as StdDuration, Instant};
 
 use forebay_time::{Duration, Time};
@@ -16,6 +17,7 @@ pub struct Clock {
 enum Origin {
     Machine(Instant),
     Thread(Duration),
+    Told(&'static AtomicU64),
 }
 
 impl Clock {
@@ -32,12 +34,19 @@ impl Clock {
         Clock { origin: Origin::Thread(thread_time()) }
     }
 
+    /// A clock that reads what it is told, in picoseconds: for measurements and tests whose time must not depend on
+    /// the machine.
+    pub fn told(picoseconds: &'static AtomicU64) -> Clock {
+        Clock { origin: Origin::Told(picoseconds) }
+    }
+
     /// The time since the start.
     #[inline]
     pub fn now(&self) -> Time {
         match self.origin {
             Origin::Machine(origin) => Time::ZERO + Duration::from_nanos(origin.elapsed().as_nanos() as u64),
             Origin::Thread(origin) => Time::ZERO + (thread_time() - origin),
+            Origin::Told(time) => Time(time.load(Ordering::Relaxed)),
         }
     }
 }
@@ -57,8 +66,14 @@ thread_local! {
     static PACE: Cell<Option<Pace>> = const { Cell::new(None) };
 }
 
-/// How long the calling thread has been running. The kernel knows, but to ask it takes longer than much of
-/// what is timed; so it is asked only where the machine's clock has made a step.
+/// How long the calling thread has been running, as the kernel knows it.
+pub fn cpu_time() -> Duration {
+    let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::from_nanos(tv_sec as u64 * 1_000_000_000 + tv_nsec as u64)
+}
+
+/// The same. To ask the kernel takes longer than much of what is timed; so it is asked only where the machine's
+/// clock has made a step.
 #[allow(clippy::disallowed_methods)] // the engine is where time comes from
 fn thread_time() -> Duration {
     let seen = Instant::now();
@@ -66,8 +81,7 @@ fn thread_time() -> Duration {
     let time = match before.map(|pace| (pace, seen - pace.seen)) {
         Some((pace, step)) if step < STEP => pace.time + Duration::from_nanos(step.as_nanos() as u64),
         _ => {
-            let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::ThreadCPUTime);
-            let told = Duration::from_nanos(tv_sec as u64 * 1_000_000_000 + tv_nsec as u64);
+            let told = cpu_time();
             // Never back: interruptions too short to be a step have counted as running.
             before.map_or(told, |pace| told.max(pace.time))
         }

@@ -1,15 +1,16 @@
-//! Where one packet becomes several or several one: fragments that are put together before IPsec, packets
-//! too big for their path, aggregation (IP-TFS); and what comes to pass with time alone.
+//! The edges of the engine, where a packet is not one packet: fragments before reassembly, packets of unknown SPI,
+//! ICMP errors for packets that are too big, and the time that SAs go by.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use forebay_crypto::{Direction, JobSpec, Packet, SessionId};
+use forebay_crypto::Packet;
+use forebay_ipsec::Reassembler;
 use forebay_ipsec::reassembly::ReassemblyLimits;
-use forebay_ipsec::{DropReason, Event, Reassembler, Reassembly};
 use forebay_time::Time;
-use forebay_wire::{Family, Fragments, Ip};
+use forebay_wire::{Family, Fragments};
 
-use crate::engine::{Engine, Output};
+use crate::buffers::Buffers;
+use crate::pending_spi::{PendingSpi, PendingSpiLimits};
 
 /// Longest ICMP message that answers a packet, in bytes (RFC 4443 2.4 c: the least MTU of IPv6).
 const ANSWER_MAX: usize = 1_280;
@@ -35,31 +36,31 @@ pub struct Answer {
     pub tag: u64,
 }
 
-/// What the engine keeps for this.
+/// What waits at the edges.
 pub struct Edges {
     pub reassembler: Reassembler,
+    pub pending: PendingSpi,
     from: Addresses,
     answers: Vec<Answer>,
     /// The time that SAs are told, if that is not the clock's.
-    told: Option<Time>,
+    pub told: Option<Time>,
     /// Tag of the packet that was admitted last, which what time brings about comes behind.
-    latest: u64,
+    pub latest: u64,
     /// A packet as it is taken apart.
     room: Vec<u8>,
 }
 
-/// What has become of a packet that may be a part of something, or have others to go with.
-pub enum Gathered {
-    /// It is whole now and goes on.
-    Go,
-    /// Its content is kept; the buffer is free.
-    Kept,
-}
-
 impl Edges {
-    pub fn new(limits: ReassemblyLimits, seed: u64, from: Addresses, packet_capacity: usize) -> Edges {
+    pub fn new(
+        reassembly: ReassemblyLimits,
+        pending: PendingSpiLimits,
+        seed: u64,
+        from: Addresses,
+        packet_capacity: usize,
+    ) -> Edges {
         Edges {
-            reassembler: Reassembler::new(limits, seed),
+            reassembler: Reassembler::new(reassembly, seed),
+            pending: PendingSpi::new(pending),
             from,
             answers: Vec::new(),
             told: None,
@@ -67,194 +68,72 @@ impl Edges {
             room: vec![0; packet_capacity.max(ANSWER_MAX)],
         }
     }
-}
 
-impl Engine {
-    /// Tells the SAs the time, from now on in place of the clock's: packets of a file have times of their own.
-    pub fn tell_time(&mut self, time: Time) {
-        self.edges.told = Some(time);
-        self.pass_time();
-    }
-
-    /// When something is due that time alone brings about; [`Time::MAX`] if nothing is. By the time that SAs
-    /// are told.
+    /// When something here is due that time alone brings about; [`Time::MAX`] if nothing is.
     pub fn next_due(&self) -> Time {
-        self.sad.next_due().min(self.edges.reassembler.next_expiry()).min(self.strangers.next_due())
+        self.reassembler.next_expiry().min(self.pending.next_due())
     }
 
-    /// Bytes of plain packets that wait for others to share an aggregate with.
-    pub fn waiting(&self) -> usize {
-        self.sad.waiting()
-    }
-
-    /// Takes the messages for the sources of packets that were too big.
+    /// The ICMP errors that wait to be sent.
     pub fn answers(&mut self) -> std::vec::Drain<'_, Answer> {
-        self.edges.answers.drain(..)
+        self.answers.drain(..)
     }
 
-    /// Takes what has happened to SAs: see [`Sad::events`](forebay_ipsec::Sad::events).
-    pub fn events(&mut self) -> impl Iterator<Item = Event> {
-        self.sad.events()
-    }
-
-    fn sa_time(&self) -> Time {
-        self.edges.told.unwrap_or(self.now)
-    }
-
-    /// Does what is due by now; whether packets moved.
-    pub(crate) fn pass_time(&mut self) -> bool {
-        let now = self.sa_time();
-        self.sad.advance(now);
-        self.edges.reassembler.advance(now);
-        let mut moved = self.look_after_strangers();
-        moved |= self.sad.aggregates() && self.send_aggregates();
-        while let Some(session) = self.sad.poll_inner(now) {
-            self.unpack(session, self.edges.latest, self.now);
-            moved = true;
-        }
-        moved
-    }
-
-    /// Puts a fragment to its like, or a packet into the queue of its SA.
-    pub(crate) fn gather(
+    /// Makes an ICMP error about a packet of this family: `write` is given the address that it comes from and room,
+    /// and says how long it has become.
+    pub fn answer(
         &mut self,
-        direction: Direction,
-        packet: &mut Packet,
+        family: Family,
         tag: u64,
-    ) -> Result<Gathered, DropReason> {
-        let now = self.sa_time();
-        self.edges.latest = tag;
-        match direction {
-            Direction::Open => {
-                let ours = Ip::parse(packet.bytes()).is_ok_and(|ip| self.sad.is_local(&ip.destination()));
-                if !ours {
-                    return Ok(Gathered::Go);
-                }
-                match self.edges.reassembler.push(now, packet) {
-                    Reassembly::Whole | Reassembly::Complete => Ok(Gathered::Go),
-                    Reassembly::Held => Ok(Gathered::Kept),
-                    Reassembly::Dropped(reason) => Err(reason),
-                }
-            }
-            Direction::Seal if self.sad.aggregates() => match self.sad.aggregate(now, packet)? {
-                None => Ok(Gathered::Go),
-                Some(_) => {
-                    self.send_aggregates();
-                    Ok(Gathered::Kept)
-                }
-            },
-            Direction::Seal => Ok(Gathered::Go),
-        }
-    }
-
-    /// Makes jobs of all aggregates that are due, as far as there is room; whether there were some.
-    fn send_aggregates(&mut self) -> bool {
-        let (now, tag) = (self.sa_time(), self.edges.latest);
-        let mut moved = false;
-        while self.room() > 0 {
-            let (mut packet, mut spec) = (self.buffer(), JobSpec::default());
-            match self.sad.poll_aggregate(now, &mut packet, &mut spec) {
-                None => {
-                    self.recycle(packet);
-                    break;
-                }
-                // An aggregate mixes classes; its DSCP is zero, so that it tells nothing (RFC 9347 2.2.5).
-                Some(Ok(_)) => {
-                    if let Err((packet, _)) = self.start(packet, spec, tag, 0) {
-                        self.recycle(packet);
-                    }
-                }
-                Some(Err(reason)) => {
-                    self.drops.count(reason);
-                    self.recycle(packet);
-                }
-            }
-            moved = true;
-        }
-        moved
-    }
-
-    /// Gives out the packets that an aggregate brought.
-    pub(crate) fn unpack(&mut self, session: SessionId, tag: u64, admitted: Time) {
-        let (now, released) = (self.sa_time(), self.now);
-        loop {
-            let mut packet = self.buffer();
-            match self.sad.take_inner(now, session, &mut packet) {
-                Some(Ok(())) => {
-                    let session = Some(session);
-                    self.outputs.push(Output { packet, tag, session, result: Ok(()), admitted, released });
-                }
-                Some(Err(reason)) => {
-                    self.drops.count(reason);
-                    self.recycle(packet);
-                }
-                None => {
-                    self.recycle(packet);
-                    return;
-                }
-            }
-        }
-    }
-
-    /// What becomes of a packet that is too big for the path of its SA: its fragments go in its place, or
-    /// its source is told (RFC 4301 8.2.1).
-    #[cold]
-    pub(crate) fn too_big(&mut self, packet: Packet, tag: u64) -> Result<(), (Packet, DropReason)> {
-        let Some(fragments) = self.sad.divide(packet.bytes()) else {
-            self.tell_source(&packet, tag);
-            return self.refuse(packet, DropReason::OutPathMtu);
+        write: impl FnOnce(IpAddr, &mut [u8]) -> Option<usize>,
+    ) {
+        let from = match family {
+            Family::V4 => self.from.v4.map(IpAddr::V4),
+            Family::V6 => self.from.v6.map(IpAddr::V6),
         };
-        let pieces = self.pieces(fragments);
-        if pieces.len() > self.flights.free() {
-            pieces.into_iter().for_each(|piece| self.recycle(piece));
-            return self.refuse(packet, DropReason::QueueFull);
-        }
-        for piece in pieces {
-            if let Err((piece, _)) = self.enter(Direction::Seal, piece, tag) {
-                self.recycle(piece);
-            }
-        }
-        self.recycle(packet);
-        Ok(())
-    }
-
-    fn tell_source(&mut self, packet: &Packet, tag: u64) {
-        let Ok(ip) = Ip::parse(packet.bytes()) else { return };
-        let from = match ip.family() {
-            Family::V4 => self.edges.from.v4.map(IpAddr::V4),
-            Family::V6 => self.edges.from.v6.map(IpAddr::V6),
-        };
-        let Some(from) = from.filter(|_| self.edges.answers.len() < ANSWERS_MAX) else { return };
-        if let Some(len) = self.sad.answer(packet.bytes(), from, &mut self.edges.room) {
-            self.edges.answers.push(Answer { message: self.edges.room[..len].to_vec(), tag });
+        let Some(from) = from.filter(|_| self.answers.len() < ANSWERS_MAX) else { return };
+        if let Some(len) = write(from, &mut self.room) {
+            self.answers.push(Answer { message: self.room[..len].to_vec(), tag });
         }
     }
 
-    /// Delivers a sealed packet in fragments if its path takes it only so; whether it did.
-    pub(crate) fn deliver_divided(
-        &mut self,
-        session: SessionId,
-        packet: &Packet,
-        tag: u64,
-        admitted: Time,
-    ) -> bool {
-        let Some(fragments) = self.sad.divide_sealed(session, packet.bytes()) else { return false };
-        let released = self.now;
-        for packet in self.pieces(fragments) {
-            let session = Some(session);
-            self.outputs.push(Output { packet, tag, session, result: Ok(()), admitted, released });
-        }
-        true
-    }
-
-    fn pieces(&mut self, mut fragments: Fragments<'_>) -> Vec<Packet> {
+    /// All of `fragments`, each in a buffer of its own.
+    pub fn pieces(&mut self, mut fragments: Fragments<'_>, buffers: &mut Buffers) -> Vec<Packet> {
         let mut pieces = Vec::new();
-        while let Some(len) = fragments.next_into(&mut self.edges.room) {
-            let mut piece = self.buffer();
-            if piece.fill(&self.edges.room[..len]) {
+        while let Some(len) = fragments.next_into(&mut self.room) {
+            let mut piece = buffers.take();
+            if piece.fill(&self.room[..len]) {
                 pieces.push(piece);
             }
         }
         pieces
+    }
+}
+
+/// Whether a packet may be a fragment: `false` only where it certainly is none, by the two fields that nearly all
+/// packets have.
+#[inline]
+pub fn may_be_fragment(packet: &[u8]) -> bool {
+    const IPV6_EXTENSIONS: [u8; 4] = [0, 43, 44, 60];
+    match packet {
+        [first, _, _, _, _, _, flags, offset, ..] if first >> 4 == 4 => flags & 0x3f | offset != 0,
+        [first, _, _, _, _, _, next, ..] if first >> 4 == 6 => IPV6_EXTENSIONS.contains(next),
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fragments_are_told_from_whole_packets() {
+        let v4 = |flags: u16| [&[0x45, 0, 0, 0, 0, 0][..], &flags.to_be_bytes(), &[0; 12]].concat();
+        assert!(!may_be_fragment(&v4(0)) && !may_be_fragment(&v4(0x4000)));
+        assert!(may_be_fragment(&v4(0x2000)) && may_be_fragment(&v4(1)) && may_be_fragment(&v4(0x1f00)));
+        let v6 = |next: u8| [&[0x60, 0, 0, 0, 0, 0, next][..], &[0; 33]].concat();
+        assert!(!may_be_fragment(&v6(50)) && !may_be_fragment(&v6(17)));
+        assert!([0, 43, 44, 60].into_iter().all(|next| may_be_fragment(&v6(next))));
+        assert!(may_be_fragment(&[]) && may_be_fragment(&[0x45]));
     }
 }

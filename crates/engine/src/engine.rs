@@ -1,40 +1,38 @@
 //! The engine: packets in, jobs to every processor by the scheduler's word, packets out in order.
 //!
 //! ```text
-//! admit: prepare --> flight (slot, packet) --> scheduler
-//! turn:  scheduler --> group --> running core: in place, on the packet itself
-//!                            \-> lane or card: on a copy; the packet stays intact in its slot
-//!        answers --> flight done --> first of its SA? --> complete --> outputs
-//!                                                                  \-> next SA: scheduler again
+//! admit_burst:  gather -> prepare -+-> the running core alone: crypto in place, complete, outputs   (in_place.rs)
+//!                                  |
+//!                                  +-> in flight: a slot each, scheduler                            (admit.rs)
+//! turn:  answers of other processors taken                                                          (collect.rs)
+//!        shares placed: running core, or a copy to another processor                                (place.rs)
+//!        the running core's share done in place                                                     (place.rs)
+//!        done and first of its SA? complete -> outputs, or the next SA of a nest                    (release.rs)
 //! ```
 //!
-//! A processor that misses a deadline, or whose work a sample shows to be wrong, is taken out; what it
-//! had is done again by the running core from the intact packets. Answers that come after that name an
-//! old generation of their slot and count for nothing, so no packet is delivered twice.
+//! Everything goes by bursts. What stays at the running core is done at once, in place, without a lock, an
+//! allocation or a copy. What goes elsewhere goes as a copy: the packet stays intact in its slot, and if its processor
+//! misses a deadline, or a sample shows its work to be wrong, the processor is taken out and the running core does the
+//! work again. Answers that come after that name an old generation of their slot and count for nothing, so no
+//! packet is delivered twice.
 
 use std::collections::VecDeque;
 
-use forebay_crypto::{Direction, Job, JobSpec, Packet, Processor, SaKeys, SessionId, Verdict};
-use forebay_ipsec::{DropCounts, DropReason, Path, Prepared, Sad};
-use forebay_scheduler::fit::Fit;
-use forebay_scheduler::{
-    Config, ConfigError, Cost, DscpMap, Item, ProcessorConfig, Progress, Scheduler, Work,
-};
+use forebay_crypto::{Direction, Job, Packet, SaKeys, SessionId};
+use forebay_ipsec::{DropCounts, DropReason, Event, Next, Sad};
+use forebay_scheduler::{Config, ConfigError, DscpMap, Scheduler};
 use forebay_time::{Duration, Time};
-use forebay_wire::Ip;
 
+use crate::buffers::Buffers;
 use crate::clock::Clock;
-use crate::edges::{Edges, Gathered};
-use crate::flight::{Flights, Groups, ReleaseQueues};
-use crate::health::Health;
+use crate::edges::{Answer, Edges};
 use crate::idle::Idle;
-use crate::sessions::Sessions;
+use crate::in_flight::InFlight;
+use crate::key_sessions::KeySessions;
+use crate::moving::Moving;
+use crate::pool::Pool;
 use crate::setup::{EngineError, Limits, ProcessorSetup, Scheduling, Settings};
 use crate::stats::{EngineStats, ProcessorStats};
-use crate::strangers::Strangers;
-
-/// The running core's place among the processors.
-pub const RUNNING_CORE: usize = 0;
 
 /// A packet that is through.
 #[derive(Debug)]
@@ -78,68 +76,73 @@ pub struct Refusal {
     pub reason: DropReason,
 }
 
-/// One attached processor.
-pub(crate) struct Attached {
-    pub processor: Box<dyn Processor>,
-    pub health: Health,
-    /// What a job costs there until measurements say otherwise.
-    pub expected: Cost,
-    /// One fit per kind of job, and the costs that the scheduler last had of them.
-    pub fits: Vec<Fit>,
-    pub costs: Vec<Cost>,
-    /// Jobs measured since then.
-    pub measured: u32,
-    /// Its groups in the order submitted.
-    pub groups: VecDeque<u32>,
-    pub stats: ProcessorStats,
+/// What leaves the engine, by the way it leaves.
+#[derive(Default)]
+pub(crate) struct Outward {
+    pub outputs: Vec<Output>,
+    pub hand_overs: Vec<HandOver>,
+    pub refusals: Vec<Refusal>,
 }
 
-/// What the running core did of one kind of job in one burst.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Tally {
-    pub jobs: u32,
-    pub work: Work,
-    pub took: Duration,
+/// Lists that steps fill and empty again, kept for their memory.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    /// Jobs for a processor, or done by one.
+    pub jobs: Vec<Job>,
+    /// A packet that is admitted by itself.
+    pub one: Vec<Job>,
+    /// Jobs that are completed together, and slot and admission of each.
+    pub run: Vec<Job>,
+    pub slots: Vec<(u32, Time)>,
+    /// What became of each packet of a burst in which not all are simply delivered, and those that were dropped.
+    pub fates: Vec<Result<Next, DropReason>>,
+    pub dropped: Vec<(usize, DropReason)>,
+    /// Packets that go through another SA, by their place in the burst.
+    pub again: Vec<Job>,
+    /// Classes of the packets of the burst at hand, if there are several.
+    pub classes: Vec<u8>,
+    /// Submissions of this round that are not handed over yet, by processor.
+    pub open: Vec<u32>,
+    /// SAs of packets that are done, in whose queues the first may be free to go.
+    pub touched: Vec<u32>,
 }
 
 /// Spreads the crypto of many packets over many processors, in real time, on the calling thread.
 pub struct Engine {
     pub(crate) sad: Sad,
+    pub(crate) scheduler: Scheduler,
+    pub(crate) pool: Pool,
+    pub(crate) sessions: KeySessions,
+    pub(crate) in_flight: InFlight,
+    pub(crate) edges: Edges,
+    pub(crate) buffers: Buffers,
+    pub(crate) outward: Outward,
+    pub(crate) scratch: Scratch,
+    /// Slots whose jobs the running core does: the scheduler's choice, and those that others were given first.
+    pub(crate) local: VecDeque<u32>,
+    pub(crate) retries: VecDeque<u32>,
+    pub(crate) limits: Limits,
+    pub(crate) rules: Rules,
     pub(crate) clock: Clock,
     pub(crate) now: Time,
     /// When the processors were last asked for answers, and when before that.
     pub(crate) polled: Time,
     pub(crate) polled_before: Time,
-    pub(crate) limits: Limits,
-    pub(crate) scheduler: Scheduler,
-    /// Whether it is told what is done late: where there is a choice.
-    pub(crate) lateness: bool,
-    pub(crate) attached: Vec<Attached>,
-    pub(crate) sessions: Sessions,
-    pub(crate) flights: Flights,
-    pub(crate) groups: Groups,
-    pub(crate) order: ReleaseQueues,
-    /// Flights for the running core: the scheduler's choice, and those that others were given first.
-    pub(crate) own: VecDeque<u32>,
-    pub(crate) rescued: VecDeque<u32>,
-    pool: Vec<Packet>,
-    pub(crate) jobs: Vec<Job>,
-    pub(crate) done: Vec<Job>,
-    /// Holds the job of an audit while it is done.
-    pub(crate) audited: Vec<Job>,
-    pub(crate) outputs: Vec<Output>,
-    hand_overs: Vec<HandOver>,
-    refused: Vec<Refusal>,
-    /// Flights of the scheduler's job at hand, copied out of it.
-    pub(crate) members: Vec<u32>,
-    /// By kind of job.
-    pub(crate) tallies: Vec<Tally>,
+    pub(crate) moving: Moving,
     pub(crate) drops: DropCounts,
     pub(crate) stats: EngineStats,
-    pub(crate) edges: Edges,
-    pub(crate) strangers: Strangers,
+}
+
+/// What of the settings steps look at.
+pub(crate) struct Rules {
+    /// Whether the scheduler is told what is done late: where there is a choice.
+    pub lateness: bool,
+    /// Whether a burst may be done in place without asking: one processor, one class, no window to fill.
+    pub alone: bool,
+    /// Whether it may be if the scheduler agrees.
+    pub may_keep: bool,
     /// Class of each DSCP outbound, if there are several.
-    dscp: Option<DscpMap>,
+    pub dscp: Option<DscpMap>,
 }
 
 impl Engine {
@@ -164,67 +167,52 @@ impl Engine {
         if keys.len() != sas.len() {
             return Err(EngineError::Keys { sas: sas.len(), keys: keys.len() });
         }
-        let mut attached = Vec::with_capacity(processors.len());
-        let mut configs = Vec::with_capacity(processors.len());
-        for (index, setup) in processors.into_iter().enumerate() {
-            configs.push(ProcessorConfig {
-                kind: setup.kind,
-                alpha: setup.alpha,
-                beta: setup.beta,
-                // What it does not take would come back at once, for the running core to do.
-                queue: setup.queue.min(setup.processor.capabilities().queue),
-                // Of each kind of job it is said when it first occurs.
-                suites: 0,
-                progress: Progress::InOrder,
-                ..ProcessorConfig::cpu(setup.cost)
-            });
-            attached.push(Attached {
-                stats: ProcessorStats::new(setup.processor.name()),
-                processor: setup.processor,
-                health: Health::new(index),
-                expected: setup.cost,
-                fits: vec![],
-                costs: vec![],
-                measured: 0,
-                groups: VecDeque::with_capacity(settings.limits.in_flight),
-            });
-        }
         let Settings { scheduling, mut limits, order, addresses, seed } = settings;
         limits.burst = limits.burst.max(1);
-        let Scheduling { policy, window, timeout, max_bytes, classes, dscp, lateness } = scheduling;
-        let widest = classes.iter().map(|class| class.window).max().unwrap_or(window);
-        let classed = !classes.is_empty() && dscp.classes() > 1;
-        let input = limits.in_flight;
-        let config = Config { policy, window, timeout, max_bytes, input, classes, ..Config::new(configs) };
+        let (pool, configs) = Pool::new(processors, limits.in_flight);
+        let rules = Rules::new(&scheduling, pool.len());
+        let Scheduling { policy, window, timeout, max_bytes, classes, batch, .. } = scheduling;
+        let (input, host) = (limits.in_flight, Some(crate::pool::RUNNING_CORE));
+        let trials = configs.len() > 1;
+        let config = Config {
+            policy,
+            window,
+            timeout,
+            max_bytes,
+            input,
+            classes,
+            batch,
+            trials,
+            host,
+            ..Config::new(configs)
+        };
+        let room = limits.in_flight;
         let mut engine = Engine {
             scheduler: Scheduler::new(config).map_err(EngineError::Scheduler)?,
-            lateness: lateness && attached.len() > 1,
-            order: ReleaseQueues::new(order, sas.len(), limits.in_flight),
+            in_flight: InFlight::new(order, sas.len(), room, batch.max(window).min(crate::BURST)),
             sad,
             clock,
             now: clock.now(),
             polled: clock.now(),
             polled_before: clock.now(),
-            tallies: vec![],
-            attached,
-            sessions: Sessions::default(),
-            flights: Flights::new(limits.in_flight),
-            groups: Groups::new(limits.in_flight, widest.min(crate::BURST)),
-            own: VecDeque::with_capacity(limits.in_flight),
-            rescued: VecDeque::with_capacity(limits.in_flight),
-            pool: Vec::with_capacity(2 * limits.in_flight),
-            jobs: Vec::with_capacity(limits.burst),
-            done: Vec::with_capacity(limits.in_flight),
-            audited: Vec::with_capacity(1),
-            outputs: Vec::with_capacity(limits.in_flight),
-            hand_overs: vec![],
-            refused: vec![],
-            members: Vec::with_capacity(widest),
+            scratch: Scratch::new(limits.burst, room, pool.len()),
+            pool,
+            sessions: KeySessions::default(),
+            local: VecDeque::with_capacity(room),
+            retries: VecDeque::with_capacity(room),
+            buffers: Buffers::new(limits.packet_capacity, 2 * room),
+            outward: Outward { outputs: Vec::with_capacity(room), ..Outward::default() },
+            moving: Moving::default(),
             drops: DropCounts::default(),
             stats: EngineStats::default(),
-            edges: Edges::new(limits.reassembly.clone(), seed, addresses, limits.packet_capacity),
-            strangers: Strangers::new(limits.strangers),
-            dscp: classed.then_some(dscp),
+            edges: Edges::new(
+                limits.reassembly.clone(),
+                limits.pending_spi,
+                seed,
+                addresses,
+                limits.packet_capacity,
+            ),
+            rules,
             limits,
         };
         for ((session, direction), keys) in sas.into_iter().zip(keys) {
@@ -235,74 +223,33 @@ impl Engine {
 
     /// How many packets may be admitted now: back-pressure is the caller's to heed, and a packet
     /// admitted beyond it is refused. Packets that wait in [`Engine::outputs`] take up room.
+    #[inline]
     pub fn room(&self) -> usize {
-        self.flights.free().saturating_sub(self.outputs.len()).min(self.scheduler.input_room())
+        let slots = self.in_flight.slots.free().saturating_sub(self.outward.outputs.len());
+        slots.min(self.scheduler.input_room())
     }
 
     /// Packets admitted and not yet released.
+    #[inline]
     pub fn in_flight(&self) -> usize {
-        self.flights.in_use()
+        self.in_flight.slots.in_use()
     }
 
     /// An empty packet buffer.
+    #[inline]
     pub fn buffer(&mut self) -> Packet {
-        self.pool.pop().unwrap_or_else(|| Packet::with_capacity(self.limits.packet_capacity))
+        self.buffers.take()
     }
 
     /// Takes back the buffer of a packet that is no longer needed.
+    #[inline]
     pub fn recycle(&mut self, packet: Packet) {
-        // A smaller one, which is not from here, would not hold every packet.
-        let fits = packet.capacity() >= self.limits.packet_capacity;
-        if fits && self.pool.len() < 2 * self.limits.in_flight {
-            self.pool.push(packet);
-        }
+        self.buffers.put(packet);
     }
 
     /// Packet buffers that are kept for use; at most two for each packet that may be in flight.
     pub fn free_buffers(&self) -> usize {
-        self.pool.len()
-    }
-
-    /// Admits a packet: it gets its place in the order, and its job goes to the scheduler. A packet
-    /// that cannot be admitted comes back with the reason, which is counted.
-    ///
-    /// One packet may become several outputs (fragments, what was aggregated) and several one (a datagram, an
-    /// aggregate), which then has the last one's tag.
-    pub fn admit(
-        &mut self,
-        direction: Direction,
-        mut packet: Packet,
-        tag: u64,
-    ) -> Result<(), (Packet, DropReason)> {
-        if self.room() == 0 {
-            return self.refuse(packet, DropReason::QueueFull);
-        }
-        if packet.len() > self.limits.packet_capacity {
-            return self.refuse(packet, DropReason::TooLong);
-        }
-        match self.gather(direction, &mut packet, tag) {
-            Ok(Gathered::Go) => self.enter(direction, packet, tag),
-            Ok(Gathered::Kept) => {
-                self.recycle(packet);
-                Ok(())
-            }
-            Err(reason) => self.refuse(packet, reason),
-        }
-    }
-
-    /// Admits the packets of `burst`, of whose jobs only `packet` and `token`, the caller's tag, are looked at,
-    /// and leaves it empty. Packets that cannot be admitted are counted, and [`Engine::refusals`] gives them back.
-    pub fn admit_burst(&mut self, direction: Direction, burst: &mut Vec<Job>) {
-        for job in burst.drain(..) {
-            if let Err((packet, reason)) = self.admit(direction, job.packet, job.token) {
-                self.refused.push(Refusal { packet, tag: job.token, reason });
-            }
-        }
-    }
-
-    /// Takes the packets that [`Engine::admit_burst`] could not admit.
-    pub fn refusals(&mut self) -> std::vec::Drain<'_, Refusal> {
-        self.refused.drain(..)
+        self.buffers.len()
     }
 
     /// Counts a packet that the caller had to drop before it could be admitted.
@@ -310,128 +257,9 @@ impl Engine {
         self.drops.count(reason);
     }
 
-    pub(crate) fn refuse(&mut self, packet: Packet, reason: DropReason) -> Result<(), (Packet, DropReason)> {
-        self.drops.count(reason);
-        Err((packet, reason))
-    }
-
-    /// Prepares a whole packet.
-    pub(crate) fn enter(
-        &mut self,
-        direction: Direction,
-        mut packet: Packet,
-        tag: u64,
-    ) -> Result<(), (Packet, DropReason)> {
-        let class = self.class_of(direction, &packet);
-        let mut spec = JobSpec::default();
-        match self.sad.prepare(direction, &mut packet, &mut spec) {
-            Ok(Prepared::Job) => self.start(packet, spec, tag, class),
-            Ok(Prepared::Pass) => {
-                self.bypass(packet, tag);
-                Ok(())
-            }
-            Ok(Prepared::Away(core)) => {
-                self.hand_overs.push(HandOver { core, direction, packet, tag });
-                Ok(())
-            }
-            Err(DropReason::OutPathMtu) => self.too_big(packet, tag),
-            Err(DropReason::InNoStates) => self.keep_stranger(packet, tag),
-            Err(reason) => self.refuse(packet, reason),
-        }
-    }
-
-    /// Outbound by the packet's DSCP, inbound the first: what is opened was classed by its sender.
-    fn class_of(&self, direction: Direction, packet: &Packet) -> u8 {
-        match &self.dscp {
-            Some(dscp) if direction == Direction::Seal => {
-                Ip::parse(packet.bytes()).map_or(0, |ip| dscp.class_of_octet(ip.traffic_class()))
-            }
-            _ => 0,
-        }
-    }
-
-    /// Gives a prepared packet its place in the order.
-    pub(crate) fn start(
-        &mut self,
-        packet: Packet,
-        spec: JobSpec,
-        tag: u64,
-        class: u8,
-    ) -> Result<(), (Packet, DropReason)> {
-        let Some(index) = self.flights.take() else {
-            return self.refuse(packet, DropReason::QueueFull);
-        };
-        let flight = self.flights.get_mut(index);
-        flight.path = Path::default();
-        flight.tag = tag;
-        flight.class = class;
-        flight.bypass = false;
-        flight.admitted = self.now;
-        self.order.admit(spec.session.0, index);
-        self.launch(index, packet, spec);
-        Ok(())
-    }
-
-    /// Lets a packet through as it is: in its place where all packets keep their order, else at once.
-    fn bypass(&mut self, packet: Packet, tag: u64) {
-        let (admitted, released) = (self.now, self.now);
-        let Some(index) = (self.order.is_total()).then(|| self.flights.take()).flatten() else {
-            self.outputs.push(Output { packet, tag, session: None, result: Ok(()), admitted, released });
-            return;
-        };
-        let flight = self.flights.get_mut(index);
-        flight.tag = tag;
-        flight.bypass = true;
-        flight.admitted = admitted;
-        flight.spec = JobSpec::default();
-        flight.packet = Some(packet);
-        flight.verdict = Verdict::Done;
-        self.order.admit(0, index);
-        self.release(index);
-    }
-
-    /// Sends flight `index` on its way through the crypto of one SA.
-    pub(crate) fn launch(&mut self, index: u32, packet: Packet, spec: JobSpec) {
-        let flight = self.flights.get_mut(index);
-        flight.len = packet.len() as u32;
-        flight.packet = Some(packet);
-        flight.spec = spec;
-        flight.tries = 0;
-        // There is room on admission, `room` has looked; for the next SA's turn there may be none.
-        if !self.schedule(index) {
-            self.rescued.push_back(index);
-        }
-    }
-
-    /// Gives a flight to the scheduler; `false` if that is full.
-    pub(crate) fn schedule(&mut self, index: u32) -> bool {
-        let flight = self.flights.get(index);
-        let sa = flight.spec.session.0;
-        let suite = self.sessions.kind(flight.spec.session);
-        let item = Item { id: index.into(), sa, class: flight.class, suite, bytes: flight.len };
-        self.scheduler.push(self.now, item).is_ok()
-    }
-
     /// Says that no more packets are at hand, so that none waits for the window to fill.
     pub fn flush(&mut self) {
         self.scheduler.end_of_input();
-    }
-
-    /// One turn of the loop: takes answers, places jobs, does the running core's own, sees to
-    /// deadlines. Returns whether anything moved; if not, the caller may rest a little.
-    pub fn turn(&mut self) -> bool {
-        self.now = self.clock.now();
-        self.polled_before = std::mem::replace(&mut self.polled, self.now);
-        let mut moved = self.pass_time();
-        moved |= self.collect();
-        if self.lateness {
-            self.see_overdue();
-        }
-        moved |= self.place();
-        moved |= self.work();
-        self.watch();
-        self.close_ended();
-        moved
     }
 
     /// Takes turns until nothing is in flight or `limit` has passed; whether nothing is.
@@ -446,17 +274,24 @@ impl Engine {
     }
 
     /// The packets that are through, in the order of release.
+    #[inline]
     pub fn outputs(&mut self) -> std::vec::Drain<'_, Output> {
-        self.outputs.drain(..)
+        self.outward.outputs.drain(..)
     }
 
     /// Packets admitted since the last call that are for the engines of other cores, in their order. They take up no
     /// room here; to be taken after each burst.
     pub fn hand_overs(&mut self) -> std::vec::Drain<'_, HandOver> {
-        self.hand_overs.drain(..)
+        self.outward.hand_overs.drain(..)
+    }
+
+    /// Takes the packets that [`Engine::admit_burst`] could not admit.
+    pub fn refusals(&mut self) -> std::vec::Drain<'_, Refusal> {
+        self.outward.refusals.drain(..)
     }
 
     /// The SAs.
+    #[inline]
     pub fn sad(&self) -> &Sad {
         &self.sad
     }
@@ -466,6 +301,36 @@ impl Engine {
         self.clock
     }
 
+    /// When something is due that time alone brings about; [`Time::MAX`] if nothing is. By the time that SAs
+    /// are told.
+    pub fn next_due(&self) -> Time {
+        self.sad.next_due().min(self.edges.next_due())
+    }
+
+    /// Bytes of plain packets that wait for others to share an aggregate with.
+    pub fn waiting(&self) -> usize {
+        self.sad.waiting()
+    }
+
+    /// Takes the messages for the sources of packets that were too big.
+    pub fn answers(&mut self) -> std::vec::Drain<'_, Answer> {
+        self.edges.answers()
+    }
+
+    /// Takes what has happened to SAs: see [`Sad::events`](forebay_ipsec::Sad::events).
+    pub fn events(&mut self) -> impl Iterator<Item = Event> {
+        self.sad.events()
+    }
+
+    /// The time that SAs go by.
+    #[inline]
+    pub(crate) fn sa_time(&self) -> Time {
+        self.edges.told.unwrap_or(self.now)
+    }
+}
+
+/// Figures, and what the scheduler can be told while running.
+impl Engine {
     /// Packets dropped so far, by reason; fragments that were held and dropped later among them.
     pub fn drops(&self) -> DropCounts {
         let mut drops = self.drops.clone();
@@ -476,6 +341,11 @@ impl Engine {
     /// What the engine as a whole did beyond passing packets on.
     pub fn stats(&self) -> &EngineStats {
         &self.stats
+    }
+
+    /// What each processor did, the running core first.
+    pub fn processors(&self) -> impl Iterator<Item = &ProcessorStats> {
+        self.pool.iter().map(|one| &one.stats)
     }
 
     /// Jobs that wait in the queue of a processor.
@@ -493,6 +363,11 @@ impl Engine {
         self.scheduler.lateness(processor)
     }
 
+    /// What the running core does for a packet besides crypto, as it was measured last.
+    pub fn moving(&self) -> Duration {
+        self.moving.per_packet()
+    }
+
     /// Changes the factor and what is added before it.
     ///
     /// # Errors
@@ -500,9 +375,36 @@ impl Engine {
     pub fn set_bias(&mut self, processor: usize, alpha: f64, beta: Duration) -> Result<(), ConfigError> {
         self.scheduler.set_bias(processor, alpha, beta)
     }
+}
 
-    /// What each processor did, the running core first.
-    pub fn processors(&self) -> impl Iterator<Item = &ProcessorStats> {
-        self.attached.iter().map(|one| &one.stats)
+impl Rules {
+    fn new(scheduling: &Scheduling, processors: usize) -> Rules {
+        let Scheduling { window, classes, dscp, lateness, batch, .. } = scheduling;
+        let classed = !classes.is_empty() && dscp.classes() > 1;
+        let bundles =
+            if classes.is_empty() { *window > 1 } else { classes.iter().any(|class| class.window > 1) };
+        Rules {
+            lateness: *lateness && processors > 1,
+            alone: processors == 1 && !classed && !bundles,
+            may_keep: *batch > 1 && !classed && !bundles,
+            dscp: classed.then(|| dscp.clone()),
+        }
+    }
+}
+
+impl Scratch {
+    fn new(burst: usize, in_flight: usize, processors: usize) -> Scratch {
+        Scratch {
+            jobs: Vec::with_capacity(burst),
+            one: Vec::with_capacity(1),
+            run: Vec::with_capacity(in_flight),
+            slots: Vec::with_capacity(in_flight),
+            fates: Vec::with_capacity(burst),
+            dropped: Vec::with_capacity(burst),
+            again: Vec::new(),
+            classes: Vec::new(),
+            open: vec![crate::in_flight::NONE; processors],
+            touched: Vec::with_capacity(in_flight),
+        }
     }
 }

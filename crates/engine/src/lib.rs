@@ -1,24 +1,37 @@
-//! Real time: packet buffers, lanes to processors, calibration, order kept per SA.
+//! Real time: packet buffers, processors, order kept per SA, calibration.
 //!
-//! [`BurstPath`] is the data path of a core that has only itself. [`Engine`] is the one that spreads
-//! jobs: it drives the scheduler with the machine's clock, does its own core's share in place, hands
-//! the rest to lanes ([`Lane`]: another core) and cards, and releases packets in order.
+//! An [`Engine`] takes bursts of packets, prepares them, and spreads their crypto over processors: the running core
+//! does its share in place, a [`Lane`] is another core, and whatever else implements
+//! [`Processor`](forebay_crypto::Processor) takes part. Packets leave in order. [`engine`](Engine) says which file does
+//! what.
 
-mod burst;
+mod admit;
+mod buffers;
 mod calibrate;
 mod clock;
+mod collect;
 mod doorbell;
 mod edges;
 mod engine;
-mod flight;
 mod health;
 mod idle;
+mod in_flight;
+mod in_place;
+mod key_sessions;
 mod lane;
-mod sessions;
+mod moving;
+mod pending_spi;
+mod place;
+mod pool;
+mod release;
+mod sas;
 mod setup;
 mod stats;
-mod strangers;
 mod turn;
+
+/// Packets that go through the steps together: enough to spread the cost of each step's code and of
+/// the call to the processor, few enough for the packets to stay in the first-level cache.
+pub const BURST: usize = 32;
 
 /// What the doorbell synchronises with; loom's model swaps it.
 mod sync {
@@ -26,16 +39,16 @@ mod sync {
     pub use std::thread::Thread;
 }
 
-pub use burst::{BURST, BurstPath};
-pub use calibrate::{Calibration, SIZES, calibrate, esp_job};
+pub use calibrate::{BATCHES, Calibration, Point, SIZES, calibrate, esp_job};
 pub use clock::Clock;
 pub use edges::{Addresses, Answer};
-pub use engine::{Engine, HandOver, Output, RUNNING_CORE, Refusal};
-pub use flight::Order;
+pub use engine::{Engine, HandOver, Output, Refusal};
 pub use health::Removal;
 pub use idle::Idle;
+pub use in_flight::Order;
+pub use key_sessions::AddSaError;
 pub use lane::Lane;
-pub use sessions::AddSaError;
+pub use pending_spi::PendingSpiLimits;
+pub use pool::RUNNING_CORE;
 pub use setup::{EngineError, Limits, ProcessorSetup, SUITES_MAX, Scheduling, Settings};
 pub use stats::{EngineStats, ProcessorStats};
-pub use strangers::StrangerLimits;

@@ -8,11 +8,15 @@ use forebay_scheduler::{ClassConfig, ConfigError, Cost, DscpMap, Kind, Policy};
 use forebay_time::Duration;
 
 use crate::edges::Addresses;
-use crate::flight::Order;
-use crate::strangers::StrangerLimits;
+use crate::in_flight::Order;
+use crate::pending_spi::PendingSpiLimits;
 
 /// Most suites that the SAs of one engine may have between them: the scheduler keeps a bit for each.
 pub const SUITES_MAX: usize = u64::BITS as usize;
+
+/// Jobs that are placed together unless it is set otherwise: two bursts, so that there is enough for several
+/// processors that do many side by side.
+const BATCH: usize = 64;
 
 /// A processor and what the scheduler should know of it.
 pub struct ProcessorSetup {
@@ -37,6 +41,9 @@ pub struct Scheduling {
     pub policy: Policy,
     /// Sliding window in packets; 1 bundles nothing.
     pub window: usize,
+    /// Maximum number of jobs that are placed together, each processor's share at a price that depends on its size;
+    /// 1 places one by one, as the papers do.
+    pub batch: usize,
     /// Longest wait for the window to fill.
     pub timeout: Option<Duration>,
     /// Most bytes bundled.
@@ -57,6 +64,7 @@ impl Default for Scheduling {
         Scheduling {
             policy: Policy::FinishTime,
             window: 1,
+            batch: BATCH,
             timeout: None,
             max_bytes: None,
             classes: vec![],
@@ -85,8 +93,8 @@ pub struct Limits {
     pub slack: Duration,
     /// What of fragments is held.
     pub reassembly: ReassemblyLimits,
-    /// Packets of SAs that are not here yet.
-    pub strangers: StrangerLimits,
+    /// Packets whose SPI is not known yet.
+    pub pending_spi: PendingSpiLimits,
     /// How many packets of another processor one is audited for: done again by the running core and
     /// compared; 0 for none. Which ones is drawn, so that a regular fault cannot fall between. A
     /// processor that answers wrong gets that many, at most twice as many, past it before it is found.
@@ -103,7 +111,7 @@ impl Default for Limits {
             patience: 4,
             slack: Duration::from_millis(50),
             reassembly: ReassemblyLimits::default(),
-            strangers: StrangerLimits::NONE,
+            pending_spi: PendingSpiLimits::NONE,
             audit_every: 64,
         }
     }

@@ -1,10 +1,11 @@
 //! What the engine counts.
 
+use forebay_crypto::Job;
 use forebay_scheduler::Work;
 use forebay_time::{Duration, Time};
 
-use crate::flight::Placed;
 use crate::health::Removal;
+use crate::in_flight::Placed;
 
 /// Most jobs of which both times are kept.
 pub const SAMPLES: usize = 512;
@@ -18,6 +19,8 @@ pub struct ProcessorStats {
     pub name: String,
     /// Scheduler jobs finished; each holds one packet or a bundle.
     pub jobs: u64,
+    /// Submissions finished: jobs that were placed and handed over together.
+    pub submissions: u64,
     /// Packets finished.
     pub packets: u64,
     /// Their bytes.
@@ -35,7 +38,7 @@ pub struct ProcessorStats {
     /// Sum over its packets of the time from the choice of the processor to the answer: a wait for room in
     /// its queue counts (the processing latency of `spec/models.md` section 1).
     pub processing: Duration,
-    /// Predicted and actual time from dispatch to answer of some jobs: an even choice of at most
+    /// Predicted and actual time from dispatch to answer of some submissions: an even choice of at most
     /// 512.
     pub samples: Vec<(Duration, Duration)>,
     thinned: u32,
@@ -55,26 +58,42 @@ impl ProcessorStats {
         ProcessorStats { name: name.to_owned(), samples, ..ProcessorStats::default() }
     }
 
+    #[inline]
     pub(crate) fn size(&mut self, len: u32) {
-        let class = [64, 128, 256, 512, 1024].iter().position(|&limit| len <= limit);
-        self.sizes[class.unwrap_or(5)] += 1;
+        self.sizes[size_class(len)] += 1;
     }
 
-    pub(crate) fn job(&mut self, work: &Work, placed: &Placed, took: Duration, now: Time) {
+    /// Counts a burst that was done in place, without having been placed.
+    #[inline]
+    pub(crate) fn in_place(&mut self, burst: &[Job], took: Duration) {
+        self.jobs += burst.len() as u64;
+        self.packets += burst.len() as u64;
+        self.busy += took;
+        for job in burst {
+            let len = job.packet.len() as u32;
+            self.bytes += u64::from(len);
+            self.sizes[size_class(len)] += 1;
+        }
+    }
+
+    /// Counts a submission of `jobs` jobs that is done at `now`.
+    pub(crate) fn submission(&mut self, jobs: u32, work: &Work, placed: &Placed, took: Duration, now: Time) {
         let prediction = &placed.prediction;
-        self.jobs += 1;
+        let each = u64::from(jobs);
+        self.jobs += each;
+        self.submissions += 1;
         self.processing += now.since(placed.chosen).times(u64::from(work.packets));
         self.packets += u64::from(work.packets);
         self.bytes += work.bytes;
         self.busy += took;
         self.predicted += prediction.service;
         let (expected, actual) = (prediction.wait + prediction.service, now.since(prediction.at));
-        self.predicted_response += expected;
-        self.response += actual;
-        self.response_error += Duration(expected.0.abs_diff(actual.0));
-        // Every job while there is room; then every second is forgotten and only every second,
+        self.predicted_response += expected.times(each);
+        self.response += actual.times(each);
+        self.response_error += Duration(expected.0.abs_diff(actual.0)).times(each);
+        // Every submission while there is room; then every second is forgotten and only every second,
         // fourth, ... comes in, so that the choice stays even over the whole run.
-        if self.jobs.is_multiple_of(self.stride()) {
+        if self.submissions.is_multiple_of(self.stride()) {
             if self.samples.len() == SAMPLES {
                 let mut keep = false;
                 self.samples.retain(|_| {
@@ -98,9 +117,36 @@ pub struct EngineStats {
     /// Jobs done again by the running core.
     pub redone: u64,
     /// Packets that came before their SA, and waited for it.
-    pub strangers: u64,
+    pub pending_spi: u64,
+    /// Packets that went through a slot, and the sum of the times that they were done and held for others before
+    /// them.
+    pub released: u64,
+    /// See [`EngineStats::released`].
+    pub held: Duration,
     /// Results of others that the running core checked.
     pub audits: u64,
     /// Processors taken out: when, which, why. The first 1024; [`ProcessorStats::removals`] counts all.
     pub removals: Vec<(Time, usize, Removal)>,
+}
+
+/// Where a length is counted in [`ProcessorStats::sizes`].
+#[inline]
+fn size_class(len: u32) -> usize {
+    // 0..=64 have at most 6 bits below one less than them, 65..=128 have 7, and so on.
+    let bits = u32::BITS - len.saturating_sub(1).leading_zeros();
+    (bits.saturating_sub(6) as usize).min(5)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_counted_up_to_powers_of_two() {
+        let limits = [64, 128, 256, 512, 1024];
+        for len in 0..3_000 {
+            let expected = limits.iter().position(|&limit| len <= limit).unwrap_or(5);
+            assert_eq!(size_class(len), expected, "{len}");
+        }
+    }
 }

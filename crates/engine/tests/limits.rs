@@ -349,7 +349,10 @@ fn the_core_s_cost_is_learnt_from_bursts() {
     let clock = Clock::start();
     let prior = Cost { init: Duration::from_micros(8), ..Cost::default() };
     let core = pair::setup(Box::new(Spinning(AwsLc::new(), clock)), Kind::Cpu, prior);
-    let mut engine = engine(vec![core], settings(64), clock).expect("an engine");
+    // A core by itself has nothing to choose, and is not measured; another that is never chosen is enough.
+    let slow = Cost { init: Duration::from_millis(100), ..Cost::default() };
+    let other = pair::setup(Box::new(AwsLc::new()), Kind::Cpu, slow);
+    let mut engine = engine(vec![core, other], settings(64), clock).expect("an engine");
     pass(&mut engine, 20_000);
     let block = engine.cost(0, SessionId(0)).expect("a cost").block.as_nanos();
     // 250 ns, give or take what a busy machine adds; by equal shares of a burst it would be a tenth of it.

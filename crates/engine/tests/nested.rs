@@ -1,13 +1,11 @@
-//! Packets through more than one SA, on the burst path and through the scheduler: all come through, in
+//! Packets through more than one SA, in place and through the scheduler: all come through, in
 //! order, on every kind of processor. What the backends lack is named and left out.
 
-use forebay_crypto::{Direction, Job, JobSpec, Packet, Processor, SaKeys, SecretBytes, SessionId, Suite};
+use forebay_crypto::{Direction, Job, JobSpec, Processor, SaKeys, SecretBytes, SessionId, Suite};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_crypto_card::{Bus, BusConfig, Card, CardConfig};
-use forebay_engine::{
-    BURST, BurstPath, Clock, Engine, Lane, Limits, Order, ProcessorSetup, Scheduling, Settings,
-};
-use forebay_ipsec::{IvRange, Mode, Protocol, SaConfig, Sad, Spi};
+use forebay_engine::{BURST, Clock, Engine, Lane, Limits, Order, ProcessorSetup, Scheduling, Settings};
+use forebay_ipsec::{DropReason, IvRange, Mode, Protocol, SaConfig, Sad, Spi};
 use forebay_scheduler::{Cost, Kind, Policy};
 use forebay_time::Duration;
 
@@ -126,44 +124,77 @@ fn processors(clock: Clock) -> Vec<ProcessorSetup> {
     ]
 }
 
-/// Takes `packets` through an engine; what came out, in order.
-fn pass(
+/// How packets are admitted.
+#[derive(Clone, Copy, Debug)]
+enum By {
+    One,
+    Bursts,
+}
+
+/// Takes `packets` through an engine; what came out, in order, and what was dropped.
+fn pass_on(
+    processors: Vec<ProcessorSetup>,
+    clock: Clock,
     direction: Direction,
     chain: &[Link],
-    order: Order,
-    window: usize,
+    (order, window, by): (Order, usize, By),
     packets: Vec<Vec<u8>>,
-) -> Option<Vec<Vec<u8>>> {
+) -> Option<(Vec<Vec<u8>>, Vec<DropReason>)> {
     let (sad, keys) = sas(direction, chain)?;
-    let clock = Clock::start();
     let scheduling = Scheduling { policy: Policy::FinishTime, window, ..Scheduling::default() };
     let limits = Limits { in_flight: 128, audit_every: 4, ..Limits::default() };
     let settings = Settings { scheduling, limits, order, ..Settings::default() };
-    let mut engine = Engine::new(sad, &keys, processors(clock), settings, clock).expect("an engine");
-    let mut out = Vec::new();
+    let mut engine = Engine::new(sad, &keys, processors, settings, clock).expect("an engine");
+    let (mut out, mut dropped) = (Vec::new(), Vec::new());
     let mut take = |engine: &mut Engine| {
         let outputs: Vec<_> = engine.outputs().collect();
         for output in outputs {
-            assert_eq!(output.result, Ok(()));
-            out.push(output.packet.bytes().to_vec());
+            match output.result {
+                Ok(()) => out.push(output.packet.bytes().to_vec()),
+                Err(reason) => dropped.push(reason),
+            }
             engine.recycle(output.packet);
         }
     };
-    for bytes in packets {
-        while engine.room() == 0 {
+    let at_once = if let By::Bursts = by { BURST } else { 1 };
+    let mut burst = Vec::new();
+    for packets in packets.chunks(at_once) {
+        while engine.room() < at_once {
             engine.flush();
             engine.turn();
             take(&mut engine);
         }
-        let mut packet = engine.buffer();
-        assert!(packet.fill(&bytes));
-        engine.admit(direction, packet, 0).map_err(|(_, reason)| reason).expect("room, and a good packet");
+        for bytes in packets {
+            let mut packet = engine.buffer();
+            assert!(packet.fill(bytes));
+            burst.push(Job::new(packet, JobSpec::default(), 0));
+        }
+        match by {
+            By::Bursts => engine.admit_burst(direction, &mut burst),
+            By::One => burst.drain(..).for_each(|job| {
+                let admitted = engine.admit(direction, job.packet, 0);
+                admitted.map_err(|(_, reason)| reason).expect("room, and a good packet");
+            }),
+        }
+        assert_eq!(engine.refusals().count(), 0);
         engine.turn();
     }
     assert!(engine.drain(Duration::from_millis(20_000)), "{} are stuck", engine.in_flight());
     take(&mut engine);
     let passed: u64 = engine.sad().iter().map(|(.., counters)| counters.packets).sum();
-    assert_eq!(passed, (PACKETS * chain.len()) as u64);
+    assert!(!dropped.is_empty() || passed == (PACKETS * chain.len()) as u64);
+    Some((out, dropped))
+}
+
+fn pass(
+    direction: Direction,
+    chain: &[Link],
+    how: (Order, usize, By),
+    packets: Vec<Vec<u8>>,
+) -> Option<Vec<Vec<u8>>> {
+    let clock = Clock::start();
+    let (out, dropped) = pass_on(processors(clock), clock, direction, chain, how, packets)?;
+    assert_eq!(dropped, []);
     Some(out)
 }
 
@@ -171,13 +202,14 @@ fn pass(
 fn through_the_scheduler_in_either_order() {
     for chain in CHAINS {
         for order in [Order::PerSa, Order::Total] {
-            for window in [1, 8] {
+            for (window, by) in [(1, By::One), (8, By::One), (1, By::Bursts), (8, By::Bursts)] {
+                let how = (order, window, by);
                 let plains: Vec<Vec<u8>> = (0..PACKETS).map(plain).collect();
-                let Some(sealed) = pass(Direction::Seal, chain, order, window, plains) else {
+                let Some(sealed) = pass(Direction::Seal, chain, how, plains) else {
                     eprintln!("not run, a suite is lacking: {chain:?}");
                     continue;
                 };
-                let opened = pass(Direction::Open, chain, order, window, sealed).expect("the same suites");
+                let opened = pass(Direction::Open, chain, how, sealed).expect("the same suites");
                 assert_eq!(opened.len(), PACKETS);
                 assert!(opened.iter().all(|packet| *packet == plain(number(packet))));
                 for flow in 0..FLOWS {
@@ -193,36 +225,26 @@ fn through_the_scheduler_in_either_order() {
 }
 
 #[test]
-fn on_the_burst_path() {
+fn a_lone_core_does_nests_in_place() {
     for chain in CHAINS {
-        let path = |direction| {
-            let (sad, keys) = sas(direction, chain)?;
-            let mut processor = AwsLc::new();
-            for ((session, direction, ..), keys) in sad.iter().zip(&keys) {
-                processor.open_session(session, keys, direction).expect("a session");
-            }
-            Some(BurstPath::new(sad, Box::new(processor)))
+        let lone = |direction, packets| {
+            let core = processors(Clock::start()).swap_remove(0);
+            let how = (Order::PerSa, 1, By::Bursts);
+            pass_on(vec![core], Clock::start(), direction, chain, how, packets)
         };
-        let (Some(mut seal), Some(mut open)) = (path(Direction::Seal), path(Direction::Open)) else {
+        let Some((mut sealed, dropped)) = lone(Direction::Seal, (0..PACKETS).map(plain).collect()) else {
             eprintln!("not run, a suite is lacking: {chain:?}");
             continue;
         };
-        let mut burst: Vec<Job> =
-            (0..BURST).map(|_| Job::new(Packet::with_capacity(2_048), JobSpec::default(), 0)).collect();
-        let mut dropped = Vec::new();
-        for first in (0..PACKETS).step_by(BURST) {
-            burst.iter_mut().zip(first..).for_each(|(job, n)| assert!(job.packet.fill(&plain(n))));
-            seal.run(Direction::Seal, &mut burst, &mut dropped);
-            // One that is forged in its outer SA, and nothing else, is dropped.
-            let last = burst[7].packet.len() - 1;
-            burst[7].packet.bytes_mut()[last] ^= 1;
-            open.run(Direction::Open, &mut burst, &mut dropped);
-            let came: Vec<usize> = burst.iter().map(|job| number(job.packet.bytes())).collect();
-            assert!(came.iter().copied().eq((first..first + BURST).filter(|n| *n != first + 7)), "{came:?}");
-            assert!(burst.iter().all(|job| job.packet.bytes() == plain(number(job.packet.bytes()))));
-            assert_eq!(dropped.len(), 1);
-            burst.append(&mut dropped);
+        assert_eq!((sealed.len(), dropped), (PACKETS, vec![]));
+        // One of each burst is forged in its outer SA, and nothing else is dropped.
+        for packet in sealed.iter_mut().skip(7).step_by(BURST) {
+            *packet.last_mut().expect("a packet") ^= 1;
         }
-        assert!(open.drops().iter().all(|(reason, _)| reason.name() == "in_state_proto_error"));
+        let (opened, dropped) = lone(Direction::Open, sealed).expect("the same suites");
+        let expected = (0..PACKETS).filter(|n| n % BURST != 7);
+        assert!(opened.iter().map(|packet| number(packet)).eq(expected));
+        assert!(opened.iter().all(|packet| *packet == plain(number(packet))));
+        assert_eq!(dropped, vec![DropReason::InStateProtoError; PACKETS.div_ceil(BURST)]);
     }
 }

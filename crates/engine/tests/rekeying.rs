@@ -10,7 +10,7 @@ use forebay_crypto::{
 };
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{
-    AddSaError, Clock, Engine, EngineError, Lane, Limits, ProcessorSetup, Settings, StrangerLimits,
+    AddSaError, Clock, Engine, EngineError, Lane, Limits, PendingSpiLimits, ProcessorSetup, Settings,
 };
 use forebay_ipsec::{Action, DropReason, IvRange, Policy, PolicyId, PolicyPlace, SaConfig, Sad, Spi};
 use forebay_scheduler::{Cost, Kind};
@@ -268,7 +268,7 @@ fn packets_that_come_before_their_sa_wait_for_it_a_little() {
         sealer.remove_sa(session.expect("an SA"));
     }
     let wait = Duration::from_millis(50);
-    let limits = Limits { strangers: StrangerLimits { packets: 5, wait }, ..Limits::default() };
+    let limits = Limits { pending_spi: PendingSpiLimits { packets: 5, wait }, ..Limits::default() };
     let settings = Settings { limits, ..Settings::default() };
     let processors = vec![setup(AwsLc::new(), 1)];
     let mut opener = Engine::new(Sad::default(), &[], processors, settings, Clock::start()).expect("no SA");
@@ -289,7 +289,7 @@ fn packets_that_come_before_their_sa_wait_for_it_a_little() {
     }
     let unknown = Err(DropReason::InNoStates);
     assert_eq!(heard, [(0, Ok(())), (1, Ok(())), (2, Ok(())), (3, unknown), (4, unknown)]);
-    assert_eq!(opener.stats().strangers, 3);
+    assert_eq!(opener.stats().pending_spi, 3);
     assert_eq!(opener.drops().get(DropReason::InNoStates), 3);
     assert_eq!(opener.next_due(), Time::MAX);
 }

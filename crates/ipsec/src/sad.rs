@@ -114,6 +114,8 @@ pub enum Stop {
     Away(u16),
     /// It is complete for one SA and goes through another: [`Sad::again`].
     Again,
+    /// It is complete, and what it brings is taken one by one: [`Next::Unpack`].
+    Unpack,
 }
 
 /// What has gone through one SA.
@@ -550,8 +552,8 @@ impl Sad {
         }
     }
 
-    /// Completes `jobs` in order. At a packet that is to be dropped, or to go through another SA, it stops,
-    /// with the packet's place and what it stopped for; those before it are complete.
+    /// Completes `jobs` in order. At a packet that is not simply to be delivered it stops, with the packet's place
+    /// and what it stopped for; those before it are complete.
     #[inline]
     pub fn complete_burst(&mut self, jobs: &mut [Job]) -> Result<(), (usize, Stop)> {
         let policies = self.spd.state();
@@ -753,7 +755,8 @@ impl Sad {
 #[inline]
 fn stop_unless_delivered(completed: Result<Next, DropReason>) -> Result<(), Stop> {
     match completed {
-        Ok(Next::Deliver | Next::Unpack) => Ok(()),
+        Ok(Next::Deliver) => Ok(()),
+        Ok(Next::Unpack) => Err(Stop::Unpack),
         Ok(Next::Again) => Err(Stop::Again),
         Err(reason) => Err(Stop::Drop(reason)),
     }

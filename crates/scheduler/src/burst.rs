@@ -7,7 +7,8 @@
 //!
 //! ```text
 //! c_i = ceil(n / (2 m)) rounded up to whole groups of lanes_i, at most n        m capable processors
-//! T_i = sum over the share's groups of lanes_i jobs of the longest (t_init + t_packet * packets + t_block * blocks)
+//! T_i = sum over the share's groups of lanes_i jobs of the longest (t_init + t_block * blocks)
+//!       + t_packet * packets
 //! f_i = alpha_i (w_i + submit_i + wake_i + T_i + beta_i)                        submit: if it opens a batch,
 //!                                                                               wake: if the processor is idle
 //! F_0 = w_0 + move + feed_i(c_i)                                                the host, if i is another
@@ -122,7 +123,7 @@ impl Pool<'_> {
         let one = Work { packets: 1, blocks: longest, bytes: u64::from(longest) * 16 };
         let groups = |cost: &Cost, jobs: usize, work: &Work| match cost.lanes {
             0 | 1 => cost.of_jobs(jobs, work),
-            lanes => cost.of(&one).times(jobs.div_ceil(lanes as usize) as u64),
+            lanes => cost.of_groups(jobs.div_ceil(lanes as usize), &one, jobs),
         };
         let alone = self.service(host, groups(&self.costs[host], jobs, work), work.bytes);
         let alone = self.finish(host, alone);
@@ -245,7 +246,7 @@ impl Burst {
         let (from, to) = (self.placed, self.placed + jobs);
         let lanes = (cost.lanes as usize).max(1);
         if self.alike {
-            return cost.of(&self.jobs[from].work).times(jobs.div_ceil(lanes) as u64);
+            return cost.of_groups(jobs.div_ceil(lanes), &self.jobs[from].work, jobs);
         }
         if lanes == 1 {
             return cost.of_jobs(jobs, &self.work(from, to));

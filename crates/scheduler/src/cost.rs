@@ -54,13 +54,15 @@ impl Work {
 /// How long a processor needs: t_init and t_block of \[H\] eq 13, and the terms of real processors
 /// (`spec/models.md` section 1, "Real processors in the model"), without which it is the papers'.
 ///
-/// A batch of jobs that are handed over together takes `submit`, and for each group of `lanes` jobs, in the
-/// order given, as long as the group's longest job; an idle processor begins `wake` after the hand-over.
+/// A batch of jobs that are handed over together takes `submit`, `packet` for each packet, and for each group of
+/// `lanes` jobs, in the order given, as long as the longest (init + block * blocks) of the group; an idle
+/// processor begins `wake` after the hand-over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
     /// Per job: t_init.
     pub init: Duration,
-    /// Per packet of a job; zero in the papers.
+    /// Per packet, also where jobs are computed side by side: packets are prepared one after the other. Zero in
+    /// the papers.
     pub packet: Duration,
     /// Per 16-byte block: t_block.
     pub block: Duration,
@@ -102,6 +104,14 @@ impl Cost {
         saturated(self.exact(work) + inits)
     }
 
+    /// The time of `jobs` jobs that are `job` each, in so many groups, without `submit` and `wake`.
+    #[inline]
+    pub(crate) fn of_groups(&self, groups: usize, job: &Work, jobs: usize) -> Duration {
+        let packets = self.packet.times(u64::from(job.packets));
+        let group = self.init + self.block.times(u64::from(job.blocks));
+        group.times(groups as u64) + packets.times(jobs as u64)
+    }
+
     /// The same in picoseconds that cannot overflow: a choice adds up much for every processor, and
     /// saturates once, at the end.
     #[inline(always)]
@@ -116,7 +126,7 @@ impl Cost {
 pub struct Batch {
     /// Jobs so far.
     pub jobs: u32,
-    /// Time of the groups that are full.
+    /// Time of the groups that are full, and of every job's packets.
     full: Duration,
     /// Jobs in the group that is being filled, and its longest job.
     filling: u32,
@@ -128,7 +138,8 @@ impl Batch {
     #[inline]
     pub fn add(&mut self, cost: &Cost, job: &Work) {
         self.jobs += 1;
-        self.longest = self.longest.max(cost.of(job));
+        self.full += cost.packet.times(u64::from(job.packets));
+        self.longest = self.longest.max(cost.init + cost.block.times(u64::from(job.blocks)));
         self.filling += 1;
         if self.filling >= cost.lanes {
             self.full += self.longest;
@@ -265,6 +276,8 @@ mod tests {
         let wide = Cost { lanes: 3, ..cost };
         assert_eq!(wide.of_batch(jobs()), Duration(7 + 104 + 110));
         assert_eq!(wide.of_batch([]), Duration::ZERO);
+        let marshalled = Cost { packet: Duration(5), ..wide };
+        assert_eq!(marshalled.of_batch(jobs()), wide.of_batch(jobs()) + Duration(20));
         let mut batch = Batch::default();
         jobs()[..2].iter().for_each(|job| batch.add(&wide, job));
         assert_eq!((batch.time(), batch.room(&wide)), (Duration(102), 1));

@@ -2,11 +2,14 @@
 //!
 //! Every policy looks only at processors that have the job's suite and have not been removed.
 
+mod split;
+
 use std::fmt;
 use std::str::FromStr;
 
 use forebay_time::Time;
 
+use self::split::{Dealer, SPLIT_MAX};
 use crate::account::Account;
 use crate::burst::{Burst, Pool, Share};
 use crate::{AlphaLoop, Cost, JobHead, Kind};
@@ -40,18 +43,27 @@ pub enum Policy {
         /// The processor for large jobs.
         large: usize,
     },
+    /// Fixed shares of the packets, dealt out evenly over time: the best that can be done without looking at the
+    /// processors while they work. Each job goes to the capable processor that is furthest behind its share
+    /// (smooth weighted round robin). Where no capable processor has a weight, finishing time decides.
+    Split {
+        /// The weight of each processor by its index; processors from index 8 on have weight 0.
+        weights: [u16; 8],
+    },
 }
 
 impl Policy {
     /// Every policy, with the parameters that its bare word stands for: processor 0 is the host's
-    /// CPU and processor 1 the first card, as in the papers; a mean packet of their trace is small.
-    pub const ALL: [Policy; 6] = [
+    /// CPU and processor 1 the first card, as in the papers; a mean packet of their trace is small; a split is
+    /// into equal shares.
+    pub const ALL: [Policy; 7] = [
         Policy::FinishTime,
         Policy::AdaptiveAlpha(AlphaLoop::DEFAULT),
         Policy::Single { processor: 1 },
         Policy::RoundRobin,
         Policy::ShortestQueue,
         Policy::SizeThreshold { bytes: 256, small: 0, large: 1 },
+        Policy::Split { weights: [1; SPLIT_MAX] },
     ];
 
     /// The word it has in scenario and configuration files.
@@ -63,6 +75,7 @@ impl Policy {
             Policy::RoundRobin => "round-robin",
             Policy::ShortestQueue => "shortest-queue",
             Policy::SizeThreshold { .. } => "size-threshold",
+            Policy::Split { .. } => "split",
         }
     }
 
@@ -71,9 +84,12 @@ impl Policy {
         match *self {
             Policy::Single { processor } => Some(processor),
             Policy::SizeThreshold { small, large, .. } => Some(small.max(large)),
-            Policy::FinishTime | Policy::AdaptiveAlpha(_) | Policy::RoundRobin | Policy::ShortestQueue => {
-                None
-            }
+            // A weight beyond the processors is never used.
+            Policy::FinishTime
+            | Policy::AdaptiveAlpha(_)
+            | Policy::RoundRobin
+            | Policy::ShortestQueue
+            | Policy::Split { .. } => None,
         }
     }
 }
@@ -174,11 +190,13 @@ pub(crate) struct Chooser {
     policy: Policy,
     /// Round robin: the processor whose turn it is.
     turn: usize,
+    /// Split: what each processor has got of its share.
+    dealer: Dealer,
 }
 
 impl Chooser {
     pub(crate) fn new(policy: Policy) -> Chooser {
-        Chooser { policy, turn: 0 }
+        Chooser { policy, turn: 0, dealer: Dealer::default() }
     }
 
     /// The processor for a job; `None` if no processor can do it.
@@ -202,6 +220,7 @@ impl Chooser {
                 offer.first_capable_of(&[small, large])
             }
             Policy::SizeThreshold { small, large, .. } => offer.first_capable_of(&[large, small]),
+            Policy::Split { weights } => self.choose_of_split(&weights, offer),
         }
     }
 
@@ -224,7 +243,8 @@ impl Chooser {
     /// The next share of the burst at hand; `None` if no processor may be given a job now.
     ///
     /// The rules that are there to be compared with deal whole groups too: round robin and the shortest queue
-    /// equal parts of the burst, one side of a size threshold all packets that follow each other on it.
+    /// equal parts of the burst, a split parts by the weights, one side of a size threshold all packets that follow
+    /// each other on it.
     #[inline]
     pub(crate) fn share(&mut self, burst: &Burst, pool: &Pool<'_>) -> Option<Share> {
         match self.policy {
@@ -270,6 +290,7 @@ impl Chooser {
                     None => return burst.share(pool),
                 }
             }
+            Policy::Split { weights } => return self.share_of_split(&weights, burst, pool),
         };
         pool.is_free(processor).then_some(Share { processor, jobs })
     }
@@ -281,6 +302,33 @@ impl Chooser {
             .find(|&index| offer.is_capable(index))?;
         self.turn = (chosen + 1) % count;
         Some(chosen)
+    }
+}
+
+impl Chooser {
+    fn choose_of_split(&mut self, weights: &[u16; SPLIT_MAX], offer: &Offer<'_>) -> Option<usize> {
+        let is_capable = |one: usize| one < offer.accounts.len() && offer.is_capable(one);
+        let packets = offer.job.work.packets;
+        let Some(due) = self.dealer.due(weights, packets, is_capable) else { return offer.by_finish_time() };
+        self.dealer.deal(weights, packets, &due, is_capable);
+        Some(due.processor)
+    }
+
+    fn share_of_split(
+        &mut self,
+        weights: &[u16; SPLIT_MAX],
+        burst: &Burst,
+        pool: &Pool<'_>,
+    ) -> Option<Share> {
+        let is_capable = |one: usize| one < pool.accounts.len() && pool.is_capable(one);
+        let packets = burst.next_work(burst.left()).packets;
+        let Some(due) = self.dealer.due(weights, packets, is_capable) else { return burst.share(pool) };
+        if !pool.is_free(due.processor) {
+            return None;
+        }
+        let jobs = due.jobs(burst.left(), packets, pool.costs[due.processor].lanes);
+        self.dealer.deal(weights, burst.next_work(jobs).packets, &due, is_capable);
+        Some(Share { processor: due.processor, jobs })
     }
 }
 
@@ -297,7 +345,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "unknown policy `finish_time`; there are finish-time, adaptive-alpha, single, round-robin, \
-             shortest-queue, size-threshold"
+             shortest-queue, size-threshold, split"
         );
     }
 }

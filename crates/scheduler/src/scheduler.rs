@@ -304,6 +304,7 @@ impl Scheduler {
     ///
     /// The rule is that of shares, for a burst of `jobs` jobs, `work` in all, the longest of `longest` blocks. A
     /// driver asks this so that what goes nowhere else need not go through the scheduler at all.
+    #[inline]
     pub fn keeps(&mut self, now: Time, suite: u8, jobs: usize, work: &Work, longest: u32) -> bool {
         let Some(Host { processor: host, moving, until }) = self.host else { return false };
         if self.accounts[host].open_for & 1 << suite == 0 || !self.chooser.may_keep(host) {

@@ -190,6 +190,23 @@ fn other_policies_deal_parts_of_the_burst() {
     assert_eq!(share(Policy::ShortestQueue), [10, 10, 10]);
     assert_eq!(share(Policy::Single { processor: 2 }), [0, 0, 30]);
     assert_eq!(share(Policy::SizeThreshold { bytes: 256, small: 0, large: 1 }), [10, 20, 0]);
+    assert_eq!(share(Policy::Split { weights: [3, 0, 2, 0, 0, 0, 0, 0] }), [18, 0, 12]);
+}
+
+#[test]
+fn a_split_of_bursts_deals_whole_groups_and_keeps_its_shares() {
+    let policy = Policy::Split { weights: [3, 1, 0, 0, 0, 0, 0, 0] };
+    let processors = vec![core(cost(1_000, 16)), core(cost(1_000, 16))];
+    let mut s = Scheduler::new(Config { batch: 32, policy, ..Config::new(processors) }).unwrap();
+    let mut burst = || {
+        let shares = place(&mut s, Time::ZERO, &[1_400; 32]);
+        for (processor, ..) in &shares {
+            s.complete(*processor, 1, Time::ZERO);
+        }
+        [0, 1].map(|one| jobs_of(&shares, one))
+    };
+    // 24 and 8 are one and a half groups and half of one.
+    assert_eq!([burst(), burst(), burst(), burst()], [[32, 0], [16, 16], [32, 0], [16, 16]]);
 }
 
 /// The earliest end of the last of `jobs` equal jobs over all splits.
@@ -266,17 +283,23 @@ fn on_average_the_rule_is_within_a_few_percent_of_the_best_split() {
     use proptest::test_runner::TestRunner;
     let mut runner = TestRunner::deterministic();
     let any = (prop::collection::vec(any_cost(), 2..4), 1usize..64);
+    let mut divided = 0;
     let mut ratios: Vec<f64> = (0..1_000)
         .map(|_| {
             let (costs, jobs) = any.new_tree(&mut runner).unwrap().current();
             let mut s = scheduler(costs.iter().map(|&cost| core(cost)).collect(), 64);
             let shares = place(&mut s, Time::ZERO, &vec![64; jobs]);
             let found = shares.iter().map(|(.., finish)| finish.0).max().unwrap();
+            divided += usize::from(shares.iter().any(|share| share.0 != shares[0].0));
             found as f64 / best_split(jobs, &costs) as f64
         })
         .collect();
     ratios.sort_by(f64::total_cmp);
     let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
-    println!("mean {mean:.4}, median {:.4}, p95 {:.4}, worst {:.4}", ratios[500], ratios[950], ratios[999]);
+    println!(
+        "{divided} divided; mean {mean:.4}, median {:.4}, p95 {:.4}, worst {:.4}",
+        ratios[500], ratios[950], ratios[999]
+    );
+    assert!(divided > 500, "{divided}");
     assert!(mean < 1.05, "{mean}");
 }

@@ -284,6 +284,56 @@ fn other_policies_choose_by_their_own_rule_among_the_capable() {
 }
 
 #[test]
+fn a_split_deals_packets_out_by_its_weights() {
+    let with = |weights| {
+        let processors = vec![cpu(), card(), ProcessorConfig { suites: 0b1, ..card() }];
+        Scheduler::new(Config { policy: Policy::Split { weights }, ..Config::new(processors) }).unwrap()
+    };
+    let places = |s: &mut Scheduler, suite, count| -> Vec<usize> {
+        (0..count).map(|id| place(s, Time::ZERO, Item { suite, ..item(id) }).0).collect()
+    };
+    // Not four to the one and then two to the other: dealt out evenly.
+    let mut s = with([4, 2, 1, 0, 0, 0, 0, 0]);
+    assert_eq!(places(&mut s, 0, 14), [0, 1, 0, 2, 0, 1, 0, 0, 1, 0, 2, 0, 1, 0]);
+    // Whoever cannot do the job has no share of it.
+    assert_eq!(places(&mut s, 1, 6), [0, 1, 0, 0, 1, 0]);
+    s.remove_processor(0);
+    assert_eq!(places(&mut s, 1, 2), [1, 1]);
+
+    let mut s = with([0, 1, 0, 0, 0, 0, 0, 9]);
+    assert_eq!(
+        places(&mut s, 0, 3),
+        [1, 1, 1],
+        "a weight of 0 is no share, one beyond the processors nothing"
+    );
+    s.remove_processor(1);
+    assert_eq!(places(&mut s, 0, 1), [2], "by finishing time where nobody has a share");
+}
+
+#[test]
+fn a_split_counts_the_packets_of_bundles() {
+    let policy = Policy::Split { weights: [3, 1, 0, 0, 0, 0, 0, 0] };
+    let mut s = Scheduler::new(Config { policy, window: 4, ..Config::new(vec![cpu(), card()]) }).unwrap();
+    let (mut packets, mut id) = ([0; 2], 0);
+    for round in 0..400u64 {
+        // Bundles of 1 to 4 packets of one SA.
+        for _ in 0..=round * 7 % 4 {
+            s.push(Time::ZERO, item(id)).unwrap();
+            id += 1;
+        }
+        s.end_of_input();
+        while let Decision::Dispatch { processor, job, .. } = s.next(Time::ZERO) {
+            packets[processor] += job.items().len() as u64;
+            s.taken(processor, Time::ZERO);
+            s.complete(processor, 1, Time::ZERO);
+        }
+        let owed = id as f64 / 4.0 - packets[1] as f64;
+        assert!(owed.abs() <= 4.0, "{packets:?}");
+    }
+    assert_eq!(packets[0] + packets[1], id);
+}
+
+#[test]
 fn a_configuration_that_cannot_work_is_refused_with_its_reason() {
     let said = |config: Config| Scheduler::new(config).unwrap_err().to_string();
     let config = || Config::new(vec![cpu(), card()]);

@@ -219,6 +219,29 @@ fn an_alpha_that_follows_the_load_gives_way_to_other_work() {
 }
 
 #[test]
+fn a_split_gives_each_processor_its_share_of_the_packets() {
+    let split = ["scheduler.policy=split", "scheduler.weights=[3, 1]", "processor.card.count=1"];
+    let scenario = read(PAPER, &split);
+    assert_eq!(scenario.resolved["scheduler"]["weights"], serde_json::json!([3, 1]));
+    let figures = run(&scenario, Options::default()).unwrap().figures;
+    assert_eq!(figures.processors[0].packets, figures.packets.div_ceil(4) * 3);
+    let equal = read(PAPER, &["scheduler.policy=split", "processor.card.count=2"]);
+    assert_eq!(equal.resolved["scheduler"]["weights"], serde_json::json!([1, 1, 1]));
+
+    for (set, words) in [
+        ("scheduler.weights=[0, 0]", "no processor has a weight"),
+        ("scheduler.weights=[1, 2, 3]", "3 weights for 2 processors"),
+        ("scheduler.weights=[1, 65536]", "65536"),
+        ("scheduler.weights=3", "weights"),
+    ] {
+        let found = wrong(PAPER, &[split[0], split[2], set]);
+        assert!(found.iter().any(|(_, text, _)| text.contains(words)), "{set}: {found:?}");
+    }
+    let found = wrong(PAPER, &["scheduler.weights=[1]"]);
+    assert!(found[0].1.contains("means nothing for policy `finish-time`"), "{found:?}");
+}
+
+#[test]
 fn a_window_may_follow_the_traffic() {
     let many = ["scheduler.window=16", "scheduler.windowing=adaptive-window", "traffic.packets=20_000"];
     let crowded = run(&read(PAPER, &many), Options::default()).unwrap().figures;

@@ -1,22 +1,29 @@
 //! `forebay bench esp`: whole packets through the data plane, in memory.
 //!
-//! Per packet: copy into the packet buffer, SA selection, sequence number, headers, padding, crypto,
-//! ICV; inbound the same backwards, with SPI look-up and replay window. The limit in the same line is the
-//! bare cipher on as many buffers of the packet's size. Both are measured in turn, slice by slice, so
-//! that a machine that changes its speed changes it for both; the medians are reported.
+//! Per packet: copy into a buffer of the engine, SA selection, sequence number, headers, padding, crypto,
+//! ICV; inbound the same backwards, with SPI look-up and replay window. The engine is driven as a gateway
+//! drives it: a burst is admitted, the engine turns until nothing moves, what is through is taken and its
+//! buffers go back. The limit in the same line is the bare cipher on as many buffers of the packet's size.
+//! Both are measured in turn, slice by slice, so that a machine that changes its speed changes it for both;
+//! the medians are reported.
+
+mod bare;
 
 use std::sync::Barrier;
 
 use clap::{Args, ValueEnum};
-use forebay_crypto::{Direction, Job, JobSpec, Packet, Processor, SaKeys, SecretBytes, SessionId, Suite};
-use forebay_engine::{BURST, BurstPath, Clock};
+use forebay_crypto::{Direction, Job, JobSpec, Packet, SaKeys, SecretBytes, Suite};
+use forebay_engine::{BURST, Clock, Engine, Limits, Settings};
 use forebay_ipsec::{IvRange, SaConfig, Sad, Spi};
-use forebay_time::{Duration, Time};
+use forebay_time::Duration;
 use miette::{IntoDiagnostic, miette};
 use serde::Serialize;
 
+use self::bare::Bare;
+use super::median::median;
 use crate::Answer;
 use crate::backend::Backend;
+use crate::processors::{self, Costs};
 
 /// Packets in flight in the bench: what a burst from each of two queues would be.
 const PACKETS: usize = 2 * BURST;
@@ -146,7 +153,7 @@ fn measure(args: &EspArgs, suite: Suite, size: usize, direction: Direction) -> m
                 scope.spawn(move || {
                     let bench = Core::new(args.backend, suite, size, direction, core);
                     barrier.wait();
-                    bench.map(|mut bench| bench.run(slice))
+                    bench?.run(slice)
                 })
             })
             .collect();
@@ -179,18 +186,16 @@ fn cpu_hz() -> f64 {
     line.and_then(|line| line.split(':').nth(1)?.trim().parse::<f64>().ok()).unwrap_or(0.0) * 1e6
 }
 
-/// One core's data path and the buffers around it.
+/// One core's engine and the packets around it.
 struct Core {
     clock: Clock,
-    suite: Suite,
     direction: Direction,
     backend: String,
-    path: BurstPath,
+    path: Path,
     /// The plain packets, each in memory of its own, as a network card would leave them.
     plain: Vec<Vec<u8>>,
     /// The same sealed, for the inbound direction.
     sealed: Vec<Vec<u8>>,
-    jobs: Vec<Job>,
     bare: Bare,
 }
 
@@ -203,154 +208,127 @@ impl Core {
         core: usize,
     ) -> miette::Result<Core> {
         let keys = throwaway_keys(suite)?;
-        let mut processor = backend.open()?;
-        let name = processor.name().to_owned();
-        let mut sad = Sad::default();
-        let config = |outbound| tunnel(suite, outbound, core);
-        let out = sad.add_outbound(config(true), IvRange::for_throwaway_key()).into_diagnostic()?;
-        let inbound = sad.add_inbound(config(false)).into_diagnostic()?;
-        processor.open_session(out, &keys, Direction::Seal).into_diagnostic()?;
-        processor.open_session(inbound, &keys, Direction::Open).into_diagnostic()?;
-        let job = || Job::new(Packet::with_capacity(size + OVERHEAD), JobSpec::default(), 0);
+        let name = backend.open()?.name().to_owned();
+        let clock = Clock::start();
         Ok(Core {
-            clock: Clock::start(),
-            suite,
+            clock,
             direction,
-            path: BurstPath::new(sad, processor),
+            path: Path::new(backend, suite, &keys, size, core, clock)?,
             plain: (0..PACKETS).map(|_| plain_packet(size)).collect(),
             sealed: (0..PACKETS).map(|_| Vec::with_capacity(size + OVERHEAD)).collect(),
-            jobs: (0..BURST).map(|_| job()).collect(),
             bare: Bare::new(&name, suite, &keys, size, direction, backend)?,
             backend: name,
         })
     }
 
-    /// Packets a second of the path and of the bare cipher: medians over slices taken in turn.
-    fn run(&mut self, slice: Duration) -> (String, f64, f64) {
+    /// Packets per second of the path and of the bare cipher: medians over slices taken in turn.
+    fn run(&mut self, slice: Duration) -> miette::Result<(String, f64, f64)> {
         let (mut path, mut limit) = (Vec::new(), Vec::new());
         for _ in 0..SLICES {
             limit.push(self.bare.rate(slice, self.clock));
             path.push(if self.direction == Direction::Seal {
-                self.seal_rate(slice)
+                self.seal_rate(slice)?
             } else {
-                self.open_rate(slice)
+                self.open_rate(slice)?
             });
         }
-        let drops = self.path.drops().total();
-        assert!(drops == 0, "the bench of {} lost {drops} packets: {:?}", self.suite, self.path.drops());
-        (self.backend.clone(), median(path), median(limit))
+        Ok((self.backend.clone(), median(path), median(limit)))
     }
 
-    fn seal_rate(&mut self, slice: Duration) -> f64 {
+    fn seal_rate(&mut self, slice: Duration) -> miette::Result<f64> {
         let start = self.clock.now();
-        let mut packets = 0u64;
+        let mut packets = 0;
         loop {
             for _ in 0..16 {
                 for burst in self.plain.chunks(BURST) {
-                    seal(&mut self.path, &mut self.jobs, burst);
+                    packets += self.path.pass(Direction::Seal, burst, |_, _| {})?;
                 }
             }
-            packets += 16 * PACKETS as u64;
             let elapsed = self.clock.now().since(start);
             if elapsed >= slice {
-                return packets as f64 / elapsed.as_secs();
+                return Ok(packets as f64 / elapsed.as_secs());
             }
         }
     }
 
     /// Every packet can be opened once only, so rounds of sealing, not timed, come in between.
-    fn open_rate(&mut self, slice: Duration) -> f64 {
+    fn open_rate(&mut self, slice: Duration) -> miette::Result<f64> {
         let mut timed = Duration::ZERO;
-        let mut packets = 0u64;
+        let mut packets = 0;
         while timed < slice {
             for (burst, sealed) in self.plain.chunks(BURST).zip(self.sealed.chunks_mut(BURST)) {
-                seal(&mut self.path, &mut self.jobs, burst);
-                for (job, sealed) in self.jobs.iter().zip(sealed) {
-                    sealed.clear();
-                    sealed.extend_from_slice(job.packet.bytes());
-                }
+                self.path.pass(Direction::Seal, burst, |place, packet| {
+                    sealed[place].clear();
+                    sealed[place].extend_from_slice(packet.bytes());
+                })?;
             }
             let start = self.clock.now();
             for burst in self.sealed.chunks(BURST) {
-                fill(&mut self.jobs, burst);
-                self.path.run(Direction::Open, &mut self.jobs, &mut Vec::new());
+                packets += self.path.pass(Direction::Open, burst, |_, _| {})?;
             }
             timed += self.clock.now().since(start);
-            packets += PACKETS as u64;
         }
-        packets as f64 / timed.as_secs()
+        Ok(packets as f64 / timed.as_secs())
     }
 }
 
-#[inline]
-fn fill(jobs: &mut [Job], packets: &[Vec<u8>]) {
-    for (job, packet) in jobs.iter_mut().zip(packets) {
-        let fits = job.packet.fill(packet);
-        debug_assert!(fits);
-    }
+/// An engine of one core, both ends of a tunnel, and the lists that its packets go through.
+struct Path {
+    engine: Engine,
+    jobs: Vec<Job>,
+    free: Vec<Packet>,
 }
 
-#[inline]
-fn seal(path: &mut BurstPath, jobs: &mut Vec<Job>, packets: &[Vec<u8>]) {
-    fill(jobs, packets);
-    path.run(Direction::Seal, jobs, &mut Vec::new());
-}
-
-/// The bare cipher: for AES-GCM by ipsec-mb a loop in C around the library's own call, for everything
-/// else jobs submitted again and again; those always seal, because a backend that verifies first
-/// would be done with a made-up packet at once.
-enum Bare {
-    Gcm(forebay_crypto_ipsec_mb::BareGcm),
-    Jobs { processor: Box<dyn Processor>, jobs: Vec<Job> },
-}
-
-impl Bare {
+impl Path {
     fn new(
-        name: &str,
+        backend: Backend,
         suite: Suite,
         keys: &SaKeys,
         size: usize,
+        core: usize,
+        clock: Clock,
+    ) -> miette::Result<Path> {
+        let mut sad = Sad::default();
+        sad.add_outbound(tunnel(suite, true, core), IvRange::for_throwaway_key()).into_diagnostic()?;
+        sad.add_inbound(tunnel(suite, false, core)).into_diagnostic()?;
+        let processors = processors::cores(1, backend, suite, &Costs::default(), clock)?;
+        let limits = Limits { packet_capacity: size + OVERHEAD, ..Limits::default() };
+        let settings = Settings { limits, ..Settings::default() };
+        let keys = [keys.clone(), keys.clone()];
+        let engine = Engine::new(sad, &keys, processors, settings, clock).into_diagnostic()?;
+        Ok(Path { engine, jobs: Vec::with_capacity(BURST), free: Vec::with_capacity(BURST) })
+    }
+
+    /// Takes a burst through the engine; `each` is told what came out, with its place in the burst. How many
+    /// packets that was: all of them, or it is an error.
+    #[inline]
+    fn pass(
+        &mut self,
         direction: Direction,
-        backend: Backend,
-    ) -> miette::Result<Bare> {
-        if name == "ipsec-mb" && matches!(suite.cipher(), forebay_crypto::Cipher::AesGcm(_)) {
-            let open = direction == Direction::Open;
-            let buffers = vec![vec![0x5a; size]; PACKETS];
-            let bare = forebay_crypto_ipsec_mb::BareGcm::new(keys.cipher(), suite.icv_len(), open, buffers);
-            return bare.map(Bare::Gcm).ok_or_else(|| miette!("ipsec-mb is not usable"));
+        burst: &[Vec<u8>],
+        mut each: impl FnMut(usize, &Packet),
+    ) -> miette::Result<u64> {
+        for (place, bytes) in burst.iter().enumerate() {
+            let mut packet = self.engine.buffer();
+            let fits = packet.fill(bytes);
+            debug_assert!(fits);
+            self.jobs.push(Job::new(packet, JobSpec::default(), place as u64));
         }
-        let mut processor = backend.open()?;
-        processor.open_session(SessionId(0), keys, Direction::Seal).into_diagnostic()?;
-        let jobs = (0..PACKETS).map(|_| forebay_engine::esp_job(SessionId(0), suite, size as u32)).collect();
-        Ok(Bare::Jobs { processor, jobs })
-    }
-
-    fn rate(&mut self, slice: Duration, clock: Clock) -> f64 {
-        let start = clock.now();
-        let mut packets = 0u64;
-        loop {
-            match self {
-                Bare::Gcm(bare) => {
-                    bare.run(64);
-                    packets += 64 * PACKETS as u64;
-                }
-                Bare::Jobs { processor, jobs } => {
-                    processor.submit(Time::ZERO, jobs);
-                    processor.poll(Time::ZERO, jobs);
-                    packets += PACKETS as u64;
-                }
+        self.engine.admit_burst(direction, &mut self.jobs);
+        while self.engine.turn() {}
+        for output in self.engine.outputs() {
+            if let Err(reason) = output.result {
+                return Err(miette!("the bench lost a packet: {}", reason.explanation()));
             }
-            let elapsed = clock.now().since(start);
-            if elapsed >= slice {
-                return packets as f64 / elapsed.as_secs();
-            }
+            each(output.tag as usize, &output.packet);
+            self.free.push(output.packet);
         }
+        if self.free.len() != burst.len() {
+            return Err(miette!("{} of {} packets came out", self.free.len(), burst.len()));
+        }
+        self.free.drain(..).for_each(|packet| self.engine.recycle(packet));
+        Ok(burst.len() as u64)
     }
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 fn throwaway_keys(suite: Suite) -> miette::Result<SaKeys> {

@@ -40,9 +40,9 @@ pub fn run(args: &ProcessorsArgs) -> miette::Result<Answer> {
     let suites: Vec<Suite> = suites.collect::<miette::Result<_>>()?;
     let clock = Clock::start();
     let mut costs = Costs { schema: 1, processors: Vec::new() };
-    for (mut processor, burst) in processors(clock)? {
+    for (mut processor, _) in processors(clock)? {
         for &suite in &suites {
-            let Some(calibration) = calibrate(&mut *processor, suite, burst, clock) else {
+            let Some(calibration) = calibrate(&mut *processor, suite, clock) else {
                 eprintln!("{} does not do {suite}", processor.name());
                 continue;
             };

@@ -5,7 +5,7 @@ use std::net::UdpSocket;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 
-use forebay_crypto::Direction;
+use forebay_crypto::{Direction, Job, JobSpec};
 use forebay_engine::{Engine, Idle};
 use miette::{IntoDiagnostic, WrapErr};
 
@@ -28,11 +28,11 @@ pub fn run(
     let mut comparer = Comparer::new(&engine);
     let (mut datagram, mut rebuilt) = (vec![0; LARGEST], vec![0; LARGEST]);
     let mut last = start;
-    let mut idle = Idle::default();
+    let (mut idle, mut burst, mut refused) = (Idle::default(), Vec::new(), Vec::new());
     loop {
         let mut moved = false;
         for _ in 0..forebay_engine::BURST {
-            if engine.room() == 0 {
+            if engine.room() <= burst.len() {
                 break;
             }
             let len = match socket.recv(&mut datagram) {
@@ -48,10 +48,11 @@ pub fn run(
                 engine.recycle(packet);
                 continue;
             }
-            if let Err((packet, _)) = engine.admit(Direction::Open, packet, 0) {
-                engine.recycle(packet);
-            }
+            burst.push(Job::new(packet, JobSpec::default(), 0));
         }
+        engine.admit_burst(Direction::Open, &mut burst);
+        refused.extend(engine.refusals().map(|refusal| refusal.packet));
+        refused.drain(..).for_each(|packet| engine.recycle(packet));
         if !moved {
             engine.flush();
         }

@@ -4,7 +4,7 @@ use std::net::UdpSocket;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 
-use forebay_crypto::Direction;
+use forebay_crypto::{Direction, Job, JobSpec};
 use forebay_engine::{Engine, Idle};
 use forebay_ipsec::DropReason;
 use forebay_links::LinkType;
@@ -50,14 +50,14 @@ pub fn run(
     let total = u64::from(args.repeat) * capture.packets.len() as u64;
     let bits_per_ps = args.rate * 1e6 / 1e12;
     let (mut next, mut offered_bits) = (0u64, 0.0);
-    let mut idle = Idle::default();
+    let (mut idle, mut burst, mut refused) = (Idle::default(), Vec::new(), Vec::new());
     while next < total && !shared.stop.load(Ordering::Relaxed) {
         let elapsed = shared.clock.now().since(gateway.start);
         let before = next;
         // A burst at most between two turns, each packet no earlier than the offered rate has it.
         for _ in 0..forebay_engine::BURST {
             // What waits for the wire holds the capture back, not the other way round.
-            let full = engine.room() == 0 || gateway.pending.len() >= PENDING_MAX;
+            let full = engine.room() <= burst.len() || gateway.pending.len() >= PENDING_MAX;
             if next == total || full || offered_bits > elapsed.0 as f64 * bits_per_ps {
                 break;
             }
@@ -66,12 +66,13 @@ pub fn run(
             if !packet.fill(bytes) {
                 return Err(miette!("a packet of {} bytes is too large", bytes.len()));
             }
-            if let Err((packet, _)) = engine.admit(Direction::Seal, packet, next) {
-                engine.recycle(packet);
-            }
+            burst.push(Job::new(packet, JobSpec::default(), next));
             offered_bits += bytes.len() as f64 * 8.0;
             next += 1;
         }
+        engine.admit_burst(Direction::Seal, &mut burst);
+        refused.extend(engine.refusals().map(|refusal| refusal.packet));
+        refused.drain(..).for_each(|packet| engine.recycle(packet));
         let moved = engine.turn() | gateway.send(&mut engine)?;
         idle.after(moved || next > before);
         if next.is_multiple_of(1024) && progress::is_interrupted() {

@@ -244,7 +244,7 @@ fn engine(args: &TwinArgs, clock: Clock, late: &Arc<AtomicU64>) -> miette::Resul
         setups.push(ProcessorSetup { processor, kind, cost, alpha: 1.0, beta: Duration::ZERO, queue });
     }
     let timeout = (args.window > 1).then_some(WINDOW_TIMEOUT);
-    let scheduling = Scheduling { window: args.window, timeout, ..Scheduling::default() };
+    let scheduling = Scheduling { window: args.window, batch: 1, timeout, ..Scheduling::default() };
     // Room for all that may wait, so that packets queue where the model has them queue.
     let in_flight = ((args.cards + 1) * (args.queue + 2) * args.window + BURST).clamp(1_024, 1 << 16);
     let limits = Limits { in_flight, hold: STUCK, ..Limits::default() };

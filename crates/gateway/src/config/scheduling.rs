@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use forebay_engine::{Order, Scheduling, StrangerLimits};
+use forebay_engine::{Order, PendingSpiLimits, Scheduling};
 use forebay_ipsec::DscpSet;
 use forebay_ipsec::reassembly::ReassemblyLimits;
 use forebay_scenario::{Table, Value};
@@ -51,6 +51,7 @@ pub(super) fn read(
     let section = Reader::new("scheduler", table, place, context).checked();
     let policy = policy(processors, &section);
     let window = section.count("window");
+    let batch = section.count("batch");
     let timeout = section.time("timeout");
     let max_bytes = section.whole("max_bytes");
     let order = section.word("order");
@@ -63,7 +64,8 @@ pub(super) fn read(
     });
     let (classes, names, dscp) = classes(top, defaults?, context)?;
     let (policy, timeout, lateness) = (policy?, Some(timeout?), lateness?);
-    let scheduling = Scheduling { policy, window: window?, timeout, max_bytes, classes, dscp, lateness };
+    let (window, batch) = (window?, batch?);
+    let scheduling = Scheduling { policy, window, batch, timeout, max_bytes, classes, dscp, lateness };
     let order = if order? == "total" { Order::Total } else { Order::PerSa };
     Some(Scheduler { scheduling, classes: names, order, costs })
 }
@@ -264,7 +266,7 @@ pub(super) fn limits(top: &Table, context: &Context<'_>) -> Option<Limits> {
         patience: patience?,
         slack: slack?,
         reassembly: reassembly?,
-        strangers: StrangerLimits::NONE,
+        pending_spi: PendingSpiLimits::NONE,
         audit_every: audit_every?,
     };
     Some(Limits { engine, sas: sas?, policies: policies?, control_connections: control_connections? })

@@ -114,7 +114,7 @@ impl Snapshot {
             in_flight: engine.in_flight(),
             room: engine.room(),
             redone: engine.stats().redone,
-            strangers: engine.stats().strangers,
+            strangers: engine.stats().pending_spi,
             audits: engine.stats().audits,
         }
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use forebay_engine::{
-    Clock, Engine, EngineError, Limits, ProcessorSetup, RUNNING_CORE, Settings, StrangerLimits,
+    Clock, Engine, EngineError, Limits, PendingSpiLimits, ProcessorSetup, RUNNING_CORE, Settings,
 };
 use forebay_ipsec::{IvRange, Sad};
 use forebay_scheduler::Policy;
@@ -397,7 +397,7 @@ fn settings(config: &Config, dealt: &[usize], seed: u64) -> Settings {
     }
     Settings {
         scheduling,
-        limits: Limits { strangers: strangers(config), ..config.limits.engine.clone() },
+        limits: Limits { pending_spi: strangers(config), ..config.limits.engine.clone() },
         order: config.scheduler.order,
         addresses: config.plain.answer,
         seed,
@@ -456,10 +456,10 @@ fn news(
 }
 
 /// An IKE daemon's SA may be used by the peer before the kernel's news of it is here.
-fn strangers(config: &Config) -> StrangerLimits {
+fn strangers(config: &Config) -> PendingSpiLimits {
     match &config.keys.source {
-        KeySource::Xfrm(_) => StrangerLimits { packets: 256, wait: Duration::from_millis(2_000) },
-        KeySource::Static { .. } => StrangerLimits::NONE,
+        KeySource::Xfrm(_) => PendingSpiLimits { packets: 256, wait: Duration::from_millis(2_000) },
+        KeySource::Static { .. } => PendingSpiLimits::NONE,
     }
 }
 

@@ -131,6 +131,12 @@ impl Sad {
         Fragments::new(&ip, mtu, sequence ^ spi.rotate_left(16))
     }
 
+    /// Bytes up to which a sealed packet of an SA is sent whole; a longer one [`Sad::divide_sealed`] may divide.
+    #[inline]
+    pub fn whole_up_to(&self, session: SessionId) -> usize {
+        self.path_limit(session).and_then(PathLimit::mtu).map_or(usize::MAX, usize::from)
+    }
+
     /// Makes `packet` a dummy packet of an outbound SA with `len` bytes inside, and states its job: sent between
     /// others, it hides when there is something to say (RFC 4303 2.6). Its receiver drops it.
     pub fn dummy(

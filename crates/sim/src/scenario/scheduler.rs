@@ -25,6 +25,7 @@ pub(super) const KNOWN: &[&str] = &[
     "threshold",
     "small",
     "large",
+    "weights",
     "windowing",
     "alpha_upper",
     "alpha_lower",
@@ -186,9 +187,10 @@ fn policy(section: &Section<'_>, processors: &[Processor], map: &mut Map<String,
         "single" => &["processor"],
         "size-threshold" => &["threshold", "small", "large"],
         "adaptive-alpha" => &ALPHA,
+        "split" => &["weights"],
         _ => &[],
     };
-    for key in ["processor", "threshold", "small", "large"].into_iter().chain(ALPHA) {
+    for key in ["processor", "threshold", "small", "large", "weights"].into_iter().chain(ALPHA) {
         if section.has(key) && !used.contains(&key) {
             let message = format!("`{key}` means nothing for policy `{word}`");
             section.conflict(key, message, "take it away, or take another policy");
@@ -212,10 +214,35 @@ fn policy(section: &Section<'_>, processors: &[Processor], map: &mut Map<String,
             map.insert("threshold".to_owned(), bytes.into());
             Policy::SizeThreshold { bytes, small, large }
         }
+        Ok(Policy::Split { .. }) => Policy::Split { weights: weights(section, processors.len(), map) },
         Ok(Policy::AdaptiveAlpha(default)) => Policy::AdaptiveAlpha(alpha_loop(section, default, map)),
         Ok(policy) => policy,
         Err(_) => Policy::FinishTime,
     }
+}
+
+/// The weight of each processor for policy `split`, equal ones by default.
+fn weights(section: &Section<'_>, processors: usize, map: &mut Map<String, Json>) -> [u16; 8] {
+    const EXPECTED: &str = "weights of the processors in their order: [3, 1]";
+    let mut weights = [0; 8];
+    if let Some(list) = section.list("weights", EXPECTED) {
+        if list.len() > processors.min(weights.len()) {
+            let message = format!("{} weights for {processors} processors", list.len());
+            section.conflict("weights", message, "one weight for each processor, for the first 8 at most");
+        }
+        for (weight, node) in weights.iter_mut().zip(list) {
+            let read = section.whole_of("weights", node, Unit::None, 0, u16::MAX.into());
+            *weight = read.unwrap_or(1) as u16;
+        }
+        if weights == [0; 8] {
+            section.conflict("weights", "no processor has a weight", "give at least one a weight above 0");
+        }
+    } else {
+        weights.iter_mut().take(processors).for_each(|weight| *weight = 1);
+    }
+    let shown = &weights[..processors.min(weights.len())];
+    map.insert("weights".to_owned(), shown.into());
+    weights
 }
 
 /// The marks of the loop for alpha, in whole per cent.

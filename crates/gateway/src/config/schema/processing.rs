@@ -134,6 +134,14 @@ pub const SCHEDULER: Part = once(
             "16",
         ),
         key(
+            "batch",
+            Whole(Unit::None, 1, 4_096),
+            Is("64"),
+            "maximum number of jobs that are placed together, each processor's share at a price that depends on its \
+             size; 1 places them one by one",
+            "1",
+        ),
+        key(
             "timeout",
             Time("1 ns", "1 s"),
             Is("\"50 us\""),

@@ -1,0 +1,110 @@
+//! Packets at drawn times, and how long each takes.
+
+use forebay_random::Random;
+use forebay_time::{Duration, Time};
+use hdrhistogram::Histogram;
+use miette::IntoDiagnostic;
+
+/// The longest latency that is told apart, in nanoseconds: a minute.
+const LONGEST_NS: u64 = 60_000_000_000;
+
+/// When packets are due: a Poisson process, whatever becomes of the packets before.
+#[derive(Debug)]
+pub struct Arrivals {
+    random: Random,
+    mean_s: f64,
+    next: Time,
+    end: Time,
+}
+
+impl Arrivals {
+    /// `rate` packets per second from `start` on, for `length`.
+    pub fn new(rate: f64, start: Time, length: Duration, seed: u64) -> Arrivals {
+        let mut all =
+            Arrivals { random: Random::seeded(seed), mean_s: 1.0 / rate, next: start, end: start + length };
+        all.step();
+        all
+    }
+
+    /// The next packet's time, if that is not after `now`.
+    #[inline]
+    pub fn due(&mut self, now: Time) -> Option<Time> {
+        if self.next > now || self.is_over() {
+            return None;
+        }
+        let due = self.next;
+        self.step();
+        Some(due)
+    }
+
+    /// Whether all packets have been due.
+    pub fn is_over(&self) -> bool {
+        self.next >= self.end
+    }
+
+    fn step(&mut self) {
+        let gap = -self.random.unit().ln() * self.mean_s;
+        self.next = self.next + Duration::from_secs(gap);
+    }
+}
+
+/// Latencies of one round.
+pub struct Latencies {
+    histogram: Histogram<u64>,
+}
+
+impl Latencies {
+    /// None so far; three digits are kept of each.
+    pub fn new() -> miette::Result<Latencies> {
+        Ok(Latencies { histogram: Histogram::new_with_max(LONGEST_NS, 3).into_diagnostic()? })
+    }
+
+    /// Adds one.
+    #[inline]
+    pub fn add(&mut self, latency: Duration) {
+        self.histogram.saturating_record(latency.as_nanos().max(1));
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// What `share` of them are below, in seconds; NaN without any.
+    pub fn quantile(&self, share: f64) -> f64 {
+        match self.count() {
+            0 => f64::NAN,
+            _ => self.histogram.value_at_quantile(share) as f64 / 1e9,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrivals_come_at_the_rate_and_scatter_as_a_poisson_process() {
+        let start = Time::ZERO + Duration::from_millis(5);
+        let mut arrivals = Arrivals::new(1e6, start, Duration::from_millis(100), 7);
+        assert_eq!(arrivals.due(start), None);
+        let times: Vec<Time> = std::iter::from_fn(|| arrivals.due(Time::MAX)).collect();
+        assert!(arrivals.is_over());
+        assert!((99_000..=101_000).contains(&times.len()), "{}", times.len());
+        assert!(times.windows(2).all(|pair| pair[0] <= pair[1]) && times[0] > start);
+        // An exponential gap is longer than its mean in 1 case of e.
+        let long = times.windows(2).filter(|pair| pair[1].since(pair[0]) > Duration::from_micros(1)).count();
+        let share = long as f64 / times.len() as f64;
+        assert!((share - (-1.0f64).exp()).abs() < 0.01, "{share}");
+    }
+
+    #[test]
+    fn quantiles_are_those_of_the_latencies() {
+        let mut latencies = Latencies::new().unwrap();
+        assert!(latencies.quantile(0.5).is_nan());
+        (1..=1000).for_each(|us| latencies.add(Duration::from_micros(us)));
+        assert!((latencies.quantile(0.5) - 500e-6).abs() < 1e-6);
+        assert!((latencies.quantile(0.99) - 990e-6).abs() < 1e-6);
+        assert_eq!(latencies.count(), 1000);
+    }
+}

@@ -1,0 +1,355 @@
+//! All measurements of a plan, and what they come to.
+
+use forebay_engine::{Clock, ProcessorStats};
+use forebay_scheduler::Policy;
+use forebay_time::Duration;
+
+use super::args::{Plan, Rule};
+use super::figures::{Alone, Document, Latency, Limits, Outcome, Share, Size, SizeLimits};
+use super::mix::Mix;
+use super::processors::Bank;
+use super::rig::{Rig, Setting};
+use super::search::{self, best_share};
+use crate::bench::median::median;
+use crate::progress::{self, Progress};
+
+/// From which size on a packet is large for `size-threshold`: DPDK's default for its packet-size mode.
+const THRESHOLD: u64 = 128;
+/// The longest that an engine runs before it is measured, so that it has learnt what jobs cost.
+const WARM_UP_MAX: Duration = Duration::from_millis(250);
+/// Shares of the throughput at which latency is measured.
+const LOADS: [f64; 2] = [0.5, 0.9];
+
+/// Measures everything that is planned.
+///
+/// # Errors
+/// If a processor cannot be used, or what comes out is not what went in; [`progress::Interrupted`] if the user
+/// breaks it off.
+pub fn measure(plan: &Plan) -> miette::Result<Document> {
+    let clock = Clock::start();
+    let bank = Bank::new(&plan.processors, plan.suite, clock)?;
+    let mut lab = Lab { plan, bank, clock, bar: Progress::runs("measuring"), done: 0 };
+    lab.bar.of(lab.planned());
+    let (mut results, mut alone, mut by_size) = (Vec::new(), Vec::new(), Vec::new());
+    for mix in &plan.mixes {
+        let (of_mix, alone_of_mix) = lab.mix(mix)?;
+        let (of_mix, limits) = held_against(of_mix, &alone_of_mix, Size::new(&mix.name));
+        results.extend(of_mix);
+        alone.extend(alone_of_mix);
+        by_size.push(limits);
+    }
+    let names = (0..lab.bank.len()).map(|place| lab.bank.name(place).to_owned()).collect();
+    lab.bar.finish();
+    Ok(Document {
+        schema: 1,
+        version: env!("CARGO_PKG_VERSION"),
+        host: crate::demo::traffic::host(),
+        proposal: plan.suite.to_string(),
+        sas: plan.sas,
+        rounds: plan.rounds,
+        slice_s: plan.slice.as_secs(),
+        processors: names,
+        limits: Limits {
+            sum_packets_per_s: by_size[0].sum_packets_per_s,
+            best_static_packets_per_s: by_size[0].best_static_packets_per_s,
+            by_size,
+        },
+        results,
+        alone,
+    })
+}
+
+/// The limits of one size, and its outcomes as shares of them.
+fn held_against(mut outcomes: Vec<Outcome>, alone: &[Alone], size: Size) -> (Vec<Outcome>, SizeLimits) {
+    let sum: f64 = alone.iter().map(|one| one.packets_per_s).sum();
+    let fixed = |one: &&Outcome| ["split", "single", "round-robin"].contains(&one.policy);
+    let splits = outcomes.iter().filter(fixed).map(|one| one.packets_per_s);
+    let best = splits.chain(alone.iter().map(|one| one.packets_per_s)).fold(0.0, f64::max);
+    for one in &mut outcomes {
+        one.of_sum = one.packets_per_s / sum;
+        one.of_best_static = one.packets_per_s / best;
+    }
+    (outcomes, SizeLimits { size, sum_packets_per_s: sum, best_static_packets_per_s: best })
+}
+
+struct Lab<'a> {
+    plan: &'a Plan,
+    bank: Bank,
+    clock: Clock,
+    bar: Progress,
+    done: u64,
+}
+
+/// One policy with one window while it is measured.
+struct Case {
+    rule: Rule,
+    policy: Policy,
+    rates: Vec<f64>,
+    work: Vec<Work>,
+    redone: u64,
+    removals: u64,
+    latencies: [Rounds; 2],
+}
+
+/// The quantiles of each round.
+#[derive(Default)]
+struct Rounds {
+    offered: f64,
+    packets: u64,
+    p50: Vec<f64>,
+    p99: Vec<f64>,
+}
+
+/// What one processor did while it was measured, in seconds.
+#[derive(Clone, Copy, Default)]
+struct Work {
+    elapsed: f64,
+    jobs: u64,
+    packets: u64,
+    busy: f64,
+    predicted: f64,
+    predicted_response: f64,
+    response: f64,
+}
+
+impl Lab<'_> {
+    /// How many measurements there will be, about.
+    fn planned(&self) -> u64 {
+        let (processors, cases) = (self.bank.len(), self.plan.rules.len() + 1);
+        let rounds = self.plan.rounds * (processors + cases + LOADS.len() * cases);
+        let search = if processors > 1 { search::MEASUREMENTS } else { 0 };
+        (self.plan.mixes.len() * self.plan.windows.len() * (processors + search + rounds)) as u64
+    }
+
+    /// Everything about packets of one mix.
+    fn mix(&mut self, mix: &Mix) -> miette::Result<(Vec<Outcome>, Vec<Alone>)> {
+        let packets = mix.packets(self.plan.sas);
+        let everybody: Vec<usize> = (0..self.bank.len()).collect();
+        let mut outcomes = Vec::new();
+        let mut alone: Vec<Option<Alone>> = vec![None; everybody.len()];
+        for &window in &self.plan.windows {
+            let first = everybody.iter().map(|&place| self.alone(&packets, place, window));
+            let first = first.collect::<miette::Result<Vec<f64>>>()?;
+            let weights = self.split(&packets, &everybody, window, &first)?;
+            let mut cases = self.cases(&first, weights);
+            let mut rates = vec![Vec::new(); everybody.len()];
+            for _ in 0..self.plan.rounds {
+                for &place in &everybody {
+                    rates[place].push(self.alone(&packets, place, window)?);
+                }
+                for case in &mut cases {
+                    self.throughput(&packets, &everybody, window, case)?;
+                }
+            }
+            for round in 0..self.plan.rounds {
+                for case in &mut cases {
+                    self.latency(&packets, &everybody, window, case, round as u64)?;
+                }
+            }
+            for (place, rates) in rates.into_iter().enumerate() {
+                let packets_per_s = median(rates);
+                let best = &mut alone[place];
+                if best.as_ref().is_none_or(|best| best.packets_per_s < packets_per_s) {
+                    let (name, size) = (self.bank.name(place).to_owned(), Size::new(&mix.name));
+                    *best = Some(Alone { name, size, window, packets_per_s });
+                }
+            }
+            outcomes.extend(cases.into_iter().map(|case| self.outcome(case, mix, window)));
+        }
+        Ok((outcomes, alone.into_iter().flatten().collect()))
+    }
+
+    /// The policies with what their processors have been found to do.
+    fn cases(&self, alone: &[f64], weights: [u16; 8]) -> Vec<Case> {
+        let fastest = (0..alone.len()).max_by(|&one, &two| alone[one].total_cmp(&alone[two])).unwrap_or(0);
+        let rules = self.plan.rules.iter().copied().chain([Rule::Split]);
+        let case = |rule| Case {
+            rule,
+            policy: match rule {
+                Rule::FinishTime => Policy::FinishTime,
+                Rule::Single => Policy::Single { processor: fastest },
+                Rule::RoundRobin => Policy::RoundRobin,
+                Rule::ShortestQueue => Policy::ShortestQueue,
+                Rule::SizeThreshold => Policy::SizeThreshold { bytes: THRESHOLD, small: 0, large: 1 },
+                Rule::Split => Policy::Split { weights },
+            },
+            rates: Vec::new(),
+            work: vec![Work::default(); self.bank.len()],
+            redone: 0,
+            removals: 0,
+            latencies: Default::default(),
+        };
+        rules.map(case).collect()
+    }
+
+    /// Packets per second with `place` as the only processor that does crypto.
+    fn alone(&mut self, packets: &[Vec<u8>], place: usize, window: usize) -> miette::Result<f64> {
+        let (places, policy): (&[usize], _) = match place {
+            0 => (&[0], Policy::FinishTime),
+            _ => (&[0, place], Policy::Single { processor: 1 }),
+        };
+        let setting = self.setting(packets, policy, window);
+        let mut rig = self.warm(&setting, places)?;
+        let rate = rig.saturate(self.plan.slice)?;
+        rig.drain()?;
+        Ok(rate)
+    }
+
+    /// The weights of the best fixed split that a search finds.
+    fn split(
+        &mut self,
+        packets: &[Vec<u8>],
+        everybody: &[usize],
+        window: usize,
+        alone: &[f64],
+    ) -> miette::Result<[u16; 8]> {
+        let others: f64 = alone[1..].iter().sum();
+        if everybody.len() == 1 {
+            return Ok(search::weights(0.0, alone));
+        }
+        let share = best_share(others / (alone[0] + others), |share| {
+            let policy = Policy::Split { weights: search::weights(share, alone) };
+            let setting = self.setting(packets, policy, window);
+            let mut rig = self.warm(&setting, everybody)?;
+            let rate = rig.saturate(self.plan.slice)?;
+            rig.drain()?;
+            Ok::<f64, miette::Report>(rate)
+        })?;
+        Ok(search::weights(share, alone))
+    }
+
+    /// One round of a case under saturation.
+    fn throughput(
+        &mut self,
+        packets: &[Vec<u8>],
+        everybody: &[usize],
+        window: usize,
+        case: &mut Case,
+    ) -> miette::Result<()> {
+        let setting = self.setting(packets, case.policy, window);
+        let mut rig = self.warm(&setting, everybody)?;
+        let before: Vec<ProcessorStats> = rig.engine().processors().cloned().collect();
+        let (redone, removals) = counts(&rig);
+        let start = self.clock.now();
+        case.rates.push(rig.saturate(self.plan.slice)?);
+        let elapsed = self.clock.now().since(start).as_secs();
+        for ((work, after), before) in case.work.iter_mut().zip(rig.engine().processors()).zip(&before) {
+            work.add(elapsed, before, after);
+        }
+        let after = counts(&rig);
+        case.redone += after.0 - redone;
+        case.removals += after.1 - removals;
+        rig.drain()?;
+        rig.verify()
+    }
+
+    /// One round of a case at half and at nine tenths of its throughput.
+    fn latency(
+        &mut self,
+        packets: &[Vec<u8>],
+        everybody: &[usize],
+        window: usize,
+        case: &mut Case,
+        round: u64,
+    ) -> miette::Result<()> {
+        let rate = median(case.rates.clone());
+        for (load, rounds) in LOADS.into_iter().zip(&mut case.latencies) {
+            rounds.offered = load * rate;
+            let setting = self.setting(packets, case.policy, window);
+            let mut rig = self.warm(&setting, everybody)?;
+            rig.drain()?;
+            let latencies = rig.offer(rounds.offered, self.plan.slice, round)?;
+            rig.drain()?;
+            rounds.packets += latencies.count();
+            rounds.p50.push(latencies.quantile(0.5));
+            rounds.p99.push(latencies.quantile(0.99));
+        }
+        Ok(())
+    }
+
+    fn setting<'a>(&self, packets: &'a [Vec<u8>], policy: Policy, window: usize) -> Setting<'a> {
+        let Plan { suite, sas, .. } = *self.plan;
+        Setting { suite, sas, packets, policy, window, clock: self.clock }
+    }
+
+    /// An engine of new processors that has run for a while. Every measurement begins here.
+    fn warm<'a>(&mut self, setting: &'a Setting<'a>, places: &[usize]) -> miette::Result<Rig<'a>> {
+        if progress::is_interrupted() {
+            return Err(progress::Interrupted.into());
+        }
+        self.bar.at(self.done);
+        self.done += 1;
+        let mut rig = Rig::new(setting, self.bank.open(places)?)?;
+        rig.saturate(WARM_UP_MAX.min(Duration(self.plan.slice.0 / 2)))?;
+        Ok(rig)
+    }
+
+    fn outcome(&self, case: Case, mix: &Mix, window: usize) -> Outcome {
+        let all: u64 = case.work.iter().map(|work| work.packets).sum();
+        let jobs: u64 = case.work.iter().map(|work| work.jobs).sum();
+        let share = |(place, work): (usize, &Work)| work.share(self.bank.name(place), all);
+        let packets_per_s = median(case.rates.clone());
+        let [latency_50, latency_90] = case.latencies.map(|rounds| Latency {
+            offered_packets_per_s: rounds.offered,
+            packets: rounds.packets,
+            p50_s: median(rounds.p50),
+            p99_s: median(rounds.p99),
+        });
+        Outcome {
+            policy: case.rule.word(),
+            processor: match case.policy {
+                Policy::Single { processor } => Some(self.bank.name(processor).to_owned()),
+                _ => None,
+            },
+            weights: match case.policy {
+                Policy::Split { weights } => Some(weights[..self.bank.len()].to_vec()),
+                _ => None,
+            },
+            window,
+            size: Size::new(&mix.name),
+            packets_per_s,
+            bits_per_s: packets_per_s * mix.mean() * 8.0,
+            rounds_packets_per_s: case.rates,
+            of_sum: f64::NAN,
+            of_best_static: f64::NAN,
+            packets_per_job: all as f64 / jobs.max(1) as f64,
+            redone: case.redone,
+            removals: case.removals,
+            latency_50,
+            latency_90,
+            processors: case.work.iter().enumerate().map(share).collect(),
+        }
+    }
+}
+
+/// Jobs done again, and processors taken out.
+fn counts(rig: &Rig<'_>) -> (u64, u64) {
+    let engine = rig.engine();
+    (engine.stats().redone, engine.processors().map(|one| one.removals).sum())
+}
+
+impl Work {
+    fn add(&mut self, elapsed: f64, before: &ProcessorStats, after: &ProcessorStats) {
+        let since = |of: fn(&ProcessorStats) -> Duration| (of(after) - of(before)).as_secs();
+        self.elapsed += elapsed;
+        self.jobs += after.jobs - before.jobs;
+        self.packets += after.packets - before.packets;
+        self.busy += since(|one| one.busy);
+        self.predicted += since(|one| one.predicted);
+        self.predicted_response += since(|one| one.predicted_response);
+        self.response += since(|one| one.response);
+    }
+
+    fn share(&self, name: &str, all: u64) -> Share {
+        let per_job = |sum: f64| sum / self.jobs.max(1) as f64;
+        Share {
+            name: name.to_owned(),
+            share: self.packets as f64 / all.max(1) as f64,
+            load: self.busy / self.elapsed,
+            predicted_s: per_job(self.predicted_response),
+            actual_s: per_job(self.response),
+            predicted_service_s: per_job(self.predicted),
+            actual_service_s: per_job(self.busy),
+        }
+    }
+}

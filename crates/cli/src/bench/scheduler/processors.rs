@@ -1,0 +1,183 @@
+//! The processors by the names they are given on the command line.
+
+use clap::ValueEnum;
+use forebay_crypto::{Processor, Suite};
+use forebay_crypto_aws_lc::AwsLc;
+use forebay_crypto_card::{Bus, BusConfig, Card, CardConfig};
+use forebay_engine::{Clock, Lane, ProcessorSetup};
+use forebay_scheduler::{Cost, Kind};
+use forebay_time::Duration;
+use miette::{IntoDiagnostic, miette};
+
+use crate::backend::Backend;
+use crate::processors::{Costs, set_up};
+
+/// A processor that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spec {
+    /// Its name in all figures: the word, and a number from the second of its like on.
+    pub name: String,
+    what: What,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    Core(Backend),
+    Worker(Backend),
+    Card,
+}
+
+impl Spec {
+    /// Reads the words of `--processor`.
+    pub fn parse_all(words: &[String]) -> miette::Result<Vec<Spec>> {
+        let mut specs: Vec<Spec> = Vec::new();
+        for (place, word) in words.iter().enumerate() {
+            let what = parse(word)?;
+            let is_core = matches!(what, What::Core(_));
+            if place == 0 && !is_core {
+                let help = format!("put it in front: --processor core,{}", words.join(","));
+                return Err(miette!(
+                    help = help,
+                    "--processor {word}: the first processor is the running core"
+                ));
+            }
+            if place > 0 && is_core {
+                let help = format!("another core is a `{}`", word.replacen("core", "worker", 1));
+                return Err(miette!(help = help, "--processor {word}: there is one running core, the first"));
+            }
+            let alike = words[..place].iter().filter(|other| *other == word).count();
+            let name = if alike == 0 { word.clone() } else { format!("{word}.{}", alike + 1) };
+            specs.push(Spec { name, what });
+        }
+        Ok(specs)
+    }
+}
+
+fn parse(word: &str) -> miette::Result<What> {
+    let (kind, detail) = word.split_once(':').map_or((word, None), |(kind, detail)| (kind, Some(detail)));
+    let library = |detail: Option<&str>| match detail {
+        None => Ok(Backend::Auto),
+        Some(name) => Backend::from_str(name, false).map_err(|_| {
+            miette!(help = "there are ipsec-mb and aws-lc", "--processor {word}: no library `{name}`")
+        }),
+    };
+    match (kind, detail) {
+        ("core", detail) => Ok(What::Core(library(detail)?)),
+        ("worker", detail) => Ok(What::Worker(library(detail)?)),
+        ("ipsec-mb", None) => Ok(What::Worker(Backend::IpsecMb)),
+        ("aws-lc", None) => Ok(What::Worker(Backend::AwsLc)),
+        ("card", None) => Ok(What::Card),
+        ("dpdk" | "gpu", _) => Err(miette!(
+            help = "core, worker, ipsec-mb, aws-lc and card can be measured",
+            "--processor {word}: this build drives no {} devices",
+            if kind == "gpu" { "GPU" } else { "DPDK crypto" }
+        )),
+        _ => Err(miette!(
+            help = "there are core, worker (both with :ipsec-mb or :aws-lc), ipsec-mb, aws-lc, card",
+            "--processor {word}: there is no such processor"
+        )),
+    }
+}
+
+/// The processors of a plan with what a job costs on each, measured once.
+pub struct Bank {
+    clock: Clock,
+    specs: Vec<Spec>,
+    measured: Vec<Measured>,
+}
+
+/// What the scheduler is told of a processor at first.
+#[derive(Clone, Copy)]
+struct Measured {
+    cost: Cost,
+    queue: usize,
+}
+
+impl Bank {
+    /// Opens each processor and measures it by itself.
+    ///
+    /// # Errors
+    /// If one cannot be opened, or lacks the suite.
+    pub fn new(specs: &[Spec], suite: Suite, clock: Clock) -> miette::Result<Bank> {
+        let mut measured = Vec::new();
+        for spec in specs {
+            let (processor, kind) = open(spec, &Bus::new(BusConfig::pci_66()), clock)?;
+            let setup = set_up(processor, kind, suite, &Costs::default(), clock);
+            let setup = setup.map_err(|error| miette!("--processor {}: {error}", spec.name))?;
+            measured.push(Measured { cost: setup.cost, queue: setup.queue });
+        }
+        Ok(Bank { clock, specs: specs.to_vec(), measured })
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.specs.len()
+    }
+
+    /// The name of a processor.
+    pub fn name(&self, place: usize) -> &str {
+        &self.specs[place].name
+    }
+
+    /// New processors for an engine: those at `places`, the running core first.
+    ///
+    /// # Errors
+    /// If the system has no thread left.
+    pub fn open(&self, places: &[usize]) -> miette::Result<Vec<ProcessorSetup>> {
+        let bus = Bus::new(BusConfig::pci_66());
+        let setup = |&place: &usize| {
+            let (processor, kind) = open(&self.specs[place], &bus, self.clock)?;
+            let Measured { cost, queue } = self.measured[place];
+            Ok(ProcessorSetup { processor, kind, cost, alpha: 1.0, beta: Duration::ZERO, queue })
+        };
+        places.iter().map(setup).collect()
+    }
+}
+
+fn open(spec: &Spec, bus: &Bus, clock: Clock) -> miette::Result<(Box<dyn Processor>, Kind)> {
+    Ok(match spec.what {
+        What::Core(library) => (library.open()?, Kind::Cpu),
+        What::Worker(library) => {
+            (Box::new(Lane::new(library.open()?, spec.name.clone(), clock).into_diagnostic()?), Kind::Cpu)
+        }
+        What::Card => {
+            let config = CardConfig { name: spec.name.clone(), ..CardConfig::paper_230_mbit() };
+            (Box::new(Card::new(config, bus, Box::new(AwsLc::new()))), Kind::Accelerator)
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(words: &str) -> Result<Vec<String>, String> {
+        let words: Vec<String> = words.split(',').map(str::to_owned).collect();
+        match Spec::parse_all(&words) {
+            Ok(specs) => Ok(specs.into_iter().map(|spec| spec.name).collect()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    #[test]
+    fn names_are_the_words_and_a_number_where_they_repeat() {
+        let names = read("core:aws-lc,worker,aws-lc,worker,card,card").unwrap();
+        assert_eq!(names, ["core:aws-lc", "worker", "aws-lc", "worker.2", "card", "card.2"]);
+    }
+
+    #[test]
+    fn wrong_words_are_refused_with_the_reason() {
+        for (words, reason) in [
+            ("worker,core", "the first processor is the running core"),
+            ("core,core:aws-lc", "there is one running core"),
+            ("core:openssl", "no library `openssl`"),
+            ("core,gpu:0", "drives no GPU devices"),
+            ("core,dpdk:crypto_aesni_mb", "drives no DPDK crypto devices"),
+            ("core,card:2", "no such processor"),
+            ("core,", "no such processor"),
+        ] {
+            let error = read(words).unwrap_err();
+            assert!(error.contains(reason), "{words}: {error}");
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! Admission: packets are gathered, prepared by bursts, and done in place or put in flight.
+
+use forebay_crypto::{Direction, Job, JobSpec, Packet, Verdict};
+use forebay_ipsec::{DropReason, Path, Reassembly, Stop};
+use forebay_scheduler::{Item, Work};
+use forebay_wire::Ip;
+
+use crate::edges::may_be_fragment;
+use crate::engine::{Engine, HandOver, Output, Refusal};
+
+impl Engine {
+    /// Admits the packets of `burst`, of whose jobs only `packet` and `token`, the caller's tag, are looked at,
+    /// and leaves it empty. Packets that cannot be admitted are counted, and [`Engine::refusals`] gives them back.
+    ///
+    /// What the running core does best by itself is done at once and waits in [`Engine::outputs`]; everything
+    /// else moves on at the next [`Engine::turn`].
+    ///
+    /// One packet may become several outputs (fragments, what was aggregated) and several one (a datagram, an
+    /// aggregate), which then has the last one's tag.
+    pub fn admit_burst(&mut self, direction: Direction, burst: &mut Vec<Job>) {
+        let Some(last) = burst.last() else { return };
+        self.edges.latest = last.token;
+        self.now = self.clock.now();
+        if let Some(moving) = self.moving.count(burst.len()) {
+            self.scheduler.set_moving(moving);
+        }
+        let room = self.room();
+        if burst.len() > room {
+            self.refuse_behind(room, burst);
+        }
+        match direction {
+            // Their order among other packets would be lost in a burst.
+            Direction::Seal if self.sad.aggregates() => return self.admit_one_by_one(burst),
+            Direction::Seal => self.sift(burst, |_| false, Direction::Seal),
+            Direction::Open => self.sift(burst, may_be_fragment, Direction::Open),
+        }
+        self.enter(direction, burst);
+    }
+
+    /// Admits one packet, to be done at the next [`Engine::turn`] with others. A packet that cannot be admitted comes
+    /// back with the reason, which is counted.
+    pub fn admit(
+        &mut self,
+        direction: Direction,
+        mut packet: Packet,
+        tag: u64,
+    ) -> Result<(), (Packet, DropReason)> {
+        self.edges.latest = tag;
+        let reason = if self.room() == 0 {
+            Err(DropReason::QueueFull)
+        } else if packet.len() > self.limits.packet_capacity {
+            Err(DropReason::TooLong)
+        } else {
+            self.gather(direction, &mut packet)
+        };
+        match reason {
+            Ok(true) => {
+                let mut burst = std::mem::take(&mut self.scratch.one);
+                burst.push(Job::new(packet, JobSpec::default(), tag));
+                self.prepare(direction, &mut burst);
+                self.put_in_flight(&mut burst);
+                self.scratch.one = burst;
+                match self.outward.refusals.pop() {
+                    Some(Refusal { packet, reason, .. }) => Err((packet, reason)),
+                    None => Ok(()),
+                }
+            }
+            Ok(false) => {
+                self.recycle(packet);
+                Ok(())
+            }
+            Err(reason) => {
+                self.drops.count(reason);
+                Err((packet, reason))
+            }
+        }
+    }
+
+    #[cold]
+    fn refuse_behind(&mut self, room: usize, burst: &mut Vec<Job>) {
+        for job in burst.drain(room..) {
+            self.refuse(job.packet, job.token, DropReason::QueueFull);
+        }
+    }
+
+    pub(crate) fn refuse(&mut self, packet: Packet, tag: u64, reason: DropReason) {
+        self.drops.count(reason);
+        self.outward.refusals.push(Refusal { packet, tag, reason });
+    }
+
+    #[cold]
+    fn admit_one_by_one(&mut self, burst: &mut Vec<Job>) {
+        for job in burst.drain(..) {
+            if let Err((packet, reason)) = self.admit(Direction::Seal, job.packet, job.token) {
+                self.outward.refusals.push(Refusal { packet, tag: job.token, reason });
+            }
+        }
+    }
+
+    /// Takes out of the burst what is too long, and gathers what `needs` it.
+    #[inline]
+    fn sift(&mut self, burst: &mut Vec<Job>, needs: impl Fn(&[u8]) -> bool, direction: Direction) {
+        let capacity = self.limits.packet_capacity;
+        let unusual = |job: &Job| job.packet.len() > capacity || needs(job.packet.bytes());
+        if burst.iter().any(unusual) {
+            self.sift_unusual(burst, needs, direction);
+        }
+    }
+
+    #[cold]
+    fn sift_unusual(&mut self, burst: &mut Vec<Job>, needs: impl Fn(&[u8]) -> bool, direction: Direction) {
+        let mut kept = 0;
+        for at in 0..burst.len() {
+            let Job { packet, token: tag, .. } = &mut burst[at];
+            let (len, tag) = (packet.len(), *tag);
+            let gathered = match needs(packet.bytes()) {
+                _ if len > self.limits.packet_capacity => Err(DropReason::TooLong),
+                true => self.gather(direction, packet),
+                false => Ok(true),
+            };
+            match gathered {
+                Ok(true) => {
+                    burst.swap(kept, at);
+                    kept += 1;
+                }
+                Ok(false) => self.buffers.put(std::mem::take(&mut burst[at].packet)),
+                Err(reason) => {
+                    let packet = std::mem::take(&mut burst[at].packet);
+                    self.refuse(packet, tag, reason);
+                }
+            }
+        }
+        burst.truncate(kept);
+    }
+
+    /// Puts a fragment to the others of its packet, or a packet into the queue of its aggregating SA. Whether there is
+    /// a whole packet that goes on; if not, its content is kept and the buffer is free.
+    fn gather(&mut self, direction: Direction, packet: &mut Packet) -> Result<bool, DropReason> {
+        let now = self.sa_time();
+        match direction {
+            Direction::Open => {
+                let ours = Ip::parse(packet.bytes()).is_ok_and(|ip| self.sad.is_local(&ip.destination()));
+                if !ours {
+                    return Ok(true);
+                }
+                match self.edges.reassembler.push(now, packet) {
+                    Reassembly::Whole | Reassembly::Complete => Ok(true),
+                    Reassembly::Held => Ok(false),
+                    Reassembly::Dropped(reason) => Err(reason),
+                }
+            }
+            Direction::Seal if self.sad.aggregates() => match self.sad.aggregate(now, packet)? {
+                None => Ok(true),
+                Some(_) => {
+                    self.send_aggregates();
+                    Ok(false)
+                }
+            },
+            Direction::Seal => Ok(true),
+        }
+    }
+
+    /// Prepares whole packets, and does their jobs in place or puts them in flight.
+    pub(crate) fn enter(&mut self, direction: Direction, burst: &mut Vec<Job>) {
+        self.prepare(direction, burst);
+        if burst.is_empty() {
+        } else if self.stays(burst) {
+            self.do_in_place(burst);
+        } else {
+            self.put_in_flight(burst);
+        }
+    }
+
+    /// Prepares the packets of `burst` and takes out those that have no job.
+    #[inline]
+    fn prepare(&mut self, direction: Direction, burst: &mut Vec<Job>) {
+        if self.rules.dscp.is_some() {
+            self.classify(direction, burst);
+        }
+        if let Err(stopped) = self.sad.prepare_burst(direction, burst) {
+            self.prepare_rest(direction, burst, stopped);
+        }
+    }
+
+    /// Goes on at a packet that has no job. It is taken out, and all who have none leave the burst in the end.
+    #[cold]
+    fn prepare_rest(&mut self, direction: Direction, burst: &mut Vec<Job>, stopped: (usize, Stop)) {
+        let (mut from, mut stopped) = (0, Some(stopped));
+        while let Some((place, stop)) = stopped {
+            from = self.stopped(direction, burst, from + place, stop);
+            stopped = self.sad.prepare_burst(direction, &mut burst[from..]).err();
+        }
+        let mut jobs = burst.iter();
+        self.scratch.classes.retain(|_| jobs.next().is_some_and(has_packet));
+        burst.retain(has_packet);
+    }
+
+    /// Sees to the packet at `at`; where to go on.
+    fn stopped(&mut self, direction: Direction, burst: &mut Vec<Job>, at: usize, stop: Stop) -> usize {
+        let (packet, tag) = (std::mem::take(&mut burst[at].packet), burst[at].token);
+        match stop {
+            Stop::Pass if self.in_flight.reorder.is_total() => {
+                self.bypass_in_place(burst, at, packet, tag);
+                return 0;
+            }
+            Stop::Pass => self.bypass(packet, tag),
+            Stop::Away(core) => {
+                self.outward.hand_overs.push(HandOver { core, direction, packet, tag });
+            }
+            Stop::Drop(DropReason::OutPathMtu) => self.too_big(burst, at, packet, tag),
+            Stop::Drop(DropReason::InNoStates) => {
+                if let Err(packet) = self.edges.pending.keep(packet, tag, self.now) {
+                    self.refuse(packet, tag, DropReason::InNoStates);
+                }
+            }
+            Stop::Drop(reason) => self.refuse(packet, tag, reason),
+            // Nothing is complete before its crypto.
+            Stop::Again | Stop::Unpack => self.refuse(packet, tag, DropReason::InError),
+        }
+        at + 1
+    }
+
+    /// Lets a packet through unprotected where all packets keep their order: those before it go first.
+    fn bypass_in_place(&mut self, burst: &mut Vec<Job>, at: usize, packet: Packet, tag: u64) {
+        let behind = burst.split_off(at + 1);
+        let classes_behind = self.scratch.classes.split_off((at + 1).min(self.scratch.classes.len()));
+        burst.truncate(at);
+        let mut jobs = burst.iter();
+        self.scratch.classes.retain(|_| jobs.next().is_some_and(has_packet));
+        burst.retain(has_packet);
+        self.put_in_flight(burst);
+        burst.extend(behind);
+        self.scratch.classes = classes_behind;
+        self.bypass(packet, tag);
+    }
+
+    /// What becomes of a packet that is too big for the path of its SA: its fragments take its place in the burst, or
+    /// its source is told (RFC 4301 8.2.1).
+    fn too_big(&mut self, burst: &mut Vec<Job>, at: usize, packet: Packet, tag: u64) {
+        let Some(fragments) = self.sad.divide(packet.bytes()) else {
+            self.tell_source(&packet, tag);
+            return self.refuse(packet, tag, DropReason::OutPathMtu);
+        };
+        let pieces = self.edges.pieces(fragments, &mut self.buffers);
+        if pieces.len() + burst.len() > self.in_flight.slots.free() {
+            pieces.into_iter().for_each(|piece| self.recycle(piece));
+            return self.refuse(packet, tag, DropReason::QueueFull);
+        }
+        if let Some(&class) = self.scratch.classes.get(at) {
+            self.scratch.classes.splice(at..at, std::iter::repeat_n(class, pieces.len()));
+        }
+        let pieces = pieces.into_iter().map(|piece| Job::new(piece, JobSpec::default(), tag));
+        burst.splice(at + 1..at + 1, pieces);
+        self.recycle(packet);
+    }
+
+    fn tell_source(&mut self, packet: &Packet, tag: u64) {
+        let Ok(ip) = Ip::parse(packet.bytes()) else { return };
+        let sad = &mut self.sad;
+        self.edges.answer(ip.family(), tag, |from, room| sad.answer(packet.bytes(), from, room));
+    }
+
+    /// Lets a packet through unprotected: in its place where all packets keep their order, else at once.
+    fn bypass(&mut self, packet: Packet, tag: u64) {
+        let (admitted, released) = (self.now, self.now);
+        let is_total = self.in_flight.reorder.is_total();
+        let Some(index) = is_total.then(|| self.in_flight.slots.take()).flatten() else {
+            let output = Output { packet, tag, session: None, result: Ok(()), admitted, released };
+            self.outward.outputs.push(output);
+            return;
+        };
+        let slot = self.in_flight.slots.get_mut(index);
+        slot.tag = tag;
+        slot.bypass = true;
+        slot.admitted = admitted;
+        slot.done = admitted;
+        slot.spec = JobSpec::default();
+        slot.packet = Some(packet);
+        slot.verdict = Verdict::Done;
+        self.in_flight.reorder.admit(0, index);
+        self.release(0);
+    }
+
+    /// Gives prepared packets their slots and their places in the order, and the scheduler their jobs. There are
+    /// slots: whoever admits has looked.
+    pub(crate) fn put_in_flight(&mut self, burst: &mut Vec<Job>) {
+        let mut classes = std::mem::take(&mut self.scratch.classes);
+        let known = classes.len().min(burst.len());
+        let mut class = classes.drain(..known);
+        for job in burst.drain(..) {
+            self.start(job.packet, job.spec, job.token, class.next().unwrap_or(0));
+        }
+        drop(class);
+        self.scratch.classes = classes;
+    }
+
+    /// Notes the class of each packet: outbound by its DSCP, inbound the first, because what is opened was classed
+    /// by its sender.
+    #[cold]
+    fn classify(&mut self, direction: Direction, burst: &[Job]) {
+        let Some(dscp) = self.rules.dscp.as_ref().filter(|_| direction == Direction::Seal) else { return };
+        let class = |packet: &Packet| {
+            Ip::parse(packet.bytes()).map_or(0, |ip| dscp.class_of_octet(ip.traffic_class()))
+        };
+        self.scratch.classes.clear();
+        self.scratch.classes.extend(burst.iter().map(|job| class(&job.packet)));
+    }
+
+    /// Gives a prepared packet its place in the order.
+    pub(crate) fn start(&mut self, packet: Packet, spec: JobSpec, tag: u64, class: u8) {
+        let Some(index) = self.in_flight.slots.take() else {
+            // Cannot be, there was room; its number is lost as a lost packet's is.
+            let _ = self.sad.complete(&mut Packet::with_capacity(0), &spec, Verdict::Failed);
+            return self.refuse(packet, tag, DropReason::QueueFull);
+        };
+        let slot = self.in_flight.slots.get_mut(index);
+        slot.path = Path::default();
+        slot.tag = tag;
+        slot.class = class;
+        slot.bypass = false;
+        slot.admitted = self.now;
+        self.in_flight.reorder.admit(spec.session.0, index);
+        self.launch(index, packet, spec);
+    }
+
+    /// Sends the packet of a slot on its way through the crypto of one SA.
+    pub(crate) fn launch(&mut self, index: u32, packet: Packet, spec: JobSpec) {
+        let slot = self.in_flight.slots.get_mut(index);
+        slot.len = packet.len() as u32;
+        slot.packet = Some(packet);
+        slot.spec = spec;
+        slot.tries = 0;
+        // There is room on admission, `room` has looked; for the next SA's turn there may be none.
+        if !self.schedule(index) {
+            self.retries.push_back(index);
+        }
+    }
+
+    /// Gives the job of a slot to the scheduler; `false` if that is full.
+    pub(crate) fn schedule(&mut self, index: u32) -> bool {
+        let slot = self.in_flight.slots.get(index);
+        let sa = slot.spec.session.0;
+        let suite = self.sessions.kind(slot.spec.session);
+        let item = Item { id: index.into(), sa, class: slot.class, suite, bytes: slot.len };
+        self.scheduler.push(self.now, item).is_ok()
+    }
+
+    /// Whether a prepared burst is done by the running core at once: nothing is in flight that it would overtake, and
+    /// no other processor would make it any earlier.
+    #[inline]
+    fn stays(&mut self, burst: &[Job]) -> bool {
+        if !self.in_flight.is_empty() {
+            return false;
+        }
+        if self.rules.alone {
+            return true;
+        }
+        let Some(first) = burst.first().filter(|_| self.rules.may_keep) else { return false };
+        let (session, kind) = (first.spec.session, self.sessions.kind(first.spec.session));
+        let (mut all, mut longest) = (Work::default(), 0);
+        for job in burst {
+            if job.spec.session != session && self.sessions.kind(job.spec.session) != kind {
+                return false;
+            }
+            let before = all.blocks;
+            all.add_packet(job.packet.len() as u32);
+            longest = longest.max(all.blocks - before);
+        }
+        self.scheduler.moved(self.now);
+        self.scheduler.keeps(self.now, kind, burst.len(), &all, longest)
+    }
+}
+
+/// Whether a job of a burst still has its packet, and so is to be done.
+fn has_packet(job: &Job) -> bool {
+    !job.packet.buffer().is_empty()
+}

@@ -1,0 +1,116 @@
+//! What was handed to a processor together: the shares of one burst.
+
+use forebay_scheduler::{JobHead, Prediction};
+use forebay_time::{Duration, Time};
+
+/// No submission.
+pub const NONE: u32 = u32::MAX;
+
+/// What the scheduler said of a job.
+#[derive(Clone, Copy, Debug)]
+pub struct Placed {
+    pub prediction: Prediction,
+    /// When its processor was chosen: before it was dispatched if the queue was full then.
+    pub chosen: Time,
+}
+
+/// The packets that a processor is given together.
+#[derive(Debug)]
+pub struct Submission {
+    /// Suite, and work of all.
+    pub head: JobHead,
+    /// From the begin of its first share to the end of its last.
+    pub placed: Placed,
+    /// Jobs as the scheduler counts them, and its shares.
+    pub jobs: u32,
+    pub shares: u32,
+    /// When it must be done, or the processor counts as having stopped answering.
+    pub deadline: Time,
+    /// Slots of the packets.
+    pub members: Vec<u32>,
+    /// Packets that are not done.
+    pub remaining: u32,
+    /// Time that the processor says it took so far.
+    pub took: Duration,
+}
+
+impl Submission {
+    /// Adds a further share of the same suite.
+    pub fn extend(
+        &mut self,
+        head: &JobHead,
+        jobs: usize,
+        placed: &Placed,
+        members: impl Iterator<Item = u32>,
+    ) {
+        self.head.work.packets += head.work.packets;
+        self.head.work.blocks = self.head.work.blocks.saturating_add(head.work.blocks);
+        self.head.work.bytes += head.work.bytes;
+        self.placed.prediction.service += placed.prediction.service;
+        self.jobs += jobs as u32;
+        self.shares += 1;
+        self.members.extend(members);
+        self.remaining = self.members.len() as u32;
+    }
+}
+
+/// Submissions in flight, reused so that their lists keep their memory.
+#[derive(Debug)]
+pub struct Submissions {
+    all: Vec<Submission>,
+    free: Vec<u32>,
+    /// Packets that a list has room for from the start.
+    batch: usize,
+}
+
+impl Submissions {
+    pub fn new(limit: usize, batch: usize) -> Submissions {
+        Submissions { all: Vec::with_capacity(limit), free: Vec::with_capacity(limit), batch }
+    }
+
+    /// Opens a submission with its first share.
+    pub fn open(
+        &mut self,
+        head: JobHead,
+        jobs: usize,
+        placed: Placed,
+        members: impl Iterator<Item = u32>,
+    ) -> u32 {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.all.push(Submission {
+                head,
+                placed,
+                jobs: 0,
+                shares: 0,
+                deadline: Time::ZERO,
+                members: Vec::with_capacity(self.batch),
+                remaining: 0,
+                took: Duration::ZERO,
+            });
+            self.all.len() as u32 - 1
+        });
+        let submission = &mut self.all[index as usize];
+        (submission.head, submission.placed) = (head, placed);
+        (submission.jobs, submission.shares) = (jobs as u32, 1);
+        submission.deadline = Time::MAX;
+        submission.members.clear();
+        submission.members.extend(members);
+        submission.remaining = submission.members.len() as u32;
+        submission.took = Duration::ZERO;
+        index
+    }
+
+    #[inline]
+    pub fn get_mut(&mut self, index: u32) -> &mut Submission {
+        &mut self.all[index as usize]
+    }
+
+    #[inline]
+    pub fn get(&self, index: u32) -> &Submission {
+        &self.all[index as usize]
+    }
+
+    pub fn close(&mut self, index: u32) {
+        self.free.push(index);
+    }
+}

@@ -1,0 +1,237 @@
+//! Placing: the scheduler's shares go to their processors, and the running core does its own.
+
+use forebay_crypto::{Job, Verdict};
+use forebay_scheduler::{Decision, JobHead, Work};
+use forebay_time::Duration;
+
+use crate::engine::Engine;
+use crate::in_flight::{NONE, Placed};
+use crate::pool::RUNNING_CORE;
+
+impl Engine {
+    /// Places what the scheduler has; whether anything moved.
+    pub(crate) fn place(&mut self) -> bool {
+        let mut moved = false;
+        self.scheduler.moved(self.now);
+        loop {
+            match self.scheduler.next(self.now) {
+                Decision::Dispatch { processor, job, prediction, chosen } => {
+                    let (head, jobs) = (job.head, job.parts().len());
+                    let placed = Placed { prediction, chosen };
+                    let members = job.items().iter().map(|&id| id as u32);
+                    moved = true;
+                    // A submission is of one suite.
+                    let open = self.scratch.open[processor];
+                    let other =
+                        open != NONE && { self.in_flight.submissions.get(open).head.suite != head.suite };
+                    if open != NONE && !other {
+                        self.in_flight.submissions.get_mut(open).extend(&head, jobs, &placed, members);
+                    } else {
+                        let submission = self.in_flight.submissions.open(head, jobs, placed, members);
+                        self.scratch.open[processor] = submission;
+                        if other {
+                            self.hand_over(processor, open);
+                        }
+                    }
+                }
+                Decision::Nowhere { job } => {
+                    self.retries.extend(job.items().iter().map(|&id| id as u32));
+                    moved = true;
+                }
+                // The window cannot fill if no packet can be admitted.
+                Decision::Wait { .. } if self.in_flight.slots.free() == 0 => self.scheduler.end_of_input(),
+                Decision::Blocked { .. } | Decision::Wait { .. } | Decision::Idle => break,
+            }
+        }
+        if moved {
+            for processor in 0..self.pool.len() {
+                let open = std::mem::replace(&mut self.scratch.open[processor], NONE);
+                if open != NONE {
+                    self.hand_over(processor, open);
+                }
+            }
+        }
+        moved
+    }
+
+    /// Hands a submission to its processor.
+    fn hand_over(&mut self, processor: usize, index: u32) {
+        let limits = &self.limits;
+        let submission = self.in_flight.submissions.get_mut(index);
+        let predicted = submission.placed.prediction.finish().since(self.now);
+        let patience = predicted.times(limits.patience) + limits.slack;
+        submission.deadline = self.now + patience.min(limits.hold);
+        for &member in &submission.members {
+            self.in_flight.slots.get_mut(member).submission = index;
+        }
+        self.pool.get_mut(processor).submissions.push_back(index);
+        if processor == RUNNING_CORE {
+            self.local.extend(&submission.members);
+        } else {
+            self.submit(processor, index);
+        }
+        self.scheduler.submitted(processor);
+    }
+
+    /// Gives copies of a submission's packets to a processor.
+    fn submit(&mut self, processor: usize, index: u32) {
+        let begun = self.clock.now();
+        let mut jobs = std::mem::take(&mut self.scratch.jobs);
+        for k in 0..self.in_flight.submissions.get(index).members.len() {
+            let member = self.in_flight.submissions.get(index).members[k];
+            let token = self.in_flight.slots.token(member);
+            let mut copy = self.buffers.take();
+            let slot = self.in_flight.slots.get(member);
+            if slot.packet.as_ref().is_some_and(|packet| copy.copy_from(packet)) {
+                jobs.push(Job::new(copy, slot.spec, token));
+            } else {
+                // In a larger buffer than the engine's, and far behind in it.
+                self.account(processor, member, Duration::ZERO);
+                self.rescue(member);
+            }
+        }
+        let count = jobs.len();
+        let attached = self.pool.get_mut(processor);
+        attached.health.submitted(count);
+        attached.processor.submit(self.now, &mut jobs);
+        let took = self.clock.now().since(begun);
+        self.moving.account(took);
+        if jobs.is_empty() && count > 0 {
+            let (slots, members) = (&self.in_flight.slots, &self.in_flight.submissions.get(index).members);
+            let works = members.iter().map(|&member| Work::packet(slots.get(member).len));
+            self.pool.learn_feed(processor, works, took, &mut self.scheduler);
+        }
+        for job in jobs.drain(..) {
+            self.refused(processor, job);
+        }
+        self.scratch.jobs = jobs;
+    }
+
+    /// Does a burst of the running core's share in place.
+    pub(crate) fn work(&mut self) -> bool {
+        let mut jobs = std::mem::take(&mut self.scratch.jobs);
+        while jobs.len() < self.limits.burst {
+            let Some(index) = self.next_local() else { break };
+            let token = self.in_flight.slots.token(index);
+            let slot = self.in_flight.slots.get_mut(index);
+            if slot.verdict == Verdict::Pending
+                && let Some(packet) = slot.packet.take()
+            {
+                jobs.push(Job::new(packet, slot.spec, token));
+            }
+        }
+        let moved = !jobs.is_empty();
+        if moved {
+            let start = self.clock.now();
+            let processor = &mut self.pool.core().processor;
+            processor.submit(start, &mut jobs);
+            processor.poll(start, &mut jobs);
+            self.now = self.clock.now();
+            let took = self.now.since(start);
+            self.moving.account(took);
+            self.share_out(&mut jobs, took);
+            self.learn_from_own(&jobs, took);
+            for job in jobs.drain(..) {
+                self.finish_local(job);
+            }
+            self.release_touched();
+        }
+        self.scratch.jobs = jobs;
+        moved
+    }
+
+    /// The oldest of the running core's packets, so that neither queue waits for the other for ever.
+    #[inline]
+    fn next_local(&mut self) -> Option<u32> {
+        let (Some(&retry), Some(&local)) = (self.retries.front(), self.local.front()) else {
+            return self.retries.pop_front().or_else(|| self.local.pop_front());
+        };
+        let slots = &self.in_flight.slots;
+        let older = slots.get(local).admitted < slots.get(retry).admitted;
+        if older { self.local.pop_front() } else { self.retries.pop_front() }
+    }
+
+    /// Gives each job of a burst its share of the burst's time, by its length.
+    fn share_out(&self, jobs: &mut [Job], took: Duration) {
+        // What a packet costs besides its bytes, in bytes; how a burst's time divides is only to be about right.
+        const PACKET: u64 = 128;
+        let weight = |job: &Job| PACKET + job.packet.len() as u64;
+        let all: u64 = jobs.iter().map(weight).sum();
+        let per_weight = took.0 / all.max(1);
+        jobs.iter_mut().for_each(|job| job.took = Duration(per_weight * weight(job)));
+    }
+
+    /// Takes in how long the running core took for a burst, if that was of one kind and alike enough to say so.
+    fn learn_from_own(&mut self, jobs: &[Job], took: Duration) {
+        let Some(first) = jobs.first().filter(|_| self.pool.len() > 1) else { return };
+        let kind = self.sessions.kind(first.spec.session);
+        if jobs.iter().all(|job| self.sessions.kind(job.spec.session) == kind) {
+            let works = jobs.iter().map(|job| Work::packet(job.packet.len() as u32));
+            self.pool.learn(RUNNING_CORE, kind, works, took, &mut self.scheduler);
+        }
+    }
+
+    fn finish_local(&mut self, job: Job) {
+        let index = job.token as u32;
+        let slot = self.in_flight.slots.get_mut(index);
+        slot.packet = Some(job.packet);
+        slot.verdict = job.verdict;
+        if job.verdict == Verdict::Pending {
+            // The burst was more than the processor takes at a time.
+            self.retries.push_back(index);
+            return;
+        }
+        slot.done = self.now;
+        let doubted = slot.doubted.take().filter(|_| job.verdict == Verdict::Done);
+        self.account(RUNNING_CORE, index, job.took);
+        self.touch(index);
+        if let Some((processor, verdict)) = doubted
+            && let Some(why) = self.pool.get_mut(processor).health.contradicted(verdict)
+        {
+            self.remove(processor, why);
+        }
+    }
+
+    /// Books a finished job to its submission and, once that is complete, to the processor.
+    pub(crate) fn account(&mut self, processor: usize, index: u32, took: Duration) {
+        let slot = self.in_flight.slots.get_mut(index);
+        let place = std::mem::replace(&mut slot.submission, NONE);
+        if place == NONE {
+            return;
+        }
+        let len = slot.len;
+        let attached = self.pool.get_mut(processor);
+        attached.stats.size(len);
+        let submission = self.in_flight.submissions.get_mut(place);
+        submission.took += took;
+        submission.remaining -= 1;
+        if submission.remaining == 0 {
+            self.close_submission(processor, place);
+        }
+    }
+
+    fn close_submission(&mut self, processor: usize, place: u32) {
+        let attached = self.pool.get_mut(processor);
+        if let Some(at) = attached.submissions.iter().position(|&other| other == place) {
+            attached.submissions.remove(at);
+        }
+        let submission = self.in_flight.submissions.get(place);
+        let JobHead { work, suite, .. } = submission.head;
+        let (placed, took, shares) = (submission.placed, submission.took, submission.shares as usize);
+        attached.stats.submission(submission.jobs, &work, &placed, took, self.now);
+        if processor != RUNNING_CORE {
+            if self.rules.lateness {
+                // It was not there at the last poll but one; that this thread asked late is not its fault.
+                let late = self.polled_before.since(placed.prediction.finish());
+                self.scheduler.report_late(processor, late);
+            }
+            if took > Duration::ZERO {
+                let (slots, members) = (&self.in_flight.slots, &submission.members);
+                let works = members.iter().map(|&member| Work::packet(slots.get(member).len));
+                self.pool.learn(processor, suite, works, took, &mut self.scheduler);
+            }
+        }
+        self.scheduler.complete(processor, shares, self.now);
+        self.in_flight.submissions.close(place);
+    }
+}

@@ -1,0 +1,196 @@
+//! The pool of processors: who they are, how well they are, what their jobs cost, what they hold.
+
+use std::collections::VecDeque;
+
+use forebay_crypto::{Processor, SessionId};
+use forebay_scheduler::fit::Fit;
+use forebay_scheduler::{Cost, ProcessorConfig, Progress, Scheduler, Work};
+use forebay_time::Duration;
+
+use crate::health::Health;
+use crate::setup::ProcessorSetup;
+use crate::stats::ProcessorStats;
+
+/// The running core's index among the processors.
+pub const RUNNING_CORE: usize = 0;
+
+/// Jobs after which a measurement has faded from a processor's cost.
+const FIT_MEMORY: u32 = 4096;
+/// Jobs after which a processor's refitted costs are given to the scheduler.
+const REFIT_EVERY: u32 = 64;
+/// After so many submissions...
+const SETTLED: u32 = 256;
+/// ...only one of so many is measured.
+const MEASURE_EVERY: u32 = 4;
+/// A new mean counts for one in so many of what collecting a job costs.
+const COLLECT_FADES: u64 = 16;
+
+/// One processor.
+pub struct Attached {
+    pub processor: Box<dyn Processor>,
+    pub health: Health,
+    /// What a job costs there until measurements say otherwise.
+    expected: Cost,
+    /// For each kind of job what was measured, and the cost that the scheduler last had.
+    fits: Vec<Fit>,
+    costs: Vec<Cost>,
+    /// Jobs measured since then, and submissions in all.
+    measured: u32,
+    submitted: u32,
+    /// What handing jobs to it costs the running core, and taking a job back.
+    feed: Fit,
+    collect: Duration,
+    /// Submissions that it holds, in the order of their hand-over.
+    pub submissions: VecDeque<u32>,
+    pub stats: ProcessorStats,
+}
+
+/// The processors, the running core first.
+pub struct Pool {
+    all: Vec<Attached>,
+}
+
+impl Pool {
+    /// A pool, and what the scheduler is to know of each processor; of each kind of job it is said when it
+    /// first occurs.
+    pub fn new(setups: Vec<ProcessorSetup>, in_flight: usize) -> (Pool, Vec<ProcessorConfig>) {
+        let mut configs = Vec::with_capacity(setups.len());
+        let all = setups.into_iter().enumerate().map(|(index, setup)| {
+            configs.push(ProcessorConfig {
+                kind: setup.kind,
+                alpha: setup.alpha,
+                beta: setup.beta,
+                // What it does not take would come back at once, for the running core to do.
+                queue: setup.queue.min(setup.processor.capabilities().queue),
+                suites: 0,
+                progress: Progress::InOrder,
+                ..ProcessorConfig::cpu(setup.cost)
+            });
+            Attached {
+                stats: ProcessorStats::new(setup.processor.name()),
+                processor: setup.processor,
+                health: Health::new(index),
+                expected: setup.cost,
+                fits: vec![],
+                costs: vec![],
+                measured: 0,
+                submitted: 0,
+                feed: Fit::new(Cost::default(), FIT_MEMORY),
+                collect: Duration::ZERO,
+                submissions: VecDeque::with_capacity(in_flight),
+            }
+        });
+        let all = all.collect();
+        (Pool { all }, configs)
+    }
+
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    #[inline]
+    pub fn get_mut(&mut self, index: usize) -> &mut Attached {
+        &mut self.all[index]
+    }
+
+    #[inline]
+    pub fn get(&self, index: usize) -> &Attached {
+        &self.all[index]
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Attached> {
+        self.all.iter()
+    }
+
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Attached> {
+        self.all.iter_mut()
+    }
+
+    /// The running core.
+    #[inline]
+    pub fn core(&mut self) -> &mut Attached {
+        &mut self.all[RUNNING_CORE]
+    }
+
+    /// Every processor but the running core, by index.
+    #[inline]
+    pub fn others(&self) -> std::ops::Range<usize> {
+        RUNNING_CORE + 1..self.all.len()
+    }
+
+    /// Has every processor forget a session.
+    pub fn close_session(&mut self, session: SessionId) {
+        self.all.iter_mut().for_each(|one| one.processor.close_session(session));
+    }
+
+    /// Adds a kind of job that is done `by` these processors; what is known of kind `like` holds for it too.
+    pub fn add_kind(&mut self, kind: u8, by: &[bool], like: Option<usize>, scheduler: &mut Scheduler) {
+        for (index, attached) in self.all.iter_mut().enumerate() {
+            let cost = like.map_or(attached.expected, |like| attached.costs[like]);
+            attached.fits.push(Fit::new(cost, FIT_MEMORY));
+            attached.costs.push(cost);
+            scheduler.set_suite_cost(index, kind, cost);
+            if by[index] {
+                scheduler.add_suite(index, kind);
+            }
+        }
+    }
+
+    /// The cost that a processor is taken to have for a kind of job.
+    pub fn cost(&self, processor: usize, kind: u8) -> Option<Cost> {
+        Some(self.all.get(processor)?.fits.get(usize::from(kind))?.cost())
+    }
+
+    /// Takes in how long a processor took for jobs of one kind that it was given together.
+    pub fn learn(
+        &mut self,
+        processor: usize,
+        kind: u8,
+        jobs: impl Iterator<Item = Work> + Clone,
+        took: Duration,
+        scheduler: &mut Scheduler,
+    ) {
+        let attached = &mut self.all[processor];
+        attached.submitted = attached.submitted.wrapping_add(1);
+        if attached.submitted > SETTLED && !attached.submitted.is_multiple_of(MEASURE_EVERY) {
+            return;
+        }
+        let count = jobs.clone().count() as u32;
+        attached.fits[usize::from(kind)].add(jobs, took);
+        attached.measured += count;
+        if attached.measured < REFIT_EVERY {
+            return;
+        }
+        attached.measured = 0;
+        // All of them: kinds that take turns would else meet the same turn for ever.
+        for (kind, (cost, fit)) in attached.costs.iter_mut().zip(&attached.fits).enumerate() {
+            *cost = fit.cost();
+            scheduler.set_suite_cost(processor, kind as u8, *cost);
+        }
+    }
+
+    /// Takes in how long the running core took to hand jobs to a processor.
+    pub fn learn_feed(
+        &mut self,
+        processor: usize,
+        jobs: impl Iterator<Item = Work> + Clone,
+        took: Duration,
+        scheduler: &mut Scheduler,
+    ) {
+        let attached = &mut self.all[processor];
+        attached.feed.add(jobs, took);
+        let feed = attached.feed.cost();
+        scheduler
+            .set_feed(processor, Cost { init: feed.init + attached.collect, wake: Duration::ZERO, ..feed });
+    }
+
+    /// Takes in how long the running core took to take `jobs` back from a processor.
+    pub fn learn_collect(&mut self, processor: usize, jobs: usize, took: Duration) {
+        let mean = Duration(took.0 / (jobs as u64).max(1));
+        let collect = &mut self.all[processor].collect;
+        // A preempted thread is no cost.
+        let mean = if collect.0 == 0 { mean } else { mean.min(collect.times(8)) };
+        *collect = Duration((collect.0 * (COLLECT_FADES - 1) + mean.0) / COLLECT_FADES);
+    }
+}
