@@ -101,11 +101,12 @@ impl<'a> Oracle<'a> {
         job.iter().map(|&packet| u64::from(self.packets[packet].1).div_ceil(16)).sum()
     }
 
-    /// A group takes as long as its longest job.
+    /// A group takes as long as its longest job, and each packet its own time besides.
     fn time(&self, processor: usize, jobs: &[Job]) -> u64 {
         let cost = &self.of(processor).config.cost;
         let one = |job: &Job| cost.init.0 + cost.block.0 * self.blocks(job);
-        jobs.chunks(cost.lanes as usize).map(|group| group.iter().map(one).max().unwrap()).sum()
+        let groups = jobs.chunks(cost.lanes as usize).map(|group| group.iter().map(one).max().unwrap());
+        groups.sum::<u64>() + cost.packet.0 * jobs.iter().map(Vec::len).sum::<usize>() as u64
     }
 
     /// Everything that is placed on a processor goes to it.
@@ -415,13 +416,13 @@ fn processor() -> impl Strategy<Value = (String, String)> {
     let kind = prop_oneof![Just("cpu"), Just("accelerator")];
     let lanes = prop_oneof![2 => Just(1u32), 2 => 2..6u32];
     let queue = prop_oneof![1..3u32, Just(1_000u32)];
-    let times = (tens(300), tens(60), tens(200), tens(400));
+    let times = (tens(300), tens(60), prop_oneof![Just(0), tens(100)], tens(200), tens(400));
     (kind, times, lanes, any::<bool>(), queue, 2..6u32, (tens(100), tens(20))).prop_map(
-        |(kind, (init, block, submit, wake), lanes, each, queue, halves, (feed, feed_block))| {
+        |(kind, (init, block, packet, submit, wake), lanes, each, queue, halves, (feed, feed_block))| {
             let answers = if each { "each" } else { "batch" };
             let alpha = f64::from(halves) / 2.0;
             let text = format!(
-                "kind = \"{kind}\"\ninit = \"{init} ps\"\nblock = \"{block} ps\"\nsubmit = \"{submit} ps\"\n\
+                "kind = \"{kind}\"\ninit = \"{init} ps\"\nblock = \"{block} ps\"\npacket = \"{packet} ps\"\nsubmit = \"{submit} ps\"\n\
                  wake = \"{wake} ps\"\nlanes = {lanes}\nanswers = \"{answers}\"\nqueue = {queue}\nalpha = {alpha}\n"
             );
             (text, format!("feed = \"{feed} ps\"\nfeed_block = \"{feed_block} ps\"\n"))

@@ -32,6 +32,7 @@ pub(super) const PROCESSOR: &[&str] = &[
     "bus",
     "suites",
     "others",
+    "packet",
     "submit",
     "wake",
     "lanes",
@@ -392,6 +393,7 @@ fn real(section: &Section<'_>, processor: &mut Processor, map: &mut Map<String, 
         Some(time)
     };
     let cost = &mut processor.config.cost;
+    cost.packet = time("packet").unwrap_or(cost.packet);
     cost.submit = time("submit").unwrap_or(cost.submit);
     cost.wake = time("wake").unwrap_or(cost.wake);
     if let Some(lanes) = section.whole("lanes", Unit::None, 1, LANES_MAX) {
