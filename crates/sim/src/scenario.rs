@@ -5,6 +5,7 @@
 
 mod classes;
 mod processors;
+mod real;
 mod scheduler;
 mod traffic;
 
