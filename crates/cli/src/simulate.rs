@@ -201,13 +201,22 @@ fn print(outcome: &Outcome) {
     for one in processors {
         println!("{:16} {:>6.1} % {:>12} {:>10.1} B", one.name, 100.0 * one.load, one.packets, one.mean_size);
     }
+    if let Some(core) = &outcome.figures.running_core {
+        let [load, moving, feeding] = [core.load, core.moving, core.feeding].map(|share| 100.0 * share);
+        println!(
+            "{} polls: {load:.1} % busy, {moving:.1} % moving, {feeding:.1} % handing over; {:.1} packets per poll",
+            core.name, core.packets_per_poll
+        );
+    }
     println!(
         "{:16} {:>12} {:>12} {:>12} {:>12} {:>12}",
         "latency (us)", "mean", "50 %", "90 %", "99 %", "99.9 %"
     );
     let all = [("processing", outcome.figures.processing_latency), ("total", outcome.figures.total_latency)];
     let classes = outcome.figures.classes.iter().map(|class| (class.name.as_str(), class.total_latency));
-    for (name, one) in all.into_iter().chain(classes) {
+    let order = outcome.figures.running_core.as_ref();
+    let order = order.map(|core| [("reorder hold", core.reorder_hold), ("to release", core.release_latency)]);
+    for (name, one) in all.into_iter().chain(classes).chain(order.into_iter().flatten()) {
         let [mean, p50, p90, p99, p999] =
             [one.mean_s, one.p50_s, one.p90_s, one.p99_s, one.p999_s].map(|seconds| seconds * 1e6);
         println!("{name:16} {mean:>12.3} {p50:>12.3} {p90:>12.3} {p99:>12.3} {p999:>12.3}");

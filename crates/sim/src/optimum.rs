@@ -248,7 +248,8 @@ impl<'a> Way<'a> {
 
     fn compute(&self, packet: &Arrival) -> f64 {
         let init = self.cost.init.0 as f64 * self.share;
-        (init + (self.cost.of(&Work::packet(packet.bytes)).0 - self.cost.init.0) as f64) / self.lanes
+        let side_by_side = self.cost.of(&Work::packet(packet.bytes)) - self.cost.init - self.cost.packet;
+        (init + side_by_side.0 as f64) / self.lanes + self.cost.packet.0 as f64
     }
 
     fn carry(&self, packet: &Arrival) -> f64 {

@@ -5,6 +5,7 @@
 
 mod classes;
 mod processors;
+mod real;
 mod scheduler;
 mod traffic;
 
@@ -226,4 +227,22 @@ fn seconds(length: Duration) -> Json {
 /// Picoseconds of a time written as a number of seconds, to the nearest, halves up.
 pub(crate) fn ps_of(text: &str) -> Option<u128> {
     decimal::Decimal::parse(text).and_then(decimal::Decimal::as_ps)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_reference_has_every_key() {
+        let reference = include_str!("../../../docs/simulation.md");
+        let lists = [
+            super::traffic::KNOWN,
+            super::processors::BUS,
+            super::processors::PROCESSOR,
+            super::scheduler::KNOWN,
+            super::classes::KNOWN,
+        ];
+        for key in lists.into_iter().flatten() {
+            assert!(reference.contains(&format!("`{key}`")), "docs/simulation.md lacks `{key}`");
+        }
+    }
 }

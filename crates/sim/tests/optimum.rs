@@ -84,4 +84,27 @@ proptest! {
             "{relaxed:?} {}", outcome.figures.elapsed_s);
         prop_assert!(relaxed.throughput_bps >= outcome.figures.throughput_bps * (1.0 - 1e-6));
     }
+
+    #[test]
+    fn relaxation_below_every_run_with_batches(
+        seed in 0u64..1000,
+        window in 1u64..4,
+        (burst, lanes, cards) in (2u64..64, 1u64..32, 1u64..4),
+        each in any::<bool>(),
+        polls in any::<bool>(),
+    ) {
+        let answers = if each { "each" } else { "batch" };
+        let (moves, poll) = if polls { ("move = \"1 us\"\n", "poll = true\n") } else { ("", "") };
+        let processors = format!(
+            "{CPU}lanes = 4\n{moves}[[processor]]\nkind = \"accelerator\"\ncount = {cards}\nlanes = {lanes}\n\
+             packet = \"100 ns\"\nsubmit = \"1 us\"\nwake = \"2 us\"\ninit = \"3 us\"\nblock = \"440 ns\"\n\
+             answers = \"{answers}\"\n");
+        let traffic = "source = \"paper\"\nsas = 5\npackets = 400\nrate = \"10 Gbit/s\"";
+        let scenario = scenario(&processors, &format!("window = {window}\nburst = {burst}\n{poll}"), traffic);
+        let outcome = run(&scenario, Options { seed: Some(seed), ..Options::default() }).unwrap();
+        let relaxed = bound(&scenario, seed);
+        prop_assert!(relaxed.elapsed_s <= outcome.figures.elapsed_s * (1.0 + 1e-6),
+            "{relaxed:?} {}", outcome.figures.elapsed_s);
+        prop_assert!(relaxed.total_latency_mean_s <= outcome.figures.total_latency.mean_s * (1.0 + 1e-6));
+    }
 }

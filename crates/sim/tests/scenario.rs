@@ -256,7 +256,7 @@ fn the_terms_of_real_processors_are_read_and_resolved() {
     let text = PAPER.replace(
         "alpha = 2.5\n",
         "alpha = 2.5\nmove = \"300 ns\"\nsubmit = \"1 us\"\nlanes = 16\nanswers = \"each\"\n",
-    ) + "submit = 2e-6\nwake = \"5 us\"\nlanes = 4096\nfeed = \"100 ns\"\nfeed_block = \"1 ns\"\n\
+    ) + "submit = 2e-6\npacket = \"40 ns\"\nwake = \"5 us\"\nlanes = 4096\nfeed = \"100 ns\"\nfeed_block = \"1 ns\"\n\
          [scheduler]\nburst = 32\npoll = true\n";
     let scenario = read(&text, &[]);
     let [cpu, card] = [&scenario.processors[0], &scenario.processors[2]];
@@ -264,8 +264,8 @@ fn the_terms_of_real_processors_are_read_and_resolved() {
     assert_eq!((cpu.answers, card.answers), (Answers::Each, Answers::Batch));
     let cost = &card.config.cost;
     assert_eq!(
-        (cost.submit, cost.wake, cost.lanes),
-        (Duration::from_micros(2), Duration::from_micros(5), 4_096)
+        (cost.packet, cost.submit, cost.wake, cost.lanes),
+        (Duration::from_nanos(40), Duration::from_micros(2), Duration::from_micros(5), 4_096)
     );
     assert_eq!(card.feed, Feed { packet: Duration::from_nanos(100), block: Duration::from_nanos(1) });
     let core = RunningCore { processor: 0, moves: Duration::from_nanos(300) };

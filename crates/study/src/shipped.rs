@@ -17,6 +17,7 @@ pub(crate) const STUDIES: &[(&str, Files)] = &[
     study!("modern", "study.rhai", "core.toml", "pcie4.toml", "pcie5.toml"),
     study!("network-processor", "study.rhai", "interrupt-driven.toml", "busy-waiting.toml", "markov.toml"),
     study!("inline-card", "study.rhai", "video.toml", "bulk.toml", "interrupts.toml", "lookaside.toml"),
+    study!("scaling", "study.rhai", "cores.toml"),
     study!("policies", "study.rhai", "papers.toml", "tiny.toml", "classes.toml"),
 ];
 

@@ -145,3 +145,19 @@ fn modern_and_policies_run() {
     assert!(quick("modern").claims.is_empty());
     quick("policies");
 }
+
+/// One SA over 1 to 16 cores: costs are placeholders, so only what any costs give is asked for.
+#[test]
+fn scaling_answers_for_every_suite_and_size() {
+    let findings = quick("scaling");
+    assert!(findings.claims.is_empty());
+    // By size, suite and cores; then by alpha.
+    assert!(findings.runs.len() >= 30 + 45, "{}", findings.runs.len());
+    let rates = findings.runs.iter().filter_map(|run| match &run.figures {
+        forebay_study::Figures::Host(figures) => Some(figures.throughput_bps),
+        forebay_study::Figures::Other(_) => None,
+    });
+    let rates: Vec<f64> = rates.collect();
+    // 3des-sha1 at 1408 bytes over 1, 2, 4, 8 and 16 cores.
+    assert!(rates[..5].is_sorted() && rates[4] > 4.0 * rates[0], "{:?}", &rates[..5]);
+}

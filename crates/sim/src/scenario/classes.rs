@@ -16,7 +16,7 @@ use super::tree::{Node, Value};
 use super::{Class, Settings, seconds, tables};
 use crate::traffic::{DrawnClass, Source, Trace};
 
-const KNOWN: &[&str] = &[
+pub(super) const KNOWN: &[&str] = &[
     "name",
     "service",
     "weight",

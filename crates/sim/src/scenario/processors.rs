@@ -10,11 +10,11 @@ use serde_json::{Map, Value as Json};
 use super::decimal::{Decimal, Unit};
 use super::section::Section;
 use super::traffic::Suites;
-use super::{Answers, Bus, Feed, MAX_PROCESSORS, Processor, seconds, tables};
+use super::{Answers, Bus, Feed, MAX_PROCESSORS, Processor, real, seconds, tables};
 
-const BUS: &[&str] =
+pub(super) const BUS: &[&str] =
     &["name", "clock", "width", "address_cycles", "bandwidth", "transfer_overhead", "full_duplex"];
-const PROCESSOR: &[&str] = &[
+pub(super) const PROCESSOR: &[&str] = &[
     "name",
     "kind",
     "count",
@@ -32,18 +32,15 @@ const PROCESSOR: &[&str] = &[
     "bus",
     "suites",
     "others",
+    "packet",
     "submit",
     "wake",
     "lanes",
-    "packet",
     "answers",
     "move",
     "feed",
     "feed_block",
 ];
-/// Keys that mean something with `poll` only.
-const MOVES: [&str; 3] = ["move", "feed", "feed_block"];
-const LANES_MAX: u64 = 1 << 20;
 
 /// The papers' bus: PCI, 66 MHz, 4 bytes wide, one address cycle.
 const CLOCK: u64 = 66_000_000;
@@ -186,8 +183,8 @@ pub(super) fn read(
         let mask = mask(section, used, suites, &mut map);
         can |= mask;
         let mut processor = one(section, kind, times, mask, buses, &mut map);
-        real(section, &mut processor, &mut map);
-        moves(section, &mut processor, count, polls, &mut map);
+        real::costs(section, &mut processor, &mut map);
+        real::moves(section, &mut processor, count, polls, &mut map);
         for number in 0..count {
             let name = if count == 1 { name.to_owned() } else { format!("{name}.{number}") };
             if processors.iter().any(|known| known.name == name) {
@@ -383,71 +380,4 @@ fn one(
     let config = ProcessorConfig { kind, alpha, beta, queue, suites, ..ProcessorConfig::cpu(cost) };
     let (answers, feed) = (Answers::default(), Feed::default());
     Processor { name: String::new(), config, bus, write_buffer, prefetch, others, answers, feed, moves: None }
-}
-
-/// The terms of real processors (`spec/models.md` section 1), without which it is the papers'.
-fn real(section: &Section<'_>, processor: &mut Processor, map: &mut Map<String, Json>) {
-    let mut time = |key: &str| {
-        let time = section.time(key)?;
-        map.insert(key.to_owned(), seconds(time));
-        Some(time)
-    };
-    let cost = &mut processor.config.cost;
-    cost.submit = time("submit").unwrap_or(cost.submit);
-    cost.wake = time("wake").unwrap_or(cost.wake);
-    cost.packet = time("packet").unwrap_or(cost.packet);
-    if let Some(lanes) = section.whole("lanes", Unit::None, 1, LANES_MAX) {
-        cost.lanes = lanes as u32;
-        map.insert("lanes".to_owned(), lanes.into());
-    }
-    if let Some(word) = section.word("answers", &["batch", "each"]) {
-        processor.answers = if word == "each" { Answers::Each } else { Answers::Batch };
-        map.insert("answers".to_owned(), word.into());
-    }
-}
-
-/// What the running core does with packets besides its jobs.
-fn moves(
-    section: &Section<'_>,
-    processor: &mut Processor,
-    count: usize,
-    polls: bool,
-    map: &mut Map<String, Json>,
-) {
-    for key in MOVES.into_iter().filter(|key| section.has(key) && !polls) {
-        let message = format!("`{key}` has no effect without `poll`");
-        section.conflict(key, message, "set `poll = true` in [scheduler], or remove this key");
-    }
-    let mut time = |key: &str| {
-        let time = section.time(key)?;
-        map.insert(key.to_owned(), seconds(time));
-        Some(time)
-    };
-    processor.moves = time("move");
-    processor.feed = Feed {
-        packet: time("feed").unwrap_or(Duration::ZERO),
-        block: time("feed_block").unwrap_or(Duration::ZERO),
-    };
-    if processor.moves.is_none() {
-        return;
-    }
-    if processor.config.kind != Kind::Cpu {
-        section.conflict(
-            "move",
-            "an accelerator has no `move`",
-            "give `move` to the CPU that runs the gateway",
-        );
-    }
-    if count > 1 {
-        let message = format!("`move` is set for {count} processors; one core moves the packets");
-        section.conflict(
-            "move",
-            message,
-            "give the running core a [[processor]] of its own, with `count = 1`",
-        );
-    }
-    for key in ["feed", "feed_block", "wake"].into_iter().filter(|key| section.has(key)) {
-        let message = format!("the running core has no `{key}`");
-        section.conflict(key, message, "remove the key here; it is for the other processors");
-    }
 }

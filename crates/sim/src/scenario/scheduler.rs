@@ -12,7 +12,7 @@ use super::section::Section;
 use super::tree::{Place, Table};
 use super::{Bus, Processor, RunningCore, Settings, seconds, tables};
 
-const KNOWN: &[&str] = &[
+pub(super) const KNOWN: &[&str] = &[
     "policy",
     "window",
     "timeout",

@@ -14,7 +14,7 @@ use super::tree::{Node, Value};
 use super::{seconds, tables};
 use crate::traffic::{Arrivals, Bin, DrawnClass, Rate, Sizes, Source, Traffic, read_trace};
 
-const KNOWN: &[&str] = &[
+pub(super) const KNOWN: &[&str] = &[
     "source",
     "path",
     "packets",

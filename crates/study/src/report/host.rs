@@ -137,6 +137,10 @@ fn latencies(figures: &Figures) -> Table {
             if class.lost > 0 { format!(", {} lost", units::count(class.lost)) } else { String::new() };
         rows.push(row(&format!("{who}{lost}"), &class.total_latency));
     }
+    if let Some(core) = &figures.running_core {
+        rows.push(row("from completion to release in order", &core.reorder_hold));
+        rows.push(row("from arrival to release", &core.release_latency));
+    }
     Table {
         title: "Latency".to_owned(),
         head: ["", "mean", "median", "90 %", "99 %", "99.9 %"].map(str::to_owned).into(),
