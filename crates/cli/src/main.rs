@@ -20,6 +20,7 @@ mod demo;
 mod explore;
 mod gateway;
 mod import;
+mod loadgen;
 mod manual;
 mod output;
 mod pass;

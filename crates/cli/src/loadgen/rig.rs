@@ -21,6 +21,8 @@ const WINDOW_TIMEOUT: Duration = Duration::from_micros(50);
 const STUCK: Duration = Duration::from_millis(10_000);
 /// Packets that are opened and compared after each measurement.
 const VERIFIED: usize = 256;
+/// The longest that an engine runs before it is measured, so that it has learnt what jobs cost.
+const WARM_UP_MAX: Duration = Duration::from_millis(250);
 /// Room that a sealed packet needs beyond the plain one.
 const OVERHEAD: usize = 128;
 
@@ -78,6 +80,17 @@ impl<'a> Rig<'a> {
             released: 0,
             moved: setting.clock.now(),
         })
+    }
+
+    /// An engine that has run for a while, for a measurement of `length`.
+    pub fn warm(
+        setting: &'a Setting<'a>,
+        processors: Vec<ProcessorSetup>,
+        length: Duration,
+    ) -> miette::Result<Rig<'a>> {
+        let mut rig = Rig::new(setting, processors)?;
+        rig.saturate(WARM_UP_MAX.min(Duration(length.0 / 2)))?;
+        Ok(rig)
     }
 
     /// What the engine counts.
