@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 
 use forebay_crypto::{Direction, Job, JobSpec, Packet, SessionId, Suite, Verdict};
-use forebay_ipsec::{DropCounts, DropReason, IvRange, Next, Path, Prepared, SaConfig, Sad};
+use forebay_ipsec::{DropCounts, DropReason, Ipsec, IvRange, Next, Path, Prepared, SaConfig};
 use forebay_time::{Duration, Time};
 use forebay_wire::Ip;
 
@@ -20,7 +20,7 @@ pub struct Bench {
 
 /// A database.
 pub struct Gateway {
-    pub sad: Sad,
+    pub sad: Ipsec,
     sas: Vec<(SessionId, Suite)>,
 }
 
@@ -81,7 +81,7 @@ pub fn tally() -> Tally {
 
 impl Bench {
     fn new() -> Bench {
-        let gateway = || Gateway { sad: Sad::default(), sas: vec![] };
+        let gateway = || Gateway { sad: Ipsec::default(), sas: vec![] };
         Bench { near: gateway(), far: gateway(), crypto: Crypto::new(), now: Time::ZERO }
     }
 

@@ -109,8 +109,8 @@ fn step(
             }
             // Somebody else's ESP inside of ours, of an SA that is ours too: left where it is.
             Stop::Again => Ok(sound(&job.packet)),
-            Stop::Pass => panic!("there are no policies"),
-            Stop::Away(core) => panic!("core {core} has it"),
+            Stop::Bypass => panic!("there are no policies"),
+            Stop::Remote(core) => panic!("core {core} has it"),
         };
         fates[job.token as usize] = Some(fate);
     }

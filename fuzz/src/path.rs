@@ -88,7 +88,7 @@ fn too_big(bench: &mut Bench, packet: &[u8], mtu: u16) {
     }
     for from in [IpAddr::from([203, 0, 113, 1]), ipv6_router()] {
         let mut room = [0; icmp::MAX_V6];
-        if let Some(len) = bench.near.sad.answer(packet, from, &mut room) {
+        if let Some(len) = bench.near.sad.icmp_error(packet, from, &mut room) {
             assert!(parts.is_empty(), "divided and reported");
             check_message(&room[..len], packet);
         }

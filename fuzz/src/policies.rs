@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use forebay_crypto::{Direction, JobSpec, SessionId, Verdict};
 use forebay_ipsec::{
-    Action, DropReason, DscpSet, Policy, PolicyId, PolicyPlace, PortRange, Prepared, Sad, TrafficSelector,
+    Action, DropReason, DscpSet, Ipsec, Policy, PolicyId, PolicyPlace, PortRange, Prepared, TrafficSelector,
 };
 
 use crate::bench::{buffer, dropped, sound};
@@ -18,7 +18,7 @@ const PACKETS: usize = 24;
 
 /// A database of four SAs for anything in each direction, and the same policies as lists.
 struct Table {
-    sad: Sad,
+    sad: Ipsec,
     lists: [Vec<(PolicyId, Policy)>; 2],
 }
 
@@ -28,7 +28,7 @@ thread_local! {
 
 impl Table {
     fn new() -> Table {
-        let mut sad = Sad::seeded(0x0123_4567_89ab_cdef);
+        let mut sad = Ipsec::seeded(0x0123_4567_89ab_cdef);
         for n in 0..4 {
             assert_eq!(add_out(&mut sad, sa(n, &[], &[])), SessionId(n));
         }
@@ -90,7 +90,7 @@ impl Table {
             let mut decide = || {
                 let (mut packet, mut spec) = (buffer(bytes), JobSpec::default());
                 match self.sad.prepare(direction, &mut packet, &mut spec) {
-                    Ok(Prepared::Pass) => {
+                    Ok(Prepared::Bypass) => {
                         let passed = sound(&packet);
                         assert!(bytes.starts_with(&passed), "it is changed");
                         Ok(None)
@@ -101,7 +101,7 @@ impl Table {
                         assert!(completed.is_err());
                         Ok(Some(spec.session))
                     }
-                    Ok(Prepared::Away(core)) => panic!("core {core} has it"),
+                    Ok(Prepared::Remote(core)) => panic!("core {core} has it"),
                     Err(reason) => {
                         dropped(direction, reason);
                         Err(reason)

@@ -10,8 +10,8 @@ use forebay_fuzz::{
 };
 use forebay_ipsec::reassembly::ReassemblyLimits;
 use forebay_ipsec::{
-    Action, DropCounts, DropReason, Encapsulation, IvRange, Mode, Policy, PolicyPlace, Prepared, Protocol,
-    Reassembler, Reassembly, SaConfig, Sad, Spi,
+    Action, DropCounts, DropReason, Encapsulation, Ipsec, IvRange, Mode, Policy, PolicyPlace, Prepared,
+    Protocol, Reassembler, Reassembly, SaConfig, Spi,
 };
 use forebay_links::capture::Reader;
 use forebay_links::frame::locate;
@@ -39,7 +39,7 @@ fn packets(path: &Path) -> Vec<(Time, Vec<u8>)> {
 /// A gateway in the middle of the captures' traffic: ESP, ESP in UDP and AH in both directions, policies that let
 /// some pass and protect the rest, and reassembly.
 struct Gateway {
-    sad: Sad,
+    sad: Ipsec,
     reassembler: Reassembler,
     drops: DropCounts,
     sealed: u64,
@@ -49,7 +49,7 @@ struct Gateway {
 
 impl Gateway {
     fn new() -> Gateway {
-        let mut sad = Sad::default();
+        let mut sad = Ipsec::default();
         let mut number = 0;
         let mut sa = |protocol, mode, encapsulation, proposal: &str| {
             number += 1;
@@ -116,7 +116,7 @@ impl Gateway {
     fn pass(&mut self, direction: Direction, packet: &mut Packet) {
         let mut spec = JobSpec::default();
         let done = match self.sad.prepare(direction, packet, &mut spec) {
-            Ok(Prepared::Pass) => {
+            Ok(Prepared::Bypass) => {
                 self.passed += 1;
                 Ok(())
             }
@@ -129,7 +129,7 @@ impl Gateway {
                 }
                 Err(reason) => Err(reason),
             },
-            Ok(Prepared::Away(core)) => panic!("core {core} has it"),
+            Ok(Prepared::Remote(core)) => panic!("core {core} has it"),
             Err(reason) => Err(reason),
         };
         match done {

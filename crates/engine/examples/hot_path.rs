@@ -15,7 +15,7 @@ use forebay_crypto::{
 };
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{BURST, Clock, Engine, Limits, ProcessorSetup, Settings};
-use forebay_ipsec::{IvRange, SaConfig, Sad, Spi};
+use forebay_ipsec::{Ipsec, IvRange, SaConfig, Spi};
 use forebay_scheduler::{Config, Cost, Decision, Item, Kind, ProcessorConfig, Progress, Scheduler};
 use forebay_time::{Duration, Time};
 
@@ -221,7 +221,7 @@ fn engine(processors: Vec<ProcessorSetup>) -> Result<Engine> {
         ..SaConfig::new("measured", Spi::MIN, suite, local.into(), remote.into())
     };
     let (near, far) = ([192, 0, 2, 1], [192, 0, 2, 2]);
-    let mut sad = Sad::default();
+    let mut sad = Ipsec::default();
     sad.add_outbound(config(near, far), IvRange::for_throwaway_key())?;
     sad.add_inbound(config(far, near))?;
     let limits = Limits { in_flight: 256, audit_every: 0, ..Limits::default() };

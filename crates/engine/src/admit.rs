@@ -199,12 +199,12 @@ impl Engine {
     fn stopped(&mut self, direction: Direction, burst: &mut Vec<Job>, at: usize, stop: Stop) -> usize {
         let (packet, tag) = (std::mem::take(&mut burst[at].packet), burst[at].token);
         match stop {
-            Stop::Pass if self.in_flight.reorder.is_total() => {
+            Stop::Bypass if self.in_flight.reorder.is_total() => {
                 self.bypass_in_place(burst, at, packet, tag);
                 return 0;
             }
-            Stop::Pass => self.bypass(packet, tag),
-            Stop::Away(core) => {
+            Stop::Bypass => self.bypass(packet, tag),
+            Stop::Remote(core) => {
                 self.outward.hand_overs.push(HandOver { core, direction, packet, tag });
             }
             Stop::Drop(DropReason::OutPathMtu) => self.too_big(burst, at, packet, tag),
@@ -257,7 +257,7 @@ impl Engine {
     fn tell_source(&mut self, packet: &Packet, tag: u64) {
         let Ok(ip) = Ip::parse(packet.bytes()) else { return };
         let sad = &mut self.sad;
-        self.edges.answer(ip.family(), tag, |from, room| sad.answer(packet.bytes(), from, room));
+        self.edges.answer(ip.family(), tag, |from, room| sad.icmp_error(packet.bytes(), from, room));
     }
 
     /// Lets a packet through unprotected: in its place where all packets keep their order, else at once.

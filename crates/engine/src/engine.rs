@@ -19,7 +19,7 @@
 use std::collections::VecDeque;
 
 use forebay_crypto::{Direction, Job, Packet, SaKeys, SessionId};
-use forebay_ipsec::{DropCounts, DropReason, Event, Next, Sad};
+use forebay_ipsec::{DropCounts, DropReason, Event, Ipsec, Next};
 use forebay_scheduler::{Config, ConfigError, DscpMap, Scheduler};
 use forebay_time::{Duration, Time};
 
@@ -52,7 +52,7 @@ pub struct Output {
     pub released: Time,
 }
 
-/// A packet whose SA is at the engine of another core: see [`Sad::add_away`].
+/// A packet whose SA is at the engine of another core: see [`Ipsec::add_remote`].
 #[derive(Debug)]
 pub struct HandOver {
     /// The number of that core.
@@ -109,7 +109,7 @@ pub(crate) struct Scratch {
 
 /// Spreads the crypto of many packets over many processors, in real time, on the calling thread.
 pub struct Engine {
-    pub(crate) sad: Sad,
+    pub(crate) sad: Ipsec,
     pub(crate) scheduler: Scheduler,
     pub(crate) pool: Pool,
     pub(crate) sessions: KeySessions,
@@ -157,7 +157,7 @@ impl Engine {
     /// The running core, which has the last word about what others fail at, should do every suite. For one
     /// that it lacks, others are taken at their word, and what one fails at goes to another if there is one.
     pub fn new(
-        sad: Sad,
+        sad: Ipsec,
         keys: &[SaKeys],
         processors: Vec<ProcessorSetup>,
         settings: Settings,
@@ -292,7 +292,7 @@ impl Engine {
 
     /// The SAs.
     #[inline]
-    pub fn sad(&self) -> &Sad {
+    pub fn sad(&self) -> &Ipsec {
         &self.sad
     }
 
@@ -317,7 +317,7 @@ impl Engine {
         self.edges.answers()
     }
 
-    /// Takes what has happened to SAs: see [`Sad::events`](forebay_ipsec::Sad::events).
+    /// Takes what has happened to SAs: see [`Ipsec::events`](forebay_ipsec::Ipsec::events).
     pub fn events(&mut self) -> impl Iterator<Item = Event> {
         self.sad.events()
     }

@@ -96,7 +96,7 @@ impl Engine {
                 Stop::Unpack => fates[from] = Ok(Next::Unpack),
                 Stop::Again => again.push((from, Path::default())),
                 // Nothing passes or goes elsewhere once it has been through an SA.
-                Stop::Pass | Stop::Away(_) => fates[from] = Err(DropReason::InError),
+                Stop::Bypass | Stop::Remote(_) => fates[from] = Err(DropReason::InError),
             }
             from += 1;
             match self.sad.complete_burst(&mut burst[from..]) {

@@ -16,9 +16,11 @@ use crate::doorbell::Doorbell;
 
 /// Submissions that may be on their way to a lane, and back: bounds what a lane that stopped holds.
 const RING: usize = 1024;
-/// Looks at an empty ring before the lane goes to sleep: some microseconds, the time between
-/// packets under load.
-const SPINS: u32 = 256;
+/// How long the lane looks at an empty ring before it goes to sleep: the time between bursts under load. To
+/// be woken takes about as long.
+const SPIN: Duration = Duration::from_micros(50);
+/// Looks between two looks at the clock.
+const LOOKS: u32 = 32;
 /// Longest sleep without being rung; only a safeguard.
 const SLEEP_MAX: StdDuration = StdDuration::from_millis(100);
 /// First sleep while the processor has jobs and does not say when one will be finished; doubled as long
@@ -207,7 +209,7 @@ struct Worker {
 impl Worker {
     fn run(mut self) {
         let mut waiting = Vec::new();
-        let (mut idle, mut nap) = (0, SLEEP_MIN);
+        let (mut looks, mut since, mut nap) = (0u32, self.clock.now(), SLEEP_MIN);
         while !self.stop.load(Ordering::Acquire) {
             let ordered = self.obey();
             if waiting.is_empty()
@@ -216,16 +218,19 @@ impl Worker {
                 self.keep(std::mem::replace(&mut waiting, batch));
             }
             if self.work(&mut waiting) || ordered {
-                (idle, nap) = (0, SLEEP_MIN);
+                (looks, nap) = (0, SLEEP_MIN);
                 continue;
             }
-            idle += 1;
-            if idle < SPINS {
+            if looks == 0 {
+                since = self.clock.now();
+            }
+            looks += 1;
+            if !looks.is_multiple_of(LOOKS) || self.clock.now().since(since) < SPIN {
                 std::hint::spin_loop();
             } else {
                 self.sleep(!waiting.is_empty() || !self.back.is_empty(), nap);
                 // Once more round is enough to see whether there is anything now.
-                (idle, nap) = (SPINS - 1, (2 * nap).min(SLEEP_MAX));
+                (looks, nap) = (LOOKS - 1, (2 * nap).min(SLEEP_MAX));
             }
         }
     }

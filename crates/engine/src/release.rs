@@ -60,7 +60,9 @@ impl Engine {
                         // What is behind it may have to wait for it.
                         Stop::Again | Stop::Unpack => break Some(stop),
                         Stop::Drop(reason) => self.scratch.dropped.push((from, reason)),
-                        Stop::Pass | Stop::Away(_) => self.scratch.dropped.push((from, DropReason::InError)),
+                        Stop::Bypass | Stop::Remote(_) => {
+                            self.scratch.dropped.push((from, DropReason::InError))
+                        }
                     }
                     from += 1;
                 }

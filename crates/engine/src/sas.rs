@@ -44,7 +44,7 @@ impl Engine {
         Ok(session)
     }
 
-    /// Adds an SA that the engine of another core has: see [`Sad::add_away`](forebay_ipsec::Sad::add_away). No processor
+    /// Adds an SA that the engine of another core has: see [`Ipsec::add_remote`](forebay_ipsec::Ipsec::add_remote). No processor
     /// is told of it.
     pub fn add_away(
         &mut self,
@@ -52,7 +52,7 @@ impl Engine {
         config: SaConfig,
         core: u16,
     ) -> Result<SessionId, SadError> {
-        let session = self.sad.add_away(direction, config, core)?;
+        let session = self.sad.add_remote(direction, config, core)?;
         if direction == Direction::Open {
             self.edges.pending.announce();
         }
@@ -73,7 +73,7 @@ impl Engine {
     /// Removes an SA. Its packets under way are dropped as they complete; then every processor forgets its
     /// keys, which [`Engine::turn`] sees to.
     pub fn remove_sa(&mut self, session: SessionId) -> Option<(SaConfig, SaCounters)> {
-        let is_away = self.sad.away(session).is_some();
+        let is_away = self.sad.remote(session).is_some();
         let removed = self.sad.remove(session)?;
         if !is_away {
             self.sessions.end(session);
@@ -82,17 +82,17 @@ impl Engine {
         Some(removed)
     }
 
-    /// Lets an SA continue behind `sequence`: see [`Sad::continue_after`](forebay_ipsec::Sad::continue_after).
+    /// Lets an SA continue behind `sequence`: see [`Ipsec::continue_after`](forebay_ipsec::Ipsec::continue_after).
     pub fn continue_after(&mut self, session: SessionId, sequence: u64) {
         self.sad.continue_after(session, sequence);
     }
 
-    /// Lets an outbound SA number its packets up to `last`: see [`Sad::grant`](forebay_ipsec::Sad::grant).
+    /// Lets an outbound SA number its packets up to `last`: see [`Ipsec::grant`](forebay_ipsec::Ipsec::grant).
     pub fn grant(&mut self, session: SessionId, last: u64) {
         self.sad.grant(session, last);
     }
 
-    /// Puts an SA inside another: see [`Sad::nest`](forebay_ipsec::Sad::nest).
+    /// Puts an SA inside another: see [`Ipsec::nest`](forebay_ipsec::Ipsec::nest).
     pub fn nest(&mut self, inner: SessionId, outer: SessionId) -> Result<(), SadError> {
         self.sad.nest(inner, outer)
     }
@@ -129,39 +129,39 @@ impl Engine {
     }
 }
 
-/// Policies and paths: see the methods of [`Sad`](forebay_ipsec::Sad) by these names.
+/// Policies and paths: see the methods of [`Ipsec`](forebay_ipsec::Ipsec) by these names.
 impl Engine {
-    /// [`Sad::add_policy`](forebay_ipsec::Sad::add_policy).
+    /// [`Ipsec::add_policy`](forebay_ipsec::Ipsec::add_policy).
     pub fn add_policy(&mut self, policy: Policy, place: PolicyPlace) -> Result<PolicyId, PolicyError> {
         self.sad.add_policy(policy, place)
     }
 
-    /// [`Sad::remove_policy`](forebay_ipsec::Sad::remove_policy).
+    /// [`Ipsec::remove_policy`](forebay_ipsec::Ipsec::remove_policy).
     pub fn remove_policy(&mut self, id: PolicyId) -> Option<Policy> {
         self.sad.remove_policy(id)
     }
 
-    /// [`Sad::set_policy_sas`](forebay_ipsec::Sad::set_policy_sas).
+    /// [`Ipsec::set_policy_sas`](forebay_ipsec::Ipsec::set_policy_sas).
     pub fn set_policy_sas(&mut self, id: PolicyId, sas: Vec<SessionId>) -> Result<(), PolicyError> {
         self.sad.set_policy_sas(id, sas)
     }
 
-    /// [`Sad::put_policy_sa_first`](forebay_ipsec::Sad::put_policy_sa_first).
+    /// [`Ipsec::put_policy_sa_first`](forebay_ipsec::Ipsec::put_policy_sa_first).
     pub fn put_policy_sa_first(&mut self, id: PolicyId, session: SessionId) -> Result<(), PolicyError> {
         self.sad.put_policy_sa_first(id, session)
     }
 
-    /// [`Sad::move_peer`](forebay_ipsec::Sad::move_peer).
+    /// [`Ipsec::move_peer`](forebay_ipsec::Ipsec::move_peer).
     pub fn move_peer(&mut self, session: SessionId, to: SocketAddr) -> Result<bool, SadError> {
         self.sad.move_peer(session, to)
     }
 
-    /// [`Sad::learn_path_mtu`](forebay_ipsec::Sad::learn_path_mtu).
+    /// [`Ipsec::learn_path_mtu`](forebay_ipsec::Ipsec::learn_path_mtu).
     pub fn learn_path_mtu(&mut self, message: &[u8]) -> Option<SessionId> {
         self.sad.learn_path_mtu(message)
     }
 
-    /// [`Sad::lower_path_mtu`](forebay_ipsec::Sad::lower_path_mtu).
+    /// [`Ipsec::lower_path_mtu`](forebay_ipsec::Ipsec::lower_path_mtu).
     pub fn lower_path_mtu(&mut self, session: SessionId, mtu: u16) -> bool {
         self.sad.lower_path_mtu(session, mtu)
     }

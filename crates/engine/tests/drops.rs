@@ -6,7 +6,7 @@ mod support;
 use std::net::IpAddr;
 
 use forebay_crypto::{Direction, JobSpec, Packet, SaKeys, SecretBytes, SessionId, Suite, Verdict};
-use forebay_ipsec::{DropReason, Encapsulation, IvRange, Mode, Prepared, SaConfig, Sad};
+use forebay_ipsec::{DropReason, Encapsulation, Ipsec, IvRange, Mode, Prepared, SaConfig};
 use support::{Gateway, backends, config};
 
 use DropReason::*;
@@ -337,7 +337,7 @@ fn state(packet: &Packet) -> (usize, Vec<u8>) {
 }
 
 /// Prepares a packet of 33 bytes to be sealed, which must fail and change nothing.
-fn refused_unharmed(sad: &mut Sad) -> DropReason {
+fn refused_unharmed(sad: &mut Ipsec) -> DropReason {
     let (mut packet, mut spec) = (Packet::with_capacity(64), JobSpec::default());
     assert!(packet.fill(&ipv4(253, &[1; 13])));
     let before = state(&packet);
@@ -444,7 +444,7 @@ fn a_packet_without_room_left_is_refused_unharmed() {
         for (ends, mode) in
             ends.into_iter().flat_map(|ends| [Mode::Tunnel, Mode::Transport].map(|mode| (ends, mode)))
         {
-            let mut sad = Sad::default();
+            let mut sad = Ipsec::default();
             let config = config(suite, mode, SPI, ends);
             sad.add_outbound(config, IvRange::for_throwaway_key()).expect("settings without fault");
             let (mut packet, mut spec) = (Packet::with_capacity(64), JobSpec::default());

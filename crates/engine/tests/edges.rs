@@ -6,7 +6,7 @@ use forebay_crypto_aws_lc::AwsLc;
 use forebay_crypto_card::{Bus, BusConfig, Card, CardConfig};
 use forebay_engine::{Addresses, Clock, Engine, Lane, Limits, Order, ProcessorSetup, Scheduling, Settings};
 use forebay_ipsec::{
-    Action, DropReason, DscpSet, Encapsulation, Iptfs, IvRange, Policy, PolicyPlace, SaConfig, Sad, Spi,
+    Action, DropReason, DscpSet, Encapsulation, Ipsec, Iptfs, IvRange, Policy, PolicyPlace, SaConfig, Spi,
 };
 use forebay_scheduler::{ClassConfig, Cost, DscpMap, Kind, Service};
 use forebay_time::{Duration, Time};
@@ -28,7 +28,7 @@ fn config(direction: Direction, spi: u32) -> SaConfig {
     SaConfig { replay_window: 4_096, ..SaConfig::new("edge", spi, suite, local, remote) }
 }
 
-fn engine(sad: Sad, settings: Settings) -> Engine {
+fn engine(sad: Ipsec, settings: Settings) -> Engine {
     let clock = Clock::start();
     let setup = |processor, kind| {
         let cost =
@@ -53,8 +53,8 @@ fn settings() -> Settings {
     Settings { limits, order: Order::Total, addresses, ..Settings::default() }
 }
 
-fn one(direction: Direction, change: impl FnOnce(&mut SaConfig)) -> Sad {
-    let mut sad = Sad::default();
+fn one(direction: Direction, change: impl FnOnce(&mut SaConfig)) -> Ipsec {
+    let mut sad = Ipsec::default();
     let mut config = config(direction, 0x1001);
     change(&mut config);
     let added = match direction {
@@ -255,7 +255,7 @@ fn what_a_policy_lets_pass_keeps_its_place_among_all() {
 
 #[test]
 fn an_sa_for_each_class_and_no_packet_lost() {
-    let mut sad = Sad::default();
+    let mut sad = Ipsec::default();
     let classes = [(0x1001, DscpSet::of([46])), (0x1002, DscpSet::ALL)];
     for (spi, dscp) in classes {
         let config = SaConfig { dscp, ..config(Direction::Seal, spi) };

@@ -9,7 +9,7 @@
 //!   transport mode. That takes the draft's trailers, which say ICMP over all sorts of bytes, at their word.
 //! - Where the source gives no outer header, and beside the one it gives, outer headers are made up: IPv4
 //!   and IPv6, each with and without UDP.
-//! - Sequence numbers are placed by [`Sad::continue_after`](forebay_ipsec::Sad::continue_after): with ESN
+//! - Sequence numbers are placed by [`Ipsec::continue_after`](forebay_ipsec::Ipsec::continue_after): with ESN
 //!   the high half is the vector's (one vector's low half is zero, and two have the last number there is),
 //!   without it the window is empty, so no number is too old.
 //! - SPI zero (RFC 4303 2.1: for local use) is no SA's: its two vectors are run as bare jobs only.

@@ -7,7 +7,7 @@ use forebay_crypto::{
 };
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{Clock, Engine, EngineError, Limits, ProcessorSetup, SUITES_MAX, Settings};
-use forebay_ipsec::{DropReason, IvRange, SaConfig, Sad, Spi};
+use forebay_ipsec::{DropReason, Ipsec, IvRange, SaConfig, Spi};
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::{Duration, Time};
 
@@ -69,8 +69,8 @@ fn keys(suite: Suite) -> SaKeys {
 }
 
 /// An SA of each suite, for 10.0.n.0/24.
-fn sas(direction: Direction, suites: &[Suite]) -> (Sad, Vec<SaKeys>) {
-    let mut sad = Sad::default();
+fn sas(direction: Direction, suites: &[Suite]) -> (Ipsec, Vec<SaKeys>) {
+    let mut sad = Ipsec::default();
     for (n, &suite) in suites.iter().enumerate() {
         let spi = Spi::new(0x1000 + n as u32).expect("not zero");
         let selector = vec![format!("10.0.{n}.0/24").parse().expect("a prefix")];

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::net::IpAddr;
 
 use forebay_crypto::{Direction, SaKeys, SecretBytes, SessionId, Suite};
-use forebay_ipsec::{Encapsulation, IvRange, Mode, SaConfig, Sad};
+use forebay_ipsec::{Encapsulation, Ipsec, IvRange, Mode, SaConfig};
 use forebay_wire::Family;
 use support::{Gateway, backends, config};
 
@@ -60,7 +60,7 @@ impl Cell {
 
     /// Puts the cell's SA, alone, into `gateway`.
     fn enter(&self, gateway: &mut Gateway, direction: Direction) -> SessionId {
-        gateway.sad = Sad::default();
+        gateway.sad = Ipsec::default();
         let (config, keys) = (self.config(direction), keys(self.suite));
         match direction {
             Direction::Seal => gateway.add_outbound(config, &keys, IvRange::for_throwaway_key()),

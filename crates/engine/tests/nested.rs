@@ -5,7 +5,7 @@ use forebay_crypto::{Direction, Job, JobSpec, Processor, SaKeys, SecretBytes, Se
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_crypto_card::{Bus, BusConfig, Card, CardConfig};
 use forebay_engine::{BURST, Clock, Engine, Lane, Limits, Order, ProcessorSetup, Scheduling, Settings};
-use forebay_ipsec::{DropReason, IvRange, Mode, Protocol, SaConfig, Sad, Spi};
+use forebay_ipsec::{DropReason, Ipsec, IvRange, Mode, Protocol, SaConfig, Spi};
 use forebay_scheduler::{Cost, Kind, Policy};
 use forebay_time::Duration;
 
@@ -34,10 +34,10 @@ fn keys(suite: Suite) -> SaKeys {
 
 /// The chains of all flows, which share all SAs but the innermost where there is more than one; `None`
 /// if the processors lack a suite.
-fn sas(direction: Direction, chain: &[Link]) -> Option<(Sad, Vec<SaKeys>)> {
-    let (mut sad, mut all) = (Sad::default(), Vec::new());
+fn sas(direction: Direction, chain: &[Link]) -> Option<(Ipsec, Vec<SaKeys>)> {
+    let (mut sad, mut all) = (Ipsec::default(), Vec::new());
     let shared = chain.len() > 1;
-    let mut add = |sad: &mut Sad, number: usize, link: &Link, flow: usize| {
+    let mut add = |sad: &mut Ipsec, number: usize, link: &Link, flow: usize| {
         let (proposal, protocol, mode, ends) = *link;
         let suite: Suite = proposal.parse().expect("a proposal");
         if !AwsLc::new().capabilities().has(suite) {

@@ -12,7 +12,7 @@ use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{
     AddSaError, Clock, Engine, EngineError, Lane, Limits, PendingSpiLimits, ProcessorSetup, Settings,
 };
-use forebay_ipsec::{Action, DropReason, IvRange, Policy, PolicyId, PolicyPlace, SaConfig, Sad, Spi};
+use forebay_ipsec::{Action, DropReason, Ipsec, IvRange, Policy, PolicyId, PolicyPlace, SaConfig, Spi};
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::{Duration, Time};
 
@@ -118,7 +118,7 @@ fn plain(n: u64) -> Packet {
 }
 
 fn engine(processors: Vec<ProcessorSetup>) -> Engine {
-    Engine::new(Sad::default(), &[], processors, Settings::default(), Clock::start())
+    Engine::new(Ipsec::default(), &[], processors, Settings::default(), Clock::start())
         .expect("no SA is needed")
 }
 
@@ -271,7 +271,7 @@ fn packets_that_come_before_their_sa_wait_for_it_a_little() {
     let limits = Limits { pending_spi: PendingSpiLimits { packets: 5, wait }, ..Limits::default() };
     let settings = Settings { limits, ..Settings::default() };
     let processors = vec![setup(AwsLc::new(), 1)];
-    let mut opener = Engine::new(Sad::default(), &[], processors, settings, Clock::start()).expect("no SA");
+    let mut opener = Engine::new(Ipsec::default(), &[], processors, settings, Clock::start()).expect("no SA");
     let last = sealed.pop().expect("six packets");
     for (tag, packet) in sealed.into_iter().enumerate() {
         opener.admit(Direction::Open, packet, tag as u64).expect("they wait");

@@ -288,7 +288,7 @@ fn tables<'a, 'i>(
 struct Overlaps(HashMap<(Option<IpAddr>, Spi), (String, Range<usize>)>);
 
 impl Overlaps {
-    /// The rule of [`Sad`](forebay_ipsec::Sad): inbound, an SPI names one SA; outbound, one SA of each peer.
+    /// The rule of [`Ipsec`](forebay_ipsec::Ipsec): inbound, an SPI names one SA; outbound, one SA of each peer.
     fn check(&mut self, claim: Claim, findings: &mut Findings) {
         match self.0.entry((claim.peer, claim.spi)) {
             Entry::Vacant(place) => {

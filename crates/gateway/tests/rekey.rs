@@ -15,7 +15,7 @@ use forebay_crypto::{Direction, SaKeys, SecretBytes, SessionId};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{Clock, Engine, ProcessorSetup, Settings};
 use forebay_gateway::service::{HandOff, Handle, Paths, Port, Protected, Setup, Share, Worker};
-use forebay_ipsec::{Action, IvRange, Policy, PolicyId, PolicyPlace, SaConfig, Sad, Spi};
+use forebay_ipsec::{Action, Ipsec, IvRange, Policy, PolicyId, PolicyPlace, SaConfig, Spi};
 use forebay_links::{Link, PassedOver, Sent};
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::Duration;
@@ -83,7 +83,7 @@ fn gateway(plain: End, wire: End) -> Gateway {
     let cost = Cost { init: Duration::from_micros(1), ..Cost::default() };
     let (processor, kind) = (Box::new(AwsLc::new()), Kind::Cpu);
     let core = ProcessorSetup { processor, kind, cost, alpha: 1.0, beta: Duration::ZERO, queue: 256 };
-    let engine = Engine::new(Sad::default(), &[], vec![core], Settings::default(), Clock::start()).unwrap();
+    let engine = Engine::new(Ipsec::default(), &[], vec![core], Settings::default(), Clock::start()).unwrap();
     let setup = Setup {
         engine,
         plain: Port::new("plain", Box::new(plain), 4096),
@@ -282,7 +282,7 @@ fn beside(others: u32, rekeys: u32) -> std::time::Duration {
     let (processor, kind) = (Box::new(AwsLc::new()), Kind::Cpu);
     let core = ProcessorSetup { processor, kind, cost, alpha: 1.0, beta: Duration::ZERO, queue: 256 };
     let mut engine =
-        Engine::new(Sad::default(), &[], vec![core], Settings::default(), Clock::start()).unwrap();
+        Engine::new(Ipsec::default(), &[], vec![core], Settings::default(), Clock::start()).unwrap();
     let begin = std::time::Instant::now();
     let mut policies = Vec::new();
     let mut pairs = VecDeque::new();

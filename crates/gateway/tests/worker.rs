@@ -13,7 +13,7 @@ use forebay_engine::{Addresses, Clock, Engine, ProcessorSetup, Settings};
 use forebay_gateway::config::Changes;
 use forebay_gateway::sas::parse;
 use forebay_gateway::service::{HandOff, Handle, Paths, Port, Protected, Setup, Share, Worker};
-use forebay_ipsec::{Encapsulation, IvRange, SaConfig, Sad, Spi};
+use forebay_ipsec::{Encapsulation, Ipsec, IvRange, SaConfig, Spi};
 use forebay_links::{Link, PassedOver, Sent};
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::Duration;
@@ -142,7 +142,7 @@ fn gateway(change: impl FnOnce(&mut Setup)) -> Gateway {
     let core = ProcessorSetup { processor, kind, cost, alpha: 1.0, beta: Duration::ZERO, queue: 256 };
     let addresses = Addresses { v4: Some([10, 1, 0, 1].into()), v6: None };
     let settings = Settings { addresses, ..Settings::default() };
-    let engine = Engine::new(Sad::default(), &[], vec![core], settings, Clock::start()).unwrap();
+    let engine = Engine::new(Ipsec::default(), &[], vec![core], settings, Clock::start()).unwrap();
     let [plain, udp, raw, icmp] = [(); 4].map(|()| Memory::new());
     let mut setup = Setup {
         engine,

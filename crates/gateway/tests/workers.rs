@@ -14,7 +14,7 @@ use forebay_crypto::{Direction, SaKeys, SecretBytes, SessionId, Suite};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{Clock, Engine, ProcessorSetup, Settings};
 use forebay_gateway::service::{HandOff, Handle, Paths, Port, Protected, Setup, Share, Worker, Workers};
-use forebay_ipsec::{DropReason, Encapsulation, IvRange, SaConfig, Sad, Spi};
+use forebay_ipsec::{DropReason, Encapsulation, Ipsec, IvRange, SaConfig, Spi};
 use forebay_links::{Link, PassedOver, Sent};
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::Duration;
@@ -93,7 +93,7 @@ fn gateway(count: usize, room: usize, directions: &[Direction], sas: u32) -> Gat
         let (processor, kind) = (Box::new(AwsLc::new()), Kind::Cpu);
         let core = ProcessorSetup { processor, kind, cost, alpha: 1.0, beta: Duration::ZERO, queue: 256 };
         let engine =
-            Engine::new(Sad::default(), &[], vec![core], Settings::default(), Clock::start()).unwrap();
+            Engine::new(Ipsec::default(), &[], vec![core], Settings::default(), Clock::start()).unwrap();
         let ((plain, program), (udp, peer)) = (pipe(), pipe());
         let port = |name, link: Pipe| Port::new(name, Box::new(link), 4_096);
         let share = Share::of(place, count);
@@ -221,7 +221,7 @@ fn a_packet_is_sealed_and_opened_where_its_sa_is_whoever_takes_it() {
             let sad = worker.engine().sad();
             let packets: Vec<_> =
                 sad.iter().map(|(session, way, _, one)| (session, way, one.packets)).collect();
-            let away: Vec<_> = packets.iter().map(|(session, ..)| sad.away(*session)).collect();
+            let away: Vec<_> = packets.iter().map(|(session, ..)| sad.remote(*session)).collect();
             (packets, away, worker.counts().clone(), worker.engine().drops().total())
         });
         let all = all.unwrap();

@@ -15,7 +15,7 @@
 use std::time::Instant;
 
 use forebay_crypto::{Direction, Job, JobSpec, Packet, SessionId, Suite, Verdict};
-use forebay_ipsec::{Action, IvRange, Policy, PolicyPlace, SaConfig, Sad, Spi, TrafficSelector};
+use forebay_ipsec::{Action, Ipsec, IvRange, Policy, PolicyPlace, SaConfig, Spi, TrafficSelector};
 use ipnet::{IpNet, Ipv4Net};
 
 const BURST: usize = 32;
@@ -71,9 +71,9 @@ fn config(sa: usize, suite: Suite) -> SaConfig {
 
 /// SAs of one direction, and policies of it that share them out evenly. A policy has one SA at most where there
 /// are more policies than SAs: the others are for other networks.
-fn database(direction: Direction, sas: usize, policies: usize) -> Sad {
+fn database(direction: Direction, sas: usize, policies: usize) -> Ipsec {
     let suite = "aes128gcm16".parse().expect("a proposal");
-    let mut sad = Sad::seeded(0x5eed);
+    let mut sad = Ipsec::seeded(0x5eed);
     for sa in 0..sas {
         match direction {
             Direction::Seal => sad.add_outbound(config(sa, suite), IvRange::for_throwaway_key()),
@@ -164,7 +164,7 @@ fn write(direction: Direction, miss: bool, from: &[(u32, u8)], sequences: &mut [
 /// Time of a packet in nanoseconds; without a database that of writing it.
 fn run(
     direction: Direction,
-    mut sad: Option<&mut Sad>,
+    mut sad: Option<&mut Ipsec>,
     miss: bool,
     packets: &[(u32, u8)],
     sequences: &mut [u32],
@@ -207,7 +207,7 @@ fn figure(direction: Direction, traffic: Traffic, sas: usize, policies: usize) -
     let miss = traffic == Traffic::Miss;
     // Once through all SAs, so that what is measured is not the first touch of memory.
     run(direction, Some(&mut sad), miss, &packets, &mut sequences);
-    let mut one = |sad: Option<&mut Sad>| run(direction, sad, miss, &packets, &mut sequences);
+    let mut one = |sad: Option<&mut Ipsec>| run(direction, sad, miss, &packets, &mut sequences);
     let whole = one(Some(&mut sad));
     whole - one(None)
 }

@@ -3,7 +3,7 @@
 //! No I/O, no clock, no threads, no randomness, no crypto: a packet is *prepared* (everything that
 //! needs order: SA, sequence number, IV, headers, padding), which leaves a crypto job for any
 //! processor; the job's verdict *completes* it (replay window, trailer, tunnel headers off, selector
-//! check). [`Sad`] is where both live:
+//! check). [`Ipsec`] is where both live:
 //!
 //! ```text
 //! plain packet --prepare(Seal)--> job --(a processor)--> verdict --complete--> ESP packet
@@ -11,20 +11,25 @@
 //! ```
 //!
 //! AH goes the same way. A packet that is to go through another SA is prepared again
-//! ([`Next::Again`], [`Sad::again`]).
+//! ([`Next::Again`], [`Ipsec::again`]).
 
+mod aggregation;
 mod ah;
 mod drops;
 mod dscp;
+mod esp;
+mod find;
 mod flow;
+mod hash;
 mod headers;
-mod inbound;
+mod ipsec;
 pub mod iptfs;
 mod iv;
 mod lifetime;
 mod mtu;
-mod outbound;
+mod overhead;
 mod path_limit;
+mod path_mtu;
 mod policy;
 pub mod reassembly;
 mod replay;
@@ -34,20 +39,27 @@ mod sa;
 mod sad;
 mod selector;
 mod spd;
-mod train;
+mod step;
 mod tunnel;
+mod watch;
 
 pub use drops::{DropCounts, DropReason};
 pub use dscp::{DscpError, DscpSet};
+pub use ipsec::Ipsec;
 pub use iptfs::Iptfs;
 pub use iv::IvRange;
-pub use lifetime::{Event, EventKind, Lifetime, LifetimeError, Limits};
-pub use mtu::{LEARNED_FOR, MIN_PATH_MTU_V4, Overhead};
+pub use lifetime::{Lifetime, LifetimeError, Limits};
+pub use mtu::{LEARNED_FOR, MIN_PATH_MTU_V4};
+pub use overhead::Overhead;
 pub use policy::{Action, Policy, PolicyError, PolicyId, PolicyPlace};
 pub use reassembly::{Reassembler, Reassembly};
 pub use replay::{MAX_WINDOW, Replay, ReplayWindow};
 pub use resync::{GUESSES, TRIGGER};
 pub use sa::{Encapsulation, Mode, Protocol, SaConfig, SaConfigError, Spi, Tfc, UdpPorts};
-pub use sad::{NEST_MAX, Next, Path, Prepared, SaCounters, Sad, SadError, Stop};
-pub use selector::{PortRange, SelectorError, TrafficSelector};
+pub use sad::entry::SaCounters;
+pub use sad::error::SadError;
+pub use selector::parse::SelectorError;
+pub use selector::{PortRange, TrafficSelector};
+pub use step::{NEST_MAX, Next, Path, Prepared, Stop};
 pub use tunnel::{DontFragment, Dscp, Ecn, FlowLabel, HopLimit, InnerDscp, TunnelRules, TunnelRulesError};
+pub use watch::{Event, EventKind};

@@ -1,18 +1,17 @@
 //! Lifetimes of SAs (RFC 4301 4.4.2.1): a soft end, at which the key exchange is asked for another SA, and a
 //! hard one, behind which nothing passes.
 //!
-//! Time is told ([`Sad::advance`](crate::Sad::advance)), never asked for. A packet costs two comparisons:
+//! Time is told ([`Ipsec::advance`](crate::Ipsec::advance)), never asked for. A packet costs two comparisons:
 //! against the packets and the bytes up to which nothing can happen. Whatever may happen, the first use and the
 //! end in time as well, moves those marks down and is found out off the path.
 
-use std::collections::VecDeque;
 use std::fmt;
-use std::net::SocketAddr;
 
 use forebay_crypto::SessionId;
 use forebay_time::{Duration, Time};
 
-use crate::DropReason;
+use crate::drops::DropReason;
+use crate::watch::{EventKind, Watch};
 
 /// How long something may go on; each limit on its own, `None` for none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,7 +30,7 @@ pub struct Limits {
 /// Both ends of an SA.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lifetime {
-    /// Reaching it makes an [`Event`], once.
+    /// Reaching it makes an [`Event`](crate::Event), once.
     pub soft: Limits,
     /// What would go beyond it is dropped, and all that follows.
     pub hard: Limits,
@@ -72,89 +71,8 @@ impl Lifetime {
     }
 }
 
-/// Something about an SA that the key exchange should know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Event {
-    /// The SA.
-    pub session: SessionId,
-    /// What has come to pass.
-    pub kind: EventKind,
-}
-
-/// What an [`Event`] tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum EventKind {
-    /// A soft limit was reached.
-    Soft,
-    /// A hard limit was reached; nothing passes any more.
-    Hard,
-    /// An eighth of the sequence numbers is left.
-    SequenceLow,
-    /// There is no sequence number left; nothing passes any more.
-    SequenceEnd,
-    /// Half of the sequence numbers that the SA may use is left: see [`Sad::grant`](crate::Sad::grant).
-    SequenceWanted,
-    /// An inbound SA in UDP has had a packet, newer than all before it and genuine, from another address or port
-    /// than its peer's: behind its NAT that has moved. Outbound SAs follow by
-    /// [`Sad::move_peer`](crate::Sad::move_peer).
-    Moved(SocketAddr),
-}
-
-/// Events that wait to be taken; one more waits with its SA.
-const MAX_EVENTS: usize = 1_024;
-
-/// The time, and what has happened.
-#[derive(Debug, Default)]
-pub struct Watch {
-    now: Time,
-    /// When some SA has to be looked at again.
-    wake: Option<Time>,
-    events: VecDeque<Event>,
-}
-
-impl Watch {
-    /// The time told last.
-    pub fn now(&self) -> Time {
-        self.now
-    }
-
-    /// Whether SAs have to be looked at, now that it is `now`; if so, nothing is due any more until
-    /// [`Watch::wake_at`] says so. Time never goes back.
-    #[inline]
-    pub fn advance(&mut self, now: Time) -> bool {
-        self.now = self.now.max(now);
-        let due = self.wake.is_some_and(|wake| wake <= self.now);
-        if due {
-            self.wake = None;
-        }
-        due
-    }
-
-    /// Asks for a look at `time` at the latest.
-    pub fn wake_at(&mut self, time: Option<Time>) {
-        self.wake = [self.wake, time].into_iter().flatten().min();
-    }
-
-    /// The next event.
-    pub fn take(&mut self) -> Option<Event> {
-        self.events.pop_front()
-    }
-
-    /// Makes room, so that later events allocate nothing.
-    fn reserve(&mut self) {
-        self.events.reserve_exact(MAX_EVENTS - self.events.len());
-    }
-
-    /// Adds an event; `false` if there is no room.
-    pub(crate) fn tell(&mut self, session: SessionId, kind: EventKind) -> bool {
-        let room = self.events.len() < MAX_EVENTS;
-        if room {
-            self.events.push_back(Event { session, kind });
-        }
-        room
-    }
-}
+/// No packet has more bytes to encipher.
+pub const LONGEST: u64 = 1 << 17;
 
 /// Why an SA lets no packet pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -220,7 +138,7 @@ impl Life {
         let facts = Box::new(Facts {
             expired: false,
             lifetime,
-            added: watch.now,
+            added: watch.now(),
             used: None,
             low_at: u64::MAX,
             granted: u64::MAX,
@@ -321,7 +239,7 @@ impl Facts {
     /// Finds out what comes to pass with a packet that makes so many, and whether it may pass.
     fn look(&mut self, packets: u64, bytes: u64, watch: &mut Watch) -> Result<(), Refused> {
         if self.used.is_none() {
-            self.used = Some(watch.now);
+            self.used = Some(watch.now());
         }
         let beyond = |limit: Option<u64>, count| limit.is_some_and(|limit| count > limit);
         let reached = |limit: Option<u64>, count| limit.is_some_and(|limit| count >= limit);
@@ -347,10 +265,10 @@ impl Facts {
 
     fn pass_time(&mut self, watch: &mut Watch) {
         let (soft, hard) = (self.end(&self.lifetime.soft), self.end(&self.lifetime.hard));
-        self.expired |= hard.is_some_and(|end| end <= watch.now);
+        self.expired |= hard.is_some_and(|end| end <= watch.now());
         if self.expired {
             self.told.hard = self.told.hard || watch.tell(self.session, EventKind::Hard);
-        } else if !self.told.soft && soft.is_some_and(|end| end <= watch.now) {
+        } else if !self.told.soft && soft.is_some_and(|end| end <= watch.now()) {
             self.told.soft = watch.tell(self.session, EventKind::Soft);
         }
         watch.wake_at(self.due());

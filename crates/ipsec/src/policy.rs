@@ -4,7 +4,8 @@ use std::fmt;
 
 use forebay_crypto::{Direction, SessionId};
 
-use crate::{DscpSet, TrafficSelector};
+use crate::dscp::DscpSet;
+use crate::selector::TrafficSelector;
 
 /// What becomes of packets that match a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -22,13 +22,13 @@ mod store;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, DefaultHasher, Hasher};
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 
 use forebay_crypto::Packet;
 use forebay_time::{Duration, Time};
 use forebay_wire::fragment;
 
-use crate::{DropCounts, DropReason};
+use crate::drops::{DropCounts, DropReason};
 use chain::{Chain, Ends, NONE};
 use datagram::Datagram;
 use found::{Found, Key, Part};
@@ -316,12 +316,4 @@ fn unwrap_atomic(packet: &mut Packet, header_len: usize, named_at: usize, protoc
     let len = u16::from_be_bytes([bytes[4], bytes[5]]).saturating_sub(fragment::HEADER as u16);
     bytes[4..6].copy_from_slice(&len.to_be_bytes());
     Reassembly::Complete
-}
-
-/// The part of an address that pays for what it sends.
-fn payer(source: IpAddr) -> IpAddr {
-    match source {
-        IpAddr::V4(_) => source,
-        IpAddr::V6(v6) => Ipv6Addr::from(u128::from(v6) >> 64 << 64).into(),
-    }
 }

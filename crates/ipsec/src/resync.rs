@@ -8,7 +8,7 @@
 //! beyond the packets he sends. What he can spoil is one good packet for each [`TRIGGER`] forged ones that
 //! come with no good one between them.
 
-use crate::ReplayWindow;
+use crate::replay::ReplayWindow;
 
 /// Failures in a row that make a guess.
 pub const TRIGGER: u32 = 64;

@@ -2,9 +2,10 @@
 
 use std::net::IpAddr;
 
+use crate::dscp::DscpSet;
 use crate::headers::{self, Headers, Port, UNKNOWN, has_ports, has_type};
 use crate::selector::Addresses;
-use crate::{DscpSet, PortRange, TrafficSelector};
+use crate::selector::{PortRange, TrafficSelector};
 
 /// Whether a packet is one of those meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,13 +1,11 @@
 //! Traffic selectors: which packets an SA or a policy is for (RFC 4301 4.4.1.1, RFC 7296 3.13.1).
 
-mod parse;
+pub(crate) mod parse;
 
 use std::fmt;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-
-pub use parse::SelectorError;
 
 /// A range of ports, or of ICMP types and codes or Mobility Header types, packed as IKEv2 packs them:
 /// type in the upper eight bits, code in the lower.

@@ -13,8 +13,8 @@
 //! port lets no fragments pass but the first.
 
 pub mod classify;
+mod decision;
 pub mod flow_cache;
-pub mod hash;
 mod labels;
 mod prefix_map;
 mod sa_list;
@@ -24,13 +24,16 @@ use std::collections::HashMap;
 use forebay_crypto::{Direction, SessionId};
 use forebay_wire::Ip;
 
+use crate::drops::DropReason;
+use crate::dscp::DscpSet;
+use crate::hash::Seed;
 use crate::headers::{Depth, Headers};
 use crate::policy::PolicyPlace;
+use crate::policy::{Action, Policy, PolicyError, PolicyId};
 use crate::rule::Rule;
-use crate::{Action, DropReason, DscpSet, Policy, PolicyError, PolicyId};
 use classify::Classifier;
+pub use decision::Decision;
 use flow_cache::{FlowCache, FlowPlace};
-use hash::Seed;
 use labels::Labels;
 use sa_list::{SaList, Turn};
 
@@ -38,15 +41,6 @@ use sa_list::{SaList, Turn};
 const SCAN_LIMIT: usize = 1;
 /// Between outbound SAs in their order, into which nothing is ever put.
 const SA_STEP: u64 = 1;
-
-/// What is to be done with a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
-    /// Outbound the SA to use; inbound the policy, which says by which SAs it must have come.
-    Protect(u32),
-    Pass,
-    Drop(DropReason),
-}
 
 /// Policies, the SAs' own selectors, and the decisions for recent flows.
 #[derive(Debug)]
@@ -68,7 +62,7 @@ pub struct Spd {
     /// Counts the changes.
     state: u64,
     flows: FlowCache,
-    /// Addresses of the last outbound IPv4 packet, and its SA: packets come in trains.
+    /// Addresses of the last outbound IPv4 packet, and its SA: packets come in runs.
     last_out: Option<([u8; 8], u32)>,
     /// Addresses of the last inner IPv4 packet that was allowed through an SA.
     last_in: Option<([u8; 8], SessionId)>,
@@ -361,7 +355,7 @@ impl Spd {
                 self.last_in = addresses.filter(|_| wide).map(|addresses| (addresses, session));
                 Ok(())
             }
-            Decision::Protect(_) | Decision::Pass => Err(DropReason::InTmplMismatch),
+            Decision::Protect(_) | Decision::Bypass => Err(DropReason::InTmplMismatch),
             Decision::Drop(reason) => Err(reason),
         }
     }
@@ -381,7 +375,7 @@ impl Spd {
     /// Whether a packet that came in without protection may pass.
     pub fn check_cleartext(&mut self, ip: &Ip<'_>) -> Result<(), DropReason> {
         match self.look_up(Direction::Open, ip).0 {
-            Decision::Pass => Ok(()),
+            Decision::Bypass => Ok(()),
             Decision::Protect(_) => Err(DropReason::InTmplMismatch),
             Decision::Drop(reason) => Err(reason),
         }
@@ -468,7 +462,7 @@ impl Spd {
                 None => (Decision::Drop(DropReason::OutNoStates), false),
             },
             Action::Bypass if found.doubtful => (Decision::Drop(fragment), false),
-            Action::Bypass => (Decision::Pass, found.wide),
+            Action::Bypass => (Decision::Bypass, found.wide),
             Action::Discard => (Decision::Drop(blocked), found.wide),
         }
     }

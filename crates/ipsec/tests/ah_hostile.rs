@@ -3,7 +3,7 @@
 mod reference;
 
 use forebay_crypto::{Direction, SessionId};
-use forebay_ipsec::{DropReason, Encapsulation, IvRange, Mode, Protocol, SaConfig, SaConfigError, Sad};
+use forebay_ipsec::{DropReason, Encapsulation, Ipsec, IvRange, Mode, Protocol, SaConfig, SaConfigError};
 use proptest::prelude::*;
 use reference::{Gateway, ah, esp, keys, other_end};
 
@@ -238,7 +238,7 @@ fn sas_that_cannot_be() {
 
 #[test]
 fn one_space_of_spis_and_the_right_protocol() {
-    let mut sad = Sad::default();
+    let mut sad = Ipsec::default();
     sad.add_inbound(ah("sha256", Mode::Tunnel, 0x1001, ENDS)).expect("settings without fault");
     assert!(sad.add_inbound(esp("aes128gcm16", Mode::Tunnel, 0x1001, ENDS)).is_err());
     let (mut ah_sealer, mut ah_opener) = pair(&ah("sha256", Mode::Tunnel, 0x1001, ENDS));

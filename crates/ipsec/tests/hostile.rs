@@ -4,7 +4,7 @@
 mod support;
 
 use forebay_crypto::{Direction, JobSpec, Layout, Packet, Span, Verdict};
-use forebay_ipsec::{DropReason, Sad};
+use forebay_ipsec::{DropReason, Ipsec};
 use forebay_wire::Ip;
 use proptest::prelude::*;
 use support::{Damage, SAS, buffer, damage, database, plain, seal, sealing};
@@ -13,7 +13,7 @@ const DIRECTIONS: [Direction; 2] = [Direction::Seal, Direction::Open];
 
 /// Takes `bytes` through both steps; the processor between them writes `text` over what it works on.
 fn pass(
-    sad: &mut Sad,
+    sad: &mut Ipsec,
     direction: Direction,
     bytes: &[u8],
     verdict: Verdict,
@@ -56,7 +56,7 @@ fn pass(
 
 /// As `pass`, and what is delivered is an IP packet from its first to its last byte.
 fn deliver(
-    sad: &mut Sad,
+    sad: &mut Ipsec,
     direction: Direction,
     bytes: &[u8],
     verdict: Verdict,

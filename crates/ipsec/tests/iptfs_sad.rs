@@ -4,7 +4,7 @@
 use forebay_crypto::{Direction, Job, JobSpec, Packet, SessionId, Verdict};
 use forebay_ipsec::iptfs::IptfsError;
 use forebay_ipsec::{
-    DropReason, Encapsulation, Iptfs, IvRange, Mode, SaConfig, SaConfigError, Sad, Spi, Stop,
+    DropReason, Encapsulation, Ipsec, Iptfs, IvRange, Mode, SaConfig, SaConfigError, Spi, Stop,
 };
 use forebay_time::{Duration, Time};
 use forebay_wire::{Ip, protocol};
@@ -30,8 +30,8 @@ fn opening(n: usize, iptfs: Iptfs) -> SaConfig {
     SaConfig { local, remote, local_ts: sealing.remote_ts, remote_ts: sealing.local_ts, ..sealing }
 }
 
-fn pair(n: usize, iptfs: &Iptfs) -> (Sad, Sad) {
-    let (mut near, mut far) = (Sad::default(), Sad::default());
+fn pair(n: usize, iptfs: &Iptfs) -> (Ipsec, Ipsec) {
+    let (mut near, mut far) = (Ipsec::default(), Ipsec::default());
     near.add_outbound(sealing(n, iptfs.clone()), IvRange::for_throwaway_key()).unwrap();
     far.add_inbound(opening(n, iptfs.clone())).unwrap();
     (near, far)
@@ -59,7 +59,7 @@ fn buffer(bytes: &[u8]) -> Packet {
 }
 
 /// ESP packets that are due.
-fn poll(sad: &mut Sad, now: Time) -> Vec<Vec<u8>> {
+fn poll(sad: &mut Ipsec, now: Time) -> Vec<Vec<u8>> {
     let (mut packet, mut spec) = (buffer(&[]), JobSpec::default());
     let mut sealed = Vec::new();
     while let Some(result) = sad.poll_aggregate(now, &mut packet, &mut spec) {
@@ -70,7 +70,7 @@ fn poll(sad: &mut Sad, now: Time) -> Vec<Vec<u8>> {
     sealed
 }
 
-fn drain(sad: &mut Sad, session: SessionId, now: Time) -> (Vec<Vec<u8>>, Vec<DropReason>) {
+fn drain(sad: &mut Ipsec, session: SessionId, now: Time) -> (Vec<Vec<u8>>, Vec<DropReason>) {
     let (mut packet, mut packets, mut reasons) = (buffer(&[]), vec![], vec![]);
     while let Some(result) = sad.take_inner(now, session, &mut packet) {
         match result {
@@ -81,7 +81,7 @@ fn drain(sad: &mut Sad, session: SessionId, now: Time) -> (Vec<Vec<u8>>, Vec<Dro
     (packets, reasons)
 }
 
-fn open(sad: &mut Sad, sealed: &[u8], now: Time) -> Result<(Vec<Vec<u8>>, Vec<DropReason>), DropReason> {
+fn open(sad: &mut Ipsec, sealed: &[u8], now: Time) -> Result<(Vec<Vec<u8>>, Vec<DropReason>), DropReason> {
     let (mut packet, mut spec) = (buffer(sealed), JobSpec::default());
     let _ = sad.prepare(Direction::Open, &mut packet, &mut spec)?;
     sad.complete(&mut packet, &spec, Verdict::Done)?;
@@ -128,7 +128,7 @@ fn mixed_traffic_through_every_kind_of_tunnel() {
     }
 }
 
-/// RFC 9347 2.3: nothing else goes over such an SA, singly or in a train.
+/// RFC 9347 2.3: nothing else goes over such an SA, singly or in a run.
 #[test]
 fn packets_do_not_pass_the_queue_by() {
     let (mut near, mut far) = pair(0, &Iptfs::default());
@@ -141,13 +141,13 @@ fn packets_do_not_pass_the_queue_by() {
     assert_eq!(near.aggregate(Time::ZERO, &buffer(&packet)), Ok(Some(SessionId(0))));
     // A plain tunnel packet of the same SPI is not taken for a payload, nor a payload for a packet.
     let plain_config = SaConfig { iptfs: None, ..sealing(0, Iptfs::default()) };
-    let mut other = Sad::default();
+    let mut other = Ipsec::default();
     other.add_outbound(plain_config.clone(), IvRange::for_throwaway_key()).unwrap();
     assert_eq!(other.aggregate(Time::ZERO, &buffer(&packet)), Ok(None));
     let (mut sealed, mut spec) = (buffer(&packet), JobSpec::default());
     let _ = other.prepare(Direction::Seal, &mut sealed, &mut spec).unwrap();
     assert_eq!(open(&mut far, sealed.bytes(), Time::ZERO), Err(DropReason::InStateModeError));
-    let mut plain_far = Sad::default();
+    let mut plain_far = Ipsec::default();
     plain_far.add_inbound(SaConfig { iptfs: None, ..opening(0, Iptfs::default()) }).unwrap();
     let payload = poll(&mut near, Time::ZERO + Iptfs::default().max_delay).remove(0);
     assert_eq!(open(&mut plain_far, &payload, Time::ZERO), Err(DropReason::InStateModeError));
@@ -157,7 +157,7 @@ fn packets_do_not_pass_the_queue_by() {
 #[test]
 fn inner_packets_are_checked_one_by_one() {
     let (mut near, _) = pair(0, &Iptfs::default());
-    let mut far = Sad::default();
+    let mut far = Ipsec::default();
     let narrow = vec!["10.1.0.0/24".parse().unwrap(), "2001:db8:1::/64".parse().unwrap()];
     far.add_inbound(SaConfig { local_ts: narrow, ..opening(0, Iptfs::default()) }).unwrap();
     let mut outside = plain(60, 1);
@@ -195,7 +195,7 @@ fn a_missing_payload_is_given_up_by_a_timer() {
 #[test]
 fn an_sa_at_the_end_of_its_numbers() {
     let iptfs = Iptfs { rate: Some(1_000), ..Iptfs::default() };
-    let mut sad = Sad::default();
+    let mut sad = Ipsec::default();
     for n in 0..2 {
         let config =
             SaConfig { remote: ["192.0.2.2", "192.0.2.3"][n].parse().unwrap(), ..sealing(0, iptfs.clone()) };
@@ -292,7 +292,7 @@ fn a_burst_of_payloads() {
 /// Rekeying for years takes no more memory than rekeying for a day.
 #[test]
 fn sas_that_come_and_go_leave_nothing_behind() {
-    let mut sad = Sad::default();
+    let mut sad = Ipsec::default();
     let mut round = |rounds: u32| {
         for n in 0..rounds {
             let rate = [None, Some(1_000)][n as usize % 2];
@@ -310,4 +310,21 @@ fn sas_that_come_and_go_leave_nothing_behind() {
     round(10);
     let taken = allocation_counter::measure(|| round(1_000));
     assert_eq!(taken.bytes_current, 0);
+}
+
+/// The queue of a new SA that has the number of a removed one is counted once, whichever timer it has.
+#[test]
+fn waiting_counts_each_queue_once_after_removals() {
+    let mut ipsec = Ipsec::default();
+    let add = |ipsec: &mut Ipsec, n| {
+        ipsec.add_outbound(sealing(n, Iptfs::default()), IvRange::for_throwaway_key()).expect("no fault")
+    };
+    let old = [0, 1].map(|n| add(&mut ipsec, n));
+    for session in old {
+        ipsec.remove(session).expect("it was added");
+    }
+    let new = add(&mut ipsec, 2);
+    assert_eq!(new, old[0], "numbers are used again in the order in which they were given up");
+    assert_eq!(ipsec.aggregate(Time::ZERO, &buffer(&plain(500, 1))), Ok(Some(new)));
+    assert_eq!(ipsec.waiting(), 500);
 }

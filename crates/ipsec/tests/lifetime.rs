@@ -1,12 +1,12 @@
-//! Lifetimes: each limit to the packet, the byte and the picosecond, packet by packet and in trains, both ways,
+//! Lifetimes: each limit to the packet, the byte and the picosecond, packet by packet and in runs, both ways,
 //! of ESP and of AH.
 
 mod pair;
 
 use forebay_crypto::{Direction, Job, JobSpec, SessionId};
 use forebay_ipsec::{
-    DropReason, Event, EventKind, IvRange, Lifetime, LifetimeError, Limits, Protocol, SaConfig,
-    SaConfigError, Sad, Spi, Stop,
+    DropReason, Event, EventKind, Ipsec, IvRange, Lifetime, LifetimeError, Limits, Protocol, SaConfig,
+    SaConfigError, Spi, Stop,
 };
 use forebay_time::{Duration, Time};
 use pair::{PROTOCOLS, Pair, buffer, ipv4, speak, work};
@@ -105,7 +105,7 @@ fn a_hard_limit_of_bytes_counts_what_is_worked_on() {
     }
 }
 
-/// A long way to the limit is taken in trains, and the last of it packet by packet: the same all the same.
+/// A long way to the limit is taken in runs, and the last of it packet by packet: the same all the same.
 #[test]
 fn a_limit_far_away_is_as_exact() {
     for kind in KINDS {
@@ -294,7 +294,7 @@ fn low_sequence_numbers_are_told_once() {
 /// More SAs end at once than there is room for events: those that wait are told later, each of them.
 #[test]
 fn no_event_is_lost() {
-    let mut sad = Sad::default();
+    let mut sad = Ipsec::default();
     let mut spi = 1_000;
     let [local, remote] = ["192.0.2.1", "192.0.2.2"].map(|address| address.parse().unwrap());
     for _ in 0..2_500 {

@@ -89,7 +89,7 @@ fn the_effective_mtu_is_that_of_all_sas_on_the_way() {
             assert_eq!(sealer.sad.iter().map(|(.., counters)| counters.packets).max(), Some(1));
             let mut room = [0; icmp::MAX_V4];
             let from = "10.1.0.254".parse().expect("an address");
-            let len = sealer.sad.answer(&too_big, from, &mut room).expect("an answer");
+            let len = sealer.sad.icmp_error(&too_big, from, &mut room).expect("an answer");
             assert_eq!(TooBig::parse(&room[..len]).map(|message| message.mtu), Some(told as u32));
         }
     }

@@ -138,11 +138,11 @@ fn too_big_with_df_is_reported_and_left_as_it_was() {
         assert!(pair.sealer.divide(&plain).is_none());
         let mut room = [0; icmp::MAX_V4];
         let from = "10.1.0.254".parse().unwrap();
-        let len = pair.sealer.answer(&plain, from, &mut room).expect("an answer");
+        let len = pair.sealer.icmp_error(&plain, from, &mut room).expect("an answer");
         let message = TooBig::parse(&room[..len]).expect("sound");
         assert_eq!((message.mtu, message.quoted), (mtu.into(), &plain[..548]));
         // What fits gets no answer.
-        assert!(pair.sealer.answer(&dont_fragment(ipv4(17, &[7; 1_426])), from, &mut room).is_none());
+        assert!(pair.sealer.icmp_error(&dont_fragment(ipv4(17, &[7; 1_426])), from, &mut room).is_none());
     }
 }
 
@@ -152,7 +152,7 @@ fn too_big_without_df_is_divided_and_each_piece_fits() {
         let mut pair = limited(protocol, 1_500);
         let plain = ipv4(17, &vec![7; 4_000]);
         assert_eq!(pair.seal(&plain), Err(DropReason::OutPathMtu));
-        assert!(pair.sealer.answer(&plain, "10.1.0.254".parse().unwrap(), &mut [0; 600]).is_none());
+        assert!(pair.sealer.icmp_error(&plain, "10.1.0.254".parse().unwrap(), &mut [0; 600]).is_none());
         let pieces = pieces(pair.sealer.divide(&plain).expect("may be divided"));
         assert_eq!(pieces.len(), 3);
         let mut payload = Vec::<u8>::new();
@@ -186,7 +186,7 @@ fn ipv6_is_reported_but_1280_bytes_always_pass() {
         let mut room = [0; icmp::MAX_V6];
         let big = ipv6(17, &vec![3; 1_300]);
         assert_eq!(pair.seal(&big), Err(DropReason::OutPathMtu));
-        let len = pair.sealer.answer(&big, from, &mut room).expect("an answer");
+        let len = pair.sealer.icmp_error(&big, from, &mut room).expect("an answer");
         assert_eq!(TooBig::parse(&room[..len]).map(|message| message.mtu), Some(1_280));
 
         // RFC 2473 7.1: what must pass is sealed whole, and then its outer packet is divided.
@@ -342,7 +342,7 @@ proptest! {
         let _ = pair.sealer.learn_path_mtu(&packet);
         let mut room = [0; icmp::MAX_V6];
         for from in ["10.1.0.254", "2001:db8:1::fe"] {
-            let _ = pair.sealer.answer(&packet, from.parse().expect("an address"), &mut room);
+            let _ = pair.sealer.icmp_error(&packet, from.parse().expect("an address"), &mut room);
         }
         if let Some(fragments) = pair.sealer.divide(&packet) {
             for piece in pieces(fragments) {
@@ -376,7 +376,7 @@ fn answers_have_a_rate() {
         let mut answers = |now: u64| {
             pair.sealer.advance(Time(now));
             let from = "10.1.0.254".parse().unwrap();
-            (0..200).filter(|_| pair.sealer.answer(&plain, from, &mut room).is_some()).count()
+            (0..200).filter(|_| pair.sealer.icmp_error(&plain, from, &mut room).is_some()).count()
         };
         let millisecond = Duration::from_millis(1).0;
         assert_eq!(answers(0), 50);

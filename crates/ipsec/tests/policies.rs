@@ -3,7 +3,7 @@
 mod traffic;
 
 use forebay_crypto::{Direction, JobSpec, SessionId};
-use forebay_ipsec::{Action, DropReason, DscpSet, Policy, PolicyError, PolicyPlace, SaConfig, Sad};
+use forebay_ipsec::{Action, DropReason, DscpSet, Ipsec, Policy, PolicyError, PolicyPlace, SaConfig};
 use traffic::{Flow, Upper, add_in, add_out, buffer, receive, receive_clear, sa, sealed, send, ts};
 
 fn policy(direction: Direction, local: &[&str], remote: &[&str], action: Action) -> Policy {
@@ -18,7 +18,7 @@ fn into(local: &[&str], remote: &[&str], action: Action) -> Policy {
     policy(Direction::Open, local, remote, action)
 }
 
-fn add(sad: &mut Sad, policy: Policy) -> forebay_ipsec::PolicyId {
+fn add(sad: &mut Ipsec, policy: Policy) -> forebay_ipsec::PolicyId {
     sad.add_policy(policy, PolicyPlace::Last).expect("a policy without fault")
 }
 
@@ -31,7 +31,7 @@ fn web() -> Flow {
 
 #[test]
 fn without_policies_the_sas_selectors_decide_in_their_order() {
-    let mut sad = Sad::default();
+    let mut sad = Ipsec::default();
     let by_port = add_out(&mut sad, sa(0, &[HERE], &["10.2.0.0/16[tcp/80]"]));
     let all = add_out(&mut sad, sa(1, &[HERE], &[THERE]));
     assert_eq!(send(&mut sad, &web()), Ok(Some(by_port)));
@@ -43,7 +43,7 @@ fn without_policies_the_sas_selectors_decide_in_their_order() {
 
 #[test]
 fn exceptions_inside_a_protected_prefix() {
-    let mut sad = Sad::default();
+    let mut sad = Ipsec::default();
     let tunnel = add_out(&mut sad, sa(0, &[HERE], &[THERE]));
     add(&mut sad, out(&[HERE], &["10.2.0.53[udp/53]"], Action::Bypass));
     add(&mut sad, out(&["10.1.6.6"], &[], Action::Discard));
@@ -58,12 +58,12 @@ fn exceptions_inside_a_protected_prefix() {
     assert_eq!(send(&mut sad, &Flow::udp("10.9.0.1", "10.2.0.9", (1, 1))), Err(DropReason::OutNoPols));
 }
 
-/// Bursts stop at a packet that has no job, and no train carries it along.
+/// Bursts stop at a packet that has no job, and no run carries it along.
 #[test]
-fn an_exception_in_the_middle_of_a_train() {
+fn an_exception_in_the_middle_of_a_run() {
     use forebay_crypto::Job;
     use forebay_ipsec::Stop;
-    let mut sad = Sad::default();
+    let mut sad = Ipsec::default();
     let tunnel = add_out(&mut sad, sa(0, &[HERE], &[THERE]));
     add(&mut sad, out(&[], &["10.2.0.0/16[udp/53]"], Action::Bypass));
     add(&mut sad, out(&[], &["10.2.0.0/16[udp/54]"], Action::Discard));
@@ -80,14 +80,14 @@ fn an_exception_in_the_middle_of_a_train() {
             stops.push((jobs.remove(from).token, stop));
         }
         let blocked = Stop::Drop(DropReason::OutPolBlock);
-        assert_eq!(stops, [(2, Stop::Pass), (4, blocked), (5, Stop::Pass)]);
+        assert_eq!(stops, [(2, Stop::Bypass), (4, blocked), (5, Stop::Bypass)]);
         assert!(jobs.iter().map(|job| job.token).eq([0, 1, 3, 6]));
     }
 }
 
 #[test]
 fn a_policy_is_added_removed_and_added_again_under_traffic() {
-    let mut sad = Sad::default();
+    let mut sad = Ipsec::default();
     let tunnel = add_out(&mut sad, sa(0, &[HERE], &[THERE]));
     // Enough others for the flow cache to be in use.
     for n in 0..20 {
@@ -113,14 +113,14 @@ fn a_policy_is_added_removed_and_added_again_under_traffic() {
 
 #[test]
 fn an_sa_for_each_class_of_traffic() {
-    let mut sad = Sad::default();
+    let mut sad = Ipsec::default();
     let class =
         |n, points: &str| SaConfig { dscp: points.parse().expect("code points"), ..sa(n, &[HERE], &[THERE]) };
     let voice = add_out(&mut sad, class(0, "ef"));
     let video = add_out(&mut sad, class(1, "af41-af43"));
     let rest = add_out(&mut sad, class(2, "all"));
     let with = |dscp| Flow { dscp, ..web() };
-    let check = |sad: &mut Sad| {
+    let check = |sad: &mut Ipsec| {
         for _ in 0..2 {
             assert_eq!(send(sad, &with(46)), Ok(Some(voice)));
             assert_eq!(send(sad, &with(36)), Ok(Some(video)));
@@ -144,7 +144,7 @@ fn an_sa_for_each_class_of_traffic() {
 /// RFC 4301 4.4.2.1: of what comes in the class is not checked.
 #[test]
 fn an_inbound_sa_takes_every_class() {
-    let mut sad = Sad::default();
+    let mut sad = Ipsec::default();
     add_in(&mut sad, SaConfig { dscp: DscpSet::of([46]), ..sa(0, &[HERE], &[THERE]) });
     assert_eq!(receive(&mut sad, 0, 1, &web().back()), Ok(()));
 }
@@ -152,7 +152,7 @@ fn an_inbound_sa_takes_every_class() {
 /// RFC 4301 4.4.1.3: the sender's side says which types.
 #[test]
 fn icmp_may_be_sent_and_not_received() {
-    let mut sad = Sad::default();
+    let mut sad = Ipsec::default();
     let pings = add_out(&mut sad, sa(0, &["10.1.0.0/16[icmp/8]"], &["10.2.0.0/16[icmp/opaque]"]));
     add_in(&mut sad, sa(0, &["10.1.0.0/16[icmp/8]"], &["10.2.0.0/16[icmp/opaque]"]));
     add_in(&mut sad, sa(1, &["10.1.0.0/16[icmp/opaque]"], &["10.2.0.0/16[icmp/0]"]));
@@ -172,7 +172,7 @@ fn icmp_may_be_sent_and_not_received() {
 #[test]
 fn fragments_without_ports() {
     for (near, far) in [("10.1.0.1", "10.2.0.1"), ("2001:db8:1::1", "2001:db8:2::1")] {
-        let mut sad = Sad::default();
+        let mut sad = Ipsec::default();
         let whole = Flow::udp(near, far, (9, 500));
         let later = Flow { later_fragment: true, ..whole };
         let by_port = add_out(&mut sad, sa(0, &["[udp]"], &["[udp/500]"]));
@@ -192,7 +192,7 @@ fn fragments_without_ports() {
 /// RFC 4301 7.4: a fragment must not get by, unprotected, under a policy for everything else.
 #[test]
 fn fragments_that_may_be_of_protected_traffic_are_not_bypassed() {
-    let mut sad = Sad::default();
+    let mut sad = Ipsec::default();
     let telnet = add_out(&mut sad, sa(0, &[], &[]));
     add_in(&mut sad, sa(0, &[], &[]));
     add(&mut sad, out(&[HERE], &["10.2.0.0/16[tcp/23]"], Action::Protect(vec![telnet])));
@@ -214,11 +214,11 @@ fn fragments_that_may_be_of_protected_traffic_are_not_bypassed() {
 /// RFC 4301 5.2 step 4, without policies.
 #[test]
 fn a_decrypted_packet_outside_its_sas_selectors() {
-    let mut sad = Sad::default();
+    let mut sad = Ipsec::default();
     add_in(&mut sad, sa(0, &[HERE], &["10.2.0.0/16[tcp/80]"]));
     let good = web().back();
     assert_eq!(receive(&mut sad, 0, 1, &good), Ok(()));
-    // The same addresses, and so a train.
+    // The same addresses, and so a run.
     for (sequence, bad) in [
         (2, Flow { upper: Upper::Ports(6, 81, 40_000), ..good }),
         (3, Flow { upper: Upper::Ports(17, 80, 40_000), ..good }),
@@ -234,7 +234,7 @@ fn a_decrypted_packet_outside_its_sas_selectors() {
 /// RFC 4301 5.2 step 4, with policies: the one that matches must protect by the SA that was used.
 #[test]
 fn a_decrypted_packet_that_another_policy_is_for() {
-    let mut sad = Sad::default();
+    let mut sad = Ipsec::default();
     let one = add_in(&mut sad, sa(0, &[], &[]));
     let other = add_in(&mut sad, sa(1, &[], &[]));
     add(&mut sad, into(&[HERE], &["10.2.0.0/16[tcp/80]"], Action::Protect(vec![one])));
@@ -255,10 +255,10 @@ fn a_decrypted_packet_that_another_policy_is_for() {
     }
 }
 
-/// A train through an SA does not outlive a change of the policies.
+/// A run through an SA does not outlive a change of the policies.
 #[test]
-fn a_policy_is_removed_in_the_middle_of_an_inbound_train() {
-    let mut sad = Sad::default();
+fn a_policy_is_removed_in_the_middle_of_an_inbound_run() {
+    let mut sad = Ipsec::default();
     let one = add_in(&mut sad, sa(0, &[], &[]));
     let id = add(&mut sad, into(&[HERE], &[THERE], Action::Protect(vec![one])));
     add(&mut sad, into(&["10.9.0.0/16"], &[], Action::Bypass));
@@ -272,7 +272,7 @@ fn a_policy_is_removed_in_the_middle_of_an_inbound_train() {
 
 #[test]
 fn cleartext_that_should_have_been_protected() {
-    let mut sad = Sad::default();
+    let mut sad = Ipsec::default();
     let one = add_in(&mut sad, sa(0, &[], &[]));
     assert_eq!(receive_clear(&mut sad, &web().back()), Err(DropReason::InNoIpsec), "no policies");
     add(&mut sad, into(&[HERE], &["10.2.0.53[udp/53]"], Action::Bypass));
@@ -294,7 +294,7 @@ fn cleartext_that_should_have_been_protected() {
 /// is traffic like any.
 #[test]
 fn an_unknown_spi_and_somebody_elses_esp() {
-    let mut sad = Sad::default();
+    let mut sad = Ipsec::default();
     add_in(&mut sad, sa(0, &[], &[]));
     add(&mut sad, into(&[], &[], Action::Bypass));
     let unknown = sealed(5, 1, &web().back());
@@ -304,14 +304,14 @@ fn an_unknown_spi_and_somebody_elses_esp() {
         let mut others = sealed(known, 1, &web().back());
         others[16..20].copy_from_slice(&[192, 0, 2, 77]);
         let passed = sad.prepare(Direction::Open, &mut buffer(&others), &mut JobSpec::default());
-        assert_eq!(passed, Ok(forebay_ipsec::Prepared::Pass));
+        assert_eq!(passed, Ok(forebay_ipsec::Prepared::Bypass));
     }
 }
 
 /// RFC 4301 5.2: IKE needs a policy that bypasses it.
 #[test]
 fn ike_passes_by_a_policy_only() {
-    let mut sad = Sad::default();
+    let mut sad = Ipsec::default();
     add_in(&mut sad, sa(0, &[], &[]));
     let ike = Flow::udp("203.0.113.0", "198.51.100.1", (500, 500));
     add(&mut sad, into(&[HERE], &[THERE], Action::Discard));
@@ -322,7 +322,7 @@ fn ike_passes_by_a_policy_only() {
 
 #[test]
 fn policies_that_cannot_be() {
-    let mut sad = Sad::default();
+    let mut sad = Ipsec::default();
     let outbound = add_out(&mut sad, sa(0, &[], &[]));
     let inbound = add_in(&mut sad, sa(0, &[], &[]));
     let protect = |direction, session| Policy::new("p", direction, Action::Protect(vec![session]));

@@ -3,14 +3,14 @@
 mod traffic;
 
 use forebay_crypto::{Direction, JobSpec, Packet, SessionId, Verdict};
-use forebay_ipsec::{Action, DropReason, Policy, PolicyPlace, Prepared, Sad, SadError, Spi, Stop};
+use forebay_ipsec::{Action, DropReason, Ipsec, Policy, PolicyPlace, Prepared, SadError, Spi, Stop};
 use traffic::{Flow, add_in, add_out, buffer, receive, sa, sealed, send};
 
 fn flow() -> Flow {
     Flow::udp("10.1.0.1", "10.2.0.1", (1, 2))
 }
 
-fn under_way(sad: &mut Sad, direction: Direction, bytes: &[u8]) -> (Packet, JobSpec) {
+fn under_way(sad: &mut Ipsec, direction: Direction, bytes: &[u8]) -> (Packet, JobSpec) {
     let (mut packet, mut spec) = (buffer(bytes), JobSpec::default());
     assert_eq!(sad.prepare(direction, &mut packet, &mut spec), Ok(Prepared::Job));
     (packet, spec)
@@ -18,7 +18,7 @@ fn under_way(sad: &mut Sad, direction: Direction, bytes: &[u8]) -> (Packet, JobS
 
 #[test]
 fn a_job_of_a_removed_sa_is_not_completed_into_its_successor() {
-    let mut sad = Sad::default();
+    let mut sad = Ipsec::default();
     let old = add_in(&mut sad, sa(0, &[], &[]));
     let mut jobs: Vec<_> =
         (1..4).map(|n| under_way(&mut sad, Direction::Open, &sealed(0, n, &flow().back()))).collect();
@@ -42,7 +42,7 @@ fn a_job_of_a_removed_sa_is_not_completed_into_its_successor() {
 
 #[test]
 fn outbound_jobs_of_a_removed_sa_are_dropped_one_by_one_and_in_bursts() {
-    let mut sad = Sad::default();
+    let mut sad = Ipsec::default();
     let old = add_out(&mut sad, sa(0, &[], &[]));
     let job = || forebay_crypto::Job::new(buffer(&flow().bytes()), JobSpec::default(), 0);
     let mut jobs: Vec<_> = (0..5).map(|_| job()).collect();
@@ -68,7 +68,7 @@ fn outbound_jobs_of_a_removed_sa_are_dropped_one_by_one_and_in_bursts() {
 
 #[test]
 fn a_number_is_free_once_all_its_jobs_are_complete_whatever_became_of_them() {
-    let mut sad = Sad::default();
+    let mut sad = Ipsec::default();
     let one = add_in(&mut sad, sa(0, &[], &["10.2.0.0/16"]));
     // Good, outside the selectors, a replay, a forgery, a dummy's worth of failure.
     let outside = Flow::udp("10.9.0.1", "10.1.0.1", (1, 2));
@@ -97,7 +97,7 @@ fn a_number_is_free_once_all_its_jobs_are_complete_whatever_became_of_them() {
 /// The same in bursts, which count by runs.
 #[test]
 fn a_number_is_free_once_all_bursts_are_complete() {
-    let mut sad = Sad::default();
+    let mut sad = Ipsec::default();
     let one = add_in(&mut sad, sa(0, &[], &["10.2.0.0/16"]));
     let outside = Flow::udp("10.9.0.1", "10.1.0.1", (1, 2));
     let packet = |n: u32| match n % 4 {
@@ -122,7 +122,7 @@ fn a_number_is_free_once_all_bursts_are_complete() {
 
 #[test]
 fn spis_are_free_again() {
-    let mut sad = Sad::default();
+    let mut sad = Ipsec::default();
     let (out, into) = (add_out(&mut sad, sa(0, &[], &[])), add_in(&mut sad, sa(0, &[], &[])));
     let spi = Spi::new(0x1000).expect("not zero");
     let clash = |first: SessionId| SadError::OverlappingSpi { first: first.0 as usize, second: 2, spi };
@@ -139,10 +139,10 @@ fn spis_are_free_again() {
     assert!(send(&mut sad, &flow()).is_ok());
 }
 
-/// A successor with the number of a removed SA does not inherit its policies or its trains.
+/// A successor with the number of a removed SA does not inherit its policies or its runs.
 #[test]
 fn a_removed_sa_leaves_its_policies() {
-    let mut sad = Sad::default();
+    let mut sad = Ipsec::default();
     let (one, other) = (add_out(&mut sad, sa(0, &[], &[])), add_out(&mut sad, sa(1, &[], &[])));
     let policy = Policy::new("p", Direction::Seal, Action::Protect(vec![one, other]));
     let id = sad.add_policy(policy, PolicyPlace::Last).expect("no fault");
@@ -162,7 +162,7 @@ fn a_removed_sa_leaves_its_policies() {
 /// One policy for very many SAs, each for its own addresses, and which are rekeyed.
 #[test]
 fn a_policy_of_a_thousand_sas() {
-    let mut sad = Sad::default();
+    let mut sad = Ipsec::default();
     let net = |n: u32| format!("10.2.{}.{}", n >> 8, n & 0xff);
     let host = |n: u32| Flow::udp("10.1.0.1", &net(n), (1, 2));
     let mut sas: Vec<_> = (0..1_000).map(|n| add_out(&mut sad, sa(n, &[], &[&net(n)]))).collect();
@@ -192,7 +192,7 @@ fn a_policy_of_a_thousand_sas() {
 /// Many SAs, so that bursts are loaded ahead: they come to the same SAs as packets one by one.
 #[test]
 fn bursts_over_many_sas() {
-    let mut sad = Sad::seeded(3);
+    let mut sad = Ipsec::seeded(3);
     let net = |n: u32| format!("10.2.{}.{}", n >> 8, n & 0xff);
     for n in 0..1_000 {
         add_out(&mut sad, sa(n, &["10.1.0.0/16"], &[&net(n)]));

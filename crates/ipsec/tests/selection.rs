@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 use forebay_crypto::{Direction, SessionId};
 use forebay_ipsec::{
-    Action, DropReason, DscpSet, Policy, PolicyId, PolicyPlace, PortRange, Sad, TrafficSelector,
+    Action, DropReason, DscpSet, Ipsec, Policy, PolicyId, PolicyPlace, PortRange, TrafficSelector,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -197,8 +197,8 @@ fn flow() -> impl Strategy<Value = Flow> {
 }
 
 /// A database with four SAs for anything.
-fn database() -> Sad {
-    let mut sad = Sad::seeded(0x0123_4567_89ab_cdef);
+fn database() -> Ipsec {
+    let mut sad = Ipsec::seeded(0x0123_4567_89ab_cdef);
     for n in 0..4 {
         assert_eq!(add_out(&mut sad, sa(n, &[], &[])), SessionId(n));
     }
@@ -391,7 +391,7 @@ proptest! {
         policies in prop::collection::vec(policy(), 5..80),
         flows in prop::collection::vec(flow(), 40),
     ) {
-        let mut sad = Sad::default();
+        let mut sad = Ipsec::default();
         let inbound: Vec<Policy> = policies
             .into_iter()
             .map(|policy| {

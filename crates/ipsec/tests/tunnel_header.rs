@@ -1,5 +1,5 @@
 //! Tunnel headers by their rules, of ESP and AH, in all four pairs of families: RFC 6040's tables typed in from its text,
-//! RFC 4301 5.1.2 and 8.1 field by field, and each rule the same in a train as packet by packet.
+//! RFC 4301 5.1.2 and 8.1 field by field, and each rule the same in a run as packet by packet.
 
 mod pair;
 
@@ -357,7 +357,7 @@ fn every_rule() -> Vec<TunnelRules> {
 
 /// The fast path makes the bytes of the slow one under each combination of rules, TFC padding included.
 #[test]
-fn a_train_follows_every_rule() {
+fn a_run_follows_every_rule() {
     for rules in every_rule() {
         for outer in [V4, V6] {
             for encapsulation in [Encapsulation::None, Encapsulation::Udp] {

@@ -25,6 +25,33 @@ pub const TRAILER: usize = 2;
 /// Longest padding, in bytes.
 pub const MAX_PADDING: usize = 255;
 
+/// Where the fields stand in the header, in bytes.
+pub mod field {
+    use core::ops::Range;
+
+    /// Security Parameters Index.
+    pub const SPI: Range<usize> = 0..4;
+    /// Low half of the sequence number.
+    pub const SEQUENCE: Range<usize> = 4..8;
+}
+
+/// A header, to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Security Parameters Index.
+    pub spi: u32,
+    /// Low half of the sequence number.
+    pub sequence: u32,
+}
+
+impl Header {
+    /// The header's bytes.
+    #[inline]
+    pub fn bytes(&self) -> [u8; HEADER] {
+        (u64::from(self.spi) << 32 | u64::from(self.sequence)).to_be_bytes()
+    }
+}
+
 /// A checked ESP header.
 #[derive(Clone, Copy, Debug)]
 pub struct Esp<'a> {

@@ -31,6 +31,85 @@ pub const MORE_FRAGMENTS: u16 = 0x2000;
 /// The fragment offset in that word, in units of eight bytes.
 pub const OFFSET_MASK: u16 = 0x1fff;
 
+/// Where the fields stand in the header, in bytes.
+pub mod field {
+    use core::ops::Range;
+
+    /// Version, and header length in words of four bytes.
+    pub const VERSION_IHL: usize = 0;
+    /// Type of service: DSCP and ECN (RFC 2474, RFC 3168).
+    pub const TRAFFIC_CLASS: usize = 1;
+    /// Length of the packet in bytes.
+    pub const TOTAL_LENGTH: Range<usize> = 2..4;
+    /// Identification.
+    pub const IDENTIFICATION: Range<usize> = 4..6;
+    /// Flags and fragment offset.
+    pub const FRAGMENT_WORD: Range<usize> = 6..8;
+    /// Time to live.
+    pub const TTL: usize = 8;
+    /// Protocol of the payload.
+    pub const PROTOCOL: usize = 9;
+    /// Header checksum.
+    pub const CHECKSUM: Range<usize> = 10..12;
+    /// Source address.
+    pub const SOURCE: Range<usize> = 12..16;
+    /// Destination address.
+    pub const DESTINATION: Range<usize> = 16..20;
+}
+
+/// A header without options, to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// DSCP and ECN.
+    pub traffic_class: u8,
+    /// Length of the packet in bytes.
+    pub total_len: u16,
+    /// Identification.
+    pub identification: u16,
+    /// Flags and fragment offset.
+    pub fragment_word: u16,
+    /// Time to live.
+    pub ttl: u8,
+    /// Protocol of the payload.
+    pub protocol: u8,
+    /// Source address.
+    pub source: Ipv4Addr,
+    /// Destination address.
+    pub destination: Ipv4Addr,
+}
+
+impl Header {
+    /// A header between two addresses with zeros in all other fields.
+    pub fn between(source: Ipv4Addr, destination: Ipv4Addr) -> Header {
+        Header {
+            traffic_class: 0,
+            total_len: 0,
+            identification: 0,
+            fragment_word: 0,
+            ttl: 0,
+            protocol: 0,
+            source,
+            destination,
+        }
+    }
+
+    /// The header's bytes, the checksum as zero.
+    #[inline]
+    pub fn bytes(&self) -> [u8; MIN_HEADER] {
+        let mut header = [0; MIN_HEADER];
+        header[field::VERSION_IHL] = 0x45;
+        header[field::TRAFFIC_CLASS] = self.traffic_class;
+        header[field::TOTAL_LENGTH].copy_from_slice(&self.total_len.to_be_bytes());
+        header[field::IDENTIFICATION].copy_from_slice(&self.identification.to_be_bytes());
+        header[field::FRAGMENT_WORD].copy_from_slice(&self.fragment_word.to_be_bytes());
+        header[field::TTL] = self.ttl;
+        header[field::PROTOCOL] = self.protocol;
+        header[field::SOURCE].copy_from_slice(&self.source.octets());
+        header[field::DESTINATION].copy_from_slice(&self.destination.octets());
+        header
+    }
+}
+
 /// A checked IPv4 packet: version, header length and total length agree with the bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Ipv4<'a> {
@@ -137,9 +216,9 @@ impl<'a> Ipv4<'a> {
 #[inline]
 pub fn rewrite(packet: &mut [u8], header_len: usize, total_len: u16, protocol: u8) {
     let header = &mut packet[..header_len];
-    header[2..4].copy_from_slice(&total_len.to_be_bytes());
-    header[9] = protocol;
-    header[10..12].fill(0);
+    header[field::TOTAL_LENGTH].copy_from_slice(&total_len.to_be_bytes());
+    header[field::PROTOCOL] = protocol;
+    header[field::CHECKSUM].fill(0);
     let checksum = Sum::default().bytes(header).finish();
-    header[10..12].copy_from_slice(&checksum.to_be_bytes());
+    header[field::CHECKSUM].copy_from_slice(&checksum.to_be_bytes());
 }

@@ -23,6 +23,89 @@ pub const MIN_MTU: u16 = 1_280;
 /// Most extension headers that are walked; real packets have a few, an attacker's may have hundreds.
 pub const MAX_EXTENSIONS: usize = 16;
 
+/// Where the fields stand in the fixed header, in bytes.
+pub mod field {
+    use core::ops::Range;
+
+    /// Version, traffic class and flow label.
+    pub const FIRST_WORD: Range<usize> = 0..4;
+    /// Length of what stands behind the fixed header, in bytes.
+    pub const PAYLOAD_LENGTH: Range<usize> = 4..6;
+    /// Next header.
+    pub const NEXT_HEADER: usize = 6;
+    /// Hop limit.
+    pub const HOP_LIMIT: usize = 7;
+    /// Source address.
+    pub const SOURCE: Range<usize> = 8..24;
+    /// Destination address.
+    pub const DESTINATION: Range<usize> = 24..40;
+}
+
+/// Version, traffic class and flow label, which has 20 bits.
+#[inline]
+pub fn first_word(traffic_class: u8, flow_label: u32) -> u32 {
+    0x6000_0000 | u32::from(traffic_class) << 20 | flow_label
+}
+
+/// A fixed header, to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// DSCP and ECN.
+    pub traffic_class: u8,
+    /// Twenty bits.
+    pub flow_label: u32,
+    /// Length of what stands behind the header, in bytes.
+    pub payload_len: u16,
+    /// Protocol of what stands behind the header.
+    pub next_header: u8,
+    /// Hop limit.
+    pub hop_limit: u8,
+    /// Source address.
+    pub source: Ipv6Addr,
+    /// Destination address.
+    pub destination: Ipv6Addr,
+}
+
+impl Header {
+    /// A header between two addresses with zeros in all other fields.
+    pub fn between(source: Ipv6Addr, destination: Ipv6Addr) -> Header {
+        Header {
+            traffic_class: 0,
+            flow_label: 0,
+            payload_len: 0,
+            next_header: 0,
+            hop_limit: 0,
+            source,
+            destination,
+        }
+    }
+
+    /// The header's bytes.
+    #[inline]
+    pub fn bytes(&self) -> [u8; HEADER] {
+        let mut header = [0; HEADER];
+        let word = first_word(self.traffic_class, self.flow_label);
+        header[field::FIRST_WORD].copy_from_slice(&word.to_be_bytes());
+        header[field::PAYLOAD_LENGTH].copy_from_slice(&self.payload_len.to_be_bytes());
+        header[field::NEXT_HEADER] = self.next_header;
+        header[field::HOP_LIMIT] = self.hop_limit;
+        header[field::SOURCE].copy_from_slice(&self.source.octets());
+        header[field::DESTINATION].copy_from_slice(&self.destination.octets());
+        header
+    }
+}
+
+/// Gives a packet a new length, `total_len` bytes with the fixed header, and puts `protocol` into the field at `named_at`
+/// that names what the last extension header leads to ([`Walk::named_at`]).
+///
+/// # Panics
+/// If `packet` has no whole header or nothing at `named_at`, or `total_len` is under 40.
+#[inline]
+pub fn rewrite(packet: &mut [u8], named_at: usize, total_len: usize, protocol: u8) {
+    packet[named_at] = protocol;
+    packet[field::PAYLOAD_LENGTH].copy_from_slice(&((total_len - HEADER) as u16).to_be_bytes());
+}
+
 /// A checked IPv6 packet: version and payload length agree with the bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Ipv6<'a> {

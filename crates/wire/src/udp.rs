@@ -8,6 +8,43 @@ pub const HEADER: usize = 8;
 /// The port of IKE and ESP behind NAT (RFC 3948 2).
 pub const NAT_T_PORT: u16 = 4500;
 
+/// Where the fields stand in the header, in bytes.
+pub mod field {
+    use core::ops::Range;
+
+    /// Source port.
+    pub const SOURCE_PORT: Range<usize> = 0..2;
+    /// Destination port.
+    pub const DESTINATION_PORT: Range<usize> = 2..4;
+    /// Length of the datagram with its header, in bytes.
+    pub const LENGTH: Range<usize> = 4..6;
+    /// Checksum; zero for none, over IPv4.
+    pub const CHECKSUM: Range<usize> = 6..8;
+}
+
+/// A header without a checksum, to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Source port.
+    pub source_port: u16,
+    /// Destination port.
+    pub destination_port: u16,
+    /// Length of the datagram with its header, in bytes.
+    pub len: u16,
+}
+
+impl Header {
+    /// The header's bytes.
+    #[inline]
+    pub fn bytes(&self) -> [u8; HEADER] {
+        let mut header = [0; HEADER];
+        header[field::SOURCE_PORT].copy_from_slice(&self.source_port.to_be_bytes());
+        header[field::DESTINATION_PORT].copy_from_slice(&self.destination_port.to_be_bytes());
+        header[field::LENGTH].copy_from_slice(&self.len.to_be_bytes());
+        header
+    }
+}
+
 /// A checked UDP datagram: its length field agrees with the bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Udp<'a> {

@@ -14,7 +14,7 @@ use std::sync::Barrier;
 use clap::{Args, ValueEnum};
 use forebay_crypto::{Direction, Job, JobSpec, Packet, SaKeys, SecretBytes, Suite};
 use forebay_engine::{BURST, Clock, Engine, Limits, Settings};
-use forebay_ipsec::{IvRange, SaConfig, Sad, Spi};
+use forebay_ipsec::{Ipsec, IvRange, SaConfig, Spi};
 use forebay_time::Duration;
 use miette::{IntoDiagnostic, miette};
 use serde::Serialize;
@@ -288,7 +288,7 @@ impl Path {
         core: usize,
         clock: Clock,
     ) -> miette::Result<Path> {
-        let mut sad = Sad::default();
+        let mut sad = Ipsec::default();
         sad.add_outbound(tunnel(suite, true, core), IvRange::for_throwaway_key()).into_diagnostic()?;
         sad.add_inbound(tunnel(suite, false, core)).into_diagnostic()?;
         let processors = processors::cores(1, backend, suite, &Costs::default(), clock)?;

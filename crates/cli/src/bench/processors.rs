@@ -1,5 +1,6 @@
 //! `forebay bench processors`: what a job costs on each processor of this machine.
 
+use std::fmt::Write;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -7,14 +8,17 @@ use forebay_crypto::{Processor, Suite};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_crypto_card::{Bus, BusConfig, Card, CardConfig};
 use forebay_engine::{Clock, Lane, calibrate};
+use forebay_time::Duration;
 use miette::{IntoDiagnostic, WrapErr, miette};
 
 use crate::Answer;
 use crate::backend::Backend;
 use crate::processors::{Costs, MeasuredCost};
 
-/// Packets in a burst to a core: a core under load is given several at once.
-const CORE_BURST: usize = 8;
+/// The name of the core behind a lane.
+const WORKER: &str = "worker.1";
+/// The name of the emulated card.
+const CARD: &str = "card";
 
 /// Arguments of `forebay bench processors`.
 #[derive(Args)]
@@ -26,6 +30,10 @@ pub struct ProcessorsArgs {
     /// Write the result where seal, open and demo can read it (--costs).
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
+    /// Write a scenario for `forebay simulate` with the core, the worker and the card as measured for the first
+    /// proposal.
+    #[arg(long, value_name = "FILE")]
+    scenario: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -39,8 +47,8 @@ pub fn run(args: &ProcessorsArgs) -> miette::Result<Answer> {
     });
     let suites: Vec<Suite> = suites.collect::<miette::Result<_>>()?;
     let clock = Clock::start();
-    let mut costs = Costs { schema: 1, processors: Vec::new() };
-    for (mut processor, _) in processors(clock)? {
+    let mut costs = Costs::default();
+    for mut processor in processors(clock)? {
         for &suite in &suites {
             let Some(calibration) = calibrate(&mut *processor, suite, clock) else {
                 eprintln!("{} does not do {suite}", processor.name());
@@ -55,6 +63,11 @@ pub fn run(args: &ProcessorsArgs) -> miette::Result<Answer> {
             .into_diagnostic()
             .wrap_err_with(|| format!("cannot write {}", path.display()))?;
     }
+    if let (Some(path), Some(&suite)) = (&args.scenario, suites.first()) {
+        std::fs::write(path, scenario(&costs, suite))
+            .into_diagnostic()
+            .wrap_err_with(|| format!("cannot write {}", path.display()))?;
+    }
     if args.json {
         println!("{json}");
     } else {
@@ -64,40 +77,86 @@ pub fn run(args: &ProcessorsArgs) -> miette::Result<Answer> {
 }
 
 /// Every kind of processor this build has: cores in place, a core behind a lane, an emulated card.
-fn processors(clock: Clock) -> miette::Result<Vec<(Box<dyn Processor>, usize)>> {
-    let mut all: Vec<(Box<dyn Processor>, usize)> = Vec::new();
+fn processors(clock: Clock) -> miette::Result<Vec<Box<dyn Processor>>> {
+    let mut all: Vec<Box<dyn Processor>> = Vec::new();
     match forebay_crypto_ipsec_mb::new() {
-        Ok(processor) => all.push((processor, CORE_BURST)),
+        Ok(processor) => all.push(processor),
         Err(why) => eprintln!("no ipsec-mb: {why}"),
     }
-    all.push((Box::new(AwsLc::new()), CORE_BURST));
-    let lane = Lane::new(Backend::Auto.open()?, "worker.1", clock).into_diagnostic()?;
-    all.push((Box::new(lane), CORE_BURST));
+    all.push(Box::new(AwsLc::new()));
+    let lane = Lane::new(Backend::Auto.open()?, WORKER, clock).into_diagnostic()?;
+    all.push(Box::new(lane));
     let card =
         Card::new(CardConfig::paper_230_mbit(), &Bus::new(BusConfig::pci_66()), Box::new(AwsLc::new()));
-    all.push((Box::new(card), 1));
+    all.push(Box::new(card));
     Ok(all)
 }
 
 fn print(costs: &Costs) {
     println!(
-        "{:<12} {:<18} {:>10} {:>10} {:>7} {:>22}",
-        "processor", "proposal", "t_init", "t_block", "R2", "Mbit/s at 64 / 1440"
+        "{:<10} {:<18} {:>9} {:>9} {:>9} {:>9} {:>9} {:>5} {:>6} {:>10}",
+        "processor", "proposal", "submit", "t_init", "t_block", "t_packet", "wake", "lanes", "R2", "residual"
     );
     for one in &costs.processors {
-        let rate = |size: u32| {
-            let near = one.points.iter().min_by_key(|(bytes, _)| bytes.abs_diff(size));
-            near.map_or(0.0, |&(bytes, seconds)| f64::from(bytes) * 8.0 / seconds / 1e6)
-        };
+        let cost = one.cost();
         println!(
-            "{:<12} {:<18} {:>7.1} ns {:>7.2} ns {:>7.4} {:>11.0} / {:<8.0}",
+            "{:<10} {:<18} {:>9} {:>9} {:>9} {:>9} {:>9} {:>5} {:>6.4} {:>10}",
             one.name,
             one.proposal,
-            one.init_s * 1e9,
-            one.block_s * 1e9,
+            cost.submit.to_string(),
+            cost.init.to_string(),
+            cost.block.to_string(),
+            cost.packet.to_string(),
+            cost.wake.to_string(),
+            cost.lanes,
             one.r_squared,
-            rate(64),
-            rate(1440),
+            Duration::from_secs(one.residual_s).to_string(),
         );
     }
+    println!(
+        "\n{:<10} {:<18} {:>32} {:>32}",
+        "packets/s", "in batches of", "64 bytes: 1 / 8 / 32", "1440 bytes: 1 / 8 / 32"
+    );
+    for one in &costs.processors {
+        let rates = |size| {
+            let rate = |batch| one.rate(size, batch).map_or("-".to_owned(), |rate| format!("{rate:.0}"));
+            [1, 8, 32].map(rate).join(" / ")
+        };
+        println!("{:<10} {:<18} {:>32} {:>32}", one.name, one.proposal, rates(64), rates(1440));
+    }
+}
+
+/// A scenario whose processors take as long as those measured: the first core that works in place, and whatever
+/// jobs are handed over to.
+fn scenario(costs: &Costs, suite: Suite) -> String {
+    let word = suite.to_string();
+    let mut text = format!(
+        "# The processors of this machine with {word}, as `forebay bench processors` measured them.\n\
+         model = \"host\"\nseed = 1\n\n[traffic]\nsource = \"paper\"\npackets = 100_000\nrate = \"1 Gbit/s\"\n\n\
+         [scheduler]\npolicy = \"finish-time\"\nburst = 32\n"
+    );
+    let measured = costs.processors.iter().filter(|one| one.proposal == word);
+    let mut has_core = false;
+    for one in measured {
+        let is_card = one.name == CARD;
+        let in_place = !is_card && one.name != WORKER;
+        if in_place && has_core {
+            continue;
+        }
+        has_core |= in_place;
+        let kind = if is_card { "accelerator" } else { "cpu" };
+        let _ = write!(text, "\n[[processor]]\nname = \"{}\"\nkind = \"{kind}\"\n", one.name);
+        let cost = one.cost();
+        for (key, time) in [
+            ("init", cost.init),
+            ("block", cost.block),
+            ("packet", cost.packet),
+            ("submit", cost.submit),
+            ("wake", cost.wake),
+        ] {
+            let _ = writeln!(text, "{key} = \"{} ps\"", time.0);
+        }
+        let _ = writeln!(text, "lanes = {}", cost.lanes);
+    }
+    text
 }

@@ -112,7 +112,7 @@ pub fn opening(args: &DemoArgs, files: &SaFiles, costs: &Costs, clock: Clock) ->
 /// The running core, a worker core, and two of the paper's cards on one PCI bus.
 fn engine(
     args: &DemoArgs,
-    sad: forebay_ipsec::Sad,
+    sad: forebay_ipsec::Ipsec,
     keys: &[forebay_crypto::SaKeys],
     costs: &Costs,
     clock: Clock,

@@ -2,7 +2,7 @@
 
 use forebay_crypto::{Direction, Job, JobSpec, Packet, SaKeys, SecretBytes, Suite};
 use forebay_engine::{Clock, Engine, Idle, Limits, Output, ProcessorSetup, Scheduling, Settings};
-use forebay_ipsec::{IvRange, SaConfig, Sad, Spi};
+use forebay_ipsec::{Ipsec, IvRange, SaConfig, Spi};
 use forebay_scheduler::{Cost, Kind, Policy};
 use forebay_time::{Duration, Time};
 use miette::{IntoDiagnostic, miette};
@@ -283,8 +283,8 @@ fn open(setting: &Setting<'_>, sealed: &[(usize, Vec<u8>)]) -> miette::Result<()
 }
 
 /// SAs with keys of their own, told apart by the second octet of the destination.
-fn sas(count: usize, suite: Suite, direction: Direction) -> miette::Result<(Sad, Vec<SaKeys>)> {
-    let (mut sad, mut all) = (Sad::default(), Vec::new());
+fn sas(count: usize, suite: Suite, direction: Direction) -> miette::Result<(Ipsec, Vec<SaKeys>)> {
+    let (mut sad, mut all) = (Ipsec::default(), Vec::new());
     let filler = |n: usize, from: usize| SecretBytes::new((0..n).map(|at| (at + from) as u8).collect());
     let (near, far) = ([192, 0, 2, 1].into(), [192, 0, 2, 2].into());
     for sa in 0..count {

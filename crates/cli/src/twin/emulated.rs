@@ -9,7 +9,7 @@ use forebay_crypto::{
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_crypto_card::{Bus, BusConfig, Card, CardConfig};
 use forebay_engine::{BURST, Clock, Engine, Limits, ProcessorSetup, RUNNING_CORE, Scheduling, Settings};
-use forebay_ipsec::{IvRange, SaConfig, Sad, Spi};
+use forebay_ipsec::{Ipsec, IvRange, SaConfig, Spi};
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::{Duration, Time};
 use miette::{IntoDiagnostic, miette};
@@ -253,8 +253,8 @@ fn engine(args: &TwinArgs, clock: Clock, late: &Arc<AtomicU64>) -> miette::Resul
 }
 
 /// Outbound SAs, chosen by the second octet of the destination.
-fn sas(count: usize, suite: Suite) -> miette::Result<(Sad, Vec<SaKeys>)> {
-    let (mut sad, mut all) = (Sad::default(), Vec::new());
+fn sas(count: usize, suite: Suite) -> miette::Result<(Ipsec, Vec<SaKeys>)> {
+    let (mut sad, mut all) = (Ipsec::default(), Vec::new());
     let filler = |n: usize, from: usize| SecretBytes::new((0..n).map(|at| (at + from) as u8).collect());
     for sa in 0..count {
         let selector = |second: usize| format!("10.{second}.0.0/16").parse().into_diagnostic();

@@ -15,7 +15,7 @@ use forebay_crypto::{Direction, Packet, Processor, SaKeys, SecretBytes, Suite};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_crypto_card::{Bus, BusConfig, Card, CardConfig};
 use forebay_engine::{Clock, Engine, Lane, Limits, ProcessorSetup, ProcessorStats, Settings};
-use forebay_ipsec::{DropReason, Encapsulation, IvRange, SaConfig, Sad, Spi};
+use forebay_ipsec::{DropReason, Encapsulation, Ipsec, IvRange, SaConfig, Spi};
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::{Duration, Time};
 
@@ -405,8 +405,8 @@ fn keys(suite: Suite, sa: usize) -> SaKeys {
 }
 
 /// The SAs of one side.
-pub fn sas(direction: Direction) -> (Sad, Vec<SaKeys>) {
-    let (mut sad, mut all) = (Sad::default(), Vec::new());
+pub fn sas(direction: Direction) -> (Ipsec, Vec<SaKeys>) {
+    let (mut sad, mut all) = (Ipsec::default(), Vec::new());
     for (sa, word) in SUITES.into_iter().enumerate() {
         let suite: Suite = word.parse().expect("a suite");
         let (near, far) = ([192, 0, 2, 1], [192, 0, 2, 2]);

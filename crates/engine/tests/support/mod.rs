@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use forebay_crypto::{Direction, Job, JobSpec, Packet, Processor, SaKeys, SessionId, Suite, Verdict};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_crypto_card::{Bus, BusConfig, Card, CardConfig};
-use forebay_ipsec::{DropReason, IvRange, Mode, Prepared, SaConfig, Sad, Spi};
+use forebay_ipsec::{DropReason, Ipsec, IvRange, Mode, Prepared, SaConfig, Spi};
 use forebay_time::{Duration, Time};
 
 /// How often in a row a processor is polled without anything finished, before it counts as stuck.
@@ -80,13 +80,13 @@ impl Rig {
 
 /// Security associations and the one processor that does their jobs.
 pub struct Gateway {
-    pub sad: Sad,
+    pub sad: Ipsec,
     pub rig: Rig,
 }
 
 impl Gateway {
     pub fn new(backend: Backend) -> Gateway {
-        Gateway { sad: Sad::default(), rig: Rig::new(backend) }
+        Gateway { sad: Ipsec::default(), rig: Rig::new(backend) }
     }
 
     pub fn add_inbound(&mut self, config: SaConfig, keys: &SaKeys) -> SessionId {

@@ -79,7 +79,7 @@ impl Snapshot {
         let engine = worker.engine();
         let sad = engine.sad();
         let sa = |(session, direction, config, counters): (SessionId, Direction, &SaConfig, &SaCounters)| {
-            let (mtu, away) = (sad.path_mtu(session), sad.away(session).is_some());
+            let (mtu, away) = (sad.path_mtu(session), sad.remote(session).is_some());
             Sa { session, direction, config: config.clone(), counters: *counters, mtu, away }
         };
         let sas: Vec<Sa> = sad.iter().map(sa).collect();

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use forebay_crypto::{Direction, SaKeys, SessionId};
-use forebay_ipsec::{Action, IvRange, PolicyError, PolicyPlace, Sad, SadError};
+use forebay_ipsec::{Action, Ipsec, IvRange, PolicyError, PolicyPlace, SadError};
 use miette::Diagnostic;
 
 use super::{SaEntry, SasFile};
@@ -76,14 +76,14 @@ impl SasFile {
     ///
     /// Each outbound SA whose suite has IVs gets `ivs_per_sa` of them, reserved in `store` before this returns;
     /// [`IVS_PER_SA`](crate::iv_store::IVS_PER_SA) lasts an SA without ESN for life. `now_ns` is the
-    /// time since the Unix epoch, `seed` a number that nobody else can know ([`Sad::seeded`]).
+    /// time since the Unix epoch, `seed` a number that nobody else can know ([`Ipsec::seeded`]).
     pub fn into_sad(
         self,
         store: &IvStore,
         now_ns: u64,
         ivs_per_sa: u64,
         seed: u64,
-    ) -> Result<(Sad, Vec<SaKeys>), IntoSadError> {
+    ) -> Result<(Ipsec, Vec<SaKeys>), IntoSadError> {
         let has_ivs =
             |entry: &&SaEntry| entry.direction == Direction::Seal && entry.config.suite.iv_len() > 0;
         let keys = self.entries.iter().filter(has_ivs).map(|entry| &entry.keys);
@@ -96,7 +96,7 @@ impl SasFile {
     }
 
     /// The same for the inbound SAs and policies alone, which need no IVs; outbound ones are left out.
-    pub fn into_inbound_sad(self, seed: u64) -> Result<(Sad, Vec<SaKeys>), IntoSadError> {
+    pub fn into_inbound_sad(self, seed: u64) -> Result<(Ipsec, Vec<SaKeys>), IntoSadError> {
         // Without outbound SAs nothing asks for an IV.
         self.only(Direction::Open).build(seed, |_| IvRange::share(0, 0, 0, 1))
     }
@@ -105,8 +105,8 @@ impl SasFile {
         self,
         seed: u64,
         mut iv: impl FnMut(&SaEntry) -> IvRange,
-    ) -> Result<(Sad, Vec<SaKeys>), IntoSadError> {
-        let (mut sad, mut keys) = (Sad::seeded(seed), Vec::with_capacity(self.entries.len()));
+    ) -> Result<(Ipsec, Vec<SaKeys>), IntoSadError> {
+        let (mut sad, mut keys) = (Ipsec::seeded(seed), Vec::with_capacity(self.entries.len()));
         let mut outers = Vec::new();
         for entry in self.entries {
             let session = match entry.direction {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use forebay_crypto::{Direction, SessionId};
 use forebay_engine::{AddSaError, Engine, EngineError};
-use forebay_ipsec::{Action, IvRange, Policy, PolicyError, PolicyId, PolicyPlace, Sad, SadError};
+use forebay_ipsec::{Action, Ipsec, IvRange, Policy, PolicyError, PolicyId, PolicyPlace, SadError};
 
 use super::homes::Share;
 use crate::config::Changes;
@@ -65,11 +65,11 @@ pub fn takes_ivs(entry: &SaEntry) -> bool {
 /// # Errors
 /// At the first that does not.
 pub fn check(file: &SasFile) -> Result<(), InstallError> {
-    let mut sad = Sad::default();
+    let mut sad = Ipsec::default();
     let mut sas = Vec::with_capacity(file.entries.len());
     for entry in &file.entries {
         // At some other worker, so that nothing is made of it but its place in all look-ups.
-        let added = sad.add_away(entry.direction, entry.config.clone(), 0);
+        let added = sad.add_remote(entry.direction, entry.config.clone(), 0);
         let refused =
             |error| InstallError::Sa { name: entry.config.name.clone(), error: AddSaError::Sad(error) };
         sas.push(added.map_err(refused)?);

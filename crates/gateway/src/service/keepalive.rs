@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 
 use forebay_crypto::Direction;
-use forebay_ipsec::{Encapsulation, SaConfig, Sad};
+use forebay_ipsec::{Encapsulation, Ipsec, SaConfig};
 use forebay_time::{Duration, Time};
 use forebay_wire::{checksum, ipv4, protocol, udp};
 
@@ -30,13 +30,13 @@ impl Keepalives {
     }
 
     /// The keepalives, whole IP packets, that are due.
-    pub fn due(&mut self, now: Time, sad: &Sad) -> Vec<Vec<u8>> {
+    pub fn due(&mut self, now: Time, sad: &Ipsec) -> Vec<Vec<u8>> {
         let Some(interval) = self.interval.filter(|_| now >= self.next) else { return vec![] };
         self.next = now + interval;
         let mut heard: HashMap<(SocketAddr, SocketAddr), u64> = HashMap::new();
         for (session, direction, sa, counters) in sad.iter() {
             // Another worker's is not silent because nothing of it is counted here.
-            let own = sad.away(session).is_none();
+            let own = sad.remote(session).is_none();
             if own && direction == Direction::Seal && sa.encapsulation == Encapsulation::Udp {
                 *heard.entry(ends(sa)).or_default() += counters.packets;
             }

@@ -607,7 +607,7 @@ fn news(worker: &mut Worker) -> News {
     let limits = limits.collect();
     let wanted = worker.take_wanted();
     let sad = worker.engine().sad();
-    let own = sad.iter().filter(|(session, ..)| sad.away(*session).is_none());
+    let own = sad.iter().filter(|(session, ..)| sad.remote(*session).is_none());
     let numbers = own.map(|(session, _, _, counters)| (session, sad.sequence(session), *counters)).collect();
     News { limits, wanted, numbers }
 }

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use forebay_engine::{
     Clock, Engine, EngineError, Limits, PendingSpiLimits, ProcessorSetup, RUNNING_CORE, Settings,
 };
-use forebay_ipsec::{IvRange, Sad};
+use forebay_ipsec::{Ipsec, IvRange};
 use forebay_scheduler::Policy;
 use forebay_time::Duration;
 
@@ -348,7 +348,7 @@ fn set_up(
         processors.into_iter().zip(links).zip(dealt).enumerate()
     {
         let settings = settings(config, &dealt, seed);
-        let engine = Engine::new(Sad::seeded(seed), &[], processors, settings, clock);
+        let engine = Engine::new(Ipsec::seeded(seed), &[], processors, settings, clock);
         let plain = plain.map_link(|name, link| taps.tapped(Side::Plain, name, link));
         let mut tapped = |name: &str, link| taps.tapped(Side::Protected, name, link);
         let tap = |one: Protected| Protected { port: one.port.map_link(&mut tapped), ..one };

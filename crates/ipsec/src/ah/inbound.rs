@@ -3,51 +3,21 @@
 use std::net::IpAddr;
 
 use forebay_crypto::{Direction, JobSpec, Packet, SessionId};
-use forebay_wire::{Ah, Family, Ip, ah, ipv4, protocol};
+use forebay_wire::{Ah, Family, Ip, ah, ipv4, ipv6, protocol};
 
-use super::{Headers, Sizes, in_hdr_error, tunnel_protocol};
-use crate::inbound::check_selectors;
-use crate::lifetime::{Life, Watch};
+use super::layout::{Headers, Sizes, in_hdr_error, tunnel_protocol};
+use crate::drops::DropReason;
+use crate::dscp::DscpSet;
+use crate::esp::check_selectors;
+use crate::find::AhAt;
+use crate::lifetime::Life;
+use crate::replay::{Replay, ReplayWindow};
 use crate::resync::Resync;
 use crate::rule::Rule;
+use crate::sa::{Mode, SaConfig};
+use crate::step::Next;
 use crate::tunnel::{self, Decapsulator};
-use crate::{DropReason, DscpSet, Mode, Next, Replay, ReplayWindow, SaConfig};
-
-/// Where the AH header of a received packet stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AhAt {
-    family: Family,
-    /// Offset of the header in the packet, its length with the ICV, and the packet's end.
-    at: usize,
-    len: usize,
-    end: usize,
-    /// The SPI.
-    pub spi: u32,
-    /// The sequence number's low half.
-    sequence: u32,
-}
-
-impl AhAt {
-    /// Finds the AH header in an IP packet.
-    pub fn find(ip: &Ip<'_>) -> Result<AhAt, DropReason> {
-        let (at, protocol, fragment) = match ip {
-            Ip::V4(ip) => (ip.header_len(), ip.protocol(), ip.is_fragment()),
-            Ip::V6(ip) => {
-                let upper = ip.upper_layer().map_err(in_hdr_error)?;
-                (upper.at, upper.protocol, upper.is_fragment)
-            }
-        };
-        if protocol != protocol::AH {
-            return Err(DropReason::InNoIpsec);
-        }
-        if fragment {
-            return Err(DropReason::InFragment);
-        }
-        let header = Ah::parse(ip.bytes().get(at..).ok_or(DropReason::InHdrError)?).map_err(in_hdr_error)?;
-        let (spi, sequence) = (header.spi(), header.sequence());
-        Ok(AhAt { family: ip.family(), at, len: header.header_len(), end: ip.bytes().len(), spi, sequence })
-    }
-}
+use crate::watch::Watch;
 
 /// An inbound SA of AH: its settings and its replay window.
 #[derive(Debug)]
@@ -228,10 +198,7 @@ fn strip_transport(packet: &mut Packet, at: usize, len: usize, next_header: u8) 
     let bytes = packet.bytes_mut();
     match named_at {
         None => ipv4::rewrite(bytes, at, total as u16, next_header),
-        Some(named_at) => {
-            bytes[named_at] = next_header;
-            bytes[4..6].copy_from_slice(&((total - 40) as u16).to_be_bytes());
-        }
+        Some(named_at) => ipv6::rewrite(bytes, named_at, total, next_header),
     }
     Ok(())
 }

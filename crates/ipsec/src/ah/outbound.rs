@@ -4,14 +4,18 @@ use std::net::IpAddr;
 
 use forebay_crypto::{Direction, JobSpec, Packet, SessionId};
 use forebay_wire::ipv4::DONT_FRAGMENT;
-use forebay_wire::{Family, Ip, Malformed, ah, protocol};
+use forebay_wire::{Family, Ip, Malformed, ah, ipv4, ipv6, protocol};
 
-use super::{Headers, Sizes};
-use crate::lifetime::{Life, Refused, Watch};
-use crate::outbound::sequence_end;
+use super::layout::{HEADERS_MAX, Headers, Sizes};
+use crate::drops::DropReason;
+use crate::esp::sequence_end;
+use crate::iv::IvRange;
+use crate::lifetime::{Life, Refused};
+use crate::overhead::Overhead;
 use crate::path_limit::{PathLimit, is_divisible};
+use crate::sa::{Mode, SaConfig, Spi};
 use crate::tunnel::{Encapsulator, Inner};
-use crate::{DropReason, IvRange, Mode, SaConfig, Spi};
+use crate::watch::Watch;
 
 /// An outbound SA of AH.
 #[derive(Debug)]
@@ -26,6 +30,7 @@ pub struct OutboundAh {
     iv: IvRange,
     life: Life,
     encapsulator: Encapsulator,
+    overhead: Overhead,
     pub(crate) limit: PathLimit,
 }
 
@@ -55,7 +60,8 @@ impl OutboundAh {
             iv,
             life: Life::new(config.lifetime, session, watch),
             encapsulator: Encapsulator::new(&config.tunnel, config.spi.get().into()),
-            limit: PathLimit::new(config),
+            overhead: Overhead::of(config),
+            limit: PathLimit::of(config),
         };
         sa.continue_after(0);
         sa
@@ -66,10 +72,9 @@ impl OutboundAh {
         self.sequence
     }
 
-    /// Does what is due by the time of `watch`, and asks to be called again; whether the path MTU changed.
-    pub fn pass_time(&mut self, watch: &mut Watch) -> bool {
+    /// Does what is due by the time of `watch`, and asks to be called again.
+    pub fn pass_time(&mut self, watch: &mut Watch) {
         self.life.pass_time(watch);
-        self.limit.pass_time(watch)
     }
 
     /// Continues behind `sequence`.
@@ -143,11 +148,11 @@ impl OutboundAh {
     }
 
     fn plan_tunnel(&self, packet: &Packet, inner: &Inner) -> Result<Plan, DropReason> {
-        let mut headers = Headers { bytes: [0; super::HEADERS_MAX], len: 0 };
+        let mut headers = Headers { bytes: [0; HEADERS_MAX], len: 0 };
         let mut outer = self.encapsulator.outer(inner);
-        let total = self.limit.sealed_len(inner.len);
+        let total = self.overhead.sealed_len(inner.len);
         if total > self.limit.longest as usize {
-            self.limit.exceed(inner, total)?;
+            self.limit.exceed(Family::of(self.local), inner, total)?;
             outer.dont_fragment = false;
         }
         let (class, ttl) = (outer.traffic_class, self.encapsulator.fixed_ttl() | outer.copied_ttl);
@@ -155,27 +160,29 @@ impl OutboundAh {
             (IpAddr::V4(local), IpAddr::V4(remote)) => {
                 // An atomic datagram needs no identification (RFC 6864 4.1); others get the sequence's
                 // low bits, which the ICV covers.
-                let (flags, identification) = match outer.dont_fragment {
+                let (fragment_word, identification) = match outer.dont_fragment {
                     true => (DONT_FRAGMENT, 0),
                     false => (0, self.sequence.wrapping_add(1) as u16),
                 };
-                let header = &mut headers.bytes[..20];
-                header[..2].copy_from_slice(&[0x45, class]);
-                header[4..6].copy_from_slice(&identification.to_be_bytes());
-                header[6..8].copy_from_slice(&flags.to_be_bytes());
-                header[8] = ttl;
-                header[12..16].copy_from_slice(&local.octets());
-                header[16..20].copy_from_slice(&remote.octets());
+                let header = ipv4::Header {
+                    traffic_class: class,
+                    identification,
+                    fragment_word,
+                    ttl,
+                    ..ipv4::Header::between(local, remote)
+                };
+                headers.bytes[..ipv4::MIN_HEADER].copy_from_slice(&header.bytes());
                 Family::V4
             }
             (IpAddr::V6(local), IpAddr::V6(remote)) => {
-                let header = &mut headers.bytes[..40];
-                let label = self.encapsulator.flow_label(packet.bytes());
-                let word = 0x6000_0000 | u32::from(class) << 20 | label;
-                header[..4].copy_from_slice(&word.to_be_bytes());
-                header[6..8].copy_from_slice(&[protocol::AH, ttl]);
-                header[8..24].copy_from_slice(&local.octets());
-                header[24..40].copy_from_slice(&remote.octets());
+                let header = ipv6::Header {
+                    traffic_class: class,
+                    flow_label: self.encapsulator.flow_label(packet.bytes()),
+                    next_header: protocol::AH,
+                    hop_limit: ttl,
+                    ..ipv6::Header::between(local, remote)
+                };
+                headers.bytes[..ipv6::HEADER].copy_from_slice(&header.bytes());
                 Family::V6
             }
             // `SaConfig::check` has refused mixed families.

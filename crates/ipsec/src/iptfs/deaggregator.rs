@@ -12,8 +12,8 @@ use forebay_time::{Duration, Time};
 use forebay_wire::Aggfrag;
 use forebay_wire::aggfrag::{Block, CongestionInfo};
 
-use super::Iptfs;
-use crate::DropReason;
+use super::settings::Iptfs;
+use crate::drops::DropReason;
 
 /// Payloads that may wait to be read, those in the reorder window not counted: as many as a driver
 /// completes before it asks for the inner packets.

@@ -1,12 +1,11 @@
 //! What a received packet is to the reassembler.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use forebay_wire::udp::NAT_T_PORT;
 use forebay_wire::{Family, Fragment, Ip, esp, ipv6, protocol, udp};
 
-use super::payer;
-use crate::DropReason;
+use crate::drops::DropReason;
 
 /// The longest headers before the fragmentable part. Those of IPv4 have up to 60 bytes; IPv6's
 /// hop-by-hop options and routing headers are rare and short where they are allowed at all.
@@ -161,4 +160,12 @@ fn check_first(mut protocol: u8, payload: &[u8]) -> Result<(), DropReason> {
 
 fn enough(bytes: &[u8], len: usize) -> Result<(), DropReason> {
     if bytes.len() < len { Err(DropReason::FragError) } else { Ok(()) }
+}
+
+/// The part of an address that pays for what it sends.
+fn payer(source: IpAddr) -> IpAddr {
+    match source {
+        IpAddr::V4(_) => source,
+        IpAddr::V6(v6) => Ipv6Addr::from(u128::from(v6) >> 64 << 64).into(),
+    }
 }

@@ -8,8 +8,8 @@
 
 use forebay_crypto::Direction;
 
-use super::hash::Seed;
 use super::prefix_map::{Prefix, PrefixMap};
+use crate::hash::Seed;
 use crate::headers::{self, Headers, Port, UNKNOWN, has_type};
 use crate::rule::{Match, Rule, Side, is_two_sided};
 

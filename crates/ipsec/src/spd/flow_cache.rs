@@ -4,8 +4,8 @@
 //! has been changed since: each carries the generation of the databases that it was found in. So none can
 //! be another flow's or an old one, whatever is added, removed or added again.
 
-use super::Decision;
-use super::hash::Seed;
+use super::decision::Decision;
+use crate::hash::Seed;
 use crate::headers::Headers;
 use forebay_crypto::Direction;
 
@@ -43,7 +43,7 @@ struct Entry<const N: usize> {
 
 impl<const N: usize> Table<N> {
     fn resize(&mut self, entries: usize) {
-        let unused = Entry { key: [0; N], generation: 0, wide: false, decision: Decision::Pass };
+        let unused = Entry { key: [0; N], generation: 0, wide: false, decision: Decision::Bypass };
         self.sets.clear();
         self.sets.resize(entries / WAYS, Set([unused; WAYS]));
     }
@@ -243,7 +243,7 @@ mod tests {
         let mut cache = FlowCache::new(Seed::new(1));
         cache.changed(1);
         let first = cache.generation;
-        cache.put(Direction::Seal, &flow(1), Decision::Pass, false);
+        cache.put(Direction::Seal, &flow(1), Decision::Bypass, false);
         cache.generation = u32::MAX;
         while cache.generation != first {
             cache.changed(1);

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use super::hash::Seed;
+use crate::hash::Seed;
 
 /// Up to this many a scan is faster.
 const FEW: usize = 8;

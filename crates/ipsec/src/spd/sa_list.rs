@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use forebay_crypto::{Direction, SessionId};
 
 use super::classify::Classifier;
-use super::hash::Seed;
+use crate::hash::Seed;
 use crate::headers::Headers;
 use crate::rule::{Match, Rule};
 

@@ -5,11 +5,11 @@
 #![allow(dead_code)]
 
 use forebay_crypto::{Direction, Job, JobSpec, Packet, SessionId, Suite, Verdict};
-use forebay_ipsec::{DropReason, IvRange, Prepared, Protocol, SaConfig, Sad, Spi, Stop};
+use forebay_ipsec::{DropReason, Ipsec, IvRange, Prepared, Protocol, SaConfig, Spi, Stop};
 
 pub struct Pair {
-    pub sealer: Sad,
-    pub opener: Sad,
+    pub sealer: Ipsec,
+    pub opener: Ipsec,
     pub suite: Suite,
     pub session: SessionId,
 }
@@ -33,7 +33,7 @@ impl Pair {
         let suite = "aes128gcm16".parse().expect("a proposal");
         let mut config = SaConfig::new("pair", spi, suite, local, remote);
         change(&mut config);
-        let (mut sealer, mut opener) = (Sad::default(), Sad::default());
+        let (mut sealer, mut opener) = (Ipsec::default(), Ipsec::default());
         let suite = config.suite;
         let session = sealer.add_outbound(config.clone(), IvRange::for_throwaway_key()).expect("no fault");
         std::mem::swap(&mut config.local, &mut config.remote);

@@ -10,13 +10,13 @@ use aes_gcm::{Aes128Gcm, Aes256Gcm, AesGcm, aes::Aes192};
 use forebay_crypto::{
     Cipher, Direction, Integrity, JobSpec, Layout, Packet, SaKeys, SecretBytes, SessionId, Suite, Verdict,
 };
-use forebay_ipsec::{DropReason, IvRange, Mode, Next, Path, Prepared, Protocol, SaConfig, Sad, Spi};
+use forebay_ipsec::{DropReason, Ipsec, IvRange, Mode, Next, Path, Prepared, Protocol, SaConfig, Spi};
 use hmac::{Hmac, Mac};
 
 /// SAs and their keys; does every job at once.
 #[derive(Default)]
 pub struct Gateway {
-    pub sad: Sad,
+    pub sad: Ipsec,
     keys: Vec<SaKeys>,
     directions: Vec<Direction>,
 }
@@ -84,7 +84,7 @@ impl Gateway {
         let prepared = self.sad.prepare(direction, packet, &mut spec).inspect_err(|reason| {
             assert!(before.starts_with(packet.bytes()), "{reason} harms the packet");
         })?;
-        if prepared == Prepared::Pass {
+        if prepared == Prepared::Bypass {
             return Ok(());
         }
         loop {

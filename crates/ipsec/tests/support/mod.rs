@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use forebay_crypto::{Direction, JobSpec, Packet, Verdict};
 use forebay_ipsec::{
-    DontFragment, DropReason, Dscp, Ecn, Encapsulation, FlowLabel, HopLimit, IvRange, Lifetime, Limits, Mode,
-    Prepared, SaConfig, Sad, Spi, Tfc, TunnelRules,
+    DontFragment, DropReason, Dscp, Ecn, Encapsulation, FlowLabel, HopLimit, Ipsec, IvRange, Lifetime,
+    Limits, Mode, Prepared, SaConfig, Spi, Tfc, TunnelRules,
 };
 use forebay_wire::Family;
 use proptest::prelude::*;
@@ -87,8 +87,8 @@ pub fn opening(index: usize) -> SaConfig {
 }
 
 /// All SAs, the inbound ones first.
-pub fn database() -> Sad {
-    let mut sad = Sad::default();
+pub fn database() -> Ipsec {
+    let mut sad = Ipsec::default();
     for index in 0..SAS {
         sad.add_inbound(opening(index)).expect("settings without fault");
     }
@@ -186,7 +186,7 @@ pub fn buffer(bytes: &[u8]) -> Packet {
 
 /// Seals with a cipher that changes nothing and an ICV that is whatever stood there: the opener here
 /// does not look.
-pub fn seal(sad: &mut Sad, bytes: &[u8]) -> Result<Vec<u8>, DropReason> {
+pub fn seal(sad: &mut Ipsec, bytes: &[u8]) -> Result<Vec<u8>, DropReason> {
     let (mut packet, mut spec) = (buffer(bytes), JobSpec::default());
     assert_eq!(sad.prepare(Direction::Seal, &mut packet, &mut spec)?, Prepared::Job);
     sad.complete(&mut packet, &spec, Verdict::Done)?;

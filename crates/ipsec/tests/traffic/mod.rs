@@ -5,7 +5,7 @@
 use std::net::IpAddr;
 
 use forebay_crypto::{Direction, JobSpec, Packet, SessionId, Verdict};
-use forebay_ipsec::{DropReason, IvRange, Prepared, SaConfig, Sad, Spi, TrafficSelector};
+use forebay_ipsec::{DropReason, Ipsec, IvRange, Prepared, SaConfig, Spi, TrafficSelector};
 
 /// What stands behind the IP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,11 +126,11 @@ pub fn sa(n: u32, local: &[&str], remote: &[&str]) -> SaConfig {
     }
 }
 
-pub fn add_out(sad: &mut Sad, config: SaConfig) -> SessionId {
+pub fn add_out(sad: &mut Ipsec, config: SaConfig) -> SessionId {
     sad.add_outbound(config, IvRange::for_throwaway_key()).expect("settings without fault")
 }
 
-pub fn add_in(sad: &mut Sad, config: SaConfig) -> SessionId {
+pub fn add_in(sad: &mut Ipsec, config: SaConfig) -> SessionId {
     sad.add_inbound(config).expect("settings without fault")
 }
 
@@ -141,11 +141,11 @@ pub fn buffer(bytes: &[u8]) -> Packet {
 }
 
 /// What becomes of an outbound packet: the SA, or nothing if it passes as it is.
-pub fn send(sad: &mut Sad, flow: &Flow) -> Result<Option<SessionId>, DropReason> {
+pub fn send(sad: &mut Ipsec, flow: &Flow) -> Result<Option<SessionId>, DropReason> {
     let (bytes, mut spec) = (flow.bytes(), JobSpec::default());
     let mut packet = buffer(&bytes);
     match sad.prepare(Direction::Seal, &mut packet, &mut spec)? {
-        Prepared::Pass => {
+        Prepared::Bypass => {
             assert_eq!(packet.bytes(), bytes, "as it is");
             Ok(None)
         }
@@ -153,15 +153,15 @@ pub fn send(sad: &mut Sad, flow: &Flow) -> Result<Option<SessionId>, DropReason>
             sad.complete(&mut packet, &spec, Verdict::Done)?;
             Ok(Some(spec.session))
         }
-        Prepared::Away(core) => panic!("core {core} has it"),
+        Prepared::Remote(core) => panic!("core {core} has it"),
     }
 }
 
 /// What becomes of a packet that comes in without protection; never a job.
-pub fn receive_clear(sad: &mut Sad, flow: &Flow) -> Result<(), DropReason> {
+pub fn receive_clear(sad: &mut Ipsec, flow: &Flow) -> Result<(), DropReason> {
     let (bytes, mut spec) = (flow.bytes(), JobSpec::default());
     let mut packet = buffer(&bytes);
-    assert_eq!(sad.prepare(Direction::Open, &mut packet, &mut spec)?, Prepared::Pass);
+    assert_eq!(sad.prepare(Direction::Open, &mut packet, &mut spec)?, Prepared::Bypass);
     assert_eq!(packet.bytes(), bytes, "as it is");
     Ok(())
 }
@@ -186,7 +186,7 @@ pub fn sealed(n: u32, sequence: u32, flow: &Flow) -> Vec<u8> {
 }
 
 /// What becomes of a packet that comes in on SA number `n`.
-pub fn receive(sad: &mut Sad, n: u32, sequence: u32, flow: &Flow) -> Result<(), DropReason> {
+pub fn receive(sad: &mut Ipsec, n: u32, sequence: u32, flow: &Flow) -> Result<(), DropReason> {
     let (mut packet, mut spec) = (buffer(&sealed(n, sequence, flow)), JobSpec::default());
     assert_eq!(sad.prepare(Direction::Open, &mut packet, &mut spec)?, Prepared::Job);
     sad.complete(&mut packet, &spec, Verdict::Done)?;

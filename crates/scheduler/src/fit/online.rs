@@ -196,10 +196,10 @@ impl Candidate {
     /// usual, and `predicted` what it takes.
     fn solve(&mut self, power: usize, row: &Terms, predicted: f64) {
         let mut ridge = Ridge { at: self.trusted, strength: [0.0; TERMS] };
-        for i in 0..TERMS {
+        for ((strength, trusted), count) in ridge.strength.iter_mut().zip(&self.trusted).zip(row) {
             // A term moves in proportion to what it says of the time.
-            let room = self.trusted[i] + Fit::GROWTH * predicted / row[i].max(1.0);
-            ridge.strength[i] = Fit::TRUST / (room * room);
+            let room = trusted + Fit::GROWTH * predicted / count.max(1.0);
+            *strength = Fit::TRUST / (room * room);
         }
         if power == 0 {
             // With one packet a job init says the same.

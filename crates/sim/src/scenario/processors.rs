@@ -35,6 +35,7 @@ const PROCESSOR: &[&str] = &[
     "submit",
     "wake",
     "lanes",
+    "packet",
     "answers",
     "move",
     "feed",
@@ -394,6 +395,7 @@ fn real(section: &Section<'_>, processor: &mut Processor, map: &mut Map<String, 
     let cost = &mut processor.config.cost;
     cost.submit = time("submit").unwrap_or(cost.submit);
     cost.wake = time("wake").unwrap_or(cost.wake);
+    cost.packet = time("packet").unwrap_or(cost.packet);
     if let Some(lanes) = section.whole("lanes", Unit::None, 1, LANES_MAX) {
         cost.lanes = lanes as u32;
         map.insert("lanes".to_owned(), lanes.into());

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{Clock, Engine, ProcessorSetup, Settings};
-use forebay_ipsec::{DropReason, IvRange, Sad};
+use forebay_ipsec::{DropReason, Ipsec, IvRange};
 use forebay_links::{Link, PassedOver, Sent};
 use forebay_scheduler::{Cost, Kind};
 
@@ -96,7 +96,7 @@ fn bench(directory: tempfile::TempDir) -> Bench {
     let (processor, kind) = (Box::new(AwsLc::new()), Kind::Cpu);
     let core = ProcessorSetup { processor, kind, cost, alpha: 1.0, beta: Duration::ZERO, queue: 256 };
     let settings = Settings::default();
-    let engine = Engine::new(Sad::default(), &[], vec![core], settings, Clock::start()).unwrap();
+    let engine = Engine::new(Ipsec::default(), &[], vec![core], settings, Clock::start()).unwrap();
     let protocols = vec![forebay_wire::protocol::ESP];
     let setup = Setup {
         engine,

@@ -4,7 +4,8 @@ mod traffic;
 
 use forebay_crypto::{Direction, Job, JobSpec, Verdict};
 use forebay_ipsec::{
-    Action, DropReason, Encapsulation, IvRange, Policy, PolicyPlace, Prepared, SaConfig, Sad, SadError, Stop,
+    Action, DropReason, Encapsulation, Ipsec, IvRange, Policy, PolicyPlace, Prepared, SaConfig, SadError,
+    Stop,
 };
 use forebay_wire::protocol;
 use proptest::prelude::*;
@@ -19,16 +20,16 @@ fn config(n: u32) -> (SaConfig, u16) {
 }
 
 /// Databases of all cores with the same SAs, each at home in one of them, and the same policies.
-fn cores(policies: bool) -> Vec<Sad> {
+fn cores(policies: bool) -> Vec<Ipsec> {
     let core = |core: u16| {
-        let mut sad = Sad::default();
+        let mut sad = Ipsec::default();
         let mut sessions = [vec![], vec![]];
         for n in 2..8 {
             let (config, home) = config(n);
             let both = match home == core {
                 true => [add_out(&mut sad, config.clone()), add_in(&mut sad, config)],
                 false => [Direction::Seal, Direction::Open]
-                    .map(|direction| sad.add_away(direction, config.clone(), home).expect("no fault")),
+                    .map(|direction| sad.add_remote(direction, config.clone(), home).expect("no fault")),
             };
             sessions.iter_mut().zip(both).for_each(|(list, session)| list.push(session));
         }
@@ -50,13 +51,15 @@ fn cores(policies: bool) -> Vec<Sad> {
 }
 
 /// What becomes of a packet at first, with the SA's name in the place of its number.
-fn prepare(sad: &mut Sad, direction: Direction, bytes: &[u8]) -> Result<Prepared, DropReason> {
+fn prepare(sad: &mut Ipsec, direction: Direction, bytes: &[u8]) -> Result<Prepared, DropReason> {
     let (mut packet, mut spec) = (buffer(bytes), JobSpec::default());
     let before = packet.offset();
     let prepared = sad.prepare(direction, &mut packet, &mut spec);
     match prepared {
         Ok(Prepared::Job) => drop(sad.complete(&mut packet, &spec, Verdict::Failed)),
-        Ok(Prepared::Away(_)) => assert_eq!((packet.offset(), packet.bytes()), (before, bytes), "untouched"),
+        Ok(Prepared::Remote(_)) => {
+            assert_eq!((packet.offset(), packet.bytes()), (before, bytes), "untouched")
+        }
         _ => {}
     }
     prepared
@@ -72,7 +75,7 @@ proptest! {
     fn all_cores_decide_as_one_would(
         policies: bool, outbound: bool, remote in 0u8..10, host: u8, sequence in 1u32..1_000,
     ) {
-        let mut one = Sad::default();
+        let mut one = Ipsec::default();
         let mut sessions = [vec![], vec![]];
         for n in 2..8 {
             sessions[0].push(add_out(&mut one, config(n).0));
@@ -102,7 +105,7 @@ proptest! {
                 (Ok(Prepared::Job), Ok(Prepared::Job)) => {
                     prop_assert_eq!(usize::from(remote) % usize::from(CORES), core);
                 }
-                (Ok(Prepared::Job), Ok(Prepared::Away(home))) => {
+                (Ok(Prepared::Job), Ok(Prepared::Remote(home))) => {
                     prop_assert!(usize::from(home) != core);
                     prop_assert_eq!(u32::from(home), u32::from(remote) % u32::from(CORES));
                 }
@@ -123,52 +126,52 @@ fn a_burst_stops_at_what_is_another_s() {
         // Those before it are prepared.
         jobs.drain(..place).for_each(drop);
     }
-    let away = |remote| (flow(remote, 0).bytes(), Stop::Away(u16::from(remote) % CORES));
+    let away = |remote| (flow(remote, 0).bytes(), Stop::Remote(u16::from(remote) % CORES));
     assert_eq!(stops, [away(4), away(5)]);
 }
 
 #[test]
 fn it_comes_and_goes_like_others() {
-    let mut sad = Sad::default();
+    let mut sad = Ipsec::default();
     let (config, _) = config(2);
-    let away = sad.add_away(Direction::Open, config.clone(), 7).expect("no fault");
+    let away = sad.add_remote(Direction::Open, config.clone(), 7).expect("no fault");
     assert_eq!(
-        (sad.away(away), sad.direction(away), sad.sequence(away)),
+        (sad.remote(away), sad.direction(away), sad.sequence(away)),
         (Some(7), Some(Direction::Open), None)
     );
     assert!(sad.is_local(&config.local));
     assert!(matches!(sad.add_inbound(config.clone()), Err(SadError::OverlappingSpi { .. })));
     let bytes = sealed(2, 1, &flow(2, 0).back());
-    assert_eq!(prepare(&mut sad, Direction::Open, &bytes), Ok(Prepared::Away(7)));
+    assert_eq!(prepare(&mut sad, Direction::Open, &bytes), Ok(Prepared::Remote(7)));
     // Not for this gateway.
     let mut stranger = bytes.clone();
     stranger[9] = protocol::TCP;
     assert_eq!(prepare(&mut sad, Direction::Open, &stranger), Err(DropReason::InNoIpsec));
-    assert!(sad.remove(away).is_some() && sad.away(away).is_none() && !sad.is_local(&config.local));
+    assert!(sad.remove(away).is_some() && sad.remote(away).is_none() && !sad.is_local(&config.local));
     assert_eq!(sad.add_inbound(config), Ok(away));
     assert_eq!(prepare(&mut sad, Direction::Open, &bytes), Ok(Prepared::Job));
 }
 
 #[test]
 fn nested_sas_are_at_one_core() {
-    let mut sad = Sad::default();
+    let mut sad = Ipsec::default();
     let here = add_out(&mut sad, config(2).0);
     let [there, too, elsewhere] = [(3, 1), (4, 1), (5, 2)]
-        .map(|(n, core)| sad.add_away(Direction::Seal, config(n).0, core).expect("no fault"));
+        .map(|(n, core)| sad.add_remote(Direction::Seal, config(n).0, core).expect("no fault"));
     for (inner, outer) in [(here, there), (there, here), (there, elsewhere)] {
         assert_eq!(sad.nest(inner, outer), Err(SadError::CannotNest { inner, outer }));
     }
     assert_eq!(sad.nest(there, too), Ok(()));
-    assert_eq!(prepare(&mut sad, Direction::Seal, &flow(3, 0).bytes()), Ok(Prepared::Away(1)));
+    assert_eq!(prepare(&mut sad, Direction::Seal, &flow(3, 0).bytes()), Ok(Prepared::Remote(1)));
 }
 
 #[test]
 fn what_comes_out_of_one_core_s_sa_for_another_s_is_not_opened() {
-    let mut sad = Sad::default();
+    let mut sad = Ipsec::default();
     // A tunnel with a packet in it that is ESP of an SA elsewhere.
     let outer = SaConfig { local_ts: vec![], remote_ts: vec![], ..config(2).0 };
     add_in(&mut sad, outer);
-    sad.add_away(Direction::Open, config(3).0, 1).expect("no fault");
+    sad.add_remote(Direction::Open, config(3).0, 1).expect("no fault");
     let inner = sealed(3, 1, &flow(3, 0).back());
     let mut esp = [(0x1002_u32).to_be_bytes(), 1_u32.to_be_bytes(), [0; 4], [0; 4]].concat();
     esp.extend_from_slice(&inner);
@@ -188,13 +191,13 @@ fn what_comes_out_of_one_core_s_sa_for_another_s_is_not_opened() {
 
 #[test]
 fn a_peer_moves_for_all_cores() {
-    let mut sad = Sad::default();
+    let mut sad = Ipsec::default();
     let udp = |n| SaConfig { encapsulation: Encapsulation::Udp, ..config(n).0 };
-    let away = sad.add_away(Direction::Seal, udp(2), 1).expect("no fault");
+    let away = sad.add_remote(Direction::Seal, udp(2), 1).expect("no fault");
     let to = "198.51.100.77:1024".parse().expect("an address");
     assert_eq!((sad.move_peer(away, to), sad.move_peer(away, to)), (Ok(true), Ok(false)));
     // Its old place is free, its new one is not.
     assert!(sad.add_outbound(udp(2), IvRange::for_throwaway_key()).is_ok());
     let there = SaConfig { remote: to.ip(), ..udp(2) };
-    assert!(matches!(sad.add_away(Direction::Seal, there, 1), Err(SadError::OverlappingSpi { .. })));
+    assert!(matches!(sad.add_remote(Direction::Seal, there, 1), Err(SadError::OverlappingSpi { .. })));
 }

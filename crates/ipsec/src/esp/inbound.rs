@@ -3,74 +3,25 @@
 use std::net::{IpAddr, SocketAddr};
 
 use forebay_crypto::{Direction, JobSpec, Packet, SessionId, Span};
-use forebay_time::Time;
 use forebay_wire::esp::Trailer;
-use forebay_wire::udp::{self, NAT_T_PORT};
-use forebay_wire::{Esp, Ip, Malformed, Udp, esp, ipv4, protocol};
+use forebay_wire::udp;
+use forebay_wire::{Esp, Ip, Malformed, Udp, esp, ipv4, ipv6, protocol};
 
+use crate::aggregation::Aggregation;
+use crate::drops::DropReason;
+use crate::dscp::DscpSet;
+use crate::find::{EspAt, may_nest, names_ipsec};
 use crate::headers::{Depth, Headers};
-use crate::iptfs::Deaggregator;
-use crate::lifetime::{EventKind, Life, Watch};
+use crate::lifetime::Life;
+use crate::replay::{Replay, ReplayWindow};
 use crate::resync::Resync;
 use crate::rule::{Match, Rule};
-use crate::sad::{may_nest, names_ipsec};
+use crate::sa::{Encapsulation, Mode, SaConfig};
+use crate::step::Next;
 use crate::tunnel::{self, Decapsulator};
-use crate::{DropReason, DscpSet, Encapsulation, Mode, Next, Replay, ReplayWindow, SaConfig};
+use crate::watch::{EventKind, Watch};
 
-/// Where the ESP header of a received packet stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EspAt {
-    /// Offset of the SPI in the packet.
-    pub at: usize,
-    /// End of the ESP packet.
-    pub end: usize,
-    /// What it stands in.
-    pub encapsulation: Encapsulation,
-    /// The SPI.
-    pub spi: u32,
-    /// The sequence number's low half.
-    pub sequence: u32,
-}
-
-impl EspAt {
-    /// Finds the ESP header in an IP packet, directly or in UDP.
-    #[inline]
-    pub fn find(ip: &Ip<'_>) -> Result<EspAt, DropReason> {
-        let (at, protocol, fragment) = match ip {
-            Ip::V4(ip) => (ip.header_len(), ip.protocol(), ip.is_fragment()),
-            Ip::V6(ip) => {
-                let upper = ip.upper_layer().map_err(in_hdr_error)?;
-                (upper.at, upper.protocol, upper.is_fragment)
-            }
-        };
-        let payload = ip.bytes().get(at..).ok_or(DropReason::InHdrError)?;
-        match protocol {
-            protocol::ESP | protocol::UDP if fragment => Err(DropReason::InFragment),
-            protocol::ESP => EspAt::read(payload, at, Encapsulation::None),
-            protocol::UDP => {
-                let datagram = Udp::parse(payload).map_err(in_hdr_error)?;
-                if datagram.destination_port() != NAT_T_PORT && datagram.source_port() != NAT_T_PORT {
-                    return Err(DropReason::InNoIpsec);
-                }
-                match datagram.payload() {
-                    [0xff] => Err(DropReason::InNatKeepalive),
-                    [0, 0, 0, 0, ..] => Err(DropReason::InIke),
-                    payload => EspAt::read(payload, at + udp::HEADER, Encapsulation::Udp),
-                }
-            }
-            _ => Err(DropReason::InNoIpsec),
-        }
-    }
-
-    #[inline]
-    fn read(payload: &[u8], at: usize, encapsulation: Encapsulation) -> Result<EspAt, DropReason> {
-        let header = Esp::parse(payload).map_err(in_hdr_error)?;
-        let (spi, sequence) = (header.spi(), header.sequence());
-        Ok(EspAt { at, end: at + payload.len(), encapsulation, spi, sequence })
-    }
-}
-
-/// An inbound SA: its settings and its replay window. In few bytes, as [`OutboundSa`](crate::outbound::OutboundSa).
+/// An inbound SA: its settings and its replay window. In few bytes, as [`OutboundSa`](super::outbound::OutboundSa).
 #[derive(Debug)]
 pub struct InboundSa {
     pub(crate) session: SessionId,
@@ -93,12 +44,12 @@ pub struct InboundSa {
     pub(crate) decapsulator: Decapsulator,
     selectors: Box<Rule>,
     /// Addresses of the last inner IPv4 packet that the selectors let pass, if they look at nothing else:
-    /// packets come in trains.
+    /// packets come in runs.
     pub(crate) passed: Option<[u8; 8]>,
     /// The state of the policies that let every packet with these addresses pass too; zero for none.
     passed_under: u64,
-    /// What an SA that aggregates has received.
-    deaggregator: Option<Box<Deaggregator>>,
+    /// Whether inner packets share its packets (RFC 9347).
+    aggregates: bool,
 }
 
 impl InboundSa {
@@ -125,7 +76,7 @@ impl InboundSa {
             selectors: Box::new(Rule::new(&config.local_ts, &config.remote_ts, DscpSet::ALL)),
             passed: None,
             passed_under: 0,
-            deaggregator: config.iptfs.as_ref().map(|iptfs| Box::new(Deaggregator::new(iptfs))),
+            aggregates: config.iptfs.is_some(),
         }
     }
 
@@ -144,9 +95,6 @@ impl InboundSa {
     /// Continues as if `sequence` had been received: for tests and for resynchronisation.
     pub fn continue_after(&mut self, sequence: u64) {
         self.replay.settle(sequence);
-        if let Some(deaggregator) = &mut self.deaggregator {
-            deaggregator.continue_after(sequence);
-        }
     }
 
     /// Does what is due by the time of `watch`, and asks to be called again.
@@ -245,7 +193,7 @@ impl InboundSa {
 
     /// Takes note that the policies of state `under` let every packet pass that has the addresses passed last.
     pub(crate) fn pass_all(&mut self, under: u64) {
-        if self.passed.is_some() && self.mode == Mode::Tunnel && self.deaggregator.is_none() {
+        if self.passed.is_some() && self.mode == Mode::Tunnel && !self.aggregates {
             self.passed_under = under;
         }
     }
@@ -263,13 +211,14 @@ impl InboundSa {
 
     /// Settles the replay window for a packet whose ICV matched, and takes everything that ESP put
     /// around the packet off again. [`Next::Again`]: the packet may be ESP or AH itself, and the SA's
-    /// selectors have not been looked at.
+    /// selectors have not been looked at. What an SA that aggregates has received goes to `payloads`.
     #[inline]
     pub fn complete(
         &mut self,
         packet: &mut Packet,
         spec: &JobSpec,
         watch: &mut Watch,
+        payloads: &mut Aggregation,
     ) -> Result<Next, DropReason> {
         let esp_at = spec.auth.start as usize - packet.offset();
         let low = Esp::parse(&packet.bytes()[esp_at..]).map_err(in_hdr_error)?.sequence();
@@ -296,12 +245,12 @@ impl InboundSa {
         if trailer.next_header == protocol::NONE {
             return Err(DropReason::InDummy);
         }
-        if let Some(deaggregator) = &mut self.deaggregator {
+        if self.aggregates {
             // RFC 9347 2.3: nothing else may come over it.
             if trailer.next_header != protocol::AGGFRAG {
                 return Err(DropReason::InStateModeError);
             }
-            deaggregator.push(sequence, &packet.bytes()[text_at..payload_end])?;
+            payloads.receive(self.session, sequence, &packet.bytes()[text_at..payload_end])?;
             packet.truncate(0);
             return Ok(Next::Unpack);
         }
@@ -360,20 +309,6 @@ impl InboundSa {
         Ok(next)
     }
 
-    /// What an SA that aggregates has received.
-    pub(crate) fn deaggregator(&self) -> Option<&Deaggregator> {
-        self.deaggregator.as_deref()
-    }
-
-    /// Puts the next inner packet into `packet`, if the SA aggregates and has one.
-    pub(crate) fn take_inner(&mut self, now: Time, packet: &mut Packet) -> Option<Result<(), DropReason>> {
-        let taken = self.deaggregator.as_mut()?.take(now, packet)?;
-        Some(taken.and_then(|()| {
-            let inner = Ip::parse(packet.bytes()).map_err(in_mode_error)?;
-            check_selectors(&self.selectors, &inner)
-        }))
-    }
-
     #[inline(never)]
     fn strip_transport(
         &self,
@@ -401,10 +336,7 @@ impl InboundSa {
         let bytes = packet.bytes_mut();
         match named_at {
             None => ipv4::rewrite(bytes, header_len, total as u16, next_header),
-            Some(named_at) => {
-                bytes[named_at] = next_header;
-                bytes[4..6].copy_from_slice(&((total - 40) as u16).to_be_bytes());
-            }
+            Some(named_at) => ipv6::rewrite(bytes, named_at, total, next_header),
         }
         // Only now has the packet the protocol and ports that selectors are about.
         if next == Next::Deliver {

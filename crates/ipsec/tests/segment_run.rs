@@ -4,7 +4,7 @@
 mod support;
 
 use forebay_crypto::{Direction, Job, JobSpec, SessionId, Verdict};
-use forebay_ipsec::{Action, DropReason, IvRange, Policy, PolicyPlace, Prepared, SaCounters, Sad, Stop};
+use forebay_ipsec::{Action, DropReason, Ipsec, IvRange, Policy, PolicyPlace, Prepared, SaCounters, Stop};
 use forebay_wire::Family;
 use proptest::prelude::*;
 use support::{Damage, Plain, SAS, buffer, damage, database, opening, plain, seal, sealing};
@@ -69,7 +69,7 @@ impl Run {
 
 /// One by one. The token of a packet is its place in the burst.
 fn singly(
-    sad: &mut Sad,
+    sad: &mut Ipsec,
     direction: Direction,
     packets: &[(Vec<u8>, Verdict)],
 ) -> (Vec<Outcome>, Vec<Outcome>) {
@@ -78,7 +78,7 @@ fn singly(
     for (bytes, _) in packets {
         let (mut packet, mut spec) = (buffer(bytes), JobSpec::default());
         let outcome = sad.prepare(direction, &mut packet, &mut spec);
-        assert_ne!(outcome, Ok(Prepared::Pass), "there are no policies");
+        assert_ne!(outcome, Ok(Prepared::Bypass), "there are no policies");
         prepared.push(outcome.map(|_| (packet.offset(), packet.bytes().to_vec(), spec)));
         jobs.push(Job::new(packet, spec, 0));
     }
@@ -97,7 +97,7 @@ fn singly(
 
 /// As a burst, with what is dropped taken out of it.
 fn together(
-    sad: &mut Sad,
+    sad: &mut Ipsec,
     direction: Direction,
     packets: &[(Vec<u8>, Verdict)],
 ) -> (Vec<Outcome>, Vec<Outcome>) {
@@ -131,13 +131,13 @@ fn together(
     (prepared, completed)
 }
 
-fn counters(sad: &Sad) -> Vec<SaCounters> {
+fn counters(sad: &Ipsec) -> Vec<SaCounters> {
     sad.iter().map(|(_, _, _, counters)| *counters).collect()
 }
 
 /// Both ways, on databases that are alike, in bursts of so many packets.
 fn compare(
-    database: impl Fn() -> Sad,
+    database: impl Fn() -> Ipsec,
     direction: Direction,
     burst: usize,
     packets: &[(Vec<u8>, Verdict)],
@@ -159,8 +159,8 @@ fn compare(
 }
 
 /// A database of one SA, in both directions.
-fn alone(sa: usize) -> Sad {
-    let mut sad = Sad::default();
+fn alone(sa: usize) -> Ipsec {
+    let mut sad = Ipsec::default();
     sad.add_inbound(opening(sa)).expect("settings without fault");
     sad.add_outbound(sealing(sa), IvRange::for_throwaway_key()).expect("settings without fault");
     sad
@@ -195,9 +195,9 @@ proptest! {
 }
 
 /// Each bit of the headers, when opening of the end too, of the second packet of three that are alike: what
-/// makes a train stop.
+/// makes a run stop.
 #[test]
-fn one_bit_of_a_packet_in_a_train() {
+fn one_bit_of_a_packet_in_a_run() {
     for sa in 0..SAS {
         let family = Family::V4;
         let plain =
@@ -220,9 +220,9 @@ fn one_bit_of_a_packet_in_a_train() {
     }
 }
 
-/// Numbers and IVs end in the middle of a train as they do elsewhere.
+/// Numbers and IVs end in the middle of a run as they do elsewhere.
 #[test]
-fn a_train_ends_where_numbers_or_ivs_do() {
+fn a_run_ends_where_numbers_or_ivs_do() {
     for sa in 0..SAS {
         let last = if sealing(sa).esn { u64::MAX } else { u32::MAX.into() };
         let plain =
@@ -235,7 +235,7 @@ fn a_train_ends_where_numbers_or_ivs_do() {
                 sad
             };
             let few_ivs = || {
-                let mut sad = Sad::default();
+                let mut sad = Ipsec::default();
                 sad.add_outbound(sealing(sa), IvRange::share(9, 9 + 3 * left, 2, 3)).expect("no fault");
                 sad
             };
@@ -256,9 +256,9 @@ fn a_train_ends_where_numbers_or_ivs_do() {
     }
 }
 
-/// The same packet twice, in one train and in another one.
+/// The same packet twice, in one run and in another one.
 #[test]
-fn a_train_lets_nothing_through_twice() {
+fn a_run_lets_nothing_through_twice() {
     let plain =
         Plain { sa: 0, family: Family::V4, payload: 40, extras: 0, fragment: false, class: 0, padding: 0 };
     let mut sealer = alone(0);
@@ -283,17 +283,17 @@ fn a_train_lets_nothing_through_twice() {
 
 /// What was decided for a flow holds as long as the policies do, and no longer.
 #[test]
-fn a_train_heeds_policies_that_change() {
+fn a_run_heeds_policies_that_change() {
     let plain =
         Plain { sa: 0, family: Family::V4, payload: 40, extras: 0, fragment: false, class: 0, padding: 0 };
     let (mut sealer, mut sad) = (alone(0), alone(0));
-    let mut open = |sad: &mut Sad| -> Vec<Option<DropReason>> {
+    let mut open = |sad: &mut Ipsec| -> Vec<Option<DropReason>> {
         let packets: Vec<_> =
             (0..4).map(|_| (seal(&mut sealer, &plain.bytes()).expect("sealed"), Verdict::Done)).collect();
         let (_, opened) = together(sad, Direction::Open, &packets);
         opened.into_iter().map(Outcome::err).collect()
     };
-    let mut check = |sad: &mut Sad, expected| {
+    let mut check = |sad: &mut Ipsec, expected| {
         for _ in 0..2 {
             assert_eq!(open(sad), [expected; 4]);
         }
@@ -325,7 +325,7 @@ fn without_udp(sealed: &[u8]) -> Vec<u8> {
 
 /// RFC 3948: an SA has one encapsulation, whatever the packet before had.
 #[test]
-fn a_train_does_not_change_its_encapsulation() {
+fn a_run_does_not_change_its_encapsulation() {
     // Bit 0 of its number gives an SA its encapsulation: 1 and 3 have UDP, in tunnel and in transport mode.
     for sa in [1, 3] {
         let plain =

@@ -1,22 +1,20 @@
 //! ESP outbound: everything around the crypto job when sealing (RFC 4303 3.3).
 
 use forebay_crypto::{JobSpec, Packet, SessionId, Span};
-use forebay_time::Time;
 use forebay_wire::checksum::Sum;
 use forebay_wire::esp::Trailer;
-use forebay_wire::ipv4::DONT_FRAGMENT;
 use forebay_wire::udp;
-use forebay_wire::{Family, Ip, Malformed, esp, ipv4, protocol};
+use forebay_wire::{Family, Ip, Malformed, esp, ipv4, ipv6, protocol};
 
-use crate::iptfs::Aggregator;
-use crate::lifetime::{Life, Refused, Watch};
+use super::front::{self, Front};
+use crate::drops::DropReason;
+use crate::iv::IvRange;
+use crate::lifetime::{Life, Refused};
 use crate::path_limit::{PathLimit, is_divisible};
-use crate::tunnel::{Encapsulator, Inner, Outer};
-use crate::{DropReason, Encapsulation, IvRange, Mode, SaConfig, Tfc};
+use crate::sa::{Encapsulation, Mode, SaConfig, Tfc};
+use crate::tunnel::{Encapsulator, Inner};
+use crate::watch::Watch;
 
-/// Outer headers, UDP, SPI and sequence number of every packet of an SA end at the end of this many
-/// bytes, so that they are laid down by one copy of fixed size; the IV stands right behind.
-pub const TEMPLATE: usize = 64;
 /// Room for the longest IV.
 const IV_ROOM: usize = 16;
 /// Room for the longest padding that alignment asks for, and the trailer.
@@ -26,13 +24,13 @@ const TAIL_ROOM: usize = 32;
 /// bytes: with very many SAs a packet's cost is the cache lines that it has to wait for.
 #[derive(Debug)]
 pub struct OutboundSa {
-    pub(crate) template: [u8; TEMPLATE],
+    pub(crate) template: Front,
     /// The last sequence number sent.
     pub(crate) sequence: u64,
     pub(crate) iv: IvRange,
     pub(crate) life: Life,
     /// Sum over the template's IPv4 header with zeros in the fields that change.
-    base_sum: Sum,
+    pub(crate) base_sum: Sum,
     pub(crate) session: SessionId,
     pub(crate) mode: Mode,
     pub(crate) encapsulation: Encapsulation,
@@ -49,8 +47,8 @@ pub struct OutboundSa {
     pub(crate) plain: bool,
     pub(crate) limit: PathLimit,
     pub(crate) encapsulator: Encapsulator,
-    /// The queue of an SA that aggregates.
-    pub(crate) aggregator: Option<Box<Aggregator>>,
+    /// Whether inner packets share its packets (RFC 9347).
+    pub(crate) aggregates: bool,
 }
 
 impl OutboundSa {
@@ -74,10 +72,10 @@ impl OutboundSa {
             life: Life::new(config.lifetime, session, watch),
             encapsulator: Encapsulator::new(&config.tunnel, config.spi.get().into()),
             plain: is_plain && aead && iv_len == 8,
-            limit: PathLimit::new(config),
-            template: [0; TEMPLATE],
+            limit: PathLimit::of(config),
+            template: [0; front::LEN],
             base_sum: Sum::default(),
-            aggregator: aggregator(config),
+            aggregates: config.iptfs.is_some(),
         };
         sa.lay_out_template(config);
         sa.continue_after(0);
@@ -87,7 +85,7 @@ impl OutboundSa {
     /// Loads what preparing a packet reads, which is on several cache lines.
     #[inline]
     pub fn touch(&self) {
-        std::hint::black_box((self.template[0], self.template[TEMPLATE - 1], self.sequence, self.plain));
+        std::hint::black_box((self.template[0], self.template[front::LEN - 1], self.sequence, self.plain));
     }
 
     /// Continues behind `sequence`.
@@ -108,42 +106,14 @@ impl OutboundSa {
         sequence_end(self.esn)
     }
 
-    /// Does what is due by the time of `watch`, and asks to be called again; whether the path MTU changed.
-    pub fn pass_time(&mut self, watch: &mut Watch) -> bool {
+    /// Does what is due by the time of `watch`, and asks to be called again.
+    pub fn pass_time(&mut self, watch: &mut Watch) {
         self.life.pass_time(watch);
-        self.limit.pass_time(watch)
     }
 
     /// Lays down what all packets have in common: at first, and when the peer has another address.
     pub(crate) fn lay_out_template(&mut self, config: &SaConfig) {
-        let spi_at = TEMPLATE - esp::HEADER;
-        self.template[spi_at..spi_at + 4].copy_from_slice(&config.spi.get().to_be_bytes());
-        let udp_at = spi_at - self.udp_len();
-        if self.encapsulation == Encapsulation::Udp {
-            self.template[udp_at..udp_at + 2].copy_from_slice(&config.udp.local.to_be_bytes());
-            self.template[udp_at + 2..udp_at + 4].copy_from_slice(&config.udp.remote.to_be_bytes());
-        }
-        let protocol = self.outer_protocol();
-        let header = &mut self.template[udp_at - self.family.header_len()..udp_at];
-        match (config.local, config.remote) {
-            (std::net::IpAddr::V4(local), std::net::IpAddr::V4(remote)) => {
-                header[0] = 0x45;
-                header[8] = self.encapsulator.fixed_ttl();
-                header[9] = protocol;
-                header[12..16].copy_from_slice(&local.octets());
-                header[16..20].copy_from_slice(&remote.octets());
-                self.base_sum = Sum::default().bytes(header).folded();
-            }
-            (std::net::IpAddr::V6(local), std::net::IpAddr::V6(remote)) => {
-                header[0] = 0x60;
-                header[6] = protocol;
-                header[7] = self.encapsulator.fixed_ttl();
-                header[8..24].copy_from_slice(&local.octets());
-                header[24..40].copy_from_slice(&remote.octets());
-            }
-            // `SaConfig::check` has refused mixed families.
-            _ => {}
-        }
+        (self.template, self.base_sum) = front::template(config, self.encapsulator.fixed_ttl());
     }
 
     #[inline]
@@ -183,29 +153,19 @@ impl OutboundSa {
     ) -> Result<(), DropReason> {
         match self.mode {
             // RFC 9347 2.3: nothing else may be sent over it.
-            Mode::Tunnel if self.aggregator.is_some() => Err(DropReason::OutStateModeError),
+            Mode::Tunnel if self.aggregates => Err(DropReason::OutStateModeError),
             Mode::Tunnel => self.prepare_tunnel(packet, inner, spec, watch),
             Mode::Transport => self.prepare_transport(packet, spec, watch),
         }
     }
 
-    /// The queue of an SA that aggregates.
-    pub(crate) fn aggregator_mut(&mut self) -> Option<&mut Aggregator> {
-        self.aggregator.as_deref_mut()
-    }
-
-    /// Makes an ESP packet that only lacks encryption and ICV of the SA's next payload, if one is due.
-    pub(crate) fn prepare_aggregate(
+    /// Makes an ESP packet that only lacks encryption and ICV of a payload of inner packets.
+    pub fn prepare_payload(
         &mut self,
-        now: Time,
         packet: &mut Packet,
         spec: &mut JobSpec,
         watch: &mut Watch,
-    ) -> Result<bool, DropReason> {
-        let Some(aggregator) = &mut self.aggregator else { return Ok(false) };
-        if !aggregator.poll(now, packet)? {
-            return Ok(false);
-        }
+    ) -> Result<(), DropReason> {
         // RFC 9347 2.2.5: nothing of the inner headers shows outside. The size is set to fit the path, so
         // a path that is narrower is to say so.
         let inner = Inner {
@@ -215,7 +175,7 @@ impl OutboundSa {
             ttl: 64,
             dont_fragment: true,
         };
-        self.prepare_tunnel(packet, &inner, spec, watch).map(|()| true)
+        self.prepare_tunnel(packet, &inner, spec, watch)
     }
 
     /// Makes `packet` a dummy packet with `len` bytes inside (RFC 4303 2.6), to be sealed and sent like any
@@ -253,11 +213,11 @@ impl OutboundSa {
             outer.flow_label = self.encapsulator.flow_label(packet.bytes());
         }
         if total > self.limit.longest as usize {
-            self.limit.exceed(inner, total)?;
+            self.limit.exceed(self.family, inner, total)?;
             outer.dont_fragment = false;
         }
         let esp_end = packet.offset().checked_sub(self.iv_len()).ok_or(DropReason::TooLong)?;
-        let front_at = esp_end.checked_sub(TEMPLATE).ok_or(DropReason::TooLong)?;
+        let front_at = esp_end.checked_sub(front::LEN).ok_or(DropReason::TooLong)?;
         packet.truncate(inner.len);
         let growth = Growth { kept: 0, head, tfc: padded - inner.len, tail };
         let sequence = self.advance(packet, &growth, inner.next_header, watch)?;
@@ -267,42 +227,23 @@ impl OutboundSa {
         *front = self.template;
         match (self.family, self.encapsulation) {
             (Family::V4, Encapsulation::None) => {
-                let sum = self.fill_ipv4::<0>(front, &outer, total);
-                number_ipv4::<0>(front, sum, outer.dont_fragment, sequence);
+                let sum = front::set_ipv4::<0>(front, self.base_sum, &outer, total);
+                front::number_ipv4::<0>(front, sum, outer.dont_fragment, sequence);
             }
             (Family::V4, Encapsulation::Udp) => {
-                let sum = self.fill_ipv4::<8>(front, &outer, total);
-                number_ipv4::<8>(front, sum, outer.dont_fragment, sequence);
-                front[52..54].copy_from_slice(&((total - 20) as u16).to_be_bytes());
+                let sum = front::set_ipv4::<8>(front, self.base_sum, &outer, total);
+                front::number_ipv4::<8>(front, sum, outer.dont_fragment, sequence);
+                front::set_udp_length(front, total - outer_len);
             }
-            (Family::V6, Encapsulation::None) => fill_ipv6::<0>(front, &outer, total),
+            (Family::V6, Encapsulation::None) => front::set_ipv6::<0>(front, &outer, total),
             (Family::V6, Encapsulation::Udp) => {
-                fill_ipv6::<8>(front, &outer, total);
-                front[52..54].copy_from_slice(&((total - 40) as u16).to_be_bytes());
+                front::set_ipv6::<8>(front, &outer, total);
+                front::set_udp_length(front, total - outer_len);
             }
         }
-        front[60..64].copy_from_slice(&(sequence as u32).to_be_bytes());
+        front::set_sequence(front, sequence);
         self.state_job(packet, esp_end - esp::HEADER, sequence, spec);
         Ok(())
-    }
-
-    /// Writes what changes from packet to packet into the template's IPv4 header, all but its number and
-    /// checksum; the sum over it so far.
-    #[inline]
-    pub(crate) fn fill_ipv4<const UDP: usize>(
-        &self,
-        front: &mut [u8; TEMPLATE],
-        outer: &Outer,
-        total: usize,
-    ) -> Sum {
-        let header = &mut front[TEMPLATE - esp::HEADER - UDP - 20..];
-        let flags = if outer.dont_fragment { DONT_FRAGMENT } else { 0 };
-        let (class, ttl) = (outer.traffic_class.into(), u16::from(outer.copied_ttl) << 8);
-        header[1] = outer.traffic_class;
-        header[2..4].copy_from_slice(&(total as u16).to_be_bytes());
-        header[6..8].copy_from_slice(&flags.to_be_bytes());
-        header[8] |= outer.copied_ttl;
-        self.base_sum.word(class).word(total as u16).word(flags).word(ttl)
     }
 
     fn prepare_transport(
@@ -333,22 +274,19 @@ impl OutboundSa {
         let growth = Growth { kept: at, head, tfc: 0, tail };
         let sequence = self.advance(packet, &growth, next_header, watch)?;
         let outer_protocol = self.outer_protocol();
+        let mut front = self.template;
+        if self.encapsulation == Encapsulation::Udp {
+            front::set_udp_length(&mut front, total - at);
+        }
+        front::set_sequence(&mut front, sequence);
         let bytes = packet.bytes_mut();
         match family {
             Family::V4 => ipv4::rewrite(bytes, at, total as u16, outer_protocol),
-            Family::V6 => {
-                bytes[named_at] = outer_protocol;
-                bytes[4..6].copy_from_slice(&((total - 40) as u16).to_be_bytes());
-            }
+            Family::V6 => ipv6::rewrite(bytes, named_at, total, outer_protocol),
         }
-        // SPI and UDP ports from the template; the IP header in it is not used.
-        let fixed = self.udp_len() + esp::HEADER;
-        bytes[at..at + fixed].copy_from_slice(&self.template[TEMPLATE - fixed..]);
-        if self.encapsulation == Encapsulation::Udp {
-            bytes[at + 4..at + 6].copy_from_slice(&((total - at) as u16).to_be_bytes());
-        }
-        let sequence_at = at + fixed - 4;
-        bytes[sequence_at..sequence_at + 4].copy_from_slice(&(sequence as u32).to_be_bytes());
+        // The IP header in the template is not used.
+        let headers = front::transport(&front, self.encapsulation);
+        bytes[at..at + headers.len()].copy_from_slice(headers);
         let esp_at = packet.offset() + at + self.udp_len();
         self.state_job(packet, esp_at, sequence, spec);
         Ok(())
@@ -441,33 +379,8 @@ impl OutboundSa {
 
 /// The last sequence number that there is: both kinds fail closed at their end (RFC 4303 3.3.3).
 #[inline]
-pub(crate) fn sequence_end(esn: bool) -> u64 {
+pub fn sequence_end(esn: bool) -> u64 {
     if esn { u64::MAX } else { u64::from(u32::MAX) }
-}
-
-/// Writes the identification and the checksum, from the `sum` over the other fields. An atomic datagram
-/// needs no identification (RFC 6864 4.1); others get the sequence's low bits.
-#[inline]
-pub(crate) fn number_ipv4<const UDP: usize>(
-    front: &mut [u8; TEMPLATE],
-    sum: Sum,
-    atomic: bool,
-    sequence: u64,
-) {
-    let header = &mut front[TEMPLATE - esp::HEADER - UDP - 20..];
-    let identification = if atomic { 0 } else { sequence as u16 };
-    header[4..6].copy_from_slice(&identification.to_be_bytes());
-    header[10..12].copy_from_slice(&sum.finish_with([identification]).to_be_bytes());
-}
-
-/// Writes what changes from packet to packet into the template's IPv6 header.
-#[inline]
-pub(crate) fn fill_ipv6<const UDP: usize>(front: &mut [u8; TEMPLATE], outer: &Outer, total: usize) {
-    let header = &mut front[TEMPLATE - esp::HEADER - UDP - 40..];
-    let word = 0x6000_0000 | u32::from(outer.traffic_class) << 20 | outer.flow_label;
-    header[..4].copy_from_slice(&word.to_be_bytes());
-    header[4..6].copy_from_slice(&((total - 40) as u16).to_be_bytes());
-    header[7] |= outer.copied_ttl;
 }
 
 /// By what a packet grows, and where.
@@ -480,11 +393,6 @@ struct Growth {
     tfc: usize,
     /// Padding, trailer and ICV.
     tail: usize,
-}
-
-fn aggregator(config: &SaConfig) -> Option<Box<Aggregator>> {
-    let iptfs = config.iptfs.as_ref()?;
-    Some(Box::new(Aggregator::new(iptfs, config.payload_within(iptfs.packet_size)?)))
 }
 
 #[inline]

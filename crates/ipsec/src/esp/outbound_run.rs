@@ -1,10 +1,10 @@
-//! Trains: packets of one IPv4 flow that follow each other, sealed in tunnel mode or opened.
+//! Segment runs outbound: packets of one IPv4 flow that follow each other, sealed in tunnel mode.
 //!
-//! Traffic comes in trains (a window of TCP, a frame of video), and most of what [`OutboundSa`]
+//! Traffic comes in runs (a window of TCP, a frame of video), and most of what [`OutboundSa`]
 //! works out for a packet is the same for the next of its flow. Here it is worked out once and the
 //! loop does only what differs. The bytes are those of [`OutboundSa::prepare`], which takes the first
-//! packet of a train and everything unusual: the loop stops before a packet that it does not like, and
-//! `tests/train.rs` holds the two against each other.
+//! packet of a run and everything unusual: the loop stops before a packet that it does not like, and
+//! `tests/segment_run.rs` holds the two against each other.
 
 use std::ops::Range;
 
@@ -13,42 +13,40 @@ use forebay_wire::checksum::Sum;
 use forebay_wire::ipv4::{DONT_FRAGMENT, MIN_HEADER};
 use forebay_wire::{Family, esp, protocol};
 
-use crate::inbound::{EspAt, InboundSa};
-use crate::outbound::{OutboundSa, TEMPLATE, fill_ipv6, number_ipv4};
-use crate::sad::names_ipsec;
-use crate::tunnel::{Inner, Outer, traffic_class};
-use crate::{Encapsulation, Mode, Replay};
+use super::front::{self, Front};
+use super::outbound::OutboundSa;
+use crate::lifetime::LONGEST;
+use crate::sa::{Encapsulation, Mode};
+use crate::tunnel::{Inner, Outer};
 
 /// Template and IV, laid down in one array so that its bounds are checked once.
-const FRONT: usize = TEMPLATE + 16;
+const FRONT: usize = front::LEN + 16;
 /// Padding, trailer and ICV at their longest, likewise.
 const BACK: usize = 64;
-/// No packet has more bytes to encipher.
-const LONGEST: u64 = 1 << 17;
 
 impl OutboundSa {
     /// Prepares jobs from the front of `jobs` while their packets are IPv4 without options, between
     /// `addresses` (as in [`Ipv4::raw_addresses`](forebay_wire::Ipv4::raw_addresses)) and with nothing
     /// in the way; how many it did.
     #[inline]
-    pub fn prepare_train(&mut self, jobs: &mut [Job], addresses: [u8; 8]) -> usize {
-        if self.mode != Mode::Tunnel || self.aggregator.is_some() {
+    pub fn prepare_run(&mut self, jobs: &mut [Job], addresses: [u8; 8]) -> usize {
+        if self.mode != Mode::Tunnel || self.aggregates {
             return 0;
         }
         match (self.family, self.encapsulation, self.plain) {
-            (Family::V4, Encapsulation::None, true) => self.run_train::<20, 0, true>(jobs, addresses),
-            (Family::V4, Encapsulation::None, false) => self.run_train::<20, 0, false>(jobs, addresses),
-            (Family::V4, Encapsulation::Udp, true) => self.run_train::<20, 8, true>(jobs, addresses),
-            (Family::V4, Encapsulation::Udp, false) => self.run_train::<20, 8, false>(jobs, addresses),
-            (Family::V6, Encapsulation::None, true) => self.run_train::<40, 0, true>(jobs, addresses),
-            (Family::V6, Encapsulation::None, false) => self.run_train::<40, 0, false>(jobs, addresses),
-            (Family::V6, Encapsulation::Udp, true) => self.run_train::<40, 8, true>(jobs, addresses),
-            (Family::V6, Encapsulation::Udp, false) => self.run_train::<40, 8, false>(jobs, addresses),
+            (Family::V4, Encapsulation::None, true) => self.prepare_run_of::<20, 0, true>(jobs, addresses),
+            (Family::V4, Encapsulation::None, false) => self.prepare_run_of::<20, 0, false>(jobs, addresses),
+            (Family::V4, Encapsulation::Udp, true) => self.prepare_run_of::<20, 8, true>(jobs, addresses),
+            (Family::V4, Encapsulation::Udp, false) => self.prepare_run_of::<20, 8, false>(jobs, addresses),
+            (Family::V6, Encapsulation::None, true) => self.prepare_run_of::<40, 0, true>(jobs, addresses),
+            (Family::V6, Encapsulation::None, false) => self.prepare_run_of::<40, 0, false>(jobs, addresses),
+            (Family::V6, Encapsulation::Udp, true) => self.prepare_run_of::<40, 8, true>(jobs, addresses),
+            (Family::V6, Encapsulation::Udp, false) => self.prepare_run_of::<40, 8, false>(jobs, addresses),
         }
     }
 
     #[inline]
-    fn run_train<const OUTER: usize, const UDP: usize, const PLAIN: bool>(
+    fn prepare_run_of<const OUTER: usize, const UDP: usize, const PLAIN: bool>(
         &mut self,
         jobs: &mut [Job],
         addresses: [u8; 8],
@@ -80,14 +78,12 @@ impl OutboundSa {
             };
             shape.trailer.write(back);
             let Some(front) = window.first_chunk_mut::<FRONT>() else { break };
-            let Some((template, iv)) = front.split_first_chunk_mut::<TEMPLATE>() else { break };
+            let Some((template, iv)) = front.split_first_chunk_mut::<{ front::LEN }>() else { break };
             sequence += 1;
             *template = shape.template;
-            // SPI and number in one store, since a processor may read them in one piece.
-            let header = shape.spi << 32 | (sequence & 0xffff_ffff);
-            template[56..64].copy_from_slice(&header.to_be_bytes());
+            front::set_esp(template, shape.spi, sequence);
             if OUTER == 20 {
-                number_ipv4::<UDP>(template, shape.sum, shape.atomic, sequence);
+                front::number_ipv4::<UDP>(template, shape.sum, shape.atomic, sequence);
             }
             match iv_len {
                 _ if PLAIN => iv[..8].copy_from_slice(&number.to_be_bytes()),
@@ -107,7 +103,7 @@ impl OutboundSa {
         done as usize
     }
 
-    /// Makes `shape` that of a packet; `None` if it is none for a train. By itself, so that the loop around it
+    /// Makes `shape` that of a packet; `None` if it is none for a run. By itself, so that the loop around it
     /// has the registers.
     #[inline(never)]
     fn find_shape<const OUTER: usize, const UDP: usize, const PLAIN: bool>(
@@ -137,14 +133,14 @@ impl OutboundSa {
         }
         let mut template = self.template;
         let sum = match OUTER {
-            20 => self.fill_ipv4::<UDP>(&mut template, &outer, total),
+            20 => front::set_ipv4::<UDP>(&mut template, self.base_sum, &outer, total),
             _ => {
-                fill_ipv6::<UDP>(&mut template, &outer, total);
+                front::set_ipv6::<UDP>(&mut template, &outer, total);
                 Sum::default()
             }
         };
         if UDP == 8 {
-            template[52..54].copy_from_slice(&((total - OUTER) as u16).to_be_bytes());
+            front::set_udp_length(&mut template, total - OUTER);
         }
         let cipher_at = if self.cbc { iv_at } else { text_at };
         let auth_len = if self.aead { esp::HEADER } else { icv_at - esp_at };
@@ -160,9 +156,9 @@ impl OutboundSa {
             first,
             len: inner.len,
             text_at,
-            window: iv_at.checked_sub(TEMPLATE)?..text_end + BACK,
+            window: iv_at.checked_sub(front::LEN)?..text_end + BACK,
             template,
-            spi: u64::from_be_bytes(*template.last_chunk()?) >> 32,
+            spi: front::spi(&template),
             sum,
             atomic: outer.dont_fragment,
             zeros: text_end - text_at - inner.len,
@@ -177,7 +173,7 @@ impl OutboundSa {
 
     /// Completes jobs from the front of `jobs` while they are this SA's and done; how many, and their bytes.
     #[inline]
-    pub fn complete_train(&self, jobs: &mut [Job]) -> (usize, u64) {
+    pub fn complete_run(&self, jobs: &mut [Job]) -> (usize, u64) {
         let (mut done, mut bytes) = (0, 0);
         // UDP may have a checksum.
         let checksum = self.encapsulation == Encapsulation::Udp;
@@ -196,7 +192,7 @@ impl OutboundSa {
 }
 
 /// What follows from place and length of a packet and what its tunnel header takes from it, for all packets
-/// of a train that are alike in these: nearly all.
+/// of a run that are alike in these: nearly all.
 struct Shape {
     /// What it is for: what counts of the packet's first eight bytes, its length and its place.
     first: u64,
@@ -204,8 +200,8 @@ struct Shape {
     text_at: usize,
     /// Everything that is written, in the buffer.
     window: Range<usize>,
-    template: [u8; TEMPLATE],
-    spi: u64,
+    template: Front,
+    spi: u32,
     /// Sum over the outer IPv4 header, but for its identification.
     sum: Sum,
     /// Whether that stays zero.
@@ -227,7 +223,7 @@ impl Shape {
         len: usize::MAX,
         text_at: 0,
         window: 0..0,
-        template: [0; TEMPLATE],
+        template: [0; front::LEN],
         spi: 0,
         sum: Sum::ZERO,
         atomic: false,
@@ -263,106 +259,6 @@ impl Shape {
 fn first_word(bytes: &[u8]) -> Option<u64> {
     const COUNTS: u64 = 0xffff_ffff_0000_4000;
     Some(u64::from_be_bytes(*bytes.first_chunk()?) & COUNTS)
-}
-
-impl InboundSa {
-    /// Prepares jobs from the front of `jobs` while their packets are ESP of this SA straight in IPv4
-    /// without options between `addresses`, whole and new; how many it did. A packet between these addresses
-    /// has been accepted.
-    #[inline(never)]
-    pub fn prepare_train(&mut self, jobs: &mut [Job], addresses: [u8; 8]) -> usize {
-        // The packet that was accepted had the SA's encapsulation; those that are found here have none.
-        if self.encapsulation != Encapsulation::None || !self.is_steady() {
-            return 0;
-        }
-        let mut done = 0;
-        for job in jobs {
-            let Some(found) = plain_esp(job.packet.bytes(), addresses, self.spi) else { break };
-            // What is wrong with it is found out again, and counted, by whoever takes it up.
-            let (Ok(text), Some(sequence)) = (self.text_of(&found), self.likely(found.sequence)) else {
-                break;
-            };
-            if self.state_job(&job.packet, &found, text, sequence, &mut job.spec).is_err() {
-                break;
-            }
-            done += 1;
-        }
-        done
-    }
-
-    /// Completes jobs from the front of `jobs` while they are this SA's and done, and hold an IPv4 packet of
-    /// the flow that passed last, unless that was before `policies` came to be; how many, and their bytes.
-    #[inline(never)]
-    pub fn complete_train(&mut self, jobs: &mut [Job], policies: u64) -> (usize, u64) {
-        let Some(passed) = self.passed.filter(|_| self.passes_all(policies)) else { return (0, 0) };
-        let allowed = usize::try_from(self.life.allowance(LONGEST)).unwrap_or(usize::MAX);
-        let (session, check_padding) = (self.session, self.check_padding);
-        let class_mask = self.decapsulator.mask();
-        let (mut done, mut bytes, mut enciphered) = (0, 0, 0);
-        for job in jobs.iter_mut().take(allowed) {
-            let (spec, offset) = (&job.spec, job.packet.offset());
-            if spec.session != session || job.verdict != Verdict::Done {
-                break;
-            }
-            let (text_at, text_end) = (spec.cipher.start as usize, spec.cipher.end());
-            // One look at the buffer covers everything that is read.
-            let Some(window) = job.packet.buffer().get(offset..text_end) else { break };
-            let Some(len) = opened_ipv4(window, text_at - offset, passed, check_padding, class_mask) else {
-                break;
-            };
-            let low_at = spec.auth.start as usize + 4 - offset;
-            let Some(low) = window.get(low_at..).and_then(|low| low.first_chunk()) else { break };
-            let high = u64::from(spec.seq_hi.unwrap_or(0)) << 32;
-            if self.replay.settle(high | u64::from(u32::from_be_bytes(*low))) != Replay::New {
-                break;
-            }
-            enciphered += u64::from(spec.cipher.len);
-            bytes += job.packet.len() as u64;
-            job.packet.set_bounds(text_at, text_at + len);
-            done += 1;
-        }
-        if done > 0 {
-            self.resync.verified();
-            self.life.count(done as u64, enciphered);
-        }
-        (done, bytes)
-    }
-}
-
-/// Length of the IPv4 packet at `text_at` in `window`, which begins with the outer packet and ends with the
-/// deciphered text, if nothing is to be done but to take it out: between the addresses `passed`, without
-/// options, not ESP or AH itself, with good padding and marks that do not change.
-#[inline]
-fn opened_ipv4(
-    window: &[u8],
-    text_at: usize,
-    passed: [u8; 8],
-    check_padding: bool,
-    class_mask: u8,
-) -> Option<usize> {
-    let text = window.get(text_at..)?;
-    let inner: &[u8; MIN_HEADER] = text.first_chunk()?;
-    let trailer = esp::Trailer::parse(text).ok()?;
-    let len = usize::from(u16::from_be_bytes([inner[2], inner[3]]));
-    let is_plain = inner[0] == 0x45 && trailer.next_header == protocol::IPV4 && !names_ipsec(inner[9]);
-    let is_whole = len >= MIN_HEADER && len + trailer.len() <= text.len();
-    let passes = is_plain && is_whole && inner[12..20] == passed;
-    let is_good = passes && (!check_padding || trailer.is_padded_in_order(text));
-    (is_good && (traffic_class(window) ^ inner[1]) & class_mask == 0).then_some(len)
-}
-
-/// Where ESP is in an IPv4 packet without options between `addresses`, if it is of `spi` and whole.
-#[inline]
-fn plain_esp(bytes: &[u8], addresses: [u8; 8], spi: u32) -> Option<EspAt> {
-    let header: &[u8; MIN_HEADER + esp::HEADER] = bytes.first_chunk()?;
-    let end = usize::from(u16::from_be_bytes([header[2], header[3]]));
-    let unfragmented = header[6] & 0x3f == 0 && header[7] == 0;
-    let plain = header[0] == 0x45 && header[9] == protocol::ESP && unfragmented;
-    if !plain || header[12..20] != addresses || header[20..24] != spi.to_be_bytes() || end > bytes.len() {
-        return None;
-    }
-    let sequence = u32::from_be_bytes([header[24], header[25], header[26], header[27]]);
-    Some(EspAt { at: MIN_HEADER, end, encapsulation: Encapsulation::None, spi, sequence })
 }
 
 /// What a tunnel header takes from an IPv4 packet without options between `addresses`.

@@ -1,0 +1,10 @@
+//! ESP as prepare, job, complete (RFC 4303).
+
+mod front;
+mod inbound;
+mod inbound_run;
+mod outbound;
+mod outbound_run;
+
+pub use inbound::{InboundSa, check_selectors};
+pub use outbound::{OutboundSa, sequence_end};

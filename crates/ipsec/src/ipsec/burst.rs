@@ -1,0 +1,140 @@
+//! The same steps for bursts of packets: runs of one flow together, and with very many SAs what they need loaded first.
+
+use forebay_crypto::{Direction, Job, SessionId};
+use forebay_wire::{Ip, Ipv4};
+
+use super::Ipsec;
+use crate::drops::DropReason;
+use crate::find::EspAt;
+use crate::step::{Next, Prepared, Stop};
+
+/// Above so many SAs, which no second-level cache holds, a burst's are loaded before they are used.
+const WARM_FROM: usize = 4096;
+/// Packets whose loads are begun together.
+const WARM_AT_ONCE: usize = 32;
+
+impl Ipsec {
+    /// Prepares the packets of `jobs` in order, runs of one flow together. At a packet that has no job
+    /// it stops, with the packet's place and the reason; those before it are prepared.
+    #[inline]
+    pub fn prepare_burst(&mut self, direction: Direction, jobs: &mut [Job]) -> Result<(), (usize, Stop)> {
+        self.warm(direction, jobs);
+        let mut next = 0;
+        while let Some(job) = jobs.get(next) {
+            let addresses = Ipv4::parse(job.packet.bytes()).map(|ip| ip.raw_addresses());
+            if let (Direction::Seal, Ok(addresses)) = (direction, addresses)
+                && let Some(index) = self.spd.recent(addresses)
+            {
+                // The run of the last burst goes on.
+                let more = self.sad.prepare_outbound_run(SessionId(index), &mut jobs[next..], addresses);
+                if more > 0 {
+                    next += more;
+                    continue;
+                }
+            }
+            let Some((job, rest)) = jobs.get_mut(next..).and_then(<[Job]>::split_first_mut) else { break };
+            match self.prepare(direction, &mut job.packet, &mut job.spec) {
+                Ok(Prepared::Job) => next += 1,
+                Ok(Prepared::Bypass) => return Err((next, Stop::Bypass)),
+                Ok(Prepared::Remote(core)) => return Err((next, Stop::Remote(core))),
+                Err(reason) => return Err((next, Stop::Drop(reason))),
+            }
+            let (Ok(addresses), session) = (addresses, job.spec.session) else { continue };
+            next += match direction {
+                // Only while any packet with these addresses goes the same way.
+                Direction::Seal if self.spd.recent(addresses) == Some(session.0) => {
+                    self.sad.prepare_outbound_run(session, rest, addresses)
+                }
+                Direction::Seal => 0,
+                Direction::Open => self.sad.prepare_inbound_run(session, rest, addresses),
+            };
+        }
+        Ok(())
+    }
+
+    /// Completes `jobs` in order. At a packet that is not simply to be delivered it stops, with the packet's place
+    /// and what it stopped for; those before it are complete.
+    #[inline]
+    pub fn complete_burst(&mut self, jobs: &mut [Job]) -> Result<(), (usize, Stop)> {
+        let policies = self.spd.state();
+        let mut next = 0;
+        while next < jobs.len() {
+            let done = self.sad.complete_run(&mut jobs[next..], policies);
+            next += done;
+            if done > 0 {
+                continue;
+            }
+            // What is not simply done goes the long way.
+            let Some(job) = jobs.get_mut(next) else { break };
+            let completed = self.complete(&mut job.packet, &job.spec, job.verdict);
+            stop_unless_delivered(completed).map_err(|stop| (next, stop))?;
+            next += 1;
+        }
+        Ok(())
+    }
+
+    /// With many SAs, what a packet needs of them is seldom in the cache: loads it for a whole burst, so
+    /// that the packets do not wait one behind the other. Nothing is decided here.
+    #[inline]
+    fn warm(&self, direction: Direction, jobs: &[Job]) {
+        if self.sad.len() <= WARM_FROM || jobs.len() < 2 {
+            return;
+        }
+        match direction {
+            Direction::Seal => self.warm_outbound(jobs),
+            Direction::Open => self.warm_inbound(jobs),
+        }
+    }
+
+    /// Each step for all packets before the next, and no step with more in it than the loads of one kind: a
+    /// core looks ahead by instructions, and so has the more loads under way the fewer stand between them.
+    #[inline(never)]
+    fn warm_outbound(&self, jobs: &[Job]) {
+        let mut last = None;
+        for jobs in jobs.chunks(WARM_AT_ONCE) {
+            let mut flows = [None; WARM_AT_ONCE];
+            for (job, flow) in jobs.iter().zip(&mut flows) {
+                let Ok(ip) = Ip::parse(job.packet.bytes()) else { continue };
+                // The packets of a run need the same.
+                let addresses = if let Ip::V4(ip) = ip { Some(ip.raw_addresses()) } else { None };
+                if addresses.is_some() && std::mem::replace(&mut last, addresses) == addresses {
+                    continue;
+                }
+                let headers = self.spd.outbound_headers(&ip);
+                *flow = Some((headers, self.spd.place(&headers)));
+            }
+            flows.iter().flatten().for_each(|(_, place)| self.spd.touch(*place));
+            let mut sessions = [u32::MAX; WARM_AT_ONCE];
+            for (flow, session) in flows.iter().zip(&mut sessions) {
+                *session = flow.and_then(|(headers, _)| self.spd.peek(&headers)).unwrap_or(u32::MAX);
+            }
+            sessions.into_iter().for_each(|session| self.sad.touch(session));
+        }
+    }
+
+    #[inline(never)]
+    fn warm_inbound(&self, jobs: &[Job]) {
+        let mut last = 0;
+        for jobs in jobs.chunks(WARM_AT_ONCE) {
+            let mut spis = [0; WARM_AT_ONCE];
+            for (job, spi) in jobs.iter().zip(&mut spis) {
+                let found = Ip::parse(job.packet.bytes()).ok().and_then(|ip| EspAt::find(&ip).ok());
+                let found = found.map_or(0, |found| found.spi);
+                if std::mem::replace(&mut last, found) != found {
+                    *spi = found;
+                }
+            }
+            self.sad.touch_inbound(&spis);
+        }
+    }
+}
+
+#[inline]
+fn stop_unless_delivered(completed: Result<Next, DropReason>) -> Result<(), Stop> {
+    match completed {
+        Ok(Next::Deliver) => Ok(()),
+        Ok(Next::Unpack) => Err(Stop::Unpack),
+        Ok(Next::Again) => Err(Stop::Again),
+        Err(reason) => Err(Stop::Drop(reason)),
+    }
+}

@@ -1,0 +1,299 @@
+//! SAs, policies and what is told of both: mostly one owner's word, and where several are concerned, each of theirs.
+
+use std::net::{IpAddr, SocketAddr};
+
+use forebay_crypto::{Direction, SessionId};
+use forebay_time::Time;
+use forebay_wire::aggfrag::CongestionInfo;
+
+use super::Ipsec;
+use crate::iptfs::IptfsCounters;
+use crate::iv::IvRange;
+use crate::policy::{Policy, PolicyError, PolicyId, PolicyPlace};
+use crate::rule::Rule;
+use crate::sa::SaConfig;
+use crate::sad::entry::SaCounters;
+use crate::sad::error::SadError;
+use crate::watch::Event;
+
+/// SAs.
+impl Ipsec {
+    /// Adds an outbound SA, which uses the IVs of `iv`. While there are no outbound policies, packets try
+    /// outbound SAs in the order added.
+    pub fn add_outbound(&mut self, config: SaConfig, iv: IvRange) -> Result<SessionId, SadError> {
+        let (session, config) = self.sad.add_outbound(config, iv, &mut self.watch)?;
+        self.spd.add_sa(session, Rule::new(&config.local_ts, &config.remote_ts, config.dscp));
+        self.iptfs.add_outbound(session, config);
+        self.path_mtu.add(session, config);
+        Ok(session)
+    }
+
+    /// Adds an inbound SA.
+    pub fn add_inbound(&mut self, config: SaConfig) -> Result<SessionId, SadError> {
+        let (session, config) = self.sad.add_inbound(config, &mut self.watch)?;
+        self.iptfs.add_inbound(session, config);
+        Ok(session)
+    }
+
+    /// Adds an SA that the core of number `core` owns, which alone has its sequence numbers, replay window and keys.
+    /// Look-ups and policies find it here too, so that each core decides on every packet alike, but its packets are
+    /// never prepared here: [`Ipsec::prepare`] says [`Prepared::Remote`](crate::Prepared::Remote) of them.
+    pub fn add_remote(
+        &mut self,
+        direction: Direction,
+        config: SaConfig,
+        core: u16,
+    ) -> Result<SessionId, SadError> {
+        let (session, config) = self.sad.add_remote(direction, config, core)?;
+        if direction == Direction::Seal {
+            self.spd.add_sa(session, Rule::new(&config.local_ts, &config.remote_ts, config.dscp));
+        }
+        Ok(session)
+    }
+
+    /// Removes an SA, from the policies too: they protect by what other SAs they have, and drop where
+    /// there are none. Its jobs in flight end in drops.
+    pub fn remove(&mut self, session: SessionId) -> Option<(SaConfig, SaCounters)> {
+        let removed = self.sad.remove(session)?;
+        self.spd.remove_sa(session);
+        self.iptfs.remove(session);
+        self.path_mtu.remove(session);
+        Some(removed)
+    }
+
+    /// Lets the packets of `inner` go through `outer` next: outbound, all that `inner` has sealed; inbound,
+    /// `inner` takes only what has come through `outer`. What the path MTU of `outer` leaves is one of `inner`, too,
+    /// so that a packet too big for any SA on its way is refused by the first, while its source can be told.
+    ///
+    /// # Errors
+    /// If there are no such SAs, they are not of one direction or not at one core, or more than
+    /// [`NEST_MAX`](crate::NEST_MAX) would be in a row.
+    pub fn nest(&mut self, inner: SessionId, outer: SessionId) -> Result<(), SadError> {
+        self.sad.nest(inner, outer)?;
+        self.path_mtu.spread(outer, &mut self.sad);
+        Ok(())
+    }
+
+    /// Gives the peer of an SA in UDP another address and port, as after
+    /// [`EventKind::Moved`](crate::EventKind::Moved): an outbound SA sends there from now on. Whether that is another
+    /// than before.
+    ///
+    /// # Errors
+    /// If the address is of the other IP version, or another SA of that peer has the SPI.
+    pub fn move_peer(&mut self, session: SessionId, to: SocketAddr) -> Result<bool, SadError> {
+        self.sad.move_peer(session, to)
+    }
+
+    /// Lets an SA continue behind `sequence`: as if that had been sent, or received and verified.
+    pub fn continue_after(&mut self, session: SessionId, sequence: u64) {
+        self.sad.continue_after(session, sequence);
+        self.iptfs.continue_after(session, sequence);
+    }
+
+    /// Lets an outbound SA number its packets up to `last` and no further, until it is granted more; at half of the
+    /// way there it asks by [`EventKind::SequenceWanted`](crate::EventKind::SequenceWanted). So numbers can be
+    /// noted durably before their use. An SA that was never granted any goes to the end.
+    pub fn grant(&mut self, session: SessionId, last: u64) {
+        self.sad.grant(session, last);
+    }
+
+    /// The number that the next SA gets.
+    pub fn next_session(&self) -> SessionId {
+        self.sad.next_session()
+    }
+
+    /// All SAs with their settings and counters, by number.
+    pub fn iter(&self) -> impl Iterator<Item = (SessionId, Direction, &SaConfig, &SaCounters)> {
+        self.sad.iter()
+    }
+
+    /// The settings of the SA with this number.
+    pub fn config(&self, session: SessionId) -> Option<&SaConfig> {
+        self.sad.config(session)
+    }
+
+    /// Whether the SA with this number is outbound ([`Direction::Seal`]) or inbound; that of a removed SA holds
+    /// until its number is given to another.
+    pub fn direction(&self, session: SessionId) -> Option<Direction> {
+        self.sad.direction(session)
+    }
+
+    /// The core that owns an SA, if that is another.
+    pub fn remote(&self, session: SessionId) -> Option<u16> {
+        self.sad.remote(session)
+    }
+
+    /// What has gone through the SA with this number.
+    pub fn counters(&self, session: SessionId) -> Option<&SaCounters> {
+        self.sad.counters(session)
+    }
+
+    /// Jobs of this number that were prepared and not completed, of an SA that has been removed too.
+    pub fn in_flight(&self, session: SessionId) -> u32 {
+        self.sad.in_flight(session)
+    }
+
+    /// The last sequence number that an outbound SA has given out, or the highest that an inbound one has verified.
+    pub fn sequence(&self, session: SessionId) -> Option<u64> {
+        self.sad.sequence(session)
+    }
+
+    /// Packets of an inbound SA with a combination of ECN marks that no tunnel makes: something on the way does
+    /// not keep to RFC 6040.
+    pub fn ecn_odd(&self, session: SessionId) -> u64 {
+        self.sad.ecn_odd(session)
+    }
+
+    /// Whether an inbound SA has this as its own address.
+    pub fn is_local(&self, address: &IpAddr) -> bool {
+        self.sad.is_local(address)
+    }
+}
+
+/// Policies.
+impl Ipsec {
+    /// Adds a policy at its place among those of its direction.
+    pub fn add_policy(&mut self, policy: Policy, place: PolicyPlace) -> Result<PolicyId, PolicyError> {
+        self.check_sas(policy.direction, policy.sas())?;
+        self.spd.add(policy, place)
+    }
+
+    /// Removes a policy.
+    pub fn remove_policy(&mut self, id: PolicyId) -> Option<Policy> {
+        self.spd.remove(id)
+    }
+
+    /// Gives a policy that protects other SAs, as after rekeying.
+    pub fn set_policy_sas(&mut self, id: PolicyId, sas: Vec<SessionId>) -> Result<(), PolicyError> {
+        let direction = self.spd.direction(id).ok_or(PolicyError::NoSuchPolicy(id))?;
+        self.check_sas(direction, &sas)?;
+        self.spd.set_sas(id, sas)
+    }
+
+    /// Puts an SA before all others of a policy that protects, so that traffic moves to it, as in rekeying;
+    /// the cost does not depend on how many it has.
+    pub fn put_policy_sa_first(&mut self, id: PolicyId, session: SessionId) -> Result<(), PolicyError> {
+        let direction = self.spd.direction(id).ok_or(PolicyError::NoSuchPolicy(id))?;
+        self.check_sas(direction, &[session])?;
+        self.spd.put_sa_first(id, session)
+    }
+
+    /// The policy with this id.
+    pub fn policy(&self, id: PolicyId) -> Option<Policy> {
+        self.spd.get(id)
+    }
+
+    /// The policies of a direction in order.
+    pub fn policies(&self, direction: Direction) -> impl Iterator<Item = (PolicyId, Policy)> {
+        self.spd.iter(direction)
+    }
+
+    fn check_sas(&self, direction: Direction, sas: &[SessionId]) -> Result<(), PolicyError> {
+        for &session in sas {
+            self.sad.config(session).ok_or(PolicyError::NoSuchSa(session))?;
+            if self.sad.direction(session) != Some(direction) {
+                return Err(PolicyError::WrongDirection(session));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Time and events.
+impl Ipsec {
+    /// Tells the time, which ends lifetimes, lets learned path MTUs be forgotten and ICMP errors be sent again. SAs
+    /// live from the time told last before they were added. To be called before each burst or as often as the
+    /// limits are to be exact; it costs a comparison unless something is due. Time never goes back.
+    #[inline]
+    pub fn advance(&mut self, now: Time) {
+        if self.watch.advance(now) {
+            self.pass_time();
+        }
+    }
+
+    #[cold]
+    fn pass_time(&mut self) {
+        self.sad.pass_time(&mut self.watch);
+        self.path_mtu.pass_time(&mut self.watch, &mut self.sad);
+    }
+
+    /// Takes what has happened since the last call, oldest first. At most 1,024 events wait here; further
+    /// ones wait with their SAs until there is room, and none is lost.
+    pub fn events(&mut self) -> impl Iterator<Item = Event> {
+        std::iter::from_fn(|| self.watch.take())
+    }
+}
+
+/// Path MTUs.
+impl Ipsec {
+    /// The path MTU of an outbound SA at present, in bytes: as configured, as learned since, or as the SA leaves it
+    /// that its packets go through next.
+    pub fn path_mtu(&self, session: SessionId) -> Option<u16> {
+        self.path_mtu.get(session)
+    }
+
+    /// Bytes up to which a sealed packet of an SA is sent whole; a longer one [`Ipsec::divide_sealed`] may divide.
+    #[inline]
+    pub fn whole_up_to(&self, session: SessionId) -> usize {
+        self.path_mtu.get(session).map_or(usize::MAX, usize::from)
+    }
+
+    /// The longest packet with an IP header of `header_len` bytes that fits the path MTU of an outbound SA once
+    /// it is protected, in bytes. `None` if the SA has no path MTU.
+    pub fn effective_mtu(&self, session: SessionId, header_len: usize) -> Option<u16> {
+        self.path_mtu.effective(session, header_len)
+    }
+
+    /// Lowers the path MTU of an outbound SA, never under 576 bytes over IPv4 and 1,280 over IPv6, until
+    /// [`LEARNED_FOR`](crate::LEARNED_FOR) has passed; whether that changed anything.
+    pub fn lower_path_mtu(&mut self, session: SessionId, mtu: u16) -> bool {
+        self.path_mtu.lower(session, mtu, &mut self.watch, &mut self.sad)
+    }
+
+    /// Lowers a path MTU by an ICMP message that came from outside; the SA whose path MTU that changed. Nothing
+    /// vouches for such a message (RFC 4301 8.2.1), so it is believed only if it quotes SPI, addresses and
+    /// sequence number of a packet that was sent lately, and not below what every path takes.
+    pub fn learn_path_mtu(&mut self, message: &[u8]) -> Option<SessionId> {
+        self.path_mtu.learn(message, &mut self.watch, &mut self.sad)
+    }
+}
+
+/// SAs that aggregate (RFC 9347).
+impl Ipsec {
+    /// Whether there are outbound SAs that aggregate: if not, packets need not be asked about.
+    #[inline]
+    pub fn aggregates(&self) -> bool {
+        self.iptfs.has_outbound()
+    }
+
+    /// An inbound SA whose payloads have waited long enough for one that is missing.
+    pub fn poll_inner(&mut self, now: Time) -> Option<SessionId> {
+        self.iptfs.due_inbound(now)
+    }
+
+    /// When [`Ipsec::poll_aggregate`] or [`Ipsec::poll_inner`] are to be asked next; [`Time::MAX`] for not
+    /// before there is another packet.
+    pub fn next_due(&self) -> Time {
+        self.iptfs.next_due()
+    }
+
+    /// Bytes of inner packets that wait in the queues of outbound SAs.
+    pub fn waiting(&self) -> usize {
+        self.iptfs.waiting()
+    }
+
+    /// What has come out of an inbound SA that aggregates.
+    pub fn iptfs_counters(&self, session: SessionId) -> Option<IptfsCounters> {
+        self.iptfs.counters(session)
+    }
+
+    /// The congestion information that an inbound SA received last.
+    pub fn congestion(&self, session: SessionId) -> Option<CongestionInfo> {
+        self.iptfs.congestion(session)
+    }
+
+    /// The congestion information that an outbound SA sends from now on.
+    pub fn set_congestion(&mut self, session: SessionId, info: CongestionInfo) {
+        self.iptfs.set_congestion(session, info);
+    }
+}

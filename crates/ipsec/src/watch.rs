@@ -1,0 +1,91 @@
+//! The time as it is told, and what has happened to SAs.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+use forebay_crypto::SessionId;
+use forebay_time::Time;
+
+/// Something about an SA that the key exchange should know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Event {
+    /// The SA.
+    pub session: SessionId,
+    /// What has come to pass.
+    pub kind: EventKind,
+}
+
+/// What an [`Event`] tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum EventKind {
+    /// A soft limit was reached.
+    Soft,
+    /// A hard limit was reached; nothing passes any more.
+    Hard,
+    /// An eighth of the sequence numbers is left.
+    SequenceLow,
+    /// There is no sequence number left; nothing passes any more.
+    SequenceEnd,
+    /// Half of the sequence numbers that the SA may use is left: see [`Ipsec::grant`](crate::Ipsec::grant).
+    SequenceWanted,
+    /// An inbound SA in UDP has had a packet, newer than all before it and genuine, from another address or port
+    /// than its peer's: behind its NAT that has moved. Outbound SAs follow by
+    /// [`Ipsec::move_peer`](crate::Ipsec::move_peer).
+    Moved(SocketAddr),
+}
+
+/// Events that wait to be taken; one more waits with its SA.
+const MAX_EVENTS: usize = 1_024;
+
+/// The time, and what has happened.
+#[derive(Debug, Default)]
+pub struct Watch {
+    now: Time,
+    /// When some SA has to be looked at again.
+    wake: Option<Time>,
+    events: VecDeque<Event>,
+}
+
+impl Watch {
+    /// The time told last.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Whether SAs have to be looked at, now that it is `now`; if so, nothing is due any more until
+    /// [`Watch::wake_at`] says so. Time never goes back.
+    #[inline]
+    pub fn advance(&mut self, now: Time) -> bool {
+        self.now = self.now.max(now);
+        let due = self.wake.is_some_and(|wake| wake <= self.now);
+        if due {
+            self.wake = None;
+        }
+        due
+    }
+
+    /// Asks for a look at `time` at the latest.
+    pub fn wake_at(&mut self, time: Option<Time>) {
+        self.wake = [self.wake, time].into_iter().flatten().min();
+    }
+
+    /// The next event.
+    pub fn take(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Makes room, so that later events allocate nothing.
+    pub fn reserve(&mut self) {
+        self.events.reserve_exact(MAX_EVENTS - self.events.len());
+    }
+
+    /// Adds an event; `false` if there is no room.
+    pub fn tell(&mut self, session: SessionId, kind: EventKind) -> bool {
+        let room = self.events.len() < MAX_EVENTS;
+        if room {
+            self.events.push_back(Event { session, kind });
+        }
+        room
+    }
+}
