@@ -98,7 +98,7 @@ impl<'a> Rig<'a> {
         &self.engine
     }
 
-    /// Keeps the engine full for `length`; packets released per second.
+    /// Keeps the engine full for `length`, or until a packet is released; packets released per second.
     pub fn saturate(&mut self, length: Duration) -> miette::Result<f64> {
         let (start, before) = (self.now(), self.released);
         loop {
@@ -107,7 +107,7 @@ impl<'a> Rig<'a> {
             let moved = self.go(|_| {})?;
             self.idle.after(moved);
             let elapsed = self.now().since(start);
-            if elapsed >= length {
+            if elapsed >= length && self.released > before {
                 return Ok((self.released - before) as f64 / elapsed.as_secs());
             }
         }
