@@ -161,12 +161,15 @@ fn splits(gain: &Gain) -> Element {
         let told = format!("{} to the others: {}", units::percent(*share), units::bits_per_second(*rate));
         chart = chart.child(mark(2, x.at(*share), y.at(rate / divisor), 4.0, "fill").title(told));
     }
-    for (name, rate) in named {
+    for &(name, rate) in &named {
         let at = y.at(rate / divisor);
+        // The names stay apart however close the lines are.
+        let is_highest = named.iter().all(|(_, other)| *other <= rate);
+        let name_at = if is_highest { at - 6.0 } else { at + 16.0 };
         let class = if name == "core alone" { "limit" } else { "guide thick" };
         chart = chart.child(line((LEFT, at), (right, at), class)).child(text(
             right - 4.0,
-            at - 6.0,
+            name_at,
             "end strong over",
             name,
         ));
