@@ -7,7 +7,7 @@ OUT ?= forebay-demo
 .PHONY: help demo test check licences interop bench bench-gateway bench-simulator twin instructions soak fuzz lab browser interop-vm hdtv deb man setup setup-test clean
 
 help:
-	@echo 'make demo          build, send a real capture through two gateways, show what happened'
+	@echo 'make demo          build, show what the scheduler gains, send a real capture through two gateways'
 	@echo 'make test          all tests, with scapy and tshark as peers'
 	@echo 'make check         format, lints, docs, licences, advisories'
 	@echo 'make interop       the whole matrix of suites against scapy and tshark'
@@ -92,6 +92,7 @@ licences:
 
 bench: $(FOREBAY) bench-gateway
 	$(FOREBAY) bench esp
+	$(FOREBAY) bench scheduler
 	$(FOREBAY) bench processors
 	$(CARGO) run --release --locked --package forebay-scheduler --example cost
 

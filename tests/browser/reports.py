@@ -67,7 +67,7 @@ PAGES = {
     "search": ["simulate", "host.toml", "--highest-rate", "--out"],
     "pipeline": ["simulate", "pipeline.toml", "--out"],
     "twin": ["twin", "--packets", "2000", "--rate", "200 Mbit/s", "--out"],
-    "demo": ["demo", "--repeat", "1", "--out"],
+    "demo": ["demo", "--repeat", "1", "--comparison", "1", "--out"],
 }  # fmt: skip
 
 

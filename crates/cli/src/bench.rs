@@ -1,7 +1,6 @@
 //! `forebay bench`: the data plane, the scheduler and the processors, measured.
 
 mod esp;
-mod median;
 mod processors;
 mod scheduler;
 

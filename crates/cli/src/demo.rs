@@ -1,4 +1,5 @@
-//! `forebay demo`: a real capture through two gateways and back, compared byte by byte.
+//! `forebay demo`: what the scheduler gains on the cores of this machine, then a real capture through two gateways
+//! and back, compared byte by byte.
 //!
 //! ```text
 //! capture --> gateway A: seal --> UDP on loopback --> gateway B: open --> compare with the capture
@@ -8,6 +9,7 @@
 
 mod compare;
 mod figures;
+mod gain;
 mod gateways;
 mod opening;
 pub mod report;
@@ -59,6 +61,8 @@ pub struct DemoArgs {
     /// Costs measured before (`forebay bench processors --save`); without, they are measured at start.
     #[arg(long, value_name = "FILE")]
     costs: Option<PathBuf>,
+    #[command(flatten)]
+    gain: gain::GainArgs,
     /// Print the figures as JSON.
     #[arg(long)]
     json: bool,
@@ -82,11 +86,13 @@ struct Shared {
 /// Runs the command.
 pub fn run(args: &DemoArgs) -> miette::Result<Answer> {
     check(args)?;
+    let comparison = args.gain.comparison()?;
     let capture = traffic::load(args.capture.as_deref())?;
     std::fs::create_dir_all(&args.out)
         .into_diagnostic()
         .wrap_err_with(|| format!("cannot make {}", args.out.display()))?;
     let costs = args.costs.as_deref().map(Costs::load).transpose()?.unwrap_or_default();
+    let gain = comparison.map(|comparison| gain::measure(&comparison, &capture)).transpose()?;
     let clock = Clock::start();
     let files = gateways::write_sa_files(&args.out, &args.proposal)?;
     let sealing = gateways::sealing(args, &files, &costs, clock)?;
@@ -129,6 +135,7 @@ pub fn run(args: &DemoArgs) -> miette::Result<Answer> {
         proposal: args.proposal.clone(),
         scheduler: format!("finish-time, alpha {} on the cores, window {}", args.alpha, args.window),
         capture: capture.figures(),
+        gain,
         ..DemoFigures::default()
     };
     let figures = compare::combine(figures, sealed?, opened?, total, &capture);

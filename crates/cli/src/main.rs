@@ -20,6 +20,7 @@ mod demo;
 mod explore;
 mod gateway;
 mod import;
+mod loadgen;
 mod manual;
 mod output;
 mod pass;
@@ -95,7 +96,7 @@ enum Command {
     /// Measure: the data plane, the scheduler, or the processors.
     #[command(subcommand)]
     Bench(bench::Bench),
-    /// Send a real capture through two gateways, four processors each, and compare what comes out.
+    /// Compare the scheduler with fixed splits, then send a real capture through two gateways and compare what comes out.
     #[command(after_help = "Example: forebay demo --out demo-run")]
     Demo(demo::DemoArgs),
     /// Write manual pages into a folder.

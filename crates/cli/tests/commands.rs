@@ -265,7 +265,7 @@ fn the_bench_reports_what_surfaces_promise() {
 #[test]
 fn a_short_demo_leaves_its_files_and_they_open() {
     let bench = Bench::new();
-    let demo = bench.run(&["demo", "--out", "run", "--repeat", "1", "--json"]);
+    let demo = bench.run(&["demo", "--out", "run", "--repeat", "1", "--comparison", "0.5", "--json"]);
     assert_eq!(demo.status.code(), Some(0), "{}", String::from_utf8_lossy(&demo.stderr));
     let figures = json(&demo);
     let packets = &figures["capture"]["packets"];

@@ -20,9 +20,9 @@ use miette::{IntoDiagnostic, miette};
 use serde::Serialize;
 
 use self::bare::Bare;
-use super::median::median;
 use crate::Answer;
 use crate::backend::Backend;
+use crate::loadgen::median::median;
 use crate::processors::{self, Costs};
 
 /// Packets in flight in the bench: what a burst from each of two queues would be.

@@ -13,14 +13,8 @@
 
 mod args;
 mod figures;
-mod latency;
 mod measure;
-mod mix;
-mod order;
-mod processors;
 mod report;
-mod rig;
-mod search;
 mod table;
 
 use miette::{IntoDiagnostic, WrapErr};

@@ -29,10 +29,42 @@ pub struct DemoFigures {
     pub latency: Latency,
     /// Comparison with the original, packet by packet.
     pub comparison: Comparison,
+    /// What the scheduler gains on processors of this machine, if that was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gain: Option<Gain>,
     /// The sealing gateway.
     pub sealing: GatewayFigures,
     /// The opening gateway.
     pub opening: GatewayFigures,
+}
+
+/// The same packets over the core alone, over fixed splits, and by finishing time.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Gain {
+    /// Suite of the comparison.
+    pub proposal: String,
+    /// Names of the processors, the running core first.
+    pub processors: Vec<String>,
+    /// The core alone first, finishing time last.
+    pub runs: Vec<GainRun>,
+    /// Fixed splits that were tried: the share of the packets that the other processors were given, and plain bits
+    /// per second.
+    pub splits: Vec<(f64, f64)>,
+}
+
+/// One way to place packets, under saturation.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct GainRun {
+    /// Its name.
+    pub name: String,
+    /// Packets per second, the median of the rounds.
+    pub packets_per_s: f64,
+    /// Plain bits per second.
+    pub throughput_bps: f64,
+    /// How many times the throughput of the core alone.
+    pub of_core_alone: f64,
+    /// Share of the packets that each processor did, in the last round.
+    pub shares: Vec<f64>,
 }
 
 /// The capture that was sent.

@@ -2,6 +2,7 @@
 //! said from the figures, that needs no network and no script.
 
 mod charts;
+pub(super) mod gain;
 mod prediction;
 mod setup;
 mod side;
@@ -23,6 +24,7 @@ use side::{Side, legend, sides};
 pub fn render(figures: &DemoFigures) -> String {
     let sides = sides(figures);
     let body = element("main")
+        .children(figures.gain.iter().flat_map(|gain| [gain::header(gain), gain::section(gain)]))
         .child(headline(figures))
         .child(setup::setup(figures, &sides))
         .child(shares(&sides))
@@ -53,7 +55,9 @@ fn headline(figures: &DemoFigures) -> Element {
     let clean = words::is_clean(figures);
     let sign = if clean { "\u{2713}" } else { "!" };
     let class = if clean { "verdict good" } else { "verdict bad" };
-    let verdict = element("h1")
+    // Where the page opens with something else, this is a section of it.
+    let (part, heading) = if figures.gain.is_some() { ("section", "h2") } else { ("header", "h1") };
+    let verdict = element(heading)
         .class(class)
         .child(element("span").class("sign").at("aria-hidden", "true").text(sign))
         .child(element("span").text(words::verdict(figures)));
@@ -69,8 +73,9 @@ fn headline(figures: &DemoFigures) -> Element {
         },
         words::faults(figures)
     );
-    element("header")
-        .child(element("p").class("name").text("Forebay demo run"))
+    let name = if figures.gain.is_some() { "A capture through two gateways" } else { "Forebay demo run" };
+    element(part)
+        .child(element("p").class("name").text(name))
         .child(verdict)
         .child(element("p").class("intro").text(intro))
         .child(tiles(figures))

@@ -1,6 +1,6 @@
 //! A demo run's summary for the terminal.
 
-use super::figures::{DemoFigures, GatewayFigures, ProcessorFigures};
+use super::figures::{DemoFigures, Gain, GatewayFigures, ProcessorFigures};
 use super::report::{units, words};
 
 /// Spaces between two columns.
@@ -15,7 +15,8 @@ pub fn table(figures: &DemoFigures, color: bool, width: usize) -> String {
     let pen = Pen { color };
     let gateways = [("Gateway A, sealing", &figures.sealing), ("Gateway B, opening", &figures.opening)];
     let layout = Layout::new(&gateways.map(|(_, gateway)| gateway), width);
-    let mut out = pen.verdict(figures, width);
+    let mut out = figures.gain.as_ref().map_or(String::new(), |gain| gained(gain, &pen, width));
+    out.push_str(&pen.verdict(figures, width));
     out.push_str(&facts(figures, &pen, width));
     for (title, gateway) in gateways {
         out.push('\n');
@@ -54,6 +55,26 @@ impl Pen {
         }
         out
     }
+}
+
+/// Throughput by way to place packets, a line each.
+fn gained(gain: &Gain, pen: &Pen, width: usize) -> String {
+    let mut out = String::new();
+    for line in wrapped(&units::plain(&super::report::gain::verdict(gain)), width) {
+        out.push_str(&format!("{}\n", pen.bold(&line)));
+    }
+    let title = format!("{} on {}", gain.proposal, gain.processors.join(" + "));
+    out.push_str(&pen.dim(&format!("{}\n", cut(&printable(&title), width))));
+    for run in &gain.runs {
+        let shares: Vec<String> = run.shares.iter().map(|share| units::percent_short(*share)).collect();
+        let rate = units::bits_per_second(run.throughput_bps);
+        let ratio = units::ratio(run.of_core_alone, 1.0);
+        let line =
+            format!("{:<18}{rate:>12}{ratio:>8}  {}", cut(&printable(&run.name), 17), shares.join(" + "));
+        out.push_str(&format!("{}\n", cut(&units::plain(&line), width)));
+    }
+    out.push('\n');
+    out
 }
 
 /// What the run was, and its throughput, latency and drops.
@@ -230,7 +251,11 @@ mod tests {
     #[test]
     fn eighty_columns_hold_everything() {
         let text = table(&plausible(), false, 80);
-        assert!(text.starts_with("7,312 of 7,312 packets identical\n"), "{text}");
+        assert!(text.starts_with("By finishing time: 1.70 times the throughput of the core alone"), "{text}");
+        assert!(text.contains("\nfinishing time     1.36 Gbit/s   x1.70  59 % + 41 %\n"), "{text}");
+        assert!(text.contains("\n\n7,312 of 7,312 packets identical\n"), "{text}");
+        let without = table(&DemoFigures { gain: None, ..plausible() }, false, 80);
+        assert!(without.starts_with("7,312 of 7,312 packets identical\n"), "{without}");
         assert!(text.is_ascii(), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         assert_eq!(text.matches("response").count(), 2, "{text}");

@@ -7,8 +7,8 @@ use forebay_crypto::Suite;
 use forebay_time::Duration;
 use miette::miette;
 
-use super::mix::Mix;
-use super::processors::Spec;
+use crate::loadgen::mix::Mix;
+use crate::loadgen::processors::Spec;
 
 /// Processors that policy `split` can deal packets out to.
 const PROCESSORS_MAX: usize = 8;

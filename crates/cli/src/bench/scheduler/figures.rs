@@ -105,6 +105,8 @@ pub struct Outcome {
     pub of_best_static: f64,
     /// Packets by scheduler jobs, under saturation.
     pub packets_per_job: f64,
+    /// Mean time that a packet whose crypto was done was held for packets of its SA before it.
+    pub reorder_hold_s: f64,
     /// Jobs that the running core had to do again.
     pub redone: u64,
     /// Times that a processor was taken out.

@@ -6,17 +6,15 @@ use forebay_time::Duration;
 
 use super::args::{Plan, Rule};
 use super::figures::{Alone, Document, Latency, Limits, Outcome, Share, Size, SizeLimits};
-use super::mix::Mix;
-use super::processors::Bank;
-use super::rig::{Rig, Setting};
-use super::search::{self, best_share};
-use crate::bench::median::median;
+use crate::loadgen::median::median;
+use crate::loadgen::mix::Mix;
+use crate::loadgen::processors::Bank;
+use crate::loadgen::rig::{Rig, Setting};
+use crate::loadgen::search::{self, best_share};
 use crate::progress::{self, Progress};
 
 /// From which size on a packet is large for `size-threshold`: DPDK's default for its packet-size mode.
 const THRESHOLD: u64 = 128;
-/// The longest that an engine runs before it is measured, so that it has learnt what jobs cost.
-const WARM_UP_MAX: Duration = Duration::from_millis(250);
 /// Shares of the throughput at which latency is measured.
 const LOADS: [f64; 2] = [0.5, 0.9];
 
@@ -88,6 +86,9 @@ struct Case {
     work: Vec<Work>,
     redone: u64,
     removals: u64,
+    /// Packets that went through a slot of the engine, and the time that they were held for others, in seconds.
+    released: u64,
+    held: f64,
     latencies: [Rounds; 2],
 }
 
@@ -177,6 +178,8 @@ impl Lab<'_> {
             work: vec![Work::default(); self.bank.len()],
             redone: 0,
             removals: 0,
+            released: 0,
+            held: 0.0,
             latencies: Default::default(),
         };
         rules.map(case).collect()
@@ -229,16 +232,18 @@ impl Lab<'_> {
         let setting = self.setting(packets, case.policy, window);
         let mut rig = self.warm(&setting, everybody)?;
         let before: Vec<ProcessorStats> = rig.engine().processors().cloned().collect();
-        let (redone, removals) = counts(&rig);
+        let counts = Counts::of(&rig);
         let start = self.clock.now();
         case.rates.push(rig.saturate(self.plan.slice)?);
         let elapsed = self.clock.now().since(start).as_secs();
         for ((work, after), before) in case.work.iter_mut().zip(rig.engine().processors()).zip(&before) {
             work.add(elapsed, before, after);
         }
-        let after = counts(&rig);
-        case.redone += after.0 - redone;
-        case.removals += after.1 - removals;
+        let after = Counts::of(&rig);
+        case.redone += after.redone - counts.redone;
+        case.removals += after.removals - counts.removals;
+        case.released += after.released - counts.released;
+        case.held += (after.held - counts.held).as_secs();
         rig.drain()?;
         rig.verify()
     }
@@ -279,9 +284,7 @@ impl Lab<'_> {
         }
         self.bar.at(self.done);
         self.done += 1;
-        let mut rig = Rig::new(setting, self.bank.open(places)?)?;
-        rig.saturate(WARM_UP_MAX.min(Duration(self.plan.slice.0 / 2)))?;
-        Ok(rig)
+        Rig::warm(setting, self.bank.open(places)?, self.plan.slice)
     }
 
     fn outcome(&self, case: Case, mix: &Mix, window: usize) -> Outcome {
@@ -313,6 +316,7 @@ impl Lab<'_> {
             of_sum: f64::NAN,
             of_best_static: f64::NAN,
             packets_per_job: all as f64 / jobs.max(1) as f64,
+            reorder_hold_s: case.held / case.released.max(1) as f64,
             redone: case.redone,
             removals: case.removals,
             latency_50,
@@ -322,10 +326,20 @@ impl Lab<'_> {
     }
 }
 
-/// Jobs done again, and processors taken out.
-fn counts(rig: &Rig<'_>) -> (u64, u64) {
-    let engine = rig.engine();
-    (engine.stats().redone, engine.processors().map(|one| one.removals).sum())
+/// What an engine as a whole has counted.
+struct Counts {
+    redone: u64,
+    removals: u64,
+    released: u64,
+    held: Duration,
+}
+
+impl Counts {
+    fn of(rig: &Rig<'_>) -> Counts {
+        let removals = rig.engine().processors().map(|one| one.removals).sum();
+        let stats = rig.engine().stats();
+        Counts { redone: stats.redone, removals, released: stats.released, held: stats.held }
+    }
 }
 
 impl Work {

@@ -1,5 +1,5 @@
 use super::super::figures::{
-    CaptureFigures, Comparison, GatewayFigures, Latency, ProcessorFigures, TimePoint,
+    CaptureFigures, Comparison, Gain, GainRun, GatewayFigures, Latency, ProcessorFigures, TimePoint,
 };
 use super::*;
 
@@ -45,8 +45,31 @@ pub fn plausible() -> DemoFigures {
             histogram: (0..40).map(|i| (1e-4 * 1.1f64.powi(i), 400 - 10 * i as u64)).collect(),
         },
         comparison: Comparison { sent: 7312, identical: 7312, ..Comparison::default() },
+        gain: Some(gained()),
         sealing: gateway(),
         opening: gateway(),
+    }
+}
+
+/// Two cores, the second not quite as fast.
+fn gained() -> Gain {
+    let run = |name: &str, of_core_alone: f64, others: f64| GainRun {
+        name: name.to_owned(),
+        packets_per_s: 2e5 * of_core_alone,
+        throughput_bps: 8e8 * of_core_alone,
+        of_core_alone,
+        shares: vec![1.0 - others, others],
+    };
+    Gain {
+        proposal: "3des-sha1".to_owned(),
+        processors: vec!["core".to_owned(), "worker".to_owned()],
+        runs: vec![
+            run("core alone", 1.0, 0.0),
+            run("equal shares", 1.4, 0.5),
+            run("best fixed split", 1.65, 0.4),
+            run("finishing time", 1.7, 0.41),
+        ],
+        splits: (0i32..=8).map(|k| (f64::from(k) / 8.0, 8e8 + 1e8 * f64::from(8 - (k - 3).abs()))).collect(),
     }
 }
 
@@ -94,6 +117,14 @@ pub fn hostile() -> DemoFigures {
     figures.latency.histogram.push((f64::INFINITY, 3));
     figures.latency.p99_s = f64::NAN;
     figures.throughput_bps = f64::INFINITY;
+    if let Some(gain) = &mut figures.gain {
+        gain.proposal.clone_from(&name);
+        gain.processors[0].clone_from(&name);
+        gain.runs[1].name = name.repeat(3);
+        gain.runs[2].throughput_bps = f64::NAN;
+        gain.runs[3].shares = vec![f64::NAN, f64::INFINITY, 2.0];
+        gain.splits.extend([(f64::NAN, 1.0), (0.5, f64::INFINITY), (3.0, -1.0)]);
+    }
     figures
 }
 
@@ -122,6 +153,7 @@ fn one_processor() -> DemoFigures {
     let mut figures = plausible();
     figures.sealing.processors.truncate(1);
     figures.opening.processors.clear();
+    figures.gain = Some(Gain::default());
     figures.latency.histogram.clear();
     figures
 }
@@ -184,6 +216,18 @@ fn headline_and_sentences_come_from_the_figures() {
     figures.comparison.missing = 1;
     let page = render(&figures);
     assert!(page.contains("verdict bad") && page.contains("Compared with the original: 1 missing."));
+}
+
+#[test]
+fn the_page_opens_with_what_the_scheduler_gains() {
+    let page = render(&plausible());
+    let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text}"));
+    let verdict =
+        "By finishing time: 1.70 times the throughput of the core alone, 1.03 times that of the best";
+    assert!(at(verdict) < at("Four ways to place"));
+    assert!(at("Four ways to place") < at("packets identical"));
+    let without = render(&DemoFigures { gain: None, ..plausible() });
+    assert!(!without.contains("finishing time") && without.contains("<h1 class=\"verdict good\">"));
 }
 
 #[test]

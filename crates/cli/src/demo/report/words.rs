@@ -236,7 +236,8 @@ fn largest<'a>(
 }
 
 /// `a`, `a and b`, `a, b and c`.
-fn list<T: AsRef<str>>(items: &[T]) -> String {
+/// `one, two and three`.
+pub fn list<T: AsRef<str>>(items: &[T]) -> String {
     let items: Vec<&str> = items.iter().map(AsRef::as_ref).collect();
     match items.as_slice() {
         [] => String::new(),

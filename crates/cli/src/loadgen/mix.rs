@@ -50,6 +50,13 @@ impl Mix {
         Ok(Mix { name, lengths: captured(word)? })
     }
 
+    /// The lengths of packets that are at hand: the first 16384 of them, where that is shorter or longer than can be
+    /// sent as long as can be.
+    pub fn of(name: &str, lengths: impl Iterator<Item = usize>) -> Mix {
+        let fits = |length: usize| length.clamp(*LENGTHS.start(), *LENGTHS.end());
+        Mix { name: name.to_owned(), lengths: lengths.take(CAPTURED_MAX).map(fits).collect() }
+    }
+
     /// Mean length in bytes.
     pub fn mean(&self) -> f64 {
         self.lengths.iter().sum::<usize>() as f64 / self.lengths.len() as f64

@@ -15,13 +15,15 @@ pub struct Arrivals {
     mean_s: f64,
     next: Time,
     end: Time,
+    /// Whether there has been a packet: there is one at least.
+    any: bool,
 }
 
 impl Arrivals {
-    /// `rate` packets per second from `start` on, for `length`.
+    /// `rate` packets per second from `start` on, for `length`, and one packet at least.
     pub fn new(rate: f64, start: Time, length: Duration, seed: u64) -> Arrivals {
-        let mut all =
-            Arrivals { random: Random::seeded(seed), mean_s: 1.0 / rate, next: start, end: start + length };
+        let (random, end) = (Random::seeded(seed), start + length);
+        let mut all = Arrivals { random, mean_s: 1.0 / rate, next: start, end, any: false };
         all.step();
         all
     }
@@ -33,13 +35,14 @@ impl Arrivals {
             return None;
         }
         let due = self.next;
+        self.any = true;
         self.step();
         Some(due)
     }
 
     /// Whether all packets have been due.
     pub fn is_over(&self) -> bool {
-        self.next >= self.end
+        self.any && self.next >= self.end
     }
 
     fn step(&mut self) {
@@ -96,6 +99,13 @@ mod tests {
         let long = times.windows(2).filter(|pair| pair[1].since(pair[0]) > Duration::from_micros(1)).count();
         let share = long as f64 / times.len() as f64;
         assert!((share - (-1.0f64).exp()).abs() < 0.01, "{share}");
+    }
+
+    #[test]
+    fn there_is_a_packet_however_short_the_time() {
+        let mut arrivals = Arrivals::new(1.0, Time::ZERO, Duration::from_nanos(1), 7);
+        assert!(!arrivals.is_over() && arrivals.due(Time::MAX).is_some());
+        assert!(arrivals.is_over() && arrivals.due(Time::MAX).is_none());
     }
 
     #[test]

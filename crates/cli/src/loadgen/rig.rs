@@ -21,6 +21,8 @@ const WINDOW_TIMEOUT: Duration = Duration::from_micros(50);
 const STUCK: Duration = Duration::from_millis(10_000);
 /// Packets that are opened and compared after each measurement.
 const VERIFIED: usize = 256;
+/// The longest that an engine runs before it is measured, so that it has learnt what jobs cost.
+const WARM_UP_MAX: Duration = Duration::from_millis(250);
 /// Room that a sealed packet needs beyond the plain one.
 const OVERHEAD: usize = 128;
 
@@ -80,12 +82,23 @@ impl<'a> Rig<'a> {
         })
     }
 
+    /// An engine that has run for a while, for a measurement of `length`.
+    pub fn warm(
+        setting: &'a Setting<'a>,
+        processors: Vec<ProcessorSetup>,
+        length: Duration,
+    ) -> miette::Result<Rig<'a>> {
+        let mut rig = Rig::new(setting, processors)?;
+        rig.saturate(WARM_UP_MAX.min(Duration(length.0 / 2)))?;
+        Ok(rig)
+    }
+
     /// What the engine counts.
     pub fn engine(&self) -> &Engine {
         &self.engine
     }
 
-    /// Keeps the engine full for `length`; packets released per second.
+    /// Keeps the engine full for `length`, or until a packet is released; packets released per second.
     pub fn saturate(&mut self, length: Duration) -> miette::Result<f64> {
         let (start, before) = (self.now(), self.released);
         loop {
@@ -94,7 +107,7 @@ impl<'a> Rig<'a> {
             let moved = self.go(|_| {})?;
             self.idle.after(moved);
             let elapsed = self.now().since(start);
-            if elapsed >= length {
+            if elapsed >= length && self.released > before {
                 return Ok((self.released - before) as f64 / elapsed.as_secs());
             }
         }
