@@ -9,6 +9,7 @@ pub struct Packet {
     data: Box<[u8]>,
     start: u32,
     end: u32,
+    home: u8,
 }
 
 impl Packet {
@@ -28,7 +29,19 @@ impl Packet {
         assert!(capacity <= 1 << 20, "a packet of {capacity} bytes");
         let size = Packet::HEADROOM + capacity + Packet::TAILROOM;
         let start = Packet::HEADROOM as u32;
-        Packet { data: vec![0; size].into_boxed_slice(), start, end: start }
+        Packet { data: vec![0; size].into_boxed_slice(), start, end: start, home: 0 }
+    }
+
+    /// Notes to which pool of buffers this one belongs: a number of its owner's choice, 0 at first. It stays with
+    /// the buffer whatever is copied into it.
+    pub fn set_home(&mut self, home: u8) {
+        self.home = home;
+    }
+
+    /// The number that [`Packet::set_home`] noted.
+    #[inline]
+    pub fn home(&self) -> u8 {
+        self.home
     }
 
     /// The largest IP packet that [`Packet::fill`] takes, in bytes.

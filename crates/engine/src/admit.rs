@@ -21,8 +21,9 @@ impl Engine {
         let Some(last) = burst.last() else { return };
         self.edges.latest = last.token;
         self.now = self.clock.now();
-        if let Some(moving) = self.moving.count(burst.len()) {
-            self.scheduler.set_moving(moving);
+        if self.moving.admit(burst.len()) {
+            self.scheduler.set_moving(self.moving.per_packet());
+            self.pool.set_handing_over(self.moving.per_handed_over(), &mut self.scheduler);
         }
         let room = self.room();
         if burst.len() > room {

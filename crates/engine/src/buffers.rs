@@ -2,38 +2,70 @@
 
 use forebay_crypto::Packet;
 
-/// Free buffers, the one used last first: it is still in the cache.
+/// Free buffers, by the processor that writes them: those that another core has written would be fetched from its
+/// cache only to be written over by this one. The one used last comes first, because it is still in the cache.
 #[derive(Debug)]
 pub struct Buffers {
-    free: Vec<Packet>,
+    free: Vec<Vec<Packet>>,
     /// Largest IP packet that each holds, in bytes.
     capacity: usize,
-    /// Most that are kept.
+    /// How many are free, and most that are kept.
+    len: usize,
     limit: usize,
 }
 
+/// Processors that have buffers of their own; further ones share the last.
+const HOMES: usize = 1 + u8::MAX as usize;
+
 impl Buffers {
-    /// Buffers for packets of `capacity` bytes, of which `limit` are kept at most.
-    pub fn new(capacity: usize, limit: usize) -> Buffers {
-        Buffers { free: Vec::with_capacity(limit), capacity, limit }
+    /// Buffers for packets of `capacity` bytes, of which `limit` are kept at most, at so many processors.
+    pub fn new(capacity: usize, limit: usize, processors: usize) -> Buffers {
+        let mut free: Vec<Vec<Packet>> = (0..processors.clamp(1, HOMES)).map(|_| Vec::new()).collect();
+        free.iter_mut().for_each(|free| free.reserve(limit));
+        Buffers { free, capacity, len: 0, limit }
     }
 
-    /// An empty buffer; a new one if none is free.
+    /// An empty buffer for the running core; a new one if none is free.
     #[inline]
     pub fn take(&mut self) -> Packet {
-        self.free.pop().unwrap_or_else(|| Packet::with_capacity(self.capacity))
+        self.take_for(0)
+    }
+
+    /// An empty buffer that a processor is to write.
+    #[inline]
+    pub fn take_for(&mut self, processor: usize) -> Packet {
+        let home = processor.min(self.free.len() - 1);
+        match self.free[home].pop() {
+            Some(packet) => {
+                self.len -= 1;
+                packet
+            }
+            None => self.make(home),
+        }
+    }
+
+    #[cold]
+    fn make(&self, home: usize) -> Packet {
+        let mut packet = Packet::with_capacity(self.capacity);
+        packet.set_home(home as u8);
+        packet
     }
 
     /// Takes back a buffer. A smaller one, which is not from here, would not hold every packet.
     #[inline]
     pub fn put(&mut self, packet: Packet) {
-        if packet.capacity() >= self.capacity && self.free.len() < self.limit {
-            self.free.push(packet);
+        let home = usize::from(packet.home());
+        if packet.capacity() >= self.capacity
+            && self.len < self.limit
+            && let Some(free) = self.free.get_mut(home)
+        {
+            self.len += 1;
+            free.push(packet);
         }
     }
 
     /// How many are free.
     pub fn len(&self) -> usize {
-        self.free.len()
+        self.len
     }
 }

@@ -189,7 +189,7 @@ impl Engine {
             host,
             ..Config::new(configs)
         };
-        let room = limits.in_flight;
+        let (room, processors) = (limits.in_flight, pool.len());
         let mut engine = Engine {
             scheduler: Scheduler::new(config).map_err(EngineError::Scheduler)?,
             in_flight: InFlight::new(order, sas.len(), room, batch.max(window).min(crate::BURST)),
@@ -198,13 +198,13 @@ impl Engine {
             now: clock.now(),
             polled: clock.now(),
             polled_before: clock.now(),
-            scratch: Scratch::new(limits.burst, room, pool.len()),
+            scratch: Scratch::new(limits.burst, room, processors),
             pool,
             sessions: KeySessions::default(),
             local: VecDeque::with_capacity(room),
             retries: VecDeque::with_capacity(room),
             checks: Vec::new(),
-            buffers: Buffers::new(limits.packet_capacity, 2 * room),
+            buffers: Buffers::new(limits.packet_capacity, 2 * room, processors),
             outward: Outward { outputs: Vec::with_capacity(room), ..Outward::default() },
             moving: Moving::default(),
             drops: DropCounts::default(),

@@ -90,7 +90,7 @@ impl Engine {
             for &member in &*members {
                 let token = slots.token(member);
                 let slot = slots.get_mut(member);
-                let copy = self.buffers.take();
+                let copy = self.buffers.take_for(processor);
                 match slot.packet.take() {
                     Some(packet) if copy.holds(&packet) => {
                         slot.place = sources.len() as u32;
@@ -107,6 +107,7 @@ impl Engine {
             }
         }
         let count = jobs.len();
+        self.moving.hand_over(count);
         let attached = self.pool.get_mut(processor);
         attached.health.submitted(count);
         attached.processor.submit_copies(self.now, sources, &mut jobs);

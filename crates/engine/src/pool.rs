@@ -42,6 +42,8 @@ pub struct Attached {
     /// What handing jobs to it costs the running core, and taking a job back.
     feed: Fit,
     collect: Duration,
+    /// And what else a packet costs more that is handed over.
+    handing_over: Duration,
     /// Submissions that it holds, in the order of their hand-over.
     pub submissions: VecDeque<u32>,
     pub stats: ProcessorStats,
@@ -57,7 +59,7 @@ impl Attached {
     /// What handing jobs to it and taking them back costs the running core.
     pub fn feed(&self) -> Cost {
         let feed = self.feed.cost();
-        Cost { init: feed.init + self.collect, ..feed }
+        Cost { init: feed.init + self.collect + self.handing_over, ..feed }
     }
 }
 
@@ -94,6 +96,7 @@ impl Pool {
                 submitted: 0,
                 feed: Fit::new(Cost::default(), FIT_MEMORY),
                 collect: Duration::ZERO,
+                handing_over: Duration::ZERO,
                 submissions: VecDeque::with_capacity(in_flight),
             }
         });
@@ -218,6 +221,15 @@ impl Pool {
         let attached = &mut self.all[processor];
         attached.feed.add(jobs, took);
         scheduler.set_feed(processor, attached.feed());
+    }
+
+    /// Takes in what a packet costs the running core more that is handed over, beyond handing over and taking back.
+    pub fn set_handing_over(&mut self, more: Duration, scheduler: &mut Scheduler) {
+        for processor in self.others() {
+            let attached = &mut self.all[processor];
+            attached.handing_over = more;
+            scheduler.set_feed(processor, attached.feed());
+        }
     }
 
     /// Takes in how long the running core took to take `jobs` back from a processor.
