@@ -358,20 +358,18 @@ impl Engine {
         }
         let Some(first) = burst.first().filter(|_| self.rules.may_keep) else { return false };
         let (session, kind) = (first.spec.session, self.sessions.kind(first.spec.session));
-        let (mut all, mut longest) = (Work::default(), 0);
+        let mut all = Work::default();
         for job in burst {
             if job.spec.session != session && self.sessions.kind(job.spec.session) != kind {
                 return false;
             }
-            let before = all.blocks;
             all.add_packet(job.packet.len() as u32);
-            longest = longest.max(all.blocks - before);
         }
         self.scheduler.moved(self.now);
         for other in self.pool.others() {
             self.scheduler.set_asleep(other, self.pool.get(other).processor.is_asleep());
         }
-        self.scheduler.keeps(self.now, kind, burst.len(), &all, longest)
+        self.scheduler.keeps(self.now, kind, burst.len(), &all)
     }
 }
 

@@ -82,6 +82,7 @@ impl Engine {
     /// Gives copies of a submission's packets to a processor.
     fn submit(&mut self, processor: usize, index: u32) {
         let begun = self.clock.now();
+        let asleep = self.pool.get(processor).processor.is_asleep();
         let mut jobs = std::mem::take(&mut self.scratch.jobs);
         let InFlight { slots, submissions, .. } = &mut self.in_flight;
         let Submission { members, sources, .. } = submissions.get_mut(index);
@@ -115,7 +116,7 @@ impl Engine {
         self.moving.account(took);
         if jobs.is_empty() && count > 0 {
             let works = members.iter().map(|&member| Work::packet(slots.get(member).len));
-            self.pool.learn_feed(processor, works, took, &mut self.scheduler);
+            self.pool.learn_feed(processor, works, took, asleep, &mut self.scheduler);
         }
         for job in jobs.drain(..) {
             self.refused(processor, job);

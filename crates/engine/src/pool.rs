@@ -21,9 +21,9 @@ const REFIT_EVERY: u32 = 64;
 /// After so many submissions...
 const SETTLED: u32 = 256;
 /// ...only one of so many is measured.
-const MEASURE_EVERY: u32 = 4;
-/// A new mean counts for one in so many of what collecting a job costs.
-const COLLECT_FADES: u64 = 16;
+const MEASURE_EVERY: u32 = 16;
+/// A new mean counts for one in so many of what collecting a job, or waking a processor, costs.
+const FADES: u64 = 16;
 
 /// One processor.
 pub struct Attached {
@@ -42,6 +42,8 @@ pub struct Attached {
     /// What handing jobs to it costs the running core, and taking a job back.
     feed: Fit,
     collect: Duration,
+    /// What waking it costs the running core.
+    waking: Duration,
     /// And what else a packet costs more that is handed over.
     handing_over: Duration,
     /// Submissions that it holds, in the order of their hand-over.
@@ -59,7 +61,8 @@ impl Attached {
     /// What handing jobs to it and taking them back costs the running core.
     pub fn feed(&self) -> Cost {
         let feed = self.feed.cost();
-        Cost { init: feed.init + self.collect + self.handing_over, ..feed }
+        let init = feed.init + self.collect + self.handing_over;
+        Cost { init, wake: self.waking, ..feed }
     }
 }
 
@@ -96,6 +99,7 @@ impl Pool {
                 submitted: 0,
                 feed: Fit::new(Cost::default(), FIT_MEMORY),
                 collect: Duration::ZERO,
+                waking: Duration::ZERO,
                 handing_over: Duration::ZERO,
                 submissions: VecDeque::with_capacity(in_flight),
             }
@@ -210,16 +214,22 @@ impl Pool {
         self.scale_checks();
     }
 
-    /// Takes in how long the running core took to hand jobs to a processor.
+    /// Takes in how long the running core took to hand jobs to a processor, which it may have had to wake.
     pub fn learn_feed(
         &mut self,
         processor: usize,
         jobs: impl Iterator<Item = Work> + Clone,
         took: Duration,
+        asleep: bool,
         scheduler: &mut Scheduler,
     ) {
         let attached = &mut self.all[processor];
-        attached.feed.add(jobs, took);
+        if asleep {
+            let waking = took - attached.feed.cost().of_batch(jobs);
+            attached.waking = Duration((attached.waking.0 * (FADES - 1) + waking.0) / FADES);
+        } else {
+            attached.feed.add(jobs, took);
+        }
         scheduler.set_feed(processor, attached.feed());
     }
 
@@ -238,6 +248,6 @@ impl Pool {
         let collect = &mut self.all[processor].collect;
         // A preempted thread is no cost.
         let mean = if collect.0 == 0 { mean } else { mean.min(collect.times(8)) };
-        *collect = Duration((collect.0 * (COLLECT_FADES - 1) + mean.0) / COLLECT_FADES);
+        *collect = Duration((collect.0 * (FADES - 1) + mean.0) / FADES);
     }
 }

@@ -189,7 +189,22 @@ impl Account {
     /// What handing it jobs costs the host.
     #[inline]
     pub(crate) fn feed_time(&self, jobs: usize, work: &Work) -> Duration {
-        self.feed.of_jobs(jobs, work) + Duration(self.feed.submit.0 & self.rings)
+        let opening = Duration(self.feed.submit.0 & self.rings) + Duration(self.feed.wake.0 & self.idle());
+        self.feed.of_jobs(jobs, work) + opening
+    }
+
+    /// The same in picoseconds: for a batch, and for each of its jobs, which are of so many blocks.
+    #[inline]
+    pub(crate) fn feed_terms(&self, blocks: f64) -> (f64, f64) {
+        let opening = (self.feed.submit.0 & self.rings) + (self.feed.wake.0 & self.idle());
+        let job = (self.feed.init + self.feed.packet).0 as f64 + self.feed.block.0 as f64 * blocks;
+        (opening as f64, job)
+    }
+
+    /// Beta and what is known of tardiness.
+    #[inline]
+    pub(crate) fn added(&self) -> Duration {
+        self.added
     }
 
     /// Changes what handing it jobs costs the host.

@@ -2,26 +2,29 @@
 //! its size.
 //!
 //! # The rule
-//! Of the `n` jobs that are left of the burst, the next *share* is placed. For every capable processor i a share
-//! of c_i jobs is looked at, and its finishing time is predicted:
+//! For a finishing time F, processor i can take the share
 //!
 //! ```text
-//! c_i = ceil(n / (2 m)) rounded up to whole groups of lanes_i, at most n        m capable processors
-//! T_i = sum over the share's groups of lanes_i jobs of the longest (t_init + t_block * blocks)
-//!       + t_packet * packets
-//! f_i = alpha_i (w_i + submit_i + wake_i + T_i + beta_i)                        submit: if it opens a batch,
-//!                                                                               wake: if the processor is idle
-//! F_0 = w_0 + move + feed_i(c_i)                                                the host, if i is another
+//! n_i(F) = lanes_i * floor((F / alpha_i - beta_i - w_i - submit_i - wake_i) / g_i)       submit: if it opens a
+//! g_i    = t_init + t_block * blocks + lanes_i * t_packet * packets                      batch, wake: if idle
 //! ```
 //!
-//! The processor with the smallest max(f_i, F_0) takes its share; of equal ones the one with the smallest f_i.
-//! Then the rest is shared out likewise, in ever smaller shares (guided self-scheduling, Polychronopoulos and
-//! Kuck 1987), so that all end at about the same time: the last job of the burst is done first. `move` is what
-//! the host still has to do for this burst besides crypto, `feed_i` what handing jobs to processor i and taking
-//! them back costs it. With one job at hand and neither, f_i is \[H\] eqs 4 and 5 and the rule is the paper's.
+//! of the `n` jobs, `blocks` and `packets` being the means of the burst. The host, which also moves packets, has
+//! less time for jobs: `move` for each packet of the burst, and for every share that goes elsewhere `feed_i`, what
+//! handing jobs over and taking them back costs. Another processor takes part only where feeding it a job costs the
+//! host less than doing the job. The least F for which the shares together are the burst is found by bisection, so
+//! all end at about the same time and the last job is done first; and the whole burst goes to one processor if that
+//! is done no later. With one job at hand the processor with the smallest
+//!
+//! ```text
+//! f_i = alpha_i (w_i + submit_i + wake_i + p_i + beta_i)
+//! ```
+//!
+//! takes it: \[H\] eqs 4 and 5, the paper's rule, where submit and wake are zero.
 
 use forebay_time::{Duration, Time};
 
+use crate::Kind;
 use crate::account::Account;
 use crate::cost::{Batch, Cost};
 use crate::job::{Job, JobHead, Work};
@@ -37,6 +40,8 @@ pub(crate) struct Burst {
     placed: usize,
     /// Whether all jobs have as many blocks and packets as the first.
     alike: bool,
+    /// What is left of the division of the jobs, the next share last.
+    plan: Vec<Share>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -99,52 +104,8 @@ impl Pool<'_> {
     }
 
     /// The finishing time f_i of a share with that service time.
-    fn finish(&self, processor: usize, service: Duration) -> Duration {
+    pub(crate) fn finish(&self, processor: usize, service: Duration) -> Duration {
         self.accounts[processor].biased(self.wait(processor) + service)
-    }
-
-    /// When the host would be free if it handed jobs to another processor; zero without a host.
-    fn host_after(&self, processor: usize, jobs: usize, work: &Work) -> Duration {
-        match self.host {
-            Some((host, _)) if host != processor => {
-                self.wait(host) + self.accounts[processor].feed_time(jobs, work)
-            }
-            _ => Duration::ZERO,
-        }
-    }
-}
-
-/// Whether the host should do a whole burst itself.
-impl Pool<'_> {
-    /// Whether a burst of `jobs` jobs, `work` in all, the longest of `longest` blocks, would not be done earlier if
-    /// the least share of it that another processor does well went there.
-    #[inline]
-    pub(crate) fn keeps(&self, host: usize, jobs: usize, work: &Work, longest: u32) -> bool {
-        let one = Work { packets: 1, blocks: longest, bytes: u64::from(longest) * 16 };
-        let groups = |cost: &Cost, jobs: usize, work: &Work| match cost.lanes {
-            0 | 1 => cost.of_jobs(jobs, work),
-            lanes => cost.of_groups(jobs.div_ceil(lanes as usize), &one, jobs),
-        };
-        let alone = self.service(host, groups(&self.costs[host], jobs, work), work.bytes);
-        let alone = self.finish(host, alone);
-        (0..self.accounts.len()).filter(|&other| other != host && self.is_free(other)).all(|other| {
-            let cost = &self.costs[other];
-            let part = (cost.lanes as usize).clamp(1, jobs);
-            // As many of the longest jobs: what is left to the host is the less.
-            let part_blocks = longest.saturating_mul(part as u32).min(work.blocks);
-            let part_work = Work {
-                packets: part as u32,
-                blocks: part_blocks,
-                bytes: (u64::from(part_blocks) * 16).min(work.bytes),
-            };
-            let theirs =
-                self.finish(other, self.service(other, groups(cost, part, &part_work), part_work.bytes));
-            let left = Work { packets: work.packets.saturating_sub(part as u32), ..work.minus(&part_work) };
-            let rest = groups(&self.costs[host], jobs - part, &left);
-            let ours =
-                self.service(host, rest, left.bytes) + self.accounts[other].feed_time(part, &part_work);
-            theirs.max(self.finish(host, ours)) >= alone
-        })
     }
 }
 
@@ -156,6 +117,7 @@ impl Burst {
             jobs: Vec::with_capacity(jobs),
             placed: 0,
             alike: true,
+            plan: Vec::new(),
         }
     }
 
@@ -179,6 +141,7 @@ impl Burst {
     pub(crate) fn clear(&mut self) {
         self.items.clear();
         self.jobs.clear();
+        self.plan.clear();
         self.placed = 0;
     }
 
@@ -256,29 +219,194 @@ impl Burst {
         batch.time()
     }
 
-    /// Jobs of the next share of a processor, where `free` may be given some.
-    pub(crate) fn chunk(&self, cost: &Cost, free: usize) -> usize {
-        let lanes = (cost.lanes as usize).max(1);
-        self.left().div_ceil(2 * free.max(1)).next_multiple_of(lanes).min(self.left())
+    /// The next share by the rule above; `None` if no processor may be given a job now.
+    pub(crate) fn share(&mut self, pool: &Pool<'_>) -> Option<Share> {
+        if self.left() == 1 {
+            return self.best_for_one(pool).map(|processor| Share { processor, jobs: 1 });
+        }
+        // A plan is made and carried out at one instant.
+        if self.plan.iter().map(|share| share.jobs).sum::<usize>() != self.left() {
+            let whole = Whole::of(self.left(), &self.next_work(self.left()));
+            whole.plan(pool, &mut self.plan);
+        }
+        self.plan.pop()
     }
 
-    /// The next share by the rule above; `None` if no processor may be given a job now.
-    pub(crate) fn share(&self, pool: &Pool<'_>) -> Option<Share> {
-        let free = pool.free().count();
-        let mut best = None;
-        for processor in pool.free() {
-            let cost = &pool.costs[processor];
-            let jobs = self.chunk(cost, free);
-            let work = self.next_work(jobs);
-            let service = pool.service(processor, self.time(cost, jobs), work.bytes);
+    /// The processor that is done with the next job first. Ties: an accelerator before a CPU, the faster before the
+    /// slower, the lower index.
+    fn best_for_one(&self, pool: &Pool<'_>) -> Option<usize> {
+        let work = self.next_work(1);
+        let rank = |&processor: &usize| {
+            let service = pool.service(processor, self.time(&pool.costs[processor], 1), work.bytes);
             let finish = pool.finish(processor, service);
-            let last = finish.max(pool.host_after(processor, jobs, &work));
-            // Ties as for single jobs: an accelerator before a CPU, the faster before the slower, the lower index.
-            let rank = (last, finish, pool.accounts[processor].kind == crate::Kind::Cpu, service);
-            if best.as_ref().is_none_or(|(least, _)| rank < *least) {
-                best = Some((rank, Share { processor, jobs }));
+            (finish, pool.accounts[processor].kind == Kind::Cpu, service, processor)
+        };
+        pool.free().min_by_key(rank)
+    }
+}
+
+/// A burst as a number of equal jobs: the mean of its own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Whole {
+    jobs: usize,
+    /// Blocks, packets and bytes of a job.
+    blocks: f64,
+    packets: f64,
+    bytes: f64,
+}
+
+/// What a processor can do of a burst by some time, in picoseconds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Offer {
+    processor: usize,
+    alpha: f64,
+    /// Before its first job is begun, beta included.
+    before: f64,
+    /// For a group of jobs that are computed side by side, and how many they are.
+    group: f64,
+    lanes: usize,
+    /// What it costs the host to feed it: for a batch, and for each job.
+    feed_batch: f64,
+    feed_job: f64,
+}
+
+/// Steps of the bisection: the finishing time is found to a thousandth of itself, and then to a group of jobs.
+const STEPS: usize = 12;
+/// Processors that a burst is shared out to at most; further ones are not looked at.
+const OFFERS: usize = 16;
+
+impl Whole {
+    /// A burst of `jobs` jobs, at least one, with `work` in all.
+    #[inline]
+    pub(crate) fn of(jobs: usize, work: &Work) -> Whole {
+        let each = 1.0 / jobs as f64;
+        Whole {
+            jobs,
+            blocks: f64::from(work.blocks) * each,
+            packets: f64::from(work.packets) * each,
+            bytes: work.bytes as f64 * each,
+        }
+    }
+
+    fn offer(&self, pool: &Pool<'_>, processor: usize) -> Offer {
+        let (account, cost) = (&pool.accounts[processor], &pool.costs[processor]);
+        let lanes = cost.lanes.max(1);
+        let opening = pool.service(processor, Duration::ZERO, (self.bytes * self.jobs as f64) as u64);
+        let packets = cost.packet.0 as f64 * self.packets;
+        let group = cost.init.0 as f64 + cost.block.0 as f64 * self.blocks + packets * f64::from(lanes);
+        let (batch, job) = account.feed_terms(self.blocks);
+        Offer {
+            processor,
+            alpha: account.alpha(),
+            before: (pool.wait(processor) + opening).0 as f64 + account.added().0 as f64,
+            group: group.max(1.0),
+            lanes: lanes as usize,
+            feed_batch: batch,
+            feed_job: job,
+        }
+    }
+
+    /// Divides the burst by the rule; nothing if no processor may be given a job now. The share that goes first is
+    /// the last of `plan`.
+    fn plan(&self, pool: &Pool<'_>, plan: &mut Vec<Share>) {
+        plan.clear();
+        let mut offers = [Offer::default(); OFFERS];
+        let count = self.offers(pool, &mut offers);
+        let Some(alone) = self.least_alone(&offers[..count]) else { return };
+        let Some(division) = self.divide(pool, &offers[..count], alone.1) else {
+            return plan.push(Share { processor: alone.0, jobs: self.jobs });
+        };
+        // The host's share goes first: its packets can be released while others still work.
+        let host = pool.host.map(|(host, _)| host);
+        for (offer, jobs) in offers[..count].iter().zip(division).filter(|&(_, jobs)| jobs > 0) {
+            let share = Share { processor: offer.processor, jobs };
+            plan.push(share);
+        }
+        plan.sort_by_key(|share| (Some(share.processor) == host, std::cmp::Reverse(share.processor)));
+    }
+
+    /// What the processors that may be given jobs offer, the host last.
+    fn offers(&self, pool: &Pool<'_>, offers: &mut [Offer; OFFERS]) -> usize {
+        let host = pool.host.map(|(host, _)| host);
+        let others = pool.free().filter(|&one| Some(one) != host);
+        let last = pool.free().filter(|&one| Some(one) == host);
+        let mut count = 0;
+        for (processor, offer) in others.take(OFFERS - 1).chain(last).zip(&mut *offers) {
+            *offer = self.offer(pool, processor);
+            count += 1;
+        }
+        count
+    }
+
+    /// The processor that is done with the whole burst first, and when.
+    fn least_alone(&self, offers: &[Offer]) -> Option<(usize, f64)> {
+        let alone = |offer: &Offer| {
+            let groups = self.jobs.div_ceil(offer.lanes) as f64;
+            offer.alpha * (offer.before + groups * offer.group)
+        };
+        // The host, which stands last, before others that are as good.
+        let ends = offers.iter().rev().map(|offer| (offer.processor, alone(offer)));
+        ends.min_by(|one, other| one.1.total_cmp(&other.1))
+    }
+
+    /// The division with which the last job is done first, if that is before `alone`: by offer.
+    fn divide(&self, pool: &Pool<'_>, offers: &[Offer], alone: f64) -> Option<[usize; OFFERS]> {
+        if offers.len() < 2 {
+            return None;
+        }
+        let is_host = |offer: &Offer| pool.host.is_some_and(|(host, _)| host == offer.processor);
+        let host = offers.last().filter(|last| is_host(last));
+        // What is saved is to be more than what rounding makes.
+        let (mut low, mut high) = (0.0, alone * 0.999);
+        let mut best = self.by(offers, host, high)?;
+        for _ in 0..STEPS {
+            let middle = 0.5 * (low + high);
+            match self.by(offers, host, middle) {
+                Some(division) => (best, high) = (division, middle),
+                None => low = middle,
             }
         }
-        best.map(|(_, share)| share)
+        Some(best)
+    }
+
+    /// How many jobs each processor does so that all are done by `end`; `None` if they are not.
+    #[inline]
+    fn by(&self, offers: &[Offer], host: Option<&Offer>, end: f64) -> Option<[usize; OFFERS]> {
+        let mut shares = [0; OFFERS];
+        let (mut left, mut feeding) = (self.jobs, 0.0);
+        let per_job = host.map(|host| host.group / host.lanes as f64);
+        for (share, offer) in shares.iter_mut().zip(offers) {
+            let is_host = host.is_some_and(|host| host.processor == offer.processor);
+            if !is_host && per_job.is_some_and(|job| offer.feed_job >= job) {
+                continue;
+            }
+            let time = end / offer.alpha - offer.before - if is_host { feeding } else { 0.0 };
+            let groups = (time / offer.group).max(0.0) as usize;
+            *share = groups.saturating_mul(offer.lanes).min(left);
+            left -= *share;
+            if *share > 0 && host.is_some() {
+                feeding += offer.feed_batch + *share as f64 * offer.feed_job;
+            }
+        }
+        let fed = host.is_none_or(|host| end / host.alpha >= host.before + feeding);
+        (left == 0 && fed).then_some(shares)
+    }
+
+    /// Whether the host would do the whole burst itself by the rule.
+    #[inline]
+    pub(crate) fn stays(&self, pool: &Pool<'_>, host: usize) -> bool {
+        let mut offers = [Offer::default(); OFFERS];
+        let count = self.offers(pool, &mut offers);
+        let offers = &offers[..count];
+        match self.least_alone(offers) {
+            Some((processor, end)) => processor == host && self.divide_at_all(pool, offers, end).is_none(),
+            None => false,
+        }
+    }
+
+    /// Like [`Whole::divide`], but any division that is better will do.
+    fn divide_at_all(&self, pool: &Pool<'_>, offers: &[Offer], alone: f64) -> Option<[usize; OFFERS]> {
+        let host = offers.last().filter(|last| pool.host.is_some_and(|(host, _)| host == last.processor));
+        if offers.len() < 2 { None } else { self.by(offers, host, alone * 0.999) }
     }
 }

@@ -79,6 +79,11 @@ impl Policy {
         }
     }
 
+    /// Whether places are chosen by finishing time, so that what is known of the processors matters.
+    pub(crate) fn goes_by_time(&self) -> bool {
+        matches!(self, Policy::FinishTime | Policy::AdaptiveAlpha(_))
+    }
+
     /// The largest processor index it names, if any.
     pub(crate) fn names(&self) -> Option<usize> {
         match *self {
@@ -246,7 +251,7 @@ impl Chooser {
     /// equal parts of the burst, a split parts by the weights, one side of a size threshold all packets that follow
     /// each other on it.
     #[inline]
-    pub(crate) fn share(&mut self, burst: &Burst, pool: &Pool<'_>) -> Option<Share> {
+    pub(crate) fn share(&mut self, burst: &mut Burst, pool: &Pool<'_>) -> Option<Share> {
         match self.policy {
             Policy::FinishTime | Policy::AdaptiveAlpha(_) => burst.share(pool),
             _ => self.share_otherwise(burst, pool),
@@ -254,7 +259,7 @@ impl Chooser {
     }
 
     #[inline(never)]
-    fn share_otherwise(&mut self, burst: &Burst, pool: &Pool<'_>) -> Option<Share> {
+    fn share_otherwise(&mut self, burst: &mut Burst, pool: &Pool<'_>) -> Option<Share> {
         let free = pool.free().count();
         let part = |processor: usize| {
             let lanes = (pool.costs[processor].lanes as usize).max(1);
@@ -317,7 +322,7 @@ impl Chooser {
     fn share_of_split(
         &mut self,
         weights: &[u16; SPLIT_MAX],
-        burst: &Burst,
+        burst: &mut Burst,
         pool: &Pool<'_>,
     ) -> Option<Share> {
         let is_capable = |one: usize| one < pool.accounts.len() && pool.is_capable(one);

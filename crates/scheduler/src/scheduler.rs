@@ -4,7 +4,7 @@ use forebay_time::{Duration, Time};
 
 use crate::account::Account;
 use crate::alpha::AlphaControl;
-use crate::burst::{Pool, Share};
+use crate::burst::{Pool, Share, Whole};
 use crate::lane::Lane;
 use crate::lateness::Fading;
 use crate::policy::{Chooser, Offer};
@@ -106,7 +106,8 @@ impl Scheduler {
             alphas: processors().map(|(_, one)| control(one)).collect(),
             fading: Fading::default(),
             batch: config.batch,
-            trials: (config.batch > 1 && config.trials).then(|| Trials::new(SUITES, config.processors.len())),
+            trials: (config.batch > 1 && config.trials && config.policy.goes_by_time())
+                .then(|| Trials::new(SUITES, config.processors.len())),
             host: config.host.map(|processor| Host { processor, moving: Duration::ZERO, until: Time::ZERO }),
             costs: (0..SUITES).flat_map(|_| config.processors.iter().map(|one| one.cost)).collect(),
         })
@@ -260,7 +261,7 @@ impl Scheduler {
         let share = match self.trials.as_mut().map(|trials| trials.next(&lane.burst, taken, &pool)) {
             Some(Some(trial)) => trial,
             not_due => {
-                let Some(share) = self.chooser.share(&lane.burst, &pool) else {
+                let Some(share) = self.chooser.share(&mut lane.burst, &pool) else {
                     return Scheduler::without_place(lane, &pool);
                 };
                 if not_due.is_some()
@@ -299,16 +300,19 @@ impl Scheduler {
         }
     }
 
-    /// Whether the host does best to compute a burst of jobs of one suite by itself, at once: no trial is due, and
-    /// it would not be done earlier if the last part of it went to any other processor. Nothing is placed.
+    /// Whether the host does best to compute a burst of `jobs` jobs of one suite by itself, at once: no trial is
+    /// due, and it would not be done earlier if a part of it went to any other processor. Nothing is placed.
     ///
-    /// The rule is that of shares, for a burst of `jobs` jobs, `work` in all, the longest of `longest` blocks. A
-    /// driver asks this so that what goes nowhere else need not go through the scheduler at all.
+    /// The rule is that of shares. A driver asks this so that what goes nowhere else need not go through the
+    /// scheduler at all.
     #[inline]
-    pub fn keeps(&mut self, now: Time, suite: u8, jobs: usize, work: &Work, longest: u32) -> bool {
+    pub fn keeps(&mut self, now: Time, suite: u8, jobs: usize, work: &Work) -> bool {
         let Some(Host { processor: host, moving, until }) = self.host else { return false };
         if self.accounts[host].open_for & 1 << suite == 0 || !self.chooser.may_keep(host) {
             return false;
+        }
+        if self.chooser.is_single() {
+            return true;
         }
         if let Some(trials) = &mut self.trials {
             trials.count(suite, jobs);
@@ -321,7 +325,7 @@ impl Scheduler {
         let until = until.max(now) + moving.times(jobs as u64);
         let queue = usize::MAX;
         let pool = Pool { now, accounts: &self.accounts, costs, suite, queue, host: Some((host, until)) };
-        let kept = pool.keeps(host, jobs, work, longest) || self.chooser.is_single();
+        let kept = Whole::of(jobs, work).stays(&pool, host);
         if kept && let Some(host) = &mut self.host {
             host.until = until;
         }

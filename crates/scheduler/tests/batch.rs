@@ -147,15 +147,15 @@ fn the_host_keeps_what_nobody_would_do_earlier() {
     let two = vec![core(cost(1_000, 16)), core(cost(1_000, 16))];
     let mut s = Scheduler::new(Config { batch: 64, host: Some(0), ..Config::new(two) }).unwrap();
     let work = |jobs: u32| Work { packets: jobs, blocks: jobs * 4, bytes: u64::from(jobs) * 64 };
-    assert!(s.keeps(Time::ZERO, 0, 16, &work(16), 4));
-    assert!(!s.keeps(Time::ZERO, 0, 32, &work(32), 4));
+    assert!(s.keeps(Time::ZERO, 0, 16, &work(16)));
+    assert!(!s.keeps(Time::ZERO, 0, 32, &work(32)));
     s.set_feed(1, Cost { init: Duration(1_000), ..Cost::default() });
-    assert!(s.keeps(Time::ZERO, 0, 32, &work(32), 4));
+    assert!(s.keeps(Time::ZERO, 0, 32, &work(32)));
     let single = Policy::Single { processor: 0 };
     let two = vec![core(cost(1_000, 1)), core(cost(1_000, 1))];
     let mut s =
         Scheduler::new(Config { batch: 64, host: Some(0), policy: single, ..Config::new(two) }).unwrap();
-    assert!(s.keeps(Time::ZERO, 0, 32, &work(32), 4));
+    assert!(s.keeps(Time::ZERO, 0, 32, &work(32)));
 }
 
 #[test]

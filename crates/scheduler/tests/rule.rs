@@ -345,7 +345,7 @@ fn a_configuration_that_cannot_work_is_refused_with_its_reason() {
     );
     assert_eq!(
         said(Config { policy: Policy::Single { processor: 2 }, ..config() }),
-        "the policy names processor 2, but there are 2, counted from 0"
+        "processor 2 is named, but there are 2, counted from 0"
     );
     let with = |one: ProcessorConfig| Config::new(vec![cpu(), one]);
     assert_eq!(
