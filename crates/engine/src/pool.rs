@@ -143,6 +143,12 @@ impl Pool {
         RUNNING_CORE + 1..self.all.len()
     }
 
+    /// Whether any processor but the running core holds jobs.
+    #[inline]
+    pub fn others_hold_any(&self) -> bool {
+        self.all[1..].iter().any(|other| !other.submissions.is_empty())
+    }
+
     /// Has every processor forget a session.
     pub fn close_session(&mut self, session: SessionId) {
         self.all.iter_mut().for_each(|one| one.processor.close_session(session));

@@ -20,13 +20,15 @@ impl Engine {
             if self.rules.lateness {
                 self.see_overdue();
             }
-            moved |= self.place();
-            while self.work() {
+            loop {
+                moved |= self.place();
+                if !self.work() {
+                    break;
+                }
                 moved = true;
-                // Others have answered meanwhile, and may go on.
-                if !self.local.is_empty() {
-                    self.collect();
-                    self.place();
+                // While others work, more packets may come to share out with what is left.
+                if self.pool.others_hold_any() {
+                    break;
                 }
             }
             if !moved {

@@ -145,6 +145,22 @@ impl Burst {
         self.placed = 0;
     }
 
+    /// Forgets the jobs that have been placed, so that there is room for others behind those that are left.
+    pub(crate) fn make_room(&mut self) {
+        if self.placed == 0 {
+            return;
+        }
+        let (items, gone) = (self.items_before(self.placed), self.work(0, self.placed));
+        self.items.drain(..items);
+        self.jobs.drain(..self.placed);
+        for job in &mut self.jobs {
+            job.items_end -= items as u32;
+            job.sum = job.sum.minus(&gone);
+        }
+        self.plan.clear();
+        self.placed = 0;
+    }
+
     /// Adds a job behind the others, whose suite it has.
     #[inline]
     pub(crate) fn push(&mut self, head: &JobHead, items: &[u64]) {
@@ -316,13 +332,13 @@ impl Whole {
         let Some(division) = self.divide(pool, &offers[..count], alone.1) else {
             return plan.push(Share { processor: alone.0, jobs: self.jobs });
         };
-        // The host's share goes first: its packets can be released while others still work.
+        // The host's share goes last, because it takes it piece by piece.
         let host = pool.host.map(|(host, _)| host);
         for (offer, jobs) in offers[..count].iter().zip(division).filter(|&(_, jobs)| jobs > 0) {
             let share = Share { processor: offer.processor, jobs };
             plan.push(share);
         }
-        plan.sort_by_key(|share| (Some(share.processor) == host, std::cmp::Reverse(share.processor)));
+        plan.sort_by_key(|share| (Some(share.processor) != host, std::cmp::Reverse(share.processor)));
     }
 
     /// What the processors that may be given jobs offer, the host last.

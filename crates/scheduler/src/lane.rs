@@ -106,13 +106,24 @@ impl Lane {
         state
     }
 
-    /// Takes the next burst in hand unless there is one: jobs of one suite, at most `batch`. How many jobs have
-    /// joined it.
-    pub(crate) fn fill_burst(&mut self, now: Time, batch: usize) -> (State, usize) {
-        if self.burst.left() > 0 {
-            return (State::Ready, 0);
+    /// Whether a job of the burst's suite may be waiting behind it.
+    fn more(&self, now: Time) -> bool {
+        if self.next_full {
+            return self.next.head.suite == self.burst.suite();
         }
-        self.burst.clear();
+        !self.returned.is_empty() || self.window.state(now) == State::Ready
+    }
+
+    /// Fills the burst at hand: jobs of one suite, at most `batch`. How many jobs have joined it.
+    pub(crate) fn fill_burst(&mut self, now: Time, batch: usize) -> (State, usize) {
+        if self.burst.left() == 0 {
+            self.burst.clear();
+        } else if self.burst.left() == batch || !self.more(now) {
+            return (State::Ready, 0);
+        } else {
+            self.burst.make_room();
+        }
+        let before = self.burst.len();
         let mut last = State::Ready;
         while self.burst.len() < batch {
             if !self.next_full {
@@ -133,8 +144,8 @@ impl Lane {
             self.burst.push(&self.next.head, self.next.items());
             self.next_full = false;
         }
-        let taken = self.burst.len();
-        (if taken > 0 { State::Ready } else { last }, taken)
+        let taken = self.burst.len() - before;
+        (if self.burst.len() > 0 { State::Ready } else { last }, taken)
     }
 
     #[cold]

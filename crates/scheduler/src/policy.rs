@@ -240,6 +240,11 @@ impl Chooser {
         }
     }
 
+    /// Whether places are chosen by finishing time.
+    pub(crate) fn goes_by_time(&self) -> bool {
+        self.policy.goes_by_time()
+    }
+
     /// Whether all goes to one processor.
     pub(crate) fn is_single(&self) -> bool {
         matches!(self.policy, Policy::Single { .. })

@@ -13,6 +13,9 @@ use crate::turns::Turns;
 use crate::window::State;
 use crate::{Config, ConfigError, Cost, Item, Job, JobHead, Kind, Policy, Prediction, Work};
 
+/// Jobs of its share that the host is given at a time: as many as go through its steps together.
+const PIECE: usize = 32;
+
 /// Bits of a capability mask.
 const SUITES: usize = 64;
 
@@ -261,13 +264,23 @@ impl Scheduler {
         let share = match self.trials.as_mut().map(|trials| trials.next(&lane.burst, taken, &pool)) {
             Some(Some(trial)) => trial,
             not_due => {
-                let Some(share) = self.chooser.share(&mut lane.burst, &pool) else {
+                let Some(mut share) = self.chooser.share(&mut lane.burst, &pool) else {
                     return Scheduler::without_place(lane, &pool);
                 };
                 if not_due.is_some()
                     && let Some(trials) = &mut self.trials
                 {
                     trials.chosen(suite, share.processor);
+                }
+                // The host takes its share piece by piece: what it has not begun may yet go elsewhere.
+                if self.chooser.goes_by_time()
+                    && self.host.is_some_and(|host| host.processor == share.processor)
+                {
+                    if self.accounts[share.processor].unfinished() > 0 {
+                        return Step::Blocked { processor: share.processor };
+                    }
+                    let lanes = costs[share.processor].lanes.max(1) as usize;
+                    share.jobs = share.jobs.min(PIECE.next_multiple_of(lanes));
                 }
                 share
             }
