@@ -12,11 +12,11 @@ impl Engine {
     /// Admits the packets of `burst`, of whose jobs only `packet` and `token`, the caller's tag, are looked at,
     /// and leaves it empty. Packets that cannot be admitted are counted, and [`Engine::refusals`] gives them back.
     ///
-    /// What the running core does best by itself is done at once and waits in [`Engine::outputs`]; everything
-    /// else moves on at the next [`Engine::turn`].
+    /// A burst that stays at the running core is done at once, and its packets wait in [`Engine::outputs`]; any other
+    /// burst moves on at the next [`Engine::turn`].
     ///
-    /// One packet may become several outputs (fragments, what was aggregated) and several one (a datagram, an
-    /// aggregate), which then has the last one's tag.
+    /// One packet may become several outputs (fragments, the packets of an aggregate), and several packets may become
+    /// one (a reassembled datagram, an aggregate), which then has the tag of the last one.
     pub fn admit_burst(&mut self, direction: Direction, burst: &mut Vec<Job>) {
         let Some(last) = burst.last() else { return };
         self.edges.latest = last.token;
@@ -30,7 +30,7 @@ impl Engine {
             self.refuse_behind(room, burst);
         }
         match direction {
-            // Their order among other packets would be lost in a burst.
+            // One by one: in a burst, aggregated packets would lose their order among the other packets.
             Direction::Seal if self.sad.aggregates() => return self.admit_one_by_one(burst),
             Direction::Seal => self.sift(burst, |_| false, Direction::Seal),
             Direction::Open => self.sift(burst, may_be_fragment, Direction::Open),
@@ -98,7 +98,7 @@ impl Engine {
         }
     }
 
-    /// Takes out of the burst what is too long, and gathers what `needs` it.
+    /// Takes packets that are too long out of the burst, and gathers those that `needs` selects.
     #[inline]
     fn sift(&mut self, burst: &mut Vec<Job>, needs: impl Fn(&[u8]) -> bool, direction: Direction) {
         let capacity = self.limits.packet_capacity;
@@ -134,8 +134,8 @@ impl Engine {
         burst.truncate(kept);
     }
 
-    /// Puts a fragment to the others of its packet, or a packet into the queue of its aggregating SA. Whether there is
-    /// a whole packet that goes on; if not, its content is kept and the buffer is free.
+    /// Adds a fragment to the others of its datagram, or a packet to the queue of its aggregating SA. Returns whether
+    /// `packet` is now a whole packet that goes on; if not, its content has been copied and the buffer is free.
     fn gather(&mut self, direction: Direction, packet: &mut Packet) -> Result<bool, DropReason> {
         let now = self.sa_time();
         match direction {
@@ -183,7 +183,8 @@ impl Engine {
         }
     }
 
-    /// Goes on at a packet that has no job. It is taken out, and all who have none leave the burst in the end.
+    /// Continues at a packet that has no job. Each such packet is taken out of its place, and at the end the burst
+    /// keeps only the packets that have a job.
     #[cold]
     fn prepare_rest(&mut self, direction: Direction, burst: &mut Vec<Job>, stopped: (usize, Stop)) {
         let (mut from, mut stopped) = (0, Some(stopped));
@@ -196,7 +197,7 @@ impl Engine {
         burst.retain(has_packet);
     }
 
-    /// Sees to the packet at `at`; where to go on.
+    /// Handles the packet at `at`, which has no job. Returns the place at which to go on.
     fn stopped(&mut self, direction: Direction, burst: &mut Vec<Job>, at: usize, stop: Stop) -> usize {
         let (packet, tag) = (std::mem::take(&mut burst[at].packet), burst[at].token);
         match stop {
@@ -235,8 +236,8 @@ impl Engine {
         self.bypass(packet, tag);
     }
 
-    /// What becomes of a packet that is too big for the path of its SA: its fragments take its place in the burst, or
-    /// its source is told (RFC 4301 8.2.1).
+    /// Handles a packet that is larger than the path MTU of its SA: its fragments take its place in the burst, or its
+    /// source gets an ICMP error (RFC 4301 8.2.1).
     fn too_big(&mut self, burst: &mut Vec<Job>, at: usize, packet: Packet, tag: u64) {
         let Some(fragments) = self.sad.divide(packet.bytes()) else {
             self.tell_source(&packet, tag);
@@ -261,7 +262,7 @@ impl Engine {
         self.edges.answer(ip.family(), tag, |from, room| sad.icmp_error(packet.bytes(), from, room));
     }
 
-    /// Lets a packet through unprotected: in its place where all packets keep their order, else at once.
+    /// Lets a packet through unprotected: in its place in the order if all packets keep their order, otherwise at once.
     fn bypass(&mut self, packet: Packet, tag: u64) {
         let (admitted, released) = (self.now, self.now);
         let is_total = self.in_flight.reorder.is_total();
@@ -282,8 +283,8 @@ impl Engine {
         self.release(0);
     }
 
-    /// Gives prepared packets their slots and their places in the order, and the scheduler their jobs. There are
-    /// slots: whoever admits has looked.
+    /// Gives prepared packets their slots and their places in the order, and gives their jobs to the scheduler. There
+    /// are enough slots: admission is limited to the free ones.
     pub(crate) fn put_in_flight(&mut self, burst: &mut Vec<Job>) {
         let mut classes = std::mem::take(&mut self.scratch.classes);
         let known = classes.len().min(burst.len());
@@ -295,8 +296,8 @@ impl Engine {
         self.scratch.classes = classes;
     }
 
-    /// Notes the class of each packet: outbound by its DSCP, inbound the first, because what is opened was classed
-    /// by its sender.
+    /// Notes the class of each packet: outbound by its DSCP. Inbound packets are of the first class, because their
+    /// sender has already scheduled them by class.
     #[cold]
     fn classify(&mut self, direction: Direction, burst: &[Job]) {
         let Some(dscp) = self.rules.dscp.as_ref().filter(|_| direction == Direction::Seal) else { return };
@@ -324,7 +325,7 @@ impl Engine {
         self.launch(index, packet, spec);
     }
 
-    /// Sends the packet of a slot on its way through the crypto of one SA.
+    /// Gives the packet of a slot and its job for one SA to the scheduler.
     pub(crate) fn launch(&mut self, index: u32, packet: Packet, spec: JobSpec) {
         let slot = self.in_flight.slots.get_mut(index);
         slot.len = packet.len() as u32;
@@ -337,7 +338,7 @@ impl Engine {
         }
     }
 
-    /// Gives the job of a slot to the scheduler; `false` if that is full.
+    /// Gives the job of a slot to the scheduler; `false` if its input is full.
     pub(crate) fn schedule(&mut self, index: u32) -> bool {
         let slot = self.in_flight.slots.get(index);
         let sa = slot.spec.session.0;
@@ -346,8 +347,8 @@ impl Engine {
         self.scheduler.push(self.now, item).is_ok()
     }
 
-    /// Whether a prepared burst is done by the running core at once: nothing is in flight that it would overtake, and
-    /// no other processor would make it any earlier.
+    /// Whether the running core does a prepared burst at once: nothing is in flight that the burst would overtake, and
+    /// no division among other processors would finish it earlier.
     #[inline]
     fn stays(&mut self, burst: &[Job]) -> bool {
         if !self.in_flight.is_empty() {

@@ -2,14 +2,14 @@
 
 use forebay_crypto::Job;
 
-/// What marks the job of a check, in place of a slot's number.
+/// Marks the job of a check, in the place of a slot's number.
 pub const CHECK: u32 = u32::MAX;
 
-/// An answer that is believed once the running core has come to the same.
+/// An answer that is accepted once the running core has obtained the same result.
 #[derive(Debug)]
 pub struct Check {
     pub processor: usize,
     pub answer: Job,
-    /// The job for the running core, until it is given that.
+    /// The job for the running core, until it is submitted.
     pub check: Option<Job>,
 }

@@ -15,15 +15,16 @@ use crate::pending_spi::{PendingSpi, PendingSpiLimits};
 /// Longest ICMP message that answers a packet, in bytes (RFC 4443 2.4 c: the least MTU of IPv6).
 const ANSWER_MAX: usize = 1_280;
 
-/// Answers that wait to be taken; further ones are not made. A source that hears nothing sends again.
+/// Maximum number of answers that wait to be taken. Further ones are not made; the source will send a large packet
+/// again.
 const ANSWERS_MAX: usize = 1_024;
 
 /// This gateway's addresses on the side of the plain packets, from which it answers their sources.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Addresses {
-    /// In IPv4; without, sources there get no answer.
+    /// The IPv4 address; without one, IPv4 sources get no ICMP errors.
     pub v4: Option<Ipv4Addr>,
-    /// In IPv6; likewise.
+    /// The IPv6 address; likewise.
     pub v6: Option<Ipv6Addr>,
 }
 
@@ -42,9 +43,9 @@ pub struct Edges {
     pub pending: PendingSpi,
     from: Addresses,
     answers: Vec<Answer>,
-    /// The time that SAs are told, if that is not the clock's.
+    /// The time that SAs are told, if it is not the clock's.
     pub told: Option<Time>,
-    /// Tag of the packet that was admitted last, which what time brings about comes behind.
+    /// Tag of the packet that was admitted last. Outputs that are caused by time, not by a packet, get this tag.
     pub latest: u64,
     /// A packet as it is taken apart.
     room: Vec<u8>,

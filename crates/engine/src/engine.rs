@@ -1,4 +1,5 @@
-//! The engine: packets in, jobs to every processor by the scheduler's word, packets out in order.
+//! The engine: it takes packets in, gives their jobs to the processors that the scheduler chooses, and lets the packets
+//! out in order.
 //!
 //! ```text
 //! admit_burst:  gather -> prepare -+-> the running core alone: crypto in place, complete, outputs   (in_place.rs)
@@ -10,11 +11,11 @@
 //!        done and first of its SA? complete -> outputs, or the next SA of a nest                    (release.rs)
 //! ```
 //!
-//! Everything goes by bursts. What stays at the running core is done at once, in place, without a lock, an
-//! allocation or a copy. What goes elsewhere goes as a copy: the packet stays intact in its slot, and if its processor
-//! misses a deadline, or a sample shows its work to be wrong, the processor is taken out and the running core does the
-//! work again. Answers that come after that name an old generation of their slot and count for nothing, so no
-//! packet is delivered twice.
+//! Packets are handled in bursts. A burst that stays at the running core is done at once, in place, without a lock, an
+//! allocation or a copy. Another processor works on copies of its packets; the originals stay intact with the
+//! submission. If the processor misses a deadline, or if a check shows that a result is wrong, it is ejected and the
+//! running core does its jobs again. An answer that comes later names an old generation of its slot and is ignored, so
+//! no packet is delivered twice.
 
 use std::collections::VecDeque;
 
@@ -35,15 +36,15 @@ use crate::pool::Pool;
 use crate::setup::{EngineError, Limits, ProcessorSetup, Scheduling, Settings};
 use crate::stats::{EngineStats, ProcessorStats};
 
-/// A packet that is through.
+/// A packet that has left the engine: complete, or dropped.
 #[derive(Debug)]
 pub struct Output {
-    /// The packet; whatever state it was in, if it was dropped.
+    /// The packet. If it was dropped, its content is undefined.
     pub packet: Packet,
-    /// What the caller gave with it.
+    /// The tag that the caller gave with it.
     pub tag: u64,
-    /// The SA it went through; `None` for a packet that a policy lets pass as it is. Where order is kept per
-    /// SA that overtakes those that wait for their crypto, and keeps its order only among its like.
+    /// The SA it went through; `None` for a packet that a policy bypasses. Where order is kept per SA, bypassed packets
+    /// overtake those that wait for their crypto, and keep their order only among each other.
     pub session: Option<SessionId>,
     /// Whether it passed, or why not.
     pub result: Result<(), DropReason>,
@@ -58,9 +59,9 @@ pub struct Output {
 pub struct HandOver {
     /// The number of that core.
     pub core: u16,
-    /// How it was admitted here, and is to be there.
+    /// The direction in which it was admitted here and is to be admitted there.
     pub direction: Direction,
-    /// The packet as it came; if it came in fragments, put together.
+    /// The packet as it came; reassembled, if it came in fragments.
     pub packet: Packet,
     /// What the caller gave with it.
     pub tag: u64,
@@ -73,11 +74,11 @@ pub struct Refusal {
     pub packet: Packet,
     /// What the caller gave with it.
     pub tag: u64,
-    /// Why; counted already.
+    /// The reason, which is already counted.
     pub reason: DropReason,
 }
 
-/// What leaves the engine, by the way it leaves.
+/// Everything that waits to leave the engine.
 #[derive(Default)]
 pub(crate) struct Outward {
     pub outputs: Vec<Output>,
@@ -85,7 +86,7 @@ pub(crate) struct Outward {
     pub refusals: Vec<Refusal>,
 }
 
-/// Lists that steps fill and empty again, kept for their memory.
+/// Lists that the steps fill and empty again. They are kept so that their memory is reused.
 #[derive(Default)]
 pub(crate) struct Scratch {
     /// Jobs for a processor, or done by one.
@@ -95,7 +96,7 @@ pub(crate) struct Scratch {
     /// Jobs that are completed together, and slot and admission of each.
     pub run: Vec<Job>,
     pub slots: Vec<(u32, Time)>,
-    /// What became of each packet of a burst in which not all are simply delivered, and those that were dropped.
+    /// The fate of each packet of a burst that is not delivered as a whole, and the packets that were dropped.
     pub fates: Vec<Result<Next, DropReason>>,
     pub dropped: Vec<(usize, DropReason)>,
     /// Packets that go through another SA, by their place in the burst.
@@ -104,7 +105,7 @@ pub(crate) struct Scratch {
     pub classes: Vec<u8>,
     /// Submissions of this round that are not handed over yet, by processor.
     pub open: Vec<u32>,
-    /// SAs of packets that are done, in whose queues the first may be free to go.
+    /// SAs of packets that were just done: the first packets of their queues may be ready for release.
     pub touched: Vec<u32>,
 }
 
@@ -119,7 +120,8 @@ pub struct Engine {
     pub(crate) buffers: Buffers,
     pub(crate) outward: Outward,
     pub(crate) scratch: Scratch,
-    /// Slots whose jobs the running core does: the scheduler's choice, and those that others were given first.
+    /// Slots whose jobs the running core is to do: `local` by the scheduler's choice, `retries` because another
+    /// processor failed at them, or because the scheduler had no place for them.
     pub(crate) local: VecDeque<u32>,
     pub(crate) retries: VecDeque<u32>,
     /// Answers of others that the running core checks with its next burst.
@@ -136,13 +138,13 @@ pub struct Engine {
     pub(crate) stats: EngineStats,
 }
 
-/// What of the settings steps look at.
+/// The settings that the steps look at.
 pub(crate) struct Rules {
     /// Whether the scheduler is told what is done late: where there is a choice.
     pub lateness: bool,
-    /// Whether a burst may be done in place without asking: one processor, one class, no window to fill.
+    /// Whether every burst may be done in place without asking the scheduler: one processor, one class, no window.
     pub alone: bool,
-    /// Whether it may be if the scheduler agrees.
+    /// Whether a burst may be done in place if the scheduler agrees.
     pub may_keep: bool,
     /// Class of each DSCP outbound, if there are several.
     pub dscp: Option<DscpMap>,
@@ -225,8 +227,8 @@ impl Engine {
         Ok(engine)
     }
 
-    /// How many packets may be admitted now: back-pressure is the caller's to heed, and a packet
-    /// admitted beyond it is refused. Packets that wait in [`Engine::outputs`] take up room.
+    /// How many packets may be admitted now. The caller is expected to respect this limit: packets beyond it are
+    /// refused. Packets that wait in [`Engine::outputs`] take up room.
     #[inline]
     pub fn room(&self) -> usize {
         let slots = self.in_flight.slots.free().saturating_sub(self.outward.outputs.len());
@@ -266,7 +268,7 @@ impl Engine {
         self.scheduler.end_of_input();
     }
 
-    /// Takes turns until nothing is in flight or `limit` has passed; whether nothing is.
+    /// Takes turns until nothing is in flight or `limit` has passed. Returns whether nothing is in flight.
     pub fn drain(&mut self, limit: Duration) -> bool {
         let end = self.clock.now() + limit;
         let mut idle = Idle::default();
@@ -277,7 +279,7 @@ impl Engine {
         self.in_flight() == 0
     }
 
-    /// The packets that are through, in the order of release.
+    /// Takes the packets that have left, in the order of their release.
     #[inline]
     pub fn outputs(&mut self) -> std::vec::Drain<'_, Output> {
         self.outward.outputs.drain(..)
@@ -305,18 +307,18 @@ impl Engine {
         self.clock
     }
 
-    /// When something is due that time alone brings about; [`Time::MAX`] if nothing is. By the time that SAs
-    /// are told.
+    /// The next time at which something is due without a packet; [`Time::MAX`] if nothing is. It is a time as SAs are
+    /// told it ([`Engine::tell_time`]).
     pub fn next_due(&self) -> Time {
         self.sad.next_due().min(self.edges.next_due())
     }
 
-    /// Bytes of plain packets that wait for others to share an aggregate with.
+    /// Bytes of inner packets that wait to be aggregated (IP-TFS).
     pub fn waiting(&self) -> usize {
         self.sad.waiting()
     }
 
-    /// Takes the messages for the sources of packets that were too big.
+    /// Takes the ICMP errors for the sources of packets that were larger than the path MTU.
     pub fn answers(&mut self) -> std::vec::Drain<'_, Answer> {
         self.edges.answers()
     }
@@ -342,7 +344,7 @@ impl Engine {
         drops
     }
 
-    /// What the engine as a whole did beyond passing packets on.
+    /// Counts of the engine as a whole, apart from packets passed on.
     pub fn stats(&self) -> &EngineStats {
         &self.stats
     }
@@ -362,7 +364,7 @@ impl Engine {
         self.scheduler.alpha(processor)
     }
 
-    /// What a processor's jobs have been late by: added to the times when they are expected to be done.
+    /// The usual lateness of a processor's jobs, which is added to their predicted finishing times.
     pub fn lateness(&self, processor: usize) -> Duration {
         self.scheduler.lateness(processor)
     }
@@ -377,7 +379,7 @@ impl Engine {
         self.pool.get(processor).feed()
     }
 
-    /// Changes the factor and what is added before it.
+    /// Changes alpha, the factor on a processor's finishing time, and beta, the time that is added before the factor.
     ///
     /// # Errors
     /// If the factor is below 1, or too large.

@@ -1,9 +1,9 @@
-//! Whether a processor may be given jobs, and how much of what it says is checked.
+//! Whether a processor may be given jobs, and how many of its results are checked.
 
 use forebay_crypto::Verdict;
 use forebay_time::{Duration, Time};
 
-/// Why a processor was taken out.
+/// Why a processor was ejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Removal {
@@ -21,12 +21,12 @@ const STRIKES: u32 = 3;
 const FAILURES: u32 = 64;
 /// How long a processor stays out the first time; doubled each time after.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
-/// Most doublings: the longest pause is over a minute.
+/// Maximum number of doublings: the longest pause is just over a minute.
 const DOUBLINGS: u32 = 8;
 /// Pauses that it must have worked for without being taken out, to begin again with the first pause.
 const GOOD_AGAIN: u64 = 16;
-/// Jobs that a processor may owe and still come back. Whether they are lost or it is dead only shows when
-/// it is tried again; this bounds the tries, and the memory that it takes along.
+/// Number of unanswered jobs with which a processor may still return. Whether they are lost or the processor is dead
+/// shows only when it is tried again; this bounds the number of tries and the memory that it holds.
 const LOST_MAX: u64 = 32;
 /// Rejections that are checked one by one before they are only sampled.
 const DOUBTS: u32 = 64;
@@ -89,7 +89,7 @@ impl Health {
         self.outstanding == 0
     }
 
-    /// A job came back as done; whether to audit it, which one in `every` is.
+    /// A job came back as done. Returns whether to check it: one in `every`.
     pub fn done(&mut self, every: u64) -> bool {
         self.failures = 0;
         self.earned += 1;
@@ -100,7 +100,7 @@ impl Health {
         self.audits.pick(every)
     }
 
-    /// A job came back as rejected; whether to check that.
+    /// A job came back as rejected. Returns whether to check that.
     ///
     /// Every such verdict is checked where they are rare, so that a processor that lies loses no
     /// packet. But whoever sends forged packets must not have the running core do all of them again:
@@ -113,7 +113,8 @@ impl Health {
         true
     }
 
-    /// The running core could do a job about which the processor had said `verdict`; what follows.
+    /// The running core could do a job on which the processor had returned `verdict`. Returns why the processor is to be
+    /// ejected, if it is.
     pub fn contradicted(&mut self, verdict: Verdict) -> Option<Removal> {
         match verdict {
             // A job that could not be done is no lie; a verdict is. After one, all are looked at.

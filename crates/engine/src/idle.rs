@@ -1,4 +1,4 @@
-//! What a loop does while it has nothing to do.
+//! How a polling loop waits while it has nothing to do.
 
 use std::time::Duration as StdDuration;
 

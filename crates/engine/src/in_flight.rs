@@ -15,9 +15,9 @@ pub use submissions::{NONE, Placed, Submission, Submissions};
 pub struct InFlight {
     /// A slot per packet.
     pub slots: Slots,
-    /// What processors hold.
+    /// Submissions that processors hold.
     pub submissions: Submissions,
-    /// Who leaves before whom.
+    /// The order of release.
     pub reorder: ReorderBuffer,
 }
 

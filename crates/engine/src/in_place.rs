@@ -1,6 +1,6 @@
 //! The running core by itself: a prepared burst goes through crypto and complete in place, at once.
 //!
-//! Nothing of it is ever in flight: no slot, no lock, no allocation, no copy.
+//! Such a burst is never in flight: it needs no slot, no lock, no allocation and no copy.
 
 use forebay_crypto::{Job, Verdict};
 use forebay_ipsec::{DropReason, Next, Path, Stop};
@@ -10,7 +10,7 @@ use forebay_time::Time;
 use crate::engine::{Engine, Output};
 use crate::pool::RUNNING_CORE;
 
-/// Times that a processor which does a part of a burst only is given the rest.
+/// How many times a processor that has done only a part of a burst is given the rest.
 const ROUNDS_MAX: usize = 64;
 
 impl Engine {
@@ -49,7 +49,7 @@ impl Engine {
         }
     }
 
-    /// What a processor did not take at once: again, in the order of the packets.
+    /// Submits the jobs that the processor did not do at once again, in the order of the packets.
     #[cold]
     fn compute_rest(&mut self, jobs: &mut Vec<Job>) {
         let mut rest: Vec<Job> = jobs.extract_if(.., |job| job.verdict == Verdict::Pending).collect();
@@ -81,8 +81,8 @@ impl Engine {
         }
     }
 
-    /// A burst with packets that are dropped, go through another SA, or bring several. They are found first, so that
-    /// those that go on do so together; then all leave in order.
+    /// Completes a burst in which packets are dropped, go through another SA, or hold an aggregate. These are found
+    /// first, so that packets that go on do so together; then all leave in order.
     #[cold]
     fn complete_unusual(&mut self, burst: &mut Vec<Job>, mut stopped: (usize, Stop), admitted: Time) {
         let mut fates = std::mem::take(&mut self.scratch.fates);

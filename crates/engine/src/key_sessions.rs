@@ -9,8 +9,9 @@ use forebay_scheduler::Scheduler;
 use crate::pool::{Pool, RUNNING_CORE};
 use crate::setup::{EngineError, SUITES_MAX};
 
-/// What key sessions there are. Jobs that the same processors do by the same suite are of one *kind*, which
-/// the scheduler knows as a bit: a card whose table is full does the suite, but not for this SA.
+/// All key sessions. Jobs of one suite that the same processors can do are of one *kind*, which is what the scheduler
+/// calls a suite. Two SAs of one suite can be of different kinds: a card whose session table is full has the suite, but
+/// not the keys of the second SA.
 #[derive(Debug, Default)]
 pub struct KeySessions {
     kinds: Vec<Kind>,
@@ -53,7 +54,7 @@ impl KeySessions {
         suites
     }
 
-    /// Whether sessions with these keys may be opened; the number `spare` is free to try.
+    /// Whether sessions with these keys may be opened. `spare` is an unused session number for trying.
     pub fn check<'k>(
         &self,
         keys: impl Iterator<Item = (Direction, &'k SaKeys)>,
@@ -83,8 +84,8 @@ impl KeySessions {
         Ok(())
     }
 
-    /// Opens a session at every processor that does its suite. A card that refuses does without; the running core
-    /// must not, and somebody must do it.
+    /// Opens a session at every processor that has its suite. A card may refuse; it is an error if the running core
+    /// refuses, or if no processor accepts.
     pub fn open(
         &mut self,
         session: SessionId,

@@ -18,9 +18,9 @@ use crate::doorbell::Doorbell;
 
 /// Submissions that may be on their way to a lane, and back: bounds what a lane that stopped holds.
 const RING: usize = 1024;
-/// How long the lane looks at an empty ring before it goes to sleep: as long as twice the time that it waited
-/// for work lately, so that it is awake when the next burst comes, if that is not more than this. To be woken
-/// takes some ten to fifty microseconds here, and costs whoever wakes it a few.
+/// Maximum time that the lane polls an empty ring before it sleeps. It polls for twice the time that it recently
+/// waited for work, so that it is awake when the next burst comes; if that is more than this maximum, it polls only for
+/// [`SPIN_MIN`]. Waking takes ten to fifty microseconds, of which a few are the waker's.
 const SPIN_MAX: Duration = Duration::from_micros(250);
 /// And at least.
 const SPIN_MIN: Duration = Duration::from_micros(5);
@@ -48,14 +48,14 @@ pub struct Lane {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the lane is given together.
+/// A submission on its way to the lane.
 struct Handed {
     jobs: Vec<Job>,
     /// Where their packets are to be copied from, if that is still to be done.
     sources: Option<Arc<Vec<Packet>>>,
 }
 
-/// What is asked of a lane outside of the way of packets.
+/// Requests to a lane that are not packets.
 enum Control {
     Open(SessionId, SaKeys, Direction, mpsc::Sender<Result<(), SessionError>>),
     Close(SessionId),

@@ -1,9 +1,9 @@
 //! Real time: packet buffers, processors, order kept per SA, calibration.
 //!
 //! An [`Engine`] takes bursts of packets, prepares them, and spreads their crypto over processors: the running core
-//! does its share in place, a [`Lane`] is another core, and whatever else implements
-//! [`Processor`](forebay_crypto::Processor) takes part. Packets leave in order. [`engine`](Engine) says which file does
-//! what.
+//! does its share in place, a [`Lane`] is another core, and anything else that implements
+//! [`Processor`](forebay_crypto::Processor) can take part. Packets leave in order. The documentation of the module
+//! `engine` lists which file does which step.
 
 mod admit;
 mod buffers;
@@ -30,11 +30,11 @@ mod setup;
 mod stats;
 mod turn;
 
-/// Packets that go through the steps together: enough to spread the cost of each step's code and of
-/// the call to the processor, few enough for the packets to stay in the first-level cache.
+/// Number of packets that go through each step together: enough to spread the cost of fetching each step's code and
+/// of the call to the processor, and few enough for the packets to stay in the first-level cache.
 pub const BURST: usize = 32;
 
-/// What the doorbell synchronises with; loom's model swaps it.
+/// The primitives that the doorbell synchronises with. The loom model replaces them.
 mod sync {
     pub use std::sync::atomic::{AtomicBool, Ordering, fence};
     pub use std::thread::Thread;

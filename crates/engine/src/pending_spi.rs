@@ -1,8 +1,9 @@
 //! Packets whose SPI is not known yet.
 //!
-//! Where another process puts SAs into the database (an IKE daemon, by way of the kernel), a peer may use a new SA
-//! before this side has been told of it: the daemon has installed it and answered, and the answer's first packet
-//! overtakes the news. Such packets wait a little, few of them, and go on when the SA comes.
+//! If another process installs SAs (an IKE daemon, through the kernel), a peer may use a new SA before this gateway has
+//! read it from the kernel: the daemon has installed the SA and answered the peer, and the peer's first packet arrives
+//! before the notification. A limited number of such packets waits for a limited time, and continues when the SA is
+//! installed.
 
 use std::collections::VecDeque;
 
@@ -12,14 +13,14 @@ use forebay_time::{Duration, Time};
 /// How long packets of unknown SAs wait, and how many at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PendingSpiLimits {
-    /// Most that wait; who sends garbage takes no more than that. 0: none waits.
+    /// Maximum number of packets that wait, which also bounds the effect of packets with made-up SPIs. 0: none waits.
     pub packets: usize,
     /// Longest wait.
     pub wait: Duration,
 }
 
 impl PendingSpiLimits {
-    /// For SAs that come from nowhere but this process: none is ever late.
+    /// For SAs that only this process installs: no packet needs to wait.
     pub const NONE: PendingSpiLimits = PendingSpiLimits { packets: 0, wait: Duration::ZERO };
 }
 

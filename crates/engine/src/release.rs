@@ -1,4 +1,4 @@
-//! Release: packets that are done and first in their order are completed and leave.
+//! Release: packets whose crypto is done, and which are first in their order, are completed and leave.
 
 use forebay_crypto::{Job, JobSpec, Packet, SessionId, Verdict};
 use forebay_ipsec::{DropReason, Next, Path, Stop};
@@ -7,12 +7,12 @@ use forebay_time::Time;
 use crate::engine::{Engine, Output};
 
 impl Engine {
-    /// Releases what is first and done in the order that the packets of `session` are in.
+    /// Releases the packets at the head of the order of `session` whose crypto is done.
     pub(crate) fn release(&mut self, session: u32) {
         while self.release_run(session) {}
     }
 
-    /// Completes a run of packets together; whether there may be more.
+    /// Completes a run of packets together. Returns whether there may be more.
     fn release_run(&mut self, session: u32) -> bool {
         let mut run = std::mem::take(&mut self.scratch.run);
         let mut slots = std::mem::take(&mut self.scratch.slots);

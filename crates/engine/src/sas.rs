@@ -44,8 +44,8 @@ impl Engine {
         Ok(session)
     }
 
-    /// Adds an SA that the engine of another core has: see [`Ipsec::add_remote`](forebay_ipsec::Ipsec::add_remote). No processor
-    /// is told of it.
+    /// Adds an SA that the engine of another core has: see [`Ipsec::add_remote`](forebay_ipsec::Ipsec::add_remote). No
+    /// processor is told of it.
     pub fn add_away(
         &mut self,
         direction: Direction,
@@ -59,7 +59,7 @@ impl Engine {
         Ok(session)
     }
 
-    /// Whether SAs with these keys may be added, as far as processors have a say in it.
+    /// Whether SAs with these keys may be added, as far as that depends on the processors.
     ///
     /// # Errors
     /// As those of adding them; nothing is changed.
@@ -70,8 +70,8 @@ impl Engine {
         self.sessions.check(keys, self.sad.next_session(), &mut self.pool)
     }
 
-    /// Removes an SA. Its packets under way are dropped as they complete; then every processor forgets its
-    /// keys, which [`Engine::turn`] sees to.
+    /// Removes an SA. Its packets in flight are dropped when they complete. After the last of them [`Engine::turn`]
+    /// closes the SA's sessions at every processor.
     pub fn remove_sa(&mut self, session: SessionId) -> Option<(SaConfig, SaCounters)> {
         let is_away = self.sad.remote(session).is_some();
         let removed = self.sad.remove(session)?;

@@ -54,7 +54,7 @@ pub struct Scheduling {
     /// The class of each DSCP outbound. A window of late packets would refuse those of a slower class, so
     /// each class wants an SA of its own.
     pub dscp: DscpMap,
-    /// Whether it is learnt by what processors answer later than predicted, as they do where there are more
+    /// Whether the engine learns how much later than predicted processors answer, as they do if there are more
     /// threads than free CPUs ([`forebay_scheduler::Scheduler::report_late`]).
     pub lateness: bool,
 }
@@ -80,24 +80,25 @@ pub struct Limits {
     /// Packets between admission and release. Bounds memory to twice as many buffers, because jobs
     /// away from the running core work on a copy.
     pub in_flight: usize,
-    /// Largest IP packet in bytes.
+    /// Length of the largest IP packet, in bytes.
     pub packet_capacity: usize,
     /// Jobs the running core does before it looks at the others again.
     pub burst: usize,
     /// Longest that a job may be away from the running core, and so longest that one late job can
     /// hold the packets behind it.
     pub hold: Duration,
-    /// How many times its predicted time a job is given, and...
+    /// Deadline of a submission, as a multiple of its predicted time; [`Limits::slack`] is added.
     pub patience: u64,
-    /// ...how much on top: a thread may lose its core to another for some scheduler ticks.
+    /// Time that is added to the deadline, because a thread may lose its core to another for some scheduler ticks.
     pub slack: Duration,
-    /// What of fragments is held.
+    /// Limits of reassembly.
     pub reassembly: ReassemblyLimits,
-    /// Packets whose SPI is not known yet.
+    /// Limits for packets whose SPI is not known yet.
     pub pending_spi: PendingSpiLimits,
-    /// How many packets of another processor one is audited for: done again by the running core and
-    /// compared; 0 for none. Which ones is drawn, so that a regular fault cannot fall between. A
-    /// processor that answers wrong gets that many, at most twice as many, past it before it is found.
+    /// One in how many results of another processor the running core checks: it repeats the job and compares; 0 for
+    /// none. The checked ones are drawn at random, so that a regular fault cannot fall between them. Where a check
+    /// costs more than the job did, up to 64 times fewer are checked. A processor that always computes wrongly delivers
+    /// at most twice that number of packets before it is found.
     pub audit_every: u64,
 }
 

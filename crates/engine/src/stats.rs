@@ -44,11 +44,11 @@ pub struct ProcessorStats {
     thinned: u32,
     /// Packets by length: up to 64, 128, 256, 512, 1024 bytes, and longer.
     pub sizes: [u64; 6],
-    /// Answers that came after the job had been given to another.
+    /// Answers that came after the job had been given to another processor.
     pub late: u64,
-    /// Times it was taken out.
+    /// How often it was ejected.
     pub removals: u64,
-    /// Whether it is out now.
+    /// Whether it is ejected now.
     pub out: bool,
 }
 
@@ -111,21 +111,21 @@ impl ProcessorStats {
     }
 }
 
-/// What the engine as a whole did beyond passing packets on.
+/// Counts of the engine as a whole, apart from packets passed on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EngineStats {
     /// Jobs done again by the running core.
     pub redone: u64,
     /// Packets that came before their SA, and waited for it.
     pub pending_spi: u64,
-    /// Packets that went through a slot, and the sum of the times that they were done and held for others before
-    /// them.
+    /// Packets that had a slot. [`EngineStats::held`] is the sum of the times between their crypto and their release, in
+    /// which they waited for packets before them.
     pub released: u64,
     /// See [`EngineStats::released`].
     pub held: Duration,
-    /// Results of others that the running core checked.
+    /// Results of other processors that the running core checked.
     pub audits: u64,
-    /// Processors taken out: when, which, why. The first 1024; [`ProcessorStats::removals`] counts all.
+    /// Processors ejected: when, which, why. The first 1024; [`ProcessorStats::removals`] counts all.
     pub removals: Vec<(Time, usize, Removal)>,
 }
 

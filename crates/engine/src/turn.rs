@@ -1,4 +1,4 @@
-//! A turn: the steps between admission and release, once around; and what time alone brings about.
+//! A turn: one pass through the steps between admission and release, and through everything that is due by time.
 
 use forebay_crypto::{Direction, Job, JobSpec};
 use forebay_ipsec::DropReason;
@@ -8,8 +8,8 @@ use crate::engine::{Engine, Output};
 use crate::pending_spi::Pending;
 
 impl Engine {
-    /// One turn of the loop: takes answers, places jobs, does the running core's own, sees to
-    /// deadlines. Returns whether anything moved; if not, the caller may rest a little.
+    /// One turn: collects answers, places jobs, does those of the running core, and watches deadlines. Returns whether
+    /// anything moved; if not, the caller may sleep for a short time.
     pub fn turn(&mut self) -> bool {
         let before = self.now;
         self.now = self.clock.now();
@@ -43,13 +43,13 @@ impl Engine {
         moved
     }
 
-    /// Tells the SAs the time, from now on in place of the clock's: packets of a file have times of their own.
+    /// Tells the SAs the time. From now on it replaces the time of the clock: packets of a file have their own times.
     pub fn tell_time(&mut self, time: Time) {
         self.edges.told = Some(time);
         self.pass_time();
     }
 
-    /// Does what is due by now; whether packets moved.
+    /// Does everything that is due by now. Returns whether packets moved.
     fn pass_time(&mut self) -> bool {
         let now = self.sa_time();
         self.sad.advance(now);
@@ -63,7 +63,7 @@ impl Engine {
         moved
     }
 
-    /// Makes jobs of all aggregates that are due, as far as there is room; whether there were some.
+    /// Makes jobs of all aggregates that are due, as far as there is room. Returns whether there were any.
     pub(crate) fn send_aggregates(&mut self) -> bool {
         let (now, tag) = (self.sa_time(), self.edges.latest);
         let mut moved = false;
@@ -86,7 +86,8 @@ impl Engine {
         moved
     }
 
-    /// Lets those packets in whose SA has come, and drops those that have waited in vain; whether there were some.
+    /// Admits waiting packets whose SA has been installed since, and drops those that have waited too long. Returns
+    /// whether any packet was dropped.
     #[cold]
     fn look_after_pending(&mut self) -> bool {
         if self.edges.pending.take_news() {

@@ -1,5 +1,5 @@
-//! The burst at hand: jobs of one suite that are shared out together, each share at a price that depends on
-//! its size.
+//! The burst at hand: jobs of one suite that are divided among the processors together. The price of a share
+//! depends on its size.
 //!
 //! # The rule
 //! For a finishing time F, processor i can take the share
@@ -9,18 +9,19 @@
 //! g_i    = t_init + t_block * blocks + lanes_i * t_packet * packets                      batch, wake: if idle
 //! ```
 //!
-//! of the `n` jobs, `blocks` and `packets` being the means of the burst. The host, which also moves packets, has
-//! less time for jobs: `move` for each packet of the burst, and for every share that goes elsewhere `feed_i`, what
-//! handing jobs over and taking them back costs. Another processor takes part only where feeding it a job costs the
-//! host less than doing the job. The least F for which the shares together are the burst is found by bisection, so
-//! all end at about the same time and the last job is done first; and the whole burst goes to one processor if that
-//! is done no later. With one job at hand the processor with the smallest
+//! of the burst's `n` jobs, where `blocks` and `packets` are the means of the burst. The host, which also moves
+//! packets, has less time for jobs: it loses `move` for each job of the burst, and `feed_i` for every share that goes to
+//! another processor i, the cost of handing its jobs over and taking them back. Another processor takes part only if
+//! feeding it a job costs the host less than doing the job. The least F for which the shares together are the whole
+//! burst is found by bisection. All processors then end at about the same time, and the last job is done as early as
+//! possible. If one processor alone would be done no later, it gets the whole burst. With one job at hand the processor
+//! with the smallest
 //!
 //! ```text
 //! f_i = alpha_i (w_i + submit_i + wake_i + p_i + beta_i)
 //! ```
 //!
-//! takes it: \[H\] eqs 4 and 5, the paper's rule, where submit and wake are zero.
+//! takes it. Where submit and wake are zero, this is the paper's rule, \[H\] eqs 4 and 5.
 
 use forebay_time::{Duration, Time};
 
@@ -70,7 +71,7 @@ pub(crate) struct Pool<'a> {
     pub(crate) suite: u8,
     /// Most jobs waiting in a queue that the class may join.
     pub(crate) queue: usize,
-    /// The processor that moves packets besides, if there is one, and until when it is busy with that.
+    /// The processor that also moves packets, if there is one, and until when it is busy with that.
     pub(crate) host: Option<(usize, Time)>,
 }
 

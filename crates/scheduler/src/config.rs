@@ -31,8 +31,8 @@ pub struct Config {
     /// Maximum number of jobs that are placed together, each processor's share at a price that depends on its size
     /// (`spec/models.md` section 1, "Real processors in the model"); 1, the papers' rule, places one by one.
     pub batch: usize,
-    /// Whether processors that are not chosen are tried now and then, with shares of several sizes: see
-    /// [`crate::Trials`]. Only where `batch` is above 1.
+    /// Whether processors that the rule does not choose are given shares of several sizes now and then, so that their
+    /// costs stay known. Only where `batch` is above 1.
     pub trials: bool,
     /// The processor that also moves packets, in whose finishing time [`crate::Scheduler::set_moving`] and
     /// [`ProcessorConfig::feed`] count; `None` in the papers. Only where `batch` is above 1.

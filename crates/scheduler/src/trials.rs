@@ -1,15 +1,14 @@
-//! Trials: shares for processors that would not be chosen, so that what is known of them does not only confirm
-//! itself.
+//! Trials: shares for processors that the rule would not choose, so that their costs stay known.
 //!
-//! A cost that is fitted to what was chosen says nothing about shares of other sizes, and nothing at all about a
-//! processor that gets no jobs. So each processor that can do a suite is given a share now and then, whatever its
-//! predicted finishing time: of 1, 16, 4, 32, 2, 8 jobs in turn, half of the burst at most, so that the first and
-//! most telling sizes come first.
+//! A cost that is fitted to chosen shares says nothing about shares of other sizes, and nothing at all about a
+//! processor that gets no jobs. Therefore each processor that can do a suite is given a share now and then, whatever its
+//! predicted finishing time: of 1, 16, 4, 32, 2 and 8 jobs in turn, at most half of the burst. The sizes that tell the
+//! terms of the cost apart best come first.
 //!
-//! Trials are bounded. The first comes after [`EVERY`] jobs of a suite; as long as a processor is not chosen by
-//! itself in between, the time to the next doubles, up to [`EVERY_MAX`] jobs. None is made where the prediction says
-//! that it would take longer than [`LONGEST`], which holds up the packets behind it; a processor that is so slow has
-//! its costs from its calibration and its tardiness.
+//! Trials are bounded. The first comes after half of [`EVERY`] jobs of a suite, a little later for each further
+//! processor. If the rule also chose the processor since its last trial, the next comes after [`EVERY`] jobs; otherwise
+//! the interval doubles, up to [`EVERY_MAX`] jobs. A trial whose predicted time is longer than [`LONGEST`] is left out,
+//! because the packets behind it would wait as long; such a slow processor keeps the cost of its calibration.
 
 use forebay_time::Duration;
 
@@ -17,7 +16,7 @@ use crate::burst::{Burst, Pool, Share};
 
 /// Jobs of a suite between two trials of a processor, at the beginning and while it is chosen otherwise too.
 pub(crate) const EVERY: u64 = 2_048;
-/// And at most.
+/// Maximum number of jobs between two trials.
 pub(crate) const EVERY_MAX: u64 = 1 << 18;
 /// Longest predicted time of a trial.
 pub(crate) const LONGEST: Duration = Duration::from_millis(2);
@@ -48,7 +47,7 @@ struct State {
 impl Trials {
     /// For so many suites and processors.
     pub(crate) fn new(suites: usize, processors: usize) -> Trials {
-        // Not all at once.
+        // Not all processors at once.
         let state = |at: usize| State {
             due: EVERY / 2 + (at % processors) as u64 * EVERY / 8,
             every: EVERY,
@@ -70,7 +69,7 @@ impl Trials {
         self.jobs[usize::from(suite)] += jobs as u64;
     }
 
-    /// Whether a trial is due, of a processor other than `host` if it is to be asked of the others only.
+    /// Whether a trial of any processor is due.
     #[inline]
     pub(crate) fn any_due(&self, suite: u8) -> bool {
         let from = usize::from(suite) * self.processors;
@@ -105,7 +104,7 @@ impl Trials {
         Some((processor, size.min(left / 2).max(1)))
     }
 
-    /// The trial that was due has been made, or is put off.
+    /// Notes that the trial that was due has been made or left out.
     pub(crate) fn made(&mut self, suite: u8, processor: usize) {
         let jobs = self.jobs[usize::from(suite)];
         let state = &mut self.row(suite)[processor];
@@ -115,7 +114,7 @@ impl Trials {
         state.due = jobs + state.every;
     }
 
-    /// A processor was chosen by its finishing time.
+    /// Notes that the rule chose a processor.
     #[inline]
     pub(crate) fn chosen(&mut self, suite: u8, processor: usize) {
         self.row(suite)[processor].chosen = true;

@@ -1,6 +1,6 @@
 //! The order of release.
 
-/// What is released in the order in which it was admitted.
+/// Which packets are released in the order in which they were admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// The packets of an SA: what IPsec needs.

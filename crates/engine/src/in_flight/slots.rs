@@ -18,11 +18,12 @@ pub struct Slot {
     pub verdict: Verdict,
     /// Service class, for the scheduler.
     pub class: u8,
-    /// It has no job, a policy lets it pass unprotected, and it only waits for its turn.
+    /// It has no job because a policy bypasses it, and only waits for its place in the order.
     pub bypass: bool,
     /// How often it went to the scheduler again, because the running core cannot do it.
     pub tries: u8,
-    /// Who could not do it or rejected it, and with what verdict, if the running core is to see for itself.
+    /// The processor that failed at the job or rejected the packet, and its verdict, if the running core is to repeat
+    /// the job.
     pub doubted: Option<(usize, Verdict)>,
     /// The packet, unless a processor works on a copy of it: then it is with its submission, at `place`.
     pub packet: Option<Packet>,

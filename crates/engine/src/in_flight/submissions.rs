@@ -1,4 +1,4 @@
-//! What was handed to a processor together: the shares of one burst.
+//! Submissions: the shares of one burst that a processor is handed together.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::buffers::Buffers;
 /// No submission.
 pub const NONE: u32 = u32::MAX;
 
-/// What the scheduler said of a job.
+/// The scheduler's prediction for a share.
 #[derive(Clone, Copy, Debug)]
 pub struct Placed {
     pub prediction: Prediction,
@@ -35,7 +35,7 @@ pub struct Submission {
     pub members: Vec<u32>,
     /// Packets that are not done.
     pub remaining: u32,
-    /// Time that the processor says it took so far.
+    /// Sum of the times that the processor has reported for the jobs that are done.
     pub took: Duration,
     /// The packets themselves, untouched, while a processor other than the running core works on copies: so their
     /// jobs can be done again elsewhere.
