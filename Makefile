@@ -9,7 +9,7 @@ OUT ?= forebay-demo
 help:
 	@echo 'make demo          build, show what the scheduler gains, send a real capture through two gateways'
 	@echo 'make test          all tests, with scapy and tshark as peers'
-	@echo 'make check         format, lints, docs, licences, advisories'
+	@echo 'make check         format, lints, docs and their links, licences, advisories'
 	@echo 'make interop       the whole matrix of suites against scapy and tshark'
 	@echo 'make interop-vm    Linux and strongSwan as peers, in virtual machines of software emulation'
 	@echo 'make hdtv          uncompressed HDTV through two gateways: frames, losses, where the time goes; SECONDS=120'
@@ -85,6 +85,7 @@ check: setup
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 	$(CARGO) clippy --manifest-path fuzz/Cargo.toml --target-dir target --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --document-private-items
+	scripts/docs.py
 	$(MAKE) licences
 
 licences:
