@@ -21,7 +21,7 @@ impl Engine {
         let Some(last) = burst.last() else { return };
         self.edges.latest = last.token;
         self.now = self.clock.now();
-        if self.moving.admit(burst.len()) {
+        if self.pool.len() > 1 && self.moving.admit(burst.len(), self.clock) {
             self.scheduler.set_moving(self.moving.per_packet());
             self.pool.set_handing_over(self.moving.per_handed_over(), &mut self.scheduler);
         }

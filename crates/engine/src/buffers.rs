@@ -44,9 +44,15 @@ impl Buffers {
         }
     }
 
+    /// One for a processor that has none: another's if there are many, which the load has moved away from.
     #[cold]
-    fn make(&self, home: usize) -> Packet {
-        let mut packet = Packet::with_capacity(self.capacity);
+    fn make(&mut self, home: usize) -> Packet {
+        let mut packet = None;
+        if self.len >= self.limit / 2 {
+            packet = self.free.iter_mut().max_by_key(|free| free.len()).and_then(Vec::pop);
+            self.len -= usize::from(packet.is_some());
+        }
+        let mut packet = packet.unwrap_or_else(|| Packet::with_capacity(self.capacity));
         packet.set_home(home as u8);
         packet
     }

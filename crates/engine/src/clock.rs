@@ -40,6 +40,14 @@ impl Clock {
         Clock { origin: Origin::Told(picoseconds) }
     }
 
+    /// How long the calling thread has been running, from an origin of its own.
+    pub fn running(&self) -> Duration {
+        match self.origin {
+            Origin::Machine(_) | Origin::Thread(_) => cpu_time(),
+            Origin::Told(_) => self.now().since(Time::ZERO),
+        }
+    }
+
     /// The time since the start.
     #[inline]
     pub fn now(&self) -> Time {
@@ -67,7 +75,7 @@ thread_local! {
 }
 
 /// How long the calling thread has been running, as the kernel knows it.
-pub fn cpu_time() -> Duration {
+fn cpu_time() -> Duration {
     let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::ThreadCPUTime);
     Duration::from_nanos(tv_sec as u64 * 1_000_000_000 + tv_nsec as u64)
 }

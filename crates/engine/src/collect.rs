@@ -186,7 +186,7 @@ impl Engine {
             Some(index) => self.settle(index, right),
             None => self.recycle(right.packet),
         }
-        if !same {
+        if !same && !self.pool.get(processor).stats.out {
             self.remove(processor, Removal::WrongResult);
         }
     }

@@ -7,7 +7,7 @@
 
 use forebay_time::Duration;
 
-use crate::clock::cpu_time;
+use crate::clock::Clock;
 
 /// Packets between two measurements.
 const EVERY: u64 = 2_048;
@@ -70,14 +70,14 @@ impl Moving {
 
     /// Counts packets that are admitted; whether there are new figures.
     #[inline]
-    pub fn admit(&mut self, packets: usize) -> bool {
+    pub fn admit(&mut self, packets: usize, clock: Clock) -> bool {
         self.packets += packets as u64;
-        self.packets >= EVERY && self.measure()
+        self.packets >= EVERY && self.measure(clock)
     }
 
     #[cold]
-    fn measure(&mut self) -> bool {
-        let now = cpu_time();
+    fn measure(&mut self, clock: Clock) -> bool {
+        let now = clock.running();
         let since = self.since.replace(now);
         let packets = std::mem::take(&mut self.packets) as f64;
         let handed_over = std::mem::take(&mut self.handed_over) as f64;

@@ -19,7 +19,7 @@ const FIT_MEMORY: u32 = 65_536;
 /// Jobs after which a processor's refitted costs are given to the scheduler.
 const REFIT_EVERY: u32 = 64;
 /// After so many submissions...
-const SETTLED: u32 = 256;
+const SETTLED: u32 = 128;
 /// ...only one of so many is measured.
 const MEASURE_EVERY: u32 = 16;
 /// A new mean counts for one in so many of what collecting a job, or waking a processor, costs.
@@ -41,6 +41,8 @@ pub struct Attached {
     submitted: u32,
     /// What handing jobs to it costs the running core, and taking a job back.
     feed: Fit,
+    /// Submissions handed over without waking it.
+    fed: u32,
     collect: Duration,
     /// What waking it costs the running core.
     waking: Duration,
@@ -97,6 +99,7 @@ impl Pool {
                 check_scale: vec![],
                 measured: 0,
                 submitted: 0,
+                fed: 0,
                 feed: Fit::new(Cost::default(), FIT_MEMORY),
                 collect: Duration::ZERO,
                 waking: Duration::ZERO,
@@ -234,6 +237,10 @@ impl Pool {
             let waking = took - attached.feed.cost().of_batch(jobs);
             attached.waking = Duration((attached.waking.0 * (FADES - 1) + waking.0) / FADES);
         } else {
+            attached.fed = attached.fed.wrapping_add(1);
+            if attached.fed > SETTLED && !attached.fed.is_multiple_of(MEASURE_EVERY) {
+                return;
+            }
             attached.feed.add(jobs, took);
         }
         scheduler.set_feed(processor, attached.feed());

@@ -69,11 +69,20 @@ impl ProcessorStats {
         self.jobs += burst.len() as u64;
         self.packets += burst.len() as u64;
         self.busy += took;
+        let mut bytes = 0;
+        // Packets of one length follow each other.
+        let (mut length, mut alike) = (0, 0);
         for job in burst {
             let len = job.packet.len() as u32;
-            self.bytes += u64::from(len);
-            self.sizes[size_class(len)] += 1;
+            bytes += u64::from(len);
+            if len != length {
+                self.sizes[size_class(length)] += alike;
+                (length, alike) = (len, 0);
+            }
+            alike += 1;
         }
+        self.sizes[size_class(length)] += alike;
+        self.bytes += bytes;
     }
 
     /// Counts a submission of `jobs` jobs that is done at `now`.
