@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::backend::Backend;
 
+/// What it takes to wake another core, about, until that has been measured.
+const WAKE: Duration = Duration::from_micros(20);
 /// Jobs that may wait at a core.
 const CORE_QUEUE: usize = 256;
 
@@ -188,10 +190,23 @@ pub fn cores(
     costs: &Costs,
     clock: Clock,
 ) -> miette::Result<Vec<ProcessorSetup>> {
-    let mut setups = vec![set_up(backend.open()?, Kind::Cpu, suite, costs, clock)?];
+    let core = backend.open()?;
+    if cores == 1 {
+        // There is nothing to choose, and so nothing to be known.
+        let queue = core.capabilities().queue.min(CORE_QUEUE);
+        let (kind, cost, beta) = (Kind::Cpu, Cost::default(), Duration::ZERO);
+        return Ok(vec![ProcessorSetup { processor: core, kind, cost, alpha: 1.0, beta, queue }]);
+    }
+    let core = set_up(core, Kind::Cpu, suite, costs, clock)?;
+    let mut setups = vec![core];
     for worker in 1..cores {
-        let lane = Lane::new(backend.open()?, format!("worker.{worker}"), clock).into_diagnostic()?;
-        setups.push(set_up(Box::new(lane), Kind::Cpu, suite, costs, clock)?);
+        let name = format!("worker.{worker}");
+        let lane = Lane::new(backend.open()?, name.clone(), clock).into_diagnostic()?;
+        // The same library on another core: what that costs is learnt from there on.
+        let known = costs.find(&name, suite).unwrap_or(Cost { wake: WAKE, ..setups[0].cost });
+        let queue = lane.capabilities().queue.min(CORE_QUEUE);
+        let (processor, kind, beta) = (Box::new(lane), Kind::Cpu, Duration::ZERO);
+        setups.push(ProcessorSetup { processor, kind, cost: known, alpha: 1.0, beta, queue });
     }
     Ok(setups)
 }

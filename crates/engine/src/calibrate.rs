@@ -18,7 +18,7 @@ pub const BATCHES: [usize; 6] = [1, 2, 4, 8, 16, 32];
 /// the machine for a while then spoils one measurement of many points, whose medians do not mind.
 const ROUNDS: usize = 25;
 /// After this long fewer rounds must do, [`ROUNDS_MIN`] at least.
-const TIME_MAX: Duration = Duration::from_millis(100);
+const TIME_MAX: Duration = Duration::from_millis(50);
 const ROUNDS_MIN: usize = 5;
 /// Longest wait for an answer: a processor that takes this long for one batch is not usable. On a busy machine the
 /// thread of a lane may wait for a CPU for tenths of a second.

@@ -398,7 +398,7 @@ impl Rules {
             lateness: *lateness && processors > 1,
             alone: processors == 1 && !classed && !bundles,
             may_keep: *batch > 1 && !classed && !bundles,
-            dscp: classed.then(|| dscp.clone()),
+            dscp: classed.then_some(*dscp),
         }
     }
 }

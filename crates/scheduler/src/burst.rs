@@ -329,7 +329,7 @@ impl Whole {
         plan.clear();
         let mut offers = [Offer::default(); OFFERS];
         let count = self.offers(pool, &mut offers);
-        let Some(alone) = self.least_alone(&offers[..count]) else { return };
+        let Some(alone) = self.least_alone(pool, &offers[..count]) else { return };
         let Some(division) = self.divide(pool, &offers[..count], alone.1) else {
             return plan.push(Share { processor: alone.0, jobs: self.jobs });
         };
@@ -356,12 +356,21 @@ impl Whole {
     }
 
     /// The processor that is done with the whole burst first, and when.
-    fn least_alone(&self, offers: &[Offer]) -> Option<(usize, f64)> {
+    fn least_alone(&self, pool: &Pool<'_>, offers: &[Offer]) -> Option<(usize, f64)> {
+        // The host, which stands last; feeding others all of it keeps it busy too.
+        let host = pool.host.and_then(|(host, _)| offers.last().filter(|last| last.processor == host));
         let alone = |offer: &Offer| {
             let groups = self.jobs.div_ceil(offer.lanes) as f64;
-            offer.alpha * (offer.before + groups * offer.group)
+            let end = offer.alpha * (offer.before + groups * offer.group);
+            match host.filter(|host| host.processor != offer.processor) {
+                Some(host) => {
+                    let fed = host.before + offer.feed_batch + self.jobs as f64 * offer.feed_job;
+                    end.max(host.alpha * fed)
+                }
+                None => end,
+            }
         };
-        // The host, which stands last, before others that are as good.
+        // The host before others that are as good.
         let ends = offers.iter().rev().map(|offer| (offer.processor, alone(offer)));
         ends.min_by(|one, other| one.1.total_cmp(&other.1))
     }
@@ -415,7 +424,7 @@ impl Whole {
         let mut offers = [Offer::default(); OFFERS];
         let count = self.offers(pool, &mut offers);
         let offers = &offers[..count];
-        match self.least_alone(offers) {
+        match self.least_alone(pool, offers) {
             Some((processor, end)) => processor == host && self.divide_at_all(pool, offers, end).is_none(),
             None => false,
         }
