@@ -30,7 +30,7 @@ pub struct InboundSa {
     pub(crate) encapsulation: Encapsulation,
     local: IpAddr,
     /// Where an SA in UDP has its packets from.
-    peer: Option<Box<SocketAddr>>,
+    pub(crate) peer: Option<Box<SocketAddr>>,
     esn: bool,
     /// Lengths in bytes.
     iv_len: u8,

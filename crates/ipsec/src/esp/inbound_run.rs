@@ -2,9 +2,11 @@
 //! and everything unusual go by [`InboundSa::prepare`] and [`InboundSa::complete`]; `tests/segment_run.rs` holds the
 //! two against each other.
 
+use std::net::SocketAddr;
+
 use forebay_crypto::{Job, Verdict};
 use forebay_wire::ipv4::MIN_HEADER;
-use forebay_wire::{esp, protocol};
+use forebay_wire::{esp, ipv4, ipv6, protocol, udp};
 
 use super::inbound::InboundSa;
 use crate::find::{EspAt, names_ipsec};
@@ -14,18 +16,26 @@ use crate::sa::Encapsulation;
 use crate::tunnel::traffic_class;
 
 impl InboundSa {
-    /// Prepares jobs from the front of `jobs` while their packets are ESP of this SA straight in IPv4
-    /// without options between `addresses`, whole and new; how many it did. A packet between these addresses
-    /// has been accepted.
-    #[inline(never)]
-    pub fn prepare_run(&mut self, jobs: &mut [Job], addresses: [u8; 8]) -> usize {
-        // The packet that was accepted had the SA's encapsulation; those that are found here have none.
-        if self.encapsulation != Encapsulation::None || !self.is_steady() {
+    /// Prepares jobs from the front of `jobs` while their packets are ESP of this SA in IPv4 without options, whole and
+    /// new, and have the addresses and, in UDP, the ports of `accepted`, the packet before them; how many it did.
+    #[inline]
+    pub fn prepare_run(&mut self, accepted: &[u8], jobs: &mut [Job]) -> usize {
+        if !self.is_steady() {
             return 0;
         }
+        let (spi, Some(accepted)) = (self.spi, accepted.first_chunk()) else { return 0 };
+        match self.encapsulation {
+            Encapsulation::None => self.prepare_run_of(jobs, |packet| plain_esp(packet, accepted, spi)),
+            Encapsulation::Udp => self.prepare_run_of(jobs, |packet| esp_in_udp(packet, accepted, spi)),
+        }
+    }
+
+    /// The same, with ESP found by `find`. By itself, so that the loop has the registers.
+    #[inline(never)]
+    fn prepare_run_of(&mut self, jobs: &mut [Job], find: impl Fn(&[u8]) -> Option<EspAt>) -> usize {
         let mut done = 0;
         for job in jobs {
-            let Some(found) = plain_esp(job.packet.bytes(), addresses, self.spi) else { break };
+            let Some(found) = find(job.packet.bytes()) else { break };
             // What is wrong with it is found out again, and counted, by whoever takes it up.
             let (Ok(text), Some(sequence)) = (self.text_of(&found), self.likely(found.sequence)) else {
                 break;
@@ -39,10 +49,27 @@ impl InboundSa {
     }
 
     /// Completes jobs from the front of `jobs` while they are this SA's and done, and hold an IPv4 packet of
-    /// the flow that passed last, unless that was before `policies` came to be; how many, and their bytes.
-    #[inline(never)]
+    /// the flow that passed last, unless that was before `policies` came to be; how many, and their bytes. A packet from
+    /// elsewhere than the peer ends the run, because the peer may have moved (RFC 7296 2.23).
+    #[inline]
     pub fn complete_run(&mut self, jobs: &mut [Job], policies: u64) -> (usize, u64) {
         let Some(passed) = self.passed.filter(|_| self.passes_all(policies)) else { return (0, 0) };
+        match self.peer.as_deref().copied() {
+            None => self.complete_run_of(jobs, passed, |_, _| true),
+            Some(peer) => {
+                self.complete_run_of(jobs, passed, |outer, esp_at| is_in_udp_from(peer, outer, esp_at))
+            }
+        }
+    }
+
+    /// The same while the outer packet and the place of ESP in it are as `expected`.
+    #[inline(never)]
+    fn complete_run_of(
+        &mut self,
+        jobs: &mut [Job],
+        passed: [u8; 8],
+        expected: impl Fn(&[u8], usize) -> bool,
+    ) -> (usize, u64) {
         let allowed = usize::try_from(self.life.allowance(LONGEST)).unwrap_or(usize::MAX);
         let (session, check_padding) = (self.session, self.check_padding);
         let class_mask = self.decapsulator.mask();
@@ -58,8 +85,11 @@ impl InboundSa {
             let Some(len) = opened_ipv4(window, text_at - offset, passed, check_padding, class_mask) else {
                 break;
             };
-            let low_at = spec.auth.start as usize + 4 - offset;
-            let Some(low) = window.get(low_at..).and_then(|low| low.first_chunk()) else { break };
+            let esp_at = spec.auth.start as usize - offset;
+            let Some(low) = window.get(esp_at + 4..).and_then(|low| low.first_chunk()) else { break };
+            if !expected(window, esp_at) {
+                break;
+            }
             let high = u64::from(spec.seq_hi.unwrap_or(0)) << 32;
             if self.replay.settle(high | u64::from(u32::from_be_bytes(*low))) != Replay::New {
                 break;
@@ -75,6 +105,18 @@ impl InboundSa {
         }
         (done, bytes)
     }
+}
+
+/// Whether an outer packet with ESP in UDP at `esp_at` comes from `peer`, which is of the packet's IP version: tunnels
+/// have one, and only they have runs.
+#[inline]
+fn is_in_udp_from(peer: SocketAddr, outer: &[u8], esp_at: usize) -> bool {
+    let has = |at: usize, expected: &[u8]| outer.get(at..at + expected.len()) == Some(expected);
+    let from_address = match peer {
+        SocketAddr::V4(peer) => has(ipv4::field::SOURCE.start, &peer.ip().octets()),
+        SocketAddr::V6(peer) => has(ipv6::field::SOURCE.start, &peer.ip().octets()),
+    };
+    from_address && esp_at >= udp::HEADER && has(esp_at - udp::HEADER, &peer.port().to_be_bytes())
 }
 
 /// Length of the IPv4 packet at `text_at` in `window`, which begins with the outer packet and ends with the
@@ -99,16 +141,44 @@ fn opened_ipv4(
     (is_good && (traffic_class(window) ^ inner[1]) & class_mask == 0).then_some(len)
 }
 
-/// Where ESP is in an IPv4 packet without options between `addresses`, if it is of `spi` and whole.
+/// The headers of an accepted packet that a run goes by: IPv4 without options and, where there is UDP, its ports.
+type Accepted = [u8; MIN_HEADER + 4];
+
+/// Where ESP is in an IPv4 packet without options that has the addresses of `accepted`, if it is of `spi` and whole.
 #[inline]
-fn plain_esp(bytes: &[u8], addresses: [u8; 8], spi: u32) -> Option<EspAt> {
+fn plain_esp(bytes: &[u8], accepted: &Accepted, spi: u32) -> Option<EspAt> {
     let header: &[u8; MIN_HEADER + esp::HEADER] = bytes.first_chunk()?;
-    let end = usize::from(u16::from_be_bytes([header[2], header[3]]));
-    let unfragmented = header[6] & 0x3f == 0 && header[7] == 0;
-    let plain = header[0] == 0x45 && header[9] == protocol::ESP && unfragmented;
-    if !plain || header[12..20] != addresses || header[20..24] != spi.to_be_bytes() || end > bytes.len() {
+    let end = plain_end(header.first_chunk()?, protocol::ESP)?;
+    let is_alike = header[12..20] == accepted[12..20] && header[20..24] == spi.to_be_bytes();
+    if !is_alike || end > bytes.len() {
         return None;
     }
     let sequence = u32::from_be_bytes([header[24], header[25], header[26], header[27]]);
     Some(EspAt { at: MIN_HEADER, end, encapsulation: Encapsulation::None, spi, sequence })
+}
+
+/// The same in UDP (RFC 3948 2.1) with the ports of `accepted`, in a datagram that fills the packet.
+#[inline]
+fn esp_in_udp(bytes: &[u8], accepted: &Accepted, spi: u32) -> Option<EspAt> {
+    let header: &[u8; ESP_IN_UDP_AT + esp::HEADER] = bytes.first_chunk()?;
+    let end = plain_end(header.first_chunk()?, protocol::UDP)?;
+    let len = usize::from(u16::from_be_bytes([header[24], header[25]]));
+    // An accepted packet with options has something else in the place of the ports.
+    let is_alike = accepted[0] == 0x45 && header[12..24] == accepted[12..24];
+    if !is_alike || header[28..32] != spi.to_be_bytes() || MIN_HEADER + len != end || end > bytes.len() {
+        return None;
+    }
+    let sequence = u32::from_be_bytes([header[32], header[33], header[34], header[35]]);
+    Some(EspAt { at: ESP_IN_UDP_AT, end, encapsulation: Encapsulation::Udp, spi, sequence })
+}
+
+/// Where ESP stands in UDP in IPv4 without options.
+const ESP_IN_UDP_AT: usize = MIN_HEADER + udp::HEADER;
+
+/// The end of an IPv4 packet without options that is no fragment and carries `protocol`.
+#[inline]
+fn plain_end(header: &[u8; MIN_HEADER], protocol: u8) -> Option<usize> {
+    let unfragmented = header[6] & 0x3f == 0 && header[7] == 0;
+    let is_plain = header[0] == 0x45 && header[9] == protocol && unfragmented;
+    is_plain.then(|| u16::from_be_bytes([header[2], header[3]]).into())
 }
