@@ -15,7 +15,7 @@ use forebay_crypto::{
 };
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{BURST, Clock, Engine, Limits, ProcessorSetup, Settings};
-use forebay_ipsec::{Ipsec, IvRange, SaConfig, Spi};
+use forebay_ipsec::{Encapsulation, Ipsec, IvRange, SaConfig, Spi};
 use forebay_scheduler::{Config, Cost, Decision, Item, Kind, ProcessorConfig, Progress, Scheduler};
 use forebay_time::{Duration, Time};
 
@@ -43,8 +43,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Every case that this machine can run: direction, library and length of the plain packet on a lone core; sealing
-/// with a choice among three processors; or the scheduler with its window.
+/// Every case that this machine can run: direction, library and length of the plain packet on a lone core; opening ESP
+/// in UDP there; sealing with a choice among three processors; or the scheduler with its window.
 fn cases() -> Vec<String> {
     let mut cases = Vec::new();
     for backend in ["aws-lc", "ipsec-mb"] {
@@ -52,6 +52,7 @@ fn cases() -> Vec<String> {
             for direction in ["seal", "open"] {
                 cases.extend([64, 1408].map(|size| format!("{direction}-{backend}-{size}")));
             }
+            cases.push(format!("udp-{backend}-64"));
             cases.push(format!("three-{backend}-64"));
         }
     }
@@ -69,7 +70,8 @@ fn run(case: &str, packets: &str) -> Result<()> {
     let (backend, size) = (processor(backend)?, size.parse()?);
     match what {
         "seal" => seal(backend, size, bursts),
-        "open" => open(backend, size, bursts),
+        "open" => open(backend, size, bursts, Encapsulation::None),
+        "udp" => open(backend, size, bursts, Encapsulation::Udp),
         "three" => three(backend, size, bursts),
         _ => Err(format!("no case `{case}`").into()),
     }
@@ -115,15 +117,20 @@ fn release(engine: &mut Engine, mut each: impl FnMut(&[u8])) {
 }
 
 fn seal(processor: Box<dyn Processor>, size: usize, bursts: usize) -> Result<()> {
-    let mut engine = engine(vec![setup(processor, 0)])?;
+    let mut engine = engine(vec![setup(processor, 0)], Encapsulation::None)?;
     let (plain, mut burst) = (vec![plain(size); BURST], Vec::with_capacity(BURST));
     (0..bursts).for_each(|_| measured_burst(&mut engine, &mut burst, &plain, Direction::Seal));
     assert!(engine.drops().total() == 0, "{:?}", engine.drops());
     Ok(())
 }
 
-fn open(processor: Box<dyn Processor>, size: usize, bursts: usize) -> Result<()> {
-    let mut engine = engine(vec![setup(processor, 0)])?;
+fn open(
+    processor: Box<dyn Processor>,
+    size: usize,
+    bursts: usize,
+    encapsulation: Encapsulation,
+) -> Result<()> {
+    let mut engine = engine(vec![setup(processor, 0)], encapsulation)?;
     let (plain, mut burst) = (vec![plain(size); BURST], Vec::with_capacity(BURST));
     for _ in 0..bursts {
         for bytes in &plain {
@@ -144,7 +151,7 @@ fn open(processor: Box<dyn Processor>, size: usize, bursts: usize) -> Result<()>
 fn three(processor: Box<dyn Processor>, size: usize, bursts: usize) -> Result<()> {
     let others = (0..2).map(|_| Box::new(AwsLc::new()) as Box<dyn Processor>);
     let all = std::iter::once(processor).chain(others).map(|one| setup(one, 10_000_000));
-    let mut engine = engine(all.collect())?;
+    let mut engine = engine(all.collect(), Encapsulation::None)?;
     let (plain, mut burst) = (vec![plain(size); 2 * BURST], Vec::with_capacity(2 * BURST));
     for _ in 0..bursts.div_ceil(2) {
         measured_burst(&mut engine, &mut burst, &plain, Direction::Seal);
@@ -212,11 +219,12 @@ fn plain(size: usize) -> Vec<u8> {
 }
 
 /// An engine that seals and opens its own packets.
-fn engine(processors: Vec<ProcessorSetup>) -> Result<Engine> {
+fn engine(processors: Vec<ProcessorSetup>, encapsulation: Encapsulation) -> Result<Engine> {
     let suite: Suite = SUITE.parse()?;
     let key = SecretBytes::new((0..suite.cipher_key_len() + suite.salt_len()).map(|k| k as u8).collect());
     let keys = SaKeys::new(suite, &key, &SecretBytes::new(Vec::new()))?;
     let config = |local: [u8; 4], remote: [u8; 4]| SaConfig {
+        encapsulation,
         replay_window: 1024,
         ..SaConfig::new("measured", Spi::MIN, suite, local.into(), remote.into())
     };
