@@ -31,7 +31,7 @@ pub struct InboundSa {
     local: IpAddr,
     /// Where an SA in UDP has its packets from.
     pub(crate) peer: Option<Box<SocketAddr>>,
-    esn: bool,
+    pub(crate) esn: bool,
     /// Lengths in bytes.
     iv_len: u8,
     icv_len: u8,

@@ -4,7 +4,7 @@
 
 use std::net::SocketAddr;
 
-use forebay_crypto::{Job, Verdict};
+use forebay_crypto::{Job, JobSpec, Verdict};
 use forebay_wire::ipv4::MIN_HEADER;
 use forebay_wire::{esp, ipv4, ipv6, protocol, udp};
 
@@ -34,15 +34,24 @@ impl InboundSa {
     #[inline(never)]
     fn prepare_run_of(&mut self, jobs: &mut [Job], find: impl Fn(&[u8]) -> Option<EspAt>) -> usize {
         let mut done = 0;
+        // Packets of one length in one place have the same job.
+        let (mut alike, mut spec) = ((usize::MAX, 0), JobSpec::default());
         for job in jobs {
             let Some(found) = find(job.packet.bytes()) else { break };
             // What is wrong with it is found out again, and counted, by whoever takes it up.
-            let (Ok(text), Some(sequence)) = (self.text_of(&found), self.likely(found.sequence)) else {
-                break;
-            };
-            if self.state_job(&job.packet, &found, text, sequence, &mut job.spec).is_err() {
+            let Some(sequence) = self.likely(found.sequence) else { break };
+            if self.replay.check(sequence) != Replay::New {
                 break;
             }
+            let place = (found.end, job.packet.offset());
+            if place != alike {
+                let Ok(text) = self.text_of(&found) else { break };
+                if self.state_job(&job.packet, &found, text, sequence, &mut spec).is_err() {
+                    break;
+                }
+                alike = place;
+            }
+            job.spec = JobSpec { seq_hi: self.esn.then_some((sequence >> 32) as u32), ..spec };
             done += 1;
         }
         done
@@ -74,6 +83,8 @@ impl InboundSa {
         let (session, check_padding) = (self.session, self.check_padding);
         let class_mask = self.decapsulator.mask();
         let (mut done, mut bytes, mut enciphered) = (0, 0, 0);
+        let mut replay = self.replay.settling();
+        let mut alike = Alike::NONE;
         for job in jobs.iter_mut().take(allowed) {
             let (spec, offset) = (&job.spec, job.packet.offset());
             if spec.session != session || job.verdict != Verdict::Done {
@@ -82,23 +93,27 @@ impl InboundSa {
             let (text_at, text_end) = (spec.cipher.start as usize, spec.cipher.end());
             // One look at the buffer covers everything that is read.
             let Some(window) = job.packet.buffer().get(offset..text_end) else { break };
-            let Some(len) = opened_ipv4(window, text_at - offset, passed, check_padding, class_mask) else {
-                break;
-            };
+            let inner_at = text_at - offset;
+            if !alike.fits(window, inner_at, passed) {
+                let opened = opened_ipv4(window, inner_at, passed, check_padding, class_mask);
+                let Some(len) = opened else { break };
+                alike = Alike::of(window, inner_at, len, check_padding);
+            }
             let esp_at = spec.auth.start as usize - offset;
             let Some(low) = window.get(esp_at + 4..).and_then(|low| low.first_chunk()) else { break };
             if !expected(window, esp_at) {
                 break;
             }
             let high = u64::from(spec.seq_hi.unwrap_or(0)) << 32;
-            if self.replay.settle(high | u64::from(u32::from_be_bytes(*low))) != Replay::New {
+            if replay.settle(high | u64::from(u32::from_be_bytes(*low))) != Replay::New {
                 break;
             }
             enciphered += u64::from(spec.cipher.len);
             bytes += job.packet.len() as u64;
-            job.packet.set_bounds(text_at, text_at + len);
+            job.packet.set_bounds(text_at, text_at + alike.len);
             done += 1;
         }
+        drop(replay);
         if done > 0 {
             self.resync.verified();
             self.life.count(done as u64, enciphered);
@@ -119,10 +134,71 @@ fn is_in_udp_from(peer: SocketAddr, outer: &[u8], esp_at: usize) -> bool {
     from_address && esp_at >= udp::HEADER && has(esp_at - udp::HEADER, &peer.port().to_be_bytes())
 }
 
+/// What [`opened_ipv4`] looked at in the packet before: one that is the same in all of it passes too.
+struct Alike {
+    /// Version and traffic class of the outer packet.
+    outer: [u8; 2],
+    text_len: usize,
+    /// Version, traffic class and total length of the inner one.
+    inner: [u8; 4],
+    protocol: u8,
+    /// What counts of the end of the text, padding and trailer, and what they are.
+    mask: u128,
+    tail: u128,
+    /// Length of the inner packet.
+    len: usize,
+}
+
+impl Alike {
+    /// No packet is like this, because none has so long a text.
+    const NONE: Alike =
+        Alike { outer: [0; 2], text_len: usize::MAX, inner: [0; 4], protocol: 0, mask: 0, tail: 0, len: 0 };
+
+    /// Of a packet that passed, with an inner one of `len` bytes.
+    #[inline(never)]
+    fn of(window: &[u8], text_at: usize, len: usize, check_padding: bool) -> Alike {
+        let whole = Alike { len, ..Alike::NONE };
+        let Some(text) = window.get(text_at..) else { return whole };
+        let (Some(&outer), Some(inner)) = (window.first_chunk(), text.first_chunk::<MIN_HEADER>()) else {
+            return whole;
+        };
+        let (Ok(trailer), Some(tail)) = (esp::Trailer::parse(text), text.last_chunk()) else { return whole };
+        let looked_at = if check_padding { trailer.len() } else { esp::TRAILER };
+        // Longer padding is looked at each time.
+        let text_len = if looked_at < 16 { text.len() } else { usize::MAX };
+        let mask = !(u128::MAX << (8 * looked_at.min(15)));
+        Alike {
+            outer,
+            text_len,
+            inner: [inner[0], inner[1], inner[2], inner[3]],
+            protocol: inner[9],
+            mask: mask.to_be(),
+            tail: u128::from_ne_bytes(*tail) & mask.to_be(),
+            len,
+        }
+    }
+
+    #[inline]
+    fn fits(&self, window: &[u8], text_at: usize, passed: [u8; 8]) -> bool {
+        let Some(text) = window.get(text_at..).filter(|text| text.len() == self.text_len) else {
+            return false;
+        };
+        let (Some(outer), Some(inner)) = (window.first_chunk::<2>(), text.first_chunk::<MIN_HEADER>()) else {
+            return false;
+        };
+        let Some(tail) = text.last_chunk() else { return false };
+        *outer == self.outer
+            && inner[..4] == self.inner
+            && inner[9] == self.protocol
+            && inner[12..20] == passed
+            && u128::from_ne_bytes(*tail) & self.mask == self.tail
+    }
+}
+
 /// Length of the IPv4 packet at `text_at` in `window`, which begins with the outer packet and ends with the
 /// deciphered text, if nothing is to be done but to take it out: between the addresses `passed`, without
 /// options, not ESP or AH itself, with good padding and marks that do not change.
-#[inline]
+#[inline(never)]
 fn opened_ipv4(
     window: &[u8],
     text_at: usize,
