@@ -115,7 +115,7 @@ impl ReplayWindow {
     pub fn settling(&mut self) -> Settling<'_> {
         let top = self.top;
         let word = self.bits[self.position(top).0];
-        Settling { window: self, top, word }
+        Settling { window: self, top, last: top | 63, word }
     }
 
     /// Empties the words that the window enters on its way from word `from` to word `to`.
@@ -138,6 +138,8 @@ impl ReplayWindow {
 pub struct Settling<'a> {
     window: &'a mut ReplayWindow,
     top: u64,
+    /// The last number that is in the same word.
+    last: u64,
     word: u64,
 }
 
@@ -145,7 +147,7 @@ impl Settling<'_> {
     /// As [`ReplayWindow::settle`].
     #[inline(always)]
     pub fn settle(&mut self, sequence: u64) -> Replay {
-        if sequence > self.top && sequence / 64 == self.top / 64 {
+        if sequence > self.top && sequence <= self.last {
             self.top = sequence;
             self.word |= 1 << (sequence % 64);
             return Replay::New;
@@ -158,6 +160,7 @@ impl Settling<'_> {
         self.put_back();
         let verdict = self.window.settle(sequence);
         self.top = self.window.top;
+        self.last = self.top | 63;
         self.word = self.window.bits[self.window.position(self.top).0];
         verdict
     }

@@ -4,7 +4,7 @@
 
 use std::net::SocketAddr;
 
-use forebay_crypto::{Job, JobSpec, Verdict};
+use forebay_crypto::{Job, JobSpec, Packet, Verdict};
 use forebay_wire::ipv4::MIN_HEADER;
 use forebay_wire::{esp, ipv4, ipv6, protocol, udp};
 
@@ -66,7 +66,7 @@ impl InboundSa {
         match self.peer.as_deref().copied() {
             None => self.complete_run_of(jobs, passed, |_, _| true),
             Some(peer) => {
-                self.complete_run_of(jobs, passed, |outer, esp_at| is_in_udp_from(peer, outer, esp_at))
+                self.complete_run_of(jobs, passed, |packet, esp_at| is_in_udp_from(peer, packet, esp_at))
             }
         }
     }
@@ -77,31 +77,34 @@ impl InboundSa {
         &mut self,
         jobs: &mut [Job],
         passed: [u8; 8],
-        expected: impl Fn(&[u8], usize) -> bool,
+        expected: impl Fn(&Packet, usize) -> bool,
     ) -> (usize, u64) {
-        let allowed = usize::try_from(self.life.allowance(LONGEST)).unwrap_or(usize::MAX);
+        let allowed = usize::try_from(self.life.allowance(LONGEST)).unwrap_or(usize::MAX).min(jobs.len());
         let (session, check_padding) = (self.session, self.check_padding);
         let class_mask = self.decapsulator.mask();
         let (mut done, mut bytes, mut enciphered) = (0, 0, 0);
         let mut replay = self.replay.settling();
         let mut alike = Alike::NONE;
-        for job in jobs.iter_mut().take(allowed) {
+        for job in &mut jobs[..allowed] {
             let (spec, offset) = (&job.spec, job.packet.offset());
             if spec.session != session || job.verdict != Verdict::Done {
                 break;
             }
-            let (text_at, text_end) = (spec.cipher.start as usize, spec.cipher.end());
-            // One look at the buffer covers everything that is read.
-            let Some(window) = job.packet.buffer().get(offset..text_end) else { break };
-            let inner_at = text_at - offset;
-            if !alike.fits(window, inner_at, passed) {
-                let opened = opened_ipv4(window, inner_at, passed, check_padding, class_mask);
+            let (buffer, text_at) = (job.packet.buffer(), spec.cipher.start as usize);
+            let Some(text) = buffer.get(spec.cipher.range()) else { break };
+            let Some(outer) = buffer.get(offset..offset + 2).and_then(|outer| outer.first_chunk()) else {
+                break;
+            };
+            if !alike.fits(*outer, text, passed) {
+                let opened = opened_ipv4(outer, text, passed, check_padding, class_mask);
                 let Some(len) = opened else { break };
-                alike = Alike::of(window, inner_at, len, check_padding);
+                alike = Alike::of(*outer, text, len, check_padding);
             }
-            let esp_at = spec.auth.start as usize - offset;
-            let Some(low) = window.get(esp_at + 4..).and_then(|low| low.first_chunk()) else { break };
-            if !expected(window, esp_at) {
+            let esp_at = spec.auth.start as usize;
+            let Some(low) = buffer.get(esp_at + 4..esp_at + 8).and_then(|low| low.first_chunk()) else {
+                break;
+            };
+            if !expected(&job.packet, esp_at) {
                 break;
             }
             let high = u64::from(spec.seq_hi.unwrap_or(0)) << 32;
@@ -110,7 +113,7 @@ impl InboundSa {
             }
             enciphered += u64::from(spec.cipher.len);
             bytes += job.packet.len() as u64;
-            job.packet.set_bounds(text_at, text_at + alike.len);
+            job.packet.set_bounds(text_at, text_at + usize::from(alike.len));
             done += 1;
         }
         drop(replay);
@@ -122,14 +125,15 @@ impl InboundSa {
     }
 }
 
-/// Whether an outer packet with ESP in UDP at `esp_at` comes from `peer`, which is of the packet's IP version: tunnels
-/// have one, and only they have runs.
+/// Whether a packet with ESP in UDP at `esp_at` in the buffer comes from `peer`, which is of the packet's IP version:
+/// tunnels have one, and only they have runs.
 #[inline]
-fn is_in_udp_from(peer: SocketAddr, outer: &[u8], esp_at: usize) -> bool {
-    let has = |at: usize, expected: &[u8]| outer.get(at..at + expected.len()) == Some(expected);
+fn is_in_udp_from(peer: SocketAddr, packet: &Packet, esp_at: usize) -> bool {
+    let has = |at: usize, expected: &[u8]| packet.buffer().get(at..at + expected.len()) == Some(expected);
+    let offset = packet.offset();
     let from_address = match peer {
-        SocketAddr::V4(peer) => has(ipv4::field::SOURCE.start, &peer.ip().octets()),
-        SocketAddr::V6(peer) => has(ipv6::field::SOURCE.start, &peer.ip().octets()),
+        SocketAddr::V4(peer) => has(offset + ipv4::field::SOURCE.start, &peer.ip().octets()),
+        SocketAddr::V6(peer) => has(offset + ipv6::field::SOURCE.start, &peer.ip().octets()),
     };
     from_address && esp_at >= udp::HEADER && has(esp_at - udp::HEADER, &peer.port().to_be_bytes())
 }
@@ -146,7 +150,7 @@ struct Alike {
     mask: u128,
     tail: u128,
     /// Length of the inner packet.
-    len: usize,
+    len: u16,
 }
 
 impl Alike {
@@ -156,38 +160,35 @@ impl Alike {
 
     /// Of a packet that passed, with an inner one of `len` bytes.
     #[inline(never)]
-    fn of(window: &[u8], text_at: usize, len: usize, check_padding: bool) -> Alike {
+    fn of(outer: [u8; 2], text: &[u8], len: u16, check_padding: bool) -> Alike {
         let whole = Alike { len, ..Alike::NONE };
-        let Some(text) = window.get(text_at..) else { return whole };
-        let (Some(&outer), Some(inner)) = (window.first_chunk(), text.first_chunk::<MIN_HEADER>()) else {
-            return whole;
-        };
+        let Some(inner) = text.first_chunk::<MIN_HEADER>() else { return whole };
         let (Ok(trailer), Some(tail)) = (esp::Trailer::parse(text), text.last_chunk()) else { return whole };
         let looked_at = if check_padding { trailer.len() } else { esp::TRAILER };
-        // Longer padding is looked at each time.
-        let text_len = if looked_at < 16 { text.len() } else { usize::MAX };
-        let mask = !(u128::MAX << (8 * looked_at.min(15)));
+        if looked_at >= 16 {
+            // Longer padding is looked at each time.
+            return whole;
+        }
+        let mask = !(u128::MAX << (8 * looked_at)).to_be();
         Alike {
             outer,
-            text_len,
+            text_len: text.len(),
             inner: [inner[0], inner[1], inner[2], inner[3]],
             protocol: inner[9],
-            mask: mask.to_be(),
-            tail: u128::from_ne_bytes(*tail) & mask.to_be(),
+            mask,
+            tail: u128::from_ne_bytes(*tail) & mask,
             len,
         }
     }
 
-    #[inline]
-    fn fits(&self, window: &[u8], text_at: usize, passed: [u8; 8]) -> bool {
-        let Some(text) = window.get(text_at..).filter(|text| text.len() == self.text_len) else {
+    #[inline(always)]
+    fn fits(&self, outer: [u8; 2], text: &[u8], passed: [u8; 8]) -> bool {
+        if text.len() != self.text_len {
             return false;
-        };
-        let (Some(outer), Some(inner)) = (window.first_chunk::<2>(), text.first_chunk::<MIN_HEADER>()) else {
-            return false;
-        };
+        }
+        let Some(inner) = text.first_chunk::<MIN_HEADER>() else { return false };
         let Some(tail) = text.last_chunk() else { return false };
-        *outer == self.outer
+        outer == self.outer
             && inner[..4] == self.inner
             && inner[9] == self.protocol
             && inner[12..20] == passed
@@ -195,26 +196,26 @@ impl Alike {
     }
 }
 
-/// Length of the IPv4 packet at `text_at` in `window`, which begins with the outer packet and ends with the
-/// deciphered text, if nothing is to be done but to take it out: between the addresses `passed`, without
-/// options, not ESP or AH itself, with good padding and marks that do not change.
+/// Length of the IPv4 packet that a deciphered text begins with, if nothing is to be done but to take it out: between
+/// the addresses `passed`, without options, not ESP or AH itself, with good padding, and with marks that do not change
+/// under an outer header that begins with `outer`.
 #[inline(never)]
 fn opened_ipv4(
-    window: &[u8],
-    text_at: usize,
+    outer: &[u8; 2],
+    text: &[u8],
     passed: [u8; 8],
     check_padding: bool,
     class_mask: u8,
-) -> Option<usize> {
-    let text = window.get(text_at..)?;
+) -> Option<u16> {
     let inner: &[u8; MIN_HEADER] = text.first_chunk()?;
     let trailer = esp::Trailer::parse(text).ok()?;
-    let len = usize::from(u16::from_be_bytes([inner[2], inner[3]]));
+    let total_len = u16::from_be_bytes([inner[2], inner[3]]);
+    let len = usize::from(total_len);
     let is_plain = inner[0] == 0x45 && trailer.next_header == protocol::IPV4 && !names_ipsec(inner[9]);
     let is_whole = len >= MIN_HEADER && len + trailer.len() <= text.len();
     let passes = is_plain && is_whole && inner[12..20] == passed;
     let is_good = passes && (!check_padding || trailer.is_padded_in_order(text));
-    (is_good && (traffic_class(window) ^ inner[1]) & class_mask == 0).then_some(len)
+    (is_good && (traffic_class(outer) ^ inner[1]) & class_mask == 0).then_some(total_len)
 }
 
 /// The headers of an accepted packet that a run goes by: IPv4 without options and, where there is UDP, its ports.
