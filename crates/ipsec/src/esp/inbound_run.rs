@@ -5,7 +5,7 @@
 use std::net::SocketAddr;
 
 use forebay_crypto::{Job, JobSpec, Packet, Verdict};
-use forebay_wire::ipv4::MIN_HEADER;
+use forebay_wire::ipv4::{MIN_HEADER, MORE_FRAGMENTS, OFFSET_MASK};
 use forebay_wire::{esp, ipv4, ipv6, protocol, udp};
 
 use super::inbound::InboundSa;
@@ -45,8 +45,7 @@ impl InboundSa {
             }
             let place = (found.end, job.packet.offset());
             if place != alike {
-                let Ok(text) = self.text_of(&found) else { break };
-                if self.state_job(&job.packet, &found, text, sequence, &mut spec).is_err() {
+                if self.respecify(&job.packet, &found, sequence, &mut spec).is_none() {
                     break;
                 }
                 alike = place;
@@ -55,6 +54,13 @@ impl InboundSa {
             done += 1;
         }
         done
+    }
+
+    /// Makes `spec` that of a packet of another length or in another place. By itself, so that `spec` stays in one piece.
+    #[inline(never)]
+    fn respecify(&self, packet: &Packet, found: &EspAt, sequence: u64, spec: &mut JobSpec) -> Option<()> {
+        let text = self.text_of(found).ok()?;
+        self.state_job(packet, found, text, sequence, spec).ok()
     }
 
     /// Completes jobs from the front of `jobs` while they are this SA's and done, and hold an IPv4 packet of
@@ -255,7 +261,7 @@ const ESP_IN_UDP_AT: usize = MIN_HEADER + udp::HEADER;
 /// The end of an IPv4 packet without options that is no fragment and carries `protocol`.
 #[inline]
 fn plain_end(header: &[u8; MIN_HEADER], protocol: u8) -> Option<usize> {
-    let unfragmented = header[6] & 0x3f == 0 && header[7] == 0;
-    let is_plain = header[0] == 0x45 && header[9] == protocol && unfragmented;
+    let fragment = u16::from_be_bytes([header[6], header[7]]) & (MORE_FRAGMENTS | OFFSET_MASK);
+    let is_plain = header[0] == 0x45 && header[9] == protocol && fragment == 0;
     is_plain.then(|| u16::from_be_bytes([header[2], header[3]]).into())
 }
