@@ -110,6 +110,14 @@ impl ReplayWindow {
         Replay::New
     }
 
+    /// The window to settle numbers in that mostly follow each other.
+    #[inline]
+    pub fn settling(&mut self) -> Settling<'_> {
+        let top = self.top;
+        let word = self.bits[self.position(top).0];
+        Settling { window: self, top, last: top | 63, word }
+    }
+
     /// Empties the words that the window enters on its way from word `from` to word `to`.
     #[inline(never)]
     fn clear(&mut self, from: u64, to: u64) {
@@ -122,5 +130,81 @@ impl ReplayWindow {
     #[inline]
     fn position(&self, sequence: u64) -> (usize, u64) {
         ((sequence / 64) as usize & (self.bits.len() - 1), 1 << (sequence % 64))
+    }
+}
+
+/// A [`ReplayWindow`] with what the next number mostly needs at hand: the highest, and its word of the ring. They go back
+/// when this ends.
+pub struct Settling<'a> {
+    window: &'a mut ReplayWindow,
+    top: u64,
+    /// The last number that is in the same word.
+    last: u64,
+    word: u64,
+}
+
+impl Settling<'_> {
+    /// As [`ReplayWindow::settle`].
+    #[inline(always)]
+    pub fn settle(&mut self, sequence: u64) -> Replay {
+        if sequence > self.top && sequence <= self.last {
+            self.top = sequence;
+            self.word |= 1 << (sequence % 64);
+            return Replay::New;
+        }
+        self.settle_elsewhere(sequence)
+    }
+
+    #[inline(never)]
+    fn settle_elsewhere(&mut self, sequence: u64) -> Replay {
+        self.put_back();
+        let verdict = self.window.settle(sequence);
+        self.top = self.window.top;
+        self.last = self.top | 63;
+        self.word = self.window.bits[self.window.position(self.top).0];
+        verdict
+    }
+
+    #[inline]
+    fn put_back(&mut self) {
+        let (word, _) = self.window.position(self.top);
+        self.window.bits[word] = self.word;
+        self.window.top = self.top;
+    }
+}
+
+impl Drop for Settling<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.put_back();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Numbers that follow each other, skip some, or go back; in runs.
+        #[test]
+        fn settling_in_runs_is_settling_one_by_one(
+            window in prop::sample::select(vec![0u32, 1, 32, 64, 100, 1024]),
+            start in prop::sample::select(vec![0u64, 60, 4_000, (1 << 32) - 70, u64::MAX - 300]),
+            steps in prop::collection::vec(prop::collection::vec((any::<bool>(), -90i64..90), 0..80), 0..8),
+        ) {
+            let (mut one, mut other) = (ReplayWindow::new(window), ReplayWindow::new(window));
+            prop_assert_eq!(one.settle(start), other.settle(start));
+            let mut sequence = start;
+            for run in steps {
+                let mut settling = other.settling();
+                for (next, step) in run {
+                    sequence = sequence.saturating_add_signed(if next { 1 } else { step });
+                    prop_assert_eq!(settling.settle(sequence), one.settle(sequence), "{}", sequence);
+                }
+                drop(settling);
+                prop_assert_eq!((&other.bits, other.top), (&one.bits, one.top));
+            }
+        }
     }
 }

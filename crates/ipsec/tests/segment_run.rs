@@ -1,10 +1,12 @@
 //! Packets that are prepared and completed as a burst come out as those that are one by one: bytes,
-//! places, jobs, reasons, counters.
+//! places, jobs, reasons, counters, events.
 
 mod support;
 
 use forebay_crypto::{Direction, Job, JobSpec, SessionId, Verdict};
-use forebay_ipsec::{Action, DropReason, Ipsec, IvRange, Policy, PolicyPlace, Prepared, SaCounters, Stop};
+use forebay_ipsec::{
+    Action, DropReason, Event, EventKind, Ipsec, IvRange, Policy, PolicyPlace, Prepared, SaCounters, Stop,
+};
 use forebay_wire::Family;
 use proptest::prelude::*;
 use support::{Damage, Plain, SAS, buffer, damage, database, opening, plain, seal, sealing};
@@ -135,6 +137,10 @@ fn counters(sad: &Ipsec) -> Vec<SaCounters> {
     sad.iter().map(|(_, _, _, counters)| *counters).collect()
 }
 
+fn events(sad: &mut Ipsec) -> Vec<Event> {
+    sad.events().collect()
+}
+
 /// Both ways, on databases that are alike, in bursts of so many packets.
 fn compare(
     database: impl Fn() -> Ipsec,
@@ -152,6 +158,7 @@ fn compare(
             prop_assert_eq!(&prepared_together[n], &prepared[n], "prepared, {:?}", place);
             prop_assert_eq!(&completed_together[n], &completed[n], "completed, {:?}", place);
         }
+        prop_assert_eq!(events(&mut other), events(&mut one), "{:?}, burst {}", direction, number);
         all.extend(completed);
     }
     prop_assert_eq!(counters(&other), counters(&one));
@@ -338,5 +345,97 @@ fn a_run_does_not_change_its_encapsulation() {
         let outcomes = compare(|| alone(sa), Direction::Open, 3, &packets).expect("alike");
         assert!(outcomes[0].is_ok() && outcomes[2].is_ok(), "SA {sa}");
         assert_eq!(outcomes[1], Err(DropReason::InStateMismatch), "SA {sa}");
+    }
+}
+
+/// A packet with ESP in UDP as a NAT sends it on after a move: from another address, or from another port.
+fn moved(sealed: &[u8], address: bool) -> Vec<u8> {
+    let is_v4 = sealed[0] >> 4 == 4;
+    let mut packet = sealed.to_vec();
+    let (source, port) = if is_v4 { (12..16, 20) } else { (8..24, 40) };
+    match address {
+        true => packet[source.end - 1] ^= 0x40,
+        false => packet[port] ^= 0x40,
+    }
+    packet
+}
+
+/// RFC 7296 2.23: the peer's new address is told with the first packet from there, in a run as alone.
+#[test]
+fn a_peer_that_moves_in_the_middle_of_a_run_is_seen() {
+    // Bit 1 of its number puts an SA in transport mode, which has no runs, bit 4 in IPv6.
+    for (sa, address) in [1, 17].into_iter().flat_map(|sa| [(sa, false), (sa, true)]) {
+        let plain =
+            Plain { sa, family: Family::V4, payload: 40, extras: 0, fragment: false, class: 0, padding: 0 };
+        let mut sealer = database();
+        let mut sealed: Vec<Vec<u8>> =
+            (0..12).map(|_| seal(&mut sealer, &plain.bytes()).expect("sealed")).collect();
+        sealed[5..10].iter_mut().for_each(|packet| *packet = moved(packet, address));
+        for burst in 1..=sealed.len() {
+            let mut sad = alone(sa);
+            let mut told = Vec::new();
+            for packets in sealed.chunks(burst) {
+                let packets: Vec<_> = packets.iter().map(|p| (p.clone(), Verdict::Done)).collect();
+                let (_, opened) = together(&mut sad, Direction::Open, &packets);
+                assert!(opened.iter().all(Result::is_ok), "SA {sa}");
+                told.extend(events(&mut sad).into_iter().filter_map(|event| match event.kind {
+                    EventKind::Moved(to) => Some(to),
+                    _ => None,
+                }));
+            }
+            let home = opening(sa);
+            let home = (home.remote, home.udp.remote);
+            assert_eq!(told.len(), 2, "SA {sa}, bursts of {burst}: away and back, each told once: {told:?}");
+            assert_ne!((told[0].ip(), told[0].port()), home, "SA {sa}");
+            assert_eq!((told[1].ip(), told[1].port()), home, "SA {sa}");
+        }
+    }
+}
+
+/// RFC 7296 2.23: a packet that is older than another one does not move its peer, wherever it comes from.
+#[test]
+fn a_run_believes_no_late_packet_about_its_peer() {
+    let sa = 1;
+    let plain =
+        Plain { sa, family: Family::V4, payload: 40, extras: 0, fragment: false, class: 0, padding: 0 };
+    let mut sealer = database();
+    let mut sealed: Vec<Vec<u8>> =
+        (0..8).map(|_| seal(&mut sealer, &plain.bytes()).expect("sealed")).collect();
+    sealed[2] = moved(&sealed[2], true);
+    let packets = [0, 1, 3, 2, 4, 2, 5, 6, 7].map(|n| (sealed[n].clone(), Verdict::Done));
+    for burst in 1..=packets.len() {
+        compare(|| alone(sa), Direction::Open, burst, &packets).expect("alike");
+        let mut sad = alone(sa);
+        together(&mut sad, Direction::Open, &packets);
+        let moves = events(&mut sad).into_iter().filter(|event| matches!(event.kind, EventKind::Moved(_)));
+        assert_eq!(moves.count(), 0);
+    }
+}
+
+/// RFC 3948 2.1: an SA takes its packets from whatever port they come, and to, as long as one of both is NAT traversal's;
+/// and a run heeds the datagram's length.
+#[test]
+fn a_run_in_udp_ends_where_ports_or_lengths_change() {
+    let sa = 1;
+    let plain =
+        Plain { sa, family: Family::V4, payload: 40, extras: 0, fragment: false, class: 0, padding: 0 };
+    let mut sealer = database();
+    let sealed: Vec<Vec<u8>> = (0..6).map(|_| seal(&mut sealer, &plain.bytes()).expect("sealed")).collect();
+    let change = |n: usize, at: usize, bytes: [u8; 2]| {
+        let mut packets = sealed.clone();
+        packets[n][at..at + 2].copy_from_slice(&bytes);
+        packets.into_iter().map(|packet| (packet, Verdict::Done)).collect::<Vec<_>>()
+    };
+    let len = u16::from_be_bytes([sealed[0][24], sealed[0][25]]);
+    let ports = [4500u16, 4501, 0, 0xffff].map(u16::to_be_bytes);
+    let lengths = [0, 7, 8, 9, 16, len - 1, len, len + 1, 0xffff].map(u16::to_be_bytes);
+    for n in 0..sealed.len() {
+        for packets in [20, 22]
+            .into_iter()
+            .flat_map(|at| ports.map(|port| change(n, at, port)))
+            .chain(lengths.map(|length| change(n, 24, length)))
+        {
+            compare(|| alone(sa), Direction::Open, sealed.len(), &packets).expect("alike");
+        }
     }
 }

@@ -148,6 +148,7 @@ impl Trailer {
         debug_assert!(self.pad_len <= Trailer::MAX_ALIGNMENT);
         let pad_len = usize::from(self.pad_len & 15);
         room[..16].copy_from_slice(&PATTERN);
+        room[16..].fill(0);
         room[pad_len] = self.pad_len;
         room[pad_len + 1] = self.next_header;
     }

@@ -30,8 +30,8 @@ pub struct InboundSa {
     pub(crate) encapsulation: Encapsulation,
     local: IpAddr,
     /// Where an SA in UDP has its packets from.
-    peer: Option<Box<SocketAddr>>,
-    esn: bool,
+    pub(crate) peer: Option<Box<SocketAddr>>,
+    pub(crate) esn: bool,
     /// Lengths in bytes.
     iv_len: u8,
     icv_len: u8,

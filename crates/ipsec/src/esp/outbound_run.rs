@@ -76,7 +76,7 @@ impl OutboundSa {
             let Some(back) = window.last_chunk_mut::<BACK>().and_then(|back| back.first_chunk_mut()) else {
                 break;
             };
-            shape.trailer.write(back);
+            *back = shape.back;
             let Some(front) = window.first_chunk_mut::<FRONT>() else { break };
             let Some((template, iv)) = front.split_first_chunk_mut::<{ front::LEN }>() else { break };
             sequence += 1;
@@ -152,6 +152,8 @@ impl OutboundSa {
             icv: icv_at as u32,
             seq_hi: None,
         };
+        let mut back = [0; 32];
+        esp::Trailer { pad_len: pad_len as u8, next_header: inner.next_header }.write(&mut back);
         *shape = Shape {
             first,
             len: inner.len,
@@ -162,7 +164,7 @@ impl OutboundSa {
             sum,
             atomic: outer.dont_fragment,
             zeros: text_end - text_at - inner.len,
-            trailer: esp::Trailer { pad_len: pad_len as u8, next_header: inner.next_header },
+            back,
             enciphered: (icv_at - text_at) as u64,
             start: text_at - head,
             end: icv_at + icv_len,
@@ -208,7 +210,8 @@ struct Shape {
     atomic: bool,
     /// Zeros behind the payload.
     zeros: usize,
-    trailer: esp::Trailer,
+    /// Padding and trailer, and what may stand behind them.
+    back: [u8; 32],
     enciphered: u64,
     /// Bounds of the tunnel packet.
     start: usize,
@@ -228,7 +231,7 @@ impl Shape {
         sum: Sum::ZERO,
         atomic: false,
         zeros: 0,
-        trailer: esp::Trailer { pad_len: 0, next_header: 0 },
+        back: [0; 32],
         enciphered: 0,
         start: 0,
         end: 0,
@@ -257,8 +260,8 @@ impl Shape {
 /// "don't fragment".
 #[inline]
 fn first_word(bytes: &[u8]) -> Option<u64> {
-    const COUNTS: u64 = 0xffff_ffff_0000_4000;
-    Some(u64::from_be_bytes(*bytes.first_chunk()?) & COUNTS)
+    const COUNTS: u64 = 0xffff_ffff_0000_4000_u64.to_be();
+    Some(u64::from_ne_bytes(*bytes.first_chunk()?) & COUNTS)
 }
 
 /// What a tunnel header takes from an IPv4 packet without options between `addresses`.

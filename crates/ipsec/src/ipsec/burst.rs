@@ -46,7 +46,7 @@ impl Ipsec {
                     self.sad.prepare_outbound_run(session, rest, addresses)
                 }
                 Direction::Seal => 0,
-                Direction::Open => self.sad.prepare_inbound_run(session, rest, addresses),
+                Direction::Open => self.sad.prepare_inbound_run(session, job.packet.bytes(), rest),
             };
         }
         Ok(())

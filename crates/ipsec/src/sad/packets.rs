@@ -147,14 +147,14 @@ impl Sad {
         done
     }
 
-    /// Prepares jobs from the front of `jobs` for an inbound SA likewise.
+    /// Prepares jobs from the front of `jobs` for an inbound SA likewise, behind a packet of it that was `accepted`.
     #[inline]
-    pub fn prepare_inbound_run(&mut self, session: SessionId, jobs: &mut [Job], addresses: [u8; 8]) -> usize {
+    pub fn prepare_inbound_run(&mut self, session: SessionId, accepted: &[u8], jobs: &mut [Job]) -> usize {
         let Some(Entry { state: State::Inbound(sa), in_flight, .. }) = self.sas.get_mut(session.0 as usize)
         else {
             return 0;
         };
-        let done = sa.prepare_run(jobs, addresses);
+        let done = sa.prepare_run(accepted, jobs);
         *in_flight += done as u32;
         done
     }
@@ -167,7 +167,7 @@ impl Sad {
         let Some(entry) = session.and_then(|session| self.sas.get_mut(session)) else { return 0 };
         let (done, bytes) = match &mut entry.state {
             State::Outbound(sa) if entry.outer.is_none() => sa.complete_run(jobs),
-            State::Inbound(sa) => sa.complete_run(jobs, policies),
+            State::Inbound(sa) if entry.outer.is_none() => sa.complete_run(jobs, policies),
             _ => (0, 0),
         };
         entry.counters.packets += done as u64;
