@@ -51,6 +51,7 @@ pub use iv::IvRange;
 pub use lifetime::{Lifetime, LifetimeError, Limits};
 pub use mtu::{LEARNED_FOR, MIN_PATH_MTU_V4};
 pub use overhead::Overhead;
+pub use path_mtu::PathMtuCounters;
 pub use policy::{Action, Policy, PolicyError, PolicyId, PolicyPlace};
 pub use reassembly::{Reassembler, Reassembly};
 pub use replay::{MAX_WINDOW, Replay, ReplayWindow};
