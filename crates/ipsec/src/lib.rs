@@ -47,7 +47,7 @@ pub use drops::{DropCounts, DropReason};
 pub use dscp::{DscpError, DscpSet};
 pub use ipsec::Ipsec;
 pub use iptfs::Iptfs;
-pub use iv::IvRange;
+pub use iv::{IvRange, IvRefill};
 pub use lifetime::{Lifetime, LifetimeError, Limits};
 pub use mtu::{LEARNED_FOR, MIN_PATH_MTU_V4};
 pub use overhead::Overhead;
