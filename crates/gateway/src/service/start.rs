@@ -295,9 +295,12 @@ impl Service {
     /// Ends the loops, and waits for that; packets under way are lost.
     ///
     /// # Errors
-    /// What the first loop that failed ended with.
+    /// What the follower of the kernel's SAs or the first loop that failed ended with.
     pub fn stop(mut self) -> io::Result<()> {
-        drop(self.follower.take());
+        let followed = self.follower.take().map_or(Ok(()), Follower::stop);
+        let followed = followed.map_err(|error| {
+            io::Error::new(error.kind(), format!("the kernel's SAs cannot be followed any more: {error}"))
+        });
         let caretakers = self.caretakers.clone();
         // Each for itself: of one that has failed nothing can be taken back.
         let ask = |worker: &Handle| {
@@ -316,6 +319,7 @@ impl Service {
         });
         // All of them, whatever one says.
         let ended: io::Result<()> = ended.collect::<Vec<_>>().into_iter().collect();
+        let ended = followed.and(ended);
         // With the loops the interface is gone; what one failed with is no reason to let packets out in the clear.
         if ended.is_ok() {
             self.routes.end();
@@ -323,9 +327,11 @@ impl Service {
         ended
     }
 
-    /// Whether all loops run: without one of them SAs have nobody.
+    /// Whether all loops run, and the follower of the kernel's SAs where there is one: without one of them SAs have
+    /// nobody.
     pub fn is_running(&self) -> bool {
         !self.threads.iter().any(JoinHandle::is_finished)
+            && self.follower.as_ref().is_none_or(Follower::is_running)
     }
 }
 
