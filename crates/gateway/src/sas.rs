@@ -23,6 +23,7 @@ mod names;
 mod numbers;
 mod policy;
 mod problem;
+mod shared_keys;
 mod table;
 mod traffic;
 mod tunnel;
@@ -236,14 +237,19 @@ fn sas(
     let mut overlaps = Overlaps::default();
     let mut lines = Lines::new(text);
     let mut entries = Vec::with_capacity(tables.len());
+    let mut key_places = Vec::with_capacity(tables.len());
     for (sa, span) in tables {
         let read = entry::read(&sa, lines.at(span.start), files, findings);
-        entries.extend(read.entry);
+        if let Some(entry) = read.entry {
+            entries.push(entry);
+            key_places.push(keys::place(&sa));
+        }
         names.add(read.named);
         if let Some(claim) = read.claim {
             overlaps.check(claim, findings);
         }
     }
+    shared_keys::report(&entries, &key_places, findings);
     entries
 }
 

@@ -24,8 +24,10 @@ fn with_sa(rest: &str) -> String {
 }
 
 fn sa(name: &str, spi: u32, rest: &str) -> String {
+    // Each has a cipher key of its own.
+    let key = format!("{}{spi:08x}{}", &KEY[..8], &KEY[16..]);
     format!(
-        "[[sa]]\nname = \"{name}\"\ndirection = \"out\"\nspi = {spi}\nproposal = \"aes128gcm16\"\nkey = \"{KEY}\"\n\
+        "[[sa]]\nname = \"{name}\"\ndirection = \"out\"\nspi = {spi}\nproposal = \"aes128gcm16\"\nkey = \"{key}\"\n\
          local = \"192.0.2.1\"\nremote = \"192.0.2.2\"\nremote_ts = [\"10.2.0.0/16\"]\n{rest}\n"
     )
 }
@@ -245,7 +247,7 @@ fn a_reload_keeps_what_did_not_change() {
     let gone = Config::diff(&old, &file(&[c, b.clone()], &policy("c")));
     assert_eq!((gone.kept, gone.removed, gone.policies), (vec![None, Some(1)], vec![0], true));
     // Another key or setting under the same SPI is another SA, and the policy has to name it anew.
-    let rekeyed = Config::diff(&old, &file(&[a.clone(), b.replace("0001", "0002")], &policy("b")));
+    let rekeyed = Config::diff(&old, &file(&[a.clone(), b.replace(&KEY[..8], "01010101")], &policy("b")));
     assert_eq!((rekeyed.kept, rekeyed.removed, rekeyed.policies), (vec![Some(0), None], vec![1], true));
     // What is inside of an SA that changed goes with it.
     let inner = sa("b", 2, "outer = \"a\"");

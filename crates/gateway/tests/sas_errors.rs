@@ -329,7 +329,7 @@ fn replay_windows() {
 #[test]
 fn overlapping_spis() {
     let one = &sample()[..sample().find("[[sa]]\ndirection").unwrap()];
-    let other = one.replace("east-out", "second");
+    let other = one.replace("east-out", "second").replace("f1e2", "f1e3");
     let text = outcome(format!("{one}{other}").as_bytes(), &[]).unwrap_err();
     assert_says(
         &text,
@@ -350,6 +350,43 @@ fn overlapping_spis() {
     assert_says(&text, &["inbound SPI 0x00001001 belongs to SA `east-out` already", "SAS.toml:12:7"]);
     // The other direction has SPIs of its own.
     outcome(format!("{one}{}", other.replace("\"out\"", "\"in\"")).as_bytes(), &[]).unwrap();
+}
+
+/// The same cipher key in two places lets nonces repeat: with another salt, suite or direction too.
+#[test]
+fn shared_cipher_keys() {
+    let (one, two) = (named("one", "out", 1, ""), named("two", "in", 2, ""));
+    let key = |sa: &str| sa.lines().find(|line| line.starts_with("key")).unwrap().to_owned();
+    outcome(format!("{one}{two}").as_bytes(), &[]).unwrap();
+    let opposite = two.replace(&key(&two), &key(&one));
+    let text = outcome(format!("{one}{opposite}").as_bytes(), &[]).unwrap_err();
+    assert_says(
+        &text,
+        &[
+            "`key` of SA `two` is the cipher key of SA `one` in the other direction, expected a key of its own",
+            "SAS.toml:15:7",
+            "first used here",
+            "the same cipher key again",
+            "help: under a shared key IVs repeat",
+            "give each SA and each direction its own key",
+        ],
+    );
+    let other_salt = key(&one).replace(&KEY[32..], "01020304");
+    let ctr = format!("{other_salt}\nauth_key = \"{AUTH_KEY}\"");
+    let same_way = two.replace(&key(&two), &ctr).replace("gcm16", "ctr-sha256").replace("\"in\"", "\"out\"");
+    let text = outcome(format!("{one}{same_way}").as_bytes(), &[]).unwrap_err();
+    assert_says(&text, &["`key` of SA `two` is the cipher key of SA `one`, expected"]);
+    // From files too, which are told apart by what is in them.
+    let from_file = |sa: &str| sa.replace(&key(sa), &format!("key_file = \"{}.key\"", &sa[15..18]));
+    let both = format!("{}{}", from_file(&one), from_file(&two));
+    let files: [(&str, &[u8]); 2] = [("one.key", KEY.as_bytes()), ("two.key", KEY.as_bytes())];
+    let text = outcome(both.as_bytes(), &files).unwrap_err();
+    assert_says(&text, &["`key_file` of SA `two` is the cipher key of SA `one`", "SAS.toml:15:12"]);
+    // SAs without a cipher share nothing that nonces are for.
+    let null = |sa: &str| {
+        sa.replace(&key(sa), &format!("auth_key = \"{AUTH_KEY}\"")).replace("aes128gcm16", "null-sha256")
+    };
+    outcome(format!("{}{}", null(&one), null(&two)).as_bytes(), &[]).unwrap();
 }
 
 #[test]

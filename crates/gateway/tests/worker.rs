@@ -396,7 +396,7 @@ fn a_file_that_the_engine_refuses_leaves_nothing_of_any_file() {
             format!(
                 "[[sa]]\nname = \"{name}\"\ndirection = \"in\"\nspi = {spi}\nproposal = \"aes128gcm16\"\n\
                  key = \"{}\"\nlocal = \"192.0.2.1\"\nremote = \"192.0.2.2\"\n",
-                "07".repeat(20)
+                format!("{spi:08x}").repeat(5)
             )
         };
         let policy = "[[policy]]\ndirection = \"in\"\naction = \"protect\"\nsa = [\"a\", \"b\"]\n";

@@ -29,6 +29,16 @@ pub struct PathMtus {
     icmp_rate: Rate,
     /// Of the path MTUs that are believed.
     pmtu_rate: Rate,
+    counters: PathMtuCounters,
+}
+
+/// ICMP messages of smaller path MTUs from outside that were ignored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PathMtuCounters {
+    /// Messages that quote no packet that an SA has sent lately, as forged ones do.
+    pub unmatched: u64,
+    /// Messages that do, beyond the rate at which such messages are believed.
+    pub limited: u64,
 }
 
 /// The path of one SA, and what its limits come from.
@@ -116,16 +126,34 @@ impl PathMtus {
         }
     }
 
+    /// The ICMP messages that were ignored so far.
+    pub fn counters(&self) -> PathMtuCounters {
+        self.counters
+    }
+
     /// Lowers a path MTU by an ICMP message that came from outside; the SA whose path MTU that changed. Nothing
     /// vouches for such a message (RFC 4301 8.2.1), so it is believed only if it quotes SPI, addresses and
     /// sequence number of a packet that was sent lately, and not below what every path takes.
+    ///
+    /// Anybody can send such messages, so one costs a look-up by peer and SPI, however many SAs there are, and only one
+    /// that matches counts against the rate: forged ones take nothing away from those of the routers.
     pub fn learn(&mut self, message: &[u8], watch: &mut Watch, sad: &mut Sad) -> Option<SessionId> {
         let message = TooBig::parse(message)?;
         let quoted = Quoted::parse(message.quoted)?;
-        if !self.pmtu_rate.take(watch.now()) {
+        let found = sad.outbound_to(quoted.destination, quoted.spi);
+        if found.is_some_and(|session| sad.remote(session).is_some()) {
+            // Its core receives the message too.
             return None;
         }
-        let (session, ..) = sad.sent().find(|(_, config, sent)| quoted.is_of(config, *sent))?;
+        let is_of = |session: SessionId| Some(quoted.is_of(sad.config(session)?, sad.sequence(session)?));
+        let Some(session) = found.filter(|&session| is_of(session) == Some(true)) else {
+            self.counters.unmatched += 1;
+            return None;
+        };
+        if !self.pmtu_rate.take(watch.now()) {
+            self.counters.limited += 1;
+            return None;
+        }
         let mtu = match message.mtu {
             0 if quoted.family == Family::V4 => plateau_below(quoted.len),
             mtu if quoted.family == Family::V6 && mtu < min_path_mtu(Family::V6).into() => return None,

@@ -265,18 +265,9 @@ impl Sad {
         }
     }
 
-    /// Outbound SAs of this core with their settings and the last sequence number that each has given out.
-    pub fn sent(&self) -> impl Iterator<Item = (SessionId, &SaConfig, u64)> {
-        self.sas.iter().zip(&self.configs).enumerate().filter_map(|(index, (entry, config))| {
-            let sent = match &entry.state {
-                State::Outbound(sa) => sa.sequence,
-                State::OutboundAh(sa) => sa.sequence(),
-                State::Inbound(_) | State::InboundAh(_) | State::Remote(..) | State::Removed(_) => {
-                    return None;
-                }
-            };
-            Some((SessionId(index as u32), config.as_ref()?, sent))
-        })
+    /// The outbound SA to `peer` with this SPI.
+    pub fn outbound_to(&self, peer: IpAddr, spi: u32) -> Option<SessionId> {
+        self.by_peer.get(&(peer, Spi::new(spi)?)).copied().map(SessionId)
     }
 
     /// Gives the peer of an SA in UDP another address and port, as after

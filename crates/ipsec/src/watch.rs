@@ -29,6 +29,10 @@ pub enum EventKind {
     SequenceEnd,
     /// Half of the sequence numbers that the SA may use is left: see [`Ipsec::grant`](crate::Ipsec::grant).
     SequenceWanted,
+    /// Half of the IVs that the SA may use is left: see [`IvRefill`](crate::IvRefill).
+    IvWanted,
+    /// No IV is left; nothing passes until there are more.
+    IvEnd,
     /// An inbound SA in UDP has had a packet, newer than all before it and genuine, from another address or port
     /// than its peer's: behind its NAT that has moved. Outbound SAs follow by
     /// [`Ipsec::move_peer`](crate::Ipsec::move_peer).

@@ -6,7 +6,8 @@ use std::net::IpAddr;
 
 use forebay_crypto::{Direction, JobSpec, Packet, Suite};
 use forebay_ipsec::{
-    DropReason, Encapsulation, LEARNED_FOR, Mode, Overhead, Protocol, SaConfig, SaConfigError, Tfc,
+    DropReason, Encapsulation, LEARNED_FOR, Mode, Overhead, PathMtuCounters, Protocol, SaConfig,
+    SaConfigError, Tfc,
 };
 use forebay_time::{Duration, Time};
 use forebay_wire::icmp::{self, TooBig};
@@ -353,6 +354,29 @@ proptest! {
         if let Some(fragments) = pair.sealer.divide_sealed(pair.session, &packet) {
             prop_assert!(pieces(fragments).iter().all(|piece| piece.len() <= 1_300));
         }
+    }
+}
+
+/// Anybody can send messages: those that match no SA must not use up the rate of those that do.
+#[test]
+fn forged_messages_take_nothing_from_true_ones() {
+    for protocol in PROTOCOLS {
+        let mut pair = limited(protocol, 1_500);
+        let sealed = pair.seal(&ipv4(17, &[1; 1_400])).expect("sealed");
+        let mut forged = sealed.clone();
+        forged[if protocol == Protocol::Ah { 26 } else { 22 }] ^= 0x77;
+        for _ in 0..1_000 {
+            assert_eq!(pair.sealer.learn_path_mtu(&message_about(&forged, 1_000)), None);
+        }
+        let counters = PathMtuCounters { unmatched: 1_000, limited: 0 };
+        assert_eq!(pair.sealer.path_mtu_counters(), counters);
+        assert_eq!(pair.sealer.learn_path_mtu(&message_about(&sealed, 1_400)), Some(pair.session));
+        // Those that match have their rate: 50 at once, of which one has been taken.
+        for mtu in (1_300..1_400).rev() {
+            let _ = pair.sealer.learn_path_mtu(&message_about(&sealed, mtu));
+        }
+        assert_eq!(pair.sealer.path_mtu(pair.session), Some(1_400 - 49));
+        assert_eq!(pair.sealer.path_mtu_counters(), PathMtuCounters { limited: 51, ..counters });
     }
 }
 

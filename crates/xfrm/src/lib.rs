@@ -25,6 +25,7 @@ mod netlink;
 mod refusal;
 mod request;
 mod selectors;
+mod shared_keys;
 mod state;
 mod suite;
 

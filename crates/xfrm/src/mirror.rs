@@ -71,9 +71,7 @@ impl Mirror {
     ///
     /// The kernel has no XFRM, or the process may not follow it (`CAP_NET_ADMIN`).
     pub fn open(filter: Filter, receive_buffer: usize) -> io::Result<Mirror> {
-        let groups = group::SA | group::POLICY | group::EXPIRE | group::MIGRATE;
-        let socket = open(Some(netlink::XFRM), groups, receive_buffer)?;
-        let addresses = open(None, group::ADDRESSES, receive_buffer.min(1 << 20))?;
+        let (socket, addresses) = sockets(receive_buffer)?;
         Ok(Mirror {
             socket,
             addresses,
@@ -87,6 +85,19 @@ impl Mirror {
             buffer: Zeroizing::new(vec![0; DATAGRAM]),
             observer: None,
         })
+    }
+
+    /// Opens the sockets anew and asks for everything, after an error of [`Mirror::poll`]: what the kernel has is compared
+    /// with what is known, and the difference comes out as events.
+    ///
+    /// # Errors
+    ///
+    /// As [`Mirror::open`].
+    pub fn reopen(&mut self, receive_buffer: usize) -> io::Result<()> {
+        let (socket, addresses) = sockets(receive_buffer)?;
+        (self.socket, self.addresses) = (socket, addresses);
+        (self.stage, self.stale, self.stale_addresses) = (Stage::Idle, true, true);
+        Ok(())
     }
 
     /// Gives every datagram of the XFRM socket to `observer` as well, keys and all: to record test data.
@@ -277,6 +288,14 @@ enum Received {
 }
 
 /// Without a protocol it is NETLINK_ROUTE, whose number is zero.
+/// That of XFRM, and that of addresses.
+fn sockets(receive_buffer: usize) -> io::Result<(OwnedFd, OwnedFd)> {
+    let groups = group::SA | group::POLICY | group::EXPIRE | group::MIGRATE;
+    let socket = open(Some(netlink::XFRM), groups, receive_buffer)?;
+    let addresses = open(None, group::ADDRESSES, receive_buffer.min(1 << 20))?;
+    Ok((socket, addresses))
+}
+
 fn open(protocol: Option<Protocol>, groups: u32, receive_buffer: usize) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, protocol)?;

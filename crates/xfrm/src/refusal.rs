@@ -5,6 +5,8 @@ use std::fmt;
 use forebay_crypto::{KeyError, Suite};
 use forebay_ipsec::SaConfigError;
 
+use crate::SaId;
+
 /// Why an SA or a policy is not taken over: the kernel goes on with it as if nobody looked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -27,6 +29,8 @@ pub enum Refusal {
     Encapsulation(u16),
     /// AH in IPv4 whose header the kernel pads to 8 bytes (no `XFRM_STATE_ALIGN4`), against RFC 4302 3.3.3.2.1.
     AhPadding,
+    /// Its cipher key is that of this SA: under a key in two places IVs repeat.
+    SharedKey(SaId),
     /// A network card does the work.
     Offloaded,
     /// Selectors that have no like: ports by a mask that is no range, one interface, one user.
@@ -49,6 +53,12 @@ impl fmt::Display for Refusal {
             Refusal::NoSpi => f.write_str("it has no SPI"),
             Refusal::Encapsulation(kind) => write!(f, "encapsulation {kind} is not that of RFC 3948"),
             Refusal::AhPadding => f.write_str("AH padded to 8 bytes in IPv4: the SA lacks the flag align4"),
+            Refusal::SharedKey(other) => {
+                write!(
+                    f,
+                    "its cipher key is that of the SA {other}, expected a key of its own: let IKE negotiate keys"
+                )
+            }
             Refusal::Offloaded => f.write_str("a network card does its work"),
             Refusal::Selector(what) => write!(f, "a selector for {what}"),
             Refusal::Config(error) => error.fmt(f),

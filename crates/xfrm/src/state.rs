@@ -12,7 +12,8 @@ use forebay_crypto::Direction;
 use crate::direction::Compass;
 use crate::event::{Policy, PolicyIndex, Sa};
 use crate::kernel::{KernelPolicy, KernelSa, Message};
-use crate::{Event, Mark, SaId};
+use crate::shared_keys::{Fingerprint, KeyOwners};
+use crate::{Event, Mark, Refusal, SaId};
 
 /// Which SAs and policies are Forebay's; the others are left to the kernel as if they were not there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,6 +41,7 @@ pub struct State {
     policies: BTreeMap<u32, PolicyEntry>,
     /// SAs whose direction nobody knows.
     waiting: BTreeSet<SaId>,
+    keys: KeyOwners,
     /// Counts dumps.
     dump: u64,
 }
@@ -48,6 +50,8 @@ pub struct State {
 struct SaEntry {
     sa: KernelSa,
     standing: Standing,
+    /// The cipher key that it owns.
+    key: Option<Fingerprint>,
     /// The dump in which, or since which, it was heard of.
     seen: u64,
 }
@@ -110,10 +114,16 @@ impl State {
         for id in self.sas.iter().filter_map(gone).collect::<Vec<_>>() {
             self.remove_sa(&id, events);
         }
+        self.take_freed(events);
     }
 
     /// Takes in a message.
     pub fn apply(&mut self, message: Message, events: &mut Vec<Event>) {
+        self.hear(message, events);
+        self.take_freed(events);
+    }
+
+    fn hear(&mut self, message: Message, events: &mut Vec<Event>) {
         match message {
             Message::SaAdded(sa) => self.put_sa(*sa, events),
             Message::SaUpdated(sa) => self.update_sa(*sa, events),
@@ -177,14 +187,59 @@ impl State {
                 };
             }
         }
-        let standing = match told.or_else(|| self.compass.direction(&sa)) {
+        self.place(sa, told, events);
+    }
+
+    /// Puts an SA into the table and tells of it, if its direction, which `told` is where it was told before, is known.
+    fn place(&mut self, sa: KernelSa, told: Option<Direction>, events: &mut Vec<Event>) {
+        let id = sa.id;
+        let (standing, key) = match told.or_else(|| self.compass.direction(&sa)) {
             None => {
                 self.waiting.insert(id);
-                Standing::Waiting
+                (Standing::Waiting, None)
             }
-            Some(direction) => tell(&sa, direction, told.is_some(), &self.filter, events),
+            Some(direction) => self.tell(&sa, direction, told.is_some(), events),
         };
-        self.sas.insert(id, SaEntry { sa, standing, seen: self.dump });
+        self.sas.insert(id, SaEntry { sa, standing, key, seen: self.dump });
+    }
+
+    /// Tells of an SA: how far it has got now, and the cipher key that it owns.
+    fn tell(
+        &mut self,
+        sa: &KernelSa,
+        direction: Direction,
+        known: bool,
+        events: &mut Vec<Event>,
+    ) -> (Standing, Option<Fingerprint>) {
+        let taken = Sa::of(sa, direction, self.filter.allow_weak).and_then(|ours| {
+            let key = self.keys.claim(sa.id, &ours.keys).map_err(Refusal::SharedKey)?;
+            Ok((ours, key))
+        });
+        match taken {
+            Ok((ours, key)) => {
+                let ours = Box::new(ours);
+                events.push(if known { Event::SaUpdated(ours) } else { Event::SaAdded(ours) });
+                (Standing::Told(direction), key)
+            }
+            Err(reason) => {
+                // What it had of a key before an update is free.
+                if !matches!(reason, Refusal::SharedKey(_)) {
+                    let before = self.sas.get(&sa.id).and_then(|entry| entry.key);
+                    self.keys.release(&sa.id, before);
+                }
+                events.push(Event::SaRefused { id: sa.id, reason });
+                (Standing::Refused, None)
+            }
+        }
+    }
+
+    /// Takes over SAs that were refused for a cipher key that no other SA has any more, as the one that the kernel
+    /// makes of another when a tunnel's end moves.
+    fn take_freed(&mut self, events: &mut Vec<Event>) {
+        while let Some(id) = self.keys.next_free() {
+            let Some(sa) = self.sas.get(&id).map(|entry| entry.sa.clone()) else { continue };
+            self.place(sa, None, events);
+        }
     }
 
     /// An update of a known SA says what was asked for, not what it is: keys stay as they were.
@@ -201,7 +256,8 @@ impl State {
     fn expire(&mut self, id: SaId, hard: bool, events: &mut Vec<Event>) {
         let told = self.sas.get(&id).is_some_and(|entry| matches!(entry.standing, Standing::Told(_)));
         if hard {
-            self.sas.remove(&id);
+            let key = self.sas.remove(&id).and_then(|entry| entry.key);
+            self.keys.release(&id, key);
             self.waiting.remove(&id);
         }
         if told {
@@ -211,7 +267,9 @@ impl State {
 
     fn remove_sa(&mut self, id: &SaId, events: &mut Vec<Event>) {
         self.waiting.remove(id);
-        if let Some(SaEntry { standing: Standing::Told(_), .. }) = self.sas.remove(id) {
+        let Some(entry) = self.sas.remove(id) else { return };
+        self.keys.release(id, entry.key);
+        if let Standing::Told(_) = entry.standing {
             events.push(Event::SaDeleted(*id));
         }
     }
@@ -257,31 +315,16 @@ impl State {
             return;
         }
         for id in std::mem::take(&mut self.waiting) {
-            let Some(entry) = self.sas.get_mut(&id) else { continue };
-            match self.compass.direction(&entry.sa) {
-                Some(direction) => entry.standing = tell(&entry.sa, direction, false, &self.filter, events),
-                None => drop(self.waiting.insert(id)),
+            let Some(sa) = self.sas.get(&id).map(|entry| &entry.sa) else { continue };
+            let Some(direction) = self.compass.direction(sa) else {
+                self.waiting.insert(id);
+                continue;
+            };
+            let sa = sa.clone();
+            let (standing, key) = self.tell(&sa, direction, false, events);
+            if let Some(entry) = self.sas.get_mut(&id) {
+                (entry.standing, entry.key) = (standing, key);
             }
-        }
-    }
-}
-
-fn tell(
-    sa: &KernelSa,
-    direction: Direction,
-    known: bool,
-    filter: &Filter,
-    events: &mut Vec<Event>,
-) -> Standing {
-    match Sa::of(sa, direction, filter.allow_weak) {
-        Ok(sa) => {
-            let sa = Box::new(sa);
-            events.push(if known { Event::SaUpdated(sa) } else { Event::SaAdded(sa) });
-            Standing::Told(direction)
-        }
-        Err(reason) => {
-            events.push(Event::SaRefused { id: sa.id, reason });
-            Standing::Refused
         }
     }
 }

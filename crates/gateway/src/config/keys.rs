@@ -14,7 +14,7 @@ pub struct Keys {
     pub source: KeySource,
     /// Where the IVs that may have been used are noted; `None`: the user's state directory.
     pub state: Option<PathBuf>,
-    /// IVs set aside for an outbound SA at a time.
+    /// IVs reserved per outbound SA at a time.
     pub iv_reserve: u64,
 }
 

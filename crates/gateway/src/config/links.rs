@@ -60,11 +60,11 @@ pub struct Tun {
 /// Whether networks that are routed to the interface are discarded when it is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blackhole {
-    /// Until the gateway ends as it should.
-    Auto,
-    /// Then too.
+    /// Always, across clean stops and restarts too.
     Keep,
-    /// No.
+    /// Until the gateway ends as it should.
+    Remove,
+    /// No; those that an earlier run has left are removed.
     None,
 }
 
@@ -248,9 +248,9 @@ fn tun(section: &Reader<'_>) -> Option<Tun> {
     let queue_length = section.whole("queue_length").map(|length| length as u32);
     let routes = routes(section);
     let blackhole = section.word("blackhole").map(|word| match word {
-        "keep" => Blackhole::Keep,
+        "remove" => Blackhole::Remove,
         "none" => Blackhole::None,
-        _ => Blackhole::Auto,
+        _ => Blackhole::Keep,
     });
     let (addresses, mtu) = (addresses?, mtu?);
     if mtu < 1280 && addresses.iter().any(|address| matches!(address, IpNet::V6(_))) {

@@ -139,10 +139,10 @@ fn the_example_works() {
     let blocks: Vec<&str> =
         text.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
     assert!(!blocks.is_empty());
-    for (name, digits) in [("east-out.key", 40), ("east-in.key", 40)] {
+    for (name, byte) in [("east-out.key", "5a"), ("east-in.key", "5b")] {
         use std::os::unix::fs::PermissionsExt;
         let path = folder.path().join(name);
-        std::fs::write(&path, "5a".repeat(digits / 2)).unwrap();
+        std::fs::write(&path, byte.repeat(20)).unwrap();
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).unwrap();
     }
     for block in blocks {

@@ -254,6 +254,12 @@ pub struct EngineDoc {
     pub keepalives: u64,
     /// ICMP messages that told of a smaller path.
     pub paths_learnt: u64,
+    /// ICMP messages of smaller paths that quote no packet that was sent lately, as forged ones do.
+    #[serde(default)]
+    pub paths_unmatched: u64,
+    /// ICMP messages of smaller paths beyond the rate at which they are believed.
+    #[serde(default)]
+    pub paths_limited: u64,
     /// ICMP answers to sources of packets that are too big.
     pub answers: u64,
     /// Packets given to other engines, whose SAs they are of.

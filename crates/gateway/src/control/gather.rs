@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use forebay_crypto::{Direction, SessionId, Suite};
 use forebay_engine::ProcessorStats;
-use forebay_ipsec::{Action, DropCounts, Limits, Mode, Policy, Protocol, SaConfig, SaCounters};
+use forebay_ipsec::{
+    Action, DropCounts, Limits, Mode, PathMtuCounters, Policy, Protocol, SaConfig, SaCounters,
+};
 use forebay_links::PassedOver;
 use forebay_scheduler::Cost;
 use forebay_time::{Duration, Time};
@@ -31,6 +33,7 @@ pub struct Snapshot {
     room: usize,
     redone: u64,
     strangers: u64,
+    path_mtus: PathMtuCounters,
     audits: u64,
 }
 
@@ -115,6 +118,7 @@ impl Snapshot {
             room: engine.room(),
             redone: engine.stats().redone,
             strangers: engine.stats().pending_spi,
+            path_mtus: engine.sad().path_mtu_counters(),
             audits: engine.stats().audits,
         }
     }
@@ -175,6 +179,8 @@ impl Snapshot {
             moved_peers: self.counts.moved_peers,
             keepalives: self.counts.keepalives,
             paths_learnt: self.counts.paths_learnt,
+            paths_unmatched: self.path_mtus.unmatched,
+            paths_limited: self.path_mtus.limited,
             answers: self.counts.answers,
             handed_over: self.counts.handed_over,
             taken_over: self.counts.taken_over,

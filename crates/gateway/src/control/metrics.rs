@@ -201,7 +201,7 @@ fn drops(counts: &BTreeMap<String, u64>, text: &mut Text) {
 }
 
 fn engines(status: &StatusDoc, text: &mut Text) {
-    let families: [OfEngine; 12] = [
+    let families: [OfEngine; 14] = [
         ("forebay_engine_in_flight", "gauge", "Packets under way.", |one| one.in_flight),
         ("forebay_engine_redone_total", "counter", "Jobs done again by the running core.", |one| one.redone),
         (
@@ -220,6 +220,18 @@ fn engines(status: &StatusDoc, text: &mut Text) {
         ("forebay_engine_paths_learnt_total", "counter", "Messages of smaller paths.", |one| {
             one.paths_learnt
         }),
+        (
+            "forebay_engine_paths_unmatched_total",
+            "counter",
+            "ICMP path MTU messages that quote no packet sent lately.",
+            |one| one.paths_unmatched,
+        ),
+        (
+            "forebay_engine_paths_limited_total",
+            "counter",
+            "ICMP path MTU messages beyond the rate limit.",
+            |one| one.paths_limited,
+        ),
         ("forebay_engine_answers_total", "counter", "Messages about packets too big.", |one| one.answers),
         ("forebay_engine_handed_over_total", "counter", "Packets given to other engines.", |one| {
             one.handed_over

@@ -134,6 +134,12 @@ impl Problem {
             Problem::OverlappingSpi { peer: Some(_), .. } => {
                 "the peer could not tell them apart: give one of the two another SPI".into()
             }
+            Problem::SharedKey { .. } => {
+                "under a shared key IVs repeat, which reveals packets and lets others forge them: give each SA and each \
+                 direction its own key, for example from `openssl rand -hex 20` (16 bytes of key, 4 of salt), and give \
+                 the peer the same"
+                    .into()
+            }
             Problem::OutOfRange { key: "mtu", .. } => format!(
                 "every path takes {MIN_PATH_MTU_V4} bytes of IPv4 and {} of IPv6; leave it out for no limit",
                 ipv6::MIN_MTU

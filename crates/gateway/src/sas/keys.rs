@@ -11,6 +11,7 @@ use super::errors::Findings;
 use super::mask::shown;
 use super::problem::Problem;
 use super::read_secret;
+use super::shared_keys::KeyPlace;
 use super::table::Table;
 
 /// Longest key file that is read, in bytes; the longest key has 128 hex digits.
@@ -31,6 +32,12 @@ enum HexError {
     NotHex { position: usize },
     /// Half a byte is missing.
     Odd { digits: usize },
+}
+
+/// Where an SA says its cipher key.
+pub(super) fn place(sa: &Table<'_, '_>) -> KeyPlace {
+    let key = if sa.has("key_file") { "key_file" } else { "key" };
+    KeyPlace { key, span: sa.span(key) }
 }
 
 /// Reads both keys and checks them against the suite, as far as that is known.

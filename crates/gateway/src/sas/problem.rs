@@ -214,6 +214,17 @@ pub enum Problem {
         /// The peer of both, if they are outbound.
         peer: Option<IpAddr>,
     },
+    /// Two SAs with one cipher key.
+    SharedKey {
+        /// The key of the later SA: `key` or `key_file`.
+        key: &'static str,
+        /// Name of the later SA.
+        sa: String,
+        /// Name of the earlier SA.
+        first: String,
+        /// Whether they are of different directions.
+        opposite: bool,
+    },
     /// A number outside of what is possible.
     OutOfRange {
         /// The key.

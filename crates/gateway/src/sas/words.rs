@@ -67,6 +67,13 @@ impl fmt::Display for Problem {
             Problem::OverlappingSpi { spi, first, peer: Some(peer) } => {
                 write!(f, "outbound SPI {spi} to {peer} belongs to SA `{first}` already")
             }
+            Problem::SharedKey { key, sa, first, opposite } => {
+                let where_ = if *opposite { " in the other direction" } else { "" };
+                write!(
+                    f,
+                    "`{key}` of SA `{sa}` is the cipher key of SA `{first}`{where_}, expected a key of its own"
+                )
+            }
             Problem::OutOfRange { key, found, .. } => write!(f, "`{key}` cannot be {found}"),
             Problem::BadDuration { key, found } => write!(f, "`{key}` cannot be {found}"),
             Problem::BadAmount { key, found } => write!(f, "`{key}` cannot be {found}"),

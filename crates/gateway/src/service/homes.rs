@@ -117,7 +117,7 @@ mod tests {
             format!(
                 "[[sa]]\nname = \"{name}\"\ndirection = \"{direction}\"\nspi = {spi}\nproposal = \"aes128gcm16\"\n\
                  key = \"{}\"\nlocal = \"192.0.2.1\"\nremote = \"192.0.2.2\"\n{more}\n",
-                "07".repeat(20)
+                format!("{spi:08x}").repeat(5)
             )
         };
         crate::sas::parse(&sas.iter().map(entry).collect::<String>(), "test").unwrap()

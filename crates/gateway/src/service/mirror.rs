@@ -46,6 +46,11 @@ const ASKED_MAX: usize = 1_024;
 /// What is told all policies of the kernel when they have changed.
 pub type OnPolicies = Box<dyn Fn(&[xfrm::Policy]) + Send>;
 
+/// Failures in a row, without all that the kernel has read in between, behind which the follower ends.
+const FAILURES_MAX: u32 = 5;
+/// Between a failure and the next try.
+const TRY_AGAIN: std::time::Duration = std::time::Duration::from_millis(200);
+
 /// How much is taken over: what the kernel has beyond that stays the kernel's.
 #[derive(Clone, Copy, Debug)]
 pub struct Most {
@@ -83,8 +88,46 @@ type Rank = (bool, u32, PolicyIndex);
 
 /// The thread that follows the kernel.
 pub struct Follower {
-    thread: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<io::Result<()>>>,
     stop: Arc<AtomicBool>,
+}
+
+/// What keeps SAs as the kernel has them.
+trait Following {
+    /// Takes what has happened; whether all that the kernel has is known now.
+    fn step(&mut self) -> io::Result<bool>;
+
+    /// Begins anew behind a failure: everything is read again, and what it makes a difference of is taken.
+    fn reopen(&mut self) -> io::Result<()>;
+}
+
+/// Follows until `stop`, and begins anew behind failures.
+///
+/// # Errors
+/// The last failure, if there were too many: SAs that are kept by nobody must not be used.
+fn follow(following: &mut impl Following, stop: &AtomicBool, pause: std::time::Duration) -> io::Result<()> {
+    let mut failures = 0;
+    let mut reopens = false;
+    while !stop.load(Ordering::Relaxed) {
+        let stepped = match std::mem::take(&mut reopens) {
+            true => following.reopen().map(|()| false),
+            false => following.step(),
+        };
+        match stepped {
+            Ok(true) => failures = 0,
+            Ok(false) => {}
+            Err(error) => {
+                failures += 1;
+                if failures >= FAILURES_MAX {
+                    return Err(error);
+                }
+                tracing::warn!(%error, failures, "XFRM synchronization failed; reading all SAs and policies again");
+                reopens = true;
+                std::thread::park_timeout(pause);
+            }
+        }
+    }
+    Ok(())
 }
 
 impl Follower {
@@ -106,8 +149,10 @@ impl Follower {
         let mirror = Mirror::open(filter, options.netlink_buffer)?;
         let stop = Arc::new(AtomicBool::new(false));
         let (synchronised, wait) = std::sync::mpsc::channel();
-        let mut follow = Follow {
+        let mut following = Follow {
             mirror,
+            netlink_buffer: options.netlink_buffer,
+            is_synchronised: false,
             workers,
             clock,
             routes,
@@ -129,30 +174,44 @@ impl Follower {
         let builder = std::thread::Builder::new().name("forebay-xfrm".to_owned());
         let thread = builder.spawn(move || {
             privileges::keep_net_admin();
-            while !their_stop.load(Ordering::Relaxed) {
-                if let Err(error) = follow.step() {
-                    tracing::error!(%error, "the kernel's SAs cannot be followed any more");
-                    return;
-                }
-            }
+            follow(&mut following, &their_stop, TRY_AGAIN)
         })?;
         // A kernel that never finishes its dump keeps no traffic waiting.
         let _ = wait.recv_timeout(std::time::Duration::from_secs(10));
         Ok(Follower { thread: Some(thread), stop })
     }
+
+    /// Whether it follows: if not, nobody keeps the SAs as the kernel has them.
+    pub fn is_running(&self) -> bool {
+        self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
+    }
+
+    /// Ends it.
+    ///
+    /// # Errors
+    /// What it had ended with before.
+    pub fn stop(mut self) -> io::Result<()> {
+        self.join()
+    }
+
+    fn join(&mut self) -> io::Result<()> {
+        self.stop.store(true, Ordering::Relaxed);
+        let Some(thread) = self.thread.take() else { return Ok(()) };
+        thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread has panicked")))
+    }
 }
 
 impl Drop for Follower {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        let _ = self.join();
     }
 }
 
 struct Follow {
     mirror: Mirror,
+    netlink_buffer: usize,
+    /// All that the kernel has is known since the mirror was opened.
+    is_synchronised: bool,
     workers: Workers,
     clock: fn() -> std::time::Duration,
     routes: OnPolicies,
@@ -182,11 +241,29 @@ struct News {
     numbers: Vec<(SessionId, Option<u64>, SaCounters)>,
 }
 
+impl Following for Follow {
+    fn step(&mut self) -> io::Result<bool> {
+        self.is_synchronised = false;
+        self.step_and_wait()?;
+        Ok(self.is_synchronised)
+    }
+
+    fn reopen(&mut self) -> io::Result<()> {
+        self.mirror.reopen(self.netlink_buffer)
+    }
+}
+
 impl Follow {
     /// Waits for the kernel or the next tick, and does what is to be done.
-    fn step(&mut self) -> io::Result<()> {
+    fn step_and_wait(&mut self) -> io::Result<()> {
         let mut events = Vec::new();
-        while self.mirror.poll(&mut events)? {}
+        let polled = loop {
+            match self.mirror.poll(&mut events) {
+                Ok(true) => {}
+                Ok(false) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
         let routes_change = events.iter().any(|event| {
             // An update leaves the selectors as they are: a rekey, of which there may be very many.
             matches!(event, xfrm::Event::PolicyAdded(_) | xfrm::Event::PolicyDeleted(_))
@@ -199,6 +276,8 @@ impl Follow {
                 self.kernel_policies.values().map(|(_, policy)| policy.clone()).collect();
             (self.routes)(&policies);
         }
+        // What was heard before a failure is taken: the mirror does not tell it again.
+        polled?;
         let sas = self.sas.values().map(|taken| (taken.direction, &taken.sa.config, &taken.sa.keys));
         if let Err(error) = self.exported.refresh(|| esp_sa::table(sas)) {
             tracing::warn!(%error, "esp_sa_export: the keys were not written");
@@ -232,6 +311,7 @@ impl Follow {
                 tracing::warn!(policy = index.0, %reason, "a policy stays the kernel's");
             }
             xfrm::Event::Synchronised => {
+                self.is_synchronised = true;
                 tracing::info!(sas = self.sas.len(), policies = self.policies.len(), "as the kernel has it");
                 if let Some(waiting) = self.synchronised.take() {
                     let _ = waiting.send(());
@@ -615,4 +695,71 @@ fn news(worker: &mut Worker) -> News {
 fn done(taken: &Taken) -> Done {
     let SaCounters { packets, bytes, .. } = taken.counters;
     Done { packets, bytes, first_use_s: taken.first_use_s, sequence: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Steps that are read from a list, and an end.
+    struct Listed {
+        steps: std::vec::IntoIter<Result<bool, &'static str>>,
+        reopened: usize,
+        stop: Arc<AtomicBool>,
+    }
+
+    impl Following for Listed {
+        fn step(&mut self) -> io::Result<bool> {
+            let step = self.steps.next();
+            if step.is_none() {
+                self.stop.store(true, Ordering::Relaxed);
+            }
+            step.unwrap_or(Ok(false)).map_err(io::Error::other)
+        }
+
+        fn reopen(&mut self) -> io::Result<()> {
+            self.reopened += 1;
+            Ok(())
+        }
+    }
+
+    fn followed(steps: Vec<Result<bool, &'static str>>) -> (io::Result<()>, usize) {
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut listed = Listed { steps: steps.into_iter(), reopened: 0, stop: stop.clone() };
+        let ended = follow(&mut listed, &stop, std::time::Duration::ZERO);
+        (ended, listed.reopened)
+    }
+
+    #[test]
+    fn a_failure_reads_everything_again() {
+        let (ended, reopened) = followed(vec![Ok(true), Err("a"), Ok(false), Ok(true), Err("b"), Ok(true)]);
+        assert!(ended.is_ok());
+        assert_eq!(reopened, 2);
+        // Ever so many, as long as it gets there in between.
+        let (ended, reopened) = followed([Err("a"), Ok(true)].repeat(100));
+        assert!(ended.is_ok());
+        assert_eq!(reopened, 100);
+    }
+
+    #[test]
+    fn too_many_failures_end_the_follower_with_the_last() {
+        let (ended, reopened) = followed([Err("gone"), Ok(false)].repeat(100));
+        assert_eq!(ended.unwrap_err().to_string(), "gone");
+        assert_eq!(reopened, 4);
+    }
+
+    #[test]
+    fn a_follower_that_has_ended_is_noticed() {
+        for (thread, why) in [
+            (std::thread::spawn(|| Err(io::Error::other("gone"))), "gone"),
+            (std::thread::spawn(|| panic!("as meant")), "the thread has panicked"),
+        ] {
+            while !thread.is_finished() {
+                std::thread::yield_now();
+            }
+            let follower = Follower { thread: Some(thread), stop: Arc::default() };
+            assert!(!follower.is_running());
+            assert_eq!(follower.stop().unwrap_err().to_string(), why);
+        }
+    }
 }

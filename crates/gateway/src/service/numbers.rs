@@ -3,20 +3,21 @@
 //! Each outbound SA has a block of numbers that [`IvStore`] has noted, and the engine gives out no others. Half-way
 //! through it the worker sends an event here, to a thread of its own that reserves the next block, so that no packet
 //! waits for a disk. If that fails, it tries again; an SA whose block is used up meanwhile sends nothing. Each
-//! worker has a caretaker for the SAs that are its own.
+//! worker has a caretaker for the SAs that are its own. IVs are refilled in the same way, without an order to the worker:
+//! the SA takes the next range up by itself ([`IvRefill`]).
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use forebay_crypto::{Direction, SessionId};
-use forebay_ipsec::{Event, EventKind};
+use forebay_ipsec::{Event, EventKind, IvRange, IvRefill};
 use forebay_time::{Duration, Time};
 
 use super::worker::{Handle, Worker};
-use crate::iv_store::{Block, IvStore, IvStoreError, SequenceId, Used, Wanted};
+use crate::iv_store::{Block, IVS_PER_SA, IvStore, IvStoreError, KeyId, SequenceId, Used, Wanted};
 use crate::privileges;
-use crate::sas::SasFile;
+use crate::sas::{SaEntry, SasFile};
 
 /// Numbers of a block: what is lost at most when the process is killed, the 4096th part of all without ESN.
 const BLOCK: u64 = 1 << 20;
@@ -34,6 +35,29 @@ struct Looked {
     name: String,
     /// Of an outbound one.
     numbers: Option<Numbers>,
+    /// Of an outbound one with IVs.
+    ivs: Option<Ivs>,
+}
+
+/// The IVs of an outbound SA.
+#[derive(Clone, Debug)]
+pub struct Ivs {
+    key: KeyId,
+    refill: IvRefill,
+    /// How many are reserved next.
+    count: u64,
+    /// When the last were reserved, since the Unix epoch.
+    reserved: std::time::Duration,
+}
+
+impl Ivs {
+    /// Those of `entry`, which begins with `range` and gets `count` when half of it is used.
+    pub fn of(entry: &SaEntry, range: IvRange, count: u64) -> (IvRange, Ivs) {
+        let refill = IvRefill::default();
+        let key = KeyId::of(&entry.keys);
+        let range = range.refilled_by(refill.clone());
+        (range, Ivs { key, refill, count, reserved: std::time::Duration::ZERO })
+    }
 }
 
 /// The numbers of an outbound SA.
@@ -55,6 +79,8 @@ type Sas = Arc<Mutex<HashMap<SessionId, Looked>>>;
 /// See the module.
 pub struct Caretaker {
     store: IvStore,
+    /// The time since the Unix epoch.
+    clock: fn() -> std::time::Duration,
     sas: Sas,
     /// Numbers of the first block of an SA.
     block: u64,
@@ -62,12 +88,25 @@ pub struct Caretaker {
 
 /// Numbers for the new outbound SAs of a file that are one worker's.
 #[derive(Default)]
-pub struct Reserved(Vec<Option<(Numbers, Block)>>);
+pub struct Reserved {
+    /// By place in the file.
+    numbers: Vec<Option<(Numbers, Block)>>,
+    /// Of the new SAs with IVs, by their keys.
+    ivs: HashMap<KeyId, Ivs>,
+}
+
+impl Reserved {
+    /// What is reserved, and what keeps the IVs of the same SAs filled.
+    pub fn with_ivs(mut self, ivs: Vec<Ivs>) -> Reserved {
+        self.ivs = ivs.into_iter().map(|ivs| (ivs.key, ivs)).collect();
+        self
+    }
+}
 
 impl Caretaker {
-    /// Notes numbers in `store`.
-    pub fn new(store: IvStore) -> Caretaker {
-        Caretaker { store, sas: Sas::default(), block: BLOCK }
+    /// Notes numbers in `store`; `clock` tells the time since the Unix epoch.
+    pub fn new(store: IvStore, clock: fn() -> std::time::Duration) -> Caretaker {
+        Caretaker { store, clock, sas: Sas::default(), block: BLOCK }
     }
 
     /// Starts the thread, to which the worker gives its events from now on, and which ends when the worker does.
@@ -77,7 +116,14 @@ impl Caretaker {
     pub fn start(&self, worker: &mut Worker, handle: Handle) -> std::io::Result<()> {
         let (sender, events) = mpsc::channel();
         worker.send_events(sender);
-        let keeper = Keeper { store: self.store.clone(), sas: self.sas.clone(), handle, wanted: Vec::new() };
+        let keeper = Keeper {
+            store: self.store.clone(),
+            clock: self.clock,
+            sas: self.sas.clone(),
+            handle,
+            wanted: Vec::new(),
+            ivs_wanted: Vec::new(),
+        };
         std::thread::Builder::new().name("forebay-numbers".to_owned()).spawn(move || {
             privileges::keep_files();
             keeper.run(&events);
@@ -106,17 +152,19 @@ impl Caretaker {
             numbers.last = block.last;
             Some((numbers, block))
         };
-        Ok(Reserved(new.into_iter().map(|numbers| numbers.and_then(&mut with_block)).collect()))
+        let numbers = new.into_iter().map(|numbers| numbers.and_then(&mut with_block)).collect();
+        Ok(Reserved { numbers, ivs: HashMap::new() })
     }
 
     /// What belongs into the same order as [`Worker::install`], behind it: the file's SAs get their numbers.
-    pub fn give(&self, worker: &mut Worker, file: &SasFile, reserved: Reserved) {
+    pub fn give(&self, worker: &mut Worker, file: &SasFile, mut reserved: Reserved) {
         let sessions = worker.sessions().to_vec();
         let now = worker.engine().clock().now();
         let mut sas = lock(&self.sas);
         let before = std::mem::take(&mut *sas);
-        for ((session, entry), reserved) in sessions.into_iter().zip(&file.entries).zip(reserved.0) {
-            let numbers = match reserved {
+        for ((session, entry), numbers) in sessions.into_iter().zip(&file.entries).zip(reserved.numbers) {
+            let is_new = numbers.is_some();
+            let numbers = match numbers {
                 Some((mut numbers, block)) => {
                     numbers.granted = now;
                     worker.engine().continue_after(session, block.after);
@@ -131,7 +179,11 @@ impl Caretaker {
                 }
                 None => before.get(&session).and_then(|looked| looked.numbers),
             };
-            sas.insert(session, Looked { name: entry.config.name.clone(), numbers });
+            let ivs = match is_new {
+                true => reserved.ivs.remove(&KeyId::of(&entry.keys)),
+                false => before.get(&session).and_then(|looked| looked.ivs.clone()),
+            };
+            sas.insert(session, Looked { name: entry.config.name.clone(), numbers, ivs });
         }
     }
 
@@ -175,16 +227,19 @@ impl Numbers {
 /// The thread.
 struct Keeper {
     store: IvStore,
+    clock: fn() -> std::time::Duration,
     sas: Sas,
     handle: Handle,
     /// SAs that want numbers.
     wanted: Vec<SessionId>,
+    /// SAs that want IVs.
+    ivs_wanted: Vec<SessionId>,
 }
 
 impl Keeper {
     fn run(mut self, events: &mpsc::Receiver<Event>) {
         loop {
-            let event = match self.wanted.is_empty() {
+            let event = match self.wanted.is_empty() && self.ivs_wanted.is_empty() {
                 true => events.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 false => events.recv_timeout(TRY_AGAIN),
             };
@@ -196,6 +251,9 @@ impl Keeper {
             if !self.wanted.is_empty() {
                 self.reserve();
             }
+            if !self.ivs_wanted.is_empty() {
+                self.refill();
+            }
         }
     }
 
@@ -205,6 +263,13 @@ impl Keeper {
         let Some(sa) = name else { return };
         match kind {
             EventKind::SequenceWanted => self.wanted.push(session),
+            EventKind::IvWanted => {
+                tracing::debug!(sa, "half of its reserved IVs are used");
+                self.ivs_wanted.push(session);
+            }
+            EventKind::IvEnd => {
+                tracing::error!(sa, "its reserved IVs are used up: it sends nothing until more are reserved")
+            }
             EventKind::Soft => tracing::warn!(sa, "its soft lifetime has ended: it wants new keys"),
             EventKind::Hard => tracing::error!(sa, "its hard lifetime has ended: it passes nothing any more"),
             EventKind::SequenceLow => {
@@ -236,6 +301,38 @@ impl Keeper {
         let blocks: Vec<_> = wanting.into_iter().zip(blocks).collect();
         let sas = self.sas.clone();
         self.handle.ask(move |worker| grant(worker, &sas, &blocks));
+    }
+}
+
+impl Keeper {
+    /// Reserves more IVs for each SA that wants some, and puts them where it finds them.
+    fn refill(&mut self) {
+        let now = (self.clock)();
+        let mut sas = lock(&self.sas);
+        let mut counts: BTreeMap<KeyId, u64> = BTreeMap::new();
+        for session in &self.ivs_wanted {
+            let Some(ivs) = sas.get_mut(session).and_then(|looked| looked.ivs.as_mut()) else { continue };
+            if now.saturating_sub(ivs.reserved).as_nanos() < u128::from(LASTS.as_nanos()) {
+                ivs.count = ivs.count.saturating_mul(2).min(ivs.count.max(IVS_PER_SA));
+            }
+            counts.insert(ivs.key, ivs.count);
+        }
+        drop(sas);
+        let reserved = match self.store.reserve(&counts, now.as_nanos() as u64) {
+            Ok(reserved) => reserved,
+            Err(error) => {
+                tracing::error!(%error, "no IVs can be reserved: SAs stop when theirs are used up");
+                return;
+            }
+        };
+        let mut sas = lock(&self.sas);
+        for session in std::mem::take(&mut self.ivs_wanted) {
+            let Some(ivs) = sas.get_mut(&session).and_then(|looked| looked.ivs.as_mut()) else { continue };
+            // Another SA may have the number by now, and no two SAs of a file have one key.
+            let Some(range) = reserved.get(&ivs.key) else { continue };
+            ivs.reserved = now;
+            ivs.refill.give(IvRange::share(range.start, range.end, 0, 1));
+        }
     }
 }
 

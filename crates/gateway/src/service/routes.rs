@@ -2,7 +2,8 @@
 //!
 //! The interface is the process's: when that is killed, the interface and all routes to it are gone, and packets
 //! would take the default route in the clear. So each network has a second route of a bad metric that discards, and
-//! stays until somebody takes it away: the gateway does, when it ends as it should.
+//! stays when the gateway is killed and when it is stopped, unless the file says otherwise: a restart must not let packets
+//! out in the clear.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -38,9 +39,7 @@ impl RouteTable {
         if let PlainLink::Tun(tun) = &config.plain.link {
             interface = Some(Interface::by_name(&tun.name)?);
             blackhole = tun.blackhole;
-            if blackhole != Blackhole::None {
-                blackholes = Some(Blackholes::open()?);
-            }
+            blackholes = Some(Blackholes::open()?);
         }
         let table = Table { interface, blackhole, blackholes, networks: Vec::new() };
         Ok(RouteTable(Arc::new(Mutex::new(table))))
@@ -62,7 +61,15 @@ impl RouteTable {
         {
             // The blackhole first: at no time is there a packet for the default route.
             let (address, prefix) = (network.network(), network.prefix_len());
-            let blackhole = table.blackholes.as_ref().map_or(Ok(()), |all| all.add(address, prefix, METRIC));
+            let blackhole = match &table.blackholes {
+                Some(all) if table.blackhole != Blackhole::None => all.add(address, prefix, METRIC),
+                Some(all) => {
+                    // One that an earlier run has left; mostly there is none.
+                    let _ = all.remove(address, prefix, METRIC);
+                    Ok(())
+                }
+                None => Ok(()),
+            };
             let routed = blackhole.and_then(|()| interface.add_route(address, prefix));
             // That it is routed there already is no error.
             let routed = routed.or_else(|error| match error.kind() {
@@ -82,10 +89,10 @@ impl RouteTable {
         refused.map_or(Ok(()), Err)
     }
 
-    /// Takes the blackholes away, unless they are to be kept. The routes go with the interface.
+    /// Deletes the blackholes if the file says so. The routes go with the interface.
     pub fn end(&self) {
         let table = &mut *self.lock();
-        if table.blackhole != Blackhole::Keep {
+        if table.blackhole == Blackhole::Remove {
             std::mem::take(&mut table.networks)
                 .into_iter()
                 .for_each(|network| table.discard_no_more(network));
@@ -99,7 +106,9 @@ impl RouteTable {
 
 impl Table {
     fn discard_no_more(&self, network: IpNet) {
-        let Some(blackholes) = &self.blackholes else { return };
+        let Some(blackholes) = self.blackholes.as_ref().filter(|_| self.blackhole != Blackhole::None) else {
+            return;
+        };
         if let Err(error) = blackholes.remove(network.network(), network.prefix_len(), METRIC) {
             tracing::warn!(%network, %error, "the route that discards stays");
         }

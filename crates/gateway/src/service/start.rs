@@ -18,7 +18,7 @@ use super::homes::{Paths, Share, homes};
 use super::installed::{self, InstallError, takes_ivs};
 use super::links::{icmp, mss_clamp, plain, protected, receive_queues};
 use super::mirror::{Follower, Most, OnPolicies};
-use super::numbers::{Caretaker, Reserved};
+use super::numbers::{Caretaker, Ivs, Reserved};
 use super::pin::pin;
 use super::routes::RouteTable;
 use super::taps::{Side, Taps, Told};
@@ -140,7 +140,8 @@ impl Service {
         let mut taps = Taps::new(unix_time);
         let (mut workers, handles) = set_up(&config, processors, &mut taps, clock, seed)?;
         let changes = Changes::all(&config);
-        let caretakers: Arc<[Caretaker]> = (0..count).map(|_| Caretaker::new(store.clone())).collect();
+        let caretakers: Arc<[Caretaker]> =
+            (0..count).map(|_| Caretaker::new(store.clone(), unix_time)).collect();
         let homes = homes(&config.sas, count, |_| None);
         let news = news(&store, &caretakers, &config, &changes, &homes, now_ns)?;
         for (place, (worker, (ivs, numbers))) in workers.iter_mut().zip(news).enumerate() {
@@ -294,9 +295,12 @@ impl Service {
     /// Ends the loops, and waits for that; packets under way are lost.
     ///
     /// # Errors
-    /// What the first loop that failed ended with.
+    /// What the follower of the kernel's SAs or the first loop that failed ended with.
     pub fn stop(mut self) -> io::Result<()> {
-        drop(self.follower.take());
+        let followed = self.follower.take().map_or(Ok(()), Follower::stop);
+        let followed = followed.map_err(|error| {
+            io::Error::new(error.kind(), format!("the kernel's SAs cannot be followed any more: {error}"))
+        });
         let caretakers = self.caretakers.clone();
         // Each for itself: of one that has failed nothing can be taken back.
         let ask = |worker: &Handle| {
@@ -315,6 +319,7 @@ impl Service {
         });
         // All of them, whatever one says.
         let ended: io::Result<()> = ended.collect::<Vec<_>>().into_iter().collect();
+        let ended = followed.and(ended);
         // With the loops the interface is gone; what one failed with is no reason to let packets out in the clear.
         if ended.is_ok() {
             self.routes.end();
@@ -322,9 +327,11 @@ impl Service {
         ended
     }
 
-    /// Whether all loops run: without one of them SAs have nobody.
+    /// Whether all loops run, and the follower of the kernel's SAs where there is one: without one of them SAs have
+    /// nobody.
     pub fn is_running(&self) -> bool {
         !self.threads.iter().any(JoinHandle::is_finished)
+            && self.follower.as_ref().is_none_or(Follower::is_running)
     }
 }
 
@@ -431,6 +438,9 @@ fn export(config: &Config, exported: &KeyExport) -> Result<(), StartError> {
 /// What each worker's new SAs need: IVs, and sequence numbers.
 type News = (Vec<IvRange>, Reserved);
 
+/// The IVs of one worker's new SAs, and what keeps them filled.
+type Dealt = (Vec<IvRange>, Vec<Ivs>);
+
 /// IVs and sequence numbers for the SAs that are new, for each worker those of its own.
 fn news(
     store: &IvStore,
@@ -443,14 +453,17 @@ fn news(
     let new = config.sas.entries.iter().zip(homes).zip(&changes.kept);
     let new = new.filter(|((entry, _), kept)| kept.is_none() && takes_ivs(entry)).map(|(new, _)| new);
     let ranges = store.ranges(new.clone().map(|(entry, _)| &entry.keys), now_ns, config.keys.iv_reserve);
-    let mut dealt: Vec<Vec<IvRange>> = caretakers.iter().map(|_| vec![]).collect();
-    for ((_, &home), range) in new.zip(ranges.map_err(StartError::Ivs)?) {
-        dealt[home].push(range);
+    let mut dealt: Vec<Dealt> = caretakers.iter().map(|_| Dealt::default()).collect();
+    for ((entry, &home), range) in new.zip(ranges.map_err(StartError::Ivs)?) {
+        let (range, ivs) = Ivs::of(entry, range, config.keys.iv_reserve);
+        dealt[home].0.push(range);
+        dealt[home].1.push(ivs);
     }
-    let reserve = |(place, (caretaker, ivs)): (usize, (&Caretaker, Vec<IvRange>))| {
+    let reserve = |(place, (caretaker, (ranges, ivs))): (usize, (&Caretaker, Dealt))| {
         let new: Vec<bool> =
             homes.iter().zip(&changes.kept).map(|(&home, kept)| home == place && kept.is_none()).collect();
-        Ok((ivs, caretaker.reserve(&config.sas, &new).map_err(StartError::Ivs)?))
+        let reserved = caretaker.reserve(&config.sas, &new).map_err(StartError::Ivs)?;
+        Ok((ranges, reserved.with_ivs(ivs)))
     };
     caretakers.iter().zip(dealt).enumerate().map(reserve).collect()
 }

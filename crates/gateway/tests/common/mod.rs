@@ -113,11 +113,12 @@ pub fn refused(more: &str) -> String {
     }
 }
 
-/// An SA of four lines called `name`, with `more` behind it.
+/// An SA of eight lines called `name` with a cipher key of its own, and with `more` behind it.
 pub fn named(name: &str, direction: &str, spi: u32, more: &str) -> String {
+    let key = format!("{}{spi:08x}", &KEY[..24]) + &KEY[32..];
     format!(
         "[[sa]]\nname = \"{name}\"\ndirection = \"{direction}\"\nspi = {spi}\nproposal = \"aes128gcm16\"\n\
-         key = \"{KEY}\"\nlocal = \"192.0.2.1\"\nremote = \"192.0.2.2\"\n{more}\n"
+         key = \"{key}\"\nlocal = \"192.0.2.1\"\nremote = \"192.0.2.2\"\n{more}\n"
     )
 }
 

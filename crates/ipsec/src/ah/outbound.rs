@@ -137,7 +137,7 @@ impl OutboundAh {
             self.life.end_numbers(watch);
             return Err(DropReason::OutStateSeqError);
         }
-        if self.sizes.iv_len > 0 && self.iv.is_used_up() {
+        if self.sizes.iv_len > 0 && !self.iv.is_ready(self.sizes.session, watch) {
             return Err(DropReason::OutStateIvError);
         }
         let covered = total + self.sizes.behind();

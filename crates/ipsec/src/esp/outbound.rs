@@ -316,7 +316,7 @@ impl OutboundSa {
         }
         // Whatever may be missing is looked for before anything is changed: a packet that cannot be
         // prepared stays as it was.
-        if self.iv.is_used_up() {
+        if !self.iv.is_ready(self.session, watch) {
             return Err(DropReason::OutStateIvError);
         }
         let text_at = packet.offset();

@@ -9,6 +9,7 @@ use forebay_wire::aggfrag::CongestionInfo;
 use super::Ipsec;
 use crate::iptfs::IptfsCounters;
 use crate::iv::IvRange;
+use crate::path_mtu::PathMtuCounters;
 use crate::policy::{Policy, PolicyError, PolicyId, PolicyPlace};
 use crate::rule::Rule;
 use crate::sa::SaConfig;
@@ -255,6 +256,11 @@ impl Ipsec {
     /// sequence number of a packet that was sent lately, and not below what every path takes.
     pub fn learn_path_mtu(&mut self, message: &[u8]) -> Option<SessionId> {
         self.path_mtu.learn(message, &mut self.watch, &mut self.sad)
+    }
+
+    /// The ICMP messages that [`Ipsec::learn_path_mtu`] ignored.
+    pub fn path_mtu_counters(&self) -> PathMtuCounters {
+        self.path_mtu.counters()
     }
 }
 

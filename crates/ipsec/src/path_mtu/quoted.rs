@@ -37,11 +37,11 @@ fn read_spi(protocol: u8, payload: &[u8]) -> Option<(Protocol, u32, u32)> {
 pub struct Quoted {
     pub family: Family,
     source: IpAddr,
-    destination: IpAddr,
+    pub destination: IpAddr,
     /// Its length in bytes.
     pub len: u16,
     protocol: Protocol,
-    spi: u32,
+    pub spi: u32,
     sequence: u32,
 }
 

@@ -114,6 +114,40 @@ fn word(event: &Event) -> String {
 }
 
 #[test]
+fn an_sa_with_the_cipher_key_of_another_is_refused_until_that_is_gone() {
+    let mut state = at_home();
+    let (first, twin, third) = (sa(1, PEER, US, 1), sa(2, US, PEER, 1), sa(3, US, PEER, 3));
+    let (first_id, twin_id) = (first.id, twin.id);
+    let mut events = Vec::new();
+    for one in [first, twin, third] {
+        state.apply(added(one), &mut events);
+    }
+    assert_eq!(events.iter().map(word).collect::<Vec<_>>(), ["+1Open", "x2", "+3Seal"]);
+    let Event::SaRefused { reason, .. } = &events[1] else { panic!("{events:?}") };
+    assert_eq!(*reason, Refusal::SharedKey(first_id));
+    assert!(reason.to_string().contains("0x00000001"), "{reason}");
+    // An update of the owner is none of a twin.
+    let mut changed = sa(1, PEER, US, 1);
+    changed.replay_window = 64;
+    assert_eq!(words(&mut state, [added(changed)]), ["=1Open"]);
+    assert_eq!(words(&mut state, [Message::SaDeleted(first_id)]), ["-1", "+2Seal"]);
+    assert_eq!(words(&mut state, [added(sa(4, PEER, US, 1))]), ["x4"]);
+    // With all of them gone none of them comes back.
+    assert_eq!(words(&mut state, [Message::SasFlushed(0)]).len(), 3);
+    assert_eq!(words(&mut state, [added(sa(5, US, PEER, 1)), Message::SaDeleted(twin_id)]), ["+5Seal"]);
+}
+
+#[test]
+fn another_salt_makes_no_other_cipher_key() {
+    let mut state = at_home();
+    let mut salted = vec![1; 16];
+    salted.extend([9; 4]);
+    let mut twin = sa(2, US, PEER, 1);
+    twin.aead.as_mut().unwrap().key = SecretBytes::new(salted);
+    assert_eq!(words(&mut state, [added(sa(1, PEER, US, 1)), added(twin)]), ["+1Open", "x2"]);
+}
+
+#[test]
 fn a_rekey_keeps_the_old_inbound_sa_until_it_is_deleted() {
     let (old, new) = (sa(1, PEER, US, 1), sa(2, PEER, US, 2));
     let old_id = old.id;
@@ -242,7 +276,7 @@ fn templates_find_their_sas() {
     let mut events = Vec::new();
     state.apply(Message::Policy(Box::new(policy(8, Way::Out, US, PEER))), &mut events);
     state.apply(added(sa(1, US, PEER, 1)), &mut events);
-    let mut other = sa(2, US, PEER, 1);
+    let mut other = sa(2, US, PEER, 2);
     other.reqid = 2;
     state.apply(added(other), &mut events);
     let [Event::PolicyAdded(policy), Event::SaAdded(first), Event::SaAdded(second)] = &events[..] else {
@@ -281,7 +315,7 @@ enum Step {
 fn step() -> impl Strategy<Value = Step> {
     let name = 1..6u32;
     let simple = prop_oneof![
-        6 => (name.clone(), 1..4u8).prop_map(|(spi, key)| Step::Add(spi, key)),
+        6 => (name.clone(), 1..4u8).prop_map(|(spi, key)| Step::Add(spi, 4 * spi as u8 + key)),
         4 => name.clone().prop_map(Step::Delete),
         1 => name.clone().prop_map(Step::Expire),
         2 => name.clone().prop_map(Step::Change),

@@ -91,11 +91,12 @@ pub const PLAIN_TUN: &[Key] = &[
     ),
     key(
         "blackhole",
-        Word(&["auto", "keep", "none"]),
+        Word(&["auto", "keep", "remove", "none"]),
         Is("\"auto\""),
-        "routes that discard, behind each of `routes`, so that nothing leaves in the clear when the gateway is killed: \
-         taken away when it ends as it should, or kept then too, or none",
-        "\"keep\"",
+        "blackhole routes behind each of `routes`, so that nothing leaves in the clear while there is no gateway: `auto` and \
+         `keep` leave them after a clean stop too, `remove` deletes them then, `none` makes none and deletes those of \
+         earlier runs",
+        "\"remove\"",
     ),
 ];
 

@@ -38,7 +38,7 @@ pub const KEYS: Part = once(
             "iv_reserve",
             Whole(Unit::None, 1, 1 << 48),
             Is("4294967296"),
-            "IVs set aside for an outbound SA at a time",
+            "IVs reserved per outbound SA at a time; more are reserved when half of them are used",
             "1_000_000",
         ),
     ],

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{Clock, Engine, ProcessorSetup, Settings};
-use forebay_ipsec::{DropReason, Ipsec, IvRange};
+use forebay_ipsec::{DropReason, Ipsec};
 use forebay_links::{Link, PassedOver, Sent};
 use forebay_scheduler::{Cost, Kind};
 
@@ -28,6 +28,8 @@ struct Wire {
     sealed: Vec<u64>,
     /// Of those, how many were not noted when they were sent.
     unnoted: usize,
+    /// Their IVs.
+    ivs: Vec<u64>,
 }
 
 /// The plain one gives packets, the other takes them.
@@ -48,10 +50,12 @@ impl Link for End {
 
     fn send(&mut self, packets: &[&[u8]]) -> Sent {
         let mut wire = self.wire.lock().unwrap();
-        let noted = noted(&self.directory);
+        let (noted, ivs_noted) = (noted(&self.directory), ivs_noted(&self.directory));
         for packet in packets {
             let number = u64::from(u32::from_be_bytes(packet[24..28].try_into().unwrap()));
-            wire.unnoted += usize::from(number > noted);
+            let iv = u64::from_be_bytes(packet[28..36].try_into().unwrap());
+            wire.unnoted += usize::from(number > noted || iv >= ivs_noted);
+            wire.ivs.push(iv);
             wire.sealed.push(number);
         }
         Sent { taken: packets.len(), ..Sent::default() }
@@ -77,6 +81,14 @@ fn noted(directory: &Path) -> u64 {
     digits.parse().unwrap_or(0)
 }
 
+/// The first IV that is not reserved.
+fn ivs_noted(directory: &Path) -> u64 {
+    let key = KeyId::of(&parse(FILE, "test").unwrap().entries[0].keys);
+    let text = std::fs::read_to_string(directory.join(format!("{key}.json"))).unwrap_or_default();
+    let digits = text.rsplit(':').next().unwrap_or_default().trim_end().trim_end_matches('}');
+    digits.parse().unwrap_or(0)
+}
+
 /// A gateway with one outbound SA that numbers its packets in blocks of 16.
 struct Bench {
     directory: tempfile::TempDir,
@@ -87,6 +99,11 @@ struct Bench {
 }
 
 fn bench(directory: tempfile::TempDir) -> Bench {
+    bench_with(directory, IVS_PER_SA)
+}
+
+/// With so many IVs at first.
+fn bench_with(directory: tempfile::TempDir, iv_reserve: u64) -> Bench {
     let wire = Arc::<Mutex<Wire>>::default();
     let end = |is_plain| {
         let fd = rustix::event::eventfd(0, rustix::event::EventfdFlags::NONBLOCK).unwrap();
@@ -115,7 +132,8 @@ fn bench(directory: tempfile::TempDir) -> Bench {
     };
     let (mut worker, handle) = Worker::new(setup);
     let store = IvStore::new(directory.path());
-    let caretaker = Arc::new(Caretaker { store, sas: Sas::default(), block: 16 });
+    let caretaker =
+        Arc::new(Caretaker { store, clock: || std::time::Duration::ZERO, sas: Sas::default(), block: 16 });
     caretaker.start(&mut worker, handle.clone()).unwrap();
     let file = parse(FILE, "test").unwrap();
     let numbers = caretaker.reserve(&file, &[true]).unwrap();
@@ -130,8 +148,10 @@ fn bench(directory: tempfile::TempDir) -> Bench {
         esp_sa_export: false,
         restart: vec![],
     };
-    worker.install(&file, &[0], &changes, vec![IvRange::for_throwaway_key()]).unwrap();
-    caretaker.give(&mut worker, &file, numbers);
+    let range = caretaker.store.ranges([&file.entries[0].keys], 0, iv_reserve).unwrap().remove(0);
+    let (range, ivs) = Ivs::of(&file.entries[0], range, iv_reserve);
+    worker.install(&file, &[0], &changes, vec![range]).unwrap();
+    caretaker.give(&mut worker, &file, numbers.with_ivs(vec![ivs]));
     let thread = std::thread::spawn(move || worker.run());
     Bench { directory, wire, handle, caretaker, thread }
 }
@@ -202,6 +222,25 @@ fn numbers_are_noted_before_their_use_and_no_packet_waits_for_more() {
     let wire = bench.wire.lock().unwrap();
     assert_eq!(wire.unnoted, 0);
     assert!(wire.sealed.iter().copied().eq(1..=400));
+}
+
+#[test]
+fn ivs_are_refilled_before_they_end_and_none_comes_twice() {
+    let bench = bench_with(tempfile::tempdir().unwrap(), 64);
+    for burst in 0..100 {
+        bench.give(4);
+        assert!(bench.wait_for(4 * (burst + 1)), "{} sealed", bench.sealed());
+        let begin = Instant::now();
+        let sent = 4 * (burst as u64 + 1);
+        let is_behind = || ivs_noted(bench.directory.path()) < sent + 8 || bench.granted() < sent + 8;
+        while is_behind() && begin.elapsed().as_secs() < 20 {
+            std::thread::yield_now();
+        }
+    }
+    assert_eq!(bench.handle.ask(|worker| worker.engine().drops().total()), Some(0));
+    let wire = bench.wire.lock().unwrap();
+    assert_eq!((wire.unnoted, wire.sealed.len()), (0, 400));
+    assert!(wire.ivs.windows(2).all(|pair| pair[0] < pair[1]), "{:?}", wire.ivs);
 }
 
 #[test]
