@@ -72,6 +72,8 @@ class Follow:
 
 
 def sa(verb, spi, words, source="192.0.2.2", destination="192.0.2.1", extra="mode tunnel replay-window 64 flag esn", proto="esp", mark=MARK):
+    # Each SA has a cipher key of its own: one that is shared is refused.
+    words = words.replace("0x1a1a1a1a", f"0x{spi:08x}", 1)
     return f"ip xfrm state {verb} src {source} dst {destination} proto {proto} spi {spi:#x} {extra} {mark} {words}"
 
 

@@ -18,9 +18,9 @@ use crate::{Event, Mark, Refusal, SaId};
 /// Which SAs and policies are Forebay's; the others are left to the kernel as if they were not there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Only those with exactly this mark.
+    /// Only those with exactly this mark; without, those that have none.
     pub mark: Option<Mark>,
-    /// Only those with this interface ID.
+    /// Only those with this interface ID; without, those that have none.
     pub if_id: Option<u32>,
     /// Whether suites are taken over that RFC 8221 says MUST NOT to.
     pub allow_weak: bool,
@@ -28,7 +28,8 @@ pub struct Filter {
 
 impl Filter {
     fn takes(&self, mark: Mark, if_id: u32) -> bool {
-        self.mark.is_none_or(|wanted| wanted == mark) && self.if_id.is_none_or(|wanted| wanted == if_id)
+        // Two tenants whose selectors are alike differ in nothing else: what is not asked for must not mix with what is.
+        self.mark.unwrap_or_default() == mark && self.if_id.unwrap_or_default() == if_id
     }
 }
 

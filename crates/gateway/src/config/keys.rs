@@ -33,9 +33,9 @@ pub enum KeySource {
 /// What is taken over from the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Xfrm {
-    /// Only with this mark.
+    /// Only with this mark; `None` for those that have none.
     pub mark: Option<Mark>,
-    /// Only with this interface ID.
+    /// Only with this interface ID; `None` for those that have none.
     pub if_id: Option<u32>,
     /// Policies too.
     pub policies: bool,

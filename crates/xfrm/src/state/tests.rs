@@ -205,6 +205,39 @@ fn the_filter_leaves_others_to_the_kernel() {
 }
 
 #[test]
+fn marks_and_interface_ids_are_taken_only_where_asked_for() {
+    let (mark, if_id) = (Mark { value: 0x42, mask: u32::MAX }, 7);
+    let filter = |mark, if_id| Filter { mark, if_id, allow_weak: false };
+    let sas = || {
+        let kinds = [(Mark::default(), 0), (mark, 0), (Mark::default(), if_id), (mark, if_id)];
+        kinds.into_iter().zip(1..).map(|((mark, if_id), n)| {
+            let mut one = sa(n, PEER, US, n as u8);
+            (one.id.mark, one.if_id) = (mark, if_id);
+            added(one)
+        })
+    };
+    let policies = || {
+        let kinds = [(Mark::default(), 0), (mark, 0), (Mark::default(), if_id), (mark, if_id)];
+        kinds.into_iter().zip(1..).map(|((mark, if_id), n)| {
+            let mut one = policy(n, Way::In, PEER, US);
+            (one.mark, one.if_id) = (mark, if_id);
+            Message::Policy(Box::new(one))
+        })
+    };
+    for (filter, taken) in [
+        (filter(None, None), 1),
+        (filter(Some(mark), None), 2),
+        (filter(None, Some(if_id)), 3),
+        (filter(Some(mark), Some(if_id)), 4),
+    ] {
+        let mut state = State::new(filter);
+        state.set_address(1, US.into(), true, &mut Vec::new());
+        assert_eq!(words(&mut state, sas()), [format!("+{taken}Open")]);
+        assert_eq!(words(&mut state, policies()), [format!("+p{taken}")]);
+    }
+}
+
+#[test]
 fn a_larval_sa_is_none_yet() {
     let mut larval = sa(1, PEER, US, 1);
     larval.aead = None;

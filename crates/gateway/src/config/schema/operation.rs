@@ -56,14 +56,14 @@ pub const KEYS_XFRM: &[Key] = &[
     key(
         "mark",
         Other("a number, or `number/mask`"),
-        Means("SAs of any"),
+        Means("those without a mark"),
         "takes over only SAs and policies with this mark",
         "\"0x42/0xff\"",
     ),
     key(
         "if_id",
         Whole(Unit::None, 1, u32::MAX as u64),
-        Means("SAs of any"),
+        Means("those without an interface ID"),
         "takes over only SAs and policies with this interface ID",
         "42",
     ),
