@@ -14,6 +14,7 @@ mod real {
         pub use loom::sync::atomic::{AtomicBool, Ordering, fence};
         pub use loom::thread::Thread;
     }
+    #[allow(dead_code)]
     #[path = "../src/doorbell.rs"]
     pub mod doorbell;
 }
@@ -27,6 +28,7 @@ mod fenceless {
 
         pub fn fence(_: Ordering) {}
     }
+    #[allow(dead_code)]
     #[allow(dead_code)]
     #[path = "../src/doorbell.rs"]
     pub mod doorbell;
