@@ -125,7 +125,9 @@ fn ah_around_esp_by_a_policy_and_back() {
     let bench = Bench::new();
     for (name, direction) in [("sas.toml", "out"), ("in.toml", "in")] {
         let esp = sas(direction, "esp", 0x1001, "aes128gcm16", KEY) + "outer = \"ah\"\n";
-        let ah = sas(direction, "ah", 0x1002, "aes128gmac", KEY)
+        // Every SA has a key of its own.
+        let other: String = KEY.chars().rev().collect();
+        let ah = sas(direction, "ah", 0x1002, "aes128gmac", &other)
             .replace("\"esp\"\nmode = \"tunnel\"", "\"ah\"\nmode = \"transport\"");
         let policy = format!("[[policy]]\ndirection = \"{direction}\"\naction = \"protect\"\nsa = \"esp\"\n");
         bench.write(name, &(esp + &ah + &policy));

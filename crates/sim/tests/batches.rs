@@ -174,19 +174,19 @@ impl<'a> Oracle<'a> {
 
     /// The jobs at hand are one suite's, `burst` at most.
     fn fill(&mut self) {
-        if !self.hand.is_empty() {
-            return;
-        }
+        let before = self.hand.len();
         while self.hand.len() < self.scenario.scheduler.burst {
             let Some(job) = self.bundle() else { break };
             self.input.retain(|packet| !job.contains(packet));
             self.hand.push(job);
         }
+        let taken = self.hand.len() - before;
+        if taken == 0 {
+            return;
+        }
         self.round = self.hand.len();
-        if let Some(core) = self.scenario.scheduler.running_core
-            && self.round > 0
-        {
-            self.moves_until = self.moves_until.max(self.now) + core.moves.0 * self.round as u64;
+        if let Some(core) = self.scenario.scheduler.running_core {
+            self.moves_until = self.moves_until.max(self.now) + core.moves.0 * taken as u64;
         }
     }
 
