@@ -29,7 +29,6 @@ mod fenceless {
         pub fn fence(_: Ordering) {}
     }
     #[allow(dead_code)]
-    #[allow(dead_code)]
     #[path = "../src/doorbell.rs"]
     pub mod doorbell;
 }
