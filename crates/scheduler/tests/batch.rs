@@ -88,7 +88,6 @@ fn what_feeding_costs_the_host_counts() {
     assert!(jobs_of(&shares, 1) >= 14, "{}", jobs_of(&shares, 1));
     assert!(last(1) < Some(Time(32_000)));
     // Where feeding costs more than the job, nothing is given away.
-    let mut s = s;
     s.set_feed(1, Cost { init: Duration(1_100), ..Cost::default() });
     s.complete(0, s.unfinished(0), Time(100_000));
     s.complete(1, s.unfinished(1), Time(100_000));
