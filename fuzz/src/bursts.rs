@@ -109,6 +109,7 @@ fn step(
             }
             // Somebody else's ESP inside of ours, of an SA that is ours too: left where it is.
             Stop::Again => Ok(sound(&job.packet)),
+            Stop::Unpack => panic!("there is no IP-TFS"),
             Stop::Bypass => panic!("there are no policies"),
             Stop::Remote(core) => panic!("core {core} has it"),
         };
