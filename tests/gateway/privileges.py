@@ -29,7 +29,7 @@ SA = """
 name = "{name}"
 direction = "{direction}"
 spi = {spi}
-key_file = "more.key"
+key_file = "{name}.key"
 proposal = "aes128gcm16"
 encapsulation = "udp"
 local = "192.0.2.1"
@@ -173,10 +173,11 @@ def main():
     print(f"privileges: as uid {uid} its {len(names)} threads have what they need: {', '.join(names)}")
 
     # A reload reads files, reserves IVs and adds routes.
-    with open(f"{LAB}/more.key", "w", encoding="utf-8") as file:
-        file.write("5a" * 20)
-    os.chown(f"{LAB}/more.key", 0, 65_534 if uid else 0)
-    os.chmod(f"{LAB}/more.key", 0o640)
+    for name, octets in [("more-out", "5a"), ("more-in", "5b")]:
+        with open(f"{LAB}/{name}.key", "w", encoding="utf-8") as file:
+            file.write(octets * 20)
+        os.chown(f"{LAB}/{name}.key", 0, 65_534 if uid else 0)
+        os.chmod(f"{LAB}/{name}.key", 0o640)
     add(SA.format(name="more-out", direction="out", spi=0x1009) + SA.format(name="more-in", direction="in", spi=0x2009))
     manager.drain()
     os.kill(pid, signal.SIGHUP)
@@ -185,10 +186,10 @@ def main():
     routes = subprocess.run(["ip", "-n", "gw-a", "route", "show", "dev", "fb0"], check=True, capture_output=True, text=True).stdout
     assert "10.9.0.0/16" in routes, routes
     if uid:
-        os.chmod(f"{LAB}/more.key", 0o600)
+        os.chmod(f"{LAB}/more-out.key", 0o600)
         refused = ask(control, "reload")
-        assert refused.returncode == 2 and "more.key" in refused.stdout + refused.stderr, refused
-        os.chmod(f"{LAB}/more.key", 0o640)
+        assert refused.returncode == 2 and "more-out.key" in refused.stdout + refused.stderr, refused
+        os.chmod(f"{LAB}/more-out.key", 0o640)
     run("host-a", ASK, HOST_B, 100)
     print("privileges: a reload read a new key and added a route; without the right to read the key it changed nothing")
 
