@@ -14,6 +14,9 @@ pub struct Buffers {
     limit: usize,
 }
 
+/// Free buffers of a processor from which on others may have some.
+const SPARE: usize = 32;
+
 /// Processors that have buffers of their own; further ones share the last.
 const HOMES: usize = 1 + u8::MAX as usize;
 
@@ -44,14 +47,12 @@ impl Buffers {
         }
     }
 
-    /// One for a processor that has none: another's if there are many, which the load has moved away from.
+    /// One for a processor that has none: another's if that has some to spare, because the load has moved away from it.
     #[cold]
     fn make(&mut self, home: usize) -> Packet {
-        let mut packet = None;
-        if self.len >= self.limit / 2 {
-            packet = self.free.iter_mut().max_by_key(|free| free.len()).and_then(Vec::pop);
-            self.len -= usize::from(packet.is_some());
-        }
+        let most = self.free.iter_mut().max_by_key(|free| free.len()).filter(|free| free.len() >= SPARE);
+        let packet = most.and_then(Vec::pop);
+        self.len -= usize::from(packet.is_some());
         let mut packet = packet.unwrap_or_else(|| Packet::with_capacity(self.capacity));
         packet.set_home(home as u8);
         packet

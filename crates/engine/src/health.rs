@@ -28,8 +28,9 @@ const GOOD_AGAIN: u64 = 16;
 /// Number of unanswered jobs with which a processor may still return. Whether they are lost or the processor is dead
 /// shows only when it is tried again; this bounds the number of tries and the memory that it holds.
 const LOST_MAX: u64 = 32;
-/// Rejections that are checked one by one before they are only sampled.
-const DOUBTS: u32 = 64;
+/// Rejections that are checked one by one before they are only sampled: more than a processor may answer at once,
+/// before the first of them has been checked.
+const DOUBTS: u32 = 256;
 /// Jobs done that earn another such check.
 const EARNS_A_DOUBT: u32 = 64;
 

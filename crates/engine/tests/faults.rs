@@ -186,8 +186,8 @@ fn forged_packets_do_not_come_back_to_the_core() {
     assert_eq!(pair.icv_wrong, 0);
     let removed: Vec<usize> = pair.b.engine.stats().removals.iter().map(|&(_, which, _)| which).collect();
     if removed.is_empty() {
-        // Three processors with 64 checks each to begin with; one in 64 of the rest, and one for 64 good ones.
-        let limit = 3 * 64 + pair.forged / 64 * 2 + pair.arrived / 64;
+        // Three processors with 256 checks each to begin with; one in 64 of the rest, and one for 64 good ones.
+        let limit = 3 * 256 + pair.forged / 64 * 2 + pair.arrived / 64;
         let redone = pair.b.engine.stats().redone;
         assert!(redone <= limit, "{redone} of {} forged packets done again, limit {limit}", pair.forged);
     }
