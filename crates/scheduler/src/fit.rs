@@ -1,4 +1,4 @@
-//! Costs from measurements: [`shape()`] for a calibration, [`Fit`] and [`Wake`] while running.
+//! Costs from measurements: [`shape()`] for a calibration, [`Fit`] while running.
 //!
 //! A processor's time depends on how many jobs it is given at once: some compute several side by side
 //! ([`Cost::lanes`](crate::Cost)), all take some time for a batch as such. So both look at batches, not at
@@ -12,7 +12,6 @@ mod online;
 mod shape;
 mod squares;
 mod terms;
-mod wake;
 
 #[cfg(test)]
 mod samples;
@@ -21,4 +20,3 @@ mod tests;
 
 pub use online::Fit;
 pub use shape::{Sample, Shape, shape};
-pub use wake::Wake;

@@ -15,7 +15,7 @@ use crate::processors::{Costs, set_up};
 /// A processor that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spec {
-    /// Its name in all figures: the word, and a number from the second of its like on.
+    /// Its name in all figures: the word, followed by a number if it is not the first of its kind.
     pub name: String,
     what: What,
 }

@@ -62,7 +62,7 @@ pub struct Tun {
 pub enum Blackhole {
     /// Always, across clean stops and restarts too.
     Keep,
-    /// Until the gateway ends as it should.
+    /// Until a clean shutdown.
     Remove,
     /// No; those that an earlier run has left are removed.
     None,

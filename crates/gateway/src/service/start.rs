@@ -404,7 +404,7 @@ fn settings(config: &Config, dealt: &[usize], seed: u64) -> Settings {
     }
     Settings {
         scheduling,
-        limits: Limits { pending_spi: strangers(config), ..config.limits.engine.clone() },
+        limits: Limits { pending_spi: pending_spi(config), ..config.limits.engine.clone() },
         order: config.scheduler.order,
         addresses: config.plain.answer,
         seed,
@@ -469,7 +469,7 @@ fn news(
 }
 
 /// An IKE daemon's SA may be used by the peer before the kernel's news of it is here.
-fn strangers(config: &Config) -> PendingSpiLimits {
+fn pending_spi(config: &Config) -> PendingSpiLimits {
     match &config.keys.source {
         KeySource::Xfrm(_) => PendingSpiLimits { packets: 256, wait: Duration::from_millis(2_000) },
         KeySource::Static { .. } => PendingSpiLimits::NONE,

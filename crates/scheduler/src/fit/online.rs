@@ -14,7 +14,7 @@ use crate::{Cost, Work};
 /// are of one size) stays as it was. If many batches in a row take much longer or shorter than predicted, the
 /// clock has changed: all terms change by that factor at once.
 ///
-/// `wake` stays the prior's; see [`super::Wake`].
+/// `wake` stays the prior's.
 #[derive(Clone, Debug)]
 pub struct Fit {
     prior: Cost,
