@@ -26,8 +26,12 @@ def main():
     packets = int(os.environ.get("PACKETS", "3200"))
     tolerance = float(os.environ.get("TOLERANCE", "3")) / 100
 
+    compiler = subprocess.run(["rustc", "--version"], check=True, capture_output=True, text=True).stdout.strip()
     cases = subprocess.run([arguments.program], check=True, capture_output=True, text=True).stdout.split()
-    baseline = json.loads(BASELINE.read_text())["ours"] if BASELINE.exists() else {}
+    recorded = json.loads(BASELINE.read_text()) if BASELINE.exists() else {}
+    baseline = recorded.get("ours", {})
+    # Another compiler makes other code: its counts are shown, and are no ground to fail.
+    is_gate = recorded.get("compiler") == compiler
     counts, worse = {}, []
     if not arguments.json:
         print(f"instructions per packet\n{'case':<22} {'cipher':>8} {'ours':>8} {'recorded':>9}")
@@ -50,7 +54,9 @@ def main():
         ours = {case: count["ours"] for case, count in counts.items()}
         note = "instructions per packet outside of the crypto library; scripts/instructions.sh --update writes this"
         # What this machine cannot run keeps its record.
-        BASELINE.write_text(json.dumps({"note": note, "ours": {**baseline, **ours}}, indent=2) + "\n")
+        BASELINE.write_text(json.dumps({"note": note, "compiler": compiler, "ours": {**baseline, **ours}}, indent=2) + "\n")
+    elif worse and not is_gate:
+        print(f"instructions: more than recorded, but by {recorded.get('compiler')}, and this is {compiler}: not a failure")
     elif worse:
         sys.exit(f"instructions: worse than {BASELINE} by more than {100 * tolerance:g} %: {', '.join(worse)}")
 
