@@ -1,9 +1,8 @@
 //! A lane: a processor on a thread of its own, seen from the engine as a processor.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration as StdDuration;
 
@@ -46,6 +45,21 @@ pub struct Lane {
     bell: Arc<Doorbell>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
+    /// The other side of a lane without a thread.
+    stepped: Option<LaneSteps>,
+}
+
+/// The processor's side of a lane that has no thread: see [`Lane::stepped`].
+#[derive(Clone)]
+pub struct LaneSteps(Arc<Mutex<Worker>>);
+
+impl LaneSteps {
+    /// Does what a lane's thread does between two looks at its ring: obeys, takes one submission, and returns what is
+    /// finished. Returns whether there was anything to do.
+    pub fn step(&self) -> bool {
+        let mut worker = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        worker.turn().0
+    }
 }
 
 /// A submission on its way to the lane.
@@ -99,19 +113,7 @@ impl Lane {
             let begun = begin();
             let may_run = begun.is_ok();
             if bell_tx.send(begun.map(|()| bell.clone())).is_ok() && may_run {
-                Worker {
-                    processor,
-                    rx,
-                    tx,
-                    orders,
-                    bell,
-                    stop: their_stop,
-                    clock,
-                    back: VecDeque::new(),
-                    spare: Vec::new(),
-                    under_way: 0,
-                }
-                .run();
+                Worker::new(processor, (rx, tx), orders, bell, their_stop, clock).run();
             }
         })?;
         let bell = bell_rx.recv().map_err(|_| std::io::Error::other("the lane's thread ended at once"))??;
@@ -125,7 +127,39 @@ impl Lane {
             bell,
             stop,
             thread: Some(thread),
+            stepped: None,
         })
+    }
+
+    /// A lane without a thread, for simulations: its processor works only when the caller says
+    /// [`LaneSteps::step`], at a time of the caller's choice.
+    pub fn stepped(
+        processor: Box<dyn Processor>,
+        name: impl Into<String>,
+        clock: Clock,
+    ) -> (Lane, LaneSteps) {
+        let mut capabilities = processor.capabilities().clone();
+        capabilities.queue = capabilities.queue.min(RING);
+        let (to, rx) = rtrb::RingBuffer::new(RING);
+        let (tx, from) = rtrb::RingBuffer::new(RING);
+        let (control, orders) = mpsc::channel();
+        let bell = Arc::new(Doorbell::new(std::thread::current()));
+        let stop = Arc::new(AtomicBool::new(false));
+        let worker = Worker::new(processor, (rx, tx), orders, bell.clone(), stop.clone(), clock);
+        let steps = LaneSteps(Arc::new(Mutex::new(worker)));
+        let lane = Lane {
+            name: name.into(),
+            capabilities,
+            to,
+            from,
+            spare: Vec::new(),
+            control,
+            bell,
+            stop,
+            thread: None,
+            stepped: Some(steps.clone()),
+        };
+        (lane, steps)
     }
 }
 
@@ -167,6 +201,9 @@ impl Processor for Lane {
             .send(Control::Open(id, keys.clone(), direction, reply))
             .map_err(|_| gone(mpsc::RecvError))?;
         self.bell.wake();
+        if let Some(LaneSteps(worker)) = &self.stepped {
+            worker.lock().unwrap_or_else(PoisonError::into_inner).obey();
+        }
         answer.recv().map_err(gone)?
     }
 
@@ -230,25 +267,29 @@ struct Worker {
     spare: Vec<Vec<Job>>,
     /// Jobs that the processor has.
     under_way: usize,
+    /// What it has not taken of the last submission.
+    waiting: Vec<Job>,
 }
 
 impl Worker {
+    fn new(
+        processor: Box<dyn Processor>,
+        (rx, tx): (rtrb::Consumer<Handed>, rtrb::Producer<Vec<Job>>),
+        orders: mpsc::Receiver<Control>,
+        bell: Arc<Doorbell>,
+        stop: Arc<AtomicBool>,
+        clock: Clock,
+    ) -> Worker {
+        let (back, spare, waiting) = (VecDeque::new(), Vec::new(), Vec::new());
+        Worker { processor, rx, tx, orders, bell, stop, clock, back, spare, under_way: 0, waiting }
+    }
+
     fn run(mut self) {
-        let mut waiting = Vec::new();
         let (mut looks, mut since, mut nap) = (0u32, self.clock.now(), SLEEP_MIN);
         let (mut usual, mut spin) = (SPIN_MIN, SPIN_MIN);
         while !self.stop.load(Ordering::Acquire) {
-            let ordered = self.obey();
-            let start = self.clock.now();
-            if waiting.is_empty()
-                && let Ok(Handed { jobs, sources }) = self.rx.pop()
-            {
-                self.keep(std::mem::replace(&mut waiting, jobs));
-                if let Some(sources) = sources {
-                    copy_all(&sources, &mut waiting);
-                }
-            }
-            if self.work(&mut waiting, start) || ordered {
+            let (worked, start) = self.turn();
+            if worked {
                 if looks > 0 {
                     let wait = start.since(since).min(SPIN_MAX.times(2));
                     usual = Duration((usual.0 * (WAIT_FADES - 1) + wait.0) / WAIT_FADES);
@@ -264,11 +305,30 @@ impl Worker {
             if start.since(since) < spin {
                 std::hint::spin_loop();
             } else {
-                self.sleep(!waiting.is_empty() || !self.back.is_empty(), nap);
+                self.sleep(!self.waiting.is_empty() || !self.back.is_empty(), nap);
                 // Once more round is enough to see whether there is anything now.
                 nap = (2 * nap).min(SLEEP_MAX);
             }
         }
+    }
+
+    /// Obeys, takes a submission if none is left over, and works; whether there was anything to do, and
+    /// when the work began.
+    fn turn(&mut self) -> (bool, Time) {
+        let ordered = self.obey();
+        let start = self.clock.now();
+        let mut waiting = std::mem::take(&mut self.waiting);
+        if waiting.is_empty()
+            && let Ok(Handed { jobs, sources }) = self.rx.pop()
+        {
+            self.keep(std::mem::replace(&mut waiting, jobs));
+            if let Some(sources) = sources {
+                copy_all(&sources, &mut waiting);
+            }
+        }
+        let worked = self.work(&mut waiting, start);
+        self.waiting = waiting;
+        (worked || ordered, start)
     }
 
     /// One submission and one poll; whether there was anything to do.

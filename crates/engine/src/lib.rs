@@ -48,7 +48,7 @@ pub use health::Removal;
 pub use idle::Idle;
 pub use in_flight::Order;
 pub use key_sessions::AddSaError;
-pub use lane::Lane;
+pub use lane::{Lane, LaneSteps};
 pub use pending_spi::PendingSpiLimits;
 pub use pool::RUNNING_CORE;
 pub use setup::{EngineError, Limits, ProcessorSetup, SUITES_MAX, Scheduling, Settings};

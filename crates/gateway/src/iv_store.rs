@@ -23,23 +23,23 @@
 
 mod directory;
 mod error;
+mod files;
 mod key_id;
 mod sequences;
 mod table;
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io;
 use std::ops::Range;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use forebay_crypto::SaKeys;
 use forebay_ipsec::IvRange;
-use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 pub use error::IvStoreError;
+pub use files::{Files, System, Writing};
 pub use key_id::KeyId;
 pub use sequences::{Block, SequenceId, Used, Wanted};
 use table::Table;
@@ -84,12 +84,18 @@ enum Step {
 #[derive(Clone, Debug)]
 pub struct IvStore {
     directory: PathBuf,
+    files: Arc<dyn Files>,
 }
 
 impl IvStore {
     /// The store in this directory, which is made when the first IVs are reserved.
     pub fn new(directory: impl Into<PathBuf>) -> IvStore {
-        IvStore { directory: directory.into() }
+        IvStore::on(directory, Arc::new(System))
+    }
+
+    /// The same on another file system.
+    pub fn on(directory: impl Into<PathBuf>, files: Arc<dyn Files>) -> IvStore {
+        IvStore { directory: directory.into(), files }
     }
 
     /// The store where this user's state is kept: `$FOREBAY_STATE`, `$XDG_STATE_HOME/forebay`,
@@ -155,34 +161,35 @@ impl IvStore {
             let path = path.to_owned();
             move |error| IvStoreError::Write { path, error }
         };
-        directory::make(&self.directory).map_err(failed(&self.directory))?;
+        let files = &*self.files;
+        files.make_directory(&self.directory).map_err(failed(&self.directory))?;
         let lock_path = self.directory.join("lock");
         // Open until this returns: closing it is what unlocks.
-        let _lock = lock(&lock_path).map_err(failed(&lock_path))?;
+        let _lock = files.lock(&lock_path).map_err(failed(&lock_path))?;
         after(Step::Locked).map_err(failed(&lock_path))?;
 
         let together_path = self.directory.join(TOGETHER);
-        let mut together = Table::read(&together_path)?;
+        let mut together = Table::read(files, &together_path)?;
         let mut ranges = BTreeMap::new();
         for (&id, &count) in counts {
             let path = self.mark_path(id);
             let mark = together.marks.get(&id.to_string()).copied().unwrap_or_default();
-            let start = read_mark(&path)?.max(mark).max(now_ns);
+            let start = read_mark(files, &path)?.max(mark).max(now_ns);
             let end = start.checked_add(count).ok_or(IvStoreError::UsedUp { path })?;
             ranges.insert(id, start..end);
         }
         let text = |reserved_until| -> io::Result<String> {
             Ok(serde_json::to_string(&Mark { schema: SCHEMA, reserved_until })? + "\n")
         };
-        let files: io::Result<Vec<_>> = if ranges.len() > OWN_FILES {
+        let texts: io::Result<Vec<_>> = if ranges.len() > OWN_FILES {
             together.marks.extend(ranges.iter().map(|(id, range)| (id.to_string(), range.end)));
             together.file(&together_path).map(|file| vec![file])
         } else {
             ranges.iter().map(|(&id, range)| Ok((self.mark_path(id), text(range.end)?))).collect()
         };
-        let written = files.and_then(|files| replace(&files, after));
+        let written = texts.and_then(|texts| replace(files, &texts, after));
         written.map_err(failed(&self.directory))?;
-        directory::sync(&self.directory).map_err(failed(&self.directory))?;
+        files.sync_directory(&self.directory).map_err(failed(&self.directory))?;
         after(Step::DirectorySynced).map_err(failed(&self.directory))?;
         Ok(ranges)
     }
@@ -192,27 +199,17 @@ impl IvStore {
     }
 }
 
-/// The lock file, locked for this process until it is closed.
-fn lock(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
-    rustix::io::retry_on_intr(|| flock(&file, FlockOperation::LockExclusive))?;
-    Ok(file)
-}
-
 /// The mark of a key, 0 for one that has none. A file that says anything but a mark is an error:
 /// to start over could repeat IVs.
-fn read_mark(path: &Path) -> Result<u64, IvStoreError> {
-    let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(MAX_MARK_LEN + 1).read_to_string(&mut text));
+fn read_mark(files: &dyn Files, path: &Path) -> Result<u64, IvStoreError> {
     let corrupt = |why: String| IvStoreError::Corrupt { path: path.to_owned(), why };
-    match read {
-        Ok(_) if text.is_empty() => return Err(corrupt("it is empty".into())),
-        Ok(_) => {}
+    let text = match files.read(path, MAX_MARK_LEN + 1) {
+        Ok(text) if text.is_empty() => return Err(corrupt("it is empty".into())),
+        Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => return Err(corrupt(error.to_string())),
         Err(error) => return Err(IvStoreError::Read { path: path.to_owned(), error }),
-    }
-    let mark: Mark = serde_json::from_str(&text).map_err(|error| corrupt(error.to_string()))?;
+    };
+    let mark: Mark = serde_json::from_slice(&text).map_err(|error| corrupt(error.to_string()))?;
     if mark.schema != SCHEMA {
         return Err(corrupt(format!("it has schema {}, expected {SCHEMA}", mark.schema)));
     }
@@ -221,20 +218,23 @@ fn read_mark(path: &Path) -> Result<u64, IvStoreError> {
 
 /// Replaces files, which are in one directory, by ones with these texts; durable once the directory has been synced
 /// too. Before all are written none is replaced.
-fn replace(files: &[(PathBuf, String)], after: &mut dyn FnMut(Step) -> io::Result<()>) -> io::Result<()> {
+fn replace(
+    files: &dyn Files,
+    texts: &[(PathBuf, String)],
+    after: &mut dyn FnMut(Step) -> io::Result<()>,
+) -> io::Result<()> {
     // Under the lock nobody else uses these names; what a crash left there is overwritten.
     let temporary = |path: &Path| path.with_extension("tmp");
-    for (path, text) in files {
-        let mut options = OpenOptions::new();
-        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(temporary(path))?;
+    for (path, text) in texts {
+        let mut file = files.create(&temporary(path))?;
         after(Step::Opened)?;
-        file.write_all(text.as_bytes())?;
+        file.write(text.as_bytes())?;
         after(Step::Written)?;
-        file.sync_all()?;
+        file.sync()?;
         after(Step::Synced)?;
     }
-    for (path, _) in files {
-        fs::rename(temporary(path), path)?;
+    for (path, _) in texts {
+        files.rename(&temporary(path), path)?;
         after(Step::Renamed)?;
     }
     Ok(())

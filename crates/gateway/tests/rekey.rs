@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use forebay_crypto::{Direction, SaKeys, SecretBytes, SessionId};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{Clock, Engine, ProcessorSetup, Settings};
-use forebay_gateway::service::{HandOff, Handle, Paths, Port, Protected, Setup, Share, Worker};
+use forebay_gateway::service::{HandOff, Handle, Paths, Poll, Port, Protected, Setup, Share, Worker};
 use forebay_ipsec::{Action, Ipsec, IvRange, Policy, PolicyId, PolicyPlace, SaConfig, Spi};
 use forebay_links::{Link, PassedOver, Sent};
 use forebay_scheduler::{Cost, Kind};
@@ -102,6 +102,7 @@ fn gateway(plain: End, wire: End) -> Gateway {
         hand_off: HandOff::between(1).unwrap().remove(0),
         paths: Arc::new(Paths::new(1)),
         processors: vec![0],
+        wait: Box::new(Poll::default()),
     };
     let (mut worker, handle) = Worker::new(setup);
     Gateway { handle, thread: std::thread::spawn(move || worker.run()) }

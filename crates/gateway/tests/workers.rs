@@ -13,7 +13,9 @@ use std::time::Duration as StdDuration;
 use forebay_crypto::{Direction, SaKeys, SecretBytes, SessionId, Suite};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{Clock, Engine, ProcessorSetup, Settings};
-use forebay_gateway::service::{HandOff, Handle, Paths, Port, Protected, Setup, Share, Worker, Workers};
+use forebay_gateway::service::{
+    HandOff, Handle, Paths, Poll, Port, Protected, Setup, Share, Worker, Workers,
+};
 use forebay_ipsec::{DropReason, Encapsulation, Ipsec, IvRange, SaConfig, Spi};
 use forebay_links::{Link, PassedOver, Sent};
 use forebay_scheduler::{Cost, Kind};
@@ -111,6 +113,7 @@ fn gateway(count: usize, room: usize, directions: &[Direction], sas: u32) -> Gat
             hand_off,
             paths: paths.clone(),
             processors: vec![0],
+            wait: Box::new(Poll::default()),
         });
         for (&direction, n) in directions.iter().flat_map(|direction| (0..sas).map(move |n| (direction, n))) {
             let (engine, config) = (worker.engine(), sa(n));

@@ -15,7 +15,7 @@ use forebay_ipsec::Spi;
 use sha2::{Digest, Sha256};
 
 use super::table::Table;
-use super::{IvStore, IvStoreError, Step, directory, lock, replace};
+use super::{IvStore, IvStoreError, Step, replace};
 
 /// Sets these fingerprints apart from any other hash of the keys.
 const DOMAIN: &[u8] = b"forebay sequence numbers v1\0";
@@ -137,15 +137,16 @@ impl IvStore {
             let path = path.to_owned();
             move |error| IvStoreError::Write { path, error }
         };
-        directory::make(&self.directory).map_err(failed(&self.directory))?;
+        let files = &*self.files;
+        files.make_directory(&self.directory).map_err(failed(&self.directory))?;
         let lock_path = self.directory.join("lock");
-        let _lock = lock(&lock_path).map_err(failed(&lock_path))?;
+        let _lock = files.lock(&lock_path).map_err(failed(&lock_path))?;
         after(Step::Locked).map_err(failed(&lock_path))?;
         let path = self.directory.join(FILE);
-        let mut table = Table::read(&path)?;
+        let mut table = Table::read(files, &path)?;
         let changed = change(&mut table.marks);
-        table.file(&path).and_then(|file| replace(&[file], after)).map_err(failed(&path))?;
-        directory::sync(&self.directory).map_err(failed(&self.directory))?;
+        table.file(&path).and_then(|file| replace(files, &[file], after)).map_err(failed(&path))?;
+        files.sync_directory(&self.directory).map_err(failed(&self.directory))?;
         after(Step::DirectorySynced).map_err(failed(&path))?;
         Ok(changed)
     }

@@ -1,13 +1,12 @@
 //! Marks of very many keys in one file: one write and one sync for all of them.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{IvStoreError, SCHEMA};
+use super::{Files, IvStoreError, SCHEMA};
 
 /// Longest file, in bytes: a million marks.
 const MAX_LEN: u64 = 64 << 20;
@@ -22,21 +21,16 @@ pub(super) struct Table {
 
 impl Table {
     /// What the file says; nothing, if there is none. A file that says anything but marks is an error.
-    pub(super) fn read(path: &Path) -> Result<Table, IvStoreError> {
-        let mut text = String::new();
-        let read = File::open(path).and_then(|file| file.take(MAX_LEN).read_to_string(&mut text));
+    pub(super) fn read(files: &dyn Files, path: &Path) -> Result<Table, IvStoreError> {
         let corrupt = |why: String| IvStoreError::Corrupt { path: path.to_owned(), why };
-        match read {
-            Ok(_) => {}
+        let text = match files.read(path, MAX_LEN) {
+            Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok(Table { schema: SCHEMA, marks: BTreeMap::new() });
             }
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                return Err(corrupt(error.to_string()));
-            }
             Err(error) => return Err(IvStoreError::Read { path: path.to_owned(), error }),
-        }
-        let table: Table = serde_json::from_str(&text).map_err(|error| corrupt(error.to_string()))?;
+        };
+        let table: Table = serde_json::from_slice(&text).map_err(|error| corrupt(error.to_string()))?;
         if table.schema != SCHEMA {
             return Err(corrupt(format!("it has schema {}, expected {SCHEMA}", table.schema)));
         }

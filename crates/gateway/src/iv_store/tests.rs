@@ -1,5 +1,7 @@
 use proptest::prelude::*;
 
+use std::fs;
+
 use super::*;
 use forebay_crypto::{SecretBytes, Suite};
 

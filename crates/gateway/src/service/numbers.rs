@@ -20,7 +20,7 @@ use crate::privileges;
 use crate::sas::{SaEntry, SasFile};
 
 /// Numbers of a block: what is lost at most when the process is killed, the 4096th part of all without ESN.
-const BLOCK: u64 = 1 << 20;
+pub const BLOCK: u64 = 1 << 20;
 /// The largest block, of an SA that uses its blocks up fast: more would bring a peer that counts in 32 bits near the
 /// 2^31 from which on it takes what is ahead for what is behind (RFC 4303 A2).
 const BLOCK_MAX: u64 = 1 << 26;
@@ -104,31 +104,24 @@ impl Reserved {
 }
 
 impl Caretaker {
-    /// Notes numbers in `store`; `clock` tells the time since the Unix epoch.
-    pub fn new(store: IvStore, clock: fn() -> std::time::Duration) -> Caretaker {
-        Caretaker { store, clock, sas: Sas::default(), block: BLOCK }
+    /// Notes numbers in `store`, at first `block` for an SA; `clock` tells the time since the Unix epoch.
+    pub fn new(store: IvStore, clock: fn() -> std::time::Duration, block: u64) -> Caretaker {
+        Caretaker { store, clock, sas: Sas::default(), block }
     }
 
-    /// Starts the thread, to which the worker gives its events from now on, and which ends when the worker does.
-    ///
-    /// # Errors
-    /// If there is no thread left.
-    pub fn start(&self, worker: &mut Worker, handle: Handle) -> std::io::Result<()> {
+    /// What reserves more, to which the worker gives its events from now on.
+    pub fn keeper(&self, worker: &mut Worker, handle: Handle) -> Keeper {
         let (sender, events) = mpsc::channel();
         worker.send_events(sender);
-        let keeper = Keeper {
+        Keeper {
             store: self.store.clone(),
             clock: self.clock,
             sas: self.sas.clone(),
             handle,
             wanted: Vec::new(),
             ivs_wanted: Vec::new(),
-        };
-        std::thread::Builder::new().name("forebay-numbers".to_owned()).spawn(move || {
-            privileges::keep_files();
-            keeper.run(&events);
-        })?;
-        Ok(())
+            events,
+        }
     }
 
     /// Reserves numbers for the outbound SAs of `file` that are new at this worker, which `new` says by their places.
@@ -224,8 +217,8 @@ impl Numbers {
     }
 }
 
-/// The thread.
-struct Keeper {
+/// Reserves more for SAs that ask for it.
+pub struct Keeper {
     store: IvStore,
     clock: fn() -> std::time::Duration,
     sas: Sas,
@@ -234,26 +227,49 @@ struct Keeper {
     wanted: Vec<SessionId>,
     /// SAs that want IVs.
     ivs_wanted: Vec<SessionId>,
+    events: mpsc::Receiver<Event>,
 }
 
 impl Keeper {
-    fn run(mut self, events: &mpsc::Receiver<Event>) {
+    /// Starts a thread for it, which ends when the worker does.
+    ///
+    /// # Errors
+    /// If there is no thread left.
+    pub fn start(self) -> std::io::Result<()> {
+        std::thread::Builder::new().name("forebay-numbers".to_owned()).spawn(move || {
+            privileges::keep_files();
+            self.run();
+        })?;
+        Ok(())
+    }
+
+    fn run(mut self) {
         loop {
             let event = match self.wanted.is_empty() && self.ivs_wanted.is_empty() {
-                true => events.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                false => events.recv_timeout(TRY_AGAIN),
+                true => self.events.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                false => self.events.recv_timeout(TRY_AGAIN),
             };
             match event {
-                Ok(event) => [event].into_iter().chain(events.try_iter()).for_each(|event| self.take(event)),
+                Ok(event) => self.take(event),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
-            if !self.wanted.is_empty() {
-                self.reserve();
-            }
-            if !self.ivs_wanted.is_empty() {
-                self.refill();
-            }
+            self.look(true);
+        }
+    }
+
+    /// Takes the events that have come, and reserves what is wanted; without `again` only if there were any.
+    pub fn look(&mut self, again: bool) {
+        let mut any = again;
+        while let Ok(event) = self.events.try_recv() {
+            self.take(event);
+            any = true;
+        }
+        if any && !self.wanted.is_empty() {
+            self.reserve();
+        }
+        if any && !self.ivs_wanted.is_empty() {
+            self.refill();
         }
     }
 

@@ -16,33 +16,84 @@ use crate::config::{Blackhole, Config, PlainLink};
 /// The metric of blackholes: behind every other route.
 const METRIC: u32 = 4_278_198_272;
 
+/// The routing table of the host, as far as a gateway changes it.
+pub trait Routing: Send {
+    /// Routes a network to the gateway's interface.
+    ///
+    /// # Errors
+    /// What the system says; `AlreadyExists` if it is routed there.
+    fn add_route(&self, network: IpNet) -> io::Result<()>;
+
+    /// Removes such a route.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn remove_route(&self, network: IpNet) -> io::Result<()>;
+
+    /// Adds a route behind all others that discards.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn add_blackhole(&self, network: IpNet) -> io::Result<()>;
+
+    /// Removes such a route.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn remove_blackhole(&self, network: IpNet) -> io::Result<()>;
+}
+
+/// The routes of this machine, by rtnetlink.
+pub(super) struct Kernel {
+    interface: Interface,
+    blackholes: Blackholes,
+}
+
+impl Kernel {
+    /// Those to the interface with this name, which is there.
+    pub(super) fn open(interface: &str) -> io::Result<Kernel> {
+        Ok(Kernel { interface: Interface::by_name(interface)?, blackholes: Blackholes::open()? })
+    }
+}
+
+impl Routing for Kernel {
+    fn add_route(&self, network: IpNet) -> io::Result<()> {
+        self.interface.add_route(network.network(), network.prefix_len())
+    }
+
+    fn remove_route(&self, network: IpNet) -> io::Result<()> {
+        self.interface.remove_route(network.network(), network.prefix_len())
+    }
+
+    fn add_blackhole(&self, network: IpNet) -> io::Result<()> {
+        self.blackholes.add(network.network(), network.prefix_len(), METRIC)
+    }
+
+    fn remove_blackhole(&self, network: IpNet) -> io::Result<()> {
+        self.blackholes.remove(network.network(), network.prefix_len(), METRIC)
+    }
+}
+
 /// The routes that a gateway has made. Its copies are of the same ones.
 #[derive(Clone)]
 pub struct RouteTable(Arc<Mutex<Table>>);
 
 struct Table {
     /// `None` where routes are the system's.
-    interface: Option<Interface>,
+    routing: Option<Box<dyn Routing>>,
     blackhole: Blackhole,
-    blackholes: Option<Blackholes>,
     /// In order.
     networks: Vec<IpNet>,
 }
 
 impl RouteTable {
-    /// None yet, for the interface of `config`, which is there.
-    ///
-    /// # Errors
-    /// If it is not.
-    pub fn new(config: &Config) -> io::Result<RouteTable> {
-        let (mut interface, mut blackholes, mut blackhole) = (None, None, Blackhole::None);
-        if let PlainLink::Tun(tun) = &config.plain.link {
-            interface = Some(Interface::by_name(&tun.name)?);
-            blackhole = tun.blackhole;
-            blackholes = Some(Blackholes::open()?);
-        }
-        let table = Table { interface, blackhole, blackholes, networks: Vec::new() };
-        Ok(RouteTable(Arc::new(Mutex::new(table))))
+    /// None yet, of a gateway by `config`; without `routing` they are the system's.
+    pub fn new(config: &Config, routing: Option<Box<dyn Routing>>) -> RouteTable {
+        let blackhole = match &config.plain.link {
+            PlainLink::Tun(tun) => tun.blackhole,
+            PlainLink::Xdp { .. } => Blackhole::None,
+        };
+        RouteTable(Arc::new(Mutex::new(Table { routing, blackhole, networks: Vec::new() })))
     }
 
     /// Makes the networks that are routed to the interface these; others that were are no longer. With `again` all
@@ -54,23 +105,21 @@ impl RouteTable {
         networks.sort_unstable();
         networks.dedup();
         let table = &mut *self.lock();
-        let Some(interface) = &table.interface else { return Ok(()) };
+        let Some(routing) = &table.routing else { return Ok(()) };
         let mut refused = None;
         for &network in
             networks.iter().filter(|network| again || table.networks.binary_search(network).is_err())
         {
             // The blackhole first: at no time is there a packet for the default route.
-            let (address, prefix) = (network.network(), network.prefix_len());
-            let blackhole = match &table.blackholes {
-                Some(all) if table.blackhole != Blackhole::None => all.add(address, prefix, METRIC),
-                Some(all) => {
+            let blackhole = match table.blackhole {
+                Blackhole::None => {
                     // One that an earlier run has left; mostly there is none.
-                    let _ = all.remove(address, prefix, METRIC);
+                    let _ = routing.remove_blackhole(network);
                     Ok(())
                 }
-                None => Ok(()),
+                _ => routing.add_blackhole(network),
             };
-            let routed = blackhole.and_then(|()| interface.add_route(address, prefix));
+            let routed = blackhole.and_then(|()| routing.add_route(network));
             // That it is routed there already is no error.
             let routed = routed.or_else(|error| match error.kind() {
                 io::ErrorKind::AlreadyExists => Ok(()),
@@ -82,7 +131,7 @@ impl RouteTable {
         }
         for &network in table.networks.iter().filter(|network| networks.binary_search(network).is_err()) {
             // Somebody else may have taken it away.
-            let _ = interface.remove_route(network.network(), network.prefix_len());
+            let _ = routing.remove_route(network);
             table.discard_no_more(network);
         }
         table.networks = networks;
@@ -106,10 +155,10 @@ impl RouteTable {
 
 impl Table {
     fn discard_no_more(&self, network: IpNet) {
-        let Some(blackholes) = self.blackholes.as_ref().filter(|_| self.blackhole != Blackhole::None) else {
+        let Some(routing) = self.routing.as_ref().filter(|_| self.blackhole != Blackhole::None) else {
             return;
         };
-        if let Err(error) = blackholes.remove(network.network(), network.prefix_len(), METRIC) {
+        if let Err(error) = routing.remove_blackhole(network) {
             tracing::warn!(%network, %error, "the route that discards stays");
         }
     }

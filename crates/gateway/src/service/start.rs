@@ -1,13 +1,10 @@
 //! From the file to a running gateway.
 
-use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use forebay_engine::{
-    Clock, Engine, EngineError, Limits, PendingSpiLimits, ProcessorSetup, RUNNING_CORE, Settings,
-};
+use forebay_engine::{Clock, Engine, Limits, PendingSpiLimits, ProcessorSetup, RUNNING_CORE, Settings};
 use forebay_ipsec::{Ipsec, IvRange};
 use forebay_scheduler::Policy;
 use forebay_time::Duration;
@@ -15,87 +12,22 @@ use forebay_time::Duration;
 use super::export::{self, KeyExport};
 use super::hand_off::HandOff;
 use super::homes::{Paths, Share, homes};
+use super::host::Host;
 use super::installed::{self, InstallError, takes_ivs};
-use super::links::{icmp, mss_clamp, plain, protected, receive_queues};
+use super::links::{mss_clamp, plain, protected, receive_queues};
+use super::machine::Machine;
 use super::mirror::{Follower, Most, OnPolicies};
-use super::numbers::{Caretaker, Ivs, Reserved};
+use super::numbers::{Caretaker, Ivs, Keeper, Reserved};
 use super::pin::pin;
 use super::routes::RouteTable;
+use super::start_error::{StartError, link_error};
 use super::taps::{Side, Taps, Told};
-use super::worker::{Handle, Protected, Setup, Worker};
+use super::worker::{Handle, Protected, Setup, Steps, Worker};
 use super::workers::Workers;
 use crate::config::{Changes, Config, KeySource, MssClamp, PlainLink, Routes, Tun, deal, prefixes};
 use crate::esp_sa;
-use crate::iv_store::{IvStore, IvStoreError, Used};
+use crate::iv_store::{IvStore, Used};
 use crate::privileges;
-
-/// Why a gateway did not start, or did not change.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum StartError {
-    /// A link or interface.
-    Link {
-        /// Which, and what was to be done.
-        what: String,
-        /// Why it was not.
-        error: io::Error,
-    },
-    /// The engine.
-    Engine(EngineError),
-    /// No IVs for the outbound SAs.
-    Ivs(IvStoreError),
-    /// An SA or policy.
-    Install(InstallError),
-    /// Something that this build or machine does not have.
-    Lacking(String),
-    /// A thread or descriptor.
-    System(io::Error),
-}
-
-impl fmt::Display for StartError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            StartError::Link { what, error } => write!(f, "{what}: {error}"),
-            StartError::Engine(error) => error.fmt(f),
-            StartError::Ivs(error) => error.fmt(f),
-            StartError::Install(error) => error.fmt(f),
-            StartError::Lacking(what) => f.write_str(what),
-            StartError::System(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for StartError {}
-
-impl miette::Diagnostic for StartError {
-    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        let hint = match self {
-            StartError::Ivs(error) => return error.help(),
-            StartError::Link { error, .. } => match error.kind() {
-                io::ErrorKind::PermissionDenied => {
-                    "links need CAP_NET_ADMIN and CAP_NET_RAW: run as root, or as the systemd unit does"
-                }
-                io::ErrorKind::AddrInUse => {
-                    "somebody else has it: beside an IKE daemon on UDP 4500 `beside_ike = true`"
-                }
-                io::ErrorKind::AddrNotAvailable => "no interface of this host has the address",
-                io::ErrorKind::NotFound => "is there TUN in this kernel? modprobe tun",
-                _ => return None,
-            },
-            _ => return None,
-        };
-        Some(Box::new(hint))
-    }
-}
-
-pub(super) fn link_error(what: impl Into<String>) -> impl FnOnce(io::Error) -> StartError {
-    let what = what.into();
-    move |error| StartError::Link { what, error }
-}
-
-pub(super) fn lacking(what: &str) -> StartError {
-    StartError::Lacking(what.to_owned())
-}
 
 /// A running gateway.
 pub struct Service {
@@ -109,6 +41,9 @@ pub struct Service {
     caretakers: Arc<[Caretaker]>,
     routes: RouteTable,
     follower: Option<Follower>,
+    /// The workers and what keeps their numbers, where the host has no threads for them.
+    steps: Vec<Steps>,
+    keepers: Vec<Keeper>,
     taps: Taps,
     /// Of the keys that the follower has.
     exported: Arc<KeyExport>,
@@ -130,30 +65,50 @@ impl Service {
         seed: u64,
         unix_time: fn() -> std::time::Duration,
     ) -> Result<Service, StartError> {
+        Service::start_on(&Machine, config, processors, clock, seed, unix_time)
+    }
+
+    /// Starts it on another host than this machine.
+    ///
+    /// # Errors
+    /// As [`Service::start`].
+    pub fn start_on(
+        host: &dyn Host,
+        config: Config,
+        processors: Vec<Vec<ProcessorSetup>>,
+        clock: Clock,
+        seed: u64,
+        unix_time: fn() -> std::time::Duration,
+    ) -> Result<Service, StartError> {
         let now_ns = unix_time().as_nanos() as u64;
         check(&config)?;
         let store = match &config.keys.state {
-            Some(directory) => IvStore::new(directory),
+            Some(directory) => IvStore::on(directory, host.files()),
             None => IvStore::of_user().map_err(StartError::Ivs)?,
         };
         let count = processors.len();
         let mut taps = Taps::new(unix_time);
-        let (mut workers, handles) = set_up(&config, processors, &mut taps, clock, seed)?;
+        let (mut workers, handles) = set_up(host, &config, processors, &mut taps, clock, seed)?;
         let changes = Changes::all(&config);
         let caretakers: Arc<[Caretaker]> =
-            (0..count).map(|_| Caretaker::new(store.clone(), unix_time)).collect();
+            (0..count).map(|_| Caretaker::new(store.clone(), unix_time, host.sequence_block())).collect();
         let homes = homes(&config.sas, count, |_| None);
         let news = news(&store, &caretakers, &config, &changes, &homes, now_ns)?;
+        let mut keepers = Vec::new();
         for (place, (worker, (ivs, numbers))) in workers.iter_mut().zip(news).enumerate() {
             if let KeySource::Static { .. } = config.keys.source {
-                caretakers[place].start(worker, handles[place].clone()).map_err(StartError::System)?;
+                let keeper = caretakers[place].keeper(worker, handles[place].clone());
+                match host.has_threads() {
+                    true => keeper.start().map_err(StartError::System)?,
+                    false => keepers.push(keeper),
+                }
             }
             worker.install(&config.sas, &homes, &changes, ivs).map_err(StartError::Install)?;
             caretakers[place].give(worker, &config.sas, numbers);
             let others = handles.iter().enumerate().filter(|(other, _)| *other != place);
             worker.meet(others.map(|(_, handle)| handle.clone()).collect());
         }
-        let routes = RouteTable::new(&config).map_err(link_error("routes"))?;
+        let routes = RouteTable::new(&config, host.routing(&config).map_err(link_error("routes"))?);
         route(&routes, &config)?;
         let exported = Arc::new(KeyExport::default());
         export(&config, &exported)?;
@@ -167,10 +122,17 @@ impl Service {
             caretakers,
             routes,
             follower: None,
+            steps: vec![],
+            keepers,
             taps,
             exported,
             is_empty: false,
         };
+        if !host.has_threads() {
+            let handles = service.workers.handles().iter();
+            service.steps = handles.zip(workers).map(|(handle, worker)| handle.stepped(worker)).collect();
+            return Ok(service);
+        }
         if let Err(error) = service.begin(workers, unix_time) {
             // Those that have begun end.
             let _ = service.stop();
@@ -213,6 +175,21 @@ impl Service {
             self.follower = Some(started.map_err(link_error("the kernel's SAs (XFRM)"))?);
         }
         Ok(())
+    }
+
+    /// Where the host has no threads: runs worker number `worker` for a poll iteration, and waits after it if nothing
+    /// moved.
+    ///
+    /// # Errors
+    /// What [`Worker::step`] fails with: then the gateway has ended.
+    pub fn step(&mut self, worker: usize) -> io::Result<()> {
+        self.steps.get(worker).and_then(|steps| steps.with(Worker::step)).unwrap_or(Ok(()))
+    }
+
+    /// Where the host has no threads: reserves the numbers that SAs have asked for, and with `again` those that could not
+    /// be reserved before.
+    pub fn keep_numbers(&mut self, again: bool) {
+        self.keepers.iter_mut().for_each(|keeper| keeper.look(again));
     }
 
     /// The file by which it runs.
@@ -313,6 +290,7 @@ impl Service {
         let asked: Vec<_> = self.workers.handles().iter().map(ask).collect();
         let used: Vec<Vec<Used>> = asked.into_iter().map(|used| used.recv().unwrap_or_default()).collect();
         self.settle(&used);
+        self.steps.iter().for_each(Steps::end);
         let ended = self.threads.into_iter().enumerate().map(|(place, thread)| {
             let ended = thread.join().unwrap_or_else(|_| Err(io::Error::other("it has panicked")));
             ended.map_err(|error| io::Error::new(error.kind(), format!("the loop of core {place}: {error}")))
@@ -337,6 +315,7 @@ impl Service {
 
 /// The workers with their engines and links, and the ways to them.
 fn set_up(
+    host: &dyn Host,
     config: &Config,
     processors: Vec<Vec<ProcessorSetup>>,
     taps: &mut Taps,
@@ -344,8 +323,8 @@ fn set_up(
     seed: u64,
 ) -> Result<(Vec<Worker>, Vec<Handle>), StartError> {
     let count = processors.len();
-    let plain = plain(config, count)?;
-    let (protected, keepalive) = protected(config, count, clock)?;
+    let plain = plain(host, config, count)?;
+    let (protected, keepalive) = protected(host, config, count, clock)?;
     let hand_offs = HandOff::between(count).map_err(StartError::System)?;
     let paths = Arc::new(Paths::new(count));
     let dealt = deal(config.processors.len(), count);
@@ -363,7 +342,7 @@ fn set_up(
             engine: engine.map_err(StartError::Engine)?,
             plain,
             protected: protected.into_iter().map(tap).collect(),
-            icmp: icmp(place == 0),
+            icmp: host.icmp(place == 0),
             mss_clamp: mss_clamp(config),
             mss_by_path: config.plain.mss_clamp == MssClamp::Auto,
             keepalive,
@@ -373,6 +352,7 @@ fn set_up(
             hand_off,
             paths: paths.clone(),
             processors: dealt,
+            wait: host.wait(place),
         });
         all.0.push(worker);
         all.1.push(handle);

@@ -16,16 +16,16 @@
 //! nothing; a packet whose SA another has goes there by its [`HandOff`].
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, OnceLock, mpsc};
 
 use forebay_crypto::{Direction, SessionId};
-use forebay_engine::{Answer, Engine, EngineError, HandOver, Idle, Output};
+use forebay_engine::{Answer, Engine, EngineError, HandOver, Output};
 use forebay_ipsec::{DropReason, Encapsulation, Event, EventKind, IvRange, SaConfig};
 use forebay_links::Link;
 use forebay_time::{Duration, Time};
 use forebay_wire::{Ip, ipv4, protocol};
 use forebay_xfrm::Flow;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags};
 
 use super::audit::Audit;
 use super::hand_off::{Bell, HandOff, Handed};
@@ -34,6 +34,7 @@ use super::installed::{InstallError, Installed};
 use super::intake::{self, FROM_PLAIN, Intake, TAKE};
 use super::keepalive::Keepalives;
 use super::port::{Outgoing, Port};
+use super::wait::Wait;
 use crate::config::Changes;
 use crate::sas::SasFile;
 
@@ -110,6 +111,8 @@ pub struct Setup {
     pub paths: Arc<Paths>,
     /// The places in the file of the engine's processors.
     pub processors: Vec<usize>,
+    /// What it waits by while it has nothing to do.
+    pub wait: Box<dyn Wait>,
 }
 
 /// What a worker has done beyond what engine and links count.
@@ -169,7 +172,7 @@ pub struct Worker {
     outputs: Vec<Output>,
     answers: Vec<Answer>,
     hand_overs: Vec<HandOver>,
-    idle: Idle,
+    wait: Box<dyn Wait>,
     stop: bool,
     /// Sleeps in a row that an error of a link ended, which poll(2) would tell again at once.
     faults: u32,
@@ -180,6 +183,24 @@ pub struct Worker {
 pub struct Handle {
     orders: mpsc::Sender<Order>,
     bell: Arc<Bell>,
+    steps: Arc<OnceLock<Steps>>,
+}
+
+/// A worker without a thread, which runs when the caller says so.
+#[derive(Clone)]
+pub struct Steps(Arc<Mutex<Option<Worker>>>);
+
+impl Steps {
+    /// Has the worker do something at once, if it has not ended and does nothing else.
+    pub fn with<R>(&self, what: impl FnOnce(&mut Worker) -> R) -> Option<R> {
+        self.0.try_lock().ok()?.as_mut().map(what)
+    }
+
+    /// Ends the worker.
+    pub fn end(&self) {
+        let worker = self.0.try_lock().ok().and_then(|mut worker| worker.take());
+        drop(worker);
+    }
 }
 
 impl Handle {
@@ -197,9 +218,22 @@ impl Handle {
         let (reply, answer) = mpsc::sync_channel(1);
         let order: Order = Box::new(move |worker| drop(reply.send(order(worker))));
         if self.orders.send(order).is_ok() {
-            self.bell.ring();
+            match self.steps.get() {
+                Some(steps) => drop(steps.with(Worker::obey)),
+                None => self.bell.ring(),
+            }
         }
         answer
+    }
+
+    /// Takes the worker that this leads to and that has no thread. Commands are obeyed when they are given, from now on.
+    pub fn stepped(&self, worker: Worker) -> Steps {
+        self.steps.get_or_init(|| Steps(Arc::new(Mutex::new(Some(worker))))).clone()
+    }
+
+    /// Whether the worker has no thread.
+    pub fn is_stepped(&self) -> bool {
+        self.steps.get().is_some()
     }
 }
 
@@ -234,11 +268,11 @@ impl Worker {
             outputs: Vec::new(),
             answers: Vec::new(),
             hand_overs: Vec::new(),
-            idle: Idle::default(),
+            wait: setup.wait,
             stop: false,
             faults: 0,
         };
-        (worker, Handle { orders: sender, bell })
+        (worker, Handle { orders: sender, bell, steps: Arc::default() })
     }
 
     /// Tells it of the other workers.
@@ -269,7 +303,7 @@ impl Worker {
         }
         if moved || self.engine.in_flight() > 0 {
             // Others have its packets, or a window waits to fill: not for long.
-            self.idle.after(moved);
+            self.wait.rest(moved);
             return Ok(());
         }
         self.sleep()
@@ -383,11 +417,7 @@ impl Worker {
     /// Once around; whether anything moved.
     pub fn round(&mut self) -> bool {
         self.counts.rounds += 1;
-        let mut moved = false;
-        while let Ok(order) = self.orders.try_recv() {
-            order(self);
-            moved = true;
-        }
+        let mut moved = self.obey();
         if self.take_handed() {
             moved = true;
             self.turn();
@@ -409,6 +439,16 @@ impl Worker {
         }
         self.look_after_sas();
         moved
+    }
+
+    /// Does what others have asked for; whether there was anything.
+    fn obey(&mut self) -> bool {
+        let mut any = false;
+        while let Ok(order) = self.orders.try_recv() {
+            order(self);
+            any = true;
+        }
+        any
     }
 
     /// Lets the engine do what it has got, and sends what comes out.
@@ -630,20 +670,18 @@ impl Worker {
         let faulty = self.faults >= FAULTS;
         let most = if faulty { FAULT_NAP } else { NAP };
         let due = self.engine.next_due().min(self.keepalives.next()).since(now).min(most);
-        let timeout = Timespec { tv_sec: 0, tv_nsec: due.as_nanos() as i64 };
         let mut fds = vec![PollFd::from_borrowed_fd(self.hand_off.bell().fd(), PollFlags::IN)];
-        for (index, port) in self.ports().enumerate() {
+        let ports = std::iter::once(&self.plain).chain(self.protected.iter().map(|one| &one.port));
+        for (index, port) in ports.enumerate() {
             let mut wanted = if index == 0 && plain_waits { PollFlags::empty() } else { PollFlags::IN };
             wanted.set(PollFlags::OUT, port.is_blocked());
             fds.push(PollFd::from_borrowed_fd(port.link.fd(), wanted));
         }
         fds.extend(self.icmp.iter().map(|link| PollFd::from_borrowed_fd(link.fd(), PollFlags::IN)));
         let asked = if faulty { 1 } else { fds.len() };
-        match poll(&mut fds[..asked], Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let ready: Vec<PollFlags> = fds.iter().map(PollFd::revents).collect();
+        let mut ready = self.wait.poll(&mut fds[..asked], due)?;
+        // Those that were not asked are not ready.
+        ready.resize(fds.len(), PollFlags::empty());
         if !ready[0].is_empty() {
             self.hand_off.bell().silence();
         }

@@ -51,7 +51,10 @@ impl Workers {
     ) -> Option<Vec<R>> {
         let _turn = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let order = Arc::new(order);
-        let stop = Arc::new(Standstill { workers: self.handles.len(), ..Standstill::default() });
+        // Without threads nobody else moves packets meanwhile.
+        let stepped = self.handles.iter().any(Handle::is_stepped);
+        let workers = if stepped { 0 } else { self.handles.len() };
+        let stop = Arc::new(Standstill { workers, ..Standstill::default() });
         let post = |handle: &Handle| {
             let (order, mut seat) = (order.clone(), Seat { at: stop.clone(), arrived: 0 });
             handle.post(move |worker| {

@@ -15,7 +15,7 @@ use forebay_scheduler::{Cost, Kind};
 use super::*;
 use crate::config::Changes;
 use crate::sas::parse;
-use crate::service::{HandOff, Paths, Port, Protected, Setup, Share};
+use crate::service::{HandOff, Paths, Poll, Port, Protected, Setup, Share};
 
 const FILE: &str = "[[sa]]\nname = \"out\"\ndirection = \"out\"\nspi = 0x1001\nproposal = \"aes128gcm16\"\n\
                     key = \"0707070707070707070707070707070707070707\"\nlocal = \"192.0.2.1\"\nremote = \"192.0.2.2\"\n";
@@ -129,12 +129,13 @@ fn bench_with(directory: tempfile::TempDir, iv_reserve: u64) -> Bench {
         hand_off: HandOff::between(1).unwrap().remove(0),
         paths: Arc::new(Paths::new(1)),
         processors: vec![0],
+        wait: Box::new(Poll::default()),
     };
     let (mut worker, handle) = Worker::new(setup);
     let store = IvStore::new(directory.path());
     let caretaker =
         Arc::new(Caretaker { store, clock: || std::time::Duration::ZERO, sas: Sas::default(), block: 16 });
-    caretaker.start(&mut worker, handle.clone()).unwrap();
+    caretaker.keeper(&mut worker, handle.clone()).start().unwrap();
     let file = parse(FILE, "test").unwrap();
     let numbers = caretaker.reserve(&file, &[true]).unwrap();
     let changes = Changes {

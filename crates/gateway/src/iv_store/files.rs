@@ -1,0 +1,112 @@
+//! The operations of a file system that the store makes use of; a simulation has others, which crash between any two.
+
+use std::any::Any;
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, flock};
+
+use super::directory;
+
+/// A file system, as far as the store uses it.
+pub trait Files: fmt::Debug + Send + Sync {
+    /// Makes a directory and those above it that are missing, each durably.
+    ///
+    /// # Errors
+    /// What the system says, as for all of these.
+    fn make_directory(&self, directory: &Path) -> io::Result<()>;
+
+    /// Locks a file, which is made if it is missing, until what is returned is dropped.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Any>>;
+
+    /// The bytes of a file, at most so many.
+    ///
+    /// # Errors
+    /// What the system says; `NotFound` if there is none.
+    fn read(&self, path: &Path, most: u64) -> io::Result<Vec<u8>>;
+
+    /// Opens a file for writing, for its owner only; what it held is lost.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn create(&self, path: &Path) -> io::Result<Box<dyn Writing>>;
+
+    /// Gives a file another name in the same directory, in the place of what had that name.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Makes the names in a directory durable.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn sync_directory(&self, directory: &Path) -> io::Result<()>;
+}
+
+/// A file that is being written.
+pub trait Writing {
+    /// Writes bytes behind those that are there.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Makes the file's bytes durable.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn sync(&mut self) -> io::Result<()>;
+}
+
+/// The file system of this machine.
+#[derive(Clone, Copy, Debug)]
+pub struct System;
+
+impl Files for System {
+    fn make_directory(&self, path: &Path) -> io::Result<()> {
+        directory::make(path)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Any>> {
+        let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        rustix::io::retry_on_intr(|| flock(&file, FlockOperation::LockExclusive))?;
+        // Closing it is what unlocks.
+        Ok(Box::new(file))
+    }
+
+    fn read(&self, path: &Path, most: u64) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        File::open(path)?.take(most).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Box<dyn Writing>> {
+        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+        Ok(Box::new(file))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn sync_directory(&self, path: &Path) -> io::Result<()> {
+        directory::sync(path)
+    }
+}
+
+impl Writing for File {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.write_all(bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_all()
+    }
+}

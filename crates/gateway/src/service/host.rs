@@ -1,0 +1,91 @@
+//! What a gateway needs of the machine that it runs on; a simulation is another such machine.
+
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use forebay_engine::Clock;
+use forebay_ipsec::Protocol;
+use forebay_links::Link;
+
+use super::numbers;
+use super::routes::Routing;
+use super::start_error::{StartError, lacking};
+use super::wait::Wait;
+use crate::config::{Config, Raw, Tun, Udp, Xdp};
+use crate::iv_store::Files;
+
+/// The queues of a link, one for each worker.
+pub type Queues = Vec<Box<dyn Link + Send>>;
+
+/// A machine that gateways run on. [`Machine`](super::Machine) is the one at hand.
+pub trait Host: Send + Sync {
+    /// Creates the TUN interface to the inside.
+    ///
+    /// # Errors
+    /// If it cannot be created or set up.
+    fn tun(&self, tun: &Tun, workers: usize) -> Result<Queues, StartError>;
+
+    /// Opens the sockets of a link of ESP in UDP, which is called `name`.
+    ///
+    /// # Errors
+    /// If they cannot be opened.
+    fn udp(&self, name: &str, udp: &Udp, workers: usize, clock: Clock) -> Result<Queues, StartError>;
+
+    /// Opens raw sockets for one protocol at one address of a link, which is called `name`.
+    ///
+    /// # Errors
+    /// If they cannot be opened.
+    fn raw(
+        &self,
+        name: &str,
+        raw: &Raw,
+        local: IpAddr,
+        protocol: Protocol,
+        workers: usize,
+    ) -> Result<Queues, StartError>;
+
+    /// Opens a network card by AF_XDP for the packets that `side` says.
+    ///
+    /// # Errors
+    /// If it cannot be opened, and where there are no cards.
+    fn card(&self, _side: CardSide<'_>, _workers: usize) -> Result<Queues, StartError> {
+        Err(lacking("there are no network cards here"))
+    }
+
+    /// Opens what receives ICMP errors about packets that were too big for their path. If `says_so`, what cannot be
+    /// opened is logged.
+    fn icmp(&self, says_so: bool) -> Queues;
+
+    /// Opens the routing table; `None` where the gateway makes no routes.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    fn routing(&self, config: &Config) -> io::Result<Option<Box<dyn Routing>>>;
+
+    /// The file system that holds the gateway's state.
+    fn files(&self) -> Arc<dyn Files>;
+
+    /// What worker number `worker` waits by.
+    fn wait(&self, worker: usize) -> Box<dyn Wait>;
+
+    /// Whether workers run on threads of their own. If not, the caller runs them: see
+    /// [`Service::step`](super::Service::step).
+    fn has_threads(&self) -> bool {
+        true
+    }
+
+    /// How many sequence numbers an SA's first reservation covers.
+    fn sequence_block(&self) -> u64 {
+        numbers::BLOCK
+    }
+}
+
+/// Which of a gateway's links a network card is.
+#[derive(Clone, Copy, Debug)]
+pub enum CardSide<'a> {
+    /// The inside.
+    Plain(&'a Config, &'a Xdp),
+    /// The outside, with the UDP ports of ESP in UDP.
+    Protected(&'a Xdp, &'a [u16]),
+}

@@ -1,0 +1,164 @@
+//! The machine that this process runs on: its links, sockets and interfaces, opened.
+
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use forebay_engine::Clock;
+use forebay_ipsec::Protocol;
+use forebay_links::Link;
+use forebay_links::beside::{self, BesideOptions};
+use forebay_links::interface::Interface;
+use forebay_links::raw::{self, Carries, RawOptions};
+use forebay_links::tun::{self, TunOptions};
+use forebay_links::udp::{self, UdpOptions};
+use forebay_links_xdp::{Mode, Network, Take, XdpLink, XdpOptions};
+use forebay_wire::Family;
+use ipnet::IpNet;
+
+use super::host::{CardSide, Host, Queues};
+use super::ike_forward::IkeForward;
+use super::routes::{self, Routing};
+use super::start_error::{StartError, lacking, link_error};
+use super::wait::{Poll, Wait};
+use crate::config;
+use crate::config::{Config, PlainLink, Raw, Tun, Xdp, XdpMode};
+use crate::iv_store::{Files, System};
+
+/// The machine that this process runs on.
+#[derive(Clone, Copy, Debug)]
+pub struct Machine;
+
+impl Host for Machine {
+    fn tun(&self, tun: &Tun, workers: usize) -> Result<Queues, StartError> {
+        let options = TunOptions { name: tun.name.clone(), queues: workers, offloads: tun.offload };
+        let name = &tun.name;
+        let (interface, queues) = tun::open(&options).map_err(link_error(format!("interface {name}")))?;
+        let failed = |what: &str| link_error(format!("interface {name}: {what}"));
+        interface.set_mtu(tun.mtu.into()).map_err(failed("setting its MTU"))?;
+        for address in &tun.addresses {
+            let added = interface.add_address(address.addr(), address.prefix_len());
+            added.map_err(failed(&format!("adding the address {address}")))?;
+        }
+        interface.set_queue_len(tun.queue_length).map_err(failed("setting the length of its queue"))?;
+        interface.set_up(true).map_err(failed("setting it up"))?;
+        Ok(boxed(queues))
+    }
+
+    fn udp(&self, name: &str, udp: &config::Udp, workers: usize, clock: Clock) -> Result<Queues, StartError> {
+        let local = udp.listen;
+        let options =
+            UdpOptions { local, workers, buffer: udp.buffer, offloads: udp.gso && udp.gro, mark: udp.mark };
+        udp_links(udp, options, clock).map_err(link_error(format!("{name}: UDP {local}")))
+    }
+
+    fn raw(
+        &self,
+        name: &str,
+        raw: &Raw,
+        local: IpAddr,
+        what: Protocol,
+        workers: usize,
+    ) -> Result<Queues, StartError> {
+        let carries = match what {
+            Protocol::Esp => Carries::Esp,
+            Protocol::Ah => Carries::Ah,
+        };
+        let options = RawOptions { local, carries, workers, buffer: raw.buffer, mark: raw.mark };
+        let failed = format!("{name}: a raw socket of protocol {what:?} at {local}");
+        raw::open(&options).map_err(link_error(failed)).map(boxed)
+    }
+
+    fn card(&self, side: CardSide<'_>, workers: usize) -> Result<Queues, StartError> {
+        let (card, take) = match side {
+            CardSide::Plain(config, card) => {
+                let network = |net: IpNet| Network { address: net.network(), prefix: net.prefix_len() };
+                (card, Take::Plain { to: config.routes().into_iter().map(network).collect() })
+            }
+            CardSide::Protected(card, ports) => (card, Take::Protected { to: vec![], ports: ports.to_vec() }),
+        };
+        xdp(card, take, workers).map(boxed)
+    }
+
+    fn icmp(&self, says_so: bool) -> Queues {
+        let mut links: Queues = Vec::new();
+        for family in [Family::V4, Family::V6] {
+            match raw::open(&RawOptions::new(family, Carries::TooBig)) {
+                Ok(opened) => links.extend(boxed(opened)),
+                Err(error) if !says_so => tracing::debug!(?family, %error, "no ICMP"),
+                Err(error) => {
+                    tracing::warn!(?family, %error, "the gateway does not hear of smaller paths by ICMP")
+                }
+            }
+        }
+        links
+    }
+
+    fn routing(&self, config: &Config) -> io::Result<Option<Box<dyn Routing>>> {
+        let PlainLink::Tun(tun) = &config.plain.link else { return Ok(None) };
+        Ok(Some(Box::new(routes::Kernel::open(&tun.name)?)))
+    }
+
+    fn files(&self) -> Arc<dyn Files> {
+        Arc::new(System)
+    }
+
+    fn wait(&self, _worker: usize) -> Box<dyn Wait> {
+        Box::new(Poll::default())
+    }
+}
+
+fn boxed<L: Link + Send + 'static>(links: Vec<L>) -> Queues {
+    links.into_iter().map(|link| Box::new(link) as Box<dyn Link + Send>).collect()
+}
+
+/// The links of a card by AF_XDP, one a queue: [`workers`](super::start::workers) has seen to it that it has as many as
+/// there are workers.
+fn xdp(card: &Xdp, take: Take, workers: usize) -> Result<Vec<XdpLink>, StartError> {
+    if card.queues.as_ref().is_some_and(|queues| !queues.iter().copied().eq(0..queues.len() as u32)) {
+        return Err(lacking("AF_XDP takes the first queues of a card: 0, 1, ..."));
+    }
+    let queues = workers as u32;
+    let mode = match card.mode {
+        XdpMode::Auto => Mode::Best,
+        XdpMode::Copy => Mode::Driver,
+        XdpMode::Generic => Mode::Generic,
+        XdpMode::ZeroCopy => return Err(lacking("zero-copy AF_XDP is not in this build: mode = \"auto\"")),
+    };
+    let options = XdpOptions { interface: card.interface.clone(), queues, take, mode, frames: card.frames };
+    let links = forebay_links_xdp::open(&options);
+    let links = links.map_err(link_error(format!("AF_XDP on {}", card.interface)))?;
+    let mtu = Interface::by_name(&card.interface).and_then(|interface| interface.mtu());
+    if mtu.is_ok_and(|mtu| mtu > forebay_links_xdp::MAX_PACKET as u32) {
+        let (interface, most) = (&card.interface, forebay_links_xdp::MAX_PACKET);
+        tracing::warn!(%interface, "AF_XDP takes packets of up to {most} bytes here, larger ones are lost: lower the MTU");
+    }
+    if links.iter().any(|link| link.mode() == Mode::Generic) {
+        // Of trains of packets, which veth and bridges pass as one, only the driver's own program is spared.
+        tracing::warn!(
+            interface = %card.interface,
+            "AF_XDP in front of the kernel's stack, not in the driver: senders on veth or a bridge must not leave trains of \
+             packets to their device (ethtool -K DEVICE tso off gso off tx-udp-segmentation off)"
+        );
+    }
+    Ok(links)
+}
+
+/// The sockets of a link of ESP in UDP.
+fn udp_links(
+    settings: &config::Udp,
+    options: UdpOptions,
+    clock: Clock,
+) -> io::Result<Vec<Box<dyn Link + Send>>> {
+    if settings.beside_ike {
+        let UdpOptions { local, workers, buffer, mark, .. } = options;
+        let links = beside::open(&BesideOptions { local, workers, buffer, mark })?;
+        return Ok(links.into_iter().map(|link| Box::new(link) as Box<dyn Link + Send>).collect());
+    }
+    let mut links = udp::open(&options)?;
+    if let (Some(daemon), Some(first)) = (settings.ike_forward, links.first()) {
+        let forward = IkeForward::start(daemon, first.replier()?, clock)?;
+        links.iter_mut().for_each(|link| forward.attach(link));
+    }
+    Ok(links.into_iter().map(|link| Box::new(link) as Box<dyn Link + Send>).collect())
+}

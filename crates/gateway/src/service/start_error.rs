@@ -1,0 +1,79 @@
+//! Why a gateway does not start or change.
+
+use std::fmt;
+use std::io;
+
+use forebay_engine::EngineError;
+
+use super::installed::InstallError;
+use crate::iv_store::IvStoreError;
+
+/// Why a gateway did not start, or did not change.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum StartError {
+    /// A link or interface.
+    Link {
+        /// Which, and what was to be done.
+        what: String,
+        /// Why it was not.
+        error: io::Error,
+    },
+    /// The engine.
+    Engine(EngineError),
+    /// No IVs for the outbound SAs.
+    Ivs(IvStoreError),
+    /// An SA or policy.
+    Install(InstallError),
+    /// Something that this build or machine does not have.
+    Lacking(String),
+    /// A thread or descriptor.
+    System(io::Error),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartError::Link { what, error } => write!(f, "{what}: {error}"),
+            StartError::Engine(error) => error.fmt(f),
+            StartError::Ivs(error) => error.fmt(f),
+            StartError::Install(error) => error.fmt(f),
+            StartError::Lacking(what) => f.write_str(what),
+            StartError::System(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+impl miette::Diagnostic for StartError {
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        let hint = match self {
+            StartError::Ivs(error) => return error.help(),
+            StartError::Link { error, .. } => match error.kind() {
+                io::ErrorKind::PermissionDenied => {
+                    "links need CAP_NET_ADMIN and CAP_NET_RAW: run as root, or as the systemd unit does"
+                }
+                io::ErrorKind::AddrInUse => {
+                    "somebody else has it: beside an IKE daemon on UDP 4500 `beside_ike = true`"
+                }
+                io::ErrorKind::AddrNotAvailable => "no interface of this host has the address",
+                io::ErrorKind::NotFound => "is there TUN in this kernel? modprobe tun",
+                _ => return None,
+            },
+            _ => return None,
+        };
+        Some(Box::new(hint))
+    }
+}
+
+/// An error of a link or interface, of which `what` says what was to be done.
+pub(super) fn link_error(what: impl Into<String>) -> impl FnOnce(io::Error) -> StartError {
+    let what = what.into();
+    move |error| StartError::Link { what, error }
+}
+
+/// An error about something that is not here.
+pub(super) fn lacking(what: &str) -> StartError {
+    StartError::Lacking(what.to_owned())
+}
