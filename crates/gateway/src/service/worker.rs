@@ -25,7 +25,7 @@ use forebay_links::Link;
 use forebay_time::{Duration, Time};
 use forebay_wire::{Ip, ipv4, protocol};
 use forebay_xfrm::Flow;
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::PollFlags;
 
 use super::audit::Audit;
 use super::hand_off::{Bell, HandOff, Handed};
@@ -670,16 +670,16 @@ impl Worker {
         let faulty = self.faults >= FAULTS;
         let most = if faulty { FAULT_NAP } else { NAP };
         let due = self.engine.next_due().min(self.keepalives.next()).since(now).min(most);
-        let mut fds = vec![PollFd::from_borrowed_fd(self.hand_off.bell().fd(), PollFlags::IN)];
+        let mut fds = vec![(self.hand_off.bell().fd(), PollFlags::IN)];
         let ports = std::iter::once(&self.plain).chain(self.protected.iter().map(|one| &one.port));
         for (index, port) in ports.enumerate() {
             let mut wanted = if index == 0 && plain_waits { PollFlags::empty() } else { PollFlags::IN };
             wanted.set(PollFlags::OUT, port.is_blocked());
-            fds.push(PollFd::from_borrowed_fd(port.link.fd(), wanted));
+            fds.push((port.link.fd(), wanted));
         }
-        fds.extend(self.icmp.iter().map(|link| PollFd::from_borrowed_fd(link.fd(), PollFlags::IN)));
+        fds.extend(self.icmp.iter().map(|link| (link.fd(), PollFlags::IN)));
         let asked = if faulty { 1 } else { fds.len() };
-        let mut ready = self.wait.poll(&mut fds[..asked], due)?;
+        let mut ready = self.wait.poll(&fds[..asked], due)?;
         // Those that were not asked are not ready.
         ready.resize(fds.len(), PollFlags::empty());
         if !ready[0].is_empty() {

@@ -1,0 +1,203 @@
+//! A simulated host: it gives a gateway links, routes, a disk and a way to wait.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::BorrowedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use forebay_engine::Clock;
+use forebay_gateway::config::{Config, Raw, Tun, Udp};
+use forebay_gateway::iv_store::Files;
+use forebay_gateway::service::{Host, Queues, Routing, StartError, Wait};
+use forebay_ipsec::Protocol;
+use forebay_time::Duration;
+use ipnet::IpNet;
+use rustix::event::PollFlags;
+
+use crate::disk::Disk;
+use crate::link::SimLink;
+
+/// Sequence numbers of an SA's first reservation: few, so that reservations happen.
+const SEQUENCE_BLOCK: u64 = 64;
+
+/// The links of one process.
+#[derive(Clone, Debug, Default)]
+pub struct Links {
+    /// To the inside.
+    pub plain: Option<SimLink>,
+    /// ESP in UDP.
+    pub udp: Option<SimLink>,
+    /// ESP in IP.
+    pub raw: Option<SimLink>,
+    /// ICMP errors.
+    pub icmp: Option<SimLink>,
+}
+
+impl Links {
+    /// All of them, in the order in which a worker waits for them.
+    pub fn all(&self) -> impl Iterator<Item = &SimLink> {
+        [&self.plain, &self.udp, &self.raw, &self.icmp].into_iter().flatten()
+    }
+}
+
+/// How the last poll iteration of a worker ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ended {
+    /// Something moved.
+    #[default]
+    Moved,
+    /// Nothing moved, and other processors have packets.
+    Rests,
+    /// It waits, for so long at most.
+    Waits(Duration),
+}
+
+/// The routing table.
+#[derive(Debug, Default)]
+pub struct Routes {
+    /// Networks that go to the gateway's interface; gone with the process.
+    pub tunnel: BTreeSet<IpNet>,
+    /// Networks that are discarded behind all other routes.
+    pub blackholes: BTreeSet<IpNet>,
+}
+
+/// A host. Its copies are of the same one.
+#[derive(Clone, Debug, Default)]
+pub struct SimHost {
+    disk: Disk,
+    links: Arc<Mutex<Links>>,
+    routes: Arc<Mutex<Routes>>,
+    ended: Arc<Mutex<Ended>>,
+}
+
+fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl SimHost {
+    /// The disk.
+    pub fn disk(&self) -> &Disk {
+        &self.disk
+    }
+
+    /// The links of the process.
+    pub fn links(&self) -> Links {
+        locked(&self.links).clone()
+    }
+
+    /// How the last poll iteration ended.
+    pub fn take_ended(&self) -> Ended {
+        std::mem::take(&mut *locked(&self.ended))
+    }
+
+    /// The routes.
+    pub fn routes(&self) -> MutexGuard<'_, Routes> {
+        locked(&self.routes)
+    }
+
+    /// The process has ended: its interface is gone, and the routes to it.
+    pub fn process_ends(&self) {
+        *locked(&self.links) = Links::default();
+        self.routes().tunnel.clear();
+    }
+
+    fn open(&self, put: impl FnOnce(&mut Links, SimLink)) -> Queues {
+        let link = SimLink::new(self.disk.clone());
+        put(&mut locked(&self.links), link.clone());
+        vec![Box::new(link)]
+    }
+}
+
+impl Host for SimHost {
+    fn tun(&self, _tun: &Tun, _workers: usize) -> Result<Queues, StartError> {
+        Ok(self.open(|links, link| links.plain = Some(link)))
+    }
+
+    fn udp(&self, _name: &str, _udp: &Udp, _workers: usize, _clock: Clock) -> Result<Queues, StartError> {
+        Ok(self.open(|links, link| links.udp = Some(link)))
+    }
+
+    fn raw(&self, _: &str, _: &Raw, _: IpAddr, _: Protocol, _: usize) -> Result<Queues, StartError> {
+        Ok(self.open(|links, link| links.raw = Some(link)))
+    }
+
+    fn icmp(&self, _says_so: bool) -> Queues {
+        self.open(|links, link| links.icmp = Some(link))
+    }
+
+    fn routing(&self, _config: &Config) -> io::Result<Option<Box<dyn Routing>>> {
+        Ok(Some(Box::new(SimRouting(self.clone()))))
+    }
+
+    fn files(&self) -> Arc<dyn Files> {
+        Arc::new(self.disk.clone())
+    }
+
+    fn wait(&self, _worker: usize) -> Box<dyn Wait> {
+        Box::new(SimWait(self.clone()))
+    }
+
+    fn has_threads(&self) -> bool {
+        false
+    }
+
+    fn sequence_block(&self) -> u64 {
+        SEQUENCE_BLOCK
+    }
+}
+
+struct SimRouting(SimHost);
+
+impl Routing for SimRouting {
+    fn add_route(&self, network: IpNet) -> io::Result<()> {
+        match self.0.routes().tunnel.insert(network) {
+            true => Ok(()),
+            false => Err(io::Error::from(io::ErrorKind::AlreadyExists)),
+        }
+    }
+
+    fn remove_route(&self, network: IpNet) -> io::Result<()> {
+        found(self.0.routes().tunnel.remove(&network))
+    }
+
+    fn add_blackhole(&self, network: IpNet) -> io::Result<()> {
+        self.0.routes().blackholes.insert(network);
+        Ok(())
+    }
+
+    fn remove_blackhole(&self, network: IpNet) -> io::Result<()> {
+        found(self.0.routes().blackholes.remove(&network))
+    }
+}
+
+fn found(was_there: bool) -> io::Result<()> {
+    if was_there { Ok(()) } else { Err(io::Error::from(io::ErrorKind::NotFound)) }
+}
+
+/// Says at once what is ready, and leaves the waiting to the simulation.
+struct SimWait(SimHost);
+
+impl Wait for SimWait {
+    fn poll(&mut self, asked: &[(BorrowedFd<'_>, PollFlags)], limit: Duration) -> io::Result<Vec<PollFlags>> {
+        let links = self.0.links();
+        let flags = |link: &SimLink| {
+            let (reads, writes) = link.ready();
+            let mut flags = PollFlags::empty();
+            flags.set(PollFlags::IN, reads);
+            flags.set(PollFlags::OUT, writes);
+            flags
+        };
+        // In front of the links stands the worker's bell; here nobody rings it.
+        let ready = std::iter::once(PollFlags::empty()).chain(links.all().map(flags));
+        let ready: Vec<PollFlags> =
+            asked.iter().zip(ready).map(|((_, asked), ready)| ready & *asked).collect();
+        let any = ready.iter().any(|flags| !flags.is_empty());
+        *locked(&self.0.ended) = if any { Ended::Moved } else { Ended::Waits(limit) };
+        Ok(ready)
+    }
+
+    fn rest(&mut self, moved: bool) {
+        *locked(&self.0.ended) = if moved { Ended::Moved } else { Ended::Rests };
+    }
+}

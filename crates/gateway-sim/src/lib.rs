@@ -1,0 +1,29 @@
+//! Whole gateways and a hostile network in one process, in virtual time, deterministic from a seed.
+//!
+//! A [`Plan`] is drawn from a seed: gateways, tunnels between them, traffic, and a list of faults. A [`World`] runs it:
+//! each gateway is a [`Service`](forebay_gateway::service::Service) with its file's text, worker, engine, lanes, cards,
+//! stores and routes, on a host of memory. The oracle sees every packet that leaves a
+//! gateway and checks what must hold; the first thing that does not is a [`Violation`]. [`shrink`] makes the list of
+//! faults of a failing plan short.
+//!
+//! The same seed and the same code give the same run: nothing asks the machine for time or chance.
+
+mod clock;
+mod disk;
+mod host;
+mod link;
+mod network;
+mod node;
+mod opener;
+mod oracle;
+mod packet;
+mod plan;
+mod processors;
+mod shrink;
+mod site;
+mod world;
+
+pub use oracle::{Rule, Violation};
+pub use plan::{Event, How, Plan, What};
+pub use shrink::shrink;
+pub use world::{Report, World, run};

@@ -1,0 +1,119 @@
+//! Links of memory: what the network gave, what the gateway sent, and how the link behaves.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use forebay_links::{Link, PassedOver, Sent};
+
+use crate::disk::Disk;
+
+/// Packets that wait to be taken, beyond which more are lost as in a kernel's queue.
+const QUEUE: usize = 2_000;
+
+/// A link's two queues.
+#[derive(Debug, Default)]
+pub struct LinkState {
+    /// Waits to be taken by the gateway.
+    pub inbox: VecDeque<Vec<u8>>,
+    /// Was sent by the gateway.
+    pub sent: Vec<Vec<u8>>,
+    /// Packets that it takes before it blocks.
+    pub room: Option<usize>,
+    /// The largest packet that it takes, in bytes.
+    pub mtu: Option<u32>,
+    /// It takes and gives nothing.
+    pub down: bool,
+}
+
+/// A simulated link. Its copies are of the same one.
+#[derive(Clone, Debug)]
+pub struct SimLink {
+    state: Arc<Mutex<LinkState>>,
+    /// The host's, which says when the process has been killed.
+    disk: Disk,
+}
+
+impl SimLink {
+    /// An empty link of the host with this disk.
+    pub fn new(disk: Disk) -> SimLink {
+        SimLink { state: Arc::default(), disk }
+    }
+
+    /// Its state.
+    pub fn lock(&self) -> MutexGuard<'_, LinkState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Leaves a packet for the gateway; whether there was room.
+    pub fn give(&self, packet: Vec<u8>) -> bool {
+        let mut state = self.lock();
+        let fits = state.inbox.len() < QUEUE && !state.down;
+        if fits {
+            state.inbox.push_back(packet);
+        }
+        fits
+    }
+
+    /// Whether it can be read, and whether it can be written.
+    pub fn ready(&self) -> (bool, bool) {
+        let state = self.lock();
+        (!state.inbox.is_empty() && !state.down, state.room != Some(0))
+    }
+}
+
+impl Link for SimLink {
+    fn receive(&mut self, room: usize, take: &mut dyn FnMut(&[u8], &[u8])) -> io::Result<usize> {
+        if self.lock().down {
+            return Ok(0);
+        }
+        let mut count = 0;
+        while count < room {
+            let Some(packet) = self.lock().inbox.pop_front() else { break };
+            let (head, body) = packet.split_at(packet.len().min(28));
+            take(head, body);
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    fn send(&mut self, packets: &[&[u8]]) -> Sent {
+        let mut sent = Sent::default();
+        if self.disk.is_killed() {
+            sent.down = packets.len();
+            return sent;
+        }
+        let state = &mut *self.lock();
+        for packet in packets {
+            if sent.would_block > 0 || state.room == Some(0) {
+                sent.would_block += 1;
+            } else if state.down {
+                sent.down += 1;
+            } else if state.mtu.is_some_and(|mtu| packet.len() as u32 > mtu) {
+                sent.too_big += 1;
+                sent.mtu = state.mtu;
+            } else {
+                state.room = state.room.map(|room| room - 1);
+                state.sent.push(packet.to_vec());
+                sent.taken += 1;
+            }
+        }
+        sent
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        // Never asked: the simulated wait looks at the links themselves.
+        static FD: OnceLock<OwnedFd> = OnceLock::new();
+        let flags = rustix::event::EventfdFlags::CLOEXEC;
+        FD.get_or_init(|| rustix::event::eventfd(0, flags).expect("a descriptor for all links")).as_fd()
+    }
+
+    fn pending(&self) -> bool {
+        false
+    }
+
+    fn passed_over(&self) -> PassedOver {
+        PassedOver::default()
+    }
+}

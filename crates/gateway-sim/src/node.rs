@@ -1,0 +1,206 @@
+//! A gateway through all its lives: its host, its process when there is one, and what it sent.
+
+use std::path::Path;
+
+use forebay_crypto::fault::FaultControl;
+use forebay_gateway::config::{self, Config};
+use forebay_gateway::iv_store::IvStoreError;
+use forebay_gateway::service::{Service, StartError, Worker};
+use forebay_random::Random;
+use forebay_time::{Duration, Time};
+
+use crate::clock::{HostClock, unix_time};
+use crate::host::{Ended, SimHost};
+use crate::processors;
+use crate::site::Site;
+
+/// Poll iterations of one wake-up, beyond which the gateway does not come to rest.
+const ITERATIONS_MAX: u32 = 5_000;
+/// Iterations in a row that rest before others have their turn.
+const RESTS: u32 = 40;
+/// Packets in flight of a gateway's file, and buffers of each.
+const IN_FLIGHT: usize = 512;
+const BUFFERS_EACH: usize = 4;
+
+/// A gateway.
+pub struct Node {
+    pub number: usize,
+    pub host: SimHost,
+    pub service: Option<Service>,
+    pub clock: HostClock,
+    pub controls: Vec<FaultControl>,
+    /// Counts its processes.
+    pub life: u64,
+    /// When its worker is to run next.
+    pub wake_at: Option<Time>,
+    /// When its numbers are looked after next.
+    pub keep_at: Option<Time>,
+    /// Until when a processor of this life may have done wrong.
+    pub lies: bool,
+    /// How the process ends when the disk kills it.
+    pub power: bool,
+}
+
+/// What a gateway has sent, and when.
+#[derive(Default)]
+pub struct Sent {
+    pub inside: Vec<Vec<u8>>,
+    pub outside: Vec<Vec<u8>>,
+}
+
+/// What becomes of a wake-up.
+pub enum Woken {
+    /// It is to be woken again at that time.
+    At(Time),
+    /// The process has ended, or does not come to rest.
+    Failed(String),
+    /// The disk has killed it.
+    Killed,
+}
+
+impl Node {
+    /// A host without a process.
+    pub fn new(number: usize) -> Node {
+        let clock = HostClock::new(Time::ZERO, 0);
+        let (host, service, controls) = (SimHost::default(), None, Vec::new());
+        let (life, wake_at, keep_at, lies, power) = (0, None, None, false, false);
+        Node { number, host, service, clock, controls, life, wake_at, keep_at, lies, power }
+    }
+
+    /// Its file.
+    fn config(&self, site: &Site) -> Config {
+        let text = site.file(self.number);
+        let parsed = config::parse(&text, "gateway.toml", Path::new("/"));
+        parsed.unwrap_or_else(|errors| panic!("a file of the simulation: {:?}\n{text}", errors.findings()))
+    }
+
+    /// Starts a process.
+    ///
+    /// # Errors
+    /// Why it did not start, and whether its disk says nothing against it.
+    pub fn start(&mut self, site: &Site, now: Time) -> Result<(), (String, bool)> {
+        self.life += 1;
+        self.host.disk().revive();
+        self.lies = false;
+        self.clock = HostClock::new(now, self.clock.skew_ns());
+        self.clock.enter(now);
+        let config = self.config(site);
+        let seed = site.seed ^ self.life << 8 ^ self.number as u64;
+        let (setups, controls) = processors::build(&config, &self.clock, seed);
+        self.controls = controls;
+        let started =
+            Service::start_on(&self.host, config, vec![setups], self.clock.clock(), seed, unix_time);
+        match started {
+            Ok(service) => self.service = Some(service),
+            Err(error) => {
+                self.host.process_ends();
+                let expected = matches!(&error, StartError::Ivs(IvStoreError::Write { .. }))
+                    || self.host.disk().is_killed();
+                return Err((error.to_string(), !expected));
+            }
+        }
+        if self.host.disk().is_killed() {
+            self.kill();
+            return Err(("killed while it started".to_owned(), false));
+        }
+        Ok(())
+    }
+
+    /// Goes by the file as it is now.
+    ///
+    /// # Errors
+    /// Why it did not, and whether its disk says nothing against it.
+    pub fn reload(&mut self, site: &Site, now: Time) -> Result<(), (String, bool)> {
+        self.clock.enter(now);
+        let config = self.config(site);
+        let Some(service) = &mut self.service else { return Ok(()) };
+        let reloaded = service.reload(config, unix_time().as_nanos() as u64);
+        let disk = self.host.disk();
+        let expected = |error: &StartError| {
+            matches!(error, StartError::Ivs(IvStoreError::Write { .. })) || disk.is_killed()
+        };
+        reloaded.map(drop).map_err(|error| (error.to_string(), !expected(&error)))
+    }
+
+    /// Ends the process cleanly.
+    pub fn stop(&mut self, now: Time) -> Result<(), String> {
+        self.clock.enter(now);
+        let Some(service) = self.service.take() else { return Ok(()) };
+        let stopped = service.stop();
+        self.host.process_ends();
+        stopped.map_err(|error| error.to_string())
+    }
+
+    /// Ends the process as it is.
+    pub fn kill(&mut self) {
+        self.host.disk().kill();
+        self.service = None;
+        self.host.process_ends();
+    }
+
+    /// Loses what a power failure loses.
+    pub fn lose_power(&mut self, random: &mut Random) {
+        self.host.disk().lose_power(random);
+    }
+
+    /// Runs the worker until it waits.
+    pub fn wake(&mut self, now: Time) -> Woken {
+        self.clock.enter(now);
+        let Some(service) = &mut self.service else { return Woken::At(Time::MAX) };
+        let mut rests = 0;
+        for _ in 0..ITERATIONS_MAX {
+            if let Err(error) = service.step(0) {
+                return Woken::Failed(error.to_string());
+            }
+            if self.host.disk().is_killed() {
+                return Woken::Killed;
+            }
+            match self.host.take_ended() {
+                Ended::Moved => rests = 0,
+                Ended::Rests if rests < RESTS => rests += 1,
+                Ended::Rests => return Woken::At(self.clock.now() + Duration::from_micros(300)),
+                Ended::Waits(limit) => {
+                    return Woken::At(self.clock.now() + Duration(limit.0.max(1_000_000)));
+                }
+            }
+        }
+        Woken::Failed(format!("no rest after {ITERATIONS_MAX} poll iterations"))
+    }
+
+    /// Takes what was sent.
+    pub fn take_sent(&self) -> Sent {
+        let links = self.host.links();
+        let take = |link: &crate::link::SimLink| std::mem::take(&mut link.lock().sent);
+        let outside = [&links.udp, &links.raw].into_iter().flatten().flat_map(take).collect();
+        Sent { inside: links.plain.as_ref().map(take).unwrap_or_default(), outside }
+    }
+
+    /// Whether every packet is counted once, and memory within its limits; what is not.
+    pub fn check(&self) -> Option<String> {
+        let service = self.service.as_ref()?;
+        service.workers().get(0)?.ask(check)?
+    }
+}
+
+fn check(worker: &mut Worker) -> Option<String> {
+    let (mut taken, mut gone) = (0, 0);
+    for port in worker.ports() {
+        let counts = port.counts();
+        taken += counts.packets_in;
+        gone += counts.packets_out + counts.lost.iter().map(|(_, count)| count).sum::<u64>();
+        gone += port.waiting() as u64;
+    }
+    let counts = worker.counts();
+    taken += counts.answers + counts.keepalives;
+    gone += counts.no_link;
+    let engine = worker.engine();
+    gone += engine.drops().total() + engine.in_flight() as u64;
+    if taken != gone {
+        return Some(format!("{taken} packets came, {gone} are accounted for"));
+    }
+    let (buffers, in_flight) = (engine.free_buffers(), engine.in_flight());
+    if buffers > BUFFERS_EACH * IN_FLIGHT || in_flight > IN_FLIGHT {
+        return Some(format!("{buffers} buffers, {in_flight} packets in flight"));
+    }
+    None
+}

@@ -1,0 +1,144 @@
+//! What happens in a run: drawn from its seed, and then a plain list that can be cut.
+
+use forebay_random::{Random, hash};
+
+use crate::site::Site;
+
+/// Faults of a run at most, beside one for each ten thousand packets.
+const FAULTS_MAX: u64 = 40;
+
+/// A run.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The seed.
+    pub seed: u64,
+    /// Gateways and tunnels at the begin.
+    pub site: Site,
+    /// How long faults last, in milliseconds; traffic goes on behind them.
+    pub length_ms: u64,
+    /// Bursts of packets in that time.
+    pub bursts: u64,
+    /// What goes wrong.
+    pub faults: Vec<Event>,
+}
+
+/// Something that happens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// When, in milliseconds.
+    pub at_ms: u64,
+    /// And for how long, if it is something that ends.
+    pub for_ms: u64,
+    /// The gateway, or the tunnel, it is about.
+    pub about: usize,
+    /// What.
+    pub what: What,
+}
+
+/// What happens.
+#[allow(missing_docs)] // the fields' names say it, or the text above them
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// The network between a gateway and all others loses, repeats, changes and delays packets: per cent of them, and
+    /// milliseconds.
+    Weather { loss: u8, duplicate: u8, corrupt: u8, jitter_ms: u16 },
+    /// Packets that went to the gateway come again; from somewhere else.
+    Replay { count: u16, elsewhere: bool },
+    /// ESP with the SPIs of the gateway and numbers far ahead.
+    ForgeEsp { count: u16 },
+    /// ICMP about packets of the gateway, real and invented.
+    ForgeIcmp { count: u16, mtu: u16 },
+    /// Inner packets in the clear, on the outside links.
+    ForgePlain { count: u16 },
+    /// The gateway is behind NAT from now on, or behind another.
+    Nat,
+    /// A link takes and gives nothing.
+    LinkDown { outside: bool },
+    /// A link takes only so many packets.
+    LinkFull { outside: bool, room: u8 },
+    /// The links outside take only so large packets.
+    LinkMtu { mtu: u16 },
+    /// A lane or card misbehaves.
+    Processor { which: u8, how: How },
+    /// Clean stop, and start.
+    Stop,
+    /// Kill, with the power off or not.
+    Kill { power: bool },
+    /// Kill after so many operations of the disk.
+    KillAtWrite { after: u64, power: bool },
+    /// No room on the disk.
+    DiskFull,
+    /// The time of day makes a step.
+    ClockStep { by_ms: i64 },
+    /// The tunnel's selectors become wider or narrower again.
+    Reload,
+    /// The tunnel's keys are replaced.
+    Rekey,
+}
+
+/// How a processor misbehaves: [`Fault`](forebay_crypto::fault::Fault) has the same.
+#[allow(missing_docs)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    Dead,
+    Slow,
+    Late,
+    Corrupts,
+    Rejects,
+    Loses,
+    Reorders,
+}
+
+impl Plan {
+    /// The plan of a seed with about so many events.
+    pub fn draw(seed: u64, events: u64) -> Plan {
+        let mut random = Random::seeded(seed ^ hash("site"));
+        let site = Site::draw(seed, &mut random);
+        let mut random = Random::seeded(seed ^ hash("faults"));
+        // A packet is some three events: sent, carried, delivered.
+        let bursts = events / 30;
+        let length_ms = 4_000 + random.below(12_000);
+        let count = 4 + random.below(FAULTS_MAX);
+        let mut faults: Vec<Event> = (0..count).map(|_| draw(&mut random, &site, length_ms)).collect();
+        faults.sort_by_key(|fault| fault.at_ms);
+        Plan { seed, site, length_ms, bursts, faults }
+    }
+}
+
+fn draw(random: &mut Random, site: &Site, length_ms: u64) -> Event {
+    let percent = |random: &mut Random, most: u64| random.below(most) as u8;
+    let what = match random.below(26) {
+        0..3 => What::Weather {
+            loss: percent(random, 40),
+            duplicate: percent(random, 30),
+            corrupt: percent(random, 20),
+            jitter_ms: [0, 2, 40][random.below(3) as usize],
+        },
+        3..6 => What::Replay { count: 1 + random.below(200) as u16, elsewhere: random.below(2) == 0 },
+        6 => What::ForgeEsp { count: 1 + random.below(60) as u16 },
+        7 => What::ForgeIcmp { count: 1 + random.below(30) as u16, mtu: 60 + random.below(1_400) as u16 },
+        8 => What::ForgePlain { count: 1 + random.below(20) as u16 },
+        9 => What::Nat,
+        10 => What::LinkDown { outside: random.below(2) == 0 },
+        11 => What::LinkFull { outside: random.below(2) == 0, room: random.below(20) as u8 },
+        12 => What::LinkMtu { mtu: 600 + random.below(700) as u16 },
+        13..16 => What::Processor {
+            which: random.below(2) as u8,
+            how: [How::Dead, How::Slow, How::Late, How::Corrupts, How::Rejects, How::Loses, How::Reorders]
+                [random.below(7) as usize],
+        },
+        16 => What::Stop,
+        17 => What::Kill { power: random.below(2) == 0 },
+        18..20 => What::KillAtWrite { after: random.below(24), power: random.below(2) == 0 },
+        20 => What::DiskFull,
+        21 => What::ClockStep { by_ms: random.below(20_000_000) as i64 - 10_000_000 },
+        22..24 => What::Reload,
+        _ => What::Rekey,
+    };
+    let of = match what {
+        What::Reload | What::Rekey => site.tunnels.len(),
+        _ => site.layouts.len(),
+    };
+    let at_ms = random.below(length_ms);
+    Event { at_ms, for_ms: 20 + random.below(1_500), about: random.below(of as u64) as usize, what }
+}

@@ -1,0 +1,190 @@
+//! The gateways of a run as their operator sees them: addresses, tunnels, keys, and the file of each.
+
+use std::fmt::Write;
+
+use forebay_crypto::{SaKeys, SecretBytes, Suite};
+use forebay_random::Random;
+
+/// Proposals that tunnels are drawn from.
+const PROPOSALS: [&str; 4] = ["aes128gcm16", "chacha20poly1305", "aes256gcm16", "aes128-sha256"];
+
+/// The tunnel between two gateways.
+#[derive(Clone, Debug)]
+pub struct Tunnel {
+    /// The gateways' numbers.
+    pub ends: [usize; 2],
+    /// The proposal of its SAs.
+    pub proposal: &'static str,
+    /// Whether its sequence numbers have 64 bits.
+    pub esn: bool,
+    /// Its replay window, in packets.
+    pub window: u32,
+    /// ESP in UDP.
+    pub udp: bool,
+    /// Inner packets beside those of the networks are let through: toggled by reloads.
+    pub wide: bool,
+    /// Generations of keys whose inbound SAs are there.
+    pub inbound: Vec<u32>,
+    /// The generation whose outbound SA is there.
+    pub outbound: u32,
+}
+
+/// How a gateway is set up.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// The scheduler's policy.
+    pub policy: &'static str,
+    /// Whether there is a lane, and whether a card.
+    pub lane: bool,
+    pub card: bool,
+    /// IVs that are reserved at a time.
+    pub iv_reserve: u64,
+    /// Whether the file has policies beside the SAs.
+    pub policies: bool,
+}
+
+/// All gateways and tunnels of a run.
+#[derive(Clone, Debug)]
+pub struct Site {
+    /// Makes the keys.
+    pub seed: u64,
+    /// By gateway.
+    pub layouts: Vec<Layout>,
+    /// One for each two gateways.
+    pub tunnels: Vec<Tunnel>,
+}
+
+impl Site {
+    /// Draws one.
+    pub fn draw(seed: u64, random: &mut Random) -> Site {
+        // Mostly few: more gateways find little that three do not.
+        let count = [2, 2, 2, 3, 3, 4, 5][random.below(7) as usize];
+        let layouts = (0..count).map(|_| Layout {
+            policy: ["finish-time", "round-robin", "shortest-queue"][random.below(3) as usize],
+            lane: random.below(3) > 0,
+            card: random.below(3) == 0,
+            iv_reserve: [48, 200, 5_000][random.below(3) as usize],
+            policies: random.below(2) == 0,
+        });
+        let layouts = layouts.collect();
+        let mut tunnels = Vec::new();
+        for one in 0..count {
+            for two in one + 1..count {
+                tunnels.push(Tunnel {
+                    ends: [one, two],
+                    proposal: PROPOSALS[random.below(4) as usize],
+                    esn: random.below(2) == 0,
+                    window: [64, 128, 1024][random.below(3) as usize],
+                    udp: random.below(2) == 0,
+                    wide: false,
+                    inbound: vec![0],
+                    outbound: 0,
+                });
+            }
+        }
+        Site { seed, layouts, tunnels }
+    }
+
+    /// The number of the tunnel between two gateways.
+    pub fn tunnel(&self, one: usize, two: usize) -> usize {
+        let ends = [one.min(two), one.max(two)];
+        self.tunnels.iter().position(|tunnel| tunnel.ends == ends).unwrap_or(0)
+    }
+
+    /// The SPI of the SA from one gateway to another; it also names its keys.
+    pub fn spi(from: usize, to: usize, generation: u32) -> u32 {
+        0x1_0000 + ((from as u32) << 12) + ((to as u32) << 8) + (generation << 16)
+    }
+
+    /// The keys of the SA with this SPI.
+    pub fn keys(&self, proposal: &str, spi: u32) -> (Vec<u8>, Vec<u8>) {
+        let suite: Suite = proposal.parse().expect("a proposal of the list");
+        let mut random = Random::seeded(self.seed ^ u64::from(spi) << 20 ^ 0x6b65_7973);
+        let mut bytes = |len: usize| -> Vec<u8> { (0..len).map(|_| random.bits() as u8).collect() };
+        (bytes(suite.cipher_key_len() + suite.salt_len()), bytes(suite.integrity_key_len()))
+    }
+
+    /// The same for a processor.
+    pub fn sa_keys(&self, proposal: &str, spi: u32) -> SaKeys {
+        let (key, auth) = self.keys(proposal, spi);
+        let suite = proposal.parse().expect("a proposal of the list");
+        SaKeys::new(suite, &SecretBytes::new(key), &SecretBytes::new(auth)).expect("keys of the right length")
+    }
+
+    /// The file of a gateway.
+    pub fn file(&self, gateway: usize) -> String {
+        let layout = &self.layouts[gateway];
+        let me = gateway + 1;
+        let mut text = format!(
+            "[plain]\nname = \"inside\"\nmtu = 1400\naddresses = [\"10.{me}.0.1/16\"]\noffload = false\n\
+             [[protected]]\nkind = \"udp\"\nlisten = \"192.0.2.{me}:4500\"\n\
+             [[protected]]\nkind = \"raw\"\naddresses = [\"192.0.2.{me}\"]\nprotocols = [\"esp\"]\n\
+             [keys]\nstate = \"/state\"\niv_reserve = {}\n\
+             [limits]\nin_flight = 512\n[scheduler]\npolicy = \"{}\"\n\
+             [[processor]]\nkind = \"core\"\nbackend = \"aws-lc\"\n",
+            layout.iv_reserve, layout.policy
+        );
+        if layout.lane {
+            text += "[[processor]]\nkind = \"core\"\nname = \"lane\"\nbackend = \"aws-lc\"\n";
+        }
+        if layout.card {
+            text +=
+                "[[processor]]\nkind = \"card\"\nname = \"card\"\nblock = \"5 ns\"\nbackend = \"aws-lc\"\n";
+        }
+        for tunnel in self.tunnels.iter().filter(|tunnel| tunnel.ends.contains(&gateway)) {
+            self.write_tunnel(&mut text, gateway, tunnel);
+        }
+        text
+    }
+
+    fn write_tunnel(&self, text: &mut String, gateway: usize, tunnel: &Tunnel) {
+        let peer = if tunnel.ends[0] == gateway { tunnel.ends[1] } else { tunnel.ends[0] };
+        let mut sa = |direction: &str, generation: u32, spi: u32| {
+            let (key, auth) = self.keys(tunnel.proposal, spi);
+            let more = |net: usize| match tunnel.wide {
+                true => format!("\"10.{net}.0.0/16\", \"10.{}.0.0/16\"", 100 + net),
+                false => format!("\"10.{net}.0.0/16\""),
+            };
+            let _ = write!(
+                text,
+                "[[sa]]\nname = \"{direction}-{peer}-{generation}\"\ndirection = \"{direction}\"\nspi = {spi}\n\
+                 proposal = \"{}\"\nkey = \"{}\"\nlocal = \"192.0.2.{}\"\nremote = \"192.0.2.{}\"\nesn = {}\n\
+                 local_ts = [{}]\nremote_ts = [{}]\nencapsulation = \"{}\"\nreplay_window = {}\n",
+                tunnel.proposal,
+                hex(&key),
+                gateway + 1,
+                peer + 1,
+                tunnel.esn,
+                more(gateway + 1),
+                more(peer + 1),
+                if tunnel.udp { "udp" } else { "none" },
+                tunnel.window,
+            );
+            if !auth.is_empty() {
+                let _ = writeln!(text, "auth_key = \"{}\"", hex(&auth));
+            }
+        };
+        for &generation in &tunnel.inbound {
+            sa("in", generation, Site::spi(peer, gateway, generation));
+        }
+        sa("out", tunnel.outbound, Site::spi(gateway, peer, tunnel.outbound));
+        if self.layouts[gateway].policies {
+            let inbound: Vec<String> =
+                tunnel.inbound.iter().map(|generation| format!("\"in-{peer}-{generation}\"")).collect();
+            let (mine, theirs) = (gateway + 1, peer + 1);
+            let _ = write!(
+                text,
+                "[[policy]]\nname = \"to-{peer}\"\ndirection = \"out\"\naction = \"protect\"\n\
+                 sa = \"out-{peer}-{}\"\nlocal_ts = [\"10.{mine}.0.0/16\"]\nremote_ts = [\"10.{theirs}.0.0/16\"]\n\
+                 [[policy]]\nname = \"from-{peer}\"\ndirection = \"in\"\naction = \"protect\"\n\
+                 sa = [{}]\nlocal_ts = [\"10.{mine}.0.0/16\"]\nremote_ts = [\"10.{theirs}.0.0/16\"]\n",
+                tunnel.outbound,
+                inbound.join(", "),
+            );
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,318 @@
+//! A run: events in the order of virtual time.
+
+mod faults;
+mod operator;
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::net::IpAddr;
+
+use forebay_random::{Random, hash};
+use forebay_time::{Duration, Time};
+
+use crate::network::{Coming, Network};
+use crate::node::{Node, Woken};
+use crate::oracle::{Oracle, Rule, Violation};
+use crate::packet;
+use crate::plan::Plan;
+use crate::site::Site;
+
+/// From a packet's arrival until the worker wakes.
+const WAKES: Duration = Duration::from_micros(8);
+/// Between two tries of what failed.
+const AGAIN: Duration = Duration::from_millis(1_000);
+/// Behind the last fault, until traffic has to flow: reservations are tried again each second, tokens and processors
+/// come back, peers find each other.
+const GRACE: Duration = Duration::from_millis(8_000);
+/// Between two packets each way in that time, and of those that have to arrive.
+const PROBES: Duration = Duration::from_millis(100);
+/// How long these are sent, and how long one may take.
+const PROBED: Duration = Duration::from_millis(1_000);
+const ARRIVES: Duration = Duration::from_millis(500);
+/// Wake-ups between two looks at a gateway's counts.
+const CHECK_EVERY: u64 = 32;
+
+/// What is known of a run that broke no rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Packets and other events.
+    pub events: u64,
+    /// Packets that programs sent.
+    pub sent: usize,
+    /// Packets of them that were delivered.
+    pub delivered: usize,
+    /// Of all that was seen outside and inside.
+    pub fingerprint: u64,
+}
+
+/// Something that is to happen.
+enum Event {
+    Burst,
+    Deliver(Box<Coming>),
+    Wake(usize),
+    Keep(usize, bool),
+    Begin(usize),
+    End(usize),
+    Start(usize),
+    Reload(usize),
+    Operate(usize, u8),
+    Calm,
+    Probe(bool),
+    Judge(Vec<u64>),
+}
+
+struct Scheduled {
+    at: Time,
+    order: u64,
+    event: Event,
+}
+
+impl PartialEq for Scheduled {
+    fn eq(&self, other: &Scheduled) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Scheduled {}
+
+impl PartialOrd for Scheduled {
+    fn partial_cmp(&self, other: &Scheduled) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Scheduled {
+    fn cmp(&self, other: &Scheduled) -> Ordering {
+        // The heap gives the greatest.
+        (other.at, other.order).cmp(&(self.at, self.order))
+    }
+}
+
+/// All gateways of a run and what is between them.
+pub struct World {
+    plan: Plan,
+    site: Site,
+    now: Time,
+    queue: BinaryHeap<Scheduled>,
+    order: u64,
+    nodes: Vec<Node>,
+    network: Network,
+    oracle: Oracle,
+    traffic: Random,
+    chance: Random,
+    events: u64,
+    /// Tunnels whose keys are being replaced.
+    rekeying: Vec<bool>,
+    /// The faults are over.
+    calm: bool,
+    probes: Vec<u64>,
+}
+
+/// Runs a plan.
+///
+/// # Errors
+/// The first rule that was broken.
+pub fn run(plan: &Plan) -> Result<Report, Violation> {
+    World::new(plan.clone()).run()
+}
+
+impl World {
+    /// A world before its first event.
+    pub fn new(plan: Plan) -> World {
+        let count = plan.site.layouts.len();
+        let seed = plan.seed;
+        let mut world = World {
+            site: plan.site.clone(),
+            now: Time::ZERO,
+            queue: BinaryHeap::new(),
+            order: 0,
+            nodes: (0..count).map(Node::new).collect(),
+            network: Network::new(count, Random::seeded(seed ^ hash("network"))),
+            oracle: Oracle::default(),
+            traffic: Random::seeded(seed ^ hash("traffic")),
+            chance: Random::seeded(seed ^ hash("chance")),
+            events: 0,
+            rekeying: vec![false; plan.site.tunnels.len()],
+            calm: false,
+            probes: Vec::new(),
+            plan,
+        };
+        for tunnel in 0..world.site.tunnels.len() {
+            world.learn_keys(tunnel, 0);
+        }
+        (0..count).for_each(|gateway| world.schedule(Time::ZERO, Event::Start(gateway)));
+        let length = Duration::from_millis(world.plan.length_ms);
+        for _ in 0..world.plan.bursts {
+            let at = Time::ZERO + Duration::from_micros(world.traffic.below(world.plan.length_ms * 1_000));
+            world.schedule(at, Event::Burst);
+        }
+        for fault in 0..world.plan.faults.len() {
+            let at = Time::ZERO + Duration::from_millis(world.plan.faults[fault].at_ms);
+            world.schedule(at, Event::Begin(fault));
+        }
+        world.schedule(Time::ZERO + length, Event::Calm);
+        world
+    }
+
+    fn run(mut self) -> Result<Report, Violation> {
+        while let Some(Scheduled { at, event, .. }) = self.queue.pop() {
+            self.now = self.now.max(at);
+            self.events += 1;
+            let is_last = matches!(event, Event::Judge(_));
+            self.happen(event);
+            if let Some(violation) = self.oracle.violation() {
+                return Err(violation.clone());
+            }
+            if is_last {
+                break;
+            }
+        }
+        let (sent, delivered) = self.oracle.counts();
+        Ok(Report { events: self.events, sent, delivered, fingerprint: self.oracle.fingerprint() })
+    }
+
+    fn schedule(&mut self, at: Time, event: Event) {
+        self.order += 1;
+        self.queue.push(Scheduled { at, order: self.order, event });
+    }
+
+    fn schedule_in(&mut self, by: Duration, event: Event) {
+        self.schedule(self.now + by, event);
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Burst => {
+                let count = self.nodes.len() as u64;
+                let from = self.traffic.below(count) as usize;
+                let to = (from + 1 + self.traffic.below(count - 1) as usize) % self.nodes.len();
+                let packets = 1 + self.traffic.below(19);
+                for _ in 0..packets {
+                    self.send_inside(from, to);
+                }
+            }
+            Event::Deliver(coming) => self.deliver(*coming),
+            Event::Wake(gateway) => self.wake(gateway),
+            Event::Keep(gateway, again) => self.keep(gateway, again),
+            Event::Begin(fault) => self.begin(fault),
+            Event::End(fault) => self.end(fault),
+            Event::Start(gateway) => self.start(gateway),
+            Event::Reload(gateway) => self.reload(gateway),
+            Event::Operate(tunnel, step) => self.operate(tunnel, step),
+            Event::Calm => self.calm_down(),
+            Event::Probe(counts) => self.probe(counts),
+            Event::Judge(probes) => self.judge(&probes),
+        }
+    }
+
+    /// A program inside sends a packet.
+    fn send_inside(&mut self, from: usize, to: usize) -> u64 {
+        self.events += 1;
+        let len = match self.traffic.below(3) {
+            0 => 36 + self.traffic.below(60),
+            1 => 36 + self.traffic.below(1_300),
+            _ => 1_200,
+        };
+        let df = self.traffic.below(2) == 0;
+        let (number, packet) = self.oracle.sends(from, to, len as usize, df);
+        let node = &self.nodes[from];
+        let destination = IpAddr::from([10, to as u8 + 1, 0, 9]);
+        let network = |net: &ipnet::IpNet| net.contains(&destination);
+        let (tunnel, blackhole) = {
+            let routes = node.host.routes();
+            (routes.tunnel.iter().any(network), routes.blackholes.iter().any(network))
+        };
+        if tunnel && let Some(link) = node.host.links().plain {
+            link.give(packet);
+            self.wakes(from);
+        } else if !blackhole && node.life > 0 {
+            let what = format!("gateway {from} is down, and nothing keeps packets to {to} inside");
+            self.oracle.report(Rule::NothingOutside, self.now, what);
+        }
+        number
+    }
+
+    /// Wakes a gateway soon.
+    fn wakes(&mut self, gateway: usize) {
+        self.wake_by(gateway, self.now + WAKES);
+    }
+
+    fn wake_by(&mut self, gateway: usize, at: Time) {
+        let node = &mut self.nodes[gateway];
+        if at == Time::MAX || node.wake_at.is_some_and(|earlier| earlier <= at) {
+            return;
+        }
+        node.wake_at = Some(at);
+        self.schedule(at, Event::Wake(gateway));
+    }
+
+    fn wake(&mut self, gateway: usize) {
+        let now = self.now;
+        let node = &mut self.nodes[gateway];
+        // Another, earlier wake-up was put in its place.
+        if node.wake_at.is_none_or(|at| at > now) || node.service.is_none() {
+            return;
+        }
+        node.wake_at = None;
+        let woken = node.wake(now);
+        self.carry(gateway);
+        match woken {
+            Woken::At(at) => {
+                self.wake_by(gateway, at);
+                self.keep_soon(gateway);
+                if self.events.is_multiple_of(CHECK_EVERY) {
+                    self.check(gateway);
+                }
+            }
+            Woken::Killed => self.killed(gateway),
+            Woken::Failed(why) => {
+                self.oracle.report(Rule::Runs, now, format!("gateway {gateway}: {why}"));
+            }
+        }
+    }
+
+    fn check(&mut self, gateway: usize) {
+        if let Some(what) = self.nodes[gateway].check() {
+            self.oracle.report(Rule::Accounted, self.now, format!("gateway {gateway}: {what}"));
+        }
+    }
+
+    /// Takes what a gateway has sent, and carries what goes outside.
+    fn carry(&mut self, gateway: usize) {
+        let node = &self.nodes[gateway];
+        let (sent, at, life, lies) = (node.take_sent(), node.clock.now().max(self.now), node.life, node.lies);
+        for packet in sent.inside {
+            self.events += 1;
+            self.oracle.delivered(gateway, life, &packet, at);
+        }
+        for packet in sent.outside {
+            self.events += 1;
+            let wire = self.oracle.leaves(gateway, &packet, at, lies);
+            if let Some((_, to)) = wire.and_then(|wire| self.oracle.way(wire.number)) {
+                let (_, destination) = packet::places(&packet);
+                if !self.network.is_place_of(destination, to) {
+                    let what = format!("gateway {gateway} sends to {destination:?} what is for {to}");
+                    self.oracle.report(Rule::RightPeer, at, what);
+                }
+            }
+            for coming in self.network.carry(gateway, packet, wire, at) {
+                self.schedule(coming.at, Event::Deliver(Box::new(coming)));
+            }
+        }
+    }
+
+    /// A packet reaches a gateway from outside.
+    fn deliver(&mut self, Coming { to, packet, wire, carried, .. }: Coming) {
+        let links = self.nodes[to].host.links();
+        let link = if packet[9] == 17 { links.udp } else { links.raw };
+        if link.is_some_and(|link| link.give(packet)) {
+            if let Some(wire) = wire {
+                self.oracle.arrives(wire);
+            }
+            if let Some(carried) = carried {
+                self.network.carried[carried].arrived = true;
+            }
+            self.wakes(to);
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! What goes wrong: how each thing of a plan begins and ends.
+
+use forebay_crypto::fault::Fault;
+use forebay_time::Duration;
+
+use super::{Event, World};
+use crate::link::SimLink;
+use crate::network::{Coming, Network, Weather};
+use crate::oracle::Rule;
+use crate::packet;
+use crate::plan::{How, What};
+
+/// The links of a side.
+fn side(world: &World, gateway: usize, outside: bool) -> Vec<SimLink> {
+    let links = world.nodes[gateway].host.links();
+    match outside {
+        true => [links.udp, links.raw].into_iter().flatten().collect(),
+        false => links.plain.into_iter().collect(),
+    }
+}
+
+impl World {
+    /// A fault begins.
+    pub(super) fn begin(&mut self, fault: usize) {
+        if self.calm {
+            return;
+        }
+        let crate::plan::Event { for_ms, about, what, .. } = self.plan.faults[fault].clone();
+        let now = self.now;
+        match what {
+            What::Weather { loss, duplicate, corrupt, jitter_ms } => {
+                self.network.weather[about] = Weather { loss, duplicate, corrupt, jitter_ms };
+            }
+            What::Replay { count, elsewhere } => {
+                let coming = self.network.replay(about, count, elsewhere, now);
+                self.come(coming);
+            }
+            What::ForgeEsp { count } => {
+                let coming = self.network.forge_esp(about, count, now);
+                self.come(coming);
+            }
+            What::ForgeIcmp { count, mtu } => {
+                let messages = self.network.forge_icmp(about, count, mtu);
+                if let Some(link) = self.nodes[about].host.links().icmp {
+                    messages.into_iter().for_each(|message| drop(link.give(message)));
+                    self.wakes(about);
+                }
+            }
+            What::ForgePlain { count } => self.forge_plain(about, count),
+            What::Nat => self.network.moves(about),
+            What::LinkDown { outside } => {
+                side(self, about, outside).iter().for_each(|link| link.lock().down = true);
+            }
+            What::LinkFull { outside, room } => {
+                side(self, about, outside).iter().for_each(|link| link.lock().room = Some(room.into()));
+            }
+            What::LinkMtu { mtu } => {
+                side(self, about, true).iter().for_each(|link| link.lock().mtu = Some(mtu.into()));
+            }
+            What::Processor { which, how } => self.misbehave(about, which, how),
+            What::Stop => {
+                let stopped = self.nodes[about].stop(now);
+                if self.nodes[about].host.disk().is_killed() {
+                    return self.killed(about);
+                }
+                if let Err(why) = stopped {
+                    self.oracle.report(Rule::Runs, now, format!("gateway {about} does not stop: {why}"));
+                }
+            }
+            What::Kill { power } => {
+                if self.nodes[about].service.is_some() {
+                    self.nodes[about].power = power;
+                    self.nodes[about].kill();
+                    if std::mem::take(&mut self.nodes[about].power) {
+                        self.nodes[about].lose_power(&mut self.chance);
+                    }
+                }
+            }
+            What::KillAtWrite { after, power } => {
+                self.nodes[about].power = power;
+                self.nodes[about].host.disk().kill_after(after);
+            }
+            What::DiskFull => self.nodes[about].host.disk().set_full(true),
+            What::ClockStep { by_ms } => self.nodes[about].clock.step(i128::from(by_ms) * 1_000_000),
+            What::Reload => {
+                let tunnel = &mut self.site.tunnels[about];
+                tunnel.wide = !tunnel.wide;
+                tunnel.ends.into_iter().for_each(|gateway| self.reload(gateway));
+            }
+            What::Rekey => {
+                if !std::mem::replace(&mut self.rekeying[about], true) {
+                    self.operate(about, 0);
+                }
+            }
+        }
+        self.schedule_in(Duration::from_millis(for_ms), Event::End(fault));
+    }
+
+    /// A fault ends; one that has not begun may.
+    pub(super) fn end(&mut self, fault: usize) {
+        let crate::plan::Event { about, what, .. } = self.plan.faults[fault].clone();
+        match what {
+            What::Weather { .. } => self.network.weather[about] = Weather::default(),
+            What::LinkDown { outside } => {
+                side(self, about, outside).iter().for_each(|link| link.lock().down = false);
+                self.wakes(about);
+            }
+            What::LinkFull { outside, .. } => {
+                side(self, about, outside).iter().for_each(|link| link.lock().room = None);
+                self.wakes(about);
+            }
+            What::LinkMtu { .. } => {
+                side(self, about, true).iter().for_each(|link| link.lock().mtu = None);
+            }
+            What::Processor { which, .. } => {
+                if let Some(control) = self.nodes[about].controls.get(usize::from(which)) {
+                    control.disarm();
+                }
+            }
+            What::Stop | What::Kill { .. } => self.start(about),
+            What::DiskFull => self.nodes[about].host.disk().set_full(false),
+            _ => {}
+        }
+    }
+
+    fn come(&mut self, coming: Vec<Coming>) {
+        for coming in coming {
+            self.schedule(coming.at, Event::Deliver(Box::new(coming)));
+        }
+    }
+
+    /// Inner packets outside, in the clear: alone, and behind the headers of ESP in UDP.
+    fn forge_plain(&mut self, to: usize, count: u16) {
+        let from = (to + 1) % self.nodes.len();
+        for nth in 0..u64::from(count) {
+            let inner = packet::inner(u64::MAX - nth, from, to, 100, false);
+            let packet = match nth % 2 {
+                0 => inner,
+                _ => {
+                    let len = 28 + inner.len();
+                    let mut packet =
+                        packet::ipv4(Network::address(from), Network::address(to), 17, len, false);
+                    packet.extend([0x11, 0x94, 0x11, 0x94]);
+                    packet.extend(((len - 20) as u16).to_be_bytes());
+                    packet.extend([0, 0]);
+                    packet.extend(inner);
+                    packet
+                }
+            };
+            let at = self.now + Duration::from_micros(nth);
+            self.come(vec![Coming { to, at, packet, wire: None, carried: None }]);
+        }
+    }
+
+    fn misbehave(&mut self, gateway: usize, which: u8, how: How) {
+        let node = &mut self.nodes[gateway];
+        let Some(control) = node.controls.get(usize::from(which)) else { return };
+        node.lies |= matches!(how, How::Corrupts);
+        control.arm(match how {
+            How::Dead => Fault::Stop,
+            How::Slow => Fault::Slow { factor: 50 },
+            How::Late => Fault::Late { by: Duration::from_millis(30) },
+            How::Corrupts => Fault::CorruptIcv { every: 3 },
+            How::Rejects => Fault::RejectGood { every: 2 },
+            How::Loses => Fault::DropJobs { every: 3 },
+            How::Reorders => Fault::Reorder { depth: 4 },
+        });
+    }
+}

@@ -1,0 +1,186 @@
+//! Who looks after the gateways: starts them again, reloads their files, replaces keys, and judges at the end.
+
+use forebay_time::Duration;
+
+use super::{AGAIN, ARRIVES, Event, GRACE, PROBED, PROBES, World};
+use crate::oracle::Rule;
+use crate::plan::What;
+use crate::site::Site;
+
+/// Between two steps of a rekey.
+const STEP: Duration = Duration::from_millis(300);
+/// Until the thread that reserves numbers runs.
+const KEEPS_MAX_US: u64 = 3_000;
+
+impl World {
+    /// Lets a gateway's keeper of numbers run soon.
+    pub(super) fn keep_soon(&mut self, gateway: usize) {
+        if self.nodes[gateway].keep_at.is_none() {
+            let at = self.now + Duration::from_micros(1 + self.chance.below(KEEPS_MAX_US));
+            self.nodes[gateway].keep_at = Some(at);
+            self.schedule(at, Event::Keep(gateway, false));
+        }
+    }
+
+    /// The keeper runs.
+    pub(super) fn keep(&mut self, gateway: usize, again: bool) {
+        let now = self.now;
+        let node = &mut self.nodes[gateway];
+        if again {
+            self.schedule_in(AGAIN, Event::Keep(gateway, true));
+        } else {
+            node.keep_at = None;
+        }
+        let node = &mut self.nodes[gateway];
+        let Some(service) = &mut node.service else { return };
+        node.clock.enter(now);
+        service.keep_numbers(again);
+        if node.host.disk().is_killed() {
+            self.killed(gateway);
+        }
+    }
+
+    /// A gateway was killed between two operations of its disk.
+    pub(super) fn killed(&mut self, gateway: usize) {
+        self.carry(gateway);
+        let node = &mut self.nodes[gateway];
+        node.kill();
+        if std::mem::take(&mut node.power) {
+            node.lose_power(&mut self.chance);
+        }
+        let down = Duration::from_micros(1_000 + self.chance.below(800_000));
+        self.schedule_in(down, Event::Start(gateway));
+    }
+
+    /// Starts a gateway, if it does not run.
+    pub(super) fn start(&mut self, gateway: usize) {
+        let now = self.now;
+        if self.nodes[gateway].service.is_some() {
+            return;
+        }
+        let is_first = self.nodes[gateway].life == 0;
+        match self.nodes[gateway].start(&self.site, now) {
+            Ok(()) => {
+                self.nodes[gateway].wake_at = None;
+                self.wakes(gateway);
+                if is_first {
+                    self.schedule_in(AGAIN, Event::Keep(gateway, true));
+                }
+            }
+            Err((why, is_wrong)) => {
+                if is_wrong {
+                    self.oracle.report(Rule::Runs, now, format!("gateway {gateway} does not start: {why}"));
+                }
+                let node = &mut self.nodes[gateway];
+                if std::mem::take(&mut node.power) {
+                    node.lose_power(&mut self.chance);
+                }
+                self.schedule_in(AGAIN, Event::Start(gateway));
+            }
+        }
+    }
+
+    /// Has a gateway go by its file as it is now; again, if it cannot.
+    pub(super) fn reload(&mut self, gateway: usize) {
+        let now = self.now;
+        if self.nodes[gateway].service.is_none() {
+            return;
+        }
+        // What other processors have comes back while it waits.
+        let reloaded = self.nodes[gateway].reload(&self.site, now);
+        if self.nodes[gateway].host.disk().is_killed() {
+            return self.killed(gateway);
+        }
+        self.carry(gateway);
+        match reloaded {
+            Ok(()) => self.wakes(gateway),
+            Err((why, is_wrong)) => {
+                if is_wrong {
+                    self.oracle.report(Rule::Runs, now, format!("gateway {gateway} does not reload: {why}"));
+                }
+                self.schedule_in(AGAIN, Event::Reload(gateway));
+            }
+        }
+    }
+
+    /// The oracle learns the keys of a tunnel.
+    pub(super) fn learn_keys(&mut self, tunnel: usize, generation: u32) {
+        let tunnel = &self.site.tunnels[tunnel];
+        let [one, two] = tunnel.ends;
+        for (from, to) in [(one, two), (two, one)] {
+            self.oracle.add_sa(&self.site, tunnel, Site::spi(from, to, generation));
+        }
+    }
+
+    /// A step of a rekey: the new inbound SAs, the new outbound ones, and the old inbound ones away.
+    pub(super) fn operate(&mut self, place: usize, step: u8) {
+        let tunnel = &mut self.site.tunnels[place];
+        let new = tunnel.outbound + u32::from(step == 0);
+        match step {
+            0 => tunnel.inbound.push(new),
+            1 => tunnel.outbound = tunnel.inbound.last().copied().unwrap_or(0),
+            _ => tunnel.inbound.retain(|generation| *generation == new),
+        }
+        let ends = tunnel.ends;
+        if step == 0 {
+            self.learn_keys(place, new);
+        }
+        ends.into_iter().for_each(|gateway| self.reload(gateway));
+        match step {
+            0 | 1 => self.schedule_in(STEP, Event::Operate(place, step + 1)),
+            _ => self.rekeying[place] = false,
+        }
+    }
+
+    /// Everything that goes wrong ends.
+    pub(super) fn calm_down(&mut self) {
+        for fault in 0..self.plan.faults.len() {
+            if !matches!(self.plan.faults[fault].what, What::Stop | What::Kill { .. }) {
+                self.end(fault);
+            }
+        }
+        self.calm = true;
+        for gateway in 0..self.nodes.len() {
+            if self.nodes[gateway].service.is_some() {
+                self.nodes[gateway].host.disk().revive();
+            }
+            self.schedule_in(AGAIN, Event::Start(gateway));
+        }
+        self.schedule_in(PROBES, Event::Probe(false));
+    }
+
+    /// A packet each way of each tunnel; once traffic has to flow, it has to arrive.
+    pub(super) fn probe(&mut self, counts: bool) {
+        for place in 0..self.site.tunnels.len() {
+            let [one, two] = self.site.tunnels[place].ends;
+            for (from, to) in [(one, two), (two, one)] {
+                let number = self.send_inside(from, to);
+                if counts {
+                    self.probes.push(number);
+                }
+            }
+        }
+        let since = self.now.since(forebay_time::Time::ZERO + Duration::from_millis(self.plan.length_ms));
+        if since < GRACE + PROBED {
+            self.schedule_in(PROBES, Event::Probe(since >= GRACE));
+        } else {
+            let probes = std::mem::take(&mut self.probes);
+            self.schedule_in(ARRIVES, Event::Judge(probes));
+        }
+    }
+
+    /// Whether what had to arrive has, and all is counted.
+    pub(super) fn judge(&mut self, probes: &[u64]) {
+        for gateway in 0..self.nodes.len() {
+            self.check(gateway);
+        }
+        let lost: Vec<u64> =
+            probes.iter().copied().filter(|number| !self.oracle.is_delivered(*number)).collect();
+        if let Some(first) = lost.first() {
+            let way = self.oracle.way(*first);
+            let what =
+                format!("{} of {} packets did not arrive, the first of {way:?}", lost.len(), probes.len());
+            self.oracle.report(Rule::Flows, self.now, what);
+        }
+    }
+}
