@@ -6,6 +6,7 @@ use forebay_crypto::fault::FaultControl;
 use forebay_gateway::config::{self, Config};
 use forebay_gateway::iv_store::IvStoreError;
 use forebay_gateway::service::{Service, StartError, Worker};
+use forebay_ipsec::{SaConfig, SaCounters};
 use forebay_random::Random;
 use forebay_time::{Duration, Time};
 
@@ -31,6 +32,8 @@ pub struct Node {
     pub controls: Vec<FaultControl>,
     /// Counts its processes.
     pub life: u64,
+    /// Counts the reloads of a process.
+    pub reloads: u64,
     /// When its worker is to run next.
     pub wake_at: Option<Time>,
     /// When its numbers are looked after next.
@@ -63,8 +66,8 @@ impl Node {
     pub fn new(number: usize) -> Node {
         let clock = HostClock::new(Time::ZERO, 0);
         let (host, service, controls) = (SimHost::default(), None, Vec::new());
-        let (life, wake_at, keep_at, lies, power) = (0, None, None, false, false);
-        Node { number, host, service, clock, controls, life, wake_at, keep_at, lies, power }
+        let (life, reloads, wake_at, keep_at, lies, power) = (0, 0, None, None, false, false);
+        Node { number, host, service, clock, controls, life, reloads, wake_at, keep_at, lies, power }
     }
 
     /// Its file.
@@ -114,6 +117,7 @@ impl Node {
         self.clock.enter(now);
         let config = self.config(site);
         let Some(service) = &mut self.service else { return Ok(()) };
+        self.reloads += 1;
         let reloaded = service.reload(config, unix_time().as_nanos() as u64);
         let disk = self.host.disk();
         let expected = |error: &StartError| {
@@ -173,6 +177,22 @@ impl Node {
         let take = |link: &crate::link::SimLink| std::mem::take(&mut link.lock().sent);
         let outside = [&links.udp, &links.raw].into_iter().flatten().flat_map(take).collect();
         Sent { inside: links.plain.as_ref().map(take).unwrap_or_default(), outside }
+    }
+
+    /// Its SAs and what it dropped, for whoever looks for a fault.
+    pub fn describe(&self) -> Option<String> {
+        let describe = |worker: &mut Worker| {
+            let engine = worker.engine();
+            let sa = |(_, direction, sa, counters): (_, _, &SaConfig, &SaCounters)| {
+                format!("{} {direction:?} {} {} {}", sa.name, sa.remote, sa.udp.remote, counters.packets)
+            };
+            let sas: Vec<String> = engine.sad().iter().map(sa).collect();
+            let drops = engine.drops();
+            let drops: Vec<String> =
+                drops.iter().map(|(why, count)| format!("{} {count}", why.name())).collect();
+            format!("{}; dropped: {}", sas.join(", "), drops.join(", "))
+        };
+        self.service.as_ref()?.workers().get(0)?.ask(describe)
     }
 
     /// Whether every packet is counted once, and memory within its limits; what is not.

@@ -9,6 +9,10 @@ use crate::opener::Opener;
 use crate::packet::{self, EspSeen, Seen};
 use crate::site::{Site, Tunnel};
 
+/// Whether inbound windows survive restarts and reloads. As long as they do not, a packet may be delivered again under
+/// another window, and a replay may move a peer.
+const WINDOWS_SURVIVE: bool = false;
+
 /// Something that must never be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
@@ -64,7 +68,8 @@ struct Inner {
     df: bool,
     /// The SPI of the SA that sealed it.
     sealed: Option<u32>,
-    delivered: bool,
+    /// It was delivered under this window.
+    delivered: Option<u64>,
     /// When intact copies of it reached its gateway, as numbers that count up.
     arrivals: Vec<u64>,
 }
@@ -94,6 +99,8 @@ pub struct Oracle {
     inner: Vec<Inner>,
     sas: BTreeMap<u32, Sealed>,
     arrivals: u64,
+    /// Packets were delivered again that a window had seen which is gone.
+    replayed: u64,
     violation: Option<Violation>,
     /// Of all that was seen.
     fingerprint: u64,
@@ -135,19 +142,19 @@ impl Oracle {
         let number = self.inner.len() as u64;
         let packet = packet::inner(number, from, to, len, df);
         let len = packet.len();
-        let (delivered, arrivals) = (false, Vec::new());
+        let (delivered, arrivals) = (None, Vec::new());
         self.inner.push(Inner { from, to, len, df, sealed: None, delivered, arrivals });
         (number, packet)
     }
 
     /// Whether a program's packet has been delivered.
     pub fn is_delivered(&self, number: u64) -> bool {
-        self.inner.get(number as usize).is_some_and(|inner| inner.delivered)
+        self.inner.get(number as usize).is_some_and(|inner| inner.delivered.is_some())
     }
 
     /// How many packets were sent, and how many of them were delivered.
     pub fn counts(&self) -> (usize, usize) {
-        (self.inner.len(), self.inner.iter().filter(|inner| inner.delivered).count())
+        (self.inner.len(), self.inner.iter().filter(|inner| inner.delivered.is_some()).count())
     }
 
     /// Where a program's packet came from and where it goes.
@@ -235,7 +242,12 @@ impl Oracle {
         self.inner[wire.number as usize].arrivals.push(self.arrivals);
     }
 
-    /// A packet leaves gateway `at_gateway`, in its life number `life`, inside.
+    /// Whether packets were delivered again because a window is gone, so that peers may have moved.
+    pub fn may_have_moved(&self) -> bool {
+        self.replayed > 0
+    }
+
+    /// A packet leaves gateway `at_gateway` inside; `life` counts its lives and reloads.
     pub fn delivered(&mut self, at_gateway: usize, life: u64, packet: &[u8], at: Time) {
         self.see(at, packet);
         // The gateway's own ICMP errors.
@@ -263,7 +275,11 @@ impl Oracle {
             );
             return;
         };
-        if sent.delivered {
+        if !WINDOWS_SURVIVE && sent.delivered.is_some_and(|window| window != life) {
+            self.replayed += 1;
+            return;
+        }
+        if sent.delivered.is_some() {
             self.report(
                 Rule::DeliveredOnce,
                 at,
@@ -274,7 +290,7 @@ impl Oracle {
         let sa = self.sas.entry(spi).or_default();
         let last = if sa.delivered.0 == life { sa.delivered.1 } else { 0 };
         let inner = &mut self.inner[number as usize];
-        inner.delivered = true;
+        inner.delivered = Some(life);
         match inner.arrivals.iter().copied().find(|arrival| *arrival > last) {
             Some(arrival) => sa.delivered = (life, arrival),
             None => {

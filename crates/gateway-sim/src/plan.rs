@@ -139,6 +139,10 @@ fn draw(random: &mut Random, site: &Site, length_ms: u64) -> Event {
         What::Reload | What::Rekey => site.tunnels.len(),
         _ => site.layouts.len(),
     };
+    // Of two that have moved, one of which has been restarted, neither could find the other.
+    let last = site.layouts.len() - 1;
     let at_ms = random.below(length_ms);
-    Event { at_ms, for_ms: 20 + random.below(1_500), about: random.below(of as u64) as usize, what }
+    let drawn = random.below(of as u64) as usize;
+    let about = if what == What::Nat { last } else { drawn };
+    Event { at_ms, for_ms: 20 + random.below(1_500), about, what }
 }

@@ -188,7 +188,8 @@ impl World {
                 let to = (from + 1 + self.traffic.below(count - 1) as usize) % self.nodes.len();
                 let packets = 1 + self.traffic.below(19);
                 for _ in 0..packets {
-                    self.send_inside(from, to);
+                    let len = self.length();
+                    self.send_inside(from, to, len);
                 }
             }
             Event::Deliver(coming) => self.deliver(*coming),
@@ -205,16 +206,20 @@ impl World {
         }
     }
 
-    /// A program inside sends a packet.
-    fn send_inside(&mut self, from: usize, to: usize) -> u64 {
-        self.events += 1;
+    /// The length of a packet, in bytes.
+    fn length(&mut self) -> usize {
         let len = match self.traffic.below(3) {
             0 => 36 + self.traffic.below(60),
             1 => 36 + self.traffic.below(1_300),
             _ => 1_200,
         };
-        let df = self.traffic.below(2) == 0;
-        let (number, packet) = self.oracle.sends(from, to, len as usize, df);
+        len as usize
+    }
+
+    /// A program inside sends a packet of so many bytes, which is not to be fragmented.
+    fn send_inside(&mut self, from: usize, to: usize, len: usize) -> u64 {
+        self.events += 1;
+        let (number, packet) = self.oracle.sends(from, to, len, true);
         let node = &self.nodes[from];
         let destination = IpAddr::from([10, to as u8 + 1, 0, 9]);
         let network = |net: &ipnet::IpNet| net.contains(&destination);
@@ -280,7 +285,8 @@ impl World {
     /// Takes what a gateway has sent, and carries what goes outside.
     fn carry(&mut self, gateway: usize) {
         let node = &self.nodes[gateway];
-        let (sent, at, life, lies) = (node.take_sent(), node.clock.now().max(self.now), node.life, node.lies);
+        let (sent, at, life, lies) =
+            (node.take_sent(), node.clock.now().max(self.now), node.life << 20 | node.reloads, node.lies);
         for packet in sent.inside {
             self.events += 1;
             self.oracle.delivered(gateway, life, &packet, at);
@@ -290,7 +296,7 @@ impl World {
             let wire = self.oracle.leaves(gateway, &packet, at, lies);
             if let Some((_, to)) = wire.and_then(|wire| self.oracle.way(wire.number)) {
                 let (_, destination) = packet::places(&packet);
-                if !self.network.is_place_of(destination, to) {
+                if !self.network.is_place_of(destination, to) && !self.oracle.may_have_moved() {
                     let what = format!("gateway {gateway} sends to {destination:?} what is for {to}");
                     self.oracle.report(Rule::RightPeer, at, what);
                 }

@@ -42,7 +42,9 @@ impl World {
             What::ForgeIcmp { count, mtu } => {
                 let messages = self.network.forge_icmp(about, count, mtu);
                 if let Some(link) = self.nodes[about].host.links().icmp {
-                    messages.into_iter().for_each(|message| drop(link.give(message)));
+                    for message in messages {
+                        link.give(message);
+                    }
                     self.wakes(about);
                 }
             }

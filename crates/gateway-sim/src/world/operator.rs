@@ -154,7 +154,9 @@ impl World {
         for place in 0..self.site.tunnels.len() {
             let [one, two] = self.site.tunnels[place].ends;
             for (from, to) in [(one, two), (two, one)] {
-                let number = self.send_inside(from, to);
+                // Fits the smallest path that ICMP can make a gateway believe in.
+                let len = 36 + self.traffic.below(250) as usize;
+                let number = self.send_inside(from, to, len);
                 if counts {
                     self.probes.push(number);
                 }
