@@ -16,6 +16,7 @@ mod port;
 mod routes;
 mod start;
 mod taps;
+mod windows;
 mod worker;
 mod workers;
 
