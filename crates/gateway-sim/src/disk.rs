@@ -11,7 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use forebay_gateway::iv_store::{Files, Writing};
+use forebay_gateway::iv_store::{Files, Identity, Writing};
 use forebay_planted::{Fault, planted};
 use forebay_random::Random;
 
@@ -89,15 +89,14 @@ impl Disk {
             if inode.durable.as_ref() == Some(&inode.bytes) {
                 continue;
             }
-            let old = inode.durable.clone().unwrap_or_default();
-            inode.bytes = match random.below(4) {
-                0 => old,
-                1 => vec![0; inode.bytes.len()],
-                _ => {
-                    let torn = random.below(inode.bytes.len() as u64 + 1) as usize;
-                    inode.bytes[..torn].to_vec()
-                }
-            };
+            // What is durable stays; of what stands behind it, anything.
+            let durable = inode.durable.as_ref().map_or(0, Vec::len);
+            let tail = inode.bytes.len() - durable;
+            match random.below(4) {
+                0 => inode.bytes.truncate(durable),
+                1 => inode.bytes[durable..].fill(0),
+                _ => inode.bytes.truncate(durable + random.below(tail as u64 + 1) as usize),
+            }
             inode.durable = Some(inode.bytes.clone());
         }
         state.durable_names = names.clone();
@@ -160,6 +159,19 @@ impl Files for Disk {
         state.inodes.push(Inode::default());
         state.change(Renaming::Create(path.to_owned(), inode));
         Ok(Box::new(Open { disk: self.clone(), inode }))
+    }
+
+    fn append(&self, path: &Path) -> io::Result<Box<dyn Writing>> {
+        let mut state = self.lock();
+        state.begin()?;
+        let inode = *state.names.get(path).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        Ok(Box::new(Open { disk: self.clone(), inode }))
+    }
+
+    fn identity(&self, path: &Path) -> io::Result<Identity> {
+        let state = self.lock();
+        let inode = *state.names.get(path).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        Ok((inode as u64, state.inodes[inode].bytes.len() as u64, 0, 0))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {

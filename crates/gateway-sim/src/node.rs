@@ -212,7 +212,7 @@ fn check(worker: &mut Worker) -> Option<String> {
     }
     let counts = worker.counts();
     taken += counts.answers + counts.keepalives;
-    gone += counts.no_link;
+    gone += counts.no_link + worker.held() as u64;
     let engine = worker.engine();
     gone += engine.drops().total() + engine.in_flight() as u64;
     if taken != gone {

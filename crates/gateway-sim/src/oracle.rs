@@ -11,7 +11,7 @@ use crate::site::{Site, Tunnel};
 
 /// Whether inbound windows survive restarts and reloads. As long as they do not, a packet may be delivered again under
 /// another window, and a replay may move a peer.
-const WINDOWS_SURVIVE: bool = false;
+const WINDOWS_SURVIVE: bool = true;
 
 /// Something that must never be.
 #[derive(Clone, Debug, PartialEq, Eq)]

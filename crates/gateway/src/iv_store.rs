@@ -27,6 +27,7 @@ mod files;
 mod key_id;
 mod sequences;
 mod table;
+mod windows;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -39,10 +40,11 @@ use forebay_ipsec::IvRange;
 use serde::{Deserialize, Serialize};
 
 pub use error::IvStoreError;
-pub use files::{Files, System, Writing};
+pub use files::{Files, Identity, System, Writing};
 pub use key_id::KeyId;
 pub use sequences::{Block, SequenceId, Used, Wanted};
 use table::Table;
+pub use windows::{WindowNote, WindowStore};
 
 /// IVs that suffice for an SA without ESN: its sequence numbers end earlier (RFC 4303 3.3.3).
 /// As nanoseconds they are 4.3 s, so that restarts do not drive the marks far ahead of the clock.

@@ -20,6 +20,7 @@ mod start;
 mod start_error;
 mod taps;
 mod wait;
+mod windows;
 mod worker;
 mod workers;
 

@@ -207,6 +207,11 @@ impl Life {
         self.bytes += bytes;
     }
 
+    /// Packets that were counted.
+    pub fn packets(&self) -> u64 {
+        self.packets
+    }
+
     /// How many packets of at most `longest` bytes may pass without being asked for.
     #[inline]
     pub fn allowance(&self, longest: u64) -> u64 {

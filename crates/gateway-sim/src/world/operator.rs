@@ -180,8 +180,9 @@ impl World {
             probes.iter().copied().filter(|number| !self.oracle.is_delivered(*number)).collect();
         if let Some(first) = lost.first() {
             let way = self.oracle.way(*first);
-            let what =
-                format!("{} of {} packets did not arrive, the first of {way:?}", lost.len(), probes.len());
+            let sas = way.and_then(|(from, _)| self.nodes[from].describe()).unwrap_or_default();
+            let (lost, all) = (lost.len(), probes.len());
+            let what = format!("{lost} of {all} packets did not arrive, the first of {way:?}: {sas}");
             self.oracle.report(Rule::Flows, self.now, what);
         }
     }

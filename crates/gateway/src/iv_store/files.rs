@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
@@ -37,6 +37,18 @@ pub trait Files: fmt::Debug + Send + Sync {
     /// What the system says.
     fn create(&self, path: &Path) -> io::Result<Box<dyn Writing>>;
 
+    /// Opens a file that is there for writing behind what it holds.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn append(&self, path: &Path) -> io::Result<Box<dyn Writing>>;
+
+    /// By what a file is seen to have been changed.
+    ///
+    /// # Errors
+    /// What the system says; `NotFound` if there is none.
+    fn identity(&self, path: &Path) -> io::Result<Identity>;
+
     /// Gives a file another name in the same directory, in the place of what had that name.
     ///
     /// # Errors
@@ -49,6 +61,9 @@ pub trait Files: fmt::Debug + Send + Sync {
     /// What the system says.
     fn sync_directory(&self, directory: &Path) -> io::Result<()>;
 }
+
+/// Inode, length, and when it was written, in seconds and nanoseconds.
+pub type Identity = (u64, u64, i64, i64);
 
 /// A file that is being written.
 pub trait Writing {
@@ -92,6 +107,16 @@ impl Files for System {
         Ok(Box::new(file))
     }
 
+    fn append(&self, path: &Path) -> io::Result<Box<dyn Writing>> {
+        let file = OpenOptions::new().append(true).mode(0o600).open(path)?;
+        Ok(Box::new(Appending(file)))
+    }
+
+    fn identity(&self, path: &Path) -> io::Result<Identity> {
+        let metadata = fs::metadata(path)?;
+        Ok((metadata.ino(), metadata.len(), metadata.mtime(), metadata.mtime_nsec()))
+    }
+
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         fs::rename(from, to)
     }
@@ -108,5 +133,18 @@ impl Writing for File {
 
     fn sync(&mut self) -> io::Result<()> {
         self.sync_all()
+    }
+}
+
+/// A file that only grows: its length is all of its metadata that has to be durable.
+struct Appending(File);
+
+impl Writing for Appending {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all(bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.0.sync_data()
     }
 }

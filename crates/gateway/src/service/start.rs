@@ -22,11 +22,12 @@ use super::pin::pin;
 use super::routes::RouteTable;
 use super::start_error::{StartError, link_error};
 use super::taps::{Side, Taps, Told};
+use super::windows::{self, Windows};
 use super::worker::{Handle, Protected, Setup, Steps, Worker};
 use super::workers::Workers;
 use crate::config::{Changes, Config, KeySource, MssClamp, PlainLink, Routes, Tun, deal, prefixes};
 use crate::esp_sa;
-use crate::iv_store::{IvStore, Used};
+use crate::iv_store::{IvStore, Used, WindowStore};
 use crate::privileges;
 
 /// A running gateway.
@@ -39,11 +40,13 @@ pub struct Service {
     store: IvStore,
     /// One for each worker.
     caretakers: Arc<[Caretaker]>,
+    windows: Windows,
     routes: RouteTable,
     follower: Option<Follower>,
     /// The workers and what keeps their numbers, where the host has no threads for them.
     steps: Vec<Steps>,
     keepers: Vec<Keeper>,
+    window_keeper: Option<windows::Keeper>,
     taps: Taps,
     /// Of the keys that the follower has.
     exported: Arc<KeyExport>,
@@ -93,6 +96,16 @@ impl Service {
         let caretakers: Arc<[Caretaker]> =
             (0..count).map(|_| Caretaker::new(store.clone(), unix_time, host.sequence_block())).collect();
         let homes = homes(&config.sas, count, |_| None);
+        let (windows, window_keeper) = Windows::new(WindowStore::new(&store), unix_time, handles.clone());
+        let window_keeper = match host.has_threads() {
+            true => window_keeper.start().map(|()| None).map_err(StartError::System)?,
+            false => Some(window_keeper),
+        };
+        match config.keys.source {
+            KeySource::Static { .. } => windows.open_file(&config.sas),
+            KeySource::Xfrm(_) => windows.open_all(),
+        }
+        .map_err(StartError::Ivs)?;
         let news = news(&store, &caretakers, &config, &changes, &homes, now_ns)?;
         let mut keepers = Vec::new();
         for (place, (worker, (ivs, numbers))) in workers.iter_mut().zip(news).enumerate() {
@@ -105,6 +118,8 @@ impl Service {
             }
             worker.install(&config.sas, &homes, &changes, ivs).map_err(StartError::Install)?;
             caretakers[place].give(worker, &config.sas, numbers);
+            windows.attend(worker);
+            windows.give_file(worker, &config.sas);
             let others = handles.iter().enumerate().filter(|(other, _)| *other != place);
             worker.meet(others.map(|(_, handle)| handle.clone()).collect());
         }
@@ -120,10 +135,12 @@ impl Service {
             homes,
             store,
             caretakers,
+            windows,
             routes,
             follower: None,
             steps: vec![],
             keepers,
+            window_keeper,
             taps,
             exported,
             is_empty: false,
@@ -171,7 +188,8 @@ impl Service {
             let most = Most { sas: config.limits.sas, policies: config.limits.policies };
             let routes = route_setter(&config, &self.routes);
             let (workers, exported) = (self.workers.clone(), self.exported.clone());
-            let started = Follower::start(options, workers, unix_time, routes, exported, most);
+            let windows = self.windows.clone();
+            let started = Follower::start(options, workers, unix_time, routes, exported, most, windows);
             self.follower = Some(started.map_err(link_error("the kernel's SAs (XFRM)"))?);
         }
         Ok(())
@@ -186,10 +204,11 @@ impl Service {
         self.steps.get(worker).and_then(|steps| steps.with(Worker::step)).unwrap_or(Ok(()))
     }
 
-    /// Where the host has no threads: reserves the numbers that SAs have asked for, and with `again` those that could not
-    /// be reserved before.
+    /// Where the host has no threads: reserves and notes the numbers that SAs have asked for, and with `again` does what
+    /// the threads do from time to time: tries what has failed before, and lowers what is too far ahead.
     pub fn keep_numbers(&mut self, again: bool) {
         self.keepers.iter_mut().for_each(|keeper| keeper.look(again));
+        self.window_keeper.iter_mut().for_each(|keeper| keeper.look(again));
     }
 
     /// The file by which it runs.
@@ -230,27 +249,43 @@ impl Service {
         for checked in checked {
             checked.map_err(|error| StartError::Install(InstallError::Keys(error)))?;
         }
+        self.windows.open_file(&config.sas).map_err(StartError::Ivs)?;
         let news = news(&self.store, &self.caretakers, &config, &changes, &homes, now_ns)?;
         // Each is taken once, by whom it is for.
         let news: Vec<_> = news.into_iter().map(|news| Mutex::new(Some(news))).collect();
         let (file, at, what, caretakers) =
             (config.clone(), homes.clone(), changes.clone(), self.caretakers.clone());
+        let windows = self.windows.clone();
         let changed = self.workers.change(move |worker| {
             let place = worker.share().place();
             let caretaker = &caretakers[place];
+            let going = worker.removed(&what);
+            // What is under way belongs to what they have received.
+            worker.finish(&going);
+            let taken = windows.take_back(worker, &going);
             let used = caretaker.take_back(worker, |place| what.removed.contains(&place));
             let news = news[place].lock().unwrap_or_else(PoisonError::into_inner).take();
             let (ivs, numbers) = news.unwrap_or_default();
             let installed = worker.install(&file.sas, &at, &what, ivs);
             caretaker.give(worker, &file.sas, numbers);
+            windows.give_file(worker, &file.sas);
+            windows.abandon(worker, &taken);
             (installed, used)
         });
         let (changed, used): (Vec<_>, Vec<_>) = changed.ok_or_else(ended)?.into_iter().unzip();
         self.settle(&used);
+        self.windows.settle();
         let changed: Result<Vec<()>, InstallError> = changed.into_iter().collect();
         self.is_empty = changed.is_err();
         if self.is_empty {
-            self.workers.change(Worker::uninstall).ok_or_else(ended)?;
+            let windows = self.windows.clone();
+            let uninstall = move |worker: &mut Worker| {
+                let taken = windows.take_back_all(worker);
+                windows.abandon(worker, &taken);
+                worker.uninstall();
+            };
+            self.workers.change(uninstall).ok_or_else(ended)?;
+            self.windows.settle();
         }
         changed.map_err(StartError::Install)?;
         // From here on it is by this file that it runs, whatever else fails.
@@ -281,15 +316,17 @@ impl Service {
         let caretakers = self.caretakers.clone();
         // Each for itself: of one that has failed nothing can be taken back.
         let ask = |worker: &Handle| {
-            let caretakers = caretakers.clone();
+            let (caretakers, windows) = (caretakers.clone(), self.windows.clone());
             worker.post(move |worker| {
                 worker.stop();
+                windows.take_back_all(worker);
                 caretakers[worker.share().place()].take_back(worker, |_| true)
             })
         };
         let asked: Vec<_> = self.workers.handles().iter().map(ask).collect();
         let used: Vec<Vec<Used>> = asked.into_iter().map(|used| used.recv().unwrap_or_default()).collect();
         self.settle(&used);
+        self.windows.end();
         self.steps.iter().for_each(Steps::end);
         let ended = self.threads.into_iter().enumerate().map(|(place, thread)| {
             let ended = thread.join().unwrap_or_else(|_| Err(io::Error::other("it has panicked")));

@@ -35,6 +35,7 @@ use super::intake::{self, FROM_PLAIN, Intake, TAKE};
 use super::keepalive::Keepalives;
 use super::port::{Outgoing, Port};
 use super::wait::Wait;
+use super::windows::Word;
 use crate::config::Changes;
 use crate::sas::SasFile;
 
@@ -50,6 +51,10 @@ const FAULT_NAP: Duration = Duration::from_millis(2);
 
 /// Events of SAs that wait to be taken; what comes beyond is of no interest to anyone any more.
 const EVENTS_MAX: usize = 65_536;
+
+/// Received packets that may wait until their numbers are noted; further ones are dropped. At a million packets a second
+/// they are those of eight milliseconds, and a disk mostly takes less.
+const HELD_MAX: usize = 8_192;
 
 /// Something that a worker does for another thread.
 type Order = Box<dyn FnOnce(&mut Worker) + Send>;
@@ -136,6 +141,15 @@ pub struct WorkerCounts {
     pub handed_over: u64,
     /// Packets that other workers gave.
     pub taken_over: u64,
+    /// Received packets that waited until their numbers were noted.
+    pub held: u64,
+}
+
+/// A received packet that waits until numbers of its SA are noted up to `until`.
+struct Held {
+    output: Output,
+    session: SessionId,
+    until: u64,
 }
 
 /// The loop's state. See the module.
@@ -167,6 +181,11 @@ pub struct Worker {
     events: Vec<Event>,
     /// Or who gets it.
     events_to: Option<mpsc::Sender<Event>>,
+    /// Who notes what inbound SAs receive.
+    windows_to: Option<mpsc::Sender<Word>>,
+    held: Vec<Held>,
+    /// More has been noted since it was looked whether they may go.
+    held_may_go: bool,
     installed: Installed,
     /// Emptied in every round.
     outputs: Vec<Output>,
@@ -264,6 +283,9 @@ impl Worker {
             counts: WorkerCounts::default(),
             events: Vec::new(),
             events_to: None,
+            windows_to: None,
+            held: Vec::new(),
+            held_may_go: false,
             installed: Installed::default(),
             outputs: Vec::new(),
             answers: Vec::new(),
@@ -346,9 +368,12 @@ impl Worker {
                 let _ = self.engine.set_bias(place, alpha, beta);
             }
         }
-        let removed: Vec<SessionId> =
-            changes.removed.iter().filter_map(|&place| self.sessions().get(place).copied()).collect();
+        let removed = self.removed(changes);
         self.finish(&removed);
+        for session in removed {
+            let held = self.take_held(session);
+            self.drop_held(held);
+        }
         self.installed.change(&mut self.engine, self.share, file, homes, changes, ivs)
     }
 
@@ -363,8 +388,15 @@ impl Worker {
         self.engine.check_keys(new.map(|((entry, _), _)| (entry.direction, &entry.keys)))
     }
 
+    /// The SAs that [`Worker::install`] will remove.
+    pub fn removed(&self, changes: &Changes) -> Vec<SessionId> {
+        changes.removed.iter().filter_map(|&place| self.sessions().get(place).copied()).collect()
+    }
+
     /// Takes all SAs and policies of the file out.
     pub fn uninstall(&mut self) {
+        let held: Vec<Output> = self.held.drain(..).map(|held| held.output).collect();
+        self.drop_held(held);
         self.installed.clear(&mut self.engine);
     }
 
@@ -382,16 +414,71 @@ impl Worker {
     /// processor, or in a window, they would be lost at every rekey.
     pub fn remove_sa(&mut self, session: SessionId) -> bool {
         self.finish(&[session]);
+        let held = self.take_held(session);
+        self.drop_held(held);
         self.engine.remove_sa(session).is_some()
     }
 
+    /// Sends word of replay windows from now on, and lets received packets wait until their numbers are noted.
+    pub fn send_windows(&mut self, to: mpsc::Sender<Word>) {
+        self.windows_to = Some(to);
+    }
+
+    /// Lets an inbound SA deliver what it receives with numbers up to `limit`, which are noted.
+    pub fn note_window(&mut self, session: SessionId, limit: u64) {
+        self.engine.note_window(session, limit);
+        self.held_may_go = true;
+        // More may have come since the limit was asked for.
+        let sad = self.engine.sad();
+        if let Some(top) = sad.sequence(session).filter(|top| *top > limit) {
+            let packets = sad.admitted(session);
+            self.want_note(session, top, packets);
+        }
+    }
+
+    fn want_note(&self, session: SessionId, top: u64, packets: u64) {
+        if let Some(to) = &self.windows_to {
+            let worker = self.share.place();
+            let _ = to.send(Word::Wanted { worker, session, top, packets });
+        }
+    }
+
+    /// Takes the packets of an SA that wait until their numbers are noted.
+    pub fn take_held(&mut self, session: SessionId) -> Vec<Output> {
+        self.held.extract_if(.., |held| held.session == session).map(|held| held.output).collect()
+    }
+
+    /// Takes them up as packets of `session`, which has received them.
+    pub fn put_held(&mut self, session: SessionId, outputs: Vec<Output>) {
+        let until = self.engine.sad().sequence(session).unwrap_or(0);
+        for output in outputs {
+            let output = Output { session: Some(session), ..output };
+            self.held.push(Held { output, session, until });
+        }
+        self.held_may_go = true;
+    }
+
+    /// Drops packets of SAs that are gone.
+    pub fn drop_held(&mut self, outputs: Vec<Output>) {
+        for Output { packet, .. } in outputs {
+            let reason = DropReason::InStateInvalid;
+            self.engine.count_drop(reason);
+            self.intake.dropped(&mut self.engine, Direction::Open, reason, packet);
+        }
+    }
+
     /// Lets the packets under way of these SAs come to their end, for a little while at most; no others come in.
-    fn finish(&mut self, sas: &[SessionId]) {
+    pub fn finish(&mut self, sas: &[SessionId]) {
         let end = self.engine.clock().now() + FINISH;
         while sas.iter().any(|&sa| self.engine.sad().in_flight(sa) > 0) && self.engine.clock().now() < end {
             self.engine.flush();
             self.turn();
         }
+    }
+
+    /// Opened packets that wait until their numbers are noted.
+    pub fn held(&self) -> usize {
+        self.held.len()
     }
 
     /// Takes the flows whose packets were dropped because their policy has no SA.
@@ -418,6 +505,10 @@ impl Worker {
     pub fn round(&mut self) -> bool {
         self.counts.rounds += 1;
         let mut moved = self.obey();
+        if self.stop {
+            // What came in now would not be noted.
+            return true;
+        }
         if self.take_handed() {
             moved = true;
             self.turn();
@@ -536,12 +627,21 @@ impl Worker {
     /// Puts what is through onto its link, and sends.
     fn give_out(&mut self) -> bool {
         let mut outputs = std::mem::take(&mut self.outputs);
+        if std::mem::take(&mut self.held_may_go) {
+            self.take_noted(&mut outputs);
+        }
+        let noted = outputs.len();
         outputs.extend(self.engine.outputs());
-        for output in outputs.drain(..) {
-            let Output { mut packet, tag, session, result, .. } = output;
-            let origin = if tag == FROM_PLAIN { Direction::Seal } else { Direction::Open };
+        for (place, output) in outputs.drain(..).enumerate() {
+            let origin = if output.tag == FROM_PLAIN { Direction::Seal } else { Direction::Open };
             let direction =
-                session.and_then(|session| self.engine.sad().direction(session)).unwrap_or(origin);
+                output.session.and_then(|session| self.engine.sad().direction(session)).unwrap_or(origin);
+            let output = match place < noted {
+                true => Some(output),
+                false => self.hold_unless_noted(direction, output),
+            };
+            let Some(output) = output else { continue };
+            let Output { mut packet, session, result, .. } = output;
             if let Err(reason) = result {
                 self.intake.dropped(&mut self.engine, direction, reason, packet);
                 continue;
@@ -572,6 +672,40 @@ impl Worker {
         self.outputs = outputs;
         self.answer();
         self.send()
+    }
+
+    /// Gives a received packet back, or keeps it if its number may not be noted yet.
+    #[inline]
+    fn hold_unless_noted(&mut self, direction: Direction, output: Output) -> Option<Output> {
+        if direction == Direction::Seal || self.windows_to.is_none() || output.result.is_err() {
+            return Some(output);
+        }
+        let Some(session) = output.session else { return Some(output) };
+        match self.engine.sad().noted(session) {
+            Some((top, limit)) if top > limit => self.hold(session, top, output),
+            _ => return Some(output),
+        }
+        None
+    }
+
+    /// Keeps a packet until all is noted that its SA has received by now.
+    #[cold]
+    fn hold(&mut self, session: SessionId, until: u64, output: Output) {
+        if self.held.len() < HELD_MAX {
+            self.counts.held += 1;
+            self.held.push(Held { output, session, until });
+            return;
+        }
+        let reason = DropReason::InStateNotNoted;
+        self.engine.count_drop(reason);
+        self.intake.dropped(&mut self.engine, Direction::Open, reason, output.packet);
+    }
+
+    /// Takes the packets whose numbers are noted now, in their order.
+    fn take_noted(&mut self, outputs: &mut Vec<Output>) {
+        let sad = self.engine.sad();
+        let is_noted = |held: &mut Held| sad.noted(held.session).is_none_or(|(_, limit)| held.until <= limit);
+        outputs.extend(self.held.extract_if(.., is_noted).map(|held| held.output));
     }
 
     /// Tells programs that their packets are too big.
@@ -605,6 +739,7 @@ impl Worker {
             let Some(event) = self.engine.events().next() else { break };
             match event.kind {
                 EventKind::Moved(to) => self.follow(event.session, to),
+                EventKind::WindowWanted { top, packets } => self.want_note(event.session, top, packets),
                 _ => match &self.events_to {
                     Some(to) => drop(to.send(event)),
                     None if self.events.len() < EVENTS_MAX => self.events.push(event),

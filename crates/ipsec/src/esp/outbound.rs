@@ -94,6 +94,11 @@ impl OutboundSa {
         self.life.number_from(sequence, self.sequence_end());
     }
 
+    /// The next IV, which no packet has used.
+    pub fn next_iv(&self) -> u64 {
+        self.iv.peek().0
+    }
+
     /// Allows sequence numbers up to `last`, and none beyond.
     pub fn grant(&mut self, last: u64) {
         self.life.grant(last);
