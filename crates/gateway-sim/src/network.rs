@@ -31,8 +31,6 @@ pub struct Carried {
     pub packet: Vec<u8>,
     pub to: usize,
     pub wire: Option<Wire>,
-    /// It has come there intact once.
-    pub arrived: bool,
 }
 
 /// A packet on its way.
@@ -43,8 +41,6 @@ pub struct Coming {
     pub packet: Vec<u8>,
     /// What it is, if it is intact.
     pub wire: Option<Wire>,
-    /// Its number among those that are remembered.
-    pub carried: Option<usize>,
 }
 
 /// The network.
@@ -99,10 +95,9 @@ impl Network {
         let (_, destination) = packet::places(&packet);
         let Some(to) = self.at(destination, udp) else { return Vec::new() };
         packet::set_destination(&mut packet, (Network::address(to), PORT));
-        let carried = (self.carried.len() < REMEMBERED).then(|| {
-            self.carried.push(Carried { packet: packet.clone(), to, wire, arrived: false });
-            self.carried.len() - 1
-        });
+        if self.carried.len() < REMEMBERED {
+            self.carried.push(Carried { packet: packet.clone(), to, wire });
+        }
         let (one, two) = (self.weather[from], self.weather[to]);
         let chance = |random: &mut Random, one: u8, two: u8| random.below(100) < u64::from(one.max(two));
         let mut coming = Vec::new();
@@ -113,11 +108,10 @@ impl Network {
             }
             let jitter = u64::from(one.jitter_ms.max(two.jitter_ms)) * 1_000;
             let late = 300 + self.random.below(50) + self.random.below(jitter + 1);
-            let mut copy =
-                Coming { to, at: at + Duration::from_micros(late), packet: packet.clone(), wire, carried };
+            let mut copy = Coming { to, at: at + Duration::from_micros(late), packet: packet.clone(), wire };
             if chance(&mut self.random, one.corrupt, two.corrupt) {
                 self.damage(&mut copy.packet);
-                (copy.wire, copy.carried) = (None, None);
+                copy.wire = None;
             }
             coming.push(copy);
         }
@@ -141,8 +135,16 @@ impl Network {
         }
     }
 
-    /// Packets that went to a gateway before, again; those that come from elsewhere have been there.
-    pub fn replay(&mut self, to: usize, count: u16, elsewhere: bool, at: Time) -> Vec<Coming> {
+    /// Packets that went to a gateway before, again. Those that come from elsewhere have been delivered: what a gateway
+    /// has never seen, somebody on the path could send on.
+    pub fn replay(
+        &mut self,
+        to: usize,
+        count: u16,
+        elsewhere: bool,
+        at: Time,
+        delivered: impl Fn(Wire) -> bool,
+    ) -> Vec<Coming> {
         let mut coming = Vec::new();
         if self.carried.is_empty() {
             return coming;
@@ -153,12 +155,12 @@ impl Network {
         for nth in 0..usize::from(count) {
             let one = &self.carried[place];
             let mut packet = one.packet.clone();
-            if one.to == to && (one.arrived || !elsewhere) {
+            if one.to == to && (!elsewhere || one.wire.is_some_and(&delivered)) {
                 if elsewhere {
                     packet::set_source(&mut packet, STRANGER);
                 }
                 let at = at + Duration::from_micros(10 * nth as u64);
-                coming.push(Coming { to, at, packet, wire: one.wire, carried: None });
+                coming.push(Coming { to, at, packet, wire: one.wire });
             }
             place = match stretch {
                 true => (place + 1) % self.carried.len(),
@@ -192,7 +194,7 @@ impl Network {
                 *last ^= 1;
             }
             let at = at + Duration::from_micros(u64::from(nth) * 5);
-            Some(Coming { to, at, packet, wire: None, carried: None })
+            Some(Coming { to, at, packet, wire: None })
         };
         (0..count).filter_map(&mut forge).collect()
     }

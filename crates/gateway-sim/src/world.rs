@@ -308,15 +308,12 @@ impl World {
     }
 
     /// A packet reaches a gateway from outside.
-    fn deliver(&mut self, Coming { to, packet, wire, carried, .. }: Coming) {
+    fn deliver(&mut self, Coming { to, packet, wire, .. }: Coming) {
         let links = self.nodes[to].host.links();
         let link = if packet[9] == 17 { links.udp } else { links.raw };
         if link.is_some_and(|link| link.give(packet)) {
             if let Some(wire) = wire {
                 self.oracle.arrives(wire);
-            }
-            if let Some(carried) = carried {
-                self.network.carried[carried].arrived = true;
             }
             self.wakes(to);
         }

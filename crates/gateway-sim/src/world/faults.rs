@@ -6,7 +6,7 @@ use forebay_time::Duration;
 use super::{Event, World};
 use crate::link::SimLink;
 use crate::network::{Coming, Network, Weather};
-use crate::oracle::Rule;
+use crate::oracle::{Rule, Wire};
 use crate::packet;
 use crate::plan::{How, What};
 
@@ -32,7 +32,9 @@ impl World {
                 self.network.weather[about] = Weather { loss, duplicate, corrupt, jitter_ms };
             }
             What::Replay { count, elsewhere } => {
-                let coming = self.network.replay(about, count, elsewhere, now);
+                let oracle = &self.oracle;
+                let delivered = |wire: Wire| oracle.is_delivered(wire.number);
+                let coming = self.network.replay(about, count, elsewhere, now, delivered);
                 self.come(coming);
             }
             What::ForgeEsp { count } => {
@@ -150,7 +152,7 @@ impl World {
                 }
             };
             let at = self.now + Duration::from_micros(nth);
-            self.come(vec![Coming { to, at, packet, wire: None, carried: None }]);
+            self.come(vec![Coming { to, at, packet, wire: None }]);
         }
     }
 

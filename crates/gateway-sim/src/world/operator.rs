@@ -180,7 +180,8 @@ impl World {
             probes.iter().copied().filter(|number| !self.oracle.is_delivered(*number)).collect();
         if let Some(first) = lost.first() {
             let way = self.oracle.way(*first);
-            let sas = way.and_then(|(from, _)| self.nodes[from].describe()).unwrap_or_default();
+            let describe = |gateway: usize| self.nodes[gateway].describe().unwrap_or_default();
+            let sas = way.map(|(from, to)| describe(from) + "; there: " + &describe(to)).unwrap_or_default();
             let (lost, all) = (lost.len(), probes.len());
             let what = format!("{lost} of {all} packets did not arrive, the first of {way:?}: {sas}");
             self.oracle.report(Rule::Flows, self.now, what);

@@ -15,6 +15,7 @@
 //! Where several cores move packets each has a worker, with queues of the links and an engine of its own. They share
 //! nothing; a packet whose SA another has goes there by its [`HandOff`].
 
+use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, OnceLock, mpsc};
 
@@ -37,7 +38,7 @@ use super::port::{Outgoing, Port};
 use super::wait::Wait;
 use super::windows::Word;
 use crate::config::Changes;
-use crate::sas::SasFile;
+use crate::sas::{SaEntry, SasFile};
 
 /// Rounds between two looks at ICMP while there is too much to do to ask poll(2): a system call each.
 const ICMP_EVERY: u64 = 64;
@@ -374,7 +375,37 @@ impl Worker {
             let held = self.take_held(session);
             self.drop_held(held);
         }
-        self.installed.change(&mut self.engine, self.share, file, homes, changes, ivs)
+        self.installed.change(&mut self.engine, self.share, file, homes, changes, ivs)?;
+        self.find_peers(file, changes);
+        Ok(())
+    }
+
+    /// Lets new outbound SAs send to where their peers have moved: the file says where these were at first, and an inbound
+    /// SA that has noticed it does not notice it again.
+    fn find_peers(&mut self, file: &SasFile, changes: &Changes) {
+        let sessions = self.sessions().to_vec();
+        let place = |sa: &SaConfig| (sa.local, SocketAddr::new(sa.remote, sa.udp.remote));
+        let sas = || {
+            let sas = file.entries.iter().zip(&changes.kept).zip(sessions.iter().copied());
+            sas.filter(|((entry, _), _)| entry.config.encapsulation == Encapsulation::Udp)
+        };
+        let sad = self.engine.sad();
+        let moved = |((entry, kept), session): ((&SaEntry, &Option<usize>), SessionId)| {
+            let (first, now) = (place(&entry.config), place(sad.config(session)?));
+            (kept.is_some() && first != now).then_some((first, now.1))
+        };
+        let moved: HashMap<(IpAddr, SocketAddr), SocketAddr> = sas().filter_map(moved).collect();
+        if moved.is_empty() {
+            return;
+        }
+        for ((entry, kept), session) in sas() {
+            if let (None, Direction::Seal, Some(&to)) =
+                (kept, entry.direction, moved.get(&place(&entry.config)))
+                && let Err(error) = self.engine.move_peer(session, to)
+            {
+                tracing::warn!(sa = entry.config.name, %to, %error, "the new SA cannot follow its peer");
+            }
+        }
     }
 
     /// Whether the SAs of `file` that are new here may be installed, as far as processors have a say in it.
