@@ -1,5 +1,6 @@
-//! `forebay-gateway-sim [SEEDS [FIRST [EVENTS [THREADS]]]]`: runs seeds, and says of each that breaks a rule what the
-//! shortest list of faults is that breaks it.
+//! Runs seeds: `forebay-gateway-sim [SEEDS [FIRST [EVENTS [THREADS]]]]`. Of each that breaks a rule it says what the
+//! shortest list of faults is that breaks it. `forebay-gateway-sim planted [SEEDS [EVENTS]]`, with the feature `planted`,
+//! says for each planted fault which seed found it first.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,35 +8,73 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use forebay_gateway_sim::{Plan, run, shrink};
 
 fn main() -> ExitCode {
-    let mut arguments = std::env::args().skip(1).map(|word| word.parse::<u64>().expect("a number"));
-    let mut argument = |default| arguments.next().unwrap_or(default);
-    let (seeds, first, events, threads) = (argument(500), argument(0), argument(2_000), argument(2));
+    let mut words = std::env::args().skip(1).peekable();
+    let finds_planted = words.next_if(|word| word == "planted").is_some();
+    let mut numbers = words.map(|word| word.parse::<u64>().unwrap_or_else(|_| panic!("{word} is no number")));
+    let mut number = |default| numbers.next().unwrap_or(default);
+    if finds_planted {
+        return planted(number(2_000), number(2_000));
+    }
+    let (seeds, first, events, threads) = (number(500), number(0), number(2_000), number(2));
     let (next, failed, all) = (AtomicU64::new(first), AtomicU64::new(0), AtomicU64::new(0));
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= first + seeds {
-                        break;
-                    }
-                    let plan = Plan::draw(seed, events);
-                    match run(&plan) {
-                        Ok(report) => drop(all.fetch_add(report.events, Ordering::Relaxed)),
-                        Err(violation) => {
-                            failed.fetch_add(1, Ordering::Relaxed);
-                            println!("seed {seed}, {events} events: {violation}");
-                            if let Some((plan, violation)) = shrink(&plan) {
-                                println!("  with {} faults: {violation}", plan.faults.len());
-                                plan.faults.iter().for_each(|fault| println!("    {fault:?}"));
-                            }
-                        }
-                    }
+    let work = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= first + seeds {
+                break;
+            }
+            let plan = Plan::draw(seed, events);
+            match run(&plan) {
+                Ok(report) => drop(all.fetch_add(report.events, Ordering::Relaxed)),
+                Err(violation) => {
+                    failed.fetch_add(1, Ordering::Relaxed);
+                    println!("seed {seed}, {events} events: {violation}");
+                    explain(&plan);
                 }
-            });
+            }
         }
-    });
-    let failed = failed.into_inner();
-    println!("{seeds} seeds from {first}, {} events: {failed} broke a rule", all.into_inner());
+    };
+    std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
+    let (failed, all) = (failed.into_inner(), all.into_inner());
+    println!("{seeds} seeds from {first}, {all} events: {failed} broke a rule");
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Says what the shortest list of faults is that breaks the same rule.
+fn explain(plan: &Plan) {
+    let Some((plan, violation)) = shrink(plan) else { return };
+    println!("  with {} faults: {violation}", plan.faults.len());
+    plan.faults.iter().for_each(|fault| println!("    {fault:?}"));
+}
+
+/// Says for each planted fault which of so many seeds finds it first, as a table in Markdown.
+#[cfg(feature = "planted")]
+#[allow(clippy::disallowed_methods)] // what is reported is the time that it takes
+fn planted(seeds: u64, events: u64) -> ExitCode {
+    let mut missed = 0;
+    println!("| fault | seeds | rule | seconds |\n|---|---|---|---|");
+    for &fault in forebay_planted::Fault::ALL {
+        forebay_planted::plant(Some(fault));
+        let began = std::time::Instant::now();
+        let find = |seed| run(&Plan::draw(seed, events)).err().map(|violation| (seed + 1, violation.rule));
+        let found = (0..seeds).find_map(find);
+        let seconds = began.elapsed().as_secs_f64();
+        let text = fault.explanation();
+        match found {
+            Some((tried, rule)) => println!("| {text} | {tried} | {rule:?} | {seconds:.1} |"),
+            None => {
+                missed += 1;
+                println!("| {text} | **not in {seeds}** | | {seconds:.1} |");
+            }
+        }
+    }
+    if missed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+#[cfg(not(feature = "planted"))]
+fn planted(_seeds: u64, _events: u64) -> ExitCode {
+    eprintln!(
+        "planted faults are not compiled: cargo run -p forebay-gateway-sim --features planted -- planted"
+    );
+    ExitCode::FAILURE
 }

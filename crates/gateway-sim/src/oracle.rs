@@ -65,7 +65,7 @@ struct Inner {
     from: usize,
     to: usize,
     len: usize,
-    df: bool,
+    far: bool,
     /// The SPI of the SA that sealed it.
     sealed: Option<u32>,
     /// It was delivered under this window.
@@ -138,12 +138,12 @@ impl Oracle {
     }
 
     /// The next packet of a program, which is noted as sent.
-    pub fn sends(&mut self, from: usize, to: usize, len: usize, df: bool) -> (u64, Vec<u8>) {
+    pub fn sends(&mut self, from: usize, to: usize, len: usize, far: bool) -> (u64, Vec<u8>) {
         let number = self.inner.len() as u64;
-        let packet = packet::inner(number, from, to, len, df);
+        let packet = packet::inner(number, from, to, len, far);
         let len = packet.len();
         let (delivered, arrivals) = (None, Vec::new());
-        self.inner.push(Inner { from, to, len, df, sealed: None, delivered, arrivals });
+        self.inner.push(Inner { from, to, len, far, sealed: None, delivered, arrivals });
         (number, packet)
     }
 
@@ -196,9 +196,13 @@ impl Oracle {
             self.report(Rule::SealedRightly, at, format!("gateway {from} sealed {:02x?}", head(&inner)));
             return None;
         };
-        let expected = packet::inner(number, sent.from, sent.to, sent.len, sent.df);
+        let expected = packet::inner(number, sent.from, sent.to, sent.len, sent.far);
         if sent.from != from || !packet::is_same(&expected, &inner) {
             self.report(Rule::SealedRightly, at, format!("gateway {from} sealed another packet {number}"));
+        }
+        if Site::receiver(seen.spi) != sent.to {
+            let what = format!("gateway {from} sealed for SPI {:#x} what is for {}", seen.spi, sent.to);
+            self.report(Rule::RightPeer, at, what);
         }
         let sa = self.sas.entry(seen.spi).or_default();
         if sa.last_number.is_some_and(|last| last >= number) {
@@ -265,7 +269,7 @@ impl Oracle {
             );
             return;
         };
-        let expected = packet::inner(number, sent.from, sent.to, sent.len, sent.df);
+        let expected = packet::inner(number, sent.from, sent.to, sent.len, sent.far);
         let Some(spi) = sent.sealed.filter(|_| sent.to == at_gateway && packet::is_same(&expected, packet))
         else {
             self.report(

@@ -8,11 +8,16 @@ const HEADER: usize = 20;
 /// Header, mark and number.
 pub const LEN_MIN: usize = HEADER + 16;
 
+/// A host behind a gateway; a far one is in the network that only wide tunnels have.
+pub fn network(gateway: usize, far: bool) -> [u8; 4] {
+    [10, gateway as u8 + if far { 101 } else { 1 }, 0, 9]
+}
+
 /// An inner packet of a program: its number says the rest of it.
-pub fn inner(number: u64, from: usize, to: usize, len: usize, df: bool) -> Vec<u8> {
+pub fn inner(number: u64, from: usize, to: usize, len: usize, far: bool) -> Vec<u8> {
     let len = len.max(LEN_MIN);
-    let (source, destination) = ([10, from as u8 + 1, 0, 9], [10, to as u8 + 1, 0, 9]);
-    let mut packet = ipv4(source, destination, 253, len, df);
+    let source = [10, from as u8 + 1, 0, 9];
+    let mut packet = ipv4(source, network(to, far), 253, len, true);
     packet.extend(MARK);
     packet.extend(number.to_be_bytes());
     let mut state = number;

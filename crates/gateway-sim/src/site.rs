@@ -96,6 +96,11 @@ impl Site {
         0x1_0000 + ((from as u32) << 12) + ((to as u32) << 8) + (generation << 16)
     }
 
+    /// The gateway that receives by the SA with this SPI.
+    pub fn receiver(spi: u32) -> usize {
+        (spi >> 8 & 0xf) as usize
+    }
+
     /// The keys of the SA with this SPI.
     pub fn keys(&self, proposal: &str, spi: u32) -> (Vec<u8>, Vec<u8>) {
         let suite: Suite = proposal.parse().expect("a proposal of the list");

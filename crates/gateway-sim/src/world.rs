@@ -187,9 +187,10 @@ impl World {
                 let from = self.traffic.below(count) as usize;
                 let to = (from + 1 + self.traffic.below(count - 1) as usize) % self.nodes.len();
                 let packets = 1 + self.traffic.below(19);
+                let far = self.traffic.below(6) == 0;
                 for _ in 0..packets {
                     let len = self.length();
-                    self.send_inside(from, to, len);
+                    self.send_inside(from, to, len, far);
                 }
             }
             Event::Deliver(coming) => self.deliver(*coming),
@@ -217,11 +218,11 @@ impl World {
     }
 
     /// A program inside sends a packet of so many bytes, which is not to be fragmented.
-    fn send_inside(&mut self, from: usize, to: usize, len: usize) -> u64 {
+    fn send_inside(&mut self, from: usize, to: usize, len: usize, far: bool) -> u64 {
         self.events += 1;
-        let (number, packet) = self.oracle.sends(from, to, len, true);
+        let (number, packet) = self.oracle.sends(from, to, len, far);
         let node = &self.nodes[from];
-        let destination = IpAddr::from([10, to as u8 + 1, 0, 9]);
+        let destination = IpAddr::from(packet::network(to, far));
         let network = |net: &ipnet::IpNet| net.contains(&destination);
         let (tunnel, blackhole) = {
             let routes = node.host.routes();
@@ -230,7 +231,7 @@ impl World {
         if tunnel && let Some(link) = node.host.links().plain {
             link.give(packet);
             self.wakes(from);
-        } else if !blackhole && node.life > 0 {
+        } else if !blackhole && node.life > 0 && !far {
             let what = format!("gateway {from} is down, and nothing keeps packets to {to} inside");
             self.oracle.report(Rule::NothingOutside, self.now, what);
         }

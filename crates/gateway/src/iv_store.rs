@@ -37,6 +37,7 @@ use std::sync::Arc;
 
 use forebay_crypto::SaKeys;
 use forebay_ipsec::IvRange;
+use forebay_planted::{Fault, planted};
 use serde::{Deserialize, Serialize};
 
 pub use error::IvStoreError;
@@ -176,7 +177,8 @@ impl IvStore {
         for (&id, &count) in counts {
             let path = self.mark_path(id);
             let mark = together.marks.get(&id.to_string()).copied().unwrap_or_default();
-            let start = read_mark(files, &path)?.max(mark).max(now_ns);
+            let mark = read_mark(files, &path)?.max(mark);
+            let start = if planted(Fault::IvMarkIgnored) { now_ns } else { mark.max(now_ns) };
             let end = start.checked_add(count).ok_or(IvStoreError::UsedUp { path })?;
             ranges.insert(id, start..end);
         }
@@ -187,7 +189,13 @@ impl IvStore {
             together.marks.extend(ranges.iter().map(|(id, range)| (id.to_string(), range.end)));
             together.file(&together_path).map(|file| vec![file])
         } else {
-            ranges.iter().map(|(&id, range)| Ok((self.mark_path(id), text(range.end)?))).collect()
+            ranges
+                .iter()
+                .map(|(&id, range)| {
+                    let less = if planted(Fault::IvMarkTooLow) { 1 } else { 0 };
+                    Ok((self.mark_path(id), text(range.end - less)?))
+                })
+                .collect()
         };
         let written = texts.and_then(|texts| replace(files, &texts, after));
         written.map_err(failed(&self.directory))?;

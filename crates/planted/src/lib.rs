@@ -24,8 +24,38 @@ macro_rules! faults {
 }
 
 faults! {
+    WindowBeforeIcv "the replay window moves before the ICV is verified"
+    ReplayIgnored "packets received before are taken again"
+    ReplayCheckedOnce "the replay window is checked before the crypto and not after it"
+    IcvIgnored "packets whose ICV does not match are delivered"
+    MoveByReplay "a packet received before moves the peer"
+    FlowOfOthers "the SA of the last packet is used whatever the addresses"
+    DropsUncounted "dropped packets are not counted"
+    GenerationReused "a slot's generation stays when it is given back"
+    StaleAnswers "answers to jobs of an older generation are taken"
+    OrderLost "packets of an SA leave the last first"
+    RescueForgotten "the jobs of a processor that failed are not done again"
+    SequencesRestart "an SA begins at 1 again after a restart or a reload"
+    GrantedTooMuch "more sequence numbers are used than were reserved"
+    SequencesNotWritten "reserved sequence numbers are not written"
+    SettledTooLow "after a stop the last sequence number counts as not used"
+    NumbersNotRetried "a reservation that failed is not tried again"
+    IvMarkIgnored "IVs start at the clock, whatever was reserved before"
+    IvMarkTooLow "the mark is one below the last IV that was reserved"
+    IvsNotRefilled "no more IVs are reserved when half of them are used"
     SkippedSync "a state file is renamed before its bytes are durable"
     SkippedDirectorySync "a state file's new name is not made durable"
+    TornLineKept "notes are appended behind a line that a crash has torn"
+    WindowsForgotten "replay windows are empty after a restart or a reload"
+    WindowsNotNoted "limits of replay windows are raised without a note"
+    DeliveredBeforeNoted "packets are delivered before their numbers are noted"
+    HeldNotReleased "packets that wait for a note wait for ever"
+    RateFrozen "limits of replay windows go by a clock that was set back"
+    BlackholesRemoved "a stop removes the routes that discard"
+    QueueFullUncounted "packets that a full queue refused are not counted"
+    NotUnblocked "a link that was full is taken for full for ever"
+    PeersNotFollowed "outbound SAs do not follow a peer that has moved"
+    PeersNotFound "a new outbound SA sends to where its peer was at first"
 }
 
 #[cfg(feature = "on")]

@@ -1,5 +1,7 @@
 //! The order of release.
 
+use forebay_planted::{Fault, planted};
+
 /// Which packets are released in the order in which they were admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
@@ -58,6 +60,9 @@ impl ReorderBuffer {
 
     #[inline]
     pub fn admit(&mut self, session: u32, slot: u32) {
+        if planted(Fault::OrderLost) {
+            return self.put_back(session, slot);
+        }
         let domain = self.domain(session);
         let ends = &mut self.queues[domain];
         match ends.first {

@@ -2,6 +2,7 @@
 
 use forebay_crypto::{JobSpec, Packet, Verdict};
 use forebay_ipsec::Path;
+use forebay_planted::{Fault, planted};
 use forebay_time::Time;
 
 use super::submissions::NONE;
@@ -85,7 +86,7 @@ impl Slots {
     #[inline]
     pub fn give_back(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
-        slot.generation = slot.generation.wrapping_add(1);
+        slot.generation = slot.generation.wrapping_add(u32::from(!planted(Fault::GenerationReused)));
         slot.verdict = Verdict::Pending;
         slot.submission = NONE;
         slot.doubted = None;
@@ -113,7 +114,7 @@ impl Slots {
     pub fn by_token(&self, token: u64) -> Option<u32> {
         let index = token as u32;
         let slot = self.slots.get(index as usize)?;
-        let is_current = slot.generation == (token >> 32) as u32;
+        let is_current = slot.generation == (token >> 32) as u32 || planted(Fault::StaleAnswers);
         (is_current && slot.verdict == Verdict::Pending).then_some(index)
     }
 
@@ -129,7 +130,7 @@ impl Slots {
     /// Makes answers to jobs given out so far count no more.
     pub fn disown(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
-        slot.generation = slot.generation.wrapping_add(1);
+        slot.generation = slot.generation.wrapping_add(u32::from(!planted(Fault::GenerationReused)));
         slot.submission = NONE;
     }
 }

@@ -9,6 +9,8 @@ use crate::site::Site;
 
 /// Between two steps of a rekey.
 const STEP: Duration = Duration::from_millis(300);
+/// How long many packets are sent when the faults are over.
+const REFUSED: Duration = Duration::from_millis(1_500);
 /// Until the thread that reserves numbers runs.
 const KEEPS_MAX_US: u64 = 3_000;
 
@@ -151,18 +153,22 @@ impl World {
 
     /// A packet each way of each tunnel; once traffic has to flow, it has to arrive.
     pub(super) fn probe(&mut self, counts: bool) {
+        let since = self.now.since(forebay_time::Time::ZERO + Duration::from_millis(self.plan.length_ms));
         for place in 0..self.site.tunnels.len() {
             let [one, two] = self.site.tunnels[place].ends;
             for (from, to) in [(one, two), (two, one)] {
-                // Fits the smallest path that ICMP can make a gateway believe in.
-                let len = 36 + self.traffic.below(250) as usize;
-                let number = self.send_inside(from, to, len);
-                if counts {
-                    self.probes.push(number);
+                // Behind a crash an SA refuses as many as it received in the last second before.
+                let packets = if since < REFUSED { 20 } else { 1 };
+                for _ in 0..packets {
+                    // Fits the smallest path that ICMP can make a gateway believe in.
+                    let len = 36 + self.traffic.below(250) as usize;
+                    let number = self.send_inside(from, to, len, false);
+                    if counts {
+                        self.probes.push(number);
+                    }
                 }
             }
         }
-        let since = self.now.since(forebay_time::Time::ZERO + Duration::from_millis(self.plan.length_ms));
         if since < GRACE + PROBED {
             self.schedule_in(PROBES, Event::Probe(since >= GRACE));
         } else {

@@ -12,6 +12,7 @@ use std::path::Path;
 
 use forebay_crypto::SaKeys;
 use forebay_ipsec::Spi;
+use forebay_planted::{Fault, planted};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -135,7 +136,8 @@ impl IvStore {
         self.change_sequences(used.is_empty(), |marks| {
             for one in used {
                 if let Some(mark) = marks.get_mut(&one.id.to_string()).filter(|mark| **mark == one.last) {
-                    *mark = one.sent.min(one.last);
+                    let less = if planted(Fault::SettledTooLow) { 1 } else { 0 };
+                    *mark = one.sent.min(one.last).saturating_sub(less);
                 }
             }
         })
@@ -170,6 +172,9 @@ impl IvStore {
         let path = self.directory.join(FILE);
         let mut table = Table::read(files, &path)?;
         let changed = change(&mut table.marks);
+        if planted(Fault::SequencesNotWritten) {
+            return Ok(changed);
+        }
         table.file(&path).and_then(|file| replace(files, &[file], after)).map_err(failed(&path))?;
         files.sync_directory(&self.directory).map_err(failed(&self.directory))?;
         after(Step::DirectorySynced).map_err(failed(&path))?;

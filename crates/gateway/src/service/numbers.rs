@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use forebay_crypto::{Direction, SessionId};
 use forebay_ipsec::{Event, EventKind, IvRange, IvRefill};
+use forebay_planted::{Fault, planted};
 use forebay_time::{Duration, Time};
 
 use super::worker::{Handle, Worker};
@@ -160,8 +161,11 @@ impl Caretaker {
             let numbers = match numbers {
                 Some((mut numbers, block)) => {
                     numbers.granted = now;
-                    worker.engine().continue_after(session, block.after);
-                    worker.engine().grant(session, block.last);
+                    if !planted(Fault::SequencesRestart) {
+                        worker.engine().continue_after(session, block.after);
+                    }
+                    let more = if planted(Fault::GrantedTooMuch) { 64 } else { 0 };
+                    worker.engine().grant(session, block.last + more);
                     if block.after >= block.last {
                         tracing::error!(
                             sa = entry.config.name,
@@ -281,7 +285,9 @@ impl Keeper {
             EventKind::SequenceWanted => self.wanted.push(session),
             EventKind::IvWanted => {
                 tracing::debug!(sa, "half of its reserved IVs are used");
-                self.ivs_wanted.push(session);
+                if !planted(Fault::IvsNotRefilled) {
+                    self.ivs_wanted.push(session);
+                }
             }
             EventKind::IvEnd => {
                 tracing::error!(sa, "its reserved IVs are used up: it sends nothing until more are reserved")
@@ -309,6 +315,9 @@ impl Keeper {
         let blocks = match self.store.reserve_sequences(&wanted) {
             Ok(blocks) => blocks,
             Err(error) => {
+                if planted(Fault::NumbersNotRetried) {
+                    self.wanted.clear();
+                }
                 tracing::error!(%error, "no sequence numbers can be reserved: SAs stop when theirs are used up");
                 return;
             }

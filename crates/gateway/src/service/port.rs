@@ -6,6 +6,7 @@ use std::io;
 use arrayvec::ArrayVec;
 use forebay_crypto::{Packet, SessionId};
 use forebay_links::{Link, PassedOver, Sent};
+use forebay_planted::{Fault, planted};
 use rustix::io::Errno;
 
 /// Packets that are given to a link at once: several of the kernel's trains of 64 KiB.
@@ -146,7 +147,7 @@ impl Port {
     /// Puts a packet behind those that wait; gives it back if the link has no room and too many wait for it.
     pub(super) fn put(&mut self, outgoing: Outgoing) -> Result<(), Packet> {
         if self.blocked && self.queue.len() >= self.limit {
-            self.counts.lost.queue_full += 1;
+            self.counts.lost.queue_full += u64::from(!planted(Fault::QueueFullUncounted));
             return Err(outgoing.packet);
         }
         self.queue.push_back(outgoing);

@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use forebay_crypto::{Direction, SessionId};
 use forebay_engine::Output;
 use forebay_ipsec::Received;
+use forebay_planted::{Fault, planted};
 use forebay_time::Duration;
 
 use super::worker::{Handle, Worker};
@@ -109,6 +110,10 @@ impl Rate {
         // A new SA counts from zero.
         if packets < self.last.1 {
             *self = Rate::default();
+        }
+        // By a clock that was put back the old times would never be long ago.
+        if now < self.last.0 && !planted(Fault::RateFrozen) {
+            self.before = (now, self.last.1);
         }
         if now.saturating_sub(self.before.0).as_nanos() >= u128::from(PERIOD.as_nanos()) {
             self.before = self.last;
@@ -275,7 +280,9 @@ impl Windows {
         }
         state.places.insert(at, id);
         drop(state);
-        worker.engine().restore_window(session, &continues);
+        if !planted(Fault::WindowsForgotten) {
+            worker.engine().restore_window(session, &continues);
+        }
         worker.note_window(session, limit);
         worker.put_held(session, held.1);
     }
@@ -527,7 +534,9 @@ impl Keeper {
         });
         let raised: Vec<Raised> = raised.collect();
         drop(state);
-        if let Err(error) = notes.put(&raised.iter().map(Raised::note).collect::<Vec<_>>()) {
+        let written: Vec<WindowNote> =
+            raised.iter().filter(|_| !planted(Fault::WindowsNotNoted)).map(Raised::note).collect();
+        if let Err(error) = notes.put(&written) {
             tracing::error!(%error, "received sequence numbers cannot be noted: new packets wait, and are dropped when too many do");
             return;
         }

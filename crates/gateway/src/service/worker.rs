@@ -23,6 +23,7 @@ use forebay_crypto::{Direction, SessionId};
 use forebay_engine::{Answer, Engine, EngineError, HandOver, Output};
 use forebay_ipsec::{DropReason, Encapsulation, Event, EventKind, IvRange, SaConfig};
 use forebay_links::Link;
+use forebay_planted::{Fault, planted};
 use forebay_time::{Duration, Time};
 use forebay_wire::{Ip, ipv4, protocol};
 use forebay_xfrm::Flow;
@@ -380,9 +381,12 @@ impl Worker {
         Ok(())
     }
 
-    /// Lets new outbound SAs send to where their peers have moved: the file says where these were at first, and an inbound
-    /// SA that has noticed it does not notice it again.
+    /// Lets new SAs know where their peers have moved: the file says where these were at first, and an inbound SA that has
+    /// noticed it does not notice it again. All SAs of a peer have one place, so that they follow it together.
     fn find_peers(&mut self, file: &SasFile, changes: &Changes) {
+        if planted(Fault::PeersNotFound) {
+            return;
+        }
         let sessions = self.sessions().to_vec();
         let place = |sa: &SaConfig| (sa.local, SocketAddr::new(sa.remote, sa.udp.remote));
         let sas = || {
@@ -399,8 +403,7 @@ impl Worker {
             return;
         }
         for ((entry, kept), session) in sas() {
-            if let (None, Direction::Seal, Some(&to)) =
-                (kept, entry.direction, moved.get(&place(&entry.config)))
+            if let (None, Some(&to)) = (kept, moved.get(&place(&entry.config)))
                 && let Err(error) = self.engine.move_peer(session, to)
             {
                 tracing::warn!(sa = entry.config.name, %to, %error, "the new SA cannot follow its peer");
@@ -658,7 +661,7 @@ impl Worker {
     /// Puts what is through onto its link, and sends.
     fn give_out(&mut self) -> bool {
         let mut outputs = std::mem::take(&mut self.outputs);
-        if std::mem::take(&mut self.held_may_go) {
+        if std::mem::take(&mut self.held_may_go) && !planted(Fault::HeldNotReleased) {
             self.take_noted(&mut outputs);
         }
         let noted = outputs.len();
@@ -713,7 +716,9 @@ impl Worker {
         }
         let Some(session) = output.session else { return Some(output) };
         match self.engine.sad().noted(session) {
-            Some((top, limit)) if top > limit => self.hold(session, top, output),
+            Some((top, limit)) if top > limit && !planted(Fault::DeliveredBeforeNoted) => {
+                self.hold(session, top, output)
+            }
             _ => return Some(output),
         }
         None
@@ -794,6 +799,9 @@ impl Worker {
 
     /// Lets the outbound SAs to the peer of an inbound one follow it.
     fn follow(&mut self, session: SessionId, to: SocketAddr) {
+        if planted(Fault::PeersNotFollowed) {
+            return;
+        }
         let Some(inbound) = self.engine.sad().config(session) else { return };
         let (local, from) = (inbound.local, SocketAddr::new(inbound.remote, inbound.udp.remote));
         let moved = self.move_peer(local, from, to);
@@ -862,7 +870,7 @@ impl Worker {
         let ports =
             std::iter::once(&mut self.plain).chain(self.protected.iter_mut().map(|one| &mut one.port));
         for (port, ready) in ports.zip(&ready[1..]) {
-            if ready.intersects(PollFlags::OUT | PollFlags::ERR) {
+            if ready.intersects(PollFlags::OUT | PollFlags::ERR) && !planted(Fault::NotUnblocked) {
                 port.unblock();
             }
         }

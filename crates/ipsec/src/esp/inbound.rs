@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use forebay_crypto::{Direction, JobSpec, Packet, SessionId, Span};
+use forebay_planted::{Fault, planted};
 use forebay_wire::esp::Trailer;
 use forebay_wire::udp;
 use forebay_wire::{Esp, Ip, Malformed, Udp, esp, ipv4, ipv6, protocol};
@@ -141,6 +142,9 @@ impl InboundSa {
             true => self.resync.infer(&self.replay, found.sequence).ok_or(DropReason::InStateSeqError)?,
             false => found.sequence.into(),
         };
+        if planted(Fault::WindowBeforeIcv) {
+            self.replay.settle(sequence);
+        }
         let stated = self.state_job(packet, found, text, sequence, spec);
         if stated.is_err() {
             self.replay.refused(sequence);
@@ -183,7 +187,9 @@ impl InboundSa {
         sequence: u64,
         spec: &mut JobSpec,
     ) -> Result<(), DropReason> {
-        if self.replay.check(sequence) != Replay::New {
+        let ignored =
+            planted(Fault::ReplayIgnored) || planted(Fault::MoveByReplay) || planted(Fault::WindowBeforeIcv);
+        if self.replay.check(sequence) != Replay::New && !ignored {
             return Err(DropReason::InStateSeqError);
         }
         let offset = packet.offset();
@@ -233,7 +239,13 @@ impl InboundSa {
         let low = Esp::parse(&packet.bytes()[esp_at..]).map_err(in_hdr_error)?.sequence();
         let sequence = u64::from(spec.seq_hi.unwrap_or(0)) << 32 | u64::from(low);
         let newest = sequence > self.replay.top();
-        if self.replay.settle(sequence) != Replay::New {
+        let ignored = planted(Fault::ReplayIgnored)
+            || planted(Fault::ReplayCheckedOnce)
+            || planted(Fault::WindowBeforeIcv);
+        if planted(Fault::MoveByReplay) && self.peer.is_some() {
+            self.note_sender(packet, esp_at, watch);
+        }
+        if self.replay.settle(sequence) != Replay::New && !ignored {
             self.replay.refused(sequence);
             return Err(DropReason::InStateSeqError);
         }

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use forebay_crypto::{Direction, Job, JobSpec, Packet, SessionId, Verdict};
+use forebay_planted::{Fault, planted};
 use forebay_wire::Ip;
 
 use super::Sad;
@@ -206,7 +207,10 @@ impl Sad {
             (State::Outbound(_) | State::OutboundAh(_) | State::Remote(Direction::Seal, _), _) => {
                 return Err(DropReason::OutError);
             }
-            (State::Inbound(_) | State::InboundAh(_), Verdict::Done) => {
+            (State::Inbound(_) | State::InboundAh(_), verdict)
+                if verdict == Verdict::Done
+                    || (planted(Fault::IcvIgnored) && verdict == Verdict::AuthFailed) =>
+            {
                 let (outer_len, opened) = match &mut entry.state {
                     State::Inbound(sa) => (packet.len(), sa.complete(packet, spec, watch, payloads)),
                     State::InboundAh(sa) => (sa.len_of(spec), sa.complete(packet, spec, watch)),
@@ -230,7 +234,7 @@ impl Sad {
                 entry.counters.auth_failures += 1;
                 return Err(DropReason::InStateProtoError);
             }
-            (State::Inbound(_) | State::InboundAh(_), Verdict::Pending | Verdict::Failed)
+            (State::Inbound(_) | State::InboundAh(_), Verdict::Pending | Verdict::Failed | Verdict::Done)
             | (State::Remote(Direction::Open, _), _) => {
                 return Err(DropReason::InError);
             }
