@@ -179,6 +179,15 @@ impl Node {
         Sent { inside: links.plain.as_ref().map(take).unwrap_or_default(), outside }
     }
 
+    /// How many packets are still in it: in flight, before a link, or waiting for a note.
+    pub fn left(&self) -> usize {
+        let left = |worker: &mut Worker| {
+            let waiting: usize = worker.ports().map(|port| port.waiting()).sum();
+            waiting + worker.held() + worker.engine().in_flight()
+        };
+        self.service.as_ref().and_then(|service| service.workers().get(0)?.ask(left)).unwrap_or(0)
+    }
+
     /// Its SAs and what it dropped, for whoever looks for a fault.
     pub fn describe(&self) -> Option<String> {
         let describe = |worker: &mut Worker| {

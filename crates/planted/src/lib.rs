@@ -52,7 +52,7 @@ faults! {
     HeldNotReleased "packets that wait for a note wait for ever"
     RateFrozen "limits of replay windows go by a clock that was set back"
     BlackholesRemoved "a stop removes the routes that discard"
-    QueueFullUncounted "packets that a full queue refused are not counted"
+    LossesUncounted "packets that a link has lost are not counted"
     NotUnblocked "a link that was full is taken for full for ever"
     PeersNotFollowed "outbound SAs do not follow a peer that has moved"
     PeersNotFound "a new outbound SA sends to where its peer was at first"

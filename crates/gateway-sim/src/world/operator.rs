@@ -158,7 +158,7 @@ impl World {
             let [one, two] = self.site.tunnels[place].ends;
             for (from, to) in [(one, two), (two, one)] {
                 // Behind a crash an SA refuses as many as it received in the last second before.
-                let packets = if since < REFUSED { 20 } else { 1 };
+                let packets = if since < REFUSED { 10 } else { 1 };
                 for _ in 0..packets {
                     // Fits the smallest path that ICMP can make a gateway believe in.
                     let len = 36 + self.traffic.below(250) as usize;
@@ -181,6 +181,14 @@ impl World {
     pub(super) fn judge(&mut self, probes: &[u64]) {
         for gateway in 0..self.nodes.len() {
             self.check(gateway);
+            let left = self.nodes[gateway].left();
+            if left > 0 {
+                self.oracle.report(
+                    Rule::Flows,
+                    self.now,
+                    format!("{left} packets stay in gateway {gateway}"),
+                );
+            }
         }
         let lost: Vec<u64> =
             probes.iter().copied().filter(|number| !self.oracle.is_delivered(*number)).collect();
