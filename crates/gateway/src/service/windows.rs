@@ -579,3 +579,6 @@ impl Keeper {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
