@@ -396,8 +396,9 @@ impl Notes {
                 state.loose.insert(id);
                 continue;
             }
-            // Of one that the engine has lost, what is noted holds.
-            gone.extend(window.carried.take().map(|received| WindowNote { id, received }));
+            // Of one that the engine has lost, what is noted holds; of one that has received nothing, nothing is noted.
+            let received = window.carried.take().filter(|received| received.top > 0);
+            gone.extend(received.map(|received| WindowNote { id, received }));
             state.windows.remove(&id);
         }
         drop(state);
