@@ -12,7 +12,7 @@ import struct
 import time
 
 import lab
-from lab import HOST_A, HOST_B, Count, Wire, ask, edit, ip, kill, program, send, start
+from lab import HOST_A, HOST_B, Count, Wire, ask, edit, ip, kill, program, send
 
 COUNT = 1_000
 ELSEWHERE = "192.0.2.66"
@@ -40,6 +40,20 @@ while at < len(bytes_):
         time.sleep(ahead)
 print(sent)
 """
+
+
+def start(letter):
+    """Starts a gateway, and waits until it answers."""
+    def answers():
+        try:
+            return "sas" in ask(letter, "status")
+        except OSError:
+            return False
+
+    # Of a gateway that was killed just now.
+    lab.wait_until(lambda: "fb0" not in ip(f"gw-{letter}", "link", "show"), "the end of the interface")
+    lab.start(letter)
+    lab.wait_until(answers, f"the control socket of gateway {letter}")
 
 
 def inbound(letter="b"):

@@ -206,6 +206,8 @@ impl Windows {
         if new.is_empty() {
             return Ok(());
         }
+        // Better no SA than one whose packets are all held.
+        self.notes.store.prepare()?;
         self.begin(self.notes.store.of(&new)?)?;
         let mut state = self.state();
         for id in new {
@@ -220,6 +222,7 @@ impl Windows {
     /// As [`Windows::open_file`].
     pub fn open_all(&self) -> Result<(), IvStoreError> {
         let _writing = self.notes.writing();
+        self.notes.store.prepare()?;
         self.begin(self.notes.store.all()?)
     }
 
