@@ -106,6 +106,17 @@ impl WindowStore {
         WindowStore { directory, files, notes: Arc::default() }
     }
 
+    /// Makes sure that something can be noted.
+    ///
+    /// # Errors
+    /// If the directory cannot be made or written.
+    pub fn prepare(&self) -> Result<(), IvStoreError> {
+        let path = self.directory.clone();
+        directory::make(&path).map_err(|error| IvStoreError::Write { path, error })?;
+        let path = self.directory.join("lock");
+        lock(&path).map(drop).map_err(|error| IvStoreError::Write { path, error })
+    }
+
     /// What is noted of all SAs.
     ///
     /// # Errors

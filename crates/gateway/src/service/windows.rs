@@ -205,6 +205,8 @@ impl Windows {
         if new.is_empty() {
             return Ok(());
         }
+        // Better no SA than one whose packets are all held.
+        self.notes.store.prepare()?;
         self.begin(self.notes.store.of(&new)?)?;
         let mut state = self.state();
         for id in new {
@@ -219,6 +221,7 @@ impl Windows {
     /// As [`Windows::open_file`].
     pub fn open_all(&self) -> Result<(), IvStoreError> {
         let _writing = self.notes.writing();
+        self.notes.store.prepare()?;
         self.begin(self.notes.store.all()?)
     }
 
@@ -397,8 +400,9 @@ impl Notes {
                 state.loose.insert(id);
                 continue;
             }
-            // Of one that the engine has lost, what is noted holds.
-            gone.extend(window.carried.take().map(|received| WindowNote { id, received }));
+            // Of one that the engine has lost, what is noted holds; of one that has received nothing, nothing is noted.
+            let received = window.carried.take().filter(|received| received.top > 0);
+            gone.extend(received.map(|received| WindowNote { id, received }));
             state.windows.remove(&id);
         }
         drop(state);
@@ -612,3 +616,6 @@ impl Keeper {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

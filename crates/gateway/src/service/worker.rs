@@ -666,15 +666,21 @@ impl Worker {
         }
         let noted = outputs.len();
         outputs.extend(self.engine.outputs());
+        // Packets come in runs of an SA, which receives nothing meanwhile.
+        let mut passes = None;
         for (place, output) in outputs.drain(..).enumerate() {
             let origin = if output.tag == FROM_PLAIN { Direction::Seal } else { Direction::Open };
             let direction =
                 output.session.and_then(|session| self.engine.sad().direction(session)).unwrap_or(origin);
-            let output = match place < noted {
-                true => Some(output),
-                false => self.hold_unless_noted(direction, output),
+            let is_received = place >= noted && direction == Direction::Open && output.result.is_ok();
+            let output = match is_received && output.session != passes {
+                false => output,
+                true => {
+                    let Some(output) = self.hold_unless_noted(output) else { continue };
+                    passes = output.session;
+                    output
+                }
             };
-            let Some(output) = output else { continue };
             let Output { mut packet, session, result, .. } = output;
             if let Err(reason) = result {
                 self.intake.dropped(&mut self.engine, direction, reason, packet);
@@ -709,12 +715,9 @@ impl Worker {
     }
 
     /// Gives a received packet back, or keeps it if its number may not be noted yet.
-    #[inline]
-    fn hold_unless_noted(&mut self, direction: Direction, output: Output) -> Option<Output> {
-        if direction == Direction::Seal || self.windows_to.is_none() || output.result.is_err() {
-            return Some(output);
-        }
-        let Some(session) = output.session else { return Some(output) };
+    fn hold_unless_noted(&mut self, output: Output) -> Option<Output> {
+        let session = output.session.filter(|_| self.windows_to.is_some());
+        let Some(session) = session else { return Some(output) };
         match self.engine.sad().noted(session) {
             Some((top, limit)) if top > limit && !planted(Fault::DeliveredBeforeNoted) => {
                 self.hold(session, top, output)
