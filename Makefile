@@ -4,7 +4,7 @@ CARGO ?= cargo
 FOREBAY = target/release/forebay
 OUT ?= forebay-demo
 
-.PHONY: help demo test check licences interop bench bench-gateway bench-simulator twin instructions soak fuzz lab browser interop-vm hdtv deb man setup setup-test clean
+.PHONY: help demo test check licences interop bench bench-gateway bench-simulator twin instructions soak simulate-faults planted-faults fuzz lab browser interop-vm hdtv deb man setup setup-test clean
 
 help:
 	@echo 'make demo          build, show what the scheduler gains, send a real capture through two gateways'
@@ -22,6 +22,8 @@ help:
 	@echo 'make twin          the engine with emulated cards beside the simulator; TWIN_OUT='
 	@echo 'make instructions  instructions a packet, compared with the recorded ones'
 	@echo 'make soak          the long tests; ten million changed packets for each parser and direction; RUNS='
+	@echo 'make simulate-faults  whole gateways in virtual time, with faults drawn from a seed; SEEDS=, FIRST=, EVENTS='
+	@echo 'make planted-faults   plants faults in the gateway, and says which seed finds each; SEEDS='
 	@echo 'make fuzz          fuzz every parser by coverage (needs nightly Rust); SECONDS=600 each'
 
 # The library for fast crypto on x86-64, where it can be had; without it the portable backend does it all.
@@ -127,6 +129,16 @@ soak: $(FOREBAY)
 	FOREBAY_REKEYS=100000 $(CARGO) test --release --locked --package forebay-gateway --test rekey -- --nocapture
 	$(CARGO) test --release --locked --package forebay-pipeline -- --ignored
 	cd fuzz && RUNS=$(RUNS) CARGO_TARGET_DIR=$(CURDIR)/target $(CARGO) test --release --locked -- --nocapture
+
+# The night's run. Of each seed that breaks a rule the shortest list of faults that does is printed.
+simulate-faults planted-faults: SEEDS ?= $(if $(filter planted-faults,$@),2000,100000)
+EVENTS ?= 4000
+FIRST ?= 0
+simulate-faults: setup
+	$(CARGO) run --release --locked --package forebay-gateway-sim -- $(SEEDS) $(FIRST) $(EVENTS) $$(nproc)
+
+planted-faults: setup
+	$(CARGO) run --release --locked --package forebay-gateway-sim --features planted -- planted $(SEEDS) 2000
 
 SECONDS ?= 600
 fuzz:

@@ -40,6 +40,8 @@ pub struct Node {
     pub keep_at: Option<Time>,
     /// Until when a processor of this life may have done wrong.
     pub lies: bool,
+    /// Its time of day begins anew with each process.
+    pub stuck: bool,
     /// How the process ends when the disk kills it.
     pub power: bool,
 }
@@ -66,8 +68,8 @@ impl Node {
     pub fn new(number: usize) -> Node {
         let clock = HostClock::new(Time::ZERO, 0);
         let (host, service, controls) = (SimHost::default(), None, Vec::new());
-        let (life, reloads, wake_at, keep_at, lies, power) = (0, 0, None, None, false, false);
-        Node { number, host, service, clock, controls, life, reloads, wake_at, keep_at, lies, power }
+        let (life, reloads, wake_at, keep_at, lies, stuck, power) = (0, 0, None, None, false, false, false);
+        Node { number, host, service, clock, controls, life, reloads, wake_at, keep_at, lies, stuck, power }
     }
 
     /// Its file.
@@ -85,7 +87,8 @@ impl Node {
         self.life += 1;
         self.host.disk().revive();
         self.lies = false;
-        self.clock = HostClock::new(now, self.clock.skew_ns());
+        let skew_ns = if self.stuck { -i128::from(now.0 / 1_000) } else { self.clock.skew_ns() };
+        self.clock = HostClock::new(now, skew_ns);
         self.clock.enter(now);
         let config = self.config(site);
         let seed = site.seed ^ self.life << 8 ^ self.number as u64;

@@ -70,6 +70,8 @@ pub enum What {
     DiskFull,
     /// The time of day makes a step.
     ClockStep { by_ms: i64 },
+    /// From now on the time of day begins anew with each process, as on a host whose clock has no battery.
+    ClockStuck,
     /// The tunnel's selectors become wider or narrower again.
     Reload,
     /// The tunnel's keys are replaced.
@@ -90,6 +92,11 @@ pub enum How {
 }
 
 impl Plan {
+    /// Packets of a second, of all gateways.
+    pub fn rate(&self) -> u64 {
+        self.bursts * 10_000 / self.length_ms
+    }
+
     /// The plan of a seed with about so many events.
     pub fn draw(seed: u64, events: u64) -> Plan {
         let mut random = Random::seeded(seed ^ hash("site"));
@@ -97,7 +104,11 @@ impl Plan {
         let mut random = Random::seeded(seed ^ hash("faults"));
         // A packet is some three events: sent, carried, delivered.
         let bursts = events / 30;
-        let length_ms = 4_000 + random.below(12_000);
+        // Some runs are long and quiet: what goes by time is seen there.
+        let length_ms = match random.below(5) {
+            0 => 60_000 + random.below(60_000),
+            _ => 4_000 + random.below(12_000),
+        };
         let count = 4 + random.below(FAULTS_MAX);
         let mut faults: Vec<Event> = (0..count).map(|_| draw(&mut random, &site, length_ms)).collect();
         faults.sort_by_key(|fault| fault.at_ms);
@@ -131,6 +142,7 @@ fn draw(random: &mut Random, site: &Site, length_ms: u64) -> Event {
         17 => What::Kill { power: random.below(2) == 0 },
         18..20 => What::KillAtWrite { after: random.below(24), power: random.below(2) == 0 },
         20 => What::DiskFull,
+        21 if random.below(3) == 0 => What::ClockStuck,
         21 => What::ClockStep { by_ms: random.below(20_000_000) as i64 - 10_000_000 },
         22..24 => What::Reload,
         _ => What::Rekey,

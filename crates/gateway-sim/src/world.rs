@@ -6,6 +6,7 @@ mod operator;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::net::IpAddr;
+use std::panic::AssertUnwindSafe;
 
 use forebay_random::{Random, hash};
 use forebay_time::{Duration, Time};
@@ -113,7 +114,13 @@ pub struct World {
 /// # Errors
 /// The first rule that was broken.
 pub fn run(plan: &Plan) -> Result<Report, Violation> {
-    World::new(plan.clone()).run()
+    let ran = std::panic::catch_unwind(AssertUnwindSafe(|| World::new(plan.clone()).run()));
+    ran.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        let what = format!("it panicked: {}", text.unwrap_or_default());
+        Err(Violation { rule: Rule::Runs, what, at: Time::ZERO })
+    })
 }
 
 impl World {

@@ -86,6 +86,7 @@ impl World {
             }
             What::DiskFull => self.nodes[about].host.disk().set_full(true),
             What::ClockStep { by_ms } => self.nodes[about].clock.step(i128::from(by_ms) * 1_000_000),
+            What::ClockStuck => self.nodes[about].stuck = true,
             What::Reload => {
                 let tunnel = &mut self.site.tunnels[about];
                 tunnel.wide = !tunnel.wide;

@@ -158,7 +158,9 @@ impl World {
             let [one, two] = self.site.tunnels[place].ends;
             for (from, to) in [(one, two), (two, one)] {
                 // Behind a crash an SA refuses as many as it received in the last second before.
-                let packets = if since < REFUSED { 10 } else { 1 };
+                let refused = self.plan.rate() * 3 + 60;
+                let ticks = REFUSED.0 / PROBES.0;
+                let packets = if since < REFUSED { refused / ticks } else { 1 };
                 for _ in 0..packets {
                     // Fits the smallest path that ICMP can make a gateway believe in.
                     let len = 36 + self.traffic.below(250) as usize;

@@ -112,9 +112,9 @@ impl WindowStore {
     /// If the directory cannot be made or written.
     pub fn prepare(&self) -> Result<(), IvStoreError> {
         let path = self.directory.clone();
-        directory::make(&path).map_err(|error| IvStoreError::Write { path, error })?;
+        self.files.make_directory(&path).map_err(|error| IvStoreError::Write { path, error })?;
         let path = self.directory.join("lock");
-        lock(&path).map(drop).map_err(|error| IvStoreError::Write { path, error })
+        self.files.lock(&path).map(drop).map_err(|error| IvStoreError::Write { path, error })
     }
 
     /// What is noted of all SAs.

@@ -17,7 +17,7 @@ use super::*;
 use crate::config::Changes;
 use crate::iv_store::IvStore;
 use crate::sas::parse;
-use crate::service::{HandOff, Paths, Port, Protected, Setup, Share};
+use crate::service::{HandOff, Paths, Poll, Port, Protected, Setup, Share};
 
 /// An SA of ESP, as its sender and as its receiver have it.
 fn file(direction: &str, more: &str) -> SasFile {
@@ -164,10 +164,12 @@ fn bench_with(directory: tempfile::TempDir, more: &str) -> Bench {
         hand_off: HandOff::between(1).unwrap().remove(0),
         paths: Arc::new(Paths::new(1)),
         processors: vec![0],
+        wait: Box::new(Poll::default()),
     };
     let (mut worker, handle) = Worker::new(setup);
     let store = WindowStore::new(&IvStore::new(directory.path()));
-    let windows = Windows::start(store, unix_time, vec![handle.clone()]).unwrap();
+    let (windows, keeper) = Windows::new(store, unix_time, vec![handle.clone()]);
+    keeper.start().unwrap();
     let file = file("in", more);
     windows.attend(&mut worker);
     windows.open_file(&file).unwrap();
