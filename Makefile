@@ -131,14 +131,13 @@ soak: $(FOREBAY)
 	cd fuzz && RUNS=$(RUNS) CARGO_TARGET_DIR=$(CURDIR)/target $(CARGO) test --release --locked -- --nocapture
 
 # The night's run. Of each seed that breaks a rule the shortest list of faults that does is printed.
-simulate-faults planted-faults: SEEDS ?= $(if $(filter planted-faults,$@),2000,100000)
 EVENTS ?= 4000
 FIRST ?= 0
 simulate-faults: setup
-	$(CARGO) run --release --locked --package forebay-gateway-sim -- $(SEEDS) $(FIRST) $(EVENTS) $$(nproc)
+	$(CARGO) run --release --locked --package forebay-gateway-sim -- $(or $(SEEDS),100000) $(FIRST) $(EVENTS) $$(nproc)
 
 planted-faults: setup
-	$(CARGO) run --release --locked --package forebay-gateway-sim --features planted -- planted $(SEEDS) 2000
+	$(CARGO) run --release --locked --package forebay-gateway-sim --features planted -- planted $(or $(SEEDS),2000) 2000
 
 SECONDS ?= 600
 fuzz:

@@ -430,3 +430,47 @@ fn a_file_that_the_engine_refuses_leaves_nothing_of_any_file() {
     let sad = worker.engine().sad();
     assert_eq!((sad.iter().count(), sad.policies(inbound).count()), (3, 1));
 }
+
+/// A reload adds an outbound SA to a peer that has moved, as a rekey does: the file says where the peer was at first.
+#[test]
+fn a_new_outbound_sa_goes_to_where_its_peer_has_moved() {
+    let (mut far, mut near) = (gateway(|_| {}), gateway(|_| {}));
+    near.worker
+        .engine()
+        .add_outbound(sa(0x1001, Encapsulation::Udp, "10.2.0.0/16"), IvRange::for_throwaway_key(), &keys())
+        .unwrap();
+    let entry = |name: &str, direction: &str, spi: u32, key: &str| {
+        format!(
+            "[[sa]]\nname = \"{name}\"\ndirection = \"{direction}\"\nspi = {spi}\nproposal = \"aes128gcm16\"\n\
+             key = \"{}\"\nlocal = \"192.0.2.2\"\nremote = \"192.0.2.1\"\nencapsulation = \"udp\"\n",
+            key.repeat(20)
+        )
+    };
+    let inbound = entry("in", "in", 0x1001, "07");
+    let old = parse(&format!("{inbound}{}", entry("old", "out", 0x2001, "08")), "test").unwrap();
+    let new = parse(&format!("{inbound}{}", entry("new", "out", 0x2002, "09")), "test").unwrap();
+    let changes = |kept: Vec<Option<usize>>, removed: Vec<usize>| Changes {
+        kept,
+        removed,
+        policies: false,
+        biases: vec![],
+        log: false,
+        taps: false,
+        metrics: false,
+        esp_sa_export: false,
+        restart: vec![],
+    };
+    let ivs = || vec![IvRange::for_throwaway_key()];
+    far.worker.install(&old, &[0; 2], &changes(vec![None; 2], vec![]), ivs()).unwrap();
+    near.plain.give(plain(2, 100));
+    rounds(&mut near.worker);
+    let mut sealed = near.udp.take().remove(0);
+    sealed[12..16].copy_from_slice(&[198, 51, 100, 7]);
+    sealed[20..22].copy_from_slice(&1_024_u16.to_be_bytes());
+    far.udp.give(sealed);
+    rounds(&mut far.worker);
+    far.worker.install(&new, &[0; 2], &changes(vec![Some(0), None], vec![1]), ivs()).unwrap();
+    let session = far.worker.sessions()[1];
+    let sa = far.worker.engine().sad().config(session).unwrap();
+    assert_eq!((sa.remote, sa.udp.remote), ([198, 51, 100, 7].into(), 1_024));
+}

@@ -11,6 +11,8 @@ use crate::site::Site;
 const STEP: Duration = Duration::from_millis(300);
 /// How long many packets are sent when the faults are over.
 const REFUSED: Duration = Duration::from_millis(1_500);
+/// Behind that, until traffic has to flow, only each of so many probes is sent.
+const RARELY: u64 = 8;
 /// Until the thread that reserves numbers runs.
 const KEEPS_MAX_US: u64 = 3_000;
 
@@ -160,7 +162,11 @@ impl World {
                 // Behind a crash an SA refuses as many as it received in the last second before.
                 let refused = self.plan.rate() * 3 + 60;
                 let ticks = REFUSED.0 / PROBES.0;
-                let packets = if since < REFUSED { refused / ticks } else { 1 };
+                let packets = match since {
+                    since if since < REFUSED => refused / ticks,
+                    since if since < GRACE => u64::from((since.0 / PROBES.0).is_multiple_of(RARELY)),
+                    _ => 1,
+                };
                 for _ in 0..packets {
                     // Fits the smallest path that ICMP can make a gateway believe in.
                     let len = 36 + self.traffic.below(250) as usize;

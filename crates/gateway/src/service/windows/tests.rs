@@ -413,3 +413,15 @@ fn limits_come_back_when_it_is_quiet() {
     assert!(refused <= 2 * LEAST && refused == next.unsure(), "{refused} refused");
     next.end(true);
 }
+
+#[test]
+fn a_clock_that_is_set_back_does_not_stop_the_rate() {
+    let second = |second: u64| std::time::Duration::from_secs(second);
+    let mut rate = Rate::default();
+    for now in 1_000..1_010 {
+        rate.lately(second(now), 10 * (now - 1_000));
+    }
+    // An hour back: ten packets a second are ten packets a second.
+    let rates: Vec<u64> = (1..20).map(|now| rate.lately(second(now), 90 + 10 * now)).collect();
+    assert!(rates.iter().all(|lately| *lately <= 30), "{rates:?}");
+}
