@@ -26,6 +26,7 @@ impl Engine {
             self.scheduler.set_moving(self.moving.per_packet());
             self.pool.set_handing_over(self.moving.per_handed_over(), &mut self.scheduler);
         }
+        self.scheduler.set_host_alone(self.moving.keeps_all());
         let room = self.room();
         if burst.len() > room {
             self.refuse_behind(room, burst);

@@ -4,7 +4,8 @@
 //! A packet whose crypto is done elsewhere costs more of it than one that stays: it has a slot, and its bytes and
 //! its job travel between the caches of two cores. So the time that is neither crypto nor waiting has two terms: one
 //! for every packet, measured while next to none is handed over, and one more for each that is handed over, measured
-//! while many are. Between the two nothing is learnt: what a few packets cost cannot be told from noise.
+//! while many are. Between the two nothing is learnt: what a few packets cost cannot be told from noise. So that the
+//! two can be told apart, the running core keeps all packets for a short time at the start and now and then.
 
 use forebay_time::Duration;
 
@@ -12,6 +13,11 @@ use crate::clock::Clock;
 
 /// Packets between two measurements.
 const EVERY: u64 = 2_048;
+/// Packets that the running core keeps for a measurement: twice as many at the start, where the first of them find cold
+/// caches, and later ...
+const ALONE: u64 = 512;
+/// ... each time that so many have been moved.
+const ALONE_EVERY: u64 = 1 << 18;
 /// A new measurement counts for one in so many.
 const FADES: f64 = 10.0;
 /// With fewer than one in so many packets handed over, a measurement is of packets that stay.
@@ -23,9 +29,12 @@ const MANY: f64 = 8.0;
 const FORGETS: f64 = 0.995;
 
 /// Measures the time of the running thread that is neither crypto nor waiting.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Moving {
     packets: u64,
+    /// Packets that the running core is still to keep, and packets until it is to keep some again.
+    alone: u64,
+    until_alone: u64,
     handed_over: u64,
     /// Of the time since the last measurement: crypto in place, handing jobs over and taking them back, turns in
     /// which nothing moved.
@@ -37,7 +46,28 @@ pub struct Moving {
     more: f64,
 }
 
+impl Default for Moving {
+    fn default() -> Moving {
+        Moving {
+            packets: 0,
+            alone: 2 * ALONE,
+            until_alone: ALONE_EVERY,
+            handed_over: 0,
+            accounted: Duration::ZERO,
+            since: None,
+            each: 0.0,
+            more: 0.0,
+        }
+    }
+}
+
 impl Moving {
+    /// Whether the running core is to keep all packets, so that it can be measured what they cost.
+    #[inline]
+    pub fn keeps_all(&self) -> bool {
+        self.alone > 0
+    }
+
     /// The time a packet.
     pub fn per_packet(&self) -> Duration {
         Duration(self.each as u64)
@@ -63,7 +93,19 @@ impl Moving {
     /// Counts packets that are admitted; whether there are new figures.
     #[inline]
     pub fn admit(&mut self, packets: usize, clock: Clock) -> bool {
-        self.packets += packets as u64;
+        let packets = packets as u64;
+        self.packets += packets;
+        if self.alone > 0 {
+            self.alone = self.alone.saturating_sub(packets);
+            return self.packets >= ALONE && self.measure(clock);
+        }
+        self.until_alone = self.until_alone.saturating_sub(packets);
+        if self.until_alone == 0 {
+            // What is measured next is to be of packets that stay only.
+            let measured = self.measure(clock);
+            (self.alone, self.until_alone) = (ALONE, ALONE_EVERY);
+            return measured;
+        }
         self.packets >= EVERY && self.measure(clock)
     }
 
@@ -80,7 +122,9 @@ impl Moving {
     }
 
     fn learn(&mut self, packets: f64, handed_over: f64, time: f64) {
-        let fade = |mean: &mut f64, new: f64| *mean += (new - *mean) / FADES;
+        // Measurements of packets that all stay are few where many are handed over.
+        let fades = if handed_over == 0.0 { FADES / 4.0 } else { FADES };
+        let fade = |mean: &mut f64, new: f64| *mean += (new - *mean) / fades;
         let mean = (time - handed_over * self.more).max(0.0) / packets;
         if self.each == 0.0 {
             self.each = mean;

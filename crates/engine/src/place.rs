@@ -158,7 +158,8 @@ impl Engine {
         while jobs.len() < self.limits.burst {
             let Some(index) = self.next_local() else { break };
             let slots = &mut self.in_flight.slots;
-            let (token, spec, verdict) = (slots.token(index), slots.job(index).spec, slots.job(index).verdict);
+            let (token, spec, verdict) =
+                (slots.token(index), slots.job(index).spec, slots.job(index).verdict);
             if verdict == Verdict::Pending
                 && let Some(packet) = slots.take_packet(index)
             {
@@ -233,7 +234,8 @@ impl Engine {
             self.retries.push_back(index);
             return;
         }
-        let doubted = self.in_flight.slots.get_mut(index).doubted.take().filter(|_| job.verdict == Verdict::Done);
+        let doubted =
+            self.in_flight.slots.get_mut(index).doubted.take().filter(|_| job.verdict == Verdict::Done);
         self.finish(RUNNING_CORE, index, job.took, booking);
         self.touch(index);
         if let Some((processor, verdict)) = doubted

@@ -265,7 +265,8 @@ impl Pool {
     pub fn learn_collect(&mut self, processor: usize, jobs: usize, took: Duration) {
         let attached = &mut self.all[processor];
         // A preempted thread is no cost.
-        let took = if attached.collect.0 == 0 { took } else { took.min(attached.collect.times(8 * jobs as u64)) };
+        let took =
+            if attached.collect.0 == 0 { took } else { took.min(attached.collect.times(8 * jobs as u64)) };
         let (all, time) = &mut attached.collected;
         *all += jobs as u64;
         *time += took;

@@ -95,7 +95,8 @@ impl Engine {
             };
             slots.give_back(at);
             self.give_out(packet, spec.session, tag, admitted, result);
-            stopped = self.sad.complete_burst(self.in_flight.slots.jobs_mut(from, (end - from) as usize)).err();
+            stopped =
+                self.sad.complete_burst(self.in_flight.slots.jobs_mut(from, (end - from) as usize)).err();
         }
         self.deliver_run(from, end - from);
     }

@@ -30,6 +30,9 @@ use crate::account::Account;
 use crate::cost::{Batch, Cost};
 use crate::job::{Item, Job, JobHead, Work};
 
+/// Longest predicted time of a share that is given away to measure something.
+pub(crate) const LONGEST: Duration = Duration::from_millis(2);
+
 /// The jobs at hand, in the order in which they came.
 #[derive(Debug)]
 pub(crate) struct Burst {
@@ -102,6 +105,19 @@ impl Pool<'_> {
     /// The service time of a share on a processor, whose jobs take `time` by themselves.
     pub(crate) fn service(&self, processor: usize, time: Duration, bytes: u64) -> Duration {
         self.accounts[processor].share_service(&self.costs[processor], time, bytes)
+    }
+
+    /// Whether a share is done soon enough to be given away for the sake of a measurement.
+    pub(crate) fn is_short(&self, processor: usize, time: Duration, bytes: u64) -> bool {
+        self.wait(processor) + self.service(processor, time, bytes) <= LONGEST
+    }
+
+    /// What is left of the burst as one share, if the processor may be given it for the sake of a measurement.
+    pub(crate) fn whole_for(&self, processor: usize, burst: &Burst) -> Option<Share> {
+        let jobs = burst.left();
+        let time = burst.time(&self.costs[processor], jobs);
+        let fits = self.is_free(processor) && self.is_short(processor, time, burst.next_work(jobs).bytes);
+        fits.then_some(Share { processor, jobs })
     }
 
     /// The finishing time f_i of a share with that service time.

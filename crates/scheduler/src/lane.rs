@@ -72,7 +72,8 @@ impl Lane {
     /// Whether nothing stands between a packet and the burst at hand.
     #[inline(always)]
     fn joins_burst(&self, item: &Item) -> bool {
-        let fits = self.burst.left() == 0 || self.burst.len() < self.direct && self.burst.suite() == item.suite;
+        let fits =
+            self.burst.left() == 0 || self.burst.len() < self.direct && self.burst.suite() == item.suite;
         self.direct > 0 && fits && self.window.len() == 0 && !self.next_full && self.returned.is_empty()
     }
 
