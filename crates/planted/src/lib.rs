@@ -50,7 +50,6 @@ faults! {
     WindowsNotNoted "limits of replay windows are raised without a note"
     DeliveredBeforeNoted "packets are delivered before their numbers are noted"
     HeldNotReleased "packets that wait for a note wait for ever"
-    RateFrozen "limits of replay windows go by a clock that was set back"
     BlackholesRemoved "a stop removes the routes that discard"
     LossesUncounted "packets that a link has lost are not counted"
     NotUnblocked "a link that was full is taken for full for ever"

@@ -112,7 +112,7 @@ impl Rate {
             *self = Rate::default();
         }
         // By a clock that was put back the old times would never be long ago.
-        if now < self.last.0 && !planted(Fault::RateFrozen) {
+        if now < self.last.0 {
             self.before = (now, self.last.1);
         }
         if now.saturating_sub(self.before.0).as_nanos() >= u128::from(PERIOD.as_nanos()) {
