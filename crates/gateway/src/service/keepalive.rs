@@ -1,6 +1,6 @@
 //! Keepalives for peers behind NAT (RFC 3948 2.3 and 4): one byte, sent when nothing else was for a while.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 use forebay_crypto::Direction;
@@ -14,14 +14,14 @@ pub struct Keepalives {
     interval: Option<Duration>,
     next: Time,
     /// Packets sent to each peer, from each local address and port, until the last look.
-    heard: HashMap<(SocketAddr, SocketAddr), u64>,
+    heard: BTreeMap<(SocketAddr, SocketAddr), u64>,
 }
 
 impl Keepalives {
     /// One to each peer to which nothing was sent for `interval`, or a little more; never for `None`.
     pub fn new(interval: Option<Duration>) -> Keepalives {
         let next = if interval.is_some() { Time::ZERO } else { Time::MAX };
-        Keepalives { interval, next, heard: HashMap::new() }
+        Keepalives { interval, next, heard: BTreeMap::new() }
     }
 
     /// When to look again.
@@ -33,7 +33,7 @@ impl Keepalives {
     pub fn due(&mut self, now: Time, sad: &Ipsec) -> Vec<Vec<u8>> {
         let Some(interval) = self.interval.filter(|_| now >= self.next) else { return vec![] };
         self.next = now + interval;
-        let mut heard: HashMap<(SocketAddr, SocketAddr), u64> = HashMap::new();
+        let mut heard: BTreeMap<(SocketAddr, SocketAddr), u64> = BTreeMap::new();
         for (session, direction, sa, counters) in sad.iter() {
             // Another worker's is not silent because nothing of it is counted here.
             let own = sad.remote(session).is_none();

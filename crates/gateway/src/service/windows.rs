@@ -11,7 +11,7 @@
 //!
 //! The state has one lock, which is never held while the disk is written, because workers take it between packets.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -125,10 +125,10 @@ impl Rate {
 
 #[derive(Default)]
 struct State {
-    windows: HashMap<SequenceId, Window>,
+    windows: BTreeMap<SequenceId, Window>,
     /// Those that no SA has.
-    loose: HashSet<SequenceId>,
-    places: HashMap<(usize, SessionId), SequenceId>,
+    loose: BTreeSet<SequenceId>,
+    places: BTreeMap<(usize, SessionId), SequenceId>,
 }
 
 impl State {
@@ -163,9 +163,9 @@ impl Windows {
         let keeper = Keeper {
             notes: notes.clone(),
             workers,
-            wanted: HashMap::new(),
+            wanted: BTreeMap::new(),
             urgent: false,
-            ahead: HashSet::new(),
+            ahead: BTreeSet::new(),
             looked: clock(),
             removed: false,
             words,
@@ -431,11 +431,11 @@ pub struct Keeper {
     notes: Arc<Notes>,
     workers: Vec<Handle>,
     /// Windows whose limits are to be raised: the highest number, and how many packets have come.
-    wanted: HashMap<SequenceId, (u64, u64)>,
+    wanted: BTreeMap<SequenceId, (u64, u64)>,
     /// Whether a packet waits for one of them.
     urgent: bool,
     /// Windows whose limits may be too far ahead.
-    ahead: HashSet<SequenceId>,
+    ahead: BTreeSet<SequenceId>,
     /// When they were looked at.
     looked: std::time::Duration,
     removed: bool,
