@@ -40,7 +40,7 @@ mod sync {
     pub use std::thread::Thread;
 }
 
-pub use calibrate::{BATCHES, Calibration, Point, SIZES, calibrate, esp_job};
+pub use calibrate::{BATCHES, Calibration, Point, SIZES, calibrate, calibrate_within, esp_job};
 pub use clock::Clock;
 pub use edges::{Addresses, Answer};
 pub use engine::{Engine, HandOver, Output, Refusal};
