@@ -20,10 +20,10 @@ use crate::doorbell::Doorbell;
 const RING: usize = 1024;
 /// Maximum time that the lane polls an empty ring before it sleeps. It polls for twice the time that it recently
 /// waited for work, so that it is awake when the next burst comes; if that is more than this maximum, it polls only for
-/// [`SPIN_MIN`]. Waking takes ten to fifty microseconds, of which a few are the waker's.
+/// [`SPIN_MIN`]. Waking takes ten to fifty microseconds, on some machines most of them the waker's.
 const SPIN_MAX: Duration = Duration::from_micros(250);
-/// And at least.
-const SPIN_MIN: Duration = Duration::from_micros(5);
+/// And at least: about as long as waking takes, so that what polling may waste is no more than what it may save.
+const SPIN_MIN: Duration = Duration::from_micros(50);
 /// A new wait counts for one in so many of the usual one.
 const WAIT_FADES: u64 = 8;
 /// Longest sleep without being rung; only a safeguard.

@@ -28,7 +28,7 @@ use forebay_time::{Duration, Time};
 use crate::Kind;
 use crate::account::Account;
 use crate::cost::{Batch, Cost};
-use crate::job::{Job, JobHead, Work};
+use crate::job::{Item, Job, JobHead, Work};
 
 /// The jobs at hand, in the order in which they came.
 #[derive(Debug)]
@@ -165,22 +165,44 @@ impl Burst {
     /// Adds a job behind the others, whose suite it has.
     #[inline]
     pub(crate) fn push(&mut self, head: &JobHead, items: &[u64]) {
-        let work = head.work;
-        let sum = match self.jobs.last() {
+        let sum = self.begin(head).plus(&head.work);
+        let first = &self.head.work;
+        self.alike &= first.blocks == head.work.blocks && first.packets == head.work.packets;
+        self.items.extend_from_slice(items);
+        let items_end = self.items.len() as u32;
+        self.jobs.push(Entry { work: head.work, arrived: head.arrived, sa: head.sa, items_end, sum });
+    }
+
+    /// Adds packets of the burst's suite, each as a job of its own.
+    #[inline]
+    pub(crate) fn push_packets(&mut self, items: &[Item], arrived: Time) {
+        let Some(first) = items.first() else { return };
+        let work = Work::packet(first.bytes);
+        let head = JobHead { sa: first.sa, class: first.class, suite: first.suite, work, arrived };
+        let mut sum = self.begin(&head);
+        let (mut alike, first, mut items_end) = (self.alike, self.head.work, self.items.len() as u32);
+        self.items.extend(items.iter().map(|item| item.id));
+        self.jobs.extend(items.iter().map(|item| {
+            let work = Work::packet(item.bytes);
+            alike &= first.blocks == work.blocks && first.packets == work.packets;
+            sum = sum.plus(&work);
+            items_end += 1;
+            Entry { work, arrived, sa: item.sa, items_end, sum }
+        }));
+        self.alike = alike;
+    }
+
+    /// The work of all jobs before the next, which is `head`.
+    #[inline(always)]
+    fn begin(&mut self, head: &JobHead) -> Work {
+        match self.jobs.last() {
+            Some(last) => last.sum,
             None => {
                 self.head = *head;
                 self.alike = true;
-                work
+                Work::default()
             }
-            Some(last) => {
-                let first = &self.jobs[0].work;
-                self.alike &= first.blocks == work.blocks && first.packets == work.packets;
-                last.sum.plus(&work)
-            }
-        };
-        self.items.extend_from_slice(items);
-        let items_end = self.items.len() as u32;
-        self.jobs.push(Entry { work, arrived: head.arrived, sa: head.sa, items_end, sum });
+        }
     }
 
     /// Moves the first `jobs` that are left into `hand`.

@@ -125,6 +125,22 @@ impl Scheduler {
         self.lanes[class].push(now, item)
     }
 
+    /// Adds packets in order, as [`Scheduler::push`] does; hands those for which there is no room to `refused`.
+    #[inline]
+    pub fn push_all(&mut self, now: Time, mut items: &[Item], mut refused: impl FnMut(Item)) {
+        while let Some(&first) = items.first() {
+            assert!(usize::from(first.suite) < SUITES, "a suite is a bit index below {SUITES}");
+            let class = self.class_of(first.class);
+            let joining = self.lanes[class].push_run(now, items);
+            items = &items[joining..];
+            let Some(&next) = items.first().filter(|_| joining == 0) else { continue };
+            if let Err(item) = self.push(now, next) {
+                refused(item);
+            }
+            items = &items[1..];
+        }
+    }
+
     /// Says that no more packets will come, so that none waits for the window to fill; a later
     /// push takes it back.
     pub fn end_of_input(&mut self) {
