@@ -21,6 +21,7 @@
 
 mod area;
 mod assembler;
+mod frames;
 mod kernel;
 mod link;
 mod neighbours;
