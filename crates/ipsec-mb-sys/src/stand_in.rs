@@ -5,7 +5,6 @@
 //! the other undoes, and tags depend on every byte that they cover.
 
 use std::ffi::c_int;
-use std::slice;
 
 use super::*;
 
@@ -17,18 +16,26 @@ fn fold(seed: u8, bytes: impl IntoIterator<Item = u8>) -> u8 {
 /// # Safety
 /// `start` must be valid for reads of `len` bytes.
 unsafe fn read(start: *const u8, len: usize) -> Vec<u8> {
-    // A byte at a time: no reference to memory of the caller's is made.
+    let mut bytes = vec![0; len];
+    // SAFETY: the caller's promise; no reference to the caller's memory is made, as C makes none.
+    unsafe { start.copy_to_nonoverlapping(bytes.as_mut_ptr(), len) };
+    bytes
+}
+
+/// As [`read`], of which only the begin counts: what is behind it repeats it.
+///
+/// # Safety
+/// As [`read`].
+unsafe fn read_key(start: *const u8, len: usize) -> u8 {
     // SAFETY: the caller's promise.
-    (0..len).map(|at| unsafe { start.add(at).read() }).collect()
+    fold(0, unsafe { read(start, len) }.into_iter().take(4))
 }
 
 /// # Safety
 /// `start` must be valid for writes of as many bytes as there are.
 unsafe fn write(start: *mut u8, bytes: &[u8]) {
-    for (at, byte) in bytes.iter().enumerate() {
-        // SAFETY: the caller's promise.
-        unsafe { start.add(at).write(*byte) }
-    }
+    // SAFETY: the caller's promise.
+    unsafe { start.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) }
 }
 
 fn tag_of(seed: u8, len: usize) -> Vec<u8> {
@@ -103,7 +110,7 @@ unsafe extern "C" fn gcm<const OPEN: bool>(
     // SAFETY: the promises of the library's caller, as in `GcmFn`.
     unsafe {
         write(context.cast(), &[1; size_of::<GcmContext>()]);
-        let key = fold(0, read(key.cast(), size_of::<GcmKey>()));
+        let key = read_key(key.cast(), size_of::<GcmKey>());
         let (iv, aad, before) = (read(iv, 12), read(aad, aad_len as usize), read(text, len as usize));
         let after: Vec<u8> = before.iter().zip(iv.iter().cycle()).map(|(b, iv)| b ^ iv ^ key).collect();
         write(out, &after);
@@ -170,7 +177,7 @@ pub unsafe fn fb_xcbc_keys(_: *const Manager, key: *const u8, k1: *mut u8, k2: *
 pub unsafe fn fb_cmac_keys(_: *const Manager, expanded: *const u8, k1: *mut u8, k2: *mut u8) {
     // SAFETY: the caller's promise.
     unsafe {
-        let key = fold(0, read(expanded, 176));
+        let key = read_key(expanded, 176);
         write(k1, &[fold(1, [key]); 16]);
         write(k2, &[fold(2, [key]); 16]);
     }
@@ -204,7 +211,7 @@ pub unsafe fn fb_gmac(
     // SAFETY: the caller's promise.
     unsafe {
         write(context.cast(), &[1; size_of::<GcmContext>()]);
-        let key = fold(0, read(key.cast(), size_of::<GcmKey>()));
+        let key = read_key(key.cast(), size_of::<GcmKey>());
         let mut sum = fold(key, read(iv, 12));
         for piece in 0..n as usize {
             let Piece { start, len } = pieces.add(piece).read();
@@ -245,16 +252,17 @@ unsafe fn run(job: &ChainedJob) {
     unsafe {
         let combined = matches!(job.hash, HASH_CHACHA20_POLY1305 | HASH_CCM);
         let tag = |job: &ChainedJob| {
+            // Where the IV field belongs to the message it is in what is authenticated.
             let message = match combined {
                 true => [
+                    read(job.iv, job.iv_len as usize),
                     read(job.aad, job.aad_len as usize),
                     read(job.base.add(job.cipher_start as usize), job.cipher_len as usize),
                 ]
                 .concat(),
                 false => read(job.base.add(job.auth_start as usize), job.auth_len as usize),
             };
-            let sum = fold(fold(mac_key(job), read(job.iv, job.iv_len as usize)), message);
-            write(job.tag, &tag_of(sum, job.tag_len as usize));
+            write(job.tag, &tag_of(fold(mac_key(job), message), job.tag_len as usize));
         };
         // The tag is that of the cipher text; that of CCM of the plain text.
         let tag_first = (job.decrypt != 0) != (job.cipher == CIPHER_CCM);
@@ -278,7 +286,7 @@ unsafe fn mac_key(job: &ChainedJob) -> u8 {
             HASH_XCBC | HASH_CMAC => [176, 16, 16],
             _ => [0, 64, 64],
         };
-        (0..3).fold(0, |sum, at| fold(sum, read(job.mac_keys[at], lens[at])))
+        (0..3).fold(0, |sum, at| fold(sum, [read_key(job.mac_keys[at], lens[at])]))
     }
 }
 
@@ -291,8 +299,8 @@ unsafe fn cipher(job: &ChainedJob) {
         let key = match job.cipher {
             CIPHER_NULL => return,
             CIPHER_CHACHA20_POLY1305 => fold(0, read(keys, usize::from(job.key_len))),
-            CIPHER_3DES => fold(0, read(keys, 3 * DES_SCHEDULE)),
-            _ => fold(0, read(keys, ROUND_KEYS)),
+            CIPHER_3DES => read_key(keys, 3 * DES_SCHEDULE),
+            _ => read_key(keys, ROUND_KEYS),
         };
         let start = job.base.add(job.cipher_start as usize);
         let mut text = read(start, job.cipher_len as usize);
