@@ -22,7 +22,7 @@ const SUITES: [&str; 10] = [
     "null-aesxcbc",
     "aes192ctr-aescmac",
 ];
-const LENS: [u32; 3] = [0, 48, 144];
+const LENS: &[u32] = if cfg!(miri) { &[48] } else { &[0, 48, 144] };
 
 fn keys(suite: Suite) -> SaKeys {
     let key = SecretBytes::new((1..).take(suite.cipher_key_len() + suite.salt_len()).collect());
@@ -72,7 +72,9 @@ fn a_burst_of_all_kinds_of_jobs_is_sealed_and_opened() {
         let content = |suite: Suite, len: u32| -> Vec<u8> {
             (0..8 + suite.iv_len() as u32 + len).map(|at| (at * 7 + 1) as u8).collect()
         };
-        let cases = || suites.iter().enumerate().flat_map(|(at, &suite)| LENS.map(|len| (at, suite, len)));
+        let cases = || {
+            suites.iter().enumerate().flat_map(|(at, &suite)| LENS.iter().map(move |&len| (at, suite, len)))
+        };
         let sealing = cases().enumerate().map(|(token, (at, suite, len))| {
             let mut packet = Packet::with_capacity(512);
             assert!(packet.fill(&content(suite, len)));

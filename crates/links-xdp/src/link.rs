@@ -189,6 +189,10 @@ impl Link for XdpLink {
     fn send(&mut self, packets: &[&[u8]]) -> Sent {
         let mut sent = Sent::default();
         if packets.is_empty() {
+            if self.socket.is_stuck() {
+                // An interface that is down is no news: nothing was given.
+                let _ = self.socket.flush();
+            }
             return sent;
         }
         let now = Instant::now();
@@ -246,6 +250,10 @@ impl Link for XdpLink {
 
     fn pending(&self) -> bool {
         self.socket.is_waiting()
+    }
+
+    fn unsent(&self) -> bool {
+        self.socket.is_stuck()
     }
 
     fn passed_over(&self) -> PassedOver {

@@ -4,7 +4,7 @@
 
 use std::marker::PhantomData;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 use rustix::net::xdp::XdpRingOffset;
 
@@ -95,10 +95,12 @@ impl<T: Copy, M: Memory> Producer<T, M> {
         self.next.wrapping_sub(self.ring.counter(self.ring.consumer).load(Ordering::Acquire))
     }
 
-    /// Whether the other side has to be woken to look (`XDP_RING_NEED_WAKEUP`).
+    /// Whether the other side has to be woken to look (`XDP_RING_NEED_WAKEUP`); to be asked after `publish`.
     #[inline]
     pub(crate) fn needs_wakeup(&self) -> bool {
         const NEED_WAKEUP: u32 = 1;
+        // What was published must be seen before the flag is read: the other side sets the flag and then looks.
+        fence(Ordering::SeqCst);
         self.ring.flags.is_none_or(|at| self.ring.counter(at).load(Ordering::Relaxed) & NEED_WAKEUP != 0)
     }
 }

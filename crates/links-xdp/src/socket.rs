@@ -23,6 +23,8 @@ pub(crate) struct Xsk {
     // closed first.
     socket: OwnedFd,
     frames: Frames<Area>,
+    /// Frames are left that the kernel would have sent with more room.
+    is_stuck: bool,
 }
 
 impl Xsk {
@@ -57,7 +59,7 @@ impl Xsk {
         let completion = ring(&offsets.cr, place, XDP_UMEM_PGOFF_COMPLETION_RING)?;
         let completion = Consumer::new(completion, &offsets.cr, frames);
         let frames = Frames::new((receive, fill), (transmit, completion), area, frames);
-        let xsk = Xsk { socket, frames };
+        let xsk = Xsk { socket, frames, is_stuck: false };
         let address = SocketAddrXdp::new(SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP, interface, queue);
         rustix::net::bind(&xsk.socket, &address)?;
         Ok(xsk)
@@ -102,26 +104,37 @@ impl Xsk {
         self.frames.put(head, body)
     }
 
-    /// Has the kernel send what has been put.
+    /// Has the kernel send what has been put. It may leave frames for want of room, of memory that it allows the socket
+    /// or in the device's queue, and then wakes nobody who polls for reading: see [`Xsk::is_stuck`].
     ///
     /// # Errors
     /// If the interface is down or gone; what could not be sent yet is no error.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         use rustix::io::Errno;
         self.frames.transmit.publish();
-        // Without a driver's help the kernel sends some dozens a call.
-        for _ in 0..64 {
-            if self.frames.transmit.waiting() == 0 || !self.frames.transmit.needs_wakeup() {
+        let mut result = Ok(());
+        let mut waiting = self.frames.transmit.waiting();
+        while waiting > 0 && self.frames.transmit.needs_wakeup() {
+            match rustix::net::send(&self.socket, &[], SendFlags::DONTWAIT) {
+                Ok(_) | Err(Errno::INTR | Errno::AGAIN | Errno::BUSY | Errno::NOBUFS) => {}
+                Err(error) => result = Err(error.into()),
+            }
+            // Without a driver's help the kernel sends some dozens a call.
+            let left = self.frames.transmit.waiting();
+            if left == waiting {
                 break;
             }
-            match rustix::net::send(&self.socket, &[], SendFlags::DONTWAIT) {
-                Ok(_) | Err(Errno::INTR | Errno::AGAIN) => {}
-                Err(Errno::BUSY | Errno::NOBUFS) => break,
-                Err(error) => return Err(error.into()),
-            }
+            waiting = left;
         }
+        // A driver that needs no waking goes on by itself.
+        self.is_stuck = result.is_ok() && waiting > 0 && self.frames.transmit.needs_wakeup();
         self.frames.collect();
-        Ok(())
+        result
+    }
+
+    /// Whether the last `flush` has left frames that another one is to send.
+    pub(crate) fn is_stuck(&self) -> bool {
+        self.is_stuck
     }
 
     /// Frames that the kernel had no place for.
