@@ -23,7 +23,7 @@ help:
 	@echo 'make instructions  instructions a packet, compared with the recorded ones'
 	@echo 'make soak          the long tests; ten million changed packets for each parser and direction; RUNS='
 	@echo 'make miri          rings, pointers for C, engine and lanes under Miri (fetches nightly Rust)'
-	@echo 'make mutants       changes the code and sees whether tests notice; SAMPLE=1/100, MUTANTS="ipsec engine"'
+	@echo 'make mutants       changes the code and names the changes that no test notices; SAMPLE=1/100, MUTANTS="ipsec engine"'
 	@echo 'make fuzz          fuzz every parser by coverage (needs nightly Rust); SECONDS=600 each'
 
 # The library for fast crypto on x86-64, where it can be had; without it the portable backend does it all.
@@ -133,6 +133,12 @@ soak: $(FOREBAY)
 
 miri:
 	scripts/miri.sh full
+
+# Hours for all of it; SAMPLE=1/100 is a sample, MINUTES= a limit. See scripts/mutants.sh.
+MUTANTS ?= ipsec scheduler engine gateway
+mutants:
+	@scripts/setup.sh build
+	scripts/mutants.sh $(MUTANTS)
 
 SECONDS ?= 600
 fuzz:
