@@ -15,7 +15,7 @@ use forebay_links::capture::{CaptureError, Reader, Writer};
 use forebay_links::frame::{IpAt, locate, reframe};
 use forebay_time::{Duration, Time};
 use forebay_wire::{Ip, Malformed};
-use miette::{Context, IntoDiagnostic, miette};
+use miette::{IntoDiagnostic, miette};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
