@@ -26,7 +26,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
 use crate::Answer;
-use crate::pass::{seed, unix_ns};
+use crate::host::{seed, unix_ns};
 use asked::Asked;
 use log::Logging;
 use watchdog::Watchdog;

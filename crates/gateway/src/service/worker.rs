@@ -43,6 +43,8 @@ const ICMP_EVERY: u64 = 64;
 const FINISH: Duration = Duration::from_millis(5);
 /// Longest sleep: time is told to SAs at least so often.
 const NAP: Duration = Duration::from_millis(500);
+/// Longest sleep while a link holds packets that it took and the kernel did not.
+const UNSENT_NAP: Duration = Duration::from_millis(1);
 /// Sleeps in a row that errors of links ended, behind which a sleep asks no link and is as long at most.
 const FAULTS: u32 = 8;
 const FAULT_NAP: Duration = Duration::from_millis(2);
@@ -629,7 +631,11 @@ impl Worker {
         self.counts.naps += 1;
         let now = self.engine.clock().now();
         let faulty = self.faults >= FAULTS;
-        let most = if faulty { FAULT_NAP } else { NAP };
+        let most = match faulty {
+            true => FAULT_NAP,
+            false if self.ports().any(|port| port.link.unsent()) => UNSENT_NAP,
+            false => NAP,
+        };
         let due = self.engine.next_due().min(self.keepalives.next()).since(now).min(most);
         let timeout = Timespec { tv_sec: 0, tv_nsec: due.as_nanos() as i64 };
         let mut fds = vec![PollFd::from_borrowed_fd(self.hand_off.bell().fd(), PollFlags::IN)];
