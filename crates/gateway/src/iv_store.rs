@@ -24,6 +24,7 @@
 mod directory;
 mod error;
 mod key_id;
+mod lifetimes;
 mod sequences;
 mod table;
 mod windows;
@@ -42,6 +43,7 @@ use serde::{Deserialize, Serialize};
 
 pub use error::IvStoreError;
 pub use key_id::KeyId;
+pub use lifetimes::LifeNote;
 pub use sequences::{Block, SequenceId, Used, Wanted};
 use table::Table;
 pub use windows::{WindowNote, WindowStore};

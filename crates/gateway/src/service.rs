@@ -8,6 +8,7 @@ mod ike_forward;
 mod installed;
 mod intake;
 mod keepalive;
+mod lifetimes;
 mod links;
 mod mirror;
 mod numbers;

@@ -14,6 +14,7 @@ use crate::ah::{InboundAh, OutboundAh};
 use crate::esp::{InboundSa, OutboundSa};
 use crate::hash::Seed;
 use crate::iv::IvRange;
+use crate::lifetime::{Life, Lived};
 use crate::path_limit::PathLimit;
 use crate::received::Received;
 use crate::replay::ReplayWindow;
@@ -273,13 +274,36 @@ impl Sad {
         self.window(session).map_or(0, ReplayWindow::unsure)
     }
 
-    /// Packets that an SA has counted for its lifetime since it was added.
-    pub fn admitted(&self, session: SessionId) -> u64 {
-        match self.sas.get(session.0 as usize).map(|entry| &entry.state) {
-            Some(State::Inbound(sa)) => sa.life.packets(),
-            Some(State::InboundAh(sa)) => sa.life().packets(),
-            _ => 0,
+    /// The life of an SA that is this core's.
+    fn life(&self, session: SessionId) -> Option<&Life> {
+        match &self.sas.get(session.0 as usize)?.state {
+            State::Outbound(sa) => Some(sa.life()),
+            State::OutboundAh(sa) => Some(sa.life()),
+            State::Inbound(sa) => Some(&sa.life),
+            State::InboundAh(sa) => Some(sa.life()),
+            State::Remote(..) | State::Removed(_) => None,
         }
+    }
+
+    /// How far an SA has come in its life by the time of `watch`; `None` if it is another core's.
+    pub fn lived(&self, session: SessionId, watch: &Watch) -> Option<Lived> {
+        self.life(session).map(|life| life.lived(watch.now()))
+    }
+
+    /// Lets a new SA go on with a life that was lived under its keys before.
+    pub fn resume_life(&mut self, session: SessionId, lived: &Lived, watch: &mut Watch) {
+        match self.sas.get_mut(session.0 as usize).map(|entry| &mut entry.state) {
+            Some(State::Outbound(sa)) => sa.resume_life(lived, watch),
+            Some(State::OutboundAh(sa)) => sa.resume_life(lived, watch),
+            Some(State::Inbound(sa)) => sa.resume_life(lived, watch),
+            Some(State::InboundAh(sa)) => sa.resume_life(lived, watch),
+            Some(State::Remote(..) | State::Removed(_)) | None => {}
+        }
+    }
+
+    /// Packets that an SA has counted for its lifetime.
+    pub fn admitted(&self, session: SessionId) -> u64 {
+        self.life(session).map_or(0, Life::packets)
     }
 
     /// The next IV of an outbound SA that no packet has used; `None` for other SAs.

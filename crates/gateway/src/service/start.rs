@@ -16,6 +16,7 @@ use super::export::{self, KeyExport};
 use super::hand_off::HandOff;
 use super::homes::{Paths, Share, homes};
 use super::installed::{self, InstallError, takes_ivs};
+use super::lifetimes;
 use super::links::{icmp, mss_clamp, plain, protected, receive_queues};
 use super::mirror::{Follower, Most, OnPolicies};
 use super::numbers::{Caretaker, Ivs, Reserved};
@@ -109,6 +110,8 @@ pub struct Service {
     /// One for each worker.
     caretakers: Arc<[Caretaker]>,
     windows: Windows,
+    /// The time since the Unix epoch.
+    clock: fn() -> std::time::Duration,
     routes: RouteTable,
     follower: Option<Follower>,
     taps: Taps,
@@ -153,11 +156,13 @@ impl Service {
         }
         .map_err(StartError::Ivs)?;
         let news = news(&store, &caretakers, &config, &changes, &homes, now_ns)?;
+        let lives = lifetimes::open(&store, &config.sas, |_| true, unix_time()).map_err(StartError::Ivs)?;
         for (place, (worker, (ivs, numbers))) in workers.iter_mut().zip(news).enumerate() {
             if let KeySource::Static { .. } = config.keys.source {
                 caretakers[place].start(worker, handles[place].clone()).map_err(StartError::System)?;
             }
             worker.install(&config.sas, &homes, &changes, ivs).map_err(StartError::Install)?;
+            lifetimes::give(worker, &lives);
             caretakers[place].give(worker, &config.sas, numbers);
             windows.attend(worker);
             windows.give_file(worker, &config.sas);
@@ -177,6 +182,7 @@ impl Service {
             store,
             caretakers,
             windows,
+            clock: unix_time,
             routes,
             follower: None,
             taps,
@@ -267,6 +273,10 @@ impl Service {
             checked.map_err(|error| StartError::Install(InstallError::Keys(error)))?;
         }
         self.windows.open_file(&config.sas).map_err(StartError::Ivs)?;
+        self.settle_lives()?;
+        let lives =
+            lifetimes::open(&self.store, &config.sas, |place| changes.kept[place].is_none(), (self.clock)());
+        let lives = lives.map_err(StartError::Ivs)?;
         let news = news(&self.store, &self.caretakers, &config, &changes, &homes, now_ns)?;
         // Each is taken once, by whom it is for.
         let news: Vec<_> = news.into_iter().map(|news| Mutex::new(Some(news))).collect();
@@ -284,6 +294,7 @@ impl Service {
             let news = news[place].lock().unwrap_or_else(PoisonError::into_inner).take();
             let (ivs, numbers) = news.unwrap_or_default();
             let installed = worker.install(&file.sas, &at, &what, ivs);
+            lifetimes::give(worker, &lives);
             caretaker.give(worker, &file.sas, numbers);
             windows.give_file(worker, &file.sas);
             windows.abandon(worker, &taken);
@@ -316,6 +327,15 @@ impl Service {
         Ok(changes)
     }
 
+    /// Notes how far SAs have come in their lives.
+    fn settle_lives(&self) -> Result<(), StartError> {
+        let config = self.config.clone();
+        let taken = self.workers.ask(move |worker| lifetimes::take(worker, &config.sas));
+        let taken = taken.ok_or_else(|| StartError::System(io::Error::other("the loop has ended")))?;
+        lifetimes::settle(&self.store, &self.config.sas, &taken, (self.clock)());
+        Ok(())
+    }
+
     /// Notes what was taken back from each worker's SAs.
     fn settle(&self, used: &[Vec<Used>]) {
         self.caretakers.iter().zip(used).for_each(|(caretaker, used)| caretaker.settle(used));
@@ -333,16 +353,20 @@ impl Service {
         let caretakers = self.caretakers.clone();
         // Each for itself: of one that has failed nothing can be taken back.
         let ask = |worker: &Handle| {
-            let (caretakers, windows) = (caretakers.clone(), self.windows.clone());
+            let (caretakers, windows, config) =
+                (caretakers.clone(), self.windows.clone(), self.config.clone());
             worker.post(move |worker| {
                 worker.stop();
                 windows.take_back_all(worker);
-                caretakers[worker.share().place()].take_back(worker, |_| true)
+                let used = caretakers[worker.share().place()].take_back(worker, |_| true);
+                (used, lifetimes::take(worker, &config.sas))
             })
         };
         let asked: Vec<_> = self.workers.handles().iter().map(ask).collect();
-        let used: Vec<Vec<Used>> = asked.into_iter().map(|used| used.recv().unwrap_or_default()).collect();
+        let taken = asked.into_iter().map(|taken| taken.recv().unwrap_or_default());
+        let (used, lives): (Vec<Vec<Used>>, Vec<_>) = taken.unzip();
         self.settle(&used);
+        lifetimes::settle(&self.store, &self.config.sas, &lives, (self.clock)());
         self.windows.end();
         let ended = self.threads.into_iter().enumerate().map(|(place, thread)| {
             let ended = thread.join().unwrap_or_else(|_| Err(io::Error::other("it has panicked")));

@@ -106,10 +106,6 @@ struct Rate {
 impl Rate {
     /// Packets in about the last period, now that there have been so many in all.
     fn lately(&mut self, now: std::time::Duration, packets: u64) -> u64 {
-        // A new SA counts from zero.
-        if packets < self.last.1 {
-            *self = Rate::default();
-        }
         if now.saturating_sub(self.before.0).as_nanos() >= u128::from(PERIOD.as_nanos()) {
             self.before = self.last;
         }
@@ -276,7 +272,10 @@ impl Windows {
         let continues = if known.top < received { Received::up_to(received) } else { known };
         let limit = window.limit;
         let held = std::mem::take(&mut window.held);
-        (window.rate, window.awaited) = (Rate::default(), false);
+        let packets = worker.engine().sad().admitted(session);
+        let rate =
+            Rate { before: (std::time::Duration::ZERO, packets), last: (std::time::Duration::ZERO, packets) };
+        (window.rate, window.awaited) = (rate, false);
         if let Some(before) = window.place.replace(at)
             && state.places.get(&before) == Some(&id)
         {

@@ -12,7 +12,7 @@ use crate::drops::DropReason;
 use crate::dscp::DscpSet;
 use crate::find::{EspAt, may_nest, names_ipsec};
 use crate::headers::{Depth, Headers};
-use crate::lifetime::Life;
+use crate::lifetime::{Life, Lived};
 use crate::replay::{Replay, ReplayWindow};
 use crate::resync::Resync;
 use crate::rule::{Match, Rule};
@@ -95,6 +95,11 @@ impl InboundSa {
     /// Continues as if `sequence`, and no other number, had been received: for tests.
     pub fn continue_after(&mut self, sequence: u64) {
         self.replay.settle(sequence);
+    }
+
+    /// Goes on with a life that was lived before.
+    pub fn resume_life(&mut self, lived: &Lived, watch: &mut Watch) {
+        self.life.resume(lived, watch);
     }
 
     /// The replay window.

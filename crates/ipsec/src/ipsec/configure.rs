@@ -9,6 +9,7 @@ use forebay_wire::aggfrag::CongestionInfo;
 use super::Ipsec;
 use crate::iptfs::IptfsCounters;
 use crate::iv::IvRange;
+use crate::lifetime::Lived;
 use crate::path_mtu::PathMtuCounters;
 use crate::policy::{Policy, PolicyError, PolicyId, PolicyPlace};
 use crate::received::Received;
@@ -126,7 +127,17 @@ impl Ipsec {
         self.sad.unsure(session)
     }
 
-    /// Packets that an inbound SA has received since it was added, as its lifetime counts them.
+    /// How far an SA has come in its life by the time told last; `None` if it is another core's.
+    pub fn lived(&self, session: SessionId) -> Option<Lived> {
+        self.sad.lived(session, &self.watch)
+    }
+
+    /// Lets a new SA go on with a life that was lived under its keys before, so that its limits do not begin anew.
+    pub fn resume_life(&mut self, session: SessionId, lived: &Lived) {
+        self.sad.resume_life(session, lived, &mut self.watch);
+    }
+
+    /// Packets that an SA has sent or received, as its lifetime counts them.
     pub fn admitted(&self, session: SessionId) -> u64 {
         self.sad.admitted(session)
     }
