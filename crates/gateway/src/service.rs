@@ -3,6 +3,7 @@
 mod audit;
 mod export;
 mod hand_off;
+mod held;
 mod homes;
 mod ike_forward;
 mod installed;

@@ -29,6 +29,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::audit::Audit;
 use super::hand_off::{Bell, HandOff, Handed};
+use super::held::Held;
 use super::homes::{Paths, Share};
 use super::installed::{InstallError, Installed};
 use super::intake::{self, FROM_PLAIN, Intake, TAKE};
@@ -50,10 +51,6 @@ const FAULT_NAP: Duration = Duration::from_millis(2);
 
 /// Events of SAs that wait to be taken; what comes beyond is of no interest to anyone any more.
 const EVENTS_MAX: usize = 65_536;
-
-/// Received packets that may wait until their numbers are noted; further ones are dropped. At a million packets a second
-/// they are those of eight milliseconds, and a disk mostly takes less.
-const HELD_MAX: usize = 8_192;
 
 /// Something that a worker does for another thread.
 type Order = Box<dyn FnOnce(&mut Worker) + Send>;
@@ -142,13 +139,6 @@ pub struct WorkerCounts {
     pub held: u64,
 }
 
-/// A received packet that waits until numbers of its SA are noted up to `until`.
-struct Held {
-    output: Output,
-    session: SessionId,
-    until: u64,
-}
-
 /// The loop's state. See the module.
 pub struct Worker {
     engine: Engine,
@@ -180,9 +170,7 @@ pub struct Worker {
     events_to: Option<mpsc::Sender<Event>>,
     /// Who notes what inbound SAs receive.
     windows_to: Option<mpsc::Sender<Word>>,
-    held: Vec<Held>,
-    /// More has been noted since it was looked whether they may go.
-    held_may_go: bool,
+    held: Held,
     installed: Installed,
     /// Emptied in every round.
     outputs: Vec<Output>,
@@ -250,8 +238,7 @@ impl Worker {
             events: Vec::new(),
             events_to: None,
             windows_to: None,
-            held: Vec::new(),
-            held_may_go: false,
+            held: Held::default(),
             installed: Installed::default(),
             outputs: Vec::new(),
             answers: Vec::new(),
@@ -361,7 +348,7 @@ impl Worker {
 
     /// Takes all SAs and policies of the file out.
     pub fn uninstall(&mut self) {
-        let held: Vec<Output> = self.held.drain(..).map(|held| held.output).collect();
+        let held = self.held.take_all();
         self.drop_held(held);
         self.installed.clear(&mut self.engine);
     }
@@ -393,7 +380,7 @@ impl Worker {
     /// Lets an inbound SA deliver what it receives with numbers up to `limit`, which are noted.
     pub fn note_window(&mut self, session: SessionId, limit: u64) {
         self.engine.note_window(session, limit);
-        self.held_may_go = true;
+        self.held.look_again();
         // More may have come since the limit was asked for.
         let sad = self.engine.sad();
         if let Some(top) = sad.sequence(session).filter(|top| *top > limit) {
@@ -411,17 +398,16 @@ impl Worker {
 
     /// Takes the packets of an SA that wait until their numbers are noted.
     pub fn take_held(&mut self, session: SessionId) -> Vec<Output> {
-        self.held.extract_if(.., |held| held.session == session).map(|held| held.output).collect()
+        self.held.take(session)
     }
 
     /// Takes them up as packets of `session`, which has received them.
     pub fn put_held(&mut self, session: SessionId, outputs: Vec<Output>) {
         let until = self.engine.sad().sequence(session).unwrap_or(0);
         for output in outputs {
-            let output = Output { session: Some(session), ..output };
-            self.held.push(Held { output, session, until });
+            self.hold(session, until, Output { session: Some(session), ..output });
         }
-        self.held_may_go = true;
+        self.held.look_again();
     }
 
     /// Drops packets of SAs that are gone.
@@ -582,9 +568,7 @@ impl Worker {
     /// Puts what is through onto its link, and sends.
     fn give_out(&mut self) -> bool {
         let mut outputs = std::mem::take(&mut self.outputs);
-        if std::mem::take(&mut self.held_may_go) {
-            self.take_noted(&mut outputs);
-        }
+        self.held.release(self.engine.sad(), &mut outputs);
         let noted = outputs.len();
         outputs.extend(self.engine.outputs());
         // Packets come in runs of an SA, which receives nothing meanwhile.
@@ -649,21 +633,13 @@ impl Worker {
     /// Keeps a packet until all is noted that its SA has received by now.
     #[cold]
     fn hold(&mut self, session: SessionId, until: u64, output: Output) {
-        if self.held.len() < HELD_MAX {
+        let Err(output) = self.held.put(session, until, output) else {
             self.counts.held += 1;
-            self.held.push(Held { output, session, until });
             return;
-        }
+        };
         let reason = DropReason::InStateNotNoted;
         self.engine.count_drop(reason);
         self.intake.dropped(&mut self.engine, Direction::Open, reason, output.packet);
-    }
-
-    /// Takes the packets whose numbers are noted now, in their order.
-    fn take_noted(&mut self, outputs: &mut Vec<Output>) {
-        let sad = self.engine.sad();
-        let is_noted = |held: &mut Held| sad.noted(held.session).is_none_or(|(_, limit)| held.until <= limit);
-        outputs.extend(self.held.extract_if(.., is_noted).map(|held| held.output));
     }
 
     /// Tells programs that their packets are too big.
