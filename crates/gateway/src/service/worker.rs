@@ -35,7 +35,7 @@ use super::installed::{InstallError, Installed};
 use super::intake::{self, FROM_PLAIN, Intake, TAKE};
 use super::keepalive::Keepalives;
 use super::port::{Outgoing, Port};
-use super::windows::Word;
+use super::windows::word::Word;
 use crate::config::Changes;
 use crate::sas::SasFile;
 

@@ -12,7 +12,9 @@ use forebay_engine::{Clock, Engine, ProcessorSetup, Settings};
 use forebay_ipsec::{DropReason, Ipsec, IvRange};
 use forebay_links::{Link, PassedOver, Sent};
 use forebay_scheduler::{Cost, Kind};
+use forebay_time::Duration;
 
+use super::state::LEAST;
 use super::*;
 use crate::config::Changes;
 use crate::iv_store::IvStore;
