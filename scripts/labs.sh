@@ -10,7 +10,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 tests=$here/../tests/gateway
 forebay=$(realpath "$1") extent=$2
 shift 2
-[ $# -gt 0 ] || set -- two_sites restart guard privileges links hostile queues taps beside_ike xdp many_sas soak
+[ $# -gt 0 ] || set -- two_sites restart replay guard privileges links hostile queues taps beside_ike xdp many_sas soak
 pairs=500 soak=8 cards="driver-udp-4 generic-udp-6"
 [ "$extent" = full ] && pairs=5000 soak=60 cards=
 
@@ -22,6 +22,10 @@ lab() { # variables, then a test and its arguments
 
 for name in "$@"; do
     case $name in
+    replay)
+        lab "$tests/replay.py"
+        [ "$extent" = quick ] || lab "$tests/replay.py" ESN=1 ENCAPSULATION=none
+        ;;
     queues) lab "$tests/queues.py" QUEUES=2 TUNNELS=4 ;;
     many_sas) lab "$tests/many_sas.py $pairs" ;;
     xdp) lab "$tests/xdp.py $cards" ;;

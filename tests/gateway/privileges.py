@@ -23,7 +23,7 @@ from two_sites import ASK, FOREBAY, HOST_A, HOST_B, LAB, SERVE, gateway_of, insi
 NET_ADMIN, DAC_OVERRIDE = 1 << 12, 1 << 1
 USER = "nobody"
 # Threads that open files.
-FILES = ["forebay-numbers", "forebay-taps"]
+FILES = ["forebay-numbers", "forebay-windows", "forebay-taps"]
 SA = """
 [[sa]]
 name = "{name}"

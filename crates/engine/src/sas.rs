@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 
 use forebay_crypto::{Direction, SaKeys, SessionId, Suite};
-use forebay_ipsec::{IvRange, Policy, PolicyError, PolicyId, PolicyPlace, SaConfig, SaCounters, SadError};
+use forebay_ipsec::{
+    IvRange, Lived, Policy, PolicyError, PolicyId, PolicyPlace, Received, SaConfig, SaCounters, SadError,
+};
 use forebay_scheduler::Cost;
 
 use crate::engine::Engine;
@@ -90,6 +92,24 @@ impl Engine {
     /// Lets an outbound SA number its packets up to `last`: see [`Ipsec::grant`](forebay_ipsec::Ipsec::grant).
     pub fn grant(&mut self, session: SessionId, last: u64) {
         self.sad.grant(session, last);
+    }
+
+    /// Lets a new SA go on with a life that was lived before: see
+    /// [`Ipsec::resume_life`](forebay_ipsec::Ipsec::resume_life).
+    pub fn resume_life(&mut self, session: SessionId, lived: &Lived) {
+        self.sad.resume_life(session, lived);
+    }
+
+    /// Lets an inbound SA continue with what was received before: see
+    /// [`Ipsec::restore_window`](forebay_ipsec::Ipsec::restore_window).
+    pub fn restore_window(&mut self, session: SessionId, received: &Received) {
+        self.sad.restore_window(session, received);
+    }
+
+    /// Takes note that all numbers of an inbound SA up to `limit` are kept durably: see
+    /// [`Ipsec::note_window`](forebay_ipsec::Ipsec::note_window).
+    pub fn note_window(&mut self, session: SessionId, limit: u64) {
+        self.sad.note_window(session, limit);
     }
 
     /// Puts an SA inside another: see [`Ipsec::nest`](forebay_ipsec::Ipsec::nest).

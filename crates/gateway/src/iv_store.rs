@@ -24,8 +24,10 @@
 mod directory;
 mod error;
 mod key_id;
+mod lifetimes;
 mod sequences;
 mod table;
+mod windows;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File, OpenOptions};
@@ -41,8 +43,10 @@ use serde::{Deserialize, Serialize};
 
 pub use error::IvStoreError;
 pub use key_id::KeyId;
+pub use lifetimes::LifeNote;
 pub use sequences::{Block, SequenceId, Used, Wanted};
 use table::Table;
+pub use windows::{WindowNote, WindowStore};
 
 /// IVs that suffice for an SA without ESN: its sequence numbers end earlier (RFC 4303 3.3.3).
 /// As nanoseconds they are 4.3 s, so that restarts do not drive the marks far ahead of the clock.

@@ -45,6 +45,7 @@ drop_reasons! {
     InStateMismatch      "in_state_mismatch"       "the SA wants another encapsulation, or the inner packet is outside its selectors"
     InStateInvalid       "in_state_invalid"        "the SA was removed while the packet was under way"
     InStateSeqError      "in_state_seq_error"      "sequence number zero, left of the replay window, or received before"
+    InStateNotNoted      "in_state_not_noted"      "too many packets waited until their sequence numbers were noted on disk"
     InStateProtoError    "in_state_proto_error"    "the ICV does not match"
     InStateModeError     "in_state_mode_error"     "the deciphered payload does not fit the SA's mode"
     InBufferError        "in_buffer_error"         "more SAs one inside the other than are followed"

@@ -6,5 +6,5 @@ mod inbound_run;
 mod outbound;
 mod outbound_run;
 
-pub use inbound::{InboundSa, check_selectors};
+pub use inbound::{InboundSa, check_selectors, want_note};
 pub use outbound::{OutboundSa, sequence_end};

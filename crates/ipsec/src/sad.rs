@@ -14,7 +14,10 @@ use crate::ah::{InboundAh, OutboundAh};
 use crate::esp::{InboundSa, OutboundSa};
 use crate::hash::Seed;
 use crate::iv::IvRange;
+use crate::lifetime::{Life, Lived};
 use crate::path_limit::PathLimit;
+use crate::received::Received;
+use crate::replay::ReplayWindow;
 use crate::sa::{Encapsulation, Protocol, SaConfig, SaConfigError, Spi};
 use crate::step::NEST_MAX;
 use crate::watch::Watch;
@@ -222,8 +225,99 @@ impl Sad {
             State::Outbound(sa) => Some(sa.sequence),
             State::OutboundAh(sa) => Some(sa.sequence()),
             State::Inbound(sa) => Some(sa.replay.top()),
-            State::InboundAh(sa) => Some(sa.top()),
+            State::InboundAh(sa) => Some(sa.replay().top()),
             State::Remote(..) | State::Removed(_) => None,
+        }
+    }
+
+    /// The replay window of an inbound SA that is this core's.
+    fn window(&self, session: SessionId) -> Option<&ReplayWindow> {
+        match &self.sas.get(session.0 as usize)?.state {
+            State::Inbound(sa) => Some(&sa.replay),
+            State::InboundAh(sa) => Some(sa.replay()),
+            _ => None,
+        }
+    }
+
+    fn window_mut(&mut self, session: SessionId) -> Option<&mut ReplayWindow> {
+        match &mut self.sas.get_mut(session.0 as usize)?.state {
+            State::Inbound(sa) => Some(sa.window()),
+            State::InboundAh(sa) => Some(sa.window()),
+            _ => None,
+        }
+    }
+
+    /// What an inbound SA has received; `None` for one that has no replay window here.
+    pub fn received(&self, session: SessionId) -> Option<Received> {
+        self.window(session).filter(|window| window.is_on()).map(ReplayWindow::received)
+    }
+
+    /// Lets an inbound SA continue with what was received before.
+    pub fn restore_window(&mut self, session: SessionId, received: &Received) {
+        if let Some(window) = self.window_mut(session) {
+            window.restore(received);
+        }
+    }
+
+    /// Takes note that all numbers of an inbound SA up to `limit` are kept durably as received.
+    pub fn note_window(&mut self, session: SessionId, limit: u64) {
+        if let Some(window) = self.window_mut(session) {
+            window.note(limit);
+        }
+    }
+
+    /// The highest number that an inbound SA has received, and the one up to which its numbers are noted; of nested SAs,
+    /// those of the innermost that has a replay window. `None` if nothing was ever noted of it.
+    pub fn noted(&self, session: SessionId) -> Option<(u64, u64)> {
+        let outer = |session: &SessionId| self.outer(*session);
+        let nest = std::iter::successors(Some(session), outer).take(NEST_MAX);
+        let window = nest.filter_map(|session| self.window(session)).find(|window| window.is_on())?;
+        Some((window.top(), window.limit()?))
+    }
+
+    /// Packets of an inbound SA that were refused because they may have been received before a crash.
+    pub fn unsure(&self, session: SessionId) -> u64 {
+        self.window(session).map_or(0, ReplayWindow::unsure)
+    }
+
+    /// The life of an SA that is this core's.
+    fn life(&self, session: SessionId) -> Option<&Life> {
+        match &self.sas.get(session.0 as usize)?.state {
+            State::Outbound(sa) => Some(sa.life()),
+            State::OutboundAh(sa) => Some(sa.life()),
+            State::Inbound(sa) => Some(&sa.life),
+            State::InboundAh(sa) => Some(sa.life()),
+            State::Remote(..) | State::Removed(_) => None,
+        }
+    }
+
+    /// How far an SA has come in its life by the time of `watch`; `None` if it is another core's.
+    pub fn lived(&self, session: SessionId, watch: &Watch) -> Option<Lived> {
+        self.life(session).map(|life| life.lived(watch.now()))
+    }
+
+    /// Lets a new SA go on with a life that was lived under its keys before.
+    pub fn resume_life(&mut self, session: SessionId, lived: &Lived, watch: &mut Watch) {
+        match self.sas.get_mut(session.0 as usize).map(|entry| &mut entry.state) {
+            Some(State::Outbound(sa)) => sa.resume_life(lived, watch),
+            Some(State::OutboundAh(sa)) => sa.resume_life(lived, watch),
+            Some(State::Inbound(sa)) => sa.resume_life(lived, watch),
+            Some(State::InboundAh(sa)) => sa.resume_life(lived, watch),
+            Some(State::Remote(..) | State::Removed(_)) | None => {}
+        }
+    }
+
+    /// Packets that an SA has counted for its lifetime.
+    pub fn admitted(&self, session: SessionId) -> u64 {
+        self.life(session).map_or(0, Life::packets)
+    }
+
+    /// The next IV of an outbound SA that no packet has used; `None` for other SAs.
+    pub fn next_iv(&self, session: SessionId) -> Option<u64> {
+        match &self.sas.get(session.0 as usize)?.state {
+            State::Outbound(sa) => Some(sa.next_iv()),
+            State::OutboundAh(sa) => Some(sa.next_iv()),
+            _ => None,
         }
     }
 

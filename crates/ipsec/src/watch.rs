@@ -33,6 +33,14 @@ pub enum EventKind {
     IvWanted,
     /// No IV is left; nothing passes until there are more.
     IvEnd,
+    /// An inbound SA has used half of the numbers that are noted, or more of them than are noted: see
+    /// [`Ipsec::note_window`](crate::Ipsec::note_window).
+    WindowWanted {
+        /// The highest number that it has received.
+        top: u64,
+        /// Packets that it has received since it was added.
+        packets: u64,
+    },
     /// An inbound SA in UDP has had a packet, newer than all before it and genuine, from another address or port
     /// than its peer's: behind its NAT that has moved. Four times at once are told, and one a second. Outbound SAs follow by
     /// [`Ipsec::move_peer`](crate::Ipsec::move_peer).

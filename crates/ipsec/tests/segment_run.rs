@@ -5,7 +5,8 @@ mod support;
 
 use forebay_crypto::{Direction, Job, JobSpec, SessionId, Verdict};
 use forebay_ipsec::{
-    Action, DropReason, Event, EventKind, Ipsec, IvRange, Policy, PolicyPlace, Prepared, SaCounters, Stop,
+    Action, DropReason, Event, EventKind, Ipsec, IvRange, Policy, PolicyPlace, Prepared, SaConfig,
+    SaCounters, Stop,
 };
 use forebay_wire::Family;
 use proptest::prelude::*;
@@ -167,8 +168,12 @@ fn compare(
 
 /// A database of one SA, in both directions.
 fn alone(sa: usize) -> Ipsec {
+    alone_with(sa, opening(sa).replay_window)
+}
+
+fn alone_with(sa: usize, replay_window: u32) -> Ipsec {
     let mut sad = Ipsec::default();
-    sad.add_inbound(opening(sa)).expect("settings without fault");
+    sad.add_inbound(SaConfig { replay_window, ..opening(sa) }).expect("settings without fault");
     sad.add_outbound(sealing(sa), IvRange::for_throwaway_key()).expect("settings without fault");
     sad
 }
@@ -372,7 +377,7 @@ fn a_peer_that_moves_in_the_middle_of_a_run_is_seen() {
             (0..12).map(|_| seal(&mut sealer, &plain.bytes()).expect("sealed")).collect();
         sealed[5..10].iter_mut().for_each(|packet| *packet = moved(packet, address));
         for burst in 1..=sealed.len() {
-            let mut sad = alone(sa);
+            let mut sad = alone_with(sa, 64);
             let mut told = Vec::new();
             for packets in sealed.chunks(burst) {
                 let packets: Vec<_> = packets.iter().map(|p| (p.clone(), Verdict::Done)).collect();
@@ -404,11 +409,32 @@ fn a_run_believes_no_late_packet_about_its_peer() {
     sealed[2] = moved(&sealed[2], true);
     let packets = [0, 1, 3, 2, 4, 2, 5, 6, 7].map(|n| (sealed[n].clone(), Verdict::Done));
     for burst in 1..=packets.len() {
-        compare(|| alone(sa), Direction::Open, burst, &packets).expect("alike");
-        let mut sad = alone(sa);
+        compare(|| alone_with(sa, 64), Direction::Open, burst, &packets).expect("alike");
+        let mut sad = alone_with(sa, 64);
         together(&mut sad, Direction::Open, &packets);
         let moves = events(&mut sad).into_iter().filter(|event| matches!(event.kind, EventKind::Moved(_)));
         assert_eq!(moves.count(), 0);
+    }
+}
+
+/// RFC 7296 2.23: without a replay window an old packet cannot be told from a new one, and no packet moves the peer.
+#[test]
+fn a_peer_does_not_move_without_a_replay_window() {
+    let sa = 1;
+    let plain =
+        Plain { sa, family: Family::V4, payload: 40, extras: 0, fragment: false, class: 0, padding: 0 };
+    let mut sealer = database();
+    let packets: Vec<_> = (0..8)
+        .map(|_| seal(&mut sealer, &plain.bytes()).expect("sealed"))
+        .map(|packet| (moved(&packet, true), Verdict::Done))
+        .collect();
+    for burst in [1, 8] {
+        let mut sad = alone_with(sa, 0);
+        for packets in packets.chunks(burst) {
+            let (_, opened) = together(&mut sad, Direction::Open, packets);
+            assert!(opened.iter().all(Result::is_ok));
+        }
+        assert!(events(&mut sad).iter().all(|event| !matches!(event.kind, EventKind::Moved(_))));
     }
 }
 

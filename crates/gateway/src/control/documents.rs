@@ -103,6 +103,9 @@ pub struct SaDoc {
     pub auth_failures: u64,
     /// Packets that the replay window refused.
     pub replays: u64,
+    /// Those of `replays` that are refused because they may have been received before a crash.
+    #[serde(default)]
+    pub unsure: u64,
     /// The path MTU if one is known.
     pub mtu: Option<u16>,
     /// When it ends.
@@ -274,6 +277,9 @@ pub struct EngineDoc {
     /// Packets that other engines gave.
     #[serde(default)]
     pub taken_over: u64,
+    /// Received packets that waited until their sequence numbers were noted on disk.
+    #[serde(default)]
+    pub held: u64,
 }
 
 /// The rules of the host that drop what passes beside the gateway.

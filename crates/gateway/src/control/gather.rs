@@ -53,6 +53,7 @@ struct Sa {
     config: SaConfig,
     counters: SaCounters,
     mtu: Option<u16>,
+    unsure: u64,
     /// Another worker has it, and counts.
     away: bool,
 }
@@ -84,7 +85,8 @@ impl Snapshot {
         let sad = engine.sad();
         let sa = |(session, direction, config, counters): (SessionId, Direction, &SaConfig, &SaCounters)| {
             let (mtu, away) = (sad.path_mtu(session), sad.remote(session).is_some());
-            Sa { session, direction, config: config.clone(), counters: *counters, mtu, away }
+            let unsure = sad.unsure(session);
+            Sa { session, direction, config: config.clone(), counters: *counters, mtu, unsure, away }
         };
         let sas: Vec<Sa> = sad.iter().map(sa).collect();
         let policies = [Direction::Seal, Direction::Open];
@@ -188,6 +190,7 @@ impl Snapshot {
             answers: self.counts.answers,
             handed_over: self.counts.handed_over,
             taken_over: self.counts.taken_over,
+            held: self.counts.held,
         }
     }
 }
@@ -228,6 +231,7 @@ fn sa(one: &Sa, engine: usize) -> SaDoc {
         bytes: one.counters.bytes,
         auth_failures: one.counters.auth_failures,
         replays: one.counters.replays,
+        unsure: one.unsure,
         mtu: one.mtu,
         lifetime: LifetimeDoc { soft: limits(&config.lifetime.soft), hard: limits(&config.lifetime.hard) },
     }

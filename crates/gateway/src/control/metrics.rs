@@ -54,11 +54,16 @@ impl Text {
 }
 
 fn sas(status: &StatusDoc, text: &mut Text) {
-    let families: [OfSa; 4] = [
+    let families: [OfSa; 5] = [
         ("forebay_sa_packets_total", "Packets sealed or opened.", |sa| sa.packets),
         ("forebay_sa_bytes_total", "Their bytes outside of the tunnel.", |sa| sa.bytes),
         ("forebay_sa_auth_failures_total", "Packets whose ICV did not match.", |sa| sa.auth_failures),
         ("forebay_sa_replays_total", "Packets that the replay window refused.", |sa| sa.replays),
+        (
+            "forebay_sa_unsure_total",
+            "Those of the replays that are refused because they may have been received before a crash.",
+            |sa| sa.unsure,
+        ),
     ];
     for (name, help, value) in families {
         text.family(name, "counter", help);
@@ -246,6 +251,12 @@ fn engines(status: &StatusDoc, text: &mut Text) {
         ("forebay_engine_taken_over_total", "counter", "Packets that other engines gave.", |one| {
             one.taken_over
         }),
+        (
+            "forebay_engine_held_total",
+            "counter",
+            "Received packets that waited until their sequence numbers were noted on disk.",
+            |one| one.held,
+        ),
     ];
     for (name, kind, help, value) in families {
         text.family(name, kind, help);

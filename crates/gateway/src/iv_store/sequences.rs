@@ -12,6 +12,7 @@ use std::path::Path;
 
 use forebay_crypto::SaKeys;
 use forebay_ipsec::Spi;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::table::Table;
@@ -24,7 +25,8 @@ const FILE: &str = "sequences.json";
 
 /// A fingerprint of an SA's keys and SPI, by which its peer knows it. Who sees it can confirm a guess of the keys
 /// and nothing else.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct SequenceId([u8; 16]);
 
 impl SequenceId {
@@ -37,6 +39,29 @@ impl SequenceId {
         let mut id = [0; 16];
         id.copy_from_slice(&hash.finalize()[..16]);
         SequenceId(id)
+    }
+}
+
+impl From<SequenceId> for String {
+    fn from(id: SequenceId) -> String {
+        id.to_string()
+    }
+}
+
+impl TryFrom<String> for SequenceId {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<SequenceId, &'static str> {
+        let digits = text.as_bytes();
+        let mut id = [0; 16];
+        if digits.len() != 2 * id.len() {
+            return Err("a fingerprint has 32 hex digits");
+        }
+        for (byte, pair) in id.iter_mut().zip(digits.chunks_exact(2)) {
+            let digit = |digit: u8| char::from(digit).to_digit(16).ok_or("no hex digit");
+            *byte = (digit(pair[0])? << 4 | digit(pair[1])?) as u8;
+        }
+        Ok(SequenceId(id))
     }
 }
 

@@ -14,7 +14,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use forebay_crypto::{Direction, SessionId};
-use forebay_engine::Engine;
 use forebay_ipsec::{
     Action, EventKind, IvRange, Policy, PolicyId, PolicyPlace, SaConfig, SaCounters, TrafficSelector,
     UdpPorts,
@@ -27,10 +26,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::export::KeyExport;
 use super::homes::by_spi;
+use super::windows::Windows;
 use super::worker::Worker;
 use super::workers::Workers;
 use crate::config::Xfrm;
 use crate::esp_sa;
+use crate::iv_store::SequenceId;
 use crate::privileges;
 
 /// Between two looks at limits and wanted SAs.
@@ -144,6 +145,7 @@ impl Follower {
         routes: OnPolicies,
         exported: Arc<KeyExport>,
         most: Most,
+        windows: Windows,
     ) -> io::Result<Follower> {
         let mark = options.mark.map(|mark| xfrm::Mark { value: mark.value, mask: mark.mask });
         let filter = Filter { mark, if_id: options.if_id, allow_weak: false };
@@ -174,6 +176,7 @@ impl Follower {
             exported,
             told: std::time::Duration::ZERO,
             most,
+            windows,
         };
         let their_stop = stop.clone();
         let builder = std::thread::Builder::new().name("forebay-xfrm".to_owned());
@@ -243,6 +246,8 @@ struct Follow {
     /// When limits and wanted SAs were looked at.
     told: std::time::Duration,
     most: Most,
+    /// What inbound SAs have received.
+    windows: Windows,
 }
 
 /// What a worker has for the daemon.
@@ -314,7 +319,7 @@ impl Follow {
 
     fn take(&mut self, event: xfrm::Event) {
         match event {
-            xfrm::Event::SaAdded(sa) => self.add(*sa, None),
+            xfrm::Event::SaAdded(sa) => self.add(*sa, false),
             xfrm::Event::SaUpdated(sa) => self.update(*sa),
             xfrm::Event::SaDeleted(id) | xfrm::Event::SaExpired { id, hard: true } => self.remove(&id),
             xfrm::Event::SaRefused { id, reason } => {
@@ -330,6 +335,8 @@ impl Follow {
             xfrm::Event::Synchronised => {
                 self.is_synchronised = true;
                 tracing::info!(sas = self.sas.len(), policies = self.policies.len(), "as the kernel has it");
+                // What no SA of the kernel has is put back.
+                self.windows.settle_later();
                 if let Some(waiting) = self.synchronised.take() {
                     let _ = waiting.send(());
                 }
@@ -338,9 +345,11 @@ impl Follow {
         }
     }
 
-    /// Takes an SA over, behind `sequence` if it is one that goes on.
-    fn add(&mut self, mut sa: xfrm::Sa, sequence: Option<u64>) {
-        let before = self.forget(&sa.id).map(|taken| taken.sessions);
+    /// Takes an SA over. One that `goes_on` stays at its worker, and goes on behind what it has sent and received so far.
+    fn add(&mut self, mut sa: xfrm::Sa, goes_on: bool) {
+        let before = self.forget(&sa.id);
+        let stays = before.as_ref().filter(|_| goes_on).map(|taken| taken.home);
+        let before = before.map(|taken| taken.sessions);
         if self.sas.len() >= self.most.sas {
             tracing::error!(sa = %sa.id, most = self.most.sas, "an SA stays the kernel's: raise `sas` of [limits]");
             before.into_iter().for_each(|before| self.take_out(before));
@@ -356,18 +365,46 @@ impl Follow {
                 Direction::Open => UdpPorts { local: destination, remote: source },
             };
         }
-        let behind = sequence.unwrap_or(match direction {
+        let key_id = SequenceId::of(&sa.keys, sa.config.spi);
+        let has_window = direction == Direction::Open && sa.config.replay_window > 0;
+        if has_window && let Err(error) = self.windows.open(&[key_id]) {
+            tracing::error!(sa = %id, %error, "an SA of the kernel was not taken over");
+            before.into_iter().for_each(|before| self.take_out(before));
+            return;
+        }
+        let told = match direction {
             Direction::Seal => sa.sequence.sent,
             Direction::Open => sa.sequence.received,
-        });
+        };
         let (config, keys) = (sa.config.clone(), sa.keys.clone());
         let users = self.users(&sa);
-        let home = self.home(&sa);
+        let home = stays.unwrap_or_else(|| self.home(&sa));
         // IVs count from the clock, in nanoseconds: whoever had these keys before this process took older ones.
         let now_ns = (self.clock)().as_nanos() as u64;
+        let (windows, changed) = (self.windows.clone(), before.is_some());
+        let remove = {
+            let windows = windows.clone();
+            move |worker: &mut Worker, (session, _)| {
+                let taken = windows.take_back(worker, &[session]);
+                windows.abandon(worker, &taken);
+                worker.remove_sa(session);
+            }
+        };
         let added = self.workers.change(move |worker| {
             let share = worker.share();
-            before.as_ref().and_then(|before| before.get(share.place())).map(|&one| worker.remove_sa(one));
+            let (mut behind, mut iv, mut taken) = (told, now_ns, vec![]);
+            if let Some(&one) = before.as_ref().and_then(|before| before.get(share.place())) {
+                // What is under way belongs to what it has received.
+                worker.finish(&[one]);
+                let sad = worker.engine().sad();
+                if goes_on {
+                    behind = sad.sequence(one).unwrap_or(told);
+                    // The clock may have been put back since the SA was added.
+                    iv = iv.max(sad.next_iv(one).unwrap_or(0));
+                }
+                taken = windows.take_back(worker, &[one]);
+                worker.remove_sa(one);
+            }
             let engine = worker.engine();
             let config = config.clone();
             let session = match (direction, share.away(home)) {
@@ -375,14 +412,14 @@ impl Follow {
                     engine.add_away(direction, config, home).map_err(|error| error.to_string())
                 }
                 (Direction::Seal, None) => {
-                    let iv = IvRange::share(now_ns, u64::MAX, 0, 1);
+                    let iv = IvRange::share(iv, u64::MAX, 0, 1);
                     engine.add_outbound(config, iv, &keys).map_err(|error| error.to_string())
                 }
                 (Direction::Open, None) => {
                     engine.add_inbound(config, &keys).map_err(|error| error.to_string())
                 }
             }?;
-            if behind > 0 {
+            if direction == Direction::Seal && behind > 0 {
                 engine.continue_after(session, behind);
             }
             for policy in users.iter().filter_map(|ids| ids.get(share.place())) {
@@ -391,12 +428,17 @@ impl Follow {
                     return Err(error.to_string());
                 }
             }
-            Ok::<SessionId, String>(session)
+            if direction == Direction::Open {
+                windows.give(worker, session, key_id, behind);
+            }
+            windows.abandon(worker, &taken);
+            Ok::<(SessionId, u64), String>((session, behind))
         });
-        let added =
-            added.map(|added| self.all_or_none(added, |engine, session| drop(engine.remove_sa(session))));
+        let added = added.map(|added| self.all_or_none(added, remove));
         match added {
-            Some(Ok(sessions)) => {
+            Some(Ok(added)) => {
+                let behind = added.get(home).map_or(told, |(_, behind)| *behind);
+                let sessions = added.into_iter().map(|(session, _)| session).collect();
                 tracing::info!(sa = %id, ?direction, suite = %sa.config.suite, "an SA of the kernel");
                 let counters = SaCounters::default();
                 let taken =
@@ -408,6 +450,10 @@ impl Follow {
             }
             Some(Err(why)) => tracing::error!(sa = %id, %why, "an SA of the kernel was not taken over"),
             None => {}
+        }
+        if changed {
+            // Of the keys that it had before, if they were others.
+            self.windows.settle_later();
         }
     }
 
@@ -428,8 +474,8 @@ impl Follow {
     /// An SA with other settings: a peer that has moved goes on as it is, anything else begins anew behind its
     /// sequence numbers.
     fn update(&mut self, mut sa: xfrm::Sa) {
-        let Some(taken) = self.sas.get(&sa.id) else { return self.add(sa, None) };
-        let (sessions, home) = (taken.sessions.clone(), taken.home);
+        let Some(taken) = self.sas.get(&sa.id) else { return self.add(sa, false) };
+        let sessions = taken.sessions.clone();
         if let (Some((source, destination)), Direction::Seal) = (sa.ports, sa.direction) {
             sa.config.udp = UdpPorts { local: source, remote: destination };
         }
@@ -453,11 +499,7 @@ impl Follow {
             }
             return;
         }
-        let sequence =
-            self.workers.get(home).zip(sessions.get(home).copied()).and_then(|(worker, session)| {
-                worker.ask(move |worker| worker.engine().sad().sequence(session)).flatten()
-            });
-        self.add(sa, sequence);
+        self.add(sa, true);
     }
 
     fn remove(&mut self, id: &SaId) {
@@ -579,7 +621,8 @@ impl Follow {
             before.as_ref().and_then(|before| before.get(at)).map(|before| engine.remove_policy(*before));
             added
         });
-        let added = added.map(|added| self.all_or_none(added, |engine, id| drop(engine.remove_policy(id))));
+        let added =
+            added.map(|added| self.all_or_none(added, |worker, id| drop(worker.engine().remove_policy(id))));
         match added {
             Some(Ok(ids)) => drop(self.policies.insert(rank, Followed { ids, templates })),
             Some(Err(error)) => {
@@ -606,10 +649,16 @@ impl Follow {
 
     /// Removes an SA everywhere.
     fn take_out(&self, sessions: Vec<SessionId>) {
+        let windows = self.windows.clone();
         self.workers.change(move |worker| {
-            let session = sessions.get(worker.share().place());
-            session.map(|&session| worker.remove_sa(session))
+            if let Some(&session) = sessions.get(worker.share().place()) {
+                worker.finish(&[session]);
+                let taken = windows.take_back(worker, &[session]);
+                windows.abandon(worker, &taken);
+                worker.remove_sa(session);
+            }
         });
+        self.windows.settle_later();
     }
 
     /// Removes a policy everywhere.
@@ -625,13 +674,13 @@ impl Follow {
     fn all_or_none<T: Copy + Send + Sync + 'static, E>(
         &self,
         added: Vec<Result<T, E>>,
-        take_out: impl Fn(&mut Engine, T) + Send + Sync + 'static,
+        take_out: impl Fn(&mut Worker, T) + Send + Sync + 'static,
     ) -> Result<Vec<T>, E> {
         let there: Vec<Option<T>> = added.iter().map(|one| one.as_ref().ok().copied()).collect();
         added.into_iter().collect::<Result<Vec<T>, E>>().inspect_err(|_| {
             self.workers.change(move |worker| {
                 let one = there.get(worker.share().place()).copied().flatten();
-                one.into_iter().for_each(|one| take_out(worker.engine(), one));
+                one.into_iter().for_each(|one| take_out(worker, one));
             });
         })
     }

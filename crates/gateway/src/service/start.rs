@@ -17,17 +17,19 @@ use super::guard::{self, Guard};
 use super::hand_off::HandOff;
 use super::homes::{Paths, Share, homes};
 use super::installed::{self, InstallError, takes_ivs};
+use super::lifetimes;
 use super::links::{icmp, mss_clamp, plain, protected, receive_queues};
 use super::mirror::{Follower, Most, OnPolicies};
 use super::numbers::{Caretaker, Ivs, Reserved};
 use super::pin::pin;
 use super::routes::RouteTable;
 use super::taps::{Side, Taps, Told};
+use super::windows::Windows;
 use super::worker::{Handle, Protected, Setup, Worker};
 use super::workers::Workers;
 use crate::config::{Changes, Config, KeySource, MssClamp, PlainLink, Routes, Tun, Xfrm, deal, prefixes};
 use crate::esp_sa;
-use crate::iv_store::{IvStore, IvStoreError, Used};
+use crate::iv_store::{IvStore, IvStoreError, Used, WindowStore};
 use crate::privileges;
 
 /// Why a gateway did not start, or did not change.
@@ -111,6 +113,9 @@ pub struct Service {
     store: IvStore,
     /// One for each worker.
     caretakers: Arc<[Caretaker]>,
+    windows: Windows,
+    /// The time since the Unix epoch.
+    clock: fn() -> std::time::Duration,
     routes: RouteTable,
     guard: Guard,
     follower: Option<Follower>,
@@ -150,13 +155,24 @@ impl Service {
         let caretakers: Arc<[Caretaker]> =
             (0..count).map(|_| Caretaker::new(store.clone(), unix_time)).collect();
         let homes = homes(&config.sas, count, |_| None);
+        let windows = Windows::start(WindowStore::new(&store), unix_time, handles.clone());
+        let windows = windows.map_err(StartError::System)?;
+        match config.keys.source {
+            KeySource::Static { .. } => windows.open_file(&config.sas),
+            KeySource::Xfrm(_) => windows.open_all(),
+        }
+        .map_err(StartError::Ivs)?;
         let news = news(&store, &caretakers, &config, &changes, &homes, now_ns)?;
+        let lives = lifetimes::open(&store, &config.sas, |_| true, unix_time()).map_err(StartError::Ivs)?;
         for (place, (worker, (ivs, numbers))) in workers.iter_mut().zip(news).enumerate() {
             if let KeySource::Static { .. } = config.keys.source {
                 caretakers[place].start(worker, handles[place].clone()).map_err(StartError::System)?;
             }
             worker.install(&config.sas, &homes, &changes, ivs).map_err(StartError::Install)?;
+            lifetimes::give(worker, &lives);
             caretakers[place].give(worker, &config.sas, numbers);
+            windows.attend(worker);
+            windows.give_file(worker, &config.sas);
             let others = handles.iter().enumerate().filter(|(other, _)| *other != place);
             worker.meet(others.map(|(_, handle)| handle.clone()).collect());
         }
@@ -172,6 +188,8 @@ impl Service {
             homes,
             store,
             caretakers,
+            windows,
+            clock: unix_time,
             routes,
             guard,
             follower: None,
@@ -217,7 +235,8 @@ impl Service {
             let most = Most { sas: config.limits.sas, policies: config.limits.policies };
             let routes = route_setter(&config, &self.routes, &self.guard);
             let (workers, exported) = (self.workers.clone(), self.exported.clone());
-            let started = Follower::start(options, workers, unix_time, routes, exported, most);
+            let windows = self.windows.clone();
+            let started = Follower::start(options, workers, unix_time, routes, exported, most, windows);
             self.follower = Some(started.map_err(link_error("the kernel's SAs (XFRM)"))?);
         }
         Ok(())
@@ -266,27 +285,48 @@ impl Service {
         for checked in checked {
             checked.map_err(|error| StartError::Install(InstallError::Keys(error)))?;
         }
+        self.windows.open_file(&config.sas).map_err(StartError::Ivs)?;
+        self.settle_lives()?;
+        let lives =
+            lifetimes::open(&self.store, &config.sas, |place| changes.kept[place].is_none(), (self.clock)());
+        let lives = lives.map_err(StartError::Ivs)?;
         let news = news(&self.store, &self.caretakers, &config, &changes, &homes, now_ns)?;
         // Each is taken once, by whom it is for.
         let news: Vec<_> = news.into_iter().map(|news| Mutex::new(Some(news))).collect();
         let (file, at, what, caretakers) =
             (config.clone(), homes.clone(), changes.clone(), self.caretakers.clone());
+        let windows = self.windows.clone();
         let changed = self.workers.change(move |worker| {
             let place = worker.share().place();
             let caretaker = &caretakers[place];
+            let going = worker.removed(&what);
+            // What is under way belongs to what they have received.
+            worker.finish(&going);
+            let taken = windows.take_back(worker, &going);
             let used = caretaker.take_back(worker, |place| what.removed.contains(&place));
             let news = news[place].lock().unwrap_or_else(PoisonError::into_inner).take();
             let (ivs, numbers) = news.unwrap_or_default();
             let installed = worker.install(&file.sas, &at, &what, ivs);
+            lifetimes::give(worker, &lives);
             caretaker.give(worker, &file.sas, numbers);
+            windows.give_file(worker, &file.sas);
+            windows.abandon(worker, &taken);
             (installed, used)
         });
         let (changed, used): (Vec<_>, Vec<_>) = changed.ok_or_else(ended)?.into_iter().unzip();
         self.settle(&used);
+        self.windows.settle();
         let changed: Result<Vec<()>, InstallError> = changed.into_iter().collect();
         self.is_empty = changed.is_err();
         if self.is_empty {
-            self.workers.change(Worker::uninstall).ok_or_else(ended)?;
+            let windows = self.windows.clone();
+            let uninstall = move |worker: &mut Worker| {
+                let taken = windows.take_back_all(worker);
+                windows.abandon(worker, &taken);
+                worker.uninstall();
+            };
+            self.workers.change(uninstall).ok_or_else(ended)?;
+            self.windows.settle();
         }
         changed.map_err(StartError::Install)?;
         // From here on it is by this file that it runs, whatever else fails.
@@ -299,6 +339,15 @@ impl Service {
         route(&self.routes, &self.config)?;
         export(&self.config, &self.exported)?;
         Ok(changes)
+    }
+
+    /// Notes how far SAs have come in their lives.
+    fn settle_lives(&self) -> Result<(), StartError> {
+        let config = self.config.clone();
+        let taken = self.workers.ask(move |worker| lifetimes::take(worker, &config.sas));
+        let taken = taken.ok_or_else(|| StartError::System(io::Error::other("the loop has ended")))?;
+        lifetimes::settle(&self.store, &self.config.sas, &taken, (self.clock)());
+        Ok(())
     }
 
     /// Notes what was taken back from each worker's SAs.
@@ -318,15 +367,21 @@ impl Service {
         let caretakers = self.caretakers.clone();
         // Each for itself: of one that has failed nothing can be taken back.
         let ask = |worker: &Handle| {
-            let caretakers = caretakers.clone();
+            let (caretakers, windows, config) =
+                (caretakers.clone(), self.windows.clone(), self.config.clone());
             worker.post(move |worker| {
                 worker.stop();
-                caretakers[worker.share().place()].take_back(worker, |_| true)
+                windows.take_back_all(worker);
+                let used = caretakers[worker.share().place()].take_back(worker, |_| true);
+                (used, lifetimes::take(worker, &config.sas))
             })
         };
         let asked: Vec<_> = self.workers.handles().iter().map(ask).collect();
-        let used: Vec<Vec<Used>> = asked.into_iter().map(|used| used.recv().unwrap_or_default()).collect();
+        let taken = asked.into_iter().map(|taken| taken.recv().unwrap_or_default());
+        let (used, lives): (Vec<Vec<Used>>, Vec<_>) = taken.unzip();
         self.settle(&used);
+        lifetimes::settle(&self.store, &self.config.sas, &lives, (self.clock)());
+        self.windows.end();
         let ended = self.threads.into_iter().enumerate().map(|(place, thread)| {
             let ended = thread.join().unwrap_or_else(|_| Err(io::Error::other("it has panicked")));
             ended.map_err(|error| io::Error::new(error.kind(), format!("the loop of core {place}: {error}")))

@@ -29,11 +29,13 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::audit::{Audit, Limiter};
 use super::hand_off::{Bell, HandOff, Handed};
+use super::held::Held;
 use super::homes::{Paths, Share};
 use super::installed::{InstallError, Installed};
 use super::intake::{self, FROM_PLAIN, Intake, TAKE};
 use super::keepalive::Keepalives;
 use super::port::{Outgoing, Port};
+use super::windows::word::Word;
 use crate::config::Changes;
 use crate::sas::SasFile;
 
@@ -138,6 +140,8 @@ pub struct WorkerCounts {
     pub handed_over: u64,
     /// Packets that other workers gave.
     pub taken_over: u64,
+    /// Received packets that waited until their numbers were noted.
+    pub held: u64,
 }
 
 /// The loop's state. See the module.
@@ -170,6 +174,9 @@ pub struct Worker {
     events: Vec<Event>,
     /// Or who gets it.
     events_to: Option<mpsc::Sender<Event>>,
+    /// Who notes what inbound SAs receive.
+    windows_to: Option<mpsc::Sender<Word>>,
+    held: Held,
     installed: Installed,
     /// Emptied in every round.
     outputs: Vec<Output>,
@@ -237,6 +244,8 @@ impl Worker {
             counts: WorkerCounts::default(),
             events: Vec::new(),
             events_to: None,
+            windows_to: None,
+            held: Held::default(),
             installed: Installed::default(),
             outputs: Vec::new(),
             answers: Vec::new(),
@@ -319,9 +328,12 @@ impl Worker {
                 let _ = self.engine.set_bias(place, alpha, beta);
             }
         }
-        let removed: Vec<SessionId> =
-            changes.removed.iter().filter_map(|&place| self.sessions().get(place).copied()).collect();
+        let removed = self.removed(changes);
         self.finish(&removed);
+        for session in removed {
+            let held = self.take_held(session);
+            self.drop_held(held);
+        }
         self.installed.change(&mut self.engine, self.share, file, homes, changes, ivs)
     }
 
@@ -336,8 +348,15 @@ impl Worker {
         self.engine.check_keys(new.map(|((entry, _), _)| (entry.direction, &entry.keys)))
     }
 
+    /// The SAs that [`Worker::install`] will remove.
+    pub fn removed(&self, changes: &Changes) -> Vec<SessionId> {
+        changes.removed.iter().filter_map(|&place| self.sessions().get(place).copied()).collect()
+    }
+
     /// Takes all SAs and policies of the file out.
     pub fn uninstall(&mut self) {
+        let held = self.held.take_all();
+        self.drop_held(held);
         self.installed.clear(&mut self.engine);
     }
 
@@ -355,11 +374,60 @@ impl Worker {
     /// processor, or in a window, they would be lost at every rekey.
     pub fn remove_sa(&mut self, session: SessionId) -> bool {
         self.finish(&[session]);
+        let held = self.take_held(session);
+        self.drop_held(held);
         self.engine.remove_sa(session).is_some()
     }
 
+    /// Sends word of replay windows from now on, and lets received packets wait until their numbers are noted.
+    pub fn send_windows(&mut self, to: mpsc::Sender<Word>) {
+        self.windows_to = Some(to);
+    }
+
+    /// Lets an inbound SA deliver what it receives with numbers up to `limit`, which are noted.
+    pub fn note_window(&mut self, session: SessionId, limit: u64) {
+        self.engine.note_window(session, limit);
+        self.held.look_again();
+        // More may have come since the limit was asked for.
+        let sad = self.engine.sad();
+        if let Some(top) = sad.sequence(session).filter(|top| *top > limit) {
+            let packets = sad.admitted(session);
+            self.want_note(session, top, packets);
+        }
+    }
+
+    fn want_note(&self, session: SessionId, top: u64, packets: u64) {
+        if let Some(to) = &self.windows_to {
+            let worker = self.share.place();
+            let _ = to.send(Word::Wanted { worker, session, top, packets });
+        }
+    }
+
+    /// Takes the packets of an SA that wait until their numbers are noted.
+    pub fn take_held(&mut self, session: SessionId) -> Vec<Output> {
+        self.held.take(session)
+    }
+
+    /// Takes them up as packets of `session`, which has received them.
+    pub fn put_held(&mut self, session: SessionId, outputs: Vec<Output>) {
+        let until = self.engine.sad().sequence(session).unwrap_or(0);
+        for output in outputs {
+            self.hold(session, until, Output { session: Some(session), ..output });
+        }
+        self.held.look_again();
+    }
+
+    /// Drops packets of SAs that are gone.
+    pub fn drop_held(&mut self, outputs: Vec<Output>) {
+        for Output { packet, .. } in outputs {
+            let reason = DropReason::InStateInvalid;
+            self.engine.count_drop(reason);
+            self.intake.dropped(&mut self.engine, Direction::Open, reason, packet);
+        }
+    }
+
     /// Lets the packets under way of these SAs come to their end, for a little while at most; no others come in.
-    fn finish(&mut self, sas: &[SessionId]) {
+    pub fn finish(&mut self, sas: &[SessionId]) {
         let end = self.engine.clock().now() + FINISH;
         while sas.iter().any(|&sa| self.engine.sad().in_flight(sa) > 0) && self.engine.clock().now() < end {
             self.engine.flush();
@@ -394,6 +462,10 @@ impl Worker {
         while let Ok(order) = self.orders.try_recv() {
             order(self);
             moved = true;
+        }
+        if self.stop {
+            // What came in now would not be noted.
+            return true;
         }
         if self.take_handed() {
             moved = true;
@@ -503,12 +575,25 @@ impl Worker {
     /// Puts what is through onto its link, and sends.
     fn give_out(&mut self) -> bool {
         let mut outputs = std::mem::take(&mut self.outputs);
+        self.held.release(self.engine.sad(), &mut outputs);
+        let noted = outputs.len();
         outputs.extend(self.engine.outputs());
-        for output in outputs.drain(..) {
-            let Output { mut packet, tag, session, result, .. } = output;
-            let origin = if tag == FROM_PLAIN { Direction::Seal } else { Direction::Open };
+        // Packets come in runs of an SA, which receives nothing meanwhile.
+        let mut passes = None;
+        for (place, output) in outputs.drain(..).enumerate() {
+            let origin = if output.tag == FROM_PLAIN { Direction::Seal } else { Direction::Open };
             let direction =
-                session.and_then(|session| self.engine.sad().direction(session)).unwrap_or(origin);
+                output.session.and_then(|session| self.engine.sad().direction(session)).unwrap_or(origin);
+            let is_received = place >= noted && direction == Direction::Open && output.result.is_ok();
+            let output = match is_received && output.session != passes {
+                false => output,
+                true => {
+                    let Some(output) = self.hold_unless_noted(output) else { continue };
+                    passes = output.session;
+                    output
+                }
+            };
+            let Output { mut packet, session, result, .. } = output;
             if let Err(reason) = result {
                 self.intake.dropped(&mut self.engine, direction, reason, packet);
                 continue;
@@ -539,6 +624,29 @@ impl Worker {
         self.outputs = outputs;
         self.answer();
         self.send()
+    }
+
+    /// Gives a received packet back, or keeps it if its number may not be noted yet.
+    fn hold_unless_noted(&mut self, output: Output) -> Option<Output> {
+        let session = output.session.filter(|_| self.windows_to.is_some());
+        let Some(session) = session else { return Some(output) };
+        match self.engine.sad().noted(session) {
+            Some((top, limit)) if top > limit => self.hold(session, top, output),
+            _ => return Some(output),
+        }
+        None
+    }
+
+    /// Keeps a packet until all is noted that its SA has received by now.
+    #[cold]
+    fn hold(&mut self, session: SessionId, until: u64, output: Output) {
+        let Err(output) = self.held.put(session, until, output) else {
+            self.counts.held += 1;
+            return;
+        };
+        let reason = DropReason::InStateNotNoted;
+        self.engine.count_drop(reason);
+        self.intake.dropped(&mut self.engine, Direction::Open, reason, output.packet);
     }
 
     /// Tells programs that their packets are too big.
@@ -572,6 +680,7 @@ impl Worker {
             let Some(event) = self.engine.events().next() else { break };
             match event.kind {
                 EventKind::Moved(to) => self.follow(event.session, to),
+                EventKind::WindowWanted { top, packets } => self.want_note(event.session, top, packets),
                 _ => match &self.events_to {
                     Some(to) => drop(to.send(event)),
                     None if self.events.len() < EVENTS_MAX => self.events.push(event),

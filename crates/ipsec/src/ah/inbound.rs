@@ -8,9 +8,9 @@ use forebay_wire::{Ah, Family, Ip, ah, ipv4, ipv6, protocol};
 use super::layout::{Headers, Sizes, in_hdr_error, tunnel_protocol};
 use crate::drops::DropReason;
 use crate::dscp::DscpSet;
-use crate::esp::check_selectors;
+use crate::esp::{check_selectors, want_note};
 use crate::find::AhAt;
-use crate::lifetime::Life;
+use crate::lifetime::{Life, Lived};
 use crate::replay::{Replay, ReplayWindow};
 use crate::resync::Resync;
 use crate::rule::Rule;
@@ -52,9 +52,29 @@ impl InboundAh {
         check_selectors(&self.selectors, ip).is_ok()
     }
 
-    /// Continues as if `sequence` had been received.
+    /// Continues as if `sequence`, and no other number, had been received: for tests.
     pub fn continue_after(&mut self, sequence: u64) {
         self.replay.settle(sequence);
+    }
+
+    /// Goes on with a life that was lived before.
+    pub fn resume_life(&mut self, lived: &Lived, watch: &mut Watch) {
+        self.life.resume(lived, watch);
+    }
+
+    /// The replay window.
+    pub fn window(&mut self) -> &mut ReplayWindow {
+        &mut self.replay
+    }
+
+    /// How far it has come in its life.
+    pub fn life(&self) -> &Life {
+        &self.life
+    }
+
+    /// The replay window, to look at.
+    pub fn replay(&self) -> &ReplayWindow {
+        &self.replay
     }
 
     /// Does what is due by the time of `watch`, and asks to be called again.
@@ -65,11 +85,6 @@ impl InboundAh {
     /// Packets that carried a combination of ECN marks that no tunnel makes.
     pub fn ecn_odd(&self) -> u64 {
         self.decapsulator.odd()
-    }
-
-    /// The highest sequence number that was verified.
-    pub fn top(&self) -> u64 {
-        self.replay.top()
     }
 
     /// Takes note of a packet whose ICV did not match.
@@ -101,6 +116,7 @@ impl InboundAh {
             false => found.sequence.into(),
         };
         if self.replay.check(sequence) != Replay::New {
+            self.replay.refused(sequence);
             return Err(DropReason::InStateSeqError);
         }
         let mut headers = Headers::of(&packet.bytes()[..found.at]).ok_or(DropReason::TooLong)?;
@@ -157,7 +173,11 @@ impl InboundAh {
         let sequence = u64::from(u32::from_be_bytes(high)) << 32 | u64::from(header.sequence());
         let (next_header, len) = (header.next_header(), header.header_len());
         if self.replay.settle(sequence) != Replay::New {
+            self.replay.refused(sequence);
             return Err(DropReason::InStateSeqError);
+        }
+        if sequence > self.replay.mark() {
+            want_note(&mut self.replay, &self.life, self.sizes.session, watch);
         }
         self.resync.verified();
         self.life.admit(spec.auth.len as usize, watch).map_err(|_| DropReason::InStateExpired)?;

@@ -13,7 +13,7 @@ use crate::drops::DropReason;
 use crate::dscp::DscpSet;
 use crate::find::{EspAt, may_nest, names_ipsec};
 use crate::headers::{Depth, Headers};
-use crate::lifetime::Life;
+use crate::lifetime::{Life, Lived};
 use crate::replay::{Replay, ReplayWindow};
 use crate::resync::Resync;
 use crate::rule::{Match, Rule};
@@ -108,9 +108,19 @@ impl InboundSa {
         std::hint::black_box(self.replay.check(self.replay.top()));
     }
 
-    /// Continues as if `sequence` had been received: for tests and for resynchronisation.
+    /// Continues as if `sequence`, and no other number, had been received: for tests.
     pub fn continue_after(&mut self, sequence: u64) {
         self.replay.settle(sequence);
+    }
+
+    /// Goes on with a life that was lived before.
+    pub fn resume_life(&mut self, lived: &Lived, watch: &mut Watch) {
+        self.life.resume(lived, watch);
+    }
+
+    /// The replay window.
+    pub fn window(&mut self) -> &mut ReplayWindow {
+        &mut self.replay
     }
 
     /// Does what is due by the time of `watch`, and asks to be called again.
@@ -152,7 +162,11 @@ impl InboundSa {
             true => self.resync.infer(&self.replay, found.sequence).ok_or(DropReason::InStateSeqError)?,
             false => found.sequence.into(),
         };
-        self.state_job(packet, found, text, sequence, spec)
+        let stated = self.state_job(packet, found, text, sequence, spec);
+        if stated.is_err() {
+            self.replay.refused(sequence);
+        }
+        stated
     }
 
     /// Whether nothing is the matter that a packet would have to be told or asked.
@@ -241,9 +255,14 @@ impl InboundSa {
         let sequence = u64::from(spec.seq_hi.unwrap_or(0)) << 32 | u64::from(low);
         let newest = sequence > self.replay.top();
         if self.replay.settle(sequence) != Replay::New {
+            self.replay.refused(sequence);
             return Err(DropReason::InStateSeqError);
         }
-        if newest && self.peer.is_some() {
+        if sequence > self.replay.mark() {
+            want_note(&mut self.replay, &self.life, self.session, watch);
+        }
+        // Without a window an old packet cannot be told from a new one (RFC 7296 2.23).
+        if newest && self.peer.is_some() && self.replay.is_on() {
             self.note_sender(packet, esp_at, watch);
         }
         self.resync.verified();
@@ -368,6 +387,15 @@ impl InboundSa {
             check_selectors(&self.selectors, &Ip::parse(packet.bytes()).map_err(in_mode_error)?)?;
         }
         Ok(next)
+    }
+}
+
+/// Tells that a window, in which a number beyond the mark was settled, wants more numbers to be noted.
+#[cold]
+pub fn want_note(replay: &mut ReplayWindow, life: &Life, session: SessionId, watch: &mut Watch) {
+    let (top, packets) = (replay.top(), life.packets());
+    if replay.passed_mark() && watch.tell(session, EventKind::WindowWanted { top, packets }) {
+        replay.told();
     }
 }
 

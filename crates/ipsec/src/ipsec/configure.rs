@@ -9,8 +9,10 @@ use forebay_wire::aggfrag::CongestionInfo;
 use super::Ipsec;
 use crate::iptfs::IptfsCounters;
 use crate::iv::IvRange;
+use crate::lifetime::Lived;
 use crate::path_mtu::PathMtuCounters;
 use crate::policy::{Policy, PolicyError, PolicyId, PolicyPlace};
+use crate::received::Received;
 use crate::rule::Rule;
 use crate::sa::SaConfig;
 use crate::sad::entry::SaCounters;
@@ -95,10 +97,64 @@ impl Ipsec {
         self.watch.moves_limited()
     }
 
-    /// Lets an SA continue behind `sequence`: as if that had been sent, or received and verified.
+    /// Lets an SA continue behind `sequence`: as if that had been sent, or received and verified and no other number
+    /// before. An inbound SA that may have received more continues by [`Ipsec::restore_window`].
     pub fn continue_after(&mut self, session: SessionId, sequence: u64) {
         self.sad.continue_after(session, sequence);
         self.iptfs.continue_after(session, sequence);
+    }
+
+    /// What an inbound SA has received; `None` for one that has no replay window here.
+    pub fn received(&self, session: SessionId) -> Option<Received> {
+        self.sad.received(session)
+    }
+
+    /// Lets an inbound SA that is new continue with what was received under its keys before.
+    pub fn restore_window(&mut self, session: SessionId, received: &Received) {
+        self.sad.restore_window(session, received);
+        if received.top > 0 {
+            self.iptfs.continue_after(session, received.top);
+        }
+    }
+
+    /// Takes note that all numbers of an inbound SA up to `limit` are kept durably as received. Half-way there, and again
+    /// beyond it, the SA sends [`EventKind::WindowWanted`](crate::EventKind::WindowWanted). What it receives with a
+    /// number beyond the limit must not be delivered before the limit is raised ([`Ipsec::noted`]): after a crash
+    /// the packet would be taken for a new one. An SA of which nothing was ever noted has no limit.
+    pub fn note_window(&mut self, session: SessionId, limit: u64) {
+        self.sad.note_window(session, limit);
+    }
+
+    /// The highest number that an inbound SA has received, and the one up to which its numbers are noted; of nested SAs,
+    /// those of the innermost that has a replay window, which keeps repeated packets out. `None` if nothing was ever
+    /// noted of it.
+    pub fn noted(&self, session: SessionId) -> Option<(u64, u64)> {
+        self.sad.noted(session)
+    }
+
+    /// Packets of an inbound SA that its replay window refused because they may have been received before a crash.
+    pub fn unsure(&self, session: SessionId) -> u64 {
+        self.sad.unsure(session)
+    }
+
+    /// How far an SA has come in its life by the time told last; `None` if it is another core's.
+    pub fn lived(&self, session: SessionId) -> Option<Lived> {
+        self.sad.lived(session, &self.watch)
+    }
+
+    /// Lets a new SA go on with a life that was lived under its keys before, so that its limits do not begin anew.
+    pub fn resume_life(&mut self, session: SessionId, lived: &Lived) {
+        self.sad.resume_life(session, lived, &mut self.watch);
+    }
+
+    /// Packets that an SA has sent or received, as its lifetime counts them.
+    pub fn admitted(&self, session: SessionId) -> u64 {
+        self.sad.admitted(session)
+    }
+
+    /// The next IV of an outbound SA, which no packet has used; `None` for other SAs.
+    pub fn next_iv(&self, session: SessionId) -> Option<u64> {
+        self.sad.next_iv(session)
     }
 
     /// Lets an outbound SA number its packets up to `last` and no further, until it is granted more; at half of the

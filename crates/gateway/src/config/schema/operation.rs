@@ -31,7 +31,7 @@ pub const KEYS: Part = once(
             "state",
             Path,
             Means("the user's state directory, of root and with `user` `/var/lib/forebay`"),
-            "where the IVs that may have been used are noted, so that none is used again after a restart",
+            "where it is noted which IVs and sequence numbers may have been used, and which packets received, for the time after a restart",
             "\"/var/lib/forebay\"",
         ),
         key(
