@@ -189,6 +189,8 @@ def main():
     # A way for what is not routed to the gateway: the one by which it would leak.
     ip("gw-a", "route", "add", "default", "via", "192.0.2.2")
     edit("a", "listen = \"192.0.2.1:4500\"\n", "listen = \"192.0.2.1:4500\"\ngso = false\n")
+    # What the routes do is seen without the guard, which has a test of its own.
+    edit("a", "[keys]\n", "[guard]\nmode = \"off\"\n\n[keys]\n")
     kill("a", signal.SIGTERM)
     start("a")
     killed_and_back()

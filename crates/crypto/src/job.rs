@@ -121,6 +121,13 @@ pub struct Job {
     pub took: Duration,
 }
 
+/// A job without a packet: what is left where one was taken.
+impl Default for Job {
+    fn default() -> Job {
+        Job::new(Packet::default(), JobSpec::default(), 0)
+    }
+}
+
 impl Job {
     /// A job that is still to be done.
     #[inline]

@@ -115,6 +115,12 @@ impl Packet {
         (self.end - self.start) as usize
     }
 
+    /// Whether it has a buffer: the default, which is what is left where a packet was taken, has none.
+    #[inline]
+    pub fn has_buffer(&self) -> bool {
+        !self.data.is_empty()
+    }
+
     /// Whether the packet holds no byte.
     pub fn is_empty(&self) -> bool {
         self.start == self.end

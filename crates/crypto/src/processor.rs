@@ -102,9 +102,21 @@ pub trait Processor: Send {
 
 /// Copies each job's packet from its place in `sources`: the first step of [`Processor::submit_copies`].
 pub fn copy_all(sources: &[Packet], jobs: &mut [Job]) {
-    for (job, source) in jobs.iter_mut().zip(sources) {
+    for (at, (job, source)) in jobs.iter_mut().zip(sources).enumerate() {
+        if let Some(next) = sources.get(at + 1) {
+            load_ahead(next.bytes());
+        }
         let fits = job.packet.copy_from(source);
         debug_assert!(fits, "a packet of {} bytes was to be copied where it has no room", source.len());
+    }
+}
+
+/// Begins to load a packet that another core has written, while the one before it is still being copied.
+#[inline]
+fn load_ahead(bytes: &[u8]) {
+    const CACHE_LINE: usize = 64;
+    for line in bytes.iter().step_by(CACHE_LINE) {
+        std::hint::black_box(*line);
     }
 }
 

@@ -1,12 +1,13 @@
 //! Admission: packets are gathered, prepared by bursts, and done in place or put in flight.
 
 use forebay_crypto::{Direction, Job, JobSpec, Packet, Verdict};
-use forebay_ipsec::{DropReason, Path, Reassembly, Stop};
+use forebay_ipsec::{DropReason, Reassembly, Stop};
 use forebay_scheduler::{Item, Work};
 use forebay_wire::Ip;
 
 use crate::edges::may_be_fragment;
 use crate::engine::{Engine, HandOver, Output, Refusal};
+use crate::in_flight::InFlight;
 
 impl Engine {
     /// Admits the packets of `burst`, of whose jobs only `packet` and `token`, the caller's tag, are looked at,
@@ -25,6 +26,7 @@ impl Engine {
             self.scheduler.set_moving(self.moving.per_packet());
             self.pool.set_handing_over(self.moving.per_handed_over(), &mut self.scheduler);
         }
+        self.scheduler.set_host_alone(self.moving.keeps_all());
         let room = self.room();
         if burst.len() > room {
             self.refuse_behind(room, burst);
@@ -266,19 +268,16 @@ impl Engine {
     fn bypass(&mut self, packet: Packet, tag: u64) {
         let (admitted, released) = (self.now, self.now);
         let is_total = self.in_flight.reorder.is_total();
-        let Some(index) = is_total.then(|| self.in_flight.slots.take()).flatten() else {
+        if !is_total || self.in_flight.slots.free() == 0 {
             let output = Output { packet, tag, session: None, result: Ok(()), admitted, released };
             self.outward.outputs.push(output);
             return;
-        };
+        }
+        let mut done = Job { verdict: Verdict::Done, ..Job::new(packet, JobSpec::default(), tag) };
+        let Some(index) = self.in_flight.slots.admit(&mut done, 0, admitted) else { return };
         let slot = self.in_flight.slots.get_mut(index);
-        slot.tag = tag;
         slot.bypass = true;
-        slot.admitted = admitted;
         slot.done = admitted;
-        slot.spec = JobSpec::default();
-        slot.packet = Some(packet);
-        slot.verdict = Verdict::Done;
         self.in_flight.reorder.admit(0, index);
         self.release(0);
     }
@@ -289,11 +288,29 @@ impl Engine {
         let mut classes = std::mem::take(&mut self.scratch.classes);
         let known = classes.len().min(burst.len());
         let mut class = classes.drain(..known);
-        for job in burst.drain(..) {
-            self.start(job.packet, job.spec, job.token, class.next().unwrap_or(0));
+        let mut items = std::mem::take(&mut self.scratch.items);
+        let InFlight { slots, reorder, .. } = &mut self.in_flight;
+        let mut left_over = None;
+        for job in burst.iter_mut() {
+            let (session, bytes) = (job.spec.session, job.packet.len() as u32);
+            let class = class.next().unwrap_or(0);
+            match slots.admit(job, class, self.now) {
+                Some(index) => {
+                    reorder.admit(session.0, index);
+                    let suite = self.sessions.kind(session);
+                    items.push(Item { id: index.into(), sa: session.0, class, suite, bytes });
+                }
+                None => left_over.get_or_insert_with(Vec::new).push(std::mem::take(job)),
+            }
         }
+        burst.clear();
         drop(class);
         self.scratch.classes = classes;
+        let retries = &mut self.retries;
+        self.scheduler.push_all(self.now, &items, |item| retries.push_back(item.id as u32));
+        items.clear();
+        self.scratch.items = items;
+        left_over.into_iter().flatten().for_each(|job| self.start_without_slot(job));
     }
 
     /// Notes the class of each packet: outbound by its DSCP. Inbound packets are of the first class, because their
@@ -308,30 +325,21 @@ impl Engine {
         self.scratch.classes.extend(burst.iter().map(|job| class(&job.packet)));
     }
 
-    /// Gives a prepared packet its place in the order.
-    pub(crate) fn start(&mut self, packet: Packet, spec: JobSpec, tag: u64, class: u8) {
-        let Some(index) = self.in_flight.slots.take() else {
-            // Cannot be, there was room; its number is lost as a lost packet's is.
-            let _ = self.sad.complete(&mut Packet::with_capacity(0), &spec, Verdict::Failed);
-            return self.refuse(packet, tag, DropReason::QueueFull);
-        };
-        let slot = self.in_flight.slots.get_mut(index);
-        slot.path = Path::default();
-        slot.tag = tag;
-        slot.class = class;
-        slot.bypass = false;
-        slot.admitted = self.now;
-        self.in_flight.reorder.admit(spec.session.0, index);
-        self.launch(index, packet, spec);
+    /// Cannot be, there was room; the packet's number is lost as a lost packet's is.
+    #[cold]
+    fn start_without_slot(&mut self, job: Job) {
+        let _ = self.sad.complete(&mut Packet::with_capacity(0), &job.spec, Verdict::Failed);
+        self.refuse(job.packet, job.token, DropReason::QueueFull);
     }
 
-    /// Gives the packet of a slot and its job for one SA to the scheduler.
+    /// Gives the packet of a slot and its job for the next SA to the scheduler.
     pub(crate) fn launch(&mut self, index: u32, packet: Packet, spec: JobSpec) {
         let slot = self.in_flight.slots.get_mut(index);
         slot.len = packet.len() as u32;
-        slot.packet = Some(packet);
-        slot.spec = spec;
         slot.tries = 0;
+        let job = self.in_flight.slots.job_mut(index);
+        job.packet = packet;
+        job.spec = spec;
         // There is room on admission, `room` has looked; for the next SA's turn there may be none.
         if !self.schedule(index) {
             self.retries.push_back(index);
@@ -339,11 +347,12 @@ impl Engine {
     }
 
     /// Gives the job of a slot to the scheduler; `false` if its input is full.
+    #[inline]
     pub(crate) fn schedule(&mut self, index: u32) -> bool {
         let slot = self.in_flight.slots.get(index);
-        let sa = slot.spec.session.0;
-        let suite = self.sessions.kind(slot.spec.session);
-        let item = Item { id: index.into(), sa, class: slot.class, suite, bytes: slot.len };
+        let session = self.in_flight.slots.job(index).spec.session;
+        let suite = self.sessions.kind(session);
+        let item = Item { id: index.into(), sa: session.0, class: slot.class, suite, bytes: slot.len };
         self.scheduler.push(self.now, item).is_ok()
     }
 
@@ -376,5 +385,5 @@ impl Engine {
 
 /// Whether a job of a burst still has its packet, and so is to be done.
 fn has_packet(job: &Job) -> bool {
-    !job.packet.buffer().is_empty()
+    job.packet.has_buffer()
 }

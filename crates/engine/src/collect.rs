@@ -6,6 +6,7 @@ use forebay_time::Duration;
 use crate::check::{CHECK, Check};
 use crate::engine::Engine;
 use crate::health::Removal;
+use crate::place::Booking;
 use crate::pool::RUNNING_CORE;
 use crate::stats::REMOVALS;
 
@@ -23,9 +24,13 @@ impl Engine {
                 moved = true;
                 let count = done.len();
                 let begun = self.clock.now();
-                for job in done.drain(..) {
-                    self.answer(index, job);
+                self.pool.get_mut(index).health.answered(count);
+                let mut booking = Booking::default();
+                for job in &mut done {
+                    self.answer(index, job, &mut booking);
                 }
+                done.clear();
+                self.book(index, booking);
                 let took = self.clock.now().since(begun);
                 self.moving.account(took);
                 self.pool.learn_collect(index, count, took);
@@ -41,7 +46,7 @@ impl Engine {
     /// Notes that a packet is done, for [`Engine::release_touched`].
     #[inline]
     pub(crate) fn touch(&mut self, index: u32) {
-        let session = self.in_flight.slots.get(index).spec.session.0;
+        let session = self.in_flight.slots.job(index).spec.session.0;
         if self.scratch.touched.last() != Some(&session) {
             self.scratch.touched.push(session);
         }
@@ -56,12 +61,12 @@ impl Engine {
     }
 
     /// Takes an answer.
-    fn answer(&mut self, processor: usize, job: Job) {
+    #[inline]
+    fn answer(&mut self, processor: usize, job: &mut Job, booking: &mut Booking) {
         let attached = self.pool.get_mut(processor);
-        attached.health.answered();
         let Some(index) = self.in_flight.slots.by_token(job.token) else {
             attached.stats.late += 1;
-            self.recycle(job.packet);
+            self.recycle(std::mem::take(&mut job.packet));
             return;
         };
         // What the running core cannot do it cannot check.
@@ -70,9 +75,10 @@ impl Engine {
         match job.verdict {
             Verdict::Done => {
                 if attached.health.done(every) && judged {
-                    self.check(processor, index, job);
+                    self.check(processor, index, std::mem::take(job));
                 } else {
-                    self.accept(processor, index, job);
+                    self.finish(processor, index, job.took, booking);
+                    self.settle(index, job);
                 }
             }
             Verdict::AuthFailed if !judged || !attached.health.rejected(every) => {
@@ -81,7 +87,7 @@ impl Engine {
             }
             // A faulty card must not lose packets: the running core has the last word.
             verdict @ (Verdict::AuthFailed | Verdict::Failed | Verdict::Pending) => {
-                self.recycle(job.packet);
+                self.recycle(std::mem::take(&mut job.packet));
                 self.reclaim(index);
                 self.account(processor, index, job.took);
                 self.rescue(index);
@@ -90,18 +96,15 @@ impl Engine {
         }
     }
 
-    fn accept(&mut self, processor: usize, index: u32, job: Job) {
+    fn accept(&mut self, processor: usize, index: u32, mut job: Job) {
         self.account(processor, index, job.took);
-        self.settle(index, job);
+        self.settle(index, &mut job);
     }
 
     /// A packet's job is done.
     #[inline]
-    fn settle(&mut self, index: u32, job: Job) {
-        let slot = self.in_flight.slots.get_mut(index);
-        slot.packet = Some(job.packet);
-        slot.verdict = job.verdict;
-        slot.done = self.now;
+    fn settle(&mut self, index: u32, job: &mut Job) {
+        self.in_flight.slots.settle(index, job, self.now);
         self.touch(index);
     }
 
@@ -113,7 +116,7 @@ impl Engine {
         self.account(processor, index, Duration::ZERO);
         self.rescue(index);
         let health = &mut self.pool.get_mut(processor).health;
-        health.answered();
+        health.answered(1);
         // One that is full has work to do; one that holds nothing has no excuse.
         if health.is_idle() {
             self.in_flight.slots.get_mut(index).doubted = Some((processor, Verdict::Failed));
@@ -123,12 +126,12 @@ impl Engine {
     /// Puts a copy of a packet that is with its submission into its slot, because a processor may still read the
     /// original.
     fn reclaim(&mut self, index: u32) {
-        if self.in_flight.slots.get(index).packet.is_some() {
+        if self.in_flight.slots.has_packet(index) {
             return;
         }
         let mut packet = self.buffers.take();
         if self.in_flight.original(index).is_some_and(|original| packet.copy_from(original)) {
-            self.in_flight.slots.get_mut(index).packet = Some(packet);
+            self.in_flight.slots.job_mut(index).packet = packet;
         }
     }
 
@@ -138,8 +141,8 @@ impl Engine {
     pub(crate) fn rescue(&mut self, index: u32) {
         self.in_flight.slots.disown(index);
         self.stats.redone += 1;
+        let session = self.in_flight.slots.job(index).spec.session;
         let slot = self.in_flight.slots.get_mut(index);
-        let session = slot.spec.session;
         slot.tries = slot.tries.saturating_add(1);
         let again = slot.tries <= TRIES && !self.sessions.core_does(session) && self.schedule(index);
         if !again {
@@ -173,17 +176,19 @@ impl Engine {
     /// Believes an answer, or not, by what the running core made of its job.
     pub(crate) fn finish_check(&mut self, job: Job) {
         let place = (job.token >> 32) as usize;
-        let Check { processor, answer, .. } = &mut self.checks[place];
+        let Some(Check { processor, answer, .. }) = self.checks.get_mut(place) else {
+            return self.recycle(job.packet);
+        };
         let processor = *processor;
         let empty = Job::new(Packet::default(), answer.spec, answer.token);
         let answer = std::mem::replace(answer, empty);
         let same = job.verdict == Verdict::Pending
             || (job.verdict == answer.verdict && job.packet.bytes() == answer.packet.bytes());
-        let (right, other) =
+        let (mut right, other) =
             if same { (answer, job.packet) } else { (Job { token: answer.token, ..job }, answer.packet) };
         self.recycle(other);
         match self.in_flight.slots.by_token(right.token) {
-            Some(index) => self.settle(index, right),
+            Some(index) => self.settle(index, &mut right),
             None => self.recycle(right.packet),
         }
         if !same && !self.pool.get(processor).stats.out {

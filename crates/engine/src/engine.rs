@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 
 use forebay_crypto::{Direction, Job, Packet, SaKeys, SessionId};
 use forebay_ipsec::{DropCounts, DropReason, Event, Ipsec, Next};
-use forebay_scheduler::{Config, ConfigError, Cost, DscpMap, Scheduler};
+use forebay_scheduler::{Config, ConfigError, Cost, DscpMap, Item, Scheduler};
 use forebay_time::{Duration, Time};
 
 use crate::buffers::Buffers;
@@ -93,16 +93,13 @@ pub(crate) struct Scratch {
     pub jobs: Vec<Job>,
     /// A packet that is admitted by itself.
     pub one: Vec<Job>,
-    /// Jobs that are completed together, and slot and admission of each.
-    pub run: Vec<Job>,
-    pub slots: Vec<(u32, Time)>,
-    /// The fate of each packet of a burst that is not delivered as a whole, and the packets that were dropped.
+    /// The fate of each packet of a burst that is not delivered as a whole.
     pub fates: Vec<Result<Next, DropReason>>,
-    pub dropped: Vec<(usize, DropReason)>,
     /// Packets that go through another SA, by their place in the burst.
     pub again: Vec<Job>,
-    /// Classes of the packets of the burst at hand, if there are several.
+    /// Classes of the packets of the burst at hand, if there are several, and what the scheduler is to know of them.
     pub classes: Vec<u8>,
+    pub items: Vec<Item>,
     /// Submissions of this round that are not handed over yet, by processor.
     pub open: Vec<u32>,
     /// SAs of packets that were just done: the first packets of their queues may be ready for release.
@@ -206,7 +203,7 @@ impl Engine {
             local: VecDeque::with_capacity(room),
             retries: VecDeque::with_capacity(room),
             checks: Vec::new(),
-            buffers: Buffers::new(limits.packet_capacity, 2 * room, processors),
+            buffers: Buffers::new(limits.packet_capacity, 3 * room, processors),
             outward: Outward { outputs: Vec::with_capacity(room), ..Outward::default() },
             moving: Moving::default(),
             drops: DropCounts::default(),
@@ -253,7 +250,8 @@ impl Engine {
         self.buffers.put(packet);
     }
 
-    /// Packet buffers that are kept for use; at most two for each packet that may be in flight.
+    /// Packet buffers that are kept for use; at most three for each packet that may be in flight: itself, the copy that a processor
+    /// works on, and one for a check.
     pub fn free_buffers(&self) -> usize {
         self.buffers.len()
     }
@@ -408,12 +406,10 @@ impl Scratch {
         Scratch {
             jobs: Vec::with_capacity(burst),
             one: Vec::with_capacity(1),
-            run: Vec::with_capacity(in_flight),
-            slots: Vec::with_capacity(in_flight),
             fates: Vec::with_capacity(burst),
-            dropped: Vec::with_capacity(burst),
             again: Vec::new(),
             classes: Vec::new(),
+            items: Vec::with_capacity(burst),
             open: vec![crate::in_flight::NONE; processors],
             touched: Vec::with_capacity(in_flight),
         }

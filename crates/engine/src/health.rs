@@ -80,9 +80,9 @@ impl Health {
         self.outstanding += jobs as u64;
     }
 
-    /// A job has come back, wanted or not.
-    pub fn answered(&mut self) {
-        self.outstanding = self.outstanding.saturating_sub(1);
+    /// Jobs have come back, wanted or not.
+    pub fn answered(&mut self, jobs: usize) {
+        self.outstanding = self.outstanding.saturating_sub(jobs as u64);
     }
 
     /// Whether it holds nothing.
@@ -91,6 +91,7 @@ impl Health {
     }
 
     /// A job came back as done. Returns whether to check it: one in `every`.
+    #[inline]
     pub fn done(&mut self, every: u64) -> bool {
         self.failures = 0;
         self.earned += 1;
@@ -177,6 +178,7 @@ impl Sampler {
 
     /// Whether to pick this one; one in `every` on average and one in `2 * every - 1` at least, none
     /// for zero.
+    #[inline]
     fn pick(&mut self, every: u64) -> bool {
         if every == 0 {
             return false;
@@ -271,7 +273,7 @@ mod tests {
         health.submitted(LOST_MAX as usize + 1);
         health.removed(Removal::Silent, Time::ZERO);
         assert!(!health.may_return(late));
-        health.answered();
+        health.answered(1);
         assert!(health.may_return(late));
     }
 

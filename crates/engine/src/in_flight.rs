@@ -7,7 +7,7 @@ mod slots;
 mod submissions;
 
 pub use reorder::{Order, ReorderBuffer};
-pub use slots::Slots;
+pub use slots::{Slot, Slots};
 pub use submissions::{NONE, Placed, Submission, Submissions};
 
 /// Everything that is between admission and release.
@@ -33,12 +33,14 @@ impl InFlight {
 
     /// The packet of a slot as it was prepared, wherever it is.
     pub fn original(&self, index: u32) -> Option<&Packet> {
-        let slot = self.slots.get(index);
-        match &slot.packet {
-            Some(packet) => Some(packet),
-            None if slot.submission == NONE => None,
-            None => self.submissions.get(slot.submission).sources.get(slot.place as usize),
+        if self.slots.has_packet(index) {
+            return Some(&self.slots.job(index).packet);
         }
+        let slot = self.slots.get(index);
+        if slot.submission == NONE {
+            return None;
+        }
+        self.submissions.get(slot.submission).sources.get(slot.place as usize)
     }
 
     /// Whether no packet is in flight.

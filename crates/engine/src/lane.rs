@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
-use std::thread::JoinHandle;
+use std::thread::{JoinHandle, Thread};
 use std::time::Duration as StdDuration;
 
 use forebay_crypto::{
@@ -14,16 +14,16 @@ use forebay_time::{Duration, Time};
 
 use crate::BURST;
 use crate::clock::Clock;
-use crate::doorbell::Doorbell;
+use crate::doorbell::{Doorbell, Until};
 
 /// Submissions that may be on their way to a lane, and back: bounds what a lane that stopped holds.
 const RING: usize = 1024;
 /// Maximum time that the lane polls an empty ring before it sleeps. It polls for twice the time that it recently
 /// waited for work, so that it is awake when the next burst comes; if that is more than this maximum, it polls only for
-/// [`SPIN_MIN`]. Waking takes ten to fifty microseconds, of which a few are the waker's.
+/// [`SPIN_MIN`]. Waking takes ten to fifty microseconds, on some machines most of them the waker's.
 const SPIN_MAX: Duration = Duration::from_micros(250);
-/// And at least.
-const SPIN_MIN: Duration = Duration::from_micros(5);
+/// And at least: about as long as waking takes, so that what polling may waste is no more than what it may save.
+const SPIN_MIN: Duration = Duration::from_micros(50);
 /// A new wait counts for one in so many of the usual one.
 const WAIT_FADES: u64 = 8;
 /// Longest sleep without being rung; only a safeguard.
@@ -43,7 +43,7 @@ pub struct Lane {
     /// Emptied batches, to be used again.
     spare: Vec<Vec<Job>>,
     control: mpsc::Sender<Control>,
-    bell: Arc<Doorbell>,
+    bell: Arc<Doorbell<Thread>>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -221,7 +221,7 @@ struct Worker {
     rx: rtrb::Consumer<Handed>,
     tx: rtrb::Producer<Vec<Job>>,
     orders: mpsc::Receiver<Control>,
-    bell: Arc<Doorbell>,
+    bell: Arc<Doorbell<Thread>>,
     stop: Arc<AtomicBool>,
     clock: Clock,
     /// Finished batches that found no room on the way back.
@@ -340,6 +340,10 @@ impl Worker {
             None => SLEEP_MAX,
         };
         let has_work = || !self.rx.is_empty() || self.stop.load(Ordering::Acquire);
-        self.bell.sleep_unless(has_work, || std::thread::park_timeout(limit));
+        if self.bell.falls_asleep(Until::Work, has_work) {
+            // Whoever rings unparks, and a park after that returns at once. Callers look for work in any case.
+            std::thread::park_timeout(limit);
+            self.bell.wakes();
+        }
     }
 }

@@ -2,8 +2,10 @@
 //! the scheduler is told of it.
 //!
 //! A packet whose crypto is done elsewhere costs more of it than one that stays: it has a slot, and its bytes and
-//! its job travel between the caches of two cores. So two terms are fitted to the time that is neither crypto nor
-//! waiting: one for every packet, and one more for each that is handed over.
+//! its job travel between the caches of two cores. So the time that is neither crypto nor waiting has two terms: one
+//! for every packet, measured while next to none is handed over, and one more for each that is handed over, measured
+//! while many are. Between the two nothing is learnt: what a few packets cost cannot be told from noise. So that the
+//! two can be told apart, the running core keeps all packets for a short time at the start and now and then.
 
 use forebay_time::Duration;
 
@@ -11,41 +13,61 @@ use crate::clock::Clock;
 
 /// Packets between two measurements.
 const EVERY: u64 = 2_048;
-/// What a measurement is worth after the next.
-const KEEP: f64 = 0.9;
-/// How firmly the term of every packet stays where it is, as a share of what the measurements say, ...
-const FIRM: f64 = 0.5;
-/// ... and that of those handed over: what cannot be told apart is theirs, because packets that stay are measured
-/// by themselves as long as none is handed over.
-const LOOSE: f64 = 0.01;
+/// Packets that the running core keeps for a measurement: twice as many at the start, where the first of them find cold
+/// caches, and later ...
+const ALONE: u64 = 512;
+/// ... each time that so many have been moved.
+const ALONE_EVERY: u64 = 1 << 18;
+/// A new measurement counts for one in so many.
+const FADES: f64 = 10.0;
+/// With fewer than one in so many packets handed over, a measurement is of packets that stay.
+const FEW: f64 = 64.0;
+/// With more than one in so many, it tells what those cost more that are handed over.
+const MANY: f64 = 8.0;
+/// What is left of that term after each measurement of packets that stay: a cost that keeps packets from being handed
+/// over is tried again some time.
+const FORGETS: f64 = 0.995;
 
 /// Measures the time of the running thread that is neither crypto nor waiting.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Moving {
     packets: u64,
+    /// Packets that the running core is still to keep, and packets until it is to keep some again.
+    alone: u64,
+    until_alone: u64,
     handed_over: u64,
     /// Of the time since the last measurement: crypto in place, handing jobs over and taking them back, turns in
     /// which nothing moved.
     accounted: Duration,
     /// The thread's time then.
     since: Option<Duration>,
-    /// Faded sums over the measurements of packets, packets handed over and time.
-    sums: Sums,
     /// Picoseconds a packet, and more for one that is handed over.
     each: f64,
     more: f64,
 }
 
-#[derive(Debug, Default)]
-struct Sums {
-    each_each: f64,
-    each_more: f64,
-    more_more: f64,
-    each_time: f64,
-    more_time: f64,
+impl Default for Moving {
+    fn default() -> Moving {
+        Moving {
+            packets: 0,
+            alone: 2 * ALONE,
+            until_alone: ALONE_EVERY,
+            handed_over: 0,
+            accounted: Duration::ZERO,
+            since: None,
+            each: 0.0,
+            more: 0.0,
+        }
+    }
 }
 
 impl Moving {
+    /// Whether the running core is to keep all packets, so that it can be measured what they cost.
+    #[inline]
+    pub fn keeps_all(&self) -> bool {
+        self.alone > 0
+    }
+
     /// The time a packet.
     pub fn per_packet(&self) -> Duration {
         Duration(self.each as u64)
@@ -71,7 +93,19 @@ impl Moving {
     /// Counts packets that are admitted; whether there are new figures.
     #[inline]
     pub fn admit(&mut self, packets: usize, clock: Clock) -> bool {
-        self.packets += packets as u64;
+        let packets = packets as u64;
+        self.packets += packets;
+        if self.alone > 0 {
+            self.alone = self.alone.saturating_sub(packets);
+            return self.packets >= ALONE && self.measure(clock);
+        }
+        self.until_alone = self.until_alone.saturating_sub(packets);
+        if self.until_alone == 0 {
+            // What is measured next is to be of packets that stay only.
+            let measured = self.measure(clock);
+            (self.alone, self.until_alone) = (ALONE, ALONE_EVERY);
+            return measured;
+        }
         self.packets >= EVERY && self.measure(clock)
     }
 
@@ -88,25 +122,22 @@ impl Moving {
     }
 
     fn learn(&mut self, packets: f64, handed_over: f64, time: f64) {
-        let sums = &mut self.sums;
-        let add = |sum: &mut f64, product: f64| *sum = KEEP * *sum + product;
-        add(&mut sums.each_each, packets * packets);
-        add(&mut sums.each_more, packets * handed_over);
-        add(&mut sums.more_more, handed_over * handed_over);
-        add(&mut sums.each_time, packets * time);
-        add(&mut sums.more_time, handed_over * time);
-        if self.each == 0.0 && handed_over == 0.0 {
-            self.each = time / packets;
-            return;
+        // Measurements of packets that all stay are few where many are handed over.
+        let fades = if handed_over == 0.0 { FADES / 4.0 } else { FADES };
+        let fade = |mean: &mut f64, new: f64| *mean += (new - *mean) / fades;
+        let mean = (time - handed_over * self.more).max(0.0) / packets;
+        if self.each == 0.0 {
+            self.each = mean;
+        } else if handed_over * FEW <= packets {
+            fade(&mut self.each, mean);
+            self.more *= FORGETS;
+        } else if handed_over * MANY >= packets {
+            let rest = time - packets * self.each;
+            fade(&mut self.more, rest.max(0.0) / handed_over);
+            if rest < 0.0 {
+                fade(&mut self.each, time / packets);
+            }
         }
-        // Least squares, held to what is known by ridges of different firmness.
-        let firm = FIRM * sums.each_each;
-        let loose = LOOSE * sums.each_each;
-        let (a, b, c) = (sums.each_each + firm, sums.each_more, sums.more_more + loose);
-        let (u, v) = (sums.each_time + firm * self.each, sums.more_time + loose * self.more);
-        let determinant = a * c - b * b;
-        self.more = ((a * v - b * u) / determinant).max(0.0);
-        self.each = ((u - b * self.more) / a).max(0.0);
     }
 }
 
@@ -123,16 +154,29 @@ mod tests {
     #[test]
     fn what_a_packet_costs_is_told_from_what_one_costs_that_is_handed_over() {
         let mut moving = Moving::default();
-        learn(&mut moving, 20, 0.0, 40.0, 0.0);
+        learn(&mut moving, 50, 0.0, 40.0, 0.0);
         assert!((39.0..41.0).contains(&moving.each) && moving.more == 0.0, "{moving:?}");
         // From then on half of them are: the difference is theirs.
         learn(&mut moving, 100, 0.5, 40.0, 200.0);
-        assert!((38.0..60.0).contains(&moving.each), "{moving:?}");
-        assert!((150.0..210.0).contains(&moving.more), "{moving:?}");
+        assert!((39.0..41.0).contains(&moving.each), "{moving:?}");
+        assert!((190.0..210.0).contains(&moving.more), "{moving:?}");
         // And still where the share changes.
-        learn(&mut moving, 100, 0.1, 40.0, 200.0);
-        assert!((38.0..60.0).contains(&moving.each), "{moving:?}");
-        learn(&mut moving, 100, 0.0, 80.0, 200.0);
-        assert!((79.0..81.0).contains(&moving.each), "{moving:?}");
+        learn(&mut moving, 100, 0.2, 40.0, 200.0);
+        assert!((190.0..210.0).contains(&moving.more), "{moving:?}");
+        // What was too dear to be chosen is forgotten in time.
+        learn(&mut moving, 1_000, 0.0, 80.0, 200.0);
+        assert!((79.0..81.0).contains(&moving.each) && moving.more < 10.0, "{moving:?}");
+    }
+
+    #[test]
+    fn the_noise_of_many_packets_is_not_blamed_on_a_few() {
+        let mut moving = Moving::default();
+        // The first packets find cold caches.
+        learn(&mut moving, 1, 0.03, 4_000.0, 0.0);
+        for round in 0..200 {
+            let noise = if round % 2 == 0 { 0.9 } else { 1.1 };
+            learn(&mut moving, 1, if round % 8 == 0 { 0.03 } else { 0.0 }, 1_000.0 * noise, 200.0);
+        }
+        assert!((950.0..1_100.0).contains(&moving.each) && moving.more < 300.0, "{moving:?}");
     }
 }

@@ -11,6 +11,20 @@ use crate::engine::Engine;
 use crate::in_flight::{InFlight, NONE, Placed, Submission};
 use crate::pool::RUNNING_CORE;
 
+/// Finished jobs of one submission that are not booked yet.
+#[derive(Clone, Copy)]
+pub(crate) struct Booking {
+    submission: u32,
+    jobs: u32,
+    took: Duration,
+}
+
+impl Default for Booking {
+    fn default() -> Booking {
+        Booking { submission: NONE, jobs: 0, took: Duration::ZERO }
+    }
+}
+
 impl Engine {
     /// Places what the scheduler has; whether anything moved.
     pub(crate) fn place(&mut self) -> bool {
@@ -90,20 +104,18 @@ impl Engine {
         if let Some(sources) = Arc::get_mut(sources) {
             for &member in &*members {
                 let token = slots.token(member);
-                let slot = slots.get_mut(member);
                 let copy = self.buffers.take_for(processor);
-                match slot.packet.take() {
-                    Some(packet) if copy.holds(&packet) => {
-                        slot.place = sources.len() as u32;
-                        sources.push(packet);
-                        jobs.push(Job::new(copy, slot.spec, token));
-                    }
+                let own = slots.job_mut(member);
+                if own.packet.has_buffer() && copy.holds(&own.packet) {
+                    let spec = own.spec;
+                    let packet = std::mem::take(&mut own.packet);
+                    slots.get_mut(member).place = sources.len() as u32;
+                    sources.push(packet);
+                    jobs.push(Job::new(copy, spec, token));
+                } else {
                     // In a larger buffer than the engine's, and far behind in it.
-                    other => {
-                        slot.packet = other;
-                        misfits = true;
-                        self.buffers.put(copy);
-                    }
+                    misfits = true;
+                    self.buffers.put(copy);
                 }
             }
         }
@@ -132,8 +144,8 @@ impl Engine {
     fn keep_misfits(&mut self, processor: usize, index: u32) {
         for k in 0..self.in_flight.submissions.get(index).members.len() {
             let member = self.in_flight.submissions.get(index).members[k];
-            let slot = self.in_flight.slots.get(member);
-            if slot.submission == index && slot.packet.is_some() {
+            let slots = &self.in_flight.slots;
+            if slots.get(member).submission == index && slots.has_packet(member) {
                 self.account(processor, member, Duration::ZERO);
                 self.rescue(member);
             }
@@ -145,12 +157,13 @@ impl Engine {
         let mut jobs = std::mem::take(&mut self.scratch.jobs);
         while jobs.len() < self.limits.burst {
             let Some(index) = self.next_local() else { break };
-            let token = self.in_flight.slots.token(index);
-            let slot = self.in_flight.slots.get_mut(index);
-            if slot.verdict == Verdict::Pending
-                && let Some(packet) = slot.packet.take()
+            let slots = &mut self.in_flight.slots;
+            let (token, spec, verdict) =
+                (slots.token(index), slots.job(index).spec, slots.job(index).verdict);
+            if verdict == Verdict::Pending
+                && let Some(packet) = slots.take_packet(index)
             {
-                jobs.push(Job::new(packet, slot.spec, token));
+                jobs.push(Job::new(packet, spec, token));
             }
         }
         self.add_checks(&mut jobs);
@@ -165,12 +178,15 @@ impl Engine {
             self.moving.account(took);
             self.share_out(&mut jobs, took);
             self.learn_from_own(&jobs, took);
-            for job in jobs.drain(..) {
+            let mut booking = Booking::default();
+            for job in &mut jobs {
                 match job.token as u32 {
-                    CHECK => self.finish_check(job),
-                    _ => self.finish_local(job),
+                    CHECK => self.finish_check(std::mem::take(job)),
+                    _ => self.finish_local(job, &mut booking),
                 }
             }
+            jobs.clear();
+            self.book(RUNNING_CORE, booking);
             self.checks.clear();
             self.release_touched();
         }
@@ -209,19 +225,18 @@ impl Engine {
         }
     }
 
-    fn finish_local(&mut self, job: Job) {
+    #[inline]
+    fn finish_local(&mut self, job: &mut Job, booking: &mut Booking) {
         let index = job.token as u32;
-        let slot = self.in_flight.slots.get_mut(index);
-        slot.packet = Some(job.packet);
-        slot.verdict = job.verdict;
+        self.in_flight.slots.settle(index, job, self.now);
         if job.verdict == Verdict::Pending {
             // The burst was more than the processor takes at a time.
             self.retries.push_back(index);
             return;
         }
-        slot.done = self.now;
-        let doubted = slot.doubted.take().filter(|_| job.verdict == Verdict::Done);
-        self.account(RUNNING_CORE, index, job.took);
+        let doubted =
+            self.in_flight.slots.get_mut(index).doubted.take().filter(|_| job.verdict == Verdict::Done);
+        self.finish(RUNNING_CORE, index, job.took, booking);
         self.touch(index);
         if let Some((processor, verdict)) = doubted
             && let Some(why) = self.pool.get_mut(processor).health.contradicted(verdict)
@@ -232,17 +247,38 @@ impl Engine {
 
     /// Books a finished job to its submission and, once that is complete, to the processor.
     pub(crate) fn account(&mut self, processor: usize, index: u32, took: Duration) {
+        let mut booking = Booking::default();
+        self.finish(processor, index, took, &mut booking);
+        self.book(processor, booking);
+    }
+
+    /// Notes a finished job, to be booked with others of its submission.
+    #[inline]
+    pub(crate) fn finish(&mut self, processor: usize, index: u32, took: Duration, booking: &mut Booking) {
         let slot = self.in_flight.slots.get_mut(index);
-        let place = std::mem::replace(&mut slot.submission, NONE);
+        let submission = std::mem::replace(&mut slot.submission, NONE);
+        if submission == NONE {
+            return;
+        }
+        self.pool.get_mut(processor).stats.size(slot.len);
+        if submission != booking.submission {
+            let others = std::mem::replace(booking, Booking { submission, ..Booking::default() });
+            self.book(processor, others);
+        }
+        booking.jobs += 1;
+        booking.took += took;
+    }
+
+    /// Books finished jobs to their submission and, once that is complete, to the processor.
+    #[inline]
+    pub(crate) fn book(&mut self, processor: usize, booking: Booking) {
+        let Booking { submission: place, jobs, took } = booking;
         if place == NONE {
             return;
         }
-        let len = slot.len;
-        let attached = self.pool.get_mut(processor);
-        attached.stats.size(len);
         let submission = self.in_flight.submissions.get_mut(place);
         submission.took += took;
-        submission.remaining -= 1;
+        submission.remaining -= jobs;
         if submission.remaining == 0 {
             self.close_submission(processor, place);
         }
@@ -269,7 +305,9 @@ impl Engine {
                 self.pool.learn(processor, suite, works, took, &mut self.scheduler);
             }
         }
-        self.scheduler.complete(processor, shares, self.now);
+        // The running core is never asked late.
+        let asked = if processor == RUNNING_CORE { self.now } else { self.polled_before };
+        self.scheduler.complete_since(processor, shares, asked, self.now);
         self.in_flight.submissions.close(place, &mut self.buffers);
     }
 }

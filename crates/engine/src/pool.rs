@@ -22,7 +22,9 @@ const REFIT_EVERY: u32 = 64;
 const SETTLED: u32 = 128;
 /// ...only one of so many is measured.
 const MEASURE_EVERY: u32 = 16;
-/// A new mean counts for one in so many of what collecting a job, or waking a processor, costs.
+/// Jobs taken back after which their number is halved.
+const COLLECTED_MAX: u64 = 16_384;
+/// A new mean counts for one in so many of what waking a processor costs.
 const FADES: u64 = 16;
 
 /// One processor.
@@ -44,6 +46,8 @@ pub struct Attached {
     /// Submissions handed over without waking it.
     fed: u32,
     collect: Duration,
+    /// Jobs taken back, and the time that took: halved now and then.
+    collected: (u64, Duration),
     /// What waking it costs the running core.
     waking: Duration,
     /// And what else a packet costs more that is handed over.
@@ -102,6 +106,7 @@ impl Pool {
                 fed: 0,
                 feed: Fit::new(Cost::default(), FIT_MEMORY),
                 collect: Duration::ZERO,
+                collected: (0, Duration::ZERO),
                 waking: Duration::ZERO,
                 handing_over: Duration::ZERO,
                 submissions: VecDeque::with_capacity(in_flight),
@@ -255,12 +260,19 @@ impl Pool {
         }
     }
 
-    /// Takes in how long the running core took to take `jobs` back from a processor.
+    /// Takes in how long the running core took to take `jobs` back from a processor. Few jobs at a time cost more each
+    /// than many, so all jobs count alike, and not all times at which some were taken back.
     pub fn learn_collect(&mut self, processor: usize, jobs: usize, took: Duration) {
-        let mean = Duration(took.0 / (jobs as u64).max(1));
-        let collect = &mut self.all[processor].collect;
+        let attached = &mut self.all[processor];
         // A preempted thread is no cost.
-        let mean = if collect.0 == 0 { mean } else { mean.min(collect.times(8)) };
-        *collect = Duration((collect.0 * (FADES - 1) + mean.0) / FADES);
+        let took =
+            if attached.collect.0 == 0 { took } else { took.min(attached.collect.times(8 * jobs as u64)) };
+        let (all, time) = &mut attached.collected;
+        *all += jobs as u64;
+        *time += took;
+        if *all > COLLECTED_MAX {
+            (*all, *time) = (*all / 2, Duration(time.0 / 2));
+        }
+        attached.collect = Duration(time.0 / (*all).max(1));
     }
 }

@@ -1,10 +1,11 @@
 //! Release: packets whose crypto is done, and which are first in their order, are completed and leave.
 
-use forebay_crypto::{Job, JobSpec, Packet, SessionId, Verdict};
+use forebay_crypto::{JobSpec, Packet, SessionId, Verdict};
 use forebay_ipsec::{DropReason, Next, Path, Stop};
-use forebay_time::Time;
+use forebay_time::{Duration, Time};
 
 use crate::engine::{Engine, Output};
+use crate::in_flight::{InFlight, Slot};
 
 impl Engine {
     /// Releases the packets at the head of the order of `session` whose crypto is done.
@@ -12,114 +13,119 @@ impl Engine {
         while self.release_run(session) {}
     }
 
-    /// Completes a run of packets together. Returns whether there may be more.
+    /// Completes a run of packets together: those at the head of the order that are done and stand side by side.
+    /// Returns whether there may be more.
     fn release_run(&mut self, session: u32) -> bool {
-        let mut run = std::mem::take(&mut self.scratch.run);
-        let mut slots = std::mem::take(&mut self.scratch.slots);
-        let in_flight = &mut self.in_flight;
-        let mut unusual = None;
-        while let Some(first) = in_flight.reorder.first(session) {
-            let slot = in_flight.slots.get_mut(first);
-            if slot.verdict == Verdict::Pending {
-                break;
+        let InFlight { reorder, slots, .. } = &mut self.in_flight;
+        let Some(first) = reorder.first(session) else { return false };
+        let (now, mut held, mut count) = (self.now, Duration::ZERO, 0);
+        reorder.release_while(session, |index| {
+            let slot = slots.get(index);
+            let is_done = slots.job(index).verdict != Verdict::Pending && slots.has_packet(index);
+            let joins = index == first + count && is_done && !slot.is_unusual();
+            if joins {
+                held += now.since(slot.done);
+                count += 1;
             }
-            if slot.bypass || !slot.path.sas().is_empty() {
-                unusual = Some(first);
-                break;
-            }
-            let Some(packet) = slot.packet.take() else { break };
-            self.stats.released += 1;
-            self.stats.held += self.now.since(slot.done);
-            run.push(Job { verdict: slot.verdict, ..Job::new(packet, slot.spec, slot.tag) });
-            slots.push((first, slot.admitted));
-            in_flight.reorder.release(session);
+            joins
+        });
+        if count == 0 {
+            let is_done = slots.job(first).verdict != Verdict::Pending;
+            return is_done && slots.get(first).is_unusual() && self.release_one(session, first);
         }
-        let more = if run.is_empty() { unusual.is_some() } else { true };
-        if run.is_empty() {
-            if let Some(index) = unusual {
-                self.release_one(session, index);
-            }
-        } else {
-            self.complete_run(session, &mut run, &mut slots);
+        self.stats.released += u64::from(count);
+        self.stats.held += held;
+        match self.sad.complete_burst(slots.jobs_mut(first, count as usize)) {
+            Ok(()) => self.deliver_run(first, count),
+            Err(stopped) => self.complete_unusual_run(session, first, count, stopped),
         }
-        run.clear();
-        slots.clear();
-        (self.scratch.run, self.scratch.slots) = (run, slots);
-        more
+        true
     }
 
-    /// Completes the packets of `run`, which have left their queue, and lets them out.
-    fn complete_run(&mut self, session: u32, run: &mut Vec<Job>, slots: &mut Vec<(u32, Time)>) {
-        let mut from = 0;
-        let result = loop {
-            match self.sad.complete_burst(&mut run[from..]) {
-                Ok(()) => break None,
-                Err((place, stop)) => {
-                    from += place;
-                    match stop {
-                        // What is behind it may have to wait for it.
-                        Stop::Again | Stop::Unpack => break Some(stop),
-                        Stop::Drop(reason) => self.scratch.dropped.push((from, reason)),
-                        Stop::Bypass | Stop::Remote(_) => {
-                            self.scratch.dropped.push((from, DropReason::InError))
-                        }
-                    }
-                    from += 1;
-                }
+    /// Lets out packets that are complete.
+    #[inline]
+    fn deliver_run(&mut self, first: u32, count: u32) {
+        let released = self.now;
+        // Packets of one SA mostly.
+        let (mut session, mut whole) = (None, usize::MAX);
+        for index in first..first + count {
+            let slots = &mut self.in_flight.slots;
+            let admitted = slots.get(index).admitted;
+            let job = slots.job_mut(index);
+            let (packet, tag) = (std::mem::take(&mut job.packet), job.token);
+            let its = job.spec.session;
+            slots.give_back(index);
+            if session != Some(its) {
+                (session, whole) = (Some(its), self.sad.whole_up_to(its));
             }
-        };
-        let complete = if result.is_some() { from } else { run.len() };
-        let mut dropped = std::mem::take(&mut self.scratch.dropped);
-        let mut drops = dropped.drain(..).peekable();
-        let mut rest = run.drain(..).zip(slots.drain(..)).enumerate();
-        for (place, (job, (slot, admitted))) in rest.by_ref().take(complete) {
-            self.in_flight.slots.give_back(slot);
-            let result = match drops.next_if(|(at, _)| *at == place) {
-                Some((_, reason)) => Err(reason),
-                None => Ok(Next::Deliver),
-            };
-            self.give_out(job.packet, job.spec.session, job.token, admitted, result);
-        }
-        drop(drops);
-        self.scratch.dropped = dropped;
-        let Some(stop) = result else { return };
-        if let Some((_, (job, (slot, admitted)))) = rest.next() {
-            // Those behind it are not complete: they go back to where they were.
-            for (_, (job, (slot, _))) in rest.rev() {
-                self.in_flight.slots.get_mut(slot).packet = Some(job.packet);
-                self.in_flight.reorder.put_back(session, slot);
+            if packet.len() > whole && self.deliver_divided(its, &packet, tag, admitted) {
+                self.buffers.put(packet);
+                continue;
             }
-            if stop == Stop::Again {
-                self.in_flight.reorder.put_back(session, slot);
-                self.continue_in(session, slot, Path::default(), job.packet, job.spec);
-            } else {
-                self.in_flight.slots.give_back(slot);
-                self.give_out(job.packet, job.spec.session, job.token, admitted, Ok(Next::Unpack));
-            }
+            self.outward.outputs.push(Output { packet, tag, session, result: Ok(()), admitted, released });
         }
     }
 
-    /// Releases a packet that a policy lets pass, or that has been through another SA before.
+    /// Completes a run in which packets are dropped, go through another SA, or hold an aggregate. All have left their
+    /// queue; those behind one that others may have to wait for go back to it.
     #[cold]
-    fn release_one(&mut self, session: u32, index: u32) {
-        let slot = self.in_flight.slots.get_mut(index);
-        let (spec, path, verdict) = (slot.spec, slot.path, slot.verdict);
-        let (tag, admitted, bypass) = (slot.tag, slot.admitted, slot.bypass);
-        let Some(mut packet) = slot.packet.take() else { return };
+    fn complete_unusual_run(&mut self, session: u32, first: u32, count: u32, stopped: (usize, Stop)) {
+        let end = first + count;
+        let (mut from, mut stopped) = (first, Some(stopped));
+        while let Some((place, stop)) = stopped {
+            let at = from + place as u32;
+            self.deliver_run(from, at - from);
+            from = at + 1;
+            let slots = &mut self.in_flight.slots;
+            let admitted = slots.get(at).admitted;
+            let job = slots.job_mut(at);
+            let (packet, tag, spec) = (std::mem::take(&mut job.packet), job.token, job.spec);
+            let result = match stop {
+                Stop::Again | Stop::Unpack => {
+                    (from..end).rev().for_each(|index| self.in_flight.reorder.put_back(session, index));
+                    if stop == Stop::Again {
+                        self.in_flight.reorder.put_back(session, at);
+                        return self.continue_in(session, at, Path::default(), packet, spec);
+                    }
+                    slots.give_back(at);
+                    return self.give_out(packet, spec.session, tag, admitted, Ok(Next::Unpack));
+                }
+                Stop::Drop(reason) => Err(reason),
+                Stop::Bypass | Stop::Remote(_) => Err(DropReason::InError),
+            };
+            slots.give_back(at);
+            self.give_out(packet, spec.session, tag, admitted, result);
+            stopped =
+                self.sad.complete_burst(self.in_flight.slots.jobs_mut(from, (end - from) as usize)).err();
+        }
+        self.deliver_run(from, end - from);
+    }
+
+    /// Releases a packet that a policy lets pass, or that has been through another SA before; whether it was there.
+    #[cold]
+    fn release_one(&mut self, session: u32, index: u32) -> bool {
+        let slots = &mut self.in_flight.slots;
+        let (Slot { path, admitted, bypass, .. }, job) = (slots.get(index), slots.job(index));
+        let (path, admitted, bypass) = (*path, *admitted, *bypass);
+        let (spec, verdict, tag) = (job.spec, job.verdict, job.token);
+        let Some(mut packet) = slots.take_packet(index) else { return false };
         if bypass {
             self.in_flight.reorder.release(session);
             self.in_flight.slots.give_back(index);
             let released = self.now;
             let output = Output { packet, tag, session: None, result: Ok(()), admitted, released };
-            return self.outward.outputs.push(output);
+            self.outward.outputs.push(output);
+            return true;
         }
         let result = self.sad.complete_on(&path, &mut packet, &spec, verdict);
         if result == Ok(Next::Again) {
-            return self.continue_in(session, index, path, packet, spec);
+            self.continue_in(session, index, path, packet, spec);
+            return true;
         }
         self.in_flight.reorder.release(session);
         self.in_flight.slots.give_back(index);
         self.give_out(packet, spec.session, tag, admitted, result);
+        true
     }
 
     /// Lets a packet, which is first in the order of `session`, go on through its next SA.
@@ -138,8 +144,8 @@ impl Engine {
                 self.launch(index, packet, spec);
             }
             Err(reason) => {
-                let slot = self.in_flight.slots.get(index);
-                let (tag, admitted) = (slot.tag, slot.admitted);
+                let slots = &self.in_flight.slots;
+                let (tag, admitted) = (slots.job(index).token, slots.get(index).admitted);
                 self.in_flight.reorder.release(session);
                 self.in_flight.slots.give_back(index);
                 self.give_out(packet, spec.session, tag, admitted, Err(reason));

@@ -75,7 +75,12 @@ impl Engine {
                     break;
                 }
                 // An aggregate mixes classes; its DSCP is zero, so that it tells nothing (RFC 9347 2.2.5).
-                Some(Ok(_)) => self.start(packet, spec, tag, 0),
+                Some(Ok(_)) => {
+                    let mut one = std::mem::take(&mut self.scratch.one);
+                    one.push(Job::new(packet, spec, tag));
+                    self.put_in_flight(&mut one);
+                    self.scratch.one = one;
+                }
                 Some(Err(reason)) => {
                     self.drops.count(reason);
                     self.recycle(packet);

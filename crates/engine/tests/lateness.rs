@@ -12,7 +12,7 @@ use forebay_time::Duration;
 
 /// By far more than the core takes for a round.
 const LATE: Duration = Duration::from_millis(5);
-const ROUNDS: u64 = 30;
+const ROUNDS: u64 = 60;
 const PACKETS: u64 = 64;
 
 /// What part of the packets goes to a processor that should be faster than the core and is late.

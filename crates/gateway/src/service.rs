@@ -2,6 +2,7 @@
 
 mod audit;
 mod export;
+mod guard;
 mod hand_off;
 mod held;
 mod homes;
@@ -23,6 +24,7 @@ mod worker;
 mod workers;
 
 pub use export::KeyExport;
+pub use guard::{Guard, kernel_entries, lacks_guard};
 pub use hand_off::{Bell, HandOff, Handed};
 pub use homes::{Paths, Share};
 pub use installed::{InstallError, Installed};

@@ -14,7 +14,8 @@
 //! another processor i, the cost of handing its jobs over and taking them back. Another processor takes part only if
 //! feeding it a job costs the host less than doing the job. The least F for which the shares together are the whole
 //! burst is found by bisection. All processors then end at about the same time, and the last job is done as early as
-//! possible. If one processor alone would be done no later, it gets the whole burst. With one job at hand the processor
+//! possible; the host somewhat earlier, because it has the next burst to move: the others take what they can do by
+//! [`RELIEF`] times F. If one processor alone would be done no later, it gets the whole burst. With one job at hand the processor
 //! with the smallest
 //!
 //! ```text
@@ -28,7 +29,10 @@ use forebay_time::{Duration, Time};
 use crate::Kind;
 use crate::account::Account;
 use crate::cost::{Batch, Cost};
-use crate::job::{Job, JobHead, Work};
+use crate::job::{Item, Job, JobHead, Work};
+
+/// Longest predicted time of a share that is given away to measure something.
+pub(crate) const LONGEST: Duration = Duration::from_millis(2);
 
 /// The jobs at hand, in the order in which they came.
 #[derive(Debug)]
@@ -104,6 +108,19 @@ impl Pool<'_> {
         self.accounts[processor].share_service(&self.costs[processor], time, bytes)
     }
 
+    /// Whether a share is done soon enough to be given away for the sake of a measurement.
+    pub(crate) fn is_short(&self, processor: usize, time: Duration, bytes: u64) -> bool {
+        self.wait(processor) + self.service(processor, time, bytes) <= LONGEST
+    }
+
+    /// What is left of the burst as one share, if the processor may be given it for the sake of a measurement.
+    pub(crate) fn whole_for(&self, processor: usize, burst: &Burst) -> Option<Share> {
+        let jobs = burst.left();
+        let time = burst.time(&self.costs[processor], jobs);
+        let fits = self.is_free(processor) && self.is_short(processor, time, burst.next_work(jobs).bytes);
+        fits.then_some(Share { processor, jobs })
+    }
+
     /// The finishing time f_i of a share with that service time.
     pub(crate) fn finish(&self, processor: usize, service: Duration) -> Duration {
         self.accounts[processor].biased(self.wait(processor) + service)
@@ -165,22 +182,44 @@ impl Burst {
     /// Adds a job behind the others, whose suite it has.
     #[inline]
     pub(crate) fn push(&mut self, head: &JobHead, items: &[u64]) {
-        let work = head.work;
-        let sum = match self.jobs.last() {
+        let sum = self.begin(head).plus(&head.work);
+        let first = &self.head.work;
+        self.alike &= first.blocks == head.work.blocks && first.packets == head.work.packets;
+        self.items.extend_from_slice(items);
+        let items_end = self.items.len() as u32;
+        self.jobs.push(Entry { work: head.work, arrived: head.arrived, sa: head.sa, items_end, sum });
+    }
+
+    /// Adds packets of the burst's suite, each as a job of its own.
+    #[inline]
+    pub(crate) fn push_packets(&mut self, items: &[Item], arrived: Time) {
+        let Some(first) = items.first() else { return };
+        let work = Work::packet(first.bytes);
+        let head = JobHead { sa: first.sa, class: first.class, suite: first.suite, work, arrived };
+        let mut sum = self.begin(&head);
+        let (mut alike, first, mut items_end) = (self.alike, self.head.work, self.items.len() as u32);
+        self.items.extend(items.iter().map(|item| item.id));
+        self.jobs.extend(items.iter().map(|item| {
+            let work = Work::packet(item.bytes);
+            alike &= first.blocks == work.blocks && first.packets == work.packets;
+            sum = sum.plus(&work);
+            items_end += 1;
+            Entry { work, arrived, sa: item.sa, items_end, sum }
+        }));
+        self.alike = alike;
+    }
+
+    /// The work of all jobs before the next, which is `head`.
+    #[inline(always)]
+    fn begin(&mut self, head: &JobHead) -> Work {
+        match self.jobs.last() {
+            Some(last) => last.sum,
             None => {
                 self.head = *head;
                 self.alike = true;
-                work
+                Work::default()
             }
-            Some(last) => {
-                let first = &self.jobs[0].work;
-                self.alike &= first.blocks == work.blocks && first.packets == work.packets;
-                last.sum.plus(&work)
-            }
-        };
-        self.items.extend_from_slice(items);
-        let items_end = self.items.len() as u32;
-        self.jobs.push(Entry { work, arrived: head.arrived, sa: head.sa, items_end, sum });
+        }
     }
 
     /// Moves the first `jobs` that are left into `hand`.
@@ -289,6 +328,8 @@ struct Offer {
 
 /// Steps of the bisection: the finishing time is found to a thousandth of itself, and then to a group of jobs.
 const STEPS: usize = 12;
+/// How much later than at best a divided burst may end, so that the host is free earlier.
+const RELIEF: f64 = 1.05;
 /// Processors that a burst is shared out to at most; further ones are not looked at.
 const OFFERS: usize = 16;
 
@@ -392,7 +433,9 @@ impl Whole {
                 None => low = middle,
             }
         }
-        Some(best)
+        // The host has the next burst to move as soon as it is done: others take what hardly delays the end.
+        let relieved = host.and_then(|_| self.by(offers, host, (high * RELIEF).min(alone)));
+        Some(relieved.unwrap_or(best))
     }
 
     /// How many jobs each processor does so that all are done by `end`; `None` if they are not.

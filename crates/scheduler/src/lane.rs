@@ -22,6 +22,10 @@ pub(crate) struct Lane {
     pub(crate) burst: Burst,
     next: Job,
     next_full: bool,
+    /// Where the window is of one packet and bursts are placed, a packet joins the burst at once, up to this number of
+    /// jobs. `fresh` of them are not counted yet.
+    direct: usize,
+    fresh: usize,
     /// Where the job in hand is to go, and since when that is settled.
     pub(crate) choice: Option<(usize, Time)>,
     /// Most jobs waiting in a queue that one of this class has joined.
@@ -41,6 +45,8 @@ impl Lane {
             burst: Burst::with_capacity(if batch > 1 { batch } else { 0 }),
             next: Job::with_capacity(if batch > 1 { config.window } else { 0 }),
             next_full: false,
+            direct: if batch > 1 && config.window == 1 { batch } else { 0 },
+            fresh: 0,
             choice: None,
             queue: config.queue,
             tuner: adaptive.then(|| Box::new(Tuner::new(config))),
@@ -53,11 +59,37 @@ impl Lane {
 
     #[inline(always)]
     pub(crate) fn push(&mut self, now: Time, item: Item) -> Result<(), Item> {
+        if self.push_run(now, std::slice::from_ref(&item)) > 0 {
+            return Ok(());
+        }
         self.window.push(now, item)?;
         if self.tuner.is_some() {
             self.tune(now, &item);
         }
         Ok(())
+    }
+
+    /// Whether nothing stands between a packet and the burst at hand.
+    #[inline(always)]
+    fn joins_burst(&self, item: &Item) -> bool {
+        let fits =
+            self.burst.left() == 0 || self.burst.len() < self.direct && self.burst.suite() == item.suite;
+        self.direct > 0 && fits && self.window.len() == 0 && !self.next_full && self.returned.is_empty()
+    }
+
+    /// Adds packets of one suite and class to the burst at hand, as far as nothing stands between; how many.
+    #[inline]
+    pub(crate) fn push_run(&mut self, now: Time, items: &[Item]) -> usize {
+        let Some(first) = items.first().filter(|first| self.joins_burst(first)) else { return 0 };
+        if self.burst.left() == 0 {
+            self.burst.clear();
+        }
+        let most = self.room().min(self.direct - self.burst.len()).min(items.len());
+        let same = |item: &&Item| item.suite == first.suite && item.class == first.class;
+        let count = items[..most].iter().take_while(same).count();
+        self.burst.push_packets(&items[..count], now);
+        self.fresh += count;
+        count
     }
 
     // Apart, so that a class without a tuner does not pay for it.
@@ -116,10 +148,11 @@ impl Lane {
 
     /// Fills the burst at hand: jobs of one suite, at most `batch`. How many jobs have joined it.
     pub(crate) fn fill_burst(&mut self, now: Time, batch: usize) -> (State, usize) {
+        let fresh = std::mem::take(&mut self.fresh);
         if self.burst.left() == 0 {
             self.burst.clear();
         } else if self.burst.left() == batch || !self.more(now) {
-            return (State::Ready, 0);
+            return (State::Ready, fresh);
         } else {
             self.burst.make_room();
         }
@@ -144,7 +177,7 @@ impl Lane {
             self.burst.push(&self.next.head, self.next.items());
             self.next_full = false;
         }
-        let taken = self.burst.len() - before;
+        let taken = self.burst.len() - before + fresh;
         (if self.burst.len() > 0 { State::Ready } else { last }, taken)
     }
 
@@ -175,13 +208,13 @@ impl Lane {
     /// Packets in the input.
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.window.len()
+        self.window.len() + self.fresh
     }
 
     /// Packets that the input still takes.
     #[inline]
     pub(crate) fn room(&self) -> usize {
-        self.window.room()
+        self.window.room() - self.fresh
     }
 
     /// The window's size and timeout in force.

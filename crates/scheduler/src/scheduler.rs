@@ -111,7 +111,12 @@ impl Scheduler {
             batch: config.batch,
             trials: (config.batch > 1 && config.trials && config.policy.goes_by_time())
                 .then(|| Trials::new(SUITES, config.processors.len())),
-            host: config.host.map(|processor| Host { processor, moving: Duration::ZERO, until: Time::ZERO }),
+            host: config.host.map(|processor| Host {
+                processor,
+                moving: Duration::ZERO,
+                until: Time::ZERO,
+                alone: false,
+            }),
             costs: (0..SUITES).flat_map(|_| config.processors.iter().map(|one| one.cost)).collect(),
         })
     }
@@ -123,6 +128,22 @@ impl Scheduler {
         assert!(usize::from(item.suite) < SUITES, "a suite is a bit index below {SUITES}");
         let class = self.class_of(item.class);
         self.lanes[class].push(now, item)
+    }
+
+    /// Adds packets in order, as [`Scheduler::push`] does; hands those for which there is no room to `refused`.
+    #[inline]
+    pub fn push_all(&mut self, now: Time, mut items: &[Item], mut refused: impl FnMut(Item)) {
+        while let Some(&first) = items.first() {
+            assert!(usize::from(first.suite) < SUITES, "a suite is a bit index below {SUITES}");
+            let class = self.class_of(first.class);
+            let joining = self.lanes[class].push_run(now, items);
+            items = &items[joining..];
+            let Some(&next) = items.first().filter(|_| joining == 0) else { continue };
+            if let Err(item) = self.push(now, next) {
+                refused(item);
+            }
+            items = &items[1..];
+        }
     }
 
     /// Says that no more packets will come, so that none waits for the window to fill; a later
@@ -261,10 +282,13 @@ impl Scheduler {
         let costs = &self.costs[row..row + self.accounts.len()];
         let host = self.host.as_ref().map(|host| (host.processor, host.until));
         let pool = Pool { now, accounts: &self.accounts, costs, suite, queue: lane.queue, host };
-        let share = match self.trials.as_mut().map(|trials| trials.next(&lane.burst, taken, &pool)) {
+        let alone = self.host.filter(|host| host.alone && self.chooser.goes_by_time());
+        let alone = alone.and_then(|host| pool.whole_for(host.processor, &lane.burst));
+        let trials = self.trials.as_mut().filter(|_| alone.is_none());
+        let share = match trials.map(|trials| trials.next(&lane.burst, taken, &pool)) {
             Some(Some(trial)) => trial,
             not_due => {
-                let Some(mut share) = self.chooser.share(&mut lane.burst, &pool) else {
+                let Some(mut share) = alone.or_else(|| self.chooser.share(&mut lane.burst, &pool)) else {
                     return Scheduler::without_place(lane, &pool);
                 };
                 if not_due.is_some()
@@ -320,7 +344,7 @@ impl Scheduler {
     /// scheduler at all.
     #[inline]
     pub fn keeps(&mut self, now: Time, suite: u8, jobs: usize, work: &Work) -> bool {
-        let Some(Host { processor: host, moving, until }) = self.host else { return false };
+        let Some(Host { processor: host, moving, until, alone }) = self.host else { return false };
         if self.accounts[host].open_for & 1 << suite == 0 || !self.chooser.may_keep(host) {
             return false;
         }
@@ -338,7 +362,8 @@ impl Scheduler {
         let until = until.max(now) + moving.times(jobs as u64);
         let queue = usize::MAX;
         let pool = Pool { now, accounts: &self.accounts, costs, suite, queue, host: Some((host, until)) };
-        let kept = Whole::of(jobs, work).stays(&pool, host);
+        let kept = (alone && pool.is_short(host, costs[host].of_jobs(jobs, work), work.bytes))
+            || Whole::of(jobs, work).stays(&pool, host);
         if kept && let Some(host) = &mut self.host {
             host.until = until;
         }
@@ -389,6 +414,8 @@ struct Host {
     moving: Duration,
     /// Until when it is busy with that.
     until: Time,
+    /// Whether it takes all jobs that do not take too long.
+    alone: bool,
 }
 
 /// What processors did. Reports about a removed processor are ignored; reports that cannot be
@@ -435,9 +462,16 @@ impl Scheduler {
     /// is one: all that has to be told of one with [`crate::Progress::InOrder`].
     #[inline]
     pub fn complete(&mut self, processor: usize, jobs: usize, now: Time) {
+        self.complete_since(processor, jobs, now, now);
+    }
+
+    /// The same of a processor that was asked only now and at `asked`, when these jobs were not done: the next one
+    /// began when they should have been done, if that was in between.
+    #[inline]
+    pub fn complete_since(&mut self, processor: usize, jobs: usize, asked: Time, now: Time) {
         let account = &mut self.accounts[processor];
         if account.is_open() {
-            account.complete(now, jobs);
+            account.complete(asked, now, jobs);
         }
     }
 
@@ -510,6 +544,15 @@ impl Scheduler {
     pub fn set_moving(&mut self, time: Duration) {
         if let Some(host) = &mut self.host {
             host.moving = time;
+        }
+    }
+
+    /// Says whether the host is to compute everything itself for the moment, so that its own cost can be measured. It
+    /// heeds this where places are chosen by finishing time, for jobs that it can do in a short time.
+    #[inline]
+    pub fn set_host_alone(&mut self, alone: bool) {
+        if let Some(host) = &mut self.host {
+            host.alone = alone;
         }
     }
 

@@ -7,10 +7,8 @@
 //!
 //! Trials are bounded. The first comes after half of [`EVERY`] jobs of a suite, a little later for each further
 //! processor. If the rule also chose the processor since its last trial, the next comes after [`EVERY`] jobs; otherwise
-//! the interval doubles, up to [`EVERY_MAX`] jobs. A trial whose predicted time is longer than [`LONGEST`] is left out,
+//! the interval doubles, up to [`EVERY_MAX`] jobs. A trial whose predicted time is longer than [`LONGEST`](crate::burst::LONGEST) is left out,
 //! because the packets behind it would wait as long; such a slow processor keeps the cost of its calibration.
-
-use forebay_time::Duration;
 
 use crate::burst::{Burst, Pool, Share};
 
@@ -18,9 +16,6 @@ use crate::burst::{Burst, Pool, Share};
 pub(crate) const EVERY: u64 = 2_048;
 /// Maximum number of jobs between two trials.
 pub(crate) const EVERY_MAX: u64 = 1 << 18;
-/// Longest predicted time of a trial.
-pub(crate) const LONGEST: Duration = Duration::from_millis(2);
-
 /// Sizes of the shares, in turn.
 const SIZES: [usize; 6] = [1, 16, 4, 32, 2, 8];
 
@@ -86,8 +81,8 @@ impl Trials {
         let (processor, jobs) = self.due(pool.suite, burst.left(), pool.free())?;
         self.made(pool.suite, processor);
         let time = burst.time(&pool.costs[processor], jobs);
-        let predicted = pool.wait(processor) + pool.service(processor, time, burst.next_work(jobs).bytes);
-        (predicted <= LONGEST).then_some(Share { processor, jobs })
+        let is_short = pool.is_short(processor, time, burst.next_work(jobs).bytes);
+        is_short.then_some(Share { processor, jobs })
     }
 
     /// The first of `free` whose trial is due, and how many of `left` jobs it is to be given.

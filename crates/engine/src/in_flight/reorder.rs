@@ -95,6 +95,17 @@ impl ReorderBuffer {
         ends.first = slot;
     }
 
+    /// Releases slots from the front of a queue as long as `leaves` says so of them.
+    #[inline]
+    pub fn release_while(&mut self, session: u32, mut leaves: impl FnMut(u32) -> bool) {
+        let domain = self.domain(session);
+        let mut first = self.queues[domain].first;
+        while first != NONE && leaves(first) {
+            first = self.behind[first as usize];
+        }
+        self.queues[domain].first = first;
+    }
+
     #[inline]
     pub fn release(&mut self, session: u32) {
         let domain = self.domain(session);

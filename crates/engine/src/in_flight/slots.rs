@@ -1,12 +1,12 @@
 //! A slot for each packet in flight.
 
-use forebay_crypto::{JobSpec, Packet, Verdict};
+use forebay_crypto::{Job, Packet, Verdict};
 use forebay_ipsec::Path;
 use forebay_time::Time;
 
 use super::submissions::NONE;
 
-/// A packet in flight.
+/// What is known of a packet in flight besides its job.
 #[derive(Debug)]
 pub struct Slot {
     /// Changes whenever an answer that may still come must not count any more.
@@ -15,34 +15,45 @@ pub struct Slot {
     pub submission: u32,
     /// Length of the packet as the scheduler was told it, in bytes.
     pub len: u32,
-    pub verdict: Verdict,
+    /// Where the packet is in its submission, while a processor works on a copy of it.
+    pub place: u32,
+    in_use: bool,
     /// Service class, for the scheduler.
     pub class: u8,
     /// It has no job because a policy bypasses it, and only waits for its place in the order.
     pub bypass: bool,
     /// How often it went to the scheduler again, because the running core cannot do it.
     pub tries: u8,
-    /// The processor that failed at the job or rejected the packet, and its verdict, if the running core is to repeat
-    /// the job.
-    pub doubted: Option<(usize, Verdict)>,
-    /// The packet, unless a processor works on a copy of it: then it is with its submission, at `place`.
-    pub packet: Option<Packet>,
-    pub place: u32,
-    pub spec: JobSpec,
-    /// The caller's.
-    pub tag: u64,
     pub admitted: Time,
     /// When its job was done, for the time that it is held for others.
     pub done: Time,
-    /// The SAs that the packet has been through before that of `spec`.
+    /// The processor that failed at the job or rejected the packet, and its verdict, if the running core is to repeat
+    /// the job.
+    pub doubted: Option<(usize, Verdict)>,
+    /// The SAs that the packet has been through before that of its job.
     pub path: Path,
 }
 
+impl Slot {
+    /// Whether it is released by itself: a policy lets it pass, or it has been through another SA before.
+    #[inline]
+    pub fn is_unusual(&self) -> bool {
+        self.bypass || !self.path.sas().is_empty()
+    }
+}
+
 /// The slots, a fixed number of them.
+///
+/// They are taken in turn, so that packets that come together stand side by side, and are completed where they stand.
 #[derive(Debug)]
 pub struct Slots {
     slots: Vec<Slot>,
-    free: Vec<u32>,
+    /// By slot: the packet, which is with its submission while a processor works on a copy of it; what is to be done to
+    /// it, and what became of it. The token is the caller's tag.
+    jobs: Vec<Job>,
+    /// The slot that is taken next if it is free.
+    next: usize,
+    free: usize,
 }
 
 impl Slots {
@@ -51,45 +62,79 @@ impl Slots {
             generation: 0,
             submission: NONE,
             len: 0,
-            verdict: Verdict::Pending,
+            place: 0,
+            in_use: false,
             class: 0,
             bypass: false,
             tries: 0,
-            doubted: None,
-            packet: None,
-            place: 0,
-            spec: JobSpec::default(),
-            tag: 0,
             admitted: Time::ZERO,
             done: Time::ZERO,
+            doubted: None,
             path: Path::default(),
         };
-        Slots { slots: (0..limit).map(slot).collect(), free: (0..limit as u32).rev().collect() }
+        Slots {
+            slots: (0..limit).map(slot).collect(),
+            jobs: (0..limit).map(|_| Job::default()).collect(),
+            next: 0,
+            free: limit,
+        }
     }
 
     #[inline]
     pub fn free(&self) -> usize {
-        self.free.len()
+        self.free
     }
 
     #[inline]
     pub fn in_use(&self) -> usize {
-        self.slots.len() - self.free.len()
+        self.slots.len() - self.free
     }
 
+    /// Puts a prepared packet into a free slot, if there is one; else it stays in `job`.
     #[inline]
-    pub fn take(&mut self) -> Option<u32> {
-        self.free.pop()
+    pub fn admit(&mut self, job: &mut Job, class: u8, now: Time) -> Option<u32> {
+        if self.free == 0 {
+            return None;
+        }
+        if self.free == self.slots.len() {
+            // Those that were used last are still in the cache.
+            self.next = 0;
+        }
+        let index = self.next_free();
+        let slot = &mut self.slots[index];
+        slot.in_use = true;
+        slot.path = Path::default();
+        slot.class = class;
+        slot.bypass = false;
+        slot.tries = 0;
+        slot.admitted = now;
+        slot.len = job.packet.len() as u32;
+        std::mem::swap(&mut self.jobs[index], job);
+        self.free -= 1;
+        Some(index as u32)
+    }
+
+    /// There is one. Slots in use are passed over: those of packets that are held up.
+    #[inline]
+    fn next_free(&mut self) -> usize {
+        loop {
+            let at = if self.next < self.slots.len() { self.next } else { 0 };
+            self.next = at + 1;
+            if !self.slots[at].in_use {
+                return at;
+            }
+        }
     }
 
     #[inline]
     pub fn give_back(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
         slot.generation = slot.generation.wrapping_add(1);
-        slot.verdict = Verdict::Pending;
         slot.submission = NONE;
         slot.doubted = None;
-        self.free.push(index);
+        slot.in_use = false;
+        self.jobs[index as usize].verdict = Verdict::Pending;
+        self.free += 1;
     }
 
     #[inline]
@@ -100,6 +145,36 @@ impl Slots {
     #[inline]
     pub fn get(&self, index: u32) -> &Slot {
         &self.slots[index as usize]
+    }
+
+    /// The job of a slot.
+    #[inline]
+    pub fn job(&self, index: u32) -> &Job {
+        &self.jobs[index as usize]
+    }
+
+    #[inline]
+    pub fn job_mut(&mut self, index: u32) -> &mut Job {
+        &mut self.jobs[index as usize]
+    }
+
+    /// The jobs of so many slots from `first` on.
+    #[inline]
+    pub fn jobs_mut(&mut self, first: u32, count: usize) -> &mut [Job] {
+        &mut self.jobs[first as usize..first as usize + count]
+    }
+
+    /// Whether the packet is here, and not with its submission.
+    #[inline]
+    pub fn has_packet(&self, index: u32) -> bool {
+        self.jobs[index as usize].packet.has_buffer()
+    }
+
+    /// Takes the packet, if it is here.
+    #[inline]
+    pub fn take_packet(&mut self, index: u32) -> Option<Packet> {
+        let packet = std::mem::take(&mut self.jobs[index as usize].packet);
+        packet.has_buffer().then_some(packet)
     }
 
     /// What names this packet, in this generation, in a job.
@@ -114,7 +189,16 @@ impl Slots {
         let index = token as u32;
         let slot = self.slots.get(index as usize)?;
         let is_current = slot.generation == (token >> 32) as u32;
-        (is_current && slot.verdict == Verdict::Pending).then_some(index)
+        (is_current && self.jobs[index as usize].verdict == Verdict::Pending).then_some(index)
+    }
+
+    /// A processor is done with a job.
+    #[inline]
+    pub fn settle(&mut self, index: u32, done: &mut Job, now: Time) {
+        let job = &mut self.jobs[index as usize];
+        job.verdict = done.verdict;
+        job.packet = std::mem::take(&mut done.packet);
+        self.slots[index as usize].done = now;
     }
 
     /// Readies a packet that is done for the job of another SA, behind those of `path`.
@@ -122,8 +206,8 @@ impl Slots {
         self.disown(index);
         let slot = &mut self.slots[index as usize];
         slot.path = path;
-        slot.verdict = Verdict::Pending;
         slot.doubted = None;
+        self.jobs[index as usize].verdict = Verdict::Pending;
     }
 
     /// Makes answers to jobs given out so far count no more.

@@ -13,6 +13,7 @@ use forebay_scheduler::Policy;
 use forebay_time::Duration;
 
 use super::export::{self, KeyExport};
+use super::guard::{self, Guard};
 use super::hand_off::HandOff;
 use super::homes::{Paths, Share, homes};
 use super::installed::{self, InstallError, takes_ivs};
@@ -26,7 +27,7 @@ use super::taps::{Side, Taps, Told};
 use super::windows::Windows;
 use super::worker::{Handle, Protected, Setup, Worker};
 use super::workers::Workers;
-use crate::config::{Changes, Config, KeySource, MssClamp, PlainLink, Routes, Tun, deal, prefixes};
+use crate::config::{Changes, Config, KeySource, MssClamp, PlainLink, Routes, Tun, Xfrm, deal, prefixes};
 use crate::esp_sa;
 use crate::iv_store::{IvStore, IvStoreError, Used, WindowStore};
 use crate::privileges;
@@ -95,6 +96,9 @@ pub(super) fn link_error(what: impl Into<String>) -> impl FnOnce(io::Error) -> S
     move |error| StartError::Link { what, error }
 }
 
+/// What a failure of the guard is said of.
+const GUARD: &str = "the guard's rules (nftables; `mode` of `[guard]`)";
+
 pub(super) fn lacking(what: &str) -> StartError {
     StartError::Lacking(what.to_owned())
 }
@@ -113,6 +117,7 @@ pub struct Service {
     /// The time since the Unix epoch.
     clock: fn() -> std::time::Duration,
     routes: RouteTable,
+    guard: Guard,
     follower: Option<Follower>,
     taps: Taps,
     /// Of the keys that the follower has.
@@ -142,6 +147,8 @@ impl Service {
             None => IvStore::of_user().map_err(StartError::Ivs)?,
         };
         let count = processors.len();
+        // Before there is anything that it is to guard.
+        let guard = Guard::new(&config).map_err(link_error(GUARD))?;
         let mut taps = Taps::new(unix_time);
         let (mut workers, handles) = set_up(&config, processors, &mut taps, clock, seed)?;
         let changes = Changes::all(&config);
@@ -184,6 +191,7 @@ impl Service {
             windows,
             clock: unix_time,
             routes,
+            guard,
             follower: None,
             taps,
             exported,
@@ -225,7 +233,7 @@ impl Service {
         }
         if let KeySource::Xfrm(options) = &config.keys.source {
             let most = Most { sas: config.limits.sas, policies: config.limits.policies };
-            let routes = route_setter(&config, &self.routes);
+            let routes = route_setter(&config, &self.routes, &self.guard);
             let (workers, exported) = (self.workers.clone(), self.exported.clone());
             let windows = self.windows.clone();
             let started = Follower::start(options, workers, unix_time, routes, exported, most, windows);
@@ -242,6 +250,11 @@ impl Service {
     /// The ways to its loops.
     pub fn workers(&self) -> &Workers {
         &self.workers
+    }
+
+    /// The rules of the host.
+    pub fn guard(&self) -> &Guard {
+        &self.guard
     }
 
     /// What can be told of the captures.
@@ -322,6 +335,7 @@ impl Service {
         if changes.taps || self.taps.have_failed() {
             self.taps.change(self.config.taps.as_ref());
         }
+        self.guard.configure(&self.config).map_err(link_error(GUARD))?;
         route(&self.routes, &self.config)?;
         export(&self.config, &self.exported)?;
         Ok(changes)
@@ -378,6 +392,7 @@ impl Service {
         // With the loops the interface is gone; what one failed with is no reason to let packets out in the clear.
         if ended.is_ok() {
             self.routes.end();
+            self.guard.end();
         }
         ended
     }
@@ -410,7 +425,12 @@ fn set_up(
         processors.into_iter().zip(links).zip(dealt).enumerate()
     {
         let settings = settings(config, &dealt, seed);
-        let engine = Engine::new(Ipsec::seeded(seed), &[], processors, settings, clock);
+        let mut ipsec = Ipsec::seeded(seed);
+        if let KeySource::Xfrm(Xfrm { policies: true, .. }) = &config.keys.source {
+            // The kernel's policies decide, and none of them is a decision too.
+            ipsec.require_policies();
+        }
+        let engine = Engine::new(ipsec, &[], processors, settings, clock);
         let plain = plain.map_link(|name, link| taps.tapped(Side::Plain, name, link));
         let mut tapped = |name: &str, link| taps.tapped(Side::Protected, name, link);
         let tap = |one: Protected| Protected { port: one.port.map_link(&mut tapped), ..one };
@@ -543,16 +563,24 @@ fn route(routes: &RouteTable, config: &Config) -> Result<(), StartError> {
     routes.set(config.routes(), true).map_err(refused)
 }
 
-/// What routes to the interface the networks that the kernel's policies protect, if the file leaves that to us.
-fn route_setter(config: &Config, routes: &RouteTable) -> OnPolicies {
-    let PlainLink::Tun(Tun { routes: Routes::Auto, .. }) = &config.plain.link else {
-        return Box::new(|_| {});
-    };
-    let routes = routes.clone();
-    Box::new(move |policies| {
+/// What routes to the interface the networks that the kernel's policies protect, if the file leaves that to us, and guards
+/// them.
+fn route_setter(config: &Config, routes: &RouteTable, guard: &Guard) -> OnPolicies {
+    let guard = guard.clone();
+    let is_ours = matches!(&config.plain.link, PlainLink::Tun(Tun { routes: Routes::Auto, .. }));
+    let routes = is_ours.then(|| routes.clone());
+    Box::new(move |policies, are_all| {
+        // Rules that an earlier run has left guard more than the first few policies do.
+        if are_all {
+            guard.set(guard::entries(policies.iter()));
+        }
+        let Some(routes) = &routes else { return };
+        // What was to be protected and cannot be is dropped by the engine, where it would leave in the clear otherwise.
         let protects = |policy: &&forebay_xfrm::Policy| {
-            policy.way == forebay_xfrm::Way::Out
-                && matches!(policy.action, forebay_xfrm::PolicyAction::Protect(_))
+            use forebay_xfrm::PolicyAction::{Protect, Refused};
+            let wants = matches!(&policy.action, Protect(_))
+                || matches!(&policy.action, Refused(refused) if !refused.bypasses);
+            policy.way == forebay_xfrm::Way::Out && wants
         };
         let networks = policies.iter().filter(protects).flat_map(|policy| prefixes(&policy.remote_ts));
         if let Err((network, error)) = routes.set(networks.collect(), false) {

@@ -20,14 +20,14 @@ use std::sync::{Arc, mpsc};
 
 use forebay_crypto::{Direction, SessionId};
 use forebay_engine::{Answer, Engine, EngineError, HandOver, Idle, Output};
-use forebay_ipsec::{DropReason, Encapsulation, Event, EventKind, IvRange, SaConfig};
+use forebay_ipsec::{DropReason, Event, EventKind, IvRange};
 use forebay_links::Link;
 use forebay_time::{Duration, Time};
 use forebay_wire::{Ip, ipv4, protocol};
 use forebay_xfrm::Flow;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::audit::Audit;
+use super::audit::{Audit, Limiter};
 use super::hand_off::{Bell, HandOff, Handed};
 use super::held::Held;
 use super::homes::{Paths, Share};
@@ -45,9 +45,14 @@ const ICMP_EVERY: u64 = 64;
 const FINISH: Duration = Duration::from_millis(5);
 /// Longest sleep: time is told to SAs at least so often.
 const NAP: Duration = Duration::from_millis(500);
+/// Longest sleep while a link holds packets that it took and the kernel did not.
+const UNSENT_NAP: Duration = Duration::from_millis(1);
 /// Sleeps in a row that errors of links ended, behind which a sleep asks no link and is as long at most.
 const FAULTS: u32 = 8;
 const FAULT_NAP: Duration = Duration::from_millis(2);
+
+/// Lines of the log about peers that moved: a second, and at once.
+const MOVES_SAID: (u32, u32) = (10, 100);
 
 /// Events of SAs that wait to be taken; what comes beyond is of no interest to anyone any more.
 const EVENTS_MAX: usize = 65_536;
@@ -156,6 +161,7 @@ pub struct Worker {
     window_waits: bool,
     intake: Intake,
     keepalives: Keepalives,
+    moves_said: Limiter,
     orders: mpsc::Receiver<Order>,
     share: Share,
     hand_off: HandOff,
@@ -217,6 +223,7 @@ impl Worker {
         let bell = setup.hand_off.bell().clone();
         let worker = Worker {
             keepalives: Keepalives::new(setup.keepalive),
+            moves_said: Limiter::new(MOVES_SAID.0, MOVES_SAID.1),
             engine: setup.engine,
             plain: setup.plain,
             protected: setup.protected,
@@ -701,7 +708,9 @@ impl Worker {
         let (local, from) = (inbound.local, SocketAddr::new(inbound.remote, inbound.udp.remote));
         let moved = self.move_peer(local, from, to);
         self.counts.moved_peers += u64::from(moved > 0);
-        tracing::info!(%from, %to, sas = moved, "a peer has moved");
+        if let Some(unsaid) = self.moves_said.admit(self.engine.clock().now()) {
+            tracing::info!(%from, %to, sas = moved, unsaid, "a peer has moved");
+        }
         for other in &self.others {
             // Nobody has to wait for it.
             drop(other.post(move |worker| worker.move_peer(local, from, to)));
@@ -710,13 +719,7 @@ impl Worker {
 
     /// Gives the SAs between a local address and a peer another place of the peer; how many there were.
     fn move_peer(&mut self, local: IpAddr, from: SocketAddr, to: SocketAddr) -> usize {
-        let same = |sa: &SaConfig| {
-            sa.encapsulation == Encapsulation::Udp
-                && sa.local == local
-                && SocketAddr::new(sa.remote, sa.udp.remote) == from
-        };
-        let sas: Vec<SessionId> =
-            self.engine.sad().iter().filter(|(.., sa, _)| same(sa)).map(|(session, ..)| session).collect();
+        let sas = self.engine.sad().sas_at(local, from);
         sas.into_iter().filter(|&sa| self.engine.move_peer(sa, to) == Ok(true)).count()
     }
 
@@ -737,7 +740,11 @@ impl Worker {
         self.counts.naps += 1;
         let now = self.engine.clock().now();
         let faulty = self.faults >= FAULTS;
-        let most = if faulty { FAULT_NAP } else { NAP };
+        let most = match faulty {
+            true => FAULT_NAP,
+            false if self.ports().any(|port| port.link.unsent()) => UNSENT_NAP,
+            false => NAP,
+        };
         let due = self.engine.next_due().min(self.keepalives.next()).since(now).min(most);
         let timeout = Timespec { tv_sec: 0, tv_nsec: due.as_nanos() as i64 };
         let mut fds = vec![PollFd::from_borrowed_fd(self.hand_off.bell().fd(), PollFlags::IN)];

@@ -87,6 +87,16 @@ impl Ipsec {
         self.sad.move_peer(session, to)
     }
 
+    /// The SAs in UDP, of both directions, between this local address and a peer there.
+    pub fn sas_at(&self, local: IpAddr, peer: SocketAddr) -> Vec<SessionId> {
+        self.sad.sas_at(local, peer)
+    }
+
+    /// Genuine packets that came from elsewhere than the peer, which had moved so often that it was not followed.
+    pub fn moves_limited(&self) -> u64 {
+        self.watch.moves_limited()
+    }
+
     /// Lets an SA continue behind `sequence`: as if that had been sent, or received and verified and no other number
     /// before. An inbound SA that may have received more continues by [`Ipsec::restore_window`].
     pub fn continue_after(&mut self, session: SessionId, sequence: u64) {
@@ -209,6 +219,12 @@ impl Ipsec {
 
 /// Policies.
 impl Ipsec {
+    /// Lets only policies decide (RFC 4301 5.1, 5.2: what matches none is dropped), even while there are none. Without this,
+    /// outbound SAs are asked by their own selectors then, and what comes out of inbound ones passes by those alone.
+    pub fn require_policies(&mut self) {
+        self.spd.require_policies();
+    }
+
     /// Adds a policy at its place among those of its direction.
     pub fn add_policy(&mut self, policy: Policy, place: PolicyPlace) -> Result<PolicyId, PolicyError> {
         self.check_sas(policy.direction, policy.sas())?;
