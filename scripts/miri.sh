@@ -42,7 +42,7 @@ run '' forebay-links-xdp --lib
 run '' forebay-crypto-ipsec-mb --test round_trip
 [ "$extent" = full ] || exit 0
 run '' forebay-links-sys --lib
-run '' forebay-wire --lib --tests
+run '' forebay-wire --lib
 run "$properties" forebay-crypto --lib layout:: packet:: fault::
 run "$properties" forebay-ipsec --lib replay:: spi_map::
 run "$properties" forebay-scheduler --lib

@@ -16,7 +16,7 @@ packages=("$@")
 [ ${#packages[@]} -gt 0 ] || packages=(ipsec scheduler engine gateway)
 version=27.1.0
 tool=$PWD/target/tools/bin/cargo-mutants
-if ! "$tool" --version 2>/dev/null | grep -qF " $version"; then
+if ! "$tool" mutants --version 2>/dev/null | grep -qF " $version"; then
     echo "mutants: building cargo-mutants $version into target/tools"
     if ! cargo install --quiet --locked "cargo-mutants@$version" --root target/tools; then
         echo "mutants: SKIPPED, cargo-mutants cannot be had here"
@@ -28,7 +28,7 @@ out=$PWD/target/mutants
 tree=$out/tree
 rm -rf "$tree" && mkdir -p "$tree"
 git ls-files -z --cached --others --exclude-standard | tar --null --create --files-from=- | tar --extract --directory "$tree"
-words=(mutants --in-place --no-shuffle --colors never --no-times --output "$out" --jobs 1)
+words=(mutants --in-place --no-shuffle --colors never --no-times --output "$out")
 for package in "${packages[@]}"; do words+=(--package "forebay-$package"); done
 every=${sample#*/}
 [ "$every" -le 1 ] || words+=(--sharding round-robin --shard "$((seed % every))/$every")
