@@ -4,7 +4,7 @@ CARGO ?= cargo
 FOREBAY = target/release/forebay
 OUT ?= forebay-demo
 
-.PHONY: help demo test check licences interop bench bench-gateway bench-simulator twin instructions soak simulate-faults planted-faults fuzz lab browser interop-vm hdtv deb man setup setup-test clean
+.PHONY: help demo test check licences interop bench bench-gateway bench-simulator twin instructions soak simulate-faults planted-faults fuzz miri mutants lab browser interop-vm hdtv deb man setup setup-test clean
 
 help:
 	@echo 'make demo          build, show what the scheduler gains, send a real capture through two gateways'
@@ -15,7 +15,7 @@ help:
 	@echo 'make hdtv          uncompressed HDTV through two gateways: frames, losses, where the time goes; SECONDS=120'
 	@echo 'make browser       every report in a real Chromium'
 	@echo 'make lab           two sites and their gateways in network namespaces, and a shell in them; LAB=show'
-	@echo 'make deb            a Debian package, in target/debian; make man: manual pages, in target/man'
+	@echo 'make deb            the Debian packages of the gateway and of the workbench, in target/debian; make man: manual pages, in target/man'
 	@echo 'make bench         throughput of the data plane and of the processors; scheduler; backends'
 	@echo 'make bench-gateway two gateways beside wireguard-go and strongSwan libipsec; BENCH_OUT=, BENCH_ARGS=--quick'
 	@echo 'make bench-simulator  the simulator beside SystemC on the same packets; its time and memory'
@@ -24,6 +24,8 @@ help:
 	@echo 'make soak          the long tests; ten million changed packets for each parser and direction; RUNS='
 	@echo 'make simulate-faults  whole gateways in virtual time, with faults drawn from a seed; SEEDS=, FIRST=, EVENTS='
 	@echo 'make planted-faults   plants faults in the gateway, and says which seed finds each; SEEDS='
+	@echo 'make miri          rings, pointers for C, engine and lanes under Miri (fetches nightly Rust)'
+	@echo 'make mutants       changes the code and names the changes that no test notices; SAMPLE=1/100, MUTANTS="ipsec engine"'
 	@echo 'make fuzz          fuzz every parser by coverage (needs nightly Rust); SECONDS=600 each'
 
 # The library for fast crypto on x86-64, where it can be had; without it the portable backend does it all.
@@ -34,7 +36,7 @@ setup-test:
 	@scripts/setup.sh build test
 
 $(FOREBAY): setup
-	$(CARGO) build --release --locked --package forebay
+	$(CARGO) build --release --locked --package forebay --bin forebay
 
 demo: $(FOREBAY)
 	$(FOREBAY) demo --out $(OUT)
@@ -44,7 +46,7 @@ test: setup-test
 	cd fuzz && CARGO_TARGET_DIR=$(CURDIR)/target $(CARGO) test --locked
 	$(MAKE) -C firmware test
 	scripts/interop.sh target/debug/forebay quick
-	tests/packaging/check.sh target/debug/forebay
+	tests/packaging/check.sh target/debug/forebay-gateway target/debug/forebay
 	scripts/labs.sh target/debug/forebay quick
 	cd tests/gateway && python3 -m unittest -q television.test_television
 	tests/gateway/hdtv.py target/debug/forebay --quick
@@ -76,7 +78,8 @@ lab: $(FOREBAY)
 
 deb: $(FOREBAY)
 	@scripts/setup.sh build deb
-	scripts/deb.sh $(FOREBAY) target/debian
+	$(CARGO) build --release --locked --package forebay --bin forebay-gateway --no-default-features
+	scripts/deb.sh target/release/forebay-gateway $(FOREBAY) target/debian
 
 man: $(FOREBAY)
 	$(FOREBAY) man target/man
@@ -138,6 +141,15 @@ simulate-faults: setup
 
 planted-faults: setup
 	$(CARGO) run --release --locked --package forebay-gateway-sim --features planted -- planted $(or $(SEEDS),2000) 2000
+
+miri:
+	scripts/miri.sh full
+
+# Hours for all of it; SAMPLE=1/100 is a sample, MINUTES= a limit. See scripts/mutants.sh.
+MUTANTS ?= ipsec scheduler engine gateway
+mutants:
+	@scripts/setup.sh build
+	scripts/mutants.sh $(MUTANTS)
 
 SECONDS ?= 600
 fuzz:

@@ -1,35 +1,52 @@
 #!/usr/bin/env bash
-# Makes a Debian package of a binary that is built already, and of what the binary writes of itself: manual pages and
-# completions.
+# Makes the two Debian packages of binaries that are built already, and of what the binaries write of themselves: manual
+# pages and completions.
 #
-#   scripts/deb.sh FOREBAY DIRECTORY      writes DIRECTORY/forebay_VERSION_ARCHITECTURE.deb
+#   scripts/deb.sh GATEWAY FOREBAY DIRECTORY
+#
+# GATEWAY is forebay-gateway, which the package `forebay` installs as /usr/bin/forebay; FOREBAY is the whole command,
+# which the package `forebay-workbench` installs as /usr/bin/forebay-workbench. Written are
+# DIRECTORY/forebay_VERSION_ARCHITECTURE.deb and DIRECTORY/forebay-workbench_VERSION_ARCHITECTURE.deb.
 #
 # cargo-deb is the one of target/tools (scripts/setup.sh deb), or CARGO_DEB.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
-forebay=$(realpath "$1") out=$(mkdir -p "$2" && realpath "$2")
+gateway=$(realpath "$1") forebay=$(realpath "$2") out=$(mkdir -p "$3" && realpath "$3")
 : "${CARGO_DEB:=target/tools/bin/cargo-deb}" "${CARGO_TARGET_DIR:=$PWD/target}"
 export CARGO_TARGET_DIR
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
+date=$(date -u -d "@$SOURCE_DATE_EPOCH" +%F)
 
-# Where cargo-deb looks for what the manifest's list names.
+# Where cargo-deb looks for what the manifest's lists name.
 stage=$CARGO_TARGET_DIR/release/package
-rm -rf "$stage" && mkdir -p "$stage"
-[ "$forebay" -ef "$CARGO_TARGET_DIR/release/forebay" ] || install -m 755 "$forebay" "$CARGO_TARGET_DIR/release/forebay"
-"$forebay" man --date "$(date -u -d "@$SOURCE_DATE_EPOCH" +%F)" "$stage/man"
-gzip -9n "$stage"/man/*
-for shell in bash zsh fish; do "$forebay" completions "$shell" >"$stage/forebay.$shell"; done
-mkdir "$stage/doc"
-python3 scripts/third_party.py | gzip -9n >"$stage/doc/third-party.gz"
-gzip -9nc CHANGELOG.md >"$stage/doc/changelog.gz"
+rm -rf "$stage" && mkdir -p "$stage"/{gateway,workbench}/doc
+install -m 755 "$gateway" "$stage/gateway/forebay"
+install -m 755 "$forebay" "$stage/workbench/forebay-workbench"
+strip --strip-unneeded "$stage/gateway/forebay" "$stage/workbench/forebay-workbench"
+
+"$gateway" man --date "$date" "$stage/gateway/man"
+for shell in bash zsh fish; do "$gateway" completions "$shell" >"$stage/gateway/forebay.$shell"; done
+# The pages of the whole command but for those that the gateway's package has.
+"$forebay" man --date "$date" "$stage/workbench/man"
+sed -e '1s/FOREBAY/FOREBAY\\-WORKBENCH/' -e '0,/^forebay /s//forebay\\-workbench /' "$stage/workbench/man/forebay.1" >"$stage/workbench/man/forebay-workbench.1"
+for page in "$stage"/gateway/man/*; do rm "$stage/workbench/man/$(basename "$page")"; done
+gzip -9n "$stage"/*/man/*
+
 version=$("$forebay" --version | cut -d' ' -f2)
 maintainer=$(sed -n 's/^maintainer = "\(.*\)"/\1/p' crates/cli/Cargo.toml)
-gzip -9n >"$stage/doc/changelog.Debian.gz" <<TEXT
-forebay ($version-1) unstable; urgency=medium
+for package in gateway:forebay workbench:forebay-workbench; do
+    doc=$stage/${package%:*}/doc
+    features=()
+    [ "$package" = workbench:forebay-workbench ] || features=(--no-default-features)
+    python3 scripts/third_party.py "${features[@]}" | gzip -9n >"$doc/third-party.gz"
+    gzip -9nc CHANGELOG.md >"$doc/changelog.gz"
+    gzip -9n >"$doc/changelog.Debian.gz" <<TEXT
+${package#*:} ($version-1) unstable; urgency=medium
 
-  * What is new in each version: /usr/share/doc/forebay/changelog.gz
+  * What is new in each version: /usr/share/doc/${package#*:}/changelog.gz
 
  -- $maintainer  $(date -u -R -d "@$SOURCE_DATE_EPOCH")
 TEXT
-"$CARGO_DEB" --package forebay --no-build --strip --locked --output "$out"
+    "$CARGO_DEB" --package forebay --variant "${package%:*}" --no-build --no-strip --locked --output "$out"
+done

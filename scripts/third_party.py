@@ -1,16 +1,20 @@
 #!/usr/bin/env python3
-"""Prints the libraries that the binary holds, each with its licence's text, as far as its package carries one."""
+"""Prints the libraries that a binary holds, each with its licence's text, as far as its package carries one.
+
+    third_party.py [--no-default-features]      of the whole command, or of the gateway alone
+"""
 
 import json
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 TEXTS = re.compile(r"(?i)(licen[cs]e|copying|copyright|notice)")
 
 
 def metadata():
-    words = ["cargo", "metadata", "--format-version=1", "--locked", "--filter-platform", host()]
+    words = ["cargo", "metadata", "--format-version=1", "--locked", "--filter-platform", host(), *sys.argv[1:]]
     return json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
 
 

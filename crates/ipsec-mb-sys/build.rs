@@ -4,12 +4,21 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
+include!("src/max_burst.rs");
+
 fn main() {
     println!("cargo::rerun-if-changed=src/shim.c");
+    println!("cargo::rerun-if-changed=src/max_burst.rs");
     println!("cargo::rerun-if-env-changed=FOREBAY_NO_IPSEC_MB");
     println!("cargo::rerun-if-env-changed=IPSEC_MB_DIR");
     println!("cargo::rerun-if-changed=/usr/include/intel-ipsec-mb.h");
 
+    if env::var_os("CARGO_CFG_MIRI").is_some() {
+        // Miri runs no C: src/stand_in.rs takes the place of shim.c and of the library.
+        println!("cargo::rustc-cfg=ipsec_mb");
+        println!("cargo::metadata=available=1");
+        return;
+    }
     let x86_64 = env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|arch| arch == "x86_64");
     let wanted = env::var_os("FOREBAY_NO_IPSEC_MB").is_none_or(|v| v.is_empty() || v == "0");
     if !x86_64 || !wanted {
@@ -25,6 +34,7 @@ fn main() {
         .file("src/shim.c")
         .include(include)
         .flag("-DNO_COMPAT_IMB_API_053")
+        .define("FB_MAX_BURST", MAX_BURST.to_string().as_str())
         .compile("forebay_ipsec_mb_shim");
     println!("cargo::rustc-link-search=native={}", lib.display());
     // The static archive, where there is one, spares the user the library at run time.

@@ -5,6 +5,7 @@ its first packet; lifetimes that end, and keys that are not there, let nothing o
     scripts/lab.sh FOREBAY run tests/gateway/restart.py
 """
 
+import os
 import signal
 import time
 
@@ -149,10 +150,47 @@ def ends():
     print("restart: hard limits of packets, bytes and time, and a policy that discards: each packet counted, none in the clear")
 
 
+def lives():
+    """Lifetimes are limits of keys: they go on over restarts and reloads, and new keys begin anew."""
+    def rekey():
+        with open(f"{lab.LAB}/a-to-b.key", "r+", encoding="utf-8") as file:
+            length = len(file.read()) // 2
+            file.seek(0)
+            file.write(os.urandom(length).hex())
+        for letter in "ba":
+            lab.reload(letter)
+
+    edit("a", "name = \"to-peer\"\n", "name = \"to-peer\"\nlife_packets = 50\n")
+    rekey()
+    assert len(deliver(0, 30)) == 30
+    kill("a", signal.SIGTERM)
+    start("a")
+    assert len(deliver(0, 40)) == 20, "a restart is no new life"
+    edit("a", "life_packets = 50\n", "life_packets = 50\nrekey_packets = 40\n")
+    lab.reload("a")
+    assert not deliver(0, 20), "a reload is no new life"
+    rekey()
+    assert len(deliver(0, 40)) == 40, "new keys are a new life"
+    edit("a", "life_packets = 50\nrekey_packets = 40\n", "life_time = \"4 s\"\n")
+    rekey()
+    began = time.monotonic()
+    assert len(deliver(0, 20)) == 20
+    kill("a")
+    start("a")
+    time.sleep(max(0, began + 4.5 - time.monotonic()))
+    assert not deliver(0, 20), "a killed gateway has forgotten when its SA began"
+    edit("a", "life_time = \"4 s\"\n", "")
+    rekey()
+    assert len(deliver(0, 20)) == 20
+    print("restart: lifetimes go on over a clean stop, a kill and a reload; new keys begin anew")
+
+
 def main():
     # A way for what is not routed to the gateway: the one by which it would leak.
     ip("gw-a", "route", "add", "default", "via", "192.0.2.2")
     edit("a", "listen = \"192.0.2.1:4500\"\n", "listen = \"192.0.2.1:4500\"\ngso = false\n")
+    # What the routes do is seen without the guard, which has a test of its own.
+    edit("a", "[keys]\n", "[guard]\nmode = \"off\"\n\n[keys]\n")
     kill("a", signal.SIGTERM)
     start("a")
     killed_and_back()
@@ -160,6 +198,7 @@ def main():
     clean_stop()
     reloads()
     ends()
+    lives()
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ SIZES = [0, 1, 2, 3, 100, 1371, 1372, 1373, 1400, 1472, 1473, 3000, 8972, 9000, 
 # Programs of the hosts, which know nothing of gateways.
 SERVE = """
 import hashlib, socket, sys
-server = socket.create_server(("0.0.0.0", 7001)); server.settimeout(30)
+server = socket.create_server(("0.0.0.0", 7001))
 echo = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); echo.bind(("0.0.0.0", 7002))
 import threading
 def answer():
@@ -42,7 +42,9 @@ while True:
 SEND = """
 import hashlib, os, socket, sys
 data = os.urandom(int(sys.argv[2]))
-peer = socket.create_connection((sys.argv[1], 7001), timeout=20)
+# Times are for machines that do something else as well. The kernel tries a connection again after 1, 3, 7 and 15 s.
+peer = socket.create_connection((sys.argv[1], 7001), timeout=40)
+peer.settimeout(60)
 peer.sendall(len(data).to_bytes(8, "big") + data)
 assert peer.recv(32, socket.MSG_WAITALL) == hashlib.sha256(data).digest(), "other bytes arrived"
 """
@@ -71,7 +73,7 @@ def program(namespace, text, *arguments):
     return inside(namespace, sys.executable, "-c", text, *map(str, arguments))
 
 
-def run(*arguments, timeout=60):
+def run(*arguments, timeout=120):
     subprocess.run(program(*arguments), check=True, timeout=timeout)
 
 

@@ -103,10 +103,19 @@ packet_size = 4096
         sa("from-peer", "in", spis[1], f"{other}-to-{own}", encapsulation, family, here)
 
 
+def is_running(pid):
+    """Whether a process is there and no zombie."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 def end(letter, how=signal.SIGTERM):
     pid = gateway_of(letter)
     os.kill(pid, how)
-    while os.path.exists(f"/proc/{pid}") and open(f"/proc/{pid}/stat", encoding="utf-8").read().split()[2] != "Z":
+    while is_running(pid):
         time.sleep(0.02)
 
 
@@ -178,6 +187,19 @@ def one(case):
     end("b")
 
 
+def tell_state():
+    """What both gateways and the kernel around them have counted and logged, when something has failed."""
+    for letter in "ab":
+        for words in (["status", "--socket", f"{LAB}/{letter}.sock"], ["show", "drops", "--socket", f"{LAB}/{letter}.sock"]):
+            subprocess.run([FOREBAY, *words], stdout=sys.stderr, check=False)
+        with open(f"{LAB}/{letter}.log", encoding="utf-8") as log:
+            sys.stderr.writelines(log.readlines()[-20:])
+    for name in ("host-a", "gw-a", "gw-b", "host-b"):
+        for words in (["-s", "link"], ["neighbour"], ["-6", "neighbour"], ["route"]):
+            print("--", name, *words, file=sys.stderr, flush=True)
+            subprocess.run(["ip", "-n", name, *words], stdout=sys.stderr, check=False)
+
+
 def main():
     if not shutil.which("ethtool"):
         sys.exit("xdp: it needs ethtool")
@@ -188,7 +210,11 @@ def main():
     end("a")
     end("b")
     for case in sys.argv[1:] or CASES:
-        one(case)
+        try:
+            one(case)
+        except Exception:
+            tell_state()
+            raise
     for server in servers:
         server.kill()
 

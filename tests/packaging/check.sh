@@ -1,23 +1,52 @@
 #!/usr/bin/env bash
-# What a package brings beside the binary: manual pages, completions, the systemd unit, the example. Seconds.
+# What the packages bring: the gateway's own binary, manual pages, completions, the systemd unit, the example. Seconds.
 #
-#   tests/packaging/check.sh FOREBAY
+#   tests/packaging/check.sh GATEWAY FOREBAY
+#
+# GATEWAY is forebay-gateway, which the package `forebay` installs as `forebay`; FOREBAY is the whole command, which
+# `forebay-workbench` installs under that name.
 #
 # A tool that is missing is said, and what it would have looked at is skipped.
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."
-forebay=$(realpath "$1")
+gateway=$(realpath "$1") whole=$(realpath "$2")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 fail() { echo "packaging: $*" >&2; exit 1; }
 has() { command -v "$1" >/dev/null || { echo "packaging: SKIPPED, without $1: $2" && false; }; }
 
+# The gateway's binary has none of what only the workbench needs.
+inside=$(cargo tree --offline --locked --package forebay --no-default-features --edges normal --prefix none 2>/dev/null | cut -d' ' -f1 | sort -u)
+grep -qx forebay-engine <<<"$inside" || fail "cargo tree says nothing of the gateway's dependencies"
+for crate in rhai parquet ratatui crossterm indicatif forebay-sim forebay-study; do
+    ! grep -qx "$crate" <<<"$inside" || fail "$crate is in the gateway's binary"
+done
+# As installed: it runs the workbench for the workbench's commands, and says what to install where there is none.
+mkdir "$work/bin"
+cp --reflink=auto "$gateway" "$work/bin/forebay"
+forebay=$work/bin/forebay
+said=$("$forebay" simulate --help 2>&1) && fail "forebay simulate runs without the workbench"
+grep -q 'install the package forebay-workbench' <<<"$said" || fail "no hint at the workbench: $said"
+ln -s "$whole" "$work/bin/forebay-workbench"
+"$forebay" simulate --help | grep -q 'virtual time' || fail "forebay simulate does not run the workbench"
+# Kept for their names: the commands of the gateway are those of the whole command too.
+commands() { "$1" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]\+\) .*/\1/p' | grep -v help; }
+for name in $(commands "$forebay"); do
+    [ "$("$forebay" "$name" --help)" = "$("$whole" "$name" --help)" ] || fail "$name is not the same in both"
+done
+echo "packaging: $(commands "$forebay" | wc -l) of $(commands "$whole" | wc -l) commands are in the gateway's own binary"
+
 # A page for each command that the command names, and one for the file with each of its sections.
-"$forebay" man --date 2026-01-31 "$work/man"
-for name in $("$forebay" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]\+\) .*/\1/p' | grep -v help); do
+"$whole" man --date 2026-01-31 "$work/man"
+for name in $(commands "$whole"); do
     [ -s "$work/man/forebay-$name.1" ] || fail "no page forebay-$name(1)"
 done
+"$forebay" man --date 2026-01-31 "$work/gateway-man"
+for page in "$work"/gateway-man/*; do
+    [ "$page" = "$work/gateway-man/forebay.1" ] || cmp -s "$page" "$work/man/$(basename "$page")" || fail "$page differs"
+done
+cp "$work/gateway-man/forebay.1" "$work/man/forebay.gateway.1"
 for section in $(sed -n 's/^## .*`\(\[.*\]\)`.*/\1/p' docs/gateway.md); do
     grep -qxF ".SH $section" "$work/man/forebay.toml.5" || fail "forebay.toml(5) has no $section"
 done

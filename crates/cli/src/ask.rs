@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use forebay_gateway::config;
 use forebay_gateway::control::{
-    Client, ControlError, FindingDoc, LimitsDoc, PolicyDoc, ProcessorDoc, ReloadDoc, Request, Response,
-    SaDoc, StatusDoc, TapsDoc,
+    Client, ControlError, FindingDoc, GuardDoc, LimitsDoc, PolicyDoc, ProcessorDoc, ReloadDoc, Request,
+    Response, SaDoc, StatusDoc, TapsDoc,
 };
 use miette::{IntoDiagnostic, miette};
 use serde::Serialize;
@@ -235,7 +235,25 @@ fn overview(status: &StatusDoc) -> String {
         rows.push([vec![name, link.side.clone()], counts.to_vec()].concat());
     }
     text += &format!("\n{}\n{}", table(2, &rows), drops(&status.drops));
-    text + &captures(&status.taps)
+    text + &guard(&status.guard) + &captures(&status.taps)
+}
+
+/// The rules of the host, in a line.
+fn guard(guard: &GuardDoc) -> String {
+    let GuardDoc { state, table, ranges, forged, leaked, restored, .. } = guard;
+    let restored = if *restored > 0 { format!(", made again {restored} times") } else { String::new() };
+    match (state.as_str(), &guard.error) {
+        ("on", _) => format!(
+            "\nGuard: table inet {table}, {ranges} address ranges; packets in the clear dropped: {forged} arriving, {leaked} \
+             leaving{restored}\n"
+        ),
+        ("missing", Some(error)) => {
+            format!("\nGuard: missing ({error}): packets in the clear pass beside the gateway\n")
+        }
+        ("missing", None) => "\nGuard: not made yet\n".to_owned(),
+        ("print", _) => "\nGuard: rules of your own (forebay check --print-rules)\n".to_owned(),
+        _ => String::new(),
+    }
 }
 
 /// What is captured; nothing where captures have never been asked for.

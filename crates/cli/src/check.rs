@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use forebay_gateway::config::{self, Config};
+use forebay_gateway::guard::Plan;
 use forebay_gateway::sas::Finding;
-use miette::{Diagnostic, IntoDiagnostic};
+use forebay_gateway::service::{kernel_entries, lacks_guard};
+use miette::{Context, Diagnostic, IntoDiagnostic};
 use serde::Serialize;
 
 use crate::Answer;
@@ -19,6 +21,10 @@ pub struct CheckArgs {
     /// Print what was found as JSON.
     #[arg(long)]
     json: bool,
+    /// Print the guard's rules for `nft -f -` instead: those of the file, or with keys from the kernel (CAP_NET_ADMIN)
+    /// those of the policies that it has now.
+    #[arg(long, conflicts_with = "json")]
+    print_rules: bool,
 }
 
 #[derive(Serialize)]
@@ -72,19 +78,31 @@ pub fn run(args: &CheckArgs) -> miette::Result<Answer> {
     let file = args.config.display().to_string();
     match config::load(&args.config) {
         Ok(config) => {
+            if args.print_rules {
+                print_rules(&config)?;
+                config.warnings.into_iter().for_each(show);
+                return Ok(Answer::Yes);
+            }
             if args.json {
+                let warnings =
+                    Entry::all(&config.warnings).into_iter().chain(guard(&file, &config)).collect();
                 print(&Document {
                     schema: 1,
                     file,
                     ok: true,
                     errors: vec![],
                     left_out: 0,
-                    warnings: Entry::all(&config.warnings),
+                    warnings,
                     settings: settings(&config),
                 })?;
                 return Ok(Answer::Yes);
             }
             println!("{file}: {}", summary(&config));
+            if let Some(Entry { message, help, .. }) = guard(&file, &config) {
+                let warning =
+                    miette::diagnostic!(severity = miette::Severity::Warning, help = help, "{message}");
+                show(warning);
+            }
             config.warnings.into_iter().for_each(show);
             Ok(Answer::Yes)
         }
@@ -105,6 +123,33 @@ pub fn run(args: &CheckArgs) -> miette::Result<Answer> {
             Err(errors.into())
         }
     }
+}
+
+/// A warning where this machine makes no rules for the guard.
+fn guard(file: &str, config: &Config) -> Option<Entry> {
+    let error = lacks_guard(config)?;
+    Some(Entry {
+        file: file.to_owned(),
+        line: None,
+        message: format!("the guard's rules cannot be made here: {error}"),
+        help: "the kernel needs nf_tables (modprobe nf_tables nft_fib_inet); or set `mode` of `[guard]` to \"print\", and load \
+               what `forebay check --print-rules` prints with another packet filter's means, or to \"off\""
+            .to_owned(),
+    })
+}
+
+/// The table of the guard as nft(8) reads it: in the place of what has its name.
+fn print_rules(config: &Config) -> miette::Result<()> {
+    let entries = match &config.keys.source {
+        config::KeySource::Static { .. } => config.guard_entries(),
+        config::KeySource::Xfrm(options) => kernel_entries(options)
+            .into_diagnostic()
+            .wrap_err("the kernel's policies (XFRM, CAP_NET_ADMIN)")?,
+    };
+    let table = config.guard_host().table(&Plan::of(&entries, &config.guard.except));
+    let name = &table.name;
+    print!("table inet {name} {{ }}\ndelete table inet {name}\n{table}");
+    Ok(())
 }
 
 fn show(finding: impl Diagnostic + Send + Sync + 'static) {

@@ -19,19 +19,22 @@ use forebay_gateway::config::{self, Config};
 use forebay_gateway::control::ReloadDoc;
 use forebay_gateway::privileges;
 use forebay_gateway::service::Service;
+use forebay_time::Duration;
 use miette::{Context, IntoDiagnostic};
 use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
 use crate::Answer;
-use crate::pass::{seed, unix_ns};
+use crate::host::{seed, unix_ns};
 use asked::Asked;
 use log::Logging;
 use watchdog::Watchdog;
 
 /// Between two looks at signals.
 const LOOK_EVERY: StdDuration = StdDuration::from_millis(20);
+/// Between two looks at the guard's rules.
+const GUARD_EVERY: Duration = Duration::from_millis(1_000);
 
 /// Arguments of `forebay gateway`.
 #[derive(Args)]
@@ -62,7 +65,12 @@ pub fn run(args: &GatewayArgs) -> miette::Result<Answer> {
     tell(&[NotifyState::Ready]);
     let capabilities = kept.iter_names().map(|(name, _)| name).collect::<Vec<_>>().join(" ");
     tracing::info!(sas = service.config().sas.entries.len(), %capabilities, "the gateway runs");
+    let mut looked_after = clock.now();
     while service.is_running() && !end.load(Ordering::Relaxed) {
+        if clock.now().since(looked_after) >= GUARD_EVERY {
+            looked_after = clock.now();
+            service.guard().look_after();
+        }
         let wish = asked.wish();
         if reload.swap(false, Ordering::Relaxed) || wish.is_some() {
             tell_of_reload();

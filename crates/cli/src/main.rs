@@ -1,17 +1,10 @@
 //! `forebay`, the one command.
 
-// Before all modules, so that each of them has these and not the standard library's: see `output`.
-macro_rules! print {
-    ($($text:tt)*) => { $crate::output::print(format_args!($($text)*)) };
-}
-macro_rules! println {
-    () => { $crate::output::print(format_args!("\n")) };
-    ($($text:tt)*) => { $crate::output::print(format_args!("{}\n", format_args!($($text)*))) };
-}
-macro_rules! eprintln {
-    ($($text:tt)*) => { $crate::output::complain(format_args!("{}\n", format_args!($($text)*))) };
-}
+// Before all modules, so that each of them has its macros and not the standard library's.
+#[macro_use]
+mod output;
 
+mod answer;
 mod ask;
 mod backend;
 mod bench;
@@ -19,10 +12,11 @@ mod check;
 mod demo;
 mod explore;
 mod gateway;
+mod host;
 mod import;
 mod loadgen;
 mod manual;
-mod output;
+mod operation;
 mod pass;
 mod pipeline;
 mod processors;
@@ -32,9 +26,13 @@ mod size;
 mod study;
 mod top;
 mod twin;
+#[cfg(test)]
+#[allow(dead_code)] // the workbench does not run itself
+mod workbench;
 
 use std::process::ExitCode;
 
+use answer::Answer;
 use clap::{CommandFactory, Parser, Subcommand};
 use forebay_crypto::Direction;
 
@@ -54,24 +52,8 @@ enum Command {
     /// Open every protected packet of a capture (inbound processing).
     #[command(after_help = "Example: forebay open --sas sas.toml sealed.pcap -o plain.pcap")]
     Open(pass::PassArgs),
-    /// Say what is wrong with a gateway's file; nothing is changed.
-    #[command(after_help = "Example: forebay check --config gateway.toml")]
-    Check(check::CheckArgs),
-    /// Protect traffic between networks, by TUN and UDP or raw IP, until it is told to stop.
-    #[command(after_help = "Example: forebay gateway --config gateway.toml")]
-    Gateway(gateway::GatewayArgs),
-    /// Take SAs and policies of another system over into a gateway's file.
-    #[command(subcommand)]
-    Import(import::ImportCommand),
-    /// What a running gateway has done: processors, links, drops.
-    #[command(after_help = "Example: forebay status --json")]
-    Status(ask::AskArgs),
-    /// SAs, policies, processors or drops of a running gateway.
-    #[command(subcommand)]
-    Show(ask::ShowCommand),
-    /// Make a running gateway read its file again; SAs of which nothing changed go on.
-    #[command(after_help = "Example: forebay reload --config gateway.toml")]
-    Reload(ask::AskArgs),
+    #[command(flatten)]
+    Operation(operation::Operation),
     /// Watch a running gateway: load, queue, predicted against actual time, SAs and drops, as they are now.
     #[command(after_help = "Example: forebay top --config gateway.toml")]
     Top(top::TopArgs),
@@ -107,30 +89,12 @@ enum Command {
     Completions(manual::CompletionsArgs),
 }
 
-/// How a command ended, short of an error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Answer {
-    /// All well: exit code 0.
-    Yes,
-    /// It worked, but the answer is no (packets failed, a claim did not hold): exit code 1.
-    No,
-    /// The input is broken, and that has been said: exit code 2.
-    Broken,
-    /// The user broke it off; what was done until then is kept where the command says so: exit code 130.
-    Interrupted,
-}
-
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let answer = match cli.command {
         Command::Seal(args) => pass::run(&args, Direction::Seal),
         Command::Open(args) => pass::run(&args, Direction::Open),
-        Command::Check(args) => check::run(&args),
-        Command::Gateway(args) => gateway::run(&args),
-        Command::Import(command) => command.run(),
-        Command::Status(args) => ask::status(&args),
-        Command::Show(command) => command.run(),
-        Command::Reload(args) => ask::reload(&args),
+        Command::Operation(command) => command.run(),
         Command::Top(args) => top::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Solve(args) => pipeline::solve(&args),
@@ -159,5 +123,27 @@ fn main() -> ExitCode {
             eprintln!("{report:?}");
             ExitCode::from(2)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The commands of an enum of them, in the order of their names.
+    fn names(command: clap::Command) -> Vec<String> {
+        let shown = command.get_subcommands().filter(|below| !below.is_hide_set());
+        let mut names: Vec<String> = shown.map(|below| below.get_name().to_owned()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn each_command_is_of_the_gateways_operation_or_of_the_workbench() {
+        let operation = operation::Operation::augment_subcommands(clap::Command::new("forebay"));
+        let mut parts = names(operation);
+        parts.extend(workbench::COMMANDS.iter().map(ToString::to_string));
+        parts.sort();
+        assert_eq!(parts, names(Cli::command()));
     }
 }

@@ -1,7 +1,7 @@
 //! Standard output and error that may be closed: `forebay study list | head -1` ends quietly.
 //!
 //! The standard library's `print!` and its like panic when the other end of a pipe is gone. Those below
-//! stand before every module in `main.rs` and so take their places throughout the program: a reader that
+//! stand before every other module and so take their places throughout the program: a reader that
 //! has gone away is like an interrupt, what is still to be printed is dropped, and work under way stops in
 //! good order and keeps what is done.
 
@@ -9,7 +9,16 @@ use std::fmt::Arguments;
 use std::io::{self, ErrorKind, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::progress;
+macro_rules! print {
+    ($($text:tt)*) => { $crate::output::print(format_args!($($text)*)) };
+}
+macro_rules! println {
+    () => { $crate::output::print(format_args!("\n")) };
+    ($($text:tt)*) => { $crate::output::print(format_args!("{}\n", format_args!($($text)*))) };
+}
+macro_rules! eprintln {
+    ($($text:tt)*) => { $crate::output::complain(format_args!("{}\n", format_args!($($text)*))) };
+}
 
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
@@ -21,7 +30,7 @@ pub fn print(text: Arguments<'_>) {
     }
     match io::stdout().lock().write_fmt(text) {
         Ok(()) => {}
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => close(),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => CLOSED.store(true, Ordering::Relaxed),
         Err(error) => fail(&error),
     }
 }
@@ -42,11 +51,6 @@ pub fn complain(text: Arguments<'_>) {
 /// Whether the reader of standard output has gone away.
 pub fn is_closed() -> bool {
     CLOSED.load(Ordering::Relaxed)
-}
-
-fn close() {
-    CLOSED.store(true, Ordering::Relaxed);
-    progress::interrupt();
 }
 
 fn fail(error: &io::Error) -> ! {

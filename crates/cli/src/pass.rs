@@ -1,10 +1,8 @@
 //! `forebay seal` and `forebay open`: a capture through the engine into a capture.
 
 use std::collections::VecDeque;
-use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use clap::Args;
 use forebay_crypto::{Direction, Job, JobSpec, Packet};
@@ -17,12 +15,13 @@ use forebay_links::capture::{CaptureError, Reader, Writer};
 use forebay_links::frame::{IpAt, locate, reframe};
 use forebay_time::{Duration, Time};
 use forebay_wire::{Ip, Malformed};
-use miette::{Context, IntoDiagnostic, miette};
+use miette::{IntoDiagnostic, miette};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::Answer;
 use crate::backend::Backend;
+use crate::host::{seed, unix_ns};
 use crate::processors::{self, Costs};
 use crate::progress::{self, Progress};
 
@@ -221,19 +220,6 @@ pub fn open_state(dir: Option<&Path>) -> miette::Result<IvStore> {
         Some(dir) => Ok(IvStore::new(dir)),
         None => Ok(IvStore::of_user()?),
     }
-}
-
-/// A number that nobody else can know, for the hashes of a database.
-pub fn seed() -> u64 {
-    RandomState::new().hash_one(0)
-}
-
-/// Nanoseconds since 1970.
-#[allow(clippy::disallowed_methods)] // the command line is where time comes from
-pub fn unix_ns() -> miette::Result<u64> {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let ns = since.into_diagnostic().wrap_err("the clock stands before 1970")?.as_nanos();
-    u64::try_from(ns).into_diagnostic().wrap_err("the clock stands after 2554")
 }
 
 /// An error of a capture file with its hint.

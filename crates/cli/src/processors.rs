@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use forebay_crypto::{Processor, Suite};
-use forebay_engine::{Calibration, Clock, Lane, Point, ProcessorSetup, calibrate};
+use forebay_engine::{Calibration, Clock, Lane, Point, ProcessorSetup, calibrate_within};
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::Duration;
 use miette::{IntoDiagnostic, WrapErr, miette};
@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::backend::Backend;
 
+/// How long a processor is measured before it is used: costs are learnt from then on.
+const CALIBRATION: Duration = Duration::from_millis(8);
 /// What it takes to wake another core, about, until that has been measured.
 const WAKE: Duration = Duration::from_micros(20);
 /// Jobs that may wait at a core.
@@ -176,7 +178,7 @@ pub fn set_up(
 ) -> miette::Result<ProcessorSetup> {
     let measured = costs
         .find(processor.name(), suite)
-        .or_else(|| calibrate(&mut *processor, suite, clock).map(|calibration| calibration.cost));
+        .or_else(|| calibrate_within(&mut *processor, suite, clock, CALIBRATION).map(|found| found.cost));
     let cost = measured.ok_or_else(|| miette!("{} does not answer, or lacks {suite}", processor.name()))?;
     let queue = processor.capabilities().queue.min(CORE_QUEUE);
     Ok(ProcessorSetup { processor, kind, cost, alpha: 1.0, beta: Duration::ZERO, queue })

@@ -9,6 +9,8 @@ use forebay_engine::Clock;
 use forebay_time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::output;
+
 /// Shorter work shows nothing.
 const QUIET: Duration = Duration::from_millis(2_000);
 
@@ -98,7 +100,7 @@ pub fn is_coloured() -> bool {
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// Whether the user has asked to stop. The first question installs the handler; a second interrupt
+/// Whether the user has asked to stop, or reads no more of what is printed. The first question installs the handler; a second interrupt
 /// ends the program at once.
 pub fn is_interrupted() -> bool {
     static HANDLER: OnceLock<()> = OnceLock::new();
@@ -111,12 +113,7 @@ pub fn is_interrupted() -> bool {
         // Without a handler an interrupt ends the program as it always did.
         let _ = ctrlc::set_handler(handler);
     });
-    INTERRUPTED.load(Ordering::Relaxed)
-}
-
-/// Asks to stop, as a user does with an interrupt.
-pub fn interrupt() {
-    INTERRUPTED.store(true, Ordering::Relaxed);
+    INTERRUPTED.load(Ordering::Relaxed) || output::is_closed()
 }
 
 /// The same as an answer for work that can be broken off.

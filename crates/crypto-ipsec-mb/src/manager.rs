@@ -191,12 +191,15 @@ impl Manager {
 
     /// Runs chained jobs to their end; each one's `ok` says whether the library did it.
     ///
+    /// # Panics
+    /// If there are more than [`sys::MAX_BURST`] jobs: the shim has room for so many on its stack.
+    ///
     /// # Safety
     /// Every pointer in `jobs` must be valid for the length its job states until this returns:
     /// `base` for both ranges, `iv` for `iv_len`, `tag` for `tag_len`, the keys for their kind.
     pub unsafe fn run(&mut self, jobs: &mut [sys::ChainedJob]) {
-        debug_assert!(jobs.len() <= sys::MAX_BURST);
-        // SAFETY: passed on to the caller.
+        assert!(jobs.len() <= sys::MAX_BURST, "a burst of {} jobs", jobs.len());
+        // SAFETY: their number is checked above; the rest is the caller's promise.
         unsafe { sys::fb_run(self.raw.as_ptr(), jobs.as_mut_ptr(), jobs.len() as u32) }
     }
 }

@@ -31,16 +31,28 @@ struct Scratch {
     slots: [Slot; sys::MAX_BURST],
 }
 
-/// Per chained job: which one it is, its IV and AAD, the computed tag, and the bytes that gave way
-/// to ESN's high half.
+/// Per chained job: which one it is, its IV and AAD and where the AAD stands, the computed tag, and the
+/// bytes that gave way to ESN's high half.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Slot {
     index: usize,
+    aad_in: AadIn,
     iv: [u8; 16],
     aad: [u8; ESN_AAD],
     tag: [u8; 64],
     displaced: Option<[u8; 4]>,
+}
+
+/// Where the library reads the AAD of a chained job.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum AadIn {
+    /// The job has no AAD.
+    Nowhere,
+    /// In the packet, from the begin of what is authenticated.
+    Packet,
+    /// In the slot, with the high half of the sequence number.
+    Slot,
 }
 
 const NO_JOB: sys::ChainedJob = sys::ChainedJob {
@@ -65,7 +77,7 @@ const NO_JOB: sys::ChainedJob = sys::ChainedJob {
     ok: 0,
 };
 
-// SAFETY: the pointers in `scratch` are used only inside one call of `submit`.
+// SAFETY: the pointers in `scratch` are made and used only inside one call of `submit`.
 unsafe impl Send for IpsecMb {}
 
 impl IpsecMb {
@@ -76,7 +88,14 @@ impl IpsecMb {
 
     /// A processor for the given instructions; an error if this machine lacks them.
     pub fn with_instructions(instructions: Instructions) -> Result<IpsecMb, Unavailable> {
-        let slot = Slot { index: 0, iv: [0; 16], aad: [0; ESN_AAD], tag: [0; 64], displaced: None };
+        let slot = Slot {
+            index: 0,
+            aad_in: AadIn::Nowhere,
+            iv: [0; 16],
+            aad: [0; ESN_AAD],
+            tag: [0; 64],
+            displaced: None,
+        };
         let scratch = Scratch {
             gcm: gcm::Scratch::new(),
             jobs: [NO_JOB; sys::MAX_BURST],
@@ -129,10 +148,17 @@ impl IpsecMb {
         }
     }
 
+    /// Has the library do the first `n` prepared jobs.
+    ///
+    /// All pointers into packets and slots are made here, behind the last reference to them and right before the
+    /// call: a reference that is made in between would end what the older pointers may be used for.
     fn run_chained(&mut self, jobs: &mut [Job], n: usize) {
         let Scratch { jobs: prepared, slots, .. } = &mut *self.scratch;
-        // SAFETY: `prepare_chained` has seen to it that every range is inside its packet's buffer;
-        // buffers, sessions and slots stay where they are until the call returns.
+        for (slot, prepared) in slots[..n].iter_mut().zip(&mut prepared[..n]) {
+            point(prepared, slot, jobs[slot.index].packet.buffer_mut());
+        }
+        // SAFETY: `prepare_chained` has checked that every range is inside its packet's buffer, and `point` has made
+        // the pointers; buffers, sessions and slots are neither touched nor moved until the call returns.
         unsafe { self.manager.run(&mut prepared[..n]) };
         for (slot, prepared) in slots[..n].iter().zip(&prepared[..n]) {
             let job = &mut jobs[slot.index];
@@ -209,7 +235,20 @@ pub fn same_tag(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && std::hint::black_box(difference) == 0
 }
 
-/// Checks the job and writes what the library needs to know; `None`, and no change, if the job is bad.
+/// Points a prepared job at its packet and its slot.
+fn point(prepared: &mut sys::ChainedJob, slot: &mut Slot, buffer: &mut [u8]) {
+    prepared.base = buffer.as_mut_ptr();
+    prepared.iv = slot.iv.as_ptr();
+    prepared.tag = slot.tag.as_mut_ptr();
+    prepared.aad = match slot.aad_in {
+        AadIn::Nowhere => std::ptr::null(),
+        AadIn::Packet => prepared.base.wrapping_add(prepared.auth_start as usize),
+        AadIn::Slot => slot.aad.as_ptr(),
+    };
+}
+
+/// Checks the job and writes what the library needs to know, except for pointers to the packet and the slot;
+/// `None`, and no change, if the job is bad.
 fn prepare_chained(session: &Chained, job: &mut Job, slot: &mut Slot) -> Option<sys::ChainedJob> {
     let spec = job.spec;
     let buffer = job.packet.buffer_mut();
@@ -226,14 +265,13 @@ fn prepare_chained(session: &Chained, job: &mut Job, slot: &mut Slot) -> Option<
         Chain::Ctr | Chain::ChaCha20Poly1305 => counter_block(session.salt, &buffer[at.iv]),
     };
     let mut auth_len = at.auth.len();
-    let mut aad: *const u8 = std::ptr::null();
-    slot.displaced = None;
+    (slot.aad_in, slot.displaced) = (AadIn::Nowhere, None);
     match spec.seq_hi {
-        None if session.hash.is_combined() => aad = buffer[at.auth.clone()].as_ptr(),
+        None if session.hash.is_combined() => slot.aad_in = AadIn::Packet,
         Some(high) if session.hash.is_combined() => {
             insert_high(&mut slot.aad, &buffer[at.auth.clone()], high);
             auth_len += JobSpec::SEQ_HI_LEN;
-            aad = slot.aad.as_ptr();
+            slot.aad_in = AadIn::Slot;
         }
         Some(high) if session.hash != Hash::None => {
             // The high half stands behind everything while the hash runs (RFC 4303 2.2.1); what it
@@ -249,22 +287,18 @@ fn prepare_chained(session: &Chained, job: &mut Job, slot: &mut Slot) -> Option<
         enc_keys: session.enc.0.as_ptr(),
         dec_keys: session.dec.0.as_ptr(),
         mac_keys: [mac.first.0.as_ptr(), mac.second.0.as_ptr(), mac.third.0.as_ptr()],
-        base: buffer.as_mut_ptr(),
         cipher_start: at.cipher.start as u32,
         cipher_len: at.cipher.len() as u32,
         auth_start: at.auth.start as u32,
         auth_len: auth_len as u32,
-        iv: slot.iv.as_ptr(),
-        aad,
         aad_len: auth_len as u32,
-        tag: slot.tag.as_mut_ptr(),
         tag_len: session.suite.icv_len() as u8,
         key_len: session.key_len,
         iv_len: session.cipher.iv_len(),
         cipher: session.cipher.code(),
         hash: session.hash.code(),
         decrypt: u8::from(open),
-        ok: 0,
+        ..NO_JOB
     })
 }
 

@@ -1,6 +1,8 @@
 //! Measures what a processor takes for batches of different sizes, of packets of different sizes, and fits its
 //! cost.
 
+use std::collections::BTreeMap;
+
 use forebay_crypto::{
     Direction, Job, JobSpec, Packet, Processor, SaKeys, SecretBytes, SessionId, Span, Suite, Verdict,
 };
@@ -59,12 +61,31 @@ pub struct Point {
 /// Measures `processor` with `suite`; `None` if it does not have the suite or does not answer. Takes about a tenth
 /// of a second at most.
 pub fn calibrate(processor: &mut dyn Processor, suite: Suite, clock: Clock) -> Option<Calibration> {
+    calibrate_within(processor, suite, clock, TIME_MAX)
+}
+
+/// The same in about `time` where that suffices for the least there must be: good enough to begin with, where
+/// costs are learnt from then on.
+pub fn calibrate_within(
+    processor: &mut dyn Processor,
+    suite: Suite,
+    clock: Clock,
+    time: Duration,
+) -> Option<Calibration> {
     let filler = |n: usize| SecretBytes::new((0..n).map(|i| i as u8).collect());
     let key = filler(suite.cipher_key_len() + suite.salt_len());
     let keys = SaKeys::new(suite, &key, &filler(suite.integrity_key_len())).ok()?;
     processor.open_session(SESSION, &keys, Direction::Seal).ok()?;
-    let mut bench = Bench { processor, suite, clock, jobs: Vec::new(), done: Vec::new() };
-    let measured = bench.points().and_then(|points| Some((points, bench.wake()?)));
+    let mut bench = Bench {
+        processor,
+        suite,
+        clock,
+        spare: BTreeMap::new(),
+        size: 0,
+        jobs: Vec::new(),
+        done: Vec::new(),
+    };
+    let measured = bench.points(time).and_then(|points| Some((points, bench.wake()?)));
     processor.close_session(SESSION);
     let (measured, wake) = measured?;
 
@@ -93,6 +114,9 @@ struct Bench<'a> {
     processor: &'a mut dyn Processor,
     suite: Suite,
     clock: Clock,
+    /// Jobs by their size, to be used again, and the size of those done last.
+    spare: BTreeMap<u32, Vec<Job>>,
+    size: u32,
     jobs: Vec<Job>,
     done: Vec<Job>,
 }
@@ -106,7 +130,7 @@ struct Times {
 }
 
 impl Bench<'_> {
-    fn points(&mut self) -> Option<Vec<Measured>> {
+    fn points(&mut self, within: Duration) -> Option<Vec<Measured>> {
         let holds = self.processor.capabilities().queue.max(1);
         let point = |size, batch| Point { size, work: Work::default(), batch, time: Duration::ZERO };
         let sizes = SIZES.into_iter().flat_map(|size| BATCHES.map(|batch| point(size, batch)));
@@ -117,7 +141,7 @@ impl Bench<'_> {
         let began = self.clock.now();
         // The first round warms caches and the lane up.
         for round in 0..=ROUNDS {
-            if round > ROUNDS_MIN && self.clock.now().since(began) > TIME_MAX {
+            if round > ROUNDS_MIN && self.clock.now().since(began) > within {
                 break;
             }
             for Measured { point, times } in &mut measured {
@@ -157,9 +181,15 @@ impl Bench<'_> {
 
     /// Has one batch done, which lies in `done` then; `None` if the processor does not do it.
     fn batch(&mut self, size: u32, batch: usize) -> Option<Times> {
-        self.done.clear();
         self.jobs.clear();
-        self.jobs.extend((0..batch).map(|_| esp_job(SESSION, self.suite, size)));
+        let used = self.done.drain(..).map(|job| Job::new(job.packet, job.spec, 0));
+        self.spare.entry(self.size).or_default().extend(used);
+        self.size = size;
+        let spare = self.spare.entry(size).or_default();
+        while spare.len() < batch {
+            spare.push(esp_job(SESSION, self.suite, size));
+        }
+        self.jobs.extend(spare.drain(spare.len() - batch..));
         let start = self.clock.now();
         self.processor.submit(start, &mut self.jobs);
         while self.done.len() < batch {

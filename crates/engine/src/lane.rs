@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::thread::JoinHandle;
+use std::thread::{JoinHandle, Thread};
 use std::time::Duration as StdDuration;
 
 use forebay_crypto::{
@@ -13,7 +13,7 @@ use forebay_time::{Duration, Time};
 
 use crate::BURST;
 use crate::clock::Clock;
-use crate::doorbell::Doorbell;
+use crate::doorbell::{Doorbell, Until};
 
 /// Submissions that may be on their way to a lane, and back: bounds what a lane that stopped holds.
 const RING: usize = 1024;
@@ -42,7 +42,7 @@ pub struct Lane {
     /// Emptied batches, to be used again.
     spare: Vec<Vec<Job>>,
     control: mpsc::Sender<Control>,
-    bell: Arc<Doorbell>,
+    bell: Arc<Doorbell<Thread>>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
     /// The other side of a lane without a thread.
@@ -258,7 +258,7 @@ struct Worker {
     rx: rtrb::Consumer<Handed>,
     tx: rtrb::Producer<Vec<Job>>,
     orders: mpsc::Receiver<Control>,
-    bell: Arc<Doorbell>,
+    bell: Arc<Doorbell<Thread>>,
     stop: Arc<AtomicBool>,
     clock: Clock,
     /// Finished batches that found no room on the way back.
@@ -276,7 +276,7 @@ impl Worker {
         processor: Box<dyn Processor>,
         (rx, tx): (rtrb::Consumer<Handed>, rtrb::Producer<Vec<Job>>),
         orders: mpsc::Receiver<Control>,
-        bell: Arc<Doorbell>,
+        bell: Arc<Doorbell<Thread>>,
         stop: Arc<AtomicBool>,
         clock: Clock,
     ) -> Worker {
@@ -400,6 +400,10 @@ impl Worker {
             None => SLEEP_MAX,
         };
         let has_work = || !self.rx.is_empty() || self.stop.load(Ordering::Acquire);
-        self.bell.sleep_unless(has_work, || std::thread::park_timeout(limit));
+        if self.bell.falls_asleep(Until::Work, has_work) {
+            // Whoever rings unparks, and a park after that returns at once. Callers look for work in any case.
+            std::thread::park_timeout(limit);
+            self.bell.wakes();
+        }
     }
 }

@@ -36,12 +36,13 @@ pub const BURST: usize = 32;
 
 /// The primitives that the doorbell synchronises with. The loom model replaces them.
 mod sync {
-    pub use std::sync::atomic::{AtomicBool, Ordering, fence};
+    pub use std::sync::atomic::{AtomicU8, Ordering, fence};
     pub use std::thread::Thread;
 }
 
-pub use calibrate::{BATCHES, Calibration, Point, SIZES, calibrate, esp_job};
+pub use calibrate::{BATCHES, Calibration, Point, SIZES, calibrate, calibrate_within, esp_job};
 pub use clock::Clock;
+pub use doorbell::{Doorbell, Until, Wake};
 pub use edges::{Addresses, Answer};
 pub use engine::{Engine, HandOver, Output, Refusal};
 pub use health::Removal;

@@ -305,7 +305,9 @@ impl Engine {
                 self.pool.learn(processor, suite, works, took, &mut self.scheduler);
             }
         }
-        self.scheduler.complete(processor, shares, self.now);
+        // The running core is never asked late.
+        let asked = if processor == RUNNING_CORE { self.now } else { self.polled_before };
+        self.scheduler.complete_since(processor, shares, asked, self.now);
         self.in_flight.submissions.close(place, &mut self.buffers);
     }
 }

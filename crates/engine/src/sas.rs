@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use forebay_crypto::{Direction, SaKeys, SessionId, Suite};
 use forebay_ipsec::{
-    IvRange, Policy, PolicyError, PolicyId, PolicyPlace, Received, SaConfig, SaCounters, SadError,
+    IvRange, Lived, Policy, PolicyError, PolicyId, PolicyPlace, Received, SaConfig, SaCounters, SadError,
 };
 use forebay_scheduler::Cost;
 
@@ -92,6 +92,12 @@ impl Engine {
     /// Lets an outbound SA number its packets up to `last`: see [`Ipsec::grant`](forebay_ipsec::Ipsec::grant).
     pub fn grant(&mut self, session: SessionId, last: u64) {
         self.sad.grant(session, last);
+    }
+
+    /// Lets a new SA go on with a life that was lived before: see
+    /// [`Ipsec::resume_life`](forebay_ipsec::Ipsec::resume_life).
+    pub fn resume_life(&mut self, session: SessionId, lived: &Lived) {
+        self.sad.resume_life(session, lived);
     }
 
     /// Lets an inbound SA continue with what was received before: see

@@ -1,8 +1,11 @@
-//! The lanes' doorbell in every interleaving of two threads, by loom, weak memory included.
+//! The doorbell in every interleaving of two threads, by loom, weak memory included: of lanes, which park, and of
+//! workers, which sleep in poll(2) and also wait for room at each other.
 //!
-//! The queue is what the lanes' rings are to the bell: an index that one side stores with release and
-//! the other loads with acquire, and nothing stronger. A lock there would order everything by itself
-//! and hide a bell that does not.
+//! Queues are what the rings are to the bell: an index that one side stores with release and the other loads with
+//! acquire, and nothing stronger. A lock there would order everything by itself and hide a bell that does not. loom
+//! reports a deadlock if a wake-up is ever lost: then a thread sleeps for ever.
+//!
+//! For each rule of the protocol there is a fault that breaks it alone, which loom has to find.
 
 // Twice on purpose: once as it is, once without what it stands on.
 #![allow(clippy::duplicate_mod)]
@@ -11,7 +14,7 @@
 #[path = "."]
 mod real {
     pub mod sync {
-        pub use loom::sync::atomic::{AtomicBool, Ordering, fence};
+        pub use loom::sync::atomic::{AtomicU8, Ordering, fence};
         pub use loom::thread::Thread;
     }
     #[allow(dead_code)]
@@ -23,7 +26,7 @@ mod real {
 #[path = "."]
 mod fenceless {
     pub mod sync {
-        pub use loom::sync::atomic::{AtomicBool, Ordering};
+        pub use loom::sync::atomic::{AtomicU8, Ordering};
         pub use loom::thread::Thread;
 
         pub fn fence(_: Ordering) {}
@@ -37,86 +40,143 @@ mod fenceless {
 use std::sync::Arc;
 
 use loom::sync::atomic::{AtomicUsize, Ordering};
-use loom::thread;
+use loom::thread::{self, Thread};
 
-/// Jobs left so far.
-type Ring = Arc<AtomicUsize>;
+/// Jobs left so far, or taken so far.
+type Count = Arc<AtomicUsize>;
 
-/// A lane takes `jobs` jobs while another thread leaves them, each by a call of the expression `leave`,
-/// which sees the ring and the bell. loom reports a deadlock if a wake-up is ever lost: then the lane
-/// sleeps for ever.
+/// Only one thread counts, so it knows the count without a read-modify-write.
+fn count(counter: &Count) {
+    let before = counter.load(Ordering::Relaxed);
+    counter.store(before + 1, Ordering::Release);
+}
+
+fn check(model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(model);
+}
+
+/// A lane takes `$jobs` jobs while another thread leaves them. `$leave` leaves one, by the ring and the bell; `$sleep`
+/// sleeps unless there is something, by the bell and a closure that says so.
 macro_rules! lane_takes {
-    ($doorbell:ty, $jobs:expr, $leave:expr) => {{
-        let mut builder = loom::model::Builder::new();
-        builder.preemption_bound = Some(3);
-        builder.check(|| {
-            let ring: Ring = Arc::default();
-            let bell = Arc::new(<$doorbell>::new(thread::current()));
+    ($model:ident, $jobs:expr, $leave:expr, $sleep:expr) => {{
+        use $model::doorbell::{Doorbell, Until};
+        check(|| {
+            let ring: Count = Arc::default();
+            let bell = Arc::new(Doorbell::new(thread::current()));
             let (their_ring, their_bell) = (ring.clone(), bell.clone());
             let submitter = thread::spawn(move || {
-                let leave: fn(&Ring, &$doorbell) = $leave;
+                let leave: fn(&Count, &Doorbell<Thread>) = $leave;
                 (0..$jobs).for_each(|_| leave(&their_ring, &their_bell));
             });
+            let sleep: fn(&Doorbell<Thread>, &dyn Fn() -> bool) = $sleep;
             let mut taken = 0;
             while taken < $jobs {
                 let left = ring.load(Ordering::Acquire);
                 if left == taken {
-                    bell.sleep_unless(|| ring.load(Ordering::Acquire) > taken, thread::park);
+                    sleep(&bell, &|| ring.load(Ordering::Acquire) > taken);
                 }
                 taken = left;
             }
+            let _ = Until::Work;
             submitter.join().unwrap();
         });
     }};
-}
-
-/// Only one thread leaves jobs, so it knows how many there are without a read-modify-write.
-fn leave(ring: &Ring) {
-    let left = ring.load(Ordering::Relaxed);
-    ring.store(left + 1, Ordering::Release);
+    ($model:ident, $jobs:expr, $leave:expr) => {
+        lane_takes!($model, $jobs, $leave, |bell, has_work| {
+            if bell.falls_asleep(Until::Work, has_work) {
+                thread::park();
+                bell.wakes();
+            }
+        })
+    };
 }
 
 #[test]
 fn no_job_is_left_to_a_sleeping_lane() {
-    lane_takes!(real::doorbell::Doorbell, 2, |ring, bell| {
-        leave(ring);
+    lane_takes!(real, 2, |ring, bell| {
+        count(ring);
         bell.ring();
     });
 }
 
-/// A bell that is rung before the work is left: loom must find the lost wake-up.
+/// A bell that is rung before the work is left.
 #[test]
 #[should_panic(expected = "deadlock")]
-fn a_bell_rung_too_early_is_found_out() {
-    lane_takes!(real::doorbell::Doorbell, 1, |ring, bell| {
+fn a_bell_rung_too_early_is_found() {
+    lane_takes!(real, 1, |ring, bell| {
         bell.ring();
-        leave(ring);
+        count(ring);
     });
 }
 
 /// Both sides look before they have made themselves seen, as store buffers allow.
 #[test]
 #[should_panic(expected = "deadlock")]
-fn a_bell_without_fences_is_found_out() {
-    lane_takes!(fenceless::doorbell::Doorbell, 1, |ring, bell| {
-        leave(ring);
+fn a_bell_without_fences_is_found() {
+    lane_takes!(fenceless, 1, |ring, bell| {
+        count(ring);
         bell.ring();
     });
+}
+
+/// A sleeper that looks for work before it announces its sleep.
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_look_for_work_before_the_announcement_is_found() {
+    lane_takes!(
+        real,
+        1,
+        |ring, bell| {
+            count(ring);
+            bell.ring();
+        },
+        |bell, has_work| {
+            if !has_work() && bell.falls_asleep(Until::Work, || false) {
+                thread::park();
+                bell.wakes();
+            }
+        }
+    );
+}
+
+/// A sleeper that does not announce its sleep.
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_sleep_that_is_not_announced_is_found() {
+    lane_takes!(
+        real,
+        1,
+        |ring, bell| {
+            count(ring);
+            bell.ring();
+        },
+        |_, has_work| {
+            if !has_work() {
+                thread::park();
+            }
+        }
+    );
 }
 
 /// What the lane looks at only between two sleeps, not before it lies down: a new session, say.
 macro_rules! lane_obeys {
     ($tell:ident) => {
         loom::model(|| {
-            let order: Ring = Arc::default();
-            let bell = Arc::new(real::doorbell::Doorbell::new(thread::current()));
+            use real::doorbell::{Doorbell, Until};
+            let order: Count = Arc::default();
+            let bell = Arc::new(Doorbell::new(thread::current()));
             let (their_order, their_bell) = (order.clone(), bell.clone());
             let submitter = thread::spawn(move || {
-                leave(&their_order);
+                count(&their_order);
                 their_bell.$tell();
             });
             while order.load(Ordering::Acquire) == 0 {
-                bell.sleep_unless(|| false, thread::park);
+                if bell.falls_asleep(Until::Work, || false) {
+                    thread::park();
+                    bell.wakes();
+                }
             }
             submitter.join().unwrap();
         })
@@ -132,4 +192,106 @@ fn an_order_wakes_a_lane_that_is_about_to_sleep() {
 #[should_panic(expected = "deadlock")]
 fn a_bell_alone_may_miss_a_lane_that_is_about_to_sleep() {
     lane_obeys!(ring);
+}
+
+/// An eventfd(2) with poll(2): it remembers a wake-up until it is read.
+#[derive(Default)]
+struct Descriptor {
+    is_rung: loom::sync::Mutex<bool>,
+    changed: loom::sync::Condvar,
+}
+
+impl Descriptor {
+    fn set(&self) {
+        *self.is_rung.lock().unwrap() = true;
+        self.changed.notify_one();
+    }
+
+    fn poll(&self) {
+        let mut is_rung = self.is_rung.lock().unwrap();
+        while !*is_rung {
+            is_rung = self.changed.wait(is_rung).unwrap();
+        }
+    }
+
+    fn silence(&self) {
+        *self.is_rung.lock().unwrap() = false;
+    }
+}
+
+impl real::doorbell::Wake for Descriptor {
+    fn wake(&self) {
+        self.set();
+    }
+}
+
+impl fenceless::doorbell::Wake for Descriptor {
+    fn wake(&self) {
+        self.set();
+    }
+}
+
+/// A worker gives `$packets` packets to another by a ring with room for one, as `gateway/src/service/hand_off.rs` does:
+/// the taker sleeps while there are none, the giver while there is no room. `$ring` is what the taker does behind a
+/// packet, `$until` what the giver sleeps until.
+macro_rules! worker_gives {
+    ($model:ident, $packets:expr, $until:ident, $ring:ident) => {{
+        use $model::doorbell::{Doorbell, Until};
+        check(|| {
+            let (left, taken): (Count, Count) = Default::default();
+            let bell = || Arc::new(Doorbell::new(Descriptor::default()));
+            let (giver, taker) = (bell(), bell());
+            let sleep = |bell: &Doorbell<Descriptor>, until, has_work: &dyn Fn() -> bool| {
+                if bell.falls_asleep(until, has_work) {
+                    bell.waker().poll();
+                    bell.waker().silence();
+                    bell.wakes();
+                }
+            };
+            let theirs = (left.clone(), taken.clone(), giver.clone(), taker.clone());
+            let thread = thread::spawn(move || {
+                let (left, taken, giver, taker) = theirs;
+                for packet in 0..$packets {
+                    while left.load(Ordering::Acquire) == packet {
+                        sleep(&taker, Until::Work, &|| left.load(Ordering::Acquire) > packet);
+                    }
+                    count(&taken);
+                    giver.$ring();
+                }
+            });
+            for packet in 0..$packets {
+                while taken.load(Ordering::Acquire) < packet {
+                    sleep(&giver, Until::$until, &|| taken.load(Ordering::Acquire) == packet);
+                }
+                count(&left);
+                taker.ring();
+            }
+            thread.join().unwrap();
+        });
+    }};
+}
+
+#[test]
+fn no_packet_is_left_to_a_sleeping_worker_and_no_worker_waits_for_room_that_there_is() {
+    worker_gives!(real, 2, WorkOrRoom, ring_for_room);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_hand_off_without_fences_is_found() {
+    worker_gives!(fenceless, 2, WorkOrRoom, ring_for_room);
+}
+
+/// A giver that does not say that it waits for room.
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_wait_for_room_that_is_not_announced_is_found() {
+    worker_gives!(real, 2, Work, ring_for_room);
+}
+
+/// A taker that does not ring when it has made room.
+#[test]
+#[should_panic(expected = "deadlock")]
+fn room_of_which_the_giver_is_not_told_is_found() {
+    worker_gives!(real, 2, WorkOrRoom, is_asleep);
 }

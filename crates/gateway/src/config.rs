@@ -6,6 +6,7 @@
 //! kernel, nor whether a processor is there.
 
 mod diff;
+mod guard;
 mod keys;
 mod links;
 mod operation;
@@ -29,7 +30,7 @@ pub use keys::{KeySource, Keys, Mark, Xfrm};
 pub use links::{
     Blackhole, MssClamp, Plain, PlainLink, Protected, ProtectedLink, Raw, Routes, Tun, Udp, Xdp, XdpMode,
 };
-pub use operation::{Control, Level, Log, Metrics, Privileges, Taps};
+pub use operation::{Control, Guard, GuardMode, Level, Log, Metrics, Privileges, Taps};
 pub use processors::{Backend, Bus, Processor, ProcessorKind};
 pub use routes::prefixes;
 pub use scheduling::{Limits, Scheduler};
@@ -59,6 +60,8 @@ pub struct Config {
     pub scheduler: Scheduler,
     /// Every limit.
     pub limits: Limits,
+    /// The rules of the host.
+    pub guard: Guard,
     /// The control socket.
     pub control: Control,
     /// Figures for Prometheus, if they are wanted.
@@ -188,6 +191,7 @@ fn sections(top: &Table, context: &Context<'_>) -> Option<Config> {
     let processors = processors::read(top, buses.as_deref(), context);
     let limits = scheduling::limits(top, context);
     let scheduler = scheduling::read(top, processors.as_deref(), limits.as_ref(), context);
+    let guard = operation::guard(top, context);
     let control = operation::control(top, context);
     let metrics = operation::metrics(top, context);
     let log = operation::log(top, context);
@@ -207,6 +211,7 @@ fn sections(top: &Table, context: &Context<'_>) -> Option<Config> {
         buses: buses?,
         scheduler: scheduler?,
         limits: limits?,
+        guard: guard?,
         control: control?,
         metrics: metrics?,
         log: log?,
@@ -265,6 +270,7 @@ fn check_together(config: &Config, top: &Table, text: &str, context: &Context<'_
     workers::check(config, context);
     check_carried(config, text, context);
     routes::check(config, context);
+    guard::check(config, context);
 }
 
 /// What protection may add to a packet: IPv6, UDP, ESP with IV, padding and ICV, and room for a nested SA.

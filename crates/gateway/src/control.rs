@@ -13,8 +13,9 @@ use serde::{Deserialize, Serialize};
 
 pub use client::{Client, ControlError};
 pub use documents::{
-    CostDoc, DropsDoc, EngineDoc, ErrorDoc, FindingDoc, LifetimeDoc, LimitsDoc, LinkDoc, PoliciesDoc,
-    PolicyDoc, ProcessorDoc, ProcessorsDoc, ReloadDoc, SaDoc, SasDoc, StatusDoc, TapSideDoc, TapsDoc,
+    CostDoc, DropsDoc, EngineDoc, ErrorDoc, FindingDoc, GuardDoc, LifetimeDoc, LimitsDoc, LinkDoc,
+    PoliciesDoc, PolicyDoc, ProcessorDoc, ProcessorsDoc, ReloadDoc, SaDoc, SasDoc, StatusDoc, TapSideDoc,
+    TapsDoc,
 };
 pub use server::{Answer, Server};
 

@@ -9,7 +9,7 @@
 //! | what notes sequence numbers, and writes captures | nothing; see below |
 //! | the follower of the kernel's SAs | `CAP_NET_ADMIN`: netlink and routes |
 //! | what finds neighbours for AF_XDP | `CAP_NET_ADMIN`: netlink |
-//! | the one that started, and reads the file again | `CAP_NET_ADMIN` for routes, where there is a TUN interface |
+//! | the one that started, and reads the file again | `CAP_NET_ADMIN` for routes and the guard, where there are such |
 //!
 //! Where the process stays root, threads that open files keep `CAP_DAC_OVERRIDE` besides: files and directories may be
 //! somebody else's.
@@ -124,8 +124,8 @@ pub fn prepare(config: &Config) -> Result<bool, PrivilegeError> {
 /// If the system refuses, which it does not.
 pub fn settle(config: &Config) -> io::Result<CapabilitySet> {
     match config.plain.link {
-        PlainLink::Tun(_) => keep(FILES | CapabilitySet::NET_ADMIN),
-        PlainLink::Xdp { .. } => keep(FILES),
+        PlainLink::Xdp { .. } if !config.guard.mode.makes() => keep(FILES),
+        PlainLink::Tun(_) | PlainLink::Xdp { .. } => keep(FILES | CapabilitySet::NET_ADMIN),
     }
 }
 

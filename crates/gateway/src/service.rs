@@ -2,13 +2,16 @@
 
 mod audit;
 mod export;
+mod guard;
 mod hand_off;
+mod held;
 mod homes;
 mod host;
 mod ike_forward;
 mod installed;
 mod intake;
 mod keepalive;
+mod lifetimes;
 mod links;
 mod machine;
 mod mirror;
@@ -25,6 +28,7 @@ mod worker;
 mod workers;
 
 pub use export::KeyExport;
+pub use guard::{Guard, kernel_entries, lacks_guard};
 pub use hand_off::{Bell, HandOff, Handed};
 pub use homes::{Paths, Share};
 pub use host::{CardSide, Host, Queues};

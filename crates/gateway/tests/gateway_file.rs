@@ -226,7 +226,15 @@ fn what_cannot_work_is_a_warning() {
     assert!(warnings(&with_sa("encapsulation = \"udp\""))[0].contains("no link carries ESP in UDP"));
     let all = with_sa("").replace("10.2.0.0/16", "0.0.0.0/0");
     assert!(warnings(&all)[0].contains("takes packets to the peer 192.0.2.2 too"));
-    assert!(warnings(&all.replace("\"raw\"", "\"raw\"\nmark = 5")).is_empty());
+    // Of any to any nothing can be guarded, unless nobody wants that.
+    let marked = all.replace("\"raw\"", "\"raw\"\nmark = 5");
+    let found = warnings(&marked);
+    assert!(
+        matches!(&found[..], [one] if one.contains("1 of the policies or SAs protect any address from any")),
+        "{found:?}"
+    );
+    assert!(warnings(&format!("{marked}\n[guard]\nmode = \"off\"\n")).is_empty());
+    assert!(warnings(&format!("{marked}\nlocal_ts = [\"10.1.0.0/16\"]\n")).is_empty());
     assert!(warnings(&with_sa("[metrics]\nlisten = \"0.0.0.0:80\""))[0].contains("can read the figures"));
     assert!(warnings(&with_sa("[control]\nmode = \"0666\""))[0].contains("open to all users"));
 }

@@ -27,6 +27,8 @@ struct State {
     room: Option<usize>,
     mtu: Option<u32>,
     down: bool,
+    /// Packets that it took and the kernel has not; each call of `send` moves one on.
+    unsent: usize,
     passed_over: PassedOver,
 }
 
@@ -74,6 +76,7 @@ impl Link for Memory {
     fn send(&mut self, packets: &[&[u8]]) -> Sent {
         let mut state = self.0.lock().unwrap();
         let mut sent = Sent::default();
+        state.unsent = state.unsent.saturating_sub(1);
         for packet in packets {
             if state.down {
                 sent.down += 1;
@@ -97,6 +100,10 @@ impl Link for Memory {
 
     fn pending(&self) -> bool {
         !self.0.lock().unwrap().to_give.is_empty()
+    }
+
+    fn unsent(&self) -> bool {
+        self.0.lock().unwrap().unsent > 0
     }
 
     fn passed_over(&self) -> PassedOver {
@@ -265,6 +272,19 @@ fn a_link_without_room_keeps_a_limited_queue_and_the_rest_is_counted() {
         heard += far.plain.take().len();
     }
     assert_eq!(heard, 1_000 - lost as usize);
+}
+
+/// As AF_XDP does where the kernel has no memory for more: nothing comes, and nothing says when there is room.
+#[test]
+fn packets_that_a_link_took_and_the_kernel_did_not_are_tried_again_without_new_ones() {
+    let (mut near, _) = both_ways();
+    for link in [&near.udp, &near.plain] {
+        link.set(|state| state.unsent = 10);
+    }
+    for _ in 0..20 {
+        near.worker.step().unwrap();
+    }
+    assert!(!near.udp.unsent() && !near.plain.unsent());
 }
 
 #[test]

@@ -8,6 +8,7 @@ pub const AVAILABLE: bool = cfg!(ipsec_mb);
 
 #[cfg(ipsec_mb)]
 mod bindings {
+    #[cfg(not(miri))]
     use std::ffi::{c_char, c_int};
 
     /// The library's manager: one per thread, it is not thread-safe.
@@ -74,8 +75,7 @@ mod bindings {
         pub ok: u8,
     }
 
-    /// Most jobs one call of [`fb_run`] takes.
-    pub const MAX_BURST: usize = 64;
+    include!("max_burst.rs");
 
     // What `fb_mgr_new` takes.
     /// The best instructions of the processor.
@@ -125,6 +125,7 @@ mod bindings {
     /// Length of one of the three schedules of a Triple DES key, in bytes.
     pub const DES_SCHEDULE: usize = 128;
 
+    #[cfg(not(miri))]
     #[allow(missing_docs)] // explained in shim.c
     unsafe extern "C" {
         pub fn fb_mgr_new(instructions: u32) -> *mut Manager;
@@ -180,5 +181,10 @@ mod bindings {
     }
 }
 
+#[cfg(all(ipsec_mb, miri))]
+mod stand_in;
+
 #[cfg(ipsec_mb)]
 pub use bindings::*;
+#[cfg(all(ipsec_mb, miri))]
+pub use stand_in::*;

@@ -6,7 +6,10 @@
 #include <string.h>
 #include <intel-ipsec-mb.h>
 
-enum { FB_MAX_BURST = 64 };
+/* The maximum number of jobs per call of fb_run: build.rs defines it, from src/max_burst.rs. */
+#ifndef FB_MAX_BURST
+#error "FB_MAX_BURST is not defined"
+#endif
 
 /* Codes of src/lib.rs and what they are called in the header at hand. */
 static const IMB_CIPHER_MODE ciphers[] = { IMB_CIPHER_CBC,  IMB_CIPHER_CNTR, IMB_CIPHER_CHACHA20_POLY1305,

@@ -49,7 +49,7 @@ pub use dscp::{DscpError, DscpSet};
 pub use ipsec::Ipsec;
 pub use iptfs::Iptfs;
 pub use iv::{IvRange, IvRefill};
-pub use lifetime::{Lifetime, LifetimeError, Limits};
+pub use lifetime::{Lifetime, LifetimeError, Limits, Lived};
 pub use mtu::{LEARNED_FOR, MIN_PATH_MTU_V4};
 pub use overhead::Overhead;
 pub use path_mtu::PathMtuCounters;

@@ -71,6 +71,19 @@ impl Lifetime {
     }
 }
 
+/// How far an SA has come in its life, in a form that can be kept beyond the life of the process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lived {
+    /// Since it was added first.
+    pub age: Duration,
+    /// Since its first packet; `None` if there was none.
+    pub used: Option<Duration>,
+    /// Packets counted.
+    pub packets: u64,
+    /// Bytes counted, as [`Limits::bytes`] are.
+    pub bytes: u64,
+}
+
 /// No packet has more bytes to encipher.
 pub const LONGEST: u64 = 1 << 17;
 
@@ -110,8 +123,12 @@ pub struct Life {
 struct Facts {
     expired: bool,
     lifetime: Lifetime,
+    /// When it was added here, and its age then.
     added: Time,
+    age: Duration,
+    /// When it had its first packet here, and how long it had been in use then.
     used: Option<Time>,
+    used_for: Duration,
     /// The packet with which sequence numbers get low.
     low_at: u64,
     /// The last sequence number that was granted; the packet that has it, and the one half-way there.
@@ -139,7 +156,9 @@ impl Life {
             expired: false,
             lifetime,
             added: watch.now(),
+            age: Duration::ZERO,
             used: None,
+            used_for: Duration::ZERO,
             low_at: u64::MAX,
             granted: u64::MAX,
             granted_at: u64::MAX,
@@ -205,6 +224,27 @@ impl Life {
     pub fn count(&mut self, packets: u64, bytes: u64) {
         self.packets += packets;
         self.bytes += bytes;
+    }
+
+    /// How far it has come by `now`.
+    pub fn lived(&self, now: Time) -> Lived {
+        let facts = &self.facts;
+        let age = facts.age + now.since(facts.added);
+        let used = facts.used.map(|used| facts.used_for + now.since(used));
+        Lived { age, used, packets: self.packets, bytes: self.bytes }
+    }
+
+    /// Lets a new SA go on with a life that was lived under its keys before. Sequence numbers have to be told anew.
+    pub fn resume(&mut self, lived: &Lived, watch: &mut Watch) {
+        self.packets = self.packets.saturating_add(lived.packets);
+        self.bytes = self.bytes.saturating_add(lived.bytes);
+        let facts = &mut self.facts;
+        facts.age = lived.age;
+        if let Some(used) = lived.used {
+            (facts.used, facts.used_for) = (Some(watch.now()), used);
+        }
+        (self.packet_mark, self.byte_mark) = (0, 0);
+        watch.wake_at(self.facts.due());
     }
 
     /// Packets that were counted.
@@ -289,8 +329,9 @@ impl Facts {
     }
 
     fn end(&self, limits: &Limits) -> Option<Time> {
-        let by_use = self.used.zip(limits.use_time).map(|(used, length)| used + length);
-        [limits.time.map(|length| self.added + length), by_use].into_iter().flatten().min()
+        let left = |length: Duration, gone: Duration| Duration(length.0.saturating_sub(gone.0));
+        let by_use = self.used.zip(limits.use_time).map(|(used, length)| used + left(length, self.used_for));
+        [limits.time.map(|length| self.added + left(length, self.age)), by_use].into_iter().flatten().min()
     }
 
     /// Packets and bytes up to which nothing comes to pass.

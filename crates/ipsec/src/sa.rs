@@ -133,6 +133,10 @@ pub struct SaConfig {
     /// that has no padding of its own, and none here has. Off for a peer that pads otherwise; inbound only, and of no meaning for AH, whose
     /// padding the ICV covers.
     pub check_padding: bool,
+    /// Whether the peer of an inbound SA in UDP is followed to another address or port when it has moved. At first only
+    /// where no NAT can be in front of this side: behind one its peer does not move, and whoever is between the two could
+    /// send packets on from elsewhere (RFC 7296 2.23).
+    pub follow_peer: bool,
     /// How inner packets share ESP packets; `None` if each has its own.
     pub iptfs: Option<Iptfs>,
     /// Traffic on this side; empty means any.
@@ -142,6 +146,23 @@ pub struct SaConfig {
     /// Classes of traffic that this SA is for, outbound, where several are for the same traffic: packets of
     /// unlike classes overtake each other, and one replay window would refuse the late ones (RFC 4301 4.1).
     pub dscp: DscpSet,
+}
+
+/// Whether a NAT has to be in front of this side: its address is a private one, the peer's is none.
+fn is_behind_nat(local: IpAddr, remote: IpAddr) -> bool {
+    let is_private = |address: IpAddr| match address {
+        // RFC 1918, RFC 6598.
+        IpAddr::V4(address) => {
+            address.is_private()
+                || address.is_link_local()
+                || address.is_loopback()
+                || u32::from(address) >> 22 == 0x6440_0000 >> 22
+        }
+        IpAddr::V6(address) => {
+            address.is_unique_local() || address.is_unicast_link_local() || address.is_loopback()
+        }
+    };
+    is_private(local) && !is_private(remote)
 }
 
 /// Settings that contradict each other.
@@ -228,6 +249,7 @@ impl SaConfig {
             tfc: Tfc::None,
             lifetime: Lifetime::default(),
             check_padding: true,
+            follow_peer: !is_behind_nat(local, remote),
             local_ts: vec![],
             remote_ts: vec![],
             iptfs: None,

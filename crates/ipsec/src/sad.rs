@@ -14,6 +14,7 @@ use crate::ah::{InboundAh, OutboundAh};
 use crate::esp::{InboundSa, OutboundSa};
 use crate::hash::Seed;
 use crate::iv::IvRange;
+use crate::lifetime::{Life, Lived};
 use crate::path_limit::PathLimit;
 use crate::received::Received;
 use crate::replay::ReplayWindow;
@@ -44,6 +45,8 @@ pub struct Sad {
     by_spi: SpiMap,
     /// Outbound SAs by peer and SPI.
     by_peer: HashMap<(IpAddr, Spi), u32, Seed>,
+    /// SAs in UDP by this side's address and the peer's place.
+    by_place: HashMap<(IpAddr, SocketAddr), Vec<u32>, Seed>,
     /// This side's addresses that inbound SAs have, and how many have each.
     own: HashMap<IpAddr, u32, Seed>,
     /// SAs that are inside of others.
@@ -59,6 +62,7 @@ impl Sad {
             free: VecDeque::new(),
             by_spi: SpiMap::new(seed),
             by_peer: HashMap::with_hasher(seed),
+            by_place: HashMap::with_hasher(seed),
             own: HashMap::with_hasher(seed),
             nested: 0,
         }
@@ -136,6 +140,7 @@ impl Sad {
                 *self.own.entry(config.local).or_default() += 1;
             }
         }
+        self.place(session, &config);
         let entry = Entry { state, counters: SaCounters::default(), outer: None, in_flight: 0 };
         let index = session.0 as usize;
         if self.free.pop_front().is_some() {
@@ -155,6 +160,8 @@ impl Sad {
         let direction = entry.state.direction();
         entry.state = State::Removed(direction);
         let counters = entry.counters;
+        take_from(&mut self.by_place, session, &config);
+        let entry = &mut self.sas[session.0 as usize];
         if entry.in_flight == 0 {
             self.free.push_back(session.0);
         }
@@ -273,13 +280,36 @@ impl Sad {
         self.window(session).map_or(0, ReplayWindow::unsure)
     }
 
-    /// Packets that an SA has counted for its lifetime since it was added.
-    pub fn admitted(&self, session: SessionId) -> u64 {
-        match self.sas.get(session.0 as usize).map(|entry| &entry.state) {
-            Some(State::Inbound(sa)) => sa.life.packets(),
-            Some(State::InboundAh(sa)) => sa.life().packets(),
-            _ => 0,
+    /// The life of an SA that is this core's.
+    fn life(&self, session: SessionId) -> Option<&Life> {
+        match &self.sas.get(session.0 as usize)?.state {
+            State::Outbound(sa) => Some(sa.life()),
+            State::OutboundAh(sa) => Some(sa.life()),
+            State::Inbound(sa) => Some(&sa.life),
+            State::InboundAh(sa) => Some(sa.life()),
+            State::Remote(..) | State::Removed(_) => None,
         }
+    }
+
+    /// How far an SA has come in its life by the time of `watch`; `None` if it is another core's.
+    pub fn lived(&self, session: SessionId, watch: &Watch) -> Option<Lived> {
+        self.life(session).map(|life| life.lived(watch.now()))
+    }
+
+    /// Lets a new SA go on with a life that was lived under its keys before.
+    pub fn resume_life(&mut self, session: SessionId, lived: &Lived, watch: &mut Watch) {
+        match self.sas.get_mut(session.0 as usize).map(|entry| &mut entry.state) {
+            Some(State::Outbound(sa)) => sa.resume_life(lived, watch),
+            Some(State::OutboundAh(sa)) => sa.resume_life(lived, watch),
+            Some(State::Inbound(sa)) => sa.resume_life(lived, watch),
+            Some(State::InboundAh(sa)) => sa.resume_life(lived, watch),
+            Some(State::Remote(..) | State::Removed(_)) | None => {}
+        }
+    }
+
+    /// Packets that an SA has counted for its lifetime.
+    pub fn admitted(&self, session: SessionId) -> u64 {
+        self.life(session).map_or(0, Life::packets)
     }
 
     /// The next IV of an outbound SA that no packet has used; `None` for other SAs.
@@ -340,6 +370,18 @@ impl Sad {
         self.by_peer.get(&(peer, Spi::new(spi)?)).copied().map(SessionId)
     }
 
+    /// The SAs in UDP between a local address and a peer's place.
+    pub fn sas_at(&self, local: IpAddr, peer: SocketAddr) -> Vec<SessionId> {
+        self.by_place.get(&(local, peer)).into_iter().flatten().copied().map(SessionId).collect()
+    }
+
+    /// Lets an SA in UDP be found by its peer's place.
+    fn place(&mut self, session: SessionId, config: &SaConfig) {
+        if let Some(place) = place_of(config) {
+            self.by_place.entry(place).or_default().push(session.0);
+        }
+    }
+
     /// Gives the peer of an SA in UDP another address and port, as after
     /// [`EventKind::Moved`](crate::EventKind::Moved): an outbound SA sends there from now on. Whether that is another
     /// than before.
@@ -365,7 +407,9 @@ impl Sad {
             self.by_peer.remove(&(config.remote, config.spi));
             self.by_peer.insert((to.ip(), config.spi), session.0);
         }
+        take_from(&mut self.by_place, session, config);
         (config.remote, config.udp.remote) = (to.ip(), to.port());
+        self.by_place.entry((config.local, to)).or_default().push(session.0);
         if let State::Outbound(sa) = state {
             sa.lay_out_template(config);
         }
@@ -437,5 +481,26 @@ impl Sad {
     /// Whether an inbound SA has this as its own address.
     pub fn is_local(&self, address: &IpAddr) -> bool {
         self.own.contains_key(address)
+    }
+}
+
+/// This side's address and the peer's place, of an SA in UDP.
+fn place_of(config: &SaConfig) -> Option<(IpAddr, SocketAddr)> {
+    let is_in_udp = config.encapsulation == Encapsulation::Udp;
+    is_in_udp.then(|| (config.local, SocketAddr::new(config.remote, config.udp.remote)))
+}
+
+fn take_from(
+    by_place: &mut HashMap<(IpAddr, SocketAddr), Vec<u32>, Seed>,
+    session: SessionId,
+    config: &SaConfig,
+) {
+    let Some(place) = place_of(config) else { return };
+    let Some(there) = by_place.get_mut(&place) else { return };
+    if let Some(at) = there.iter().position(|one| *one == session.0) {
+        there.swap_remove(at);
+    }
+    if there.is_empty() {
+        by_place.remove(&place);
     }
 }

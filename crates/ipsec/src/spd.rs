@@ -4,7 +4,8 @@
 //! The first policy in order that a packet matches decides; what matches none is dropped. While there
 //! is no outbound policy, the outbound SAs' own selectors are policies that protect, in the order of the
 //! SAs. While there is no inbound one, what an SA brings in passes if its selectors let it, and nothing
-//! else does.
+//! else does. Where policies are known to come from elsewhere ([`Spd::require_policies`]), having none
+//! is no reason to do without: what matches none is dropped then, too.
 //!
 //! **Fragments.** One behind the first holds no ports. It matches only policies whose ports are ANY or
 //! OPAQUE (RFC 4301 4.4.1.1), and where such a policy would let it pass *unprotected* although an earlier
@@ -63,6 +64,8 @@ pub struct Spd {
     /// Counts the changes.
     state: u64,
     flows: FlowCache,
+    /// SAs' own selectors are no policies, even if there are none.
+    strict: bool,
     /// Addresses of the last outbound IPv4 packet, and its SA: packets come in runs.
     last_out: Option<([u8; 8], u32)>,
     /// Addresses of the last inner IPv4 packet that was allowed through an SA.
@@ -117,9 +120,16 @@ impl Spd {
             by_dscp: 0,
             state: 1,
             flows: FlowCache::new(seed),
+            strict: false,
             last_out: None,
             last_in: None,
         }
+    }
+
+    /// Lets only policies decide: without any, what is to be protected is dropped, and so is what an SA brings in.
+    pub fn require_policies(&mut self) {
+        self.strict = true;
+        self.changed();
     }
 
     /// Adds the selectors of an outbound SA behind those of all others.
@@ -253,10 +263,10 @@ impl Spd {
         })
     }
 
-    /// Whether there are inbound policies.
+    /// Whether inbound policies decide.
     #[inline]
     pub fn has_inbound(&self) -> bool {
-        self.inbound.policies.len() > 0
+        self.strict || self.inbound.policies.len() > 0
     }
 
     /// Puts an SA into a policy, once.
@@ -445,7 +455,7 @@ impl Spd {
             Direction::Open => (DropReason::InNoPols, DropReason::InPolBlock, DropReason::InFragmentPorts),
         };
         let policies = &self.side(direction).policies;
-        if direction == Direction::Seal && policies.len() == 0 {
+        if direction == Direction::Seal && policies.len() == 0 && !self.strict {
             let found = self.sas.find(headers);
             return match found.id {
                 Some(session) => (Decision::Protect(session), found.wide),

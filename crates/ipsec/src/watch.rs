@@ -42,7 +42,7 @@ pub enum EventKind {
         packets: u64,
     },
     /// An inbound SA in UDP has had a packet, newer than all before it and genuine, from another address or port
-    /// than its peer's: behind its NAT that has moved. Outbound SAs follow by
+    /// than its peer's: behind its NAT that has moved. Four times at once are told, and one a second. Outbound SAs follow by
     /// [`Ipsec::move_peer`](crate::Ipsec::move_peer).
     Moved(SocketAddr),
 }
@@ -57,6 +57,7 @@ pub struct Watch {
     /// When some SA has to be looked at again.
     wake: Option<Time>,
     events: VecDeque<Event>,
+    moves_limited: u64,
 }
 
 impl Watch {
@@ -80,6 +81,16 @@ impl Watch {
     /// Asks for a look at `time` at the latest.
     pub fn wake_at(&mut self, time: Option<Time>) {
         self.wake = [self.wake, time].into_iter().flatten().min();
+    }
+
+    /// Counts a packet whose peer has moved too often to be followed now.
+    pub fn limit_move(&mut self) {
+        self.moves_limited += 1;
+    }
+
+    /// How many there were.
+    pub fn moves_limited(&self) -> u64 {
+        self.moves_limited
     }
 
     /// The next event.

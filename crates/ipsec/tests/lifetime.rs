@@ -5,7 +5,7 @@ mod pair;
 
 use forebay_crypto::{Direction, Job, JobSpec, SessionId};
 use forebay_ipsec::{
-    DropReason, Event, EventKind, Ipsec, IvRange, Lifetime, LifetimeError, Limits, Protocol, SaConfig,
+    DropReason, Event, EventKind, Ipsec, IvRange, Lifetime, LifetimeError, Limits, Lived, Protocol, SaConfig,
     SaConfigError, Spi, Stop,
 };
 use forebay_time::{Duration, Time};
@@ -325,4 +325,47 @@ fn a_soft_limit_beyond_the_hard_one_is_a_mistake() {
     assert_eq!(config.check(), Err(SaConfigError::Lifetime(LifetimeError { what: "bytes" })));
     config.lifetime.soft.bytes = Some(100);
     assert_eq!(config.check(), Ok(()));
+}
+
+/// A life that is handed on to another SA with the same keys ends where it would have ended in one.
+#[test]
+fn a_life_goes_on_in_another_sa() {
+    let second = |seconds: u64| Time(Duration::from_millis(1_000 * seconds).0);
+    for kind in KINDS {
+        let minute = Some(Duration::from_millis(60_000));
+        // Limits, and how many of 15 packets pass at once, and whether one does 15, 20 and 30 s later.
+        let cases = [
+            (Limits { packets: Some(30), ..Limits::default() }, 10, [0, 0, 0]),
+            (Limits { bytes: Some(100_000), ..Limits::default() }, 15, [1, 1, 1]),
+            (Limits { time: minute, ..Limits::default() }, 15, [1, 0, 0]),
+            (Limits { use_time: minute, ..Limits::default() }, 15, [1, 1, 0]),
+        ];
+        for (limits, passing, later) in cases {
+            let pair = || kind.pair(|lifetime| lifetime.hard = limits);
+            let mut first = pair();
+            first.sealer.advance(second(10));
+            assert_eq!(seal_all(&mut first, 20, 7).0, 20);
+            first.sealer.advance(second(40));
+            let lived = first.sealer.lived(first.session).expect("here");
+            let (age, used) = (Duration::from_millis(40_000), Some(Duration::from_millis(30_000)));
+            assert_eq!(lived, Lived { age, used, packets: 20, bytes: 20 * kind.text });
+            // Time is told since the process began, which is another one now.
+            let mut next = pair();
+            next.sealer.resume_life(next.session, &lived);
+            assert_eq!(next.sealer.lived(next.session), Some(lived));
+            assert_eq!(seal_all(&mut next, 15, 4).0, passing);
+            let passed = [15, 20, 30].map(|seconds| {
+                next.sealer.advance(second(seconds));
+                seal_all(&mut next, 1, 1).0
+            });
+            assert_eq!(passed, later, "{limits:?}");
+        }
+        // Sequence numbers are counted from where the SA is.
+        let mut granted = kind.pair(|_| ());
+        granted.sealer.resume_life(granted.session, &Lived { packets: 1_000, ..Lived::default() });
+        granted.sealer.continue_after(granted.session, 5);
+        granted.sealer.grant(granted.session, 9);
+        let sealed: Vec<bool> = (0..6).map(|_| granted.seal(&ipv4(17, &[1; LEN])).is_ok()).collect();
+        assert_eq!(sealed, [true, true, true, true, false, false]);
+    }
 }

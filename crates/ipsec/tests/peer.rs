@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use forebay_crypto::{Direction, SessionId};
 use forebay_ipsec::{Encapsulation, EventKind, Mode, SaConfig, SadError};
+use forebay_time::{Duration, Time};
 use reference::{Gateway, esp, keys, other_end};
 
 const GATES: [&str; 2] = ["192.0.2.1", "192.0.2.2"];
@@ -99,4 +100,69 @@ fn a_peer_does_not_move_onto_another_ones_spi_or_to_the_other_ip_version() {
     assert_eq!(sealer.sad.move_peer(SessionId(0), to), Ok(true));
     sealer.sad.remove(SessionId(0));
     assert_eq!(sealer.sad.move_peer(SessionId(0), to), Ok(false));
+}
+
+fn with(change: impl Fn(&mut SaConfig)) -> (Gateway, Gateway) {
+    let (mut sealer, mut opener) = (Gateway::default(), Gateway::default());
+    let config = in_udp();
+    let mut other = other_end(&config);
+    change(&mut other);
+    sealer.seals(config.clone(), keys(config.suite, 0));
+    opener.opens(other, keys(config.suite, 0));
+    (sealer, opener)
+}
+
+#[test]
+fn moves_without_end_are_followed_once_a_second() {
+    let (mut sealer, mut opener) = pair();
+    let mut at = |opener: &mut Gateway, ms: u64, packets: u16| {
+        opener.sad.advance(Time::ZERO + Duration::from_millis(ms));
+        let mut told = 0;
+        for port in 0..packets {
+            let sealed = sealer.pass(Direction::Seal, &plain()).unwrap();
+            // Each is delivered, wherever it comes from.
+            opener.pass(Direction::Open, &from(&sealed, MOVED, 1024 + port % 2)).unwrap();
+            told += moves(opener).len();
+        }
+        told
+    };
+    assert_eq!(at(&mut opener, 0, 1_000), 4, "a few at once");
+    assert_eq!(opener.sad.moves_limited(), 996 / 2);
+    assert_eq!(at(&mut opener, 1_000, 1_000), 1);
+    assert_eq!(at(&mut opener, 1_999, 1_000), 0);
+    assert_eq!(at(&mut opener, 2_000, 1_000), 1);
+    // Where it stays it is found, and quiet times are for the next few.
+    assert_eq!(at(&mut opener, 60_000, 1_000), 4);
+}
+
+#[test]
+fn a_peer_that_is_not_to_move_does_not() {
+    // Behind a NAT this side's address is a private one, and the peer's is not.
+    assert!(!SaConfig { ..esp("aes128gcm16", Mode::Tunnel, 1, ["10.9.0.1", "192.0.2.2"]) }.follow_peer);
+    assert!(!SaConfig { ..esp("aes128gcm16", Mode::Tunnel, 1, ["100.64.0.1", "192.0.2.2"]) }.follow_peer);
+    for ends in [["192.0.2.1", "10.9.0.1"], ["10.8.0.1", "10.9.0.1"], GATES, ["2001:db8::1", "2001:db8::2"]] {
+        assert!(esp("aes128gcm16", Mode::Tunnel, 1, ends).follow_peer, "{ends:?}");
+    }
+    let (mut sealer, mut opener) = with(|config| config.follow_peer = false);
+    for _ in 0..10 {
+        let sealed = sealer.pass(Direction::Seal, &plain()).unwrap();
+        opener.pass(Direction::Open, &from(&sealed, MOVED, 1024)).unwrap();
+    }
+    assert_eq!(moves(&mut opener), []);
+}
+
+#[test]
+fn the_sas_of_a_peer_are_found_where_it_is() {
+    let (mut sealer, _) = pair();
+    let [local, remote]: [IpAddr; 2] = GATES.map(|address| address.parse().unwrap());
+    let (here, there) = (SocketAddr::new(remote, 4500), format!("{MOVED}:1024").parse().unwrap());
+    sealer.opens(other_end(&SaConfig { local: remote, remote: local, ..in_udp() }), keys(in_udp().suite, 1));
+    sealer.seals(esp("aes128gcm16", Mode::Tunnel, 0x1002, GATES), keys(in_udp().suite, 2));
+    assert_eq!(sealer.sad.sas_at(local, here), [SessionId(0), SessionId(1)]);
+    sealer.sad.move_peer(SessionId(0), there).unwrap();
+    assert_eq!(sealer.sad.sas_at(local, here), [SessionId(1)]);
+    assert_eq!(sealer.sad.sas_at(local, there), [SessionId(0)]);
+    sealer.sad.remove(SessionId(0));
+    sealer.sad.remove(SessionId(1));
+    assert!(sealer.sad.sas_at(local, here).is_empty() && sealer.sad.sas_at(local, there).is_empty());
 }

@@ -42,6 +42,37 @@ fn without_policies_the_sas_selectors_decide_in_their_order() {
 }
 
 #[test]
+fn where_policies_are_required_none_is_a_decision_too() {
+    for required in [false, true] {
+        let mut sad = Ipsec::default();
+        if required {
+            sad.require_policies();
+        }
+        let tunnel = add_out(&mut sad, sa(0, &[], &[]));
+        let inbound = add_in(&mut sad, sa(1, &[], &[]));
+        let mut sequence = 0;
+        let mut arrives = |sad: &mut Ipsec| {
+            sequence += 1;
+            receive(sad, 1, sequence, &web().back())
+        };
+        let (sends, opens) = match required {
+            false => (Ok(Some(tunnel)), Ok(())),
+            true => (Err(DropReason::OutNoPols), Err(DropReason::InNoPols)),
+        };
+        for _ in 0..2 {
+            assert_eq!(send(&mut sad, &web()), sends);
+            assert_eq!(arrives(&mut sad), opens);
+        }
+        // With policies both are the same, and when they are gone again as before.
+        let going = add(&mut sad, out(&[], &[], Action::Protect(vec![tunnel])));
+        let coming = add(&mut sad, into(&[], &[], Action::Protect(vec![inbound])));
+        assert_eq!((send(&mut sad, &web()), arrives(&mut sad)), (Ok(Some(tunnel)), Ok(())));
+        assert!(sad.remove_policy(going).is_some() && sad.remove_policy(coming).is_some());
+        assert_eq!((send(&mut sad, &web()), arrives(&mut sad)), (sends, opens));
+    }
+}
+
+#[test]
 fn exceptions_inside_a_protected_prefix() {
     let mut sad = Ipsec::default();
     let tunnel = add_out(&mut sad, sa(0, &[HERE], &[THERE]));

@@ -144,7 +144,9 @@ fn without_a_window_nothing_is_noted() {
 
 fn settled(window: u32, numbers: &[u64]) -> ReplayWindow {
     let mut replay = ReplayWindow::new(window);
-    numbers.iter().for_each(|number| drop(replay.settle(*number)));
+    for &number in numbers {
+        replay.settle(number);
+    }
     replay
 }
 

@@ -60,8 +60,12 @@ mod tests {
 
     #[test]
     fn agrees_with_sixteen_bits_at_a_time() {
-        let bytes: Vec<u8> = (0..70_000u32).map(|i| (i.wrapping_mul(i) >> 3) as u8).collect();
-        for len in (0..700).chain([1399, 1400, 65_535, 70_000]) {
+        // Short under Miri, which takes a thousand times as long.
+        let (all, longest) =
+            if cfg!(miri) { (0..90, &[230][..]) } else { (0..700, &[1399, 1400, 65_535, 70_000][..]) };
+        let bytes: Vec<u8> =
+            (0..longest[longest.len() - 1] as u32).map(|i| (i.wrapping_mul(i) >> 3) as u8).collect();
+        for len in all.chain(longest.iter().copied()) {
             for start in [0, 1, 3] {
                 let bytes = &bytes[start..len.max(start)];
                 let (mut sum, mut ones) = (super::sum(bytes), super::sum(&vec![0xff; len]));

@@ -43,7 +43,8 @@ impl Receiver {
         // SAFETY: `mmsghdr` and `iovec` are plain data of the C interface, for which zero is valid.
         let zeroed = || unsafe { (std::mem::zeroed::<libc::mmsghdr>(), std::mem::zeroed::<libc::iovec>()) };
         let (header, vector) = zeroed();
-        let mut receiver = Receiver {
+        let vector = libc::iovec { iov_len: len, ..vector };
+        Receiver {
             bytes: vec![0; messages * stride].into(),
             names: vec![Name::empty(); messages].into(),
             controls: vec![Buffer::EMPTY; messages].into(),
@@ -51,14 +52,7 @@ impl Receiver {
             headers: vec![header; messages].into(),
             filled: 0,
             stride,
-        };
-        let bytes = receiver.bytes.as_mut_ptr();
-        for (i, vector) in receiver.vectors.iter_mut().enumerate() {
-            // SAFETY: `i` is below `messages`, so the offset is inside the allocation.
-            let base = unsafe { bytes.add(i * stride) };
-            *vector = libc::iovec { iov_base: base.cast(), iov_len: len };
         }
-        receiver
     }
 
     /// Takes the datagrams that are at hand, at most `limit`, without waiting; what was there before is
@@ -70,11 +64,15 @@ impl Receiver {
         self.filled = 0;
         let count = limit.min(self.headers.len());
         let (names, controls) = (self.names.as_mut_ptr(), self.controls.as_mut_ptr());
-        let vectors = self.vectors.as_mut_ptr();
+        let (vectors, bytes) = (self.vectors.as_mut_ptr(), self.bytes.as_mut_ptr());
         for (i, header) in self.headers[..count].iter_mut().enumerate() {
             // The kernel changes lengths and flags; all else could stay, but pointers that are made anew
-            // are never stale. SAFETY: `i` is inside each of the boxes, which have equal lengths.
-            let (name, control, vector) = unsafe { (names.add(i), controls.add(i), vectors.add(i)) };
+            // are never stale. SAFETY: `i` is inside each of the boxes, which have equal lengths, and so is its part
+            // of `bytes`.
+            let (name, control, vector) = unsafe {
+                (*vectors.add(i)).iov_base = bytes.add(i * self.stride).cast();
+                (names.add(i), controls.add(i), vectors.add(i))
+            };
             header.msg_hdr.msg_name = name.cast();
             header.msg_hdr.msg_namelen = NAME_LEN;
             header.msg_hdr.msg_iov = vector;

@@ -15,7 +15,8 @@ pub(crate) fn socket_map(queues: u32) -> io::Result<OwnedFd> {
         max_entries: queues,
         map_flags: 0,
     };
-    descriptor(MAP_CREATE, &mut attributes)
+    // SAFETY: the attributes are the command's, without addresses.
+    unsafe { descriptor(MAP_CREATE, &mut attributes) }
 }
 
 /// Puts a socket under a queue.
@@ -28,7 +29,8 @@ pub(crate) fn put_socket(map: BorrowedFd<'_>, queue: u32, socket: BorrowedFd<'_>
         value: (&raw const value).expose_provenance() as u64,
         flags: 0,
     };
-    call(MAP_UPDATE_ELEM, &mut attributes).map(drop)
+    // SAFETY: the attributes are the command's; key and value are as long as the map was made for, and outlive the call.
+    unsafe { call(MAP_UPDATE_ELEM, &mut attributes) }.map(drop)
 }
 
 /// Has the kernel check a program and load it; its objections are in the error.
@@ -50,13 +52,16 @@ pub(crate) fn load(program: &[u64]) -> io::Result<OwnedFd> {
         interface: 0,
         expected_attach: BPF_XDP,
     };
-    descriptor(PROG_LOAD, &mut attributes).or_else(|error| {
+    // SAFETY: the attributes are the command's; the program is as long as stated, the license ends with a zero, and
+    // both outlive the call; there is no log.
+    unsafe { descriptor(PROG_LOAD, &mut attributes) }.or_else(|error| {
         if error.raw_os_error() != Some(libc::EINVAL) && error.raw_os_error() != Some(libc::EACCES) {
             return Err(error);
         }
         (attributes.log_level, attributes.log_size) = (1, log.len() as u32);
         attributes.log = log.as_mut_ptr().expose_provenance() as u64;
-        descriptor(PROG_LOAD, &mut attributes).map_err(|error| {
+        // SAFETY: as above, and the log is writable for the length that is stated.
+        unsafe { descriptor(PROG_LOAD, &mut attributes) }.map_err(|error| {
             let end = log.iter().position(|&b| b == 0).unwrap_or(log.len());
             io::Error::new(error.kind(), format!("{error}: {}", String::from_utf8_lossy(&log[..end])))
         })
@@ -68,18 +73,28 @@ pub(crate) fn load(program: &[u64]) -> io::Result<OwnedFd> {
 pub(crate) fn attach(program: BorrowedFd<'_>, interface: u32, flags: u32) -> io::Result<OwnedFd> {
     let mut attributes =
         LinkCreate { program: program.as_raw_fd() as u32, interface, attach_type: BPF_XDP, flags };
-    descriptor(LINK_CREATE, &mut attributes)
+    // SAFETY: the attributes are the command's, without addresses.
+    unsafe { descriptor(LINK_CREATE, &mut attributes) }
 }
 
-fn descriptor<T>(command: i32, attributes: &mut T) -> io::Result<OwnedFd> {
-    let fd = call(command, attributes)?;
-    // SAFETY: these commands return a new descriptor, which is nobody else's.
+/// As [`call`], for a command that returns a new descriptor.
+///
+/// # Safety
+/// As [`call`]; `command` must be one that returns a new descriptor.
+unsafe fn descriptor<T>(command: i32, attributes: &mut T) -> io::Result<OwnedFd> {
+    // SAFETY: the caller's promise.
+    let fd = unsafe { call(command, attributes) }?;
+    // SAFETY: the descriptor is new, so no other value owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-fn call<T>(command: i32, attributes: &mut T) -> io::Result<i32> {
-    // SAFETY: the attributes are a prefix of `union bpf_attr` for the command, with their own size; addresses
-    // in them are of memory that outlives the call and is as long as the lengths beside them.
+/// Calls bpf(2).
+///
+/// # Safety
+/// `attributes` must be a prefix of `union bpf_attr` for `command`, without padding; an address in it must be of
+/// memory that is valid, for what the command does to it, for the length beside it and until the call returns.
+unsafe fn call<T>(command: i32, attributes: &mut T) -> io::Result<i32> {
+    // SAFETY: the attributes are passed with their own size; the rest is the caller's promise.
     let result = unsafe {
         libc::syscall(libc::SYS_bpf, command, (&raw mut *attributes).cast::<libc::c_void>(), size_of::<T>())
     };

@@ -16,11 +16,12 @@
 //! program; with [`Mode::Generic`] they are lost, so they have to be switched off at the sender's end
 //! (`ethtool -K <device> tso off gso off tx-udp-segmentation off`).
 #![cfg(target_os = "linux")]
-// When an entry about a neighbour is old.
+// When an entry about a neighbour is old; and how long a device is waited for.
 #![allow(clippy::disallowed_methods)]
 
 mod area;
 mod assembler;
+mod frames;
 mod kernel;
 mod link;
 mod neighbours;

@@ -22,6 +22,12 @@ const ETHERNET: usize = 14;
 /// Between two looks at the device's MTU and address, which may be changed.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
+/// How long a device may still be taken by a process that has ended: the kernel gives its queues and its program free
+/// some time after that.
+const BUSY_MAX: Duration = Duration::from_secs(3);
+/// Between two tries.
+const BUSY_PAUSE: Duration = Duration::from_millis(20);
+
 /// The largest packet that comes and goes, in bytes.
 pub const MAX_PACKET: usize = MAX_FRAME - ETHERNET;
 
@@ -59,10 +65,11 @@ impl XdpOptions {
     }
 }
 
-/// Opens the links of a device.
+/// Opens the links of a device. One that is taken is tried again for some seconds, since a process that was killed a
+/// moment ago may still have it.
 ///
 /// # Errors
-/// Without `CAP_NET_ADMIN` and `CAP_BPF`, if another program is attached there, if the device has fewer queues
+/// Without `CAP_NET_ADMIN` and `CAP_BPF`, if another program is attached there and stays, if the device has fewer queues
 /// or no driver for the mode; `InvalidInput` for options that cannot be.
 pub fn open(options: &XdpOptions) -> io::Result<Vec<XdpLink>> {
     let invalid = |what: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
@@ -77,6 +84,19 @@ pub fn open(options: &XdpOptions) -> io::Result<Vec<XdpLink>> {
     if !options.frames.is_power_of_two() || options.frames > 1 << 16 || options.queues == 0 {
         return invalid("a power of two of frames up to 65,536, and at least one queue");
     }
+    let begin = Instant::now();
+    loop {
+        match open_once(options) {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy && begin.elapsed() < BUSY_MAX => {
+                std::thread::sleep(BUSY_PAUSE);
+            }
+            opened => return opened,
+        }
+    }
+}
+
+/// Opens all links, or none.
+fn open_once(options: &XdpOptions) -> io::Result<Vec<XdpLink>> {
     let interface = Interface::by_name(&options.interface)?;
     let map = kernel::socket_map(options.queues)?;
     let mut links = Vec::new();
@@ -119,8 +139,11 @@ impl Attached {
         match options.mode {
             Mode::Driver => attach(Mode::Driver, XDP_FLAGS_DRV_MODE),
             Mode::Generic => attach(Mode::Generic, XDP_FLAGS_SKB_MODE),
-            Mode::Best => attach(Mode::Driver, XDP_FLAGS_DRV_MODE)
-                .or_else(|_: io::Error| attach(Mode::Generic, XDP_FLAGS_SKB_MODE)),
+            Mode::Best => attach(Mode::Driver, XDP_FLAGS_DRV_MODE).or_else(|error: io::Error| {
+                // A driver that is taken can do it.
+                let is_taken = error.kind() == io::ErrorKind::ResourceBusy;
+                if is_taken { Err(error) } else { attach(Mode::Generic, XDP_FLAGS_SKB_MODE) }
+            }),
         }
     }
 }
@@ -189,6 +212,10 @@ impl Link for XdpLink {
     fn send(&mut self, packets: &[&[u8]]) -> Sent {
         let mut sent = Sent::default();
         if packets.is_empty() {
+            if self.socket.is_stuck() {
+                // An interface that is down is no news: nothing was given.
+                let _ = self.socket.flush();
+            }
             return sent;
         }
         let now = Instant::now();
@@ -246,6 +273,10 @@ impl Link for XdpLink {
 
     fn pending(&self) -> bool {
         self.socket.is_waiting()
+    }
+
+    fn unsent(&self) -> bool {
+        self.socket.is_stuck()
     }
 
     fn passed_over(&self) -> PassedOver {

@@ -14,6 +14,9 @@ pub(crate) type Mac = [u8; 6];
 
 /// How long an answer counts: routes and neighbours change.
 const KEEP: Duration = Duration::from_secs(5);
+/// How long an answer counts at most of which frames come with another address: a card has been replaced, or the way back
+/// is another one.
+const DOUBT: Duration = Duration::from_secs(1);
 /// When to ask again for one that the kernel does not know yet.
 const RETRY: Duration = Duration::from_millis(20);
 /// Neighbours that wait to be found.
@@ -33,6 +36,7 @@ pub(crate) struct Neighbours {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     mac: Option<Mac>,
+    asked: Instant,
     until: Instant,
 }
 
@@ -52,14 +56,18 @@ impl Neighbours {
             self.entries.clear();
         }
         let keep = if mac.is_some() { KEEP } else { RETRY };
-        self.entries.insert(to, Entry { mac, until: now + keep });
+        self.entries.insert(to, Entry { mac, asked: now, until: now + keep });
         mac
     }
 
-    /// Has come from there: an answer as long as the kernel has none.
+    /// A frame has come from there: an answer as long as the kernel has none, and a reason to ask it again soon where it
+    /// has another one. The frame itself is not believed then: anybody on the Ethernet can send it.
     pub(crate) fn seen(&mut self, from: IpAddr, mac: Mac) {
-        if let Some(entry) = self.entries.get_mut(&from).filter(|entry| entry.mac.is_none()) {
-            entry.mac = Some(mac);
+        let Some(entry) = self.entries.get_mut(&from) else { return };
+        match entry.mac {
+            None => entry.mac = Some(mac),
+            Some(known) if known != mac => entry.until = entry.until.min(entry.asked + DOUBT),
+            Some(_) => {}
         }
     }
 

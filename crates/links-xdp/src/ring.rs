@@ -2,19 +2,17 @@
 //!
 //! The kernel is the other side. What it says, a count or a place, is looked at before it is used.
 
-use std::io;
 use std::marker::PhantomData;
-use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 use rustix::net::xdp::XdpRingOffset;
 
-use crate::area::Area;
+use crate::area::Memory;
 
 /// A ring of `T`, of which we are one side.
-struct Ring<T> {
-    area: Area,
+struct Ring<T, M> {
+    memory: M,
     producer: usize,
     consumer: usize,
     flags: Option<usize>,
@@ -24,47 +22,49 @@ struct Ring<T> {
     kind: PhantomData<T>,
 }
 
-impl<T: Copy> Ring<T> {
-    fn map(socket: BorrowedFd<'_>, offsets: &XdpRingOffset, page: u64, size: u32) -> io::Result<Ring<T>> {
+impl<T: Copy, M: Memory> Ring<T, M> {
+    fn new(memory: M, offsets: &XdpRingOffset, size: u32) -> Ring<T, M> {
         assert!(size.is_power_of_two());
-        let entries = offsets.desc as usize;
-        let area = Area::of(socket, entries + size as usize * size_of::<T>(), page)?;
         let flags = offsets.flags.map(|flags| flags as usize);
         let (producer, consumer) = (offsets.producer as usize, offsets.consumer as usize);
-        Ok(Ring { area, producer, consumer, flags, entries, size, kind: PhantomData })
+        let entries = offsets.desc as usize;
+        for counter in [producer, consumer].into_iter().chain(flags) {
+            assert!(memory.at(counter, size_of::<AtomicU32>()).cast::<AtomicU32>().is_aligned());
+        }
+        assert!(memory.at(entries, size as usize * size_of::<T>()).cast::<T>().is_aligned());
+        Ring { memory, producer, consumer, flags, entries, size, kind: PhantomData }
     }
 
     #[inline]
     fn counter(&self, offset: usize) -> &AtomicU32 {
-        let at: NonNull<AtomicU32> = self.area.at(offset, size_of::<AtomicU32>()).cast();
-        // SAFETY: `at` is inside the mapping, which lives as long as `self`, and aligned, as the kernel puts
-        // its counters; both sides use it only by atomic operations.
+        let at: NonNull<AtomicU32> = self.memory.at(offset, size_of::<AtomicU32>()).cast();
+        // SAFETY: `at` is inside the memory, which lives as long as `self`, and aligned, as `new` has checked; both
+        // sides use it only by atomic operations.
         unsafe { at.as_ref() }
     }
 
     #[inline]
     fn entry(&self, index: u32) -> NonNull<T> {
         let index = (index & (self.size - 1)) as usize;
-        self.area.at(self.entries + index * size_of::<T>(), size_of::<T>()).cast()
+        self.memory.at(self.entries + index * size_of::<T>(), size_of::<T>()).cast()
     }
 }
 
 /// A ring that we put into: fill and transmit.
-pub(crate) struct Producer<T> {
-    ring: Ring<T>,
+pub(crate) struct Producer<T, M> {
+    ring: Ring<T, M>,
     /// The next place, and what the other side has taken when we last looked.
     next: u32,
     taken: u32,
 }
 
-impl<T: Copy> Producer<T> {
-    pub(crate) fn map(
-        socket: BorrowedFd<'_>,
-        offsets: &XdpRingOffset,
-        page: u64,
-        size: u32,
-    ) -> io::Result<Producer<T>> {
-        Ok(Producer { ring: Ring::map(socket, offsets, page, size)?, next: 0, taken: 0 })
+impl<T: Copy, M: Memory> Producer<T, M> {
+    /// Our side of a ring of `size` entries, a power of two, that is empty.
+    ///
+    /// # Panics
+    /// If the ring is not inside the memory, or not aligned.
+    pub(crate) fn new(memory: M, offsets: &XdpRingOffset, size: u32) -> Producer<T, M> {
+        Producer { ring: Ring::new(memory, offsets, size), next: 0, taken: 0 }
     }
 
     /// Puts an entry; false if the ring is full. The other side sees it after `publish`.
@@ -76,7 +76,7 @@ impl<T: Copy> Producer<T> {
                 return false;
             }
         }
-        // SAFETY: the place is inside the mapping and aligned for `T`; the other side reads it only once the
+        // SAFETY: the place is inside the memory and aligned for `T`; the other side reads it only once the
         // counter has passed it, and that has not happened.
         unsafe { self.ring.entry(self.next).write(entry) };
         self.next = self.next.wrapping_add(1);
@@ -95,29 +95,30 @@ impl<T: Copy> Producer<T> {
         self.next.wrapping_sub(self.ring.counter(self.ring.consumer).load(Ordering::Acquire))
     }
 
-    /// Whether the other side has to be woken to look (`XDP_RING_NEED_WAKEUP`).
+    /// Whether the other side has to be woken to look (`XDP_RING_NEED_WAKEUP`); to be asked after `publish`.
     #[inline]
     pub(crate) fn needs_wakeup(&self) -> bool {
         const NEED_WAKEUP: u32 = 1;
+        // What was published must be seen before the flag is read: the other side sets the flag and then looks.
+        fence(Ordering::SeqCst);
         self.ring.flags.is_none_or(|at| self.ring.counter(at).load(Ordering::Relaxed) & NEED_WAKEUP != 0)
     }
 }
 
 /// A ring that we take from: receive and completion.
-pub(crate) struct Consumer<T> {
-    ring: Ring<T>,
+pub(crate) struct Consumer<T, M> {
+    ring: Ring<T, M>,
     next: u32,
     put: u32,
 }
 
-impl<T: Copy> Consumer<T> {
-    pub(crate) fn map(
-        socket: BorrowedFd<'_>,
-        offsets: &XdpRingOffset,
-        page: u64,
-        size: u32,
-    ) -> io::Result<Consumer<T>> {
-        Ok(Consumer { ring: Ring::map(socket, offsets, page, size)?, next: 0, put: 0 })
+impl<T: Copy, M: Memory> Consumer<T, M> {
+    /// Our side of a ring of `size` entries, a power of two, that is empty.
+    ///
+    /// # Panics
+    /// If the ring is not inside the memory, or not aligned.
+    pub(crate) fn new(memory: M, offsets: &XdpRingOffset, size: u32) -> Consumer<T, M> {
+        Consumer { ring: Ring::new(memory, offsets, size), next: 0, put: 0 }
     }
 
     /// The next entry; the other side may use its place again after `release`.
@@ -129,7 +130,7 @@ impl<T: Copy> Consumer<T> {
                 return None;
             }
         }
-        // SAFETY: the place is inside the mapping and aligned for `T`, which is plain numbers; the other side
+        // SAFETY: the place is inside the memory and aligned for `T`, which is plain numbers; the other side
         // has written it before it moved its counter, and does not again until we move ours.
         let entry = unsafe { self.ring.entry(self.next).read() };
         self.next = self.next.wrapping_add(1);

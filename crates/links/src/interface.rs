@@ -10,7 +10,8 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 pub use blackhole::Blackholes;
-use request::{Request, attribute};
+use request::Request;
+pub(crate) use request::attribute;
 pub use way::{NextHop, Ways};
 
 /// A network interface of the network namespace that the thread was in which asked for it.

@@ -43,6 +43,8 @@ pub mod capture;
 pub mod frame;
 #[cfg(target_os = "linux")]
 pub mod interface;
+#[cfg(target_os = "linux")]
+pub mod nftables;
 pub mod offload;
 #[cfg(target_os = "linux")]
 pub mod raw;

@@ -22,6 +22,12 @@ pub trait Link: Send {
     /// Whether packets of an earlier read are still to be given, although the descriptor is not readable.
     fn pending(&self) -> bool;
 
+    /// Whether packets that it took still wait in memory that it shares with the kernel, and the descriptor does not
+    /// tell when they can go on: to be tried again soon, by [`Link::send`] without packets.
+    fn unsent(&self) -> bool {
+        false
+    }
+
     /// What has become of received packets that were not given, since the link was made. It may ask the
     /// kernel: not for each burst.
     fn passed_over(&self) -> PassedOver;

@@ -272,18 +272,21 @@ impl Account {
         }
     }
 
-    /// The `jobs` oldest jobs are done, whatever was told of them, and the next one begins.
+    /// The `jobs` oldest jobs are done, whatever was told of them, and the next one begins: now, or when the last of
+    /// them should have been done if that was after `asked`, when they were not done yet.
     #[inline]
-    pub(crate) fn complete(&mut self, now: Time, jobs: usize) {
+    pub(crate) fn complete(&mut self, asked: Time, now: Time, jobs: usize) {
         assert!(jobs <= self.unfinished(), "more jobs were completed than placed");
+        let mut begun = now;
         for _ in 0..jobs {
             if self.waiting == self.unfinished() {
-                self.take(now);
+                self.take(begun);
             }
+            begun = self.busy_until.max(asked).min(now);
             self.finish_one();
         }
         if self.waiting > 0 && self.waiting == self.unfinished() {
-            self.take(now);
+            self.take(begun);
         }
     }
 

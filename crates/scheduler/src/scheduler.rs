@@ -462,9 +462,16 @@ impl Scheduler {
     /// is one: all that has to be told of one with [`crate::Progress::InOrder`].
     #[inline]
     pub fn complete(&mut self, processor: usize, jobs: usize, now: Time) {
+        self.complete_since(processor, jobs, now, now);
+    }
+
+    /// The same of a processor that was asked only now and at `asked`, when these jobs were not done: the next one
+    /// began when they should have been done, if that was in between.
+    #[inline]
+    pub fn complete_since(&mut self, processor: usize, jobs: usize, asked: Time, now: Time) {
         let account = &mut self.accounts[processor];
         if account.is_open() {
-            account.complete(now, jobs);
+            account.complete(asked, now, jobs);
         }
     }
 

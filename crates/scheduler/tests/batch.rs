@@ -302,3 +302,19 @@ fn on_average_the_rule_is_within_a_few_percent_of_the_best_split() {
     assert!(divided > 500, "{divided}");
     assert!(mean < 1.05, "{mean}");
 }
+
+#[test]
+fn a_share_begins_when_the_one_before_should_have_ended_although_that_was_seen_later() {
+    let end_of_the_next = |asked: u64| {
+        let mut s = scheduler(vec![core(cost(1_000, 1)), core(cost(u64::from(u32::MAX), 1))], 64);
+        let first = place(&mut s, Time::ZERO, &[100; 8]);
+        let second = place(&mut s, Time::ZERO, &[100; 8]);
+        assert_eq!((jobs_of(&first, 0), jobs_of(&second, 0)), (8, 8));
+        // The first share ends at 8,000 and is collected at 12,000.
+        s.complete_since(0, 1, Time(asked), Time(12_000));
+        place(&mut s, Time(12_000), &[100])[0].2
+    };
+    assert_eq!(end_of_the_next(7_000), Time(8_000 + 8_000 + 1_000));
+    assert_eq!(end_of_the_next(9_000), Time(9_000 + 8_000 + 1_000));
+    assert_eq!(end_of_the_next(12_000), Time(12_000 + 8_000 + 1_000));
+}

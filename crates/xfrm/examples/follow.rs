@@ -165,7 +165,7 @@ fn show(event: &Event) -> String {
             )
         }
         Event::PolicyDeleted(index) => format!("policy deleted {}", index.0),
-        Event::PolicyRefused { index, reason } => format!("policy refused {}: {reason}", index.0),
+        Event::PolicyRefused { policy, reason } => format!("policy refused {}: {reason}", policy.index.0),
         Event::SasFlushed => "sas flushed".to_owned(),
         Event::PoliciesFlushed => "policies flushed".to_owned(),
         Event::Synchronised => "synchronised".to_owned(),

@@ -47,10 +47,11 @@ pub enum Event {
     PolicyUpdated(Box<Policy>),
     /// A policy that was followed is gone.
     PolicyDeleted(PolicyIndex),
-    /// A policy that stays the kernel's; if it was followed before, it is so no more.
+    /// A policy that cannot be followed, new or in the place of what it was before. No packet that it is for may get to
+    /// the next policy, so it comes as one that discards ([`PolicyAction::Refused`]).
     PolicyRefused {
         /// The policy.
-        index: PolicyIndex,
+        policy: Box<Policy>,
         /// Why.
         reason: Refusal,
     },
@@ -114,12 +115,24 @@ pub struct Policy {
 /// What a policy does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PolicyAction {
-    /// Packets go through an SA for each of these, the innermost first.
+    /// Packets go through an SA for each of these, of which there is one.
     Protect(Vec<Template>),
     /// They pass as they are.
     Bypass,
     /// They are dropped.
     Discard,
+    /// They are dropped, since what is to become of them cannot be done; what selectors have no like for is left out of
+    /// them, so that they are for more packets rather than for fewer.
+    Refused(Refused),
+}
+
+/// What a policy that is not followed was to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Packets were to pass in the clear.
+    pub bypasses: bool,
+    /// It was for one interface, with this number, and nothing else was the matter.
+    pub interface: Option<u32>,
 }
 
 /// An SA that a policy wants.
@@ -262,14 +275,45 @@ impl Policy {
         let action = match &policy.templates[..] {
             _ if policy.blocks => PolicyAction::Discard,
             [] => PolicyAction::Bypass,
-            templates => {
-                let templates: Result<_, _> = templates.iter().map(Template::of).collect();
-                PolicyAction::Protect(templates?)
-            }
+            [template] => PolicyAction::Protect(vec![Template::of(template)?]),
+            // One SA is not enough, and another inside of it is not taken for one.
+            templates => return Err(Refusal::Templates(templates.len())),
         };
-        let (index, way, priority) = (PolicyIndex(policy.index), policy.way, policy.priority);
-        let (mark, if_id) = (policy.mark, policy.if_id);
-        Ok(Policy { index, way, priority, action, local_ts, remote_ts, mark, if_id })
+        Ok(Policy::with(policy, action, (local_ts, remote_ts)))
+    }
+
+    /// The same policy as one that discards, for at least the packets that it is for.
+    pub(crate) fn refused(policy: &KernelPolicy) -> Policy {
+        let direction = if policy.way == Way::Out { Direction::Seal } else { Direction::Open };
+        let bypasses = !policy.blocks && policy.templates.is_empty();
+        let interface = policy.selector.interface;
+        let whole = crate::kernel::Selector { interface: 0, ..policy.selector };
+        let (sides, interface) = match selectors::sides(&whole, direction) {
+            Ok(sides) => (sides, (interface != 0).then_some(interface)),
+            Err(_) => (selectors::addresses(&policy.selector, direction), None),
+        };
+        let action = match policy.blocks {
+            true => PolicyAction::Discard,
+            false => PolicyAction::Refused(Refused { bypasses, interface }),
+        };
+        Policy::with(policy, action, sides)
+    }
+
+    fn with(
+        policy: &KernelPolicy,
+        action: PolicyAction,
+        (local_ts, remote_ts): (Vec<TrafficSelector>, Vec<TrafficSelector>),
+    ) -> Policy {
+        Policy {
+            index: PolicyIndex(policy.index),
+            way: policy.way,
+            priority: policy.priority,
+            action,
+            local_ts,
+            remote_ts,
+            mark: policy.mark,
+            if_id: policy.if_id,
+        }
     }
 }
 

@@ -30,7 +30,7 @@ mod state;
 mod suite;
 
 pub use decode::decode;
-pub use event::{Event, Policy, PolicyAction, PolicyIndex, Sa, Template};
+pub use event::{Event, Policy, PolicyAction, PolicyIndex, Refused, Sa, Template};
 pub use kernel::{
     Algorithm, Encap, KernelPolicy, KernelSa, KernelTemplate, LifetimeConfig, Mark, Message, SaId, Selector,
     Sequence, Usage, Way,

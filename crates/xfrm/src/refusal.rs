@@ -7,7 +7,7 @@ use forebay_ipsec::SaConfigError;
 
 use crate::SaId;
 
-/// Why an SA or a policy is not taken over: the kernel goes on with it as if nobody looked.
+/// Why an SA or a policy is not taken over: the kernel goes on with an SA as if nobody looked, and a policy discards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -35,6 +35,8 @@ pub enum Refusal {
     Offloaded,
     /// Selectors that have no like: ports by a mask that is no range, one interface, one user.
     Selector(&'static str),
+    /// A policy that wants so many SAs around each packet, one inside of the other.
+    Templates(usize),
     /// Settings that contradict each other.
     Config(SaConfigError),
 }
@@ -61,6 +63,12 @@ impl fmt::Display for Refusal {
             }
             Refusal::Offloaded => f.write_str("a network card does its work"),
             Refusal::Selector(what) => write!(f, "a selector for {what}"),
+            Refusal::Templates(count) => {
+                write!(
+                    f,
+                    "it wants {count} SAs around each packet, expected one: SAs within SAs are not taken over"
+                )
+            }
             Refusal::Config(error) => error.fmt(f),
         }
     }

@@ -36,6 +36,17 @@ pub fn sides(
     })
 }
 
+/// The addresses of this side and of the peer's, whatever else the selector says; any where they are none.
+pub fn addresses(selector: &Selector, direction: Direction) -> (Vec<TrafficSelector>, Vec<TrafficSelector>) {
+    let wider = Selector { protocol: 0, ..*selector };
+    let of = |end| side(&wider, end, PortRange::ANY).unwrap_or_default();
+    let (source, destination) = (of(selector.source), of(selector.destination));
+    match direction {
+        Direction::Seal => (source, destination),
+        Direction::Open => (destination, source),
+    }
+}
+
 fn side(
     selector: &Selector,
     (address, prefix): (IpAddr, u8),

@@ -60,7 +60,6 @@ struct SaEntry {
 #[derive(Debug)]
 struct PolicyEntry {
     policy: KernelPolicy,
-    told: bool,
     seen: u64,
 }
 
@@ -285,28 +284,24 @@ impl State {
             if known.policy == policy {
                 return;
             }
-            told = known.told;
+            told = true;
             self.compass.remove_policy(&known.policy);
         }
         self.compass.add_policy(&policy);
         let index = policy.index;
-        let taken = Policy::of(&policy);
-        let entry = PolicyEntry { policy, told: taken.is_ok(), seen: self.dump };
-        self.policies.insert(index, entry);
-        events.push(match taken {
+        events.push(match Policy::of(&policy) {
             Ok(policy) if told => Event::PolicyUpdated(Box::new(policy)),
             Ok(policy) => Event::PolicyAdded(Box::new(policy)),
-            Err(reason) => Event::PolicyRefused { index: PolicyIndex(index), reason },
+            Err(reason) => Event::PolicyRefused { policy: Box::new(Policy::refused(&policy)), reason },
         });
+        self.policies.insert(index, PolicyEntry { policy, seen: self.dump });
         self.settle(events);
     }
 
     fn remove_policy(&mut self, index: u32, events: &mut Vec<Event>) {
         if let Some(entry) = self.policies.remove(&index) {
             self.compass.remove_policy(&entry.policy);
-            if entry.told {
-                events.push(Event::PolicyDeleted(PolicyIndex(index)));
-            }
+            events.push(Event::PolicyDeleted(PolicyIndex(index)));
         }
     }
 

@@ -4,7 +4,7 @@
 use std::net::Ipv4Addr;
 
 use forebay_crypto::{Direction, SecretBytes};
-use forebay_xfrm::{Event, Filter, Frames, Mark, Message, SaId, State, decode};
+use forebay_xfrm::{Event, Filter, Frames, Mark, Message, Refusal, SaId, State, decode};
 use proptest::prelude::*;
 
 const RECORDED: &[u8] = include_bytes!("data/kernel-6.1.netlink");
@@ -111,7 +111,9 @@ fn a_real_kernel_is_understood() {
     let count = |what: fn(&Event) -> bool| events.iter().filter(|event| what(event)).count();
     assert_eq!(count(|event| matches!(event, Event::SaDeleted(_))), 14);
     assert_eq!(count(|event| matches!(event, Event::SasFlushed)), 1);
-    assert_eq!(count(|event| matches!(event, Event::PolicyAdded(_))), 2);
+    assert_eq!(count(|event| matches!(event, Event::PolicyAdded(_))), 1);
+    // The one with two templates.
+    assert_eq!(count(|event| matches!(event, Event::PolicyRefused { reason: Refusal::Templates(2), .. })), 1);
     assert_eq!(count(|event| matches!(event, Event::PolicyDeleted(_))), 2);
     let shown = format!("{events:?}{state:?}");
     for key in ["1a1a", "2b2b", "26, 26", "43, 43"] {

@@ -16,7 +16,7 @@ use forebay_time::Duration;
 use miette::{IntoDiagnostic, WrapErr, miette};
 
 use super::DemoArgs;
-use crate::pass;
+use crate::host;
 use crate::processors::{self, Costs};
 
 /// Outer addresses of the gateways (RFC 5737's documentation range).
@@ -99,13 +99,13 @@ fn write_secret(path: &Path, content: &[u8]) -> miette::Result<()> {
 /// Gateway A.
 pub fn sealing(args: &DemoArgs, files: &SaFiles, costs: &Costs, clock: Clock) -> miette::Result<Engine> {
     let store = IvStore::new(&files.state);
-    let (sad, keys) = sas::load(&files.a)?.into_sad(&store, pass::unix_ns()?, IVS_PER_SA, pass::seed())?;
+    let (sad, keys) = sas::load(&files.a)?.into_sad(&store, host::unix_ns()?, IVS_PER_SA, host::seed())?;
     engine(args, sad, &keys, costs, clock)
 }
 
 /// Gateway B.
 pub fn opening(args: &DemoArgs, files: &SaFiles, costs: &Costs, clock: Clock) -> miette::Result<Engine> {
-    let (sad, keys) = sas::load(&files.b)?.into_inbound_sad(pass::seed())?;
+    let (sad, keys) = sas::load(&files.b)?.into_inbound_sad(host::seed())?;
     engine(args, sad, &keys, costs, clock)
 }
 
@@ -140,7 +140,7 @@ fn engine(
         sad,
         keys,
         setups,
-        Settings { scheduling, limits, order: Order::PerSa, seed: pass::seed(), ..Settings::default() },
+        Settings { scheduling, limits, order: Order::PerSa, seed: host::seed(), ..Settings::default() },
         clock,
     )
     .into_diagnostic()

@@ -37,7 +37,7 @@ pub fn run(
     let mut writer = Writer::create(args.out.join("sealed.pcapng")).map_err(capture_error)?;
     writer.declare(LinkType::Raw, Resolution::Nanoseconds).map_err(capture_error)?;
     let mut gateway = Sealing {
-        wall_ns: crate::pass::unix_ns()?,
+        wall_ns: crate::host::unix_ns()?,
         first_pass: capture.packets.len() as u64,
         start: shared.clock.now(),
         sampler: Sampler::new(&engine, shared.clock.now()),

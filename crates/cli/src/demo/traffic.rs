@@ -124,7 +124,7 @@ pub fn host() -> String {
 
 /// Now, as RFC 3339 in UTC.
 pub fn timestamp() -> miette::Result<String> {
-    let seconds = crate::pass::unix_ns()? / 1_000_000_000;
+    let seconds = crate::host::unix_ns()? / 1_000_000_000;
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
     let (year, month, day) = civil(days);
     Ok(format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", rest / 3600, rest / 60 % 60, rest % 60))

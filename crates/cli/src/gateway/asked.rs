@@ -78,7 +78,7 @@ fn answer(
     file: String,
     start: Time,
 ) -> Arc<control::Answer> {
-    let (workers, taps) = (service.workers().clone(), service.taps());
+    let (workers, taps, guard) = (service.workers().clone(), service.taps(), service.guard().clone());
     Arc::new(move |request| {
         if request == Request::Reload {
             let (reply, outcome) = mpsc::sync_channel(1);
@@ -94,6 +94,7 @@ fn answer(
         let config = shown.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut status = Snapshot::status(snapshots, &config, &file, env!("CARGO_PKG_VERSION"), start);
         status.taps = taps.document();
+        status.guard = guard.document();
         Response::of(request, status).unwrap_or_else(|| Response::error("this request is not known"))
     })
 }

@@ -1,6 +1,5 @@
 //! Ciphers that authenticate.
 
-use std::ffi::c_int;
 use std::ptr::{self, NonNull};
 
 use aws_lc_sys as sys;
@@ -118,10 +117,10 @@ impl Ccm {
             32 => unsafe { sys::EVP_aes_256_ccm() },
             _ => return None,
         };
-        let mut context = Context::new(cipher, direction)?;
-        let sized = context.control(sys::EVP_CTRL_AEAD_SET_IVLEN, Ccm::NONCE as c_int, ptr::null_mut())
-            && context.control(sys::EVP_CTRL_AEAD_SET_TAG, icv_len as c_int, ptr::null_mut());
-        (sized && context.set_key(key)).then_some(Ccm { context, direction })
+        // SAFETY: one of the static tables above.
+        let mut context = unsafe { Context::new(cipher, direction) }?;
+        let is_set = context.set_lens(Ccm::NONCE, icv_len) && context.set_key(key);
+        is_set.then_some(Ccm { context, direction })
     }
 
     /// Encrypts `text` in place and fills `icv`, whose length is the one given to [`Ccm::new`].
@@ -129,19 +128,14 @@ impl Ccm {
         self.direction == Direction::Seal
             && self.context.set_iv(nonce)
             && self.work(aad, text)
-            && self.context.control(sys::EVP_CTRL_AEAD_GET_TAG, icv.len() as c_int, icv.as_mut_ptr().cast())
+            && self.context.get_tag(icv)
     }
 
     /// Decrypts `text` in place and verifies `icv`; if it does not match, `false` and zeros.
     pub fn open(&mut self, nonce: &[u8; Ccm::NONCE], aad: &[u8], text: &mut [u8], icv: &[u8]) -> bool {
         self.direction == Direction::Open
             && self.context.set_iv(nonce)
-            // The ICV is only read.
-            && self.context.control(
-                sys::EVP_CTRL_AEAD_SET_TAG,
-                icv.len() as c_int,
-                icv.as_ptr().cast_mut().cast(),
-            )
+            && self.context.expect_tag(icv)
             && self.work(aad, text)
     }
 
@@ -179,7 +173,8 @@ impl Gmac {
             _ => return None,
         };
         // Opening, too: the tag is computed and compared by the caller.
-        let mut context = Context::new(cipher, Direction::Seal)?;
+        // SAFETY: one of the static tables above.
+        let mut context = unsafe { Context::new(cipher, Direction::Seal) }?;
         context.set_key(key).then_some(Gmac { context })
     }
 
@@ -197,7 +192,6 @@ impl Gmac {
         // SAFETY: as above; without an input it ends the message.
         let ended = taken && unsafe { sys::EVP_Cipher(ctx, ptr::null_mut(), ptr::null(), 0) } >= 0;
         let mut tag = [0; BLOCK];
-        let place = tag.as_mut_ptr().cast();
-        (ended && self.context.control(sys::EVP_CTRL_AEAD_GET_TAG, BLOCK as c_int, place)).then_some(tag)
+        (ended && self.context.get_tag(&mut tag)).then_some(tag)
     }
 }

@@ -147,8 +147,8 @@ impl TripleDes {
 
     /// Expands `key`; `None` unless it has 24 bytes.
     pub fn new(key: &[u8], direction: Direction) -> Option<TripleDes> {
-        // SAFETY: takes nothing and returns a static table.
-        let mut context = Context::new(unsafe { sys::EVP_des_ede3_cbc() }, direction)?;
+        // SAFETY: takes nothing and returns a static table, which is what `new` asks for.
+        let mut context = unsafe { Context::new(sys::EVP_des_ede3_cbc(), direction) }?;
         context.set_key(key).then_some(TripleDes { context })
     }
 

@@ -72,6 +72,7 @@ pub const LIVE: &[(&str, &str)] = &[
     ("log", ""),
     ("taps", ""),
     ("metrics", ""),
+    ("guard", ""),
     ("processor", "alpha"),
     ("processor", "beta"),
     ("keys", "sas"),

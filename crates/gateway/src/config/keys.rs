@@ -39,6 +39,8 @@ pub struct Xfrm {
     pub if_id: Option<u32>,
     /// Policies too.
     pub policies: bool,
+    /// Whether peers that have moved are followed.
+    pub follow_peer: bool,
     /// How often counters go back to the kernel; `None` for never.
     pub report: Option<Duration>,
     /// Room in the kernel for events, in bytes.
@@ -76,12 +78,14 @@ fn xfrm(section: &Reader<'_>) -> Option<Xfrm> {
     };
     let if_id = section.whole("if_id").map(|id| id as u32);
     let policies = section.flag("policies");
+    let follow_peer = section.flag("follow_peer");
     let report = section.time("report");
     let netlink_buffer = section.count("netlink_buffer");
     Some(Xfrm {
         mark: mark?,
         if_id,
         policies: policies?,
+        follow_peer: follow_peer?,
         report: report.map(|time| (time > Duration::ZERO).then_some(time))?,
         netlink_buffer: netlink_buffer?,
     })

@@ -1,12 +1,58 @@
-//! `[control]`, `[metrics]`, `[log]`, `[privileges]` and `[taps]`.
+//! `[guard]`, `[control]`, `[metrics]`, `[log]`, `[privileges]` and `[taps]`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use forebay_scenario::Table;
 
+use ipnet::IpNet;
+
 use super::links::check_distinct;
 use super::reader::{Context, Reader, tables};
+use super::schema::links::NAME_MAX;
+
+/// The rules of the host that drop what passes beside the gateway: see [`guard`](crate::guard).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Guard {
+    /// Who makes them.
+    pub mode: GuardMode,
+    /// Interfaces by which protected networks may be reached, beside the gateway's own.
+    pub interfaces: Vec<String>,
+    /// Networks that are not guarded.
+    pub except: Vec<IpNet>,
+    /// Whether a clean stop deletes them.
+    pub remove: bool,
+}
+
+/// Who makes the rules of the guard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GuardMode {
+    /// The gateway; it runs without where they cannot be made.
+    Auto,
+    /// The gateway; it does not run without.
+    Nftables,
+    /// Somebody else, from what is printed.
+    Print,
+    /// Nobody.
+    Off,
+}
+
+impl GuardMode {
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            GuardMode::Auto => "auto",
+            GuardMode::Nftables => "nftables",
+            GuardMode::Print => "print",
+            GuardMode::Off => "off",
+        }
+    }
+
+    /// Whether the gateway makes them.
+    pub fn makes(self) -> bool {
+        matches!(self, GuardMode::Auto | GuardMode::Nftables)
+    }
+}
 
 /// The socket by which the running gateway is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,6 +145,39 @@ pub struct Taps {
 fn there<'a>(name: &'static str, top: &'a Table, context: &'a Context<'a>) -> Option<Reader<'a>> {
     let (table, place) = tables(top, name, context).into_iter().next()?;
     Some(Reader::new(name, table, place, context).checked())
+}
+
+pub(super) fn guard(top: &Table, context: &Context<'_>) -> Option<Guard> {
+    let none = Table::default();
+    let section = there("guard", top, context)
+        .unwrap_or_else(|| Reader::new("guard", &none, super::whole(), context).checked());
+    let mode = section.word("mode").map(|word| match word {
+        "nftables" => GuardMode::Nftables,
+        "print" => GuardMode::Print,
+        "off" => GuardMode::Off,
+        _ => GuardMode::Auto,
+    });
+    let interfaces = match section.has("interfaces") {
+        true => section.each_parsed::<Name>("interfaces", "expected names of interfaces")?,
+        false => vec![],
+    };
+    let except = section.each_parsed::<IpNet>("except", "expected prefixes: \"10.9.0.0/24\"");
+    let interfaces = interfaces.into_iter().map(|Name(name)| name).collect();
+    let except = except?.iter().map(IpNet::trunc).collect();
+    Some(Guard { mode: mode?, interfaces, except, remove: section.flag("remove")? })
+}
+
+/// Of an interface.
+struct Name(String);
+
+impl std::str::FromStr for Name {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Name, ()> {
+        let is_name = |byte: u8| byte.is_ascii_graphic() && !b"\"/\\*".contains(&byte);
+        let fits = (1..=NAME_MAX).contains(&text.len()) && text.bytes().all(is_name);
+        if fits { Ok(Name(text.to_owned())) } else { Err(()) }
+    }
 }
 
 pub(super) fn control(top: &Table, context: &Context<'_>) -> Option<Control> {

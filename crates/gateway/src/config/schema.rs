@@ -126,6 +126,7 @@ pub const PARTS: &[Part] = &[
     processing::SCHEDULER,
     processing::CLASS,
     processing::LIMITS,
+    operation::GUARD,
     operation::CONTROL,
     operation::METRICS,
     operation::LOG,

@@ -32,6 +32,9 @@ pub struct StatusDoc {
     /// The captures.
     #[serde(default)]
     pub taps: TapsDoc,
+    /// The rules of the host.
+    #[serde(default)]
+    pub guard: GuardDoc,
 }
 
 /// The SAs.
@@ -253,6 +256,9 @@ pub struct EngineDoc {
     pub naps: u64,
     /// Peers that moved to another address.
     pub moved_peers: u64,
+    /// Genuine packets from elsewhere than a peer that has moved too often to be followed just now.
+    #[serde(default)]
+    pub moves_limited: u64,
     /// NAT keepalives sent.
     pub keepalives: u64,
     /// ICMP messages that told of a smaller path.
@@ -274,6 +280,28 @@ pub struct EngineDoc {
     /// Received packets that waited until their sequence numbers were noted on disk.
     #[serde(default)]
     pub held: u64,
+}
+
+/// The rules of the host that drop what passes beside the gateway.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GuardDoc {
+    /// `on`; `missing` where they could not be made; `print` and `off` as in the file.
+    pub state: String,
+    /// Why they could not be made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The table of nftables that they are in, of the family `inet`.
+    pub table: String,
+    /// Ranges of addresses that are guarded.
+    pub ranges: usize,
+    /// Policies or SAs for any address on both sides, which nothing is guarded of.
+    pub any_to_any: usize,
+    /// Packets dropped that arrived in the clear with a protected source.
+    pub forged: u64,
+    /// Packets dropped that would have left in the clear to a protected destination.
+    pub leaked: u64,
+    /// How often somebody else had deleted or changed them.
+    pub restored: u64,
 }
 
 /// Captures of what passes.

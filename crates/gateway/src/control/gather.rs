@@ -13,8 +13,8 @@ use forebay_scheduler::Cost;
 use forebay_time::{Duration, Time};
 
 use super::{
-    CostDoc, EngineDoc, LifetimeDoc, LimitsDoc, LinkDoc, PolicyDoc, ProcessorDoc, SCHEMA, SaDoc, StatusDoc,
-    TapsDoc,
+    CostDoc, EngineDoc, GuardDoc, LifetimeDoc, LimitsDoc, LinkDoc, PolicyDoc, ProcessorDoc, SCHEMA, SaDoc,
+    StatusDoc, TapsDoc,
 };
 use crate::config::{Config, ProcessorKind};
 use crate::service::{Port, PortCounts, Worker, WorkerCounts};
@@ -35,6 +35,7 @@ pub struct Snapshot {
     strangers: u64,
     path_mtus: PathMtuCounters,
     audits: u64,
+    moves_limited: u64,
 }
 
 #[derive(Debug)]
@@ -122,6 +123,7 @@ impl Snapshot {
             strangers: engine.stats().pending_spi,
             path_mtus: engine.sad().path_mtu_counters(),
             audits: engine.stats().audits,
+            moves_limited: engine.sad().moves_limited(),
         }
     }
 
@@ -166,6 +168,7 @@ impl Snapshot {
             drops,
             engines: all.iter().map(Snapshot::engine).collect(),
             taps: TapsDoc::default(),
+            guard: GuardDoc::default(),
         }
     }
 
@@ -179,6 +182,7 @@ impl Snapshot {
             rounds: self.counts.rounds,
             naps: self.counts.naps,
             moved_peers: self.counts.moved_peers,
+            moves_limited: self.moves_limited,
             keepalives: self.counts.keepalives,
             paths_learnt: self.counts.paths_learnt,
             paths_unmatched: self.path_mtus.unmatched,

@@ -5,7 +5,7 @@ use std::fmt::{Display, Write};
 
 use forebay_ipsec::DropReason;
 
-use super::{StatusDoc, TapsDoc};
+use super::{GuardDoc, StatusDoc, TapsDoc};
 
 /// What HTTP calls it.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -23,6 +23,7 @@ pub fn text(status: &StatusDoc) -> String {
     drops(&status.drops, &mut text);
     engines(status, &mut text);
     taps(&status.taps, &mut text);
+    guard(&status.guard, &mut text);
     text.0
 }
 
@@ -206,7 +207,7 @@ fn drops(counts: &BTreeMap<String, u64>, text: &mut Text) {
 }
 
 fn engines(status: &StatusDoc, text: &mut Text) {
-    let families: [OfEngine; 15] = [
+    let families: [OfEngine; 16] = [
         ("forebay_engine_in_flight", "gauge", "Packets under way.", |one| one.in_flight),
         ("forebay_engine_redone_total", "counter", "Jobs done again by the running core.", |one| one.redone),
         (
@@ -221,6 +222,12 @@ fn engines(status: &StatusDoc, text: &mut Text) {
         ("forebay_engine_rounds_total", "counter", "Rounds of the loop.", |one| one.rounds),
         ("forebay_engine_naps_total", "counter", "Times that the loop slept.", |one| one.naps),
         ("forebay_engine_moved_peers_total", "counter", "Peers that moved.", |one| one.moved_peers),
+        (
+            "forebay_engine_moves_limited_total",
+            "counter",
+            "Packets whose peer had moved too often to be followed.",
+            |one| one.moves_limited,
+        ),
         ("forebay_engine_keepalives_total", "counter", "NAT keepalives sent.", |one| one.keepalives),
         ("forebay_engine_paths_learnt_total", "counter", "Messages of smaller paths.", |one| {
             one.paths_learnt
@@ -256,6 +263,28 @@ fn engines(status: &StatusDoc, text: &mut Text) {
         for (number, engine) in status.engines.iter().enumerate() {
             text.sample(name, &[("engine", &number.to_string())], value(engine));
         }
+    }
+}
+
+fn guard(guard: &GuardDoc, text: &mut Text) {
+    text.family("forebay_guard_up", "gauge", "1 while the rules of the guard are in place.");
+    text.sample("forebay_guard_up", &[], u8::from(guard.state == "on"));
+    let families = [
+        (
+            "forebay_guard_forged_total",
+            "Packets in the clear with a protected source that were dropped.",
+            guard.forged,
+        ),
+        (
+            "forebay_guard_leaked_total",
+            "Packets in the clear to protected networks that were dropped.",
+            guard.leaked,
+        ),
+        ("forebay_guard_restored_total", "Times that the rules were made again.", guard.restored),
+    ];
+    for (name, help, count) in families {
+        text.family(name, "counter", help);
+        text.sample(name, &[], count);
     }
 }
 

@@ -123,6 +123,9 @@ impl Core {
 fn settings(sa: &Table<'_, '_>, core: &Core, findings: &mut Findings) -> Option<SaConfig> {
     let esn = sa.flag("esn", false, findings);
     let check_padding = sa.flag("check_padding", true, findings);
+    let plain = core.config(sa, findings);
+    let follows = plain.as_ref().is_none_or(|config| config.follow_peer);
+    let follow_peer = sa.flag("follow_peer", follows, findings);
     let replay_window = replay_window(sa, findings);
     let (local_ts, remote_ts) = (sa.selectors("local_ts", findings), sa.selectors("remote_ts", findings));
     let dscp = sa.classes(findings);
@@ -130,12 +133,12 @@ fn settings(sa: &Table<'_, '_>, core: &Core, findings: &mut Findings) -> Option<
     let tunnel = tunnel::read(sa, findings);
     let mtu = tunnel::mtu(sa, core.local, findings);
     let tfc = tunnel::tfc(sa, core.mode, findings);
-    let plain = core.config(sa, findings);
     let with_mtu = plain.clone().zip(mtu).map(|(config, mtu)| SaConfig { mtu, ..config });
     let iptfs = iptfs::read(sa, with_mtu.as_ref(), findings);
     let config = SaConfig {
         esn: esn?,
         check_padding: check_padding?,
+        follow_peer: follow_peer?,
         replay_window: replay_window?,
         local_ts: local_ts?,
         remote_ts: remote_ts?,
@@ -170,6 +173,9 @@ fn report_unused(sa: &Table<'_, '_>, core: &Core, direction: Option<Direction>, 
     }
     if direction == Some(Direction::Open) {
         report(&["classes", "mtu", "tfc_padding"], "it is about packets that leave");
+        if core.encapsulation == Some(Encapsulation::None) {
+            report(&["follow_peer"], "only peers of SAs in UDP are followed");
+        }
     }
 }
 

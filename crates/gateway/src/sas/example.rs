@@ -23,6 +23,7 @@ pub(super) fn of(key: &str) -> &'static str {
         "classes" => "classes = [\"ef\", \"af41-af43\", 10]",
         "outer" => "outer = \"gateway-out\", the name of the SA that goes around this one",
         "check_padding" => "check_padding = false for a peer that does not pad with 1, 2, 3, ...",
+        "follow_peer" => "follow_peer = false for a peer that stays where it is",
         "copy_dscp" => "copy_dscp = \"out\", \"in\", \"yes\" or \"no\"",
         "dscp" => "dscp = 46 or \"ef\", for outer headers",
         "copy_ecn" => "copy_ecn = false for a peer that does not keep to RFC 6040",

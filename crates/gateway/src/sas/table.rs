@@ -42,6 +42,7 @@ const SA: &[&str] = &[
     "classes",
     "outer",
     "check_padding",
+    "follow_peer",
     "copy_dscp",
     "dscp",
     "copy_ecn",

@@ -6,31 +6,30 @@ use forebay_ipsec::DropReason;
 use forebay_time::{Duration, Time};
 use forebay_wire::{Ip, protocol, udp};
 
-/// Says what was dropped, with the fields that RFC 4303 asks for: SPI, time, source, destination, sequence
-/// number and, in IPv6, flow label. The time is the log's.
+/// How often something is said.
 #[derive(Debug)]
-pub struct Audit {
-    /// Records that may be made now.
+pub struct Limiter {
+    /// How often it may be said now.
     tokens: u32,
     /// Most of them.
     burst: u32,
     /// Between two new ones.
     every: Duration,
     since: Time,
-    /// Drops that there was no record of.
+    /// What was not said since.
     unsaid: u64,
 }
 
-impl Audit {
-    /// At most `per_second` records a second, none for 0, and `burst` at once after a quiet time.
-    pub fn new(per_second: u32, burst: u32) -> Audit {
+impl Limiter {
+    /// At most `per_second` times a second, never for 0, and `burst` times at once after a quiet time.
+    pub fn new(per_second: u32, burst: u32) -> Limiter {
         let burst = if per_second == 0 { 0 } else { burst };
         let every = Duration::from_micros(1_000_000 / u64::from(per_second.max(1)));
-        Audit { tokens: burst, burst, every, since: Time::ZERO, unsaid: 0 }
+        Limiter { tokens: burst, burst, every, since: Time::ZERO, unsaid: 0 }
     }
 
-    /// Makes a record of a dropped packet, unless there were too many.
-    pub fn note(&mut self, now: Time, direction: Direction, reason: DropReason, packet: &[u8]) {
+    /// Whether it is to be said; if so, how much was not said before.
+    pub fn admit(&mut self, now: Time) -> Option<u64> {
         let new = (now.since(self.since).0 / self.every.0.max(1)).min(u64::from(self.burst)) as u32;
         if new > 0 {
             self.tokens = self.tokens.saturating_add(new).min(self.burst);
@@ -38,10 +37,27 @@ impl Audit {
         }
         if self.tokens == 0 {
             self.unsaid += 1;
-            return;
+            return None;
         }
         self.tokens -= 1;
-        let unsaid = std::mem::take(&mut self.unsaid);
+        Some(std::mem::take(&mut self.unsaid))
+    }
+}
+
+/// Says what was dropped, with the fields that RFC 4303 asks for: SPI, time, source, destination, sequence
+/// number and, in IPv6, flow label. The time is the log's.
+#[derive(Debug)]
+pub struct Audit(Limiter);
+
+impl Audit {
+    /// At most `per_second` records a second, none for 0, and `burst` at once after a quiet time.
+    pub fn new(per_second: u32, burst: u32) -> Audit {
+        Audit(Limiter::new(per_second, burst))
+    }
+
+    /// Makes a record of a dropped packet, unless there were too many.
+    pub fn note(&mut self, now: Time, direction: Direction, reason: DropReason, packet: &[u8]) {
+        let Some(unsaid) = self.0.admit(now) else { return };
         let direction = if direction == Direction::Seal { "out" } else { "in" };
         let (reason, why) = (reason.name(), reason.explanation());
         match Fields::of(packet) {
@@ -88,5 +104,24 @@ impl Fields {
         let word = |at: usize| Some(u32::from_be_bytes(*packet.get(at..)?.first_chunk()?));
         let esp = at.and_then(|at| Some((word(at)?, word(at + 4)?)));
         Some(Fields { source: ip.source(), destination: ip.destination(), esp, flow_label })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_said_is_counted() {
+        let mut limiter = Limiter::new(10, 3);
+        let at = |ms: u64| Time::ZERO + Duration::from_millis(ms);
+        let said: Vec<_> = (0..5).map(|_| limiter.admit(at(0))).collect();
+        assert_eq!(said, [Some(0), Some(0), Some(0), None, None]);
+        assert_eq!(
+            [limiter.admit(at(50)), limiter.admit(at(100)), limiter.admit(at(100))],
+            [None, Some(3), None]
+        );
+        assert_eq!((0..9).filter_map(|_| limiter.admit(at(10_000))).collect::<Vec<_>>(), [1, 0, 0]);
+        assert_eq!(Limiter::new(0, 100).admit(at(0)), None);
     }
 }

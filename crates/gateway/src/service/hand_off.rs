@@ -4,16 +4,15 @@
 //! empty buffers go back, so that nobody's run out and none is allocated. What one worker gives to another arrives
 //! in order. Nobody waits: what finds no room is given back.
 //!
-//! The receiver is woken once a burst, and only if it sleeps. It says so first and then looks at its rings once more;
-//! the giver leaves packets and then looks whether the other sleeps. Both in sequentially consistent order, so that one
-//! of the two sees the other.
+//! The receiver is woken once per burst, and only if it sleeps: by the engine's [`Doorbell`], whose argument says why no
+//! wake-up is lost.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 use forebay_crypto::{Direction, Packet};
+use forebay_engine::{Doorbell, Until, Wake};
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
 use rustix::event::{EventfdFlags, eventfd};
 
@@ -34,11 +33,18 @@ pub struct Handed {
 /// How a worker that sleeps in poll(2) is woken.
 #[derive(Debug)]
 pub struct Bell {
-    fd: OwnedFd,
-    /// It sleeps, or is about to.
-    asleep: AtomicBool,
-    /// It takes no plain packets until others have taken what it gave them.
-    wants_room: AtomicBool,
+    doorbell: Doorbell<Descriptor>,
+}
+
+/// An eventfd(2), which remembers a wake-up until it is read.
+#[derive(Debug)]
+struct Descriptor(OwnedFd);
+
+impl Wake for Descriptor {
+    fn wake(&self) {
+        // A counter that is full has been rung already.
+        let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
+    }
 }
 
 impl Bell {
@@ -48,31 +54,22 @@ impl Bell {
     /// If the system has no descriptor left.
     pub fn new() -> io::Result<Bell> {
         let fd = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
-        Ok(Bell { fd, asleep: AtomicBool::new(false), wants_room: AtomicBool::new(false) })
+        Ok(Bell { doorbell: Doorbell::new(Descriptor(fd)) })
     }
 
     /// Wakes whoever sleeps or is about to, whatever for.
     pub fn ring(&self) {
-        // A counter that is full has been rung already.
-        let _ = rustix::io::write(&self.fd, &1_u64.to_ne_bytes());
-    }
-
-    /// Wakes whoever sleeps; to be called after something was left for it.
-    fn ring_sleeper(&self) {
-        fence(Ordering::SeqCst);
-        if self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::Relaxed) {
-            self.ring();
-        }
+        self.doorbell.wake();
     }
 
     /// Forgets that it was rung.
     pub fn silence(&self) {
-        let _ = rustix::io::read(&self.fd, &mut [0; 8]);
+        let _ = rustix::io::read(&self.doorbell.waker().0, &mut [0; 8]);
     }
 
     /// For poll(2).
     pub fn fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
+        self.doorbell.waker().0.as_fd()
     }
 }
 
@@ -154,7 +151,7 @@ impl HandOff {
     pub fn ring(&mut self) {
         for to in self.to.iter_mut().flatten() {
             if std::mem::take(&mut to.given) {
-                to.bell.ring_sleeper();
+                to.bell.doorbell.ring();
             }
         }
     }
@@ -184,10 +181,7 @@ impl HandOff {
             }
             if taken > 0 {
                 all += taken;
-                fence(Ordering::SeqCst);
-                if from.bell.wants_room.load(Ordering::Relaxed) {
-                    from.bell.ring_sleeper();
-                }
+                from.bell.doorbell.ring_for_room();
             }
         }
         all
@@ -210,21 +204,16 @@ impl HandOff {
         if self.from.is_empty() {
             return true;
         }
-        self.bell.wants_room.store(wants_room.is_some(), Ordering::Relaxed);
-        self.bell.asleep.store(true, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
-        let came = self.from.iter().any(|from| !from.packets.is_empty());
-        let may = !came && wants_room.is_none_or(|packets| !self.has_room(packets));
-        if !may {
-            self.wakes();
-        }
-        may
+        let until = if wants_room.is_some() { Until::WorkOrRoom } else { Until::Work };
+        self.bell.doorbell.falls_asleep(until, || {
+            let came = self.from.iter().any(|from| !from.packets.is_empty());
+            came || wants_room.is_some_and(|packets| self.has_room(packets))
+        })
     }
 
     /// Says that it is awake.
     pub fn wakes(&self) {
-        self.bell.asleep.store(false, Ordering::Relaxed);
-        self.bell.wants_room.store(false, Ordering::Relaxed);
+        self.bell.doorbell.wakes();
     }
 }
 

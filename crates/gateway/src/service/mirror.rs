@@ -6,7 +6,7 @@
 //! so a rekey loses nothing. What the daemon has to know goes back: limits that were reached, packets that want an
 //! SA, counters, and sequence numbers ahead of their use, from which another process would go on.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -44,8 +44,9 @@ const ASK_AGAIN: Duration = Duration::from_millis(30_000);
 /// Flows that are asked for at a time.
 const ASKED_MAX: usize = 1_024;
 
-/// What is told all policies of the kernel when they have changed.
-pub type OnPolicies = Box<dyn Fn(&[xfrm::Policy]) + Send>;
+/// What is told all policies of the kernel, in the order in which they are asked, when they have changed; and whether these
+/// are all.
+pub type OnPolicies = Box<dyn Fn(&[xfrm::Policy], bool) + Send>;
 
 /// Failures in a row, without all that the kernel has read in between, behind which the follower ends.
 const FAILURES_MAX: u32 = 5;
@@ -164,7 +165,11 @@ impl Follower {
             ages: 0,
             policies: BTreeMap::new(),
             kernel_policies: BTreeMap::new(),
+            over: BTreeSet::new(),
+            discarding: HashSet::new(),
+            is_complete: false,
             follows_policies: options.policies,
+            follows_peers: options.follow_peer,
             asked: HashMap::new(),
             synchronised: Some(synchronised),
             reported: clock(),
@@ -226,7 +231,14 @@ struct Follow {
     policies: BTreeMap<Rank, Followed>,
     /// As the kernel has them.
     kernel_policies: BTreeMap<PolicyIndex, (Rank, xfrm::Policy)>,
+    /// Those of them that there is no room for, which discard.
+    over: BTreeSet<PolicyIndex>,
+    /// Those that discard by themselves, or because they cannot be followed.
+    discarding: HashSet<PolicyIndex>,
+    /// All that the kernel has was known at some time.
+    is_complete: bool,
     follows_policies: bool,
+    follows_peers: bool,
     asked: HashMap<(PolicyIndex, IpAddr, IpAddr), std::time::Duration>,
     synchronised: Option<std::sync::mpsc::Sender<()>>,
     reported: std::time::Duration,
@@ -271,15 +283,20 @@ impl Follow {
         };
         let routes_change = events.iter().any(|event| {
             // An update leaves the selectors as they are: a rekey, of which there may be very many.
-            matches!(event, xfrm::Event::PolicyAdded(_) | xfrm::Event::PolicyDeleted(_))
+            use xfrm::Event::{PolicyAdded, PolicyDeleted, PolicyRefused};
+            matches!(event, PolicyAdded(_) | PolicyDeleted(_) | PolicyRefused { .. })
         });
+        let was_complete = self.is_complete;
         for event in events {
             self.take(event);
         }
-        if routes_change {
+        self.is_complete |= self.is_synchronised;
+        if routes_change || self.is_complete != was_complete {
+            let mut policies: Vec<_> = self.kernel_policies.values().collect();
+            policies.sort_unstable_by_key(|(rank, _)| *rank);
             let policies: Vec<xfrm::Policy> =
-                self.kernel_policies.values().map(|(_, policy)| policy.clone()).collect();
-            (self.routes)(&policies);
+                policies.into_iter().map(|(_, policy)| policy.clone()).collect();
+            (self.routes)(&policies, self.is_complete);
         }
         // What was heard before a failure is taken: the mirror does not tell it again.
         polled?;
@@ -311,9 +328,9 @@ impl Follow {
             }
             xfrm::Event::PolicyAdded(policy) | xfrm::Event::PolicyUpdated(policy) => self.put(*policy),
             xfrm::Event::PolicyDeleted(index) => self.drop_policy(index),
-            xfrm::Event::PolicyRefused { index, reason } => {
-                self.drop_policy(index);
-                tracing::warn!(policy = index.0, %reason, "a policy stays the kernel's");
+            xfrm::Event::PolicyRefused { policy, reason } => {
+                tracing::warn!(policy = policy.index.0, %reason, "a policy cannot be followed; its packets are dropped");
+                self.put(*policy);
             }
             xfrm::Event::Synchronised => {
                 self.is_synchronised = true;
@@ -338,6 +355,7 @@ impl Follow {
             before.into_iter().for_each(|before| self.take_out(before));
             return;
         }
+        sa.config.follow_peer &= self.follows_peers;
         self.ages += 1;
         let age = self.ages;
         let (id, direction) = (sa.id, sa.direction);
@@ -466,6 +484,7 @@ impl Follow {
             remote: before.remote,
             udp: before.udp,
             lifetime: before.lifetime,
+            follow_peer: before.follow_peer,
             ..sa.config.clone()
         };
         if sa.direction == Direction::Seal && moved == *before {
@@ -538,15 +557,26 @@ impl Follow {
     fn put(&mut self, policy: xfrm::Policy) {
         let before = self.kernel_policies.remove(&policy.index);
         let before = before.and_then(|(rank, _)| self.policies.remove(&rank)).map(|followed| followed.ids);
-        if self.kernel_policies.len() >= self.most.policies {
-            let most = self.most.policies;
+        // One that discards is no burden, and without it its packets would get to the next policy.
+        let was_over = self.over.remove(&policy.index);
+        self.discarding.remove(&policy.index);
+        let discards = matches!(policy.action, PolicyAction::Discard | PolicyAction::Refused(_));
+        if discards {
+            self.discarding.insert(policy.index);
+        }
+        let taken =
+            self.kernel_policies.len() - self.over.len() - (self.discarding.len() - usize::from(discards));
+        let is_over = !discards && taken >= self.most.policies;
+        if is_over {
+            self.over.insert(policy.index);
+        }
+        if is_over && !was_over {
+            let (policy, most) = (policy.index.0, self.most.policies);
             tracing::error!(
-                policy = policy.index.0,
+                policy,
                 most,
-                "a policy stays the kernel's: raise `policies` of [limits]"
+                "the packets of a policy are dropped: raise `policies` of [limits]"
             );
-            before.into_iter().for_each(|before| self.take_policy_out(before));
-            return;
         }
         let seals = policy.way == Way::Out;
         let rank = (seals, policy.priority, policy.index);
@@ -554,9 +584,10 @@ impl Follow {
         if !self.follows_policies {
             return;
         }
-        let templates = match &policy.action {
+        let wanted = if is_over { PolicyAction::Discard } else { policy.action.clone() };
+        let templates = match &wanted {
             PolicyAction::Protect(templates) => templates.clone(),
-            PolicyAction::Bypass | PolicyAction::Discard => vec![],
+            PolicyAction::Bypass | PolicyAction::Discard | PolicyAction::Refused(_) => vec![],
         };
         let direction = if seals { Direction::Seal } else { Direction::Open };
         // The newest first.
@@ -573,18 +604,20 @@ impl Follow {
         let next = next.map(|(_, next)| next.ids.clone());
         let added = self.workers.change(move |worker| {
             let (at, engine) = (worker.share().place(), worker.engine());
-            let action = match &policy.action {
+            let action = match &wanted {
                 PolicyAction::Protect(_) => {
                     Action::Protect(sas.iter().filter_map(|sessions| sessions.get(at)).copied().collect())
                 }
                 PolicyAction::Bypass => Action::Bypass,
-                PolicyAction::Discard => Action::Discard,
+                PolicyAction::Discard | PolicyAction::Refused(_) => Action::Discard,
             };
             let mut ours = Policy::new(&format!("xfrm-{index}"), direction, action);
             (ours.local_ts, ours.remote_ts) = (policy.local_ts.clone(), policy.remote_ts.clone());
             let next = next.as_ref().and_then(|next| next.get(at));
             let place = next.map_or(PolicyPlace::Last, |next| PolicyPlace::Before(*next));
-            let added = engine.add_policy(ours, place);
+            // Better one that discards than none.
+            let discards = Policy { action: Action::Discard, ..ours.clone() };
+            let added = engine.add_policy(ours, place).or_else(|_| engine.add_policy(discards, place));
             before.as_ref().and_then(|before| before.get(at)).map(|before| engine.remove_policy(*before));
             added
         });
@@ -603,6 +636,14 @@ impl Follow {
         let Some((rank, _)) = self.kernel_policies.remove(&index) else { return };
         if let Some(followed) = self.policies.remove(&rank) {
             self.take_policy_out(followed.ids);
+        }
+        self.discarding.remove(&index);
+        // There may be room for another.
+        if !self.over.remove(&index)
+            && let Some(next) = self.over.first().and_then(|next| self.kernel_policies.get(next))
+        {
+            let next = next.1.clone();
+            self.put(next);
         }
     }
 

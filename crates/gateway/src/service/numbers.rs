@@ -47,8 +47,9 @@ pub struct Ivs {
     refill: IvRefill,
     /// How many are reserved next.
     count: u64,
-    /// When the last were reserved, since the Unix epoch.
+    /// When the last were reserved, since the Unix epoch, and the first one behind those.
     reserved: std::time::Duration,
+    end: u64,
 }
 
 impl Ivs {
@@ -57,7 +58,7 @@ impl Ivs {
         let refill = IvRefill::default();
         let key = KeyId::of(&entry.keys);
         let range = range.refilled_by(refill.clone());
-        (range, Ivs { key, refill, count, reserved: std::time::Duration::ZERO })
+        (range, Ivs { key, refill, count, reserved: std::time::Duration::ZERO, end: 0 })
     }
 }
 
@@ -355,7 +356,7 @@ impl Keeper {
             let Some(ivs) = sas.get_mut(&session).and_then(|looked| looked.ivs.as_mut()) else { continue };
             // Another SA may have the number by now, and no two SAs of a file have one key.
             let Some(range) = reserved.get(&ivs.key) else { continue };
-            ivs.reserved = now;
+            (ivs.reserved, ivs.end) = (now, range.end);
             ivs.refill.give(IvRange::share(range.start, range.end, 0, 1));
         }
     }

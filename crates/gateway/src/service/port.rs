@@ -184,6 +184,9 @@ impl Port {
     /// the largest size that would go is given with it.
     pub(super) fn send(&mut self, done: &mut dyn FnMut(Outgoing, Option<u32>)) -> bool {
         let mut moved = false;
+        if self.queue.is_empty() && self.link.unsent() {
+            self.link.send(&[]);
+        }
         while !self.blocked && !self.queue.is_empty() {
             let slices: ArrayVec<&[u8], AT_ONCE> =
                 self.queue.iter().take(AT_ONCE).map(|one| one.packet.bytes()).collect();

@@ -10,10 +10,12 @@ use forebay_scheduler::Policy;
 use forebay_time::Duration;
 
 use super::export::{self, KeyExport};
+use super::guard::{self, Guard};
 use super::hand_off::HandOff;
 use super::homes::{Paths, Share, homes};
 use super::host::Host;
 use super::installed::{self, InstallError, takes_ivs};
+use super::lifetimes;
 use super::links::{mss_clamp, plain, protected, receive_queues};
 use super::machine::Machine;
 use super::mirror::{Follower, Most, OnPolicies};
@@ -25,10 +27,13 @@ use super::taps::{Side, Taps, Told};
 use super::windows::{self, Windows};
 use super::worker::{Handle, Protected, Setup, Steps, Worker};
 use super::workers::Workers;
-use crate::config::{Changes, Config, KeySource, MssClamp, PlainLink, Routes, Tun, deal, prefixes};
+use crate::config::{Changes, Config, KeySource, MssClamp, PlainLink, Routes, Tun, Xfrm, deal, prefixes};
 use crate::esp_sa;
 use crate::iv_store::{IvStore, Used, WindowStore};
 use crate::privileges;
+
+/// What a failure of the guard is said of.
+const GUARD: &str = "the guard's rules (nftables; `mode` of `[guard]`)";
 
 /// A running gateway.
 pub struct Service {
@@ -41,7 +46,10 @@ pub struct Service {
     /// One for each worker.
     caretakers: Arc<[Caretaker]>,
     windows: Windows,
+    /// The time since the Unix epoch.
+    clock: fn() -> std::time::Duration,
     routes: RouteTable,
+    guard: Guard,
     follower: Option<Follower>,
     /// The workers and what keeps their numbers, where the host has no threads for them.
     steps: Vec<Steps>,
@@ -90,6 +98,8 @@ impl Service {
             None => IvStore::of_user().map_err(StartError::Ivs)?,
         };
         let count = processors.len();
+        // Before there is anything that it is to guard.
+        let guard = Guard::new(&config).map_err(link_error(GUARD))?;
         let mut taps = Taps::new(unix_time);
         let (mut workers, handles) = set_up(host, &config, processors, &mut taps, clock, seed)?;
         let changes = Changes::all(&config);
@@ -108,6 +118,7 @@ impl Service {
         .map_err(StartError::Ivs)?;
         let news = news(&store, &caretakers, &config, &changes, &homes, now_ns)?;
         let mut keepers = Vec::new();
+        let lives = lifetimes::open(&store, &config.sas, |_| true, unix_time()).map_err(StartError::Ivs)?;
         for (place, (worker, (ivs, numbers))) in workers.iter_mut().zip(news).enumerate() {
             if let KeySource::Static { .. } = config.keys.source {
                 let keeper = caretakers[place].keeper(worker, handles[place].clone());
@@ -117,6 +128,7 @@ impl Service {
                 }
             }
             worker.install(&config.sas, &homes, &changes, ivs).map_err(StartError::Install)?;
+            lifetimes::give(worker, &lives);
             caretakers[place].give(worker, &config.sas, numbers);
             windows.attend(worker);
             windows.give_file(worker, &config.sas);
@@ -136,7 +148,9 @@ impl Service {
             store,
             caretakers,
             windows,
+            clock: unix_time,
             routes,
+            guard,
             follower: None,
             steps: vec![],
             keepers,
@@ -186,7 +200,7 @@ impl Service {
         }
         if let KeySource::Xfrm(options) = &config.keys.source {
             let most = Most { sas: config.limits.sas, policies: config.limits.policies };
-            let routes = route_setter(&config, &self.routes);
+            let routes = route_setter(&config, &self.routes, &self.guard);
             let (workers, exported) = (self.workers.clone(), self.exported.clone());
             let windows = self.windows.clone();
             let started = Follower::start(options, workers, unix_time, routes, exported, most, windows);
@@ -221,6 +235,11 @@ impl Service {
         &self.workers
     }
 
+    /// The rules of the host.
+    pub fn guard(&self) -> &Guard {
+        &self.guard
+    }
+
     /// What can be told of the captures.
     pub fn taps(&self) -> Told {
         self.taps.told()
@@ -250,6 +269,10 @@ impl Service {
             checked.map_err(|error| StartError::Install(InstallError::Keys(error)))?;
         }
         self.windows.open_file(&config.sas).map_err(StartError::Ivs)?;
+        self.settle_lives()?;
+        let lives =
+            lifetimes::open(&self.store, &config.sas, |place| changes.kept[place].is_none(), (self.clock)());
+        let lives = lives.map_err(StartError::Ivs)?;
         let news = news(&self.store, &self.caretakers, &config, &changes, &homes, now_ns)?;
         // Each is taken once, by whom it is for.
         let news: Vec<_> = news.into_iter().map(|news| Mutex::new(Some(news))).collect();
@@ -267,6 +290,7 @@ impl Service {
             let news = news[place].lock().unwrap_or_else(PoisonError::into_inner).take();
             let (ivs, numbers) = news.unwrap_or_default();
             let installed = worker.install(&file.sas, &at, &what, ivs);
+            lifetimes::give(worker, &lives);
             caretaker.give(worker, &file.sas, numbers);
             windows.give_file(worker, &file.sas);
             windows.abandon(worker, &taken);
@@ -294,9 +318,19 @@ impl Service {
         if changes.taps || self.taps.have_failed() {
             self.taps.change(self.config.taps.as_ref());
         }
+        self.guard.configure(&self.config).map_err(link_error(GUARD))?;
         route(&self.routes, &self.config)?;
         export(&self.config, &self.exported)?;
         Ok(changes)
+    }
+
+    /// Notes how far SAs have come in their lives.
+    fn settle_lives(&self) -> Result<(), StartError> {
+        let config = self.config.clone();
+        let taken = self.workers.ask(move |worker| lifetimes::take(worker, &config.sas));
+        let taken = taken.ok_or_else(|| StartError::System(io::Error::other("the loop has ended")))?;
+        lifetimes::settle(&self.store, &self.config.sas, &taken, (self.clock)());
+        Ok(())
     }
 
     /// Notes what was taken back from each worker's SAs.
@@ -316,16 +350,20 @@ impl Service {
         let caretakers = self.caretakers.clone();
         // Each for itself: of one that has failed nothing can be taken back.
         let ask = |worker: &Handle| {
-            let (caretakers, windows) = (caretakers.clone(), self.windows.clone());
+            let (caretakers, windows, config) =
+                (caretakers.clone(), self.windows.clone(), self.config.clone());
             worker.post(move |worker| {
                 worker.stop();
                 windows.take_back_all(worker);
-                caretakers[worker.share().place()].take_back(worker, |_| true)
+                let used = caretakers[worker.share().place()].take_back(worker, |_| true);
+                (used, lifetimes::take(worker, &config.sas))
             })
         };
         let asked: Vec<_> = self.workers.handles().iter().map(ask).collect();
-        let used: Vec<Vec<Used>> = asked.into_iter().map(|used| used.recv().unwrap_or_default()).collect();
+        let taken = asked.into_iter().map(|taken| taken.recv().unwrap_or_default());
+        let (used, lives): (Vec<Vec<Used>>, Vec<_>) = taken.unzip();
         self.settle(&used);
+        lifetimes::settle(&self.store, &self.config.sas, &lives, (self.clock)());
         self.windows.end();
         self.steps.iter().for_each(Steps::end);
         let ended = self.threads.into_iter().enumerate().map(|(place, thread)| {
@@ -338,6 +376,7 @@ impl Service {
         // With the loops the interface is gone; what one failed with is no reason to let packets out in the clear.
         if ended.is_ok() {
             self.routes.end();
+            self.guard.end();
         }
         ended
     }
@@ -371,7 +410,12 @@ fn set_up(
         processors.into_iter().zip(links).zip(dealt).enumerate()
     {
         let settings = settings(config, &dealt, seed);
-        let engine = Engine::new(Ipsec::seeded(seed), &[], processors, settings, clock);
+        let mut ipsec = Ipsec::seeded(seed);
+        if let KeySource::Xfrm(Xfrm { policies: true, .. }) = &config.keys.source {
+            // The kernel's policies decide, and none of them is a decision too.
+            ipsec.require_policies();
+        }
+        let engine = Engine::new(ipsec, &[], processors, settings, clock);
         let plain = plain.map_link(|name, link| taps.tapped(Side::Plain, name, link));
         let mut tapped = |name: &str, link| taps.tapped(Side::Protected, name, link);
         let tap = |one: Protected| Protected { port: one.port.map_link(&mut tapped), ..one };
@@ -505,16 +549,24 @@ fn route(routes: &RouteTable, config: &Config) -> Result<(), StartError> {
     routes.set(config.routes(), true).map_err(refused)
 }
 
-/// What routes to the interface the networks that the kernel's policies protect, if the file leaves that to us.
-fn route_setter(config: &Config, routes: &RouteTable) -> OnPolicies {
-    let PlainLink::Tun(Tun { routes: Routes::Auto, .. }) = &config.plain.link else {
-        return Box::new(|_| {});
-    };
-    let routes = routes.clone();
-    Box::new(move |policies| {
+/// What routes to the interface the networks that the kernel's policies protect, if the file leaves that to us, and guards
+/// them.
+fn route_setter(config: &Config, routes: &RouteTable, guard: &Guard) -> OnPolicies {
+    let guard = guard.clone();
+    let is_ours = matches!(&config.plain.link, PlainLink::Tun(Tun { routes: Routes::Auto, .. }));
+    let routes = is_ours.then(|| routes.clone());
+    Box::new(move |policies, are_all| {
+        // Rules that an earlier run has left guard more than the first few policies do.
+        if are_all {
+            guard.set(guard::entries(policies.iter()));
+        }
+        let Some(routes) = &routes else { return };
+        // What was to be protected and cannot be is dropped by the engine, where it would leave in the clear otherwise.
         let protects = |policy: &&forebay_xfrm::Policy| {
-            policy.way == forebay_xfrm::Way::Out
-                && matches!(policy.action, forebay_xfrm::PolicyAction::Protect(_))
+            use forebay_xfrm::PolicyAction::{Protect, Refused};
+            let wants = matches!(&policy.action, Protect(_))
+                || matches!(&policy.action, Refused(refused) if !refused.bypasses);
+            policy.way == forebay_xfrm::Way::Out && wants
         };
         let networks = policies.iter().filter(protects).flat_map(|policy| prefixes(&policy.remote_ts));
         if let Err((network, error)) = routes.set(networks.collect(), false) {

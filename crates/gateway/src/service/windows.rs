@@ -11,138 +11,24 @@
 //!
 //! The state has one lock, which is never held while the disk is written, because workers take it between packets.
 
+mod keeper;
+mod state;
+pub mod word;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use forebay_crypto::{Direction, SessionId};
-use forebay_engine::Output;
 use forebay_ipsec::Received;
 use forebay_planted::{Fault, planted};
-use forebay_time::Duration;
 
+pub use self::keeper::Keeper;
+use self::state::{Notes, Rate, State, Window};
+use self::word::Word;
 use super::worker::{Handle, Worker};
 use crate::iv_store::{IvStoreError, SequenceId, WindowNote, WindowStore};
-use crate::privileges;
 use crate::sas::{SaEntry, SasFile};
-
-/// Numbers that are noted ahead at least: so many are refused after a crash where packets are rare.
-const LEAST: u64 = 16;
-/// Numbers that are noted ahead at most: 16 million packets a second.
-const MOST: u64 = 1 << 24;
-/// What limits go by: packets of so long a time are noted ahead.
-const PERIOD: Duration = Duration::from_millis(1_000);
-/// What nobody waits for is noted with what else comes until so long nothing has, or so much has come.
-const GATHER: std::time::Duration = std::time::Duration::from_millis(5);
-const GATHERED: usize = 64;
-/// Between two looks whether limits are too far ahead, and between two tries to note.
-const LOOK: std::time::Duration = std::time::Duration::from_secs(1);
-
-/// What the thread is told.
-pub enum Word {
-    /// A window is half-way to its limit, or beyond it.
-    Wanted {
-        /// The worker.
-        worker: usize,
-        /// The SA there.
-        session: SessionId,
-        /// The highest number received.
-        top: u64,
-        /// Packets received.
-        packets: u64,
-    },
-    /// SAs were removed: what was carried over of them is to be noted.
-    Removed,
-}
-
-/// An inbound SA with a replay window.
-#[derive(Default)]
-struct Window {
-    /// Where it is; none while it is carried over.
-    place: Option<(usize, SessionId)>,
-    /// All numbers up to this one are noted.
-    limit: u64,
-    /// The highest number that was certainly received when the limit was noted.
-    certain: u64,
-    /// Whether an SA is about to be added that goes on with it.
-    awaited: bool,
-    rate: Rate,
-    /// What was received, until there is an SA again.
-    carried: Option<Received>,
-    /// Packets of the SA that was there which wait for the limit, and their worker.
-    held: (usize, Vec<Output>),
-}
-
-impl Window {
-    /// Takes the limit of an SA back if it is too far ahead: the new one, zero if it stays, and whether it is as low as it
-    /// gets.
-    fn lower(
-        &mut self,
-        worker: &mut Worker,
-        session: SessionId,
-        id: SequenceId,
-        now: std::time::Duration,
-    ) -> Option<(bool, Raised)> {
-        let sad = worker.engine().sad();
-        let (top, packets) = (sad.sequence(session)?, sad.admitted(session));
-        let lately = self.rate.lately(now, packets).clamp(LEAST, MOST);
-        let ahead = self.limit.saturating_sub(top);
-        if ahead <= 2 * lately {
-            return Some((ahead <= 2 * LEAST, Raised { id, top, limit: 0 }));
-        }
-        let limit = top + lately;
-        worker.note_window(session, limit);
-        Some((false, Raised { id, top, limit }))
-    }
-}
-
-/// How many packets came lately.
-#[derive(Clone, Copy, Default)]
-struct Rate {
-    /// When, and how many had come: about a period ago, and at the last look.
-    before: (std::time::Duration, u64),
-    last: (std::time::Duration, u64),
-}
-
-impl Rate {
-    /// Packets in about the last period, now that there have been so many in all.
-    fn lately(&mut self, now: std::time::Duration, packets: u64) -> u64 {
-        // A new SA counts from zero.
-        if packets < self.last.1 {
-            *self = Rate::default();
-        }
-        // By a clock that was put back the old times would never be long ago.
-        if now < self.last.0 {
-            self.before = (now, self.last.1);
-        }
-        if now.saturating_sub(self.before.0).as_nanos() >= u128::from(PERIOD.as_nanos()) {
-            self.before = self.last;
-        }
-        self.last = (now, packets);
-        packets.saturating_sub(self.before.1)
-    }
-}
-
-#[derive(Default)]
-struct State {
-    windows: BTreeMap<SequenceId, Window>,
-    /// Those that no SA has.
-    loose: BTreeSet<SequenceId>,
-    places: BTreeMap<(usize, SessionId), SequenceId>,
-}
-
-impl State {
-    fn at(&mut self, worker: usize, session: SessionId) -> Option<(SequenceId, &mut Window)> {
-        let id = *self.places.get(&(worker, session))?;
-        self.windows.get_mut(&id).map(|window| (id, window))
-    }
-
-    /// Whether a window's numbers are noted up to `limit`, and it is that of this SA.
-    fn is_noted(&self, worker: usize, session: SessionId, limit: u64) -> bool {
-        let id = self.places.get(&(worker, session));
-        id.and_then(|id| self.windows.get(id)).is_some_and(|window| window.limit >= limit)
-    }
-}
 
 /// See the module. A copy is the same one.
 #[derive(Clone)]
@@ -275,7 +161,10 @@ impl Windows {
         let continues = if known.top < received { Received::up_to(received) } else { known };
         let limit = window.limit;
         let held = std::mem::take(&mut window.held);
-        (window.rate, window.awaited) = (Rate::default(), false);
+        let packets = worker.engine().sad().admitted(session);
+        let rate =
+            Rate { before: (std::time::Duration::ZERO, packets), last: (std::time::Duration::ZERO, packets) };
+        (window.rate, window.awaited) = (rate, false);
         if let Some(before) = window.place.replace(at)
             && state.places.get(&before) == Some(&id)
         {
@@ -361,260 +250,6 @@ impl Windows {
 fn inbound_id(entry: &SaEntry) -> Option<SequenceId> {
     let is_inbound = entry.direction == Direction::Open && entry.config.replay_window > 0;
     is_inbound.then(|| SequenceId::of(&entry.keys, entry.config.spi))
-}
-
-/// What the thread and the others share.
-struct Notes {
-    store: WindowStore,
-    /// The time since the Unix epoch.
-    clock: fn() -> std::time::Duration,
-    state: Mutex<State>,
-    /// Held from the decision what to note until that is done, so that an older note never follows a newer one.
-    writing: Mutex<()>,
-}
-
-impl Notes {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn writing(&self) -> MutexGuard<'_, ()> {
-        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn put(&self, notes: &[WindowNote]) -> Result<(), IvStoreError> {
-        let is_used = |id: &SequenceId| {
-            self.state().windows.get(id).is_some_and(|window| window.place.is_some() || window.awaited)
-        };
-        self.store.put(notes, (self.clock)().as_secs(), &is_used)
-    }
-
-    /// Notes what no SA has now; of those that an SA is awaited for, too, if this is the `end`.
-    fn settle(&self, end: bool) {
-        let _writing = self.writing();
-        let mut gone = Vec::new();
-        let mut state = self.state();
-        for id in std::mem::take(&mut state.loose) {
-            let Some(window) = state.windows.get_mut(&id) else { continue };
-            if window.awaited && !end {
-                state.loose.insert(id);
-                continue;
-            }
-            // Of one that the engine has lost, what is noted holds; of one that has received nothing, nothing is noted.
-            let received = window.carried.take().filter(|received| received.top > 0);
-            gone.extend(received.map(|received| WindowNote { id, received }));
-            state.windows.remove(&id);
-        }
-        drop(state);
-        if let Err(error) = self.put(&gone) {
-            tracing::warn!(%error, "replay windows were not saved: their SAs refuse some new packets after the next start");
-        }
-    }
-}
-
-/// A limit that was noted: of which SA, and the highest number that it had received.
-struct Raised {
-    id: SequenceId,
-    top: u64,
-    limit: u64,
-}
-
-impl Raised {
-    fn note(&self) -> WindowNote {
-        let received = Received { top: self.limit, certain: self.top, missing: Vec::new() };
-        WindowNote { id: self.id, received }
-    }
-}
-
-/// Notes windows.
-pub struct Keeper {
-    notes: Arc<Notes>,
-    workers: Vec<Handle>,
-    /// Windows whose limits are to be raised: the highest number, and how many packets have come.
-    wanted: BTreeMap<SequenceId, (u64, u64)>,
-    /// Whether a packet waits for one of them.
-    urgent: bool,
-    /// Windows whose limits may be too far ahead.
-    ahead: BTreeSet<SequenceId>,
-    /// When they were looked at.
-    looked: std::time::Duration,
-    removed: bool,
-    words: mpsc::Receiver<Word>,
-}
-
-impl Keeper {
-    /// Starts a thread for it, which ends when the last copy of its [`Windows`] is gone.
-    ///
-    /// # Errors
-    /// If there is no thread left.
-    pub fn start(self) -> std::io::Result<()> {
-        std::thread::Builder::new().name("forebay-windows".to_owned()).spawn(move || {
-            privileges::keep_files();
-            self.run();
-        })?;
-        Ok(())
-    }
-
-    fn run(mut self) {
-        loop {
-            let word = match self.wanted.is_empty() && self.ahead.is_empty() {
-                true => self.words.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                false => self.words.recv_timeout(LOOK),
-            };
-            match word {
-                Ok(word) => self.gather(word),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
-            }
-            self.note();
-        }
-    }
-
-    /// Takes what workers have said, and notes what is wanted; without `again` only if they have said anything.
-    pub fn look(&mut self, again: bool) {
-        let mut any = again;
-        while let Ok(word) = self.words.try_recv() {
-            self.take(word);
-            any = true;
-        }
-        if any {
-            self.note();
-        }
-    }
-
-    /// Does what is to be done by now.
-    fn note(&mut self) {
-        if std::mem::take(&mut self.removed) {
-            self.notes.settle(false);
-        }
-        if !self.wanted.is_empty() {
-            self.raise();
-        }
-        let now = (self.notes.clock)();
-        // A clock that was put back does not keep limits where they are.
-        if now < self.looked || now - self.looked >= LOOK {
-            self.looked = now;
-            self.lower(now);
-        }
-    }
-
-    /// Takes this word and those that come with it. Nobody waits for most of them, and one note is as dear as many.
-    fn gather(&mut self, first: Word) {
-        self.take(first);
-        while !self.urgent && self.wanted.len() < GATHERED {
-            let Ok(word) = self.words.recv_timeout(GATHER) else { break };
-            self.take(word);
-        }
-        while let Ok(word) = self.words.try_recv() {
-            self.take(word);
-        }
-    }
-
-    fn take(&mut self, word: Word) {
-        let Word::Wanted { worker, session, top, packets } = word else {
-            self.removed = true;
-            return;
-        };
-        let state = self.notes.state();
-        // One that has just been removed.
-        let Some(id) = state.places.get(&(worker, session)).copied() else { return };
-        let Some(window) = state.windows.get(&id) else { return };
-        self.urgent |= top > window.limit;
-        let wanted = self.wanted.entry(id).or_default();
-        *wanted = (wanted.0.max(top), packets);
-    }
-
-    /// Raises the limits that are wanted, and lets the engines use them.
-    fn raise(&mut self) {
-        self.urgent = false;
-        let notes = self.notes.clone();
-        let _writing = notes.writing();
-        let now = (notes.clock)();
-        let mut state = notes.state();
-        let raised = self.wanted.iter().filter_map(|(&id, &(top, packets))| {
-            let window = state.windows.get_mut(&id)?;
-            let lately = window.rate.lately(now, packets).clamp(LEAST, MOST);
-            Some(Raised { id, top, limit: top.saturating_add(lately).max(window.limit) })
-        });
-        let raised: Vec<Raised> = raised.collect();
-        drop(state);
-        let written: Vec<WindowNote> =
-            raised.iter().filter(|_| !planted(Fault::WindowsNotNoted)).map(Raised::note).collect();
-        if let Err(error) = notes.put(&written) {
-            tracing::error!(%error, "received sequence numbers cannot be noted: new packets wait, and are dropped when too many do");
-            return;
-        }
-        self.wanted.clear();
-        self.ahead.extend(raised.iter().map(|raised| raised.id));
-        let mut by_worker: BTreeMap<usize, Vec<(SessionId, u64)>> = BTreeMap::new();
-        let mut state = notes.state();
-        for Raised { id, top, limit } in raised {
-            let Some(window) = state.windows.get_mut(&id) else { continue };
-            (window.limit, window.certain) = (limit, top);
-            // Another SA may have the keys by now, elsewhere.
-            let Some((worker, session)) = window.place else { continue };
-            by_worker.entry(worker).or_default().push((session, limit));
-        }
-        drop(state);
-        for (worker, sessions) in by_worker {
-            let (Some(handle), notes) = (self.workers.get(worker), notes.clone()) else { continue };
-            drop(handle.post(move |at| {
-                for (session, limit) in sessions {
-                    // Or the SA is gone by now.
-                    let is_noted = notes.state().is_noted(worker, session, limit);
-                    if is_noted {
-                        at.note_window(session, limit);
-                    }
-                }
-            }));
-        }
-    }
-
-    /// Takes limits back that are further ahead than packets have come lately: after a crash so many would be refused.
-    fn lower(&mut self, now: std::time::Duration) {
-        let notes = self.notes.clone();
-        let _writing = notes.writing();
-        let mut by_worker: BTreeMap<usize, Vec<(SequenceId, SessionId)>> = BTreeMap::new();
-        let state = notes.state();
-        self.ahead.retain(|id| {
-            let place = state.windows.get(id).and_then(|window| window.place);
-            place.is_some_and(|(worker, session)| {
-                by_worker.entry(worker).or_default().push((*id, session));
-                true
-            })
-        });
-        drop(state);
-        let mut lowered = Vec::new();
-        for (worker, sessions) in by_worker {
-            let (Some(handle), notes) = (self.workers.get(worker), notes.clone()) else { continue };
-            let looked = handle.ask(move |at| {
-                let mut state = notes.state();
-                let look = |(id, session): (SequenceId, SessionId)| {
-                    let (found, window) = state.at(worker, session)?;
-                    (found == id).then(|| window.lower(at, session, id, now)).flatten()
-                };
-                sessions.into_iter().filter_map(look).collect::<Vec<_>>()
-            });
-            for (is_quiet, raised) in looked.unwrap_or_default() {
-                if is_quiet {
-                    self.ahead.remove(&raised.id);
-                } else {
-                    lowered.push(raised);
-                }
-            }
-        }
-        lowered.retain(|raised| raised.limit > 0);
-        if let Err(error) = notes.put(&lowered.iter().map(Raised::note).collect::<Vec<_>>()) {
-            tracing::warn!(%error, "received sequence numbers were not noted anew");
-            return;
-        }
-        let mut state = notes.state();
-        for Raised { id, top, limit } in lowered {
-            if let Some(window) = state.windows.get_mut(&id) {
-                (window.limit, window.certain) = (limit, top);
-            }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -29,15 +29,16 @@ use forebay_wire::{Ip, ipv4, protocol};
 use forebay_xfrm::Flow;
 use rustix::event::PollFlags;
 
-use super::audit::Audit;
+use super::audit::{Audit, Limiter};
 use super::hand_off::{Bell, HandOff, Handed};
+use super::held::Held;
 use super::homes::{Paths, Share};
 use super::installed::{InstallError, Installed};
 use super::intake::{self, FROM_PLAIN, Intake, TAKE};
 use super::keepalive::Keepalives;
 use super::port::{Outgoing, Port};
 use super::wait::Wait;
-use super::windows::Word;
+use super::windows::word::Word;
 use crate::config::Changes;
 use crate::sas::{SaEntry, SasFile};
 
@@ -47,16 +48,17 @@ const ICMP_EVERY: u64 = 64;
 const FINISH: Duration = Duration::from_millis(5);
 /// Longest sleep: time is told to SAs at least so often.
 const NAP: Duration = Duration::from_millis(500);
+/// Longest sleep while a link holds packets that it took and the kernel did not.
+const UNSENT_NAP: Duration = Duration::from_millis(1);
 /// Sleeps in a row that errors of links ended, behind which a sleep asks no link and is as long at most.
 const FAULTS: u32 = 8;
 const FAULT_NAP: Duration = Duration::from_millis(2);
 
+/// Lines of the log about peers that moved: a second, and at once.
+const MOVES_SAID: (u32, u32) = (10, 100);
+
 /// Events of SAs that wait to be taken; what comes beyond is of no interest to anyone any more.
 const EVENTS_MAX: usize = 65_536;
-
-/// Received packets that may wait until their numbers are noted; further ones are dropped. At a million packets a second
-/// they are those of eight milliseconds, and a disk mostly takes less.
-const HELD_MAX: usize = 8_192;
 
 /// Something that a worker does for another thread.
 type Order = Box<dyn FnOnce(&mut Worker) + Send>;
@@ -147,13 +149,6 @@ pub struct WorkerCounts {
     pub held: u64,
 }
 
-/// A received packet that waits until numbers of its SA are noted up to `until`.
-struct Held {
-    output: Output,
-    session: SessionId,
-    until: u64,
-}
-
 /// The loop's state. See the module.
 pub struct Worker {
     engine: Engine,
@@ -171,6 +166,7 @@ pub struct Worker {
     window_waits: bool,
     intake: Intake,
     keepalives: Keepalives,
+    moves_said: Limiter,
     orders: mpsc::Receiver<Order>,
     share: Share,
     hand_off: HandOff,
@@ -185,9 +181,7 @@ pub struct Worker {
     events_to: Option<mpsc::Sender<Event>>,
     /// Who notes what inbound SAs receive.
     windows_to: Option<mpsc::Sender<Word>>,
-    held: Vec<Held>,
-    /// More has been noted since it was looked whether they may go.
-    held_may_go: bool,
+    held: Held,
     installed: Installed,
     /// Emptied in every round.
     outputs: Vec<Output>,
@@ -265,6 +259,7 @@ impl Worker {
         let bell = setup.hand_off.bell().clone();
         let worker = Worker {
             keepalives: Keepalives::new(setup.keepalive),
+            moves_said: Limiter::new(MOVES_SAID.0, MOVES_SAID.1),
             engine: setup.engine,
             plain: setup.plain,
             protected: setup.protected,
@@ -286,8 +281,7 @@ impl Worker {
             events: Vec::new(),
             events_to: None,
             windows_to: None,
-            held: Vec::new(),
-            held_may_go: false,
+            held: Held::default(),
             installed: Installed::default(),
             outputs: Vec::new(),
             answers: Vec::new(),
@@ -429,7 +423,7 @@ impl Worker {
 
     /// Takes all SAs and policies of the file out.
     pub fn uninstall(&mut self) {
-        let held: Vec<Output> = self.held.drain(..).map(|held| held.output).collect();
+        let held = self.held.take_all();
         self.drop_held(held);
         self.installed.clear(&mut self.engine);
     }
@@ -461,7 +455,7 @@ impl Worker {
     /// Lets an inbound SA deliver what it receives with numbers up to `limit`, which are noted.
     pub fn note_window(&mut self, session: SessionId, limit: u64) {
         self.engine.note_window(session, limit);
-        self.held_may_go = true;
+        self.held.look_again();
         // More may have come since the limit was asked for.
         let sad = self.engine.sad();
         if let Some(top) = sad.sequence(session).filter(|top| *top > limit) {
@@ -479,17 +473,16 @@ impl Worker {
 
     /// Takes the packets of an SA that wait until their numbers are noted.
     pub fn take_held(&mut self, session: SessionId) -> Vec<Output> {
-        self.held.extract_if(.., |held| held.session == session).map(|held| held.output).collect()
+        self.held.take(session)
     }
 
     /// Takes them up as packets of `session`, which has received them.
     pub fn put_held(&mut self, session: SessionId, outputs: Vec<Output>) {
         let until = self.engine.sad().sequence(session).unwrap_or(0);
         for output in outputs {
-            let output = Output { session: Some(session), ..output };
-            self.held.push(Held { output, session, until });
+            self.hold(session, until, Output { session: Some(session), ..output });
         }
-        self.held_may_go = true;
+        self.held.look_again();
     }
 
     /// Drops packets of SAs that are gone.
@@ -661,8 +654,8 @@ impl Worker {
     /// Puts what is through onto its link, and sends.
     fn give_out(&mut self) -> bool {
         let mut outputs = std::mem::take(&mut self.outputs);
-        if std::mem::take(&mut self.held_may_go) && !planted(Fault::HeldNotReleased) {
-            self.take_noted(&mut outputs);
+        if !planted(Fault::HeldNotReleased) {
+            self.held.release(self.engine.sad(), &mut outputs);
         }
         let noted = outputs.len();
         outputs.extend(self.engine.outputs());
@@ -730,21 +723,13 @@ impl Worker {
     /// Keeps a packet until all is noted that its SA has received by now.
     #[cold]
     fn hold(&mut self, session: SessionId, until: u64, output: Output) {
-        if self.held.len() < HELD_MAX {
+        let Err(output) = self.held.put(session, until, output) else {
             self.counts.held += 1;
-            self.held.push(Held { output, session, until });
             return;
-        }
+        };
         let reason = DropReason::InStateNotNoted;
         self.engine.count_drop(reason);
         self.intake.dropped(&mut self.engine, Direction::Open, reason, output.packet);
-    }
-
-    /// Takes the packets whose numbers are noted now, in their order.
-    fn take_noted(&mut self, outputs: &mut Vec<Output>) {
-        let sad = self.engine.sad();
-        let is_noted = |held: &mut Held| sad.noted(held.session).is_none_or(|(_, limit)| held.until <= limit);
-        outputs.extend(self.held.extract_if(.., is_noted).map(|held| held.output));
     }
 
     /// Tells programs that their packets are too big.
@@ -809,7 +794,9 @@ impl Worker {
         let (local, from) = (inbound.local, SocketAddr::new(inbound.remote, inbound.udp.remote));
         let moved = self.move_peer(local, from, to);
         self.counts.moved_peers += u64::from(moved > 0);
-        tracing::info!(%from, %to, sas = moved, "a peer has moved");
+        if let Some(unsaid) = self.moves_said.admit(self.engine.clock().now()) {
+            tracing::info!(%from, %to, sas = moved, unsaid, "a peer has moved");
+        }
         for other in &self.others {
             // Nobody has to wait for it.
             drop(other.post(move |worker| worker.move_peer(local, from, to)));
@@ -818,13 +805,7 @@ impl Worker {
 
     /// Gives the SAs between a local address and a peer another place of the peer; how many there were.
     fn move_peer(&mut self, local: IpAddr, from: SocketAddr, to: SocketAddr) -> usize {
-        let same = |sa: &SaConfig| {
-            sa.encapsulation == Encapsulation::Udp
-                && sa.local == local
-                && SocketAddr::new(sa.remote, sa.udp.remote) == from
-        };
-        let sas: Vec<SessionId> =
-            self.engine.sad().iter().filter(|(.., sa, _)| same(sa)).map(|(session, ..)| session).collect();
+        let sas = self.engine.sad().sas_at(local, from);
         sas.into_iter().filter(|&sa| self.engine.move_peer(sa, to) == Ok(true)).count()
     }
 
@@ -845,7 +826,11 @@ impl Worker {
         self.counts.naps += 1;
         let now = self.engine.clock().now();
         let faulty = self.faults >= FAULTS;
-        let most = if faulty { FAULT_NAP } else { NAP };
+        let most = match faulty {
+            true => FAULT_NAP,
+            false if self.ports().any(|port| port.link.unsent()) => UNSENT_NAP,
+            false => NAP,
+        };
         let due = self.engine.next_due().min(self.keepalives.next()).since(now).min(most);
         let mut fds = vec![(self.hand_off.bell().fd(), PollFlags::IN)];
         let ports = std::iter::once(&self.plain).chain(self.protected.iter().map(|one| &one.port));

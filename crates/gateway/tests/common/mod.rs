@@ -127,6 +127,7 @@ pub fn full() -> String {
     let tunnel = r#"classes = ["ef", "af41-af43", 10]
 outer = "around"
 check_padding = true
+follow_peer = true
 copy_dscp = "in"
 dscp = "ef"
 copy_ecn = false

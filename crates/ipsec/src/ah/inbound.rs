@@ -10,7 +10,7 @@ use crate::drops::DropReason;
 use crate::dscp::DscpSet;
 use crate::esp::{check_selectors, want_note};
 use crate::find::AhAt;
-use crate::lifetime::Life;
+use crate::lifetime::{Life, Lived};
 use crate::replay::{Replay, ReplayWindow};
 use crate::resync::Resync;
 use crate::rule::Rule;
@@ -55,6 +55,11 @@ impl InboundAh {
     /// Continues as if `sequence`, and no other number, had been received: for tests.
     pub fn continue_after(&mut self, sequence: u64) {
         self.replay.settle(sequence);
+    }
+
+    /// Goes on with a life that was lived before.
+    pub fn resume_life(&mut self, lived: &Lived, watch: &mut Watch) {
+        self.life.resume(lived, watch);
     }
 
     /// The replay window.

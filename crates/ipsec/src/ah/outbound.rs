@@ -10,7 +10,7 @@ use super::layout::{HEADERS_MAX, Headers, Sizes};
 use crate::drops::DropReason;
 use crate::esp::sequence_end;
 use crate::iv::IvRange;
-use crate::lifetime::{Life, Refused};
+use crate::lifetime::{Life, Lived, Refused};
 use crate::overhead::Overhead;
 use crate::path_limit::{PathLimit, is_divisible};
 use crate::sa::{Mode, SaConfig, Spi};
@@ -81,6 +81,17 @@ impl OutboundAh {
     pub fn continue_after(&mut self, sequence: u64) {
         self.sequence = sequence;
         self.life.number_from(sequence, self.sequence_end());
+    }
+
+    /// Goes on with a life that was lived before.
+    pub fn resume_life(&mut self, lived: &Lived, watch: &mut Watch) {
+        self.life.resume(lived, watch);
+        self.life.number_from(self.sequence, self.sequence_end());
+    }
+
+    /// How far it has come in its life.
+    pub fn life(&self) -> &Life {
+        &self.life
     }
 
     /// The next IV, which no packet has used.

@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use forebay_crypto::{Direction, JobSpec, Packet, SessionId, Span};
 use forebay_planted::{Fault, planted};
+use forebay_time::{Duration, Time};
 use forebay_wire::esp::Trailer;
 use forebay_wire::udp;
 use forebay_wire::{Esp, Ip, Malformed, Udp, esp, ipv4, ipv6, protocol};
@@ -13,7 +14,7 @@ use crate::drops::DropReason;
 use crate::dscp::DscpSet;
 use crate::find::{EspAt, may_nest, names_ipsec};
 use crate::headers::{Depth, Headers};
-use crate::lifetime::Life;
+use crate::lifetime::{Life, Lived};
 use crate::replay::{Replay, ReplayWindow};
 use crate::resync::Resync;
 use crate::rule::{Match, Rule};
@@ -21,6 +22,19 @@ use crate::sa::{Encapsulation, Mode, SaConfig};
 use crate::step::Next;
 use crate::tunnel::{self, Decapsulator};
 use crate::watch::{EventKind, Watch};
+
+/// Moves of a peer that are followed at once after a quiet time, and the time that each takes of the next ones: a NAT gives
+/// out another port now and then, and who sends genuine packets on from two places is not to keep the gateway busy.
+const MOVES: u64 = 4;
+const MOVE_EVERY: Duration = Duration::from_millis(1_000);
+
+/// Where a peer is.
+#[derive(Debug)]
+pub struct Peer {
+    pub at: SocketAddr,
+    /// When its moves will have had all their time.
+    moves_until: Time,
+}
 
 /// An inbound SA: its settings and its replay window. In few bytes, as [`OutboundSa`](super::outbound::OutboundSa).
 #[derive(Debug)]
@@ -30,8 +44,8 @@ pub struct InboundSa {
     mode: Mode,
     pub(crate) encapsulation: Encapsulation,
     local: IpAddr,
-    /// Where an SA in UDP has its packets from.
-    pub(crate) peer: Option<Box<SocketAddr>>,
+    /// Where an SA in UDP has its packets from, if that may change.
+    pub(crate) peer: Option<Box<Peer>>,
     pub(crate) esn: bool,
     /// Lengths in bytes.
     iv_len: u8,
@@ -62,8 +76,10 @@ impl InboundSa {
             mode: config.mode,
             encapsulation: config.encapsulation,
             local: config.local,
-            peer: (config.encapsulation == Encapsulation::Udp)
-                .then(|| Box::new(SocketAddr::new(config.remote, config.udp.remote))),
+            peer: (config.encapsulation == Encapsulation::Udp && config.follow_peer).then(|| {
+                let at = SocketAddr::new(config.remote, config.udp.remote);
+                Box::new(Peer { at, moves_until: Time::ZERO })
+            }),
             esn: config.esn,
             iv_len: suite.iv_len() as u8,
             icv_len: suite.icv_len() as u8,
@@ -96,6 +112,11 @@ impl InboundSa {
     /// Continues as if `sequence`, and no other number, had been received: for tests.
     pub fn continue_after(&mut self, sequence: u64) {
         self.replay.settle(sequence);
+    }
+
+    /// Goes on with a life that was lived before.
+    pub fn resume_life(&mut self, lived: &Lived, watch: &mut Watch) {
+        self.life.resume(lived, watch);
     }
 
     /// The replay window.
@@ -295,9 +316,18 @@ impl InboundSa {
         let datagram = esp_at.checked_sub(udp::HEADER).and_then(|at| packet.bytes().get(at..));
         let Some(Ok(datagram)) = datagram.map(Udp::parse) else { return };
         let from = SocketAddr::new(ip.source(), datagram.source_port());
+        if peer.at == from {
+            return;
+        }
+        let (now, most) = (watch.now(), Duration(MOVE_EVERY.0 * (MOVES - 1)));
+        if peer.moves_until > now + most {
+            watch.limit_move();
+            return;
+        }
         // What there is no room to tell is told by the next packet.
-        if **peer != from && watch.tell(self.session, EventKind::Moved(from)) {
-            **peer = from;
+        if watch.tell(self.session, EventKind::Moved(from)) {
+            peer.at = from;
+            peer.moves_until = peer.moves_until.max(now) + MOVE_EVERY;
         }
     }
 

@@ -69,7 +69,7 @@ impl InboundSa {
     #[inline]
     pub fn complete_run(&mut self, jobs: &mut [Job], policies: u64) -> (usize, u64) {
         let Some(passed) = self.passed.filter(|_| self.passes_all(policies)) else { return (0, 0) };
-        match self.peer.as_deref().copied() {
+        match self.peer.as_ref().map(|peer| peer.at) {
             None => self.complete_run_of(jobs, passed, |_, _| true),
             Some(peer) => {
                 self.complete_run_of(jobs, passed, |packet, esp_at| is_in_udp_from(peer, packet, esp_at))

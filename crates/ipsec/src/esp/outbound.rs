@@ -9,7 +9,7 @@ use forebay_wire::{Family, Ip, Malformed, esp, ipv4, ipv6, protocol};
 use super::front::{self, Front};
 use crate::drops::DropReason;
 use crate::iv::IvRange;
-use crate::lifetime::{Life, Refused};
+use crate::lifetime::{Life, Lived, Refused};
 use crate::path_limit::{PathLimit, is_divisible};
 use crate::sa::{Encapsulation, Mode, SaConfig, Tfc};
 use crate::tunnel::{Encapsulator, Inner};
@@ -92,6 +92,17 @@ impl OutboundSa {
     pub fn continue_after(&mut self, sequence: u64) {
         self.sequence = sequence;
         self.life.number_from(sequence, self.sequence_end());
+    }
+
+    /// Goes on with a life that was lived before.
+    pub fn resume_life(&mut self, lived: &Lived, watch: &mut Watch) {
+        self.life.resume(lived, watch);
+        self.life.number_from(self.sequence, self.sequence_end());
+    }
+
+    /// How far it has come in its life.
+    pub fn life(&self) -> &Life {
+        &self.life
     }
 
     /// The next IV, which no packet has used.

@@ -9,6 +9,7 @@ use forebay_wire::aggfrag::CongestionInfo;
 use super::Ipsec;
 use crate::iptfs::IptfsCounters;
 use crate::iv::IvRange;
+use crate::lifetime::Lived;
 use crate::path_mtu::PathMtuCounters;
 use crate::policy::{Policy, PolicyError, PolicyId, PolicyPlace};
 use crate::received::Received;
@@ -86,6 +87,16 @@ impl Ipsec {
         self.sad.move_peer(session, to)
     }
 
+    /// The SAs in UDP, of both directions, between this local address and a peer there.
+    pub fn sas_at(&self, local: IpAddr, peer: SocketAddr) -> Vec<SessionId> {
+        self.sad.sas_at(local, peer)
+    }
+
+    /// Genuine packets that came from elsewhere than the peer, which had moved so often that it was not followed.
+    pub fn moves_limited(&self) -> u64 {
+        self.watch.moves_limited()
+    }
+
     /// Lets an SA continue behind `sequence`: as if that had been sent, or received and verified and no other number
     /// before. An inbound SA that may have received more continues by [`Ipsec::restore_window`].
     pub fn continue_after(&mut self, session: SessionId, sequence: u64) {
@@ -126,7 +137,17 @@ impl Ipsec {
         self.sad.unsure(session)
     }
 
-    /// Packets that an inbound SA has received since it was added, as its lifetime counts them.
+    /// How far an SA has come in its life by the time told last; `None` if it is another core's.
+    pub fn lived(&self, session: SessionId) -> Option<Lived> {
+        self.sad.lived(session, &self.watch)
+    }
+
+    /// Lets a new SA go on with a life that was lived under its keys before, so that its limits do not begin anew.
+    pub fn resume_life(&mut self, session: SessionId, lived: &Lived) {
+        self.sad.resume_life(session, lived, &mut self.watch);
+    }
+
+    /// Packets that an SA has sent or received, as its lifetime counts them.
     pub fn admitted(&self, session: SessionId) -> u64 {
         self.sad.admitted(session)
     }
@@ -198,6 +219,12 @@ impl Ipsec {
 
 /// Policies.
 impl Ipsec {
+    /// Lets only policies decide (RFC 4301 5.1, 5.2: what matches none is dropped), even while there are none. Without this,
+    /// outbound SAs are asked by their own selectors then, and what comes out of inbound ones passes by those alone.
+    pub fn require_policies(&mut self) {
+        self.spd.require_policies();
+    }
+
     /// Adds a policy at its place among those of its direction.
     pub fn add_policy(&mut self, policy: Policy, place: PolicyPlace) -> Result<PolicyId, PolicyError> {
         self.check_sas(policy.direction, policy.sas())?;

@@ -135,7 +135,7 @@ fn malformed() -> io::Error {
 }
 
 /// The value of the first attribute of a kind.
-pub(super) fn attribute(mut bytes: &[u8], kind: u16) -> Option<&[u8]> {
+pub(crate) fn attribute(mut bytes: &[u8], kind: u16) -> Option<&[u8]> {
     loop {
         let [l0, l1, k0, k1] = *bytes.first_chunk()?;
         let len = usize::from(u16::from_ne_bytes([l0, l1]));

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::kernel::{Algorithm, KernelTemplate, LifetimeConfig, Selector, Sequence, Usage, Way};
-use crate::{PolicyAction, Refusal};
+use crate::{PolicyAction, Refusal, Refused};
 
 const US: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const PEER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
@@ -109,6 +109,7 @@ fn word(event: &Event) -> String {
         Event::PolicyAdded(policy) => format!("+p{}", policy.index.0),
         Event::PolicyUpdated(policy) => format!("=p{}", policy.index.0),
         Event::PolicyDeleted(index) => format!("-p{}", index.0),
+        Event::PolicyRefused { policy, .. } => format!("xp{}", policy.index.0),
         other => format!("{other:?}"),
     }
 }
@@ -275,6 +276,69 @@ fn hidden_and_weak_keys_are_refused_with_the_reason() {
     assert!(matches!(events[1], Event::SaRefused { reason: Refusal::Mode(4), .. }));
     // A refused SA ends in silence, as it was never there.
     assert!(words(&mut state, [Message::SaDeleted(sa(1, PEER, US, 0).id)]).is_empty());
+}
+
+#[test]
+fn a_policy_that_cannot_be_followed_comes_as_one_that_discards() {
+    let mut state = at_home();
+    let mut events = Vec::new();
+    let change = |change: fn(&mut KernelPolicy)| {
+        let mut one = policy(8, Way::Out, US, PEER);
+        one.selector.destination = (Ipv4Addr::new(10, 2, 0, 0).into(), 16);
+        one.selector.any_family = false;
+        one.priority = 7;
+        change(&mut one);
+        one
+    };
+    let refused = |bypasses, interface| PolicyAction::Refused(Refused { bypasses, interface });
+    let cases: [(KernelPolicy, PolicyAction, &str); 6] = [
+        // ESP within AH: neither is enough.
+        (
+            change(|one| {
+                one.templates =
+                    [50, 51].map(|protocol| KernelTemplate { protocol, ..one.templates[0] }).into()
+            }),
+            refused(false, None),
+            "2 SAs around each packet",
+        ),
+        (change(|one| one.templates[0].mode = 4), refused(false, None), "mode 4"),
+        (change(|one| one.templates[0].protocol = 108), refused(false, None), "protocol 108"),
+        (change(|one| one.selector.user = 7), refused(false, None), "one user"),
+        (
+            change(|one| {
+                one.templates.clear();
+                one.selector.interface = 3
+            }),
+            refused(true, Some(3)),
+            "one interface",
+        ),
+        (
+            change(|one| {
+                one.blocks = true;
+                one.selector.interface = 3
+            }),
+            PolicyAction::Discard,
+            "one interface",
+        ),
+    ];
+    for (kernel, action, why) in cases {
+        state.apply(Message::Policy(Box::new(kernel)), &mut events);
+        let Some(Event::PolicyRefused { policy, reason }) = events.pop() else { panic!("{events:?}") };
+        assert_eq!(
+            (policy.index.0, policy.way, policy.priority, policy.action.clone()),
+            (8, Way::Out, 7, action)
+        );
+        assert_eq!(policy.remote_ts, ["10.2.0.0/16".parse().unwrap()], "no narrower than the kernel's");
+        assert!(reason.to_string().contains(why), "{reason}");
+    }
+    // What has no like is left out, of both protocol and ports.
+    let ports = change(|one| (one.selector.protocol, one.selector.destination_port) = (6, (80, 0xf0f0)));
+    state.apply(Message::Policy(Box::new(ports)), &mut events);
+    let Some(Event::PolicyRefused { policy: wider, .. }) = events.pop() else { panic!("{events:?}") };
+    assert_eq!(wider.remote_ts, ["10.2.0.0/16".parse().unwrap()]);
+    // It has its end, and may become one that is followed.
+    let whole = Message::Policy(Box::new(change(|_| {})));
+    assert_eq!(words(&mut state, [whole, Message::PolicyDeleted(8)]), ["=p8", "-p8"]);
 }
 
 #[test]

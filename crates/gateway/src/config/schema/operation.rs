@@ -1,4 +1,4 @@
-//! What stands at the top, `[keys]`, `[control]`, `[metrics]`, `[log]`, `[privileges]` and `[taps]`.
+//! What stands at the top, `[keys]`, `[guard]`, `[control]`, `[metrics]`, `[log]`, `[privileges]` and `[taps]`.
 
 use forebay_scenario::Unit;
 
@@ -75,6 +75,14 @@ pub const KEYS_XFRM: &[Key] = &[
         "false",
     ),
     key(
+        "follow_peer",
+        Flag,
+        Is("true"),
+        "follows peers behind NAT to where their packets come from; never those of SAs whose local address is private and \
+         the peer's is not, since then this side is behind one",
+        "false",
+    ),
+    key(
         "report",
         Time("0 s", "1 h"),
         Is("\"1 s\""),
@@ -89,6 +97,42 @@ pub const KEYS_XFRM: &[Key] = &[
         "\"32 MiB\"",
     ),
 ];
+
+pub const GUARD: Part = once(
+    "guard",
+    &[
+        key(
+            "mode",
+            Word(&["auto", "nftables", "print", "off"]),
+            Is("\"auto\""),
+            "rules of the host that drop packets in the clear from and to protected networks: `nftables` makes them, or does \
+             not start; `auto` makes them, or warns; `print` leaves them to whoever loads what `forebay check --print-rules` \
+             prints; `off` is without",
+            "\"print\"",
+        ),
+        key(
+            "interfaces",
+            Other("interface names"),
+            Means("the gateway's own"),
+            "further interfaces by which protected networks may be reached, those of another gateway or tunnel",
+            "[\"forebay1\"]",
+        ),
+        key(
+            "except",
+            Other("prefixes"),
+            Is("[]"),
+            "networks in remote selectors that are not the peers', such as this host's own, and are not guarded",
+            "[\"10.9.0.0/24\"]",
+        ),
+        key(
+            "remove",
+            Flag,
+            Is("false"),
+            "deletes the rules at a clean stop; without, they stay until the next start",
+            "true",
+        ),
+    ],
+);
 
 pub const CONTROL: Part = once(
     "control",

@@ -61,6 +61,10 @@ impl Link for Tapped {
         self.link.pending()
     }
 
+    fn unsent(&self) -> bool {
+        self.link.unsent()
+    }
+
     fn passed_over(&self) -> PassedOver {
         self.link.passed_over()
     }

@@ -1,5 +1,6 @@
 #![allow(clippy::disallowed_methods)] // a test that waits has an end
 
+use std::collections::HashSet;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,7 +13,9 @@ use forebay_engine::{Clock, Engine, ProcessorSetup, Settings};
 use forebay_ipsec::{DropReason, Ipsec, IvRange};
 use forebay_links::{Link, PassedOver, Sent};
 use forebay_scheduler::{Cost, Kind};
+use forebay_time::Duration;
 
+use super::state::LEAST;
 use super::*;
 use crate::config::Changes;
 use crate::iv_store::IvStore;

@@ -1,0 +1,77 @@
+//! `forebay-gateway`: the commands that run a gateway and ask a running one, and nothing else. It is what a service
+//! manager starts and what the package `forebay` installs, as `forebay`; scripts, captures, simulations and terminal pages
+//! are not in it.
+
+// Before all modules, so that each of them has its macros and not the standard library's.
+#[macro_use]
+mod output;
+
+#[allow(dead_code)] // no command here is long enough to be interrupted
+mod answer;
+mod ask;
+#[allow(dead_code)] // the workbench chooses backends by an option
+mod backend;
+mod check;
+mod gateway;
+mod host;
+mod import;
+mod manual;
+mod operation;
+#[allow(dead_code)] // the workbench saves costs
+mod processors;
+mod workbench;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use answer::Answer;
+use clap::{CommandFactory, Parser, Subcommand};
+
+/// An IPsec gateway whose crypto is spread over unlike processors by predicted finishing time.
+#[derive(Parser)]
+#[command(
+    name = "forebay",
+    version,
+    max_term_width = 100,
+    after_help = "Commands for captures, simulations and studies are in the package forebay-workbench."
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    #[command(flatten)]
+    Operation(operation::Operation),
+    /// Write manual pages into a folder.
+    #[command(hide = true)]
+    Man(manual::ManArgs),
+    /// Print completions for a shell.
+    #[command(hide = true)]
+    Completions(manual::CompletionsArgs),
+}
+
+fn main() -> ExitCode {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let answer = match workbench::run(&words) {
+        Some(failed) => Err(failed),
+        None => match Cli::parse_from(words).command {
+            Command::Operation(command) => command.run(),
+            Command::Man(args) => manual::pages(&args, Cli::command()),
+            Command::Completions(args) => manual::completions(&args, &Cli::command()),
+        },
+    };
+    output::flush();
+    match answer {
+        Ok(Answer::Yes) => ExitCode::SUCCESS,
+        Ok(Answer::No) => ExitCode::from(1),
+        Ok(Answer::Broken) => ExitCode::from(2),
+        Ok(Answer::Interrupted) if output::is_closed() => ExitCode::SUCCESS,
+        Ok(Answer::Interrupted) => ExitCode::from(130),
+        Err(report) => {
+            eprintln!("{report:?}");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Which addresses are guarded by which policies.
+
+use std::net::IpAddr;
+
+use forebay_crypto::Direction;
+use forebay_ipsec::TrafficSelector;
+use ipnet::IpNet;
+
+use super::ranges::Ranges;
+
+/// A policy, or an SA that is one, as far as the guard is concerned; those of a direction in the order in which they are
+/// asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// For packets that leave, or that arrive.
+    pub direction: Direction,
+    /// Whether its packets pass in the clear: if not, they are protected.
+    pub bypasses: bool,
+    /// Traffic on this side; empty means any.
+    pub local_ts: Vec<TrafficSelector>,
+    /// Traffic on the peers' side; empty means any.
+    pub remote_ts: Vec<TrafficSelector>,
+    /// The only interface that it is for, by its number.
+    pub interface: Option<u32>,
+}
+
+/// Addresses of one IP version that are guarded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Guarded {
+    /// Of the peers' networks.
+    pub remote: Ranges,
+    /// Of `remote_ts` that are wider than that.
+    pub wide: Ranges,
+    /// The `local_ts` that go with those.
+    pub local: Ranges,
+}
+
+/// Packets that pass in the clear, by a bypass policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exempt {
+    /// For packets that leave, or that arrive.
+    pub direction: Direction,
+    /// Of IPv6.
+    pub v6: bool,
+    /// Addresses on this side, first and last.
+    pub local: (IpAddr, IpAddr),
+    /// Addresses on the peers' side.
+    pub remote: (IpAddr, IpAddr),
+    /// Selectors of both sides, for protocol and ports.
+    pub selectors: (TrafficSelector, TrafficSelector),
+    /// The only interface.
+    pub interface: Option<u32>,
+}
+
+/// What is guarded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// IPv4.
+    pub v4: Guarded,
+    /// IPv6.
+    pub v6: Guarded,
+    /// What is let through.
+    pub exempt: Vec<Exempt>,
+    /// Entries that protect any address from any, or equal networks from each other, of which no address says on which
+    /// side it belongs: they are not guarded.
+    pub any_to_any: usize,
+    /// Exemptions that there was no room for: what they would let through is dropped.
+    pub left_out: usize,
+}
+
+/// Most rules by bypass policies.
+const EXEMPT_MAX: usize = 1_024;
+
+impl Plan {
+    /// What is to be guarded by these policies; nothing of `except`.
+    pub fn of(entries: &[Entry], except: &[IpNet]) -> Plan {
+        let mut plan = Plan::default();
+        for direction in [Direction::Seal, Direction::Open] {
+            for v6 in [false, true] {
+                plan.add(entries.iter().filter(|entry| entry.direction == direction), v6, except);
+            }
+        }
+        // Both directions mostly say the same.
+        plan.any_to_any = plan.any_to_any.div_ceil(2);
+        for version in [&mut plan.v4, &mut plan.v6] {
+            version.remote.settle();
+            version.wide.settle();
+            version.local.settle();
+        }
+        plan
+    }
+
+    fn add<'a>(&mut self, entries: impl Iterator<Item = &'a Entry>, v6: bool, except: &[IpNet]) {
+        let spared = Ranges::spared(v6, except);
+        let mut before = Ranges::default();
+        for entry in entries {
+            let remote = Ranges::of(&entry.remote_ts, v6);
+            let local = Ranges::of(&entry.local_ts, v6);
+            if remote.is_empty() || local.is_empty() {
+                continue;
+            }
+            if entry.bypasses {
+                self.exempt(entry, v6, &before);
+                continue;
+            }
+            let version = if v6 { &mut self.v6 } else { &mut self.v4 };
+            let mut is_clear = true;
+            for range in remote.iter() {
+                let one = Ranges::from(range).without(&local.not_wider_than(range));
+                if one.is_empty() || (range.is_wide(v6) && local.iter().any(|local| local.is_all(v6))) {
+                    is_clear = false;
+                    continue;
+                }
+                let one = one.without(&spared);
+                if range.is_wide(v6) {
+                    version.wide.add(&one);
+                    version.local.add(&local);
+                } else {
+                    version.remote.add(&one);
+                }
+            }
+            // One for both IP versions counts once.
+            let is_first = !v6 || Ranges::of(&entry.remote_ts, false).is_empty();
+            self.any_to_any += usize::from(!is_clear && is_first);
+            before.add(&remote);
+            before.settle();
+        }
+    }
+
+    /// Lets through what a bypass policy says, but for what is protected `before` it.
+    fn exempt(&mut self, entry: &Entry, v6: bool, before: &Ranges) {
+        let any = [TrafficSelector::ANY];
+        let or_any = |selectors: &'_ [TrafficSelector]| {
+            if selectors.is_empty() { any.to_vec() } else { selectors.to_vec() }
+        };
+        for local in or_any(&entry.local_ts) {
+            for remote in or_any(&entry.remote_ts) {
+                let far = Ranges::of(&[remote], v6).without(before);
+                for near in Ranges::of(&[local], v6).iter() {
+                    for far in far.iter() {
+                        if self.exempt.len() >= EXEMPT_MAX {
+                            self.left_out += 1;
+                            continue;
+                        }
+                        self.exempt.push(Exempt {
+                            direction: entry.direction,
+                            v6,
+                            local: near.addresses(v6),
+                            remote: far.addresses(v6),
+                            selectors: (local, remote),
+                            interface: entry.interface,
+                        });
+                    }
+                }
+            }
+        }
+    }
+}

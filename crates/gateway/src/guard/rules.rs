@@ -1,0 +1,201 @@
+//! The rules of the table.
+//!
+//! A packet of which no address is guarded costs a look-up of each set and gets no further. The others go to a chain that
+//! lets these through and counts and drops the rest:
+//!
+//! | what | arriving | leaving |
+//! |---|---|---|
+//! | ESP and AH | for this host | of this host |
+//! | UDP of IKE (500, 4500) and of the links' own ports | for this host's port | from this host's port |
+//! | later fragments, whose ports cannot be seen: without the first one they are nothing | IPv4 and IPv6, for this host | |
+//! | ICMP errors: unreachable, too big, time exceeded, parameter problem | for this host | |
+//! | Neighbour Discovery with hop limit 255 | all | all |
+//! | DHCP and DHCPv6 | from server to client | from client to server |
+//! | bypass policies | those inbound | those outbound |
+
+use std::net::IpAddr;
+
+use forebay_crypto::Direction;
+use forebay_ipsec::{PortRange, TrafficSelector};
+use forebay_links::nftables::{Chain, End, Hook, Match, Rule, Set, Table, Verdict};
+use forebay_wire::{protocol, udp};
+
+use super::plan::{Exempt, Guarded, Plan};
+use super::ranges::Ranges;
+
+/// Counters of what was dropped.
+pub const FORGED: &str = "forged";
+/// See [`FORGED`].
+pub const LEAKED: &str = "leaked";
+
+const IKE: u16 = 500;
+const ICMP: u8 = 1;
+const ICMPV6: u8 = 58;
+const TCP: u8 = 6;
+
+/// What the rules have to know of the host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// The name of the table.
+    pub table: String,
+    /// Interfaces by which what is protected comes and goes.
+    pub inside: Vec<String>,
+    /// UDP ports of the gateway's own links.
+    pub ports: Vec<u16>,
+}
+
+/// The two ways that packets go, and how the same is said of both.
+#[derive(Clone, Copy)]
+struct Way {
+    direction: Direction,
+    /// Where the peer's address is.
+    far: End,
+    near: End,
+}
+
+const ARRIVING: Way = Way { direction: Direction::Open, far: End::Source, near: End::Destination };
+const LEAVING: Way = Way { direction: Direction::Seal, far: End::Destination, near: End::Source };
+
+impl Host {
+    /// The table that guards what `plan` says.
+    pub fn table(&self, plan: &Plan) -> Table {
+        let set = |name, v6, ranges: &Ranges| Set { name, v6, ranges: ranges.addresses(v6) };
+        let sets = |v6, [remote, wide, local]: [&'static str; 3], guarded: &Guarded| {
+            [set(remote, v6, &guarded.remote), set(wide, v6, &guarded.wide), set(local, v6, &guarded.local)]
+        };
+        let chains = [
+            self.let_through("clear_in", FORGED, ARRIVING, plan),
+            self.let_through("clear_out", LEAKED, LEAVING, plan),
+            self.look_up("arriving", Hook::Prerouting, "clear_in", ARRIVING),
+            self.look_up("leaving", Hook::Postrouting, "clear_out", LEAVING),
+        ];
+        Table {
+            name: self.table.clone(),
+            counters: vec![FORGED, LEAKED],
+            sets: [sets(false, SETS[0], &plan.v4), sets(true, SETS[1], &plan.v6)].concat(),
+            chains: chains.into(),
+        }
+    }
+
+    /// Finds packets with guarded addresses on other interfaces.
+    fn look_up(&self, name: &'static str, hook: Hook, then: &'static str, way: Way) -> Chain {
+        let by = |interface: &str| match way.direction {
+            Direction::Open => Match::ArrivesBy(interface.to_owned()),
+            Direction::Seal => Match::LeavesBy(interface.to_owned()),
+        };
+        let inside = std::iter::once("lo").chain(self.inside.iter().map(String::as_str));
+        let mut rules: Vec<Rule> = inside.map(|interface| accept(vec![by(interface)])).collect();
+        for (v6, [remote, wide, local]) in [(false, SETS[0]), (true, SETS[1])] {
+            let far = |set| Match::InSet(way.far, set);
+            let goes = |matches| Rule { matches, verdict: Verdict::Goto(then) };
+            rules.push(goes(vec![Match::V6(v6), far(remote)]));
+            rules.push(goes(vec![Match::V6(v6), Match::InSet(way.near, local), far(wide)]));
+        }
+        Chain { name, hook: Some(hook), rules }
+    }
+
+    fn let_through(&self, name: &'static str, counter: &'static str, way: Way, plan: &Plan) -> Chain {
+        let mut rules = Vec::new();
+        let ours = |matches: &[Match]| accept([&[Match::IsLocal(way.near)], matches].concat());
+        for sealed in [protocol::ESP, protocol::AH] {
+            rules.push(ours(&[Match::Protocol(sealed)]));
+        }
+        let mut ports: Vec<u16> = self.ports.iter().copied().chain([IKE, udp::NAT_T_PORT]).collect();
+        ports.sort_unstable();
+        ports.dedup();
+        for port in ports {
+            rules.push(ours(&[Match::Protocol(protocol::UDP), Match::Port(way.near, port, port)]));
+        }
+        if way.direction == Direction::Open {
+            for v6 in [false, true] {
+                rules.push(ours(&[Match::V6(v6), Match::LaterFragment { v6 }]));
+            }
+            // Of what is sealed they tell path MTUs; those that leave would quote what was opened.
+            for (v6, icmp, (first, last)) in
+                [(false, ICMP, (3, 3)), (false, ICMP, (11, 12)), (true, ICMPV6, (1, 4))]
+            {
+                rules.push(ours(&[Match::V6(v6), Match::Protocol(icmp), Match::Type(first, last)]));
+            }
+        }
+        let neighbours = [Match::V6(true), Match::Protocol(ICMPV6), Match::FromLink, Match::Type(133, 137)];
+        rules.push(accept(neighbours.to_vec()));
+        for (v6, client, server) in [(false, 68, 67), (true, 546, 547)] {
+            let ports = way.sender_first(client, server).map(|(end, port)| Match::Port(end, port, port));
+            rules.push(accept([&[Match::V6(v6), Match::Protocol(protocol::UDP)], &ports[..]].concat()));
+        }
+        let exempt = plan.exempt.iter().filter(|exempt| exempt.direction == way.direction);
+        rules.extend(exempt.flat_map(|exempt| way.bypass(exempt)).map(accept));
+        rules.push(Rule { matches: vec![], verdict: Verdict::Drop(counter) });
+        Chain { name, hook: None, rules }
+    }
+}
+
+const SETS: [[&str; 3]; 2] = [["remote4", "wide4", "local4"], ["remote6", "wide6", "local6"]];
+
+fn accept(matches: Vec<Match>) -> Rule {
+    Rule { matches, verdict: Verdict::Accept }
+}
+
+impl Way {
+    /// What is said of both ends, the sender's first, as nft(8) lists it.
+    fn sender_first<T>(self, near: T, far: T) -> [(End, T); 2] {
+        let both = [(self.near, near), (self.far, far)];
+        if self.near == End::Source {
+            both
+        } else {
+            let [near, far] = both;
+            [far, near]
+        }
+    }
+
+    /// What a bypass policy lets pass: a list for each protocol that may be meant; none where no packet is.
+    fn bypass(self, exempt: &Exempt) -> Vec<Vec<Match>> {
+        let mut base = vec![Match::V6(exempt.v6)];
+        base.extend(exempt.interface.map(|index| match self.direction {
+            Direction::Open => Match::ArrivesByIndex(index),
+            Direction::Seal => Match::LeavesByIndex(index),
+        }));
+        for (end, (first, last)) in self.sender_first(exempt.local, exempt.remote) {
+            if !is_all(first, last) {
+                base.push(Match::InRange(end, first, last));
+            }
+        }
+        let (local, remote) = &exempt.selectors;
+        let wanted = match (local.protocol(), remote.protocol()) {
+            (Some(one), Some(other)) if one != other => return vec![],
+            (one, other) => one.or(other),
+        };
+        let sides = self.sender_first(local, remote);
+        let has_any = sides.iter().all(|(_, side)| side.ports() == PortRange::ANY);
+        // Ports that nobody can see: those fragments wait for nothing that would be let through.
+        if sides.iter().any(|(_, side)| side.ports() == PortRange::OPAQUE) {
+            return vec![];
+        }
+        let with = |protocol: u8, more: Vec<Match>| [&base[..], &[Match::Protocol(protocol)], &more].concat();
+        let range = |side: &TrafficSelector| (side.ports().first(), side.ports().last());
+        let ports = || {
+            let limited = sides.iter().filter(|(_, side)| side.ports() != PortRange::ANY);
+            limited.map(|&(end, side)| Match::Port(end, range(side).0, range(side).1)).collect::<Vec<_>>()
+        };
+        match wanted {
+            None if has_any => vec![base],
+            None => [TCP, protocol::UDP].map(|protocol| with(protocol, ports())).into(),
+            Some(protocol) if has_any => vec![with(protocol, vec![])],
+            // One field, of the side that the packet comes from (RFC 4301 4.4.1.3).
+            Some(protocol @ (ICMP | ICMPV6)) => {
+                let from = if self.direction == Direction::Seal { local } else { remote };
+                let kind = Match::TypeAndCode(range(from).0, range(from).1);
+                vec![with(protocol, (from.ports() != PortRange::ANY).then_some(kind).into_iter().collect())]
+            }
+            Some(protocol) => vec![with(protocol, ports())],
+        }
+    }
+}
+
+fn is_all(first: IpAddr, last: IpAddr) -> bool {
+    let widest = match last {
+        IpAddr::V4(last) => last.is_broadcast(),
+        IpAddr::V6(last) => u128::from(last) == u128::MAX,
+    };
+    first.is_unspecified() && widest
+}

@@ -1,0 +1,304 @@
+//! The guard's rules in the kernel: made at start, changed with the policies, looked after while the gateway runs, and left
+//! there when it ends, however it ends, unless the file says otherwise.
+//!
+//! They are made by netlink, which takes `CAP_NET_ADMIN` of the thread that calls, as routes do.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use forebay_crypto::Direction;
+use forebay_links::nftables::{Nftables, Table};
+use forebay_xfrm as xfrm;
+
+use crate::config::{self, Config, GuardMode};
+use crate::control::GuardDoc;
+use crate::guard::{Entry, FORGED, Host, LEAKED, Plan};
+
+/// Looks at the rules between two tries to make what could not be made.
+const TRY_EVERY: u32 = 10;
+
+/// The guard of a gateway. Its copies are the same one.
+#[derive(Clone)]
+pub struct Guard(Arc<Mutex<State>>);
+
+struct State {
+    settings: config::Guard,
+    host: Host,
+    entries: Vec<Entry>,
+    plan: Plan,
+    nftables: Option<Nftables>,
+    /// What the kernel has; `None` before it has any of this process, and where it refused.
+    made: Option<Table>,
+    error: Option<String>,
+    /// Packets by counter, of tables that are gone and of the one that is there.
+    before: BTreeMap<String, u64>,
+    now: BTreeMap<String, u64>,
+    restored: u64,
+    looks: u32,
+}
+
+impl Guard {
+    /// Makes the rules for `config`; where the kernel's policies say what is guarded, rules that are there stay until
+    /// [`Guard::set`] tells.
+    ///
+    /// # Errors
+    /// If they cannot be made, and the file insists.
+    pub fn new(config: &Config) -> io::Result<Guard> {
+        let state = State {
+            settings: config.guard.clone(),
+            host: config.guard_host(),
+            entries: vec![],
+            plan: Plan::default(),
+            nftables: None,
+            made: None,
+            error: None,
+            before: BTreeMap::new(),
+            now: BTreeMap::new(),
+            restored: 0,
+            looks: 0,
+        };
+        let guard = Guard(Arc::new(Mutex::new(state)));
+        guard.configure(config)?;
+        Ok(guard)
+    }
+
+    /// Goes by another version of the file.
+    ///
+    /// # Errors
+    /// As [`Guard::new`].
+    pub fn configure(&self, config: &Config) -> io::Result<()> {
+        let state = &mut *self.lock();
+        state.settings = config.guard.clone();
+        state.host = config.guard_host();
+        if config.guard.mode == GuardMode::Off {
+            // What an earlier run has left.
+            state.delete();
+        }
+        if matches!(config.keys.source, config::KeySource::Static { .. }) {
+            state.entries = config.guard_entries();
+        } else if state.made.is_none() {
+            return state.probe();
+        }
+        state.make()
+    }
+
+    /// Guards what these policies say from now on.
+    pub fn set(&self, entries: Vec<Entry>) {
+        let state = &mut *self.lock();
+        if state.entries != entries || state.made.is_none() {
+            state.entries = entries;
+            // It has been said in the log, and is tried again.
+            let _ = state.make();
+        }
+    }
+
+    /// Reads the counters, and makes the rules anew if somebody has deleted them: a host's own firewall may begin with
+    /// `flush ruleset`. To be called every second or so, by a thread that has `CAP_NET_ADMIN`.
+    pub fn look_after(&self) {
+        let state = &mut *self.lock();
+        state.looks = state.looks.wrapping_add(1);
+        if !state.settings.mode.makes() {
+            return;
+        }
+        let Some(made) = state.made.clone() else {
+            if state.error.is_some() && state.looks.is_multiple_of(TRY_EVERY) {
+                let _ = state.make();
+            }
+            return;
+        };
+        let Some(nftables) = &mut state.nftables else { return };
+        let counted = match nftables.counted(&made.name) {
+            Ok(counted) => counted,
+            Err(error) => return tracing::debug!(%error, "the guard's counters"),
+        };
+        if counted.rules == made.rules() {
+            state.now = counted.packets;
+            return;
+        }
+        tracing::warn!(table = %made.name, "somebody has deleted or changed the guard's rules; they are made again");
+        state.restored += 1;
+        state.made = None;
+        let _ = state.make();
+    }
+
+    /// Deletes the rules if the file says so.
+    pub fn end(&self) {
+        let state = &mut *self.lock();
+        if state.settings.remove && state.settings.mode.makes() {
+            state.delete();
+        }
+    }
+
+    /// What is told of it.
+    pub fn document(&self) -> GuardDoc {
+        let state = &*self.lock();
+        let packets = |name| {
+            let of = |counts: &BTreeMap<String, u64>| counts.get(name).copied().unwrap_or(0);
+            of(&state.before) + of(&state.now)
+        };
+        let is_on = match state.settings.mode {
+            GuardMode::Print => "print",
+            GuardMode::Off => "off",
+            GuardMode::Auto | GuardMode::Nftables if state.made.is_some() => "on",
+            GuardMode::Auto | GuardMode::Nftables => "missing",
+        };
+        let ranges = |guarded: &crate::guard::Guarded| guarded.remote.len() + guarded.wide.len();
+        GuardDoc {
+            state: is_on.to_owned(),
+            error: state.error.clone(),
+            table: state.host.table.clone(),
+            ranges: ranges(&state.plan.v4) + ranges(&state.plan.v6),
+            any_to_any: state.plan.any_to_any,
+            forged: packets(FORGED),
+            leaked: packets(LEAKED),
+            restored: state.restored,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Makes the rules what they are to be, in one transaction.
+    fn make(&mut self) -> io::Result<()> {
+        let plan = Plan::of(&self.entries, &self.settings.except);
+        if plan.any_to_any > self.plan.any_to_any {
+            tracing::warn!(
+                policies = plan.any_to_any,
+                "policies protect any address from any: packets in the clear are not kept from passing beside the gateway"
+            );
+        }
+        self.plan = plan;
+        if !self.settings.mode.makes() {
+            (self.made, self.error) = (None, None);
+            return Ok(());
+        }
+        let table = self.host.table(&self.plan);
+        if self.made.as_ref() == Some(&table) {
+            return Ok(());
+        }
+        let done = self.apply(&table);
+        match done {
+            Ok(()) => {
+                tracing::info!(table = %table.name, rules = table.rules(), "the guard's rules are in place");
+                (self.made, self.error) = (Some(table), None);
+                Ok(())
+            }
+            Err(error) => {
+                if self.error.is_none() {
+                    tracing::warn!(%error, "{}", MISSING);
+                }
+                (self.made, self.error) = (None, Some(error.to_string()));
+                if self.settings.mode == GuardMode::Nftables { Err(error) } else { Ok(()) }
+            }
+        }
+    }
+
+    fn apply(&mut self, table: &Table) -> io::Result<()> {
+        let nftables = match &mut self.nftables {
+            Some(nftables) => nftables,
+            none => none.insert(Nftables::open()?),
+        };
+        if let Some(made) = self.made.as_ref().filter(|made| table.is_like(made)) {
+            // If that is not what is there, all is made anew.
+            if nftables.change(made, table).is_ok() {
+                return Ok(());
+            }
+        }
+        if self.made.is_some()
+            && let Ok(counted) = nftables.counted(&table.name)
+        {
+            self.now = counted.packets;
+        }
+        nftables.replace(table)?;
+        for (name, packets) in std::mem::take(&mut self.now) {
+            *self.before.entry(name).or_default() += packets;
+        }
+        Ok(())
+    }
+
+    /// Whether rules can be made, where the file insists.
+    fn probe(&mut self) -> io::Result<()> {
+        if self.settings.mode != GuardMode::Nftables {
+            return Ok(());
+        }
+        Nftables::open()?.counted(&self.host.table).map(drop)
+    }
+
+    fn delete(&mut self) {
+        let deleted = match &mut self.nftables {
+            Some(nftables) => nftables.delete(&self.host.table),
+            None => Nftables::open().and_then(|mut nftables| nftables.delete(&self.host.table)),
+        };
+        match deleted {
+            Ok(()) => self.made = None,
+            // Without nf_tables or the right to it nothing was made.
+            Err(error) => tracing::debug!(%error, "the guard's rules were not deleted"),
+        }
+    }
+}
+
+const MISSING: &str = "the guard's rules cannot be made: packets in the clear are not kept from passing beside the gateway; \
+                       load what `forebay check --print-rules` prints, or set `mode` of `[guard]`";
+
+/// Why this machine makes no such rules; `None` where it does, where the file does not ask for it, or where this process is
+/// not allowed to find out.
+pub fn lacks_guard(config: &Config) -> Option<io::Error> {
+    if !config.guard.mode.makes() {
+        return None;
+    }
+    let counted = Nftables::open().and_then(|mut nftables| nftables.counted(&config.guard_host().table));
+    counted.err().filter(|error| error.kind() != io::ErrorKind::PermissionDenied)
+}
+
+/// What the kernel's policies, in the order in which they are asked, are for the guard.
+pub fn entries<'a>(policies: impl Iterator<Item = &'a xfrm::Policy>) -> Vec<Entry> {
+    let entry = |policy: &xfrm::Policy| {
+        let (bypasses, interface) = match &policy.action {
+            xfrm::PolicyAction::Protect(_) => (false, None),
+            xfrm::PolicyAction::Bypass => (true, None),
+            xfrm::PolicyAction::Discard => return None,
+            xfrm::PolicyAction::Refused(refused) => (refused.bypasses, refused.interface),
+        };
+        // For what else a policy that bypasses was refused, its selectors are wider here than they were.
+        let is_wider =
+            matches!(policy.action, xfrm::PolicyAction::Refused(_)) && bypasses && interface.is_none();
+        let direction = if policy.way == xfrm::Way::Out { Direction::Seal } else { Direction::Open };
+        let (local_ts, remote_ts) = (policy.local_ts.clone(), policy.remote_ts.clone());
+        (!is_wider).then_some(Entry { direction, bypasses, local_ts, remote_ts, interface })
+    };
+    policies.filter_map(entry).collect()
+}
+
+/// What the kernel's policies are at this moment, for [`guard`](crate::guard).
+///
+/// # Errors
+/// Without XFRM in the kernel or `CAP_NET_ADMIN`.
+pub fn kernel_entries(options: &config::Xfrm) -> io::Result<Vec<Entry>> {
+    let mark = options.mark.map(|mark| xfrm::Mark { value: mark.value, mask: mark.mask });
+    let filter = xfrm::Filter { mark, if_id: options.if_id, allow_weak: false };
+    let mut mirror = xfrm::Mirror::open(filter, options.netlink_buffer)?;
+    let mut policies = BTreeMap::new();
+    // The kernel answers at once: a dump that never ends is one that changes all the time.
+    for _ in 0..10_000 {
+        let mut events = Vec::new();
+        mirror.poll(&mut events)?;
+        for event in events {
+            match event {
+                xfrm::Event::PolicyAdded(policy) | xfrm::Event::PolicyUpdated(policy) => {
+                    policies.insert((policy.way != xfrm::Way::Out, policy.priority, policy.index), *policy);
+                }
+                xfrm::Event::PolicyRefused { policy, .. } => {
+                    policies.insert((policy.way != xfrm::Way::Out, policy.priority, policy.index), *policy);
+                }
+                xfrm::Event::PolicyDeleted(index) => policies.retain(|(.., other), _| *other != index),
+                xfrm::Event::Synchronised => return Ok(entries(policies.values())),
+                _ => {}
+            }
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::TimedOut, "the kernel's policies change all the time"))
+}

@@ -1,0 +1,215 @@
+//! The thread that raises the limits of replay windows, and takes them back.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+
+use forebay_crypto::SessionId;
+use forebay_planted::{Fault, planted};
+
+use super::state::{LEAST, MOST, Notes, Raised};
+use super::word::Word;
+use crate::iv_store::{SequenceId, WindowNote};
+use crate::privileges;
+use crate::service::worker::Handle;
+
+/// What nobody waits for is noted with what else comes until so long nothing has, or so much has come.
+const GATHER: std::time::Duration = std::time::Duration::from_millis(5);
+const GATHERED: usize = 64;
+/// Between two looks whether limits are too far ahead, and between two tries to note.
+const LOOK: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// The thread.
+pub struct Keeper {
+    /// What it shares.
+    pub notes: Arc<Notes>,
+    /// The ways to the workers.
+    pub workers: Vec<Handle>,
+    /// Windows whose limits are to be raised: the highest number, and how many packets have come.
+    pub wanted: BTreeMap<SequenceId, (u64, u64)>,
+    /// Whether a packet waits for one of them.
+    pub urgent: bool,
+    /// Windows whose limits may be too far ahead.
+    pub ahead: BTreeSet<SequenceId>,
+    /// When they were looked at.
+    pub looked: std::time::Duration,
+    /// Whether SAs were removed.
+    pub removed: bool,
+    /// What workers say.
+    pub words: mpsc::Receiver<Word>,
+}
+
+impl Keeper {
+    /// Starts a thread for it, which ends when the last copy of its [`Windows`](super::Windows) is gone.
+    ///
+    /// # Errors
+    /// If there is no thread left.
+    pub fn start(self) -> std::io::Result<()> {
+        std::thread::Builder::new().name("forebay-windows".to_owned()).spawn(move || {
+            privileges::keep_files();
+            self.run();
+        })?;
+        Ok(())
+    }
+
+    fn run(mut self) {
+        loop {
+            let word = match self.wanted.is_empty() && self.ahead.is_empty() {
+                true => self.words.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                false => self.words.recv_timeout(LOOK),
+            };
+            match word {
+                Ok(word) => self.gather(word),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            self.note();
+        }
+    }
+
+    /// Takes what workers have said, and notes what is wanted; without `again` only if they have said anything.
+    pub fn look(&mut self, again: bool) {
+        let mut any = again;
+        while let Ok(word) = self.words.try_recv() {
+            self.take(word);
+            any = true;
+        }
+        if any {
+            self.note();
+        }
+    }
+
+    /// Does what is to be done by now.
+    fn note(&mut self) {
+        if std::mem::take(&mut self.removed) {
+            self.notes.settle(false);
+        }
+        if !self.wanted.is_empty() {
+            self.raise();
+        }
+        let now = (self.notes.clock)();
+        // A clock that was put back does not keep limits where they are.
+        if now < self.looked || now - self.looked >= LOOK {
+            self.looked = now;
+            self.lower(now);
+        }
+    }
+
+    /// Takes this word and those that come with it. Nobody waits for most of them, and one note is as dear as many.
+    fn gather(&mut self, first: Word) {
+        self.take(first);
+        while !self.urgent && self.wanted.len() < GATHERED {
+            let Ok(word) = self.words.recv_timeout(GATHER) else { break };
+            self.take(word);
+        }
+        while let Ok(word) = self.words.try_recv() {
+            self.take(word);
+        }
+    }
+
+    fn take(&mut self, word: Word) {
+        let Word::Wanted { worker, session, top, packets } = word else {
+            self.removed = true;
+            return;
+        };
+        let state = self.notes.state();
+        // One that has just been removed.
+        let Some(id) = state.places.get(&(worker, session)).copied() else { return };
+        let Some(window) = state.windows.get(&id) else { return };
+        self.urgent |= top > window.limit;
+        let wanted = self.wanted.entry(id).or_default();
+        *wanted = (wanted.0.max(top), packets);
+    }
+
+    /// Raises the limits that are wanted, and lets the engines use them.
+    fn raise(&mut self) {
+        self.urgent = false;
+        let notes = self.notes.clone();
+        let _writing = notes.writing();
+        let now = (notes.clock)();
+        let mut state = notes.state();
+        let raised = self.wanted.iter().filter_map(|(&id, &(top, packets))| {
+            let window = state.windows.get_mut(&id)?;
+            let lately = window.rate.lately(now, packets).clamp(LEAST, MOST);
+            Some(Raised { id, top, limit: top.saturating_add(lately).max(window.limit) })
+        });
+        let raised: Vec<Raised> = raised.collect();
+        drop(state);
+        let written: Vec<WindowNote> =
+            raised.iter().filter(|_| !planted(Fault::WindowsNotNoted)).map(Raised::note).collect();
+        if let Err(error) = notes.put(&written) {
+            tracing::error!(%error, "received sequence numbers cannot be noted: new packets wait, and are dropped when too many do");
+            return;
+        }
+        self.wanted.clear();
+        self.ahead.extend(raised.iter().map(|raised| raised.id));
+        let mut by_worker: BTreeMap<usize, Vec<(SessionId, u64)>> = BTreeMap::new();
+        let mut state = notes.state();
+        for Raised { id, top, limit } in raised {
+            let Some(window) = state.windows.get_mut(&id) else { continue };
+            (window.limit, window.certain) = (limit, top);
+            // Another SA may have the keys by now, elsewhere.
+            let Some((worker, session)) = window.place else { continue };
+            by_worker.entry(worker).or_default().push((session, limit));
+        }
+        drop(state);
+        for (worker, sessions) in by_worker {
+            let (Some(handle), notes) = (self.workers.get(worker), notes.clone()) else { continue };
+            drop(handle.post(move |at| {
+                for (session, limit) in sessions {
+                    // Or the SA is gone by now.
+                    let is_noted = notes.state().is_noted(worker, session, limit);
+                    if is_noted {
+                        at.note_window(session, limit);
+                    }
+                }
+            }));
+        }
+    }
+
+    /// Takes limits back that are further ahead than packets have come lately: after a crash so many would be refused.
+    fn lower(&mut self, now: std::time::Duration) {
+        let notes = self.notes.clone();
+        let _writing = notes.writing();
+        let mut by_worker: BTreeMap<usize, Vec<(SequenceId, SessionId)>> = BTreeMap::new();
+        let state = notes.state();
+        self.ahead.retain(|id| {
+            let place = state.windows.get(id).and_then(|window| window.place);
+            place.is_some_and(|(worker, session)| {
+                by_worker.entry(worker).or_default().push((*id, session));
+                true
+            })
+        });
+        drop(state);
+        let mut lowered = Vec::new();
+        for (worker, sessions) in by_worker {
+            let (Some(handle), notes) = (self.workers.get(worker), notes.clone()) else { continue };
+            let looked = handle.ask(move |at| {
+                let mut state = notes.state();
+                let look = |(id, session): (SequenceId, SessionId)| {
+                    let (found, window) = state.at(worker, session)?;
+                    (found == id).then(|| window.lower(at, session, id, now)).flatten()
+                };
+                sessions.into_iter().filter_map(look).collect::<Vec<_>>()
+            });
+            for (is_quiet, raised) in looked.unwrap_or_default() {
+                if is_quiet {
+                    self.ahead.remove(&raised.id);
+                } else {
+                    lowered.push(raised);
+                }
+            }
+        }
+        lowered.retain(|raised| raised.limit > 0);
+        if let Err(error) = notes.put(&lowered.iter().map(Raised::note).collect::<Vec<_>>()) {
+            tracing::warn!(%error, "received sequence numbers were not noted anew");
+            return;
+        }
+        let mut state = notes.state();
+        for Raised { id, top, limit } in lowered {
+            if let Some(window) = state.windows.get_mut(&id) {
+                (window.limit, window.certain) = (limit, top);
+            }
+        }
+    }
+}

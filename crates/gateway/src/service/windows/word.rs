@@ -1,0 +1,20 @@
+//! What the thread that notes replay windows is told.
+
+use forebay_crypto::SessionId;
+
+/// What the thread is told.
+pub enum Word {
+    /// A window is half-way to its limit, or beyond it.
+    Wanted {
+        /// The worker.
+        worker: usize,
+        /// The SA there.
+        session: SessionId,
+        /// The highest number received.
+        top: u64,
+        /// Packets received.
+        packets: u64,
+    },
+    /// SAs were removed: what was carried over of them is to be noted.
+    Removed,
+}

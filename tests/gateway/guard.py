@@ -1,0 +1,346 @@
+#!/usr/bin/env python3
+"""The guard: what pretends to come from inside is dropped by the host, IPv4 and IPv6, and nothing that is to be protected
+leaves in the clear, whatever becomes of the gateway; without the guard both pass, so that the tests say something.
+
+    scripts/lab.sh FOREBAY run tests/gateway/guard.py
+"""
+
+import json
+import signal
+import struct
+import subprocess
+import sys
+import time
+
+import lab
+from lab import FOREBAY, HOST_B, LAB, Count, Wire, ask, edit, in_the_clear, inside, ip, kill, program, send, start, wait_until
+
+SA_6 = """
+[[sa]]
+name = "{name}-6"
+direction = "{direction}"
+spi = {spi}
+key_file = "{name}-6.key"
+proposal = "aes128gcm16"
+encapsulation = "udp"
+local = "192.0.2.1"
+remote = "192.0.2.2"
+local_ts = ["2001:db8:1::/48"]
+remote_ts = ["2001:db8:2::/48"]
+"""
+# Sends packets with any source through an interface: Ethernet frames, as they come from a network.
+FORGE = """
+import socket, struct, sys
+interface, theirs, source, destination, count = sys.argv[1:]
+out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+out.bind((interface, 0))
+mac = bytes.fromhex(theirs.replace(":", ""))
+six = ":" in source
+family = socket.AF_INET6 if six else socket.AF_INET
+ends = [socket.inet_pton(family, address) for address in (source, destination)]
+
+def total(data):
+    words = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while words >> 16:
+        words = (words & 0xffff) + (words >> 16)
+    return ~words & 0xffff
+
+for n in range(int(count)):
+    payload = struct.pack("!Q", n)
+    udp = struct.pack("!HHHH", 7000, 9000, 8 + len(payload), 0) + payload
+    pseudo = b"".join(ends) + struct.pack("!HH", len(udp), 17)
+    udp = udp[:6] + struct.pack("!H", total(pseudo + udp) or 0xffff) + udp[8:]
+    if six:
+        head = struct.pack("!IHBB", 6 << 28, len(udp), 17, 64) + b"".join(ends)
+    else:
+        head = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(udp), n, 0x4000, 64, 17, 0) + b"".join(ends)
+        head = head[:10] + struct.pack("!H", total(head)) + head[12:]
+    out.send(mac + out.getsockname()[4] + struct.pack("!H", 0x86dd if six else 0x0800) + head + udp)
+"""
+# Counts datagrams of both IP versions until a line comes in.
+HEAR = """
+import select, socket, sys
+heard = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+heard.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+heard.bind(("::", 9000))
+print("ready", flush=True)
+count = 0
+while True:
+    ready, _, _ = select.select([heard, sys.stdin], [], [])
+    if sys.stdin in ready and heard not in ready:
+        print(count, flush=True)
+        break
+    heard.recv(65535)
+    count += 1
+"""
+
+
+def nft(*words, namespace="gw-a", text=None):
+    return subprocess.run(inside(namespace, "nft", *words), input=text, capture_output=True, text=True)
+
+
+def table(namespace="gw-a"):
+    return nft("list", "table", "inet", "forebay_fb0", namespace=namespace).stdout
+
+
+def told():
+    return ask("a", "status")["guard"]
+
+
+def mac(namespace, interface):
+    return json.loads(ip(namespace, "-j", "link", "show", interface))[0]["address"]
+
+
+def forge(source, destination, count=50):
+    """Packets from the network outside to gateway A; how many host-a has heard."""
+    heard = lab.Talker("host-a", HEAR)
+    subprocess.run(program("gw-b", FORGE, "wan", mac("gw-a", "wan"), source, destination, count), check=True)
+    time.sleep(0.3)
+    return int(heard.end())
+
+
+def both_versions():
+    """Gateway A also has IPv6, and no filter of the reverse path."""
+    for namespace in ("host-a", "gw-a", "gw-b", "host-b"):
+        for setting in ("net.ipv6.conf.all.disable_ipv6=0", "net.ipv6.conf.all.forwarding=1",
+                        "net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.default.rp_filter=0"):
+            subprocess.run(inside(namespace, "sysctl", "-qw", setting), check=True)
+    for interface in ("wan", "lan"):
+        subprocess.run(inside("gw-a", "sysctl", "-qw", f"net.ipv4.conf.{interface}.rp_filter=0"), check=True)
+    ip("gw-a", "addr", "add", "2001:db8:1::1/64", "dev", "lan", "nodad")
+    ip("gw-a", "addr", "add", "2001:db8:f::1/64", "dev", "wan", "nodad")
+    ip("gw-b", "addr", "add", "2001:db8:f::2/64", "dev", "wan", "nodad")
+    ip("host-a", "addr", "add", "2001:db8:1::10/64", "dev", "eth0", "nodad")
+    ip("host-a", "route", "add", "default", "via", "2001:db8:1::1")
+    # Ways for what is not routed to the gateway: those by which it would leak.
+    ip("gw-a", "route", "add", "default", "via", "192.0.2.2")
+    ip("gw-a", "route", "add", "default", "via", "2001:db8:f::2")
+    sas = ""
+    for name, direction, spi, octet in (("to-peer", "out", 0x1006, "5a"), ("from-peer", "in", 0x2006, "5b")):
+        with open(f"{LAB}/{name}-6.key", "w", encoding="utf-8") as file:
+            file.write(octet * 20)
+        sas += SA_6.format(name=name, direction=direction, spi=spi)
+    with open(f"{LAB}/a.toml", "a", encoding="utf-8") as file:
+        file.write(sas)
+    lab.reload("a")
+
+
+def forged():
+    assert told()["state"] == "on", told()
+    before = told()["forged"]
+    inner = [("10.2.0.10", "10.1.0.10"), ("2001:db8:2::10", "2001:db8:1::10")]
+    for source, destination in inner:
+        assert forge(source, destination) == 0, f"{source} was believed"
+    # The addresses of the gateway itself, inside and outside.
+    for source, destination in [("10.2.0.10", "192.0.2.1"), ("10.2.0.10", "10.1.0.1"), ("2001:db8:2::10", "2001:db8:f::1")]:
+        forge(source, destination)
+    wait_until(lambda: told()["forged"] == before + 250, f"the counters: {told()}")
+    # Others may send what they like: that is somebody else's filter.
+    assert forge("203.0.113.5", "10.1.0.10") == 50 and forge("2001:db8:77::1", "2001:db8:1::10") == 50
+    # The control.
+    edit("a", "[keys]\n", "[guard]\nmode = \"off\"\n\n[keys]\n")
+    lab.reload("a")
+    assert table() == "" and told()["state"] == "off", table()
+    assert [forge(source, destination) for source, destination in inner] == [50, 50], "the host drops them anyway"
+    edit("a", "mode = \"off\"\n", "mode = \"nftables\"\n")
+    lab.reload("a")
+    assert [forge(source, destination) for source, destination in inner] == [0, 0]
+    print("guard: 250 packets in the clear with a source of the peer's network were dropped and counted, IPv4 and IPv6; "
+          "without the guard they reach the inner network")
+
+
+def leaks():
+    """Restarts of all kinds under traffic, without blackhole routes to help."""
+    edit("a", "[plain]\n", "[plain]\nblackhole = \"none\"\n")
+    kill("a", signal.SIGTERM)
+    start("a")
+    assert "blackhole" not in ip("gw-a", "route")
+    wire = Wire()
+    storm = send("host-a", HOST_B, 0, 12_000, rate=2_000)
+    time.sleep(0.3)
+    for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGTERM):
+        kill("a", number)
+        assert "goto clear_out" in table(), "the rules went with the gateway"
+        time.sleep(0.3)
+        assert forge("10.2.0.10", "10.1.0.10") == 0, "believed while there is no gateway"
+        start("a")
+        time.sleep(0.3)
+    storm.wait(timeout=60)
+    clear = in_the_clear([packet for packet in wire.end() if packet[1]])
+    assert not clear, f"{len(clear)} packets in the clear, as {clear[0][:40].hex()}"
+    heard = Count("host-b")
+    send("host-a", HOST_B, 0, 100).wait(timeout=30)
+    assert heard.end()["seen"] == 100, "the rules are in the way of the tunnel"
+    # The control: the rules are deleted at a clean stop where the file says so, and then packets do leave.
+    edit("a", "[guard]\n", "[guard]\nremove = true\n")
+    lab.reload("a")
+    kill("a", signal.SIGTERM)
+    assert table() == ""
+    wire = Wire()
+    send("host-a", HOST_B, 0, 20).wait(timeout=30)
+    time.sleep(0.2)
+    assert in_the_clear([packet for packet in wire.end() if packet[1]]), "nothing leaves anyway; the test is worth nothing"
+    edit("a", "[guard]\nremove = true\n", "[guard]\n")
+    edit("a", "blackhole = \"none\"\n", "")
+    start("a")
+    print("guard: stopped twice and killed once under traffic: nothing in the clear, with the rules alone, which stay")
+
+
+def follows():
+    """The sets follow the file; what somebody else deletes comes back; other tables are left alone."""
+    nft("-f", "-", text="table inet others { }")
+    edit("a", 'remote_ts = ["10.2.0.0/16"]', 'remote_ts = ["10.2.0.0/16", "10.77.0.0/16"]')
+    lab.reload("a")
+    assert "10.77.0.0/16" in table() and forge("10.77.0.1", "10.1.0.10") == 0, table()
+    edit("a", 'remote_ts = ["10.2.0.0/16", "10.77.0.0/16"]', 'remote_ts = ["10.2.0.0/16"]')
+    lab.reload("a")
+    assert "10.77.0.0/16" not in table()
+    before = table()
+    forged_before = told()["forged"]
+    for words in (["flush", "ruleset"], ["flush", "chain", "inet", "forebay_fb0", "clear_in"]):
+        restored = told()["restored"]
+        assert nft(*words).returncode == 0
+        wait_until(lambda: told()["restored"] == restored + 1, f"the rules after {words}")
+        strip = lambda text: [line for line in text.splitlines() if "packets" not in line]
+        assert strip(table()) == strip(before), table()
+        assert forge("10.2.0.10", "10.1.0.10") == 0
+    assert told()["forged"] >= forged_before, "counts went back"
+    # What is printed is what is made.
+    printed = subprocess.run([FOREBAY, "check", "--config", f"{LAB}/a.toml", "--print-rules"], capture_output=True, text=True, check=True)
+    assert nft("-f", "-", namespace="host-a", text=printed.stdout).returncode == 0, printed.stdout
+    strip = lambda text: [line for line in text.splitlines() if "packets" not in line]
+    assert strip(table("host-a")) == strip(table()), table("host-a") + table()
+    nft("delete", "table", "inet", "forebay_fb0", namespace="host-a")
+    print("guard: the rules follow the file, come back after a flush of all rules, and are those that are printed")
+
+
+POLICY = ["src", "10.1.0.0/16", "dst", "10.5.0.0/16", "dir"]
+
+
+def xfrm(*words, check=True):
+    done = subprocess.run(["ip", "-n", "gw-a", "xfrm", *words], capture_output=True, text=True)
+    assert not check or done.returncode == 0, (words, done.stderr)
+    return done.returncode == 0
+
+
+def kernel():
+    """Policies from the kernel: the rules follow them, a refused one discards, and none is no way out either."""
+    kill("a", signal.SIGTERM)
+    with open(f"{LAB}/a.toml", encoding="utf-8") as file:
+        text = file.read()
+    kept = text
+    text = text[:text.index("[[sa]]")].replace("[keys]\n", "[keys]\nsource = \"xfrm\"\nmark = 0x4642\n")
+    text = text.replace("[plain]\n", "[plain]\nroutes = [\"10.5.0.0/16\", \"10.2.0.0/16\"]\n") + "\n[limits]\npolicies = 2\n"
+    with open(f"{LAB}/a.toml", "w", encoding="utf-8") as file:
+        file.write(text)
+    before = table()
+    # A mark that no packet has: the kernel does not act on its policies itself.
+    mark = ["mark", "0x4642", "mask", "0xffffffff"]
+    if not xfrm("policy", "list", check=False):
+        print("guard: this kernel has no XFRM: policies from it are SKIPPED")
+    else:
+        start("a")
+        template = ["tmpl", "src", "192.0.2.1", "dst", "192.0.2.2", "proto", "esp", "mode", "tunnel", "reqid", "1"]
+        inner = ["tmpl", "src", "192.0.2.1", "dst", "192.0.2.2", "proto", "ah", "mode", "tunnel", "reqid", "2"]
+        policies = lambda: {one["name"]: one["action"] for one in ask("a", "policies")["policies"]}
+        drops = lambda reason: lab.drops("a").get(reason, 0)
+
+        def dropped(reason, destination):
+            count = drops(reason)
+            send("host-a", destination, 0, 20).wait(timeout=30)
+            # The host itself has a word to say to groups on the interface.
+            wait_until(lambda: drops(reason) >= count + 20, f"20 drops under {reason}: {lab.drops('a')}")
+
+        wire = Wire()
+        # None at all, as after a flush: nothing goes, whatever SAs there are.
+        dropped("out_no_pols", "10.5.0.1")
+        xfrm("policy", "add", *POLICY, "out", *mark, "priority", "5", *template)
+        xfrm("policy", "add", "src", "10.5.0.0/16", "dst", "10.1.0.0/16", "dir", "in", *mark, *template)
+        wait_until(lambda: "10.5.0.0/16" in table(), "the rules of a policy")
+        assert forge("10.5.0.1", "10.1.0.10") == 0
+        dropped("out_no_states", "10.5.0.1")
+        # Two SAs around a packet: neither alone is enough, and the broader policy is not asked.
+        narrow = ["src", "10.1.0.0/16", "dst", "10.5.5.0/24", "dir", "out"]
+        xfrm("policy", "add", *narrow, *mark, "priority", "1", *template, *inner)
+        wait_until(lambda: "discard" in policies().values(), f"a refused policy: {policies()}")
+        dropped("out_pol_block", "10.5.5.1")
+        xfrm("policy", "delete", *narrow, *mark)
+        wait_until(lambda: "discard" not in policies().values(), "the end of a refused policy")
+        dropped("out_no_states", "10.5.5.1")
+        # More than there is room for: a policy that would let packets pass in the clear discards too, until there is room.
+        xfrm("policy", "add", *narrow, *mark, "priority", "1")
+        wait_until(lambda: "discard" in policies().values(), f"a policy over the limit: {policies()}")
+        dropped("out_pol_block", "10.5.5.1")
+        xfrm("policy", "delete", "src", "10.5.0.0/16", "dst", "10.1.0.0/16", "dir", "in", *mark)
+        wait_until(lambda: "bypass" in policies().values(), f"room for a policy: {policies()}")
+        xfrm("policy", "flush")
+        wait_until(lambda: not policies(), "the end of all policies")
+        dropped("out_no_pols", "10.5.0.1")
+        assert "10.5.0.0/16" not in table()
+        assert not [one for one in wire.end() if one[1] and one[2][16:18] == bytes([10, 5])], "in the clear"
+        # What an earlier run has left guards until the kernel's policies are known, and those are read by `check` as well.
+        xfrm("policy", "add", *POLICY, "out", *mark, "priority", "5", *template)
+        words = inside("gw-a", FOREBAY, "check", "--config", f"{LAB}/a.toml", "--print-rules")
+        printed = subprocess.run(words, capture_output=True, text=True, check=True)
+        assert "10.5.0.0" in printed.stdout, printed.stdout
+        xfrm("policy", "flush")
+        kill("a", signal.SIGTERM)
+        print("guard: the kernel's policies are followed; without any, over the limit and with two templates packets are dropped")
+    assert before
+    with open(f"{LAB}/a.toml", "w", encoding="utf-8") as file:
+        file.write(kept)
+    start("a")
+
+
+def moves():
+    """Somebody between the peers sends their packets on from two places: each is taken, and few are followed."""
+    def heard_from(ports):
+        return (f"add table ip elsewhere\ndelete table ip elsewhere\nadd table ip elsewhere\n"
+                "add chain ip elsewhere prerouting { type filter hook prerouting priority -300; }\n"
+                f"add rule ip elsewhere prerouting iif wan udp sport 4500 udp sport set {ports}\n")
+
+    if nft("-f", "-", text=heard_from("numgen inc mod 2 map { 0 : 5001, 1 : 5002 }")).returncode != 0:
+        return print("guard: SKIPPED, there is no nft that rewrites ports")
+    engine = lambda: ask("a", "status")["engines"][0]
+    before, lines = engine(), lab.log("a").count("a peer has moved")
+    heard = Count("host-a")
+    send("host-b", lab.HOST_A, 0, 4_000, rate=4_000).wait(timeout=30)
+    assert heard.end()["seen"] == 4_000, "packets from elsewhere are genuine"
+    after, lines = engine(), lab.log("a").count("a peer has moved") - lines
+    followed, limited = (after[name] - before[name] for name in ("moved_peers", "moves_limited"))
+    assert 4 <= followed < 40 and limited > 1_000 and lines <= followed, (followed, limited, lines)
+    # Where it stays it is followed to.
+    nft("-f", "-", text=heard_from("5003"))
+    time.sleep(1)
+    heard = Count("host-a")
+    send("host-b", lab.HOST_A, 0, 100, rate=100).wait(timeout=30)
+    heard.end()
+    assert "192.0.2.2:5003" in "".join(lab.log("a").splitlines()[-9:]), lab.log("a")[-3000:]
+    # Unless it is not to be followed.
+    edit("a", "[[sa]]\nname = \"from-peer\"\n", "[[sa]]\nname = \"from-peer\"\nfollow_peer = false\n")
+    lab.reload("a")
+    before = engine()["moved_peers"]
+    nft("-f", "-", text=heard_from("5004"))
+    heard = Count("host-a")
+    send("host-b", lab.HOST_A, 0, 100).wait(timeout=30)
+    assert heard.end()["seen"] == 100 and engine()["moved_peers"] == before
+    nft("delete", "table", "ip", "elsewhere")
+    print(f"guard: of 4000 packets that came from two places in turn {followed} moved the peer, {limited} did not, none was lost")
+
+
+def main():
+    both_versions()
+    if told()["state"] != "on":
+        print(f"guard: SKIPPED, this kernel makes no such rules: {told()}")
+        return
+    if nft("list", "ruleset").returncode != 0:
+        sys.exit("guard: nft is missing: scripts/setup.sh test")
+    forged()
+    leaks()
+    follows()
+    kernel()
+    moves()
+
+
+if __name__ == "__main__":
+    main()
