@@ -23,6 +23,7 @@ const ELSEWHERE: &[(DropReason, &str)] = &[
     (TooLong, "the reader of captures; and here for a packet that has been sealed too often, see below"),
     (QueueFull, "the engine, before the SA is looked up"),
     (HandOffFull, "the gateway's workers"),
+    (InStateNotNoted, "the gateway's workers"),
     (InNestAway, "the database, of SAs at several cores: ipsec/tests/away.rs"),
     (DupFrag, REASSEMBLY),
     (FragError, REASSEMBLY),
