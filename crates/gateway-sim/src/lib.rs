@@ -3,7 +3,7 @@
 //! A [`Plan`] is drawn from a seed: gateways, tunnels between them, traffic, and a list of faults. A [`World`] runs it:
 //! each gateway is a [`Service`](forebay_gateway::service::Service) with its file's text, worker, engine, lanes, cards,
 //! stores and routes, on a host of memory. The oracle sees every packet that leaves a
-//! gateway and checks what must hold; the first thing that does not is a [`Violation`]. [`shrink`] makes the list of
+//! gateway and checks what must hold; the first thing that does not is a [`Violation`]. [`shrink()`] makes the list of
 //! faults of a failing plan short.
 //!
 //! The same seed and the same code give the same run: nothing asks the machine for time or chance.

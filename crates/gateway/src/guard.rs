@@ -12,7 +12,7 @@
 //!
 //! What has to pass in the clear, though its addresses are protected, is let through behind the look-up, by a chain that
 //! only such packets get to: the sealed packets themselves, IKE, what bypass policies say, and what a host cannot do
-//! without (Neighbour Discovery, DHCP, ICMP errors). [`rules`] has the list.
+//! without (Neighbour Discovery, DHCP, ICMP errors). `rules.rs` has the list.
 
 mod plan;
 mod ranges;
