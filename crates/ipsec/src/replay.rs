@@ -27,7 +27,7 @@ pub enum Replay {
     TooOld,
     /// Seen before.
     Duplicate,
-    /// New, and beyond the mark of a noted window: [`ReplayWindow::settle`] takes it, [`Settling`] does not.
+    /// New, and beyond the mark of a noted window: [`ReplayWindow::settle`] takes it, `Settling` does not.
     BeyondMark,
 }
 
