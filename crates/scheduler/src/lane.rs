@@ -59,7 +59,7 @@ impl Lane {
 
     #[inline(always)]
     pub(crate) fn push(&mut self, now: Time, item: Item) -> Result<(), Item> {
-        if self.push_run(now, std::slice::from_ref(&item)) > 0 {
+        if self.direct > 0 && self.push_run(now, std::slice::from_ref(&item)) > 0 {
             return Ok(());
         }
         self.window.push(now, item)?;
