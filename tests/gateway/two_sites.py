@@ -53,10 +53,15 @@ import os, socket, sys
 peer = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); peer.settimeout(0.5)
 for size in map(int, sys.argv[2:]):
     data = os.urandom(size)
-    for _ in range(6):
-        peer.sendto(data, (sys.argv[1], 7002))
+    # After a kill the numbers of about a second are refused, because they may have been seen: many are sent.
+    for attempt in range(60):
+        for _ in range(1 if attempt == 0 else 50):
+            peer.sendto(data, (sys.argv[1], 7002))
         try:
-            assert peer.recv(65535) == data, f"{size} bytes came back changed"
+            # What is left of the size before is passed over.
+            while len(got := peer.recv(65535)) != size:
+                pass
+            assert got == data, f"{size} bytes came back changed"
             break
         except TimeoutError:
             pass
