@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-BASELINE = pathlib.Path("crates/engine/benches/instructions.json")
+BASELINE = pathlib.Path("crates/dataplane/engine/benches/instructions.json")
 # Ours: what is Rust, our C shim around ipsec-mb, and what they call of the C library. All else is the
 # crypto library's: C and assembly, some of it without names.
 OURS = re.compile(r"::|^<|^fb_|^_*(mem(cpy|move|set|cmp|chr)|bcmp|malloc|calloc|realloc|free)")

@@ -1,5 +1,5 @@
 /* What the firmware is given and gives back: SAs, policies and packets in one piece of memory. All numbers are
- * little-endian; `crates/embedded` writes and reads the same. */
+ * little-endian; `crates/workbench/embedded` writes and reads the same. */
 #ifndef IMAGE_H
 #define IMAGE_H
 

@@ -45,7 +45,7 @@ mod wire;
 mod words;
 
 // The packets of the tests of `forebay-ipsec`.
-#[path = "../../crates/ipsec/tests/traffic/mod.rs"]
+#[path = "../../crates/dataplane/ipsec/tests/traffic/mod.rs"]
 mod traffic;
 
 pub use bench::{Tally, tally};

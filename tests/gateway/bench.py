@@ -34,7 +34,7 @@ from benchmark import namespaces, peers, profile, reorder, report, traffic
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("forebay", help="the program: target/release/forebay")
-    parser.add_argument("--relay", metavar="PROGRAM", help="crates/links/examples/bridge.rs, built: the limit without IPsec")
+    parser.add_argument("--relay", metavar="PROGRAM", help="crates/dataplane/links/examples/bridge.rs, built: the limit without IPsec")
     parser.add_argument("--before", metavar="FOREBAY", help="another build of Forebay, measured in the same rounds")
     parser.add_argument("--peers", metavar="KEYS", help="of gateways, by commas; all of them without it")
     parser.add_argument("--wireguard-go", metavar="PROGRAM", help="built by tests/gateway/wireguard-go.sh")

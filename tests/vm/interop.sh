@@ -3,7 +3,7 @@
 #
 #   tests/vm/interop.sh FOREBAY FOLLOW quick|full
 #
-# FOREBAY is the command; FOLLOW is the example of crates/xfrm. Needs root, or user namespaces that anybody may make;
+# FOREBAY is the command; FOLLOW is the example of crates/dataplane/xfrm. Needs root, or user namespaces that anybody may make;
 # what is missing is said and skipped.
 set -euo pipefail
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The mirror of the kernel's SAs and policies against a kernel that has them.
 
-`follow` (crates/xfrm/examples) runs in a virtual machine beside `ip xfrm` and prints its events. What is
+`follow` (crates/dataplane/xfrm/examples) runs in a virtual machine beside `ip xfrm` and prints its events. What is
 installed, changed, expired and flushed must come out as events, in order; what it says to the kernel must arrive
 (`ip xfrm state`, `ip xfrm monitor`); what an overrun swallows must come out as the difference.
 

@@ -17,7 +17,7 @@ LEFT, WIDTH, ROW = 350, 1080, 34
 def page(results, folder):
     """The page; `folder` has the pictures."""
     style = "".join(
-        (ROOT / "crates/page/src" / name).read_text(encoding="utf-8") for name in ("style.css", "parts.css")
+        (ROOT / "crates/base/page/src" / name).read_text(encoding="utf-8") for name in ("style.css", "parts.css")
     )
     main = results["main"]
     whole = all(map(is_whole, main))

@@ -1,0 +1,161 @@
+//! The reference, `docs/gateway.md`, is true: its tables are made from the schema, its examples are read.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use super::schema::{Absent, Key, PARTS, Part};
+use super::{Config, LIVE, load, parse};
+
+/// The least that is a gateway, without SAs.
+const LEAST: &str = "[[protected]]\nkind = \"raw\"\n";
+
+fn docs() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/gateway.md"))
+}
+
+/// The table of one part, between marks by which it is found again.
+fn table(part: &Part) -> String {
+    let mut table = "| Key | Takes | Default | Meaning | Example |\n|---|---|---|---|---|\n".to_owned();
+    for key in part.keys {
+        let absent = match key.absent {
+            Absent::Required => "required".to_owned(),
+            Absent::Is(value) => format!("`{value}`"),
+            Absent::Means(words) => words.to_owned(),
+        };
+        let live = LIVE
+            .iter()
+            .any(|&(section, name)| section == part.section && (name == key.name || name.is_empty()));
+        let mark = if live { " ↻" } else { "" };
+        let Key { name, takes, meaning, example, .. } = key;
+        writeln!(table, "| `{name}`{mark} | {takes} | {absent} | {meaning} | `{name} = {example}` |")
+            .unwrap();
+    }
+    table
+}
+
+fn mark(part: &Part) -> String {
+    format!("<!-- {} {} -->", part.header(), part.kind).replace("  ", " ")
+}
+
+#[test]
+fn the_tables_are_those_of_the_schema() {
+    let mut text = std::fs::read_to_string(docs()).unwrap();
+    for part in PARTS {
+        let (mark, table) = (mark(part), table(part));
+        let begin = text.find(&mark).unwrap_or_else(|| panic!("no {mark}")) + mark.len() + 1;
+        let end = text[begin..].find("\n\n").map_or(text.len(), |len| begin + len + 1);
+        if std::env::var_os("BLESS").is_some() {
+            text.replace_range(begin..end, &table);
+        }
+        assert_eq!(text[begin..].get(..table.len()), Some(&*table), "BLESS=1 writes it");
+    }
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(docs(), text).unwrap();
+    }
+}
+
+/// A file that gives this key, and what it needs.
+fn with(part: &Part, key: &Key) -> String {
+    let mut lines = String::new();
+    let mut given = vec![key.name];
+    if !part.kind.is_empty() {
+        let kind = if part.section == "keys" { "source" } else { "kind" };
+        given.push(kind);
+        writeln!(lines, "{kind} = \"{}\"", part.kind).unwrap();
+    }
+    // Whatever else is required there.
+    let all = PARTS
+        .iter()
+        .filter(|one| one.section == part.section && (one.kind.is_empty() || one.kind == part.kind));
+    for other in all.flat_map(|part| part.keys).filter(|key| matches!(key.absent, Absent::Required)) {
+        if !given.contains(&other.name) {
+            writeln!(lines, "{}", other.line()).unwrap();
+            given.push(other.name);
+        }
+    }
+    let policy = match key.name {
+        "processor" => "policy = \"single\"\n",
+        "threshold" | "small" | "large" => "policy = \"size-threshold\"\n",
+        name if name.starts_with("alpha_") => "policy = \"adaptive-alpha\"\n",
+        _ => "",
+    };
+    writeln!(lines, "{policy}{}", key.line()).unwrap();
+    let rest = match (part.section, key.name) {
+        ("class", "dscp") => "\n[[class]]\nname = \"rest\"\n",
+        _ => "",
+    };
+    let core = match (part.section, part.kind) {
+        ("processor", "core") | ("processor", "") => "",
+        _ => "[[processor]]\nkind = \"core\"\n",
+    };
+    let card = if part.section == "scheduler" { "[[processor]]\nkind = \"card\"\n" } else { "" };
+    let bus = if key.name == "bus" { "[[bus]]\nname = \"pci0\"\n" } else { "" };
+    let keys = if part.section == "keys" { "" } else { "[keys]\nsource = \"xfrm\"\n" };
+    let sas = if part.section == "keys" && part.kind != "xfrm" && !["sas", "source"].contains(&key.name) {
+        SA
+    } else {
+        ""
+    };
+    let header = if part.section.is_empty() { String::new() } else { part.header() };
+    if part.section.is_empty() {
+        return format!("{lines}{core}{LEAST}{keys}");
+    }
+    let links = if part.section == "protected" { "" } else { LEAST };
+    format!("{core}{card}{bus}{links}{keys}{header}\n{lines}{rest}{sas}")
+}
+
+const SA: &str = "[[sa]]\ndirection = \"in\"\nspi = 1\nproposal = \"aes128gcm16\"\n\
+    key = \"000102030405060708090a0b0c0d0e0f01020304\"\nlocal = \"192.0.2.1\"\nremote = \"192.0.2.2\"\n";
+
+#[test]
+fn every_example_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("sas.toml"), SA).unwrap();
+    for part in PARTS {
+        for key in part.keys {
+            let text = with(part, key);
+            let config = parse(&text, "gateway.toml", folder.path())
+                .unwrap_or_else(|errors| panic!("{} in\n{text}", shown(&errors)));
+            assert!(config.settings.iter().any(|one| one.key == key.name), "{}", key.name);
+        }
+    }
+}
+
+#[test]
+fn every_default_is_read() {
+    let Config { settings, .. } =
+        parse(&format!("[keys]\nsource = \"xfrm\"\n{LEAST}"), "gateway.toml", Path::new("")).unwrap();
+    let defaults =
+        PARTS.iter().filter(|part| !part.several && part.kind.is_empty() && part.section != "taps");
+    for key in defaults.flat_map(|part| part.keys).filter(|key| matches!(key.absent, Absent::Is(_))) {
+        assert!(settings.iter().any(|one| one.key == key.name), "{}", key.name);
+    }
+}
+
+#[test]
+fn the_example_works() {
+    let text = std::fs::read_to_string(docs()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let blocks: Vec<&str> =
+        text.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert!(!blocks.is_empty());
+    for (name, byte) in [("east-out.key", "5a"), ("east-in.key", "5b")] {
+        use std::os::unix::fs::PermissionsExt;
+        let path = folder.path().join(name);
+        std::fs::write(&path, byte.repeat(20)).unwrap();
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    for block in blocks {
+        let path = folder.path().join("gateway.toml");
+        std::fs::write(&path, block).unwrap();
+        let config = load(&path).unwrap_or_else(|errors| panic!("{} in\n{block}", shown(&errors)));
+        assert!(config.warnings.is_empty(), "{:?}", config.warnings);
+    }
+}
+
+/// The errors with their hints.
+fn shown(errors: &crate::sas::SasErrors) -> String {
+    let lines =
+        errors.findings().iter().map(|one| format!("{:?} {one}: {}", one.line(), one.problem().help()));
+    lines.collect::<Vec<_>>().join("\n")
+}

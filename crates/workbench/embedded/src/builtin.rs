@@ -1,0 +1,35 @@
+//! What comes with the program: our own firmware, and packets for it.
+
+/// The capture of the demonstration, recorded from real programs by `demo/record.sh`.
+pub const DEMO: &[u8] = include_bytes!("../../../../demo/traffic.pcap");
+
+/// Its name in `[input]`.
+pub const CAPTURE: &str = "demo";
+
+/// UDP in IPv4 of so many bytes in all, for `capture = "udp:64"`: 28 to 9000.
+pub fn datagrams(name: &str) -> Option<Vec<u8>> {
+    let size: u16 = name.strip_prefix("udp:")?.parse().ok().filter(|size| (28..=9_000).contains(size))?;
+    let mut packet = vec![0x45, 0, 0, 0, 0, 1, 0, 0, 64, 17, 0, 0, 10, 1, 0, 1, 10, 2, 0, 1];
+    packet[2..4].copy_from_slice(&size.to_be_bytes());
+    let sum: u32 = packet.chunks(2).map(|two| u32::from(two[0]) << 8 | u32::from(two[1])).sum();
+    packet[10..12].copy_from_slice(&(!((sum & 0xffff) + (sum >> 16)) as u16).to_be_bytes());
+    // From and to port 4096, without a checksum: the firmware makes it if that is its work.
+    packet.extend([0x10, 0, 0x10, 0]);
+    packet.extend((size - 20).to_be_bytes());
+    packet.extend([0, 0]);
+    packet.extend((28..size).map(|at| at as u8));
+    Some(packet)
+}
+
+/// A firmware by its name in `[firmware]`; `firmware/README.md` says how it is built.
+pub fn firmware(name: &str) -> Option<&'static [u8]> {
+    Some(match name {
+        "ipsec-plain" => include_bytes!("../../../../firmware/prebuilt/ipsec-plain.elf"),
+        "ipsec-custom" => include_bytes!("../../../../firmware/prebuilt/ipsec-custom.elf"),
+        "ipsec-zk" => include_bytes!("../../../../firmware/prebuilt/ipsec-zk.elf"),
+        "vectors-plain" => include_bytes!("../../../../firmware/prebuilt/vectors-plain.elf"),
+        "vectors-custom" => include_bytes!("../../../../firmware/prebuilt/vectors-custom.elf"),
+        "vectors-zk" => include_bytes!("../../../../firmware/prebuilt/vectors-zk.elf"),
+        _ => return None,
+    })
+}
