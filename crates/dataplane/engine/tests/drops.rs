@@ -13,7 +13,8 @@ use DropReason::*;
 
 const SPI: u32 = 0x1001;
 
-const REASSEMBLY: &str = "the reassembler, before there is an ESP packet: crates/dataplane/ipsec/tests/reassembly.rs";
+const REASSEMBLY: &str =
+    "the reassembler, before there is an ESP packet: crates/dataplane/ipsec/tests/reassembly.rs";
 const IPTFS: &str = "SAs that aggregate: crates/dataplane/ipsec/tests/iptfs.rs and iptfs_sad.rs";
 
 /// Reasons that are given elsewhere, and by whom.

@@ -29,7 +29,8 @@ use serde_json::Value;
 use support::{Gateway, Rig, backends, config};
 
 const COPY: &str = include_str!("data/esp-vectors.jsonl");
-const ORIGINAL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../../shared/corpora/esp-ah/vectors.jsonl");
+const ORIGINAL: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../../../shared/corpora/esp-ah/vectors.jsonl");
 
 const SEAL: SessionId = SessionId(0);
 const OPEN: SessionId = SessionId(1);

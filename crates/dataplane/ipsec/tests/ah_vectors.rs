@@ -9,7 +9,8 @@ use reference::{Gateway, ah, other_end};
 use serde_json::Value;
 
 const COPY: &str = include_str!("data/ah-vectors.jsonl");
-const ORIGINAL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../../shared/corpora/esp-ah/vectors.jsonl");
+const ORIGINAL: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../../../shared/corpora/esp-ah/vectors.jsonl");
 
 struct Vector {
     id: String,
