@@ -120,7 +120,7 @@ struct ProcessorLine<'a> {
 pub fn run(args: &PassArgs, direction: Direction) -> miette::Result<Answer> {
     let mut engine = build_engine(args, direction)?;
     // Both files are opened before a packet is touched: nothing is read for an output that cannot be.
-    let mut writer = Writer::create(&args.output).map_err(capture_error)?;
+    let mut writer = create(args).map_err(capture_error)?;
     let mut reader = Reader::open(&args.input).map_err(capture_error)?;
     if let Some(link) = reader.link() {
         writer.declare(link.rewritten(), reader.resolution()).map_err(capture_error)?;
@@ -169,6 +169,11 @@ pub fn run(args: &PassArgs, direction: Direction) -> miette::Result<Answer> {
     figures.drops.add(&engine.drops());
     print(args, &figures, &engine)?;
     Ok(if figures.drops.total() > 0 { Answer::No } else { Answer::Yes })
+}
+
+/// The capture to be written. With several cores the system copies its bytes on another than the one that moves packets.
+fn create(args: &PassArgs) -> Result<Writer, CaptureError> {
+    if args.cores > 1 { Writer::create_with_thread(&args.output) } else { Writer::create(&args.output) }
 }
 
 fn build_engine(args: &PassArgs, direction: Direction) -> miette::Result<Engine> {
