@@ -431,12 +431,7 @@ impl Whole {
     }
 
     /// The division with which the last job is done first, and when that is.
-    fn least(
-        &self,
-        offers: &[Offer],
-        host: Option<&Offer>,
-        alone: f64,
-    ) -> Option<([usize; OFFERS], f64)> {
+    fn least(&self, offers: &[Offer], host: Option<&Offer>, alone: f64) -> Option<([usize; OFFERS], f64)> {
         if offers.len() < 2 {
             return None;
         }
