@@ -17,6 +17,7 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, mpsc};
 
 use forebay_crypto::{Direction, SessionId};
@@ -307,6 +308,23 @@ impl Worker {
             self.step()?;
         }
         Ok(())
+    }
+
+    /// Runs as [`Worker::run`] does. If that fails, sets `failed`, moves no more packets and goes on to obey commands until
+    /// one says [`Worker::stop`]: what its SAs have sent and received can then be taken back as at a clean stop.
+    ///
+    /// # Errors
+    /// See [`Worker::run`]; returned when the worker has been stopped.
+    pub fn run_until_stopped(&mut self, failed: &AtomicBool) -> std::io::Result<()> {
+        let ended = self.run();
+        if ended.is_err() {
+            failed.store(true, Ordering::Release);
+            while !self.stop {
+                let Ok(order) = self.orders.recv() else { break };
+                order(self);
+            }
+        }
+        ended
     }
 
     /// A round and the rest after it, if nothing moved.
