@@ -246,7 +246,7 @@ impl Worker {
     pub fn step(&mut self) -> std::io::Result<()> {
         let moved = self.round();
         if self.plain.is_gone() {
-            let why = format!("the interface {} is gone: somebody has deleted it", self.plain.name);
+            let why = format!("the interface {} is gone: it was deleted", self.plain.name);
             return Err(std::io::Error::other(why));
         }
         if moved || self.engine.in_flight() > 0 {
