@@ -22,6 +22,7 @@ use super::machine::Machine;
 use super::mirror::{Follower, Most, OnPolicies};
 use super::numbers::{Caretaker, Ivs, Keeper, Reserved};
 use super::pin::pin;
+use super::recorder::Recorder;
 use super::routes::RouteTable;
 use super::start_error::{StartError, link_error};
 use super::taps::{Side, Taps, Told};

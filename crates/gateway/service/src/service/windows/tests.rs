@@ -21,6 +21,7 @@ use super::*;
 use crate::config::Changes;
 use crate::iv_store::IvStore;
 use crate::sas::parse;
+use crate::service::recorder::Recorder;
 use crate::service::{HandOff, Paths, Poll, Port, Protected, Setup, Share};
 
 /// An SA of ESP, as its sender and as its receiver have it.
