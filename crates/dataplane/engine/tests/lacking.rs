@@ -9,7 +9,7 @@ use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{Clock, Engine, EngineError, Limits, ProcessorSetup, SUITES_MAX, Settings};
 use forebay_ipsec::{DropReason, Ipsec, IvRange, SaConfig, Spi};
 use forebay_scheduler::{Cost, Kind};
-use forebay_time::{Duration, Time};
+use forebay_time::Duration;
 
 /// AWS-LC without some of its suites.
 struct Lacking {
