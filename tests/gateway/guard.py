@@ -135,7 +135,7 @@ def forged():
     for source, destination in [("10.2.0.10", "192.0.2.1"), ("10.2.0.10", "10.1.0.1"), ("2001:db8:2::10", "2001:db8:f::1")]:
         forge(source, destination)
     wait_until(lambda: told()["forged"] == before + 250, f"the counters: {told()}")
-    # Others may send what they like: that is somebody else's filter.
+    # Others may send what they like: the guard does not filter them.
     assert forge("203.0.113.5", "10.1.0.10") == 50 and forge("2001:db8:77::1", "2001:db8:1::10") == 50
     # The control.
     edit("a", "[keys]\n", "[guard]\nmode = \"off\"\n\n[keys]\n")
@@ -187,7 +187,7 @@ def leaks():
 
 
 def follows():
-    """The sets follow the file; what somebody else deletes comes back; other tables are left alone."""
+    """The sets follow the file; what another program deletes comes back; other tables are left alone."""
     nft("-f", "-", text="table inet others { }")
     edit("a", 'remote_ts = ["10.2.0.0/16"]', 'remote_ts = ["10.2.0.0/16", "10.77.0.0/16"]')
     lab.reload("a")
@@ -293,7 +293,7 @@ def kernel():
 
 
 def moves():
-    """Somebody between the peers sends their packets on from two places: each is taken, and few are followed."""
+    """An on-path attacker forwards packets from two places in turn: each is accepted, and few are followed."""
     def heard_from(ports):
         return (f"add table ip elsewhere\ndelete table ip elsewhere\nadd table ip elsewhere\n"
                 "add chain ip elsewhere prerouting { type filter hook prerouting priority -300; }\n"

@@ -28,6 +28,7 @@ run 300 wire.py "$forebay" "${quick[@]}"
 run 900 interop.py "$forebay" "${quick[@]}"
 run 300 mirror.py "$small/follow"
 run 300 ike_mirror.py "$small/follow"
+run 300 policies.py "$forebay"
 run 600 ike_gateway.py "$forebay" --rekeys "$([ "$extent" = quick ] && echo 10 || echo 100)"
 run 300 ike_gateway.py "$forebay" --rekeys 10 --queues 2
 run 600 ike_gateway.py "$forebay" --encap --rekeys 10

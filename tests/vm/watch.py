@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Looks at an interface until it is terminated; then says how many packets were ESP, in UDP or not, and which were in the clear.
+"""Looks at an interface until it is terminated; then says how many packets were ESP, in UDP or not, and AH, how many of
+both went to each address, and which were in the clear.
 
     watch.py INTERFACE PREFIX       packets from or to PREFIX (the beginning of an IPv4 address) should not be there
 
@@ -19,10 +20,10 @@ def main():
     interface, prefix = sys.argv[1:]
     wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
     wire.bind((interface, 0))
-    esp, clear = 0, []
+    esp, ah, to, clear = 0, 0, {}, []
 
     def end(*_):
-        print(json.dumps({"esp": esp, "clear": clear[:20]}), flush=True)
+        print(json.dumps({"esp": esp, "ah": ah, "to": to, "clear": clear[:20]}), flush=True)
         raise SystemExit
 
     signal.signal(signal.SIGTERM, end)
@@ -33,8 +34,11 @@ def main():
             continue
         packet = frame[14:]
         udp = packet[4 * (packet[0] & 15) :]
-        esp += packet[9] == 50 or (packet[9] == 17 and udp[2:4] == PORT and len(udp) > 16 and udp[8:12] != bytes(4))
+        is_esp = packet[9] == 50 or (packet[9] == 17 and udp[2:4] == PORT and len(udp) > 16 and udp[8:12] != bytes(4))
+        esp, ah = esp + is_esp, ah + (packet[9] == 51)
         ends = [socket.inet_ntoa(packet[at : at + 4]) for at in (12, 16)]
+        if is_esp or packet[9] == 51:
+            to[ends[1]] = to.get(ends[1], 0) + 1
         if any(address.startswith(prefix) for address in ends):
             clear.append(" > ".join(ends) + f" protocol {packet[9]}")
 

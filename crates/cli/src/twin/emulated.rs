@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use forebay_crypto::{
-    Capabilities, Direction, Job, Processor, SaKeys, SecretBytes, SessionError, SessionId, Suite,
-};
+use forebay_crypto::{Direction, Job, Processor, SaKeys, SecretBytes, SessionId, Suite, forward_processor};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_crypto_card::{Bus, BusConfig, Card, CardConfig};
 use forebay_engine::{BURST, Clock, Engine, Limits, ProcessorSetup, RUNNING_CORE, Scheduling, Settings};
@@ -280,30 +278,7 @@ struct Watched {
 }
 
 impl Processor for Watched {
-    fn name(&self) -> &str {
-        self.card.name()
-    }
-
-    fn capabilities(&self) -> &Capabilities {
-        self.card.capabilities()
-    }
-
-    fn open_session(
-        &mut self,
-        id: SessionId,
-        keys: &SaKeys,
-        direction: Direction,
-    ) -> Result<(), SessionError> {
-        self.card.open_session(id, keys, direction)
-    }
-
-    fn close_session(&mut self, id: SessionId) {
-        self.card.close_session(id);
-    }
-
-    fn submit(&mut self, now: Time, jobs: &mut Vec<Job>) {
-        self.card.submit(now, jobs);
-    }
+    forward_processor!(card: name, capabilities, open_session, close_session, submit, next_due);
 
     fn poll(&mut self, now: Time, done: &mut Vec<Job>) {
         let mut late = 0;
@@ -312,9 +287,5 @@ impl Processor for Watched {
             done.push(job);
         });
         self.late.fetch_add(late, Ordering::Relaxed);
-    }
-
-    fn next_due(&self) -> Option<Time> {
-        self.card.next_due()
     }
 }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use forebay_time::{Duration, Time};
 
-use crate::{Capabilities, Direction, Job, Processor, SaKeys, SessionError, SessionId, Verdict};
+use crate::{Direction, Job, Processor, SaKeys, SessionError, SessionId, Verdict};
 
 /// Jobs that a fault keeps back at most, where the processor's own queue is larger or has no limit.
 pub const KEPT_MAX: usize = 65_536;
@@ -282,13 +282,7 @@ impl<P: Processor> Faulty<P> {
 }
 
 impl<P: Processor> Processor for Faulty<P> {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn capabilities(&self) -> &Capabilities {
-        self.inner.capabilities()
-    }
+    crate::forward_processor!(inner: name, capabilities);
 
     fn open_session(
         &mut self,

@@ -100,6 +100,53 @@ pub trait Processor: Send {
     }
 }
 
+/// Writes the methods of [`Processor`] that a processor around another leaves to that one: inside of its `impl`, the field
+/// that holds the inner processor and the names of the methods, as in `forward_processor!(inner: name, capabilities);`.
+#[macro_export]
+macro_rules! forward_processor {
+    ($field:tt: $($method:ident),+) => { $($crate::forward_processor!(@ $method $field);)+ };
+    (@ name $field:tt) => {
+        fn name(&self) -> &str {
+            $crate::Processor::name(&self.$field)
+        }
+    };
+    (@ capabilities $field:tt) => {
+        fn capabilities(&self) -> &$crate::Capabilities {
+            $crate::Processor::capabilities(&self.$field)
+        }
+    };
+    (@ open_session $field:tt) => {
+        fn open_session(
+            &mut self,
+            id: $crate::SessionId,
+            keys: &$crate::SaKeys,
+            direction: $crate::Direction,
+        ) -> ::std::result::Result<(), $crate::SessionError> {
+            $crate::Processor::open_session(&mut self.$field, id, keys, direction)
+        }
+    };
+    (@ close_session $field:tt) => {
+        fn close_session(&mut self, id: $crate::SessionId) {
+            $crate::Processor::close_session(&mut self.$field, id);
+        }
+    };
+    (@ submit $field:tt) => {
+        fn submit(&mut self, now: ::forebay_time::Time, jobs: &mut ::std::vec::Vec<$crate::Job>) {
+            $crate::Processor::submit(&mut self.$field, now, jobs);
+        }
+    };
+    (@ poll $field:tt) => {
+        fn poll(&mut self, now: ::forebay_time::Time, done: &mut ::std::vec::Vec<$crate::Job>) {
+            $crate::Processor::poll(&mut self.$field, now, done);
+        }
+    };
+    (@ next_due $field:tt) => {
+        fn next_due(&self) -> ::std::option::Option<::forebay_time::Time> {
+            $crate::Processor::next_due(&self.$field)
+        }
+    };
+}
+
 /// Copies each job's packet from its place in `sources`: the first step of [`Processor::submit_copies`].
 pub fn copy_all(sources: &[Packet], jobs: &mut [Job]) {
     for (at, (job, source)) in jobs.iter_mut().zip(sources).enumerate() {

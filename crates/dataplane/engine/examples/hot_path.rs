@@ -11,8 +11,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use forebay_crypto::{
-    Capabilities, Direction, Job, JobSpec, Packet, Processor, SaKeys, SecretBytes, SessionError, SessionId,
-    Suite,
+    Direction, Job, JobSpec, Packet, Processor, SaKeys, SecretBytes, Suite, forward_processor,
 };
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{BURST, Clock, Engine, Limits, ProcessorSetup, Settings};
@@ -198,26 +197,7 @@ struct Timed {
 }
 
 impl Processor for Timed {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn capabilities(&self) -> &Capabilities {
-        self.inner.capabilities()
-    }
-
-    fn open_session(
-        &mut self,
-        id: SessionId,
-        keys: &SaKeys,
-        direction: Direction,
-    ) -> std::result::Result<(), SessionError> {
-        self.inner.open_session(id, keys, direction)
-    }
-
-    fn close_session(&mut self, id: SessionId) {
-        self.inner.close_session(id);
-    }
+    forward_processor!(inner: name, capabilities, open_session, close_session, poll);
 
     fn submit(&mut self, now: Time, jobs: &mut Vec<Job>) {
         if self.passes_time {
@@ -225,10 +205,6 @@ impl Processor for Timed {
         }
         jobs.iter_mut().for_each(|job| job.took = Duration(self.picoseconds));
         self.inner.submit(now, jobs);
-    }
-
-    fn poll(&mut self, now: Time, done: &mut Vec<Job>) {
-        self.inner.poll(now, done);
     }
 }
 

@@ -2,14 +2,14 @@
 
 use forebay_crypto::fault::{Fault, FaultControl, Faulty};
 use forebay_crypto::{
-    Capabilities, Direction, Fallback, Job, Packet, Processor, SaKeys, SecretBytes, SessionError, SessionId,
-    Suite,
+    Capabilities, Direction, Fallback, Packet, Processor, SaKeys, SecretBytes, SessionError, SessionId,
+    Suite, forward_processor,
 };
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{Clock, Engine, EngineError, Limits, ProcessorSetup, SUITES_MAX, Settings};
 use forebay_ipsec::{DropReason, Ipsec, IvRange, SaConfig, Spi};
 use forebay_scheduler::{Cost, Kind};
-use forebay_time::{Duration, Time};
+use forebay_time::Duration;
 
 /// AWS-LC without some of its suites.
 struct Lacking {
@@ -27,6 +27,8 @@ impl Lacking {
 }
 
 impl Processor for Lacking {
+    forward_processor!(inner: close_session, submit, poll);
+
     fn name(&self) -> &str {
         "lacking"
     }
@@ -40,18 +42,6 @@ impl Processor for Lacking {
             true => self.inner.open_session(id, keys, way),
             false => Err(SessionError::Unsupported(keys.suite())),
         }
-    }
-
-    fn close_session(&mut self, id: SessionId) {
-        self.inner.close_session(id);
-    }
-
-    fn submit(&mut self, now: Time, jobs: &mut Vec<Job>) {
-        self.inner.submit(now, jobs);
-    }
-
-    fn poll(&mut self, now: Time, done: &mut Vec<Job>) {
-        self.inner.poll(now, done);
     }
 }
 

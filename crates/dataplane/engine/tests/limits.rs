@@ -6,9 +6,7 @@ mod pair;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use forebay_crypto::{
-    Capabilities, Direction, Job, Packet, Processor, SaKeys, SessionError, SessionId, Verdict,
-};
+use forebay_crypto::{Direction, Job, Packet, Processor, SessionId, Verdict, forward_processor};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{
     Clock, Engine, EngineError, Lane, Limits, Order, ProcessorSetup, Removal, Scheduling, Settings,
@@ -36,25 +34,10 @@ impl Unwell {
 }
 
 impl Processor for Unwell {
+    forward_processor!(inner: capabilities, open_session, close_session);
+
     fn name(&self) -> &str {
         "unwell"
-    }
-
-    fn capabilities(&self) -> &Capabilities {
-        self.inner.capabilities()
-    }
-
-    fn open_session(
-        &mut self,
-        id: SessionId,
-        keys: &SaKeys,
-        direction: Direction,
-    ) -> Result<(), SessionError> {
-        self.inner.open_session(id, keys, direction)
-    }
-
-    fn close_session(&mut self, id: SessionId) {
-        self.inner.close_session(id);
     }
 
     fn submit(&mut self, now: Time, jobs: &mut Vec<Job>) {
@@ -308,25 +291,10 @@ fn an_engine_may_be_dropped_while_jobs_are_under_way() {
 struct Spinning(AwsLc, Clock);
 
 impl Processor for Spinning {
+    forward_processor!(0: capabilities, open_session, close_session, poll);
+
     fn name(&self) -> &str {
         "spinning"
-    }
-
-    fn capabilities(&self) -> &Capabilities {
-        self.0.capabilities()
-    }
-
-    fn open_session(
-        &mut self,
-        id: SessionId,
-        keys: &SaKeys,
-        direction: Direction,
-    ) -> Result<(), SessionError> {
-        self.0.open_session(id, keys, direction)
-    }
-
-    fn close_session(&mut self, id: SessionId) {
-        self.0.close_session(id);
     }
 
     fn submit(&mut self, now: Time, jobs: &mut Vec<Job>) {
@@ -336,10 +304,6 @@ impl Processor for Spinning {
         while self.1.now().since(start) < Duration::from_nanos(bytes * 1_000 / 64) {
             std::hint::spin_loop();
         }
-    }
-
-    fn poll(&mut self, now: Time, done: &mut Vec<Job>) {
-        self.0.poll(now, done);
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use forebay_crypto::{
-    Capabilities, Direction, Job, Packet, Processor, SaKeys, SecretBytes, SessionError, SessionId, Suite,
+    Direction, Job, Packet, Processor, SaKeys, SecretBytes, SessionError, SessionId, Suite, forward_processor,
 };
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{
@@ -28,12 +28,10 @@ struct Counting {
 }
 
 impl Processor for Counting {
+    forward_processor!(inner: capabilities, poll);
+
     fn name(&self) -> &str {
         "counting"
-    }
-
-    fn capabilities(&self) -> &Capabilities {
-        self.inner.capabilities()
     }
 
     fn open_session(
@@ -60,10 +58,6 @@ impl Processor for Counting {
     fn submit(&mut self, now: Time, jobs: &mut Vec<Job>) {
         self.done.fetch_add(jobs.len(), Ordering::Relaxed);
         self.inner.submit(now, jobs);
-    }
-
-    fn poll(&mut self, now: Time, done: &mut Vec<Job>) {
-        self.inner.poll(now, done);
     }
 }
 

@@ -137,6 +137,8 @@ pub struct SaConfig {
     /// where no NAT can be in front of this side: behind one its peer does not move, and whoever is between the two could
     /// send packets on from elsewhere (RFC 7296 2.23).
     pub follow_peer: bool,
+    /// Number that the kernel's SAs of one tunnel share (`reqid` of XFRM), zero for none.
+    pub reqid: u32,
     /// How inner packets share ESP packets; `None` if each has its own.
     pub iptfs: Option<Iptfs>,
     /// Traffic on this side; empty means any.
@@ -250,10 +252,20 @@ impl SaConfig {
             lifetime: Lifetime::default(),
             check_padding: true,
             follow_peer: !is_behind_nat(local, remote),
+            reqid: 0,
             local_ts: vec![],
             remote_ts: vec![],
             iptfs: None,
             dscp: DscpSet::ALL,
+        }
+    }
+
+    /// Whether this SA and another between the same addresses are of one pair, whose peer has one address: they share the
+    /// `reqid`, or without one the traffic selectors. SAs that replace each other at a rekey are of one pair too.
+    pub fn is_paired_with(&self, other: &SaConfig) -> bool {
+        match (self.reqid, other.reqid) {
+            (0, 0) => self.local_ts == other.local_ts && self.remote_ts == other.remote_ts,
+            (one, two) => one == two,
         }
     }
 

@@ -1,6 +1,8 @@
 //! Batches: bursts are shared out so that the last of their jobs is done first.
 
-use forebay_scheduler::{Config, Cost, Decision, Item, Policy, ProcessorConfig, Progress, Scheduler, Work};
+use forebay_scheduler::{
+    Config, Cost, Decision, Item, Policy, ProcessorConfig, Progress, Scheduler, Transfer, Work,
+};
 use forebay_time::{Duration, Time};
 use proptest::prelude::*;
 
@@ -92,6 +94,75 @@ fn what_feeding_costs_the_host_counts() {
     s.complete(0, s.unfinished(0), Time(100_000));
     s.complete(1, s.unfinished(1), Time(100_000));
     assert_eq!(jobs_of(&place(&mut s, Time(100_000), &[64; 32]), 1), 0);
+}
+
+/// Feeding a share costs the host what opens a batch if it opens one, what wakes the processor if it is idle, and each job.
+#[test]
+fn the_host_s_next_share_waits_for_what_it_feeds_to_others() {
+    let feed = Cost { submit: Duration(300), wake: Duration(2_000), init: Duration(100), ..Cost::default() };
+    let lane = ProcessorConfig { feed, ..core(cost(1_000, 1)) };
+    let config = Config { batch: 64, host: Some(0), ..Config::new(vec![core(cost(1_000, 1)), lane]) };
+    let mut s = Scheduler::new(config).unwrap();
+    // How many jobs the other has been given, and how long the host's share waits.
+    let burst = |s: &mut Scheduler, now: Time| {
+        (0..32).for_each(|id| s.push(now, item(id, 64)).unwrap());
+        let Decision::Dispatch { processor: 1, job, .. } = s.next(now) else { panic!() };
+        let fed = job.items().len() as u64;
+        let Decision::Dispatch { processor: 0, prediction, .. } = s.next(now) else { panic!() };
+        let waited = prediction.wait;
+        while let Decision::Dispatch { processor: 0, .. } = s.next(now) {}
+        (fed, waited)
+    };
+    let (fed, waited) = burst(&mut s, Time::ZERO);
+    assert!(fed > 8);
+    assert_eq!(waited, Duration(2_300 + 100 * fed), "it opens a batch and wakes an idle processor");
+    // All should be done, and only the host has said so: the other is not idle, and the batch is still open.
+    let later = Time(100_000);
+    s.complete(0, s.unfinished(0), later);
+    let (fed, waited) = burst(&mut s, later);
+    assert!(fed > 8);
+    assert_eq!(waited, Duration(100 * fed), "it joins a batch");
+    s.submitted(1);
+    let later = Time(200_000);
+    s.complete(0, s.unfinished(0), later);
+    let (fed, waited) = burst(&mut s, later);
+    assert_eq!(waited, Duration(300 + 100 * fed), "it opens the next batch");
+}
+
+/// Jobs that come between two shares of a burst are divided together with what is left of it.
+#[test]
+fn a_burst_is_filled_up_between_its_shares() {
+    let mut s = scheduler(vec![core(cost(179_000, 16)), core(cost(179_000, 16))], 32);
+    (0..32).for_each(|id| s.push(Time::ZERO, item(id, 1_400)).unwrap());
+    let share = |s: &mut Scheduler| match s.next(Time::ZERO) {
+        Decision::Dispatch { processor, job, .. } => (processor, job.items().to_vec()),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(share(&mut s), (0, (0..16).collect()));
+    (32..48).for_each(|id| s.push(Time::ZERO, item(id, 1_400)).unwrap());
+    // Sixteen of them would be done no earlier behind the sixteen that the first has.
+    assert_eq!(share(&mut s), (1, (16..48).collect()));
+    assert_eq!(s.next(Time::ZERO), Decision::Idle);
+}
+
+/// The time of a job is that of its blocks and packets, and a share's also that of its transfers.
+#[test]
+fn shares_go_by_the_mean_work_of_the_burst_s_jobs() {
+    // A packet of 256 bytes has 16 blocks.
+    let by_job = cost(1_600, 1);
+    let by_block = Cost { block: Duration(100), ..cost(0, 1) };
+    let by_packet = Cost { packet: Duration(1_600), ..cost(0, 1) };
+    for other in [by_job, by_block, by_packet] {
+        let mut s = scheduler(vec![core(by_job), core(other)], 64);
+        let shares = place(&mut s, Time::ZERO, &[256; 32]);
+        assert_eq!((jobs_of(&shares, 0), jobs_of(&shares, 1)), (16, 16), "{other:?}");
+    }
+    // 8192 bytes in 1024 cycles of a picosecond, there and back: 1600 n = 2048 + 1600 (32 - n), n = 16.64.
+    let bus = Transfer { clock: 1_000_000_000_000, width: 8, address_cycles: 0 };
+    let card = ProcessorConfig { transfer: Some(bus), ..core(by_job) };
+    let mut s = scheduler(vec![core(by_job), card], 64);
+    let shares = place(&mut s, Time::ZERO, &[256; 32]);
+    assert_eq!((jobs_of(&shares, 0), jobs_of(&shares, 1)), (17, 15));
 }
 
 #[test]

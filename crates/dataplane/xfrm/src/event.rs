@@ -224,6 +224,7 @@ impl Sa {
         config.lifetime = lifetime(sa);
         config.local_ts = local_ts;
         config.remote_ts = remote_ts;
+        config.reqid = sa.reqid;
         if sa.tfc_padding != 0 && direction == Direction::Seal {
             config.tfc = Tfc::PadTo(sa.tfc_padding.min(u16::MAX.into()) as u16);
         }

@@ -18,6 +18,7 @@ mod mirror;
 mod numbers;
 mod pin;
 mod port;
+mod recorder;
 mod routes;
 mod start;
 mod start_error;

@@ -4,6 +4,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 
@@ -392,6 +393,58 @@ fn outbound_sas_follow_a_peer_that_moves() {
     assert_eq!((&back[16..20], &back[22..24]), (&[198, 51, 100, 7][..], &[4, 0][..]));
 }
 
+/// Where an SA's peer is.
+fn peer_of(worker: &mut Worker, session: SessionId) -> SocketAddr {
+    let sa = worker.engine().sad().config(session).unwrap();
+    SocketAddr::new(sa.remote, sa.udp.remote)
+}
+
+#[test]
+fn peers_behind_one_address_move_each_with_its_own_pair_of_sas() {
+    // Pairs by selectors, as from a file, and by reqid, as from the kernel.
+    for by_reqid in [false, true] {
+        let config = |spi: u32, peer: u32| {
+            let sa = sa(spi + peer, Encapsulation::Udp, &format!("10.{}.0.0/16", 2 + peer));
+            match by_reqid {
+                true => SaConfig { reqid: 1 + peer, remote_ts: vec![], ..sa },
+                false => sa,
+            }
+        };
+        let mut hub = gateway(|_| {});
+        let (mut sessions, mut peers) = (vec![], vec![]);
+        for number in 0..2 {
+            let engine = hub.worker.engine();
+            let inbound = engine.add_inbound(config(0x1001, number), &keys()).unwrap();
+            let outbound = config(0x2001, number);
+            let outbound = engine.add_outbound(outbound, IvRange::for_throwaway_key(), &keys()).unwrap();
+            sessions.push([inbound, outbound]);
+            let mut peer = gateway(|_| {});
+            let sa = other_end(config(0x1001, number));
+            peer.worker.engine().add_outbound(sa, IvRange::for_throwaway_key(), &keys()).unwrap();
+            peers.push(peer);
+        }
+        let mut hear = |hub: &mut Gateway, peer: usize, port: u16| {
+            let mut packet = plain(2 + peer as u8, 100);
+            let (source, destination) = packet[12..20].split_at_mut(4);
+            source.swap_with_slice(destination);
+            peers[peer].plain.give(packet);
+            rounds(&mut peers[peer].worker);
+            let mut sealed = peers[peer].udp.take().remove(0);
+            sealed[12..16].copy_from_slice(&[198, 51, 100, 7]);
+            sealed[20..22].copy_from_slice(&port.to_be_bytes());
+            hub.udp.give(sealed);
+            rounds(&mut hub.worker);
+            let places = sessions.iter().flatten().map(|&session| peer_of(&mut hub.worker, session).port());
+            (places.collect::<Vec<_>>(), hub.worker.counts().moved_peers)
+        };
+        assert_eq!(hear(&mut hub, 0, 1_000), (vec![1_000, 1_000, 4_500, 4_500], 1));
+        assert_eq!(hear(&mut hub, 1, 2_000), (vec![1_000, 1_000, 2_000, 2_000], 2));
+        // Each stays where it is while the other sends.
+        assert_eq!(hear(&mut hub, 0, 1_000), (vec![1_000, 1_000, 2_000, 2_000], 2));
+        assert_eq!(hear(&mut hub, 1, 2_000), (vec![1_000, 1_000, 2_000, 2_000], 2));
+    }
+}
+
 #[test]
 fn orders_are_obeyed_between_rounds_and_wake_a_sleeper() {
     let Gateway { mut worker, handle, .. } = gateway(|_| {});
@@ -493,4 +546,44 @@ fn a_new_outbound_sa_goes_to_where_its_peer_has_moved() {
     let session = far.worker.sessions()[1];
     let sa = far.worker.engine().sad().config(session).unwrap();
     assert_eq!((sa.remote, sa.udp.remote), ([198, 51, 100, 7].into(), 1_024));
+}
+
+/// Two peers have one address in the file, and have moved to two places.
+#[test]
+fn a_new_sa_goes_to_where_its_pair_is_and_nowhere_if_peers_are_in_doubt() {
+    let Gateway { mut worker, .. } = gateway(|_| {});
+    let file = |second: u32, peers: u32| {
+        let entry = |direction: &str, spi: u32, peer: u32| {
+            format!(
+                "[[sa]]\nname = \"{direction}-{peer}\"\ndirection = \"{direction}\"\nspi = {spi}\n\
+                 proposal = \"aes128gcm16\"\nkey = \"{}\"\nlocal = \"192.0.2.2\"\nremote = \"192.0.2.1\"\n\
+                 encapsulation = \"udp\"\nremote_ts = [\"10.{peer}.0.0/16\"]\n",
+                format!("{spi:08x}").repeat(5)
+            )
+        };
+        let pair = |peer| entry("in", 0x1000 + peer, peer) + &entry("out", second * peer + 0x2000, peer);
+        parse(&(1..=peers).map(pair).collect::<String>(), "test").unwrap()
+    };
+    let changes = |kept: Vec<Option<usize>>, removed: Vec<usize>| Changes {
+        kept,
+        removed,
+        policies: false,
+        biases: vec![],
+        log: false,
+        taps: false,
+        metrics: false,
+        esp_sa_export: false,
+        restart: vec![],
+    };
+    let ivs = |count| (0..count).map(|_| IvRange::for_throwaway_key()).collect();
+    worker.install(&file(1, 2), &[0; 4], &changes(vec![None; 4], vec![]), ivs(2)).unwrap();
+    for (place, session) in worker.sessions().to_vec().into_iter().enumerate() {
+        let to = SocketAddr::from(([198, 51, 100, 7], 1_000 + place as u16 / 2));
+        assert_eq!(worker.engine().move_peer(session, to), Ok(true));
+    }
+    let kept = vec![Some(0), None, Some(2), None, None, None];
+    worker.install(&file(16, 3), &[0; 6], &changes(kept, vec![1, 3]), ivs(3)).unwrap();
+    let sessions = worker.sessions().to_vec();
+    let places: Vec<u16> = sessions.iter().map(|&session| peer_of(&mut worker, session).port()).collect();
+    assert_eq!(places, [1_000, 1_000, 1_001, 1_001, 4_500, 4_500]);
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use forebay_crypto::fault::{FaultControl, Faulty};
-use forebay_crypto::{Capabilities, Direction, Job, Packet, Processor, SaKeys, SessionError, SessionId};
+use forebay_crypto::{Job, Packet, Processor, SessionId, forward_processor};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_crypto_card::{Bus, Card};
 use forebay_engine::{Lane, LaneSteps, ProcessorSetup};
@@ -58,34 +58,11 @@ struct Paced {
 }
 
 impl Processor for Paced {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn capabilities(&self) -> &Capabilities {
-        self.inner.capabilities()
-    }
-
-    fn open_session(
-        &mut self,
-        id: SessionId,
-        keys: &SaKeys,
-        direction: Direction,
-    ) -> Result<(), SessionError> {
-        self.inner.open_session(id, keys, direction)
-    }
-
-    fn close_session(&mut self, id: SessionId) {
-        self.inner.close_session(id);
-    }
+    forward_processor!(inner: name, capabilities, open_session, close_session, poll);
 
     fn submit(&mut self, now: Time, jobs: &mut Vec<Job>) {
         self.cell.fetch_add(SUBMISSION.0 + JOB.times(jobs.len() as u64).0, Ordering::Relaxed);
         self.inner.submit(now, jobs);
-    }
-
-    fn poll(&mut self, now: Time, done: &mut Vec<Job>) {
-        self.inner.poll(now, done);
     }
 }
 
@@ -98,22 +75,7 @@ struct SteppedLane {
 }
 
 impl Processor for SteppedLane {
-    fn name(&self) -> &str {
-        self.lane.name()
-    }
-
-    fn capabilities(&self) -> &Capabilities {
-        self.lane.capabilities()
-    }
-
-    fn open_session(
-        &mut self,
-        id: SessionId,
-        keys: &SaKeys,
-        direction: Direction,
-    ) -> Result<(), SessionError> {
-        self.lane.open_session(id, keys, direction)
-    }
+    forward_processor!(lane: name, capabilities, open_session);
 
     fn close_session(&mut self, id: SessionId) {
         self.lane.close_session(id);

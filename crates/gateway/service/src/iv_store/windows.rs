@@ -1,8 +1,8 @@
 //! Durable notes of what inbound SAs have received, for SAs whose keys outlive the process.
 //!
-//! An SA that began with an empty replay window again would take packets that somebody has recorded. So the highest
-//! number of its window is noted ahead of use, as outbound sequence numbers are: what may have been received counts as
-//! received. After a clean stop the note is exact, with the gaps in the window.
+//! An SA that began with an empty replay window again would accept replayed packets. The highest number of its window is
+//! therefore noted ahead of use, as outbound sequence numbers are: what may have been received counts as
+//! received. After a clean stop or an end by an error the note is exact, with the gaps in the window.
 //!
 //! Notes change much more often than marks of IVs, about once a second for each SA in use. Therefore they are lines that
 //! are appended to one file and synced, and the file is replaced by one without outdated lines when these are many:

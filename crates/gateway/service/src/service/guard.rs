@@ -1,7 +1,7 @@
-//! The guard's rules in the kernel: made at start, changed with the policies, looked after while the gateway runs, and left
-//! there when it ends, however it ends, unless the file says otherwise.
+//! The guard's rules in the kernel: created at start, changed with the policies, checked while the gateway runs, and kept
+//! when it ends or crashes, unless the configuration file says otherwise.
 //!
-//! They are made by netlink, which takes `CAP_NET_ADMIN` of the thread that calls, as routes do.
+//! They are created by netlink, which requires `CAP_NET_ADMIN` of the calling thread, as routes do.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,7 +15,7 @@ use crate::config::{self, Config, GuardMode};
 use crate::control::GuardDoc;
 use crate::guard::{Entry, FORGED, Host, LEAKED, Plan};
 
-/// Looks at the rules between two tries to make what could not be made.
+/// Checks of the rules between two attempts to create what could not be created.
 const TRY_EVERY: u32 = 10;
 
 /// The guard of a gateway. Its copies are the same one.
@@ -93,7 +93,7 @@ impl Guard {
         }
     }
 
-    /// Reads the counters, and makes the rules anew if somebody has deleted them: a host's own firewall may begin with
+    /// Reads the counters, and creates the rules again if they were deleted: a firewall script may begin with
     /// `flush ruleset`. To be called every second or so, by a thread that has `CAP_NET_ADMIN`.
     pub fn look_after(&self) {
         let state = &mut *self.lock();
@@ -116,7 +116,7 @@ impl Guard {
             state.now = counted.packets;
             return;
         }
-        tracing::warn!(table = %made.name, "somebody has deleted or changed the guard's rules; they are made again");
+        tracing::warn!(table = %made.name, "guard rules were deleted or changed by another program; creating them again");
         state.restored += 1;
         state.made = None;
         let _ = state.make();
@@ -168,7 +168,7 @@ impl State {
         if plan.any_to_any > self.plan.any_to_any {
             tracing::warn!(
                 policies = plan.any_to_any,
-                "policies protect any address from any: packets in the clear are not kept from passing beside the gateway"
+                "policies with any-to-any selectors are not guarded: cleartext packets can bypass the gateway"
             );
         }
         self.plan = plan;
@@ -183,7 +183,7 @@ impl State {
         let done = self.apply(&table);
         match done {
             Ok(()) => {
-                tracing::info!(table = %table.name, rules = table.rules(), "the guard's rules are in place");
+                tracing::info!(table = %table.name, rules = table.rules(), "guard rules installed");
                 (self.made, self.error) = (Some(table), None);
                 Ok(())
             }
@@ -236,13 +236,13 @@ impl State {
         match deleted {
             Ok(()) => self.made = None,
             // Without nf_tables or the right to it nothing was made.
-            Err(error) => tracing::debug!(%error, "the guard's rules were not deleted"),
+            Err(error) => tracing::debug!(%error, "guard rules could not be deleted"),
         }
     }
 }
 
-const MISSING: &str = "the guard's rules cannot be made: packets in the clear are not kept from passing beside the gateway; \
-                       load what `forebay check --print-rules` prints, or set `mode` of `[guard]`";
+const MISSING: &str = "cannot create the guard's nftables rules: cleartext packets can bypass the gateway; \
+                       load the output of `forebay check --print-rules`, or set `mode` of `[guard]`";
 
 /// Why this machine makes no such rules; `None` where it does, where the file does not ask for it, or where this process is
 /// not allowed to find out.

@@ -1,11 +1,11 @@
-//! Received packets that wait until their sequence numbers are noted durably: see [`windows`](super::windows).
+//! Received packets that wait until their sequence numbers are recorded durably: see [`windows`](super::windows).
 
 use forebay_crypto::SessionId;
 use forebay_engine::Output;
 use forebay_ipsec::Ipsec;
 
-/// Packets that may wait; further ones are dropped. At a million packets a second they are those of eight milliseconds,
-/// and a disk mostly takes less.
+/// Maximum number of waiting packets; further ones are dropped. At a million packets per second they are those of eight
+/// milliseconds, and a disk usually needs less.
 const HELD_MAX: usize = 8_192;
 
 /// A packet that waits until numbers of its SA are noted up to `until`.
@@ -19,7 +19,7 @@ struct One {
 #[derive(Default)]
 pub struct Held {
     packets: Vec<One>,
-    /// More has been noted since it was looked whether they may go.
+    /// A limit was raised since the last release.
     may_go: bool,
 }
 
@@ -41,12 +41,12 @@ impl Held {
         self.packets.len()
     }
 
-    /// Takes note that more is noted.
+    /// A limit was raised: the next [`Held::release`] checks all packets.
     pub fn look_again(&mut self) {
         self.may_go = true;
     }
 
-    /// Moves the packets whose numbers are noted now to `outputs`, in their order.
+    /// Moves the packets whose numbers are recorded by now to `outputs`, in their order.
     pub fn release(&mut self, sad: &Ipsec, outputs: &mut Vec<Output>) {
         if !std::mem::take(&mut self.may_go) {
             return;

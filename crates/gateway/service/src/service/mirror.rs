@@ -6,6 +6,10 @@
 //! so a rekey loses nothing. What the daemon has to know goes back: limits that were reached, packets that want an
 //! SA, counters, and sequence numbers ahead of their use, from which another process would go on.
 
+mod following;
+mod policies;
+mod report;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -14,16 +18,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use forebay_crypto::{Direction, SessionId};
-use forebay_ipsec::{
-    Action, EventKind, IvRange, Policy, PolicyId, PolicyPlace, SaConfig, SaCounters, TrafficSelector,
-    UdpPorts,
-};
+use forebay_ipsec::{IvRange, PolicyId, SaConfig, SaCounters, UdpPorts};
 use forebay_time::Duration;
-use forebay_xfrm::{
-    self as xfrm, Done, Filter, Flow, Mirror, PolicyAction, PolicyIndex, SaId, Template, Way,
-};
+use forebay_xfrm::{self as xfrm, Filter, Mirror, PolicyIndex, SaId, Template};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use self::following::{Following, follow};
 use super::export::KeyExport;
 use super::homes::by_spi;
 use super::windows::Windows;
@@ -36,20 +36,11 @@ use crate::privileges;
 
 /// Between two looks at limits and wanted SAs.
 const TICK: Duration = Duration::from_millis(100);
-/// Sequence numbers that the kernel is told before they are used: at twenty million packets a second some three
-/// seconds' worth. Another process begins behind them.
-const AHEAD: u64 = 1 << 26;
-/// Between two questions for the same flow: as long as the kernel waits for an answer (`xfrm_acq_expires`).
-const ASK_AGAIN: Duration = Duration::from_millis(30_000);
-/// Flows that are asked for at a time.
-const ASKED_MAX: usize = 1_024;
 
 /// What is told all policies of the kernel, in the order in which they are asked, when they have changed; and whether these
 /// are all.
 pub type OnPolicies = Box<dyn Fn(&[xfrm::Policy], bool) + Send>;
 
-/// Failures in a row, without all that the kernel has read in between, behind which the follower ends.
-const FAILURES_MAX: u32 = 5;
 /// Between a failure and the next try.
 const TRY_AGAIN: std::time::Duration = std::time::Duration::from_millis(200);
 
@@ -92,44 +83,6 @@ type Rank = (bool, u32, PolicyIndex);
 pub struct Follower {
     thread: Option<JoinHandle<io::Result<()>>>,
     stop: Arc<AtomicBool>,
-}
-
-/// What keeps SAs as the kernel has them.
-trait Following {
-    /// Takes what has happened; whether all that the kernel has is known now.
-    fn step(&mut self) -> io::Result<bool>;
-
-    /// Begins anew behind a failure: everything is read again, and what it makes a difference of is taken.
-    fn reopen(&mut self) -> io::Result<()>;
-}
-
-/// Follows until `stop`, and begins anew behind failures.
-///
-/// # Errors
-/// The last failure, if there were too many: SAs that are kept by nobody must not be used.
-fn follow(following: &mut impl Following, stop: &AtomicBool, pause: std::time::Duration) -> io::Result<()> {
-    let mut failures = 0;
-    let mut reopens = false;
-    while !stop.load(Ordering::Relaxed) {
-        let stepped = match std::mem::take(&mut reopens) {
-            true => following.reopen().map(|()| false),
-            false => following.step(),
-        };
-        match stepped {
-            Ok(true) => failures = 0,
-            Ok(false) => {}
-            Err(error) => {
-                failures += 1;
-                if failures >= FAILURES_MAX {
-                    return Err(error);
-                }
-                tracing::warn!(%error, failures, "XFRM synchronization failed; reading all SAs and policies again");
-                reopens = true;
-                std::thread::park_timeout(pause);
-            }
-        }
-    }
-    Ok(())
 }
 
 impl Follower {
@@ -248,14 +201,6 @@ struct Follow {
     most: Most,
     /// What inbound SAs have received.
     windows: Windows,
-}
-
-/// What a worker has for the daemon.
-struct News {
-    limits: Vec<(SessionId, bool)>,
-    wanted: Vec<Flow>,
-    /// Of its own SAs.
-    numbers: Vec<(SessionId, Option<u64>, SaCounters)>,
 }
 
 impl Following for Follow {
@@ -457,20 +402,6 @@ impl Follow {
         }
     }
 
-    /// Tells the kernel, before it is used, how far an outbound SA may count.
-    fn announce(&mut self, id: &SaId, sequence: u64) {
-        let Some(taken) = self.sas.get_mut(id) else { return };
-        if taken.direction == Direction::Open {
-            return;
-        }
-        let most = if taken.sa.config.esn { u64::MAX } else { u32::MAX.into() };
-        taken.told = sequence.saturating_add(AHEAD).min(most);
-        let done = Done { sequence: Some(taken.told), ..done(taken) };
-        if let Err(error) = self.mirror.report(id, Direction::Seal, &done) {
-            tracing::warn!(sa = %id, %error, "the kernel could not be told of sequence numbers");
-        }
-    }
-
     /// An SA with other settings: a peer that has moved goes on as it is, anything else begins anew behind its
     /// sequence numbers.
     fn update(&mut self, mut sa: xfrm::Sa) {
@@ -520,16 +451,6 @@ impl Follow {
         Some(taken)
     }
 
-    /// The SAs that templates may want: with thousands of them not each for each policy.
-    fn alike(&self, templates: &[Template]) -> Vec<&Taken> {
-        if templates.iter().any(|template| template.reqid == 0) {
-            return self.sas.values().collect();
-        }
-        let reqids: HashSet<u32> = templates.iter().map(|template| template.reqid).collect();
-        let ids = reqids.iter().filter_map(|reqid| self.by_reqid.get(reqid)).flatten();
-        ids.filter_map(|id| self.sas.get(id)).collect()
-    }
-
     /// The worker that is to have an SA: an outbound one is beside the newest inbound one of its tunnel, which daemons add
     /// first.
     fn home(&self, sa: &xfrm::Sa) -> usize {
@@ -544,109 +465,6 @@ impl Follow {
         newest.map_or_else(|| by_spi(sa.config.spi, self.workers.handles().len()), |taken| taken.home)
     }
 
-    /// The policies whose packets may go through an SA, each by its number at every worker.
-    fn users(&self, sa: &xfrm::Sa) -> Vec<Vec<PolicyId>> {
-        let seals = sa.direction == Direction::Seal;
-        let uses = |followed: &&Followed| followed.templates.iter().any(|template| template.wants(sa));
-        let policies = self.policies.iter().filter(|((out, ..), _)| *out == seals);
-        policies.map(|(_, followed)| followed).filter(uses).map(|followed| followed.ids.clone()).collect()
-    }
-
-    /// Adds a policy, or puts it in the place of what it was before, between two packets: an IKE daemon updates its
-    /// policies at every rekey, and no packet may be without one.
-    fn put(&mut self, policy: xfrm::Policy) {
-        let before = self.kernel_policies.remove(&policy.index);
-        let before = before.and_then(|(rank, _)| self.policies.remove(&rank)).map(|followed| followed.ids);
-        // One that discards is no burden, and without it its packets would get to the next policy.
-        let was_over = self.over.remove(&policy.index);
-        self.discarding.remove(&policy.index);
-        let discards = matches!(policy.action, PolicyAction::Discard | PolicyAction::Refused(_));
-        if discards {
-            self.discarding.insert(policy.index);
-        }
-        let taken =
-            self.kernel_policies.len() - self.over.len() - (self.discarding.len() - usize::from(discards));
-        let is_over = !discards && taken >= self.most.policies;
-        if is_over {
-            self.over.insert(policy.index);
-        }
-        if is_over && !was_over {
-            let (policy, most) = (policy.index.0, self.most.policies);
-            tracing::error!(
-                policy,
-                most,
-                "the packets of a policy are dropped: raise `policies` of [limits]"
-            );
-        }
-        let seals = policy.way == Way::Out;
-        let rank = (seals, policy.priority, policy.index);
-        self.kernel_policies.insert(policy.index, (rank, policy.clone()));
-        if !self.follows_policies {
-            return;
-        }
-        let wanted = if is_over { PolicyAction::Discard } else { policy.action.clone() };
-        let templates = match &wanted {
-            PolicyAction::Protect(templates) => templates.clone(),
-            PolicyAction::Bypass | PolicyAction::Discard | PolicyAction::Refused(_) => vec![],
-        };
-        let direction = if seals { Direction::Seal } else { Direction::Open };
-        // The newest first.
-        let mut sas: Vec<&Taken> = self
-            .alike(&templates)
-            .into_iter()
-            .filter(|taken| taken.direction == direction)
-            .filter(|taken| templates.iter().any(|template| template.wants(&taken.sa)))
-            .collect();
-        sas.sort_by_key(|taken| std::cmp::Reverse(taken.age));
-        let sas: Vec<Vec<SessionId>> = sas.into_iter().map(|taken| taken.sessions.clone()).collect();
-        let index = policy.index.0;
-        let next = self.policies.range(rank..).next().filter(|((out, ..), _)| *out == seals);
-        let next = next.map(|(_, next)| next.ids.clone());
-        let added = self.workers.change(move |worker| {
-            let (at, engine) = (worker.share().place(), worker.engine());
-            let action = match &wanted {
-                PolicyAction::Protect(_) => {
-                    Action::Protect(sas.iter().filter_map(|sessions| sessions.get(at)).copied().collect())
-                }
-                PolicyAction::Bypass => Action::Bypass,
-                PolicyAction::Discard | PolicyAction::Refused(_) => Action::Discard,
-            };
-            let mut ours = Policy::new(&format!("xfrm-{index}"), direction, action);
-            (ours.local_ts, ours.remote_ts) = (policy.local_ts.clone(), policy.remote_ts.clone());
-            let next = next.as_ref().and_then(|next| next.get(at));
-            let place = next.map_or(PolicyPlace::Last, |next| PolicyPlace::Before(*next));
-            // Better one that discards than none.
-            let discards = Policy { action: Action::Discard, ..ours.clone() };
-            let added = engine.add_policy(ours, place).or_else(|_| engine.add_policy(discards, place));
-            before.as_ref().and_then(|before| before.get(at)).map(|before| engine.remove_policy(*before));
-            added
-        });
-        let added =
-            added.map(|added| self.all_or_none(added, |worker, id| drop(worker.engine().remove_policy(id))));
-        match added {
-            Some(Ok(ids)) => drop(self.policies.insert(rank, Followed { ids, templates })),
-            Some(Err(error)) => {
-                tracing::error!(policy = index, %error, "a policy was not taken over")
-            }
-            None => {}
-        }
-    }
-
-    fn drop_policy(&mut self, index: PolicyIndex) {
-        let Some((rank, _)) = self.kernel_policies.remove(&index) else { return };
-        if let Some(followed) = self.policies.remove(&rank) {
-            self.take_policy_out(followed.ids);
-        }
-        self.discarding.remove(&index);
-        // There may be room for another.
-        if !self.over.remove(&index)
-            && let Some(next) = self.over.first().and_then(|next| self.kernel_policies.get(next))
-        {
-            let next = next.1.clone();
-            self.put(next);
-        }
-    }
-
     /// Removes an SA everywhere.
     fn take_out(&self, sessions: Vec<SessionId>) {
         let windows = self.windows.clone();
@@ -659,14 +477,6 @@ impl Follow {
             }
         });
         self.windows.settle_later();
-    }
-
-    /// Removes a policy everywhere.
-    fn take_policy_out(&self, ids: Vec<PolicyId>) {
-        self.workers.change(move |worker| {
-            let id = ids.get(worker.share().place());
-            id.map(|&id| worker.engine().remove_policy(id).is_some())
-        });
     }
 
     /// What all workers have added, or the error of one: then `take_out` takes it out of the others again, for what not
@@ -684,159 +494,11 @@ impl Follow {
             });
         })
     }
-
-    /// Tells the daemon what has happened to SAs, and the kernel how far they have counted.
-    fn tell(&mut self) -> io::Result<()> {
-        let now = (self.clock)();
-        let due = self
-            .report
-            .is_some_and(|every| now.saturating_sub(self.reported).as_nanos() as u64 >= every.as_nanos());
-        let Some(news) = self.workers.ask(news) else { return Ok(()) };
-        // By home and number there.
-        let name = |(id, taken): (&SaId, &Taken)| Some(((taken.home, *taken.sessions.get(taken.home)?), *id));
-        let names: HashMap<(usize, SessionId), SaId> = self.sas.iter().filter_map(name).collect();
-        let mut wanted = Vec::new();
-        for (place, news) in news.into_iter().enumerate() {
-            self.tell_of(place, &names, &news, due, now)?;
-            wanted.extend(news.wanted);
-        }
-        if due {
-            self.reported = now;
-        }
-        self.ask_for(wanted, now)
-    }
-
-    /// Tells what worker number `place` has.
-    fn tell_of(
-        &mut self,
-        place: usize,
-        names: &HashMap<(usize, SessionId), SaId>,
-        news: &News,
-        due: bool,
-        now: std::time::Duration,
-    ) -> io::Result<()> {
-        for &(session, hard) in &news.limits {
-            if let Some(id) = names.get(&(place, session)) {
-                tracing::info!(sa = %id, hard, "a lifetime has ended");
-                self.mirror.expire(id, hard)?;
-            }
-        }
-        for &(session, sequence, counters) in &news.numbers {
-            let Some(id) = names.get(&(place, session)) else { continue };
-            let Some(taken) = self.sas.get_mut(id) else { continue };
-            let used = counters.packets > taken.counters.packets;
-            taken.counters = counters;
-            taken.first_use_s = taken.first_use_s.or(used.then_some(now.as_secs()));
-            let sequence = sequence.unwrap_or(0);
-            if taken.direction == Direction::Seal && taken.told.saturating_sub(sequence) < AHEAD / 2 {
-                self.announce(id, sequence);
-            } else if due && used {
-                let told = if taken.direction == Direction::Seal { taken.told } else { sequence };
-                let done = Done { sequence: Some(told), ..done(taken) };
-                self.mirror.report(id, taken.direction, &done)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Asks for SAs that packets had to do without.
-    fn ask_for(&mut self, flows: Vec<Flow>, now: std::time::Duration) -> io::Result<()> {
-        let patience = std::time::Duration::from_nanos(ASK_AGAIN.as_nanos());
-        self.asked.retain(|_, asked| now.saturating_sub(*asked) < patience);
-        for flow in flows {
-            let first = self.kernel_policies.values().map(|(rank, policy)| (rank, policy));
-            let first = first.filter(|(_, policy)| policy.way == Way::Out && covers(policy, &flow));
-            let Some((_, policy)) = first.min_by_key(|(rank, _)| **rank) else { continue };
-            let index = policy.index;
-            let name = (index, flow.source, flow.destination);
-            if self.asked.len() < ASKED_MAX && self.asked.insert(name, now).is_none() {
-                self.mirror.acquire(index, &flow)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-fn covers(policy: &xfrm::Policy, flow: &Flow) -> bool {
-    let within = |selectors: &[TrafficSelector], address: IpAddr| {
-        selectors.is_empty()
-            || selectors.iter().any(|selector| {
-                selector.addresses().is_none_or(|(first, last)| first <= address && address <= last)
-            })
-    };
-    within(&policy.local_ts, flow.source) && within(&policy.remote_ts, flow.destination)
-}
-
-fn news(worker: &mut Worker) -> News {
-    let events = worker.take_events();
-    let limits = events.into_iter().filter_map(|event| match event.kind {
-        EventKind::Soft | EventKind::SequenceLow => Some((event.session, false)),
-        EventKind::Hard | EventKind::SequenceEnd => Some((event.session, true)),
-        _ => None,
-    });
-    let limits = limits.collect();
-    let wanted = worker.take_wanted();
-    let sad = worker.engine().sad();
-    let own = sad.iter().filter(|(session, ..)| sad.remote(*session).is_none());
-    let numbers = own.map(|(session, _, _, counters)| (session, sad.sequence(session), *counters)).collect();
-    News { limits, wanted, numbers }
-}
-
-fn done(taken: &Taken) -> Done {
-    let SaCounters { packets, bytes, .. } = taken.counters;
-    Done { packets, bytes, first_use_s: taken.first_use_s, sequence: None }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Steps that are read from a list, and an end.
-    struct Listed {
-        steps: std::vec::IntoIter<Result<bool, &'static str>>,
-        reopened: usize,
-        stop: Arc<AtomicBool>,
-    }
-
-    impl Following for Listed {
-        fn step(&mut self) -> io::Result<bool> {
-            let step = self.steps.next();
-            if step.is_none() {
-                self.stop.store(true, Ordering::Relaxed);
-            }
-            step.unwrap_or(Ok(false)).map_err(io::Error::other)
-        }
-
-        fn reopen(&mut self) -> io::Result<()> {
-            self.reopened += 1;
-            Ok(())
-        }
-    }
-
-    fn followed(steps: Vec<Result<bool, &'static str>>) -> (io::Result<()>, usize) {
-        let stop = Arc::new(AtomicBool::new(false));
-        let mut listed = Listed { steps: steps.into_iter(), reopened: 0, stop: stop.clone() };
-        let ended = follow(&mut listed, &stop, std::time::Duration::ZERO);
-        (ended, listed.reopened)
-    }
-
-    #[test]
-    fn a_failure_reads_everything_again() {
-        let (ended, reopened) = followed(vec![Ok(true), Err("a"), Ok(false), Ok(true), Err("b"), Ok(true)]);
-        assert!(ended.is_ok());
-        assert_eq!(reopened, 2);
-        // Ever so many, as long as it gets there in between.
-        let (ended, reopened) = followed([Err("a"), Ok(true)].repeat(100));
-        assert!(ended.is_ok());
-        assert_eq!(reopened, 100);
-    }
-
-    #[test]
-    fn too_many_failures_end_the_follower_with_the_last() {
-        let (ended, reopened) = followed([Err("gone"), Ok(false)].repeat(100));
-        assert_eq!(ended.unwrap_err().to_string(), "gone");
-        assert_eq!(reopened, 4);
-    }
 
     #[test]
     fn a_follower_that_has_ended_is_noticed() {

@@ -7,7 +7,7 @@
 //! the SA takes the next range up by itself ([`IvRefill`]).
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use forebay_crypto::{Direction, SessionId};
@@ -15,9 +15,9 @@ use forebay_ipsec::{Event, EventKind, IvRange, IvRefill};
 use forebay_planted::{Fault, planted};
 use forebay_time::{Duration, Time};
 
+use super::recorder::Recorder;
 use super::worker::{Handle, Worker};
 use crate::iv_store::{Block, IVS_PER_SA, IvStore, IvStoreError, KeyId, SequenceId, Used, Wanted};
-use crate::privileges;
 use crate::sas::{SaEntry, SasFile};
 
 /// Numbers of a block: what is lost at most when the process is killed, the 4096th part of all without ESN.
@@ -235,47 +235,17 @@ pub struct Keeper {
     events: mpsc::Receiver<Event>,
 }
 
-impl Keeper {
-    /// Starts a thread for it, which ends when the worker does.
-    ///
-    /// # Errors
-    /// If there is no thread left.
-    pub fn start(self) -> std::io::Result<()> {
-        std::thread::Builder::new().name("forebay-numbers".to_owned()).spawn(move || {
-            privileges::keep_files();
-            self.run();
-        })?;
-        Ok(())
+impl Recorder for Keeper {
+    type Message = Event;
+    const THREAD: &'static str = "forebay-numbers";
+    const AGAIN: std::time::Duration = TRY_AGAIN;
+
+    fn messages(&self) -> &mpsc::Receiver<Event> {
+        &self.events
     }
 
-    fn run(mut self) {
-        loop {
-            let event = match self.wanted.is_empty() && self.ivs_wanted.is_empty() {
-                true => self.events.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                false => self.events.recv_timeout(TRY_AGAIN),
-            };
-            match event {
-                Ok(event) => self.take(event),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
-            }
-            self.look(true);
-        }
-    }
-
-    /// Takes the events that have come, and reserves what is wanted; without `again` only if there were any.
-    pub fn look(&mut self, again: bool) {
-        let mut any = again;
-        while let Ok(event) = self.events.try_recv() {
-            self.take(event);
-            any = true;
-        }
-        if any && !self.wanted.is_empty() {
-            self.reserve();
-        }
-        if any && !self.ivs_wanted.is_empty() {
-            self.refill();
-        }
+    fn has_work(&self) -> bool {
+        !self.wanted.is_empty() || !self.ivs_wanted.is_empty()
     }
 
     fn take(&mut self, Event { session, kind }: Event) {
@@ -305,6 +275,17 @@ impl Keeper {
         }
     }
 
+    fn work(&mut self) {
+        if !self.wanted.is_empty() {
+            self.reserve();
+        }
+        if !self.ivs_wanted.is_empty() {
+            self.refill();
+        }
+    }
+}
+
+impl Keeper {
     /// Reserves another block for each SA that wants one, and lets the engine use it.
     fn reserve(&mut self) {
         let sas = lock(&self.sas);
@@ -328,9 +309,7 @@ impl Keeper {
         let sas = self.sas.clone();
         self.handle.ask(move |worker| grant(worker, &sas, &blocks));
     }
-}
 
-impl Keeper {
     /// Reserves more IVs for each SA that wants some, and puts them where it finds them.
     fn refill(&mut self) {
         let now = (self.clock)();

@@ -1,6 +1,7 @@
 //! From the file to a running gateway.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -21,6 +22,7 @@ use super::machine::Machine;
 use super::mirror::{Follower, Most, OnPolicies};
 use super::numbers::{Caretaker, Ivs, Keeper, Reserved};
 use super::pin::pin;
+use super::recorder::Recorder;
 use super::routes::RouteTable;
 use super::start_error::{StartError, link_error};
 use super::taps::{Side, Taps, Told};
@@ -40,6 +42,8 @@ pub struct Service {
     config: Arc<Config>,
     workers: Workers,
     threads: Vec<JoinHandle<io::Result<()>>>,
+    /// Set by a worker that has failed: it moves no more packets, and waits for [`Service::stop`].
+    failed: Arc<AtomicBool>,
     /// The workers that have the file's SAs.
     homes: Vec<usize>,
     store: IvStore,
@@ -144,6 +148,7 @@ impl Service {
             config: Arc::new(config),
             workers: Workers::new(handles),
             threads: vec![],
+            failed: Arc::default(),
             homes,
             store,
             caretakers,
@@ -183,12 +188,13 @@ impl Service {
         for (place, mut worker) in workers.into_iter().enumerate() {
             let cpu = cpus.get(place).copied();
             let (told, begun) = std::sync::mpsc::channel();
+            let failed = self.failed.clone();
             let run = move || {
                 privileges::give_up();
                 let pinned = pin(cpu);
                 let may_run = pinned.is_ok();
                 let _ = told.send(pinned);
-                if may_run { worker.run() } else { Ok(()) }
+                if may_run { worker.run_until_stopped(&failed) } else { Ok(()) }
             };
             // Without a number the only one, and the first.
             let number = if place == 0 { String::new() } else { format!("-{place}") };
@@ -338,7 +344,8 @@ impl Service {
         self.caretakers.iter().zip(used).for_each(|(caretaker, used)| caretaker.settle(used));
     }
 
-    /// Ends the loops, and waits for that; packets under way are lost.
+    /// Ends the workers, and waits for that; packets in flight are lost. What SAs have sent and received is saved, also
+    /// that of a worker that failed.
     ///
     /// # Errors
     /// What the follower of the kernel's SAs or the first loop that failed ended with.
@@ -348,7 +355,7 @@ impl Service {
             io::Error::new(error.kind(), format!("the kernel's SAs cannot be followed any more: {error}"))
         });
         let caretakers = self.caretakers.clone();
-        // Each for itself: of one that has failed nothing can be taken back.
+        // Each separately: from one that has panicked nothing can be taken back.
         let ask = |worker: &Handle| {
             let (caretakers, windows, config) =
                 (caretakers.clone(), self.windows.clone(), self.config.clone());
@@ -384,7 +391,8 @@ impl Service {
     /// Whether all loops run, and the follower of the kernel's SAs where there is one: without one of them SAs have
     /// nobody.
     pub fn is_running(&self) -> bool {
-        !self.threads.iter().any(JoinHandle::is_finished)
+        !self.failed.load(Ordering::Acquire)
+            && !self.threads.iter().any(JoinHandle::is_finished)
             && self.follower.as_ref().is_none_or(Follower::is_running)
     }
 }

@@ -1,13 +1,14 @@
-//! Looks after the replay windows of inbound SAs: what may have been received is noted before it is delivered.
+//! Records the replay windows of inbound SAs durably: a sequence number is recorded before its packet is delivered.
 //!
-//! Of each window [`WindowStore`] has noted that all numbers up to a limit count as received. Half-way to the limit the
-//! worker sends word here, to a thread of its own, which notes a higher limit and lets the engine use it, so that packets
-//! seldom wait for a disk. A packet that comes with a number beyond the limit all the same (the first packet of an SA,
-//! one behind a gap, a sudden burst) waits at the worker until the limit is raised. The limit is about as far ahead as
-//! the SA has received packets in its last second, and comes back when it receives fewer: after a crash all numbers up to
-//! it are refused, and so at most about a second's packets are.
+//! For each window [`WindowStore`] has recorded a limit up to which all numbers count as received. Half-way to the limit
+//! the worker sends a message to the recording thread, which records a higher limit and lets the engine use it, so that
+//! packets seldom wait for a disk. A packet with a number beyond the limit (the first packet of an SA, one behind a gap, a
+//! sudden burst) waits at the worker until the limit is raised. The limit is ahead by about the number of packets that the
+//! SA received in its last second, and is lowered when the rate falls: after a crash all numbers up to it are refused, and
+//! thus at most about a second's packets.
 //!
-//! After a clean stop, and when a reload or an update replaces an SA, the window is carried over as it is, with its gaps.
+//! After a clean stop or an end by an error, and when a reload or an update replaces an SA, the window is carried over
+//! exactly, with its gaps.
 //!
 //! The state has one lock, which is never held while the disk is written, because workers take it between packets.
 
@@ -38,7 +39,7 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// The windows, and what notes them, which is told by their workers. `clock` tells the time since the Unix epoch.
+    /// The windows, and the thread that records them. `clock` returns the time since the Unix epoch.
     pub fn new(
         store: WindowStore,
         clock: fn() -> std::time::Duration,
@@ -59,12 +60,12 @@ impl Windows {
         (Windows { notes, thread }, keeper)
     }
 
-    /// Lets a worker send word here of its windows.
+    /// Lets a worker send messages about its windows.
     pub fn attend(&self, worker: &mut Worker) {
         worker.send_windows(self.thread.clone());
     }
 
-    /// Takes up what is noted of the inbound SAs of a file, before they are installed.
+    /// Reads the records of a file's inbound SAs, before they are installed.
     ///
     /// # Errors
     /// If it cannot be read, or not be changed so that it holds while the SAs are in use.
@@ -73,7 +74,7 @@ impl Windows {
         self.open(&ids)
     }
 
-    /// Takes up what is noted of these SAs, which [`Windows::give`] is to give to SAs of the engine.
+    /// Reads the records of these SAs, which [`Windows::give`] restores into SAs of the engine.
     ///
     /// # Errors
     /// As [`Windows::open_file`].
@@ -101,7 +102,7 @@ impl Windows {
         Ok(())
     }
 
-    /// Takes up all that is noted, for SAs that are not known yet.
+    /// Reads all records, for SAs that are not known yet.
     ///
     /// # Errors
     /// As [`Windows::open_file`].
@@ -226,17 +227,17 @@ impl Windows {
         worker.drop_held(held);
     }
 
-    /// Notes what was taken back and not given to another SA.
+    /// Records the windows that were taken back and not given to another SA.
     pub fn settle(&self) {
         self.notes.settle(false);
     }
 
-    /// The same when no more SAs will come.
+    /// The same at the end, when no more SAs will be added.
     pub fn end(&self) {
         self.notes.settle(true);
     }
 
-    /// Has the thread do that.
+    /// Has the thread do the same as [`Windows::settle`].
     pub fn settle_later(&self) {
         let _ = self.thread.send(Word::Removed);
     }

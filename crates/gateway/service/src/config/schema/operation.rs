@@ -105,9 +105,9 @@ pub const GUARD: Part = once(
             "mode",
             Word(&["auto", "nftables", "print", "off"]),
             Is("\"auto\""),
-            "rules of the host that drop packets in the clear from and to protected networks: `nftables` makes them, or does \
-             not start; `auto` makes them, or warns; `print` leaves them to whoever loads what `forebay check --print-rules` \
-             prints; `off` is without",
+            "rules of the host that drop packets in the clear from and to protected networks: `nftables` requires \
+             them at start; `auto` creates them, or warns; `print` expects the administrator to load the output of `forebay \
+             check --print-rules`; `off` disables them",
             "\"print\"",
         ),
         key(
@@ -121,7 +121,7 @@ pub const GUARD: Part = once(
             "except",
             Other("prefixes"),
             Is("[]"),
-            "networks in remote selectors that are not the peers', such as this host's own, and are not guarded",
+            "networks in remote selectors that are excluded from the rules, such as local networks of this host",
             "[\"10.9.0.0/24\"]",
         ),
         key(

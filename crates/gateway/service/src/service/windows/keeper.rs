@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc;
 
 use forebay_crypto::SessionId;
 use forebay_planted::{Fault, planted};
@@ -10,20 +10,20 @@ use forebay_planted::{Fault, planted};
 use super::state::{LEAST, MOST, Notes, Raised};
 use super::word::Word;
 use crate::iv_store::{SequenceId, WindowNote};
-use crate::privileges;
+use crate::service::recorder::Recorder;
 use crate::service::worker::Handle;
 
-/// What nobody waits for is noted with what else comes until so long nothing has, or so much has come.
+/// Requests for which no packet waits are recorded together: until none has come for so long, or so many have come.
 const GATHER: std::time::Duration = std::time::Duration::from_millis(5);
 const GATHERED: usize = 64;
-/// Between two looks whether limits are too far ahead, and between two tries to note.
+/// Between two checks whether limits are too far ahead, and between two attempts to record.
 const LOOK: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// The thread.
 pub struct Keeper {
     /// What it shares.
     pub notes: Arc<Notes>,
-    /// The ways to the workers.
+    /// The workers.
     pub workers: Vec<Handle>,
     /// Windows whose limits are to be raised: the highest number, and how many packets have come.
     pub wanted: BTreeMap<SequenceId, (u64, u64)>,
@@ -35,74 +35,29 @@ pub struct Keeper {
     pub looked: std::time::Duration,
     /// Whether SAs were removed.
     pub removed: bool,
-    /// What workers say.
+    /// Messages of workers.
     pub words: mpsc::Receiver<Word>,
 }
 
-impl Keeper {
-    /// Starts a thread for it, which ends when the last copy of its [`Windows`](super::Windows) is gone.
-    ///
-    /// # Errors
-    /// If there is no thread left.
-    pub fn start(self) -> std::io::Result<()> {
-        std::thread::Builder::new().name("forebay-windows".to_owned()).spawn(move || {
-            privileges::keep_files();
-            self.run();
-        })?;
-        Ok(())
+impl Recorder for Keeper {
+    type Message = Word;
+    const THREAD: &'static str = "forebay-windows";
+    const AGAIN: std::time::Duration = LOOK;
+
+    fn messages(&self) -> &mpsc::Receiver<Word> {
+        &self.words
     }
 
-    fn run(mut self) {
-        loop {
-            let word = match self.wanted.is_empty() && self.ahead.is_empty() {
-                true => self.words.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                false => self.words.recv_timeout(LOOK),
-            };
-            match word {
-                Ok(word) => self.gather(word),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
-            }
-            self.note();
-        }
+    fn has_work(&self) -> bool {
+        !self.wanted.is_empty() || !self.ahead.is_empty()
     }
 
-    /// Takes what workers have said, and notes what is wanted; without `again` only if they have said anything.
-    pub fn look(&mut self, again: bool) {
-        let mut any = again;
-        while let Ok(word) = self.words.try_recv() {
-            self.take(word);
-            any = true;
-        }
-        if any {
-            self.note();
-        }
-    }
-
-    /// Does what is to be done by now.
-    fn note(&mut self) {
-        if std::mem::take(&mut self.removed) {
-            self.notes.settle(false);
-        }
-        if !self.wanted.is_empty() {
-            self.raise();
-        }
-        let now = (self.notes.clock)();
-        // A clock that was put back does not keep limits where they are.
-        if now < self.looked || now - self.looked >= LOOK {
-            self.looked = now;
-            self.lower(now);
-        }
-    }
-
-    /// Takes this word and those that come with it. Nobody waits for most of them, and one note is as dear as many.
+    /// Takes this message and those that follow shortly. No packet waits for most of them, and one record costs as much as
+    /// many.
     fn gather(&mut self, first: Word) {
         self.take(first);
         while !self.urgent && self.wanted.len() < GATHERED {
             let Ok(word) = self.words.recv_timeout(GATHER) else { break };
-            self.take(word);
-        }
-        while let Ok(word) = self.words.try_recv() {
             self.take(word);
         }
     }
@@ -121,6 +76,23 @@ impl Keeper {
         *wanted = (wanted.0.max(top), packets);
     }
 
+    fn work(&mut self) {
+        if std::mem::take(&mut self.removed) {
+            self.notes.settle(false);
+        }
+        if !self.wanted.is_empty() {
+            self.raise();
+        }
+        let now = (self.notes.clock)();
+        // A clock that was put back does not keep limits where they are.
+        if now < self.looked || now - self.looked >= LOOK {
+            self.looked = now;
+            self.lower(now);
+        }
+    }
+}
+
+impl Keeper {
     /// Raises the limits that are wanted, and lets the engines use them.
     fn raise(&mut self) {
         self.urgent = false;

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use forebay_crypto::{Job, JobSpec};
@@ -20,6 +21,7 @@ use super::*;
 use crate::config::Changes;
 use crate::iv_store::IvStore;
 use crate::sas::parse;
+use crate::service::recorder::Recorder;
 use crate::service::{HandOff, Paths, Poll, Port, Protected, Setup, Share};
 
 /// An SA of ESP, as its sender and as its receiver have it.
@@ -41,6 +43,8 @@ struct Wire {
     delivered: Vec<u64>,
     /// Of those, how many were not noted then.
     unnoted: usize,
+    /// The interface to the inside has been deleted.
+    is_gone: bool,
 }
 
 struct End {
@@ -53,6 +57,9 @@ struct End {
 impl Link for End {
     fn receive(&mut self, room: usize, take: &mut dyn FnMut(&[u8], &[u8])) -> io::Result<usize> {
         let mut wire = self.wire.lock().unwrap();
+        if self.is_plain && wire.is_gone {
+            return Err(rustix::io::Errno::BADFD.into());
+        }
         let count = if self.is_plain { 0 } else { room.min(wire.sealed.len()) };
         wire.sealed.drain(..count).for_each(|packet| take(&packet, &[]));
         Ok(count)
@@ -136,6 +143,7 @@ struct Bench {
     wire: Arc<Mutex<Wire>>,
     handle: Handle,
     windows: Windows,
+    failed: Arc<AtomicBool>,
     thread: std::thread::JoinHandle<io::Result<()>>,
 }
 
@@ -178,8 +186,10 @@ fn bench_with(directory: tempfile::TempDir, more: &str) -> Bench {
     windows.open_file(&file).unwrap();
     worker.install(&file, &[0], &changes(vec![]), vec![]).unwrap();
     windows.give_file(&mut worker, &file);
-    let thread = std::thread::spawn(move || worker.run());
-    Bench { directory, wire, handle, windows, thread }
+    let failed = Arc::<AtomicBool>::default();
+    let fails = failed.clone();
+    let thread = std::thread::spawn(move || worker.run_until_stopped(&fails));
+    Bench { directory, wire, handle, windows, failed, thread }
 }
 
 fn within_seconds(what: impl Fn() -> bool) -> bool {
@@ -247,6 +257,13 @@ impl Bench {
         self.windows.settle();
     }
 
+    /// Deletes the interface to the inside, and waits until the worker has failed.
+    fn fail(&self) {
+        self.wire.lock().unwrap().is_gone = true;
+        self.handle.ask(|_| ());
+        assert!(within_seconds(|| self.failed.load(Ordering::Acquire)));
+    }
+
     /// Ends it as a gateway does, or as one that is killed.
     fn end(self, clean: bool) -> tempfile::TempDir {
         let windows = self.windows.clone();
@@ -260,7 +277,8 @@ impl Bench {
         if clean {
             self.windows.end();
         }
-        self.thread.join().unwrap().unwrap();
+        let failed = self.failed.load(Ordering::Acquire);
+        assert_eq!(self.thread.join().unwrap().is_err(), failed);
         let wire = std::mem::take(&mut *self.wire.lock().unwrap());
         assert_eq!(wire.unnoted, 0, "delivered before they were noted");
         assert_eq!(
@@ -306,6 +324,23 @@ fn after_a_clean_stop_what_was_received_is_refused_and_all_else_passes() {
     assert_eq!(third.pass(&packets[300..]), 0);
     assert_eq!(third.unsure(), 0);
     third.end(true);
+}
+
+#[test]
+fn a_failed_worker_moves_nothing_and_its_windows_are_saved_as_at_a_clean_stop() {
+    let packets = sealed(400);
+    let first = bench(tempfile::tempdir().unwrap());
+    assert_eq!(first.pass(&packets[..190]), 0);
+    assert_eq!(first.pass(&packets[191..200]), 0);
+    first.fail();
+    first.give(&packets[200..300]);
+    assert_eq!((first.delivered().len(), first.refused()), (199, 0));
+    let second = bench(first.end(true));
+    assert_eq!(second.pass(&packets[..190]), 190, "received before the failure");
+    assert_eq!(second.pass(&packets[190..191]), 0, "a gap of the window");
+    assert_eq!(second.pass(&packets[200..]), 0, "never received");
+    assert_eq!(second.unsure(), 0);
+    second.end(true);
 }
 
 #[test]
