@@ -151,7 +151,7 @@ def forged():
 
 def leaks():
     """Restarts of all kinds under traffic, without blackhole routes to help."""
-    edit("a", "[plain]\n", "[plain]\nblackhole = \"none\"\n")
+    edit("a", "[inside]\n", "[inside]\nblackhole = \"none\"\n")
     kill("a", signal.SIGTERM)
     start("a")
     assert "blackhole" not in ip("gw-a", "route")
@@ -230,7 +230,7 @@ def kernel():
         text = file.read()
     kept = text
     text = text[:text.index("[[sa]]")].replace("[keys]\n", "[keys]\nsource = \"xfrm\"\nmark = 0x4642\n")
-    text = text.replace("[plain]\n", "[plain]\nroutes = [\"10.5.0.0/16\", \"10.2.0.0/16\"]\n") + "\n[limits]\npolicies = 2\n"
+    text = text.replace("[inside]\n", "[inside]\nroutes = [\"10.5.0.0/16\", \"10.2.0.0/16\"]\n") + "\n[limits]\npolicies = 2\n"
     with open(f"{LAB}/a.toml", "w", encoding="utf-8") as file:
         file.write(text)
     before = table()

@@ -63,7 +63,7 @@ def blackholes():
         deliver(0, 20)
         start("a")
     assert not in_the_clear(wire.end())
-    edit("a", "[plain]\n", "[plain]\nblackhole = \"none\"\n")
+    edit("a", "[inside]\n", "[inside]\nblackhole = \"none\"\n")
     kill("a", signal.SIGTERM)
     start("a")
     assert not there(), "left behind although the file says none"

@@ -22,12 +22,12 @@ from vm import HERE, VmError, enter
 LINKS = {False: 'kind = "raw"', True: 'kind = "udp"\nbeside_ike = true'}
 
 CONFIGURATION = f"""
-[plain]
+[inside]
 name = "forebay0"
 mtu = 1400
 queues = QUEUES
 
-[[protected]]
+[[outside]]
 LINK
 
 [keys]

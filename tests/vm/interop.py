@@ -30,20 +30,20 @@ def configuration(cases, work):
     """The gateway's file."""
     sas = "".join(case.toml(True, "mtu = 1500") + case.toml(False) for case in cases)
     return f"""
-[plain]
+[inside]
 name = "forebay0"
 mtu = 1360
 routes = []
 
-[[protected]]
+[[outside]]
 kind = "udp"
 listen = "0.0.0.0:4500"
 
-[[protected]]
+[[outside]]
 kind = "udp"
 listen = "[::]:4500"
 
-[[protected]]
+[[outside]]
 kind = "raw"
 
 [limits]

@@ -179,7 +179,7 @@ fn summary(config: &Config) -> String {
             format!("{}, {policies}", counted(config.sas.entries.len(), "SA"))
         }
     };
-    let links = counted(config.protected.len(), "link");
+    let links = counted(config.outside.len(), "link");
     let processors = counted(config.processors.len(), "processor");
     let warnings = match config.warnings.len() {
         0 => "no warnings".to_owned(),

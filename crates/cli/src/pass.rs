@@ -65,7 +65,7 @@ pub struct PassArgs {
     /// Where ICMP messages go that tell sources of packets that are too big for their path (a capture of raw IP).
     #[arg(long, value_name = "FILE", requires = "address")]
     icmp: Option<PathBuf>,
-    /// This gateway's address on the plain side, from which such messages come; one for IPv4, one for IPv6.
+    /// This gateway's address on the inside, from which such messages come; one for IPv4, one for IPv6.
     #[arg(long, value_name = "ADDRESS")]
     address: Vec<IpAddr>,
     /// Name every packet that is left out.

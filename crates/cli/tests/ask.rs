@@ -76,7 +76,7 @@ fn status(age: u64) -> StatusDoc {
         remote_ts: vec!["10.2.0.0/16".to_owned()],
         ..PolicyDoc::default()
     };
-    let link = LinkDoc { name: "forebay0".to_owned(), side: "plain".to_owned(), ..LinkDoc::default() };
+    let link = LinkDoc { name: "forebay0".to_owned(), side: "inside".to_owned(), ..LinkDoc::default() };
     StatusDoc {
         schema: 1,
         version: "0.1.0".to_owned(),
@@ -130,12 +130,12 @@ fn a_reload_says_what_it_did() {
         added: 2,
         removed: 1,
         kept: 7,
-        restart: vec!["[plain] mtu: 1400 -> 1300".to_owned()],
+        restart: vec!["[inside] mtu: 1400 -> 1300".to_owned()],
         ..ReloadDoc::default()
     };
     let said = Gateway::new(done).said(&["reload"]);
     assert!(
-        said.contains("7 SAs go on, 2 added, 1 removed") && said.contains("restart only: [plain] mtu"),
+        said.contains("7 SAs go on, 2 added, 1 removed") && said.contains("restart only: [inside] mtu"),
         "{said}"
     );
     let error = FindingDoc {

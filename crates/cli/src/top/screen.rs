@@ -188,8 +188,8 @@ fn count(rate: f64) -> String {
 fn heading(rates: &Rates, paused: bool) -> Paragraph<'static> {
     // What programs send and get.
     let add = |a: (f64, f64), b: (f64, f64)| (a.0 + b.0, a.1 + b.1);
-    let plain = rates.links.iter().filter(|link| link.is_plain);
-    let (sent, got) = plain
+    let inside = rates.links.iter().filter(|link| link.is_inside);
+    let (sent, got) = inside
         .fold(((0.0, 0.0), (0.0, 0.0)), |(sent, got), link| (add(sent, link.received), add(got, link.sent)));
     let dropped: f64 = rates.drops.iter().map(|drop| drop.1).sum();
     let (in_flight, room) = rates.in_flight;

@@ -73,13 +73,13 @@ impl XdpOptions {
 /// or no driver for the mode; `InvalidInput` for options that cannot be.
 pub fn open(options: &XdpOptions) -> io::Result<Vec<XdpLink>> {
     let invalid = |what: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
-    let (Take::Protected { to, .. } | Take::Plain { to }) = &options.take;
-    let ports = if let Take::Protected { ports, .. } = &options.take { ports.len() } else { 0 };
+    let (Take::Outside { to, .. } | Take::Inside { to }) = &options.take;
+    let ports = if let Take::Outside { ports, .. } = &options.take { ports.len() } else { 0 };
     if to.len() > MAX_ENTRIES || ports > MAX_ENTRIES {
         return invalid("too many networks or ports");
     }
-    if matches!(options.take, Take::Plain { .. }) && to.is_empty() {
-        return invalid("a plain link needs networks: it would take all that is for this machine");
+    if matches!(options.take, Take::Inside { .. }) && to.is_empty() {
+        return invalid("an inside link needs networks: it would take all that is for this machine");
     }
     if !options.frames.is_power_of_two() || options.frames > 1 << 16 || options.queues == 0 {
         return invalid("a power of two of frames up to 65,536, and at least one queue");
@@ -112,7 +112,7 @@ fn open_once(options: &XdpOptions) -> io::Result<Vec<XdpLink>> {
             neighbours: Neighbours::new(interface.index(), resolver.clone())?,
             interface: interface.clone(),
             looked: Instant::now(),
-            completes: matches!(options.take, Take::Plain { .. }),
+            completes: matches!(options.take, Take::Inside { .. }),
             passed_over: PassedOver::default(),
             _attached: attached.clone(),
         });

@@ -28,7 +28,7 @@ use toml::de::DeTable;
 pub use diff::{Changed, Changes, LIVE, Setting};
 pub use keys::{KeySource, Keys, Mark, Xfrm};
 pub use links::{
-    Blackhole, MssClamp, Plain, PlainLink, Protected, ProtectedLink, Raw, Routes, Tun, Udp, Xdp, XdpMode,
+    Blackhole, Inside, InsideLink, MssClamp, Outside, OutsideLink, Raw, Routes, Tun, Udp, Xdp, XdpMode,
 };
 pub use operation::{Control, Guard, GuardMode, Level, Log, Metrics, Privileges, Taps};
 pub use processors::{Backend, Bus, Processor, ProcessorKind};
@@ -45,9 +45,9 @@ use reader::{Context, Reader};
 #[derive(Debug)]
 pub struct Config {
     /// The side that programs see.
-    pub plain: Plain,
+    pub inside: Inside,
     /// The links to peers, one at least.
-    pub protected: Vec<Protected>,
+    pub outside: Vec<Outside>,
     /// Where SAs and policies come from.
     pub keys: Keys,
     /// SAs and policies; none where they come from the kernel.
@@ -183,8 +183,8 @@ fn read(text: &str, name: &str, directory: &Path) -> Result<Config, SasErrors> {
 fn sections(top: &Table, context: &Context<'_>) -> Option<Config> {
     let first = Reader::new("", top, whole(), context).checked();
     let esp_sa_export = first.path("esp_sa_export");
-    let plain = links::plain(top, context);
-    let protected = links::protected(top, context);
+    let inside = links::inside(top, context);
+    let outside = links::outside(top, context);
     let privileges = operation::privileges(top, context);
     let keys = keys::read(top, context);
     let buses = processors::buses(top, context);
@@ -203,8 +203,8 @@ fn sections(top: &Table, context: &Context<'_>) -> Option<Config> {
         keys.state.get_or_insert_with(|| PathBuf::from(iv_store::SYSTEM_DIRECTORY));
     }
     Some(Config {
-        plain: plain?,
-        protected: protected?,
+        inside: inside?,
+        outside: outside?,
         keys,
         sas: SasFile { entries: vec![], policies: vec![], warnings: vec![] },
         processors: processors?,
@@ -256,7 +256,7 @@ fn check_together(config: &Config, top: &Table, text: &str, context: &Context<'_
         let message = format!("{} policies, the limit is {}", config.sas.policies.len(), limits.policies);
         report(message, help, ("limits", "policies"));
     }
-    if let PlainLink::Tun(tun) = &config.plain.link
+    if let InsideLink::Tun(tun) = &config.inside.link
         && usize::from(tun.mtu) + HEADERS > limits.engine.packet_capacity
     {
         let (mtu, size) = (tun.mtu, limits.engine.packet_capacity);
@@ -264,7 +264,7 @@ fn check_together(config: &Config, top: &Table, text: &str, context: &Context<'_
         report(
             format!("packets of the MTU {mtu} do not fit buffers of {size} bytes when protected"),
             help,
-            ("plain", "mtu"),
+            ("inside", "mtu"),
         );
     }
     workers::check(config, context);
@@ -286,23 +286,21 @@ fn check_carried(config: &Config, text: &str, context: &Context<'_>) {
             continue;
         }
         let wanted = (entry.config.protocol, entry.config.encapsulation);
-        let carries = |link: &Protected| match (&link.link, wanted) {
-            (ProtectedLink::Xdp { .. }, _) => true,
-            (ProtectedLink::Udp(_), (_, encapsulation)) => encapsulation == Encapsulation::Udp,
-            (ProtectedLink::Raw(_), (_, Encapsulation::Udp)) => false,
-            (ProtectedLink::Raw(raw), (protocol, _)) => raw.protocols.contains(&protocol),
+        let carries = |link: &Outside| match (&link.link, wanted) {
+            (OutsideLink::Xdp { .. }, _) => true,
+            (OutsideLink::Udp(_), (_, encapsulation)) => encapsulation == Encapsulation::Udp,
+            (OutsideLink::Raw(_), (_, Encapsulation::Udp)) => false,
+            (OutsideLink::Raw(raw), (protocol, _)) => raw.protocols.contains(&protocol),
         };
-        if !config.protected.iter().any(carries) {
+        if !config.outside.iter().any(carries) {
             let what = match wanted {
                 (Protocol::Ah, _) => "AH",
                 (_, Encapsulation::Udp) => "ESP in UDP",
                 (_, Encapsulation::None) => "ESP straight in IP",
             };
             let help = match wanted.1 {
-                Encapsulation::Udp => "add `[[protected]]` of kind `udp`, or encapsulation = \"none\"",
-                Encapsulation::None => {
-                    "add `[[protected]]` of kind `raw`, or encapsulation = \"udp\" for ESP"
-                }
+                Encapsulation::Udp => "add `[[outside]]` of kind `udp`, or encapsulation = \"none\"",
+                Encapsulation::None => "add `[[outside]]` of kind `raw`, or encapsulation = \"udp\" for ESP",
             };
             let message =
                 format!("no link carries {what}, as SA `{}` sends it", mask::shown(&entry.config.name));

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use rustix::process::{self, DumpableBehavior, Gid, Resource, Rlimit, Uid};
 use rustix::thread::{self, CapabilitySet, CapabilitySets};
 
-use crate::config::{Config, PlainLink};
+use crate::config::{Config, InsideLink};
 
 /// What starting takes: links, raw sockets, AF_XDP (`SYS_ADMIN` before Linux 5.8) and its memory, small port numbers,
 /// the group of the control socket.
@@ -123,9 +123,9 @@ pub fn prepare(config: &Config) -> Result<bool, PrivilegeError> {
 /// # Errors
 /// If the system refuses, which it does not.
 pub fn settle(config: &Config) -> io::Result<CapabilitySet> {
-    match config.plain.link {
-        PlainLink::Xdp { .. } if !config.guard.mode.makes() => keep(FILES),
-        PlainLink::Tun(_) | PlainLink::Xdp { .. } => keep(FILES | CapabilitySet::NET_ADMIN),
+    match config.inside.link {
+        InsideLink::Xdp { .. } if !config.guard.mode.makes() => keep(FILES),
+        InsideLink::Tun(_) | InsideLink::Xdp { .. } => keep(FILES | CapabilitySet::NET_ADMIN),
     }
 }
 

@@ -42,5 +42,5 @@ pub use start::{Service, workers};
 pub use start_error::StartError;
 pub use taps::{Side, Taps, Told};
 pub use wait::{Poll, Wait};
-pub use worker::{Handle, Protected, Setup, Steps, Worker, WorkerCounts};
+pub use worker::{Handle, Outside, Setup, Steps, Worker, WorkerCounts};
 pub use workers::Workers;

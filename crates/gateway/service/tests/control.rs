@@ -31,7 +31,7 @@ fn status() -> StatusDoc {
         queue: 3,
         ..ProcessorDoc::default()
     };
-    let mut link = LinkDoc { name: "forebay0".to_owned(), side: "plain".to_owned(), ..LinkDoc::default() };
+    let mut link = LinkDoc { name: "forebay0".to_owned(), side: "inside".to_owned(), ..LinkDoc::default() };
     link.drops.insert("too_big".to_owned(), 4);
     StatusDoc {
         schema: 1,
@@ -208,7 +208,7 @@ fn metrics_keep_to_the_format() {
         "forebay_sa_packets_total{sa=\"odd \\\"name\\\"\\\\\\n\",spi=\"0x00001001\",direction=\"out\",remote=\"192.0.2.2\"} 1",
         "forebay_processor_queue{processor=\"core\",kind=\"core\",engine=\"0\"} 3",
         "forebay_processor_up{processor=\"core\",kind=\"core\",engine=\"0\"} 1",
-        "forebay_link_drops_total{link=\"forebay0\",side=\"plain\",engine=\"0\",reason=\"too_big\"} 4",
+        "forebay_link_drops_total{link=\"forebay0\",side=\"inside\",engine=\"0\",reason=\"too_big\"} 4",
         "forebay_drops_total{reason=\"in_no_states\"} 9",
         "forebay_drops_total{reason=\"queue_full\"} 0",
     ] {

@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use forebay_crypto::{Direction, SaKeys, SecretBytes, SessionId};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{Clock, Engine, ProcessorSetup, Settings};
-use forebay_gateway::service::{HandOff, Handle, Paths, Poll, Port, Protected, Setup, Share, Worker};
+use forebay_gateway::service::{HandOff, Handle, Outside, Paths, Poll, Port, Setup, Share, Worker};
 use forebay_ipsec::{Action, Ipsec, IvRange, Policy, PolicyId, PolicyPlace, SaConfig, Spi};
 use forebay_links::{Link, PassedOver, Sent};
 use forebay_scheduler::{Cost, Kind};
@@ -86,8 +86,8 @@ fn gateway(plain: End, wire: End) -> Gateway {
     let engine = Engine::new(Ipsec::default(), &[], vec![core], Settings::default(), Clock::start()).unwrap();
     let setup = Setup {
         engine,
-        plain: Port::new("plain", Box::new(plain), 4096),
-        protected: vec![Protected {
+        inside: Port::new("inside", Box::new(plain), 4096),
+        outside: vec![Outside {
             port: Port::new("wire", Box::new(wire), 4096),
             protocols: vec![50],
             local: None,

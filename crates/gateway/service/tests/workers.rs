@@ -13,9 +13,7 @@ use std::time::Duration as StdDuration;
 use forebay_crypto::{Direction, SaKeys, SecretBytes, SessionId, Suite};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{Clock, Engine, ProcessorSetup, Settings};
-use forebay_gateway::service::{
-    HandOff, Handle, Paths, Poll, Port, Protected, Setup, Share, Worker, Workers,
-};
+use forebay_gateway::service::{HandOff, Handle, Outside, Paths, Poll, Port, Setup, Share, Worker, Workers};
 use forebay_ipsec::{DropReason, Encapsulation, Ipsec, IvRange, SaConfig, Spi};
 use forebay_links::{Link, PassedOver, Sent};
 use forebay_scheduler::{Cost, Kind};
@@ -101,8 +99,8 @@ fn gateway(count: usize, room: usize, directions: &[Direction], sas: u32) -> Gat
         let share = Share::of(place, count);
         let (mut worker, handle) = Worker::new(Setup {
             engine,
-            plain: port("plain", plain),
-            protected: vec![Protected { port: port("udp", udp), protocols: vec![17], local: None }],
+            inside: port("inside", plain),
+            outside: vec![Outside { port: port("udp", udp), protocols: vec![17], local: None }],
             icmp: vec![],
             mss_clamp: None,
             mss_by_path: false,

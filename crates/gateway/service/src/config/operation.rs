@@ -129,10 +129,10 @@ pub struct Privileges {
 pub struct Taps {
     /// Where they are written.
     pub directory: PathBuf,
-    /// Of packets on the plain side.
-    pub plain: bool,
-    /// Of packets on the protected side.
-    pub protected: bool,
+    /// Of packets on the inside.
+    pub inside: bool,
+    /// Of packets on the outside.
+    pub outside: bool,
     /// Size in bytes from which on the next file is begun.
     pub file_size: u64,
     /// Files of each side.
@@ -255,15 +255,15 @@ pub(super) fn privileges(top: &Table, context: &Context<'_>) -> Option<Privilege
 pub(super) fn taps(top: &Table, context: &Context<'_>) -> Option<Option<Taps>> {
     let Some(section) = there("taps", top, context) else { return Some(None) };
     let directory = section.path("directory");
-    let sides = section.each_parsed::<Side>("sides", "expected \"plain\", \"protected\"");
+    let sides = section.each_parsed::<Side>("sides", "expected \"inside\", \"outside\"");
     let file_size = section.whole("file_size");
     let (files, snap) = (section.whole("files"), section.whole("snap"));
     let sides = sides?;
     check_distinct("sides", &sides, &section);
     Some(Some(Taps {
         directory: directory?,
-        plain: sides.contains(&Side::Plain),
-        protected: sides.contains(&Side::Protected),
+        inside: sides.contains(&Side::Inside),
+        outside: sides.contains(&Side::Outside),
         file_size: file_size?,
         files: files? as u32,
         snap: snap? as u32,
@@ -272,8 +272,8 @@ pub(super) fn taps(top: &Table, context: &Context<'_>) -> Option<Option<Taps>> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
-    Plain,
-    Protected,
+    Inside,
+    Outside,
 }
 
 impl std::str::FromStr for Side {
@@ -281,8 +281,8 @@ impl std::str::FromStr for Side {
 
     fn from_str(text: &str) -> Result<Side, ()> {
         match text {
-            "plain" => Ok(Side::Plain),
-            "protected" => Ok(Side::Protected),
+            "inside" => Ok(Side::Inside),
+            "outside" => Ok(Side::Outside),
             _ => Err(()),
         }
     }
@@ -290,6 +290,6 @@ impl std::str::FromStr for Side {
 
 impl std::fmt::Display for Side {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(if *self == Side::Plain { "plain" } else { "protected" })
+        f.write_str(if *self == Side::Inside { "inside" } else { "outside" })
     }
 }

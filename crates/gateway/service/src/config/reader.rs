@@ -166,6 +166,13 @@ impl<'a> Reader<'a> {
         for (name, place, _) in self.given.0.iter().filter(|(name, ..)| self.key(name).is_none()) {
             // At the top of the file sections are keys; who reads them looks there.
             let is_section = section.is_empty() && (schema::parts(name).next().is_some() || is_sa(name));
+            let renamed = schema::RENAMED.iter().find(|(old, ..)| section.is_empty() && old == name);
+            if let Some((_, old, new)) = renamed {
+                let (message, help) = (format!("unknown section `{old}`"), format!("write `{new}` instead"));
+                let problem = Problem::Conflict { message, help };
+                self.context.findings.borrow_mut().add(problem, place.clone());
+                continue;
+            }
             let belongs = elsewhere(name);
             match belongs {
                 _ if is_section => {}

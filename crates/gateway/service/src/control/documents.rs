@@ -23,7 +23,7 @@ pub struct StatusDoc {
     pub policies: Vec<PolicyDoc>,
     /// The processors; the first of each engine is the running core.
     pub processors: Vec<ProcessorDoc>,
-    /// The links, the plain one first; of links with several queues each queue.
+    /// The links, the inside first; of links with several queues each queue.
     pub links: Vec<LinkDoc>,
     /// Packets that were dropped, by reason.
     pub drops: BTreeMap<String, u64>,
@@ -217,7 +217,7 @@ pub struct LinkDoc {
     /// The engine that the queue is for, from 0.
     #[serde(default)]
     pub engine: usize,
-    /// `plain` or `protected`.
+    /// `inside` or `outside`.
     pub side: String,
     /// Packets received.
     pub packets_in: u64,
@@ -314,14 +314,14 @@ pub struct TapsDoc {
     pub error: Option<String>,
     /// How often they have.
     pub failures: u64,
-    /// The plain side, then the protected one.
+    /// The inside, then the outside.
     pub sides: Vec<TapSideDoc>,
 }
 
 /// Captures of a side.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TapSideDoc {
-    /// `plain` or `protected`.
+    /// `inside` or `outside`.
     pub side: String,
     /// Packets written.
     pub packets: u64,

@@ -296,7 +296,7 @@ fn processor(one: &Processor, config: &Config, engine: usize, uptime: Duration) 
     }
 }
 
-fn link_doc(link: &Link, engine: usize, plain: bool) -> LinkDoc {
+fn link_doc(link: &Link, engine: usize, inside: bool) -> LinkDoc {
     let Link { name, counts, waiting, passed_over } = link;
     let passed_over = [("keepalive", passed_over.keepalives), ("ike", passed_over.ike)];
     let passed_over = passed_over.into_iter().filter(|(_, count)| *count > 0);
@@ -304,7 +304,7 @@ fn link_doc(link: &Link, engine: usize, plain: bool) -> LinkDoc {
     LinkDoc {
         name: name.clone(),
         engine,
-        side: (if plain { "plain" } else { "protected" }).to_owned(),
+        side: (if inside { "inside" } else { "outside" }).to_owned(),
         packets_in: counts.packets_in,
         bytes_in: counts.bytes_in,
         packets_out: counts.packets_out,

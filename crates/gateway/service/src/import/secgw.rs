@@ -175,7 +175,7 @@ fn sa(words: &[&str], line: usize, text: &str, imported: &mut Imported) -> Resul
             }
             "mss" => {
                 value()?;
-                imported.lose(line, text, "`mss` is not taken over: see `mss_clamp` in [plain]");
+                imported.lose(line, text, "`mss` is not taken over: see `mss_clamp` in [inside]");
             }
             other => return Err(format!("no option `{}` is known", super::shown(other))),
         }

@@ -363,7 +363,7 @@ impl Problem {
             Problem::NotUtf8 { .. } => (message, "is this the gateway's file? TOML is UTF-8 text"),
             Problem::Syntax { .. } => (
                 message,
-                "sections are like `[plain]` and `[[sa]]`, lines like `mtu = 1400`, `name = \"east\"`",
+                "sections are like `[inside]` and `[[sa]]`, lines like `mtu = 1400`, `name = \"east\"`",
             ),
             other => return other,
         };

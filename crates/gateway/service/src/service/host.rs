@@ -85,7 +85,7 @@ pub trait Host: Send + Sync {
 #[derive(Clone, Copy, Debug)]
 pub enum CardSide<'a> {
     /// The inside.
-    Plain(&'a Config, &'a Xdp),
+    Inside(&'a Config, &'a Xdp),
     /// The outside, with the UDP ports of ESP in UDP.
-    Protected(&'a Xdp, &'a [u16]),
+    Outside(&'a Xdp, &'a [u16]),
 }

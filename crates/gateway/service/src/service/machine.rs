@@ -22,7 +22,7 @@ use super::routes::{self, Routing};
 use super::start_error::{StartError, lacking, link_error};
 use super::wait::{Poll, Wait};
 use crate::config;
-use crate::config::{Config, PlainLink, Raw, Tun, Xdp, XdpMode};
+use crate::config::{Config, InsideLink, Raw, Tun, Xdp, XdpMode};
 use crate::iv_store::{Files, System};
 
 /// The machine that this process runs on.
@@ -71,11 +71,11 @@ impl Host for Machine {
 
     fn card(&self, side: CardSide<'_>, workers: usize) -> Result<Queues, StartError> {
         let (card, take) = match side {
-            CardSide::Plain(config, card) => {
+            CardSide::Inside(config, card) => {
                 let network = |net: IpNet| Network { address: net.network(), prefix: net.prefix_len() };
-                (card, Take::Plain { to: config.routes().into_iter().map(network).collect() })
+                (card, Take::Inside { to: config.routes().into_iter().map(network).collect() })
             }
-            CardSide::Protected(card, ports) => (card, Take::Protected { to: vec![], ports: ports.to_vec() }),
+            CardSide::Outside(card, ports) => (card, Take::Outside { to: vec![], ports: ports.to_vec() }),
         };
         xdp(card, take, workers).map(boxed)
     }
@@ -95,7 +95,7 @@ impl Host for Machine {
     }
 
     fn routing(&self, config: &Config) -> io::Result<Option<Box<dyn Routing>>> {
-        let PlainLink::Tun(tun) = &config.plain.link else { return Ok(None) };
+        let InsideLink::Tun(tun) = &config.inside.link else { return Ok(None) };
         Ok(Some(Box::new(routes::Kernel::open(&tun.name)?)))
     }
 

@@ -16,7 +16,7 @@ use super::homes::{Paths, Share, homes};
 use super::host::Host;
 use super::installed::{self, InstallError, takes_ivs};
 use super::lifetimes;
-use super::links::{mss_clamp, plain, protected, receive_queues};
+use super::links::{inside, mss_clamp, outside, receive_queues};
 use super::machine::Machine;
 use super::mirror::{Follower, Most, OnPolicies};
 use super::numbers::{Caretaker, Ivs, Keeper, Reserved};
@@ -25,9 +25,9 @@ use super::routes::RouteTable;
 use super::start_error::{StartError, link_error};
 use super::taps::{Side, Taps, Told};
 use super::windows::{self, Windows};
-use super::worker::{Handle, Protected, Setup, Steps, Worker};
+use super::worker::{Handle, Outside, Setup, Steps, Worker};
 use super::workers::Workers;
-use crate::config::{Changes, Config, KeySource, MssClamp, PlainLink, Routes, Tun, Xfrm, deal, prefixes};
+use crate::config::{Changes, Config, InsideLink, KeySource, MssClamp, Routes, Tun, Xfrm, deal, prefixes};
 use crate::esp_sa;
 use crate::iv_store::{IvStore, Used, WindowStore};
 use crate::privileges;
@@ -399,14 +399,14 @@ fn set_up(
     seed: u64,
 ) -> Result<(Vec<Worker>, Vec<Handle>), StartError> {
     let count = processors.len();
-    let plain = plain(host, config, count)?;
-    let (protected, keepalive) = protected(host, config, count, clock)?;
+    let inside = inside(host, config, count)?;
+    let (outside, keepalive) = outside(host, config, count, clock)?;
     let hand_offs = HandOff::between(count).map_err(StartError::System)?;
     let paths = Arc::new(Paths::new(count));
     let dealt = deal(config.processors.len(), count);
-    let links = plain.into_iter().zip(protected).zip(hand_offs);
+    let links = inside.into_iter().zip(outside).zip(hand_offs);
     let mut all = (vec![], vec![]);
-    for (place, ((processors, ((plain, protected), hand_off)), dealt)) in
+    for (place, ((processors, ((inside, outside), hand_off)), dealt)) in
         processors.into_iter().zip(links).zip(dealt).enumerate()
     {
         let settings = settings(config, &dealt, seed);
@@ -416,16 +416,16 @@ fn set_up(
             ipsec.require_policies();
         }
         let engine = Engine::new(ipsec, &[], processors, settings, clock);
-        let plain = plain.map_link(|name, link| taps.tapped(Side::Plain, name, link));
-        let mut tapped = |name: &str, link| taps.tapped(Side::Protected, name, link);
-        let tap = |one: Protected| Protected { port: one.port.map_link(&mut tapped), ..one };
+        let inside = inside.map_link(|name, link| taps.tapped(Side::Inside, name, link));
+        let mut tapped = |name: &str, link| taps.tapped(Side::Outside, name, link);
+        let tap = |one: Outside| Outside { port: one.port.map_link(&mut tapped), ..one };
         let (worker, handle) = Worker::new(Setup {
             engine: engine.map_err(StartError::Engine)?,
-            plain,
-            protected: protected.into_iter().map(tap).collect(),
+            inside,
+            outside: outside.into_iter().map(tap).collect(),
             icmp: host.icmp(place == 0),
             mss_clamp: mss_clamp(config),
-            mss_by_path: config.plain.mss_clamp == MssClamp::Auto,
+            mss_by_path: config.inside.mss_clamp == MssClamp::Auto,
             keepalive,
             audit: if config.log.audit { (config.log.audit_rate, config.log.audit_burst) } else { (0, 0) },
             window_waits: config.scheduler.scheduling.timeout.is_some(),
@@ -467,7 +467,7 @@ fn settings(config: &Config, dealt: &[usize], seed: u64) -> Settings {
         scheduling,
         limits: Limits { pending_spi: pending_spi(config), ..config.limits.engine.clone() },
         order: config.scheduler.order,
-        addresses: config.plain.answer,
+        addresses: config.inside.answer,
         seed,
     }
 }
@@ -540,8 +540,8 @@ fn pending_spi(config: &Config) -> PendingSpiLimits {
 /// Routes to the interface what the file says, or what its policies protect.
 fn route(routes: &RouteTable, config: &Config) -> Result<(), StartError> {
     // What the kernel's policies protect is not known yet, or known already.
-    if let (KeySource::Xfrm(_), PlainLink::Tun(Tun { routes: Routes::Auto, .. })) =
-        (&config.keys.source, &config.plain.link)
+    if let (KeySource::Xfrm(_), InsideLink::Tun(Tun { routes: Routes::Auto, .. })) =
+        (&config.keys.source, &config.inside.link)
     {
         return Ok(());
     }
@@ -553,7 +553,7 @@ fn route(routes: &RouteTable, config: &Config) -> Result<(), StartError> {
 /// them.
 fn route_setter(config: &Config, routes: &RouteTable, guard: &Guard) -> OnPolicies {
     let guard = guard.clone();
-    let is_ours = matches!(&config.plain.link, PlainLink::Tun(Tun { routes: Routes::Auto, .. }));
+    let is_ours = matches!(&config.inside.link, InsideLink::Tun(Tun { routes: Routes::Auto, .. }));
     let routes = is_ours.then(|| routes.clone());
     Box::new(move |policies, are_all| {
         // Rules that an earlier run has left guard more than the first few policies do.

@@ -35,19 +35,19 @@ const ROOM: usize = 4 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// Programs'.
-    Plain,
+    Inside,
     /// Peers'.
-    Protected,
+    Outside,
 }
 
 impl Side {
-    const BOTH: [Side; 2] = [Side::Plain, Side::Protected];
+    const BOTH: [Side; 2] = [Side::Inside, Side::Outside];
 
     /// As in names of files.
     fn word(self) -> &'static str {
         match self {
-            Side::Plain => "plain",
-            Side::Protected => "protected",
+            Side::Inside => "inside",
+            Side::Outside => "outside",
         }
     }
 }

@@ -1,15 +1,15 @@
 //! One core's loop: packets in from the links, through the engine, out on the links.
 //!
 //! ```text
-//! plain link ----> admit (seal) --\             /--> protected links
+//! inside link ----> admit (seal) --\             /--> outside links
 //! other workers -> admit ---------- engine: turns
-//! protected links -> admit (open) -/ \           \--> plain link
+//! outside links -> admit (open) -/ \           \--> inside link
 //!                                     \--> other workers: packets of their SAs
 //! ```
 //!
 //! Everything is done on the calling thread, which sleeps in poll(2) when nothing is at hand. Packets that
 //! a link has no room for wait in a queue of limited length; while what was sealed waits, nothing more is taken
-//! from the plain link, whose own queue then tells programs to go slower. Whoever wants something else of a
+//! from the inside link, whose own queue then tells programs to go slower. Whoever wants something else of a
 //! worker gives it an order by its [`Handle`].
 //!
 //! Where several cores move packets each has a worker, with queues of the links and an engine of its own. They share
@@ -34,7 +34,7 @@ use super::hand_off::{Bell, HandOff, Handed};
 use super::held::Held;
 use super::homes::{Paths, Share};
 use super::installed::{InstallError, Installed};
-use super::intake::{self, FROM_PLAIN, Intake, TAKE};
+use super::intake::{self, FROM_INSIDE, Intake, TAKE};
 use super::keepalive::Keepalives;
 use super::port::{Outgoing, Port};
 use super::wait::Wait;
@@ -63,8 +63,8 @@ const EVENTS_MAX: usize = 65_536;
 /// Something that a worker does for another thread.
 type Order = Box<dyn FnOnce(&mut Worker) + Send>;
 
-/// A protected link, and what it carries.
-pub struct Protected {
+/// A link to the outside, and what it carries.
+pub struct Outside {
     /// The link.
     pub port: Port,
     /// The IP protocols that it takes: UDP for ESP in UDP, ESP, AH.
@@ -73,7 +73,7 @@ pub struct Protected {
     pub local: Option<IpAddr>,
 }
 
-impl Protected {
+impl Outside {
     /// Whether a packet goes out here. Of the engine's packets over IPv4 only the fields that say so are read.
     fn takes(&self, packet: &[u8]) -> bool {
         let (source, upper) = match packet.first_chunk::<{ ipv4::MIN_HEADER }>() {
@@ -97,9 +97,9 @@ pub struct Setup {
     /// The engine, with whatever SAs there are already.
     pub engine: Engine,
     /// The side of programs.
-    pub plain: Port,
+    pub inside: Port,
     /// The side of peers, at least one.
-    pub protected: Vec<Protected>,
+    pub outside: Vec<Outside>,
     /// ICMP messages for this host, about paths.
     pub icmp: Vec<Box<dyn Link + Send>>,
     /// To lower the segment size that TCP announces so that segments fit in this many bytes of plain packet.
@@ -139,7 +139,7 @@ pub struct WorkerCounts {
     pub keepalives: u64,
     /// Peers that moved.
     pub moved_peers: u64,
-    /// Sealed packets that no protected link is for.
+    /// Sealed packets that no link to the outside carries.
     pub no_link: u64,
     /// Packets given to other workers, whose SAs they are of.
     pub handed_over: u64,
@@ -152,8 +152,8 @@ pub struct WorkerCounts {
 /// The loop's state. See the module.
 pub struct Worker {
     engine: Engine,
-    plain: Port,
-    protected: Vec<Protected>,
+    inside: Port,
+    outside: Vec<Outside>,
     icmp: Vec<Box<dyn Link + Send>>,
     /// poll(2) says that there is something of it.
     icmp_ready: bool,
@@ -261,8 +261,8 @@ impl Worker {
             keepalives: Keepalives::new(setup.keepalive),
             moves_said: Limiter::new(MOVES_SAID.0, MOVES_SAID.1),
             engine: setup.engine,
-            plain: setup.plain,
-            protected: setup.protected,
+            inside: setup.inside,
+            outside: setup.outside,
             icmp: setup.icmp,
             icmp_ready: true,
             mss_most: setup.mss_clamp,
@@ -301,7 +301,7 @@ impl Worker {
     /// Runs until an order says [`Worker::stop`].
     ///
     /// # Errors
-    /// If the plain interface has been deleted, or poll(2) fails, which it does not.
+    /// If the inside interface has been deleted, or poll(2) fails, which it does not.
     pub fn run(&mut self) -> std::io::Result<()> {
         while !self.stop {
             self.step()?;
@@ -315,8 +315,8 @@ impl Worker {
     /// See [`Worker::run`].
     pub fn step(&mut self) -> std::io::Result<()> {
         let moved = self.round();
-        if self.plain.is_gone() {
-            let why = format!("the interface {} is gone: somebody has deleted it", self.plain.name);
+        if self.inside.is_gone() {
+            let why = format!("the interface {} is gone: somebody has deleted it", self.inside.name);
             return Err(std::io::Error::other(why));
         }
         if moved || self.engine.in_flight() > 0 {
@@ -337,9 +337,9 @@ impl Worker {
         &mut self.engine
     }
 
-    /// The plain link, then the protected ones.
+    /// The inside link, then the outside ones.
     pub fn ports(&self) -> impl Iterator<Item = &Port> {
-        std::iter::once(&self.plain).chain(self.protected.iter().map(|one| &one.port))
+        std::iter::once(&self.inside).chain(self.outside.iter().map(|one| &one.port))
     }
 
     /// What it has done.
@@ -541,11 +541,11 @@ impl Worker {
             self.turn();
         }
         if !self.sealed_wait() && self.hand_off.has_room(TAKE) {
-            moved |= self.take_plain();
+            moved |= self.take_inside();
             moved |= self.turn();
         }
-        for index in 0..self.protected.len() {
-            moved |= self.take_protected(index);
+        for index in 0..self.outside.len() {
+            moved |= self.take_outside(index);
             moved |= self.turn();
         }
         if std::mem::take(&mut self.icmp_ready) || self.counts.rounds.is_multiple_of(ICMP_EVERY) {
@@ -581,15 +581,15 @@ impl Worker {
 
     /// Whether sealed packets wait for a link, and programs with them.
     fn sealed_wait(&self) -> bool {
-        self.protected.iter().any(|one| one.port.waiting() > 0)
+        self.outside.iter().any(|one| one.port.waiting() > 0)
     }
 
-    fn take_plain(&mut self) -> bool {
-        self.intake.take(&mut self.plain, &mut self.engine, Direction::Seal, self.mss_clamp) > 0
+    fn take_inside(&mut self) -> bool {
+        self.intake.take(&mut self.inside, &mut self.engine, Direction::Seal, self.mss_clamp) > 0
     }
 
-    fn take_protected(&mut self, index: usize) -> bool {
-        self.intake.take(&mut self.protected[index].port, &mut self.engine, Direction::Open, None) > 0
+    fn take_outside(&mut self, index: usize) -> bool {
+        self.intake.take(&mut self.outside[index].port, &mut self.engine, Direction::Open, None) > 0
     }
 
     /// Takes what other workers gave, as links do.
@@ -662,7 +662,7 @@ impl Worker {
         // Packets come in runs of an SA, which receives nothing meanwhile.
         let mut passes = None;
         for (place, output) in outputs.drain(..).enumerate() {
-            let origin = if output.tag == FROM_PLAIN { Direction::Seal } else { Direction::Open };
+            let origin = if output.tag == FROM_INSIDE { Direction::Seal } else { Direction::Open };
             let direction =
                 output.session.and_then(|session| self.engine.sad().direction(session)).unwrap_or(origin);
             let is_received = place >= noted && direction == Direction::Open && output.result.is_ok();
@@ -684,10 +684,10 @@ impl Worker {
                     if let Some(mtu) = self.mss_clamp {
                         intake::clamp_mss(&mut packet, mtu);
                     }
-                    Some(&mut self.plain)
+                    Some(&mut self.inside)
                 }
                 Direction::Seal => {
-                    let fitting = self.protected.iter_mut().find(|one| one.takes(packet.bytes()));
+                    let fitting = self.outside.iter_mut().find(|one| one.takes(packet.bytes()));
                     fitting.map(|one| &mut one.port)
                 }
             };
@@ -737,7 +737,7 @@ impl Worker {
         let mut answers = std::mem::take(&mut self.answers);
         answers.extend(self.engine.answers());
         for answer in answers.drain(..) {
-            self.counts.answers += u64::from(put_new(&mut self.engine, &mut self.plain, &answer.message));
+            self.counts.answers += u64::from(put_new(&mut self.engine, &mut self.inside, &answer.message));
         }
         self.answers = answers;
     }
@@ -745,8 +745,7 @@ impl Worker {
     fn send(&mut self) -> bool {
         let engine = &mut self.engine;
         let mut moved = false;
-        let ports =
-            std::iter::once(&mut self.plain).chain(self.protected.iter_mut().map(|one| &mut one.port));
+        let ports = std::iter::once(&mut self.inside).chain(self.outside.iter_mut().map(|one| &mut one.port));
         for port in ports {
             moved |= port.send(&mut |outgoing: Outgoing, over| {
                 if let (Some(session), Some(mtu)) = (outgoing.session, over) {
@@ -780,7 +779,7 @@ impl Worker {
             self.mss_clamp = self.mss_most.map(|most| self.paths.narrowest().unwrap_or(most).min(most));
         }
         for packet in self.keepalives.due(now, self.engine.sad()) {
-            let Some(one) = self.protected.iter_mut().find(|one| one.takes(&packet)) else { continue };
+            let Some(one) = self.outside.iter_mut().find(|one| one.takes(&packet)) else { continue };
             self.counts.keepalives += u64::from(put_new(&mut self.engine, &mut one.port, &packet));
         }
     }
@@ -812,17 +811,17 @@ impl Worker {
     /// Waits until a link, an order or the time has something.
     fn sleep(&mut self) -> std::io::Result<()> {
         let no_room = !self.hand_off.has_room(TAKE);
-        let plain_waits = no_room || self.sealed_wait();
-        let more = self.ports().skip(usize::from(plain_waits)).any(|port| port.link.pending());
+        let inside_waits = no_room || self.sealed_wait();
+        let more = self.ports().skip(usize::from(inside_waits)).any(|port| port.link.pending());
         if more || !self.hand_off.falls_asleep(no_room.then_some(TAKE)) {
             return Ok(());
         }
-        let slept = self.sleep_in_poll(plain_waits);
+        let slept = self.sleep_in_poll(inside_waits);
         self.hand_off.wakes();
         slept
     }
 
-    fn sleep_in_poll(&mut self, plain_waits: bool) -> std::io::Result<()> {
+    fn sleep_in_poll(&mut self, inside_waits: bool) -> std::io::Result<()> {
         self.counts.naps += 1;
         let now = self.engine.clock().now();
         let faulty = self.faults >= FAULTS;
@@ -833,9 +832,9 @@ impl Worker {
         };
         let due = self.engine.next_due().min(self.keepalives.next()).since(now).min(most);
         let mut fds = vec![(self.hand_off.bell().fd(), PollFlags::IN)];
-        let ports = std::iter::once(&self.plain).chain(self.protected.iter().map(|one| &one.port));
+        let ports = std::iter::once(&self.inside).chain(self.outside.iter().map(|one| &one.port));
         for (index, port) in ports.enumerate() {
-            let mut wanted = if index == 0 && plain_waits { PollFlags::empty() } else { PollFlags::IN };
+            let mut wanted = if index == 0 && inside_waits { PollFlags::empty() } else { PollFlags::IN };
             wanted.set(PollFlags::OUT, port.is_blocked());
             fds.push((port.link.fd(), wanted));
         }
@@ -853,10 +852,9 @@ impl Worker {
             false => 0,
         };
         // Behind the bell and the ports.
-        let icmp_from = 2 + self.protected.len();
+        let icmp_from = 2 + self.outside.len();
         self.icmp_ready = ready[icmp_from..].iter().any(|ready| !ready.is_empty());
-        let ports =
-            std::iter::once(&mut self.plain).chain(self.protected.iter_mut().map(|one| &mut one.port));
+        let ports = std::iter::once(&mut self.inside).chain(self.outside.iter_mut().map(|one| &mut one.port));
         for (port, ready) in ports.zip(&ready[1..]) {
             if ready.intersects(PollFlags::OUT | PollFlags::ERR) && !planted(Fault::NotUnblocked) {
                 port.unblock();

@@ -1,4 +1,4 @@
-//! `[plain]` and `[[protected]]`.
+//! `[inside]` and `[[outside]]`.
 
 use forebay_scenario::Unit;
 
@@ -11,8 +11,8 @@ const XDP_MODES: &[&str] = &["auto", "zero-copy", "copy", "generic"];
 /// Longest name of an interface (Linux's `IFNAMSIZ`, less the end of the string).
 pub const NAME_MAX: usize = 15;
 
-pub const PLAIN: Part = once(
-    "plain",
+pub const INSIDE: Part = once(
+    "inside",
     &[
         key(
             "kind",
@@ -39,7 +39,7 @@ pub const PLAIN: Part = once(
     ],
 );
 
-pub const PLAIN_TUN: &[Key] = &[
+pub const INSIDE_TUN: &[Key] = &[
     key(
         "name",
         Text,
@@ -100,7 +100,7 @@ pub const PLAIN_TUN: &[Key] = &[
     ),
 ];
 
-pub const PLAIN_XDP: &[Key] = &[
+pub const INSIDE_XDP: &[Key] = &[
     key(
         "interface",
         Text,
@@ -139,8 +139,8 @@ pub const PLAIN_XDP: &[Key] = &[
     ),
 ];
 
-pub const PROTECTED: Part = several(
-    "protected",
+pub const OUTSIDE: Part = several(
+    "outside",
     &[
         key(
             "kind",
@@ -169,7 +169,7 @@ const MARK: Key = key(
     "0x1000",
 );
 
-pub const PROTECTED_UDP: &[Key] = &[
+pub const OUTSIDE_UDP: &[Key] = &[
     key(
         "listen",
         Other("an address with a port"),
@@ -211,7 +211,7 @@ pub const PROTECTED_UDP: &[Key] = &[
     MARK,
 ];
 
-pub const PROTECTED_RAW: &[Key] = &[
+pub const OUTSIDE_RAW: &[Key] = &[
     key(
         "addresses",
         Other("addresses"),
@@ -230,7 +230,7 @@ pub const PROTECTED_RAW: &[Key] = &[
     MARK,
 ];
 
-pub const PROTECTED_XDP: &[Key] = &[
+pub const OUTSIDE_XDP: &[Key] = &[
     key(
         "interface",
         Text,
@@ -238,9 +238,9 @@ pub const PROTECTED_XDP: &[Key] = &[
         "the network card; all but ESP, AH and ESP in UDP stays the system's",
         "\"eth0\"",
     ),
-    PLAIN_XDP[1],
-    PLAIN_XDP[2],
-    PLAIN_XDP[3],
+    INSIDE_XDP[1],
+    INSIDE_XDP[2],
+    INSIDE_XDP[3],
     key(
         "ports",
         Other("port numbers, 1 to 65535"),

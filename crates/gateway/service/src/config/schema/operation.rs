@@ -227,10 +227,10 @@ pub const TAPS: Part = once(
         key("directory", Path, Required, "where captures (pcapng) are written", "\"/var/lib/forebay/taps\""),
         key(
             "sides",
-            Other("`plain`, `protected`"),
-            Is("[\"plain\", \"protected\"]"),
+            Other("`inside`, `outside`"),
+            Is("[\"inside\", \"outside\"]"),
             "which packets are captured",
-            "[\"protected\"]",
+            "[\"outside\"]",
         ),
         key(
             "file_size",

@@ -172,7 +172,7 @@ impl RawState {
             ["encap", ..] => return Err(fault("an encapsulation without a type".to_owned())),
             ["sel", rest @ ..] => self.selector = Some(Selector::read(rest).map_err(fault)?),
             ["mark", ..] => imported.note(line, text, "marks choose SAs by routing: say which in policies"),
-            ["output-mark", ..] => imported.note(line, text, "see `mark` of [[protected]]"),
+            ["output-mark", ..] => imported.note(line, text, "see `mark` of [[outside]]"),
             ["if_id", ..] => {
                 imported.note(line, text, "interface IDs choose SAs by routing: say which in policies")
             }

@@ -15,7 +15,7 @@ use forebay_scheduler::{Cost, Kind};
 use super::*;
 use crate::config::Changes;
 use crate::sas::parse;
-use crate::service::{HandOff, Paths, Poll, Port, Protected, Setup, Share};
+use crate::service::{HandOff, Outside, Paths, Poll, Port, Setup, Share};
 
 const FILE: &str = "[[sa]]\nname = \"out\"\ndirection = \"out\"\nspi = 0x1001\nproposal = \"aes128gcm16\"\n\
                     key = \"0707070707070707070707070707070707070707\"\nlocal = \"192.0.2.1\"\nremote = \"192.0.2.2\"\n";
@@ -23,7 +23,7 @@ const FILE: &str = "[[sa]]\nname = \"out\"\ndirection = \"out\"\nspi = 0x1001\np
 /// What the two ends of the wire share.
 #[derive(Default)]
 struct Wire {
-    plain: VecDeque<Vec<u8>>,
+    inside: VecDeque<Vec<u8>>,
     /// Sequence numbers of what was sealed.
     sealed: Vec<u64>,
     /// Of those, how many were not noted when they were sent.
@@ -32,19 +32,19 @@ struct Wire {
     ivs: Vec<u64>,
 }
 
-/// The plain one gives packets, the other takes them.
+/// The inside gives packets, the other takes them.
 struct End {
     wire: Arc<Mutex<Wire>>,
     fd: OwnedFd,
     directory: PathBuf,
-    is_plain: bool,
+    is_inside: bool,
 }
 
 impl Link for End {
     fn receive(&mut self, room: usize, take: &mut dyn FnMut(&[u8], &[u8])) -> io::Result<usize> {
         let mut wire = self.wire.lock().unwrap();
-        let count = if self.is_plain { room.min(wire.plain.len()) } else { 0 };
-        wire.plain.drain(..count).for_each(|packet| take(&packet, &[]));
+        let count = if self.is_inside { room.min(wire.inside.len()) } else { 0 };
+        wire.inside.drain(..count).for_each(|packet| take(&packet, &[]));
         Ok(count)
     }
 
@@ -66,7 +66,7 @@ impl Link for End {
     }
 
     fn pending(&self) -> bool {
-        self.is_plain && !self.wire.lock().unwrap().plain.is_empty()
+        self.is_inside && !self.wire.lock().unwrap().inside.is_empty()
     }
 
     fn passed_over(&self) -> PassedOver {
@@ -105,9 +105,9 @@ fn bench(directory: tempfile::TempDir) -> Bench {
 /// With so many IVs at first.
 fn bench_with(directory: tempfile::TempDir, iv_reserve: u64) -> Bench {
     let wire = Arc::<Mutex<Wire>>::default();
-    let end = |is_plain| {
+    let end = |is_inside| {
         let fd = rustix::event::eventfd(0, rustix::event::EventfdFlags::NONBLOCK).unwrap();
-        Box::new(End { wire: wire.clone(), fd, directory: directory.path().to_owned(), is_plain })
+        Box::new(End { wire: wire.clone(), fd, directory: directory.path().to_owned(), is_inside })
     };
     let cost = Cost { init: Duration::from_micros(1), ..Cost::default() };
     let (processor, kind) = (Box::new(AwsLc::new()), Kind::Cpu);
@@ -117,8 +117,8 @@ fn bench_with(directory: tempfile::TempDir, iv_reserve: u64) -> Bench {
     let protocols = vec![forebay_wire::protocol::ESP];
     let setup = Setup {
         engine,
-        plain: Port::new("plain", end(true), 64),
-        protected: vec![Protected { port: Port::new("raw", end(false), 64), protocols, local: None }],
+        inside: Port::new("inside", end(true), 64),
+        outside: vec![Outside { port: Port::new("raw", end(false), 64), protocols, local: None }],
         icmp: vec![],
         mss_clamp: None,
         mss_by_path: false,
@@ -161,7 +161,7 @@ impl Bench {
     fn give(&self, count: usize) {
         let packet =
             [&[0x45, 0, 0, 20, 0, 7, 0, 0, 64, 59, 0x66, 0x7d, 10, 1, 0, 9, 10, 2, 0, 9][..]].concat();
-        self.wire.lock().unwrap().plain.extend(std::iter::repeat_n(packet, count));
+        self.wire.lock().unwrap().inside.extend(std::iter::repeat_n(packet, count));
         self.handle.ask(|_| ());
     }
 

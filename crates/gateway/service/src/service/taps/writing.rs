@@ -58,7 +58,7 @@ impl Writing {
         unix_time: fn() -> Duration,
     ) -> Result<JoinHandle<()>, String> {
         let mut sides = Vec::new();
-        for (side, is_wanted) in Side::BOTH.into_iter().zip([wanted.plain, wanted.protected]) {
+        for (side, is_wanted) in Side::BOTH.into_iter().zip([wanted.inside, wanted.outside]) {
             if is_wanted {
                 sides.push(OfSide::begin(side, wanted, taps, unix_time())?);
             }

@@ -20,7 +20,7 @@ use super::*;
 use crate::config::Changes;
 use crate::iv_store::IvStore;
 use crate::sas::parse;
-use crate::service::{HandOff, Paths, Poll, Port, Protected, Setup, Share};
+use crate::service::{HandOff, Outside, Paths, Poll, Port, Setup, Share};
 
 /// An SA of ESP, as its sender and as its receiver have it.
 fn file(direction: &str, more: &str) -> SasFile {
@@ -47,13 +47,13 @@ struct End {
     wire: Arc<Mutex<Wire>>,
     fd: OwnedFd,
     store: PathBuf,
-    is_plain: bool,
+    is_inside: bool,
 }
 
 impl Link for End {
     fn receive(&mut self, room: usize, take: &mut dyn FnMut(&[u8], &[u8])) -> io::Result<usize> {
         let mut wire = self.wire.lock().unwrap();
-        let count = if self.is_plain { 0 } else { room.min(wire.sealed.len()) };
+        let count = if self.is_inside { 0 } else { room.min(wire.sealed.len()) };
         wire.sealed.drain(..count).for_each(|packet| take(&packet, &[]));
         Ok(count)
     }
@@ -74,7 +74,7 @@ impl Link for End {
     }
 
     fn pending(&self) -> bool {
-        !self.is_plain && !self.wire.lock().unwrap().sealed.is_empty()
+        !self.is_inside && !self.wire.lock().unwrap().sealed.is_empty()
     }
 
     fn passed_over(&self) -> PassedOver {
@@ -145,14 +145,14 @@ fn bench(directory: tempfile::TempDir) -> Bench {
 
 fn bench_with(directory: tempfile::TempDir, more: &str) -> Bench {
     let wire = Arc::<Mutex<Wire>>::default();
-    let end = |is_plain| {
+    let end = |is_inside| {
         let fd = rustix::event::eventfd(0, rustix::event::EventfdFlags::NONBLOCK).unwrap();
-        Box::new(End { wire: wire.clone(), fd, store: directory.path().to_owned(), is_plain })
+        Box::new(End { wire: wire.clone(), fd, store: directory.path().to_owned(), is_inside })
     };
     let setup = Setup {
         engine: engine(),
-        plain: Port::new("plain", end(true), 4_096),
-        protected: vec![Protected {
+        inside: Port::new("inside", end(true), 4_096),
+        outside: vec![Outside {
             port: Port::new("raw", end(false), 64),
             protocols: vec![forebay_wire::protocol::ESP],
             local: None,
