@@ -22,10 +22,10 @@ mod pipeline;
 mod processors;
 mod progress;
 mod simulate;
-mod size;
+mod size_buffers;
 mod study;
 mod top;
-mod twin;
+mod validate_model;
 #[cfg(test)]
 #[allow(dead_code)] // the workbench does not run itself
 mod workbench;
@@ -65,7 +65,7 @@ enum Command {
     Solve(pipeline::SolveArgs),
     /// Find the smallest buffers of a pipeline for a loss, and the load that its own can bear.
     #[command(after_help = "Example: forebay size pipeline.toml --loss 0.01 --json")]
-    Size(size::SizeArgs),
+    Size(size_buffers::SizeArgs),
     /// Run a study: many simulations, what they show, and whether published claims hold.
     #[command(subcommand)]
     Study(study::StudyCommand),
@@ -74,7 +74,7 @@ enum Command {
     Explore(explore::Explore),
     /// Run the engine with emulated cards and the simulator on the same packets, and compare.
     #[command(after_help = "Example: forebay twin --rate '400 Mbit/s' --out twin-run")]
-    Twin(twin::TwinArgs),
+    Twin(validate_model::TwinArgs),
     /// Measure: the data plane, the scheduler, or the processors.
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -98,10 +98,10 @@ fn main() -> ExitCode {
         Command::Top(args) => top::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Solve(args) => pipeline::solve(&args),
-        Command::Size(args) => size::run(&args),
+        Command::Size(args) => size_buffers::run(&args),
         Command::Study(study) => study.run(),
         Command::Explore(explore) => explore.run(),
-        Command::Twin(args) => twin::run(&args),
+        Command::Twin(args) => validate_model::run(&args),
         Command::Bench(bench) => bench.run(),
         Command::Demo(args) => demo::run(&args),
         Command::Man(args) => manual::pages(&args, Cli::command()),
