@@ -26,10 +26,10 @@ mod size_buffers;
 mod study;
 mod top;
 mod validate_model;
-#[cfg(test)]
 #[allow(dead_code)] // the workbench does not run itself
 mod workbench;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use answer::Answer;
@@ -64,8 +64,8 @@ enum Command {
     #[command(after_help = "Example: forebay solve pipeline.toml --set stage.receive.buffer=4 --json")]
     Solve(pipeline::SolveArgs),
     /// Find the smallest buffers of a pipeline for a loss, and the load that its own can bear.
-    #[command(after_help = "Example: forebay size pipeline.toml --loss 0.01 --json")]
-    Size(size_buffers::SizeArgs),
+    #[command(after_help = "Example: forebay size-buffers pipeline.toml --loss 0.01 --json")]
+    SizeBuffers(size_buffers::SizeBuffersArgs),
     /// Run a study: many simulations, what they show, and whether published claims hold.
     #[command(subcommand)]
     Study(study::StudyCommand),
@@ -73,8 +73,8 @@ enum Command {
     #[command(subcommand)]
     Explore(explore::Explore),
     /// Run the engine with emulated cards and the simulator on the same packets, and compare.
-    #[command(after_help = "Example: forebay twin --rate '400 Mbit/s' --out twin-run")]
-    Twin(validate_model::TwinArgs),
+    #[command(after_help = "Example: forebay validate-model --rate '400 Mbit/s' --out model-run")]
+    ValidateModel(validate_model::ValidateModelArgs),
     /// Measure: the data plane, the scheduler, or the processors.
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -90,22 +90,10 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let answer = match cli.command {
-        Command::Seal(args) => pass::run(&args, Direction::Seal),
-        Command::Open(args) => pass::run(&args, Direction::Open),
-        Command::Operation(command) => command.run(),
-        Command::Top(args) => top::run(&args),
-        Command::Simulate(args) => simulate::run(&args),
-        Command::Solve(args) => pipeline::solve(&args),
-        Command::Size(args) => size_buffers::run(&args),
-        Command::Study(study) => study.run(),
-        Command::Explore(explore) => explore.run(),
-        Command::Twin(args) => validate_model::run(&args),
-        Command::Bench(bench) => bench.run(),
-        Command::Demo(args) => demo::run(&args),
-        Command::Man(args) => manual::pages(&args, Cli::command()),
-        Command::Completions(args) => manual::completions(&args, &Cli::command()),
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let answer = match workbench::renamed(&words) {
+        Some(refused) => Err(refused),
+        None => run(Cli::parse_from(words).command),
     };
     output::flush();
     match answer {
@@ -123,6 +111,25 @@ fn main() -> ExitCode {
             eprintln!("{report:?}");
             ExitCode::from(2)
         }
+    }
+}
+
+fn run(command: Command) -> miette::Result<Answer> {
+    match command {
+        Command::Seal(args) => pass::run(&args, Direction::Seal),
+        Command::Open(args) => pass::run(&args, Direction::Open),
+        Command::Operation(command) => command.run(),
+        Command::Top(args) => top::run(&args),
+        Command::Simulate(args) => simulate::run(&args),
+        Command::Solve(args) => pipeline::solve(&args),
+        Command::SizeBuffers(args) => size_buffers::run(&args),
+        Command::Study(study) => study.run(),
+        Command::Explore(explore) => explore.run(),
+        Command::ValidateModel(args) => validate_model::run(&args),
+        Command::Bench(bench) => bench.run(),
+        Command::Demo(args) => demo::run(&args),
+        Command::Man(args) => manual::pages(&args, Cli::command()),
+        Command::Completions(args) => manual::completions(&args, &Cli::command()),
     }
 }
 

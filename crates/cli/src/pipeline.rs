@@ -1,4 +1,4 @@
-//! `forebay simulate`, `solve` and `size` of pipelines and inline cards.
+//! `forebay simulate`, `solve` and `size-buffers` of pipelines and inline cards.
 
 mod page;
 

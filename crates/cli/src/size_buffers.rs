@@ -1,4 +1,4 @@
-//! `forebay size`: how large buffers must be, and how much load they bear.
+//! `forebay size-buffers`: how large buffers must be, and how much load they bear.
 
 use std::path::PathBuf;
 
@@ -14,9 +14,9 @@ use serde_json::Value;
 use crate::Answer;
 use crate::progress::{self, Progress};
 
-/// Arguments of `forebay size`.
+/// Arguments of `forebay size-buffers`.
 #[derive(Args)]
-pub struct SizeArgs {
+pub struct SizeBuffersArgs {
     /// The scenario (TOML), model = "pipeline" or "inline-card". Its own buffers count for the highest load only.
     scenario: PathBuf,
     /// Share of the packets that may be lost.
@@ -55,7 +55,7 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 /// Runs the command; the answer is no if no buffers within the limit keep the bound.
-pub fn run(args: &SizeArgs) -> miette::Result<Answer> {
+pub fn run(args: &SizeBuffersArgs) -> miette::Result<Answer> {
     let scenario = Design::load(args)?;
     let way = args.by.unwrap_or(scenario.way);
     let (by, word) = match way {
@@ -148,7 +148,7 @@ struct Design {
 }
 
 impl Design {
-    fn load(args: &SizeArgs) -> miette::Result<Design> {
+    fn load(args: &SizeBuffersArgs) -> miette::Result<Design> {
         let text = forebay_scenario::load(&args.scenario)?;
         if forebay_scenario::model_of(&text, &args.sets).as_deref() == Some("inline-card") {
             let card = CardScenario::parse(&text, &args.scenario.display().to_string(), &args.sets)?;

@@ -1,4 +1,4 @@
-//! `forebay twin`: the engine with emulated cards beside the simulator, on the same packets.
+//! `forebay validate-model`: the engine with emulated cards beside the simulator, on the same packets.
 //!
 //! ```text
 //!                 +--> engine: real crypto, real bytes, a clock that runs --+
@@ -23,11 +23,11 @@ use miette::{IntoDiagnostic, WrapErr, miette};
 
 use crate::backend::Backend;
 use crate::{Answer, progress};
-use compare::{Pair, Twin};
+use compare::{Comparison, Pair};
 
-/// Arguments of `forebay twin`.
+/// Arguments of `forebay validate-model`.
 #[derive(Args)]
-pub struct TwinArgs {
+pub struct ValidateModelArgs {
     /// Packets at each rate.
     #[arg(long, default_value_t = 100_000)]
     packets: u64,
@@ -91,7 +91,7 @@ enum Time {
 const RATES: [&str; 3] = ["200 Mbit/s", "400 Mbit/s", "1 Gbit/s"];
 
 /// Runs the command.
-pub fn run(args: &TwinArgs) -> miette::Result<Answer> {
+pub fn run(args: &ValidateModelArgs) -> miette::Result<Answer> {
     check(args)?;
     let folder = match &args.out {
         Some(dir) => Folder::Kept(dir.clone()),
@@ -112,10 +112,12 @@ pub fn run(args: &TwinArgs) -> miette::Result<Answer> {
         pairs.push(Pair { rate: (*rate).to_owned(), engine: engine.figures, simulator });
     }
     bar.finish();
-    let twin = Twin::new(args, pairs);
-    let json = serde_json::to_string_pretty(&twin).into_diagnostic()?;
+    let comparison = Comparison::new(args, pairs);
+    let json = serde_json::to_string_pretty(&comparison).into_diagnostic()?;
     if let Some(dir) = &args.out {
-        for (name, text) in [("report.html", report::render(&twin)), ("figures.json", json.clone() + "\n")] {
+        for (name, text) in
+            [("report.html", report::render(&comparison)), ("figures.json", json.clone() + "\n")]
+        {
             let path = dir.join(name);
             let written = std::fs::write(&path, text).into_diagnostic();
             written.wrap_err_with(|| format!("cannot write {}", path.display()))?;
@@ -124,9 +126,9 @@ pub fn run(args: &TwinArgs) -> miette::Result<Answer> {
     if args.json {
         println!("{json}");
     } else {
-        print!("{}", table::table(&twin));
+        print!("{}", table::table(&comparison));
     }
-    Ok(if twin.holds { Answer::Yes } else { Answer::No })
+    Ok(if comparison.holds { Answer::Yes } else { Answer::No })
 }
 
 /// Where the simulator's packets lie.
@@ -144,7 +146,7 @@ impl Folder {
     }
 }
 
-fn check(args: &TwinArgs) -> miette::Result<()> {
+fn check(args: &ValidateModelArgs) -> miette::Result<()> {
     let limits: [(&str, u64, u64, u64); 7] = [
         ("packets", args.packets, 1, 10_000_000),
         ("cards", args.cards as u64, 1, 64),

@@ -9,11 +9,36 @@ use std::process;
 use miette::miette;
 
 /// The commands of the workbench.
-pub const COMMANDS: [&str; 11] =
-    ["bench", "demo", "explore", "open", "seal", "simulate", "size", "solve", "study", "top", "twin"];
+pub const COMMANDS: [&str; 11] = [
+    "bench",
+    "demo",
+    "explore",
+    "open",
+    "seal",
+    "simulate",
+    "size-buffers",
+    "solve",
+    "study",
+    "top",
+    "validate-model",
+];
 
-/// Becomes the workbench, if the first word is one of its commands; why it cannot, or `None` for other words.
+/// Commands that had another name in older versions, and their names now.
+const RENAMED: [(&str, &str); 2] = [("twin", "validate-model"), ("size", "size-buffers")];
+
+/// The error for the older name of a command, if the first word is one.
+pub fn renamed(words: &[OsString]) -> Option<miette::Report> {
+    let command = words.get(1)?;
+    let (old, new) = RENAMED.into_iter().find(|(old, _)| command == old)?;
+    Some(miette!(help = format!("run `forebay {new}`"), "unknown command `{old}`"))
+}
+
+/// Becomes the workbench, if the first word is one of its commands. Returns why it cannot, or
+/// `None` for other words.
 pub fn run(words: &[OsString]) -> Option<miette::Report> {
+    if let Some(report) = renamed(words) {
+        return Some(report);
+    }
     let command = words.get(1).filter(|word| COMMANDS.iter().any(|command| *word == command))?;
     // Beside this program and nowhere else: that of another one's choice must not run with what privileges there are.
     let beside = std::env::current_exe().map(|exe| exe.with_file_name("forebay-workbench"));
