@@ -36,7 +36,7 @@ use answer::Answer;
 use clap::{CommandFactory, Parser, Subcommand};
 use forebay_crypto::Direction;
 
-/// IPsec packets through every processor that can do the crypto, by predicted finishing time.
+/// An IPsec gateway that places each crypto job by predicted finish time, and a simulator with the same scheduler.
 #[derive(Parser)]
 #[command(name = "forebay", version, max_term_width = 100, after_help = "Example: forebay demo")]
 struct Cli {
@@ -46,45 +46,45 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Protect every packet of a capture (outbound processing).
+    /// Protect every packet of a capture (outbound IPsec processing).
     #[command(after_help = "Example: forebay seal --sas sas.toml plain.pcap -o sealed.pcap")]
     Seal(pass::PassArgs),
-    /// Open every protected packet of a capture (inbound processing).
+    /// Decrypt and verify every protected packet of a capture (inbound IPsec processing).
     #[command(after_help = "Example: forebay open --sas sas.toml sealed.pcap -o plain.pcap")]
     Open(pass::PassArgs),
     #[command(flatten)]
     Operation(operation::Operation),
-    /// Watch a running gateway: load, queue, predicted against actual time, SAs and drops, as they are now.
+    /// Monitor a running gateway: utilization, queues, predicted and actual times, SAs and drops.
     #[command(after_help = "Example: forebay top --config gateway.toml")]
     Top(top::TopArgs),
-    /// Run a scenario in virtual time: what a design would do on given traffic.
+    /// Simulate a design under given traffic, in virtual time.
     #[command(after_help = "Example: forebay simulate host.toml --set processor.card.count=4 --json")]
     Simulate(simulate::SimulateArgs),
-    /// Solve a pipeline's Markov chain, or an inline card's limits, instead of simulating it.
+    /// Solve a pipeline's Markov chain or compute an inline card's limits, without simulation.
     #[command(after_help = "Example: forebay solve pipeline.toml --set stage.receive.buffer=4 --json")]
     Solve(pipeline::SolveArgs),
-    /// Find the smallest buffers of a pipeline for a loss, and the load that its own can bear.
+    /// Find the smallest buffers of a pipeline for a loss ratio, and the maximum throughput of its own buffers.
     #[command(after_help = "Example: forebay size-buffers pipeline.toml --loss 0.01 --json")]
     SizeBuffers(size_buffers::SizeBuffersArgs),
-    /// Run a study: many simulations, what they show, and whether published claims hold.
+    /// Run a study: a set of simulations with figures and a check of published claims.
     #[command(subcommand)]
     Study(study::StudyCommand),
-    /// Run firmware on simulated embedded cores: where its cycles go, and what options of the core pay.
+    /// Simulate firmware on embedded cores: where its cycles go, and what each option of the core gains.
     #[command(subcommand)]
     Explore(explore::Explore),
-    /// Run the engine with emulated cards and the simulator on the same packets, and compare.
+    /// Validate the simulation model: run the engine with emulated cards and the simulator on the same packets.
     #[command(after_help = "Example: forebay validate-model --rate '400 Mbit/s' --out model-run")]
     ValidateModel(validate_model::ValidateModelArgs),
-    /// Measure: the data plane, the scheduler, or the processors.
+    /// Measure the data plane, the scheduler, or the processors.
     #[command(subcommand)]
     Bench(bench::Bench),
-    /// Compare the scheduler with fixed splits, then send a real capture through two gateways and compare what comes out.
+    /// Compare the scheduler with fixed splits, then send a capture through two gateways and verify every packet.
     #[command(after_help = "Example: forebay demo --out demo-run")]
     Demo(demo::DemoArgs),
-    /// Write manual pages into a folder.
+    /// Write manual pages to a directory.
     #[command(hide = true)]
     Man(manual::ManArgs),
-    /// Print completions for a shell.
+    /// Print shell completions.
     #[command(hide = true)]
     Completions(manual::CompletionsArgs),
 }

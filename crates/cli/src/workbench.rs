@@ -45,12 +45,12 @@ pub fn run(words: &[OsString]) -> Option<miette::Report> {
     let error = beside.map(|program| process::Command::new(program).args(&words[1..]).exec());
     let command = command.display();
     let report = match error {
-        Err(error) => miette!("forebay {command}: the path of this program is not known: {error}"),
+        Err(error) => miette!("forebay {command}: cannot determine the path of this program: {error}"),
         Ok(error) if error.kind() == ErrorKind::NotFound => miette!(
             help = "install the package forebay-workbench",
-            "forebay {command}: this command belongs to the workbench, which is not installed"
+            "forebay {command}: the workbench, which has this command, is not installed"
         ),
-        Ok(error) => miette!("forebay {command}: forebay-workbench cannot be run: {error}"),
+        Ok(error) => miette!("forebay {command}: cannot run forebay-workbench: {error}"),
     };
     Some(report)
 }

@@ -40,7 +40,7 @@ impl Asked {
         let limit = config.limits.control_connections;
         let server = Server::control(control, limit, answer.clone());
         let server = server.inspect_err(|error| {
-            tracing::error!(socket = %control.socket.display(), "no control socket: {error}");
+            tracing::error!(socket = %control.socket.display(), "cannot open the control socket: {error}");
         });
         let mut asked = Asked { shown, wishes, answer, _control: server.ok(), metrics: None, wanted: None };
         asked.show(config);
@@ -65,7 +65,7 @@ impl Asked {
             let server = Server::metrics(settings, config.limits.control_connections, self.answer.clone());
             match server {
                 Ok(server) => self.metrics = Some(server),
-                Err(error) => tracing::error!(listen = %settings.listen, "no metrics: {error}"),
+                Err(error) => tracing::error!(listen = %settings.listen, "cannot serve metrics: {error}"),
             }
         }
     }
@@ -85,17 +85,17 @@ fn answer(
             let asked = wish.send(reply).is_ok();
             return match outcome.recv_timeout(PATIENCE) {
                 Ok(document) if asked => Response::Reload(document),
-                _ => Response::error("the gateway does not get to it"),
+                _ => Response::error("the reload timed out"),
             };
         }
         let Some(snapshots) = workers.ask(Snapshot::take) else {
-            return Response::error("the gateway has ended");
+            return Response::error("the gateway has stopped");
         };
         let config = shown.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut status = Snapshot::status(snapshots, &config, &file, env!("CARGO_PKG_VERSION"), start);
         status.taps = taps.document();
         status.guard = guard.document();
-        Response::of(request, status).unwrap_or_else(|| Response::error("this request is not known"))
+        Response::of(request, status).unwrap_or_else(|| Response::error("unknown request"))
     })
 }
 

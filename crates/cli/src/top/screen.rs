@@ -206,7 +206,7 @@ fn heading(rates: &Rates, paused: bool) -> Paragraph<'static> {
             short(got.0),
             short(got.1)
         )),
-        Span::raw(format!("under way {in_flight} of {}   ", in_flight + room)),
+        Span::raw(format!("in flight {in_flight} of {}   ", in_flight + room)),
         Span::styled(format!("dropped {} p/s", short(dropped)), if dropped > 0.0 { BAD } else { DIM }),
     ];
     Paragraph::new(vec![Line::from(first), Line::from(second)])
@@ -331,7 +331,7 @@ mod tests {
         for part in [
             "forebay 0.1.0 /etc/forebay/gateway.toml, up 12.0s",
             "out 2000 p/s 16.0Mbit/s   in 1000 p/s 8.00Mbit/s",
-            "under way 12 of 4096",
+            "in flight 12 of 4096",
             "core      ",
             "card.1 (out)",
             "2.0us",

@@ -137,7 +137,7 @@ impl Comparison {
     pub fn new(args: &ValidateModelArgs, pairs: Vec<Pair>) -> Comparison {
         let runs: Vec<Run> = pairs.into_iter().map(Run::new).collect();
         let clock = match args.clock {
-            Time::Thread => "time of the engine's thread",
+            Time::Thread => "CPU time of the engine's thread",
             Time::Wall => "wall clock",
         };
         Comparison {

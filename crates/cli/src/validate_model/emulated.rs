@@ -70,7 +70,7 @@ pub fn run(
             let mut packet = engine.buffer();
             packet.fill(bytes);
             if let Err((_, reason)) = engine.admit(Direction::Seal, packet, next as u64) {
-                return Err(miette!("packet {next} was not admitted: {reason:?}"));
+                return Err(miette!("the engine rejected packet {next}: {reason:?}"));
             }
             books.admission_late += arrived.since(plain.at);
             next += 1;
@@ -90,7 +90,7 @@ pub fn run(
                 }
             }
         } else if next > books.released && now.since(last) > STUCK {
-            return Err(miette!("the engine stands still with {} packets under way", engine.in_flight()));
+            return Err(miette!("the engine stalled with {} packets in flight", engine.in_flight()));
         }
     }
     let wall_s = wall.now().since(Time::ZERO).as_secs();

@@ -23,7 +23,7 @@ pub fn run(
 ) -> miette::Result<Figures> {
     write(args, dir, packets, engine)
         .into_diagnostic()
-        .wrap_err_with(|| format!("{} cannot be written", dir.display()))?;
+        .wrap_err_with(|| format!("cannot write {}", dir.display()))?;
     let scenario = Scenario::load(&dir.join("scenario.toml"), &[])?;
     let options = Options { columns: true, ..Options::default() };
     let outcome = forebay_sim::run(&scenario, options).map_err(|error| miette!("the simulator: {error}"))?;
