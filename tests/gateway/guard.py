@@ -304,12 +304,12 @@ def moves():
     if nft("-f", "-", text=heard_from("numgen inc mod 2 map { 0 : 5001, 1 : 5002 }")).returncode != 0:
         return print("guard: SKIPPED, there is no nft that rewrites ports")
     engine = lambda: ask("a", "status")["engines"][0]
-    before, lines = engine(), lab.log("a").count("a peer has moved")
+    before, lines = engine(), lab.log("a").count("peer address changed")
     heard = Count("host-a")
     send("host-b", lab.HOST_A, 0, 4_000, rate=4_000).wait(timeout=30)
     seen = heard.end()["seen"]
     assert seen == 4_000, f"packets from elsewhere are genuine: {seen}"
-    after, lines = engine(), lab.log("a").count("a peer has moved") - lines
+    after, lines = engine(), lab.log("a").count("peer address changed") - lines
     followed, limited = (after[name] - before[name] for name in ("moved_peers", "moves_limited"))
     assert 4 <= followed < 40 and limited > 1_000 and lines <= followed, (followed, limited, lines)
     # Where it stays it is followed to.

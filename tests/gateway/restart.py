@@ -127,7 +127,7 @@ def ends():
         arrived = deliver(0, 100)
         dropped = drops("a").get(reason, 0) - before
         assert len(arrived) < 40 and len(arrived) + dropped == 100, (limit, len(arrived), dropped)
-        assert "hard lifetime has ended" in lab.log("a")
+        assert "hard lifetime expired" in lab.log("a")
         edit("a", f"{limit}\n", "")
         lab.reload("a")
         assert len(deliver(0, 20)) == 20, "a new SA is a new start"

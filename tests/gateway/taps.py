@@ -137,7 +137,7 @@ def a_full_disk():
         read = sum(len(fields(file, "frame.number")) for file in kept)
         print(f"taps: a full disk ended the captures, not the traffic; tshark reads the {read} packets that are there")
     with open(f"{LAB}/a.log", encoding="utf-8") as log:
-        lines = [line for line in log if "captures have ended" in line and "No space left" in line]
+        lines = [line for line in log if "packet capture stopped" in line and "No space left" in line]
     assert len(lines) == 1, lines
     said = subprocess.run([FOREBAY, "status", "--socket", f"{LAB}/a.sock"], check=True, capture_output=True, text=True)
     assert "Captures are failed" in said.stdout and "No space left" in said.stdout, said.stdout

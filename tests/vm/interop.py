@@ -69,7 +69,7 @@ class Gateway:
 
     def wait(self, seconds=60):
         deadline = time.monotonic() + seconds
-        while "the gateway runs" not in self.text():
+        while "gateway started" not in self.text():
             if self.process.poll() is not None or time.monotonic() > deadline:
                 raise VmError(f"the gateway did not start: {self.process.poll()}\n{self.text()}")
             time.sleep(0.1)

@@ -52,7 +52,7 @@ fn a_good_file_is_said_to_be_good() {
     assert_eq!(output.status.code(), Some(0));
     let said = text(&output.stdout);
     assert!(said.contains("valid (SAs from the kernel, 1 link to peers, 1 processor; 1 warning)"), "{said}");
-    assert!(text(&output.stderr).contains("can read the figures"));
+    assert!(text(&output.stderr).contains("can read the metrics"));
     let output = folder.run(&["check", "--config", "gateway.toml", "--json"], b"");
     assert_eq!(output.status.code(), Some(0));
     let document = json(&output);

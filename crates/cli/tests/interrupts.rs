@@ -216,5 +216,5 @@ fn a_full_disk_is_an_error() {
     let output =
         Command::new(env!("CARGO_BIN_EXE_forebay")).args(["study", "list"]).stdout(full).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("standard output cannot be written"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("cannot write to standard output"), "{}", text(&output.stderr));
 }

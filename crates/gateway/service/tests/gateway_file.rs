@@ -109,15 +109,15 @@ fn what_is_given_means_what_it_says() {
 /// A wrong line, what is said of it, and a word of the hint; the lines stand one below the other in one file.
 const WRONG: &[(&str, &str, &str)] = &[
     ("esp_sa_exprt = \"x\"", "unknown key `esp_sa_exprt`", "`esp_sa_export`"),
-    ("mtu = 1500", "unknown key `mtu`", "into [inside]"),
-    ("replay_window = 64", "unknown key `replay_window`", "into [[sa]]"),
+    ("mtu = 1500", "unknown key `mtu`", "in [inside]"),
+    ("replay_window = 64", "unknown key `replay_window`", "in [[sa]]"),
     ("[inside]", "", ""),
-    ("name = \"a name that is too long\"", "is no name of an interface", "15 characters"),
+    ("name = \"a name that is too long\"", "is not a valid interface name", "15 characters"),
     ("addresses = [\"10.9.0.1/24\", \"10.9\"]", "`addresses` is `10.9`", "10.9.0.1/24"),
     ("mtuu = 1400", "unknown key `mtuu`", "`mtu`"),
     ("mtu = 12", "`mtu` is 12", "576 to 65535"),
-    ("interface = \"eth0\"", "`interface` means nothing for [inside] of kind `tun`", "kind `xdp`"),
-    ("routes = [\"10.0.0.1/8\"]", "10.0.0.1/8 has address bits", "10.0.0.0/8"),
+    ("interface = \"eth0\"", "`interface` does not apply to [inside] of kind `tun`", "kind to `xdp`"),
+    ("routes = [\"10.0.0.1/8\"]", "10.0.0.1/8 has host bits set", "10.0.0.0/8"),
     ("mss_clamp = \"never\"", "`mss_clamp` is `never`", "\"auto\""),
     ("answer = [\"10.0.0.1\", \"10.0.0.2\"]", "several addresses of one IP version", "at most"),
     ("[[outside]]", "", ""),
@@ -130,7 +130,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     ("[[outside]]", "[[outside]] has no `kind`", "add `kind = "),
     ("[keys]", "", ""),
     ("source = \"static\"", "", ""),
-    ("if_id = 3", "`if_id` means nothing for [keys] of source `static`", "source `xfrm`"),
+    ("if_id = 3", "`if_id` does not apply to [keys] of source `static`", "source to `xfrm`"),
     ("[[sa]]", "SA `sa-1` has no `direction`", "direction = "),
     ("spi = 0", "0 is not an SPI", "RFC 4303"),
     ("proposal = \"aes128gmc16\"", "unknown proposal", "`aes128gcm16`"),
@@ -138,13 +138,13 @@ const WRONG: &[(&str, &str, &str)] = &[
     ("remote = \"192.0.2.2\"", "", ""),
     ("key = \"000102030405060708090a0b0c0d0e0fdeadbeef\"", "", ""),
     ("[[processor]]", "", ""),
-    ("kind = \"card\"", "the first processor is a card", "kind `core`"),
+    ("kind = \"card\"", "the first processor must not be a card", "kind `core`"),
     ("init = \"1 parsec\"", "`init` is `1 parsec`", "ns"),
     ("bus = \"pci9\"", "unknown bus `pci9`", "`pci0`"),
     ("[[processor]]", "", ""),
     ("kind = \"core\"", "", ""),
     ("count = 2", "", ""),
-    ("pin = [1]", "`pin` is for 1, `count` is 2", "each core"),
+    ("pin = [1]", "`pin` has 1 CPUs, `count` is 2", "each core"),
     ("alpha = 0.5", "`alpha` is 0.5", "1 to "),
     ("[[bus]]", "", ""),
     ("name = \"pci0\"", "", ""),
@@ -201,11 +201,14 @@ fn keys_are_never_shown() {
 #[test]
 fn other_sources_of_keys_exclude_those_of_the_file() {
     let found = errors(&with_sa("[keys]\nsource = \"xfrm\"\n"));
-    assert!(found[0].1.contains("`[[sa]]` beside another source") && found[0].0 == 3, "{found:?}");
+    assert!(
+        found[0].1.contains("`[[sa]]` conflicts with the configured source") && found[0].0 == 3,
+        "{found:?}"
+    );
     let found = errors("[[outside]]\nkind = \"raw\"\n");
     assert!(found[0].1.contains("no security associations"), "{found:?}");
     let found = errors("[keys]\nsource = \"xfrm\"\nmark = \"0x1ff/0xff\"\n[[outside]]\nkind = \"raw\"\n");
-    assert!(found[0].1.contains("bits that its mask"), "{found:?}");
+    assert!(found[0].1.contains("bits outside its mask"), "{found:?}");
     let xfrm =
         read("[keys]\nsource = \"xfrm\"\nmark = \"0x42/0xff\"\n[[outside]]\nkind = \"raw\"\n").unwrap();
     let KeySource::Xfrm(xfrm) = xfrm.keys.source else { panic!("from the kernel") };
@@ -235,10 +238,10 @@ fn what_cannot_work_is_a_warning() {
         config.warnings.iter().map(|one| one.problem().to_string()).collect::<Vec<_>>()
     };
     let udp = with_sa("").replace("raw", "udp");
-    assert!(warnings(&udp)[0].contains("no link carries ESP straight in IP, as SA `east`"));
+    assert!(warnings(&udp)[0].contains("no link carries ESP without UDP encapsulation, which SA `east`"));
     assert!(warnings(&with_sa("encapsulation = \"udp\""))[0].contains("no link carries ESP in UDP"));
     let all = with_sa("").replace("10.2.0.0/16", "0.0.0.0/0");
-    assert!(warnings(&all)[0].contains("takes packets to the peer 192.0.2.2 too"));
+    assert!(warnings(&all)[0].contains("also captures packets to the peer 192.0.2.2"));
     // Of any to any nothing can be guarded, unless nobody wants that.
     let marked = all.replace("\"raw\"", "\"raw\"\nmark = 5");
     let found = warnings(&marked);
@@ -248,7 +251,7 @@ fn what_cannot_work_is_a_warning() {
     );
     assert!(warnings(&format!("{marked}\n[guard]\nmode = \"off\"\n")).is_empty());
     assert!(warnings(&format!("{marked}\nlocal_ts = [\"10.1.0.0/16\"]\n")).is_empty());
-    assert!(warnings(&with_sa("[metrics]\nlisten = \"0.0.0.0:80\""))[0].contains("can read the figures"));
+    assert!(warnings(&with_sa("[metrics]\nlisten = \"0.0.0.0:80\""))[0].contains("can read the metrics"));
     assert!(warnings(&with_sa("[control]\nmode = \"0666\""))[0].contains("open to all users"));
 }
 
@@ -335,7 +338,7 @@ fn no_value_and_no_missing_line_goes_unnoticed() {
         for finding in errors.findings() {
             let (message, help) = (finding.problem().to_string(), finding.problem().help());
             assert!(!message.is_empty() && !help.is_empty());
-            assert!(!message.contains("a value cannot be used"), "said of\n{text}");
+            assert!(!message.contains("a value was rejected without a reason"), "said of\n{text}");
         }
     };
     look(&whole);

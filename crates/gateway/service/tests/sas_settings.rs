@@ -177,7 +177,7 @@ fn lengths() {
     assert_eq!(config("tfc_padding = \"mtu\"\nmtu = 1400").tfc, Tfc::Mtu);
     refuses(&["tfc_padding = 65536"], 15, &["`tfc_padding` cannot be 65536", "expected 0 to 65535"]);
     refuses(&["tfc_padding = \"max\""], 15, &["unknown tfc_padding `max`", "did you mean `mtu`?"]);
-    refuses(&["tfc_padding = \"mtu\""], 15, &["an MTU that is not given", "help: give the path MTU"]);
+    refuses(&["tfc_padding = \"mtu\""], 15, &["requires an MTU", "help: set the path MTU"]);
     refuses(
         &["tfc_padding = 9\nmode = \"transport\"", "tfc_padding = \"mtu\"\nmtu = 999\nmode = \"transport\""],
         15,

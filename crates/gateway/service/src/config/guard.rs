@@ -93,13 +93,14 @@ pub(super) fn check(config: &Config, context: &Context<'_>) {
              the gateway",
             plan.any_to_any
         );
-        let help =
-            "no address says on which side it belongs: give `local_ts` and `remote_ts`, or rules of your own";
+        let help = "set `local_ts` and `remote_ts`, so that addresses belong to a side, or install rules of your own";
         context.advise(message, help, &super::whole());
     }
     if plan.left_out > 0 {
-        let message =
-            format!("{} address ranges of bypass policies are not let through by the guard", plan.left_out);
+        let message = format!(
+            "{} address ranges of bypass policies exceed the guard's limit; it drops their packets",
+            plan.left_out
+        );
         context.advise(
             message,
             "bypass fewer ranges, or set `mode` of `[guard]` to \"print\"",

@@ -195,7 +195,7 @@ pub(super) fn control(top: &Table, context: &Context<'_>) -> Option<Control> {
     });
     let group = section.text("group");
     if mode.is_some_and(|mode| mode & 0o002 != 0) {
-        let help = "every user may reload and read what passes: give a `group`, and \"0660\"";
+        let help = "every user can reload and read statistics: set a `group`, and `mode = \"0660\"`";
         section.advise("mode", "the control socket is open to all users", help);
     }
     // sockaddr_un takes 108 bytes with the end of the string.
@@ -203,7 +203,7 @@ pub(super) fn control(top: &Table, context: &Context<'_>) -> Option<Control> {
         section.conflict(
             "socket",
             "the path of the socket is longer than 107 bytes",
-            "Unix sockets take no more",
+            "choose a shorter path",
         );
     }
     Some(Control { socket: socket?, mode: mode?, group })
@@ -215,8 +215,8 @@ pub(super) fn metrics(top: &Table, context: &Context<'_>) -> Option<Option<Metri
     if !listen.ip().is_loopback() {
         section.advise(
             "listen",
-            format!("everyone who reaches {listen} can read the figures"),
-            "names of SAs, peers' addresses and rates: listen on 127.0.0.1, or keep strangers out by a firewall",
+            format!("every host that can reach {listen} can read the metrics"),
+            "listen on 127.0.0.1, or restrict access by a firewall: metrics show names of SAs, peers' addresses and rates",
         );
     }
     Some(Some(Metrics { listen }))

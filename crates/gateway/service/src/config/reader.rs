@@ -180,9 +180,9 @@ impl<'a> Reader<'a> {
                     if let Some(kind) = kind {
                         let word = if section == "keys" { "source" } else { "kind" };
                         let message =
-                            format!("`{name}` means nothing for {} of {word} `{kind}`", part.header());
+                            format!("`{name}` does not apply to {} of {word} `{kind}`", part.header());
                         let help =
-                            format!("it is for {word} `{}`: take it away, or change the {word}", part.kind);
+                            format!("remove it, or set {word} to `{}`, which it applies to", part.kind);
                         self.context
                             .findings
                             .borrow_mut()
@@ -264,7 +264,7 @@ impl<'a> Reader<'a> {
         self.asked(name)?;
         let text = self.values().text(name)?.to_owned();
         if text.trim().is_empty() {
-            self.conflict(name, format!("`{name}` is empty"), "take it away, or say what it is");
+            self.conflict(name, format!("`{name}` is empty"), "remove the key, or give a value");
             return None;
         }
         Some(text)

@@ -97,7 +97,7 @@ pub(super) fn check(config: &Config, context: &Context<'_>) {
     peers.dedup();
     for peer in peers {
         if let Some(route) = routes.iter().find(|route| route.contains(&peer)) {
-            let message = format!("the route to {route} takes packets to the peer {peer} too");
+            let message = format!("the route to {route} also captures packets to the peer {peer}");
             let help = "what is sealed would come back to be sealed: give the peer a route of its own, or the links a \
                         `mark` and a routing rule for it";
             context.advise(message, help, &super::whole());

@@ -38,7 +38,7 @@ impl Config {
             let name = &card.interface;
             let queues = card.queues.as_ref().map_or_else(|| of_card(name), Vec::len);
             if queues < workers {
-                let message = format!("{name} has {queues} queues, and {workers} cores move packets");
+                let message = format!("{name} has {queues} queues, but there are {workers} worker threads");
                 let help = format!(
                     "each core wants a queue of the card: give it more (`ethtool -L {name} combined {workers}`), or \
                      the other links `queues = {queues}`"
@@ -48,9 +48,8 @@ impl Config {
         }
         let pinned = self.processors.first().map_or(0, |first| first.cpus().len());
         if pinned != 0 && pinned != workers {
-            let message =
-                format!("`pin` of the first processor has {pinned} CPUs for the cores that move packets");
-            let help = format!("there are {workers} of them, as many as queues: one CPU for each");
+            let message = format!("`pin` of the first processor has {pinned} CPUs for the worker threads");
+            let help = format!("give {workers} CPUs, one for each worker thread");
             return Err((message, help));
         }
         Ok(())

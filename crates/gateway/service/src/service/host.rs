@@ -50,7 +50,7 @@ pub trait Host: Send + Sync {
     /// # Errors
     /// If it cannot be opened, and where there are no cards.
     fn card(&self, _side: CardSide<'_>, _workers: usize) -> Result<Queues, StartError> {
-        Err(lacking("there are no network cards here"))
+        Err(lacking("this host has no network cards"))
     }
 
     /// Opens what receives ICMP errors about packets that were too big for their path. If `says_so`, what cannot be

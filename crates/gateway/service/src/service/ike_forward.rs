@@ -172,7 +172,7 @@ impl Table {
                     self.peers.insert(message.ends, Peer { socket, heard: now, answered: false });
                 }
                 Err(error) => {
-                    return tracing::warn!(daemon = %self.daemon, %error, "no socket for `ike_forward`");
+                    return tracing::warn!(daemon = %self.daemon, %error, "cannot open a socket for `ike_forward`");
                 }
             }
         }
@@ -204,7 +204,7 @@ impl Table {
             peer.heard = self.clock.now();
             peer.answered = true;
             if let Err(error) = self.replier.send(ends.local, ends.peer, bytes) {
-                tracing::debug!(peer = %ends.peer, %error, "an answer of the IKE daemon was not sent");
+                tracing::debug!(peer = %ends.peer, %error, "cannot send a reply of the IKE daemon");
             }
         }
     }

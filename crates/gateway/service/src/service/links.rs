@@ -22,7 +22,7 @@ pub(super) fn inside(host: &dyn Host, config: &Config, workers: usize) -> Result
         InsideLink::Xdp { card, .. } => {
             if config.routes().is_empty() {
                 return Err(lacking(
-                    "[inside] kind = \"xdp\": nothing says which packets are the gateway's: give `routes`",
+                    "[inside] kind = \"xdp\" requires `routes`, which select the gateway's packets",
                 ));
             }
             (&card.interface, host.card(CardSide::Inside(config, card), workers)?)

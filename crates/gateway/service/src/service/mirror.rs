@@ -205,7 +205,7 @@ impl Follower {
     fn join(&mut self) -> io::Result<()> {
         self.stop.store(true, Ordering::Relaxed);
         let Some(thread) = self.thread.take() else { return Ok(()) };
-        thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread has panicked")))
+        thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread panicked")))
     }
 }
 
@@ -302,7 +302,7 @@ impl Follow {
         polled?;
         let sas = self.sas.values().map(|taken| (taken.direction, &taken.sa.config, &taken.sa.keys));
         if let Err(error) = self.exported.refresh(|| esp_sa::table(sas)) {
-            tracing::warn!(%error, "esp_sa_export: the keys were not written");
+            tracing::warn!(%error, "esp_sa_export: cannot write the keys");
         }
         let now = (self.clock)();
         if now.saturating_sub(self.told).as_nanos() as u64 >= TICK.as_nanos() {
@@ -324,17 +324,21 @@ impl Follow {
             xfrm::Event::SaDeleted(id) | xfrm::Event::SaExpired { id, hard: true } => self.remove(&id),
             xfrm::Event::SaRefused { id, reason } => {
                 self.remove(&id);
-                tracing::warn!(sa = %id, %reason, "an SA stays the kernel's");
+                tracing::warn!(sa = %id, %reason, "SA cannot be synchronized; the kernel processes its packets");
             }
             xfrm::Event::PolicyAdded(policy) | xfrm::Event::PolicyUpdated(policy) => self.put(*policy),
             xfrm::Event::PolicyDeleted(index) => self.drop_policy(index),
             xfrm::Event::PolicyRefused { policy, reason } => {
-                tracing::warn!(policy = policy.index.0, %reason, "a policy cannot be followed; its packets are dropped");
+                tracing::warn!(policy = policy.index.0, %reason, "policy cannot be synchronized; its packets are dropped");
                 self.put(*policy);
             }
             xfrm::Event::Synchronised => {
                 self.is_synchronised = true;
-                tracing::info!(sas = self.sas.len(), policies = self.policies.len(), "as the kernel has it");
+                tracing::info!(
+                    sas = self.sas.len(),
+                    policies = self.policies.len(),
+                    "XFRM state synchronized"
+                );
                 // What no SA of the kernel has is put back.
                 self.windows.settle_later();
                 if let Some(waiting) = self.synchronised.take() {
@@ -351,7 +355,7 @@ impl Follow {
         let stays = before.as_ref().filter(|_| goes_on).map(|taken| taken.home);
         let before = before.map(|taken| taken.sessions);
         if self.sas.len() >= self.most.sas {
-            tracing::error!(sa = %sa.id, most = self.most.sas, "an SA stays the kernel's: raise `sas` of [limits]");
+            tracing::error!(sa = %sa.id, most = self.most.sas, "SA not synchronized: raise `sas` in [limits]");
             before.into_iter().for_each(|before| self.take_out(before));
             return;
         }
@@ -368,7 +372,7 @@ impl Follow {
         let key_id = SequenceId::of(&sa.keys, sa.config.spi);
         let has_window = direction == Direction::Open && sa.config.replay_window > 0;
         if has_window && let Err(error) = self.windows.open(&[key_id]) {
-            tracing::error!(sa = %id, %error, "an SA of the kernel was not taken over");
+            tracing::error!(sa = %id, %error, "cannot install an SA of the kernel");
             before.into_iter().for_each(|before| self.take_out(before));
             return;
         }
@@ -439,7 +443,7 @@ impl Follow {
             Some(Ok(added)) => {
                 let behind = added.get(home).map_or(told, |(_, behind)| *behind);
                 let sessions = added.into_iter().map(|(session, _)| session).collect();
-                tracing::info!(sa = %id, ?direction, suite = %sa.config.suite, "an SA of the kernel");
+                tracing::info!(sa = %id, ?direction, suite = %sa.config.suite, "SA of the kernel added");
                 let counters = SaCounters::default();
                 let taken =
                     Taken { sessions, home, direction, sa, age, told: behind, counters, first_use_s: None };
@@ -448,7 +452,7 @@ impl Follow {
                 self.exported.keys_changed();
                 self.announce(&id, behind);
             }
-            Some(Err(why)) => tracing::error!(sa = %id, %why, "an SA of the kernel was not taken over"),
+            Some(Err(why)) => tracing::error!(sa = %id, %why, "cannot install an SA of the kernel"),
             None => {}
         }
         if changed {
@@ -467,7 +471,7 @@ impl Follow {
         taken.told = sequence.saturating_add(AHEAD).min(most);
         let done = Done { sequence: Some(taken.told), ..done(taken) };
         if let Err(error) = self.mirror.report(id, Direction::Seal, &done) {
-            tracing::warn!(sa = %id, %error, "the kernel could not be told of sequence numbers");
+            tracing::warn!(sa = %id, %error, "cannot report sequence numbers to the kernel");
         }
     }
 
@@ -506,7 +510,7 @@ impl Follow {
         let Some(taken) = self.forget(id) else { return };
         self.exported.keys_changed();
         self.take_out(taken.sessions);
-        tracing::info!(sa = %id, "an SA of the kernel is gone");
+        tracing::info!(sa = %id, "SA of the kernel removed");
     }
 
     fn forget(&mut self, id: &SaId) -> Option<Taken> {
@@ -575,7 +579,7 @@ impl Follow {
             tracing::error!(
                 policy,
                 most,
-                "the packets of a policy are dropped: raise `policies` of [limits]"
+                "policy not synchronized, its packets are dropped: raise `policies` in [limits]"
             );
         }
         let seals = policy.way == Way::Out;
@@ -626,7 +630,7 @@ impl Follow {
         match added {
             Some(Ok(ids)) => drop(self.policies.insert(rank, Followed { ids, templates })),
             Some(Err(error)) => {
-                tracing::error!(policy = index, %error, "a policy was not taken over")
+                tracing::error!(policy = index, %error, "cannot install a policy of the kernel")
             }
             None => {}
         }
@@ -717,7 +721,7 @@ impl Follow {
     ) -> io::Result<()> {
         for &(session, hard) in &news.limits {
             if let Some(id) = names.get(&(place, session)) {
-                tracing::info!(sa = %id, hard, "a lifetime has ended");
+                tracing::info!(sa = %id, hard, "SA lifetime expired");
                 self.mirror.expire(id, hard)?;
             }
         }
@@ -842,7 +846,7 @@ mod tests {
     fn a_follower_that_has_ended_is_noticed() {
         for (thread, why) in [
             (std::thread::spawn(|| Err(io::Error::other("gone"))), "gone"),
-            (std::thread::spawn(|| panic!("as meant")), "the thread has panicked"),
+            (std::thread::spawn(|| panic!("as meant")), "the thread panicked"),
         ] {
             while !thread.is_finished() {
                 std::thread::yield_now();

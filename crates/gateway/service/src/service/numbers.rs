@@ -170,7 +170,7 @@ impl Caretaker {
                     if block.after >= block.last {
                         tracing::error!(
                             sa = entry.config.name,
-                            "no sequence numbers are left: it sends nothing"
+                            "no sequence numbers are left; the SA sends nothing"
                         );
                     }
                     Some(numbers)
@@ -211,7 +211,7 @@ impl Caretaker {
     /// Notes what was taken back.
     pub fn settle(&self, used: &[Used]) {
         if let Err(error) = self.store.settle_sequences(used) {
-            tracing::warn!(%error, "sequence numbers that were not used are lost");
+            tracing::warn!(%error, "cannot release unused sequence numbers; they are lost");
         }
     }
 }
@@ -285,21 +285,21 @@ impl Keeper {
         match kind {
             EventKind::SequenceWanted => self.wanted.push(session),
             EventKind::IvWanted => {
-                tracing::debug!(sa, "half of its reserved IVs are used");
+                tracing::debug!(sa, "half of the SA's reserved IVs are used");
                 if !planted(Fault::IvsNotRefilled) {
                     self.ivs_wanted.push(session);
                 }
             }
             EventKind::IvEnd => {
-                tracing::error!(sa, "its reserved IVs are used up: it sends nothing until more are reserved")
+                tracing::error!(sa, "reserved IVs exhausted; the SA sends nothing until more are reserved")
             }
-            EventKind::Soft => tracing::warn!(sa, "its soft lifetime has ended: it wants new keys"),
-            EventKind::Hard => tracing::error!(sa, "its hard lifetime has ended: it passes nothing any more"),
+            EventKind::Soft => tracing::warn!(sa, "SA soft lifetime expired; rekey required"),
+            EventKind::Hard => tracing::error!(sa, "SA hard lifetime expired; traffic stops"),
             EventKind::SequenceLow => {
-                tracing::warn!(sa, "an eighth of its sequence numbers is left: it wants new keys")
+                tracing::warn!(sa, "one eighth of the SA's sequence numbers is left; rekey required")
             }
             EventKind::SequenceEnd => {
-                tracing::error!(sa, "its sequence numbers are used up: it sends nothing any more")
+                tracing::error!(sa, "SA sequence numbers exhausted; the SA sends nothing")
             }
             _ => {}
         }
@@ -319,7 +319,7 @@ impl Keeper {
                 if planted(Fault::NumbersNotRetried) {
                     self.wanted.clear();
                 }
-                tracing::error!(%error, "no sequence numbers can be reserved: SAs stop when theirs are used up");
+                tracing::error!(%error, "cannot reserve sequence numbers; each SA stops when its numbers are exhausted");
                 return;
             }
         };
@@ -347,7 +347,7 @@ impl Keeper {
         let reserved = match self.store.reserve(&counts, now.as_nanos() as u64) {
             Ok(reserved) => reserved,
             Err(error) => {
-                tracing::error!(%error, "no IVs can be reserved: SAs stop when theirs are used up");
+                tracing::error!(%error, "cannot reserve IVs; each SA stops when its IVs are exhausted");
                 return;
             }
         };

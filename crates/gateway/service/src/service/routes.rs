@@ -160,7 +160,7 @@ impl Table {
             return;
         };
         if let Err(error) = routing.remove_blackhole(network) {
-            tracing::warn!(%network, %error, "the route that discards stays");
+            tracing::warn!(%network, %error, "cannot delete the blackhole route");
         }
     }
 }

@@ -194,8 +194,9 @@ impl Service {
             let number = if place == 0 { String::new() } else { format!("-{place}") };
             let builder = std::thread::Builder::new().name(format!("forebay-loop{number}"));
             self.threads.push(builder.spawn(run).map_err(StartError::System)?);
-            let begun =
-                begun.recv().unwrap_or_else(|_| Err(io::Error::other("the loop's thread ended at once")));
+            let begun = begun
+                .recv()
+                .unwrap_or_else(|_| Err(io::Error::other("the worker thread ended during start")));
             begun.map_err(StartError::System)?;
         }
         if let KeySource::Xfrm(options) = &config.keys.source {
@@ -252,7 +253,7 @@ impl Service {
     /// refuses them that has found no fault before, there are none any more until the next reload. If a route or the
     /// export of keys fails, SAs and policies are the new ones.
     pub fn reload(&mut self, config: Config, now_ns: u64) -> Result<Changes, StartError> {
-        let ended = || StartError::System(io::Error::other("the loop has ended"));
+        let ended = || StartError::System(io::Error::other("the worker thread has ended"));
         check(&config)?;
         installed::check(&config.sas).map_err(StartError::Install)?;
         let changes = match self.is_empty {
@@ -328,7 +329,8 @@ impl Service {
     fn settle_lives(&self) -> Result<(), StartError> {
         let config = self.config.clone();
         let taken = self.workers.ask(move |worker| lifetimes::take(worker, &config.sas));
-        let taken = taken.ok_or_else(|| StartError::System(io::Error::other("the loop has ended")))?;
+        let taken =
+            taken.ok_or_else(|| StartError::System(io::Error::other("the worker thread has ended")))?;
         lifetimes::settle(&self.store, &self.config.sas, &taken, (self.clock)());
         Ok(())
     }
@@ -344,9 +346,8 @@ impl Service {
     /// What the follower of the kernel's SAs or the first loop that failed ended with.
     pub fn stop(mut self) -> io::Result<()> {
         let followed = self.follower.take().map_or(Ok(()), Follower::stop);
-        let followed = followed.map_err(|error| {
-            io::Error::new(error.kind(), format!("the kernel's SAs cannot be followed any more: {error}"))
-        });
+        let followed = followed
+            .map_err(|error| io::Error::new(error.kind(), format!("XFRM synchronization stopped: {error}")));
         let caretakers = self.caretakers.clone();
         // Each for itself: of one that has failed nothing can be taken back.
         let ask = |worker: &Handle| {
@@ -367,8 +368,8 @@ impl Service {
         self.windows.end();
         self.steps.iter().for_each(Steps::end);
         let ended = self.threads.into_iter().enumerate().map(|(place, thread)| {
-            let ended = thread.join().unwrap_or_else(|_| Err(io::Error::other("it has panicked")));
-            ended.map_err(|error| io::Error::new(error.kind(), format!("the loop of core {place}: {error}")))
+            let ended = thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread panicked")));
+            ended.map_err(|error| io::Error::new(error.kind(), format!("worker thread {place}: {error}")))
         });
         // All of them, whatever one says.
         let ended: io::Result<()> = ended.collect::<Vec<_>>().into_iter().collect();
@@ -570,7 +571,7 @@ fn route_setter(config: &Config, routes: &RouteTable, guard: &Guard) -> OnPolici
         };
         let networks = policies.iter().filter(protects).flat_map(|policy| prefixes(&policy.remote_ts));
         if let Err((network, error)) = routes.set(networks.collect(), false) {
-            tracing::warn!(%network, %error, "no route to what a policy protects");
+            tracing::warn!(%network, %error, "cannot add the route to a network that a policy protects");
         }
     })
 }

@@ -214,7 +214,9 @@ fn lost(taps: &[Arc<Tap>], side: Side) -> u64 {
 /// Ends the captures for an error.
 fn fail(state: &Mutex<State>, taps: &[Arc<Tap>], error: &str) {
     switch_off(taps);
-    tracing::error!("captures have ended, the gateway goes on; a reload begins them anew: {error}");
+    tracing::error!(
+        "packet capture stopped; the gateway continues, and a reload restarts the capture: {error}"
+    );
     let mut state = lock(state);
     state.is_on = false;
     state.error = Some(error.to_owned());

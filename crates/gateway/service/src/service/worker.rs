@@ -316,7 +316,7 @@ impl Worker {
     pub fn step(&mut self) -> std::io::Result<()> {
         let moved = self.round();
         if self.inside.is_gone() {
-            let why = format!("the interface {} is gone: somebody has deleted it", self.inside.name);
+            let why = format!("the interface {} was deleted", self.inside.name);
             return Err(std::io::Error::other(why));
         }
         if moved || self.engine.in_flight() > 0 {
@@ -400,7 +400,7 @@ impl Worker {
             if let (None, Some(&to)) = (kept, moved.get(&place(&entry.config)))
                 && let Err(error) = self.engine.move_peer(session, to)
             {
-                tracing::warn!(sa = entry.config.name, %to, %error, "the new SA cannot follow its peer");
+                tracing::warn!(sa = entry.config.name, %to, %error, "the new SA does not follow peer address changes");
             }
         }
     }
@@ -794,7 +794,7 @@ impl Worker {
         let moved = self.move_peer(local, from, to);
         self.counts.moved_peers += u64::from(moved > 0);
         if let Some(unsaid) = self.moves_said.admit(self.engine.clock().now()) {
-            tracing::info!(%from, %to, sas = moved, unsaid, "a peer has moved");
+            tracing::info!(%from, %to, sas = moved, unsaid, "peer address changed");
         }
         for other in &self.others {
             // Nobody has to wait for it.

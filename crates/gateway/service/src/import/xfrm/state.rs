@@ -323,7 +323,7 @@ impl RawState {
             imported.note(
                 self.line,
                 &self.text,
-                "a soft limit above the hard one is never reached, and left out",
+                "a soft limit above the hard limit is never reached; it is skipped",
             );
         }
         Lifetime { soft: kept, hard: *hard }
@@ -339,15 +339,17 @@ impl RawState {
                 "nopmtudisc" => config.tunnel.dont_fragment = DontFragment::Clear,
                 // Inner packets of either version: always so here. Errors and alignment: likewise.
                 "af-unspec" | "icmp" | "align4" => {}
-                "wildrecv" => imported.lose(self.line, &self.text, "wildrecv: an SA has one peer here"),
+                "wildrecv" => {
+                    imported.lose(self.line, &self.text, "wildrecv is not supported: an SA has one peer")
+                }
                 "oseq-may-wrap" => {
                     imported.lose(
                         self.line,
                         &self.text,
-                        "oseq-may-wrap: numbers never begin again here (RFC 4303 3.3.3)",
+                        "oseq-may-wrap is not supported: sequence numbers never wrap (RFC 4303 3.3.3)",
                     );
                 }
-                other => imported.lose(self.line, &self.text, format!("flag `{other}` is not understood")),
+                other => imported.lose(self.line, &self.text, format!("unknown flag `{other}`")),
             }
         }
     }
