@@ -68,7 +68,7 @@ fn a_run_that_is_broken_off_is_the_run_of_its_first_packets() {
     sleep(Duration::from_secs(1));
     let output = interrupted(child);
     assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
-    assert!(text(&output.stderr).contains("interrupted: the figures are those of the first"));
+    assert!(text(&output.stderr).contains("interrupted: the figures cover the first"));
     let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
     let packets = printed["interrupted_after"].as_u64().unwrap();
     assert_eq!(printed["packets"].as_u64().unwrap() + printed["lost"].as_u64().unwrap(), packets);
@@ -95,7 +95,7 @@ fn a_sweep_that_is_broken_off_keeps_the_points_that_are_done() {
     wait_until("three points", || fs::read_to_string(&points).is_ok_and(|text| text.lines().count() >= 3));
     let output = interrupted(child);
     assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
-    assert!(text(&output.stderr).contains("of 6 runs are done and kept"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("of 6 runs are complete and kept"), "{}", text(&output.stderr));
     let sweep = dir.path().join("sweep");
     let lines: Vec<Value> = read(&points).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let packets: Vec<u64> =
@@ -179,7 +179,7 @@ fn a_study_that_is_broken_off_keeps_its_runs() {
     sleep(Duration::from_secs(2));
     let output = interrupted(child);
     assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
-    assert!(text(&output.stdout).contains("Interrupted: the rest is missing."));
+    assert!(text(&output.stdout).contains("Interrupted: the results are incomplete."));
     let kept = dir.path().join("kept");
     assert_eq!(json(&kept.join("manifest.json"))["complete"], false);
     assert_eq!(json(&kept.join("results.json")).as_array().unwrap().len(), 1);

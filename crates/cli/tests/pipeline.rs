@@ -89,7 +89,7 @@ fn what_has_not_converged_says_so_and_answers_no() {
     let output = forebay(&args);
     let (out, err) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
     assert_eq!(output.status.code(), Some(1), "{err}");
-    assert!(out.contains("NOT CONVERGED") && err.contains("not to be relied on"), "{out}{err}");
+    assert!(out.contains("NOT CONVERGED") && err.contains("not reliable"), "{out}{err}");
     let document = json(&args, 1);
     assert_eq!((&document["converged"], &document["cycles"]), (&false.into(), &2.into()));
     assert!(document["residual"].as_f64().unwrap() > 1e-9);
