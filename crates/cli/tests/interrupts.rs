@@ -106,7 +106,7 @@ fn a_sweep_that_is_broken_off_keeps_the_points_that_are_done() {
     assert_eq!(manifest["runs"].as_u64().unwrap(), lines.len() as u64);
     assert!(read(&sweep.join("figures.csv")).contains("throughput_bps"));
     assert!(is_parquet(&sweep.join("figures.parquet")));
-    assert!(read(&sweep.join("report.html")).contains("Broken off: 3 of 6 runs are here."));
+    assert!(read(&sweep.join("report.html")).contains("Interrupted: 3 of 6 runs are complete."));
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn replications_that_are_broken_off_have_means_of_those_that_are_done() {
     assert!((5..100_000).contains(&done) && manifest["complete"] == false, "{manifest}");
     let point: Value = serde_json::from_str(read(&dir.path().join("some/points.jsonl")).trim()).unwrap();
     assert_eq!(point["replications"].as_u64().unwrap(), done);
-    assert!(read(&dir.path().join("some/report.html")).contains("Broken off"));
+    assert!(read(&dir.path().join("some/report.html")).contains("Interrupted"));
 }
 
 #[test]

@@ -79,7 +79,7 @@ struct Numbers {
 type Sas = Arc<Mutex<HashMap<SessionId, Looked>>>;
 
 /// See the module.
-pub struct Caretaker {
+pub struct SequenceReserver {
     store: IvStore,
     /// The time since the Unix epoch.
     clock: fn() -> std::time::Duration,
@@ -105,10 +105,10 @@ impl Reserved {
     }
 }
 
-impl Caretaker {
+impl SequenceReserver {
     /// Notes numbers in `store`, at first `block` for an SA; `clock` tells the time since the Unix epoch.
-    pub fn new(store: IvStore, clock: fn() -> std::time::Duration, block: u64) -> Caretaker {
-        Caretaker { store, clock, sas: Sas::default(), block }
+    pub fn new(store: IvStore, clock: fn() -> std::time::Duration, block: u64) -> SequenceReserver {
+        SequenceReserver { store, clock, sas: Sas::default(), block }
     }
 
     /// What reserves more, to which the worker gives its events from now on.

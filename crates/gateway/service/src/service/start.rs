@@ -19,7 +19,7 @@ use super::lifetimes;
 use super::links::{inside, mss_clamp, outside, receive_queues};
 use super::machine::Machine;
 use super::mirror::{Follower, Most, OnPolicies};
-use super::numbers::{Caretaker, Ivs, Keeper, Reserved};
+use super::numbers::{SequenceReserver, Ivs, Keeper, Reserved};
 use super::pin::pin;
 use super::routes::RouteTable;
 use super::start_error::{StartError, link_error};
@@ -44,7 +44,7 @@ pub struct Service {
     homes: Vec<usize>,
     store: IvStore,
     /// One for each worker.
-    caretakers: Arc<[Caretaker]>,
+    caretakers: Arc<[SequenceReserver]>,
     windows: Windows,
     /// The time since the Unix epoch.
     clock: fn() -> std::time::Duration,
@@ -103,8 +103,8 @@ impl Service {
         let mut taps = Taps::new(unix_time);
         let (mut workers, handles) = set_up(host, &config, processors, &mut taps, clock, seed)?;
         let changes = Changes::all(&config);
-        let caretakers: Arc<[Caretaker]> =
-            (0..count).map(|_| Caretaker::new(store.clone(), unix_time, host.sequence_block())).collect();
+        let caretakers: Arc<[SequenceReserver]> =
+            (0..count).map(|_| SequenceReserver::new(store.clone(), unix_time, host.sequence_block())).collect();
         let homes = homes(&config.sas, count, |_| None);
         let (windows, window_keeper) = Windows::new(WindowStore::new(&store), unix_time, handles.clone());
         let window_keeper = match host.has_threads() {
@@ -506,7 +506,7 @@ type Dealt = (Vec<IvRange>, Vec<Ivs>);
 /// IVs and sequence numbers for the SAs that are new, for each worker those of its own.
 fn news(
     store: &IvStore,
-    caretakers: &[Caretaker],
+    caretakers: &[SequenceReserver],
     config: &Config,
     changes: &Changes,
     homes: &[usize],
@@ -521,7 +521,7 @@ fn news(
         dealt[home].0.push(range);
         dealt[home].1.push(ivs);
     }
-    let reserve = |(place, (caretaker, (ranges, ivs))): (usize, (&Caretaker, Dealt))| {
+    let reserve = |(place, (caretaker, (ranges, ivs))): (usize, (&SequenceReserver, Dealt))| {
         let new: Vec<bool> =
             homes.iter().zip(&changes.kept).map(|(&home, kept)| home == place && kept.is_none()).collect();
         let reserved = caretaker.reserve(&config.sas, &new).map_err(StartError::Ivs)?;

@@ -94,7 +94,7 @@ struct Bench {
     directory: tempfile::TempDir,
     wire: Arc<Mutex<Wire>>,
     handle: Handle,
-    caretaker: Arc<Caretaker>,
+    caretaker: Arc<SequenceReserver>,
     thread: std::thread::JoinHandle<io::Result<()>>,
 }
 
@@ -134,7 +134,7 @@ fn bench_with(directory: tempfile::TempDir, iv_reserve: u64) -> Bench {
     let (mut worker, handle) = Worker::new(setup);
     let store = IvStore::new(directory.path());
     let caretaker =
-        Arc::new(Caretaker { store, clock: || std::time::Duration::ZERO, sas: Sas::default(), block: 16 });
+        Arc::new(SequenceReserver { store, clock: || std::time::Duration::ZERO, sas: Sas::default(), block: 16 });
     caretaker.keeper(&mut worker, handle.clone()).start().unwrap();
     let file = parse(FILE, "test").unwrap();
     let numbers = caretaker.reserve(&file, &[true]).unwrap();
