@@ -63,7 +63,7 @@ pub struct Most {
 }
 
 /// An SA that was taken over.
-struct Taken {
+struct SyncedSa {
     /// Its number at each worker.
     sessions: Vec<SessionId>,
     /// The worker that has it.
@@ -89,7 +89,7 @@ struct Followed {
 type Rank = (bool, u32, PolicyIndex);
 
 /// The thread that follows the kernel.
-pub struct Follower {
+pub struct XfrmSync {
     thread: Option<JoinHandle<io::Result<()>>>,
     stop: Arc<AtomicBool>,
 }
@@ -132,7 +132,7 @@ fn follow(following: &mut impl Following, stop: &AtomicBool, pause: std::time::D
     Ok(())
 }
 
-impl Follower {
+impl XfrmSync {
     /// Starts to follow, and waits until all that the kernel has now is in the engine. `now_s` tells the time since
     /// the Unix epoch in seconds.
     ///
@@ -146,7 +146,7 @@ impl Follower {
         exported: Arc<KeyExport>,
         most: Most,
         windows: Windows,
-    ) -> io::Result<Follower> {
+    ) -> io::Result<XfrmSync> {
         let mark = options.mark.map(|mark| xfrm::Mark { value: mark.value, mask: mark.mask });
         let filter = Filter { mark, if_id: options.if_id, allow_weak: false };
         let mirror = Mirror::open(filter, options.netlink_buffer)?;
@@ -186,7 +186,7 @@ impl Follower {
         })?;
         // A kernel that never finishes its dump keeps no traffic waiting.
         let _ = wait.recv_timeout(std::time::Duration::from_secs(10));
-        Ok(Follower { thread: Some(thread), stop })
+        Ok(XfrmSync { thread: Some(thread), stop })
     }
 
     /// Whether it follows: if not, nobody keeps the SAs as the kernel has them.
@@ -209,7 +209,7 @@ impl Follower {
     }
 }
 
-impl Drop for Follower {
+impl Drop for XfrmSync {
     fn drop(&mut self) {
         let _ = self.join();
     }
@@ -224,7 +224,7 @@ struct Follow {
     clock: fn() -> std::time::Duration,
     routes: OnPolicies,
     report: Option<Duration>,
-    sas: HashMap<SaId, Taken>,
+    sas: HashMap<SaId, SyncedSa>,
     by_reqid: HashMap<u32, HashSet<SaId>>,
     /// SAs taken over so far.
     ages: u64,
@@ -446,7 +446,7 @@ impl Follow {
                 tracing::info!(sa = %id, ?direction, suite = %sa.config.suite, "SA of the kernel added");
                 let counters = SaCounters::default();
                 let taken =
-                    Taken { sessions, home, direction, sa, age, told: behind, counters, first_use_s: None };
+                    SyncedSa { sessions, home, direction, sa, age, told: behind, counters, first_use_s: None };
                 self.by_reqid.entry(taken.sa.reqid).or_default().insert(id);
                 self.sas.insert(id, taken);
                 self.exported.keys_changed();
@@ -513,7 +513,7 @@ impl Follow {
         tracing::info!(sa = %id, "SA of the kernel removed");
     }
 
-    fn forget(&mut self, id: &SaId) -> Option<Taken> {
+    fn forget(&mut self, id: &SaId) -> Option<SyncedSa> {
         let taken = self.sas.remove(id)?;
         if let Some(alike) = self.by_reqid.get_mut(&taken.sa.reqid) {
             alike.remove(id);
@@ -525,7 +525,7 @@ impl Follow {
     }
 
     /// The SAs that templates may want: with thousands of them not each for each policy.
-    fn alike(&self, templates: &[Template]) -> Vec<&Taken> {
+    fn alike(&self, templates: &[Template]) -> Vec<&SyncedSa> {
         if templates.iter().any(|template| template.reqid == 0) {
             return self.sas.values().collect();
         }
@@ -537,7 +537,7 @@ impl Follow {
     /// The worker that is to have an SA: an outbound one is beside the newest inbound one of its tunnel, which daemons add
     /// first.
     fn home(&self, sa: &xfrm::Sa) -> usize {
-        let companion = |taken: &&Taken| {
+        let companion = |taken: &&SyncedSa| {
             let other = &taken.sa;
             taken.direction == Direction::Open
                 && sa.direction == Direction::Seal
@@ -595,7 +595,7 @@ impl Follow {
         };
         let direction = if seals { Direction::Seal } else { Direction::Open };
         // The newest first.
-        let mut sas: Vec<&Taken> = self
+        let mut sas: Vec<&SyncedSa> = self
             .alike(&templates)
             .into_iter()
             .filter(|taken| taken.direction == direction)
@@ -697,7 +697,7 @@ impl Follow {
             .is_some_and(|every| now.saturating_sub(self.reported).as_nanos() as u64 >= every.as_nanos());
         let Some(news) = self.workers.ask(news) else { return Ok(()) };
         // By home and number there.
-        let name = |(id, taken): (&SaId, &Taken)| Some(((taken.home, *taken.sessions.get(taken.home)?), *id));
+        let name = |(id, taken): (&SaId, &SyncedSa)| Some(((taken.home, *taken.sessions.get(taken.home)?), *id));
         let names: HashMap<(usize, SessionId), SaId> = self.sas.iter().filter_map(name).collect();
         let mut wanted = Vec::new();
         for (place, news) in news.into_iter().enumerate() {
@@ -786,7 +786,7 @@ fn news(worker: &mut Worker) -> News {
     News { limits, wanted, numbers }
 }
 
-fn done(taken: &Taken) -> Done {
+fn done(taken: &SyncedSa) -> Done {
     let SaCounters { packets, bytes, .. } = taken.counters;
     Done { packets, bytes, first_use_s: taken.first_use_s, sequence: None }
 }
@@ -851,7 +851,7 @@ mod tests {
             while !thread.is_finished() {
                 std::thread::yield_now();
             }
-            let follower = Follower { thread: Some(thread), stop: Arc::default() };
+            let follower = XfrmSync { thread: Some(thread), stop: Arc::default() };
             assert!(!follower.is_running());
             assert_eq!(follower.stop().unwrap_err().to_string(), why);
         }

@@ -18,7 +18,7 @@ use super::installed::{self, InstallError, takes_ivs};
 use super::lifetimes;
 use super::links::{inside, mss_clamp, outside, receive_queues};
 use super::machine::Machine;
-use super::mirror::{Follower, Most, OnPolicies};
+use super::mirror::{XfrmSync, Most, OnPolicies};
 use super::numbers::{SequenceReserver, Ivs, Keeper, Reserved};
 use super::pin::pin;
 use super::routes::RouteTable;
@@ -50,7 +50,7 @@ pub struct Service {
     clock: fn() -> std::time::Duration,
     routes: RouteTable,
     guard: Guard,
-    follower: Option<Follower>,
+    follower: Option<XfrmSync>,
     /// The workers and what keeps their numbers, where the host has no threads for them.
     steps: Vec<Steps>,
     keepers: Vec<Keeper>,
@@ -204,7 +204,7 @@ impl Service {
             let routes = route_setter(&config, &self.routes, &self.guard);
             let (workers, exported) = (self.workers.clone(), self.exported.clone());
             let windows = self.windows.clone();
-            let started = Follower::start(options, workers, unix_time, routes, exported, most, windows);
+            let started = XfrmSync::start(options, workers, unix_time, routes, exported, most, windows);
             self.follower = Some(started.map_err(link_error("the kernel's SAs (XFRM)"))?);
         }
         Ok(())
@@ -345,7 +345,7 @@ impl Service {
     /// # Errors
     /// What the follower of the kernel's SAs or the first loop that failed ended with.
     pub fn stop(mut self) -> io::Result<()> {
-        let followed = self.follower.take().map_or(Ok(()), Follower::stop);
+        let followed = self.follower.take().map_or(Ok(()), XfrmSync::stop);
         let followed = followed
             .map_err(|error| io::Error::new(error.kind(), format!("XFRM synchronization stopped: {error}")));
         let caretakers = self.caretakers.clone();
@@ -386,7 +386,7 @@ impl Service {
     /// nobody.
     pub fn is_running(&self) -> bool {
         !self.threads.iter().any(JoinHandle::is_finished)
-            && self.follower.as_ref().is_none_or(Follower::is_running)
+            && self.follower.as_ref().is_none_or(XfrmSync::is_running)
     }
 }
 
