@@ -251,7 +251,7 @@ struct Follow {
 }
 
 /// What a worker has for the daemon.
-struct News {
+struct NewSaResources {
     limits: Vec<(SessionId, bool)>,
     wanted: Vec<Flow>,
     /// Of its own SAs.
@@ -715,7 +715,7 @@ impl Follow {
         &mut self,
         place: usize,
         names: &HashMap<(usize, SessionId), SaId>,
-        news: &News,
+        news: &NewSaResources,
         due: bool,
         now: std::time::Duration,
     ) -> io::Result<()> {
@@ -771,7 +771,7 @@ fn covers(policy: &xfrm::Policy, flow: &Flow) -> bool {
     within(&policy.local_ts, flow.source) && within(&policy.remote_ts, flow.destination)
 }
 
-fn news(worker: &mut Worker) -> News {
+fn news(worker: &mut Worker) -> NewSaResources {
     let events = worker.take_events();
     let limits = events.into_iter().filter_map(|event| match event.kind {
         EventKind::Soft | EventKind::SequenceLow => Some((event.session, false)),
@@ -783,7 +783,7 @@ fn news(worker: &mut Worker) -> News {
     let sad = worker.engine().sad();
     let own = sad.iter().filter(|(session, ..)| sad.remote(*session).is_none());
     let numbers = own.map(|(session, _, _, counters)| (session, sad.sequence(session), *counters)).collect();
-    News { limits, wanted, numbers }
+    NewSaResources { limits, wanted, numbers }
 }
 
 fn done(taken: &SyncedSa) -> Done {

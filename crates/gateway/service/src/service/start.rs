@@ -498,7 +498,7 @@ fn export(config: &Config, exported: &KeyExport) -> Result<(), StartError> {
 }
 
 /// What each worker's new SAs need: IVs, and sequence numbers.
-type News = (Vec<IvRange>, Reserved);
+type NewSaResources = (Vec<IvRange>, Reserved);
 
 /// The IVs of one worker's new SAs, and what keeps them filled.
 type Dealt = (Vec<IvRange>, Vec<Ivs>);
@@ -511,7 +511,7 @@ fn news(
     changes: &Changes,
     homes: &[usize],
     now_ns: u64,
-) -> Result<Vec<News>, StartError> {
+) -> Result<Vec<NewSaResources>, StartError> {
     let new = config.sas.entries.iter().zip(homes).zip(&changes.kept);
     let new = new.filter(|((entry, _), kept)| kept.is_none() && takes_ivs(entry)).map(|(new, _)| new);
     let ranges = store.ranges(new.clone().map(|(entry, _)| &entry.keys), now_ns, config.keys.iv_reserve);
