@@ -34,7 +34,7 @@ pub use homes::{Paths, Share};
 pub use host::{CardSide, Host, Queues};
 pub use installed::{InstallError, Installed};
 pub use machine::Machine;
-pub use mirror::{XfrmSync, Most, OnPolicies};
+pub use mirror::{OnPolicies, SyncLimits, XfrmSync};
 pub use pin::pin;
 pub use port::{Lost, Port, PortCounts};
 pub use routes::Routing;

@@ -55,7 +55,7 @@ const TRY_AGAIN: std::time::Duration = std::time::Duration::from_millis(200);
 
 /// How much is taken over: what the kernel has beyond that stays the kernel's.
 #[derive(Clone, Copy, Debug)]
-pub struct Most {
+pub struct SyncLimits {
     /// SAs, of both directions.
     pub sas: usize,
     /// Policies.
@@ -144,7 +144,7 @@ impl XfrmSync {
         clock: fn() -> std::time::Duration,
         routes: OnPolicies,
         exported: Arc<KeyExport>,
-        most: Most,
+        most: SyncLimits,
         windows: Windows,
     ) -> io::Result<XfrmSync> {
         let mark = options.mark.map(|mark| xfrm::Mark { value: mark.value, mask: mark.mask });
@@ -245,7 +245,7 @@ struct Follow {
     exported: Arc<KeyExport>,
     /// When limits and wanted SAs were looked at.
     told: std::time::Duration,
-    most: Most,
+    most: SyncLimits,
     /// What inbound SAs have received.
     windows: Windows,
 }
@@ -445,8 +445,16 @@ impl Follow {
                 let sessions = added.into_iter().map(|(session, _)| session).collect();
                 tracing::info!(sa = %id, ?direction, suite = %sa.config.suite, "SA of the kernel added");
                 let counters = SaCounters::default();
-                let taken =
-                    SyncedSa { sessions, home, direction, sa, age, told: behind, counters, first_use_s: None };
+                let taken = SyncedSa {
+                    sessions,
+                    home,
+                    direction,
+                    sa,
+                    age,
+                    told: behind,
+                    counters,
+                    first_use_s: None,
+                };
                 self.by_reqid.entry(taken.sa.reqid).or_default().insert(id);
                 self.sas.insert(id, taken);
                 self.exported.keys_changed();
@@ -697,7 +705,8 @@ impl Follow {
             .is_some_and(|every| now.saturating_sub(self.reported).as_nanos() as u64 >= every.as_nanos());
         let Some(news) = self.workers.ask(news) else { return Ok(()) };
         // By home and number there.
-        let name = |(id, taken): (&SaId, &SyncedSa)| Some(((taken.home, *taken.sessions.get(taken.home)?), *id));
+        let name =
+            |(id, taken): (&SaId, &SyncedSa)| Some(((taken.home, *taken.sessions.get(taken.home)?), *id));
         let names: HashMap<(usize, SessionId), SaId> = self.sas.iter().filter_map(name).collect();
         let mut wanted = Vec::new();
         for (place, news) in news.into_iter().enumerate() {

@@ -18,8 +18,8 @@ use super::installed::{self, InstallError, takes_ivs};
 use super::lifetimes;
 use super::links::{inside, mss_clamp, outside, receive_queues};
 use super::machine::Machine;
-use super::mirror::{XfrmSync, Most, OnPolicies};
-use super::numbers::{SequenceReserver, Ivs, Keeper, Reserved};
+use super::mirror::{OnPolicies, SyncLimits, XfrmSync};
+use super::numbers::{Ivs, Keeper, Reserved, SequenceReserver};
 use super::pin::pin;
 use super::routes::RouteTable;
 use super::start_error::{StartError, link_error};
@@ -103,8 +103,9 @@ impl Service {
         let mut taps = Taps::new(unix_time);
         let (mut workers, handles) = set_up(host, &config, processors, &mut taps, clock, seed)?;
         let changes = Changes::all(&config);
-        let caretakers: Arc<[SequenceReserver]> =
-            (0..count).map(|_| SequenceReserver::new(store.clone(), unix_time, host.sequence_block())).collect();
+        let caretakers: Arc<[SequenceReserver]> = (0..count)
+            .map(|_| SequenceReserver::new(store.clone(), unix_time, host.sequence_block()))
+            .collect();
         let homes = homes(&config.sas, count, |_| None);
         let (windows, window_keeper) = Windows::new(WindowStore::new(&store), unix_time, handles.clone());
         let window_keeper = match host.has_threads() {
@@ -200,7 +201,7 @@ impl Service {
             begun.map_err(StartError::System)?;
         }
         if let KeySource::Xfrm(options) = &config.keys.source {
-            let most = Most { sas: config.limits.sas, policies: config.limits.policies };
+            let most = SyncLimits { sas: config.limits.sas, policies: config.limits.policies };
             let routes = route_setter(&config, &self.routes, &self.guard);
             let (workers, exported) = (self.workers.clone(), self.exported.clone());
             let windows = self.windows.clone();

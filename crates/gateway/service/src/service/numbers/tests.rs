@@ -133,8 +133,12 @@ fn bench_with(directory: tempfile::TempDir, iv_reserve: u64) -> Bench {
     };
     let (mut worker, handle) = Worker::new(setup);
     let store = IvStore::new(directory.path());
-    let caretaker =
-        Arc::new(SequenceReserver { store, clock: || std::time::Duration::ZERO, sas: Sas::default(), block: 16 });
+    let caretaker = Arc::new(SequenceReserver {
+        store,
+        clock: || std::time::Duration::ZERO,
+        sas: Sas::default(),
+        block: 16,
+    });
     caretaker.keeper(&mut worker, handle.clone()).start().unwrap();
     let file = parse(FILE, "test").unwrap();
     let numbers = caretaker.reserve(&file, &[true]).unwrap();
