@@ -40,7 +40,7 @@ pub use port::{Lost, Port, PortCounts};
 pub use routes::Routing;
 pub use start::{Service, workers};
 pub use start_error::StartError;
-pub use taps::{Side, Taps, Told};
+pub use taps::{Side, Taps, TapsStatus};
 pub use wait::{Poll, Wait};
 pub use worker::{Handle, Outside, Setup, Steps, Worker, WorkerCounts};
 pub use workers::Workers;

@@ -23,7 +23,7 @@ use super::numbers::{Ivs, Keeper, Reserved, SequenceReserver};
 use super::pin::pin;
 use super::routes::RouteTable;
 use super::start_error::{StartError, link_error};
-use super::taps::{Side, Taps, Told};
+use super::taps::{Side, Taps, TapsStatus};
 use super::windows::{self, Windows};
 use super::worker::{Handle, Outside, Setup, Steps, Worker};
 use super::workers::Workers;
@@ -243,7 +243,7 @@ impl Service {
     }
 
     /// What can be told of the captures.
-    pub fn taps(&self) -> Told {
+    pub fn taps(&self) -> TapsStatus {
         self.taps.told()
     }
 

@@ -163,8 +163,8 @@ impl Taps {
     }
 
     /// What can be told of them, now and later.
-    pub fn told(&self) -> Told {
-        Told { taps: self.taps.clone(), state: self.state.clone() }
+    pub fn told(&self) -> TapsStatus {
+        TapsStatus { taps: self.taps.clone(), state: self.state.clone() }
     }
 }
 
@@ -176,12 +176,12 @@ impl Drop for Taps {
 
 /// Tells of captures while they run. See [`Taps::told`].
 #[derive(Clone)]
-pub struct Told {
+pub struct TapsStatus {
     taps: Vec<Arc<Tap>>,
     state: Arc<Mutex<State>>,
 }
 
-impl Told {
+impl TapsStatus {
     /// The document.
     pub fn document(&self) -> TapsDoc {
         let state = lock(&self.state);
