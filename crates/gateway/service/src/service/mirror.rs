@@ -860,9 +860,9 @@ mod tests {
             while !thread.is_finished() {
                 std::thread::yield_now();
             }
-            let follower = XfrmSync { thread: Some(thread), stop: Arc::default() };
-            assert!(!follower.is_running());
-            assert_eq!(follower.stop().unwrap_err().to_string(), why);
+            let xfrm_sync = XfrmSync { thread: Some(thread), stop: Arc::default() };
+            assert!(!xfrm_sync.is_running());
+            assert_eq!(xfrm_sync.stop().unwrap_err().to_string(), why);
         }
     }
 }

@@ -44,13 +44,13 @@ pub struct Service {
     homes: Vec<usize>,
     store: IvStore,
     /// One for each worker.
-    caretakers: Arc<[SequenceReserver]>,
+    reservers: Arc<[SequenceReserver]>,
     windows: Windows,
     /// The time since the Unix epoch.
     clock: fn() -> std::time::Duration,
     routes: RouteTable,
     guard: Guard,
-    follower: Option<XfrmSync>,
+    xfrm_sync: Option<XfrmSync>,
     /// The workers and what keeps their numbers, where the host has no threads for them.
     steps: Vec<Steps>,
     keepers: Vec<Keeper>,
@@ -103,7 +103,7 @@ impl Service {
         let mut taps = Taps::new(unix_time);
         let (mut workers, handles) = set_up(host, &config, processors, &mut taps, clock, seed)?;
         let changes = Changes::all(&config);
-        let caretakers: Arc<[SequenceReserver]> = (0..count)
+        let reservers: Arc<[SequenceReserver]> = (0..count)
             .map(|_| SequenceReserver::new(store.clone(), unix_time, host.sequence_block()))
             .collect();
         let homes = homes(&config.sas, count, |_| None);
@@ -117,12 +117,12 @@ impl Service {
             KeySource::Xfrm(_) => windows.open_all(),
         }
         .map_err(StartError::Ivs)?;
-        let news = news(&store, &caretakers, &config, &changes, &homes, now_ns)?;
+        let news = news(&store, &reservers, &config, &changes, &homes, now_ns)?;
         let mut keepers = Vec::new();
         let lives = lifetimes::open(&store, &config.sas, |_| true, unix_time()).map_err(StartError::Ivs)?;
         for (place, (worker, (ivs, numbers))) in workers.iter_mut().zip(news).enumerate() {
             if let KeySource::Static { .. } = config.keys.source {
-                let keeper = caretakers[place].keeper(worker, handles[place].clone());
+                let keeper = reservers[place].keeper(worker, handles[place].clone());
                 match host.has_threads() {
                     true => keeper.start().map_err(StartError::System)?,
                     false => keepers.push(keeper),
@@ -130,7 +130,7 @@ impl Service {
             }
             worker.install(&config.sas, &homes, &changes, ivs).map_err(StartError::Install)?;
             lifetimes::give(worker, &lives);
-            caretakers[place].give(worker, &config.sas, numbers);
+            reservers[place].give(worker, &config.sas, numbers);
             windows.attend(worker);
             windows.give_file(worker, &config.sas);
             let others = handles.iter().enumerate().filter(|(other, _)| *other != place);
@@ -147,12 +147,12 @@ impl Service {
             threads: vec![],
             homes,
             store,
-            caretakers,
+            reservers,
             windows,
             clock: unix_time,
             routes,
             guard,
-            follower: None,
+            xfrm_sync: None,
             steps: vec![],
             keepers,
             window_keeper,
@@ -206,7 +206,7 @@ impl Service {
             let (workers, exported) = (self.workers.clone(), self.exported.clone());
             let windows = self.windows.clone();
             let started = XfrmSync::start(options, workers, unix_time, routes, exported, most, windows);
-            self.follower = Some(started.map_err(link_error("the kernel's SAs (XFRM)"))?);
+            self.xfrm_sync = Some(started.map_err(link_error("the kernel's SAs (XFRM)"))?);
         }
         Ok(())
     }
@@ -263,7 +263,7 @@ impl Service {
         };
         let config = Arc::new(config);
         let stays = |place: usize| changes.kept[place].and_then(|old| self.homes.get(old).copied());
-        let homes = Arc::new(homes(&config.sas, self.caretakers.len(), stays));
+        let homes = Arc::new(homes(&config.sas, self.reservers.len(), stays));
         let (file, at, what) = (config.clone(), homes.clone(), changes.clone());
         let checked =
             self.workers.ask(move |worker| worker.check(&file.sas, &at, &what)).ok_or_else(ended)?;
@@ -275,25 +275,25 @@ impl Service {
         let lives =
             lifetimes::open(&self.store, &config.sas, |place| changes.kept[place].is_none(), (self.clock)());
         let lives = lives.map_err(StartError::Ivs)?;
-        let news = news(&self.store, &self.caretakers, &config, &changes, &homes, now_ns)?;
+        let news = news(&self.store, &self.reservers, &config, &changes, &homes, now_ns)?;
         // Each is taken once, by whom it is for.
         let news: Vec<_> = news.into_iter().map(|news| Mutex::new(Some(news))).collect();
-        let (file, at, what, caretakers) =
-            (config.clone(), homes.clone(), changes.clone(), self.caretakers.clone());
+        let (file, at, what, reservers) =
+            (config.clone(), homes.clone(), changes.clone(), self.reservers.clone());
         let windows = self.windows.clone();
         let changed = self.workers.change(move |worker| {
             let place = worker.share().place();
-            let caretaker = &caretakers[place];
+            let reserver = &reservers[place];
             let going = worker.removed(&what);
             // What is under way belongs to what they have received.
             worker.finish(&going);
             let taken = windows.take_back(worker, &going);
-            let used = caretaker.take_back(worker, |place| what.removed.contains(&place));
+            let used = reserver.take_back(worker, |place| what.removed.contains(&place));
             let news = news[place].lock().unwrap_or_else(PoisonError::into_inner).take();
             let (ivs, numbers) = news.unwrap_or_default();
             let installed = worker.install(&file.sas, &at, &what, ivs);
             lifetimes::give(worker, &lives);
-            caretaker.give(worker, &file.sas, numbers);
+            reserver.give(worker, &file.sas, numbers);
             windows.give_file(worker, &file.sas);
             windows.abandon(worker, &taken);
             (installed, used)
@@ -338,7 +338,7 @@ impl Service {
 
     /// Notes what was taken back from each worker's SAs.
     fn settle(&self, used: &[Vec<Used>]) {
-        self.caretakers.iter().zip(used).for_each(|(caretaker, used)| caretaker.settle(used));
+        self.reservers.iter().zip(used).for_each(|(reserver, used)| reserver.settle(used));
     }
 
     /// Ends the loops, and waits for that; packets under way are lost.
@@ -346,18 +346,17 @@ impl Service {
     /// # Errors
     /// What the follower of the kernel's SAs or the first loop that failed ended with.
     pub fn stop(mut self) -> io::Result<()> {
-        let followed = self.follower.take().map_or(Ok(()), XfrmSync::stop);
+        let followed = self.xfrm_sync.take().map_or(Ok(()), XfrmSync::stop);
         let followed = followed
             .map_err(|error| io::Error::new(error.kind(), format!("XFRM synchronization stopped: {error}")));
-        let caretakers = self.caretakers.clone();
+        let reservers = self.reservers.clone();
         // Each for itself: of one that has failed nothing can be taken back.
         let ask = |worker: &Handle| {
-            let (caretakers, windows, config) =
-                (caretakers.clone(), self.windows.clone(), self.config.clone());
+            let (reservers, windows, config) = (reservers.clone(), self.windows.clone(), self.config.clone());
             worker.post(move |worker| {
                 worker.stop();
                 windows.take_back_all(worker);
-                let used = caretakers[worker.share().place()].take_back(worker, |_| true);
+                let used = reservers[worker.share().place()].take_back(worker, |_| true);
                 (used, lifetimes::take(worker, &config.sas))
             })
         };
@@ -387,7 +386,7 @@ impl Service {
     /// nobody.
     pub fn is_running(&self) -> bool {
         !self.threads.iter().any(JoinHandle::is_finished)
-            && self.follower.as_ref().is_none_or(XfrmSync::is_running)
+            && self.xfrm_sync.as_ref().is_none_or(XfrmSync::is_running)
     }
 }
 
@@ -507,7 +506,7 @@ type Dealt = (Vec<IvRange>, Vec<Ivs>);
 /// IVs and sequence numbers for the SAs that are new, for each worker those of its own.
 fn news(
     store: &IvStore,
-    caretakers: &[SequenceReserver],
+    reservers: &[SequenceReserver],
     config: &Config,
     changes: &Changes,
     homes: &[usize],
@@ -516,19 +515,19 @@ fn news(
     let new = config.sas.entries.iter().zip(homes).zip(&changes.kept);
     let new = new.filter(|((entry, _), kept)| kept.is_none() && takes_ivs(entry)).map(|(new, _)| new);
     let ranges = store.ranges(new.clone().map(|(entry, _)| &entry.keys), now_ns, config.keys.iv_reserve);
-    let mut dealt: Vec<Dealt> = caretakers.iter().map(|_| Dealt::default()).collect();
+    let mut dealt: Vec<Dealt> = reservers.iter().map(|_| Dealt::default()).collect();
     for ((entry, &home), range) in new.zip(ranges.map_err(StartError::Ivs)?) {
         let (range, ivs) = Ivs::of(entry, range, config.keys.iv_reserve);
         dealt[home].0.push(range);
         dealt[home].1.push(ivs);
     }
-    let reserve = |(place, (caretaker, (ranges, ivs))): (usize, (&SequenceReserver, Dealt))| {
+    let reserve = |(place, (reserver, (ranges, ivs))): (usize, (&SequenceReserver, Dealt))| {
         let new: Vec<bool> =
             homes.iter().zip(&changes.kept).map(|(&home, kept)| home == place && kept.is_none()).collect();
-        let reserved = caretaker.reserve(&config.sas, &new).map_err(StartError::Ivs)?;
+        let reserved = reserver.reserve(&config.sas, &new).map_err(StartError::Ivs)?;
         Ok((ranges, reserved.with_ivs(ivs)))
     };
-    caretakers.iter().zip(dealt).enumerate().map(reserve).collect()
+    reservers.iter().zip(dealt).enumerate().map(reserve).collect()
 }
 
 /// An IKE daemon's SA may be used by the peer before the kernel's news of it is here.

@@ -94,7 +94,7 @@ struct Bench {
     directory: tempfile::TempDir,
     wire: Arc<Mutex<Wire>>,
     handle: Handle,
-    caretaker: Arc<SequenceReserver>,
+    reserver: Arc<SequenceReserver>,
     thread: std::thread::JoinHandle<io::Result<()>>,
 }
 
@@ -133,15 +133,15 @@ fn bench_with(directory: tempfile::TempDir, iv_reserve: u64) -> Bench {
     };
     let (mut worker, handle) = Worker::new(setup);
     let store = IvStore::new(directory.path());
-    let caretaker = Arc::new(SequenceReserver {
+    let reserver = Arc::new(SequenceReserver {
         store,
         clock: || std::time::Duration::ZERO,
         sas: Sas::default(),
         block: 16,
     });
-    caretaker.keeper(&mut worker, handle.clone()).start().unwrap();
+    reserver.keeper(&mut worker, handle.clone()).start().unwrap();
     let file = parse(FILE, "test").unwrap();
-    let numbers = caretaker.reserve(&file, &[true]).unwrap();
+    let numbers = reserver.reserve(&file, &[true]).unwrap();
     let changes = Changes {
         kept: vec![None],
         removed: vec![],
@@ -153,12 +153,12 @@ fn bench_with(directory: tempfile::TempDir, iv_reserve: u64) -> Bench {
         esp_sa_export: false,
         restart: vec![],
     };
-    let range = caretaker.store.ranges([&file.entries[0].keys], 0, iv_reserve).unwrap().remove(0);
+    let range = reserver.store.ranges([&file.entries[0].keys], 0, iv_reserve).unwrap().remove(0);
     let (range, ivs) = Ivs::of(&file.entries[0], range, iv_reserve);
     worker.install(&file, &[0], &changes, vec![range]).unwrap();
-    caretaker.give(&mut worker, &file, numbers.with_ivs(vec![ivs]));
+    reserver.give(&mut worker, &file, numbers.with_ivs(vec![ivs]));
     let thread = std::thread::spawn(move || worker.run());
-    Bench { directory, wire, handle, caretaker, thread }
+    Bench { directory, wire, handle, reserver, thread }
 }
 
 impl Bench {
@@ -175,7 +175,7 @@ impl Bench {
 
     /// The last number that the SA has been granted.
     fn granted(&self) -> u64 {
-        lock(&self.caretaker.sas)
+        lock(&self.reserver.sas)
             .values()
             .filter_map(|looked| looked.numbers)
             .map(|one| one.last)
@@ -185,7 +185,7 @@ impl Bench {
 
     /// The first IV behind those that the SA was given last.
     fn ivs_end(&self) -> u64 {
-        lock(&self.caretaker.sas).values().find_map(|looked| Some(looked.ivs.as_ref()?.end)).unwrap_or(0)
+        lock(&self.reserver.sas).values().find_map(|looked| Some(looked.ivs.as_ref()?.end)).unwrap_or(0)
     }
 
     /// Waits until so many are sealed.
@@ -203,13 +203,13 @@ impl Bench {
 
     /// Ends it as a gateway does, or as one that is killed.
     fn end(self, clean: bool) -> tempfile::TempDir {
-        let caretaker = self.caretaker.clone();
+        let reserver = self.reserver.clone();
         let used = self.handle.ask(move |worker| {
             worker.stop();
-            caretaker.take_back(worker, |_| true)
+            reserver.take_back(worker, |_| true)
         });
         if clean {
-            self.caretaker.settle(&used.unwrap());
+            self.reserver.settle(&used.unwrap());
         }
         self.thread.join().unwrap().unwrap();
         self.directory
