@@ -3,7 +3,7 @@
 mod audit;
 mod export;
 mod guard;
-mod hand_off;
+mod handoff;
 mod held;
 mod homes;
 mod host;
@@ -29,7 +29,7 @@ mod workers;
 
 pub use export::KeyExport;
 pub use guard::{Guard, kernel_entries, lacks_guard};
-pub use hand_off::{Bell, HandOff, Handed};
+pub use handoff::{Bell, HandOff, Handed};
 pub use homes::{Paths, Share};
 pub use host::{CardSide, Host, Queues};
 pub use installed::{InstallError, Installed};

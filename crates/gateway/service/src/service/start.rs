@@ -11,7 +11,7 @@ use forebay_time::Duration;
 
 use super::export::{self, KeyExport};
 use super::guard::{self, Guard};
-use super::hand_off::HandOff;
+use super::handoff::HandOff;
 use super::homes::{Paths, Share, homes};
 use super::host::Host;
 use super::installed::{self, InstallError, takes_ivs};

@@ -30,7 +30,7 @@ use forebay_xfrm::Flow;
 use rustix::event::PollFlags;
 
 use super::audit::{Audit, Limiter};
-use super::hand_off::{Bell, HandOff, Handed};
+use super::handoff::{Bell, HandOff, Handed};
 use super::held::Held;
 use super::homes::{Paths, Share};
 use super::installed::{InstallError, Installed};
