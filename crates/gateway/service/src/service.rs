@@ -29,7 +29,7 @@ mod workers;
 
 pub use export::KeyExport;
 pub use guard::{Guard, kernel_entries, lacks_guard};
-pub use handoff::{Bell, HandOff, Handed};
+pub use handoff::{Bell, Handoff, HandoffPacket};
 pub use homes::{Paths, Share};
 pub use host::{CardSide, Host, Queues};
 pub use installed::{InstallError, Installed};

@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use forebay_crypto::{Direction, SaKeys, SecretBytes, SessionId};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{Clock, Engine, ProcessorSetup, Settings};
-use forebay_gateway::service::{HandOff, Handle, Outside, Paths, Poll, Port, Setup, Share, Worker};
+use forebay_gateway::service::{Handle, Handoff, Outside, Paths, Poll, Port, Setup, Share, Worker};
 use forebay_ipsec::{Action, Ipsec, IvRange, Policy, PolicyId, PolicyPlace, SaConfig, Spi};
 use forebay_links::{Link, PassedOver, Sent};
 use forebay_scheduler::{Cost, Kind};
@@ -99,7 +99,7 @@ fn gateway(plain: End, wire: End) -> Gateway {
         audit: (10, 10),
         window_waits: false,
         share: Share::ALL,
-        hand_off: HandOff::between(1).unwrap().remove(0),
+        handoff: Handoff::between(1).unwrap().remove(0),
         paths: Arc::new(Paths::new(1)),
         processors: vec![0],
         wait: Box::new(Poll::default()),

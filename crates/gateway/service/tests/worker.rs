@@ -12,7 +12,7 @@ use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{Addresses, Clock, Engine, ProcessorSetup, Settings};
 use forebay_gateway::config::Changes;
 use forebay_gateway::sas::parse;
-use forebay_gateway::service::{HandOff, Handle, Outside, Paths, Poll, Port, Setup, Share, Worker};
+use forebay_gateway::service::{Handle, Handoff, Outside, Paths, Poll, Port, Setup, Share, Worker};
 use forebay_ipsec::{Encapsulation, Ipsec, IvRange, SaConfig, Spi};
 use forebay_links::{Link, PassedOver, Sent};
 use forebay_scheduler::{Cost, Kind};
@@ -165,7 +165,7 @@ fn gateway(change: impl FnOnce(&mut Setup)) -> Gateway {
         audit: (10, 10),
         window_waits: false,
         share: Share::ALL,
-        hand_off: HandOff::between(1).unwrap().remove(0),
+        handoff: Handoff::between(1).unwrap().remove(0),
         paths: Arc::new(Paths::new(1)),
         processors: vec![0],
         wait: Box::new(Poll::default()),

@@ -13,7 +13,7 @@ use std::time::Duration as StdDuration;
 use forebay_crypto::{Direction, SaKeys, SecretBytes, SessionId, Suite};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{Clock, Engine, ProcessorSetup, Settings};
-use forebay_gateway::service::{HandOff, Handle, Outside, Paths, Poll, Port, Setup, Share, Worker, Workers};
+use forebay_gateway::service::{Handle, Handoff, Outside, Paths, Poll, Port, Setup, Share, Worker, Workers};
 use forebay_ipsec::{DropReason, Encapsulation, Ipsec, IvRange, SaConfig, Spi};
 use forebay_links::{Link, PassedOver, Sent};
 use forebay_scheduler::{Cost, Kind};
@@ -88,7 +88,7 @@ fn keys() -> SaKeys {
 fn gateway(count: usize, room: usize, directions: &[Direction], sas: u32) -> Gateway {
     let (mut workers, mut handles, mut programs, mut peers) = (vec![], vec![], vec![], vec![]);
     let paths = Arc::new(Paths::new(count));
-    for (place, hand_off) in HandOff::with_room(count, room).unwrap().into_iter().enumerate() {
+    for (place, handoff) in Handoff::with_room(count, room).unwrap().into_iter().enumerate() {
         let cost = Cost { init: Duration::from_micros(1), ..Cost::default() };
         let (processor, kind) = (Box::new(AwsLc::new()), Kind::Cpu);
         let core = ProcessorSetup { processor, kind, cost, alpha: 1.0, beta: Duration::ZERO, queue: 256 };
@@ -108,7 +108,7 @@ fn gateway(count: usize, room: usize, directions: &[Direction], sas: u32) -> Gat
             audit: (0, 0),
             window_waits: false,
             share,
-            hand_off,
+            handoff,
             paths: paths.clone(),
             processors: vec![0],
             wait: Box::new(Poll::default()),

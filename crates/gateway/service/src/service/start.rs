@@ -11,7 +11,7 @@ use forebay_time::Duration;
 
 use super::export::{self, KeyExport};
 use super::guard::{self, Guard};
-use super::handoff::HandOff;
+use super::handoff::Handoff;
 use super::homes::{Paths, Share, homes};
 use super::host::Host;
 use super::installed::{self, InstallError, takes_ivs};
@@ -402,12 +402,12 @@ fn set_up(
     let count = processors.len();
     let inside = inside(host, config, count)?;
     let (outside, keepalive) = outside(host, config, count, clock)?;
-    let hand_offs = HandOff::between(count).map_err(StartError::System)?;
+    let handoffs = Handoff::between(count).map_err(StartError::System)?;
     let paths = Arc::new(Paths::new(count));
     let dealt = deal(config.processors.len(), count);
-    let links = inside.into_iter().zip(outside).zip(hand_offs);
+    let links = inside.into_iter().zip(outside).zip(handoffs);
     let mut all = (vec![], vec![]);
-    for (place, ((processors, ((inside, outside), hand_off)), dealt)) in
+    for (place, ((processors, ((inside, outside), handoff)), dealt)) in
         processors.into_iter().zip(links).zip(dealt).enumerate()
     {
         let settings = settings(config, &dealt, seed);
@@ -431,7 +431,7 @@ fn set_up(
             audit: if config.log.audit { (config.log.audit_rate, config.log.audit_burst) } else { (0, 0) },
             window_waits: config.scheduler.scheduling.timeout.is_some(),
             share: Share::of(place, count),
-            hand_off,
+            handoff,
             paths: paths.clone(),
             processors: dealt,
             wait: host.wait(place),

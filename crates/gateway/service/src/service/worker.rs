@@ -13,7 +13,7 @@
 //! worker gives it an order by its [`Handle`].
 //!
 //! Where several cores move packets each has a worker, with queues of the links and an engine of its own. They share
-//! nothing; a packet whose SA another has goes there by its [`HandOff`].
+//! nothing; a packet whose SA another has goes there by its [`Handoff`].
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -30,7 +30,7 @@ use forebay_xfrm::Flow;
 use rustix::event::PollFlags;
 
 use super::audit::{Audit, Limiter};
-use super::handoff::{Bell, HandOff, Handed};
+use super::handoff::{Bell, Handoff, HandoffPacket};
 use super::held::Held;
 use super::homes::{Paths, Share};
 use super::installed::{InstallError, Installed};
@@ -115,7 +115,7 @@ pub struct Setup {
     /// Its place among the workers.
     pub share: Share,
     /// The ways to the other workers.
-    pub hand_off: HandOff,
+    pub handoff: Handoff,
     /// The narrowest paths of all workers' SAs.
     pub paths: Arc<Paths>,
     /// The places in the file of the engine's processors.
@@ -169,7 +169,7 @@ pub struct Worker {
     moves_said: Limiter,
     orders: mpsc::Receiver<Order>,
     share: Share,
-    hand_off: HandOff,
+    handoff: Handoff,
     paths: Arc<Paths>,
     processors: Vec<usize>,
     /// The other workers.
@@ -256,7 +256,7 @@ impl Worker {
     /// A worker that has not begun, and the way to reach it.
     pub fn new(setup: Setup) -> (Worker, Handle) {
         let (sender, orders) = mpsc::channel();
-        let bell = setup.hand_off.bell().clone();
+        let bell = setup.handoff.bell().clone();
         let worker = Worker {
             keepalives: Keepalives::new(setup.keepalive),
             moves_said: Limiter::new(MOVES_SAID.0, MOVES_SAID.1),
@@ -273,7 +273,7 @@ impl Worker {
             intake: Intake::new(Audit::new(setup.audit.0, setup.audit.1)),
             orders,
             share: setup.share,
-            hand_off: setup.hand_off,
+            handoff: setup.handoff,
             paths: setup.paths,
             processors: setup.processors,
             others: vec![],
@@ -540,7 +540,7 @@ impl Worker {
             moved = true;
             self.turn();
         }
-        if !self.sealed_wait() && self.hand_off.has_room(TAKE) {
+        if !self.sealed_wait() && self.handoff.has_room(TAKE) {
             moved |= self.take_inside();
             moved |= self.turn();
         }
@@ -599,8 +599,8 @@ impl Worker {
             return false;
         }
         let (engine, intake) = (&mut self.engine, &mut self.intake);
-        self.hand_off.buffers(|buffer| engine.recycle(buffer));
-        let taken = self.hand_off.take(room, |Handed { direction, packet }| {
+        self.handoff.buffers(|buffer| engine.recycle(buffer));
+        let taken = self.handoff.take(room, |HandoffPacket { direction, packet }| {
             let empty = engine.buffer();
             intake.give(engine, direction, packet);
             empty
@@ -619,9 +619,9 @@ impl Worker {
             return;
         }
         for HandOver { core, direction, packet, .. } in hand_overs.drain(..) {
-            match self.hand_off.give(core.into(), Handed { direction, packet }) {
+            match self.handoff.give(core.into(), HandoffPacket { direction, packet }) {
                 Ok(()) => self.counts.handed_over += 1,
-                Err(Handed { packet, .. }) => {
+                Err(HandoffPacket { packet, .. }) => {
                     let reason = DropReason::HandOffFull;
                     self.engine.count_drop(reason);
                     self.intake.dropped(&mut self.engine, direction, reason, packet);
@@ -629,7 +629,7 @@ impl Worker {
             }
         }
         self.hand_overs = hand_overs;
-        self.hand_off.ring();
+        self.handoff.ring();
     }
 
     /// Learns from ICMP how large packets may be on the way to a peer.
@@ -810,14 +810,14 @@ impl Worker {
 
     /// Waits until a link, an order or the time has something.
     fn sleep(&mut self) -> std::io::Result<()> {
-        let no_room = !self.hand_off.has_room(TAKE);
+        let no_room = !self.handoff.has_room(TAKE);
         let inside_waits = no_room || self.sealed_wait();
         let more = self.ports().skip(usize::from(inside_waits)).any(|port| port.link.pending());
-        if more || !self.hand_off.falls_asleep(no_room.then_some(TAKE)) {
+        if more || !self.handoff.falls_asleep(no_room.then_some(TAKE)) {
             return Ok(());
         }
         let slept = self.sleep_in_poll(inside_waits);
-        self.hand_off.wakes();
+        self.handoff.wakes();
         slept
     }
 
@@ -831,7 +831,7 @@ impl Worker {
             false => NAP,
         };
         let due = self.engine.next_due().min(self.keepalives.next()).since(now).min(most);
-        let mut fds = vec![(self.hand_off.bell().fd(), PollFlags::IN)];
+        let mut fds = vec![(self.handoff.bell().fd(), PollFlags::IN)];
         let ports = std::iter::once(&self.inside).chain(self.outside.iter().map(|one| &one.port));
         for (index, port) in ports.enumerate() {
             let mut wanted = if index == 0 && inside_waits { PollFlags::empty() } else { PollFlags::IN };
@@ -844,7 +844,7 @@ impl Worker {
         // Those that were not asked are not ready.
         ready.resize(fds.len(), PollFlags::empty());
         if !ready[0].is_empty() {
-            self.hand_off.bell().silence();
+            self.handoff.bell().silence();
         }
         let fault = PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL;
         self.faults = match ready.iter().any(|ready| ready.intersects(fault)) {

@@ -15,7 +15,7 @@ use forebay_scheduler::{Cost, Kind};
 use super::*;
 use crate::config::Changes;
 use crate::sas::parse;
-use crate::service::{HandOff, Outside, Paths, Poll, Port, Setup, Share};
+use crate::service::{Handoff, Outside, Paths, Poll, Port, Setup, Share};
 
 const FILE: &str = "[[sa]]\nname = \"out\"\ndirection = \"out\"\nspi = 0x1001\nproposal = \"aes128gcm16\"\n\
                     key = \"0707070707070707070707070707070707070707\"\nlocal = \"192.0.2.1\"\nremote = \"192.0.2.2\"\n";
@@ -126,7 +126,7 @@ fn bench_with(directory: tempfile::TempDir, iv_reserve: u64) -> Bench {
         audit: (10, 10),
         window_waits: false,
         share: Share::ALL,
-        hand_off: HandOff::between(1).unwrap().remove(0),
+        handoff: Handoff::between(1).unwrap().remove(0),
         paths: Arc::new(Paths::new(1)),
         processors: vec![0],
         wait: Box::new(Poll::default()),

@@ -20,7 +20,7 @@ use super::*;
 use crate::config::Changes;
 use crate::iv_store::IvStore;
 use crate::sas::parse;
-use crate::service::{HandOff, Outside, Paths, Poll, Port, Setup, Share};
+use crate::service::{Handoff, Outside, Paths, Poll, Port, Setup, Share};
 
 /// An SA of ESP, as its sender and as its receiver have it.
 fn file(direction: &str, more: &str) -> SasFile {
@@ -164,7 +164,7 @@ fn bench_with(directory: tempfile::TempDir, more: &str) -> Bench {
         audit: (0, 0),
         window_waits: false,
         share: Share::ALL,
-        hand_off: HandOff::between(1).unwrap().remove(0),
+        handoff: Handoff::between(1).unwrap().remove(0),
         paths: Arc::new(Paths::new(1)),
         processors: vec![0],
         wait: Box::new(Poll::default()),
