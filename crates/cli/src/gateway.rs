@@ -3,7 +3,7 @@
 //! SIGTERM and SIGINT end it, SIGHUP makes it read its file again, and a service manager that asks for it
 //! (`Type=notify-reload`) hears when it is ready, reloads and ends.
 
-mod asked;
+mod control_plane;
 mod log;
 mod processors;
 mod watchdog;
@@ -27,7 +27,7 @@ use signal_hook::flag;
 
 use crate::Answer;
 use crate::host::{seed, unix_ns};
-use asked::Asked;
+use control_plane::Asked;
 use log::Logging;
 use watchdog::Watchdog;
 
@@ -127,7 +127,7 @@ fn change(service: &mut Service, args: &GatewayArgs, logging: &Logging) -> Reloa
     let mut config = match config::load(&args.config) {
         Ok(config) => config,
         Err(errors) => {
-            let outcome = asked::refused(&errors);
+            let outcome = control_plane::refused(&errors);
             tracing::error!("configuration rejected, nothing changed: {:?}", miette::Report::new(errors));
             return outcome;
         }
@@ -143,11 +143,11 @@ fn change(service: &mut Service, args: &GatewayArgs, logging: &Logging) -> Reloa
             for setting in &changes.restart {
                 tracing::warn!("{setting}: restart required");
             }
-            asked::outcome(&changes, &warnings)
+            control_plane::outcome(&changes, &warnings)
         }
         Err(report) => {
             tracing::error!("reload failed, nothing changed: {report:?}");
-            asked::failed(report.to_string())
+            control_plane::failed(report.to_string())
         }
     }
 }
