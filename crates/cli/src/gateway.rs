@@ -27,7 +27,7 @@ use signal_hook::flag;
 
 use crate::Answer;
 use crate::host::{seed, unix_ns};
-use control_plane::Asked;
+use control_plane::ControlPlane;
 use log::Logging;
 use watchdog::Watchdog;
 
@@ -59,7 +59,7 @@ pub fn run(args: &GatewayArgs) -> miette::Result<Answer> {
     // The threads of processors, too, have no privileges.
     let processors = privileges::without(|| processors::set_up(&config, clock))?;
     let mut service = Service::start(config, processors, clock, seed(), unix_time)?;
-    let mut asked = Asked::start(&service, &args.config.display().to_string(), clock.now());
+    let mut control_plane = ControlPlane::start(&service, &args.config.display().to_string(), clock.now());
     let _watchdog =
         Watchdog::start(service.workers().clone()).into_diagnostic().wrap_err("cannot start the watchdog")?;
     let kept = privileges::settle(service.config()).into_diagnostic().wrap_err("cannot drop privileges")?;
@@ -72,13 +72,13 @@ pub fn run(args: &GatewayArgs) -> miette::Result<Answer> {
             looked_after = clock.now();
             service.guard().look_after();
         }
-        let wish = asked.wish();
-        if reload.swap(false, Ordering::Relaxed) || wish.is_some() {
+        let request = control_plane.reload_request();
+        if reload.swap(false, Ordering::Relaxed) || request.is_some() {
             tell_of_reload();
             let outcome = change(&mut service, args, &logging);
-            asked.show(service.config());
+            control_plane.show(service.config());
             // Who asked may have gone.
-            wish.map(|wish| wish.try_send(outcome));
+            request.map(|request| request.try_send(outcome));
             tell(&[NotifyState::Ready]);
         }
         #[allow(clippy::disallowed_methods)] // the command line may wait
