@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use forebay_links::interface::Interface;
 use forebay_links::offload::partial::Completed;
-use forebay_links::{Link, PassedOver, Sent};
+use forebay_links::{Link, RxDrops, TxReport};
 use forebay_wire::{Family, Ip};
 
 use crate::kernel;
@@ -113,7 +113,7 @@ fn open_once(options: &XdpOptions) -> io::Result<Vec<XdpLink>> {
             interface: interface.clone(),
             looked: Instant::now(),
             completes: matches!(options.take, Take::Inside { .. }),
-            passed_over: PassedOver::default(),
+            passed_over: RxDrops::default(),
             _attached: attached.clone(),
         });
     }
@@ -159,7 +159,7 @@ pub struct XdpLink {
     looked: Instant,
     /// Whether checksums that senders have left to their device are completed: those of plain packets. ESP has its own.
     completes: bool,
-    passed_over: PassedOver,
+    passed_over: RxDrops,
     _attached: Arc<Attached>,
 }
 
@@ -209,8 +209,8 @@ impl Link for XdpLink {
     }
 
     /// Neighbours are the kernel's to find; until it has, packets are counted under `unreachable`.
-    fn send(&mut self, packets: &[&[u8]]) -> Sent {
-        let mut sent = Sent::default();
+    fn send(&mut self, packets: &[&[u8]]) -> TxReport {
+        let mut sent = TxReport::default();
         if packets.is_empty() {
             if self.socket.is_stuck() {
                 // An interface that is down is no news: nothing was given.
@@ -279,8 +279,8 @@ impl Link for XdpLink {
         self.socket.is_stuck()
     }
 
-    fn passed_over(&self) -> PassedOver {
-        PassedOver { overrun: self.socket.dropped(), ..self.passed_over }
+    fn rx_drops(&self) -> RxDrops {
+        RxDrops { overrun: self.socket.dropped(), ..self.passed_over }
     }
 }
 

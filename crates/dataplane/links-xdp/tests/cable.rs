@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use forebay_links::raw::{self, Carries, RawLink, RawOptions};
 use forebay_links::udp::{self, UdpLink, UdpOptions};
-use forebay_links::{Link, Sent};
+use forebay_links::{Link, TxReport};
 use forebay_links_xdp::{Mode, Network, Take, XdpLink, XdpOptions};
 use forebay_wire::checksum::Sum;
 use forebay_wire::{Family, Fragments, Ip};
@@ -95,10 +95,10 @@ fn esp_and_ah_come_and_go() {
                     lens().map(|len| packet((2, 1), family, protocol, &payload(len, len))).collect();
                 for _ in 0..8 {
                     let slices: Vec<&[u8]> = there.iter().map(Vec::as_slice).collect();
-                    assert_eq!(peer.send(&slices), Sent { taken: there.len(), ..Sent::default() });
+                    assert_eq!(peer.send(&slices), TxReport { taken: there.len(), ..TxReport::default() });
                     assert!(take(&mut xdp, there.len()) == there, "{mode:?} {family:?} {carries:?}");
                     let slices: Vec<&[u8]> = back.iter().map(Vec::as_slice).collect();
-                    assert_eq!(xdp.send(&slices), Sent { taken: back.len(), ..Sent::default() });
+                    assert_eq!(xdp.send(&slices), TxReport { taken: back.len(), ..TxReport::default() });
                     assert!(take(&mut peer, back.len()) == back, "{mode:?} {family:?} {carries:?}");
                 }
                 assert!(!xdp.pending());
@@ -255,8 +255,8 @@ fn neighbours_are_found_and_what_cannot_go_is_counted() {
             }
             (counts, xdp)
         });
-        assert_eq!(counts.last(), Some(&Sent { taken: 1, ..Sent::default() }));
-        assert_eq!(counts[0], Sent { unreachable: 1, ..Sent::default() }, "it takes a moment");
+        assert_eq!(counts.last(), Some(&TxReport { taken: 1, ..TxReport::default() }));
+        assert_eq!(counts[0], TxReport { unreachable: 1, ..TxReport::default() }, "it takes a moment");
         assert_eq!(take(&mut peer, 1).len(), 1);
 
         let (well, too_big, nobody) = (datagram(1, 1472), datagram(1, 1473), datagram(9, 10));
@@ -267,8 +267,14 @@ fn neighbours_are_found_and_what_cannot_go_is_counted() {
             let sent = xdp.send(&[&well, &too_big, &nobody, &nowhere, b"", &well]);
             (sent, xdp)
         });
-        let expected =
-            Sent { taken: 2, too_big: 1, mtu: Some(1500), unreachable: 2, unfit: 1, ..Sent::default() };
+        let expected = TxReport {
+            taken: 2,
+            too_big: 1,
+            mtu: Some(1500),
+            unreachable: 2,
+            unfit: 1,
+            ..TxReport::default()
+        };
         assert_eq!(sent, expected);
         assert_eq!(take(&mut peer, 2).len(), 2);
         // The device down and up again.

@@ -23,7 +23,7 @@ use forebay_wire::{Family, Ip, Udp};
 use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, socket_with};
 
 use crate::front::Front;
-use crate::link::{Link, PassedOver, Sent};
+use crate::link::{Link, RxDrops, TxReport};
 use crate::offload::{Kind, VNET_LEN, VnetHeader};
 use crate::raw::{Whole, sending_socket};
 use crate::socket;
@@ -81,7 +81,7 @@ pub struct BesideLink {
     train: Train,
     fragments: Fragments,
     whole: Whole,
-    passed_over: PassedOver,
+    passed_over: RxDrops,
 }
 
 /// What is left of a packet, or of a train of them, that was received.
@@ -129,7 +129,7 @@ impl BesideLink {
             train: Train::default(),
             fragments: Fragments::new(options.local.port()),
             whole: Whole::new(family, options.mark),
-            passed_over: PassedOver::default(),
+            passed_over: RxDrops::default(),
         })
     }
 
@@ -248,8 +248,8 @@ impl Link for BesideLink {
     }
 
     /// Packets go out as they are. IPv4 packets that are too big and may be fragmented are.
-    fn send(&mut self, packets: &[&[u8]]) -> Sent {
-        let mut sent = Sent::default();
+    fn send(&mut self, packets: &[&[u8]]) -> TxReport {
+        let mut sent = TxReport::default();
         self.whole.send(self.out.as_fd(), packets, &mut sent);
         sent
     }
@@ -262,9 +262,9 @@ impl Link for BesideLink {
         self.next < self.filled
     }
 
-    fn passed_over(&self) -> PassedOver {
+    fn rx_drops(&self) -> RxDrops {
         let overrun = option::dropped(self.packets.as_fd()).unwrap_or(0);
-        PassedOver { overrun: overrun.into(), ..self.passed_over }
+        RxDrops { overrun: overrun.into(), ..self.passed_over }
     }
 }
 

@@ -65,5 +65,5 @@ mod link_type;
 mod socket;
 
 #[cfg(target_os = "linux")]
-pub use link::{Link, PassedOver, Sent};
+pub use link::{Link, RxDrops, TxReport};
 pub use link_type::LinkType;

@@ -17,7 +17,7 @@ use rustix::net::SocketType;
 use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
 
 use crate::front::Front;
-use crate::link::{Link, PassedOver, Sent};
+use crate::link::{Link, RxDrops, TxReport};
 use crate::raw::{Whole, sending_socket};
 use crate::{bpf, socket};
 use datagram::Datagram;
@@ -116,7 +116,7 @@ pub struct UdpLink {
     sender: Sender,
     cursor: Cursor,
     take_ike: Option<TakeIke>,
-    passed_over: PassedOver,
+    passed_over: RxDrops,
     /// For fragments of larger packets, if the process may.
     fragments: Option<OwnedFd>,
     whole: Whole,
@@ -170,7 +170,7 @@ impl UdpLink {
             sender: Sender::new(MESSAGES, PARTS),
             cursor: Cursor::default(),
             take_ike: None,
-            passed_over: PassedOver::default(),
+            passed_over: RxDrops::default(),
             fragments,
             whole: Whole::new(Family::of(options.local.ip()), options.mark),
             segmentation: options.offloads,
@@ -243,7 +243,12 @@ impl UdpLink {
     }
 
     /// Puts packets into one batch and sends it. Returns where to go on.
-    fn send_batch(&mut self, packets: &[&[u8]], Next { from, alone_until }: Next, sent: &mut Sent) -> Next {
+    fn send_batch(
+        &mut self,
+        packets: &[&[u8]],
+        Next { from, alone_until }: Next,
+        sent: &mut TxReport,
+    ) -> Next {
         let mut starts = [0; MESSAGES + 1];
         let mut batch = self.sender.start();
         let mut at = from;
@@ -315,7 +320,7 @@ impl UdpLink {
     }
 
     /// Sends a fragment of a UDP packet, which no socket of UDP takes; counts other packets as unfit.
-    fn send_fragment(&mut self, packets: &[&[u8]], at: usize, sent: &mut Sent) {
+    fn send_fragment(&mut self, packets: &[&[u8]], at: usize, sent: &mut TxReport) {
         match &self.fragments {
             Some(socket) if datagram::is_fragment(packets[at]) => {
                 self.whole.send(socket.as_fd(), &packets[at..at + 1], sent);
@@ -393,8 +398,8 @@ impl Link for UdpLink {
     /// Takes the outer headers off and uses their addresses, ports, DSCP, ECN and "don't fragment"; the other
     /// fields are the kernel's. The source port has to be the socket's. Fragments go by a raw socket, with
     /// `CAP_NET_RAW`.
-    fn send(&mut self, packets: &[&[u8]]) -> Sent {
-        let mut sent = Sent::default();
+    fn send(&mut self, packets: &[&[u8]]) -> TxReport {
+        let mut sent = TxReport::default();
         let mut next = Next { from: 0, alone_until: 0 };
         while next.from < packets.len() {
             next = self.send_batch(packets, next, &mut sent);
@@ -410,9 +415,9 @@ impl Link for UdpLink {
         self.cursor.message < self.cursor.messages
     }
 
-    fn passed_over(&self) -> PassedOver {
+    fn rx_drops(&self) -> RxDrops {
         let overrun = option::dropped(self.socket.as_fd()).unwrap_or(0);
-        PassedOver { overrun: overrun.into(), ..self.passed_over }
+        RxDrops { overrun: overrun.into(), ..self.passed_over }
     }
 }
 

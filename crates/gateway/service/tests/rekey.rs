@@ -16,7 +16,7 @@ use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{Clock, Engine, ProcessorSetup, Settings};
 use forebay_gateway::service::{Handle, Handoff, Outside, Paths, Poll, Port, Setup, Share, Worker};
 use forebay_ipsec::{Action, Ipsec, IvRange, Policy, PolicyId, PolicyPlace, SaConfig, Spi};
-use forebay_links::{Link, PassedOver, Sent};
+use forebay_links::{Link, RxDrops, TxReport};
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::Duration;
 
@@ -56,9 +56,9 @@ impl Link for End {
         Ok(count)
     }
 
-    fn send(&mut self, packets: &[&[u8]]) -> Sent {
+    fn send(&mut self, packets: &[&[u8]]) -> TxReport {
         packets.iter().for_each(|packet| self.to.put(packet.to_vec()));
-        Sent { taken: packets.len(), ..Sent::default() }
+        TxReport { taken: packets.len(), ..TxReport::default() }
     }
 
     fn fd(&self) -> BorrowedFd<'_> {
@@ -69,8 +69,8 @@ impl Link for End {
         !self.from.0.lock().unwrap().is_empty()
     }
 
-    fn passed_over(&self) -> PassedOver {
-        PassedOver::default()
+    fn rx_drops(&self) -> RxDrops {
+        RxDrops::default()
     }
 }
 

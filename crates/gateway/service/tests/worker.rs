@@ -14,7 +14,7 @@ use forebay_gateway::config::Changes;
 use forebay_gateway::sas::parse;
 use forebay_gateway::service::{Handle, Handoff, Outside, Paths, Poll, Port, Setup, Share, Worker};
 use forebay_ipsec::{Encapsulation, Ipsec, IvRange, SaConfig, Spi};
-use forebay_links::{Link, PassedOver, Sent};
+use forebay_links::{Link, RxDrops, TxReport};
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::Duration;
 
@@ -29,7 +29,7 @@ struct State {
     down: bool,
     /// Packets that it took and the kernel has not; each call of `send` moves one on.
     unsent: usize,
-    passed_over: PassedOver,
+    passed_over: RxDrops,
 }
 
 #[derive(Clone)]
@@ -73,9 +73,9 @@ impl Link for Memory {
         Ok(count)
     }
 
-    fn send(&mut self, packets: &[&[u8]]) -> Sent {
+    fn send(&mut self, packets: &[&[u8]]) -> TxReport {
         let mut state = self.0.lock().unwrap();
-        let mut sent = Sent::default();
+        let mut sent = TxReport::default();
         state.unsent = state.unsent.saturating_sub(1);
         for packet in packets {
             if state.down {
@@ -106,7 +106,7 @@ impl Link for Memory {
         self.0.lock().unwrap().unsent > 0
     }
 
-    fn passed_over(&self) -> PassedOver {
+    fn rx_drops(&self) -> RxDrops {
         self.0.lock().unwrap().passed_over
     }
 }
@@ -307,9 +307,9 @@ fn a_link_that_is_down_loses_packets_and_nothing_else() {
 #[test]
 fn what_was_lost_before_a_link_gave_it_is_told() {
     let (near, _) = both_ways();
-    let passed_over = PassedOver { overrun: 3, truncated: 2, malformed: 1, keepalives: 9, ike: 9 };
+    let passed_over = RxDrops { overrun: 3, truncated: 2, malformed: 1, keepalives: 9, ike: 9 };
     near.udp.set(|state| state.passed_over = passed_over);
-    assert_eq!(near.worker.ports().nth(1).unwrap().passed_over(), passed_over);
+    assert_eq!(near.worker.ports().nth(1).unwrap().rx_drops(), passed_over);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{Clock, Engine, ProcessorSetup, Settings};
 use forebay_gateway::service::{Handle, Handoff, Outside, Paths, Poll, Port, Setup, Share, Worker, Workers};
 use forebay_ipsec::{DropReason, Encapsulation, Ipsec, IvRange, SaConfig, Spi};
-use forebay_links::{Link, PassedOver, Sent};
+use forebay_links::{Link, RxDrops, TxReport};
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::Duration;
 
@@ -42,9 +42,9 @@ impl Link for Pipe {
         Ok(room)
     }
 
-    fn send(&mut self, packets: &[&[u8]]) -> Sent {
+    fn send(&mut self, packets: &[&[u8]]) -> TxReport {
         let taken = packets.iter().take_while(|packet| self.0.send(packet).is_ok()).count();
-        Sent { taken, would_block: packets.len() - taken, ..Sent::default() }
+        TxReport { taken, would_block: packets.len() - taken, ..TxReport::default() }
     }
 
     fn fd(&self) -> BorrowedFd<'_> {
@@ -55,8 +55,8 @@ impl Link for Pipe {
         false
     }
 
-    fn passed_over(&self) -> PassedOver {
-        PassedOver::default()
+    fn rx_drops(&self) -> RxDrops {
+        RxDrops::default()
     }
 }
 

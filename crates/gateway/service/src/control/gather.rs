@@ -8,7 +8,7 @@ use forebay_engine::ProcessorStats;
 use forebay_ipsec::{
     Action, DropCounts, Limits, Mode, PathMtuCounters, Policy, Protocol, SaConfig, SaCounters,
 };
-use forebay_links::PassedOver;
+use forebay_links::RxDrops;
 use forebay_scheduler::Cost;
 use forebay_time::{Duration, Time};
 
@@ -43,7 +43,7 @@ struct Link {
     name: String,
     counts: PortCounts,
     waiting: usize,
-    passed_over: PassedOver,
+    passed_over: RxDrops,
 }
 
 #[derive(Debug)]
@@ -76,7 +76,7 @@ impl Snapshot {
             name: port.name.clone(),
             counts: port.counts().clone(),
             waiting: port.waiting(),
-            passed_over: port.passed_over(),
+            passed_over: port.rx_drops(),
         };
         let links = worker.ports().map(link).collect();
         let counts = worker.counts().clone();

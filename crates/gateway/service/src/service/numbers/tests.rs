@@ -9,7 +9,7 @@ use std::time::Instant;
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{Clock, Engine, ProcessorSetup, Settings};
 use forebay_ipsec::{DropReason, Ipsec};
-use forebay_links::{Link, PassedOver, Sent};
+use forebay_links::{Link, RxDrops, TxReport};
 use forebay_scheduler::{Cost, Kind};
 
 use super::*;
@@ -48,7 +48,7 @@ impl Link for End {
         Ok(count)
     }
 
-    fn send(&mut self, packets: &[&[u8]]) -> Sent {
+    fn send(&mut self, packets: &[&[u8]]) -> TxReport {
         let mut wire = self.wire.lock().unwrap();
         let (noted, ivs_noted) = (noted(&self.directory), ivs_noted(&self.directory));
         for packet in packets {
@@ -58,7 +58,7 @@ impl Link for End {
             wire.ivs.push(iv);
             wire.sealed.push(number);
         }
-        Sent { taken: packets.len(), ..Sent::default() }
+        TxReport { taken: packets.len(), ..TxReport::default() }
     }
 
     fn fd(&self) -> BorrowedFd<'_> {
@@ -69,8 +69,8 @@ impl Link for End {
         self.is_inside && !self.wire.lock().unwrap().inside.is_empty()
     }
 
-    fn passed_over(&self) -> PassedOver {
-        PassedOver::default()
+    fn rx_drops(&self) -> RxDrops {
+        RxDrops::default()
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration as StdDuration;
 
 use forebay_links::capture::{self, blocks};
-use forebay_links::{PassedOver, Sent};
+use forebay_links::{RxDrops, TxReport};
 
 use super::*;
 
@@ -32,8 +32,8 @@ impl Link for Memory {
         Ok(room)
     }
 
-    fn send(&mut self, packets: &[&[u8]]) -> Sent {
-        Sent { taken: packets.len() - 1, would_block: 1, ..Sent::default() }
+    fn send(&mut self, packets: &[&[u8]]) -> TxReport {
+        TxReport { taken: packets.len() - 1, would_block: 1, ..TxReport::default() }
     }
 
     fn fd(&self) -> BorrowedFd<'_> {
@@ -44,8 +44,8 @@ impl Link for Memory {
         false
     }
 
-    fn passed_over(&self) -> PassedOver {
-        PassedOver::default()
+    fn rx_drops(&self) -> RxDrops {
+        RxDrops::default()
     }
 }
 

@@ -11,7 +11,7 @@ use forebay_crypto::{Job, JobSpec};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{Clock, Engine, ProcessorSetup, Settings};
 use forebay_ipsec::{DropReason, Ipsec, IvRange};
-use forebay_links::{Link, PassedOver, Sent};
+use forebay_links::{Link, RxDrops, TxReport};
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::Duration;
 
@@ -58,7 +58,7 @@ impl Link for End {
         Ok(count)
     }
 
-    fn send(&mut self, packets: &[&[u8]]) -> Sent {
+    fn send(&mut self, packets: &[&[u8]]) -> TxReport {
         let noted = noted(&self.store);
         let mut wire = self.wire.lock().unwrap();
         for packet in packets {
@@ -66,7 +66,7 @@ impl Link for End {
             wire.unnoted += usize::from(number > noted);
             wire.delivered.push(number);
         }
-        Sent { taken: packets.len(), ..Sent::default() }
+        TxReport { taken: packets.len(), ..TxReport::default() }
     }
 
     fn fd(&self) -> BorrowedFd<'_> {
@@ -77,8 +77,8 @@ impl Link for End {
         !self.is_inside && !self.wire.lock().unwrap().sealed.is_empty()
     }
 
-    fn passed_over(&self) -> PassedOver {
-        PassedOver::default()
+    fn rx_drops(&self) -> RxDrops {
+        RxDrops::default()
     }
 }
 
