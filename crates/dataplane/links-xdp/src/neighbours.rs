@@ -96,7 +96,7 @@ impl Resolver {
                 let _ = routes.resolve(&hop);
             }
         };
-        std::thread::Builder::new().name("forebay-routes".to_owned()).spawn(run)?;
+        std::thread::Builder::new().name("forebay-ways".to_owned()).spawn(run)?;
         Ok(Resolver(sender))
     }
 }

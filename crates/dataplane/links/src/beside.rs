@@ -22,7 +22,7 @@ use forebay_links_sys::{Control, Receiver, option};
 use forebay_wire::{Family, Ip, Udp};
 use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, socket_with};
 
-use crate::front::Front;
+use crate::front::OuterHeader;
 use crate::link::{Link, RxDrops, TxReport};
 use crate::offload::{Kind, VNET_LEN, VnetHeader};
 use crate::raw::{Whole, sending_socket};
@@ -91,7 +91,7 @@ struct Train {
     rest: Range<usize>,
     /// Of each packet but the last.
     segment: usize,
-    front: Front,
+    outer: OuterHeader,
 }
 
 impl BesideLink {
@@ -167,7 +167,7 @@ impl BesideLink {
             self.passed_over.ike += u64::from(payload.starts_with(NON_ESP_MARKER));
             return false;
         }
-        take(train.front.before(payload.len()), payload);
+        take(train.outer.before(payload.len()), payload);
         true
     }
 }
@@ -212,7 +212,7 @@ fn look(
     let to = SocketAddr::new(ip.destination(), udp.destination_port());
     let class = Some(ip.traffic_class());
     let control = Control { traffic_class: class, hop_limit: Some(hop_limit), ..Control::default() };
-    train.front.start_udp(from, to, &control);
+    train.outer.start_udp(from, to, &control);
     let (len, start) = (udp.payload().len(), at + header + forebay_wire::udp::HEADER);
     train.segment = match offloads.kind() {
         Ok(None) => len,

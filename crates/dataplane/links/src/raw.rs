@@ -17,7 +17,7 @@ use forebay_links_sys::{Receiver, option};
 use forebay_wire::{Family, protocol};
 use rustix::net::Protocol;
 
-use crate::front::Front;
+use crate::front::OuterHeader;
 use crate::link::{Link, RxDrops, TxReport};
 use crate::{bpf, socket};
 pub(crate) use whole::{Whole, sending_socket};
@@ -81,7 +81,7 @@ pub struct RawLink {
     receiver: Receiver,
     next: usize,
     filled: usize,
-    front: Front,
+    outer: OuterHeader,
     whole: Whole,
     passed_over: RxDrops,
 }
@@ -119,7 +119,7 @@ impl RawLink {
             receiver,
             next: 0,
             filled: 0,
-            front: Front::default(),
+            outer: OuterHeader::default(),
             whole: Whole::new(family, options.mark),
             passed_over: RxDrops::default(),
         })
@@ -140,12 +140,12 @@ impl RawLink {
         }
         let to = received.control.local.unwrap_or(self.local);
         let from = received.from.map(|from| from.ip());
-        let sound = from.is_some_and(|from| self.front.start_ip(from, to, self.protocol, &received.control));
+        let sound = from.is_some_and(|from| self.outer.start_ip(from, to, self.protocol, &received.control));
         if !sound {
             self.passed_over.malformed += 1;
             return false;
         }
-        take(self.front.before(received.bytes.len()), received.bytes);
+        take(self.outer.before(received.bytes.len()), received.bytes);
         true
     }
 }

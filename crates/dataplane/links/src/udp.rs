@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use rustix::net::SocketType;
 use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
 
-use crate::front::Front;
+use crate::front::OuterHeader;
 use crate::link::{Link, RxDrops, TxReport};
 use crate::raw::{Whole, sending_socket};
 use crate::{bpf, socket};
@@ -136,7 +136,7 @@ struct Cursor {
     at: usize,
     /// Length of each datagram in it, and what stands in front.
     segment: usize,
-    front: Front,
+    outer: OuterHeader,
 }
 
 impl UdpLink {
@@ -209,7 +209,7 @@ impl UdpLink {
         if cursor.at == 0 {
             let local = received.control.local.unwrap_or(self.local.ip());
             let to = SocketAddr::new(local, self.local.port());
-            let sound = received.from.is_some_and(|from| cursor.front.start_udp(from, to, &received.control));
+            let sound = received.from.is_some_and(|from| cursor.outer.start_udp(from, to, &received.control));
             if received.truncated || !sound {
                 self.passed_over.truncated += u64::from(received.truncated);
                 self.passed_over.malformed += u64::from(!received.truncated);
@@ -230,7 +230,7 @@ impl UdpLink {
             self.passed_over.keepalives += 1;
             return false;
         }
-        let head = cursor.front.before(payload.len());
+        let head = cursor.outer.before(payload.len());
         if payload.starts_with(NON_ESP_MARKER) {
             self.passed_over.ike += 1;
             if let Some(take_ike) = &mut self.take_ike {
