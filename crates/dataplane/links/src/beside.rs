@@ -22,9 +22,9 @@ use forebay_links_sys::{Control, Receiver, option};
 use forebay_wire::{Family, Ip, Udp};
 use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, socket_with};
 
-use crate::front::OuterHeader;
 use crate::link::{Link, RxDrops, TxReport};
 use crate::offload::{Kind, VNET_LEN, VnetHeader};
+use crate::outer_header::OuterHeader;
 use crate::raw::{Whole, sending_socket};
 use crate::socket;
 use fragments::Fragments;

@@ -57,10 +57,10 @@ pub mod udp;
 mod bpf;
 mod checksum;
 #[cfg(target_os = "linux")]
-mod front;
-#[cfg(target_os = "linux")]
 mod link;
 mod link_type;
+#[cfg(target_os = "linux")]
+mod outer_header;
 #[cfg(target_os = "linux")]
 mod socket;
 

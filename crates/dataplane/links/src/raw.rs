@@ -17,8 +17,8 @@ use forebay_links_sys::{Receiver, option};
 use forebay_wire::{Family, protocol};
 use rustix::net::Protocol;
 
-use crate::front::OuterHeader;
 use crate::link::{Link, RxDrops, TxReport};
+use crate::outer_header::OuterHeader;
 use crate::{bpf, socket};
 pub(crate) use whole::{Whole, sending_socket};
 

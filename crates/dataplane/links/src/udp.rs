@@ -16,8 +16,8 @@ use rustix::io::Errno;
 use rustix::net::SocketType;
 use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
 
-use crate::front::OuterHeader;
 use crate::link::{Link, RxDrops, TxReport};
+use crate::outer_header::OuterHeader;
 use crate::raw::{Whole, sending_socket};
 use crate::{bpf, socket};
 use datagram::Datagram;
