@@ -19,6 +19,7 @@ use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use forebay_links_sys::{Control, Receiver, option};
+use forebay_wire::esp::NON_ESP_MARKER;
 use forebay_wire::{Family, Ip, Udp};
 use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, socket_with};
 
@@ -33,8 +34,6 @@ use fragments::Fragments;
 const MESSAGES: usize = 32;
 /// What stands before the IP header: that of the kernel's offloads, and the link layer's, which is short.
 const BEFORE: usize = VNET_LEN + 64;
-/// What an IKE message starts with, where an ESP packet has its SPI (RFC 3948 2.2).
-const NON_ESP_MARKER: &[u8] = &[0; 4];
 /// The shortest payload that is ESP for the kernel too, which leaves shorter ones to the daemon: more than SPI and
 /// sequence number.
 const SHORTEST: usize = 9;

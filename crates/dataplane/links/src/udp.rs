@@ -12,6 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use forebay_links_sys::option;
 use forebay_links_sys::{Control, Outgoing, Receiver, Sender};
 use forebay_wire::Family;
+use forebay_wire::esp::NON_ESP_MARKER;
 use rustix::io::Errno;
 use rustix::net::SocketType;
 use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
@@ -35,8 +36,6 @@ const MAX_SEGMENTS: usize = 64;
 const MAX_TRAIN: usize = 65_507;
 /// A datagram of only this is a NAT keepalive (RFC 3948 2.3).
 const KEEPALIVE: &[u8] = &[0xff];
-/// What an IKE message starts with, where an ESP packet has its SPI (RFC 3948 2.2).
-const NON_ESP_MARKER: &[u8] = &[0; 4];
 
 /// What a socket is to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
