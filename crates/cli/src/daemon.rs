@@ -8,10 +8,10 @@ mod output;
 
 #[allow(dead_code)] // no command here is long enough to be interrupted
 mod answer;
-mod ask;
 #[allow(dead_code)] // the workbench chooses backends by an option
 mod backend;
 mod check;
+mod control_client;
 mod gateway;
 mod host;
 mod import;

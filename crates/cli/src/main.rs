@@ -5,10 +5,10 @@
 mod output;
 
 mod answer;
-mod ask;
 mod backend;
 mod bench;
 mod check;
+mod control_client;
 mod demo;
 mod explore;
 mod gateway;

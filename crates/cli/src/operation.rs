@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 
-use crate::{Answer, ask, check, gateway, import};
+use crate::{Answer, check, control_client, gateway, import};
 
 /// A command of a gateway's operation.
 #[derive(Subcommand)]
@@ -18,13 +18,13 @@ pub enum Operation {
     Import(import::ImportCommand),
     /// Show the state of a running gateway: processors, links, drops.
     #[command(after_help = "Example: forebay status --json")]
-    Status(ask::AskArgs),
+    Status(control_client::AskArgs),
     /// Show SAs, policies, processors or drops of a running gateway.
     #[command(subcommand)]
-    Show(ask::ShowCommand),
+    Show(control_client::ShowCommand),
     /// Make a running gateway reload its configuration; unchanged SAs keep their state.
     #[command(after_help = "Example: forebay reload --config gateway.toml")]
-    Reload(ask::AskArgs),
+    Reload(control_client::AskArgs),
 }
 
 impl Operation {
@@ -34,9 +34,9 @@ impl Operation {
             Operation::Check(args) => check::run(&args),
             Operation::Gateway(args) => gateway::run(&args),
             Operation::Import(command) => command.run(),
-            Operation::Status(args) => ask::status(&args),
+            Operation::Status(args) => control_client::status(&args),
             Operation::Show(command) => command.run(),
-            Operation::Reload(args) => ask::reload(&args),
+            Operation::Reload(args) => control_client::reload(&args),
         }
     }
 }

@@ -12,7 +12,7 @@ use miette::{IntoDiagnostic, miette};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 
 use crate::Answer;
-use crate::ask::{SocketArgs, report};
+use crate::control_client::{SocketArgs, report};
 use rates::Rates;
 use screen::Screen;
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use forebay_gateway::control::{LinkDoc, ProcessorDoc, SaDoc, StatusDoc};
 
-use crate::ask::at_engine;
+use crate::control_client::at_engine;
 
 /// A gateway between two looks; rates are a second's.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Cell, Paragraph, Row, Table};
 
 use super::rates::{ProcessorRates, Rates, SaRates};
-use crate::ask::{explanation, short, time};
+use crate::control_client::{explanation, short, time};
 
 /// By what SAs are sorted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
