@@ -96,7 +96,7 @@ impl Reading {
             other => return Err((second, format!("mode {} is not supported", other.unwrap_or("?")))),
         };
         let spi = after(&words, "spi").and_then(number).and_then(|spi| Spi::new(u32::try_from(spi).ok()?));
-        let spi = spi.ok_or((second, "an SPI of zero: the key exchange is under way".to_owned()))?;
+        let spi = spi.ok_or((second, "an SPI of zero: the key exchange is in progress".to_owned()))?;
         let reqid = after(&words, "reqid").and_then(number).unwrap_or(0) as u32;
         let mut state = RawState {
             line,

@@ -299,7 +299,7 @@ mod tests {
         };
         let now = Duration::from_millis(1_795_290_014_123);
         let mut files = Files::begin(&settings, "inside", header(), now).unwrap();
-        fs::write(settings.directory.join("inside-of-somebody-else.pcapng"), "").unwrap();
+        fs::write(settings.directory.join("inside-of-another-program.pcapng"), "").unwrap();
         fs::write(settings.directory.join("outside-20261121T194014.123Z.pcapng"), "").unwrap();
         let first = files.path().to_owned();
         assert_eq!(first.metadata().unwrap().mode() & 0o777, 0o600);
@@ -315,7 +315,7 @@ mod tests {
             "inside-20261121T194014.125Z.pcapng",
             "inside-20261121T194014.126Z.pcapng",
             "inside-20261121T194014.127Z.pcapng",
-            "inside-of-somebody-else.pcapng",
+            "inside-of-another-program.pcapng",
             "outside-20261121T194014.123Z.pcapng",
         ];
         assert_eq!(names, expected);
