@@ -409,8 +409,8 @@ fn queues_make_cores_and_pins_go_with_them() {
     for (inside, rest, message) in [
         ("queues = 2", core(1, "[4]"), "`pin` of the first processor has 1 CPUs"),
         ("queues = 2", core(1, "[4, 5, 6]"), "`pin` of the first processor has 3 CPUs"),
-        ("", format!("{}{}", core(1, "[0]"), core(1, "[2, 3]")), "`pin` is for 2, `count` is 1"),
-        (&*card("queues = [0, 1]"), udp.to_owned(), "eth1 has 2 queues, and 4 cores move packets"),
+        ("", format!("{}{}", core(1, "[0]"), core(1, "[2, 3]")), "`pin` has 2 CPUs, `count` is 1"),
+        (&*card("queues = [0, 1]"), udp.to_owned(), "eth1 has 2 queues, but there are 4 worker threads"),
     ] {
         let errors = with(inside, &rest).expect_err(message);
         let found: Vec<String> = errors.findings().iter().map(|one| one.problem().to_string()).collect();

@@ -194,7 +194,7 @@ fn what_ipsec_secgw_has_and_forebay_lacks_is_named() {
     let imported = secgw::read(SECGW);
     for (part, lost, reason) in [
         ("protect 77", true, "no SA 77"),
-        ("sa in 106", true, "neither enciphers nor authenticates"),
+        ("sa in 106", true, "neither encrypts nor authenticates"),
         ("sa out 7", true, "key has 2 bytes"),
         ("sa out 8", true, "no outer addresses"),
         ("spp ipv4", true, "unknown item `spp`"),

@@ -184,8 +184,7 @@ fn sa(words: &[&str], line: usize, text: &str, imported: &mut Imported) -> Resul
         (None, None, Some(aead)) => aead.to_owned(),
         (Some("null"), Some(""), None) => {
             return Err(
-                "it neither enciphers nor authenticates: a policy with action = \"bypass\" says that openly"
-                    .to_owned(),
+                "the SA neither encrypts nor authenticates: use a policy with action = \"bypass\"".to_owned()
             );
         }
         (Some(cipher), Some(auth), None) => format!("{cipher}{auth}"),
@@ -279,7 +278,7 @@ fn rule(words: &[&str], line: usize, text: &str, imported: &mut Imported) -> Res
         imported.note(
             line,
             text,
-            "without `sport` and `dport` ipsec-secgw takes port 0 alone; any is taken here",
+            "without `sport` and `dport` ipsec-secgw matches port 0 alone; imported as any port",
         );
     }
     let (sport, dport) = (sport.unwrap_or(PortRange::ANY), dport.unwrap_or(PortRange::ANY));

@@ -46,7 +46,7 @@ pub fn read(block: &[Line<'_>], imported: &mut Imported) -> Option<RawState> {
         Ok(state) => Some(state),
         Err((line, reason)) => {
             let text = block.iter().find(|(at, _)| *at == line).map_or(block[0].1, |(_, text)| text);
-            imported.lose(line, text, format!("the state of line {} is left out: {reason}", block[0].0));
+            imported.lose(line, text, format!("the SA of line {} is skipped: {reason}", block[0].0));
             None
         }
     }
@@ -212,7 +212,7 @@ impl RawState {
             ["coa", ..] => return Err(fault("care-of addresses are not supported".to_owned())),
             ["iptfs-opts", ..] => {}
             ["pcpu-num", ..] => imported.note(line, text, "an SA for one processor: all share it here"),
-            _ => imported.lose(line, text, "this line is not understood"),
+            _ => imported.lose(line, text, "cannot parse this line"),
         }
         Ok(None)
     }
