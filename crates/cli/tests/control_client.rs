@@ -95,9 +95,14 @@ fn status(age: u64) -> StatusDoc {
 fn status_and_show_say_what_is_counted() {
     let gateway = Gateway::new(ReloadDoc::default());
     let said = gateway.said(&["status"]);
-    for part in
-        ["forebay 0.1.0 by gateway.toml", "SAs: 1 (1 outbound), policies: 1", "core", "50%", "2.0us", "3.0us"]
-    {
+    for part in [
+        "forebay 0.1.0, configuration gateway.toml",
+        "SAs: 1 (1 outbound), policies: 1",
+        "core",
+        "50%",
+        "2.0us",
+        "3.0us",
+    ] {
         assert!(said.contains(part), "no `{part}` in\n{said}");
     }
     assert!(said.contains("in_no_states") && said.contains("no SA has this SPI and destination"));
