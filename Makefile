@@ -4,7 +4,7 @@ CARGO ?= cargo
 FOREBAY = target/release/forebay
 OUT ?= forebay-demo
 
-.PHONY: help demo test check licences interop bench bench-gateway bench-simulator twin instructions soak simulate-faults planted-faults fuzz miri mutants lab browser interop-vm hdtv deb man setup setup-test clean
+.PHONY: help demo test check licences interop bench bench-gateway bench-simulator validate-model instructions soak simulate-faults planted-faults fuzz miri mutants lab browser interop-vm hdtv deb man setup setup-test clean
 
 help:
 	@echo 'make demo          build, show what the scheduler gains, send a real capture through two gateways'
@@ -19,7 +19,7 @@ help:
 	@echo 'make bench         throughput of the data plane and of the processors; scheduler; backends'
 	@echo 'make bench-gateway two gateways beside wireguard-go and strongSwan libipsec; BENCH_OUT=, BENCH_ARGS=--quick'
 	@echo 'make bench-simulator  the simulator beside SystemC on the same packets; its time and memory'
-	@echo 'make twin          the engine with emulated cards beside the simulator; TWIN_OUT='
+	@echo 'make validate-model the engine with emulated cards beside the simulator; VALIDATE_OUT='
 	@echo 'make instructions  instructions a packet, compared with the recorded ones'
 	@echo 'make soak          the long tests; ten million changed packets for each parser and direction; RUNS='
 	@echo 'make simulate-faults  whole gateways in virtual time, with faults drawn from a seed; SEEDS=, FIRST=, EVENTS='
@@ -117,9 +117,9 @@ bench-gateway: $(FOREBAY)
 bench-simulator: $(FOREBAY)
 	scripts/systemc.sh $(FOREBAY)
 
-TWIN_OUT ?= forebay-twin
-twin: $(FOREBAY)
-	$(FOREBAY) twin --out $(TWIN_OUT)
+VALIDATE_OUT ?= forebay-validate-model
+validate-model: $(FOREBAY)
+	$(FOREBAY) validate-model --out $(VALIDATE_OUT)
 
 instructions: setup
 	scripts/instructions.sh

@@ -129,15 +129,15 @@ sa() { # name, direction, SPI, key, own number, peer's number, own and peer's ne
 	TOML
 }
 gateway() { # letter and number, peer's letter and number
-    local plain=$((MTU - 100)) n
+    local inside_mtu=$((MTU - 100)) n
     cat >"$lab/$1.toml" <<-TOML
-	[plain]
+	[inside]
 	name = "fb0"
-	mtu = $plain
+	mtu = $inside_mtu
 	answer = ["10.$2.0.1"]
 	queues = $QUEUES
 
-	[[protected]]
+	[[outside]]
 	kind = "$([ "$ENCAPSULATION" = udp ] && echo udp || echo raw)"
 	$([ "$ENCAPSULATION" = udp ] && echo "listen = \"192.0.2.$2:4500\"")
 	buffer = "$BUFFER"

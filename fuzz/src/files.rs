@@ -21,7 +21,7 @@ pub fn gateway_file(data: &[u8]) {
     }
     match config::parse(text, "fuzz.toml", Path::new("/nonexistent")) {
         Ok(config) => {
-            assert!(!config.protected.is_empty(), "a gateway without a peer's side");
+            assert!(!config.outside.is_empty(), "a gateway without a peer's side");
             assert!(config.routes().windows(2).all(|pair| pair[0] < pair[1]), "each route once, in order");
         }
         Err(errors) => {

@@ -66,7 +66,7 @@ PAGES = {
     "replications": ["simulate", "host.toml", "--replications", "5", "--out"],
     "search": ["simulate", "host.toml", "--highest-rate", "--out"],
     "pipeline": ["simulate", "pipeline.toml", "--out"],
-    "twin": ["twin", "--packets", "2000", "--rate", "200 Mbit/s", "--out"],
+    "validate-model": ["validate-model", "--packets", "2000", "--rate", "200 Mbit/s", "--out"],
     "demo": ["demo", "--repeat", "1", "--comparison", "1", "--out"],
 }  # fmt: skip
 

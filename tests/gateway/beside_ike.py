@@ -115,7 +115,7 @@ def main():
     if silent:
         assert unreachable == 0, f"{unreachable} ICMP messages went out"
         assert no_states is None or no_states > 1_000, no_states
-    link = next(link for link in status["links"] if link["side"] == "protected")
+    link = next(link for link in status["links"] if link["side"] == "outside")
     assert link["packets_in"] > 10_000 and not link["drops"], link
     assert not any(status["drops"].values()), status["drops"]
     print(f"beside IKE: {link['packets_in']} packets of ESP in UDP in, {link['packets_out']} out, beside a daemon that heard "

@@ -151,7 +151,7 @@ def forged():
 
 def leaks():
     """Restarts of all kinds under traffic, without blackhole routes to help."""
-    edit("a", "[plain]\n", "[plain]\nblackhole = \"none\"\n")
+    edit("a", "[inside]\n", "[inside]\nblackhole = \"none\"\n")
     kill("a", signal.SIGTERM)
     start("a")
     assert "blackhole" not in ip("gw-a", "route")
@@ -230,7 +230,7 @@ def kernel():
         text = file.read()
     kept = text
     text = text[:text.index("[[sa]]")].replace("[keys]\n", "[keys]\nsource = \"xfrm\"\nmark = 0x4642\n")
-    text = text.replace("[plain]\n", "[plain]\nroutes = [\"10.5.0.0/16\", \"10.2.0.0/16\"]\n") + "\n[limits]\npolicies = 2\n"
+    text = text.replace("[inside]\n", "[inside]\nroutes = [\"10.5.0.0/16\", \"10.2.0.0/16\"]\n") + "\n[limits]\npolicies = 2\n"
     with open(f"{LAB}/a.toml", "w", encoding="utf-8") as file:
         file.write(text)
     before = table()
@@ -304,12 +304,12 @@ def moves():
     if nft("-f", "-", text=heard_from("numgen inc mod 2 map { 0 : 5001, 1 : 5002 }")).returncode != 0:
         return print("guard: SKIPPED, there is no nft that rewrites ports")
     engine = lambda: ask("a", "status")["engines"][0]
-    before, lines = engine(), lab.log("a").count("a peer has moved")
+    before, lines = engine(), lab.log("a").count("peer address changed")
     heard = Count("host-a")
     send("host-b", lab.HOST_A, 0, 4_000, rate=4_000).wait(timeout=30)
     seen = heard.end()["seen"]
     assert seen == 4_000, f"packets from elsewhere are genuine: {seen}"
-    after, lines = engine(), lab.log("a").count("a peer has moved") - lines
+    after, lines = engine(), lab.log("a").count("peer address changed") - lines
     followed, limited = (after[name] - before[name] for name in ("moved_peers", "moves_limited"))
     assert 4 <= followed < 40 and limited > 1_000 and lines <= followed, (followed, limited, lines)
     # Where it stays it is followed to.

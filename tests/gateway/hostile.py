@@ -220,7 +220,7 @@ def middle():
         reasons = {reason: n - then.get(reason, 0) for reason, n in status["drops"].items() if n > then.get(reason, 0)}
         thrown = did["again"] + did["replayed"] + did["forged"] + did["cut"] + did["stranger"]
         over = lambda doc: sum(sum(link["passed_over"].values()) + sum(link["drops"].get(reason, 0) for reason in lab.BEFORE)
-                               for link in doc["links"] if link["side"] == "protected")
+                               for link in doc["links"] if link["side"] == "outside")
         passed_over = over(status) - over(before[letter])
         assert sum(reasons.values()) + passed_over == thrown, (letter, reasons, passed_over, did, said)
         repeated = did["again"] + did["replayed"]

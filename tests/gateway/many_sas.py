@@ -95,7 +95,7 @@ def main():
     for letter in "ab":
         begin = time.monotonic()
         process = start(letter, wait=False)
-        lab.wait_until(lambda: "the gateway runs" in lab.log(letter).split("has ended")[-1], "start", process, limit=120)
+        lab.wait_until(lambda: "gateway started" in lab.log(letter).split("gateway stopped")[-1], "start", process, limit=120)
         took[letter] = time.monotonic() - begin
     lines = re.findall(r"installed.*", lab.log("a"))
     print(f"many SAs: {2 * PAIRS} SAs from a file, the gateways run after {took['a']:.2f} s and {took['b']:.2f} s", *lines[-1:])

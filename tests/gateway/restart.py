@@ -63,7 +63,7 @@ def blackholes():
         deliver(0, 20)
         start("a")
     assert not in_the_clear(wire.end())
-    edit("a", "[plain]\n", "[plain]\nblackhole = \"none\"\n")
+    edit("a", "[inside]\n", "[inside]\nblackhole = \"none\"\n")
     kill("a", signal.SIGTERM)
     start("a")
     assert not there(), "left behind although the file says none"
@@ -127,7 +127,7 @@ def ends():
         arrived = deliver(0, 100)
         dropped = drops("a").get(reason, 0) - before
         assert len(arrived) < 40 and len(arrived) + dropped == 100, (limit, len(arrived), dropped)
-        assert "hard lifetime has ended" in lab.log("a")
+        assert "hard lifetime expired" in lab.log("a")
         edit("a", f"{limit}\n", "")
         lab.reload("a")
         assert len(deliver(0, 20)) == 20, "a new SA is a new start"

@@ -55,7 +55,7 @@ def fields(file, *names):
 
 
 def what_is_captured():
-    """Plain packets are those that tshark finds inside of the protected ones."""
+    """The packets of the inside are those that tshark decrypts from the packets of the outside."""
     reload(f'directory = "{DIRECTORY}"')
     run("host-a", ASK, HOST_B, 0, 1, 100, 1372, 3000)
     time.sleep(1)
@@ -63,28 +63,28 @@ def what_is_captured():
     assert found["state"] == "on" and all(side["lost"] == 0 and side["packets"] > 0 for side in sides.values()), found
     # Readers look while it is written.
     if TSHARK:
-        assert len(fields(files("plain")[0], "ip.src")) == sides["plain"]["packets"]
+        assert len(fields(files("inside")[0], "ip.src")) == sides["inside"]["packets"]
     reload(None)
     found, sides = taps()
     assert found["state"] == "off" and "error" not in found
-    packets = sides["plain"]["packets"]
+    packets = sides["inside"]["packets"]
     run("host-a", ASK, HOST_B, 7)
-    assert taps()[1]["plain"]["packets"] == packets, "captures went on"
-    for side in ["plain", "protected"]:
+    assert taps()[1]["inside"]["packets"] == packets, "captures went on"
+    for side in ["inside", "outside"]:
         assert len(files(side)) == 1
         assert stat.S_IMODE(os.stat(files(side)[0]).st_mode) == 0o600
     if TSHARK and os.environ.get("PROPOSAL", "aes128gcm16") == "aes128gcm16":
         inner = ["ip.src", "ip.dst", "ip.id", "ip.len", "ip.frag_offset", "data.data"]
-        plain = fields(files("plain")[0], "frame.packet_flags_direction", *inner)
-        assert len(plain) == packets and {row[0] for row in plain} == {"0x00000001", "0x00000002"}
+        inner_packets = fields(files("inside")[0], "frame.packet_flags_direction", *inner)
+        assert len(inner_packets) == packets and {row[0] for row in inner_packets} == {"0x00000001", "0x00000002"}
         # Of several layers tshark gives all values; the last is the inner packet's.
-        both = fields(files("protected")[0], *inner)
+        both = fields(files("outside")[0], *inner)
         last = [[value.split(",")[-1] for value in row] for row in both]
-        for one, other in zip(sorted(last), sorted(row[1:] for row in plain), strict=True):
-            assert one == other, f"inside of a protected packet is {one}, plain it is {other}"
-        names = {row[0] for row in fields(files("protected")[0], "frame.interface_name")}
+        for one, other in zip(sorted(last), sorted(row[1:] for row in inner_packets), strict=True):
+            assert one == other, f"decrypted, a packet of the outside is {one}; on the inside it is {other}"
+        names = {row[0] for row in fields(files("outside")[0], "frame.interface_name")}
         assert names == {"udp-1"} or os.environ.get("ENCAPSULATION") == "none", names
-        print(f"taps: tshark opens {len(both)} protected packets, which are the plain ones")
+        print(f"taps: tshark decrypts {len(both)} packets of the outside, which are those of the inside")
 
 
 def files_follow_each_other():
@@ -101,12 +101,12 @@ def files_follow_each_other():
             times = [float(row[0]) for file in kept for row in fields(file, "frame.time_epoch")]
             assert times == sorted(times), "packets are out of order"
     # Somebody takes the files away: captures go on in another one.
-    for file in files("plain"):
+    for file in files("inside"):
         os.remove(file)
     time.sleep(1.5)
     run("host-a", ASK, HOST_B, 100)
     time.sleep(0.5)
-    assert len(files("plain")) == 1 and taps()[0]["state"] == "on"
+    assert len(files("inside")) == 1 and taps()[0]["state"] == "on"
     # And the directory.
     os.rename(DIRECTORY, DIRECTORY + "-moved")
     time.sleep(1.5)
@@ -114,7 +114,7 @@ def files_follow_each_other():
     found, _ = taps()
     assert found["state"] == "failed" and "No such file" in found["error"] and found["failures"] == 1, found
     shutil.rmtree(DIRECTORY + "-moved")
-    print(f"taps: {sides['protected']['files']} files, three of which were kept; without its directory captures ended")
+    print(f"taps: {sides['outside']['files']} files, three of which were kept; without its directory captures ended")
 
 
 def a_full_disk():
@@ -131,13 +131,13 @@ def a_full_disk():
     found, _ = taps()
     assert found["state"] == "failed" and "No space left" in found["error"] and found["failures"] == 2, found
     run("host-a", ASK, HOST_B, 0, 100, 3000)
-    kept = [file for side in ["plain", "protected"] for file in glob.glob(f"{seen}{DIRECTORY}/{side}-*.pcapng")]
+    kept = [file for side in ["inside", "outside"] for file in glob.glob(f"{seen}{DIRECTORY}/{side}-*.pcapng")]
     assert len(kept) == 2 and sum(map(os.path.getsize, kept)) > 900_000, kept
     if TSHARK:
         read = sum(len(fields(file, "frame.number")) for file in kept)
         print(f"taps: a full disk ended the captures, not the traffic; tshark reads the {read} packets that are there")
     with open(f"{LAB}/a.log", encoding="utf-8") as log:
-        lines = [line for line in log if "captures have ended" in line and "No space left" in line]
+        lines = [line for line in log if "packet capture stopped" in line and "No space left" in line]
     assert len(lines) == 1, lines
     said = subprocess.run([FOREBAY, "status", "--socket", f"{LAB}/a.sock"], check=True, capture_output=True, text=True)
     assert "Captures are failed" in said.stdout and "No space left" in said.stdout, said.stdout

@@ -18,7 +18,7 @@ from two_sites import ASK, FOREBAY, LAB, SEND, SERVE, SIZES, ask, gateway_of, in
 HOSTS = {4: ("10.1.0.10", "10.2.0.10"), 6: ("fd01::10", "fd02::10")}
 OUTER = {4: ("192.0.2.1", "192.0.2.2"), 6: ("fd00::1", "fd00::2")}
 
-# name: where the program runs, encapsulation, outer IP version, plain side, MTU.
+# name: where the program runs, encapsulation, outer IP version, inside, MTU.
 CASES = {
     "driver-udp-4": ("copy", "udp", 4, "xdp", 1500),
     "driver-esp-6": ("copy", "none", 6, "xdp", 1500),
@@ -84,15 +84,15 @@ remote_ts = ["10.{2 - here}.0.0/16", "fd0{2 - here}::/64"]
 """
 
 
-def config(letter, plain, protected, encapsulation, family):
+def config(letter, inside, outside, encapsulation, family):
     here = "ab".index(letter)
     own, other = "ab"[here], "ba"[here]
     spis = (0x1001, 0x2001) if here == 0 else (0x2001, 0x1001)
     return f"""
-[plain]
+[inside]
 answer = ["10.{1 + here}.0.1", "fd0{1 + here}::1"]
-{plain}
-{protected}
+{inside}
+{outside}
 [keys]
 state = "state-{letter}"
 [control]
@@ -120,15 +120,15 @@ def end(letter, how=signal.SIGTERM):
 
 
 def write(case):
-    mode, encapsulation, family, plain, size = CASES[case]
+    mode, encapsulation, family, inside, size = CASES[case]
     device = f'kind = "xdp"\ninterface = "%s"\nmode = "{mode}"\n'
     tun = f'name = "fb0"\nmtu = {size - 100}\n'
-    plain_a = device % "lan" if plain == "xdp" else tun
-    links = '[[protected]]\nkind = "udp"\nlisten = "[::]:4500"\n[[protected]]\nkind = "udp"\n[[protected]]\nkind = "raw"\n'
-    files = {"a": (plain_a, "[[protected]]\n" + device % "wan"), "b": (tun, links)}
-    for letter, (plain, protected) in files.items():
+    inside_a = device % "lan" if inside == "xdp" else tun
+    links = '[[outside]]\nkind = "udp"\nlisten = "[::]:4500"\n[[outside]]\nkind = "udp"\n[[outside]]\nkind = "raw"\n'
+    files = {"a": (inside_a, "[[outside]]\n" + device % "wan"), "b": (tun, links)}
+    for letter, (inside, outside) in files.items():
         with open(f"{LAB}/{letter}.toml", "w", encoding="utf-8") as file:
-            file.write(config(letter, plain, protected, encapsulation, family))
+            file.write(config(letter, inside, outside, encapsulation, family))
 
 
 def traffic(sizes=SIZES, megabytes=10):
@@ -141,7 +141,7 @@ def traffic(sizes=SIZES, megabytes=10):
 
 
 def one(case):
-    mode, _, _, plain, size = CASES[case]
+    mode, _, _, inside, size = CASES[case]
     mtu(size)
     for namespace, device in [("host-a", "eth0"), ("gw-b", "wan")]:
         trains(namespace, device, mode != "generic")

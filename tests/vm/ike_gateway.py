@@ -22,12 +22,12 @@ from vm import HERE, VmError, enter
 LINKS = {False: 'kind = "raw"', True: 'kind = "udp"\nbeside_ike = true'}
 
 CONFIGURATION = f"""
-[plain]
+[inside]
 name = "forebay0"
 mtu = 1400
 queues = QUEUES
 
-[[protected]]
+[[outside]]
 LINK
 
 [keys]
@@ -44,7 +44,7 @@ socket = "/run/control.sock"
 
 
 def start(a):
-    count = "grep -c 'the gateway runs' /tmp/gateway.log || true"
+    count = "grep -c 'gateway started' /tmp/gateway.log || true"
     a.sh(f"mkdir -p /var/lib; touch /tmp/gateway.log; before=$({count})\n"
          "setsid /tmp/forebay gateway --config /tmp/gateway.toml >>/tmp/gateway.log 2>&1 &\n"
          f"for try in $(seq 200); do [ $({count}) -gt $before ] && exit 0; usleep 200000; done; "

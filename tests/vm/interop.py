@@ -30,20 +30,20 @@ def configuration(cases, work):
     """The gateway's file."""
     sas = "".join(case.toml(True, "mtu = 1500") + case.toml(False) for case in cases)
     return f"""
-[plain]
+[inside]
 name = "forebay0"
 mtu = 1360
 routes = []
 
-[[protected]]
+[[outside]]
 kind = "udp"
 listen = "0.0.0.0:4500"
 
-[[protected]]
+[[outside]]
 kind = "udp"
 listen = "[::]:4500"
 
-[[protected]]
+[[outside]]
 kind = "raw"
 
 [limits]
@@ -69,7 +69,7 @@ class Gateway:
 
     def wait(self, seconds=60):
         deadline = time.monotonic() + seconds
-        while "the gateway runs" not in self.text():
+        while "gateway started" not in self.text():
             if self.process.poll() is not None or time.monotonic() > deadline:
                 raise VmError(f"the gateway did not start: {self.process.poll()}\n{self.text()}")
             time.sleep(0.1)

@@ -27,12 +27,12 @@ from vm import HERE, Namespace, Vm, VmError, enter
 
 MARK = "mark 0x4642 mask 0xffffffff"
 CONFIGURATION = """
-[plain]
+[inside]
 name = "forebay0"
 mtu = 1400
 routes = ["10.2.0.0/16"]
 
-[[protected]]
+[[outside]]
 kind = "raw"
 
 [keys]

@@ -29,10 +29,10 @@ WantedBy=sysinit.target
 """
 
 CONFIG = """
-[plain]
+[inside]
 name = "forebay0"
 addresses = ["10.1.0.1/24"]
-[[protected]]
+[[outside]]
 kind = "udp"
 [metrics]
 listen = "127.0.0.1:9464"

@@ -8,12 +8,12 @@ use miette::miette;
 /// A crypto library.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Backend {
-    /// The fastest that this build and machine have, and AWS-LC for the suites that it lacks.
+    /// The fastest library available, with AWS-LC for suites that it does not support.
     #[default]
     Auto,
     /// Intel's multi-buffer library (x86-64).
     IpsecMb,
-    /// AWS-LC, everywhere.
+    /// AWS-LC (all platforms).
     AwsLc,
 }
 
@@ -24,8 +24,8 @@ impl Backend {
             (Backend::Auto, Ok(processor)) => Ok(Box::new(Fallback::new(processor, AwsLc::new()))),
             (Backend::IpsecMb, Ok(processor)) => Ok(processor),
             (Backend::IpsecMb, Err(why)) => Err(miette!(
-                help = "use --backend aws-lc, which works everywhere",
-                "there is no ipsec-mb here: {why}"
+                help = "use `--backend aws-lc`, which is always available",
+                "ipsec-mb is not available: {why}"
             )),
             (Backend::Auto | Backend::AwsLc, _) => Ok(Box::new(AwsLc::new())),
         }

@@ -11,11 +11,11 @@ use crate::Answer;
 /// What can be measured.
 #[derive(Subcommand)]
 pub enum Bench {
-    /// Throughput of the data plane in memory, against the bare cipher in the same run.
+    /// Measure the throughput of the data plane in memory, beside the bare cipher in the same run.
     Esp(esp::EspArgs),
-    /// Policies on the real processors of this machine: throughput, shares, latency, against two limits.
+    /// Measure scheduling policies on the processors of this machine: throughput, shares and latency, beside two limits.
     Scheduler(scheduler::SchedulerArgs),
-    /// Setup and time per block of each processor on this machine.
+    /// Measure setup time and time per block of each processor of this machine.
     Processors(processors::ProcessorsArgs),
 }
 

@@ -15,14 +15,14 @@ use crate::Answer;
 /// Arguments of `forebay check`.
 #[derive(Args)]
 pub struct CheckArgs {
-    /// The gateway's file (TOML).
+    /// The gateway's configuration file (TOML).
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
-    /// Print what was found as JSON.
+    /// Print errors, warnings and settings as JSON.
     #[arg(long)]
     json: bool,
-    /// Print the guard's rules for `nft -f -` instead: those of the file, or with keys from the kernel (CAP_NET_ADMIN)
-    /// those of the policies that it has now.
+    /// Print the guard's rules for `nft -f -` instead. They follow from the policies of the file, or with
+    /// `source = "xfrm"` from those of the kernel (requires CAP_NET_ADMIN).
     #[arg(long, conflicts_with = "json")]
     print_rules: bool,
 }
@@ -131,8 +131,8 @@ fn guard(file: &str, config: &Config) -> Option<Entry> {
     Some(Entry {
         file: file.to_owned(),
         line: None,
-        message: format!("the guard's rules cannot be made here: {error}"),
-        help: "the kernel needs nf_tables (modprobe nf_tables nft_fib_inet); or set `mode` of `[guard]` to \"print\", and load \
+        message: format!("cannot install the guard's rules: {error}"),
+        help: "load nf_tables (modprobe nf_tables nft_fib_inet); or set `mode` of `[guard]` to \"print\" and load \
                what `forebay check --print-rules` prints with another packet filter's means, or to \"off\""
             .to_owned(),
     })
@@ -179,7 +179,7 @@ fn summary(config: &Config) -> String {
             format!("{}, {policies}", counted(config.sas.entries.len(), "SA"))
         }
     };
-    let links = counted(config.protected.len(), "link");
+    let links = counted(config.outside.len(), "link");
     let processors = counted(config.processors.len(), "processor");
     let warnings = match config.warnings.len() {
         0 => "no warnings".to_owned(),

@@ -8,10 +8,10 @@ mod output;
 
 #[allow(dead_code)] // no command here is long enough to be interrupted
 mod answer;
-mod ask;
 #[allow(dead_code)] // the workbench chooses backends by an option
 mod backend;
 mod check;
+mod control_client;
 mod gateway;
 mod host;
 mod import;
@@ -27,13 +27,13 @@ use std::process::ExitCode;
 use answer::Answer;
 use clap::{CommandFactory, Parser, Subcommand};
 
-/// An IPsec gateway whose crypto is spread over unlike processors by predicted finishing time.
+/// An IPsec gateway that places each crypto job on the processor with the earliest predicted finish time.
 #[derive(Parser)]
 #[command(
     name = "forebay",
     version,
     max_term_width = 100,
-    after_help = "Commands for captures, simulations and studies are in the package forebay-workbench."
+    after_help = "The package forebay-workbench has the commands for captures, simulations and studies."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -44,10 +44,10 @@ struct Cli {
 enum Command {
     #[command(flatten)]
     Operation(operation::Operation),
-    /// Write manual pages into a folder.
+    /// Write manual pages to a directory.
     #[command(hide = true)]
     Man(manual::ManArgs),
-    /// Print completions for a shell.
+    /// Print shell completions.
     #[command(hide = true)]
     Completions(manual::CompletionsArgs),
 }

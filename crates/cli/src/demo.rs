@@ -34,31 +34,31 @@ use figures::DemoFigures;
 /// Arguments of `forebay demo`.
 #[derive(Args)]
 pub struct DemoArgs {
-    /// The capture to send instead of the one built in.
+    /// Capture to send instead of the built-in one.
     #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
     /// Folder for sealed.pcapng, esp_sa, the SA files and report.html.
     #[arg(long, value_name = "DIR", default_value = "forebay-demo")]
     out: PathBuf,
-    /// Offered plain traffic in Mbit/s.
+    /// Offered cleartext traffic in Mbit/s.
     #[arg(long, default_value_t = 600.0)]
     rate: f64,
-    /// Times the capture is sent.
+    /// Number of times the capture is sent.
     #[arg(long, default_value_t = 100)]
     repeat: u32,
-    /// Suite of the tunnel, in swanctl's words.
+    /// Cipher suite of the tunnel, in swanctl notation.
     #[arg(long, default_value = "aes128gcm16")]
     proposal: String,
-    /// Factor on the finishing time of the cores: the higher, the more the cards do.
+    /// Factor on the predicted finish time of the cores; higher values give more packets to the cards.
     #[arg(long, default_value_t = 400.0)]
     alpha: f64,
-    /// Sliding window in packets, 1 for none.
+    /// Sliding window in packets; 1 disables bundling.
     #[arg(long, default_value_t = 8)]
     window: usize,
     /// Crypto library of the cores.
     #[arg(long, value_enum, default_value_t = Backend::Auto)]
     backend: Backend,
-    /// Costs measured before (`forebay bench processors --save`); without, they are measured at start.
+    /// File of measured costs (`forebay bench processors --save`) [default: costs are measured at start].
     #[arg(long, value_name = "FILE")]
     costs: Option<PathBuf>,
     #[command(flatten)]

@@ -17,15 +17,15 @@ use crate::Answer;
 /// What to explore.
 #[derive(Subcommand)]
 pub enum Explore {
-    /// Run one configuration: cycles by function, kind of instruction and cause.
+    /// Run one configuration; report cycles by function, kind of instruction and cause.
     #[command(after_help = "Example: forebay explore run core.toml --set icache.size='4 KiB' --out run")]
     Run(RunArgs),
-    /// Run many configurations on all processor cores, and show what speed costs.
+    /// Run many configurations in parallel; report speed against area.
     #[command(
         after_help = "Example: forebay explore sweep core.toml --sweep icache.size=1024,4096 --sweep memory.width=32,128"
     )]
     Sweep(sweep::SweepArgs),
-    /// Set runs side by side, by their folders.
+    /// Compare runs by their output directories.
     #[command(after_help = "Example: forebay explore compare plain custom")]
     Compare(compare::CompareArgs),
 }
@@ -35,16 +35,16 @@ pub enum Explore {
 pub struct RunArgs {
     /// The configuration (TOML), model = "embedded".
     config: PathBuf,
-    /// Another value for a key: `dcache.ways=2`, `memory.width=128`.
+    /// Override a key: `dcache.ways=2`, `memory.width=128`.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
-    /// Print figures as JSON.
+    /// Print the figures as JSON.
     #[arg(long)]
     json: bool,
-    /// Folder for report.html, figures.json, manifest.json, stacks.txt and the output image.
+    /// Output directory for report.html, figures.json, manifest.json, stacks.txt and the output image.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Capture for the packets that the firmware lets pass, raw IP.
+    /// Capture file (raw IP) for the packets that the firmware passes.
     #[arg(long, value_name = "PCAP")]
     packets: Option<PathBuf>,
 }
@@ -76,7 +76,7 @@ fn run(args: &RunArgs) -> miette::Result<Answer> {
     }
     if let Some(dir) = &args.out {
         let written = files::keep_run(dir, &args.config, &args.sets, &setup, &figures, &done.output);
-        written.wrap_err_with(|| format!("{} cannot be written", dir.display()))?;
+        written.wrap_err_with(|| format!("cannot write {}", dir.display()))?;
     }
     if args.json {
         println!("{}", serde_json::to_string_pretty(&figures.document(&setup)).into_diagnostic()?);
@@ -89,10 +89,10 @@ fn run(args: &RunArgs) -> miette::Result<Answer> {
 /// Whether the firmware is content.
 fn answer(figures: &Figures) -> Answer {
     if figures.code != 0 {
-        eprintln!("the firmware ended with {}", figures.code);
+        eprintln!("the firmware exited with code {}", figures.code);
     }
     if figures.dropped > 0 {
-        eprintln!("{} of {} packets did not pass", figures.dropped, figures.packets);
+        eprintln!("the firmware dropped {} of {} packets", figures.dropped, figures.packets);
     }
     if figures.code == 0 { Answer::Yes } else { Answer::No }
 }
@@ -107,7 +107,7 @@ fn print(figures: &Figures) {
     );
     if figures.packets > 0 {
         println!(
-            "{} packets, {} bytes: {:.1} cycles a packet, {:.2} a byte",
+            "{} packets, {} bytes: {:.1} cycles per packet, {:.2} per byte",
             figures.packets, figures.bytes, figures.cycles_per_packet, figures.cycles_per_byte
         );
     }

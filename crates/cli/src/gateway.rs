@@ -3,7 +3,7 @@
 //! SIGTERM and SIGINT end it, SIGHUP makes it read its file again, and a service manager that asks for it
 //! (`Type=notify-reload`) hears when it is ready, reloads and ends.
 
-mod asked;
+mod control_plane;
 mod log;
 mod processors;
 mod watchdog;
@@ -27,7 +27,7 @@ use signal_hook::flag;
 
 use crate::Answer;
 use crate::host::{seed, unix_ns};
-use asked::Asked;
+use control_plane::ControlPlane;
 use log::Logging;
 use watchdog::Watchdog;
 
@@ -39,7 +39,7 @@ const GUARD_EVERY: Duration = Duration::from_millis(1_000);
 /// Arguments of `forebay gateway`.
 #[derive(Args)]
 pub struct GatewayArgs {
-    /// The gateway's file (TOML): see forebay.toml(5), docs/gateway.md.
+    /// The gateway's configuration file (TOML); see forebay.toml(5) and docs/gateway.md.
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
 }
@@ -53,39 +53,40 @@ pub fn run(args: &GatewayArgs) -> miette::Result<Answer> {
     }
     let [end, reload] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
     for (signal, seen) in [(SIGINT, &end), (SIGTERM, &end), (SIGHUP, &reload)] {
-        flag::register(signal, seen.clone()).into_diagnostic().wrap_err("signals")?;
+        flag::register(signal, seen.clone()).into_diagnostic().wrap_err("cannot register signal handlers")?;
     }
     let clock = Clock::start();
     // The threads of processors, too, have no privileges.
     let processors = privileges::without(|| processors::set_up(&config, clock))?;
     let mut service = Service::start(config, processors, clock, seed(), unix_time)?;
-    let mut asked = Asked::start(&service, &args.config.display().to_string(), clock.now());
-    let _watchdog = Watchdog::start(service.workers().clone()).into_diagnostic().wrap_err("the watchdog")?;
-    let kept = privileges::settle(service.config()).into_diagnostic().wrap_err("giving up privileges")?;
+    let mut control_plane = ControlPlane::start(&service, &args.config.display().to_string(), clock.now());
+    let _watchdog =
+        Watchdog::start(service.workers().clone()).into_diagnostic().wrap_err("cannot start the watchdog")?;
+    let kept = privileges::settle(service.config()).into_diagnostic().wrap_err("cannot drop privileges")?;
     tell(&[NotifyState::Ready]);
     let capabilities = kept.iter_names().map(|(name, _)| name).collect::<Vec<_>>().join(" ");
-    tracing::info!(sas = service.config().sas.entries.len(), %capabilities, "the gateway runs");
+    tracing::info!(sas = service.config().sas.entries.len(), %capabilities, "gateway started");
     let mut looked_after = clock.now();
     while service.is_running() && !end.load(Ordering::Relaxed) {
         if clock.now().since(looked_after) >= GUARD_EVERY {
             looked_after = clock.now();
             service.guard().look_after();
         }
-        let wish = asked.wish();
-        if reload.swap(false, Ordering::Relaxed) || wish.is_some() {
+        let request = control_plane.reload_request();
+        if reload.swap(false, Ordering::Relaxed) || request.is_some() {
             tell_of_reload();
             let outcome = change(&mut service, args, &logging);
-            asked.show(service.config());
+            control_plane.show(service.config());
             // Who asked may have gone.
-            wish.map(|wish| wish.try_send(outcome));
+            request.map(|request| request.try_send(outcome));
             tell(&[NotifyState::Ready]);
         }
         #[allow(clippy::disallowed_methods)] // the command line may wait
         std::thread::sleep(LOOK_EVERY);
     }
     tell(&[NotifyState::Stopping]);
-    service.stop().into_diagnostic().wrap_err("the gateway's loop")?;
-    tracing::info!("the gateway has ended");
+    service.stop().into_diagnostic().wrap_err("a worker thread failed")?;
+    tracing::info!("gateway stopped");
     Ok(Answer::Yes)
 }
 
@@ -103,7 +104,9 @@ fn load(args: &GatewayArgs) -> miette::Result<Config> {
     }
     let user = config.privileges.user.unwrap_or_default();
     let again = config::load(&args.config).map_err(miette::Report::new);
-    again.wrap_err_with(|| format!("read again as the user `{user}`, as every reload will"))
+    again.wrap_err_with(|| {
+        format!("cannot read the configuration as the user `{user}`, which every reload requires")
+    })
 }
 
 /// Tells the service manager, if there is one that wants to know.
@@ -124,8 +127,8 @@ fn change(service: &mut Service, args: &GatewayArgs, logging: &Logging) -> Reloa
     let mut config = match config::load(&args.config) {
         Ok(config) => config,
         Err(errors) => {
-            let outcome = asked::refused(&errors);
-            tracing::error!("nothing was changed: {:?}", miette::Report::new(errors));
+            let outcome = control_plane::refused(&errors);
+            tracing::error!("configuration rejected, nothing changed: {:?}", miette::Report::new(errors));
             return outcome;
         }
     };
@@ -136,15 +139,15 @@ fn change(service: &mut Service, args: &GatewayArgs, logging: &Logging) -> Reloa
     match changed {
         Ok(changes) => {
             let added = changes.kept.iter().filter(|kept| kept.is_none()).count();
-            tracing::info!(added, removed = changes.removed.len(), "the file was read again");
+            tracing::info!(added, removed = changes.removed.len(), "configuration reloaded");
             for setting in &changes.restart {
-                tracing::warn!("{setting}: after a restart only");
+                tracing::warn!("{setting}: restart required");
             }
-            asked::outcome(&changes, &warnings)
+            control_plane::outcome(&changes, &warnings)
         }
         Err(report) => {
-            tracing::error!("nothing was changed: {report:?}");
-            asked::failed(report.to_string())
+            tracing::error!("reload failed, nothing changed: {report:?}");
+            control_plane::failed(report.to_string())
         }
     }
 }

@@ -14,6 +14,6 @@ pub fn seed() -> u64 {
 #[allow(clippy::disallowed_methods)] // the command line is where time comes from
 pub fn unix_ns() -> miette::Result<u64> {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let ns = since.into_diagnostic().wrap_err("the clock stands before 1970")?.as_nanos();
-    u64::try_from(ns).into_diagnostic().wrap_err("the clock stands after 2554")
+    let ns = since.into_diagnostic().wrap_err("the system clock is set before 1970")?.as_nanos();
+    u64::try_from(ns).into_diagnostic().wrap_err("the system clock is set after 2554")
 }

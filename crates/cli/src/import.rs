@@ -21,24 +21,24 @@ const MAX_LEN: u64 = 64 << 20;
 /// What is taken over.
 #[derive(Subcommand)]
 pub enum ImportCommand {
-    /// What `ip xfrm state` and `ip xfrm policy` print, one behind the other.
+    /// Import the output of `ip xfrm state` followed by that of `ip xfrm policy`.
     #[command(
         after_help = "Example: (ip xfrm state; ip xfrm policy) | forebay import xfrm - -o gateway.toml"
     )]
     Xfrm {
-        /// The text; `-`, or nothing, for standard input.
+        /// The text to import; `-` is standard input.
         #[arg(default_value = "-")]
         file: PathBuf,
-        /// An address of the machine that printed it, where nothing else tells outbound from inbound.
+        /// An address of the machine that printed the text. Required where outbound and inbound SAs cannot be told apart.
         #[arg(long, value_name = "ADDRESS")]
         local: Vec<IpAddr>,
         #[command(flatten)]
         output: OutputArgs,
     },
-    /// The configuration of DPDK's ipsec-secgw.
+    /// Import the configuration of DPDK's ipsec-secgw.
     #[command(after_help = "Example: forebay import secgw ep0.cfg -o gateway.toml")]
     Secgw {
-        /// The configuration (.cfg); `-` for standard input.
+        /// The configuration (.cfg); `-` is standard input.
         file: PathBuf,
         #[command(flatten)]
         output: OutputArgs,
@@ -48,20 +48,20 @@ pub enum ImportCommand {
 /// Where what is taken over goes.
 #[derive(Args)]
 pub struct OutputArgs {
-    /// The gateway's file to write [default: standard output].
+    /// The gateway configuration to write [default: standard output].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Where keys go, each into a file of its own that only its owner can read; relative to the directory of the
-    /// gateway's file.
+    /// Directory for the keys, relative to that of the gateway configuration. Each key gets its own file, readable by
+    /// its owner only.
     #[arg(long, value_name = "DIR", default_value = "keys")]
     keys: String,
-    /// Write keys into the gateway's file itself.
+    /// Write the keys into the gateway configuration itself.
     #[arg(long)]
     inline_keys: bool,
-    /// Replace files that are there.
+    /// Replace existing files.
     #[arg(long)]
     force: bool,
-    /// Print what was done as JSON; needs `--output`.
+    /// Print a summary as JSON; requires `--output`.
     #[arg(long, requires = "output")]
     json: bool,
 }
@@ -111,7 +111,7 @@ fn read(path: &Path) -> miette::Result<Zeroizing<String>> {
     } else {
         File::open(path).and_then(|file| file.take(MAX_LEN + 1).read_to_string(&mut text))
     };
-    let len = taken.into_diagnostic().wrap_err_with(|| format!("{name} cannot be read"))?;
+    let len = taken.into_diagnostic().wrap_err_with(|| format!("cannot read {name}"))?;
     if len as u64 > MAX_LEN {
         return Err(miette!("{name} is longer than {MAX_LEN} bytes"));
     }
@@ -120,17 +120,17 @@ fn read(path: &Path) -> miette::Result<Zeroizing<String>> {
 
 fn finish(imported: &Imported, origin: &str, args: &OutputArgs) -> miette::Result<Answer> {
     for Remark { line, text, reason, lost } in &imported.remarks {
-        eprintln!("{} line {line}: {text}\n    {reason}", if *lost { "not taken over:" } else { "note:" });
+        eprintln!("{} line {line}: {text}\n    {reason}", if *lost { "not imported:" } else { "note:" });
     }
     if imported.sas.is_empty() {
         return Err(miette!(
-            help = "ip xfrm: print state and policy as root; ipsec-secgw: the file of its option -f",
-            "there is no SA that can be taken over"
+            help = "for ip xfrm, print state and policy as root; for ipsec-secgw, give the file of its option -f",
+            "found no SA to import"
         ));
     }
     // Nothing is written that would not be read.
     let whole = import::write(imported, origin, None);
-    let config = config::parse(&whole.text, "the file that would be written", Path::new(""))?;
+    let config = config::parse(&whole.text, "the imported configuration", Path::new(""))?;
     for warning in config.warnings {
         eprintln!("{:?}", miette::Report::new(warning));
     }
@@ -152,13 +152,13 @@ fn store(written: &Written, args: &OutputArgs) -> miette::Result<Vec<String>> {
     if !args.force {
         let taken = places.iter().chain(&args.output).find(|path| path.exists());
         if let Some(path) = taken {
-            let help = "give another name, or --force to replace it";
+            let help = "give another name, or use `--force` to replace it";
             return Err(miette!(help = help, "{} is there already", path.display()));
         }
     }
     if let Some(folder) = places.first().and_then(|path| path.parent()) {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-        made.into_diagnostic().wrap_err_with(|| format!("{} cannot be made", folder.display()))?;
+        made.into_diagnostic().wrap_err_with(|| format!("cannot create {}", folder.display()))?;
     }
     for (key, path) in written.keys.iter().zip(&places) {
         create(path, 0o600, &[key.text.as_bytes(), b"\n"])?;
@@ -176,7 +176,7 @@ fn store(written: &Written, args: &OutputArgs) -> miette::Result<Vec<String>> {
 
 /// A new file, in the place of one that is there: what was in that is never mixed with it, nor are its permissions.
 fn create(path: &Path, mode: u32, parts: &[&[u8]]) -> miette::Result<()> {
-    let name = || format!("{} cannot be written", path.display());
+    let name = || format!("cannot write {}", path.display());
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
             return Err(error).into_diagnostic().wrap_err_with(name);
@@ -202,7 +202,7 @@ fn report(imported: &Imported, files: Vec<String>, args: &OutputArgs) -> miette:
     }
     let lost = imported.remarks.iter().filter(|remark| remark.lost).count();
     eprintln!(
-        "{sas} SAs and {policies} policies taken over, {lost} things not; {} files written",
+        "imported {sas} SAs and {policies} policies, skipped {lost} items, wrote {} files",
         files.len()
     );
     Ok(())

@@ -5,10 +5,10 @@
 mod output;
 
 mod answer;
-mod ask;
 mod backend;
 mod bench;
 mod check;
+mod control_client;
 mod demo;
 mod explore;
 mod gateway;
@@ -22,21 +22,21 @@ mod pipeline;
 mod processors;
 mod progress;
 mod simulate;
-mod size;
+mod size_buffers;
 mod study;
 mod top;
-mod twin;
-#[cfg(test)]
+mod validate_model;
 #[allow(dead_code)] // the workbench does not run itself
 mod workbench;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use answer::Answer;
 use clap::{CommandFactory, Parser, Subcommand};
 use forebay_crypto::Direction;
 
-/// IPsec packets through every processor that can do the crypto, by predicted finishing time.
+/// An IPsec gateway that places each crypto job by predicted finish time, and a simulator with the same scheduler.
 #[derive(Parser)]
 #[command(name = "forebay", version, max_term_width = 100, after_help = "Example: forebay demo")]
 struct Cli {
@@ -46,66 +46,54 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Protect every packet of a capture (outbound processing).
+    /// Protect every packet of a capture (outbound IPsec processing).
     #[command(after_help = "Example: forebay seal --sas sas.toml plain.pcap -o sealed.pcap")]
     Seal(pass::PassArgs),
-    /// Open every protected packet of a capture (inbound processing).
+    /// Decrypt and verify every protected packet of a capture (inbound IPsec processing).
     #[command(after_help = "Example: forebay open --sas sas.toml sealed.pcap -o plain.pcap")]
     Open(pass::PassArgs),
     #[command(flatten)]
     Operation(operation::Operation),
-    /// Watch a running gateway: load, queue, predicted against actual time, SAs and drops, as they are now.
+    /// Monitor a running gateway: utilization, queues, predicted and actual times, SAs and drops.
     #[command(after_help = "Example: forebay top --config gateway.toml")]
     Top(top::TopArgs),
-    /// Run a scenario in virtual time: what a design would do on given traffic.
+    /// Simulate a design under given traffic, in virtual time.
     #[command(after_help = "Example: forebay simulate host.toml --set processor.card.count=4 --json")]
     Simulate(simulate::SimulateArgs),
-    /// Solve a pipeline's Markov chain, or an inline card's limits, instead of simulating it.
+    /// Solve a pipeline's Markov chain or compute an inline card's limits, without simulation.
     #[command(after_help = "Example: forebay solve pipeline.toml --set stage.receive.buffer=4 --json")]
     Solve(pipeline::SolveArgs),
-    /// Find the smallest buffers of a pipeline for a loss, and the load that its own can bear.
-    #[command(after_help = "Example: forebay size pipeline.toml --loss 0.01 --json")]
-    Size(size::SizeArgs),
-    /// Run a study: many simulations, what they show, and whether published claims hold.
+    /// Find the smallest buffers of a pipeline for a loss ratio, and the maximum throughput of its own buffers.
+    #[command(after_help = "Example: forebay size-buffers pipeline.toml --loss 0.01 --json")]
+    SizeBuffers(size_buffers::SizeBuffersArgs),
+    /// Run a study: a set of simulations with figures and a check of published claims.
     #[command(subcommand)]
     Study(study::StudyCommand),
-    /// Run firmware on simulated embedded cores: where its cycles go, and what options of the core pay.
+    /// Simulate firmware on embedded cores: where its cycles go, and what each option of the core gains.
     #[command(subcommand)]
     Explore(explore::Explore),
-    /// Run the engine with emulated cards and the simulator on the same packets, and compare.
-    #[command(after_help = "Example: forebay twin --rate '400 Mbit/s' --out twin-run")]
-    Twin(twin::TwinArgs),
-    /// Measure: the data plane, the scheduler, or the processors.
+    /// Validate the simulation model: run the engine with emulated cards and the simulator on the same packets.
+    #[command(after_help = "Example: forebay validate-model --rate '400 Mbit/s' --out model-run")]
+    ValidateModel(validate_model::ValidateModelArgs),
+    /// Measure the data plane, the scheduler, or the processors.
     #[command(subcommand)]
     Bench(bench::Bench),
-    /// Compare the scheduler with fixed splits, then send a real capture through two gateways and compare what comes out.
+    /// Compare the scheduler with fixed splits, then send a capture through two gateways and verify every packet.
     #[command(after_help = "Example: forebay demo --out demo-run")]
     Demo(demo::DemoArgs),
-    /// Write manual pages into a folder.
+    /// Write manual pages to a directory.
     #[command(hide = true)]
     Man(manual::ManArgs),
-    /// Print completions for a shell.
+    /// Print shell completions.
     #[command(hide = true)]
     Completions(manual::CompletionsArgs),
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let answer = match cli.command {
-        Command::Seal(args) => pass::run(&args, Direction::Seal),
-        Command::Open(args) => pass::run(&args, Direction::Open),
-        Command::Operation(command) => command.run(),
-        Command::Top(args) => top::run(&args),
-        Command::Simulate(args) => simulate::run(&args),
-        Command::Solve(args) => pipeline::solve(&args),
-        Command::Size(args) => size::run(&args),
-        Command::Study(study) => study.run(),
-        Command::Explore(explore) => explore.run(),
-        Command::Twin(args) => twin::run(&args),
-        Command::Bench(bench) => bench.run(),
-        Command::Demo(args) => demo::run(&args),
-        Command::Man(args) => manual::pages(&args, Cli::command()),
-        Command::Completions(args) => manual::completions(&args, &Cli::command()),
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let answer = match workbench::renamed(&words) {
+        Some(refused) => Err(refused),
+        None => run(Cli::parse_from(words).command),
     };
     output::flush();
     match answer {
@@ -123,6 +111,25 @@ fn main() -> ExitCode {
             eprintln!("{report:?}");
             ExitCode::from(2)
         }
+    }
+}
+
+fn run(command: Command) -> miette::Result<Answer> {
+    match command {
+        Command::Seal(args) => pass::run(&args, Direction::Seal),
+        Command::Open(args) => pass::run(&args, Direction::Open),
+        Command::Operation(command) => command.run(),
+        Command::Top(args) => top::run(&args),
+        Command::Simulate(args) => simulate::run(&args),
+        Command::Solve(args) => pipeline::solve(&args),
+        Command::SizeBuffers(args) => size_buffers::run(&args),
+        Command::Study(study) => study.run(),
+        Command::Explore(explore) => explore.run(),
+        Command::ValidateModel(args) => validate_model::run(&args),
+        Command::Bench(bench) => bench.run(),
+        Command::Demo(args) => demo::run(&args),
+        Command::Man(args) => manual::pages(&args, Cli::command()),
+        Command::Completions(args) => manual::completions(&args, &Cli::command()),
     }
 }
 

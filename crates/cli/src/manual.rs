@@ -20,10 +20,10 @@ const MANUAL: &str = "Forebay Manual";
 /// Arguments of `forebay man`.
 #[derive(Args)]
 pub struct ManArgs {
-    /// The folder for the pages, which is made if it is missing.
+    /// Directory for the pages; it is created if it does not exist.
     #[arg(value_name = "DIRECTORY")]
     directory: PathBuf,
-    /// The date that the pages bear, as 2026-05-20.
+    /// Date in the pages' footers, such as 2026-05-20.
     #[arg(long, default_value = "")]
     date: String,
 }
@@ -112,10 +112,10 @@ fn synopsis(command: &Command) -> Roff {
 fn exit_status(page: &mut Roff) {
     page.control("SH", ["EXIT STATUS"]);
     for (code, meaning) in [
-        ("0", "All went well."),
-        ("1", "It worked, and the answer is no: packets failed, a claim did not hold."),
-        ("2", "The input is broken, or the system refused something; standard error says what."),
-        ("130", "It was interrupted."),
+        ("0", "Success."),
+        ("1", "Negative result: packets were dropped, or a claim did not hold."),
+        ("2", "Usage error, invalid input file, or a failed system call. Standard error has the reason."),
+        ("130", "Interrupted by a signal."),
     ] {
         page.control("TP", []).text([bold(code)]).text([roman(meaning)]);
     }

@@ -2,29 +2,29 @@
 
 use clap::Subcommand;
 
-use crate::{Answer, ask, check, gateway, import};
+use crate::{Answer, check, control_client, gateway, import};
 
 /// A command of a gateway's operation.
 #[derive(Subcommand)]
 pub enum Operation {
-    /// Say what is wrong with a gateway's file; nothing is changed.
+    /// Validate a gateway configuration without applying it.
     #[command(after_help = "Example: forebay check --config gateway.toml")]
     Check(check::CheckArgs),
-    /// Protect traffic between networks, by TUN and UDP or raw IP, until it is told to stop.
+    /// Run the gateway in the foreground until it is stopped by a signal.
     #[command(after_help = "Example: forebay gateway --config gateway.toml")]
     Gateway(gateway::GatewayArgs),
-    /// Take SAs and policies of another system over into a gateway's file.
+    /// Import SAs and policies of another system into a gateway configuration.
     #[command(subcommand)]
     Import(import::ImportCommand),
-    /// What a running gateway has done: processors, links, drops.
+    /// Show the state of a running gateway: processors, links, drops.
     #[command(after_help = "Example: forebay status --json")]
-    Status(ask::AskArgs),
-    /// SAs, policies, processors or drops of a running gateway.
+    Status(control_client::AskArgs),
+    /// Show SAs, policies, processors or drops of a running gateway.
     #[command(subcommand)]
-    Show(ask::ShowCommand),
-    /// Make a running gateway read its file again; SAs of which nothing changed go on.
+    Show(control_client::ShowCommand),
+    /// Make a running gateway reload its configuration; unchanged SAs keep their state.
     #[command(after_help = "Example: forebay reload --config gateway.toml")]
-    Reload(ask::AskArgs),
+    Reload(control_client::AskArgs),
 }
 
 impl Operation {
@@ -34,9 +34,9 @@ impl Operation {
             Operation::Check(args) => check::run(&args),
             Operation::Gateway(args) => gateway::run(&args),
             Operation::Import(command) => command.run(),
-            Operation::Status(args) => ask::status(&args),
+            Operation::Status(args) => control_client::status(&args),
             Operation::Show(command) => command.run(),
-            Operation::Reload(args) => ask::reload(&args),
+            Operation::Reload(args) => control_client::reload(&args),
         }
     }
 }

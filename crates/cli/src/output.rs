@@ -54,6 +54,6 @@ pub fn is_closed() -> bool {
 }
 
 fn fail(error: &io::Error) -> ! {
-    complain(format_args!("standard output cannot be written: {error}\n"));
+    complain(format_args!("cannot write to standard output: {error}\n"));
     std::process::exit(2)
 }

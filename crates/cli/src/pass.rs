@@ -47,31 +47,31 @@ pub struct PassArgs {
     sas: PathBuf,
     /// The capture to read: pcap or pcapng, raw IP or Ethernet among others.
     input: PathBuf,
-    /// The capture to write: pcapng if it is so named, otherwise pcap.
+    /// The capture to write: pcapng if its name ends so, otherwise pcap.
     #[arg(short, long)]
     output: PathBuf,
-    /// Cores to use, this one included.
+    /// Number of cores to use.
     #[arg(long, default_value_t = 1)]
     cores: usize,
     /// Crypto library.
     #[arg(long, value_enum, default_value_t = Backend::Auto)]
     backend: Backend,
-    /// Costs measured before (`forebay bench processors --save`); without, they are measured at start.
+    /// File of measured costs (`forebay bench processors --save`) [default: costs are measured at start].
     #[arg(long, value_name = "FILE")]
     costs: Option<PathBuf>,
-    /// Where the IVs used so far are noted, so that none is ever used again [default: the user's state directory].
+    /// Directory that records used IVs, so that an IV never repeats [default: the user's state directory].
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
-    /// Where ICMP messages go that tell sources of packets that are too big for their path (a capture of raw IP).
+    /// Capture file (raw IP) for ICMP errors to the sources of packets larger than the path MTU.
     #[arg(long, value_name = "FILE", requires = "address")]
     icmp: Option<PathBuf>,
-    /// This gateway's address on the plain side, from which such messages come; one for IPv4, one for IPv6.
+    /// Source address of these ICMP errors: this gateway's address on the inside, one for each IP version.
     #[arg(long, value_name = "ADDRESS")]
     address: Vec<IpAddr>,
-    /// Name every packet that is left out.
+    /// List dropped packets with reasons.
     #[arg(short, long)]
     verbose: bool,
-    /// Print figures as JSON.
+    /// Print the figures as JSON.
     #[arg(long)]
     json: bool,
 }
@@ -191,8 +191,8 @@ fn build_engine(args: &PassArgs, direction: Direction, cpus: Option<Cpus>) -> mi
     let Some(suite) = file.entries.first().map(|entry| entry.config.suite) else {
         let word = if direction == Direction::Seal { "out" } else { "in" };
         return Err(miette!(
-            help = format!("add an [[sa]] with direction = \"{word}\""),
-            "{} has no SA of that direction",
+            help = format!("add `[[sa]]` with `direction = \"{word}\"`"),
+            "{} has no SA for this direction",
             args.sas.display()
         ));
     };
@@ -324,10 +324,7 @@ impl Pass<'_> {
         }
         while engine.in_flight() > 0 {
             if !engine.drain(DRAIN_MAX) {
-                return Err(miette!(
-                    "{} packets did not come back from their processors",
-                    engine.in_flight()
-                ));
+                return Err(miette!("{} packets were not returned by their processors", engine.in_flight()));
             }
         }
         self.take_outputs(engine)
@@ -337,7 +334,7 @@ impl Pass<'_> {
         for output in engine.outputs() {
             self.forget_before(output.tag);
             let record = self.waiting.front().filter(|record| record.number == output.tag);
-            let record = record.ok_or_else(|| miette!("packet {} came out of order", output.tag))?;
+            let record = record.ok_or_else(|| miette!("packet {} is out of order", output.tag))?;
             match output.result {
                 Ok(()) => {
                     self.frame.clear();
@@ -422,7 +419,7 @@ fn print(args: &PassArgs, figures: &Figures, engine: &Engine) -> miette::Result<
         println!("{n:>9}  {}: {}", reason.name(), reason.explanation());
     }
     if figures.drops.total() > 0 && !args.verbose {
-        println!("(-v names the packets)");
+        println!("(-v lists these packets)");
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `forebay simulate`, `solve` and `size` of pipelines and inline cards.
+//! `forebay simulate`, `solve` and `size-buffers` of pipelines and inline cards.
 
 mod page;
 
@@ -66,7 +66,7 @@ impl Model {
 pub fn simulate(args: &Simulate<'_>) -> miette::Result<Option<Answer>> {
     let Some(model) = Model::load(args.path, args.sets)? else { return Ok(None) };
     if args.timeline {
-        return Err(miette!("--timeline is for scenarios of the host model"));
+        return Err(miette!("--timeline requires a scenario of the host model"));
     }
     match &model {
         Model::Pipeline(scenario) => {
@@ -97,7 +97,7 @@ pub fn simulate(args: &Simulate<'_>) -> miette::Result<Option<Answer>> {
             )?;
             if !args.json {
                 let mbps = outcomes[0].throughput_pps * 8.0 * f64::from(scenario.payload) / 1e6;
-                println!("{mbps:.1} Mbit/s of payload carried of {:.1} offered", scenario.offered_bps / 1e6);
+                println!("{mbps:.1} Mbit/s of payload carried, {:.1} offered", scenario.offered_bps / 1e6);
                 print_simulated(&outcomes, &scenario.notes);
             }
         }
@@ -160,7 +160,7 @@ fn finish(
             fs::write(dir.join("figures.json"), format!("{text}\n"))?;
             fs::write(dir.join("manifest.json"), serde_json::to_string_pretty(&manifest)? + "\n")
         };
-        keep().into_diagnostic().wrap_err_with(|| format!("{} cannot be written", dir.display()))?;
+        keep().into_diagnostic().wrap_err_with(|| format!("cannot write {}", dir.display()))?;
     }
     if args.json {
         println!("{text}");
@@ -171,7 +171,7 @@ fn finish(
 fn print_simulated(outcomes: &[Outcome], notes: &[String]) {
     let Outcome { elapsed_s, generated, processed, lost, in_flight, throughput_pps, .. } = outcomes[0];
     println!(
-        "{generated} packets in {elapsed_s:.6} s: {processed} processed, {lost} lost, {in_flight} inside"
+        "{generated} packets in {elapsed_s:.6} s: {processed} processed, {lost} lost, {in_flight} in flight"
     );
     let loss = 100.0 * outcomes[0].loss_probability;
     println!("{throughput_pps:.1} packets/s, {loss:.4} % lost");
@@ -219,19 +219,19 @@ fn print_simulated(outcomes: &[Outcome], notes: &[String]) {
 pub struct SolveArgs {
     /// The scenario (TOML), model = "pipeline" or "inline-card".
     scenario: PathBuf,
-    /// Another value for a key: `arrivals.mean="80 us"`, `stage.receive.buffer=4`.
+    /// Override a key: `arrivals.mean="80 us"`, `stage.receive.buffer=4`.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
-    /// Print figures as JSON.
+    /// Print the figures as JSON.
     #[arg(long)]
     json: bool,
-    /// As though buffers had no limit, in closed form (M/M/1 in a row; busy-waiting as one of them).
+    /// Solve in closed form for unlimited buffers (M/M/1 queues in series; busy-waiting servers count as one queue).
     #[arg(long)]
     unlimited: bool,
-    /// Cycles of the iteration to try at most.
+    /// Maximum number of iterations.
     #[arg(long, value_name = "N", default_value_t = 500)]
     cycles: u32,
-    /// Memory to use at most, in MiB.
+    /// Maximum memory, in MiB.
     #[arg(long, value_name = "MIB", default_value_t = 4_096)]
     memory: u64,
 }
@@ -262,7 +262,7 @@ pub fn solve(args: &SolveArgs) -> miette::Result<Answer> {
         Ok(solution) => solution,
         Err(models::Error::Cancelled) => return Err(progress::Interrupted.into()),
         Err(error @ models::Error::NotConverged { .. }) => {
-            eprintln!("warning: {error}; these figures are not to be relied on");
+            eprintln!("warning: {error}; the figures are not reliable");
             let models::Error::NotConverged { solution, .. } = error else { unreachable!("just seen") };
             *solution
         }
@@ -327,7 +327,7 @@ fn solve_card(scenario: &CardScenario, json: bool) -> miette::Result<Answer> {
     }
     let by = carried.bottleneck.as_deref().unwrap_or("nothing");
     println!(
-        "{:.1} Mbit/s of payload carried of {:.1} offered; at most {:.1}, limited by {by}",
+        "{:.1} Mbit/s of payload carried, {:.1} offered; maximum {:.1}, limited by {by}",
         carried.payload_bps / 1e6,
         scenario.offered_bps / 1e6,
         carried.limit_bps / 1e6

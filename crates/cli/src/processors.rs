@@ -146,14 +146,14 @@ impl Costs {
         let text = std::fs::read_to_string(path).into_diagnostic().wrap_err_with(|| format!("{name}"))?;
         let costs: Costs = serde_json::from_str(&text).map_err(|error| {
             miette!(
-                help = "write it anew by `forebay bench processors --save FILE`",
+                help = "write the file again with `forebay bench processors --save FILE`",
                 "{name}, line {}: {error}",
                 error.line()
             )
         })?;
         if !(1..=SCHEMA).contains(&costs.schema) {
             return Err(miette!(
-                help = "write it anew by `forebay bench processors --save FILE`",
+                help = "write the file again with `forebay bench processors --save FILE`",
                 "{name}: `schema` is {}, expected 1 or {SCHEMA}",
                 costs.schema
             ));
@@ -179,7 +179,8 @@ pub fn set_up(
     let measured = costs
         .find(processor.name(), suite)
         .or_else(|| calibrate_within(&mut *processor, suite, clock, CALIBRATION).map(|found| found.cost));
-    let cost = measured.ok_or_else(|| miette!("{} does not answer, or lacks {suite}", processor.name()))?;
+    let cost = measured
+        .ok_or_else(|| miette!("{} does not respond, or does not support {suite}", processor.name()))?;
     let queue = processor.capabilities().queue.min(CORE_QUEUE);
     Ok(ProcessorSetup { processor, kind, cost, alpha: 1.0, beta: Duration::ZERO, queue })
 }

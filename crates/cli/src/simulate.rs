@@ -26,41 +26,41 @@ use crate::progress::{self, Interrupted, Progress};
 pub struct SimulateArgs {
     /// The scenario (TOML).
     scenario: PathBuf,
-    /// Another value for a key: `traffic.rate="200 Mbit/s"`, `processor.card.count=4`.
+    /// Override a key: `traffic.rate="200 Mbit/s"`, `processor.card.count=4`.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
-    /// Print figures as JSON.
+    /// Print the figures as JSON.
     #[arg(long)]
     json: bool,
-    /// Folder for report.html, scenario.toml with all defaults, figures, manifest.json and timeline.json.
+    /// Output directory for report.html, scenario.toml with all defaults, figures, manifest.json and timeline.json.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// With --out: entries of timeline.json (for ui.perfetto.dev), which has the begin of the run
+    /// With --out: maximum number of entries in timeline.json (for ui.perfetto.dev), from the start of the run
     /// [default: 10000].
     #[arg(long, value_name = "ENTRIES", requires = "out")]
     timeline: Option<usize>,
-    /// With --out: every packet with its times and processor, in packets.parquet or packets.csv.
+    /// With --out: write every packet with its times and processor to packets.parquet or packets.csv.
     #[arg(long, value_enum, value_name = "FORMAT", requires = "out", num_args = 0..=1, require_equals = true, default_missing_value = "parquet")]
     columns: Option<Format>,
-    /// Runs with the seeds s, s + 1, ...; more than one gives means and 95 % confidence intervals.
+    /// Number of runs, with the seeds s, s + 1, ...; several give means and 95 % confidence intervals.
     #[arg(long, value_name = "N", default_value_t = 1)]
     replications: usize,
-    /// Every value of a key, with --sweep several times every combination: the same packets at all points.
+    /// Values of a key; if repeated, every combination is run. All points see the same packets.
     #[arg(long = "sweep", value_name = "KEY=V1,V2,...")]
     sweeps: Vec<String>,
-    /// Threads for several runs [default: all cores]. Their number changes no figure.
+    /// Number of threads for several runs [default: number of cores]. It does not change the figures.
     #[arg(long)]
     threads: Option<usize>,
-    /// Search for the highest rate without loss, or within --loss and --latency.
+    /// Search for the throughput (RFC 2544): the highest rate without loss, or within --loss and --latency.
     #[arg(long, conflicts_with_all = ["sweeps", "replications"])]
     highest_rate: bool,
-    /// With --highest-rate: share of packets that may be lost.
+    /// With --highest-rate: maximum loss ratio.
     #[arg(long, default_value_t = 0.0, requires = "highest_rate")]
     loss: f64,
-    /// With --highest-rate: the most that the 99 % quantile of the total latency may be, "500 us".
+    /// With --highest-rate: maximum 99 % quantile of the total latency, such as "500 us".
     #[arg(long, value_name = "TIME", requires = "highest_rate")]
     latency: Option<String>,
-    /// With --json: processor time that the run took on this machine, which is no figure of the model.
+    /// With --json: add the CPU time of the run on this machine, which is not a figure of the model.
     #[arg(long, requires = "json")]
     timing: bool,
 }
@@ -96,7 +96,7 @@ pub fn run(args: &SimulateArgs) -> miette::Result<Answer> {
         return Err(miette!("--replications 0: expected at least 1"));
     }
     if !(0.0..=1.0).contains(&args.loss) {
-        return Err(miette!("--loss {}: expected a share, 0 to 1", args.loss));
+        return Err(miette!("--loss {}: expected a ratio from 0 to 1", args.loss));
     }
     if args.highest_rate {
         return search::run(args);
@@ -143,7 +143,7 @@ pub fn run(args: &SimulateArgs) -> miette::Result<Answer> {
         print(&outcome);
     }
     if let Some(packets) = outcome.cut {
-        eprintln!("interrupted: the figures are those of the first {packets} packets");
+        eprintln!("interrupted: the figures cover the first {packets} packets");
         return Ok(Answer::Interrupted);
     }
     Ok(Answer::Yes)
@@ -194,9 +194,13 @@ fn print(outcome: &Outcome) {
     let Figures { packets, elapsed_s, throughput_bps, bus, processors, lost, .. } = &outcome.figures;
     println!("{packets} packets in {elapsed_s:.6} s: {:.1} Mbit/s", throughput_bps / 1e6);
     if *lost > 0 {
-        println!("{lost} packets lost: the input was full");
+        println!("{lost} packets lost because the input queue was full");
     }
-    println!("{:.3} packets a job; bus {:.1} % busy", outcome.figures.packets_per_job, 100.0 * bus.load);
+    println!(
+        "{:.3} packets per job; bus utilization {:.1} %",
+        outcome.figures.packets_per_job,
+        100.0 * bus.load
+    );
     println!("{:16} {:>8} {:>12} {:>12}", "processor", "busy", "packets", "mean size");
     for one in processors {
         println!("{:16} {:>6.1} % {:>12} {:>10.1} B", one.name, 100.0 * one.load, one.packets, one.mean_size);

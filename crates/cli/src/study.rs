@@ -14,14 +14,14 @@ use crate::progress::{self, Progress};
 /// Studies.
 #[derive(Subcommand)]
 pub enum StudyCommand {
-    /// Name the studies that come with the program.
+    /// List the shipped studies.
     List,
-    /// Run a study: a shipped one by its name, or any directory with a study.rhai.
+    /// Run a shipped study by name, or a directory with a study.rhai.
     #[command(after_help = "Example: forebay study run multi-accelerator --out multi-accelerator")]
     Run(RunArgs),
-    /// Copy a shipped study's files, to change them and run them from there.
+    /// Copy a shipped study to a directory, to change it.
     Copy {
-        /// The study.
+        /// Name of the study.
         name: String,
         /// The new directory.
         directory: PathBuf,
@@ -33,16 +33,16 @@ pub enum StudyCommand {
 pub struct RunArgs {
     /// A shipped study (`forebay study list`), or a directory.
     study: String,
-    /// Folder for report.html, results.json, claims.json, manifest.json and every resolved scenario.
+    /// Output directory for report.html, results.json, claims.json, manifest.json and every resolved scenario.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Print claims and every run's figures as JSON.
+    /// Print the claims and the figures of every run as JSON.
     #[arg(long)]
     json: bool,
-    /// Run a fiftieth of the packets: to see that it works, not what it finds.
+    /// Run a fiftieth of the packets, to test the study; its figures are not meaningful.
     #[arg(long)]
     quick: bool,
-    /// Answer with exit code 1 if a claim does not hold.
+    /// Exit with code 1 if a claim does not hold.
     #[arg(long)]
     strict: bool,
 }
@@ -61,7 +61,7 @@ impl StudyCommand {
             StudyCommand::Copy { name, directory } => {
                 let study = Study::find(name)?;
                 study.copy_to(directory).into_diagnostic().wrap_err_with(|| {
-                    format!("{} cannot be written; it must not be there yet", directory.display())
+                    format!("cannot write {}; it must not exist yet", directory.display())
                 })?;
                 println!("forebay study run {}", directory.display());
                 Ok(Answer::Yes)
@@ -90,7 +90,7 @@ fn run(args: &RunArgs) -> miette::Result<Answer> {
     if let Some(dir) = &args.out {
         keep(dir, &study, &findings, &made)
             .into_diagnostic()
-            .wrap_err_with(|| format!("{} cannot be written", dir.display()))?;
+            .wrap_err_with(|| format!("cannot write {}", dir.display()))?;
     }
     if args.json {
         println!("{}", serde_json::to_string_pretty(&document(&findings, &made)).into_diagnostic()?);
@@ -127,9 +127,9 @@ fn print(findings: &Findings) {
     let held = findings.claims.iter().filter(|claim| claim.holds).count();
     println!("{held} of {} claims hold; {} runs", findings.claims.len(), findings.runs.len());
     if findings.quick {
-        println!("A quick run: its figures are those of queues filling up.");
+        println!("This was a quick run: its figures are those of queues that are still filling.");
     }
     if !findings.complete {
-        println!("Interrupted: the rest is missing.");
+        println!("Interrupted: the results are incomplete.");
     }
 }

@@ -12,7 +12,7 @@ use miette::{IntoDiagnostic, miette};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 
 use crate::Answer;
-use crate::ask::{SocketArgs, report};
+use crate::control_client::{SocketArgs, report};
 use rates::Rates;
 use screen::Screen;
 
@@ -21,13 +21,13 @@ use screen::Screen;
 pub struct TopArgs {
     #[command(flatten)]
     gateway: SocketArgs,
-    /// Seconds between two looks.
+    /// Refresh interval in seconds.
     #[arg(long, short = 'd', default_value_t = 1.0, value_parser = interval)]
     interval: f64,
-    /// Print this many screens as text instead, for programs and those who cannot see colours move.
+    /// Print this many screens as text instead, for scripts and screen readers.
     #[arg(long, value_name = "N")]
     print: Option<u32>,
-    /// Size of those screens in columns and lines.
+    /// Size of the printed screens in columns and lines.
     #[arg(long, value_name = "COLUMNSxLINES", default_value = "80x24", value_parser = size)]
     size: (u16, u16),
 }
@@ -57,7 +57,10 @@ pub fn run(args: &TopArgs) -> miette::Result<Answer> {
         return print(client, first, interval, count, args.size);
     }
     if !std::io::stdout().is_terminal() {
-        return Err(miette!(help = "--print 1 prints a screen as text", "standard output is no terminal"));
+        return Err(miette!(
+            help = "use `--print 1` to print one screen as text",
+            "standard output is not a terminal"
+        ));
     }
     let mut terminal = ratatui::init();
     let outcome = watch(&mut terminal, client, first, interval);
@@ -68,7 +71,7 @@ pub fn run(args: &TopArgs) -> miette::Result<Answer> {
 fn look(client: &mut Client) -> miette::Result<StatusDoc> {
     match client.ask(Request::Status).map_err(report)? {
         Response::Status(status) => Ok(*status),
-        _ => Err(miette!("the gateway answers something else than was asked")),
+        _ => Err(miette!("the gateway sent a reply of another type than was requested")),
     }
 }
 

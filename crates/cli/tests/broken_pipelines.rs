@@ -54,7 +54,7 @@ type Row = (&'static [&'static str], &'static str, &'static str, &'static str, &
 const SIMULATE: &[&str] = &["simulate"];
 const SOLVE: &[&str] = &["solve"];
 const CLOSED: &[&str] = &["solve", "--unlimited"];
-const SIZE: &[&str] = &["size", "--loss", "0.01"];
+const SIZE: &[&str] = &["size-buffers", "--loss", "0.01"];
 
 const ROWS: &[Row] = &[
     // Servers and stages.
@@ -318,7 +318,7 @@ const ROWS: &[Row] = &[
         "`forebay simulate` takes it",
     ),
     (
-        &["size", "--loss", "0.01", "--by", "chain"],
+        &["size-buffers", "--loss", "0.01", "--by", "chain"],
         "buffer = 6",
         "buffer = 6\nbatch = 3",
         "[[stage]]\nname = \"crypto",

@@ -331,3 +331,13 @@ fn simulate_says_all_that_is_wrong_with_a_scenario() {
         assert!(text.contains(part), "{part} is not in {text}");
     }
 }
+
+#[test]
+fn older_command_names_are_refused_with_the_new_ones_as_hints() {
+    let bench = Bench::new();
+    for (old, new) in [("twin", "validate-model"), ("size", "size-buffers")] {
+        let text = bench.refused(&bench.run(&[old, "--json"]));
+        assert!(text.contains(&format!("unknown command `{old}`")), "{text}");
+        assert!(text.contains(&format!("run `forebay {new}`")), "{text}");
+    }
+}

@@ -46,14 +46,13 @@ fn text(bytes: &[u8]) -> String {
 #[test]
 fn a_good_file_is_said_to_be_good() {
     let folder = Folder::new();
-    let file =
-        "[[protected]]\nkind = \"udp\"\n[keys]\nsource = \"xfrm\"\n[metrics]\nlisten = \"0.0.0.0:1\"\n";
+    let file = "[[outside]]\nkind = \"udp\"\n[keys]\nsource = \"xfrm\"\n[metrics]\nlisten = \"0.0.0.0:1\"\n";
     std::fs::write(folder.path("gateway.toml"), file).unwrap();
     let output = folder.run(&["check", "--config", "gateway.toml"], b"");
     assert_eq!(output.status.code(), Some(0));
     let said = text(&output.stdout);
     assert!(said.contains("valid (SAs from the kernel, 1 link to peers, 1 processor; 1 warning)"), "{said}");
-    assert!(text(&output.stderr).contains("can read the figures"));
+    assert!(text(&output.stderr).contains("can read the metrics"));
     let output = folder.run(&["check", "--config", "gateway.toml", "--json"], b"");
     assert_eq!(output.status.code(), Some(0));
     let document = json(&output);
@@ -61,14 +60,14 @@ fn a_good_file_is_said_to_be_good() {
     assert_eq!(document["warnings"][0]["line"], 6);
     let settings = document["settings"].as_array().unwrap();
     let mtu = settings.iter().find(|one| one["key"] == "mtu").unwrap();
-    assert_eq!((mtu["section"].as_str(), mtu["value"].as_str()), (Some("[plain]"), Some("1400")));
+    assert_eq!((mtu["section"].as_str(), mtu["value"].as_str()), (Some("[inside]"), Some("1400")));
     assert!(output.stderr.is_empty());
 }
 
 #[test]
 fn a_bad_file_is_exit_code_2_and_everything_is_said() {
     let folder = Folder::new();
-    let file = "[plain]\nmut = 3\n[[protected]]\nkind = \"udp\"\nlisten = 1\n[keys]\nsource = \"xfrm\"\n";
+    let file = "[inside]\nmut = 3\n[[outside]]\nkind = \"udp\"\nlisten = 1\n[keys]\nsource = \"xfrm\"\n";
     std::fs::write(folder.path("gateway.toml"), file).unwrap();
     let output = folder.run(&["check", "--config", "gateway.toml"], b"");
     assert_eq!(output.status.code(), Some(2));

@@ -68,7 +68,7 @@ fn a_run_that_is_broken_off_is_the_run_of_its_first_packets() {
     sleep(Duration::from_secs(1));
     let output = interrupted(child);
     assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
-    assert!(text(&output.stderr).contains("interrupted: the figures are those of the first"));
+    assert!(text(&output.stderr).contains("interrupted: the figures cover the first"));
     let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
     let packets = printed["interrupted_after"].as_u64().unwrap();
     assert_eq!(printed["packets"].as_u64().unwrap() + printed["lost"].as_u64().unwrap(), packets);
@@ -95,7 +95,7 @@ fn a_sweep_that_is_broken_off_keeps_the_points_that_are_done() {
     wait_until("three points", || fs::read_to_string(&points).is_ok_and(|text| text.lines().count() >= 3));
     let output = interrupted(child);
     assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
-    assert!(text(&output.stderr).contains("of 6 runs are done and kept"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("of 6 runs are complete and kept"), "{}", text(&output.stderr));
     let sweep = dir.path().join("sweep");
     let lines: Vec<Value> = read(&points).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let packets: Vec<u64> =
@@ -106,7 +106,7 @@ fn a_sweep_that_is_broken_off_keeps_the_points_that_are_done() {
     assert_eq!(manifest["runs"].as_u64().unwrap(), lines.len() as u64);
     assert!(read(&sweep.join("figures.csv")).contains("throughput_bps"));
     assert!(is_parquet(&sweep.join("figures.parquet")));
-    assert!(read(&sweep.join("report.html")).contains("Broken off: 3 of 6 runs are here."));
+    assert!(read(&sweep.join("report.html")).contains("Interrupted: 3 of 6 runs are complete."));
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn replications_that_are_broken_off_have_means_of_those_that_are_done() {
     assert!((5..100_000).contains(&done) && manifest["complete"] == false, "{manifest}");
     let point: Value = serde_json::from_str(read(&dir.path().join("some/points.jsonl")).trim()).unwrap();
     assert_eq!(point["replications"].as_u64().unwrap(), done);
-    assert!(read(&dir.path().join("some/report.html")).contains("Broken off"));
+    assert!(read(&dir.path().join("some/report.html")).contains("Interrupted"));
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn a_study_that_is_broken_off_keeps_its_runs() {
     sleep(Duration::from_secs(2));
     let output = interrupted(child);
     assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
-    assert!(text(&output.stdout).contains("Interrupted: the rest is missing."));
+    assert!(text(&output.stdout).contains("Interrupted: the results are incomplete."));
     let kept = dir.path().join("kept");
     assert_eq!(json(&kept.join("manifest.json"))["complete"], false);
     assert_eq!(json(&kept.join("results.json")).as_array().unwrap().len(), 1);
@@ -216,5 +216,5 @@ fn a_full_disk_is_an_error() {
     let output =
         Command::new(env!("CARGO_BIN_EXE_forebay")).args(["study", "list"]).stdout(full).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("standard output cannot be written"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("cannot write to standard output"), "{}", text(&output.stderr));
 }

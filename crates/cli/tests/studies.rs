@@ -1,4 +1,4 @@
-//! Sweeps, replications, searches, and the engine's twin, as their users meet them.
+//! Sweeps, replications, searches, and validate-model, as their users meet them.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -131,10 +131,10 @@ fn the_highest_rate_keeps_its_bound_and_a_little_more_does_not() {
 
 /// How far both are apart is this machine's matter; that each packet went through both is not.
 #[test]
-fn the_twin_gives_both_the_same_packets_and_its_scenario_runs_again() {
+fn validate_model_gives_engine_and_simulator_the_same_packets_and_its_scenario_runs_again() {
     let bench = Bench::new();
     let output = bench.run(&[
-        "twin",
+        "validate-model",
         "--packets",
         "2000",
         "--rate",
@@ -142,21 +142,21 @@ fn the_twin_gives_both_the_same_packets_and_its_scenario_runs_again() {
         "--window",
         "4",
         "--out",
-        "twin",
+        "model",
         "--json",
     ]);
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}", String::from_utf8_lossy(&output.stderr));
-    let twin: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(output.status.code() == Some(0), twin["holds"] == true);
-    let run = &twin["runs"][0];
+    let comparison: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(output.status.code() == Some(0), comparison["holds"] == true);
+    let run = &comparison["runs"][0];
     for side in ["engine", "simulator"] {
         let done =
             run[side]["processors"].as_array().unwrap().iter().map(|one| one["packets"].as_u64().unwrap());
         assert_eq!(done.sum::<u64>(), 2000, "{side}");
     }
-    let again = bench.json(&["simulate", "twin/rate-1/scenario.toml", "--json"]);
+    let again = bench.json(&["simulate", "model/rate-1/scenario.toml", "--json"]);
     assert_eq!(again["throughput_bps"], run["simulator"]["throughput_bps"]);
-    let page = std::fs::read_to_string(bench.path("twin/report.html")).unwrap();
+    let page = std::fs::read_to_string(bench.path("model/report.html")).unwrap();
     assert!(page.matches("<svg").count() >= 4 && !page.contains("NaN"));
-    assert!(Path::new(&bench.path("twin/figures.json")).exists());
+    assert!(Path::new(&bench.path("model/figures.json")).exists());
 }

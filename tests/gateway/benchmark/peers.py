@@ -131,13 +131,13 @@ remote_ts = ["{SITES[OTHER[side]]}"]
         path = f"{self.directory}/{side}.toml"
         with open(path, "w", encoding="utf-8") as file:
             file.write(f"""
-[plain]
+[inside]
 name = "fb0"
 addresses = ["{INSIDE[side]}/24"]
 mtu = {MTU_INSIDE}
 {self.plain}
 
-[[protected]]
+[[outside]]
 kind = "udp"
 listen = "{OUTSIDE[side]}:4500"
 

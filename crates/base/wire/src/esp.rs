@@ -22,6 +22,8 @@ use crate::Malformed;
 pub const HEADER: usize = 8;
 /// Length of pad length and next header, in bytes.
 pub const TRAILER: usize = 2;
+/// What an IKE message in UDP starts with, where an ESP packet has its SPI (RFC 3948 2.2).
+pub const NON_ESP_MARKER: &[u8] = &[0; 4];
 /// Longest padding, in bytes.
 pub const MAX_PADDING: usize = 255;
 

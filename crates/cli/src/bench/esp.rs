@@ -38,25 +38,25 @@ const SLICES: usize = 15;
     after_help = "Example: forebay bench esp --proposal aes128gcm16 --size 64,1408 --direction both --json"
 )]
 pub struct EspArgs {
-    /// Suite, in swanctl's words.
+    /// Cipher suite, in swanctl notation.
     #[arg(long, default_value = "aes128gcm16")]
     proposal: String,
-    /// Lengths of the plain IP packet, in bytes.
+    /// Lengths of the cleartext IP packets, in bytes.
     #[arg(long, value_delimiter = ',', default_value = "64,256,576,1408")]
     size: Vec<usize>,
-    /// Seal, open, or both.
+    /// Direction: outbound, inbound, or both.
     #[arg(long, value_enum, default_value_t = Which::Both)]
     direction: Which,
-    /// Cores, each with a data path of its own.
+    /// Number of cores, each with its own data path.
     #[arg(long, default_value_t = 1)]
     cores: usize,
     /// Crypto library.
     #[arg(long, value_enum, default_value_t = Backend::Auto)]
     backend: Backend,
-    /// Seconds per figure.
+    /// Measuring time per figure, in seconds.
     #[arg(long, default_value_t = 1.0)]
     seconds: f64,
-    /// Print JSON.
+    /// Print the figures as JSON.
     #[arg(long)]
     json: bool,
 }
@@ -318,13 +318,13 @@ impl Path {
         while self.engine.turn() {}
         for output in self.engine.outputs() {
             if let Err(reason) = output.result {
-                return Err(miette!("the bench lost a packet: {}", reason.explanation()));
+                return Err(miette!("the benchmark dropped a packet: {}", reason.explanation()));
             }
             each(output.tag as usize, &output.packet);
             self.free.push(output.packet);
         }
         if self.free.len() != burst.len() {
-            return Err(miette!("{} of {} packets came out", self.free.len(), burst.len()));
+            return Err(miette!("{} of {} packets were returned", self.free.len(), burst.len()));
         }
         self.free.drain(..).for_each(|packet| self.engine.recycle(packet));
         Ok(burst.len() as u64)

@@ -24,17 +24,17 @@ const CARD: &str = "card";
 #[derive(Args)]
 #[command(after_help = "Example: forebay bench processors --proposal aes128gcm16 --save costs.json")]
 pub struct ProcessorsArgs {
-    /// Suites, in swanctl's words.
+    /// Cipher suites, in swanctl notation.
     #[arg(long, value_delimiter = ',', default_value = "aes128gcm16,aes128-sha256,chacha20poly1305")]
     proposal: Vec<String>,
-    /// Write the result where seal, open and demo can read it (--costs).
+    /// Write the costs to a file that `--costs` of seal, open and demo reads.
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// Write a scenario for `forebay simulate` with the core, the worker and the card as measured for the first
+    /// Write a scenario for `forebay simulate` with the costs of core, worker and card measured for the first
     /// proposal.
     #[arg(long, value_name = "FILE")]
     scenario: Option<PathBuf>,
-    /// Print JSON.
+    /// Print the figures as JSON.
     #[arg(long)]
     json: bool,
 }
@@ -51,7 +51,7 @@ pub fn run(args: &ProcessorsArgs) -> miette::Result<Answer> {
     for mut processor in processors(clock)? {
         for &suite in &suites {
             let Some(calibration) = calibrate(&mut *processor, suite, clock) else {
-                eprintln!("{} does not do {suite}", processor.name());
+                eprintln!("{} does not support {suite}", processor.name());
                 continue;
             };
             costs.processors.push(MeasuredCost::new(processor.name(), suite, &calibration));

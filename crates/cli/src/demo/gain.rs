@@ -28,13 +28,13 @@ const WAYS: usize = 4;
 /// Arguments of the comparison.
 #[derive(Args)]
 pub struct GainArgs {
-    /// Seconds that the comparison of the scheduler with fixed splits takes, 0 for none.
+    /// Duration of the comparison with fixed splits, in seconds; 0 disables it.
     #[arg(long, value_name = "SECONDS", default_value_t = 8.0)]
     comparison: f64,
-    /// Suite of the comparison: one that a core alone is slow at.
+    /// Cipher suite of the comparison; choose one that is slow on a single core.
     #[arg(long, value_name = "SUITE", default_value = "3des-sha1")]
     comparison_proposal: String,
-    /// Processors of the comparison, as those of `forebay bench scheduler`.
+    /// Processors of the comparison, named as for `forebay bench scheduler`.
     #[arg(long, value_delimiter = ',', value_name = "NAME", default_value = "core,worker")]
     comparison_processor: Vec<String>,
 }

@@ -14,13 +14,13 @@ use crate::Answer;
 /// Arguments of `forebay explore compare`.
 #[derive(Args)]
 pub struct CompareArgs {
-    /// Folders that `explore run --out` has written; ratios are against the first.
+    /// Output directories of `explore run --out`; ratios are relative to the first.
     #[arg(required = true, num_args = 2.., value_name = "DIR")]
     runs: Vec<PathBuf>,
-    /// Print figures as JSON.
+    /// Print the figures as JSON.
     #[arg(long)]
     json: bool,
-    /// A page with all of them.
+    /// Write an HTML page with all runs.
     #[arg(long, value_name = "HTML")]
     page: Option<PathBuf>,
 }
@@ -31,7 +31,7 @@ pub fn run(args: &CompareArgs) -> miette::Result<Answer> {
     if let Some(path) = &args.page {
         std::fs::write(path, report::points("comparison", &points, &made()?))
             .into_diagnostic()
-            .wrap_err_with(|| format!("{} cannot be written", path.display()))?;
+            .wrap_err_with(|| format!("cannot write {}", path.display()))?;
     }
     let rows = rows(&points);
     if args.json {
@@ -71,7 +71,7 @@ fn tail(name: &str) -> String {
 
 fn load(dir: &Path) -> miette::Result<Point> {
     let path = dir.join("figures.json");
-    let help = "give folders that `forebay explore run --out DIR` has written";
+    let help = "give directories written by `forebay explore run --out DIR`";
     let text = std::fs::read_to_string(&path)
         .map_err(|error| miette!(help = help, "{}: {error}", path.display()))?;
     let wrong = |error: serde_json::Error| miette!(help = help, "{}: {error}", path.display());

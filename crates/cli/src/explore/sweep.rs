@@ -22,25 +22,25 @@ const POINTS_MAX: usize = 100_000;
 pub struct SweepArgs {
     /// The configuration (TOML), model = "embedded".
     config: PathBuf,
-    /// Another value for a key, at all points.
+    /// Override a key at all points.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
-    /// Values of a key; several times: every combination.
+    /// Values of a key; if repeated, every combination is run.
     #[arg(long = "sweep", value_name = "KEY=V1,V2,...")]
     sweeps: Vec<String>,
-    /// Each value of each key alone instead, against the configuration as it is.
+    /// Vary one key at a time, relative to the configuration, instead of all combinations.
     #[arg(long, requires = "sweeps", conflicts_with = "points")]
     one_at_a_time: bool,
-    /// A file with a point a line instead: `icache.size=4096 memory.width=128`.
+    /// Read the points from a file, one per line: `icache.size=4096 memory.width=128`.
     #[arg(long, value_name = "FILE", conflicts_with = "sweeps")]
     points: Option<PathBuf>,
-    /// Print a line of JSON for each point.
+    /// Print one line of JSON per point.
     #[arg(long)]
     json: bool,
-    /// Folder for report.html, points.jsonl, figures.csv and manifest.json.
+    /// Output directory for report.html, points.jsonl, figures.csv and manifest.json.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Threads [default: all cores]. Their number changes no figure.
+    /// Number of threads [default: number of cores]. It does not change the figures.
     #[arg(long)]
     threads: Option<usize>,
 }
@@ -67,14 +67,14 @@ pub fn run(args: &SweepArgs) -> miette::Result<Answer> {
         .map(|dir| {
             Sweep::create(dir, &args.config, &args.sets, &args.sweeps, &names)
                 .into_diagnostic()
-                .wrap_err_with(|| format!("{} cannot be written", dir.display()))
+                .wrap_err_with(|| format!("cannot write {}", dir.display()))
         })
         .transpose()?;
     let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let mut done: Vec<Point> = Vec::new();
     let count = work::run_all(&setups, threads, |number, figures, run| {
         if figures.code != 0 {
-            return Err(miette!("{}: the firmware ended with {}", args.config.display(), run.code));
+            return Err(miette!("{}: the firmware exited with code {}", args.config.display(), run.code));
         }
         let values: Vec<String> = (0..keys.len())
             .map(|at| match &points[number][at] {
@@ -109,7 +109,7 @@ pub fn run(args: &SweepArgs) -> miette::Result<Answer> {
         print(&done);
     }
     if count < setups.len() {
-        eprintln!("interrupted: {count} of {} configurations are done", setups.len());
+        eprintln!("interrupted: {count} of {} configurations are complete", setups.len());
         return Ok(Answer::Interrupted);
     }
     Ok(Answer::Yes)
@@ -164,7 +164,8 @@ fn listed(path: &std::path::Path) -> miette::Result<(Vec<String>, Vec<Values>)> 
         let mut pairs = Vec::new();
         for pair in line.split_whitespace() {
             let Some((key, value)) = pair.split_once('=') else {
-                let help = "a line is `icache.size=4096 memory.width=128`, without blanks in values";
+                let help =
+                    "write lines such as `icache.size=4096 memory.width=128`, without spaces in values";
                 return Err(miette!(help = help, "{}:{}: `{pair}` has no `=`", path.display(), number + 1));
             };
             if !keys.iter().any(|known| known == key) {

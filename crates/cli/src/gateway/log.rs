@@ -30,7 +30,7 @@ impl Logging {
         Logging { level }
     }
 
-    /// Goes by another level from now on.
+    /// Sets the log level.
     pub fn change(&self, log: &Log) {
         let _ = self.level.modify(|level| *level = filter(log));
     }

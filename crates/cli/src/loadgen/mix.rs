@@ -44,7 +44,7 @@ impl Mix {
         if !std::path::Path::new(word).exists() {
             return Err(miette!(
                 help = "give a length in bytes, `imix`, or the path of a capture",
-                "--size {word}: neither a number nor `imix`, and there is no such file"
+                "--size {word}: not a number, not `imix`, and no such file exists"
             ));
         }
         Ok(Mix { name, lengths: captured(word)? })
@@ -87,15 +87,16 @@ fn captured(path: &str) -> miette::Result<Vec<usize>> {
         let length = length.max(*LENGTHS.start());
         if length > *LENGTHS.end() {
             return Err(miette!(
-                help = "segmentation offload makes such packets; capture without it, or on another machine",
-                "--size {path}: packet {} has {length} bytes, expected at most 9000",
+                help =
+                    "segmentation offload produces such packets: capture without it, or on another machine",
+                "--size {path}: packet {} has {length} bytes, the maximum is 9000",
                 record.number
             ));
         }
         lengths.push(length);
     }
     match lengths.is_empty() {
-        true => Err(miette!("--size {path}: there is no IP packet in it")),
+        true => Err(miette!("--size {path}: the capture contains no IP packet")),
         false => Ok(lengths),
     }
 }

@@ -35,15 +35,18 @@ impl Spec {
             let what = parse(word)?;
             let is_core = matches!(what, What::Core(_));
             if place == 0 && !is_core {
-                let help = format!("put it in front: --processor core,{}", words.join(","));
+                let help = format!("start with the running core: `--processor core,{}`", words.join(","));
                 return Err(miette!(
                     help = help,
-                    "--processor {word}: the first processor is the running core"
+                    "--processor {word}: the first processor must be the running core"
                 ));
             }
             if place > 0 && is_core {
-                let help = format!("another core is a `{}`", word.replacen("core", "worker", 1));
-                return Err(miette!(help = help, "--processor {word}: there is one running core, the first"));
+                let help = format!("use `{}` for another core", word.replacen("core", "worker", 1));
+                return Err(miette!(
+                    help = help,
+                    "--processor {word}: only the first processor can be the running core"
+                ));
             }
             let alike = words[..place].iter().filter(|other| *other == word).count();
             let name = if alike == 0 { word.clone() } else { format!("{word}.{}", alike + 1) };
@@ -58,7 +61,7 @@ fn parse(word: &str) -> miette::Result<What> {
     let library = |detail: Option<&str>| match detail {
         None => Ok(Backend::Auto),
         Some(name) => Backend::from_str(name, false).map_err(|_| {
-            miette!(help = "there are ipsec-mb and aws-lc", "--processor {word}: no library `{name}`")
+            miette!(help = "use ipsec-mb or aws-lc", "--processor {word}: unknown library `{name}`")
         }),
     };
     match (kind, detail) {
@@ -68,13 +71,13 @@ fn parse(word: &str) -> miette::Result<What> {
         ("aws-lc", None) => Ok(What::Worker(Backend::AwsLc)),
         ("card", None) => Ok(What::Card),
         ("dpdk" | "gpu", _) => Err(miette!(
-            help = "core, worker, ipsec-mb, aws-lc and card can be measured",
-            "--processor {word}: this build drives no {} devices",
+            help = "use core, worker, ipsec-mb, aws-lc or card",
+            "--processor {word}: this build does not support {} devices",
             if kind == "gpu" { "GPU" } else { "DPDK crypto" }
         )),
         _ => Err(miette!(
-            help = "there are core, worker (both with :ipsec-mb or :aws-lc), ipsec-mb, aws-lc, card",
-            "--processor {word}: there is no such processor"
+            help = "use core, worker (both optionally with :ipsec-mb or :aws-lc), ipsec-mb, aws-lc or card",
+            "--processor {word}: unknown processor"
         )),
     }
 }
@@ -182,11 +185,11 @@ mod tests {
     #[test]
     fn wrong_words_are_refused_with_the_reason() {
         for (words, reason) in [
-            ("worker,core", "the first processor is the running core"),
-            ("core,core:aws-lc", "there is one running core"),
+            ("worker,core", "the first processor must be the running core"),
+            ("core,core:aws-lc", "only the first processor can be the running core"),
             ("core:openssl", "no library `openssl`"),
-            ("core,gpu:0", "drives no GPU devices"),
-            ("core,dpdk:crypto_aesni_mb", "drives no DPDK crypto devices"),
+            ("core,gpu:0", "does not support GPU devices"),
+            ("core,dpdk:crypto_aesni_mb", "does not support DPDK crypto devices"),
             ("core,card:2", "no such processor"),
             ("core,", "no such processor"),
         ] {

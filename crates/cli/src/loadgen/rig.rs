@@ -153,7 +153,11 @@ impl<'a> Rig<'a> {
         }
         self.take(&mut |_| {})?;
         if self.released != self.admitted {
-            return Err(miette!("{} packets went in and {} came out", self.admitted, self.released));
+            return Err(miette!(
+                "{} packets were admitted and {} were returned",
+                self.admitted,
+                self.released
+            ));
         }
         Ok(())
     }
@@ -198,7 +202,7 @@ impl<'a> Rig<'a> {
         if moved {
             self.engine.admit_burst(Direction::Seal, &mut self.burst);
             if let Some(refusal) = self.engine.refusals().next() {
-                return Err(miette!("a packet was not admitted: {}", refusal.reason.explanation()));
+                return Err(miette!("the engine rejected a packet: {}", refusal.reason.explanation()));
             }
         }
         while self.engine.turn() {
@@ -211,7 +215,7 @@ impl<'a> Rig<'a> {
             moved |= self.engine.turn();
             moved |= self.take(&mut each)?;
             if !moved && self.now().since(self.moved) > STUCK {
-                return Err(miette!("the engine stands still with {} packets", self.engine.in_flight()));
+                return Err(miette!("the engine stalled with {} packets in flight", self.engine.in_flight()));
             }
         }
         Ok(moved)
@@ -226,7 +230,7 @@ impl<'a> Rig<'a> {
             }
             let sa = output.session.map_or(usize::MAX, |session| session.0 as usize);
             let ordered = self.sequence.take(sa, output.packet.bytes());
-            ordered.map_err(|why| miette!("SA {sa}: a packet came out of order: {why}"))?;
+            ordered.map_err(|why| miette!("SA {sa}: a packet is out of order: {why}"))?;
             each(&output);
             self.free.push(output.packet);
         }
@@ -271,14 +275,17 @@ fn open(setting: &Setting<'_>, sealed: &[(usize, Vec<u8>)]) -> miette::Result<()
         for output in engine.outputs() {
             let plain = &setting.packets[output.tag as usize];
             if let Err(reason) = output.result {
-                return Err(miette!("a sealed packet does not open: {}", reason.explanation()));
+                return Err(miette!(
+                    "a protected packet failed inbound processing: {}",
+                    reason.explanation()
+                ));
             }
             identical += usize::from(output.packet.bytes() == plain.as_slice());
         }
     }
     match identical == sealed.len() {
         true => Ok(()),
-        false => Err(miette!("{identical} of {} packets open to what they were", sealed.len())),
+        false => Err(miette!("{identical} of {} packets are identical after decryption", sealed.len())),
     }
 }
 

@@ -34,7 +34,7 @@ pub fn page(date: &str) -> String {
     ));
     page.control("SH", ["FILES"]);
     for (file, meaning) in [
-        ("/etc/forebay/gateway.toml", "the file that the systemd unit takes"),
+        ("/etc/forebay/gateway.toml", "configuration file used by the systemd unit"),
         ("/etc/forebay/keys/", "the place for key files: mode 0640, of root and the group forebay"),
         ("/run/forebay/control.sock", "the control socket"),
         ("/var/lib/forebay/", "which IVs may have been used; to be kept as long as the keys are"),
@@ -88,7 +88,7 @@ fn meaning(part: &Part, key: &Key) -> Vec<Inline> {
     let at_once =
         |&(section, name): &(&str, &str)| section == part.section && (name == key.name || name.is_empty());
     if LIVE.iter().any(at_once) {
-        words.push(roman(" Takes effect at a reload."));
+        words.push(roman(" A reload applies changes."));
     }
     words.extend(typed(&format!(" Example: `{}`", key.line())));
     words

@@ -10,7 +10,7 @@ use forebay_study::Made;
 pub fn render(name: &str, outcomes: &[Outcome], notes: &[String], resolved: &str, made: &Made) -> String {
     let Some(first) = outcomes.first() else { return String::new() };
     let facts = format!(
-        "{} in {}: {} processed, {} lost, {} inside at the end.",
+        "{} in {}: {} processed, {} lost, {} in flight at the end.",
         units::counted(first.generated, "packet", "packets"),
         units::seconds(first.elapsed_s),
         units::count(first.processed),
@@ -26,7 +26,7 @@ pub fn render(name: &str, outcomes: &[Outcome], notes: &[String], resolved: &str
         ),
         intro: vec![facts],
         notes: notes.to_vec(),
-        footer: made.sentence(". Figures, scenario and manifest lie beside this page."),
+        footer: made.sentence(". Figures, scenario and manifest are in the same directory."),
         ..Frame::default()
     };
     let all = Replications::new(outcomes);
@@ -47,13 +47,13 @@ pub fn render(name: &str, outcomes: &[Outcome], notes: &[String], resolved: &str
     if !first.servers.is_empty() {
         blocks.push(Block::Table(server_table(first)));
     }
-    blocks.push(Block::Section("How long packets took".to_owned()));
+    blocks.push(Block::Section("Packet delay".to_owned()));
     blocks.push(Block::Table(delays(first)));
     if let Some(all) = &all {
         blocks.push(Block::Section(format!("Over {}", units::counted(all.runs as u64, "run", "runs"))));
         blocks.push(Block::Table(replications(all)));
     }
-    blocks.push(Block::Section("The scenario, all defaults filled in".to_owned()));
+    blocks.push(Block::Section("Scenario with all defaults".to_owned()));
     blocks.push(Block::Verbatim("scenario.toml".to_owned(), resolved.to_owned()));
     page(&format!("Forebay simulation: {name}"), &frame, &blocks)
 }

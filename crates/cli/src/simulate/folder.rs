@@ -30,7 +30,7 @@ pub fn keep(
         fs::write(dir.join("report.html"), page)?;
         let from = args.scenario.parent().filter(|from| !from.as_os_str().is_empty());
         let from = from.unwrap_or(Path::new(".")).display();
-        let head = format!("# All defaults filled in. A path in it is relative to {from}");
+        let head = format!("# All defaults are filled in. Paths are relative to {from}");
         fs::write(dir.join("scenario.toml"), format!("{head}\n{}", scenario.resolved_toml()))?;
         let figures = serde_json::to_string_pretty(&Document::new(scenario, outcome))?;
         fs::write(dir.join("figures.json"), figures + "\n")?;
@@ -45,7 +45,7 @@ pub fn keep(
             out.flush()?;
             if timeline.left_out() > 0 && args.timeline.is_some() {
                 let later = timeline.left_out();
-                eprintln!("timeline.json has the begin of the run; {later} later entries are left out");
+                eprintln!("timeline.json covers the start of the run; {later} later entries are omitted");
             }
         }
         match (args.columns, &outcome.columns) {
@@ -56,7 +56,7 @@ pub fn keep(
             _ => Ok(()),
         }
     };
-    kept().into_diagnostic().wrap_err_with(|| format!("{} cannot be written", dir.display()))
+    kept().into_diagnostic().wrap_err_with(|| format!("cannot write {}", dir.display()))
 }
 
 /// How much of what was asked for is in a folder.

@@ -58,7 +58,7 @@ impl Sweep<'_> {
         let Done { runs, of, complete } = self.done;
         let each = if self.replications > 1 {
             format!(
-                " {} runs each, with seeds one after the other; intervals are of 95 % confidence.",
+                " {} runs each, with consecutive seeds; intervals have 95 % confidence.",
                 self.replications
             )
         } else {
@@ -77,13 +77,14 @@ impl Sweep<'_> {
             kind: format!("Forebay simulation: {}", self.name),
             verdict,
             warnings: (!complete)
-                .then(|| format!("Broken off: {runs} of {of} runs are here."))
+                .then(|| format!("Interrupted: {runs} of {of} runs are complete."))
                 .into_iter()
                 .collect(),
             intro: vec![format!("{}.{each}", units::counted(*runs as u64, "run", "runs"))],
             notes: self.notes.clone(),
-            footer: made
-                .sentence(". Every run's figures lie beside this page, in figures.csv and figures.parquet."),
+            footer: made.sentence(
+                ". The figures of every run are in figures.csv and figures.parquet in the same directory.",
+            ),
             ..Frame::default()
         };
         let mut blocks = Vec::new();
@@ -99,7 +100,7 @@ impl Sweep<'_> {
                 blocks.push(Block::Table(self.points(rows, &shown)));
             }
         }
-        blocks.push(Block::Section("The scenario, all defaults filled in".to_owned()));
+        blocks.push(Block::Section("Scenario with all defaults".to_owned()));
         let of = if alone { "scenario.toml" } else { "scenario.toml of the first point" };
         blocks.push(Block::Verbatim(of.to_owned(), self.scenario.clone()));
         page(&format!("Forebay simulation: {}", self.name), &frame, &blocks)
@@ -162,11 +163,7 @@ impl Sweep<'_> {
             log_x: unit.is_some() && far_apart(places),
             log_y: far_apart(series.iter().flat_map(|one| one.ys.iter().copied())),
             series,
-            note: if left_out > 0 {
-                format!("{left_out} more lines are in the table.")
-            } else {
-                String::new()
-            },
+            note: if left_out > 0 { format!("The table has {left_out} more lines.") } else { String::new() },
         }
     }
 
@@ -284,13 +281,13 @@ pub fn search(found: &Highest, bound: Bound) -> Vec<Block> {
     let rate = units::bits_per_second(found.rate as f64);
     let words = match (found.complete, found.above) {
         (true, _) => format!(
-            "The highest rate within the bounds is {rate} offered; the figures above are those at it."
+            "The highest offered rate within the bounds is {rate}; the figures above were measured at this rate."
         ),
         (false, Some(above)) => {
             let above = units::bits_per_second(above as f64);
-            format!("Broken off: the highest rate is at least {rate} and below {above}.")
+            format!("Interrupted: the highest rate is at least {rate} and below {above}.")
         }
-        (false, None) => format!("Broken off: the highest rate is at least {rate}."),
+        (false, None) => format!("Interrupted: the highest rate is at least {rate}."),
     };
     let mut blocks = vec![Block::Section("The search".to_owned()), Block::Text(words)];
     if let Some(latency) = bound.latency {
@@ -304,7 +301,7 @@ pub fn search(found: &Highest, bound: Bound) -> Vec<Block> {
         100.0 * bound.loss,
     ));
     blocks.push(Block::Table(Table {
-        title: "Rates that were tried, all with the same packets".to_owned(),
+        title: "Rates that were tried, with the same packets".to_owned(),
         head: ["offered", "lost", "total latency, 99 %", "within bounds"].map(str::to_owned).into(),
         rows: tried.iter().collect::<Vec<_>>().iter().map(row).collect(),
     }));

@@ -20,8 +20,8 @@ pub fn run(args: &SimulateArgs) -> miette::Result<Answer> {
     let latency = args.latency.as_deref().map(time).transpose()?;
     if scenario.scheduler.input.is_none() && latency.is_none() {
         return Err(miette!(
-            help = "give --latency \"1 ms\" (for the 99 % quantile), or the scenario a limit: --set scheduler.input=1000",
-            "an input without limit loses nothing at any rate"
+            help = "set `--latency \"1 ms\"` (for the 99 % quantile), or limit the input queue with `--set scheduler.input=1000`",
+            "an unlimited input queue loses nothing at any rate"
         ));
     }
     let bound = Bound { loss: args.loss, latency };
@@ -36,7 +36,7 @@ pub fn run(args: &SimulateArgs) -> miette::Result<Answer> {
     let found = found.map_err(|error| super::failed(args, error))?;
     let Some(found) = found else {
         let (least, _) = RATES;
-        eprintln!("not even {least} bit/s is carried within the bounds");
+        eprintln!("the bounds are exceeded even at {least} bit/s");
         return Ok(Answer::No);
     };
     let bounds = json!({ "loss": bound.loss, "latency_p99_s": latency.map(Duration::as_secs) });
@@ -56,7 +56,7 @@ pub fn run(args: &SimulateArgs) -> miette::Result<Answer> {
         let document = json!({ "schema": 1, "highest_rate_bps": found.rate, "above_bps": found.above,
             "bounds": bounds, "complete": found.complete, "tried": found.tried });
         let written = std::fs::write(dir.join("search.json"), format!("{document:#}\n"));
-        written.into_diagnostic().wrap_err_with(|| format!("{} cannot be written", dir.display()))?;
+        written.into_diagnostic().wrap_err_with(|| format!("cannot write {}", dir.display()))?;
     }
     let answer = if found.complete { Answer::Yes } else { Answer::Interrupted };
     if args.json {
@@ -84,7 +84,7 @@ pub fn run(args: &SimulateArgs) -> miette::Result<Answer> {
         }
     }
     println!(
-        "at it: {lost} of {} packets lost, total latency 99 % {:.3} us\n",
+        "at this rate: {lost} of {} packets lost, 99 % quantile of the total latency {:.3} us\n",
         packets + lost,
         total_latency.p99_s * 1e6
     );

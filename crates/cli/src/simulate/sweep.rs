@@ -57,7 +57,7 @@ pub fn run(args: &SimulateArgs) -> miette::Result<Answer> {
     table.close(&points)?;
     table.finish(&points, done, wanted.len())?;
     if done < wanted.len() {
-        let kept = if args.out.is_some() { "are done and kept" } else { "are done" };
+        let kept = if args.out.is_some() { "are complete and kept" } else { "are complete" };
         eprintln!("interrupted: {done} of {} runs {kept}", wanted.len());
         return Ok(Answer::Interrupted);
     }
@@ -137,7 +137,7 @@ impl Table<'_> {
         let html = page.render(&self.points, &made);
         let written = fs::write(dir.join("report.html"), html)
             .and_then(|()| folder::write_manifest(dir, self.args, None, &made, done));
-        written.into_diagnostic().wrap_err_with(|| format!("{} cannot be written", dir.display()))?;
+        written.into_diagnostic().wrap_err_with(|| format!("cannot write {}", dir.display()))?;
         files.finish(dir)
     }
 
@@ -198,7 +198,10 @@ pub fn parse(text: &str) -> miette::Result<(&str, Vec<&str>)> {
 fn points(args: &SimulateArgs, sweeps: &[(&str, Vec<&str>)]) -> miette::Result<Vec<Point>> {
     let count = sweeps.iter().fold(1_usize, |count, (_, values)| count.saturating_mul(values.len()));
     if count.saturating_mul(args.replications) > RUNS_MAX {
-        return Err(miette!("{count} points with {} runs each: {RUNS_MAX} runs at most", args.replications));
+        return Err(miette!(
+            "{count} points with {} runs each exceed the maximum of {RUNS_MAX} runs",
+            args.replications
+        ));
     }
     let point = |number: usize| {
         let mut rest = number;
@@ -286,7 +289,7 @@ impl Files {
             writeln!(runs, "seed,figure,value")?;
             Ok(Files { points, runs, columns: Runs::new(keys) })
         };
-        create().into_diagnostic().wrap_err_with(|| format!("{} cannot be written", dir.display()))
+        create().into_diagnostic().wrap_err_with(|| format!("cannot write {}", dir.display()))
     }
 
     fn run(&mut self, point: &Point, outcome: &Outcome) -> miette::Result<()> {
@@ -307,7 +310,7 @@ impl Files {
 
     fn finish(self, dir: &std::path::Path) -> miette::Result<()> {
         let written = self.columns.write(&dir.join("figures.parquet"));
-        written.into_diagnostic().wrap_err("figures.parquet cannot be written")
+        written.into_diagnostic().wrap_err("cannot write figures.parquet")
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use forebay_gateway::control::{LinkDoc, ProcessorDoc, SaDoc, StatusDoc};
 
-use crate::ask::at_engine;
+use crate::control_client::at_engine;
 
 /// A gateway between two looks; rates are a second's.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -83,7 +83,7 @@ pub struct LinkRates {
     /// Its name.
     pub name: String,
     /// Whether programs are on its other side.
-    pub is_plain: bool,
+    pub is_inside: bool,
     /// Packets and bits a second that came in.
     pub received: (f64, f64),
     /// Packets and bits a second that went out.
@@ -188,7 +188,7 @@ impl Rate {
         let of = |value: fn(&LinkDoc) -> u64| self.of(old.map(|old| value(old)), value(now));
         LinkRates {
             name: now.name.clone(),
-            is_plain: now.side == "plain",
+            is_inside: now.side == "inside",
             received: (of(|link| link.packets_in), 8.0 * of(|link| link.bytes_in)),
             sent: (of(|link| link.packets_out), 8.0 * of(|link| link.bytes_out)),
             queue: now.queue,
@@ -272,7 +272,7 @@ pub mod tests {
                 .enumerate()
                 .map(processor)
                 .collect(),
-            links: vec![link("forebay0", "plain"), link("udp-1", "protected")],
+            links: vec![link("forebay0", "inside"), link("udp-1", "outside")],
             drops: [("in_state_seq_error".to_owned(), 7 * n), ("out_no_states".to_owned(), 5)].into(),
             engines: vec![EngineDoc { in_flight: 12, room: 4_084, ..EngineDoc::default() }],
             ..StatusDoc::default()

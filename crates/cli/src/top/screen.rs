@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Cell, Paragraph, Row, Table};
 
 use super::rates::{ProcessorRates, Rates, SaRates};
-use crate::ask::{explanation, short, time};
+use crate::control_client::{explanation, short, time};
 
 /// By what SAs are sorted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -188,8 +188,8 @@ fn count(rate: f64) -> String {
 fn heading(rates: &Rates, paused: bool) -> Paragraph<'static> {
     // What programs send and get.
     let add = |a: (f64, f64), b: (f64, f64)| (a.0 + b.0, a.1 + b.1);
-    let plain = rates.links.iter().filter(|link| link.is_plain);
-    let (sent, got) = plain
+    let inside = rates.links.iter().filter(|link| link.is_inside);
+    let (sent, got) = inside
         .fold(((0.0, 0.0), (0.0, 0.0)), |(sent, got), link| (add(sent, link.received), add(got, link.sent)));
     let dropped: f64 = rates.drops.iter().map(|drop| drop.1).sum();
     let (in_flight, room) = rates.in_flight;
@@ -206,7 +206,7 @@ fn heading(rates: &Rates, paused: bool) -> Paragraph<'static> {
             short(got.0),
             short(got.1)
         )),
-        Span::raw(format!("under way {in_flight} of {}   ", in_flight + room)),
+        Span::raw(format!("in flight {in_flight} of {}   ", in_flight + room)),
         Span::styled(format!("dropped {} p/s", short(dropped)), if dropped > 0.0 { BAD } else { DIM }),
     ];
     Paragraph::new(vec![Line::from(first), Line::from(second)])
@@ -331,7 +331,7 @@ mod tests {
         for part in [
             "forebay 0.1.0 /etc/forebay/gateway.toml, up 12.0s",
             "out 2000 p/s 16.0Mbit/s   in 1000 p/s 8.00Mbit/s",
-            "under way 12 of 4096",
+            "in flight 12 of 4096",
             "core      ",
             "card.1 (out)",
             "2.0us",

@@ -11,7 +11,7 @@
 //! hides them from the program as well: where there are VLANs, that is to be switched off
 //! (`ethtool -K <device> rxvlan off`).
 //!
-//! On the plain side, checksums that senders on a veth or bridge leave to their device are completed here. Trains of
+//! On the inside, checksums that senders on a veth or bridge leave to their device are completed here. Trains of
 //! packets that they leave to it (TSO, GSO) are not taken apart: the kernel sends none to a veth whose driver runs the
 //! program; with [`Mode::Generic`] they are lost, so they have to be switched off at the sender's end
 //! (`ethtool -K <device> tso off gso off tx-udp-segmentation off`).

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use forebay_links::interface::Interface;
 use forebay_links::offload::partial::Completed;
-use forebay_links::{Link, PassedOver, Sent};
+use forebay_links::{Link, RxDrops, TxReport};
 use forebay_wire::{Family, Ip};
 
 use crate::kernel;
@@ -73,13 +73,13 @@ impl XdpOptions {
 /// or no driver for the mode; `InvalidInput` for options that cannot be.
 pub fn open(options: &XdpOptions) -> io::Result<Vec<XdpLink>> {
     let invalid = |what: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
-    let (Take::Protected { to, .. } | Take::Plain { to }) = &options.take;
-    let ports = if let Take::Protected { ports, .. } = &options.take { ports.len() } else { 0 };
+    let (Take::Outside { to, .. } | Take::Inside { to }) = &options.take;
+    let ports = if let Take::Outside { ports, .. } = &options.take { ports.len() } else { 0 };
     if to.len() > MAX_ENTRIES || ports > MAX_ENTRIES {
         return invalid("too many networks or ports");
     }
-    if matches!(options.take, Take::Plain { .. }) && to.is_empty() {
-        return invalid("a plain link needs networks: it would take all that is for this machine");
+    if matches!(options.take, Take::Inside { .. }) && to.is_empty() {
+        return invalid("an inside link needs networks: it would take all that is for this machine");
     }
     if !options.frames.is_power_of_two() || options.frames > 1 << 16 || options.queues == 0 {
         return invalid("a power of two of frames up to 65,536, and at least one queue");
@@ -112,8 +112,8 @@ fn open_once(options: &XdpOptions) -> io::Result<Vec<XdpLink>> {
             neighbours: Neighbours::new(interface.index(), resolver.clone())?,
             interface: interface.clone(),
             looked: Instant::now(),
-            completes: matches!(options.take, Take::Plain { .. }),
-            passed_over: PassedOver::default(),
+            completes: matches!(options.take, Take::Inside { .. }),
+            passed_over: RxDrops::default(),
             _attached: attached.clone(),
         });
     }
@@ -159,7 +159,7 @@ pub struct XdpLink {
     looked: Instant,
     /// Whether checksums that senders have left to their device are completed: those of plain packets. ESP has its own.
     completes: bool,
-    passed_over: PassedOver,
+    passed_over: RxDrops,
     _attached: Arc<Attached>,
 }
 
@@ -209,8 +209,8 @@ impl Link for XdpLink {
     }
 
     /// Neighbours are the kernel's to find; until it has, packets are counted under `unreachable`.
-    fn send(&mut self, packets: &[&[u8]]) -> Sent {
-        let mut sent = Sent::default();
+    fn send(&mut self, packets: &[&[u8]]) -> TxReport {
+        let mut sent = TxReport::default();
         if packets.is_empty() {
             if self.socket.is_stuck() {
                 // An interface that is down is no news: nothing was given.
@@ -279,8 +279,8 @@ impl Link for XdpLink {
         self.socket.is_stuck()
     }
 
-    fn passed_over(&self) -> PassedOver {
-        PassedOver { overrun: self.socket.dropped(), ..self.passed_over }
+    fn rx_drops(&self) -> RxDrops {
+        RxDrops { overrun: self.socket.dropped(), ..self.passed_over }
     }
 }
 

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use forebay_links::interface::{NextHop, Ways};
+use forebay_links::interface::{NextHop, RouteLookup};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
 /// An address on an Ethernet.
@@ -28,7 +28,7 @@ const MOST: usize = 4096;
 #[derive(Debug)]
 pub(crate) struct Neighbours {
     interface: u32,
-    ways: Ways,
+    routes: RouteLookup,
     resolver: Resolver,
     entries: HashMap<IpAddr, Entry>,
 }
@@ -42,7 +42,7 @@ struct Entry {
 
 impl Neighbours {
     pub(crate) fn new(interface: u32, resolver: Resolver) -> io::Result<Neighbours> {
-        Ok(Neighbours { interface, ways: Ways::open()?, resolver, entries: HashMap::new() })
+        Ok(Neighbours { interface, routes: RouteLookup::open()?, resolver, entries: HashMap::new() })
     }
 
     /// The address that frames to `to` have; `None` if there is no way by this interface, or the kernel has
@@ -72,8 +72,8 @@ impl Neighbours {
     }
 
     fn ask(&self, to: IpAddr) -> Option<Mac> {
-        let hop = self.ways.next_hop(to).ok().filter(|hop| hop.index == self.interface)?;
-        let known = self.ways.neighbour(&hop).ok().flatten();
+        let hop = self.routes.next_hop(to).ok().filter(|hop| hop.index == self.interface)?;
+        let known = self.routes.neighbour(&hop).ok().flatten();
         // The kernel does not see that we use it, and would not find out that it has gone.
         let _ = self.resolver.0.try_send(hop);
         known
@@ -87,13 +87,13 @@ pub(crate) struct Resolver(SyncSender<NextHop>);
 
 impl Resolver {
     pub(crate) fn start() -> io::Result<Resolver> {
-        let ways = Ways::open()?;
+        let routes = RouteLookup::open()?;
         let (sender, wanted) = sync_channel(WANTED);
         let run = move || {
             keep_net_admin();
             for hop in wanted {
                 // Asked for again as long as it is wanted.
-                let _ = ways.resolve(&hop);
+                let _ = routes.resolve(&hop);
             }
         };
         std::thread::Builder::new().name("forebay-ways".to_owned()).spawn(run)?;

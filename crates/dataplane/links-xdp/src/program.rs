@@ -25,15 +25,15 @@ impl From<IpAddr> for Network {
 /// Which frames a link takes; all others are the kernel's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Take {
-    /// The protected side: ESP, AH, and what is neither IKE nor a keepalive on UDP ports.
-    Protected {
+    /// The outside: ESP, AH, and what is neither IKE nor a keepalive on UDP ports.
+    Outside {
         /// Addresses of the gateway; if there are none, whoever it is for.
         to: Vec<Network>,
         /// UDP ports for ESP; 4500 (RFC 3948).
         ports: Vec<u16>,
     },
-    /// The plain side: all IP packets to these networks.
-    Plain {
+    /// The inside: all IP packets to these networks.
+    Inside {
         /// The networks that are reached through the gateway.
         to: Vec<Network>,
     },
@@ -66,7 +66,7 @@ pub(crate) fn program(take: &Take, map: i32) -> Vec<u64> {
     asm.jump_if(R5, Is::Equal, 0x86ddu16.to_be().into(), v6);
     asm.jump(pass);
 
-    let (Take::Protected { to, .. } | Take::Plain { to }) = take;
+    let (Take::Outside { to, .. } | Take::Inside { to }) = take;
     let (to_v4, to_v6): (Vec<Network>, Vec<Network>) = to.iter().partition(|to| to.address.is_ipv4());
     asm.here(v4);
     if to_v4.is_empty() && !to.is_empty() {
@@ -75,7 +75,7 @@ pub(crate) fn program(take: &Take, map: i32) -> Vec<u64> {
         must_be_to(&mut asm, &to_v4, data, ETHERNET + 16, pass);
         asm.load(R5, Width::Byte, data, ETHERNET);
         asm.jump_if(R5, Is::Below, 0x45, pass);
-        if let Take::Protected { ports, .. } = take {
+        if let Take::Outside { ports, .. } = take {
             asm.jump_if(R5, Is::NotEqual, 0x45, pass);
             // More fragments, and an offset.
             asm.load(R5, Width::Half, data, ETHERNET + 6);
@@ -94,7 +94,7 @@ pub(crate) fn program(take: &Take, map: i32) -> Vec<u64> {
         asm.jump(pass);
     } else {
         must_be_to(&mut asm, &to_v6, data, ETHERNET + 24, pass);
-        if let Take::Protected { ports, .. } = take {
+        if let Take::Outside { ports, .. } = take {
             asm.load(R5, Width::Byte, data, ETHERNET + 6);
             asm.add(data, i32::from(ETHERNET + IPV6));
             must_be_ipsec(&mut asm, ports, (data, end), found, pass);

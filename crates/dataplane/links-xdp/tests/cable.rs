@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use forebay_links::raw::{self, Carries, RawLink, RawOptions};
 use forebay_links::udp::{self, UdpLink, UdpOptions};
-use forebay_links::{Link, Sent};
+use forebay_links::{Link, TxReport};
 use forebay_links_xdp::{Mode, Network, Take, XdpLink, XdpOptions};
 use forebay_wire::checksum::Sum;
 use forebay_wire::{Family, Fragments, Ip};
@@ -21,9 +21,9 @@ use namespace::{Namespace, cable};
 
 const MODES: [Mode; 2] = [Mode::Generic, Mode::Driver];
 
-fn protected() -> Take {
+fn outside() -> Take {
     let to = ["10.8.0.2", "fd08::2"].map(|to| Network::from(to.parse::<IpAddr>().unwrap()));
-    Take::Protected { to: to.to_vec(), ports: vec![4500] }
+    Take::Outside { to: to.to_vec(), ports: vec![4500] }
 }
 
 /// The link on the cable's end; `None`, with a message, where the kernel has no AF_XDP.
@@ -83,7 +83,7 @@ fn payload(i: usize, len: usize) -> Vec<u8> {
 fn esp_and_ah_come_and_go() {
     for mode in MODES {
         let Some([a, b]) = cable(1500) else { return };
-        let Some(mut xdp) = open(&b, protected(), mode) else { return };
+        let Some(mut xdp) = open(&b, outside(), mode) else { return };
         for family in [Family::V4, Family::V6] {
             for (carries, protocol) in [(Carries::Esp, 50), (Carries::Ah, 51)] {
                 let mut peer = raw(&a, family, carries);
@@ -95,10 +95,10 @@ fn esp_and_ah_come_and_go() {
                     lens().map(|len| packet((2, 1), family, protocol, &payload(len, len))).collect();
                 for _ in 0..8 {
                     let slices: Vec<&[u8]> = there.iter().map(Vec::as_slice).collect();
-                    assert_eq!(peer.send(&slices), Sent { taken: there.len(), ..Sent::default() });
+                    assert_eq!(peer.send(&slices), TxReport { taken: there.len(), ..TxReport::default() });
                     assert!(take(&mut xdp, there.len()) == there, "{mode:?} {family:?} {carries:?}");
                     let slices: Vec<&[u8]> = back.iter().map(Vec::as_slice).collect();
-                    assert_eq!(xdp.send(&slices), Sent { taken: back.len(), ..Sent::default() });
+                    assert_eq!(xdp.send(&slices), TxReport { taken: back.len(), ..TxReport::default() });
                     assert!(take(&mut peer, back.len()) == back, "{mode:?} {family:?} {carries:?}");
                 }
                 assert!(!xdp.pending());
@@ -111,7 +111,7 @@ fn esp_and_ah_come_and_go() {
 fn what_is_not_the_gateways_goes_on_to_the_kernel() {
     for mode in MODES {
         let Some([a, b]) = cable(1500) else { return };
-        let Some(mut xdp) = open(&b, protected(), mode) else { return };
+        let Some(mut xdp) = open(&b, outside(), mode) else { return };
         for (local, remote) in [("10.8.0.1:4500", "10.8.0.2:4500"), ("[fd08::1]:4500", "[fd08::2]:4500")] {
             let (local, remote): (SocketAddr, SocketAddr) = (local.parse().unwrap(), remote.parse().unwrap());
             let peer = a.run(move || UdpSocket::bind(local).unwrap());
@@ -186,7 +186,7 @@ fn take_none(link: &mut dyn Link) -> bool {
 }
 
 #[test]
-fn a_plain_link_takes_what_goes_to_its_networks() {
+fn an_inside_link_takes_what_goes_to_its_networks() {
     for mode in MODES {
         let Some([a, b]) = cable(1500) else { return };
         let network = |address: &str, prefix| Network { address: address.parse().unwrap(), prefix };
@@ -196,7 +196,7 @@ fn a_plain_link_takes_what_goes_to_its_networks() {
             network("2001:db8:7::", 45),
             network("2001:db8:a::1", 128),
         ];
-        let Some(mut xdp) = open(&b, Take::Plain { to }, mode) else { return };
+        let Some(mut xdp) = open(&b, Take::Inside { to }, mode) else { return };
         a.ip("route add default via 10.8.0.2");
         a.ip("route add default via fd08::2");
         let sender = a.run(|| UdpSocket::bind("0.0.0.0:7").unwrap());
@@ -234,7 +234,7 @@ fn neighbours_are_found_and_what_cannot_go_is_counted() {
         let Some([a, b]) = cable(1500) else { return };
         b.ip("neighbour flush all nud permanent dev cable");
         a.ip("neighbour flush all nud permanent dev cable");
-        let Some(mut xdp) = open(&b, protected(), mode) else { return };
+        let Some(mut xdp) = open(&b, outside(), mode) else { return };
         let mut peer = udp_peer(&a);
         let datagram = |to: u8, len: usize| {
             let mut udp = [4500u16, 4500, 8 + len as u16, 0].map(u16::to_be_bytes).as_flattened().to_vec();
@@ -255,8 +255,8 @@ fn neighbours_are_found_and_what_cannot_go_is_counted() {
             }
             (counts, xdp)
         });
-        assert_eq!(counts.last(), Some(&Sent { taken: 1, ..Sent::default() }));
-        assert_eq!(counts[0], Sent { unreachable: 1, ..Sent::default() }, "it takes a moment");
+        assert_eq!(counts.last(), Some(&TxReport { taken: 1, ..TxReport::default() }));
+        assert_eq!(counts[0], TxReport { unreachable: 1, ..TxReport::default() }, "it takes a moment");
         assert_eq!(take(&mut peer, 1).len(), 1);
 
         let (well, too_big, nobody) = (datagram(1, 1472), datagram(1, 1473), datagram(9, 10));
@@ -267,8 +267,14 @@ fn neighbours_are_found_and_what_cannot_go_is_counted() {
             let sent = xdp.send(&[&well, &too_big, &nobody, &nowhere, b"", &well]);
             (sent, xdp)
         });
-        let expected =
-            Sent { taken: 2, too_big: 1, mtu: Some(1500), unreachable: 2, unfit: 1, ..Sent::default() };
+        let expected = TxReport {
+            taken: 2,
+            too_big: 1,
+            mtu: Some(1500),
+            unreachable: 2,
+            unfit: 1,
+            ..TxReport::default()
+        };
         assert_eq!(sent, expected);
         assert_eq!(take(&mut peer, 2).len(), 2);
         // The device down and up again.
@@ -312,7 +318,7 @@ fn udp_peer(namespace: &Namespace) -> UdpLink {
 #[test]
 fn what_is_more_than_the_ring_holds_waits_with_the_sender() {
     let Some([_a, b]) = cable(1500) else { return };
-    let Some(xdp) = open(&b, protected(), Mode::Generic) else { return };
+    let Some(xdp) = open(&b, outside(), Mode::Generic) else { return };
     let mut xdp = xdp;
     let (sent, _) = b.run(move || {
         let packet = packet((2, 1), Family::V4, 50, &payload(0, 100));
@@ -332,7 +338,7 @@ fn tagged_frames_are_not_taken() {
     for mode in MODES {
         let Some([a, b]) = cable(1500) else { return };
         // Whoever it is for.
-        let take_all = Take::Protected { to: vec![], ports: vec![4500] };
+        let take_all = Take::Outside { to: vec![], ports: vec![4500] };
         let Some(mut xdp) = open(&b, take_all, mode) else { return };
         let sent = a.run(|| Command::new("/usr/bin/python3").args(["-c", SCRIPT]).output());
         if !sent.is_ok_and(|output| output.status.success()) {
@@ -359,7 +365,7 @@ fn each_queue_has_its_link() {
     for end in [&a, &b] {
         end.settle("cable");
     }
-    let options = XdpOptions { queues: 2, frames: 512, ..XdpOptions::new("cable", protected()) };
+    let options = XdpOptions { queues: 2, frames: 512, ..XdpOptions::new("cable", outside()) };
     let mut links = b.run(move || forebay_links_xdp::open(&options)).unwrap();
     let peer = a.run(|| UdpSocket::bind("10.8.0.1:0").unwrap());
     for i in 0..200u32 {
@@ -386,18 +392,18 @@ fn options_that_cannot_be_are_refused() {
     let Some([_a, b]) = cable(1500) else { return };
     let refused =
         |options: XdpOptions| b.run(move || forebay_links_xdp::open(&options).err().map(|e| e.kind()));
-    let good = XdpOptions::new("cable", protected());
+    let good = XdpOptions::new("cable", outside());
     let bad = io::ErrorKind::InvalidInput;
     assert_eq!(refused(XdpOptions { frames: 500, ..good.clone() }), Some(bad));
     assert_eq!(refused(XdpOptions { queues: 0, ..good.clone() }), Some(bad));
-    assert_eq!(refused(XdpOptions { take: Take::Plain { to: vec![] }, ..good.clone() }), Some(bad));
+    assert_eq!(refused(XdpOptions { take: Take::Inside { to: vec![] }, ..good.clone() }), Some(bad));
     assert!(refused(XdpOptions { queues: 9, ..good.clone() }).is_some(), "queues that are not there");
     assert!(refused(XdpOptions { interface: "nothing".into(), ..good.clone() }).is_some());
     // Everything that a program may look for.
     let to = (0..255u8).map(|i| Network { address: [10, i, 0, 0].into(), prefix: 16 }).collect();
-    assert_eq!(refused(XdpOptions { take: Take::Plain { to }, ..good.clone() }), None);
+    assert_eq!(refused(XdpOptions { take: Take::Inside { to }, ..good.clone() }), None);
     let to =
         (0..255u16).map(|i| Network { address: [0xfd00, i, 3, 7, 5, 6, 7, i].into(), prefix: 128 }).collect();
-    let take = Take::Protected { to, ports: (4500..4750).collect() };
+    let take = Take::Outside { to, ports: (4500..4750).collect() };
     assert_eq!(refused(XdpOptions { take, ..good.clone() }), None);
 }

@@ -9,7 +9,7 @@
 use std::error::Error;
 use std::net::{IpAddr, SocketAddr};
 
-use forebay_links::{Link, Sent, tun, udp};
+use forebay_links::{Link, TxReport, tun, udp};
 use forebay_wire::{ipv4, ipv6, protocol};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -76,7 +76,7 @@ struct Total {
 }
 
 impl Total {
-    fn add(&mut self, (packets, sent): (usize, Sent)) {
+    fn add(&mut self, (packets, sent): (usize, TxReport)) {
         self.packets += packets;
         self.bursts += usize::from(packets > 0);
         self.dropped += sent.dropped() + sent.would_block;
@@ -99,7 +99,7 @@ impl Buffers {
         to: &mut dyn Link,
         skip: usize,
         make: impl Fn(&[u8], &[u8], &mut Vec<u8>),
-    ) -> Result<(usize, Sent), Box<dyn Error>> {
+    ) -> Result<(usize, TxReport), Box<dyn Error>> {
         let mut count = 0;
         from.receive(BURST, &mut |head, body| {
             self.0[count].clear();

@@ -19,12 +19,13 @@ use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use forebay_links_sys::{Control, Receiver, option};
+use forebay_wire::esp::NON_ESP_MARKER;
 use forebay_wire::{Family, Ip, Udp};
 use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, socket_with};
 
-use crate::front::Front;
-use crate::link::{Link, PassedOver, Sent};
+use crate::link::{Link, RxDrops, TxReport};
 use crate::offload::{Kind, VNET_LEN, VnetHeader};
+use crate::outer_header::OuterHeader;
 use crate::raw::{Whole, sending_socket};
 use crate::socket;
 use fragments::Fragments;
@@ -33,8 +34,6 @@ use fragments::Fragments;
 const MESSAGES: usize = 32;
 /// What stands before the IP header: that of the kernel's offloads, and the link layer's, which is short.
 const BEFORE: usize = VNET_LEN + 64;
-/// What an IKE message starts with, where an ESP packet has its SPI (RFC 3948 2.2).
-const NON_ESP_MARKER: &[u8] = &[0; 4];
 /// The shortest payload that is ESP for the kernel too, which leaves shorter ones to the daemon: more than SPI and
 /// sequence number.
 const SHORTEST: usize = 9;
@@ -81,7 +80,7 @@ pub struct BesideLink {
     train: Train,
     fragments: Fragments,
     whole: Whole,
-    passed_over: PassedOver,
+    passed_over: RxDrops,
 }
 
 /// What is left of a packet, or of a train of them, that was received.
@@ -91,7 +90,7 @@ struct Train {
     rest: Range<usize>,
     /// Of each packet but the last.
     segment: usize,
-    front: Front,
+    outer: OuterHeader,
 }
 
 impl BesideLink {
@@ -129,7 +128,7 @@ impl BesideLink {
             train: Train::default(),
             fragments: Fragments::new(options.local.port()),
             whole: Whole::new(family, options.mark),
-            passed_over: PassedOver::default(),
+            passed_over: RxDrops::default(),
         })
     }
 
@@ -167,7 +166,7 @@ impl BesideLink {
             self.passed_over.ike += u64::from(payload.starts_with(NON_ESP_MARKER));
             return false;
         }
-        take(train.front.before(payload.len()), payload);
+        take(train.outer.before(payload.len()), payload);
         true
     }
 }
@@ -212,7 +211,7 @@ fn look(
     let to = SocketAddr::new(ip.destination(), udp.destination_port());
     let class = Some(ip.traffic_class());
     let control = Control { traffic_class: class, hop_limit: Some(hop_limit), ..Control::default() };
-    train.front.start_udp(from, to, &control);
+    train.outer.start_udp(from, to, &control);
     let (len, start) = (udp.payload().len(), at + header + forebay_wire::udp::HEADER);
     train.segment = match offloads.kind() {
         Ok(None) => len,
@@ -248,8 +247,8 @@ impl Link for BesideLink {
     }
 
     /// Packets go out as they are. IPv4 packets that are too big and may be fragmented are.
-    fn send(&mut self, packets: &[&[u8]]) -> Sent {
-        let mut sent = Sent::default();
+    fn send(&mut self, packets: &[&[u8]]) -> TxReport {
+        let mut sent = TxReport::default();
         self.whole.send(self.out.as_fd(), packets, &mut sent);
         sent
     }
@@ -262,9 +261,9 @@ impl Link for BesideLink {
         self.next < self.filled
     }
 
-    fn passed_over(&self) -> PassedOver {
+    fn rx_drops(&self) -> RxDrops {
         let overrun = option::dropped(self.packets.as_fd()).unwrap_or(0);
-        PassedOver { overrun: overrun.into(), ..self.passed_over }
+        RxDrops { overrun: overrun.into(), ..self.passed_over }
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub use blackhole::Blackholes;
 use request::Request;
 pub(crate) use request::attribute;
-pub use way::{NextHop, Ways};
+pub use way::{NextHop, RouteLookup};
 
 /// A network interface of the network namespace that the thread was in which asked for it.
 #[derive(Clone, Debug)]

@@ -57,13 +57,13 @@ pub mod udp;
 mod bpf;
 mod checksum;
 #[cfg(target_os = "linux")]
-mod front;
-#[cfg(target_os = "linux")]
 mod link;
 mod link_type;
+#[cfg(target_os = "linux")]
+mod outer_header;
 #[cfg(target_os = "linux")]
 mod socket;
 
 #[cfg(target_os = "linux")]
-pub use link::{Link, PassedOver, Sent};
+pub use link::{Link, RxDrops, TxReport};
 pub use link_type::LinkType;

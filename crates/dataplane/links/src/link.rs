@@ -13,8 +13,8 @@ pub trait Link: Send {
     /// What the kernel says of the descriptor, not of a packet; that nothing is at hand is none.
     fn receive(&mut self, room: usize, take: &mut dyn FnMut(&[u8], &[u8])) -> io::Result<usize>;
 
-    /// Sends packets in order, of one flow at least. What becomes of each is in [`Sent`].
-    fn send(&mut self, packets: &[&[u8]]) -> Sent;
+    /// Sends packets in order, of one flow at least. What becomes of each is in [`TxReport`].
+    fn send(&mut self, packets: &[&[u8]]) -> TxReport;
 
     /// For poll(2): readable when something has come, writable when what `would_block` may be tried again.
     fn fd(&self) -> BorrowedFd<'_>;
@@ -30,13 +30,13 @@ pub trait Link: Send {
 
     /// What has become of received packets that were not given, since the link was made. It may ask the
     /// kernel: not for each burst.
-    fn passed_over(&self) -> PassedOver;
+    fn rx_drops(&self) -> RxDrops;
 }
 
 /// What has become of a burst of packets: each of them is counted once, under `taken`, under a reason, or
 /// under `would_block`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sent {
+pub struct TxReport {
     /// Packets that the kernel took.
     pub taken: usize,
     /// The last packets of the burst: there is no room for them now; to be sent again, or dropped.
@@ -59,7 +59,7 @@ pub struct Sent {
     pub failed: usize,
 }
 
-impl Sent {
+impl TxReport {
     /// Counts `packets` that a system call has refused with `error`; it has to be another one than that it
     /// would block.
     pub(crate) fn refuse(&mut self, error: &io::Error, packets: usize) {
@@ -92,7 +92,7 @@ impl Sent {
 
 /// Counts of received packets that a link has not given, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PassedOver {
+pub struct RxDrops {
     /// NAT keepalives, one byte of 0xff (RFC 3948 2.3).
     pub keepalives: u64,
     /// IKE messages behind the non-ESP marker (RFC 3948 2.2), given to whom they belong if somebody has

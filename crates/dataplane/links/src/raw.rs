@@ -17,8 +17,8 @@ use forebay_links_sys::{Receiver, option};
 use forebay_wire::{Family, protocol};
 use rustix::net::Protocol;
 
-use crate::front::Front;
-use crate::link::{Link, PassedOver, Sent};
+use crate::link::{Link, RxDrops, TxReport};
+use crate::outer_header::OuterHeader;
 use crate::{bpf, socket};
 pub(crate) use whole::{Whole, sending_socket};
 
@@ -81,9 +81,9 @@ pub struct RawLink {
     receiver: Receiver,
     next: usize,
     filled: usize,
-    front: Front,
+    outer: OuterHeader,
     whole: Whole,
-    passed_over: PassedOver,
+    passed_over: RxDrops,
 }
 
 impl RawLink {
@@ -119,9 +119,9 @@ impl RawLink {
             receiver,
             next: 0,
             filled: 0,
-            front: Front::default(),
+            outer: OuterHeader::default(),
             whole: Whole::new(family, options.mark),
-            passed_over: PassedOver::default(),
+            passed_over: RxDrops::default(),
         })
     }
 
@@ -140,12 +140,12 @@ impl RawLink {
         }
         let to = received.control.local.unwrap_or(self.local);
         let from = received.from.map(|from| from.ip());
-        let sound = from.is_some_and(|from| self.front.start_ip(from, to, self.protocol, &received.control));
+        let sound = from.is_some_and(|from| self.outer.start_ip(from, to, self.protocol, &received.control));
         if !sound {
             self.passed_over.malformed += 1;
             return false;
         }
-        take(self.front.before(received.bytes.len()), received.bytes);
+        take(self.outer.before(received.bytes.len()), received.bytes);
         true
     }
 }
@@ -213,8 +213,8 @@ impl Link for RawLink {
     /// Whatever the protocol, packets of the socket's family go out as they are; but that the kernel computes
     /// an IPv4 header's checksum, and puts an identification in the place of zero where fragmentation is
     /// allowed, which AH would not have. IPv4 packets that are too big and may be fragmented are.
-    fn send(&mut self, packets: &[&[u8]]) -> Sent {
-        let mut sent = Sent::default();
+    fn send(&mut self, packets: &[&[u8]]) -> TxReport {
+        let mut sent = TxReport::default();
         self.whole.send(self.socket.as_fd(), packets, &mut sent);
         sent
     }
@@ -227,8 +227,8 @@ impl Link for RawLink {
         self.next < self.filled
     }
 
-    fn passed_over(&self) -> PassedOver {
+    fn rx_drops(&self) -> RxDrops {
         let overrun = option::dropped(self.socket.as_fd()).unwrap_or(0);
-        PassedOver { overrun: overrun.into(), ..self.passed_over }
+        RxDrops { overrun: overrun.into(), ..self.passed_over }
     }
 }

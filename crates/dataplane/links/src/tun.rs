@@ -10,7 +10,7 @@ use forebay_links_sys::tun::{self, Offloads};
 use rustix::io::Errno;
 
 use crate::interface::Interface;
-use crate::link::{Link, PassedOver, Sent};
+use crate::link::{Link, RxDrops, TxReport};
 use crate::offload::merge::{self, BURST, MAX_HEAD, Merge, Merger};
 use crate::offload::split::{Split, complete_checksum};
 use crate::offload::{NEEDS_CHECKSUM, Unsound, VNET_LEN, VnetHeader};
@@ -69,7 +69,7 @@ pub struct TunQueue {
     end: usize,
     split: Split,
     merger: Merger,
-    passed_over: PassedOver,
+    passed_over: RxDrops,
     /// In the first queue, which tells what was lost of all: the kernel counts by device.
     interface: Option<Interface>,
 }
@@ -92,7 +92,7 @@ impl TunQueue {
             end: PACKET,
             split: Split::EMPTY,
             merger: Merger::default(),
-            passed_over: PassedOver::default(),
+            passed_over: RxDrops::default(),
             interface: None,
         })
     }
@@ -198,8 +198,8 @@ impl Link for TunQueue {
 
     /// Flows may overtake each other, within a flow the order stays. A queue of a device does not block: if
     /// the kernel cannot take a packet now, it is dropped and counted under `no_buffers`.
-    fn send(&mut self, packets: &[&[u8]]) -> Sent {
-        let mut sent = Sent::default();
+    fn send(&mut self, packets: &[&[u8]]) -> TxReport {
+        let mut sent = TxReport::default();
         for burst in packets.chunks(BURST) {
             self.merger.group(burst, self.merge);
             for train in self.merger.trains() {
@@ -222,8 +222,8 @@ impl Link for TunQueue {
         !self.split.is_empty()
     }
 
-    fn passed_over(&self) -> PassedOver {
+    fn rx_drops(&self) -> RxDrops {
         let overrun = self.interface.as_ref().and_then(|interface| interface.dropped().ok());
-        PassedOver { overrun: overrun.unwrap_or(0), ..self.passed_over }
+        RxDrops { overrun: overrun.unwrap_or(0), ..self.passed_over }
     }
 }

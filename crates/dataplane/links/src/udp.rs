@@ -12,12 +12,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use forebay_links_sys::option;
 use forebay_links_sys::{Control, Outgoing, Receiver, Sender};
 use forebay_wire::Family;
+use forebay_wire::esp::NON_ESP_MARKER;
 use rustix::io::Errno;
 use rustix::net::SocketType;
 use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
 
-use crate::front::Front;
-use crate::link::{Link, PassedOver, Sent};
+use crate::link::{Link, RxDrops, TxReport};
+use crate::outer_header::OuterHeader;
 use crate::raw::{Whole, sending_socket};
 use crate::{bpf, socket};
 use datagram::Datagram;
@@ -35,8 +36,6 @@ const MAX_SEGMENTS: usize = 64;
 const MAX_TRAIN: usize = 65_507;
 /// A datagram of only this is a NAT keepalive (RFC 3948 2.3).
 const KEEPALIVE: &[u8] = &[0xff];
-/// What an IKE message starts with, where an ESP packet has its SPI (RFC 3948 2.2).
-const NON_ESP_MARKER: &[u8] = &[0; 4];
 
 /// What a socket is to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,7 +115,7 @@ pub struct UdpLink {
     sender: Sender,
     cursor: Cursor,
     take_ike: Option<TakeIke>,
-    passed_over: PassedOver,
+    passed_over: RxDrops,
     /// For fragments of larger packets, if the process may.
     fragments: Option<OwnedFd>,
     whole: Whole,
@@ -136,7 +135,7 @@ struct Cursor {
     at: usize,
     /// Length of each datagram in it, and what stands in front.
     segment: usize,
-    front: Front,
+    outer: OuterHeader,
 }
 
 impl UdpLink {
@@ -170,7 +169,7 @@ impl UdpLink {
             sender: Sender::new(MESSAGES, PARTS),
             cursor: Cursor::default(),
             take_ike: None,
-            passed_over: PassedOver::default(),
+            passed_over: RxDrops::default(),
             fragments,
             whole: Whole::new(Family::of(options.local.ip()), options.mark),
             segmentation: options.offloads,
@@ -209,7 +208,7 @@ impl UdpLink {
         if cursor.at == 0 {
             let local = received.control.local.unwrap_or(self.local.ip());
             let to = SocketAddr::new(local, self.local.port());
-            let sound = received.from.is_some_and(|from| cursor.front.start_udp(from, to, &received.control));
+            let sound = received.from.is_some_and(|from| cursor.outer.start_udp(from, to, &received.control));
             if received.truncated || !sound {
                 self.passed_over.truncated += u64::from(received.truncated);
                 self.passed_over.malformed += u64::from(!received.truncated);
@@ -230,7 +229,7 @@ impl UdpLink {
             self.passed_over.keepalives += 1;
             return false;
         }
-        let head = cursor.front.before(payload.len());
+        let head = cursor.outer.before(payload.len());
         if payload.starts_with(NON_ESP_MARKER) {
             self.passed_over.ike += 1;
             if let Some(take_ike) = &mut self.take_ike {
@@ -243,7 +242,12 @@ impl UdpLink {
     }
 
     /// Puts packets into one batch and sends it. Returns where to go on.
-    fn send_batch(&mut self, packets: &[&[u8]], Next { from, alone_until }: Next, sent: &mut Sent) -> Next {
+    fn send_batch(
+        &mut self,
+        packets: &[&[u8]],
+        Next { from, alone_until }: Next,
+        sent: &mut TxReport,
+    ) -> Next {
         let mut starts = [0; MESSAGES + 1];
         let mut batch = self.sender.start();
         let mut at = from;
@@ -315,7 +319,7 @@ impl UdpLink {
     }
 
     /// Sends a fragment of a UDP packet, which no socket of UDP takes; counts other packets as unfit.
-    fn send_fragment(&mut self, packets: &[&[u8]], at: usize, sent: &mut Sent) {
+    fn send_fragment(&mut self, packets: &[&[u8]], at: usize, sent: &mut TxReport) {
         match &self.fragments {
             Some(socket) if datagram::is_fragment(packets[at]) => {
                 self.whole.send(socket.as_fd(), &packets[at..at + 1], sent);
@@ -393,8 +397,8 @@ impl Link for UdpLink {
     /// Takes the outer headers off and uses their addresses, ports, DSCP, ECN and "don't fragment"; the other
     /// fields are the kernel's. The source port has to be the socket's. Fragments go by a raw socket, with
     /// `CAP_NET_RAW`.
-    fn send(&mut self, packets: &[&[u8]]) -> Sent {
-        let mut sent = Sent::default();
+    fn send(&mut self, packets: &[&[u8]]) -> TxReport {
+        let mut sent = TxReport::default();
         let mut next = Next { from: 0, alone_until: 0 };
         while next.from < packets.len() {
             next = self.send_batch(packets, next, &mut sent);
@@ -410,9 +414,9 @@ impl Link for UdpLink {
         self.cursor.message < self.cursor.messages
     }
 
-    fn passed_over(&self) -> PassedOver {
+    fn rx_drops(&self) -> RxDrops {
         let overrun = option::dropped(self.socket.as_fd()).unwrap_or(0);
-        PassedOver { overrun: overrun.into(), ..self.passed_over }
+        RxDrops { overrun: overrun.into(), ..self.passed_over }
     }
 }
 

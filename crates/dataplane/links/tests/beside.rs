@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use forebay_links::beside::{self, BesideLink, BesideOptions};
 use forebay_links::udp::{self, UdpLink, UdpOptions, steer};
-use forebay_links::{Link, Sent};
+use forebay_links::{Link, TxReport};
 use forebay_links_sys::option;
 use forebay_wire::checksum::Sum;
 use forebay_wire::{Ip, Udp};
@@ -112,7 +112,7 @@ fn esp_comes_and_goes_while_the_daemon_hears_of_ike_only() {
         let keepalive = packet(far, near, false, b"\xff");
         burst.insert(205, &ike);
         burst.insert(206, &keepalive);
-        assert_eq!(peer.send(&burst), Sent { taken: burst.len(), ..Sent::default() });
+        assert_eq!(peer.send(&burst), TxReport { taken: burst.len(), ..TxReport::default() });
         let taken = take(&mut beside, there.len(), 50);
         assert_eq!(taken.len(), there.len(), "{near}");
         for (taken, sent) in taken.iter().zip(&there) {
@@ -129,10 +129,10 @@ fn esp_comes_and_goes_while_the_daemon_hears_of_ike_only() {
 
         let back: Vec<Vec<u8>> = lens.iter().map(|&len| packet(near, far, false, &esp(7, len))).collect();
         let burst: Vec<&[u8]> = back.iter().map(Vec::as_slice).collect();
-        assert_eq!(beside.send(&burst), Sent { taken: burst.len(), ..Sent::default() });
+        assert_eq!(beside.send(&burst), TxReport { taken: burst.len(), ..TxReport::default() });
         let taken = take(&mut peer, back.len(), 50);
         assert!(taken.iter().map(|one| payload(one)).eq(back.iter().map(|one| payload(one))), "{near}");
-        let passed_over = beside.passed_over();
+        let passed_over = beside.rx_drops();
         assert_eq!((passed_over.malformed, passed_over.truncated, passed_over.overrun), (0, 0, 0));
     }
     // A kernel with ESP has dropped its copies, and said so to nobody; one without answers each by ICMP.
@@ -216,6 +216,6 @@ fn what_is_too_big_goes_in_fragments_or_not_at_all() {
         let sent = beside.send(&[&may, &may_not]);
         (sent, beside)
     });
-    assert_eq!(sent.0, Sent { taken: 1, too_big: 1, mtu: Some(1_500), ..Sent::default() });
+    assert_eq!(sent.0, TxReport { taken: 1, too_big: 1, mtu: Some(1_500), ..TxReport::default() });
     assert!(payload(&take(&mut peer, 1, 9)[0]) == esp(5, 3_000));
 }

@@ -5,7 +5,7 @@
 #[path = "support/namespace.rs"]
 mod namespace;
 
-use forebay_links::interface::{Interface, NextHop, Ways};
+use forebay_links::interface::{Interface, NextHop, RouteLookup};
 use namespace::cable;
 
 #[test]
@@ -20,7 +20,7 @@ fn links_routes_and_neighbours_are_what_they_were_made() {
         assert_eq!(cable.ethernet_address().unwrap(), [2, 0, 0, 0, 0, 1]);
         cable.set_mtu(1400).unwrap();
         assert_eq!(cable.mtu().unwrap(), 1400);
-        let ways = Ways::open().unwrap();
+        let ways = RouteLookup::open().unwrap();
         let hop = |to: &str| ways.next_hop(to.parse().unwrap());
         let on_cable = |hop: &str| NextHop { index: cable.index(), address: hop.parse().unwrap() };
         assert_eq!(hop("10.8.0.2").unwrap(), on_cable("10.8.0.2"));

@@ -15,12 +15,12 @@ use build::Build;
 use forebay_links::raw::{self, Carries, RawOptions};
 use forebay_links::tun::{self, TunOptions};
 use forebay_links::udp::{self, UdpOptions};
-use forebay_links::{Link, Sent};
+use forebay_links::{Link, TxReport};
 use forebay_wire::Family;
 use namespace::cable;
 
 /// Sends a burst by one link and takes what has come by the other.
-fn turn(from: &mut dyn Link, to: &mut dyn Link, burst: &[&[u8]]) -> (Sent, usize) {
+fn turn(from: &mut dyn Link, to: &mut dyn Link, burst: &[&[u8]]) -> (TxReport, usize) {
     let sent = from.send(burst);
     let (mut count, mut bytes) = (0, 0);
     for _ in 0..200 {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use forebay_links::raw::{self, Carries, RawLink, RawOptions};
 use forebay_links::udp::steer;
-use forebay_links::{Link, Sent};
+use forebay_links::{Link, TxReport};
 use forebay_wire::checksum::Sum;
 use forebay_wire::icmp::TooBig;
 use forebay_wire::{Family, Ip};
@@ -72,7 +72,7 @@ fn esp_and_ah_arrive_as_they_were_sent() {
                 .map(|len| packet((1, 2), family, protocol, len as u8, 0x40, &payload(7, len)))
                 .collect();
             let slices: Vec<&[u8]> = burst.iter().map(Vec::as_slice).collect();
-            assert_eq!(x.send(&slices), Sent { taken: burst.len(), ..Sent::default() });
+            assert_eq!(x.send(&slices), TxReport { taken: burst.len(), ..TxReport::default() });
             let received = take(&mut y, burst.len());
             assert_eq!(received.len(), burst.len(), "{family:?} {carries:?}");
             for (its, ours) in received.iter().zip(&burst) {
@@ -95,17 +95,17 @@ fn what_may_be_fragmented_is_and_what_may_not_says_its_limit() {
         let burst = burst.map(<[u8]>::to_vec);
         move || (x.send(&burst.each_ref().map(|packet| &packet[..])), x)
     });
-    assert_eq!(sent, Sent { taken: 3, too_big: 1, mtu: Some(1400), ..Sent::default() });
+    assert_eq!(sent, TxReport { taken: 3, too_big: 1, mtu: Some(1400), ..TxReport::default() });
     let received = take(&mut y, 3);
     assert!(received == [small.clone(), may, small.clone()]);
 
     let mut v6 = one(&a, Family::V6, Carries::Esp);
     let large = packet((1, 2), Family::V6, 50, 0, 0, &payload(7, 1361));
     let (sent, _) = a.run(move || (v6.send(&[&large]), v6));
-    assert_eq!(sent, Sent { too_big: 1, mtu: Some(1400), ..Sent::default() });
+    assert_eq!(sent, TxReport { too_big: 1, mtu: Some(1400), ..TxReport::default() });
 
     let nowhere = [&[0x45, 0, 0, 20, 0, 0, 0, 0, 64, 50, 0, 0, 10, 8, 0, 1, 192, 0, 2, 1][..], b"", b"\x60"];
-    assert_eq!(x.send(&nowhere), Sent { unreachable: 1, unfit: 2, ..Sent::default() });
+    assert_eq!(x.send(&nowhere), TxReport { unreachable: 1, unfit: 2, ..TxReport::default() });
 }
 
 #[test]

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use build::Build;
 use forebay_links::tun::{self, TunOptions, TunQueue};
-use forebay_links::{Link, Sent};
+use forebay_links::{Link, TxReport};
 use forebay_links_sys::option;
 use forebay_wire::Ip;
 use forebay_wire::ip::set_traffic_class;
@@ -57,7 +57,7 @@ struct Moved {
     packets: usize,
     /// The longest packet in bytes.
     longest: usize,
-    sent: Sent,
+    sent: TxReport,
     /// TCP segments over IPv4 that say that the sender has slowed down (CWR).
     reduced: usize,
 }
@@ -72,7 +72,7 @@ impl Wire {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let thread = thread::spawn(move || {
-            let (mut packets, mut longest, mut all, mut reduced) = (0, 0, Sent::default(), 0);
+            let (mut packets, mut longest, mut all, mut reduced) = (0, 0, TxReport::default(), 0);
             let mut carry = |from: &mut TunQueue, to: &mut TunQueue| {
                 let mut burst: Vec<Vec<u8>> = Vec::new();
                 from.receive(200, &mut |head, body| burst.push([head, body].concat())).unwrap();
@@ -280,7 +280,7 @@ fn what_is_merged_the_kernel_splits_into_the_same_packets() {
             }
             let slices: Vec<&[u8]> = packets.iter().map(Vec::as_slice).collect();
             let sent = ours.send(&slices);
-            assert_eq!(sent, Sent { taken: packets.len(), ..Sent::default() });
+            assert_eq!(sent, TxReport { taken: packets.len(), ..TxReport::default() });
 
             let mut received: Vec<Vec<u8>> = Vec::new();
             let until = Instant::now() + Duration::from_secs(5);
@@ -329,14 +329,14 @@ fn a_device_that_is_down_refuses_and_one_that_is_up_again_takes() {
     let burst = [&packet[..]; 3];
     for _ in 0..2 {
         namespace.ip("link set forebay0 down");
-        assert_eq!(queue.send(&burst), Sent { down: 3, ..Sent::default() });
+        assert_eq!(queue.send(&burst), TxReport { down: 3, ..TxReport::default() });
         // What has come before may still be there; nothing is an error.
         queue.receive(9, &mut |_, _| ()).unwrap();
         namespace.ip("link set forebay0 up");
-        assert_eq!(queue.send(&burst), Sent { taken: 3, ..Sent::default() });
+        assert_eq!(queue.send(&burst), TxReport { taken: 3, ..TxReport::default() });
     }
-    assert_eq!(queue.send(&[b"\x10 is no version"]), Sent { unfit: 1, ..Sent::default() });
-    assert_eq!(queue.send(&[]), Sent::default());
+    assert_eq!(queue.send(&[b"\x10 is no version"]), TxReport { unfit: 1, ..TxReport::default() });
+    assert_eq!(queue.send(&[]), TxReport::default());
 }
 
 #[test]
@@ -356,7 +356,7 @@ fn what_is_not_read_in_time_is_counted() {
         assert!(count <= 20, "{count}");
         let dropped = interface.dropped().unwrap();
         assert!(dropped >= 60 - count);
-        assert_eq!(queues[0].passed_over().overrun, dropped);
+        assert_eq!(queues[0].rx_drops().overrun, dropped);
     });
 }
 

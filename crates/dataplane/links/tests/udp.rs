@@ -13,7 +13,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use forebay_links::udp::{self, UdpLink, UdpOptions, steer};
-use forebay_links::{Link, Sent};
+use forebay_links::{Link, TxReport};
 use forebay_wire::checksum::Sum;
 use forebay_wire::{Fragments, Ip, Ipv4, Ipv6, Udp};
 use namespace::{Namespace, cable};
@@ -92,7 +92,7 @@ fn bursts_of_all_kinds_arrive_whole_and_in_order() {
                 })
                 .collect();
             let slices: Vec<&[u8]> = burst.iter().map(Vec::as_slice).collect();
-            assert_eq!(x.send(&slices), Sent { taken: burst.len(), ..Sent::default() });
+            assert_eq!(x.send(&slices), TxReport { taken: burst.len(), ..TxReport::default() });
             let received = take(&mut y, burst.len(), 7);
             assert_eq!(received.len(), burst.len());
             for (i, (received, sent)) in received.iter().zip(&burst).enumerate() {
@@ -114,7 +114,7 @@ fn bursts_of_all_kinds_arrive_whole_and_in_order() {
                 Udp::parse(&received[head - 8..]).unwrap();
             }
             assert!(!y.pending());
-            assert_eq!(y.passed_over(), Default::default());
+            assert_eq!(y.rx_drops(), Default::default());
         }
     }
 }
@@ -137,13 +137,13 @@ fn what_is_too_big_says_so_and_what_may_be_fragmented_is() {
         }
     });
     let (sent, mut x) = sent;
-    assert_eq!(sent, Sent { taken: 2, too_big: 5, mtu: Some(1400), ..Sent::default() });
+    assert_eq!(sent, TxReport { taken: 2, too_big: 5, mtu: Some(1400), ..TxReport::default() });
     let received = take(&mut y, 2, 64);
     assert_eq!(received.iter().map(Vec::len).collect::<Vec<_>>(), [728, 1400]);
 
     for len in [1373, 9_000, 65_507] {
         let large = packet(from, to, 0, false, &payload(0, len));
-        assert_eq!(x.send(&[&large]), Sent { taken: 1, ..Sent::default() }, "{len} bytes");
+        assert_eq!(x.send(&[&large]), TxReport { taken: 1, ..TxReport::default() }, "{len} bytes");
         assert!(take(&mut y, 1, 64)[0][28..] == large[28..], "{len} bytes");
     }
 }
@@ -163,7 +163,7 @@ fn keepalives_and_ike_are_not_for_the_engine() {
     assert_eq!(&received[0][28..], b"\0\0\x01\0esp packet");
     assert_eq!(&received[0][12..20], [10, 8, 0, 1, 10, 8, 0, 2]);
     assert_eq!(&received[1][28..], [0xfe]);
-    let counts = link.passed_over();
+    let counts = link.rx_drops();
     assert_eq!((counts.keepalives, counts.ike, counts.malformed), (2, 1, 0));
     let (head, payload) = ike.try_recv().unwrap();
     assert_eq!(payload, b"\0\0\0\0ike message");
@@ -254,11 +254,11 @@ fn what_is_not_taken_in_time_is_counted() {
     let packet = packet(from, to, 0, true, &payload(0, 1000));
     assert_eq!(x.send(&vec![&packet[..]; 1000]).taken, 1000);
     let mut received = 0;
-    let mut counts = y.passed_over();
+    let mut counts = y.rx_drops();
     // A train that is dropped counts as one.
     for _ in 0..10 {
         received += take(&mut y, 1, 1000).len();
-        counts = y.passed_over();
+        counts = y.rx_drops();
         if counts.overrun > 0 {
             break;
         }
@@ -281,7 +281,7 @@ fn what_cannot_be_sent_is_counted_by_reason() {
     let burst: [&[u8]; 9] = [&well, &nowhere, &other_port, &well, &not_ours, &fragment, &tcp, b"", &well];
     let sent = x.send(&burst);
     // From an address that is not ours, the kernel finds no route.
-    assert_eq!(sent, Sent { taken: 4, unreachable: 2, unfit: 3, ..Sent::default() });
+    assert_eq!(sent, TxReport { taken: 4, unreachable: 2, unfit: 3, ..TxReport::default() });
     a.ip("link set cable down");
     let sent = x.send(&[&well]);
     assert_eq!(sent.unreachable, 1, "{sent:?}");
@@ -310,7 +310,7 @@ fn fragments_of_larger_packets_go_too() {
         }
         burst.push(small.clone());
         let slices: Vec<&[u8]> = burst.iter().map(Vec::as_slice).collect();
-        assert_eq!(x.send(&slices), Sent { taken: 6, ..Sent::default() });
+        assert_eq!(x.send(&slices), TxReport { taken: 6, ..TxReport::default() });
         let mut received = take(&mut y, 3, 64);
         received.sort_by_key(Vec::len); // what is put together may be overtaken
         let head = if from.is_ipv4() { 28 } else { 48 };

@@ -45,29 +45,26 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Refusal::KeysHidden => {
-                f.write_str("its keys are not shown: the kernel is in lockdown (confidentiality)")
+                f.write_str("the kernel hides its keys: lockdown (confidentiality) is active")
             }
-            Refusal::Algorithm(name) => write!(f, "no such algorithm here: {name}"),
+            Refusal::Algorithm(name) => write!(f, "unsupported algorithm: {name}"),
             Refusal::Key(error) => error.fmt(f),
             Refusal::Weak(suite) => write!(f, "{suite} is weak (RFC 8221: MUST NOT)"),
             Refusal::Mode(mode) => write!(f, "mode {mode} is neither tunnel nor transport"),
             Refusal::Protocol(protocol) => write!(f, "protocol {protocol} is neither ESP nor AH alone"),
-            Refusal::NoSpi => f.write_str("it has no SPI"),
-            Refusal::Encapsulation(kind) => write!(f, "encapsulation {kind} is not that of RFC 3948"),
+            Refusal::NoSpi => f.write_str("the SA has no SPI"),
+            Refusal::Encapsulation(kind) => write!(f, "encapsulation {kind} is not ESP in UDP (RFC 3948)"),
             Refusal::AhPadding => f.write_str("AH padded to 8 bytes in IPv4: the SA lacks the flag align4"),
             Refusal::SharedKey(other) => {
                 write!(
                     f,
-                    "its cipher key is that of the SA {other}, expected a key of its own: let IKE negotiate keys"
+                    "its cipher key is also that of the SA {other}; each SA requires its own key, so let IKE negotiate keys"
                 )
             }
-            Refusal::Offloaded => f.write_str("a network card does its work"),
-            Refusal::Selector(what) => write!(f, "a selector for {what}"),
+            Refusal::Offloaded => f.write_str("SA is offloaded to a NIC"),
+            Refusal::Selector(what) => write!(f, "unsupported selector for {what}"),
             Refusal::Templates(count) => {
-                write!(
-                    f,
-                    "it wants {count} SAs around each packet, expected one: SAs within SAs are not taken over"
-                )
+                write!(f, "the policy requires {count} nested SAs; only one is supported")
             }
             Refusal::Config(error) => error.fmt(f),
         }

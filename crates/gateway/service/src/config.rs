@@ -28,7 +28,7 @@ use toml::de::DeTable;
 pub use diff::{Changed, Changes, LIVE, Setting};
 pub use keys::{KeySource, Keys, Mark, Xfrm};
 pub use links::{
-    Blackhole, MssClamp, Plain, PlainLink, Protected, ProtectedLink, Raw, Routes, Tun, Udp, Xdp, XdpMode,
+    Blackhole, Inside, InsideLink, MssClamp, Outside, OutsideLink, Raw, Routes, Tun, Udp, Xdp, XdpMode,
 };
 pub use operation::{Control, Guard, GuardMode, Level, Log, Metrics, Privileges, Taps};
 pub use processors::{Backend, Bus, Processor, ProcessorKind};
@@ -45,9 +45,9 @@ use reader::{Context, Reader};
 #[derive(Debug)]
 pub struct Config {
     /// The side that programs see.
-    pub plain: Plain,
+    pub inside: Inside,
     /// The links to peers, one at least.
-    pub protected: Vec<Protected>,
+    pub outside: Vec<Outside>,
     /// Where SAs and policies come from.
     pub keys: Keys,
     /// SAs and policies; none where they come from the kernel.
@@ -169,7 +169,7 @@ fn read(text: &str, name: &str, directory: &Path) -> Result<Config, SasErrors> {
     };
     let Some(mut config) = parts else {
         // Never: but a reader that says nothing must not end a gateway that runs.
-        let message = "a value cannot be used".to_owned();
+        let message = "internal error: a value was rejected without a reason".to_owned();
         let problem = Problem::Conflict { message, help: "please report this file".to_owned() };
         return Err(sas::errors::of_file(name, sas::Problem::Setting(problem)));
     };
@@ -183,8 +183,8 @@ fn read(text: &str, name: &str, directory: &Path) -> Result<Config, SasErrors> {
 fn sections(top: &Table, context: &Context<'_>) -> Option<Config> {
     let first = Reader::new("", top, whole(), context).checked();
     let esp_sa_export = first.path("esp_sa_export");
-    let plain = links::plain(top, context);
-    let protected = links::protected(top, context);
+    let inside = links::inside(top, context);
+    let outside = links::outside(top, context);
     let privileges = operation::privileges(top, context);
     let keys = keys::read(top, context);
     let buses = processors::buses(top, context);
@@ -203,8 +203,8 @@ fn sections(top: &Table, context: &Context<'_>) -> Option<Config> {
         keys.state.get_or_insert_with(|| PathBuf::from(iv_store::SYSTEM_DIRECTORY));
     }
     Some(Config {
-        plain: plain?,
-        protected: protected?,
+        inside: inside?,
+        outside: outside?,
         keys,
         sas: SasFile { entries: vec![], policies: vec![], warnings: vec![] },
         processors: processors?,
@@ -226,8 +226,8 @@ fn sections(top: &Table, context: &Context<'_>) -> Option<Config> {
 /// Reports tables of SAs and policies where there should be none.
 fn none_wanted(document: &DeTable<'_>, why: &str, context: &Context<'_>) {
     for key in document.keys().filter(|key| sas::is_table(key.get_ref())) {
-        let message = format!("`[[{}]]` beside another source of them", key.get_ref());
-        let problem = Problem::Conflict { message, help: format!("{why}; take one of the two away") };
+        let message = format!("`[[{}]]` conflicts with the configured source", key.get_ref());
+        let problem = Problem::Conflict { message, help: format!("{why}; remove one of the two") };
         context.findings.borrow_mut().add(problem, Place { source: 0, span: key.span() });
     }
 }
@@ -246,25 +246,26 @@ fn check_together(config: &Config, top: &Table, text: &str, context: &Context<'_
     if config.sas.entries.len() > limits.sas {
         let help = "raise `sas` in `[limits]`".to_owned();
         report(
-            format!("{} SAs, the limit is {}", config.sas.entries.len(), limits.sas),
+            format!("{} SAs exceed the limit of {}", config.sas.entries.len(), limits.sas),
             help,
             ("limits", "sas"),
         );
     }
     if config.sas.policies.len() > limits.policies {
         let help = "raise `policies` in `[limits]`".to_owned();
-        let message = format!("{} policies, the limit is {}", config.sas.policies.len(), limits.policies);
+        let message =
+            format!("{} policies exceed the limit of {}", config.sas.policies.len(), limits.policies);
         report(message, help, ("limits", "policies"));
     }
-    if let PlainLink::Tun(tun) = &config.plain.link
+    if let InsideLink::Tun(tun) = &config.inside.link
         && usize::from(tun.mtu) + HEADERS > limits.engine.packet_capacity
     {
         let (mtu, size) = (tun.mtu, limits.engine.packet_capacity);
-        let help = format!("`packet_size` in `[limits]` has to be {} at least", usize::from(mtu) + HEADERS);
+        let help = format!("set `packet_size` in `[limits]` to at least {}", usize::from(mtu) + HEADERS);
         report(
-            format!("packets of the MTU {mtu} do not fit buffers of {size} bytes when protected"),
+            format!("packets of {mtu} bytes (the MTU) do not fit buffers of {size} bytes once protected"),
             help,
-            ("plain", "mtu"),
+            ("inside", "mtu"),
         );
     }
     workers::check(config, context);
@@ -286,26 +287,24 @@ fn check_carried(config: &Config, text: &str, context: &Context<'_>) {
             continue;
         }
         let wanted = (entry.config.protocol, entry.config.encapsulation);
-        let carries = |link: &Protected| match (&link.link, wanted) {
-            (ProtectedLink::Xdp { .. }, _) => true,
-            (ProtectedLink::Udp(_), (_, encapsulation)) => encapsulation == Encapsulation::Udp,
-            (ProtectedLink::Raw(_), (_, Encapsulation::Udp)) => false,
-            (ProtectedLink::Raw(raw), (protocol, _)) => raw.protocols.contains(&protocol),
+        let carries = |link: &Outside| match (&link.link, wanted) {
+            (OutsideLink::Xdp { .. }, _) => true,
+            (OutsideLink::Udp(_), (_, encapsulation)) => encapsulation == Encapsulation::Udp,
+            (OutsideLink::Raw(_), (_, Encapsulation::Udp)) => false,
+            (OutsideLink::Raw(raw), (protocol, _)) => raw.protocols.contains(&protocol),
         };
-        if !config.protected.iter().any(carries) {
+        if !config.outside.iter().any(carries) {
             let what = match wanted {
                 (Protocol::Ah, _) => "AH",
                 (_, Encapsulation::Udp) => "ESP in UDP",
-                (_, Encapsulation::None) => "ESP straight in IP",
+                (_, Encapsulation::None) => "ESP without UDP encapsulation",
             };
             let help = match wanted.1 {
-                Encapsulation::Udp => "add `[[protected]]` of kind `udp`, or encapsulation = \"none\"",
-                Encapsulation::None => {
-                    "add `[[protected]]` of kind `raw`, or encapsulation = \"udp\" for ESP"
-                }
+                Encapsulation::Udp => "add `[[outside]]` of kind `udp`, or encapsulation = \"none\"",
+                Encapsulation::None => "add `[[outside]]` of kind `raw`, or encapsulation = \"udp\" for ESP",
             };
             let message =
-                format!("no link carries {what}, as SA `{}` sends it", mask::shown(&entry.config.name));
+                format!("no link carries {what}, which SA `{}` requires", mask::shown(&entry.config.name));
             // Those of another file have no place in this one.
             let inside = matches!(config.keys.source, KeySource::Static { sas: None });
             let place = if inside { place_of_line(text, entry.line) } else { whole() };
@@ -324,8 +323,8 @@ fn place_of_line(text: &str, line: usize) -> Place {
 /// Reports a name that is there already.
 fn unique(what: &str, name: &str, names: &mut Vec<String>, section: &Reader<'_>) {
     if names.iter().any(|known| known == name) {
-        let message = format!("there is a {what} `{}` already", mask::shown(name));
-        section.conflict("name", message, "give it a name of its own");
+        let message = format!("the name `{}` of this {what} is already in use", mask::shown(name));
+        section.conflict("name", message, "choose a unique name");
     }
     names.push(name.to_owned());
 }

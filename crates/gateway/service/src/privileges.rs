@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use rustix::process::{self, DumpableBehavior, Gid, Resource, Rlimit, Uid};
 use rustix::thread::{self, CapabilitySet, CapabilitySets};
 
-use crate::config::{Config, PlainLink};
+use crate::config::{Config, InsideLink};
 
 /// What starting takes: links, raw sockets, AF_XDP (`SYS_ADMIN` before Linux 5.8) and its memory, small port numbers,
 /// the group of the control socket.
@@ -68,10 +68,12 @@ pub enum PrivilegeError {
 impl fmt::Display for PrivilegeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PrivilegeError::NoUser(user) => write!(f, "there is no user `{user}`"),
-            PrivilegeError::Become { user, error } => write!(f, "becoming the user `{user}`: {error}"),
+            PrivilegeError::NoUser(user) => write!(f, "user `{user}` does not exist"),
+            PrivilegeError::Become { user, error } => {
+                write!(f, "cannot change to the user `{user}`: {error}")
+            }
             PrivilegeError::Directory { path, error } => write!(f, "{}: {error}", path.display()),
-            PrivilegeError::System(error) => write!(f, "giving up privileges: {error}"),
+            PrivilegeError::System(error) => write!(f, "cannot drop privileges: {error}"),
         }
     }
 }
@@ -82,10 +84,10 @@ impl miette::Diagnostic for PrivilegeError {
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
         let hint = match self {
             PrivilegeError::NoUser(_) => {
-                "make it: adduser --system --group forebay; or take `user` out of `[privileges]`"
+                "create the user with `adduser --system --group forebay`, or remove `user` from `[privileges]`"
             }
             PrivilegeError::Become { .. } => {
-                "only root may become another user: start as root, or take `user` out of `[privileges]`"
+                "only root can change to another user: start as root, or remove `user` from `[privileges]`"
             }
             _ => return None,
         };
@@ -123,9 +125,9 @@ pub fn prepare(config: &Config) -> Result<bool, PrivilegeError> {
 /// # Errors
 /// If the system refuses, which it does not.
 pub fn settle(config: &Config) -> io::Result<CapabilitySet> {
-    match config.plain.link {
-        PlainLink::Xdp { .. } if !config.guard.mode.makes() => keep(FILES),
-        PlainLink::Tun(_) | PlainLink::Xdp { .. } => keep(FILES | CapabilitySet::NET_ADMIN),
+    match config.inside.link {
+        InsideLink::Xdp { .. } if !config.guard.mode.makes() => keep(FILES),
+        InsideLink::Tun(_) | InsideLink::Xdp { .. } => keep(FILES | CapabilitySet::NET_ADMIN),
     }
 }
 
@@ -159,7 +161,7 @@ pub fn without<R: Send>(work: impl FnOnce() -> R + Send) -> R {
 }
 
 fn complain(error: &io::Error) {
-    tracing::error!(%error, "a thread keeps its capabilities");
+    tracing::error!(%error, "cannot drop the capabilities of a thread");
 }
 
 /// Keeps in this thread only what is `needed`, as far as it has that; what it has then.

@@ -31,7 +31,7 @@ fn status() -> StatusDoc {
         queue: 3,
         ..ProcessorDoc::default()
     };
-    let mut link = LinkDoc { name: "forebay0".to_owned(), side: "plain".to_owned(), ..LinkDoc::default() };
+    let mut link = LinkDoc { name: "forebay0".to_owned(), side: "inside".to_owned(), ..LinkDoc::default() };
     link.drops.insert("too_big".to_owned(), 4);
     StatusDoc {
         schema: 1,
@@ -90,11 +90,11 @@ fn the_words_on_the_wire_are_these() {
     for odd in ["{}\n", "status\n", "{\"request\":\"stop\"}\n", "\u{0}\n", "\n"] {
         let error = ask(odd);
         assert_eq!(error["response"], "error", "{odd}");
-        assert!(error["message"].as_str().unwrap().contains("not understood"));
+        assert!(error["message"].as_str().unwrap().contains("cannot parse"));
     }
     // A line without an end is answered once, and that is all.
     let error = ask(&"x".repeat(REQUEST_MAX));
-    assert!(error["message"].as_str().unwrap().contains("more than"));
+    assert!(error["message"].as_str().unwrap().contains("longer than"));
     let mut rest = Vec::new();
     assert_eq!(stream.read_to_end(&mut rest).unwrap_or(0), 0);
 }
@@ -208,7 +208,7 @@ fn metrics_keep_to_the_format() {
         "forebay_sa_packets_total{sa=\"odd \\\"name\\\"\\\\\\n\",spi=\"0x00001001\",direction=\"out\",remote=\"192.0.2.2\"} 1",
         "forebay_processor_queue{processor=\"core\",kind=\"core\",engine=\"0\"} 3",
         "forebay_processor_up{processor=\"core\",kind=\"core\",engine=\"0\"} 1",
-        "forebay_link_drops_total{link=\"forebay0\",side=\"plain\",engine=\"0\",reason=\"too_big\"} 4",
+        "forebay_link_drops_total{link=\"forebay0\",side=\"inside\",engine=\"0\",reason=\"too_big\"} 4",
         "forebay_drops_total{reason=\"in_no_states\"} 9",
         "forebay_drops_total{reason=\"queue_full\"} 0",
     ] {

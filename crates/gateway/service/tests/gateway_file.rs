@@ -6,7 +6,7 @@ use std::path::Path;
 
 use forebay_engine::Order;
 use forebay_gateway::config::{
-    Backend, Config, KeySource, MssClamp, PlainLink, ProcessorKind, ProtectedLink, Routes, load, parse,
+    Backend, Config, InsideLink, KeySource, MssClamp, OutsideLink, ProcessorKind, Routes, load, parse,
 };
 use forebay_gateway::sas::SasErrors;
 use forebay_scheduler::{Policy, Service};
@@ -20,7 +20,7 @@ fn read(text: &str) -> Result<Config, SasErrors> {
 
 /// An outbound SA and a link for it.
 fn with_sa(rest: &str) -> String {
-    format!("[[protected]]\nkind = \"raw\"\n{}{rest}", sa("east", 1, ""))
+    format!("[[outside]]\nkind = \"raw\"\n{}{rest}", sa("east", 1, ""))
 }
 
 fn sa(name: &str, spi: u32, rest: &str) -> String {
@@ -45,9 +45,9 @@ fn errors(text: &str) -> Vec<(usize, String, String)> {
 #[test]
 fn what_is_left_out_has_its_default() {
     let config = read(&with_sa("")).unwrap();
-    let PlainLink::Tun(tun) = &config.plain.link else { panic!("a TUN interface") };
+    let InsideLink::Tun(tun) = &config.inside.link else { panic!("a TUN interface") };
     assert_eq!((tun.name.as_str(), tun.mtu, tun.queues, &tun.routes), ("forebay0", 1400, 1, &Routes::Auto));
-    assert_eq!(config.plain.mss_clamp, MssClamp::Auto);
+    assert_eq!(config.inside.mss_clamp, MssClamp::Auto);
     assert_eq!(config.routes(), ["10.2.0.0/16".parse().unwrap()]);
     assert_eq!(config.processors.len(), 1);
     assert_eq!(config.processors[0].kind, ProcessorKind::Core { cpus: vec![] });
@@ -66,25 +66,25 @@ fn what_is_left_out_has_its_default() {
 #[test]
 fn what_is_given_means_what_it_says() {
     let text = with_sa(
-        "[plain]\nmss_clamp = false\naddresses = [\"10.9.0.1/24\", \"2001:db8::1/64\"]\nroutes = []\n\
-         [[protected]]\nkind = \"udp\"\nlisten = \"[::]:4501\"\nkeepalive = 0\nbuffer = \"1 MiB\"\nmark = 0x10\n\
+        "[inside]\nmss_clamp = false\naddresses = [\"10.9.0.1/24\", \"2001:db8::1/64\"]\nroutes = []\n\
+         [[outside]]\nkind = \"udp\"\nlisten = \"[::]:4501\"\nkeepalive = 0\nbuffer = \"1 MiB\"\nmark = 0x10\n\
          [[processor]]\nkind = \"core\"\ncount = 2\npin = [3, 1]\nbackend = \"aws-lc\"\n\
          [[processor]]\nkind = \"card\"\nblock = \"40 ns\"\nsuites = \"aes128gcm16\"\nbus = \"fast\"\nalpha = 2\n\
          [[bus]]\nname = \"slow\"\n[[bus]]\nname = \"fast\"\nclock = \"133 MHz\"\n\
          [scheduler]\npolicy = \"size-threshold\"\nlarge = \"card\"\nsmall = \"core.1\"\nwindow = 8\ntimeout = \"5 us\"\n\
          [[class]]\nname = \"voice\"\ndscp = [\"ef\", 40]\nwindow = 1\nlimit = 16\n\
          [[class]]\nname = \"rest\"\nweight = 3\n\
-         [taps]\ndirectory = \"taps\"\nsides = \"protected\"\n",
+         [taps]\ndirectory = \"taps\"\nsides = \"outside\"\n",
     );
     let config = read(&text).unwrap_or_else(|errors| panic!("{:?}", errors.findings()));
-    assert_eq!(config.plain.mss_clamp, MssClamp::Off);
+    assert_eq!(config.inside.mss_clamp, MssClamp::Off);
     assert!(
-        config.plain.answer.v4.is_some() && config.plain.answer.v6.is_some() && config.routes().is_empty()
+        config.inside.answer.v4.is_some() && config.inside.answer.v6.is_some() && config.routes().is_empty()
     );
-    let ProtectedLink::Udp(udp) = &config.protected[1].link else { panic!("UDP") };
+    let OutsideLink::Udp(udp) = &config.outside[1].link else { panic!("UDP") };
     assert_eq!(udp.listen, "[::]:4501".parse::<SocketAddr>().unwrap());
     assert_eq!((udp.keepalive, udp.buffer, udp.mark), (None, 1 << 20, Some(16)));
-    assert_eq!(config.protected[1].name, "udp-2");
+    assert_eq!(config.outside[1].name, "udp-2");
     let names: Vec<_> = config.processors.iter().map(|one| one.name.as_str()).collect();
     assert_eq!(names, ["core.0", "core.1", "card"]);
     assert_eq!(config.processors[1].kind, ProcessorKind::Core { cpus: vec![1] });
@@ -103,34 +103,34 @@ fn what_is_given_means_what_it_says() {
     assert_eq!([46, 40, 0].map(|point| scheduling.dscp.class(point)), [0, 0, 1]);
     let taps = config.taps.unwrap();
     assert_eq!(taps.directory, Path::new("/etc/forebay/taps"));
-    assert!(taps.protected && !taps.plain);
+    assert!(taps.outside && !taps.inside);
 }
 
 /// A wrong line, what is said of it, and a word of the hint; the lines stand one below the other in one file.
 const WRONG: &[(&str, &str, &str)] = &[
     ("esp_sa_exprt = \"x\"", "unknown key `esp_sa_exprt`", "`esp_sa_export`"),
-    ("mtu = 1500", "unknown key `mtu`", "into [plain]"),
-    ("replay_window = 64", "unknown key `replay_window`", "into [[sa]]"),
-    ("[plain]", "", ""),
-    ("name = \"a name that is too long\"", "is no name of an interface", "15 characters"),
+    ("mtu = 1500", "unknown key `mtu`", "in [inside]"),
+    ("replay_window = 64", "unknown key `replay_window`", "in [[sa]]"),
+    ("[inside]", "", ""),
+    ("name = \"a name that is too long\"", "is not a valid interface name", "15 characters"),
     ("addresses = [\"10.9.0.1/24\", \"10.9\"]", "`addresses` is `10.9`", "10.9.0.1/24"),
     ("mtuu = 1400", "unknown key `mtuu`", "`mtu`"),
     ("mtu = 12", "`mtu` is 12", "576 to 65535"),
-    ("interface = \"eth0\"", "`interface` means nothing for [plain] of kind `tun`", "kind `xdp`"),
-    ("routes = [\"10.0.0.1/8\"]", "10.0.0.1/8 has address bits", "10.0.0.0/8"),
+    ("interface = \"eth0\"", "`interface` does not apply to [inside] of kind `tun`", "kind to `xdp`"),
+    ("routes = [\"10.0.0.1/8\"]", "10.0.0.1/8 has host bits set", "10.0.0.0/8"),
     ("mss_clamp = \"never\"", "`mss_clamp` is `never`", "\"auto\""),
     ("answer = [\"10.0.0.1\", \"10.0.0.2\"]", "several addresses of one IP version", "at most"),
-    ("[[protected]]", "", ""),
+    ("[[outside]]", "", ""),
     ("kind = \"udp\"", "", ""),
     ("listen = \"4500\"", "`listen` is `4500`", "192.0.2.1:4500"),
     ("keepalive = \"2 h\"", "`keepalive` is 7200 s", "0 s to 1 h"),
     ("gso = 1", "`gso` is a number", "`true`"),
-    ("[[protected]]", "", ""),
+    ("[[outside]]", "", ""),
     ("kind = \"rwa\"", "unknown kind `rwa`", "`raw`"),
-    ("[[protected]]", "[[protected]] has no `kind`", "add `kind = "),
+    ("[[outside]]", "[[outside]] has no `kind`", "add `kind = "),
     ("[keys]", "", ""),
     ("source = \"static\"", "", ""),
-    ("if_id = 3", "`if_id` means nothing for [keys] of source `static`", "source `xfrm`"),
+    ("if_id = 3", "`if_id` does not apply to [keys] of source `static`", "source to `xfrm`"),
     ("[[sa]]", "SA `sa-1` has no `direction`", "direction = "),
     ("spi = 0", "0 is not an SPI", "RFC 4303"),
     ("proposal = \"aes128gmc16\"", "unknown proposal", "`aes128gcm16`"),
@@ -138,13 +138,13 @@ const WRONG: &[(&str, &str, &str)] = &[
     ("remote = \"192.0.2.2\"", "", ""),
     ("key = \"000102030405060708090a0b0c0d0e0fdeadbeef\"", "", ""),
     ("[[processor]]", "", ""),
-    ("kind = \"card\"", "the first processor is a card", "kind `core`"),
+    ("kind = \"card\"", "the first processor must not be a card", "kind `core`"),
     ("init = \"1 parsec\"", "`init` is `1 parsec`", "ns"),
     ("bus = \"pci9\"", "unknown bus `pci9`", "`pci0`"),
     ("[[processor]]", "", ""),
     ("kind = \"core\"", "", ""),
     ("count = 2", "", ""),
-    ("pin = [1]", "`pin` is for 1, `count` is 2", "each core"),
+    ("pin = [1]", "`pin` has 1 CPUs, `count` is 2", "each core"),
     ("alpha = 0.5", "`alpha` is 0.5", "1 to "),
     ("[[bus]]", "", ""),
     ("name = \"pci0\"", "", ""),
@@ -170,14 +170,27 @@ fn all_that_is_wrong_is_said_at_once() {
 }
 
 #[test]
+fn older_section_names_are_refused_with_the_new_ones_as_hints() {
+    let text = with_sa("[plain]\nmtu = 1400\n").replace("[[outside]]", "[[protected]]");
+    let line_of = |wanted: &str| 1 + text.lines().position(|line| line == wanted).unwrap();
+    let mut found = errors(&text);
+    found.sort();
+    let mut expected = [("[plain]", "[inside]"), ("[[protected]]", "[[outside]]")].map(|(old, new)| {
+        (line_of(old), format!("unknown section `{old}`"), format!("write `{new}` instead"))
+    });
+    expected.sort();
+    assert_eq!(found, expected);
+}
+
+#[test]
 fn keys_are_never_shown() {
     for text in [
-        format!("[plain]\nkey = \"{KEY}\"\n"),
-        format!("{}[plain]\nmtu = 3\n", sa("x", 1, "")),
-        format!("{}[plain\nmtu = 3\n", sa("x", 1, "")),
-        format!("[plain]\nname = \"{KEY}\"\n"),
+        format!("[inside]\nkey = \"{KEY}\"\n"),
+        format!("{}[inside]\nmtu = 3\n", sa("x", 1, "")),
+        format!("{}[inside\nmtu = 3\n", sa("x", 1, "")),
+        format!("[inside]\nname = \"{KEY}\"\n"),
         format!("[keys]\nmark = \"{KEY}\"\nsource = \"xfrm\"\n[[sa]]\nkey = \"{KEY}\""),
-        format!("key = \"\"\"{KEY}\n{KEY}\"\"\"\n[plain]\nmtu = 1\n"),
+        format!("key = \"\"\"{KEY}\n{KEY}\"\"\"\n[inside]\nmtu = 1\n"),
     ] {
         let errors = read(&text).expect_err("it is wrong");
         let shown = format!("{:?}", miette::Report::new(errors));
@@ -188,13 +201,16 @@ fn keys_are_never_shown() {
 #[test]
 fn other_sources_of_keys_exclude_those_of_the_file() {
     let found = errors(&with_sa("[keys]\nsource = \"xfrm\"\n"));
-    assert!(found[0].1.contains("`[[sa]]` beside another source") && found[0].0 == 3, "{found:?}");
-    let found = errors("[[protected]]\nkind = \"raw\"\n");
+    assert!(
+        found[0].1.contains("`[[sa]]` conflicts with the configured source") && found[0].0 == 3,
+        "{found:?}"
+    );
+    let found = errors("[[outside]]\nkind = \"raw\"\n");
     assert!(found[0].1.contains("no security associations"), "{found:?}");
-    let found = errors("[keys]\nsource = \"xfrm\"\nmark = \"0x1ff/0xff\"\n[[protected]]\nkind = \"raw\"\n");
-    assert!(found[0].1.contains("bits that its mask"), "{found:?}");
+    let found = errors("[keys]\nsource = \"xfrm\"\nmark = \"0x1ff/0xff\"\n[[outside]]\nkind = \"raw\"\n");
+    assert!(found[0].1.contains("bits outside its mask"), "{found:?}");
     let xfrm =
-        read("[keys]\nsource = \"xfrm\"\nmark = \"0x42/0xff\"\n[[protected]]\nkind = \"raw\"\n").unwrap();
+        read("[keys]\nsource = \"xfrm\"\nmark = \"0x42/0xff\"\n[[outside]]\nkind = \"raw\"\n").unwrap();
     let KeySource::Xfrm(xfrm) = xfrm.keys.source else { panic!("from the kernel") };
     assert_eq!(xfrm.mark.map(|mark| (mark.value, mark.mask)), Some((0x42, 0xff)));
 }
@@ -203,7 +219,7 @@ fn other_sources_of_keys_exclude_those_of_the_file() {
 fn errors_of_both_files_are_said() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("gateway.toml");
-    let text = "[keys]\nsas = \"sas.toml\"\n[[protected]]\nkind = \"raw\"\nkid = 1\n";
+    let text = "[keys]\nsas = \"sas.toml\"\n[[outside]]\nkind = \"raw\"\nkid = 1\n";
     std::fs::write(&path, text).unwrap();
     std::fs::write(folder.path().join("sas.toml"), sa("x", 0, "")).unwrap();
     let errors = load(&path).expect_err("both are wrong");
@@ -222,10 +238,10 @@ fn what_cannot_work_is_a_warning() {
         config.warnings.iter().map(|one| one.problem().to_string()).collect::<Vec<_>>()
     };
     let udp = with_sa("").replace("raw", "udp");
-    assert!(warnings(&udp)[0].contains("no link carries ESP straight in IP, as SA `east`"));
+    assert!(warnings(&udp)[0].contains("no link carries ESP without UDP encapsulation, which SA `east`"));
     assert!(warnings(&with_sa("encapsulation = \"udp\""))[0].contains("no link carries ESP in UDP"));
     let all = with_sa("").replace("10.2.0.0/16", "0.0.0.0/0");
-    assert!(warnings(&all)[0].contains("takes packets to the peer 192.0.2.2 too"));
+    assert!(warnings(&all)[0].contains("also captures packets to the peer 192.0.2.2"));
     // Of any to any nothing can be guarded, unless nobody wants that.
     let marked = all.replace("\"raw\"", "\"raw\"\nmark = 5");
     let found = warnings(&marked);
@@ -235,14 +251,14 @@ fn what_cannot_work_is_a_warning() {
     );
     assert!(warnings(&format!("{marked}\n[guard]\nmode = \"off\"\n")).is_empty());
     assert!(warnings(&format!("{marked}\nlocal_ts = [\"10.1.0.0/16\"]\n")).is_empty());
-    assert!(warnings(&with_sa("[metrics]\nlisten = \"0.0.0.0:80\""))[0].contains("can read the figures"));
+    assert!(warnings(&with_sa("[metrics]\nlisten = \"0.0.0.0:80\""))[0].contains("can read the metrics"));
     assert!(warnings(&with_sa("[control]\nmode = \"0666\""))[0].contains("open to all users"));
 }
 
 #[test]
 fn a_reload_keeps_what_did_not_change() {
     let policy = |sa: &str| format!("[[policy]]\ndirection = \"out\"\naction = \"protect\"\nsa = \"{sa}\"\n");
-    let links = "[[protected]]\nkind = \"raw\"\n";
+    let links = "[[outside]]\nkind = \"raw\"\n";
     let file = |sas: &[String], rest: &str| read(&format!("{links}{}{rest}", sas.concat())).unwrap();
     let (a, b, c) = (sa("a", 1, ""), sa("b", 2, ""), sa("c", 3, ""));
     let old = file(&[a.clone(), b.clone()], &policy("b"));
@@ -267,20 +283,20 @@ fn a_reload_keeps_what_did_not_change() {
 #[test]
 fn what_needs_a_restart_is_named() {
     let old =
-        read(&with_sa("[plain]\nmtu = 1400\n[log]\nlevel = \"info\"\n[[processor]]\nkind = \"core\"\n"))
+        read(&with_sa("[inside]\nmtu = 1400\n[log]\nlevel = \"info\"\n[[processor]]\nkind = \"core\"\n"))
             .unwrap();
-    let new = "[plain]\nmtu = 1300\n[log]\nlevel = \"debug\"\n[[processor]]\nkind = \"core\"\nalpha = 3\n";
+    let new = "[inside]\nmtu = 1300\n[log]\nlevel = \"debug\"\n[[processor]]\nkind = \"core\"\nalpha = 3\n";
     let changes = Config::diff(&old, &read(&with_sa(new)).unwrap());
     assert!(changes.log && !changes.taps && !changes.metrics);
     assert_eq!(changes.biases, [(0, 3.0, Duration::ZERO)]);
     let named: Vec<_> = changes.restart.iter().map(ToString::to_string).collect();
-    assert_eq!(named, ["[plain] mtu: 1400 -> 1300"]);
+    assert_eq!(named, ["[inside] mtu: 1400 -> 1300"]);
     // The same value in other words is no change.
-    let other = "[plain]\nmtu = \"1400 B\"\n[log]\nlevel = \"info\"\n[[processor]]\nkind = \"core\"\nname = \"core\"\n";
+    let other = "[inside]\nmtu = \"1400 B\"\n[log]\nlevel = \"info\"\n[[processor]]\nkind = \"core\"\nname = \"core\"\n";
     assert!(Config::diff(&old, &read(&with_sa(other)).unwrap()).restart.is_empty());
     let link =
-        Config::diff(&old, &read(&with_sa("[plain]\nmtu = 1400\n[[protected]]\nkind = \"udp\"\n")).unwrap());
-    assert!(link.restart.iter().any(|one| one.to_string() == "[[protected]] 2 kind: nothing -> \"udp\""));
+        Config::diff(&old, &read(&with_sa("[inside]\nmtu = 1400\n[[outside]]\nkind = \"udp\"\n")).unwrap());
+    assert!(link.restart.iter().any(|one| one.to_string() == "[[outside]] 2 kind: nothing -> \"udp\""));
 }
 
 /// A file with every key of the schema, kinds one behind the other as far as they can stand together.
@@ -322,7 +338,7 @@ fn no_value_and_no_missing_line_goes_unnoticed() {
         for finding in errors.findings() {
             let (message, help) = (finding.problem().to_string(), finding.problem().help());
             assert!(!message.is_empty() && !help.is_empty());
-            assert!(!message.contains("a value cannot be used"), "said of\n{text}");
+            assert!(!message.contains("a value was rejected without a reason"), "said of\n{text}");
         }
     };
     look(&whole);
@@ -372,14 +388,14 @@ fn no_value_and_no_missing_line_goes_unnoticed() {
 
 #[test]
 fn queues_make_cores_and_pins_go_with_them() {
-    let with = |plain: &str, rest: &str| read(&with_sa(&format!("[plain]\n{plain}\n{rest}")));
-    let of = |plain: &str, rest: &str| {
-        let config = with(plain, rest).unwrap_or_else(|errors| panic!("{:?}", errors.findings()));
+    let with = |inside: &str, rest: &str| read(&with_sa(&format!("[inside]\n{inside}\n{rest}")));
+    let of = |inside: &str, rest: &str| {
+        let config = with(inside, rest).unwrap_or_else(|errors| panic!("{:?}", errors.findings()));
         (config.workers(|_| 8), config.processors.iter().map(|one| one.cpus().to_vec()).collect::<Vec<_>>())
     };
     assert_eq!(of("", ""), (1, vec![vec![]]));
     assert_eq!(of("queues = 3", "").0, 3);
-    let udp = "[[protected]]\nkind = \"udp\"\nqueues = 4\n";
+    let udp = "[[outside]]\nkind = \"udp\"\nqueues = 4\n";
     assert_eq!(of("queues = 3", udp).0, 4);
     let core =
         |count: usize, pin: &str| format!("[[processor]]\nkind = \"core\"\ncount = {count}\npin = {pin}\n");
@@ -390,13 +406,13 @@ fn queues_make_cores_and_pins_go_with_them() {
     let card = |queues: &str| format!("kind = \"xdp\"\ninterface = \"eth1\"\n{queues}");
     assert_eq!(of(&card(""), "").0, 8);
     assert_eq!(of(&card("queues = [0, 1]"), "").0, 2);
-    for (plain, rest, message) in [
+    for (inside, rest, message) in [
         ("queues = 2", core(1, "[4]"), "`pin` of the first processor has 1 CPUs"),
         ("queues = 2", core(1, "[4, 5, 6]"), "`pin` of the first processor has 3 CPUs"),
-        ("", format!("{}{}", core(1, "[0]"), core(1, "[2, 3]")), "`pin` is for 2, `count` is 1"),
-        (&*card("queues = [0, 1]"), udp.to_owned(), "eth1 has 2 queues, and 4 cores move packets"),
+        ("", format!("{}{}", core(1, "[0]"), core(1, "[2, 3]")), "`pin` has 2 CPUs, `count` is 1"),
+        (&*card("queues = [0, 1]"), udp.to_owned(), "eth1 has 2 queues, but there are 4 worker threads"),
     ] {
-        let errors = with(plain, &rest).expect_err(message);
+        let errors = with(inside, &rest).expect_err(message);
         let found: Vec<String> = errors.findings().iter().map(|one| one.problem().to_string()).collect();
         assert!(found.iter().any(|one| one.contains(message)), "{found:?}");
     }

@@ -124,9 +124,9 @@ fn what_the_kernel_has_and_forebay_lacks_is_named() {
         ("src 192.0.2.9", "--local"),
         ("spi 0x00001007", ""),
         ("spi 0x00001008", ""),
-        ("shiny new attribute 17", "not understood"),
+        ("shiny new attribute 17", "cannot parse"),
         ("dev eth0", "a selector by `dev`"),
-        ("src 10.5.0.0/16", "no SA that was taken over"),
+        ("src 10.5.0.0/16", "no imported SA"),
     ] {
         // States are named by their first line.
         let line = line_of(XFRM, part);
@@ -194,14 +194,14 @@ fn what_ipsec_secgw_has_and_forebay_lacks_is_named() {
     let imported = secgw::read(SECGW);
     for (part, lost, reason) in [
         ("protect 77", true, "no SA 77"),
-        ("sa in 106", true, "neither enciphers nor authenticates"),
+        ("sa in 106", true, "neither encrypts nor authenticates"),
         ("sa out 7", true, "key has 2 bytes"),
         ("sa out 8", true, "no outer addresses"),
-        ("spp ipv4", true, "no `spp` is known"),
+        ("spp ipv4", true, "unknown item `spp`"),
         ("sp ipv4 out esp protect 6", false, "port 0 alone"),
-        ("sa out 6", false, "offloading"),
+        ("sa out 6", false, "the scheduler chooses"),
         ("rt ipv4", false, "routes"),
-        ("neigh", false, "neighbours"),
+        ("neigh", false, "resolves addresses"),
         ("flow", false, "steering"),
     ] {
         let line = line_of(SECGW, part);

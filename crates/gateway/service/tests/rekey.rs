@@ -14,9 +14,9 @@ use std::thread::JoinHandle;
 use forebay_crypto::{Direction, SaKeys, SecretBytes, SessionId};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{Clock, Engine, ProcessorSetup, Settings};
-use forebay_gateway::service::{HandOff, Handle, Paths, Poll, Port, Protected, Setup, Share, Worker};
+use forebay_gateway::service::{Handle, Handoff, Outside, Paths, Poll, Port, Setup, Share, Worker};
 use forebay_ipsec::{Action, Ipsec, IvRange, Policy, PolicyId, PolicyPlace, SaConfig, Spi};
-use forebay_links::{Link, PassedOver, Sent};
+use forebay_links::{Link, RxDrops, TxReport};
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::Duration;
 
@@ -56,9 +56,9 @@ impl Link for End {
         Ok(count)
     }
 
-    fn send(&mut self, packets: &[&[u8]]) -> Sent {
+    fn send(&mut self, packets: &[&[u8]]) -> TxReport {
         packets.iter().for_each(|packet| self.to.put(packet.to_vec()));
-        Sent { taken: packets.len(), ..Sent::default() }
+        TxReport { taken: packets.len(), ..TxReport::default() }
     }
 
     fn fd(&self) -> BorrowedFd<'_> {
@@ -69,8 +69,8 @@ impl Link for End {
         !self.from.0.lock().unwrap().is_empty()
     }
 
-    fn passed_over(&self) -> PassedOver {
-        PassedOver::default()
+    fn rx_drops(&self) -> RxDrops {
+        RxDrops::default()
     }
 }
 
@@ -86,8 +86,8 @@ fn gateway(plain: End, wire: End) -> Gateway {
     let engine = Engine::new(Ipsec::default(), &[], vec![core], Settings::default(), Clock::start()).unwrap();
     let setup = Setup {
         engine,
-        plain: Port::new("plain", Box::new(plain), 4096),
-        protected: vec![Protected {
+        inside: Port::new("inside", Box::new(plain), 4096),
+        outside: vec![Outside {
             port: Port::new("wire", Box::new(wire), 4096),
             protocols: vec![50],
             local: None,
@@ -99,7 +99,7 @@ fn gateway(plain: End, wire: End) -> Gateway {
         audit: (10, 10),
         window_waits: false,
         share: Share::ALL,
-        hand_off: HandOff::between(1).unwrap().remove(0),
+        handoff: Handoff::between(1).unwrap().remove(0),
         paths: Arc::new(Paths::new(1)),
         processors: vec![0],
         wait: Box::new(Poll::default()),

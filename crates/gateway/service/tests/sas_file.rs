@@ -126,7 +126,7 @@ fn keys_may_be_in_files_beside_the_sas_file() {
         &text,
         &[
             "⚠",
-            "`auth_key_file` keys/auth is open to others than its owner (mode 644)",
+            "`auth_key_file`: keys/auth is accessible to other users than its owner (mode 644)",
             "SAS.toml:16:17",
             "help: chmod 600",
         ],

@@ -110,8 +110,8 @@ fn policies_that_are_wrong() {
         ("\"east\"", "[]", &["policy `policy-1` has no `sa`"]),
         ("\"east\"", "5", &["`sa` is of the wrong type, integer", "SAS.toml:22:6"]),
         ("\"east\"", "[\"east\", 5]", &["`sa` is of the wrong type", "SAS.toml:22:15"]),
-        ("\"east\"", "\"est\"", &["there is no SA `est`", "SAS.toml:22:6", "did you mean `east`?"]),
-        ("\"east\"", "[\"east\", \"wst\"]", &["there is no SA `wst`", "SAS.toml:22:15"]),
+        ("\"east\"", "\"est\"", &["unknown SA `est`", "SAS.toml:22:6", "did you mean `east`?"]),
+        ("\"east\"", "[\"east\", \"wst\"]", &["unknown SA `wst`", "SAS.toml:22:15"]),
         (
             "\"east\"",
             "\"west\"",
@@ -119,9 +119,13 @@ fn policies_that_are_wrong() {
         ),
         ("\"out\"", "\"up\"", &["unknown direction `up`", "SAS.toml:20:13"]),
         ("\"protect\"", "\"none\"", &["unknown action `none`", "SAS.toml:21:10", "or `discard`"]),
-        ("\"protect\"", "\"bypass\"", &["that does not protect has no SA", "SAS.toml:22:6", "as this says"]),
+        (
+            "\"protect\"",
+            "\"bypass\"",
+            &["that does not protect cannot name an SA", "SAS.toml:22:6", "as this says"],
+        ),
         ("action =", "actoin =", &["unknown key `actoin`", "did you mean `action`?"]),
-        ("action =", "spi = 5\naction =", &["`spi` belongs into an SA"]),
+        ("action =", "spi = 5\naction =", &["`spi` belongs in an SA"]),
         ("action =", "name = 5\naction =", &["`name` is of the wrong type"]),
         ("action =", "classes = [64]\naction =", &["not a class of traffic", "SAS.toml:21:12"]),
         ("action =", "local_ts = [\"x\"]\naction =", &["not a selector in `local_ts`", "SAS.toml:21:13"]),
@@ -137,7 +141,7 @@ fn policies_that_are_wrong() {
         &["no security associations"],
     );
     assert_says(&wrong(&format!("action = 5\n{}", sample())), &["put `[[policy]]` on a line above it"]);
-    assert_says(&wrong(&format!("{}action = 5\n", sample())), &["`action` belongs into a policy"]);
+    assert_says(&wrong(&format!("{}action = 5\n", sample())), &["`action` belongs in a policy"]);
     assert_says(
         &wrong(&format!("[[polcy]]\n{}", sample())),
         &["unknown key `polcy`", "did you mean `policy`?"],
@@ -155,13 +159,13 @@ fn nests_that_are_wrong() {
     };
     right(&chain(&[("a", "b"), ("b", "c"), ("c", "d"), ("d", "")]));
     let text = wrong(&chain(&[("x", "a"), ("y", "x"), ("a", "b"), ("b", "c"), ("c", "d"), ("d", "")]));
-    assert_says(&text, &["SA `x` is inside of more than 3 others", "SAS.toml:9:9", "at most 4 SAs in a row"]);
+    assert_says(&text, &["SA `x` is nested in more than 3 others", "SAS.toml:9:9", "nest at most 4 SAs"]);
     assert!(!text.contains("errors"), "{text}");
     let text = wrong(&chain(&[("z", "a"), ("a", "b"), ("b", "c"), ("c", "a")]));
-    assert_says(&text, &["SA `a` is inside of itself", "SAS.toml:18:9", "leads back to this SA"]);
+    assert_says(&text, &["SA `a` is nested in itself", "SAS.toml:18:9", "leads back to this SA"]);
     assert!(!text.contains("errors"), "{text}");
-    assert_says(&wrong(&chain(&[("a", "a")])), &["SA `a` is inside of itself", "SAS.toml:9:9"]);
-    assert_says(&wrong(&chain(&[("a", "c"), ("b", "")])), &["there is no SA `c`", "SAS.toml:9:9"]);
+    assert_says(&wrong(&chain(&[("a", "a")])), &["SA `a` is nested in itself", "SAS.toml:9:9"]);
+    assert_says(&wrong(&chain(&[("a", "c"), ("b", "")])), &["unknown SA `c`", "SAS.toml:9:9"]);
     assert_says(
         &wrong(&named("a", "out", 1, "outer = 5")),
         &["`outer` is of the wrong type", "the name of the SA"],
@@ -180,7 +184,7 @@ fn sas_that_no_policy_names_are_a_warning() {
     let [warning] = &file.warnings[..] else { panic!("{:?}", file.warnings) };
     assert_says(
         &rendered(warning),
-        &["⚠", "SA `east` is of no use: no policy names it", "SAS.toml:2:8", "sa = \"east\" in one"],
+        &["⚠", "SA `east` is unused: no policy names it", "SAS.toml:2:8", "in a policy with sa = \"east\""],
     );
     let inner = named("inner", "in", 5, "outer = \"west\"");
     let policy = "direction = \"in\"\naction = \"protect\"\nsa = \"west\"\n";

@@ -177,7 +177,7 @@ fn lengths() {
     assert_eq!(config("tfc_padding = \"mtu\"\nmtu = 1400").tfc, Tfc::Mtu);
     refuses(&["tfc_padding = 65536"], 15, &["`tfc_padding` cannot be 65536", "expected 0 to 65535"]);
     refuses(&["tfc_padding = \"max\""], 15, &["unknown tfc_padding `max`", "did you mean `mtu`?"]);
-    refuses(&["tfc_padding = \"mtu\""], 15, &["an MTU that is not given", "help: give the path MTU"]);
+    refuses(&["tfc_padding = \"mtu\""], 15, &["requires an MTU", "help: set the path MTU"]);
     refuses(
         &["tfc_padding = 9\nmode = \"transport\"", "tfc_padding = \"mtu\"\nmtu = 999\nmode = \"transport\""],
         15,
@@ -232,7 +232,7 @@ fn lifetimes() {
         for value in ["0", "-1", "\"0k\"", "\"many\"", "\"1 g\"", "99999999999999999999"] {
             let says = [format!("`{key}` cannot be"), format!("help: {key} = \"")];
             let line = format!("{key} = {value}");
-            refuses(&[&line], column, &[&says[0], "expected at least 1", &says[1], "leave it out"]);
+            refuses(&[&line], column, &[&says[0], "expected at least 1", &says[1], "remove the key"]);
         }
         refuses(&[&format!("{key} = 1.5")], column, &["is of the wrong type, float"]);
     }
@@ -243,7 +243,7 @@ fn lifetimes() {
         ("rekey_packets = 2", "life_packets = 1"),
     ] {
         let (soft_key, hard_key) = (soft.split(' ').next().unwrap(), hard.split(' ').next().unwrap());
-        let says = format!("`{soft_key}` is beyond `{hard_key}`");
+        let says = format!("`{soft_key}` exceeds `{hard_key}`");
         refuses(&[&format!("{soft}\n{hard}")], soft_key.len() + 4, &[&says, "never reached", "ends before"]);
     }
 }
@@ -285,7 +285,7 @@ fn aggregation() {
     );
     assert_eq!(iptfs("[sa.iptfs]\nqueue = 1442").queue, 1442);
     let text = refused("mtu = 1400\n[sa.iptfs]\npacket_size = 1401");
-    assert_says(&text, &["packets of 1401 bytes, the path takes 1400", "SAS.toml:11:15", "leave out"]);
+    assert_says(&text, &["packets of 1401 bytes exceed the path MTU of 1400", "SAS.toml:11:15", "leave out"]);
     let text = refused("mode = \"transport\"\niptfs = {}");
     assert_says(&text, &["in tunnel mode only", "SAS.toml:10:9", "given here", "(RFC 9347 5.1)"]);
     let text = refused("iptfs = { rate = 0, spy = 5 }");

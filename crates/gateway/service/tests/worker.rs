@@ -13,9 +13,9 @@ use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{Addresses, Clock, Engine, ProcessorSetup, Settings};
 use forebay_gateway::config::Changes;
 use forebay_gateway::sas::parse;
-use forebay_gateway::service::{HandOff, Handle, Paths, Poll, Port, Protected, Setup, Share, Worker};
+use forebay_gateway::service::{Handle, Handoff, Outside, Paths, Poll, Port, Setup, Share, Worker};
 use forebay_ipsec::{Encapsulation, Ipsec, IvRange, SaConfig, Spi};
-use forebay_links::{Link, PassedOver, Sent};
+use forebay_links::{Link, RxDrops, TxReport};
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::Duration;
 
@@ -30,7 +30,7 @@ struct State {
     down: bool,
     /// Packets that it took and the kernel has not; each call of `send` moves one on.
     unsent: usize,
-    passed_over: PassedOver,
+    passed_over: RxDrops,
 }
 
 #[derive(Clone)]
@@ -74,9 +74,9 @@ impl Link for Memory {
         Ok(count)
     }
 
-    fn send(&mut self, packets: &[&[u8]]) -> Sent {
+    fn send(&mut self, packets: &[&[u8]]) -> TxReport {
         let mut state = self.0.lock().unwrap();
-        let mut sent = Sent::default();
+        let mut sent = TxReport::default();
         state.unsent = state.unsent.saturating_sub(1);
         for packet in packets {
             if state.down {
@@ -107,7 +107,7 @@ impl Link for Memory {
         self.0.lock().unwrap().unsent > 0
     }
 
-    fn passed_over(&self) -> PassedOver {
+    fn rx_drops(&self) -> RxDrops {
         self.0.lock().unwrap().passed_over
     }
 }
@@ -115,7 +115,7 @@ impl Link for Memory {
 struct Gateway {
     worker: Worker,
     handle: Handle,
-    plain: Memory,
+    inside: Memory,
     udp: Memory,
     raw: Memory,
     icmp: Memory,
@@ -151,13 +151,13 @@ fn gateway(change: impl FnOnce(&mut Setup)) -> Gateway {
     let addresses = Addresses { v4: Some([10, 1, 0, 1].into()), v6: None };
     let settings = Settings { addresses, ..Settings::default() };
     let engine = Engine::new(Ipsec::default(), &[], vec![core], settings, Clock::start()).unwrap();
-    let [plain, udp, raw, icmp] = [(); 4].map(|()| Memory::new());
+    let [inside, udp, raw, icmp] = [(); 4].map(|()| Memory::new());
     let mut setup = Setup {
         engine,
-        plain: plain.port("plain"),
-        protected: vec![
-            Protected { port: udp.port("udp"), protocols: vec![17], local: Some([0; 4].into()) },
-            Protected { port: raw.port("raw"), protocols: vec![50], local: Some([0; 4].into()) },
+        inside: inside.port("inside"),
+        outside: vec![
+            Outside { port: udp.port("udp"), protocols: vec![17], local: Some([0; 4].into()) },
+            Outside { port: raw.port("raw"), protocols: vec![50], local: Some([0; 4].into()) },
         ],
         icmp: vec![Box::new(icmp.clone())],
         mss_clamp: None,
@@ -166,14 +166,14 @@ fn gateway(change: impl FnOnce(&mut Setup)) -> Gateway {
         audit: (10, 10),
         window_waits: false,
         share: Share::ALL,
-        hand_off: HandOff::between(1).unwrap().remove(0),
+        handoff: Handoff::between(1).unwrap().remove(0),
         paths: Arc::new(Paths::new(1)),
         processors: vec![0],
         wait: Box::new(Poll::default()),
     };
     change(&mut setup);
     let (worker, handle) = Worker::new(setup);
-    Gateway { worker, handle, plain, udp, raw, icmp }
+    Gateway { worker, handle, inside, udp, raw, icmp }
 }
 
 fn both_ways() -> (Gateway, Gateway) {
@@ -211,7 +211,7 @@ fn packets_go_by_the_link_of_their_sa_and_come_out_plain_on_the_other_side() {
     let (mut near, mut far) = both_ways();
     let packets: Vec<_> = (0..500).map(|n| plain(2 + (n % 2) as u8, 100 + n)).collect();
     for packet in &packets {
-        near.plain.give(packet.clone());
+        near.inside.give(packet.clone());
     }
     rounds(&mut near.worker);
     let (udp, raw) = (near.udp.take(), near.raw.take());
@@ -220,7 +220,7 @@ fn packets_go_by_the_link_of_their_sa_and_come_out_plain_on_the_other_side() {
     udp.into_iter().for_each(|packet| far.udp.give(packet));
     raw.into_iter().for_each(|packet| far.raw.give(packet));
     rounds(&mut far.worker);
-    let mut opened = far.plain.take();
+    let mut opened = far.inside.take();
     opened.sort_by_key(Vec::len);
     assert_eq!(opened, packets);
     let counts: Vec<_> =
@@ -233,11 +233,11 @@ fn what_was_sealed_waits_for_a_full_link_and_programs_wait_for_it() {
     let (mut near, _) = both_ways();
     near.udp.set(|state| state.room = Some(10));
     for n in 0..1_000 {
-        near.plain.give(plain(2, 100 + n));
+        near.inside.give(plain(2, 100 + n));
     }
     rounds(&mut near.worker);
     assert_eq!(near.udp.take().len(), 10);
-    let left = near.plain.0.lock().unwrap().to_give.len();
+    let left = near.inside.0.lock().unwrap().to_give.len();
     assert!(left >= 700, "no more is taken than was at first: {left}");
     // poll(2) says that it is writable.
     near.udp.set(|state| state.room = None);
@@ -255,22 +255,22 @@ fn what_was_sealed_waits_for_a_full_link_and_programs_wait_for_it() {
 fn a_link_without_room_keeps_a_limited_queue_and_the_rest_is_counted() {
     let (mut near, mut far) = both_ways();
     for n in 0..1_000 {
-        near.plain.give(plain(2, 100 + n));
+        near.inside.give(plain(2, 100 + n));
     }
     rounds(&mut near.worker);
-    far.plain.set(|state| state.room = Some(0));
+    far.inside.set(|state| state.room = Some(0));
     for packet in near.udp.take() {
         far.udp.give(packet);
     }
     rounds(&mut far.worker);
     let lost = far.worker.ports().next().unwrap().counts().lost.queue_full;
     assert!((1..1_000).contains(&lost), "{lost}");
-    far.plain.set(|state| state.room = None);
+    far.inside.set(|state| state.room = None);
     let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
     let mut heard = 0;
     while heard < 1_000 - lost as usize && std::time::Instant::now() < end {
         far.worker.step().unwrap();
-        heard += far.plain.take().len();
+        heard += far.inside.take().len();
     }
     assert_eq!(heard, 1_000 - lost as usize);
 }
@@ -279,28 +279,28 @@ fn a_link_without_room_keeps_a_limited_queue_and_the_rest_is_counted() {
 #[test]
 fn packets_that_a_link_took_and_the_kernel_did_not_are_tried_again_without_new_ones() {
     let (mut near, _) = both_ways();
-    for link in [&near.udp, &near.plain] {
+    for link in [&near.udp, &near.inside] {
         link.set(|state| state.unsent = 10);
     }
     for _ in 0..20 {
         near.worker.step().unwrap();
     }
-    assert!(!near.udp.unsent() && !near.plain.unsent());
+    assert!(!near.udp.unsent() && !near.inside.unsent());
 }
 
 #[test]
 fn a_link_that_is_down_loses_packets_and_nothing_else() {
     let (mut near, _) = both_ways();
     near.udp.set(|state| state.down = true);
-    near.plain.give(plain(2, 100));
-    near.plain.give(plain(3, 100));
+    near.inside.give(plain(2, 100));
+    near.inside.give(plain(3, 100));
     rounds(&mut near.worker);
     assert_eq!((near.udp.take().len(), near.raw.take().len()), (0, 1));
     let counts = near.worker.ports().nth(1).unwrap().counts();
     assert_eq!((counts.lost.down, counts.packets_out), (1, 0));
     assert!(counts.errors > 0);
     near.udp.set(|state| state.down = false);
-    near.plain.give(plain(2, 100));
+    near.inside.give(plain(2, 100));
     rounds(&mut near.worker);
     assert_eq!(near.udp.take().len(), 1);
 }
@@ -308,9 +308,9 @@ fn a_link_that_is_down_loses_packets_and_nothing_else() {
 #[test]
 fn what_was_lost_before_a_link_gave_it_is_told() {
     let (near, _) = both_ways();
-    let passed_over = PassedOver { overrun: 3, truncated: 2, malformed: 1, keepalives: 9, ike: 9 };
+    let passed_over = RxDrops { overrun: 3, truncated: 2, malformed: 1, keepalives: 9, ike: 9 };
     near.udp.set(|state| state.passed_over = passed_over);
-    assert_eq!(near.worker.ports().nth(1).unwrap().passed_over(), passed_over);
+    assert_eq!(near.worker.ports().nth(1).unwrap().rx_drops(), passed_over);
 }
 
 #[test]
@@ -321,13 +321,13 @@ fn a_packet_too_big_for_its_link_teaches_the_sa_and_the_next_one_is_answered() {
     // Not to be fragmented.
     packet[6] = 0x40;
     packet[10] = packet[10].wrapping_sub(0x40);
-    near.plain.give(packet.clone());
+    near.inside.give(packet.clone());
     rounds(&mut near.worker);
-    assert_eq!((near.udp.take().len(), near.plain.take().len()), (0, 0));
-    near.plain.give(packet);
+    assert_eq!((near.udp.take().len(), near.inside.take().len()), (0, 0));
+    near.inside.give(packet);
     rounds(&mut near.worker);
     assert_eq!(near.udp.take().len(), 0);
-    let answers = near.plain.take();
+    let answers = near.inside.take();
     assert_eq!(answers.len(), 1);
     assert_eq!(answers[0][9], 1, "ICMP");
     assert_eq!(answers[0][20..22], [3, 4], "fragmentation needed");
@@ -344,14 +344,14 @@ fn nothing_that_comes_in_stops_it() {
             if let Some(protocol) = bytes.get_mut(9) {
                 *protocol = 50;
             }
-            for link in [&near.plain, &near.udp, &near.raw, &near.icmp, &far.udp, &far.raw] {
+            for link in [&near.inside, &near.udp, &near.raw, &near.icmp, &far.udp, &far.raw] {
                 link.give(bytes.clone());
             }
         }
     }
     rounds(&mut near.worker);
     rounds(&mut far.worker);
-    near.plain.give(plain(2, 100));
+    near.inside.give(plain(2, 100));
     rounds(&mut near.worker);
     assert_eq!(near.udp.take().len(), 1);
     assert!(near.worker.engine().drops().total() > 0);
@@ -379,7 +379,7 @@ fn outbound_sas_follow_a_peer_that_moves() {
     // The way back of the SA in UDP.
     let back = other_end(SaConfig { remote_ts: vec![], ..sa(0x2001, Encapsulation::Udp, "10.1.0.0/16") });
     far.worker.engine().add_outbound(back, IvRange::for_throwaway_key(), &keys()).unwrap();
-    near.plain.give(plain(2, 100));
+    near.inside.give(plain(2, 100));
     rounds(&mut near.worker);
     let mut sealed = near.udp.take().remove(0);
     sealed[12..16].copy_from_slice(&[198, 51, 100, 7]);
@@ -387,7 +387,7 @@ fn outbound_sas_follow_a_peer_that_moves() {
     far.udp.give(sealed);
     rounds(&mut far.worker);
     assert_eq!(far.worker.counts().moved_peers, 1);
-    far.plain.give(plain(1, 100));
+    far.inside.give(plain(1, 100));
     rounds(&mut far.worker);
     let back = far.udp.take().remove(0);
     assert_eq!((&back[16..20], &back[22..24]), (&[198, 51, 100, 7][..], &[4, 0][..]));
@@ -427,7 +427,7 @@ fn peers_behind_one_address_move_each_with_its_own_pair_of_sas() {
             let mut packet = plain(2 + peer as u8, 100);
             let (source, destination) = packet[12..20].split_at_mut(4);
             source.swap_with_slice(destination);
-            peers[peer].plain.give(packet);
+            peers[peer].inside.give(packet);
             rounds(&mut peers[peer].worker);
             let mut sealed = peers[peer].udp.take().remove(0);
             sealed[12..16].copy_from_slice(&[198, 51, 100, 7]);
@@ -535,7 +535,7 @@ fn a_new_outbound_sa_goes_to_where_its_peer_has_moved() {
     };
     let ivs = || vec![IvRange::for_throwaway_key()];
     far.worker.install(&old, &[0; 2], &changes(vec![None; 2], vec![]), ivs()).unwrap();
-    near.plain.give(plain(2, 100));
+    near.inside.give(plain(2, 100));
     rounds(&mut near.worker);
     let mut sealed = near.udp.take().remove(0);
     sealed[12..16].copy_from_slice(&[198, 51, 100, 7]);

@@ -13,11 +13,9 @@ use std::time::Duration as StdDuration;
 use forebay_crypto::{Direction, SaKeys, SecretBytes, SessionId, Suite};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{Clock, Engine, ProcessorSetup, Settings};
-use forebay_gateway::service::{
-    HandOff, Handle, Paths, Poll, Port, Protected, Setup, Share, Worker, Workers,
-};
+use forebay_gateway::service::{Handle, Handoff, Outside, Paths, Poll, Port, Setup, Share, Worker, Workers};
 use forebay_ipsec::{DropReason, Encapsulation, Ipsec, IvRange, SaConfig, Spi};
-use forebay_links::{Link, PassedOver, Sent};
+use forebay_links::{Link, RxDrops, TxReport};
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::Duration;
 
@@ -44,9 +42,9 @@ impl Link for Pipe {
         Ok(room)
     }
 
-    fn send(&mut self, packets: &[&[u8]]) -> Sent {
+    fn send(&mut self, packets: &[&[u8]]) -> TxReport {
         let taken = packets.iter().take_while(|packet| self.0.send(packet).is_ok()).count();
-        Sent { taken, would_block: packets.len() - taken, ..Sent::default() }
+        TxReport { taken, would_block: packets.len() - taken, ..TxReport::default() }
     }
 
     fn fd(&self) -> BorrowedFd<'_> {
@@ -57,8 +55,8 @@ impl Link for Pipe {
         false
     }
 
-    fn passed_over(&self) -> PassedOver {
-        PassedOver::default()
+    fn rx_drops(&self) -> RxDrops {
+        RxDrops::default()
     }
 }
 
@@ -90,7 +88,7 @@ fn keys() -> SaKeys {
 fn gateway(count: usize, room: usize, directions: &[Direction], sas: u32) -> Gateway {
     let (mut workers, mut handles, mut programs, mut peers) = (vec![], vec![], vec![], vec![]);
     let paths = Arc::new(Paths::new(count));
-    for (place, hand_off) in HandOff::with_room(count, room).unwrap().into_iter().enumerate() {
+    for (place, handoff) in Handoff::with_room(count, room).unwrap().into_iter().enumerate() {
         let cost = Cost { init: Duration::from_micros(1), ..Cost::default() };
         let (processor, kind) = (Box::new(AwsLc::new()), Kind::Cpu);
         let core = ProcessorSetup { processor, kind, cost, alpha: 1.0, beta: Duration::ZERO, queue: 256 };
@@ -101,8 +99,8 @@ fn gateway(count: usize, room: usize, directions: &[Direction], sas: u32) -> Gat
         let share = Share::of(place, count);
         let (mut worker, handle) = Worker::new(Setup {
             engine,
-            plain: port("plain", plain),
-            protected: vec![Protected { port: port("udp", udp), protocols: vec![17], local: None }],
+            inside: port("inside", plain),
+            outside: vec![Outside { port: port("udp", udp), protocols: vec![17], local: None }],
             icmp: vec![],
             mss_clamp: None,
             mss_by_path: false,
@@ -110,7 +108,7 @@ fn gateway(count: usize, room: usize, directions: &[Direction], sas: u32) -> Gat
             audit: (0, 0),
             window_waits: false,
             share,
-            hand_off,
+            handoff,
             paths: paths.clone(),
             processors: vec![0],
             wait: Box::new(Poll::default()),

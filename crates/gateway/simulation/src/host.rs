@@ -25,7 +25,7 @@ const SEQUENCE_BLOCK: u64 = 64;
 #[derive(Clone, Debug, Default)]
 pub struct Links {
     /// To the inside.
-    pub plain: Option<SimLink>,
+    pub inside: Option<SimLink>,
     /// ESP in UDP.
     pub udp: Option<SimLink>,
     /// ESP in IP.
@@ -37,7 +37,7 @@ pub struct Links {
 impl Links {
     /// All of them, in the order in which a worker waits for them.
     pub fn all(&self) -> impl Iterator<Item = &SimLink> {
-        [&self.plain, &self.udp, &self.raw, &self.icmp].into_iter().flatten()
+        [&self.inside, &self.udp, &self.raw, &self.icmp].into_iter().flatten()
     }
 }
 
@@ -111,7 +111,7 @@ impl SimHost {
 
 impl Host for SimHost {
     fn tun(&self, _tun: &Tun, _workers: usize) -> Result<Queues, StartError> {
-        Ok(self.open(|links, link| links.plain = Some(link)))
+        Ok(self.open(|links, link| links.inside = Some(link)))
     }
 
     fn udp(&self, _name: &str, _udp: &Udp, _workers: usize, _clock: Clock) -> Result<Queues, StartError> {

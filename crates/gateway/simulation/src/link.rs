@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use forebay_links::{Link, PassedOver, Sent};
+use forebay_links::{Link, RxDrops, TxReport};
 
 use crate::disk::Disk;
 
@@ -78,8 +78,8 @@ impl Link for SimLink {
         Ok(count)
     }
 
-    fn send(&mut self, packets: &[&[u8]]) -> Sent {
-        let mut sent = Sent::default();
+    fn send(&mut self, packets: &[&[u8]]) -> TxReport {
+        let mut sent = TxReport::default();
         if self.disk.is_killed() {
             sent.down = packets.len();
             return sent;
@@ -113,7 +113,7 @@ impl Link for SimLink {
         false
     }
 
-    fn passed_over(&self) -> PassedOver {
-        PassedOver::default()
+    fn rx_drops(&self) -> RxDrops {
+        RxDrops::default()
     }
 }

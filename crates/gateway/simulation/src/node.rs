@@ -179,7 +179,7 @@ impl Node {
         let links = self.host.links();
         let take = |link: &crate::link::SimLink| std::mem::take(&mut link.lock().sent);
         let outside = [&links.udp, &links.raw].into_iter().flatten().flat_map(take).collect();
-        Sent { inside: links.plain.as_ref().map(take).unwrap_or_default(), outside }
+        Sent { inside: links.inside.as_ref().map(take).unwrap_or_default(), outside }
     }
 
     /// How many packets are still in it: in flight, before a link, or waiting for a note.

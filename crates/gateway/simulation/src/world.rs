@@ -235,7 +235,7 @@ impl World {
             let routes = node.host.routes();
             (routes.tunnel.iter().any(network), routes.blackholes.iter().any(network))
         };
-        if tunnel && let Some(link) = node.host.links().plain {
+        if tunnel && let Some(link) = node.host.links().inside {
             link.give(packet);
             self.wakes(from);
         } else if !blackhole && node.life > 0 && !far {

@@ -288,7 +288,7 @@ impl<'a> Carried<'a> {
     }
 }
 
-/// `forebay size --json`.
+/// `forebay size-buffers --json`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Sizes<'a> {
     /// 1.

@@ -22,42 +22,42 @@ const WINDOW_MAX: usize = 64;
 #[command(after_help = "\
 Processors, the running core first:
   core         the core that runs the engine
-  worker       another core (a lane), several times for several
-  ipsec-mb     a worker on this library
-  aws-lc       a worker on this library
-  card         an emulated card of 230 Mbit/s; all are on one 66 MHz bus
-`core` and `worker` take the fastest library that this machine has, or the one behind a colon.
+  worker       another core; repeat it for several
+  ipsec-mb     a worker that uses this library
+  aws-lc       a worker that uses this library
+  card         an emulated card of 230 Mbit/s; all cards share one 66 MHz bus
+`core` and `worker` use the fastest library available, or the one named after a colon.
 
 Example: forebay bench scheduler --processor core,worker:aws-lc --proposal 3des-sha1 --size 64,1408 --json")]
 pub struct SchedulerArgs {
-    /// Suite, in swanctl's words.
+    /// Cipher suite, in swanctl notation.
     #[arg(long, default_value = "aes128gcm16")]
     proposal: String,
-    /// Lengths of the plain IP packets in bytes, `imix`, or a capture whose first 16384 packets give sizes and order.
+    /// Lengths of the cleartext IP packets in bytes, `imix`, or a capture whose first 16384 packets give lengths and order.
     #[arg(long, value_delimiter = ',', value_name = "SIZE|imix|PCAP", default_value = "64,1408")]
     size: Vec<String>,
-    /// Processors, the running core first: see below.
+    /// Processors, the running core first (see below).
     #[arg(long, value_delimiter = ',', value_name = "NAME", default_value = "core,worker")]
     processor: Vec<String>,
-    /// SAs, equiprobable.
+    /// Number of SAs, which are equally likely.
     #[arg(long, default_value_t = 4)]
     sas: usize,
     /// Policies [default: all; `size-threshold` wants exactly two processors]. The best static split is always measured.
     #[arg(long, value_delimiter = ',', value_name = "POLICY")]
     policy: Vec<String>,
-    /// Windows in packets, 1 for no bundling.
+    /// Sliding windows in packets; 1 disables bundling.
     #[arg(long, value_delimiter = ',', value_name = "PACKETS", default_value = "1,16")]
     window: Vec<usize>,
-    /// Seconds per figure, all rounds together.
+    /// Measuring time per figure in seconds, over all rounds.
     #[arg(long, default_value_t = 1.0)]
     seconds: f64,
-    /// Rounds, of which medians are reported.
+    /// Number of rounds; medians are reported.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
     /// Folder for report.html and figures.json.
     #[arg(long, value_name = "DIR")]
     pub(super) out: Option<PathBuf>,
-    /// Print JSON.
+    /// Print the figures as JSON.
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -144,15 +144,12 @@ impl SchedulerArgs {
         for word in &self.policy {
             let words = || Rule::ALL.map(Rule::word).join(", ");
             let rule = Rule::ALL.into_iter().find(|rule| rule.word() == word).ok_or_else(|| {
-                miette!(
-                    help = format!("there are {}", words()),
-                    "--policy {word}: there is no such policy here"
-                )
+                miette!(help = format!("use one of {}", words()), "--policy {word}: unknown policy")
             })?;
             if rule == Rule::SizeThreshold && !pair {
                 return Err(miette!(
-                    help = "name two processors, such as --processor core,worker",
-                    "--policy size-threshold: {processors} processors; it divides packets between exactly two"
+                    help = "give two processors: `--processor core,worker`",
+                    "--policy size-threshold requires two processors, found {processors}"
                 ));
             }
             if !rules.contains(&rule) {

@@ -74,7 +74,7 @@ fn counted(count: usize, noun: &str) -> String {
 /// The limits of one size in a sentence.
 pub fn limits_in_words(limits: &SizeLimits) -> String {
     format!(
-        "the processors alone do {} packets/s in sum; the best fixed split of the packets does {}",
+        "sum of the processors alone: {} packets/s; best fixed split: {} packets/s",
         rate(limits.sum_packets_per_s),
         rate(limits.best_static_packets_per_s)
     )

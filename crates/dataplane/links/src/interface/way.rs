@@ -18,15 +18,15 @@ pub struct NextHop {
 
 /// Asks the kernel for ways, in the namespace that the thread was in when this was opened.
 #[derive(Debug)]
-pub struct Ways(OwnedFd);
+pub struct RouteLookup(OwnedFd);
 
-impl Ways {
+impl RouteLookup {
     /// Opens what asks.
     ///
     /// # Errors
     /// Those of socket(2).
-    pub fn open() -> io::Result<Ways> {
-        request::open().map(Ways)
+    pub fn open() -> io::Result<RouteLookup> {
+        request::open().map(RouteLookup)
     }
 
     /// The next hop to an address, by the kernel's routes.

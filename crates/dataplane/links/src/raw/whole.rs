@@ -9,7 +9,7 @@ use forebay_wire::{Family, Fragments, Ip, ipv4, ipv6};
 use rustix::io::Errno;
 use rustix::net::{Protocol, SocketType, ipproto};
 
-use crate::link::Sent;
+use crate::link::TxReport;
 use crate::socket::{self, IPPROTO_IP, IPPROTO_IPV6, PathProbe};
 
 /// The most packets that one system call takes.
@@ -49,7 +49,7 @@ impl Whole {
     }
 
     /// Sends `packets` in order and counts them in `sent`; those that would block are the last.
-    pub(crate) fn send(&mut self, socket: BorrowedFd<'_>, packets: &[&[u8]], sent: &mut Sent) {
+    pub(crate) fn send(&mut self, socket: BorrowedFd<'_>, packets: &[&[u8]], sent: &mut TxReport) {
         let mut from = 0;
         while from < packets.len() {
             let mut batch = self.sender.start();
@@ -89,7 +89,7 @@ impl Whole {
 
     /// Sends a packet that is larger than the link in fragments, if that is allowed: a raw socket leaves it to
     /// us. Whether the packet has been counted.
-    fn divide(&mut self, socket: BorrowedFd<'_>, packet: &[u8], sent: &mut Sent) -> bool {
+    fn divide(&mut self, socket: BorrowedFd<'_>, packet: &[u8], sent: &mut TxReport) -> bool {
         let Ok(ip) = Ip::parse(packet) else { return false };
         let to = SocketAddr::new(ip.destination(), 0);
         let Some(mtu) = self.path.mtu_towards(to.ip()) else { return false };

@@ -14,7 +14,7 @@ use crate::sas::{PolicyEntry, SaEntry};
 /// A value as the file gives it, or its default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// The section: `[plain]`, or with the number of the table, from 1, `[[protected]] 2`; empty at the top.
+    /// The section: `[inside]`, or with the number of the table, from 1, `[[outside]] 2`; empty at the top.
     pub section: String,
     /// The key.
     pub key: &'static str,
@@ -177,8 +177,8 @@ fn same_policies(old: &[PolicyEntry], new: &[PolicyEntry], kept: &[Option<usize>
 /// The settings that are different, where that means something, and that take a restart.
 fn restart(old: &Config, new: &Config) -> Vec<Changed> {
     let means = |section: &str| match section {
-        "plain" => old.plain != new.plain,
-        "protected" => old.protected != new.protected,
+        "inside" => old.inside != new.inside,
+        "outside" => old.outside != new.outside,
         "keys" => old.keys != new.keys,
         "processor" => old.processors != new.processors,
         "bus" => old.buses != new.buses,

@@ -7,27 +7,27 @@ use forebay_ipsec::Action;
 
 use super::operation::GuardMode;
 use super::reader::Context;
-use super::{Config, KeySource, PlainLink, ProtectedLink};
+use super::{Config, InsideLink, KeySource, OutsideLink};
 use crate::guard::{Entry, Host, Plan};
 use crate::sas::SasFile;
 
 impl Config {
     /// What the guard's rules have to know of the host.
     pub fn guard_host(&self) -> Host {
-        let (own, inside) = match &self.plain.link {
-            PlainLink::Tun(tun) => (&tun.name, Some(tun.name.clone())),
+        let (own, inside) = match &self.inside.link {
+            InsideLink::Tun(tun) => (&tun.name, Some(tun.name.clone())),
             // What is taken from a card and given to it does not pass the host's stack.
-            PlainLink::Xdp { card, .. } => (&card.interface, None),
+            InsideLink::Xdp { card, .. } => (&card.interface, None),
         };
         let name = own.chars().map(|one| if one.is_ascii_alphanumeric() { one } else { '_' });
-        let port = |protected: &super::Protected| match &protected.link {
-            ProtectedLink::Udp(udp) => Some(udp.listen.port()),
-            ProtectedLink::Raw(_) | ProtectedLink::Xdp { .. } => None,
+        let port = |outside: &super::Outside| match &outside.link {
+            OutsideLink::Udp(udp) => Some(udp.listen.port()),
+            OutsideLink::Raw(_) | OutsideLink::Xdp { .. } => None,
         };
         Host {
             table: std::iter::once("forebay_").map(str::to_owned).chain([name.collect()]).collect(),
             inside: inside.into_iter().chain(self.guard.interfaces.iter().cloned()).collect(),
-            ports: self.protected.iter().filter_map(port).collect(),
+            ports: self.outside.iter().filter_map(port).collect(),
         }
     }
 
@@ -93,13 +93,14 @@ pub(super) fn check(config: &Config, context: &Context<'_>) {
              the gateway",
             plan.any_to_any
         );
-        let help =
-            "no address says on which side it belongs: give `local_ts` and `remote_ts`, or rules of your own";
+        let help = "set `local_ts` and `remote_ts`, so that addresses belong to a side, or install rules of your own";
         context.advise(message, help, &super::whole());
     }
     if plan.left_out > 0 {
-        let message =
-            format!("{} address ranges of bypass policies are not let through by the guard", plan.left_out);
+        let message = format!(
+            "{} address ranges of bypass policies exceed the guard's limit; it drops their packets",
+            plan.left_out
+        );
         context.advise(
             message,
             "bypass fewer ranges, or set `mode` of `[guard]` to \"print\"",

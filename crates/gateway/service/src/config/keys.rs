@@ -111,7 +111,7 @@ fn mark(section: &Reader<'_>) -> Option<Mark> {
             (text, number(value).zip(number(mask)).map(|(value, mask)| Mark { value, mask }))
         }
         _ => {
-            section.conflict(KEY, "`mark` is no mark", "expected a number, or \"0x42/0xff\"");
+            section.conflict(KEY, "`mark` is not a mark", "expected a number, or \"0x42/0xff\"");
             return None;
         }
     };
@@ -119,11 +119,11 @@ fn mark(section: &Reader<'_>) -> Option<Mark> {
         section.bad(KEY, found, "expected a number of 32 bits, or \"0x42/0xff\"", node.place.clone());
     }
     if let Some(mark) = read.filter(|mark| mark.value & !mark.mask != 0) {
-        let message = format!("the mark {:#x} has bits that its mask {:#x} has not", mark.value, mark.mask);
+        let message = format!("the mark {:#x} has bits outside its mask {:#x}", mark.value, mark.mask);
         section.conflict(
             KEY,
             message,
-            "nothing would match: set them in the mask, or clear them in the mark",
+            "nothing can match: set these bits in the mask, or clear them in the mark",
         );
     }
     read

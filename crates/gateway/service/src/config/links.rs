@@ -1,4 +1,4 @@
-//! `[plain]` and `[[protected]]`: the interface that programs see, and the links to peers.
+//! `[inside]` and `[[outside]]`: the interface that programs see, and the links to peers.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -13,9 +13,9 @@ use super::schema::links::NAME_MAX;
 
 /// The side that programs see.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plain {
+pub struct Inside {
     /// What packets go through.
-    pub link: PlainLink,
+    pub link: InsideLink,
     /// Where ICMP messages to their sources come from.
     pub answer: Addresses,
     /// What becomes of the MSS of TCP connections that pass.
@@ -24,7 +24,7 @@ pub struct Plain {
 
 /// A link to programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PlainLink {
+pub enum InsideLink {
     /// An interface of its own.
     Tun(Tun),
     /// A network card.
@@ -116,16 +116,16 @@ pub enum XdpMode {
 
 /// A link to peers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Protected {
+pub struct Outside {
     /// Name for people, figures and taps.
     pub name: String,
     /// What packets go through.
-    pub link: ProtectedLink,
+    pub link: OutsideLink,
 }
 
 /// What packets to peers go through.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ProtectedLink {
+pub enum OutsideLink {
     /// ESP in UDP.
     Udp(Udp),
     /// ESP and AH straight in IP.
@@ -175,28 +175,28 @@ pub struct Raw {
     pub mark: Option<u32>,
 }
 
-/// Reads `[plain]`; absent, it is a TUN interface with every default.
-pub(super) fn plain(top: &Table, context: &Context<'_>) -> Option<Plain> {
+/// Reads `[inside]`; absent, it is a TUN interface with every default.
+pub(super) fn inside(top: &Table, context: &Context<'_>) -> Option<Inside> {
     let none = Table::default();
-    let tables = tables(top, "plain", context);
+    let tables = tables(top, "inside", context);
     let (table, place) = tables.into_iter().next().unwrap_or((&none, super::whole()));
-    let (section, kind) = Reader::of_kind("plain", "kind", table, place, context);
+    let (section, kind) = Reader::of_kind("inside", "kind", table, place, context);
     let answer = section.each_parsed::<IpAddr>("answer", "expected an address: \"10.9.0.1\"");
     let answer = answer.map(|given| addresses(&given, &section));
     let mss_clamp = mss_clamp(&section);
     let link = match kind? {
         "xdp" => {
             let routes = routes(&section);
-            PlainLink::Xdp { card: xdp(&section)?, routes: routes? }
+            InsideLink::Xdp { card: xdp(&section)?, routes: routes? }
         }
-        _ => PlainLink::Tun(tun(&section)?),
+        _ => InsideLink::Tun(tun(&section)?),
     };
     let own = match &link {
-        PlainLink::Tun(tun) => tun.addresses.iter().map(IpNet::addr).collect(),
-        PlainLink::Xdp { .. } => vec![],
+        InsideLink::Tun(tun) => tun.addresses.iter().map(IpNet::addr).collect(),
+        InsideLink::Xdp { .. } => vec![],
     };
     let answer = if section.has("answer") { answer? } else { first_of(&own) };
-    Some(Plain { link, answer, mss_clamp: mss_clamp? })
+    Some(Inside { link, answer, mss_clamp: mss_clamp? })
 }
 
 /// The addresses that answers come from, one of each version.
@@ -204,7 +204,7 @@ fn addresses(given: &[IpAddr], section: &Reader<'_>) -> Addresses {
     let found = first_of(given);
     let count = usize::from(found.v4.is_some()) + usize::from(found.v6.is_some());
     if count < given.len() {
-        let help = "one of IPv4 and one of IPv6 at most";
+        let help = "give at most one IPv4 and one IPv6 address";
         section.conflict("answer", "several addresses of one IP version in `answer`", help);
     }
     found
@@ -257,7 +257,7 @@ fn tun(section: &Reader<'_>) -> Option<Tun> {
         section.conflict(
             "mtu",
             format!("an MTU of {mtu} with an IPv6 address"),
-            "IPv6 takes 1280 at least (RFC 8200 5)",
+            "IPv6 requires at least 1280 (RFC 8200 5)",
         );
     }
     Some(Tun {
@@ -286,7 +286,7 @@ fn routes(section: &Reader<'_>) -> Option<Routes> {
 fn check_routes(routes: Vec<IpNet>, section: &Reader<'_>) -> Routes {
     for route in routes.iter().filter(|route| route.trunc() != **route) {
         let help = format!("the network is {}", route.trunc());
-        section.conflict("routes", format!("{route} has address bits behind its length"), help);
+        section.conflict("routes", format!("{route} has host bits set"), help);
     }
     Routes::These(routes)
 }
@@ -298,7 +298,7 @@ fn interface(key: &'static str, section: &Reader<'_>) -> Option<String> {
     if name.len() > NAME_MAX || name.contains(odd) || name == "." || name == ".." {
         let found = crate::sas::mask::shown(&name);
         let help = format!("at most {NAME_MAX} characters, no spaces, no `/` and no `:`");
-        section.conflict(key, format!("`{found}` is no name of an interface"), help);
+        section.conflict(key, format!("`{found}` is not a valid interface name"), help);
         return None;
     }
     Some(name)
@@ -331,29 +331,30 @@ fn xdp(section: &Reader<'_>) -> Option<Xdp> {
 /// A list that is not empty and names nothing twice.
 pub(super) fn check_distinct<T: PartialEq + std::fmt::Display>(key: &str, list: &[T], section: &Reader<'_>) {
     if list.is_empty() {
-        section.conflict(key, format!("`{key}` is empty"), "give one at least, or leave it out");
+        section.conflict(key, format!("`{key}` is empty"), "give at least one value, or remove the key");
     }
     if let Some(twice) = (1..list.len()).find(|&at| list[..at].contains(&list[at])) {
-        section.conflict(key, format!("{} stands in `{key}` twice", list[twice]), "take one away");
+        section.conflict(key, format!("`{key}` contains {} twice", list[twice]), "remove one");
     }
 }
 
-/// Reads `[[protected]]`, of which there is one at least.
-pub(super) fn protected(top: &Table, context: &Context<'_>) -> Option<Vec<Protected>> {
-    let tables = tables(top, "protected", context);
-    if tables.is_empty() && top.get("protected").is_none() {
+/// Reads `[[outside]]`, of which there is one at least.
+pub(super) fn outside(top: &Table, context: &Context<'_>) -> Option<Vec<Outside>> {
+    let tables = tables(top, "outside", context);
+    // With its older name the section is there, and its name has been reported.
+    if tables.is_empty() && ["outside", "protected"].iter().all(|name| top.get(name).is_none()) {
         let problem = forebay_scenario::Problem::Conflict {
-            message: "there is no link to peers".to_owned(),
-            help: "add `[[protected]]` and, below it, `kind = \"udp\"` or `kind = \"raw\"`".to_owned(),
+            message: "no link to peers is configured".to_owned(),
+            help: "add `[[outside]]` and, below it, `kind = \"udp\"` or `kind = \"raw\"`".to_owned(),
         };
         context.findings.borrow_mut().add(problem, super::whole());
     }
     let mut names: Vec<String> = Vec::new();
-    let links: Vec<Option<Protected>> = tables
+    let links: Vec<Option<Outside>> = tables
         .into_iter()
         .enumerate()
         .map(|(at, (table, place))| {
-            let (section, kind) = Reader::of_kind("protected", "kind", table, place, context);
+            let (section, kind) = Reader::of_kind("outside", "kind", table, place, context);
             let name = match section.has("name") {
                 true => section.text("name"),
                 false => kind.map(|kind| format!("{kind}-{}", at + 1)),
@@ -362,11 +363,11 @@ pub(super) fn protected(top: &Table, context: &Context<'_>) -> Option<Vec<Protec
                 super::unique("link", name, &mut names, &section);
             }
             let link = match kind? {
-                "udp" => udp(&section).map(ProtectedLink::Udp),
-                "raw" => raw(&section).map(ProtectedLink::Raw),
+                "udp" => udp(&section).map(OutsideLink::Udp),
+                "raw" => raw(&section).map(OutsideLink::Raw),
                 _ => xdp_ports(&section),
             };
-            Some(Protected { name: name?, link: link? })
+            Some(Outside { name: name?, link: link? })
         })
         .collect();
     links.into_iter().collect()
@@ -382,14 +383,18 @@ fn udp(section: &Reader<'_>) -> Option<Udp> {
     let buffer = section.count("buffer");
     let mark = section.whole("mark").map(|mark| mark as u32);
     if listen.is_some_and(|listen| listen.port() == 0) {
-        section.conflict("listen", "a peer cannot know port 0", "4500 is the port of ESP in UDP (RFC 3948)");
+        section.conflict("listen", "port 0 cannot be used", "4500 is the port of ESP in UDP (RFC 3948)");
     }
     if ike_forward.is_some() && ike_forward == listen {
-        section.conflict("ike_forward", "IKE messages would come back to this port", "give another port");
+        section.conflict(
+            "ike_forward",
+            "IKE messages would be forwarded to this same port",
+            "give another port",
+        );
     }
     if beside_ike == Some(true) && ike_forward.is_some() {
-        let help = "the daemon that has the port gets them: take `ike_forward` away";
-        section.conflict("ike_forward", "IKE messages do not come here with `beside_ike`", help);
+        let help = "remove `ike_forward`: the IKE daemon that owns the port receives them";
+        section.conflict("ike_forward", "the gateway receives no IKE messages with `beside_ike`", help);
     }
     Some(Udp {
         listen: listen?,
@@ -416,8 +421,8 @@ fn raw(section: &Reader<'_>) -> Option<Raw> {
     for any in all.into_iter().filter(|any| addresses.contains(any)) {
         let beside = |address: &&IpAddr| **address != any && address.is_ipv4() == any.is_ipv4();
         if let Some(beside) = addresses.iter().find(beside) {
-            let help = "packets would come twice: take one away";
-            section.conflict("addresses", format!("{any}, which is all, beside {beside}"), help);
+            let help = "remove one: packets would be received twice";
+            section.conflict("addresses", format!("{any} (all addresses) and {beside} overlap"), help);
         }
     }
     let protocols = protocols.into_iter().map(|Word(protocol)| protocol).collect();
@@ -446,10 +451,10 @@ impl std::fmt::Display for Word {
     }
 }
 
-fn xdp_ports(section: &Reader<'_>) -> Option<ProtectedLink> {
+fn xdp_ports(section: &Reader<'_>) -> Option<OutsideLink> {
     let card = xdp(section);
     let ports = section.each("ports", |values, node| values.whole_of("ports", node, Unit::None, 1, 65_535));
     let ports: Vec<u16> = ports?.into_iter().map(|port| port as u16).collect();
     check_distinct("ports", &ports, section);
-    Some(ProtectedLink::Xdp { card: card?, ports })
+    Some(OutsideLink::Xdp { card: card?, ports })
 }

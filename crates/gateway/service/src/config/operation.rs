@@ -129,10 +129,10 @@ pub struct Privileges {
 pub struct Taps {
     /// Where they are written.
     pub directory: PathBuf,
-    /// Of packets on the plain side.
-    pub plain: bool,
-    /// Of packets on the protected side.
-    pub protected: bool,
+    /// Of packets on the inside.
+    pub inside: bool,
+    /// Of packets on the outside.
+    pub outside: bool,
     /// Size in bytes from which on the next file is begun.
     pub file_size: u64,
     /// Files of each side.
@@ -195,7 +195,7 @@ pub(super) fn control(top: &Table, context: &Context<'_>) -> Option<Control> {
     });
     let group = section.text("group");
     if mode.is_some_and(|mode| mode & 0o002 != 0) {
-        let help = "every user may reload and read what passes: give a `group`, and \"0660\"";
+        let help = "every user can reload and read statistics: set a `group`, and `mode = \"0660\"`";
         section.advise("mode", "the control socket is open to all users", help);
     }
     // sockaddr_un takes 108 bytes with the end of the string.
@@ -203,7 +203,7 @@ pub(super) fn control(top: &Table, context: &Context<'_>) -> Option<Control> {
         section.conflict(
             "socket",
             "the path of the socket is longer than 107 bytes",
-            "Unix sockets take no more",
+            "choose a shorter path",
         );
     }
     Some(Control { socket: socket?, mode: mode?, group })
@@ -215,8 +215,8 @@ pub(super) fn metrics(top: &Table, context: &Context<'_>) -> Option<Option<Metri
     if !listen.ip().is_loopback() {
         section.advise(
             "listen",
-            format!("everyone who reaches {listen} can read the figures"),
-            "names of SAs, peers' addresses and rates: listen on 127.0.0.1, or keep strangers out by a firewall",
+            format!("every host that can reach {listen} can read the metrics"),
+            "listen on 127.0.0.1, or restrict access by a firewall: metrics show names of SAs, peers' addresses and rates",
         );
     }
     Some(Some(Metrics { listen }))
@@ -255,15 +255,15 @@ pub(super) fn privileges(top: &Table, context: &Context<'_>) -> Option<Privilege
 pub(super) fn taps(top: &Table, context: &Context<'_>) -> Option<Option<Taps>> {
     let Some(section) = there("taps", top, context) else { return Some(None) };
     let directory = section.path("directory");
-    let sides = section.each_parsed::<Side>("sides", "expected \"plain\", \"protected\"");
+    let sides = section.each_parsed::<Side>("sides", "expected \"inside\", \"outside\"");
     let file_size = section.whole("file_size");
     let (files, snap) = (section.whole("files"), section.whole("snap"));
     let sides = sides?;
     check_distinct("sides", &sides, &section);
     Some(Some(Taps {
         directory: directory?,
-        plain: sides.contains(&Side::Plain),
-        protected: sides.contains(&Side::Protected),
+        inside: sides.contains(&Side::Inside),
+        outside: sides.contains(&Side::Outside),
         file_size: file_size?,
         files: files? as u32,
         snap: snap? as u32,
@@ -272,8 +272,8 @@ pub(super) fn taps(top: &Table, context: &Context<'_>) -> Option<Option<Taps>> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
-    Plain,
-    Protected,
+    Inside,
+    Outside,
 }
 
 impl std::str::FromStr for Side {
@@ -281,8 +281,8 @@ impl std::str::FromStr for Side {
 
     fn from_str(text: &str) -> Result<Side, ()> {
         match text {
-            "plain" => Ok(Side::Plain),
-            "protected" => Ok(Side::Protected),
+            "inside" => Ok(Side::Inside),
+            "outside" => Ok(Side::Outside),
             _ => Err(()),
         }
     }
@@ -290,6 +290,6 @@ impl std::str::FromStr for Side {
 
 impl std::fmt::Display for Side {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(if *self == Side::Plain { "plain" } else { "protected" })
+        f.write_str(if *self == Side::Inside { "inside" } else { "outside" })
     }
 }

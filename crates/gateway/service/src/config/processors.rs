@@ -117,9 +117,8 @@ pub(super) fn read(top: &Table, buses: Option<&[Bus]>, context: &Context<'_>) ->
     for (at, (table, place)) in tables.into_iter().enumerate() {
         let (section, kind) = Reader::of_kind("processor", "kind", table, place, context);
         if at == 0 && kind == Some("card") {
-            let help =
-                "put a `[[processor]]` of kind `core` above it: the core that moves the packets works too";
-            section.conflict("kind", "the first processor is a card", help);
+            let help = "put a `[[processor]]` of kind `core` above it, for the worker thread itself";
+            section.conflict("kind", "the first processor must not be a card", help);
         }
         kinds.extend(kind);
         let default = kind.map(|kind| match kinds.iter().filter(|one| **one == kind).count() {
@@ -138,8 +137,8 @@ pub(super) fn read(top: &Table, buses: Option<&[Bus]>, context: &Context<'_>) ->
         }
     }
     if processors.len() > PROCESSORS_MAX as usize {
-        let message = format!("{} processors are too many", processors.len());
-        let help = format!("at most {PROCESSORS_MAX}");
+        let message = format!("{} processors exceed the maximum", processors.len());
+        let help = format!("configure at most {PROCESSORS_MAX}");
         let problem = forebay_scenario::Problem::Conflict { message, help };
         context.findings.borrow_mut().add(problem, super::whole());
     }
@@ -197,8 +196,8 @@ fn cores(count: Option<usize>, first: bool, section: &Reader<'_>) -> Option<Vec<
     if given < count || (given > count && !first) {
         section.conflict(
             "pin",
-            format!("`pin` is for {given}, `count` is {count}"),
-            "give each core its CPU",
+            format!("`pin` has {given} CPUs, `count` is {count}"),
+            "give one CPU for each core",
         );
         return None;
     }

@@ -166,6 +166,13 @@ impl<'a> Reader<'a> {
         for (name, place, _) in self.given.0.iter().filter(|(name, ..)| self.key(name).is_none()) {
             // At the top of the file sections are keys; who reads them looks there.
             let is_section = section.is_empty() && (schema::parts(name).next().is_some() || is_sa(name));
+            let renamed = schema::RENAMED.iter().find(|(old, ..)| section.is_empty() && old == name);
+            if let Some((_, old, new)) = renamed {
+                let (message, help) = (format!("unknown section `{old}`"), format!("write `{new}` instead"));
+                let problem = Problem::Conflict { message, help };
+                self.context.findings.borrow_mut().add(problem, place.clone());
+                continue;
+            }
             let belongs = elsewhere(name);
             match belongs {
                 _ if is_section => {}
@@ -173,9 +180,9 @@ impl<'a> Reader<'a> {
                     if let Some(kind) = kind {
                         let word = if section == "keys" { "source" } else { "kind" };
                         let message =
-                            format!("`{name}` means nothing for {} of {word} `{kind}`", part.header());
+                            format!("`{name}` does not apply to {} of {word} `{kind}`", part.header());
                         let help =
-                            format!("it is for {word} `{}`: take it away, or change the {word}", part.kind);
+                            format!("remove it, or set {word} to `{}`, which it applies to", part.kind);
                         self.context
                             .findings
                             .borrow_mut()
@@ -257,7 +264,7 @@ impl<'a> Reader<'a> {
         self.asked(name)?;
         let text = self.values().text(name)?.to_owned();
         if text.trim().is_empty() {
-            self.conflict(name, format!("`{name}` is empty"), "take it away, or say what it is");
+            self.conflict(name, format!("`{name}` is empty"), "remove the key, or give a value");
             return None;
         }
         Some(text)

@@ -7,7 +7,7 @@ use super::schema::{Absent, Key, PARTS, Part};
 use super::{Config, LIVE, load, parse};
 
 /// The least that is a gateway, without SAs.
-const LEAST: &str = "[[protected]]\nkind = \"raw\"\n";
+const LEAST: &str = "[[outside]]\nkind = \"raw\"\n";
 
 fn docs() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/gateway.md"))
@@ -100,7 +100,7 @@ fn with(part: &Part, key: &Key) -> String {
     if part.section.is_empty() {
         return format!("{lines}{core}{LEAST}{keys}");
     }
-    let links = if part.section == "protected" { "" } else { LEAST };
+    let links = if part.section == "outside" { "" } else { LEAST };
     format!("{core}{card}{bus}{links}{keys}{header}\n{lines}{rest}{sas}")
 }
 

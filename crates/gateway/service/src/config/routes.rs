@@ -7,7 +7,7 @@ use forebay_ipsec::{Action, TrafficSelector};
 use ipnet::{IpNet, IpSubnets, Ipv4Net, Ipv4Subnets, Ipv6Net, Ipv6Subnets};
 
 use super::reader::Context;
-use super::{Config, PlainLink, ProtectedLink, Routes, Tun};
+use super::{Config, InsideLink, OutsideLink, Routes, Tun};
 use crate::sas::SasFile;
 
 impl Config {
@@ -15,7 +15,7 @@ impl Config {
     /// and policies of the file protect, each once, in order. Keys from the kernel bring theirs later
     /// ([`prefixes`]).
     pub fn routes(&self) -> Vec<IpNet> {
-        let (PlainLink::Tun(Tun { routes, .. }) | PlainLink::Xdp { routes, .. }) = &self.plain.link;
+        let (InsideLink::Tun(Tun { routes, .. }) | InsideLink::Xdp { routes, .. }) = &self.inside.link;
         match routes {
             Routes::These(routes) => routes.clone(),
             Routes::Auto => protected(&self.sas),
@@ -81,14 +81,14 @@ fn subnets(first: std::net::IpAddr, last: std::net::IpAddr) -> Option<IpSubnets>
 
 /// Notes routes that would take the gateway's own packets to a peer, which then never leave.
 pub(super) fn check(config: &Config, context: &Context<'_>) {
-    let has_mark = |link: &ProtectedLink| match link {
-        ProtectedLink::Udp(udp) => udp.mark.is_some(),
-        ProtectedLink::Raw(raw) => raw.mark.is_some(),
-        ProtectedLink::Xdp { .. } => true,
+    let has_mark = |link: &OutsideLink| match link {
+        OutsideLink::Udp(udp) => udp.mark.is_some(),
+        OutsideLink::Raw(raw) => raw.mark.is_some(),
+        OutsideLink::Xdp { .. } => true,
     };
     // What is sent does not come back from a card.
-    let is_card = matches!(config.plain.link, PlainLink::Xdp { .. });
-    if is_card || config.protected.iter().all(|protected| has_mark(&protected.link)) {
+    let is_card = matches!(config.inside.link, InsideLink::Xdp { .. });
+    if is_card || config.outside.iter().all(|outside| has_mark(&outside.link)) {
         return;
     }
     let routes = config.routes();
@@ -97,7 +97,7 @@ pub(super) fn check(config: &Config, context: &Context<'_>) {
     peers.dedup();
     for peer in peers {
         if let Some(route) = routes.iter().find(|route| route.contains(&peer)) {
-            let message = format!("the route to {route} takes packets to the peer {peer} too");
+            let message = format!("the route to {route} also captures packets to the peer {peer}");
             let help = "what is sealed would come back to be sealed: give the peer a route of its own, or the links a \
                         `mark` and a routing rule for it";
             context.advise(message, help, &super::whole());

@@ -89,8 +89,8 @@ fn policy(processors: Option<&[Processor]>, section: &Reader<'_>) -> Option<Poli
         "alpha_period",
     ];
     for key in all.into_iter().filter(|key| section.has(key) && !used.contains(key)) {
-        let message = format!("`{key}` means nothing for policy `{word}`");
-        section.conflict(key, message, "take it away, or take another policy");
+        let message = format!("`{key}` does not apply to policy `{word}`");
+        section.conflict(key, message, "remove the key, or choose another policy");
     }
     let named = |key: &'static str, is_default: fn(&ProcessorKind) -> bool| {
         let processors = processors?;
@@ -118,7 +118,7 @@ fn alpha_loop(section: &Reader<'_>) -> Option<AlphaLoop> {
     let (upper, lower) = (upper?, lower?);
     if lower > upper {
         let message = format!("`alpha_lower`, {lower}, is above `alpha_upper`, {upper}");
-        section.conflict("alpha_lower", message, "alpha falls below the one and rises above the other");
+        section.conflict("alpha_lower", message, "lower `alpha_lower`, or raise `alpha_upper`");
     }
     Some(AlphaLoop { upper: upper as u8, lower: lower as u8, most: most? as u32, period: period? })
 }
@@ -151,7 +151,7 @@ fn classes(top: &Table, defaults: ClassConfig, context: &Context<'_>) -> Option<
     for (at, (table, place)) in tables.into_iter().enumerate() {
         let section = Reader::new("class", table, place, context).checked();
         if at == 256 {
-            section.conflict("name", format!("{count} classes are too many"), "at most 256");
+            section.conflict("name", format!("{count} classes exceed the maximum"), "configure at most 256");
         }
         let name = section.text("name");
         if let Some(name) = name {
@@ -162,14 +162,18 @@ fn classes(top: &Table, defaults: ClassConfig, context: &Context<'_>) -> Option<
             Some(Some(set)) => {
                 if set.0 & taken.0 != 0 {
                     let point = (set.0 & taken.0).trailing_zeros();
-                    let help = "each code point is of one class: take it away from one";
-                    section.conflict("dscp", format!("code point {point} has a class already"), help);
+                    let help = "remove it from one of the classes: a code point belongs to one class";
+                    section.conflict(
+                        "dscp",
+                        format!("code point {point} already belongs to another class"),
+                        help,
+                    );
                 }
                 taken.0 |= set.0;
             }
             Some(None) => {}
             None if rest.is_some() => {
-                let help = "one class may be without `dscp`: it takes what no other has";
+                let help = "give `dscp`: only one class can be without it, for all remaining code points";
                 section.conflict("name", "a second class without `dscp`", help);
             }
             None => rest = Some(at),
@@ -177,7 +181,7 @@ fn classes(top: &Table, defaults: ClassConfig, context: &Context<'_>) -> Option<
         sets.push(set.flatten());
         let class = class(defaults, &section);
         if class.is_some_and(|class| class.service == Service::Strict) && weighted {
-            let help = "strict classes stand before those with a weight";
+            let help = "put strict classes before those with a `weight`";
             section.conflict("name", "a strict class behind one with a `weight`", help);
         }
         weighted |= section.has("weight");
@@ -187,8 +191,8 @@ fn classes(top: &Table, defaults: ClassConfig, context: &Context<'_>) -> Option<
     if rest.is_none() && complete && taken.0 != u64::MAX {
         let point = (!taken.0).trailing_zeros();
         let problem = forebay_scenario::Problem::Conflict {
-            message: format!("no class has code point {point}"),
-            help: "add a class without `dscp`, which takes what no other has".to_owned(),
+            message: format!("no class contains code point {point}"),
+            help: "add a class without `dscp` for the remaining code points".to_owned(),
         };
         context.findings.borrow_mut().add(problem, top.get("class")?.place.clone());
     }
@@ -237,8 +241,8 @@ fn class(defaults: ClassConfig, section: &Reader<'_>) -> Option<ClassConfig> {
     };
     let input = if section.has("limit") { section.count("limit")? } else { defaults.input.max(window) };
     if input < window {
-        let message = format!("a `limit` of {input} never fills a window of {window}");
-        section.conflict("limit", message, "it has to be the window at least");
+        let message = format!("a `limit` of {input} is less than the window of {window}");
+        section.conflict("limit", message, "set `limit` to at least the window");
     }
     let queue = if section.has("queue") { section.count("queue")? } else { usize::MAX };
     let service = weight.map_or(Service::Strict, |weight| Service::Weighted { weight });
@@ -285,8 +289,8 @@ fn reassembly(section: &Reader<'_>) -> Option<ReassemblyLimits> {
         timeout: timeout?,
     };
     if limits.bytes_per_source > limits.bytes {
-        let message = "one source may hold more than all together";
-        section.conflict("fragment_bytes_per_source", message, "it is a part of `fragment_bytes`");
+        let message = "`fragment_bytes_per_source` exceeds `fragment_bytes`";
+        section.conflict("fragment_bytes_per_source", message, "lower it to at most `fragment_bytes`");
     }
     Some(limits)
 }

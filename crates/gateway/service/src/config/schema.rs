@@ -109,13 +109,13 @@ impl Part {
 /// Every part, in the order of the reference.
 pub const PARTS: &[Part] = &[
     operation::TOP,
-    links::PLAIN,
-    links::PLAIN.of("tun", links::PLAIN_TUN),
-    links::PLAIN.of("xdp", links::PLAIN_XDP),
-    links::PROTECTED,
-    links::PROTECTED.of("udp", links::PROTECTED_UDP),
-    links::PROTECTED.of("raw", links::PROTECTED_RAW),
-    links::PROTECTED.of("xdp", links::PROTECTED_XDP),
+    links::INSIDE,
+    links::INSIDE.of("tun", links::INSIDE_TUN),
+    links::INSIDE.of("xdp", links::INSIDE_XDP),
+    links::OUTSIDE,
+    links::OUTSIDE.of("udp", links::OUTSIDE_UDP),
+    links::OUTSIDE.of("raw", links::OUTSIDE_RAW),
+    links::OUTSIDE.of("xdp", links::OUTSIDE_XDP),
     operation::KEYS,
     operation::KEYS.of("static", operation::KEYS_STATIC),
     operation::KEYS.of("xfrm", operation::KEYS_XFRM),
@@ -133,6 +133,10 @@ pub const PARTS: &[Part] = &[
     operation::PRIVILEGES,
     operation::TAPS,
 ];
+
+/// Sections that had another name in older versions: that name, how it was written, and how it is written now.
+pub const RENAMED: &[(&str, &str, &str)] =
+    &[("plain", "[plain]", "[inside]"), ("protected", "[[protected]]", "[[outside]]")];
 
 /// The parts of a section.
 pub fn parts(section: &str) -> impl Iterator<Item = &'static Part> {
@@ -179,12 +183,12 @@ impl fmt::Display for Takes {
                     Unit::Bytes => " bytes",
                     Unit::Frequency => " Hz",
                     Unit::Rate => " bit/s",
-                    Unit::PacketRate => " a second",
+                    Unit::PacketRate => " per second",
                     Unit::Time => " s",
                     Unit::None => "",
                 };
                 match most {
-                    &u64::MAX => write!(f, "{least}{unit} on"),
+                    &u64::MAX => write!(f, "at least {least}{unit}"),
                     _ => write!(f, "{least} to {most}{unit}"),
                 }
             }

@@ -1,7 +1,7 @@
 //! How many cores move packets: the queues of the links.
 
 use super::reader::Context;
-use super::{Config, PlainLink, ProtectedLink, Xdp, whole};
+use super::{Config, InsideLink, OutsideLink, Xdp, whole};
 
 impl Config {
     /// How many cores move packets, each with an engine of its own: the largest `queues` of all links, 1 at least. Of
@@ -10,22 +10,22 @@ impl Config {
     pub fn workers(&self, of_card: impl Fn(&str) -> usize) -> usize {
         let cards =
             self.cards().map(|card| card.queues.as_ref().map_or_else(|| of_card(&card.interface), Vec::len));
-        let plain = if let PlainLink::Tun(tun) = &self.plain.link { tun.queues } else { 1 };
-        let sockets = self.protected.iter().map(|one| match &one.link {
-            ProtectedLink::Udp(udp) => udp.queues,
-            ProtectedLink::Raw(_) | ProtectedLink::Xdp { .. } => 1,
+        let inside = if let InsideLink::Tun(tun) = &self.inside.link { tun.queues } else { 1 };
+        let sockets = self.outside.iter().map(|one| match &one.link {
+            OutsideLink::Udp(udp) => udp.queues,
+            OutsideLink::Raw(_) | OutsideLink::Xdp { .. } => 1,
         });
-        cards.chain(sockets).chain([plain, 1]).max().unwrap_or(1)
+        cards.chain(sockets).chain([inside, 1]).max().unwrap_or(1)
     }
 
     /// The network cards by AF_XDP.
     pub fn cards(&self) -> impl Iterator<Item = &Xdp> {
-        let plain = if let PlainLink::Xdp { card, .. } = &self.plain.link { Some(card) } else { None };
-        let protected = self.protected.iter().filter_map(|one| match &one.link {
-            ProtectedLink::Xdp { card, .. } => Some(card),
-            ProtectedLink::Udp(_) | ProtectedLink::Raw(_) => None,
+        let inside = if let InsideLink::Xdp { card, .. } = &self.inside.link { Some(card) } else { None };
+        let outside = self.outside.iter().filter_map(|one| match &one.link {
+            OutsideLink::Xdp { card, .. } => Some(card),
+            OutsideLink::Udp(_) | OutsideLink::Raw(_) => None,
         });
-        plain.into_iter().chain(protected)
+        inside.into_iter().chain(outside)
     }
 
     /// What is wrong with queues and `pin` for so many cores that move packets: what was found, and a hint.
@@ -38,7 +38,7 @@ impl Config {
             let name = &card.interface;
             let queues = card.queues.as_ref().map_or_else(|| of_card(name), Vec::len);
             if queues < workers {
-                let message = format!("{name} has {queues} queues, and {workers} cores move packets");
+                let message = format!("{name} has {queues} queues, but there are {workers} worker threads");
                 let help = format!(
                     "each core wants a queue of the card: give it more (`ethtool -L {name} combined {workers}`), or \
                      the other links `queues = {queues}`"
@@ -48,9 +48,8 @@ impl Config {
         }
         let pinned = self.processors.first().map_or(0, |first| first.cpus().len());
         if pinned != 0 && pinned != workers {
-            let message =
-                format!("`pin` of the first processor has {pinned} CPUs for the cores that move packets");
-            let help = format!("there are {workers} of them, as many as queues: one CPU for each");
+            let message = format!("`pin` of the first processor has {pinned} CPUs for the worker threads");
+            let help = format!("give {workers} CPUs, one for each worker thread");
             return Err((message, help));
         }
         Ok(())

@@ -34,11 +34,11 @@ impl fmt::Display for ControlError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ControlError::NotRunning { socket, error } => {
-                write!(f, "no gateway answers at {}: {error}", socket.display())
+                write!(f, "cannot connect to a gateway at {}: {error}", socket.display())
             }
-            ControlError::Broken(error) => write!(f, "the gateway does not answer: {error}"),
+            ControlError::Broken(error) => write!(f, "the connection to the gateway failed: {error}"),
             ControlError::NotUnderstood(error) => {
-                write!(f, "the gateway's answer is not understood: {error}")
+                write!(f, "cannot parse the gateway's reply: {error}")
             }
             ControlError::Refused(why) => write!(f, "the gateway: {why}"),
         }
@@ -52,10 +52,12 @@ impl ControlError {
     pub fn help(&self) -> Option<&'static str> {
         match self {
             ControlError::NotRunning { error, .. } if error.kind() == io::ErrorKind::PermissionDenied => {
-                Some("`mode` and `group` in [control] say who may ask")
+                Some("`mode` and `group` in [control] set who can connect")
             }
-            ControlError::NotRunning { .. } => Some("is it running? --socket or --config say where to ask"),
-            ControlError::NotUnderstood(_) => Some("is it of the same version?"),
+            ControlError::NotRunning { .. } => {
+                Some("start the gateway, or give its socket with `--socket` or `--config`")
+            }
+            ControlError::NotUnderstood(_) => Some("use the same version of forebay as the gateway"),
             ControlError::Broken(_) | ControlError::Refused(_) => None,
         }
     }

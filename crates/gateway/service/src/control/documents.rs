@@ -23,7 +23,7 @@ pub struct StatusDoc {
     pub policies: Vec<PolicyDoc>,
     /// The processors; the first of each engine is the running core.
     pub processors: Vec<ProcessorDoc>,
-    /// The links, the plain one first; of links with several queues each queue.
+    /// The links, the inside first; of links with several queues each queue.
     pub links: Vec<LinkDoc>,
     /// Packets that were dropped, by reason.
     pub drops: BTreeMap<String, u64>,
@@ -164,7 +164,7 @@ pub struct ProcessorDoc {
     pub kind: String,
     /// The engine that it works for, from 0.
     pub engine: usize,
-    /// Whether it is taken out for errors or lateness.
+    /// Whether it is ejected for errors or missed deadlines.
     pub out: bool,
     /// Jobs done; each holds a packet or a bundle.
     pub jobs: u64,
@@ -192,7 +192,7 @@ pub struct ProcessorDoc {
     pub response_error_s: f64,
     /// Answers that came after the job had been given to another.
     pub late: u64,
-    /// Times it was taken out.
+    /// Times that it was ejected.
     pub removals: u64,
     /// What jobs cost there, as the scheduler believes now.
     pub costs: Vec<CostDoc>,
@@ -217,7 +217,7 @@ pub struct LinkDoc {
     /// The engine that the queue is for, from 0.
     #[serde(default)]
     pub engine: usize,
-    /// `plain` or `protected`.
+    /// `inside` or `outside`.
     pub side: String,
     /// Packets received.
     pub packets_in: u64,
@@ -231,7 +231,7 @@ pub struct LinkDoc {
     pub queue: u64,
     /// Packets that were not sent, by reason.
     pub drops: BTreeMap<String, u64>,
-    /// Packets that came and were for somebody else, by kind; not among `packets_in`.
+    /// Received packets that are not for the gateway, by kind; not counted in `packets_in`.
     #[serde(default)]
     pub passed_over: BTreeMap<String, u64>,
 }
@@ -239,29 +239,29 @@ pub struct LinkDoc {
 /// What an engine did beyond passing packets on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EngineDoc {
-    /// Packets under way.
+    /// Packets in flight.
     pub in_flight: u64,
     /// Packets that may still come in.
     pub room: u64,
-    /// Jobs done again by the running core.
+    /// Jobs retried by the running core.
     pub redone: u64,
-    /// Packets that came before the news of their SA, and waited for it.
+    /// Packets received before their SA was installed, and held for it.
     #[serde(default)]
     pub strangers: u64,
     /// Results of others that the running core checked.
     pub audits: u64,
-    /// Rounds of its loop.
+    /// Poll iterations of the worker thread.
     pub rounds: u64,
-    /// Times that the loop slept.
+    /// Times that the worker thread slept while idle.
     pub naps: u64,
-    /// Peers that moved to another address.
+    /// Peer address changes.
     pub moved_peers: u64,
     /// Genuine packets from elsewhere than a peer that has moved too often to be followed just now.
     #[serde(default)]
     pub moves_limited: u64,
     /// NAT keepalives sent.
     pub keepalives: u64,
-    /// ICMP messages that told of a smaller path.
+    /// Accepted ICMP path MTU errors.
     pub paths_learnt: u64,
     /// ICMP messages of smaller paths that quote no packet that was sent lately, as forged ones do.
     #[serde(default)]
@@ -271,10 +271,10 @@ pub struct EngineDoc {
     pub paths_limited: u64,
     /// ICMP answers to sources of packets that are too big.
     pub answers: u64,
-    /// Packets given to other engines, whose SAs they are of.
+    /// Packets handed off to the workers that own their SAs.
     #[serde(default)]
     pub handed_over: u64,
-    /// Packets that other engines gave.
+    /// Packets received by handoff from other workers.
     #[serde(default)]
     pub taken_over: u64,
     /// Received packets that waited until their sequence numbers were noted on disk.
@@ -300,7 +300,7 @@ pub struct GuardDoc {
     pub forged: u64,
     /// Packets dropped that would have left in the clear to a protected destination.
     pub leaked: u64,
-    /// How often somebody else had deleted or changed them.
+    /// Times that the rules were restored after another program deleted or changed them.
     pub restored: u64,
 }
 
@@ -314,14 +314,14 @@ pub struct TapsDoc {
     pub error: Option<String>,
     /// How often they have.
     pub failures: u64,
-    /// The plain side, then the protected one.
+    /// The inside, then the outside.
     pub sides: Vec<TapSideDoc>,
 }
 
 /// Captures of a side.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TapSideDoc {
-    /// `plain` or `protected`.
+    /// `inside` or `outside`.
     pub side: String,
     /// Packets written.
     pub packets: u64,

@@ -8,7 +8,7 @@ use forebay_engine::ProcessorStats;
 use forebay_ipsec::{
     Action, DropCounts, Limits, Mode, PathMtuCounters, Policy, Protocol, SaConfig, SaCounters,
 };
-use forebay_links::PassedOver;
+use forebay_links::RxDrops;
 use forebay_scheduler::Cost;
 use forebay_time::{Duration, Time};
 
@@ -43,7 +43,7 @@ struct Link {
     name: String,
     counts: PortCounts,
     waiting: usize,
-    passed_over: PassedOver,
+    passed_over: RxDrops,
 }
 
 #[derive(Debug)]
@@ -76,7 +76,7 @@ impl Snapshot {
             name: port.name.clone(),
             counts: port.counts().clone(),
             waiting: port.waiting(),
-            passed_over: port.passed_over(),
+            passed_over: port.rx_drops(),
         };
         let links = worker.ports().map(link).collect();
         let counts = worker.counts().clone();
@@ -296,7 +296,7 @@ fn processor(one: &Processor, config: &Config, engine: usize, uptime: Duration) 
     }
 }
 
-fn link_doc(link: &Link, engine: usize, plain: bool) -> LinkDoc {
+fn link_doc(link: &Link, engine: usize, inside: bool) -> LinkDoc {
     let Link { name, counts, waiting, passed_over } = link;
     let passed_over = [("keepalive", passed_over.keepalives), ("ike", passed_over.ike)];
     let passed_over = passed_over.into_iter().filter(|(_, count)| *count > 0);
@@ -304,7 +304,7 @@ fn link_doc(link: &Link, engine: usize, plain: bool) -> LinkDoc {
     LinkDoc {
         name: name.clone(),
         engine,
-        side: (if plain { "plain" } else { "protected" }).to_owned(),
+        side: (if inside { "inside" } else { "outside" }).to_owned(),
         packets_in: counts.packets_in,
         bytes_in: counts.bytes_in,
         packets_out: counts.packets_out,

@@ -13,9 +13,9 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// The document as text.
 pub fn text(status: &StatusDoc) -> String {
     let mut text = Text(String::with_capacity(16_384 + 512 * status.sas.len()));
-    text.family("forebay_info", "gauge", "The version that runs.");
+    text.family("forebay_info", "gauge", "Version of the running gateway.");
     text.sample("forebay_info", &[("version", &status.version)], 1);
-    text.family("forebay_uptime_seconds", "gauge", "Time since the gateway began to run.");
+    text.family("forebay_uptime_seconds", "gauge", "Time since the gateway started.");
     text.sample("forebay_uptime_seconds", &[], status.uptime_s);
     sas(status, &mut text);
     processors(status, &mut text);
@@ -55,13 +55,13 @@ impl Text {
 
 fn sas(status: &StatusDoc, text: &mut Text) {
     let families: [OfSa; 5] = [
-        ("forebay_sa_packets_total", "Packets sealed or opened.", |sa| sa.packets),
-        ("forebay_sa_bytes_total", "Their bytes outside of the tunnel.", |sa| sa.bytes),
-        ("forebay_sa_auth_failures_total", "Packets whose ICV did not match.", |sa| sa.auth_failures),
-        ("forebay_sa_replays_total", "Packets that the replay window refused.", |sa| sa.replays),
+        ("forebay_sa_packets_total", "Packets processed by the SA.", |sa| sa.packets),
+        ("forebay_sa_bytes_total", "Bytes of the SA's packets outside the tunnel.", |sa| sa.bytes),
+        ("forebay_sa_auth_failures_total", "Packets with an ICV failure.", |sa| sa.auth_failures),
+        ("forebay_sa_replays_total", "Packets rejected by the replay check.", |sa| sa.replays),
         (
             "forebay_sa_unsure_total",
-            "Those of the replays that are refused because they may have been received before a crash.",
+            "Packets rejected by the replay check because they may have been received before a crash; included in forebay_sa_replays_total.",
             |sa| sa.unsure,
         ),
     ];
@@ -92,42 +92,64 @@ type OfProcessor = (&'static str, &'static str, &'static str, fn(&super::Process
 
 fn processors(status: &StatusDoc, text: &mut Text) {
     let families: [OfProcessor; 13] = [
-        ("forebay_processor_jobs_total", "counter", "Jobs done; each holds a packet or a bundle.", |one| {
-            one.jobs as f64
+        (
+            "forebay_processor_jobs_total",
+            "counter",
+            "Completed jobs; each has one packet or a bundle.",
+            |one| one.jobs as f64,
+        ),
+        ("forebay_processor_packets_total", "counter", "Packets processed by the processor.", |one| {
+            one.packets as f64
         }),
-        ("forebay_processor_packets_total", "counter", "Packets done.", |one| one.packets as f64),
-        ("forebay_processor_bytes_total", "counter", "Their bytes.", |one| one.bytes as f64),
-        ("forebay_processor_busy_seconds_total", "counter", "Time that it worked.", |one| one.busy_s),
-        ("forebay_processor_predicted_work_seconds_total", "counter", "Work as it was predicted.", |one| {
-            one.predicted_work_s
+        ("forebay_processor_bytes_total", "counter", "Bytes processed by the processor.", |one| {
+            one.bytes as f64
         }),
+        ("forebay_processor_busy_seconds_total", "counter", "Time that the processor was busy.", |one| {
+            one.busy_s
+        }),
+        (
+            "forebay_processor_predicted_work_seconds_total",
+            "counter",
+            "Predicted processing time, summed over jobs.",
+            |one| one.predicted_work_s,
+        ),
         (
             "forebay_processor_predicted_response_seconds_total",
             "counter",
-            "From dispatch to answer, as it was predicted, summed over jobs.",
+            "Predicted time from dispatch to completion, summed over jobs.",
             |one| one.predicted_response_s,
         ),
         (
             "forebay_processor_response_seconds_total",
             "counter",
-            "From dispatch to answer, as it was, summed over jobs.",
+            "Actual time from dispatch to completion, summed over jobs.",
             |one| one.response_s,
         ),
         (
             "forebay_processor_response_error_seconds_total",
             "counter",
-            "Distance between the two, summed over jobs.",
+            "Absolute error of the predicted time to completion, summed over jobs.",
             |one| one.response_error_s,
         ),
-        ("forebay_processor_queue", "gauge", "Jobs that wait there.", |one| one.queue as f64),
-        ("forebay_processor_alpha", "gauge", "Factor on its finishing time.", |one| one.alpha),
-        ("forebay_processor_up", "gauge", "0 while it is taken out for errors or lateness.", |one| {
-            f64::from(u8::from(!one.out))
+        ("forebay_processor_queue", "gauge", "Jobs waiting at the processor.", |one| one.queue as f64),
+        ("forebay_processor_alpha", "gauge", "Factor on the processor's predicted finish time.", |one| {
+            one.alpha
         }),
-        ("forebay_processor_removals_total", "counter", "Times it was taken out.", |one| one.removals as f64),
-        ("forebay_processor_late_total", "counter", "Answers after the job had gone to another.", |one| {
-            one.late as f64
+        (
+            "forebay_processor_up",
+            "gauge",
+            "0 while the processor is ejected for errors or missed deadlines, otherwise 1.",
+            |one| f64::from(u8::from(!one.out)),
+        ),
+        ("forebay_processor_removals_total", "counter", "Times that the processor was ejected.", |one| {
+            one.removals as f64
         }),
+        (
+            "forebay_processor_late_total",
+            "counter",
+            "Completions that arrived after the job deadline.",
+            |one| one.late as f64,
+        ),
     ];
     for (name, kind, help, value) in families {
         text.family(name, kind, help);
@@ -141,10 +163,14 @@ fn processors(status: &StatusDoc, text: &mut Text) {
 
 fn links(status: &StatusDoc, text: &mut Text) {
     let families: [OfLink; 2] = [
-        ("forebay_link_packets_total", "Packets over a link.", [|one| one.packets_in, |one| one.packets_out]),
+        (
+            "forebay_link_packets_total",
+            "Packets received from and sent to a link.",
+            [|one| one.packets_in, |one| one.packets_out],
+        ),
         (
             "forebay_link_bytes_total",
-            "Bytes over a link, IP headers included.",
+            "Bytes received from and sent to a link, IP headers included.",
             [|one| one.bytes_in, |one| one.bytes_out],
         ),
     ];
@@ -163,7 +189,7 @@ fn links(status: &StatusDoc, text: &mut Text) {
             }
         }
     }
-    text.family("forebay_link_queue", "gauge", "Packets that wait to be sent.");
+    text.family("forebay_link_queue", "gauge", "Packets waiting to be sent.");
     for link in &status.links {
         let engine = link.engine.to_string();
         let labels = [("link", &*link.name), ("side", &*link.side), ("engine", &*engine)];
@@ -172,7 +198,7 @@ fn links(status: &StatusDoc, text: &mut Text) {
     text.family(
         "forebay_link_drops_total",
         "counter",
-        "Packets that a link did not send, or lost before they were taken.",
+        "Packets that a link did not send, or that the kernel dropped before they were received.",
     );
     for link in &status.links {
         for (reason, count) in &link.drops {
@@ -182,7 +208,7 @@ fn links(status: &StatusDoc, text: &mut Text) {
             text.sample("forebay_link_drops_total", &labels, count);
         }
     }
-    let help = "Packets that came over a link and were not for the engine.";
+    let help = "Packets received by a link that are not for the gateway.";
     text.family("forebay_link_passed_over_total", "counter", help);
     for link in &status.links {
         for (kind, count) in &link.passed_over {
@@ -194,7 +220,7 @@ fn links(status: &StatusDoc, text: &mut Text) {
 
 /// Every reason has its sample from the beginning, so that a rate is there when the first packet is dropped.
 fn drops(counts: &BTreeMap<String, u64>, text: &mut Text) {
-    text.family("forebay_drops_total", "counter", "Packets that were dropped.");
+    text.family("forebay_drops_total", "counter", "Packets dropped by the engine.");
     for reason in DropReason::ALL {
         let count = counts.get(reason.name()).copied().unwrap_or(0);
         text.sample("forebay_drops_total", &[("reason", reason.name())], count);
@@ -208,53 +234,66 @@ fn drops(counts: &BTreeMap<String, u64>, text: &mut Text) {
 
 fn engines(status: &StatusDoc, text: &mut Text) {
     let families: [OfEngine; 16] = [
-        ("forebay_engine_in_flight", "gauge", "Packets under way.", |one| one.in_flight),
-        ("forebay_engine_redone_total", "counter", "Jobs done again by the running core.", |one| one.redone),
+        ("forebay_engine_in_flight", "gauge", "Packets in flight.", |one| one.in_flight),
+        ("forebay_engine_redone_total", "counter", "Jobs retried by the running core.", |one| one.redone),
         (
             "forebay_engine_strangers_total",
             "counter",
-            "Packets that came before the news of their SA.",
+            "Packets received before their SA was installed.",
             |one| one.strangers,
         ),
-        ("forebay_engine_audits_total", "counter", "Results that the running core checked.", |one| {
-            one.audits
+        (
+            "forebay_engine_audits_total",
+            "counter",
+            "Results of other processors checked by the running core (sampled).",
+            |one| one.audits,
+        ),
+        ("forebay_engine_rounds_total", "counter", "Poll iterations of the worker thread.", |one| one.rounds),
+        ("forebay_engine_naps_total", "counter", "Times that the worker thread slept while idle.", |one| {
+            one.naps
         }),
-        ("forebay_engine_rounds_total", "counter", "Rounds of the loop.", |one| one.rounds),
-        ("forebay_engine_naps_total", "counter", "Times that the loop slept.", |one| one.naps),
-        ("forebay_engine_moved_peers_total", "counter", "Peers that moved.", |one| one.moved_peers),
+        ("forebay_engine_moved_peers_total", "counter", "Peer address changes.", |one| one.moved_peers),
         (
             "forebay_engine_moves_limited_total",
             "counter",
-            "Packets whose peer had moved too often to be followed.",
+            "Packets whose peer address change exceeded the rate limit.",
             |one| one.moves_limited,
         ),
         ("forebay_engine_keepalives_total", "counter", "NAT keepalives sent.", |one| one.keepalives),
-        ("forebay_engine_paths_learnt_total", "counter", "Messages of smaller paths.", |one| {
+        ("forebay_engine_paths_learnt_total", "counter", "Accepted ICMP path MTU errors.", |one| {
             one.paths_learnt
         }),
         (
             "forebay_engine_paths_unmatched_total",
             "counter",
-            "ICMP path MTU messages that quote no packet sent lately.",
+            "ICMP path MTU errors that quote no recently sent packet.",
             |one| one.paths_unmatched,
         ),
         (
             "forebay_engine_paths_limited_total",
             "counter",
-            "ICMP path MTU messages beyond the rate limit.",
+            "ICMP path MTU errors beyond the rate limit.",
             |one| one.paths_limited,
         ),
-        ("forebay_engine_answers_total", "counter", "Messages about packets too big.", |one| one.answers),
-        ("forebay_engine_handed_over_total", "counter", "Packets given to other engines.", |one| {
+        (
+            "forebay_engine_answers_total",
+            "counter",
+            "ICMP errors sent to the sources of packets larger than the path MTU.",
+            |one| one.answers,
+        ),
+        ("forebay_engine_handed_over_total", "counter", "Packets handed off to other workers.", |one| {
             one.handed_over
         }),
-        ("forebay_engine_taken_over_total", "counter", "Packets that other engines gave.", |one| {
-            one.taken_over
-        }),
+        (
+            "forebay_engine_taken_over_total",
+            "counter",
+            "Packets received by handoff from other workers.",
+            |one| one.taken_over,
+        ),
         (
             "forebay_engine_held_total",
             "counter",
-            "Received packets that waited until their sequence numbers were noted on disk.",
+            "Received packets held until their sequence numbers were recorded on disk.",
             |one| one.held,
         ),
     ];
@@ -267,20 +306,16 @@ fn engines(status: &StatusDoc, text: &mut Text) {
 }
 
 fn guard(guard: &GuardDoc, text: &mut Text) {
-    text.family("forebay_guard_up", "gauge", "1 while the rules of the guard are in place.");
+    text.family("forebay_guard_up", "gauge", "1 while the guard's rules are installed, otherwise 0.");
     text.sample("forebay_guard_up", &[], u8::from(guard.state == "on"));
     let families = [
         (
             "forebay_guard_forged_total",
-            "Packets in the clear with a protected source that were dropped.",
+            "Dropped cleartext packets with a source in a protected network.",
             guard.forged,
         ),
-        (
-            "forebay_guard_leaked_total",
-            "Packets in the clear to protected networks that were dropped.",
-            guard.leaked,
-        ),
-        ("forebay_guard_restored_total", "Times that the rules were made again.", guard.restored),
+        ("forebay_guard_leaked_total", "Dropped cleartext packets to a protected network.", guard.leaked),
+        ("forebay_guard_restored_total", "Times that the guard's rules were restored.", guard.restored),
     ];
     for (name, help, count) in families {
         text.family(name, "counter", help);
@@ -289,14 +324,22 @@ fn guard(guard: &GuardDoc, text: &mut Text) {
 }
 
 fn taps(taps: &TapsDoc, text: &mut Text) {
-    text.family("forebay_taps_up", "gauge", "1 while packets are captured.");
+    text.family("forebay_taps_up", "gauge", "1 while packets are captured, otherwise 0.");
     text.sample("forebay_taps_up", &[], u8::from(taps.state == "on"));
-    text.family("forebay_taps_failures_total", "counter", "Times that captures ended by an error.");
+    text.family(
+        "forebay_taps_failures_total",
+        "counter",
+        "Times that packet capture stopped because of an error.",
+    );
     text.sample("forebay_taps_failures_total", &[], taps.failures);
     let families: [OfSide; 3] = [
-        ("forebay_tap_packets_total", "Packets written to captures.", |side| side.packets),
-        ("forebay_tap_bytes_total", "Bytes that they take there.", |side| side.bytes),
-        ("forebay_tap_lost_total", "Packets that passed and are not in the captures.", |side| side.lost),
+        ("forebay_tap_packets_total", "Packets written to capture files.", |side| side.packets),
+        ("forebay_tap_bytes_total", "Bytes written to capture files.", |side| side.bytes),
+        (
+            "forebay_tap_lost_total",
+            "Packets missing from capture files because the capture buffer was full.",
+            |side| side.lost,
+        ),
     ];
     for (name, help, value) in families {
         text.family(name, "counter", help);

@@ -156,7 +156,7 @@ impl Drop for Open {
 fn bind(control: &Control) -> io::Result<UnixListener> {
     let path = &control.socket;
     if UnixStream::connect(path).is_ok() {
-        let message = format!("another gateway answers at {}", path.display());
+        let message = format!("another gateway is listening on {}", path.display());
         return Err(io::Error::new(io::ErrorKind::AddrInUse, message));
     }
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -175,7 +175,7 @@ fn bind(control: &Control) -> io::Result<UnixListener> {
 fn bind_in(hidden: &Path, control: &Control) -> io::Result<UnixListener> {
     let listener = UnixListener::bind(hidden)?;
     if let Some(group) = &control.group {
-        let unknown = || io::Error::new(io::ErrorKind::NotFound, format!("there is no group `{group}`"));
+        let unknown = || io::Error::new(io::ErrorKind::NotFound, format!("group `{group}` does not exist"));
         let gid = gid_of(group, &fs::read_to_string("/etc/group")?).ok_or_else(unknown)?;
         rustix::fs::chown(hidden, None, Some(rustix::fs::Gid::from_raw(gid)))?;
     }
@@ -207,9 +207,9 @@ fn converse(stream: UnixStream, answer: &Answer) -> io::Result<()> {
             return Ok(());
         }
         let response = match serde_json::from_slice(&line) {
-            _ if !whole => Response::error(format!("a request of more than {REQUEST_MAX} bytes")),
+            _ if !whole => Response::error(format!("the request is longer than {REQUEST_MAX} bytes")),
             Ok(request) => answer(request),
-            Err(error) => Response::error(format!("this request is not understood: {error}")),
+            Err(error) => Response::error(format!("cannot parse the request: {error}")),
         };
         let mut text = serde_json::to_vec(&response)?;
         text.push(b'\n');
@@ -238,7 +238,7 @@ fn scrape(stream: TcpStream, answer: &Answer) -> io::Result<()> {
     let (status, kind, body) = match (method, path) {
         ("GET" | "HEAD", "/metrics") => match answer(Request::Status) {
             Response::Status(status) => ("200 OK", metrics::CONTENT_TYPE, metrics::text(&status)),
-            _ => ("503 Service Unavailable", "text/plain", "the gateway does not answer\n".to_owned()),
+            _ => ("503 Service Unavailable", "text/plain", "the gateway does not respond\n".to_owned()),
         },
         ("GET" | "HEAD", _) => ("404 Not Found", "text/plain", "see /metrics\n".to_owned()),
         _ => ("405 Method Not Allowed", "text/plain", "GET /metrics\n".to_owned()),

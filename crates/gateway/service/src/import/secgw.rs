@@ -27,13 +27,13 @@ pub fn read(text: &str) -> Imported {
                 Ok(rule) => rules.push(rule),
                 Err(reason) => imported.lose(line, &item, reason),
             },
-            ["rt", ..] => imported.note(line, &item, "the system's routes say where packets go"),
-            ["neigh", ..] => imported.note(line, &item, "the system finds its neighbours itself"),
-            ["flow", ..] => imported.note(line, &item, "steering by the network card is not needed"),
+            ["rt", ..] => imported.note(line, &item, "the system's routes are used"),
+            ["neigh", ..] => imported.note(line, &item, "the system resolves addresses itself"),
+            ["flow", ..] => imported.note(line, &item, "flow steering by the NIC is not needed"),
             [other, ..] => imported.lose(
                 line,
                 &item,
-                format!("no `{other}` is known: expected sp, sa, rt, neigh or flow"),
+                format!("unknown item `{other}`: expected sp, sa, rt, neigh or flow"),
             ),
         }
     }
@@ -160,7 +160,7 @@ fn sa(words: &[&str], line: usize, text: &str, imported: &mut Imported) -> Resul
             "udp-encap" => udp = true,
             "type" => {
                 if value()? != "no-offload" {
-                    imported.note(line, text, "offloading is the scheduler's to choose: see [[processor]]");
+                    imported.note(line, text, "the scheduler chooses the processor: see [[processor]]");
                 }
             }
             "port_id" => drop(value()?),
@@ -171,21 +171,20 @@ fn sa(words: &[&str], line: usize, text: &str, imported: &mut Imported) -> Resul
                 if word == "flow-direction" {
                     value()?;
                 }
-                imported.note(line, text, format!("`{word}` has no meaning here"));
+                imported.note(line, text, format!("`{word}` is ignored"));
             }
             "mss" => {
                 value()?;
-                imported.lose(line, text, "`mss` is not taken over: see `mss_clamp` in [plain]");
+                imported.lose(line, text, "`mss` is not imported: see `mss_clamp` in [inside]");
             }
-            other => return Err(format!("no option `{}` is known", super::shown(other))),
+            other => return Err(format!("unknown option `{}`", super::shown(other))),
         }
     }
     let proposal = match (cipher, auth, aead) {
         (None, None, Some(aead)) => aead.to_owned(),
         (Some("null"), Some(""), None) => {
             return Err(
-                "it neither enciphers nor authenticates: a policy with action = \"bypass\" says that openly"
-                    .to_owned(),
+                "the SA neither encrypts nor authenticates: use a policy with action = \"bypass\"".to_owned()
             );
         }
         (Some(cipher), Some(auth), None) => format!("{cipher}{auth}"),
@@ -264,7 +263,7 @@ fn rule(words: &[&str], line: usize, text: &str, imported: &mut Imported) -> Res
                     imported.note(
                         line,
                         text,
-                        format!("{net} has address bits behind its length: {} is meant", net.trunc()),
+                        format!("{net} has host bits set; imported as {}", net.trunc()),
                     );
                 }
                 *(if word == "src" { &mut src } else { &mut dst }) = net.trunc();
@@ -272,14 +271,14 @@ fn rule(words: &[&str], line: usize, text: &str, imported: &mut Imported) -> Res
             "proto" => proto = protocol(value)?,
             "sport" => sport = Some(range(value)?),
             "dport" => dport = Some(range(value)?),
-            other => return Err(format!("no option `{}` is known", super::shown(other))),
+            other => return Err(format!("unknown option `{}`", super::shown(other))),
         }
     }
     if sport.is_none() || dport.is_none() {
         imported.note(
             line,
             text,
-            "without `sport` and `dport` ipsec-secgw takes port 0 alone; any is taken here",
+            "without `sport` and `dport` ipsec-secgw matches port 0 alone; imported as any port",
         );
     }
     let (sport, dport) = (sport.unwrap_or(PortRange::ANY), dport.unwrap_or(PortRange::ANY));
@@ -322,8 +321,7 @@ fn resolve(rule: &Rule, sas: &[ImportedSa]) -> Result<Policy, String> {
         Ok(spi) => {
             let found =
                 sas.iter().position(|sa| sa.direction == rule.direction && sa.config.spi.get() == *spi);
-            let place =
-                found.ok_or_else(|| format!("there is no SA {spi} of this direction that was taken over"))?;
+            let place = found.ok_or_else(|| format!("no SA {spi} of this direction was imported"))?;
             Action::Protect(vec![SessionId(place as u32)])
         }
     };

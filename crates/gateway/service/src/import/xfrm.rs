@@ -76,7 +76,7 @@ fn add_states(
     for raw in states {
         let Some(direction) = direction(&raw, policies, local) else {
             let reason =
-                "outbound or inbound? Nothing tells: say which addresses are this machine's (--local)";
+                "cannot tell outbound from inbound: give the addresses of this machine with `--local`";
             imported.lose(raw.line, &raw.text, reason);
             continue;
         };

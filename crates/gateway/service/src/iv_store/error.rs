@@ -44,12 +44,12 @@ pub enum IvStoreError {
 impl fmt::Display for IvStoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            IvStoreError::NoDirectory => f.write_str("no directory for the record of used IVs"),
+            IvStoreError::NoDirectory => f.write_str("no state directory for the record of used IVs"),
             IvStoreError::Write { path, .. } => {
-                write!(f, "the record of used IVs cannot be written: {}", path.display())
+                write!(f, "cannot write the record of used IVs: {}", path.display())
             }
             IvStoreError::Read { path, .. } => {
-                write!(f, "the record of used IVs cannot be read: {}", path.display())
+                write!(f, "cannot read the record of used IVs: {}", path.display())
             }
             IvStoreError::Corrupt { path, why } => {
                 write!(f, "the record of used IVs is damaged: {}: {why}", path.display())

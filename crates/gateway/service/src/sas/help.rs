@@ -16,17 +16,17 @@ impl Problem {
     pub fn help(&self) -> Cow<'static, str> {
         match self {
             Problem::Unreadable(error) if error.kind() == io::ErrorKind::NotFound => {
-                "is the path right? `--sas` takes a TOML file with one `[[sa]]` for each SA".into()
+                "check the path: `--sas` takes a TOML file with one `[[sa]]` for each SA".into()
             }
-            Problem::Unreadable(_) => "Forebay must be able to read this file".into(),
-            Problem::TooLong { .. } => "is this the SAs file?".into(),
-            Problem::NotUtf8 { .. } => "is this the SAs file? TOML is UTF-8 text".into(),
+            Problem::Unreadable(_) => "make the file readable for the user that runs Forebay".into(),
+            Problem::TooLong { .. } => "check that this is the SAs file".into(),
+            Problem::NotUtf8 { .. } => "check that this is the SAs file; TOML is UTF-8 text".into(),
             Problem::Syntax { .. } => {
-                "each SA begins with `[[sa]]`, then come lines like `name = \"east-out\"`, `spi = 0x1001`"
+                "start each SA with `[[sa]]`, followed by lines such as `name = \"east-out\"`, `spi = 0x1001`"
                     .into()
             }
             Problem::NoSa => {
-                "begin an SA with `[[sa]]`; it needs direction, spi, proposal, key, local and remote".into()
+                "start an SA with `[[sa]]`; it requires direction, spi, proposal, key, local and remote".into()
             }
             Problem::NotTables { key: "sa", .. } => {
                 "write `[[sa]]` with double brackets, once for each SA".into()
@@ -58,10 +58,10 @@ impl Problem {
             }
             Problem::WeakSuite { suite } => {
                 let why = match suite.integrity() {
-                    Integrity::None => "nothing would tell forged packets (RFC 8221 4)",
+                    Integrity::None => "forged packets would not be detected (RFC 8221 4)",
                     _ => "MD5 is broken (RFC 8221 6)",
                 };
-                format!("{why}: take another, or say `allow_weak = true` if the peer has nothing else").into()
+                format!("{why}: choose another, or set `allow_weak = true` if the peer supports nothing else").into()
             }
             Problem::NotForAh { suite } => {
                 let alone = suite.to_string().rsplit_once('-').map(|(_, integrity)| integrity.to_owned());
@@ -72,16 +72,16 @@ impl Problem {
                 .into()
             }
             Problem::AhInUdp => {
-                "AH covers the addresses that a NAT changes (RFC 3948 1): leave it out, or take ESP".into()
+                "remove `encapsulation`, or use ESP: AH covers the addresses that a NAT changes (RFC 3948 1)".into()
             }
             Problem::BadSpi { .. } => {
-                "both peers know it as a number of 32 bits that is not 0 (RFC 4303 2.1)".into()
+                "give the 32-bit number, not 0, that the peer uses (RFC 4303 2.1)".into()
             }
             Problem::BadAddress { found, .. } if found.contains('/') => {
-                "one address without a prefix length; ranges go into local_ts and remote_ts".into()
+                "give one address without a prefix length; ranges belong in local_ts and remote_ts".into()
             }
             Problem::BadAddress { .. } => {
-                "like 192.0.2.1 or 2001:db8::1; host names are not looked up".into()
+                "write 192.0.2.1 or 2001:db8::1; host names are not resolved".into()
             }
             Problem::BadSelector { error, .. } => format!(
                 "{error}; selectors are like 10.1.0.0/16, 2001:db8:1::/48, 10.1.0.5-10.1.0.9 or 10.1.0.0/16[tcp/80]"
@@ -105,7 +105,7 @@ impl Problem {
             Problem::NotHex { file: Some(_), .. } => {
                 "the file holds hex digits as text, not the raw bytes; no spaces, no colons, no 0x".into()
             }
-            Problem::OddHex { .. } => "two digits make a byte: is one missing at an end?".into(),
+            Problem::OddHex { .. } => "check for a missing digit: two digits make a byte".into(),
             Problem::KeyLength { suite, error, .. } => key_length(*suite, error).into(),
             Problem::TwoKeys { inline, file } => format!("leave out `{inline}` or `{file}`").into(),
             Problem::AuthKeyMissing { suite, .. } => {
@@ -129,10 +129,10 @@ impl Problem {
             }
             Problem::KeyFileExposed { path, .. } => format!("chmod 600 {path}").into(),
             Problem::OverlappingSpi { peer: None, .. } => {
-                "packets carry nothing but the SPI to find their SA by: give one of the two another".into()
+                "give one of the two another SPI: inbound packets are matched to SAs by the SPI alone".into()
             }
             Problem::OverlappingSpi { peer: Some(_), .. } => {
-                "the peer could not tell them apart: give one of the two another SPI".into()
+                "give one of the two another SPI: the peer could not tell them apart".into()
             }
             Problem::SharedKey { .. } => {
                 "under a shared key IVs repeat, which reveals packets and lets others forge them: give each SA and each \
@@ -141,7 +141,7 @@ impl Problem {
                     .into()
             }
             Problem::OutOfRange { key: "mtu", .. } => format!(
-                "every path takes {MIN_PATH_MTU_V4} bytes of IPv4 and {} of IPv6; leave it out for no limit",
+                "every path carries {MIN_PATH_MTU_V4} bytes of IPv4 and {} of IPv6; remove the key for no limit",
                 ipv6::MIN_MTU
             )
             .into(),
@@ -155,7 +155,7 @@ impl Problem {
                     .into()
             }
             Problem::BadAmount { key, .. } => {
-                format!("{}; leave it out for no limit", example::of(key)).into()
+                format!("{}; remove the key for no limit", example::of(key)).into()
             }
             Problem::BadClass { key: "dscp", .. } => "dscp = 46 or dscp = \"ef\"".into(),
             Problem::BadClass { .. } => {
@@ -164,7 +164,7 @@ impl Problem {
                     .into()
             }
             Problem::Contradiction { key: "dscp", .. } => {
-                "a DSCP that is copied cannot be set: leave out one of the two, or say copy_dscp = \"in\" or \
+                "a DSCP that is copied cannot be set: remove one of the two, or set copy_dscp = \"in\" or \
                  \"no\""
                     .into()
             }
@@ -174,9 +174,9 @@ impl Problem {
             )
             .into(),
             Problem::TfcInTransport => {
-                "without an inner header nobody could tell padding from data (RFC 4303 2.7)".into()
+                "without an inner header the peer cannot tell padding from data (RFC 4303 2.7)".into()
             }
-            Problem::TfcWithoutMtu => "give the path MTU: mtu = 1400".into(),
+            Problem::TfcWithoutMtu => "set the path MTU: mtu = 1400".into(),
             Problem::IptfsNotInTunnel => {
                 "there are no inner packets to aggregate elsewhere (RFC 9347 5.1): leave out `iptfs`".into()
             }
@@ -191,26 +191,26 @@ impl Problem {
                 let expected = expected.unwrap_or_default();
                 format!("name an SA with direction = \"{expected}\"").into()
             }
-            Problem::AmbiguousName { .. } => "give each a name of its own".into(),
+            Problem::AmbiguousName { .. } => "give each SA a unique name".into(),
             Problem::NestCircle { .. } => {
-                "`outer` names what goes around: AH around ESP, a gateway's tunnel around a host's".into()
+                "`outer` names the SA around this one: AH around ESP, or a gateway's tunnel around a host's".into()
             }
-            Problem::NestTooDeep { .. } => format!("at most {NEST_MAX} SAs in a row are possible").into(),
-            Problem::SaOfNoUse => "leave out `sa`, or say action = \"protect\"".into(),
+            Problem::NestTooDeep { .. } => format!("nest at most {NEST_MAX} SAs").into(),
+            Problem::SaOfNoUse => "remove `sa`, or set action = \"protect\"".into(),
             Problem::Refused { .. } => "change one of the two".into(),
             Problem::Setting(problem) => problem.help().into(),
-            Problem::Misplaced { key, section } => format!("`{key}` belongs into {section}").into(),
+            Problem::Misplaced { key, section } => format!("`{key}` belongs in {section}").into(),
             Problem::Advice { help, .. } => help.clone().into(),
             Problem::NoEffect { key, .. } => format!("leave out `{key}`").into(),
             Problem::UnusedSa { name } => {
-                format!("with a policy of a direction, only named SAs of it are used: sa = \"{name}\" in one")
+                format!("name it in a policy with sa = \"{name}\": if a direction has policies, only the SAs that they name are used")
                     .into()
             }
         }
     }
 }
 
-const NAMELESS: &str = "An SA without a name is called sa-1, sa-2, ... by its place";
+const NAMELESS: &str = "An SA without a name is called sa-1, sa-2, ... by its position";
 
 const SUITES: &str = "aes{128,192,256}{gcm,ccm}{8,12,16}, aes{128,192,256}gmac, chacha20poly1305, \
     {aes{128,192,256}[ctr],3des,null}-{sha1,sha256,sha384,sha512,aesxcbc,aescmac}, and the weak ones with \
@@ -222,8 +222,8 @@ fn misplaced(key: &str, within: Option<Section>, belongs: Section) -> String {
         (Some(Section::Iptfs), Section::Sa) => {
             format!("`{key}` belongs to the SA itself: put it above `[sa.iptfs]`")
         }
-        (_, Section::Sa) => format!("`{key}` belongs into an SA: put `[[sa]]` on a line above it"),
-        (_, Section::Policy) => format!("`{key}` belongs into a policy: put `[[policy]]` on a line above it"),
+        (_, Section::Sa) => format!("`{key}` belongs in an SA: put `[[sa]]` on a line above it"),
+        (_, Section::Policy) => format!("`{key}` belongs in a policy: put `[[policy]]` on a line above it"),
         (_, Section::Iptfs) => format!("`{key}` belongs to aggregation: put `[sa.iptfs]` on a line above it"),
     }
 }

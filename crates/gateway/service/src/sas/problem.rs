@@ -356,14 +356,16 @@ impl Problem {
         let message = self.to_string();
         let (message, help) = match self {
             Problem::Unreadable(error) => (
-                format!("the file cannot be read: {error}"),
-                "is the path right? `--config` takes a gateway's TOML file",
+                format!("cannot read the file: {error}"),
+                "check the path: `--config` takes a gateway configuration (TOML)",
             ),
-            Problem::TooLong { .. } => (message, "is this the gateway's file?"),
-            Problem::NotUtf8 { .. } => (message, "is this the gateway's file? TOML is UTF-8 text"),
+            Problem::TooLong { .. } => (message, "check that this is a gateway configuration"),
+            Problem::NotUtf8 { .. } => {
+                (message, "check that this is a gateway configuration; TOML is UTF-8 text")
+            }
             Problem::Syntax { .. } => (
                 message,
-                "sections are like `[plain]` and `[[sa]]`, lines like `mtu = 1400`, `name = \"east\"`",
+                "write sections such as `[inside]` and `[[sa]]`, and lines such as `mtu = 1400`, `name = \"east\"`",
             ),
             other => return other,
         };

@@ -10,7 +10,7 @@ use super::table::Section;
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Problem::Unreadable(_) => f.write_str("the SAs file cannot be read"),
+            Problem::Unreadable(_) => f.write_str("cannot read the SAs file"),
             Problem::TooLong { limit } => write!(f, "longer than {limit} bytes"),
             Problem::NotUtf8 { line } => write!(f, "line {line} is not UTF-8"),
             Problem::Syntax { message } => write!(f, "not TOML: {message}"),
@@ -27,13 +27,13 @@ impl fmt::Display for Problem {
             Problem::UnknownWord { key, found, .. } => write!(f, "unknown {key} `{found}`"),
             Problem::UnknownProposal { found, .. } => write!(f, "unknown proposal `{found}`"),
             Problem::WeakSuite { suite } => write!(f, "{suite} is weak: RFC 8221 says MUST NOT"),
-            Problem::NotForAh { suite } => write!(f, "AH enciphers nothing, {suite} does"),
-            Problem::AhInUdp => f.write_str("AH cannot be in UDP"),
+            Problem::NotForAh { suite } => write!(f, "AH does not encrypt, but {suite} does"),
+            Problem::AhInUdp => f.write_str("AH cannot be encapsulated in UDP"),
             Problem::BadSpi { found } => write!(f, "{found} is not an SPI"),
             Problem::BadAddress { key, found } => write!(f, "`{key}` is not an IP address: `{found}`"),
             Problem::BadSelector { key, found, .. } => write!(f, "not a selector in `{key}`: `{found}`"),
             Problem::HostBits { key, found } => {
-                write!(f, "prefix {found} in `{key}` has address bits behind its length")
+                write!(f, "prefix {found} in `{key}` has host bits set")
             }
             Problem::MixedFamilies { local, remote } => {
                 write!(f, "local {local} and remote {remote} are of different IP versions")
@@ -57,15 +57,15 @@ impl fmt::Display for Problem {
                 write!(f, "SA `{sa}` has no `auth_key`, {suite} needs one")
             }
             Problem::KeyUnused { key, suite } => write!(f, "{suite} has no use for `{key}`"),
-            Problem::KeyFileUnreadable { key, path, .. } => write!(f, "`{key}` {path} cannot be read"),
+            Problem::KeyFileUnreadable { key, path, .. } => write!(f, "`{key}`: cannot read {path}"),
             Problem::KeyFileExposed { key, path, mode } => {
-                write!(f, "`{key}` {path} is open to others than its owner (mode {mode:03o})")
+                write!(f, "`{key}`: {path} is accessible to other users than its owner (mode {mode:03o})")
             }
             Problem::OverlappingSpi { spi, first, peer: None } => {
-                write!(f, "inbound SPI {spi} belongs to SA `{first}` already")
+                write!(f, "inbound SPI {spi} already belongs to SA `{first}`")
             }
             Problem::OverlappingSpi { spi, first, peer: Some(peer) } => {
-                write!(f, "outbound SPI {spi} to {peer} belongs to SA `{first}` already")
+                write!(f, "outbound SPI {spi} to {peer} already belongs to SA `{first}`")
             }
             Problem::SharedKey { key, sa, first, opposite } => {
                 let where_ = if *opposite { " in the other direction" } else { "" };
@@ -79,29 +79,29 @@ impl fmt::Display for Problem {
             Problem::BadAmount { key, found } => write!(f, "`{key}` cannot be {found}"),
             Problem::BadClass { key, found } => write!(f, "not a class of traffic in `{key}`: `{found}`"),
             Problem::Contradiction { key, other } => write!(f, "`{key}` contradicts `{other}`"),
-            Problem::SoftBeyondHard { soft, hard } => write!(f, "`{soft}` is beyond `{hard}`"),
+            Problem::SoftBeyondHard { soft, hard } => write!(f, "`{soft}` exceeds `{hard}`"),
             Problem::TfcInTransport => f.write_str("TFC padding is possible in tunnel mode only"),
-            Problem::TfcWithoutMtu => f.write_str("TFC padding up to an MTU that is not given"),
+            Problem::TfcWithoutMtu => f.write_str("TFC padding requires an MTU"),
             Problem::IptfsNotInTunnel => {
                 f.write_str("aggregation (iptfs) is possible for ESP in tunnel mode only")
             }
             Problem::IptfsBeyondMtu { packet_size, mtu } => {
-                write!(f, "aggregated packets of {packet_size} bytes, the path takes {mtu}")
+                write!(f, "aggregated packets of {packet_size} bytes exceed the path MTU of {mtu}")
             }
-            Problem::UnknownSa { found, .. } => write!(f, "there is no SA `{found}`"),
+            Problem::UnknownSa { found, .. } => write!(f, "unknown SA `{found}`"),
             Problem::WrongDirection { found, .. } => write!(f, "SA `{found}` is for the other direction"),
             Problem::AmbiguousName { found } => write!(f, "several SAs are called `{found}`"),
-            Problem::NestCircle { name } => write!(f, "SA `{name}` is inside of itself"),
+            Problem::NestCircle { name } => write!(f, "SA `{name}` is nested in itself"),
             Problem::NestTooDeep { name } => {
-                write!(f, "SA `{name}` is inside of more than {} others", NEST_MAX - 1)
+                write!(f, "SA `{name}` is nested in more than {} others", NEST_MAX - 1)
             }
-            Problem::SaOfNoUse => f.write_str("a policy that does not protect has no SA"),
-            Problem::Refused { error } => write!(f, "this SA cannot be: {error}"),
+            Problem::SaOfNoUse => f.write_str("a policy that does not protect cannot name an SA"),
+            Problem::Refused { error } => write!(f, "invalid SA: {error}"),
             Problem::Setting(problem) => problem.fmt(f),
             Problem::Misplaced { key, .. } => write!(f, "unknown key `{key}`"),
             Problem::Advice { message, .. } => f.write_str(message),
             Problem::NoEffect { key, why } => write!(f, "`{key}` has no effect: {why}"),
-            Problem::UnusedSa { name } => write!(f, "SA `{name}` is of no use: no policy names it"),
+            Problem::UnusedSa { name } => write!(f, "SA `{name}` is unused: no policy names it"),
         }
     }
 }

@@ -110,13 +110,13 @@ impl Guard {
         let Some(nftables) = &mut state.nftables else { return };
         let counted = match nftables.counted(&made.name) {
             Ok(counted) => counted,
-            Err(error) => return tracing::debug!(%error, "the guard's counters"),
+            Err(error) => return tracing::debug!(%error, "cannot read the guard's counters"),
         };
         if counted.rules == made.rules() {
             state.now = counted.packets;
             return;
         }
-        tracing::warn!(table = %made.name, "guard rules were deleted or changed by another program; creating them again");
+        tracing::warn!(table = %made.name, "the guard's rules were deleted or changed by another program; they are installed again");
         state.restored += 1;
         state.made = None;
         let _ = state.make();
@@ -168,7 +168,7 @@ impl State {
         if plan.any_to_any > self.plan.any_to_any {
             tracing::warn!(
                 policies = plan.any_to_any,
-                "policies with any-to-any selectors are not guarded: cleartext packets can bypass the gateway"
+                "policies protect any address from any; for these the guard cannot keep cleartext packets from bypassing the gateway"
             );
         }
         self.plan = plan;
@@ -183,7 +183,7 @@ impl State {
         let done = self.apply(&table);
         match done {
             Ok(()) => {
-                tracing::info!(table = %table.name, rules = table.rules(), "guard rules installed");
+                tracing::info!(table = %table.name, rules = table.rules(), "guard rules active");
                 (self.made, self.error) = (Some(table), None);
                 Ok(())
             }
@@ -236,7 +236,7 @@ impl State {
         match deleted {
             Ok(()) => self.made = None,
             // Without nf_tables or the right to it nothing was made.
-            Err(error) => tracing::debug!(%error, "guard rules could not be deleted"),
+            Err(error) => tracing::debug!(%error, "cannot delete the guard's rules"),
         }
     }
 }
@@ -300,5 +300,8 @@ pub fn kernel_entries(options: &config::Xfrm) -> io::Result<Vec<Entry>> {
             }
         }
     }
-    Err(io::Error::new(io::ErrorKind::TimedOut, "the kernel's policies change all the time"))
+    Err(io::Error::new(
+        io::ErrorKind::TimedOut,
+        "the kernel's policies changed during every attempt to read them",
+    ))
 }

@@ -50,7 +50,7 @@ pub trait Host: Send + Sync {
     /// # Errors
     /// If it cannot be opened, and where there are no cards.
     fn card(&self, _side: CardSide<'_>, _workers: usize) -> Result<Queues, StartError> {
-        Err(lacking("there are no network cards here"))
+        Err(lacking("this host has no network cards"))
     }
 
     /// Opens what receives ICMP errors about packets that were too big for their path. If `says_so`, what cannot be
@@ -85,7 +85,7 @@ pub trait Host: Send + Sync {
 #[derive(Clone, Copy, Debug)]
 pub enum CardSide<'a> {
     /// The inside.
-    Plain(&'a Config, &'a Xdp),
+    Inside(&'a Config, &'a Xdp),
     /// The outside, with the UDP ports of ESP in UDP.
-    Protected(&'a Xdp, &'a [u16]),
+    Outside(&'a Xdp, &'a [u16]),
 }

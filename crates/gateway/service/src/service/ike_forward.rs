@@ -18,6 +18,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use forebay_engine::Clock;
 use forebay_links::udp::{Replier, UdpLink};
 use forebay_time::{Duration, Time};
+use forebay_wire::esp::NON_ESP_MARKER;
 use forebay_wire::{ipv4, ipv6};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
@@ -33,8 +34,6 @@ const UNANSWERED: Duration = Duration::from_millis(30_000);
 const ANSWERED: Duration = Duration::from_millis(7_200_000);
 /// Between two looks for peers that are silent.
 const LOOK_EVERY: Duration = Duration::from_millis(1_000);
-/// What IKE messages begin with at this port.
-const NON_ESP_MARKER: &[u8] = &[0; 4];
 /// A keepalive of the daemon's (RFC 3948 2.3).
 const KEEPALIVE: &[u8] = &[0xff];
 
@@ -172,7 +171,7 @@ impl Table {
                     self.peers.insert(message.ends, Peer { socket, heard: now, answered: false });
                 }
                 Err(error) => {
-                    return tracing::warn!(daemon = %self.daemon, %error, "no socket for `ike_forward`");
+                    return tracing::warn!(daemon = %self.daemon, %error, "cannot open a socket for `ike_forward`");
                 }
             }
         }
@@ -204,7 +203,7 @@ impl Table {
             peer.heard = self.clock.now();
             peer.answered = true;
             if let Err(error) = self.replier.send(ends.local, ends.peer, bytes) {
-                tracing::debug!(peer = %ends.peer, %error, "an answer of the IKE daemon was not sent");
+                tracing::debug!(peer = %ends.peer, %error, "cannot send a reply of the IKE daemon");
             }
         }
     }

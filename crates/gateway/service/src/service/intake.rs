@@ -19,8 +19,8 @@ const ROOM: usize = 64;
 const WANTED_MAX: usize = 64;
 
 /// Tags of packets: where they are from.
-pub(super) const FROM_PLAIN: u64 = 0;
-pub(super) const FROM_PROTECTED: u64 = 1;
+pub(super) const FROM_INSIDE: u64 = 0;
+pub(super) const FROM_OUTSIDE: u64 = 1;
 
 /// The way from links and other workers into a worker's engine.
 pub(super) struct Intake {
@@ -84,8 +84,8 @@ impl Intake {
 
     /// Admits what [`Intake::give`] has left.
     pub(super) fn admit_given(&mut self, engine: &mut Engine) {
-        let from_plain = self.burst.last().is_some_and(|last| last.token == FROM_PLAIN);
-        self.admit(engine, if from_plain { Direction::Seal } else { Direction::Open });
+        let from_inside = self.burst.last().is_some_and(|last| last.token == FROM_INSIDE);
+        self.admit(engine, if from_inside { Direction::Seal } else { Direction::Open });
     }
 
     fn admit(&mut self, engine: &mut Engine, direction: Direction) {
@@ -126,7 +126,7 @@ pub(super) fn room(engine: &Engine) -> usize {
 }
 
 fn tag(direction: Direction) -> u64 {
-    if direction == Direction::Seal { FROM_PLAIN } else { FROM_PROTECTED }
+    if direction == Direction::Seal { FROM_INSIDE } else { FROM_OUTSIDE }
 }
 
 fn job(packet: Packet, direction: Direction) -> Job {

@@ -51,7 +51,7 @@ pub fn settle(store: &IvStore, file: &SasFile, taken: &[Lives], now: std::time::
         |place: usize| file.entries.get(place).map(|entry| SequenceId::of(&entry.keys, entry.config.spi));
     let notes = taken.iter().flatten().filter_map(|(place, lived)| Some((id(*place)?, note(lived, now))));
     if let Err(error) = store.settle_lives(&notes.collect::<Vec<_>>()) {
-        tracing::warn!(%error, "lifetimes were not saved: packets and bytes since the last reload are forgotten");
+        tracing::warn!(%error, "cannot save lifetimes; packets and bytes counted since the last reload are lost");
     }
 }
 

@@ -9,66 +9,66 @@ use forebay_wire::protocol;
 use super::host::{CardSide, Host};
 use super::port::Port;
 use super::start_error::{StartError, lacking};
-use super::worker::Protected;
-use crate::config::{Config, MssClamp, PlainLink, ProtectedLink};
+use super::worker::Outside;
+use crate::config::{Config, InsideLink, MssClamp, OutsideLink};
 
 /// Packets that wait for a link without room.
 const QUEUE: usize = 4_096;
 
 /// A port to programs for each worker.
-pub(super) fn plain(host: &dyn Host, config: &Config, workers: usize) -> Result<Vec<Port>, StartError> {
-    let (name, queues) = match &config.plain.link {
-        PlainLink::Tun(tun) => (&tun.name, host.tun(tun, workers)?),
-        PlainLink::Xdp { card, .. } => {
+pub(super) fn inside(host: &dyn Host, config: &Config, workers: usize) -> Result<Vec<Port>, StartError> {
+    let (name, queues) = match &config.inside.link {
+        InsideLink::Tun(tun) => (&tun.name, host.tun(tun, workers)?),
+        InsideLink::Xdp { card, .. } => {
             if config.routes().is_empty() {
                 return Err(lacking(
-                    "[plain] kind = \"xdp\": nothing says which packets are the gateway's: give `routes`",
+                    "[inside] kind = \"xdp\" requires `routes`, which select the gateway's packets",
                 ));
             }
-            (&card.interface, host.card(CardSide::Plain(config, card), workers)?)
+            (&card.interface, host.card(CardSide::Inside(config, card), workers)?)
         }
     };
     Ok(queues.into_iter().map(|queue| Port::new(name, queue, QUEUE)).collect())
 }
 
 /// The links to peers for each worker, and how long one of those in UDP stays silent.
-pub(super) fn protected(
+pub(super) fn outside(
     host: &dyn Host,
     config: &Config,
     workers: usize,
     clock: Clock,
-) -> Result<(Vec<Vec<Protected>>, Option<Duration>), StartError> {
-    let mut links: Vec<Vec<Protected>> = (0..workers).map(|_| vec![]).collect();
+) -> Result<(Vec<Vec<Outside>>, Option<Duration>), StartError> {
+    let mut links: Vec<Vec<Outside>> = (0..workers).map(|_| vec![]).collect();
     let mut keepalive = None;
-    for one in &config.protected {
+    for one in &config.outside {
         match &one.link {
-            ProtectedLink::Udp(udp) => {
+            OutsideLink::Udp(udp) => {
                 keepalive = keepalive.or(udp.keepalive);
                 let opened = host.udp(&one.name, udp, workers, clock)?;
                 for (links, link) in links.iter_mut().zip(opened) {
                     let port = Port::new(&one.name, link, QUEUE);
                     let local = Some(udp.listen.ip());
-                    links.push(Protected { port, protocols: vec![protocol::UDP], local });
+                    links.push(Outside { port, protocols: vec![protocol::UDP], local });
                 }
             }
-            ProtectedLink::Raw(raw) => {
+            OutsideLink::Raw(raw) => {
                 for &local in &raw.addresses {
                     for &what in &raw.protocols {
                         let opened = host.raw(&one.name, raw, local, what, workers)?;
                         for (links, link) in links.iter_mut().zip(opened) {
                             let name = format!("{}-{}", one.name, number(what));
                             let port = Port::new(&name, link, QUEUE);
-                            links.push(Protected { port, protocols: vec![number(what)], local: Some(local) });
+                            links.push(Outside { port, protocols: vec![number(what)], local: Some(local) });
                         }
                     }
                 }
             }
-            ProtectedLink::Xdp { card, ports } => {
-                let opened = host.card(CardSide::Protected(card, ports), workers)?;
+            OutsideLink::Xdp { card, ports } => {
+                let opened = host.card(CardSide::Outside(card, ports), workers)?;
                 for (queue, (links, link)) in links.iter_mut().zip(opened).enumerate() {
                     let port = Port::new(&format!("{}-{queue}", one.name), link, QUEUE);
                     let protocols = vec![protocol::UDP, protocol::ESP, protocol::AH];
-                    links.push(Protected { port, protocols, local: None });
+                    links.push(Outside { port, protocols, local: None });
                 }
             }
         }
@@ -86,11 +86,11 @@ fn number(protocol: Protocol) -> u8 {
 
 /// The largest plain packet that MSS is lowered for, if that is wanted.
 pub(super) fn mss_clamp(config: &Config) -> Option<u16> {
-    match (config.plain.mss_clamp, &config.plain.link) {
+    match (config.inside.mss_clamp, &config.inside.link) {
         (MssClamp::Off, _) => None,
         (MssClamp::At(mss), _) => Some(mss.saturating_add(40)),
-        (MssClamp::Auto, PlainLink::Tun(tun)) => Some(tun.mtu),
-        (MssClamp::Auto, PlainLink::Xdp { card, .. }) => {
+        (MssClamp::Auto, InsideLink::Tun(tun)) => Some(tun.mtu),
+        (MssClamp::Auto, InsideLink::Xdp { card, .. }) => {
             let mtu = Interface::by_name(&card.interface).and_then(|interface| interface.mtu()).ok()?;
             Some(mtu.min(u32::from(u16::MAX)) as u16)
         }

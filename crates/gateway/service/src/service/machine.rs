@@ -22,7 +22,7 @@ use super::routes::{self, Routing};
 use super::start_error::{StartError, lacking, link_error};
 use super::wait::{Poll, Wait};
 use crate::config;
-use crate::config::{Config, PlainLink, Raw, Tun, Xdp, XdpMode};
+use crate::config::{Config, InsideLink, Raw, Tun, Xdp, XdpMode};
 use crate::iv_store::{Files, System};
 
 /// The machine that this process runs on.
@@ -35,13 +35,13 @@ impl Host for Machine {
         let name = &tun.name;
         let (interface, queues) = tun::open(&options).map_err(link_error(format!("interface {name}")))?;
         let failed = |what: &str| link_error(format!("interface {name}: {what}"));
-        interface.set_mtu(tun.mtu.into()).map_err(failed("setting its MTU"))?;
+        interface.set_mtu(tun.mtu.into()).map_err(failed("cannot set the MTU"))?;
         for address in &tun.addresses {
             let added = interface.add_address(address.addr(), address.prefix_len());
-            added.map_err(failed(&format!("adding the address {address}")))?;
+            added.map_err(failed(&format!("cannot add the address {address}")))?;
         }
-        interface.set_queue_len(tun.queue_length).map_err(failed("setting the length of its queue"))?;
-        interface.set_up(true).map_err(failed("setting it up"))?;
+        interface.set_queue_len(tun.queue_length).map_err(failed("cannot set the queue length"))?;
+        interface.set_up(true).map_err(failed("cannot bring the interface up"))?;
         Ok(boxed(queues))
     }
 
@@ -65,17 +65,17 @@ impl Host for Machine {
             Protocol::Ah => Carries::Ah,
         };
         let options = RawOptions { local, carries, workers, buffer: raw.buffer, mark: raw.mark };
-        let failed = format!("{name}: a raw socket of protocol {what:?} at {local}");
+        let failed = format!("{name}: raw socket of protocol {what:?} at {local}");
         raw::open(&options).map_err(link_error(failed)).map(boxed)
     }
 
     fn card(&self, side: CardSide<'_>, workers: usize) -> Result<Queues, StartError> {
         let (card, take) = match side {
-            CardSide::Plain(config, card) => {
+            CardSide::Inside(config, card) => {
                 let network = |net: IpNet| Network { address: net.network(), prefix: net.prefix_len() };
-                (card, Take::Plain { to: config.routes().into_iter().map(network).collect() })
+                (card, Take::Inside { to: config.routes().into_iter().map(network).collect() })
             }
-            CardSide::Protected(card, ports) => (card, Take::Protected { to: vec![], ports: ports.to_vec() }),
+            CardSide::Outside(card, ports) => (card, Take::Outside { to: vec![], ports: ports.to_vec() }),
         };
         xdp(card, take, workers).map(boxed)
     }
@@ -85,9 +85,9 @@ impl Host for Machine {
         for family in [Family::V4, Family::V6] {
             match raw::open(&RawOptions::new(family, Carries::TooBig)) {
                 Ok(opened) => links.extend(boxed(opened)),
-                Err(error) if !says_so => tracing::debug!(?family, %error, "no ICMP"),
+                Err(error) if !says_so => tracing::debug!(?family, %error, "cannot open the ICMP socket"),
                 Err(error) => {
-                    tracing::warn!(?family, %error, "the gateway does not hear of smaller paths by ICMP")
+                    tracing::warn!(?family, %error, "cannot receive ICMP path MTU errors")
                 }
             }
         }
@@ -95,7 +95,7 @@ impl Host for Machine {
     }
 
     fn routing(&self, config: &Config) -> io::Result<Option<Box<dyn Routing>>> {
-        let PlainLink::Tun(tun) = &config.plain.link else { return Ok(None) };
+        let InsideLink::Tun(tun) = &config.inside.link else { return Ok(None) };
         Ok(Some(Box::new(routes::Kernel::open(&tun.name)?)))
     }
 
@@ -116,14 +116,16 @@ fn boxed<L: Link + Send + 'static>(links: Vec<L>) -> Queues {
 /// there are workers.
 fn xdp(card: &Xdp, take: Take, workers: usize) -> Result<Vec<XdpLink>, StartError> {
     if card.queues.as_ref().is_some_and(|queues| !queues.iter().copied().eq(0..queues.len() as u32)) {
-        return Err(lacking("AF_XDP takes the first queues of a card: 0, 1, ..."));
+        return Err(lacking("AF_XDP requires the first queues of a card: 0, 1, ..."));
     }
     let queues = workers as u32;
     let mode = match card.mode {
         XdpMode::Auto => Mode::Best,
         XdpMode::Copy => Mode::Driver,
         XdpMode::Generic => Mode::Generic,
-        XdpMode::ZeroCopy => return Err(lacking("zero-copy AF_XDP is not in this build: mode = \"auto\"")),
+        XdpMode::ZeroCopy => {
+            return Err(lacking("this build does not support zero-copy AF_XDP: set mode = \"auto\""));
+        }
     };
     let options = XdpOptions { interface: card.interface.clone(), queues, take, mode, frames: card.frames };
     let links = forebay_links_xdp::open(&options);
@@ -131,14 +133,14 @@ fn xdp(card: &Xdp, take: Take, workers: usize) -> Result<Vec<XdpLink>, StartErro
     let mtu = Interface::by_name(&card.interface).and_then(|interface| interface.mtu());
     if mtu.is_ok_and(|mtu| mtu > forebay_links_xdp::MAX_PACKET as u32) {
         let (interface, most) = (&card.interface, forebay_links_xdp::MAX_PACKET);
-        tracing::warn!(%interface, "AF_XDP takes packets of up to {most} bytes here, larger ones are lost: lower the MTU");
+        tracing::warn!(%interface, "AF_XDP receives packets of up to {most} bytes on this interface; larger packets are lost, so lower the MTU");
     }
     if links.iter().any(|link| link.mode() == Mode::Generic) {
         // Of trains of packets, which veth and bridges pass as one, only the driver's own program is spared.
         tracing::warn!(
             interface = %card.interface,
-            "AF_XDP in front of the kernel's stack, not in the driver: senders on veth or a bridge must not leave trains of \
-             packets to their device (ethtool -K DEVICE tso off gso off tx-udp-segmentation off)"
+            "AF_XDP runs in generic mode, not in the driver: disable segmentation offload for senders on veth or a bridge \
+             (ethtool -K DEVICE tso off gso off tx-udp-segmentation off)"
         );
     }
     Ok(links)

@@ -46,7 +46,7 @@ const TRY_AGAIN: std::time::Duration = std::time::Duration::from_millis(200);
 
 /// How much is taken over: what the kernel has beyond that stays the kernel's.
 #[derive(Clone, Copy, Debug)]
-pub struct Most {
+pub struct SyncLimits {
     /// SAs, of both directions.
     pub sas: usize,
     /// Policies.
@@ -54,7 +54,7 @@ pub struct Most {
 }
 
 /// An SA that was taken over.
-struct Taken {
+struct SyncedSa {
     /// Its number at each worker.
     sessions: Vec<SessionId>,
     /// The worker that has it.
@@ -80,12 +80,12 @@ struct Followed {
 type Rank = (bool, u32, PolicyIndex);
 
 /// The thread that follows the kernel.
-pub struct Follower {
+pub struct XfrmSync {
     thread: Option<JoinHandle<io::Result<()>>>,
     stop: Arc<AtomicBool>,
 }
 
-impl Follower {
+impl XfrmSync {
     /// Starts to follow, and waits until all that the kernel has now is in the engine. `now_s` tells the time since
     /// the Unix epoch in seconds.
     ///
@@ -97,9 +97,9 @@ impl Follower {
         clock: fn() -> std::time::Duration,
         routes: OnPolicies,
         exported: Arc<KeyExport>,
-        most: Most,
+        most: SyncLimits,
         windows: Windows,
-    ) -> io::Result<Follower> {
+    ) -> io::Result<XfrmSync> {
         let mark = options.mark.map(|mark| xfrm::Mark { value: mark.value, mask: mark.mask });
         let filter = Filter { mark, if_id: options.if_id, allow_weak: false };
         let mirror = Mirror::open(filter, options.netlink_buffer)?;
@@ -139,7 +139,7 @@ impl Follower {
         })?;
         // A kernel that never finishes its dump keeps no traffic waiting.
         let _ = wait.recv_timeout(std::time::Duration::from_secs(10));
-        Ok(Follower { thread: Some(thread), stop })
+        Ok(XfrmSync { thread: Some(thread), stop })
     }
 
     /// Whether it follows: if not, nobody keeps the SAs as the kernel has them.
@@ -158,11 +158,11 @@ impl Follower {
     fn join(&mut self) -> io::Result<()> {
         self.stop.store(true, Ordering::Relaxed);
         let Some(thread) = self.thread.take() else { return Ok(()) };
-        thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread has panicked")))
+        thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread panicked")))
     }
 }
 
-impl Drop for Follower {
+impl Drop for XfrmSync {
     fn drop(&mut self) {
         let _ = self.join();
     }
@@ -177,7 +177,7 @@ struct Follow {
     clock: fn() -> std::time::Duration,
     routes: OnPolicies,
     report: Option<Duration>,
-    sas: HashMap<SaId, Taken>,
+    sas: HashMap<SaId, SyncedSa>,
     by_reqid: HashMap<u32, HashSet<SaId>>,
     /// SAs taken over so far.
     ages: u64,
@@ -198,7 +198,7 @@ struct Follow {
     exported: Arc<KeyExport>,
     /// When limits and wanted SAs were looked at.
     told: std::time::Duration,
-    most: Most,
+    most: SyncLimits,
     /// What inbound SAs have received.
     windows: Windows,
 }
@@ -247,7 +247,7 @@ impl Follow {
         polled?;
         let sas = self.sas.values().map(|taken| (taken.direction, &taken.sa.config, &taken.sa.keys));
         if let Err(error) = self.exported.refresh(|| esp_sa::table(sas)) {
-            tracing::warn!(%error, "esp_sa_export: the keys were not written");
+            tracing::warn!(%error, "esp_sa_export: cannot write the keys");
         }
         let now = (self.clock)();
         if now.saturating_sub(self.told).as_nanos() as u64 >= TICK.as_nanos() {
@@ -269,17 +269,21 @@ impl Follow {
             xfrm::Event::SaDeleted(id) | xfrm::Event::SaExpired { id, hard: true } => self.remove(&id),
             xfrm::Event::SaRefused { id, reason } => {
                 self.remove(&id);
-                tracing::warn!(sa = %id, %reason, "an SA stays the kernel's");
+                tracing::warn!(sa = %id, %reason, "SA cannot be synchronized; the kernel processes its packets");
             }
             xfrm::Event::PolicyAdded(policy) | xfrm::Event::PolicyUpdated(policy) => self.put(*policy),
             xfrm::Event::PolicyDeleted(index) => self.drop_policy(index),
             xfrm::Event::PolicyRefused { policy, reason } => {
-                tracing::warn!(policy = policy.index.0, %reason, "a policy cannot be followed; its packets are dropped");
+                tracing::warn!(policy = policy.index.0, %reason, "policy cannot be synchronized; its packets are dropped");
                 self.put(*policy);
             }
             xfrm::Event::Synchronised => {
                 self.is_synchronised = true;
-                tracing::info!(sas = self.sas.len(), policies = self.policies.len(), "as the kernel has it");
+                tracing::info!(
+                    sas = self.sas.len(),
+                    policies = self.policies.len(),
+                    "XFRM state synchronized"
+                );
                 // What no SA of the kernel has is put back.
                 self.windows.settle_later();
                 if let Some(waiting) = self.synchronised.take() {
@@ -296,7 +300,7 @@ impl Follow {
         let stays = before.as_ref().filter(|_| goes_on).map(|taken| taken.home);
         let before = before.map(|taken| taken.sessions);
         if self.sas.len() >= self.most.sas {
-            tracing::error!(sa = %sa.id, most = self.most.sas, "an SA stays the kernel's: raise `sas` of [limits]");
+            tracing::error!(sa = %sa.id, most = self.most.sas, "SA not synchronized: raise `sas` in [limits]");
             before.into_iter().for_each(|before| self.take_out(before));
             return;
         }
@@ -313,7 +317,7 @@ impl Follow {
         let key_id = SequenceId::of(&sa.keys, sa.config.spi);
         let has_window = direction == Direction::Open && sa.config.replay_window > 0;
         if has_window && let Err(error) = self.windows.open(&[key_id]) {
-            tracing::error!(sa = %id, %error, "an SA of the kernel was not taken over");
+            tracing::error!(sa = %id, %error, "cannot install an SA of the kernel");
             before.into_iter().for_each(|before| self.take_out(before));
             return;
         }
@@ -384,16 +388,24 @@ impl Follow {
             Some(Ok(added)) => {
                 let behind = added.get(home).map_or(told, |(_, behind)| *behind);
                 let sessions = added.into_iter().map(|(session, _)| session).collect();
-                tracing::info!(sa = %id, ?direction, suite = %sa.config.suite, "an SA of the kernel");
+                tracing::info!(sa = %id, ?direction, suite = %sa.config.suite, "SA of the kernel added");
                 let counters = SaCounters::default();
-                let taken =
-                    Taken { sessions, home, direction, sa, age, told: behind, counters, first_use_s: None };
+                let taken = SyncedSa {
+                    sessions,
+                    home,
+                    direction,
+                    sa,
+                    age,
+                    told: behind,
+                    counters,
+                    first_use_s: None,
+                };
                 self.by_reqid.entry(taken.sa.reqid).or_default().insert(id);
                 self.sas.insert(id, taken);
                 self.exported.keys_changed();
                 self.announce(&id, behind);
             }
-            Some(Err(why)) => tracing::error!(sa = %id, %why, "an SA of the kernel was not taken over"),
+            Some(Err(why)) => tracing::error!(sa = %id, %why, "cannot install an SA of the kernel"),
             None => {}
         }
         if changed {
@@ -437,10 +449,10 @@ impl Follow {
         let Some(taken) = self.forget(id) else { return };
         self.exported.keys_changed();
         self.take_out(taken.sessions);
-        tracing::info!(sa = %id, "an SA of the kernel is gone");
+        tracing::info!(sa = %id, "SA of the kernel removed");
     }
 
-    fn forget(&mut self, id: &SaId) -> Option<Taken> {
+    fn forget(&mut self, id: &SaId) -> Option<SyncedSa> {
         let taken = self.sas.remove(id)?;
         if let Some(alike) = self.by_reqid.get_mut(&taken.sa.reqid) {
             alike.remove(id);
@@ -454,7 +466,7 @@ impl Follow {
     /// The worker that is to have an SA: an outbound one is beside the newest inbound one of its tunnel, which daemons add
     /// first.
     fn home(&self, sa: &xfrm::Sa) -> usize {
-        let companion = |taken: &&Taken| {
+        let companion = |taken: &&SyncedSa| {
             let other = &taken.sa;
             taken.direction == Direction::Open
                 && sa.direction == Direction::Seal
@@ -504,14 +516,14 @@ mod tests {
     fn a_follower_that_has_ended_is_noticed() {
         for (thread, why) in [
             (std::thread::spawn(|| Err(io::Error::other("gone"))), "gone"),
-            (std::thread::spawn(|| panic!("as meant")), "the thread has panicked"),
+            (std::thread::spawn(|| panic!("as meant")), "the thread panicked"),
         ] {
             while !thread.is_finished() {
                 std::thread::yield_now();
             }
-            let follower = Follower { thread: Some(thread), stop: Arc::default() };
-            assert!(!follower.is_running());
-            assert_eq!(follower.stop().unwrap_err().to_string(), why);
+            let xfrm_sync = XfrmSync { thread: Some(thread), stop: Arc::default() };
+            assert!(!xfrm_sync.is_running());
+            assert_eq!(xfrm_sync.stop().unwrap_err().to_string(), why);
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Each outbound SA has a block of numbers that [`IvStore`] has noted, and the engine gives out no others. Half-way
 //! through it the worker sends an event here, to a thread of its own that reserves the next block, so that no packet
 //! waits for a disk. If that fails, it tries again; an SA whose block is used up meanwhile sends nothing. Each
-//! worker has a caretaker for the SAs that are its own. IVs are refilled in the same way, without an order to the worker:
+//! worker has a reserver for the SAs that are its own. IVs are refilled in the same way, without an order to the worker:
 //! the SA takes the next range up by itself ([`IvRefill`]).
 
 use std::collections::{BTreeMap, HashMap};
@@ -79,7 +79,7 @@ struct Numbers {
 type Sas = Arc<Mutex<HashMap<SessionId, Looked>>>;
 
 /// See the module.
-pub struct Caretaker {
+pub struct SequenceReserver {
     store: IvStore,
     /// The time since the Unix epoch.
     clock: fn() -> std::time::Duration,
@@ -105,10 +105,10 @@ impl Reserved {
     }
 }
 
-impl Caretaker {
+impl SequenceReserver {
     /// Notes numbers in `store`, at first `block` for an SA; `clock` tells the time since the Unix epoch.
-    pub fn new(store: IvStore, clock: fn() -> std::time::Duration, block: u64) -> Caretaker {
-        Caretaker { store, clock, sas: Sas::default(), block }
+    pub fn new(store: IvStore, clock: fn() -> std::time::Duration, block: u64) -> SequenceReserver {
+        SequenceReserver { store, clock, sas: Sas::default(), block }
     }
 
     /// What reserves more, to which the worker gives its events from now on.
@@ -170,7 +170,7 @@ impl Caretaker {
                     if block.after >= block.last {
                         tracing::error!(
                             sa = entry.config.name,
-                            "no sequence numbers are left: it sends nothing"
+                            "no sequence numbers are left; the SA sends nothing"
                         );
                     }
                     Some(numbers)
@@ -211,7 +211,7 @@ impl Caretaker {
     /// Notes what was taken back.
     pub fn settle(&self, used: &[Used]) {
         if let Err(error) = self.store.settle_sequences(used) {
-            tracing::warn!(%error, "sequence numbers that were not used are lost");
+            tracing::warn!(%error, "cannot release unused sequence numbers; they are lost");
         }
     }
 }
@@ -255,21 +255,21 @@ impl Recorder for Keeper {
         match kind {
             EventKind::SequenceWanted => self.wanted.push(session),
             EventKind::IvWanted => {
-                tracing::debug!(sa, "half of its reserved IVs are used");
+                tracing::debug!(sa, "half of the SA's reserved IVs are used");
                 if !planted(Fault::IvsNotRefilled) {
                     self.ivs_wanted.push(session);
                 }
             }
             EventKind::IvEnd => {
-                tracing::error!(sa, "its reserved IVs are used up: it sends nothing until more are reserved")
+                tracing::error!(sa, "reserved IVs exhausted; the SA sends nothing until more are reserved")
             }
-            EventKind::Soft => tracing::warn!(sa, "its soft lifetime has ended: it wants new keys"),
-            EventKind::Hard => tracing::error!(sa, "its hard lifetime has ended: it passes nothing any more"),
+            EventKind::Soft => tracing::warn!(sa, "SA soft lifetime expired; rekey required"),
+            EventKind::Hard => tracing::error!(sa, "SA hard lifetime expired; traffic stops"),
             EventKind::SequenceLow => {
-                tracing::warn!(sa, "an eighth of its sequence numbers is left: it wants new keys")
+                tracing::warn!(sa, "one eighth of the SA's sequence numbers is left; rekey required")
             }
             EventKind::SequenceEnd => {
-                tracing::error!(sa, "its sequence numbers are used up: it sends nothing any more")
+                tracing::error!(sa, "SA sequence numbers exhausted; the SA sends nothing")
             }
             _ => {}
         }
@@ -300,7 +300,7 @@ impl Keeper {
                 if planted(Fault::NumbersNotRetried) {
                     self.wanted.clear();
                 }
-                tracing::error!(%error, "no sequence numbers can be reserved: SAs stop when theirs are used up");
+                tracing::error!(%error, "cannot reserve sequence numbers; each SA stops when its numbers are exhausted");
                 return;
             }
         };
@@ -326,7 +326,7 @@ impl Keeper {
         let reserved = match self.store.reserve(&counts, now.as_nanos() as u64) {
             Ok(reserved) => reserved,
             Err(error) => {
-                tracing::error!(%error, "no IVs can be reserved: SAs stop when theirs are used up");
+                tracing::error!(%error, "cannot reserve IVs; each SA stops when its IVs are exhausted");
                 return;
             }
         };

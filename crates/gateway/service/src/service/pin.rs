@@ -11,7 +11,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 pub fn pin(cpu: Option<u32>) -> io::Result<()> {
     let Some(cpu) = cpu else { return Ok(()) };
     let unknown = |error: io::Error| {
-        let what = format!("`pin`: no thread can be on CPU {cpu} here: {error}");
+        let what = format!("`pin`: cannot set the CPU affinity to CPU {cpu}: {error}");
         io::Error::new(error.kind(), what)
     };
     if cpu as usize >= CpuSet::MAX_CPU {

@@ -5,7 +5,7 @@ use std::io;
 
 use arrayvec::ArrayVec;
 use forebay_crypto::{Packet, SessionId};
-use forebay_links::{Link, PassedOver, Sent};
+use forebay_links::{Link, RxDrops, TxReport};
 use forebay_planted::{Fault, planted};
 use rustix::io::Errno;
 
@@ -40,8 +40,8 @@ pub struct PortCounts {
     pub errors: u64,
 }
 
-/// Packets that a link did not send, by reason: see [`Sent`]; and what it did not give: see
-/// [`PassedOver`].
+/// Packets that a link did not send, by reason: see [`TxReport`]; and what it did not give: see
+/// [`RxDrops`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
     /// Larger than the link.
@@ -78,7 +78,7 @@ impl Lost {
         .into_iter()
     }
 
-    fn add(&mut self, sent: &Sent) {
+    fn add(&mut self, sent: &TxReport) {
         self.too_big += sent.too_big as u64;
         self.no_buffers += sent.no_buffers as u64;
         self.unreachable += sent.unreachable as u64;
@@ -161,8 +161,8 @@ impl Port {
     }
 
     /// Received packets that were not for the engine; it asks the kernel.
-    pub fn passed_over(&self) -> PassedOver {
-        self.link.passed_over()
+    pub fn rx_drops(&self) -> RxDrops {
+        self.link.rx_drops()
     }
 
     /// Packets that wait.

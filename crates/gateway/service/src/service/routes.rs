@@ -12,7 +12,7 @@ use forebay_links::interface::{Blackholes, Interface};
 use forebay_planted::{Fault, planted};
 use ipnet::IpNet;
 
-use crate::config::{Blackhole, Config, PlainLink};
+use crate::config::{Blackhole, Config, InsideLink};
 
 /// The metric of blackholes: behind every other route.
 const METRIC: u32 = 4_278_198_272;
@@ -90,9 +90,9 @@ struct Table {
 impl RouteTable {
     /// None yet, of a gateway by `config`; without `routing` they are the system's.
     pub fn new(config: &Config, routing: Option<Box<dyn Routing>>) -> RouteTable {
-        let blackhole = match &config.plain.link {
-            PlainLink::Tun(tun) => tun.blackhole,
-            PlainLink::Xdp { .. } => Blackhole::None,
+        let blackhole = match &config.inside.link {
+            InsideLink::Tun(tun) => tun.blackhole,
+            InsideLink::Xdp { .. } => Blackhole::None,
         };
         RouteTable(Arc::new(Mutex::new(Table { routing, blackhole, networks: Vec::new() })))
     }
@@ -160,7 +160,7 @@ impl Table {
             return;
         };
         if let Err(error) = routing.remove_blackhole(network) {
-            tracing::warn!(%network, %error, "the route that discards stays");
+            tracing::warn!(%network, %error, "cannot delete the blackhole route");
         }
     }
 }

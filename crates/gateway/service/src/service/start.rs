@@ -12,24 +12,24 @@ use forebay_time::Duration;
 
 use super::export::{self, KeyExport};
 use super::guard::{self, Guard};
-use super::hand_off::HandOff;
+use super::handoff::Handoff;
 use super::homes::{Paths, Share, homes};
 use super::host::Host;
 use super::installed::{self, InstallError, takes_ivs};
 use super::lifetimes;
-use super::links::{mss_clamp, plain, protected, receive_queues};
+use super::links::{inside, mss_clamp, outside, receive_queues};
 use super::machine::Machine;
-use super::mirror::{Follower, Most, OnPolicies};
-use super::numbers::{Caretaker, Ivs, Keeper, Reserved};
+use super::mirror::{OnPolicies, SyncLimits, XfrmSync};
+use super::numbers::{Ivs, Keeper, Reserved, SequenceReserver};
 use super::pin::pin;
 use super::recorder::Recorder;
 use super::routes::RouteTable;
 use super::start_error::{StartError, link_error};
-use super::taps::{Side, Taps, Told};
+use super::taps::{Side, Taps, TapsStatus};
 use super::windows::{self, Windows};
-use super::worker::{Handle, Protected, Setup, Steps, Worker};
+use super::worker::{Handle, Outside, Setup, Steps, Worker};
 use super::workers::Workers;
-use crate::config::{Changes, Config, KeySource, MssClamp, PlainLink, Routes, Tun, Xfrm, deal, prefixes};
+use crate::config::{Changes, Config, InsideLink, KeySource, MssClamp, Routes, Tun, Xfrm, deal, prefixes};
 use crate::esp_sa;
 use crate::iv_store::{IvStore, Used, WindowStore};
 use crate::privileges;
@@ -48,13 +48,13 @@ pub struct Service {
     homes: Vec<usize>,
     store: IvStore,
     /// One for each worker.
-    caretakers: Arc<[Caretaker]>,
+    reservers: Arc<[SequenceReserver]>,
     windows: Windows,
     /// The time since the Unix epoch.
     clock: fn() -> std::time::Duration,
     routes: RouteTable,
     guard: Guard,
-    follower: Option<Follower>,
+    xfrm_sync: Option<XfrmSync>,
     /// The workers and what keeps their numbers, where the host has no threads for them.
     steps: Vec<Steps>,
     keepers: Vec<Keeper>,
@@ -107,8 +107,9 @@ impl Service {
         let mut taps = Taps::new(unix_time);
         let (mut workers, handles) = set_up(host, &config, processors, &mut taps, clock, seed)?;
         let changes = Changes::all(&config);
-        let caretakers: Arc<[Caretaker]> =
-            (0..count).map(|_| Caretaker::new(store.clone(), unix_time, host.sequence_block())).collect();
+        let reservers: Arc<[SequenceReserver]> = (0..count)
+            .map(|_| SequenceReserver::new(store.clone(), unix_time, host.sequence_block()))
+            .collect();
         let homes = homes(&config.sas, count, |_| None);
         let (windows, window_keeper) = Windows::new(WindowStore::new(&store), unix_time, handles.clone());
         let window_keeper = match host.has_threads() {
@@ -120,12 +121,12 @@ impl Service {
             KeySource::Xfrm(_) => windows.open_all(),
         }
         .map_err(StartError::Ivs)?;
-        let news = news(&store, &caretakers, &config, &changes, &homes, now_ns)?;
+        let news = news(&store, &reservers, &config, &changes, &homes, now_ns)?;
         let mut keepers = Vec::new();
         let lives = lifetimes::open(&store, &config.sas, |_| true, unix_time()).map_err(StartError::Ivs)?;
         for (place, (worker, (ivs, numbers))) in workers.iter_mut().zip(news).enumerate() {
             if let KeySource::Static { .. } = config.keys.source {
-                let keeper = caretakers[place].keeper(worker, handles[place].clone());
+                let keeper = reservers[place].keeper(worker, handles[place].clone());
                 match host.has_threads() {
                     true => keeper.start().map_err(StartError::System)?,
                     false => keepers.push(keeper),
@@ -133,7 +134,7 @@ impl Service {
             }
             worker.install(&config.sas, &homes, &changes, ivs).map_err(StartError::Install)?;
             lifetimes::give(worker, &lives);
-            caretakers[place].give(worker, &config.sas, numbers);
+            reservers[place].give(worker, &config.sas, numbers);
             windows.attend(worker);
             windows.give_file(worker, &config.sas);
             let others = handles.iter().enumerate().filter(|(other, _)| *other != place);
@@ -151,12 +152,12 @@ impl Service {
             failed: Arc::default(),
             homes,
             store,
-            caretakers,
+            reservers,
             windows,
             clock: unix_time,
             routes,
             guard,
-            follower: None,
+            xfrm_sync: None,
             steps: vec![],
             keepers,
             window_keeper,
@@ -200,17 +201,18 @@ impl Service {
             let number = if place == 0 { String::new() } else { format!("-{place}") };
             let builder = std::thread::Builder::new().name(format!("forebay-loop{number}"));
             self.threads.push(builder.spawn(run).map_err(StartError::System)?);
-            let begun =
-                begun.recv().unwrap_or_else(|_| Err(io::Error::other("the loop's thread ended at once")));
+            let begun = begun
+                .recv()
+                .unwrap_or_else(|_| Err(io::Error::other("the worker thread ended during start")));
             begun.map_err(StartError::System)?;
         }
         if let KeySource::Xfrm(options) = &config.keys.source {
-            let most = Most { sas: config.limits.sas, policies: config.limits.policies };
+            let most = SyncLimits { sas: config.limits.sas, policies: config.limits.policies };
             let routes = route_setter(&config, &self.routes, &self.guard);
             let (workers, exported) = (self.workers.clone(), self.exported.clone());
             let windows = self.windows.clone();
-            let started = Follower::start(options, workers, unix_time, routes, exported, most, windows);
-            self.follower = Some(started.map_err(link_error("the kernel's SAs (XFRM)"))?);
+            let started = XfrmSync::start(options, workers, unix_time, routes, exported, most, windows);
+            self.xfrm_sync = Some(started.map_err(link_error("the kernel's SAs (XFRM)"))?);
         }
         Ok(())
     }
@@ -247,7 +249,7 @@ impl Service {
     }
 
     /// What can be told of the captures.
-    pub fn taps(&self) -> Told {
+    pub fn taps(&self) -> TapsStatus {
         self.taps.told()
     }
 
@@ -258,7 +260,7 @@ impl Service {
     /// refuses them that has found no fault before, there are none any more until the next reload. If a route or the
     /// export of keys fails, SAs and policies are the new ones.
     pub fn reload(&mut self, config: Config, now_ns: u64) -> Result<Changes, StartError> {
-        let ended = || StartError::System(io::Error::other("the loop has ended"));
+        let ended = || StartError::System(io::Error::other("the worker thread has ended"));
         check(&config)?;
         installed::check(&config.sas).map_err(StartError::Install)?;
         let changes = match self.is_empty {
@@ -267,7 +269,7 @@ impl Service {
         };
         let config = Arc::new(config);
         let stays = |place: usize| changes.kept[place].and_then(|old| self.homes.get(old).copied());
-        let homes = Arc::new(homes(&config.sas, self.caretakers.len(), stays));
+        let homes = Arc::new(homes(&config.sas, self.reservers.len(), stays));
         let (file, at, what) = (config.clone(), homes.clone(), changes.clone());
         let checked =
             self.workers.ask(move |worker| worker.check(&file.sas, &at, &what)).ok_or_else(ended)?;
@@ -279,25 +281,25 @@ impl Service {
         let lives =
             lifetimes::open(&self.store, &config.sas, |place| changes.kept[place].is_none(), (self.clock)());
         let lives = lives.map_err(StartError::Ivs)?;
-        let news = news(&self.store, &self.caretakers, &config, &changes, &homes, now_ns)?;
+        let news = news(&self.store, &self.reservers, &config, &changes, &homes, now_ns)?;
         // Each is taken once, by whom it is for.
         let news: Vec<_> = news.into_iter().map(|news| Mutex::new(Some(news))).collect();
-        let (file, at, what, caretakers) =
-            (config.clone(), homes.clone(), changes.clone(), self.caretakers.clone());
+        let (file, at, what, reservers) =
+            (config.clone(), homes.clone(), changes.clone(), self.reservers.clone());
         let windows = self.windows.clone();
         let changed = self.workers.change(move |worker| {
             let place = worker.share().place();
-            let caretaker = &caretakers[place];
+            let reserver = &reservers[place];
             let going = worker.removed(&what);
             // What is under way belongs to what they have received.
             worker.finish(&going);
             let taken = windows.take_back(worker, &going);
-            let used = caretaker.take_back(worker, |place| what.removed.contains(&place));
+            let used = reserver.take_back(worker, |place| what.removed.contains(&place));
             let news = news[place].lock().unwrap_or_else(PoisonError::into_inner).take();
             let (ivs, numbers) = news.unwrap_or_default();
             let installed = worker.install(&file.sas, &at, &what, ivs);
             lifetimes::give(worker, &lives);
-            caretaker.give(worker, &file.sas, numbers);
+            reserver.give(worker, &file.sas, numbers);
             windows.give_file(worker, &file.sas);
             windows.abandon(worker, &taken);
             (installed, used)
@@ -334,14 +336,15 @@ impl Service {
     fn settle_lives(&self) -> Result<(), StartError> {
         let config = self.config.clone();
         let taken = self.workers.ask(move |worker| lifetimes::take(worker, &config.sas));
-        let taken = taken.ok_or_else(|| StartError::System(io::Error::other("the loop has ended")))?;
+        let taken =
+            taken.ok_or_else(|| StartError::System(io::Error::other("the worker thread has ended")))?;
         lifetimes::settle(&self.store, &self.config.sas, &taken, (self.clock)());
         Ok(())
     }
 
     /// Notes what was taken back from each worker's SAs.
     fn settle(&self, used: &[Vec<Used>]) {
-        self.caretakers.iter().zip(used).for_each(|(caretaker, used)| caretaker.settle(used));
+        self.reservers.iter().zip(used).for_each(|(reserver, used)| reserver.settle(used));
     }
 
     /// Ends the workers, and waits for that; packets in flight are lost. What SAs have sent and received is saved, also
@@ -350,19 +353,17 @@ impl Service {
     /// # Errors
     /// What the follower of the kernel's SAs or the first loop that failed ended with.
     pub fn stop(mut self) -> io::Result<()> {
-        let followed = self.follower.take().map_or(Ok(()), Follower::stop);
-        let followed = followed.map_err(|error| {
-            io::Error::new(error.kind(), format!("the kernel's SAs cannot be followed any more: {error}"))
-        });
-        let caretakers = self.caretakers.clone();
+        let followed = self.xfrm_sync.take().map_or(Ok(()), XfrmSync::stop);
+        let followed = followed
+            .map_err(|error| io::Error::new(error.kind(), format!("XFRM synchronization stopped: {error}")));
+        let reservers = self.reservers.clone();
         // Each separately: from one that has panicked nothing can be taken back.
         let ask = |worker: &Handle| {
-            let (caretakers, windows, config) =
-                (caretakers.clone(), self.windows.clone(), self.config.clone());
+            let (reservers, windows, config) = (reservers.clone(), self.windows.clone(), self.config.clone());
             worker.post(move |worker| {
                 worker.stop();
                 windows.take_back_all(worker);
-                let used = caretakers[worker.share().place()].take_back(worker, |_| true);
+                let used = reservers[worker.share().place()].take_back(worker, |_| true);
                 (used, lifetimes::take(worker, &config.sas))
             })
         };
@@ -374,8 +375,8 @@ impl Service {
         self.windows.end();
         self.steps.iter().for_each(Steps::end);
         let ended = self.threads.into_iter().enumerate().map(|(place, thread)| {
-            let ended = thread.join().unwrap_or_else(|_| Err(io::Error::other("it has panicked")));
-            ended.map_err(|error| io::Error::new(error.kind(), format!("the loop of core {place}: {error}")))
+            let ended = thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread panicked")));
+            ended.map_err(|error| io::Error::new(error.kind(), format!("worker thread {place}: {error}")))
         });
         // All of them, whatever one says.
         let ended: io::Result<()> = ended.collect::<Vec<_>>().into_iter().collect();
@@ -393,7 +394,7 @@ impl Service {
     pub fn is_running(&self) -> bool {
         !self.failed.load(Ordering::Acquire)
             && !self.threads.iter().any(JoinHandle::is_finished)
-            && self.follower.as_ref().is_none_or(Follower::is_running)
+            && self.xfrm_sync.as_ref().is_none_or(XfrmSync::is_running)
     }
 }
 
@@ -407,14 +408,14 @@ fn set_up(
     seed: u64,
 ) -> Result<(Vec<Worker>, Vec<Handle>), StartError> {
     let count = processors.len();
-    let plain = plain(host, config, count)?;
-    let (protected, keepalive) = protected(host, config, count, clock)?;
-    let hand_offs = HandOff::between(count).map_err(StartError::System)?;
+    let inside = inside(host, config, count)?;
+    let (outside, keepalive) = outside(host, config, count, clock)?;
+    let handoffs = Handoff::between(count).map_err(StartError::System)?;
     let paths = Arc::new(Paths::new(count));
     let dealt = deal(config.processors.len(), count);
-    let links = plain.into_iter().zip(protected).zip(hand_offs);
+    let links = inside.into_iter().zip(outside).zip(handoffs);
     let mut all = (vec![], vec![]);
-    for (place, ((processors, ((plain, protected), hand_off)), dealt)) in
+    for (place, ((processors, ((inside, outside), handoff)), dealt)) in
         processors.into_iter().zip(links).zip(dealt).enumerate()
     {
         let settings = settings(config, &dealt, seed);
@@ -424,21 +425,21 @@ fn set_up(
             ipsec.require_policies();
         }
         let engine = Engine::new(ipsec, &[], processors, settings, clock);
-        let plain = plain.map_link(|name, link| taps.tapped(Side::Plain, name, link));
-        let mut tapped = |name: &str, link| taps.tapped(Side::Protected, name, link);
-        let tap = |one: Protected| Protected { port: one.port.map_link(&mut tapped), ..one };
+        let inside = inside.map_link(|name, link| taps.tapped(Side::Inside, name, link));
+        let mut tapped = |name: &str, link| taps.tapped(Side::Outside, name, link);
+        let tap = |one: Outside| Outside { port: one.port.map_link(&mut tapped), ..one };
         let (worker, handle) = Worker::new(Setup {
             engine: engine.map_err(StartError::Engine)?,
-            plain,
-            protected: protected.into_iter().map(tap).collect(),
+            inside,
+            outside: outside.into_iter().map(tap).collect(),
             icmp: host.icmp(place == 0),
             mss_clamp: mss_clamp(config),
-            mss_by_path: config.plain.mss_clamp == MssClamp::Auto,
+            mss_by_path: config.inside.mss_clamp == MssClamp::Auto,
             keepalive,
             audit: if config.log.audit { (config.log.audit_rate, config.log.audit_burst) } else { (0, 0) },
             window_waits: config.scheduler.scheduling.timeout.is_some(),
             share: Share::of(place, count),
-            hand_off,
+            handoff,
             paths: paths.clone(),
             processors: dealt,
             wait: host.wait(place),
@@ -475,7 +476,7 @@ fn settings(config: &Config, dealt: &[usize], seed: u64) -> Settings {
         scheduling,
         limits: Limits { pending_spi: pending_spi(config), ..config.limits.engine.clone() },
         order: config.scheduler.order,
-        addresses: config.plain.answer,
+        addresses: config.inside.answer,
         seed,
     }
 }
@@ -505,7 +506,7 @@ fn export(config: &Config, exported: &KeyExport) -> Result<(), StartError> {
 }
 
 /// What each worker's new SAs need: IVs, and sequence numbers.
-type News = (Vec<IvRange>, Reserved);
+type NewSaResources = (Vec<IvRange>, Reserved);
 
 /// The IVs of one worker's new SAs, and what keeps them filled.
 type Dealt = (Vec<IvRange>, Vec<Ivs>);
@@ -513,28 +514,28 @@ type Dealt = (Vec<IvRange>, Vec<Ivs>);
 /// IVs and sequence numbers for the SAs that are new, for each worker those of its own.
 fn news(
     store: &IvStore,
-    caretakers: &[Caretaker],
+    reservers: &[SequenceReserver],
     config: &Config,
     changes: &Changes,
     homes: &[usize],
     now_ns: u64,
-) -> Result<Vec<News>, StartError> {
+) -> Result<Vec<NewSaResources>, StartError> {
     let new = config.sas.entries.iter().zip(homes).zip(&changes.kept);
     let new = new.filter(|((entry, _), kept)| kept.is_none() && takes_ivs(entry)).map(|(new, _)| new);
     let ranges = store.ranges(new.clone().map(|(entry, _)| &entry.keys), now_ns, config.keys.iv_reserve);
-    let mut dealt: Vec<Dealt> = caretakers.iter().map(|_| Dealt::default()).collect();
+    let mut dealt: Vec<Dealt> = reservers.iter().map(|_| Dealt::default()).collect();
     for ((entry, &home), range) in new.zip(ranges.map_err(StartError::Ivs)?) {
         let (range, ivs) = Ivs::of(entry, range, config.keys.iv_reserve);
         dealt[home].0.push(range);
         dealt[home].1.push(ivs);
     }
-    let reserve = |(place, (caretaker, (ranges, ivs))): (usize, (&Caretaker, Dealt))| {
+    let reserve = |(place, (reserver, (ranges, ivs))): (usize, (&SequenceReserver, Dealt))| {
         let new: Vec<bool> =
             homes.iter().zip(&changes.kept).map(|(&home, kept)| home == place && kept.is_none()).collect();
-        let reserved = caretaker.reserve(&config.sas, &new).map_err(StartError::Ivs)?;
+        let reserved = reserver.reserve(&config.sas, &new).map_err(StartError::Ivs)?;
         Ok((ranges, reserved.with_ivs(ivs)))
     };
-    caretakers.iter().zip(dealt).enumerate().map(reserve).collect()
+    reservers.iter().zip(dealt).enumerate().map(reserve).collect()
 }
 
 /// An IKE daemon's SA may be used by the peer before the kernel's news of it is here.
@@ -548,8 +549,8 @@ fn pending_spi(config: &Config) -> PendingSpiLimits {
 /// Routes to the interface what the file says, or what its policies protect.
 fn route(routes: &RouteTable, config: &Config) -> Result<(), StartError> {
     // What the kernel's policies protect is not known yet, or known already.
-    if let (KeySource::Xfrm(_), PlainLink::Tun(Tun { routes: Routes::Auto, .. })) =
-        (&config.keys.source, &config.plain.link)
+    if let (KeySource::Xfrm(_), InsideLink::Tun(Tun { routes: Routes::Auto, .. })) =
+        (&config.keys.source, &config.inside.link)
     {
         return Ok(());
     }
@@ -561,7 +562,7 @@ fn route(routes: &RouteTable, config: &Config) -> Result<(), StartError> {
 /// them.
 fn route_setter(config: &Config, routes: &RouteTable, guard: &Guard) -> OnPolicies {
     let guard = guard.clone();
-    let is_ours = matches!(&config.plain.link, PlainLink::Tun(Tun { routes: Routes::Auto, .. }));
+    let is_ours = matches!(&config.inside.link, InsideLink::Tun(Tun { routes: Routes::Auto, .. }));
     let routes = is_ours.then(|| routes.clone());
     Box::new(move |policies, are_all| {
         // Rules that an earlier run has left guard more than the first few policies do.
@@ -578,7 +579,7 @@ fn route_setter(config: &Config, routes: &RouteTable, guard: &Guard) -> OnPolici
         };
         let networks = policies.iter().filter(protects).flat_map(|policy| prefixes(&policy.remote_ts));
         if let Err((network, error)) = routes.set(networks.collect(), false) {
-            tracing::warn!(%network, %error, "no route to what a policy protects");
+            tracing::warn!(%network, %error, "cannot add the route to a network that a policy protects");
         }
     })
 }

@@ -52,13 +52,15 @@ impl miette::Diagnostic for StartError {
             StartError::Ivs(error) => return error.help(),
             StartError::Link { error, .. } => match error.kind() {
                 io::ErrorKind::PermissionDenied => {
-                    "links need CAP_NET_ADMIN and CAP_NET_RAW: run as root, or as the systemd unit does"
+                    "links require CAP_NET_ADMIN and CAP_NET_RAW: run as root, or use the systemd unit"
                 }
                 io::ErrorKind::AddrInUse => {
-                    "somebody else has it: beside an IKE daemon on UDP 4500 `beside_ike = true`"
+                    "address in use; if an IKE daemon owns UDP 4500, set `beside_ike = true`"
                 }
-                io::ErrorKind::AddrNotAvailable => "no interface of this host has the address",
-                io::ErrorKind::NotFound => "is there TUN in this kernel? modprobe tun",
+                io::ErrorKind::AddrNotAvailable => {
+                    "the address is not assigned to any interface of this host"
+                }
+                io::ErrorKind::NotFound => "load the TUN module: modprobe tun",
                 _ => return None,
             },
             _ => return None,

@@ -35,19 +35,19 @@ const ROOM: usize = 4 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// Programs'.
-    Plain,
+    Inside,
     /// Peers'.
-    Protected,
+    Outside,
 }
 
 impl Side {
-    const BOTH: [Side; 2] = [Side::Plain, Side::Protected];
+    const BOTH: [Side; 2] = [Side::Inside, Side::Outside];
 
     /// As in names of files.
     fn word(self) -> &'static str {
         match self {
-            Side::Plain => "plain",
-            Side::Protected => "protected",
+            Side::Inside => "inside",
+            Side::Outside => "outside",
         }
     }
 }
@@ -163,8 +163,8 @@ impl Taps {
     }
 
     /// What can be told of them, now and later.
-    pub fn told(&self) -> Told {
-        Told { taps: self.taps.clone(), state: self.state.clone() }
+    pub fn told(&self) -> TapsStatus {
+        TapsStatus { taps: self.taps.clone(), state: self.state.clone() }
     }
 }
 
@@ -176,12 +176,12 @@ impl Drop for Taps {
 
 /// Tells of captures while they run. See [`Taps::told`].
 #[derive(Clone)]
-pub struct Told {
+pub struct TapsStatus {
     taps: Vec<Arc<Tap>>,
     state: Arc<Mutex<State>>,
 }
 
-impl Told {
+impl TapsStatus {
     /// The document.
     pub fn document(&self) -> TapsDoc {
         let state = lock(&self.state);
@@ -214,7 +214,9 @@ fn lost(taps: &[Arc<Tap>], side: Side) -> u64 {
 /// Ends the captures for an error.
 fn fail(state: &Mutex<State>, taps: &[Arc<Tap>], error: &str) {
     switch_off(taps);
-    tracing::error!("captures have ended, the gateway goes on; a reload begins them anew: {error}");
+    tracing::error!(
+        "packet capture stopped; the gateway continues, and a reload restarts the capture: {error}"
+    );
     let mut state = lock(state);
     state.is_on = false;
     state.error = Some(error.to_owned());

@@ -1,19 +1,19 @@
 //! One core's loop: packets in from the links, through the engine, out on the links.
 //!
 //! ```text
-//! plain link ----> admit (seal) --\             /--> protected links
+//! inside link ----> admit (seal) --\             /--> outside links
 //! other workers -> admit ---------- engine: turns
-//! protected links -> admit (open) -/ \           \--> plain link
+//! outside links -> admit (open) -/ \           \--> inside link
 //!                                     \--> other workers: packets of their SAs
 //! ```
 //!
 //! Everything is done on the calling thread, which sleeps in poll(2) when nothing is at hand. Packets that
 //! a link has no room for wait in a queue of limited length; while what was sealed waits, nothing more is taken
-//! from the plain link, whose own queue then tells programs to go slower. Whoever wants something else of a
+//! from the inside link, whose own queue then tells programs to go slower. Whoever wants something else of a
 //! worker gives it an order by its [`Handle`].
 //!
 //! Where several cores move packets each has a worker, with queues of the links and an engine of its own. They share
-//! nothing; a packet whose SA another has goes there by its [`HandOff`].
+//! nothing; a packet whose SA another has goes there by its [`Handoff`].
 
 mod idle;
 mod output;
@@ -32,9 +32,9 @@ use forebay_time::{Duration, Time};
 use forebay_wire::ipv4;
 use forebay_xfrm::Flow;
 
-pub use self::setup::{Protected, Setup, WorkerCounts};
+pub use self::setup::{Outside, Setup, WorkerCounts};
 use super::audit::{Audit, Limiter};
-use super::hand_off::{Bell, HandOff, Handed};
+use super::handoff::{Bell, Handoff, HandoffPacket};
 use super::held::Held;
 use super::homes::{Paths, Share};
 use super::installed::{InstallError, Installed};
@@ -65,8 +65,8 @@ type Order = Box<dyn FnOnce(&mut Worker) + Send>;
 /// The loop's state. See the module.
 pub struct Worker {
     engine: Engine,
-    plain: Port,
-    protected: Vec<Protected>,
+    inside: Port,
+    outside: Vec<Outside>,
     icmp: Vec<Box<dyn Link + Send>>,
     /// poll(2) says that there is something of it.
     icmp_ready: bool,
@@ -82,7 +82,7 @@ pub struct Worker {
     moves_said: Limiter,
     orders: mpsc::Receiver<Order>,
     share: Share,
-    hand_off: HandOff,
+    handoff: Handoff,
     paths: Arc<Paths>,
     processors: Vec<usize>,
     /// The other workers.
@@ -169,13 +169,13 @@ impl Worker {
     /// A worker that has not begun, and the way to reach it.
     pub fn new(setup: Setup) -> (Worker, Handle) {
         let (sender, orders) = mpsc::channel();
-        let bell = setup.hand_off.bell().clone();
+        let bell = setup.handoff.bell().clone();
         let worker = Worker {
             keepalives: Keepalives::new(setup.keepalive),
             moves_said: Limiter::new(MOVES_SAID.0, MOVES_SAID.1),
             engine: setup.engine,
-            plain: setup.plain,
-            protected: setup.protected,
+            inside: setup.inside,
+            outside: setup.outside,
             icmp: setup.icmp,
             icmp_ready: true,
             mss_most: setup.mss_clamp,
@@ -186,7 +186,7 @@ impl Worker {
             intake: Intake::new(Audit::new(setup.audit.0, setup.audit.1)),
             orders,
             share: setup.share,
-            hand_off: setup.hand_off,
+            handoff: setup.handoff,
             paths: setup.paths,
             processors: setup.processors,
             others: vec![],
@@ -214,7 +214,7 @@ impl Worker {
     /// Runs until an order says [`Worker::stop`].
     ///
     /// # Errors
-    /// If the plain interface has been deleted, or poll(2) fails, which it does not.
+    /// If the inside interface has been deleted, or poll(2) fails, which it does not.
     pub fn run(&mut self) -> std::io::Result<()> {
         while !self.stop {
             self.step()?;
@@ -245,8 +245,8 @@ impl Worker {
     /// See [`Worker::run`].
     pub fn step(&mut self) -> std::io::Result<()> {
         let moved = self.round();
-        if self.plain.is_gone() {
-            let why = format!("the interface {} is gone: it was deleted", self.plain.name);
+        if self.inside.is_gone() {
+            let why = format!("the interface {} is gone: it was deleted", self.inside.name);
             return Err(std::io::Error::other(why));
         }
         if moved || self.engine.in_flight() > 0 {
@@ -267,9 +267,9 @@ impl Worker {
         &mut self.engine
     }
 
-    /// The plain link, then the protected ones.
+    /// The inside link, then the outside ones.
     pub fn ports(&self) -> impl Iterator<Item = &Port> {
-        std::iter::once(&self.plain).chain(self.protected.iter().map(|one| &one.port))
+        std::iter::once(&self.inside).chain(self.outside.iter().map(|one| &one.port))
     }
 
     /// What it has done.
@@ -388,12 +388,12 @@ impl Worker {
             moved = true;
             self.turn();
         }
-        if !self.sealed_wait() && self.hand_off.has_room(TAKE) {
-            moved |= self.take_plain();
+        if !self.sealed_wait() && self.handoff.has_room(TAKE) {
+            moved |= self.take_inside();
             moved |= self.turn();
         }
-        for index in 0..self.protected.len() {
-            moved |= self.take_protected(index);
+        for index in 0..self.outside.len() {
+            moved |= self.take_outside(index);
             moved |= self.turn();
         }
         if std::mem::take(&mut self.icmp_ready) || self.counts.rounds.is_multiple_of(ICMP_EVERY) {
@@ -429,15 +429,15 @@ impl Worker {
 
     /// Whether sealed packets wait for a link, and programs with them.
     fn sealed_wait(&self) -> bool {
-        self.protected.iter().any(|one| one.port.waiting() > 0)
+        self.outside.iter().any(|one| one.port.waiting() > 0)
     }
 
-    fn take_plain(&mut self) -> bool {
-        self.intake.take(&mut self.plain, &mut self.engine, Direction::Seal, self.mss_clamp) > 0
+    fn take_inside(&mut self) -> bool {
+        self.intake.take(&mut self.inside, &mut self.engine, Direction::Seal, self.mss_clamp) > 0
     }
 
-    fn take_protected(&mut self, index: usize) -> bool {
-        self.intake.take(&mut self.protected[index].port, &mut self.engine, Direction::Open, None) > 0
+    fn take_outside(&mut self, index: usize) -> bool {
+        self.intake.take(&mut self.outside[index].port, &mut self.engine, Direction::Open, None) > 0
     }
 
     /// Takes what other workers gave, as links do.
@@ -447,8 +447,8 @@ impl Worker {
             return false;
         }
         let (engine, intake) = (&mut self.engine, &mut self.intake);
-        self.hand_off.buffers(|buffer| engine.recycle(buffer));
-        let taken = self.hand_off.take(room, |Handed { direction, packet }| {
+        self.handoff.buffers(|buffer| engine.recycle(buffer));
+        let taken = self.handoff.take(room, |HandoffPacket { direction, packet }| {
             let empty = engine.buffer();
             intake.give(engine, direction, packet);
             empty
@@ -467,9 +467,9 @@ impl Worker {
             return;
         }
         for HandOver { core, direction, packet, .. } in hand_overs.drain(..) {
-            match self.hand_off.give(core.into(), Handed { direction, packet }) {
+            match self.handoff.give(core.into(), HandoffPacket { direction, packet }) {
                 Ok(()) => self.counts.handed_over += 1,
-                Err(Handed { packet, .. }) => {
+                Err(HandoffPacket { packet, .. }) => {
                     let reason = DropReason::HandOffFull;
                     self.engine.count_drop(reason);
                     self.intake.dropped(&mut self.engine, direction, reason, packet);
@@ -477,7 +477,7 @@ impl Worker {
             }
         }
         self.hand_overs = hand_overs;
-        self.hand_off.ring();
+        self.handoff.ring();
     }
 
     /// Learns from ICMP how large packets may be on the way to a peer.
@@ -521,7 +521,7 @@ impl Worker {
             self.mss_clamp = self.mss_most.map(|most| self.paths.narrowest().unwrap_or(most).min(most));
         }
         for packet in self.keepalives.due(now, self.engine.sad()) {
-            let Some(one) = self.protected.iter_mut().find(|one| one.takes(&packet)) else { continue };
+            let Some(one) = self.outside.iter_mut().find(|one| one.takes(&packet)) else { continue };
             self.counts.keepalives += u64::from(Self::put_new(&mut self.engine, &mut one.port, &packet));
         }
     }

@@ -15,7 +15,7 @@ fn side(world: &World, gateway: usize, outside: bool) -> Vec<SimLink> {
     let links = world.nodes[gateway].host.links();
     match outside {
         true => [links.udp, links.raw].into_iter().flatten().collect(),
-        false => links.plain.into_iter().collect(),
+        false => links.inside.into_iter().collect(),
     }
 }
 

@@ -11,8 +11,8 @@ pub const TOP: Part = once(
     &[key(
         "esp_sa_export",
         Path,
-        Means("keys are not written anywhere"),
-        "writes the keys of all SAs for Wireshark (`esp_sa`, mode 0600), for laboratories only",
+        Means("no keys are written"),
+        "file to which the keys of all SAs are written for Wireshark (`esp_sa`, mode 0600); for laboratories only",
         "\"esp_sa\"",
     )],
 );
@@ -24,14 +24,14 @@ pub const KEYS: Part = once(
             "source",
             Word(&["static", "xfrm"]),
             Is("\"static\""),
-            "where SAs and policies come from: files, or the kernel, into which an IKE daemon puts them",
+            "source of SAs and policies: `static`: files; `xfrm`: the kernel, where an IKE daemon installs them",
             "\"xfrm\"",
         ),
         key(
             "state",
             Path,
-            Means("the user's state directory, of root and with `user` `/var/lib/forebay`"),
-            "where it is noted which IVs and sequence numbers may have been used, and which packets received, for the time after a restart",
+            Means("the user's state directory; for root and with `user`, `/var/lib/forebay`"),
+            "directory that records used IVs and sequence numbers and received packets, so that a restart repeats none",
             "\"/var/lib/forebay\"",
         ),
         key(
@@ -48,7 +48,7 @@ pub const KEYS_STATIC: &[Key] = &[key(
     "sas",
     Path,
     Means("`[[sa]]` and `[[policy]]` of this file"),
-    "a file of SAs and policies (docs/sas.md) instead of those of this one",
+    "a separate file of SAs and policies (docs/sas.md)",
     "\"sas.toml\"",
 )];
 
@@ -56,44 +56,45 @@ pub const KEYS_XFRM: &[Key] = &[
     key(
         "mark",
         Other("a number, or `number/mask`"),
-        Means("those without a mark"),
-        "takes over only SAs and policies with this mark",
+        Means("only those without a mark"),
+        "synchronizes only SAs and policies with this mark",
         "\"0x42/0xff\"",
     ),
     key(
         "if_id",
         Whole(Unit::None, 1, u32::MAX as u64),
-        Means("those without an interface ID"),
-        "takes over only SAs and policies with this interface ID",
+        Means("only those without an interface ID"),
+        "synchronizes only SAs and policies with this interface ID",
         "42",
     ),
     key(
         "policies",
         Flag,
         Is("true"),
-        "takes over policies too; without, SAs protect what their own selectors say",
+        "synchronizes policies as well; if false, the selectors of the SAs decide which packets are protected",
         "false",
     ),
     key(
         "follow_peer",
         Flag,
         Is("true"),
-        "follows peers behind NAT to where their packets come from; never those of SAs whose local address is private and \
-         the peer's is not, since then this side is behind one",
+        "follows address changes of peers behind NAT; never for SAs whose local address is private and whose peer's address \
+         is not, since then this side is behind the NAT",
         "false",
     ),
     key(
         "report",
         Time("0 s", "1 h"),
         Is("\"1 s\""),
-        "how often counters go back to the kernel, so that the daemon rekeys by volume and sees idle peers; 0: never",
+        "interval at which counters are reported to the kernel, so that the daemon can rekey by volume and detect idle peers; \
+         0 disables reports",
         "\"5 s\"",
     ),
     key(
         "netlink_buffer",
         Whole(Unit::Bytes, 1 << 16, 1 << 30),
         Is("\"8 MiB\""),
-        "room in the kernel for events that wait; after an overrun all is read anew",
+        "kernel buffer for events; after an overrun all SAs and policies are read again",
         "\"32 MiB\"",
     ),
 ];
@@ -105,30 +106,30 @@ pub const GUARD: Part = once(
             "mode",
             Word(&["auto", "nftables", "print", "off"]),
             Is("\"auto\""),
-            "rules of the host that drop packets in the clear from and to protected networks: `nftables` requires \
-             them at start; `auto` creates them, or warns; `print` expects the administrator to load the output of `forebay \
-             check --print-rules`; `off` disables them",
+            "host rules that drop cleartext packets from and to protected networks; `nftables` installs them and does not start \
+             if that fails; `auto` installs them and warns if that fails; `print` leaves installation to the administrator \
+             (`forebay check --print-rules`); `off` disables them",
             "\"print\"",
         ),
         key(
             "interfaces",
             Other("interface names"),
             Means("the gateway's own"),
-            "further interfaces by which protected networks may be reached, those of another gateway or tunnel",
+            "additional interfaces through which protected networks are reached, such as those of another gateway or tunnel",
             "[\"forebay1\"]",
         ),
         key(
             "except",
             Other("prefixes"),
             Is("[]"),
-            "networks in remote selectors that are excluded from the rules, such as local networks of this host",
+            "networks in remote selectors that are excluded from the guard, such as this host's own",
             "[\"10.9.0.0/24\"]",
         ),
         key(
             "remove",
             Flag,
             Is("false"),
-            "deletes the rules at a clean stop; without, they stay until the next start",
+            "deletes the rules at a clean shutdown; if false, they remain until the next start",
             "true",
         ),
     ],
@@ -141,17 +142,17 @@ pub const CONTROL: Part = once(
             "socket",
             Path,
             Is("\"/run/forebay/control.sock\""),
-            "the Unix socket that `forebay status`, `show`, `reload` and `top` ask",
+            "Unix socket for `forebay status`, `show`, `reload` and `top`",
             "\"/run/forebay/a.sock\"",
         ),
         key(
             "mode",
             Other("octal in a string"),
             Is("\"0600\""),
-            "its permissions; who may write to it may reload",
+            "permissions of the socket; a user with write permission can reload the gateway",
             "\"0660\"",
         ),
-        key("group", Text, Means("the process's"), "the group that it belongs to", "\"adm\""),
+        key("group", Text, Means("the group of the process"), "group of the socket", "\"adm\""),
     ],
 );
 
@@ -161,7 +162,7 @@ pub const METRICS: Part = once(
         "listen",
         Other("an address with a port"),
         Required,
-        "where Prometheus finds `/metrics`, by HTTP without access control",
+        "address at which `/metrics` is served to Prometheus, by HTTP without access control",
         "\"127.0.0.1:9464\"",
     )],
 );
@@ -173,31 +174,31 @@ pub const LOG: Part = once(
             "level",
             Word(&["error", "warn", "info", "debug", "trace"]),
             Is("\"info\""),
-            "the least that is logged, to standard error",
+            "minimum level of messages logged to standard error",
             "\"debug\"",
         ),
-        key(
-            "format",
-            Word(&["text", "json"]),
-            Is("\"text\""),
-            "lines for people or for programs",
-            "\"json\"",
-        ),
+        key("format", Word(&["text", "json"]), Is("\"text\""), "format of log lines", "\"json\""),
         key(
             "audit",
             Flag,
             Is("true"),
-            "a record for each kind of packet that RFC 4303 and RFC 4302 want audited, with its fields",
+            "logs a record for each auditable event of RFC 4303 and RFC 4302",
             "false",
         ),
         key(
             "audit_rate",
             Whole(Unit::PacketRate, 1, 1_000_000),
             Is("10"),
-            "most audit records; others are counted, and their number said",
+            "maximum rate of audit records; further records are counted, and their number is logged",
             "100",
         ),
-        key("audit_burst", Whole(Unit::None, 1, 1_000_000), Is("100"), "most of them at once", "1000"),
+        key(
+            "audit_burst",
+            Whole(Unit::None, 1, 1_000_000),
+            Is("100"),
+            "maximum burst of audit records",
+            "1000",
+        ),
     ],
 );
 
@@ -207,45 +208,45 @@ pub const PRIVILEGES: Part = once(
         key(
             "user",
             Text,
-            Means("who starts it"),
-            "the user that the gateway becomes before it opens anything, if root starts it; files must be readable to it",
+            Means("the user who starts the gateway"),
+            "user that the gateway changes to at start, if started by root; this user must be able to read the configuration and key files",
             "\"forebay\"",
         ),
-        key(
-            "core_dumps",
-            Flag,
-            Is("false"),
-            "lets the kernel write its memory, keys and all, to a file when it crashes, and debuggers look",
-            "true",
-        ),
+        key("core_dumps", Flag, Is("false"), "allows core dumps, which contain keys, and debuggers", "true"),
     ],
 );
 
 pub const TAPS: Part = once(
     "taps",
     &[
-        key("directory", Path, Required, "where captures (pcapng) are written", "\"/var/lib/forebay/taps\""),
+        key("directory", Path, Required, "directory for capture files (pcapng)", "\"/var/lib/forebay/taps\""),
         key(
             "sides",
-            Other("`plain`, `protected`"),
-            Is("[\"plain\", \"protected\"]"),
-            "which packets are captured",
-            "[\"protected\"]",
+            Other("`inside`, `outside`"),
+            Is("[\"inside\", \"outside\"]"),
+            "sides whose packets are captured",
+            "[\"outside\"]",
         ),
         key(
             "file_size",
             Whole(Unit::Bytes, 1 << 16, 1 << 40),
             Is("\"100 MB\""),
-            "size from which on the next file is begun",
+            "size at which the next file is started",
             "\"1 GB\"",
         ),
         key(
             "files",
             Whole(Unit::None, 1, 1_000),
             Is("10"),
-            "files of each side; the oldest is replaced",
+            "maximum number of files per side; the oldest is replaced",
             "4",
         ),
-        key("snap", Whole(Unit::Bytes, 64, 65_575), Is("65575"), "bytes kept of a packet", "128"),
+        key(
+            "snap",
+            Whole(Unit::Bytes, 64, 65_575),
+            Is("65575"),
+            "snapshot length: bytes captured per packet",
+            "128",
+        ),
     ],
 );

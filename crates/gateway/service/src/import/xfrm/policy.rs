@@ -57,7 +57,7 @@ impl Selector {
         let mut rest = words.iter();
         while let Some(&word) = rest.next() {
             let value = rest.next().copied().ok_or_else(|| format!("`{word}` has no value"))?;
-            let wrong = || format!("`{word} {value}` is not understood");
+            let wrong = || format!("cannot parse `{word} {value}`");
             match word {
                 "src" => src = Some(value.parse::<IpNet>().map_err(|_| wrong())?),
                 "dst" => dst = Some(value.parse::<IpNet>().map_err(|_| wrong())?),
@@ -145,7 +145,7 @@ pub fn read(block: &[Line<'_>], imported: &mut Imported) -> Option<RawPolicy> {
         Ok(policy) => Some(policy),
         Err((line, reason)) => {
             let text = block.iter().find(|(at, _)| *at == line).map_or(block[0].1, |(_, text)| text);
-            imported.lose(line, text, format!("the policy of line {} is left out: {reason}", block[0].0));
+            imported.lose(line, text, format!("the policy of line {} is skipped: {reason}", block[0].0));
             None
         }
     }
@@ -166,12 +166,12 @@ fn policy(block: &[Line<'_>], imported: &mut Imported) -> Result<RawPolicy, (usi
         Some("out") => (Direction::Seal, false),
         Some("in") => (Direction::Open, false),
         Some("fwd") => (Direction::Open, true),
-        other => return Err((second, format!("direction {} is not understood", other.unwrap_or("?")))),
+        other => return Err((second, format!("unknown direction {}", other.unwrap_or("?")))),
     };
     let block_it = match after(&words, "action") {
         None | Some("allow") => false,
         Some("block") => true,
-        Some(other) => return Err((second, format!("action {other} is not understood"))),
+        Some(other) => return Err((second, format!("unknown action {other}"))),
     };
     if after(&words, "ptype").is_some_and(|kind| kind != "main") {
         return Err((second, "only policies of type main are supported".to_owned()));
@@ -209,7 +209,7 @@ fn policy(block: &[Line<'_>], imported: &mut Imported) -> Result<RawPolicy, (usi
             }
             ["proto", protocol, rest @ ..] => {
                 let template =
-                    policy.templates.last_mut().ok_or((line, "this line is not understood".to_owned()))?;
+                    policy.templates.last_mut().ok_or((line, "cannot parse this line".to_owned()))?;
                 template.protocol = match *protocol {
                     "esp" => Some(Protocol::Esp),
                     "ah" => Some(Protocol::Ah),
@@ -229,24 +229,22 @@ fn policy(block: &[Line<'_>], imported: &mut Imported) -> Result<RawPolicy, (usi
                 }
             }
             ["enc-mask", ..] => {}
-            ["mark", ..] => {
-                imported.note(line, text, "marks choose policies by routing, which selectors do here")
-            }
+            ["mark", ..] => imported.note(line, text, "marks select policies by routing; here selectors do"),
             ["if_id", ..] => {
-                imported.note(line, text, "interface IDs choose policies by routing, which selectors do here")
+                imported.note(line, text, "interface IDs select policies by routing; here selectors do")
             }
             ["crypto", "offload", ..] => {
-                imported.note(line, text, "offloading is the scheduler's to choose: see [[processor]]");
+                imported.note(line, text, "the scheduler chooses the processor: see [[processor]]");
             }
             ["lifetime", ..] => lifetimes = true,
             ["limit:", "soft", soft, "hard", hard] if lifetimes => {
                 if [soft, hard].iter().any(|limit| !limit.contains("INF")) {
-                    imported.lose(line, text, "policies have no lifetime here");
+                    imported.lose(line, text, "lifetimes of policies are not supported");
                 }
             }
             ["expire", _, "soft", soft, "hard", hard] if lifetimes => {
                 if [soft, hard].iter().any(|limit| number(limit) != Some(0)) {
-                    imported.lose(line, text, "policies have no lifetime here");
+                    imported.lose(line, text, "lifetimes of policies are not supported");
                 }
             }
             [_, _] | ["add", ..] | ["lastused", ..] if lifetimes => {}
@@ -254,7 +252,7 @@ fn policy(block: &[Line<'_>], imported: &mut Imported) -> Result<RawPolicy, (usi
             ["security", "context", ..] => {
                 return Err((line, "security contexts are not supported".to_owned()));
             }
-            _ => imported.lose(line, text, "this line is not understood"),
+            _ => imported.lose(line, text, "cannot parse this line"),
         }
     }
     Ok(policy)
@@ -316,10 +314,10 @@ fn protecting(
         let of = |state: &&Placed| state.direction == raw.direction && template.is_of(&state.raw);
         let found: Vec<usize> = states.iter().filter(of).map(|state| state.place).collect();
         if found.is_empty() {
-            return Err("no SA that was taken over is of its template".to_owned());
+            return Err("no imported SA matches its template".to_owned());
         }
         if template.optional && raw.direction == Direction::Open {
-            imported.lose(raw.line, &raw.text, "`level use`: what is not protected is dropped here");
+            imported.lose(raw.line, &raw.text, "`level use`: packets that are not protected are dropped");
         }
         levels.push(found);
     }
@@ -328,12 +326,12 @@ fn protecting(
         let outer = pair[1][0];
         for &inner in &pair[0] {
             if imported.sas[inner].outer.is_some_and(|other| other != outer) {
-                return Err("its SA is inside of another one for another policy".to_owned());
+                return Err("its SA is nested in another SA for another policy".to_owned());
             }
             let around = std::iter::successors(Some(outer), |&place| imported.sas[place].outer);
             let around: Vec<usize> = around.take(NEST_MAX).collect();
             if around.contains(&inner) || around.len() == NEST_MAX {
-                return Err("its SAs are inside of each other in a circle, or too deep".to_owned());
+                return Err("its nested SAs form a circle or exceed the maximum depth".to_owned());
             }
             imported.sas[inner].outer = Some(outer);
         }

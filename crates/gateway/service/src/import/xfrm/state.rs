@@ -46,7 +46,7 @@ pub fn read(block: &[Line<'_>], imported: &mut Imported) -> Option<RawState> {
         Ok(state) => Some(state),
         Err((line, reason)) => {
             let text = block.iter().find(|(at, _)| *at == line).map_or(block[0].1, |(_, text)| text);
-            imported.lose(line, text, format!("the state of line {} is left out: {reason}", block[0].0));
+            imported.lose(line, text, format!("the SA of line {} is skipped: {reason}", block[0].0));
             None
         }
     }
@@ -96,7 +96,7 @@ impl Reading {
             other => return Err((second, format!("mode {} is not supported", other.unwrap_or("?")))),
         };
         let spi = after(&words, "spi").and_then(number).and_then(|spi| Spi::new(u32::try_from(spi).ok()?));
-        let spi = spi.ok_or((second, "an SPI of zero: the key exchange is under way".to_owned()))?;
+        let spi = spi.ok_or((second, "an SPI of zero: the key exchange is in progress".to_owned()))?;
         let reqid = after(&words, "reqid").and_then(number).unwrap_or(0) as u32;
         let mut state = RawState {
             line,
@@ -172,7 +172,7 @@ impl RawState {
             ["encap", ..] => return Err(fault("an encapsulation without a type".to_owned())),
             ["sel", rest @ ..] => self.selector = Some(Selector::read(rest).map_err(fault)?),
             ["mark", ..] => imported.note(line, text, "marks choose SAs by routing: say which in policies"),
-            ["output-mark", ..] => imported.note(line, text, "see `mark` of [[protected]]"),
+            ["output-mark", ..] => imported.note(line, text, "see `mark` of [[outside]]"),
             ["if_id", ..] => {
                 imported.note(line, text, "interface IDs choose SAs by routing: say which in policies")
             }
@@ -212,7 +212,7 @@ impl RawState {
             ["coa", ..] => return Err(fault("care-of addresses are not supported".to_owned())),
             ["iptfs-opts", ..] => {}
             ["pcpu-num", ..] => imported.note(line, text, "an SA for one processor: all share it here"),
-            _ => imported.lose(line, text, "this line is not understood"),
+            _ => imported.lose(line, text, "cannot parse this line"),
         }
         Ok(None)
     }
@@ -323,7 +323,7 @@ impl RawState {
             imported.note(
                 self.line,
                 &self.text,
-                "a soft limit above the hard one is never reached, and left out",
+                "a soft limit above the hard limit is never reached; it is skipped",
             );
         }
         Lifetime { soft: kept, hard: *hard }
@@ -339,15 +339,17 @@ impl RawState {
                 "nopmtudisc" => config.tunnel.dont_fragment = DontFragment::Clear,
                 // Inner packets of either version: always so here. Errors and alignment: likewise.
                 "af-unspec" | "icmp" | "align4" => {}
-                "wildrecv" => imported.lose(self.line, &self.text, "wildrecv: an SA has one peer here"),
+                "wildrecv" => {
+                    imported.lose(self.line, &self.text, "wildrecv is not supported: an SA has one peer")
+                }
                 "oseq-may-wrap" => {
                     imported.lose(
                         self.line,
                         &self.text,
-                        "oseq-may-wrap: numbers never begin again here (RFC 4303 3.3.3)",
+                        "oseq-may-wrap is not supported: sequence numbers never wrap (RFC 4303 3.3.3)",
                     );
                 }
-                other => imported.lose(self.line, &self.text, format!("flag `{other}` is not understood")),
+                other => imported.lose(self.line, &self.text, format!("unknown flag `{other}`")),
             }
         }
     }

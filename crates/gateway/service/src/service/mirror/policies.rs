@@ -6,11 +6,11 @@ use forebay_crypto::{Direction, SessionId};
 use forebay_ipsec::{Action, Policy, PolicyId, PolicyPlace};
 use forebay_xfrm::{self as xfrm, PolicyAction, PolicyIndex, Template, Way};
 
-use super::{Follow, Followed, Taken};
+use super::{Follow, Followed, SyncedSa};
 
 impl Follow {
     /// The SAs that templates may want: with thousands of them not each for each policy.
-    fn alike(&self, templates: &[Template]) -> Vec<&Taken> {
+    fn alike(&self, templates: &[Template]) -> Vec<&SyncedSa> {
         if templates.iter().any(|template| template.reqid == 0) {
             return self.sas.values().collect();
         }
@@ -50,7 +50,7 @@ impl Follow {
             tracing::error!(
                 policy,
                 most,
-                "the packets of a policy are dropped: raise `policies` of [limits]"
+                "policy not synchronized, its packets are dropped: raise `policies` in [limits]"
             );
         }
         let seals = policy.way == Way::Out;
@@ -66,7 +66,7 @@ impl Follow {
         };
         let direction = if seals { Direction::Seal } else { Direction::Open };
         // The newest first.
-        let mut sas: Vec<&Taken> = self
+        let mut sas: Vec<&SyncedSa> = self
             .alike(&templates)
             .into_iter()
             .filter(|taken| taken.direction == direction)
@@ -101,7 +101,7 @@ impl Follow {
         match added {
             Some(Ok(ids)) => drop(self.policies.insert(rank, Followed { ids, templates })),
             Some(Err(error)) => {
-                tracing::error!(policy = index, %error, "a policy was not taken over")
+                tracing::error!(policy = index, %error, "cannot install a policy of the kernel")
             }
             None => {}
         }

@@ -9,7 +9,7 @@ use forebay_ipsec::{EventKind, SaCounters, TrafficSelector};
 use forebay_time::Duration;
 use forebay_xfrm::{self as xfrm, Done, Flow, SaId, Way};
 
-use super::{Follow, Taken};
+use super::{Follow, SyncedSa};
 use crate::service::worker::Worker;
 
 /// Sequence numbers that the kernel is told before they are used: at twenty million packets a second some three
@@ -21,7 +21,7 @@ const ASK_AGAIN: Duration = Duration::from_millis(30_000);
 const ASKED_MAX: usize = 1_024;
 
 /// What a worker has for the daemon.
-struct News {
+struct NewSaResources {
     limits: Vec<(SessionId, bool)>,
     wanted: Vec<Flow>,
     /// Of its own SAs.
@@ -37,7 +37,8 @@ impl Follow {
             .is_some_and(|every| now.saturating_sub(self.reported).as_nanos() as u64 >= every.as_nanos());
         let Some(news) = self.workers.ask(news) else { return Ok(()) };
         // By home and number there.
-        let name = |(id, taken): (&SaId, &Taken)| Some(((taken.home, *taken.sessions.get(taken.home)?), *id));
+        let name =
+            |(id, taken): (&SaId, &SyncedSa)| Some(((taken.home, *taken.sessions.get(taken.home)?), *id));
         let names: HashMap<(usize, SessionId), SaId> = self.sas.iter().filter_map(name).collect();
         let mut wanted = Vec::new();
         for (place, news) in news.into_iter().enumerate() {
@@ -55,13 +56,13 @@ impl Follow {
         &mut self,
         place: usize,
         names: &HashMap<(usize, SessionId), SaId>,
-        news: &News,
+        news: &NewSaResources,
         due: bool,
         now: std::time::Duration,
     ) -> io::Result<()> {
         for &(session, hard) in &news.limits {
             if let Some(id) = names.get(&(place, session)) {
-                tracing::info!(sa = %id, hard, "a lifetime has ended");
+                tracing::info!(sa = %id, hard, "SA lifetime expired");
                 self.mirror.expire(id, hard)?;
             }
         }
@@ -93,7 +94,7 @@ impl Follow {
         taken.told = sequence.saturating_add(AHEAD).min(most);
         let done = Done { sequence: Some(taken.told), ..done(taken) };
         if let Err(error) = self.mirror.report(id, Direction::Seal, &done) {
-            tracing::warn!(sa = %id, %error, "the kernel could not be told of sequence numbers");
+            tracing::warn!(sa = %id, %error, "cannot report sequence numbers to the kernel");
         }
     }
 
@@ -125,7 +126,7 @@ fn covers(policy: &xfrm::Policy, flow: &Flow) -> bool {
     within(&policy.local_ts, flow.source) && within(&policy.remote_ts, flow.destination)
 }
 
-fn news(worker: &mut Worker) -> News {
+fn news(worker: &mut Worker) -> NewSaResources {
     let events = worker.take_events();
     let limits = events.into_iter().filter_map(|event| match event.kind {
         EventKind::Soft | EventKind::SequenceLow => Some((event.session, false)),
@@ -137,10 +138,10 @@ fn news(worker: &mut Worker) -> News {
     let sad = worker.engine().sad();
     let own = sad.iter().filter(|(session, ..)| sad.remote(*session).is_none());
     let numbers = own.map(|(session, _, _, counters)| (session, sad.sequence(session), *counters)).collect();
-    News { limits, wanted, numbers }
+    NewSaResources { limits, wanted, numbers }
 }
 
-fn done(taken: &Taken) -> Done {
+fn done(taken: &SyncedSa) -> Done {
     let SaCounters { packets, bytes, .. } = taken.counters;
     Done { packets, bytes, first_use_s: taken.first_use_s, sequence: None }
 }

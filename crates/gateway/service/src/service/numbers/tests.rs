@@ -9,13 +9,13 @@ use std::time::Instant;
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{Clock, Engine, ProcessorSetup, Settings};
 use forebay_ipsec::{DropReason, Ipsec};
-use forebay_links::{Link, PassedOver, Sent};
+use forebay_links::{Link, RxDrops, TxReport};
 use forebay_scheduler::{Cost, Kind};
 
 use super::*;
 use crate::config::Changes;
 use crate::sas::parse;
-use crate::service::{HandOff, Paths, Poll, Port, Protected, Setup, Share};
+use crate::service::{Handoff, Outside, Paths, Poll, Port, Setup, Share};
 
 const FILE: &str = "[[sa]]\nname = \"out\"\ndirection = \"out\"\nspi = 0x1001\nproposal = \"aes128gcm16\"\n\
                     key = \"0707070707070707070707070707070707070707\"\nlocal = \"192.0.2.1\"\nremote = \"192.0.2.2\"\n";
@@ -23,7 +23,7 @@ const FILE: &str = "[[sa]]\nname = \"out\"\ndirection = \"out\"\nspi = 0x1001\np
 /// What the two ends of the wire share.
 #[derive(Default)]
 struct Wire {
-    plain: VecDeque<Vec<u8>>,
+    inside: VecDeque<Vec<u8>>,
     /// Sequence numbers of what was sealed.
     sealed: Vec<u64>,
     /// Of those, how many were not noted when they were sent.
@@ -32,23 +32,23 @@ struct Wire {
     ivs: Vec<u64>,
 }
 
-/// The plain one gives packets, the other takes them.
+/// The inside gives packets, the other takes them.
 struct End {
     wire: Arc<Mutex<Wire>>,
     fd: OwnedFd,
     directory: PathBuf,
-    is_plain: bool,
+    is_inside: bool,
 }
 
 impl Link for End {
     fn receive(&mut self, room: usize, take: &mut dyn FnMut(&[u8], &[u8])) -> io::Result<usize> {
         let mut wire = self.wire.lock().unwrap();
-        let count = if self.is_plain { room.min(wire.plain.len()) } else { 0 };
-        wire.plain.drain(..count).for_each(|packet| take(&packet, &[]));
+        let count = if self.is_inside { room.min(wire.inside.len()) } else { 0 };
+        wire.inside.drain(..count).for_each(|packet| take(&packet, &[]));
         Ok(count)
     }
 
-    fn send(&mut self, packets: &[&[u8]]) -> Sent {
+    fn send(&mut self, packets: &[&[u8]]) -> TxReport {
         let mut wire = self.wire.lock().unwrap();
         let (noted, ivs_noted) = (noted(&self.directory), ivs_noted(&self.directory));
         for packet in packets {
@@ -58,7 +58,7 @@ impl Link for End {
             wire.ivs.push(iv);
             wire.sealed.push(number);
         }
-        Sent { taken: packets.len(), ..Sent::default() }
+        TxReport { taken: packets.len(), ..TxReport::default() }
     }
 
     fn fd(&self) -> BorrowedFd<'_> {
@@ -66,11 +66,11 @@ impl Link for End {
     }
 
     fn pending(&self) -> bool {
-        self.is_plain && !self.wire.lock().unwrap().plain.is_empty()
+        self.is_inside && !self.wire.lock().unwrap().inside.is_empty()
     }
 
-    fn passed_over(&self) -> PassedOver {
-        PassedOver::default()
+    fn rx_drops(&self) -> RxDrops {
+        RxDrops::default()
     }
 }
 
@@ -94,7 +94,7 @@ struct Bench {
     directory: tempfile::TempDir,
     wire: Arc<Mutex<Wire>>,
     handle: Handle,
-    caretaker: Arc<Caretaker>,
+    reserver: Arc<SequenceReserver>,
     thread: std::thread::JoinHandle<io::Result<()>>,
 }
 
@@ -105,9 +105,9 @@ fn bench(directory: tempfile::TempDir) -> Bench {
 /// With so many IVs at first.
 fn bench_with(directory: tempfile::TempDir, iv_reserve: u64) -> Bench {
     let wire = Arc::<Mutex<Wire>>::default();
-    let end = |is_plain| {
+    let end = |is_inside| {
         let fd = rustix::event::eventfd(0, rustix::event::EventfdFlags::NONBLOCK).unwrap();
-        Box::new(End { wire: wire.clone(), fd, directory: directory.path().to_owned(), is_plain })
+        Box::new(End { wire: wire.clone(), fd, directory: directory.path().to_owned(), is_inside })
     };
     let cost = Cost { init: Duration::from_micros(1), ..Cost::default() };
     let (processor, kind) = (Box::new(AwsLc::new()), Kind::Cpu);
@@ -117,8 +117,8 @@ fn bench_with(directory: tempfile::TempDir, iv_reserve: u64) -> Bench {
     let protocols = vec![forebay_wire::protocol::ESP];
     let setup = Setup {
         engine,
-        plain: Port::new("plain", end(true), 64),
-        protected: vec![Protected { port: Port::new("raw", end(false), 64), protocols, local: None }],
+        inside: Port::new("inside", end(true), 64),
+        outside: vec![Outside { port: Port::new("raw", end(false), 64), protocols, local: None }],
         icmp: vec![],
         mss_clamp: None,
         mss_by_path: false,
@@ -126,18 +126,22 @@ fn bench_with(directory: tempfile::TempDir, iv_reserve: u64) -> Bench {
         audit: (10, 10),
         window_waits: false,
         share: Share::ALL,
-        hand_off: HandOff::between(1).unwrap().remove(0),
+        handoff: Handoff::between(1).unwrap().remove(0),
         paths: Arc::new(Paths::new(1)),
         processors: vec![0],
         wait: Box::new(Poll::default()),
     };
     let (mut worker, handle) = Worker::new(setup);
     let store = IvStore::new(directory.path());
-    let caretaker =
-        Arc::new(Caretaker { store, clock: || std::time::Duration::ZERO, sas: Sas::default(), block: 16 });
-    caretaker.keeper(&mut worker, handle.clone()).start().unwrap();
+    let reserver = Arc::new(SequenceReserver {
+        store,
+        clock: || std::time::Duration::ZERO,
+        sas: Sas::default(),
+        block: 16,
+    });
+    reserver.keeper(&mut worker, handle.clone()).start().unwrap();
     let file = parse(FILE, "test").unwrap();
-    let numbers = caretaker.reserve(&file, &[true]).unwrap();
+    let numbers = reserver.reserve(&file, &[true]).unwrap();
     let changes = Changes {
         kept: vec![None],
         removed: vec![],
@@ -149,19 +153,19 @@ fn bench_with(directory: tempfile::TempDir, iv_reserve: u64) -> Bench {
         esp_sa_export: false,
         restart: vec![],
     };
-    let range = caretaker.store.ranges([&file.entries[0].keys], 0, iv_reserve).unwrap().remove(0);
+    let range = reserver.store.ranges([&file.entries[0].keys], 0, iv_reserve).unwrap().remove(0);
     let (range, ivs) = Ivs::of(&file.entries[0], range, iv_reserve);
     worker.install(&file, &[0], &changes, vec![range]).unwrap();
-    caretaker.give(&mut worker, &file, numbers.with_ivs(vec![ivs]));
+    reserver.give(&mut worker, &file, numbers.with_ivs(vec![ivs]));
     let thread = std::thread::spawn(move || worker.run());
-    Bench { directory, wire, handle, caretaker, thread }
+    Bench { directory, wire, handle, reserver, thread }
 }
 
 impl Bench {
     fn give(&self, count: usize) {
         let packet =
             [&[0x45, 0, 0, 20, 0, 7, 0, 0, 64, 59, 0x66, 0x7d, 10, 1, 0, 9, 10, 2, 0, 9][..]].concat();
-        self.wire.lock().unwrap().plain.extend(std::iter::repeat_n(packet, count));
+        self.wire.lock().unwrap().inside.extend(std::iter::repeat_n(packet, count));
         self.handle.ask(|_| ());
     }
 
@@ -171,7 +175,7 @@ impl Bench {
 
     /// The last number that the SA has been granted.
     fn granted(&self) -> u64 {
-        lock(&self.caretaker.sas)
+        lock(&self.reserver.sas)
             .values()
             .filter_map(|looked| looked.numbers)
             .map(|one| one.last)
@@ -181,7 +185,7 @@ impl Bench {
 
     /// The first IV behind those that the SA was given last.
     fn ivs_end(&self) -> u64 {
-        lock(&self.caretaker.sas).values().find_map(|looked| Some(looked.ivs.as_ref()?.end)).unwrap_or(0)
+        lock(&self.reserver.sas).values().find_map(|looked| Some(looked.ivs.as_ref()?.end)).unwrap_or(0)
     }
 
     /// Waits until so many are sealed.
@@ -199,13 +203,13 @@ impl Bench {
 
     /// Ends it as a gateway does, or as one that is killed.
     fn end(self, clean: bool) -> tempfile::TempDir {
-        let caretaker = self.caretaker.clone();
+        let reserver = self.reserver.clone();
         let used = self.handle.ask(move |worker| {
             worker.stop();
-            caretaker.take_back(worker, |_| true)
+            reserver.take_back(worker, |_| true)
         });
         if clean {
-            self.caretaker.settle(&used.unwrap());
+            self.reserver.settle(&used.unwrap());
         }
         self.thread.join().unwrap().unwrap();
         self.directory

@@ -17,7 +17,7 @@ const SUFFIX: &str = ".pcapng";
 /// The files of a side, one of which is open.
 pub(super) struct Files {
     directory: PathBuf,
-    /// What names begin with: `plain-`.
+    /// What names begin with: `inside-`.
     prefix: String,
     size: u64,
     most: usize,
@@ -291,16 +291,16 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let settings = config::Taps {
             directory: directory.path().join("new"),
-            plain: true,
-            protected: false,
+            inside: true,
+            outside: false,
             file_size: 65_536,
             files: 3,
             snap: 96,
         };
         let now = Duration::from_millis(1_795_290_014_123);
-        let mut files = Files::begin(&settings, "plain", header(), now).unwrap();
-        fs::write(settings.directory.join("plain-of-somebody-else.pcapng"), "").unwrap();
-        fs::write(settings.directory.join("protected-20261121T194014.123Z.pcapng"), "").unwrap();
+        let mut files = Files::begin(&settings, "inside", header(), now).unwrap();
+        fs::write(settings.directory.join("inside-of-another-program.pcapng"), "").unwrap();
+        fs::write(settings.directory.join("outside-20261121T194014.123Z.pcapng"), "").unwrap();
         let first = files.path().to_owned();
         assert_eq!(first.metadata().unwrap().mode() & 0o777, 0o600);
         for _ in 0..4 {
@@ -312,11 +312,11 @@ mod tests {
             .collect();
         names.sort();
         let expected = [
-            "plain-20261121T194014.125Z.pcapng",
-            "plain-20261121T194014.126Z.pcapng",
-            "plain-20261121T194014.127Z.pcapng",
-            "plain-of-somebody-else.pcapng",
-            "protected-20261121T194014.123Z.pcapng",
+            "inside-20261121T194014.125Z.pcapng",
+            "inside-20261121T194014.126Z.pcapng",
+            "inside-20261121T194014.127Z.pcapng",
+            "inside-of-another-program.pcapng",
+            "outside-20261121T194014.123Z.pcapng",
         ];
         assert_eq!(names, expected);
         assert!(files.is_there() && !first.exists());

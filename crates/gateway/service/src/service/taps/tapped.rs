@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError, TryLockError};
 
 use forebay_links::capture::blocks::{self, Way};
-use forebay_links::{Link, PassedOver, Sent};
+use forebay_links::{Link, RxDrops, TxReport};
 
 use super::{ROOM, Slot, Tap};
 
@@ -43,7 +43,7 @@ impl Link for Tapped {
         })
     }
 
-    fn send(&mut self, packets: &[&[u8]]) -> Sent {
+    fn send(&mut self, packets: &[&[u8]]) -> TxReport {
         let sent = self.link.send(packets);
         if let Some(mut burst) = Burst::begin(&self.tap, &mut self.aside) {
             // The last ones are to be sent again.
@@ -65,8 +65,8 @@ impl Link for Tapped {
         self.link.unsent()
     }
 
-    fn passed_over(&self) -> PassedOver {
-        self.link.passed_over()
+    fn rx_drops(&self) -> RxDrops {
+        self.link.rx_drops()
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration as StdDuration;
 
 use forebay_links::capture::{self, blocks};
-use forebay_links::{PassedOver, Sent};
+use forebay_links::{RxDrops, TxReport};
 
 use super::*;
 
@@ -32,8 +32,8 @@ impl Link for Memory {
         Ok(room)
     }
 
-    fn send(&mut self, packets: &[&[u8]]) -> Sent {
-        Sent { taken: packets.len() - 1, would_block: 1, ..Sent::default() }
+    fn send(&mut self, packets: &[&[u8]]) -> TxReport {
+        TxReport { taken: packets.len() - 1, would_block: 1, ..TxReport::default() }
     }
 
     fn fd(&self) -> BorrowedFd<'_> {
@@ -44,8 +44,8 @@ impl Link for Memory {
         false
     }
 
-    fn passed_over(&self) -> PassedOver {
-        PassedOver::default()
+    fn rx_drops(&self) -> RxDrops {
+        RxDrops::default()
     }
 }
 
@@ -56,7 +56,7 @@ fn unix_time() -> StdDuration {
 }
 
 fn settings(directory: PathBuf, snap: u32) -> config::Taps {
-    config::Taps { directory, plain: true, protected: false, file_size: 1 << 20, files: 100, snap }
+    config::Taps { directory, inside: true, outside: false, file_size: 1 << 20, files: 100, snap }
 }
 
 fn receive(link: &mut Box<dyn Link + Send>, count: usize) {
@@ -68,7 +68,7 @@ fn receive(link: &mut Box<dyn Link + Send>, count: usize) {
 #[test]
 fn what_finds_no_room_is_counted_and_passes() {
     let mut taps = Taps::new(unix_time);
-    let mut link = taps.tapped(Side::Plain, "memory", memory(60_000));
+    let mut link = taps.tapped(Side::Inside, "memory", memory(60_000));
     let tap = taps.taps[0].clone();
     receive(&mut link, 5);
     assert!(tap.lock().blocks.is_empty(), "copied without a capture");
@@ -99,8 +99,8 @@ fn what_finds_no_room_is_counted_and_passes() {
 fn files_hold_the_packets_of_all_links_by_their_time() {
     let directory = tempfile::tempdir().unwrap();
     let mut taps = Taps::new(unix_time);
-    let mut links = [100, 200].map(|len| taps.tapped(Side::Plain, "memory", memory(len)));
-    let mut other = taps.tapped(Side::Protected, "other", memory(300));
+    let mut links = [100, 200].map(|len| taps.tapped(Side::Inside, "memory", memory(len)));
+    let mut other = taps.tapped(Side::Outside, "other", memory(300));
     taps.change(Some(&settings(directory.path().join("taps"), 150)));
     for _ in 0..500 {
         links.iter_mut().for_each(|link| receive(link, 10));
@@ -112,9 +112,9 @@ fn files_hold_the_packets_of_all_links_by_their_time() {
     assert_eq!(told.document().state, "on");
     taps.change(None);
     let document = told.document();
-    let plain = &document.sides[0];
-    assert_eq!((plain.packets, plain.lost, document.sides[1].packets), (10_500, 0, 0));
-    assert_eq!((&*document.state, plain.file.as_ref()), ("off", None));
+    let inside = &document.sides[0];
+    assert_eq!((inside.packets, inside.lost, document.sides[1].packets), (10_500, 0, 0));
+    assert_eq!((&*document.state, inside.file.as_ref()), ("off", None));
     receive(&mut links[0], 10);
 
     let mut names: Vec<PathBuf> = std::fs::read_dir(directory.path().join("taps"))
@@ -122,7 +122,7 @@ fn files_hold_the_packets_of_all_links_by_their_time() {
         .map(|entry| entry.unwrap().path())
         .collect();
     names.sort();
-    assert!(names.len() as u64 == plain.files && names.len() > 1, "{names:?}");
+    assert!(names.len() as u64 == inside.files && names.len() > 1, "{names:?}");
     let (mut last, mut lens) = (0, std::collections::BTreeMap::new());
     for name in &names {
         assert!(name.metadata().unwrap().len() < (1 << 20) + 1_000);
@@ -141,7 +141,7 @@ fn files_hold_the_packets_of_all_links_by_their_time() {
 fn what_cannot_be_written_ends_the_captures_until_they_are_begun_anew() {
     let directory = tempfile::tempdir().unwrap();
     let mut taps = Taps::new(unix_time);
-    let mut link = taps.tapped(Side::Plain, "memory", memory(1_000));
+    let mut link = taps.tapped(Side::Inside, "memory", memory(1_000));
     taps.change(Some(&settings(directory.path().join("not/there"), 150)));
     assert!(taps.have_failed());
     receive(&mut link, 10);

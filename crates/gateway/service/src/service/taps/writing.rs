@@ -58,7 +58,7 @@ impl Writing {
         unix_time: fn() -> Duration,
     ) -> Result<JoinHandle<()>, String> {
         let mut sides = Vec::new();
-        for (side, is_wanted) in Side::BOTH.into_iter().zip([wanted.plain, wanted.protected]) {
+        for (side, is_wanted) in Side::BOTH.into_iter().zip([wanted.inside, wanted.outside]) {
             if is_wanted {
                 sides.push(OfSide::begin(side, wanted, taps, unix_time())?);
             }
@@ -85,7 +85,7 @@ impl Writing {
             tap.snap.store(wanted.snap as usize, Ordering::Relaxed);
             tap.is_on.store(true, Ordering::Relaxed);
         }
-        tracing::info!(directory = %wanted.directory.display(), "captures have begun");
+        tracing::info!(directory = %wanted.directory.display(), "packet capture started");
         Ok(thread)
     }
 
@@ -117,7 +117,7 @@ impl Writing {
         state.sides.iter_mut().for_each(|side| side.file = None);
         drop(state);
         self.forget();
-        tracing::info!("captures have ended");
+        tracing::info!("packet capture stopped");
     }
 
     /// Writes what has come.

@@ -110,7 +110,7 @@ impl Keeper {
         let written: Vec<WindowNote> =
             raised.iter().filter(|_| !planted(Fault::WindowsNotNoted)).map(Raised::note).collect();
         if let Err(error) = notes.put(&written) {
-            tracing::error!(%error, "received sequence numbers cannot be noted: new packets wait, and are dropped when too many do");
+            tracing::error!(%error, "cannot record received sequence numbers; new packets are held, and dropped when too many are held");
             return;
         }
         self.wanted.clear();
@@ -174,7 +174,7 @@ impl Keeper {
         }
         lowered.retain(|raised| raised.limit > 0);
         if let Err(error) = notes.put(&lowered.iter().map(Raised::note).collect::<Vec<_>>()) {
-            tracing::warn!(%error, "received sequence numbers were not noted anew");
+            tracing::warn!(%error, "cannot compact the record of received sequence numbers");
             return;
         }
         let mut state = notes.state();

@@ -161,7 +161,7 @@ impl Notes {
         }
         drop(state);
         if let Err(error) = self.put(&gone) {
-            tracing::warn!(%error, "replay windows were not saved: their SAs refuse some new packets after the next start");
+            tracing::warn!(%error, "cannot save replay windows; after the next start their SAs reject some new packets");
         }
     }
 }

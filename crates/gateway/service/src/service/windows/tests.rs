@@ -12,7 +12,7 @@ use forebay_crypto::{Job, JobSpec};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{Clock, Engine, ProcessorSetup, Settings};
 use forebay_ipsec::{DropReason, Ipsec, IvRange};
-use forebay_links::{Link, PassedOver, Sent};
+use forebay_links::{Link, RxDrops, TxReport};
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::Duration;
 
@@ -22,7 +22,7 @@ use crate::config::Changes;
 use crate::iv_store::IvStore;
 use crate::sas::parse;
 use crate::service::recorder::Recorder;
-use crate::service::{HandOff, Paths, Poll, Port, Protected, Setup, Share};
+use crate::service::{Handoff, Outside, Paths, Poll, Port, Setup, Share};
 
 /// An SA of ESP, as its sender and as its receiver have it.
 fn file(direction: &str, more: &str) -> SasFile {
@@ -51,21 +51,21 @@ struct End {
     wire: Arc<Mutex<Wire>>,
     fd: OwnedFd,
     store: PathBuf,
-    is_plain: bool,
+    is_inside: bool,
 }
 
 impl Link for End {
     fn receive(&mut self, room: usize, take: &mut dyn FnMut(&[u8], &[u8])) -> io::Result<usize> {
         let mut wire = self.wire.lock().unwrap();
-        if self.is_plain && wire.is_gone {
+        if self.is_inside && wire.is_gone {
             return Err(rustix::io::Errno::BADFD.into());
         }
-        let count = if self.is_plain { 0 } else { room.min(wire.sealed.len()) };
+        let count = if self.is_inside { 0 } else { room.min(wire.sealed.len()) };
         wire.sealed.drain(..count).for_each(|packet| take(&packet, &[]));
         Ok(count)
     }
 
-    fn send(&mut self, packets: &[&[u8]]) -> Sent {
+    fn send(&mut self, packets: &[&[u8]]) -> TxReport {
         let noted = noted(&self.store);
         let mut wire = self.wire.lock().unwrap();
         for packet in packets {
@@ -73,7 +73,7 @@ impl Link for End {
             wire.unnoted += usize::from(number > noted);
             wire.delivered.push(number);
         }
-        Sent { taken: packets.len(), ..Sent::default() }
+        TxReport { taken: packets.len(), ..TxReport::default() }
     }
 
     fn fd(&self) -> BorrowedFd<'_> {
@@ -81,11 +81,11 @@ impl Link for End {
     }
 
     fn pending(&self) -> bool {
-        !self.is_plain && !self.wire.lock().unwrap().sealed.is_empty()
+        !self.is_inside && !self.wire.lock().unwrap().sealed.is_empty()
     }
 
-    fn passed_over(&self) -> PassedOver {
-        PassedOver::default()
+    fn rx_drops(&self) -> RxDrops {
+        RxDrops::default()
     }
 }
 
@@ -153,14 +153,14 @@ fn bench(directory: tempfile::TempDir) -> Bench {
 
 fn bench_with(directory: tempfile::TempDir, more: &str) -> Bench {
     let wire = Arc::<Mutex<Wire>>::default();
-    let end = |is_plain| {
+    let end = |is_inside| {
         let fd = rustix::event::eventfd(0, rustix::event::EventfdFlags::NONBLOCK).unwrap();
-        Box::new(End { wire: wire.clone(), fd, store: directory.path().to_owned(), is_plain })
+        Box::new(End { wire: wire.clone(), fd, store: directory.path().to_owned(), is_inside })
     };
     let setup = Setup {
         engine: engine(),
-        plain: Port::new("plain", end(true), 4_096),
-        protected: vec![Protected {
+        inside: Port::new("inside", end(true), 4_096),
+        outside: vec![Outside {
             port: Port::new("raw", end(false), 64),
             protocols: vec![forebay_wire::protocol::ESP],
             local: None,
@@ -172,7 +172,7 @@ fn bench_with(directory: tempfile::TempDir, more: &str) -> Bench {
         audit: (0, 0),
         window_waits: false,
         share: Share::ALL,
-        hand_off: HandOff::between(1).unwrap().remove(0),
+        handoff: Handoff::between(1).unwrap().remove(0),
         paths: Arc::new(Paths::new(1)),
         processors: vec![0],
         wait: Box::new(Poll::default()),

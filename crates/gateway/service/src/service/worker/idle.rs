@@ -16,18 +16,18 @@ const FAULT_NAP: Duration = Duration::from_millis(2);
 impl Worker {
     /// Waits until a link, an order or the time has something.
     pub(super) fn sleep(&mut self) -> std::io::Result<()> {
-        let no_room = !self.hand_off.has_room(TAKE);
-        let plain_waits = no_room || self.sealed_wait();
-        let more = self.ports().skip(usize::from(plain_waits)).any(|port| port.link.pending());
-        if more || !self.hand_off.falls_asleep(no_room.then_some(TAKE)) {
+        let no_room = !self.handoff.has_room(TAKE);
+        let inside_waits = no_room || self.sealed_wait();
+        let more = self.ports().skip(usize::from(inside_waits)).any(|port| port.link.pending());
+        if more || !self.handoff.falls_asleep(no_room.then_some(TAKE)) {
             return Ok(());
         }
-        let slept = self.sleep_in_poll(plain_waits);
-        self.hand_off.wakes();
+        let slept = self.sleep_in_poll(inside_waits);
+        self.handoff.wakes();
         slept
     }
 
-    fn sleep_in_poll(&mut self, plain_waits: bool) -> std::io::Result<()> {
+    fn sleep_in_poll(&mut self, inside_waits: bool) -> std::io::Result<()> {
         self.counts.naps += 1;
         let now = self.engine.clock().now();
         let faulty = self.faults >= FAULTS;
@@ -37,10 +37,10 @@ impl Worker {
             false => NAP,
         };
         let due = self.engine.next_due().min(self.keepalives.next()).since(now).min(most);
-        let mut fds = vec![(self.hand_off.bell().fd(), PollFlags::IN)];
-        let ports = std::iter::once(&self.plain).chain(self.protected.iter().map(|one| &one.port));
+        let mut fds = vec![(self.handoff.bell().fd(), PollFlags::IN)];
+        let ports = std::iter::once(&self.inside).chain(self.outside.iter().map(|one| &one.port));
         for (index, port) in ports.enumerate() {
-            let mut wanted = if index == 0 && plain_waits { PollFlags::empty() } else { PollFlags::IN };
+            let mut wanted = if index == 0 && inside_waits { PollFlags::empty() } else { PollFlags::IN };
             wanted.set(PollFlags::OUT, port.is_blocked());
             fds.push((port.link.fd(), wanted));
         }
@@ -50,7 +50,7 @@ impl Worker {
         // Those that were not asked are not ready.
         ready.resize(fds.len(), PollFlags::empty());
         if !ready[0].is_empty() {
-            self.hand_off.bell().silence();
+            self.handoff.bell().silence();
         }
         let fault = PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL;
         self.faults = match ready.iter().any(|ready| ready.intersects(fault)) {
@@ -58,10 +58,9 @@ impl Worker {
             false => 0,
         };
         // Behind the bell and the ports.
-        let icmp_from = 2 + self.protected.len();
+        let icmp_from = 2 + self.outside.len();
         self.icmp_ready = ready[icmp_from..].iter().any(|ready| !ready.is_empty());
-        let ports =
-            std::iter::once(&mut self.plain).chain(self.protected.iter_mut().map(|one| &mut one.port));
+        let ports = std::iter::once(&mut self.inside).chain(self.outside.iter_mut().map(|one| &mut one.port));
         for (port, ready) in ports.zip(&ready[1..]) {
             if ready.intersects(PollFlags::OUT | PollFlags::ERR) && !planted(Fault::NotUnblocked) {
                 port.unblock();

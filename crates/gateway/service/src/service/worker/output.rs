@@ -5,7 +5,7 @@ use forebay_engine::{Engine, Output};
 use forebay_planted::{Fault, planted};
 
 use super::Worker;
-use crate::service::intake::{self, FROM_PLAIN};
+use crate::service::intake::{self, FROM_INSIDE};
 use crate::service::port::{Outgoing, Port};
 
 impl Worker {
@@ -20,7 +20,7 @@ impl Worker {
         // Packets come in runs of an SA, which receives nothing meanwhile.
         let mut passes = None;
         for (place, output) in outputs.drain(..).enumerate() {
-            let origin = if output.tag == FROM_PLAIN { Direction::Seal } else { Direction::Open };
+            let origin = if output.tag == FROM_INSIDE { Direction::Seal } else { Direction::Open };
             let direction =
                 output.session.and_then(|session| self.engine.sad().direction(session)).unwrap_or(origin);
             let is_received = place >= noted && direction == Direction::Open && output.result.is_ok();
@@ -42,10 +42,10 @@ impl Worker {
                     if let Some(mtu) = self.mss_clamp {
                         intake::clamp_mss(&mut packet, mtu);
                     }
-                    Some(&mut self.plain)
+                    Some(&mut self.inside)
                 }
                 Direction::Seal => {
-                    let fitting = self.protected.iter_mut().find(|one| one.takes(packet.bytes()));
+                    let fitting = self.outside.iter_mut().find(|one| one.takes(packet.bytes()));
                     fitting.map(|one| &mut one.port)
                 }
             };
@@ -71,7 +71,7 @@ impl Worker {
         answers.extend(self.engine.answers());
         for answer in answers.drain(..) {
             self.counts.answers +=
-                u64::from(Self::put_new(&mut self.engine, &mut self.plain, &answer.message));
+                u64::from(Self::put_new(&mut self.engine, &mut self.inside, &answer.message));
         }
         self.answers = answers;
     }
@@ -79,8 +79,7 @@ impl Worker {
     fn send(&mut self) -> bool {
         let engine = &mut self.engine;
         let mut moved = false;
-        let ports =
-            std::iter::once(&mut self.plain).chain(self.protected.iter_mut().map(|one| &mut one.port));
+        let ports = std::iter::once(&mut self.inside).chain(self.outside.iter_mut().map(|one| &mut one.port));
         for port in ports {
             moved |= port.send(&mut |outgoing: Outgoing, over| {
                 if let (Some(session), Some(mtu)) = (outgoing.session, over) {

@@ -61,7 +61,7 @@ impl Worker {
             if let (None, Some(&Now::At(to))) = (kept, now)
                 && let Err(error) = self.engine.move_peer(session, to)
             {
-                tracing::warn!(sa = entry.config.name, %to, %error, "the new SA cannot follow its peer");
+                tracing::warn!(sa = entry.config.name, %to, %error, "the new SA does not follow peer address changes");
             }
         }
     }
@@ -76,7 +76,7 @@ impl Worker {
         let moved = self.move_peer(&inbound, to);
         self.counts.moved_peers += u64::from(moved > 0);
         if let Some(unsaid) = self.moves_said.admit(self.engine.clock().now()) {
-            tracing::info!(%from, %to, sas = moved, unsaid, "a peer has moved");
+            tracing::info!(%from, %to, sas = moved, unsaid, "peer address changed");
         }
         for other in &self.others {
             let inbound = inbound.clone();

@@ -8,13 +8,13 @@ use forebay_links::Link;
 use forebay_time::Duration;
 use forebay_wire::{Ip, ipv4, protocol};
 
-use crate::service::hand_off::HandOff;
+use crate::service::handoff::Handoff;
 use crate::service::homes::{Paths, Share};
 use crate::service::port::Port;
 use crate::service::wait::Wait;
 
-/// A protected link, and what it carries.
-pub struct Protected {
+/// A link to the outside, and what it carries.
+pub struct Outside {
     /// The link.
     pub port: Port,
     /// The IP protocols that it takes: UDP for ESP in UDP, ESP, AH.
@@ -23,7 +23,7 @@ pub struct Protected {
     pub local: Option<IpAddr>,
 }
 
-impl Protected {
+impl Outside {
     /// Whether a packet goes out here. Of the engine's packets over IPv4 only the fields that say so are read.
     pub(super) fn takes(&self, packet: &[u8]) -> bool {
         let (source, upper) = match packet.first_chunk::<{ ipv4::MIN_HEADER }>() {
@@ -47,9 +47,9 @@ pub struct Setup {
     /// The engine, with whatever SAs there are already.
     pub engine: Engine,
     /// The side of programs.
-    pub plain: Port,
+    pub inside: Port,
     /// The side of peers, at least one.
-    pub protected: Vec<Protected>,
+    pub outside: Vec<Outside>,
     /// ICMP messages for this host, about paths.
     pub icmp: Vec<Box<dyn Link + Send>>,
     /// To lower the segment size that TCP announces so that segments fit in this many bytes of plain packet.
@@ -65,7 +65,7 @@ pub struct Setup {
     /// Its place among the workers.
     pub share: Share,
     /// The ways to the other workers.
-    pub hand_off: HandOff,
+    pub handoff: Handoff,
     /// The narrowest paths of all workers' SAs.
     pub paths: Arc<Paths>,
     /// The places in the file of the engine's processors.
@@ -89,7 +89,7 @@ pub struct WorkerCounts {
     pub keepalives: u64,
     /// Peers that moved.
     pub moved_peers: u64,
-    /// Sealed packets that no protected link is for.
+    /// Sealed packets that no link to the outside carries.
     pub no_link: u64,
     /// Packets given to other workers, whose SAs they are of.
     pub handed_over: u64,

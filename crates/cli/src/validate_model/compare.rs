@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Time, TwinArgs};
+use super::{Time, ValidateModelArgs};
 
 /// Throughput and packets per processor may differ by this share.
 pub const THROUGHPUT: f64 = 0.03;
@@ -15,7 +15,7 @@ pub const PROCESSING: f64 = 0.10;
 
 /// All runs.
 #[derive(Debug, Serialize)]
-pub struct Twin {
+pub struct Comparison {
     /// Version of this document's layout.
     pub schema: u32,
     /// Version of Forebay.
@@ -132,15 +132,15 @@ pub struct Real {
     pub audits: u64,
 }
 
-impl Twin {
+impl Comparison {
     /// Compares all runs.
-    pub fn new(args: &TwinArgs, pairs: Vec<Pair>) -> Twin {
+    pub fn new(args: &ValidateModelArgs, pairs: Vec<Pair>) -> Comparison {
         let runs: Vec<Run> = pairs.into_iter().map(Run::new).collect();
         let clock = match args.clock {
-            Time::Thread => "time of the engine's thread",
+            Time::Thread => "CPU time of the engine's thread",
             Time::Wall => "wall clock",
         };
-        Twin {
+        Comparison {
             schema: 1,
             version: env!("CARGO_PKG_VERSION"),
             host: crate::demo::traffic::host(),

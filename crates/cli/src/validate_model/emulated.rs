@@ -12,7 +12,7 @@ use forebay_scheduler::{Cost, Kind};
 use forebay_time::{Duration, Time};
 use miette::{IntoDiagnostic, miette};
 
-use super::TwinArgs;
+use super::ValidateModelArgs;
 use super::compare::{Figures, Processor as ProcessorFigures, Real};
 use super::packets::{self, Plain};
 use crate::processors::{self, Costs};
@@ -40,7 +40,11 @@ pub struct Emulated {
 }
 
 /// Runs the packets through an engine in real time; `report` is told how many are through.
-pub fn run(args: &TwinArgs, packets: &[Plain], mut report: impl FnMut(u64)) -> miette::Result<Emulated> {
+pub fn run(
+    args: &ValidateModelArgs,
+    packets: &[Plain],
+    mut report: impl FnMut(u64),
+) -> miette::Result<Emulated> {
     let clock = match args.clock {
         super::Time::Thread => Clock::of_this_thread(),
         super::Time::Wall => Clock::start(),
@@ -64,7 +68,7 @@ pub fn run(args: &TwinArgs, packets: &[Plain], mut report: impl FnMut(u64)) -> m
             let mut packet = engine.buffer();
             packet.fill(bytes);
             if let Err((_, reason)) = engine.admit(Direction::Seal, packet, next as u64) {
-                return Err(miette!("packet {next} was not admitted: {reason:?}"));
+                return Err(miette!("the engine rejected packet {next}: {reason:?}"));
             }
             books.admission_late += arrived.since(plain.at);
             next += 1;
@@ -84,7 +88,7 @@ pub fn run(args: &TwinArgs, packets: &[Plain], mut report: impl FnMut(u64)) -> m
                 }
             }
         } else if next > books.released && now.since(last) > STUCK {
-            return Err(miette!("the engine stands still with {} packets under way", engine.in_flight()));
+            return Err(miette!("the engine stalled with {} packets in flight", engine.in_flight()));
         }
     }
     let wall_s = wall.now().since(Time::ZERO).as_secs();
@@ -157,7 +161,7 @@ impl Books {
 
     fn finish(
         mut self,
-        args: &TwinArgs,
+        args: &ValidateModelArgs,
         engine: &Engine,
         packets: &[Plain],
         wall_s: f64,
@@ -217,7 +221,7 @@ pub fn percentiles(values: &mut [Duration]) -> Vec<f64> {
 }
 
 /// A running core and cards on one bus.
-fn engine(args: &TwinArgs, clock: Clock, late: &Arc<AtomicU64>) -> miette::Result<Engine> {
+fn engine(args: &ValidateModelArgs, clock: Clock, late: &Arc<AtomicU64>) -> miette::Result<Engine> {
     let suite: Suite = args.proposal.parse().map_err(|error: forebay_crypto::SuiteError| {
         miette!(help = format!("did you mean `{}`?", error.nearest), "{error}")
     })?;
@@ -261,7 +265,7 @@ fn sas(count: usize, suite: Suite) -> miette::Result<(Ipsec, Vec<SaKeys>)> {
         let config = SaConfig {
             local_ts: vec![selector(250)?],
             remote_ts: vec![selector(sa)?],
-            ..SaConfig::new("twin", spi, suite, near.into(), far.into())
+            ..SaConfig::new("validate-model", spi, suite, near.into(), far.into())
         };
         sad.add_outbound(config, IvRange::for_throwaway_key()).into_diagnostic()?;
         let key = filler(suite.cipher_key_len() + suite.salt_len(), sa);

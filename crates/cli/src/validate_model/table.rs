@@ -2,13 +2,14 @@
 
 use std::fmt::Write as _;
 
-use super::compare::{Line, Run, Twin};
+use super::compare::{Comparison, Line, Run};
 use forebay_page::units;
 
 /// Writes the tables of all rates.
-pub fn table(twin: &Twin) -> String {
-    let mut out = format!("{}\n{} packets at each rate; {}\n", twin.setup, twin.packets, twin.clock);
-    for run in &twin.runs {
+pub fn table(comparison: &Comparison) -> String {
+    let mut out =
+        format!("{}\n{} packets at each rate; {}\n", comparison.setup, comparison.packets, comparison.clock);
+    for run in &comparison.runs {
         let _ = writeln!(
             out,
             "\n{}: {}",
@@ -35,13 +36,13 @@ pub fn table(twin: &Twin) -> String {
         }
         out.push_str(&why(run));
     }
-    let _ = writeln!(out, "\n{}", verdict(twin));
+    let _ = writeln!(out, "\n{}", verdict(comparison));
     out
 }
 
 /// The outcome in a sentence.
-pub fn verdict(twin: &Twin) -> String {
-    let out: Vec<String> = twin
+pub fn verdict(comparison: &Comparison) -> String {
+    let out: Vec<String> = comparison
         .runs
         .iter()
         .flat_map(|run| run.lines.iter().filter(|line| !line.holds).map(move |line| said(run, line)))

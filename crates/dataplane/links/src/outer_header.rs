@@ -1,4 +1,4 @@
-//! The IP header, and that of UDP, in front of a payload whose own the kernel has taken off.
+//! Rebuilds IP and UDP headers stripped by the kernel.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -14,7 +14,7 @@ const HOP_LIMIT: u8 = 64;
 
 /// The headers of one sender's packets.
 #[derive(Debug)]
-pub(crate) struct Front {
+pub(crate) struct OuterHeader {
     bytes: [u8; MAX],
     /// Of the IP header.
     ip_len: usize,
@@ -23,13 +23,13 @@ pub(crate) struct Front {
     ip_sum: u64,
 }
 
-impl Default for Front {
-    fn default() -> Front {
-        Front { bytes: [0; MAX], ip_len: ipv4::MIN_HEADER, udp: false, ip_sum: 0 }
+impl Default for OuterHeader {
+    fn default() -> OuterHeader {
+        OuterHeader { bytes: [0; MAX], ip_len: ipv4::MIN_HEADER, udp: false, ip_sum: 0 }
     }
 }
 
-impl Front {
+impl OuterHeader {
     /// Writes all but lengths and checksum of headers of UDP; false if the addresses are not of one family.
     #[inline]
     pub(crate) fn start_udp(&mut self, from: SocketAddr, to: SocketAddr, control: &Control) -> bool {

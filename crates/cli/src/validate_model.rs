@@ -1,4 +1,4 @@
-//! `forebay twin`: the engine with emulated cards beside the simulator, on the same packets.
+//! `forebay validate-model`: the engine with emulated cards beside the simulator, on the same packets.
 //!
 //! ```text
 //!                 +--> engine: real crypto, real bytes, a clock that runs --+
@@ -23,54 +23,54 @@ use miette::{IntoDiagnostic, WrapErr, miette};
 
 use crate::backend::Backend;
 use crate::{Answer, progress};
-use compare::{Pair, Twin};
+use compare::{Comparison, Pair};
 
-/// Arguments of `forebay twin`.
+/// Arguments of `forebay validate-model`.
 #[derive(Args)]
-pub struct TwinArgs {
-    /// Packets at each rate.
+pub struct ValidateModelArgs {
+    /// Number of packets at each rate.
     #[arg(long, default_value_t = 100_000)]
     packets: u64,
-    /// Offered plain traffic; several times for several runs. Without: below and above what the cards do.
+    /// Offered cleartext traffic; repeat it for several runs [default: rates below and above the cards' throughput].
     #[arg(long, value_name = "RATE")]
     rate: Vec<String>,
-    /// Emulated cards of 230 Mbit/s on a 66 MHz bus.
+    /// Number of emulated cards of 230 Mbit/s on a 66 MHz bus.
     #[arg(long, default_value_t = 2)]
     cards: usize,
-    /// Finished jobs that a card holds for the bus while it computes the next.
+    /// Completed jobs that a card can hold for the bus while it computes the next.
     #[arg(long, default_value_t = 0)]
     write_buffer: usize,
-    /// Jobs that a card fetches ahead.
+    /// Jobs that a card prefetches.
     #[arg(long, default_value_t = 0)]
     prefetch: usize,
-    /// Jobs that may wait at each processor.
+    /// Maximum queue length of each processor, in jobs.
     #[arg(long, default_value_t = 1_000)]
     queue: usize,
-    /// Factor on the running core's finishing time: the higher, the more the cards do.
+    /// Factor on the predicted finish time of the running core; higher values give more packets to the cards.
     #[arg(long, default_value_t = 400.0)]
     alpha: f64,
-    /// Sliding window in packets, 1 for none.
+    /// Sliding window in packets; 1 disables bundling.
     #[arg(long, default_value_t = 1)]
     window: usize,
-    /// SAs, equiprobable.
+    /// Number of SAs, which are equally likely.
     #[arg(long, default_value_t = 4)]
     sas: usize,
-    /// Mean length of the plain packets before cutting to 40 to 1400 bytes; lengths are exponential.
+    /// Mean length of the cleartext packets; lengths are exponential, limited to 40 to 1400 bytes.
     #[arg(long, default_value_t = 471)]
     mean: u32,
-    /// What the packets are drawn with.
+    /// Seed of the random packets.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Suite, in swanctl's words.
+    /// Cipher suite, in swanctl notation.
     #[arg(long, default_value = "aes128gcm16")]
     proposal: String,
     /// Crypto library of the running core.
     #[arg(long, value_enum, default_value_t = Backend::Auto)]
     backend: Backend,
-    /// What the engine takes for time.
+    /// Clock of the engine.
     #[arg(long, value_enum, default_value_t = Time::Thread)]
     clock: Time,
-    /// Folder for report.html, figures.json, and for each rate the scenario and packets of the simulator.
+    /// Output directory for report.html, figures.json, and for each rate the scenario and packets of the simulator.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print the figures as JSON.
@@ -81,9 +81,9 @@ pub struct TwinArgs {
 /// What the engine takes for time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Time {
-    /// The time that its thread runs, so that other work on the machine is no part of the comparison.
+    /// CPU time of the engine's thread, so that other load on the machine does not affect the comparison.
     Thread,
-    /// The machine's clock: wants a core of its own.
+    /// Wall-clock time; requires a dedicated core.
     Wall,
 }
 
@@ -91,11 +91,13 @@ enum Time {
 const RATES: [&str; 3] = ["200 Mbit/s", "400 Mbit/s", "1 Gbit/s"];
 
 /// Runs the command.
-pub fn run(args: &TwinArgs) -> miette::Result<Answer> {
+pub fn run(args: &ValidateModelArgs) -> miette::Result<Answer> {
     check(args)?;
     let folder = match &args.out {
         Some(dir) => Folder::Kept(dir.clone()),
-        None => Folder::Passing(tempfile::tempdir().into_diagnostic().wrap_err("no room for the packets")?),
+        None => Folder::Passing(
+            tempfile::tempdir().into_diagnostic().wrap_err("cannot create a temporary directory")?,
+        ),
     };
     let rates: Vec<&str> = match args.rate.is_empty() {
         true => RATES.to_vec(),
@@ -112,10 +114,12 @@ pub fn run(args: &TwinArgs) -> miette::Result<Answer> {
         pairs.push(Pair { rate: (*rate).to_owned(), engine: engine.figures, simulator });
     }
     bar.finish();
-    let twin = Twin::new(args, pairs);
-    let json = serde_json::to_string_pretty(&twin).into_diagnostic()?;
+    let comparison = Comparison::new(args, pairs);
+    let json = serde_json::to_string_pretty(&comparison).into_diagnostic()?;
     if let Some(dir) = &args.out {
-        for (name, text) in [("report.html", report::render(&twin)), ("figures.json", json.clone() + "\n")] {
+        for (name, text) in
+            [("report.html", report::render(&comparison)), ("figures.json", json.clone() + "\n")]
+        {
             let path = dir.join(name);
             let written = std::fs::write(&path, text).into_diagnostic();
             written.wrap_err_with(|| format!("cannot write {}", path.display()))?;
@@ -124,9 +128,9 @@ pub fn run(args: &TwinArgs) -> miette::Result<Answer> {
     if args.json {
         println!("{json}");
     } else {
-        print!("{}", table::table(&twin));
+        print!("{}", table::table(&comparison));
     }
-    Ok(if twin.holds { Answer::Yes } else { Answer::No })
+    Ok(if comparison.holds { Answer::Yes } else { Answer::No })
 }
 
 /// Where the simulator's packets lie.
@@ -144,7 +148,7 @@ impl Folder {
     }
 }
 
-fn check(args: &TwinArgs) -> miette::Result<()> {
+fn check(args: &ValidateModelArgs) -> miette::Result<()> {
     let limits: [(&str, u64, u64, u64); 7] = [
         ("packets", args.packets, 1, 10_000_000),
         ("cards", args.cards as u64, 1, 64),

@@ -9,16 +9,21 @@ use forebay_sim::{Columns, Options, Scenario};
 use forebay_time::{Duration, Time};
 use miette::{IntoDiagnostic, WrapErr, miette};
 
-use super::TwinArgs;
+use super::ValidateModelArgs;
 use super::compare::{Figures, Processor};
 use super::emulated::{Emulated, WINDOW_TIMEOUT, percentiles};
 use super::packets::Plain;
 
 /// Runs the packets as the engine had them; leaves `scenario.toml` and `packets.csv` in `dir`.
-pub fn run(args: &TwinArgs, dir: &Path, packets: &[Plain], engine: &Emulated) -> miette::Result<Figures> {
+pub fn run(
+    args: &ValidateModelArgs,
+    dir: &Path,
+    packets: &[Plain],
+    engine: &Emulated,
+) -> miette::Result<Figures> {
     write(args, dir, packets, engine)
         .into_diagnostic()
-        .wrap_err_with(|| format!("{} cannot be written", dir.display()))?;
+        .wrap_err_with(|| format!("cannot write {}", dir.display()))?;
     let scenario = Scenario::load(&dir.join("scenario.toml"), &[])?;
     let options = Options { columns: true, ..Options::default() };
     let outcome = forebay_sim::run(&scenario, options).map_err(|error| miette!("the simulator: {error}"))?;
@@ -59,7 +64,7 @@ fn in_order(columns: &Columns) -> Vec<Duration> {
         .collect()
 }
 
-fn write(args: &TwinArgs, dir: &Path, packets: &[Plain], engine: &Emulated) -> std::io::Result<()> {
+fn write(args: &ValidateModelArgs, dir: &Path, packets: &[Plain], engine: &Emulated) -> std::io::Result<()> {
     fs::create_dir_all(dir)?;
     let mut csv = "size,time,sa\n".to_owned();
     for (plain, sealed) in packets.iter().zip(&engine.sealed) {
@@ -70,12 +75,12 @@ fn write(args: &TwinArgs, dir: &Path, packets: &[Plain], engine: &Emulated) -> s
     fs::write(dir.join("scenario.toml"), scenario(args, engine))
 }
 
-fn scenario(args: &TwinArgs, engine: &Emulated) -> String {
+fn scenario(args: &ValidateModelArgs, engine: &Emulated) -> String {
     let card = CardConfig::paper_230_mbit();
     let ps = |time: Duration| format!("\"{} ps\"", time.0);
     let timeout = if args.window > 1 { format!("timeout = {}\n", ps(WINDOW_TIMEOUT)) } else { String::new() };
     format!(
-        "# The engine's twin. Sizes are those of sealed packets; the core's cost is what the engine measured.\n\
+        "# Made by validate-model. Sizes are those of sealed packets; the core's cost is what the engine measured.\n\
          model = \"host\"\n\n[traffic]\nsource = \"file\"\npath = \"packets.csv\"\narrivals = \"stamps\"\n\
          overhead = 0\n\n[bus]\nclock = \"66 MHz\"\nwidth = 4\naddress_cycles = 1\n\n\
          [[processor]]\nname = \"core\"\nkind = \"cpu\"\ninit = {}\nblock = {}\nalpha = {:?}\nqueue = {queue}\n\n\

@@ -19,10 +19,10 @@ const SOCKET: &str = "/run/forebay/control.sock";
 /// Which gateway is asked.
 #[derive(Args, Clone)]
 pub struct SocketArgs {
-    /// Its control socket [default: /run/forebay/control.sock].
+    /// Control socket of the gateway [default: /run/forebay/control.sock].
     #[arg(long, value_name = "PATH", conflicts_with = "config")]
     socket: Option<PathBuf>,
-    /// Its file, which says where the socket is.
+    /// Configuration file of the gateway, from which the path of the socket is read.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
@@ -52,13 +52,13 @@ pub struct AskArgs {
 /// What is shown.
 #[derive(Subcommand)]
 pub enum ShowCommand {
-    /// The security associations, with what went through each.
+    /// The security associations, with packets, bytes and failures of each.
     Sas(AskArgs),
-    /// The policies, in the order in which they are looked at.
+    /// The policies, in the order of evaluation.
     Policies(AskArgs),
-    /// The processors: load, queue, predicted against actual time, costs.
+    /// The processors: utilization, queue, predicted and actual response time, costs.
     Processors(AskArgs),
-    /// Packets that were dropped, by reason.
+    /// Dropped packets, by reason.
     Drops(AskArgs),
 }
 
@@ -121,18 +121,18 @@ fn say_reload(document: &ReloadDoc) {
     document.errors.iter().for_each(|one| finding("error", one));
     document.warnings.iter().for_each(|one| finding("warning", one));
     if !document.ok {
-        eprintln!("nothing was changed");
+        eprintln!("the configuration was rejected; the running gateway is unchanged");
         return;
     }
     let ReloadDoc { added, removed, kept, .. } = document;
-    println!("{kept} SAs go on, {added} added, {removed} removed");
+    println!("{kept} SAs kept, {added} added, {removed} removed");
     for setting in &document.restart {
-        println!("after a restart only: {setting}");
+        println!("restart required: {setting}");
     }
 }
 
 fn unexpected() -> miette::Report {
-    miette!("the gateway answers something else than was asked")
+    miette!("the gateway sent a reply of another type than was requested")
 }
 
 /// The answer, `None` if it has been printed as JSON.
@@ -217,7 +217,7 @@ pub fn time(seconds: f64) -> String {
 fn overview(status: &StatusDoc) -> String {
     let outbound = status.sas.iter().filter(|sa| sa.direction == "out").count();
     let mut text = format!(
-        "forebay {} by {}, running for {}, process {}\nSAs: {} ({outbound} outbound), policies: {}\n\n",
+        "forebay {}, configuration {}, uptime {}, process {}\nSAs: {} ({outbound} outbound), policies: {}\n\n",
         status.version,
         status.config,
         time(status.uptime_s),
@@ -241,17 +241,19 @@ fn overview(status: &StatusDoc) -> String {
 /// The rules of the host, in a line.
 fn guard(guard: &GuardDoc) -> String {
     let GuardDoc { state, table, ranges, forged, leaked, restored, .. } = guard;
-    let restored = if *restored > 0 { format!(", made again {restored} times") } else { String::new() };
+    let restored = if *restored > 0 { format!(", restored {restored} times") } else { String::new() };
     match (state.as_str(), &guard.error) {
         ("on", _) => format!(
-            "\nGuard: table inet {table}, {ranges} address ranges; packets in the clear dropped: {forged} arriving, {leaked} \
-             leaving{restored}\n"
+            "\nGuard: table inet {table}, {ranges} address ranges; cleartext packets dropped: {forged} inbound, {leaked} \
+             outbound{restored}\n"
         ),
         ("missing", Some(error)) => {
-            format!("\nGuard: missing ({error}): packets in the clear pass beside the gateway\n")
+            format!("\nGuard: missing ({error}); cleartext packets can bypass the gateway\n")
         }
-        ("missing", None) => "\nGuard: not made yet\n".to_owned(),
-        ("print", _) => "\nGuard: rules of your own (forebay check --print-rules)\n".to_owned(),
+        ("missing", None) => "\nGuard: not installed yet\n".to_owned(),
+        ("print", _) => {
+            "\nGuard: rules installed by the administrator (forebay check --print-rules)\n".to_owned()
+        }
         _ => String::new(),
     }
 }
@@ -273,7 +275,7 @@ fn captures(taps: &TapsDoc) -> String {
 
 fn sas(sas: &[SaDoc]) -> String {
     let header =
-        ["NAME", "DIR", "SPI", "PROPOSAL", "REMOTE", "PACKETS", "BYTES", "FORGED", "REPLAYED", "ENDS"];
+        ["NAME", "DIR", "SPI", "PROPOSAL", "REMOTE", "PACKETS", "BYTES", "ICV FAIL", "REPLAYED", "EXPIRES"];
     let mut rows = vec![row(&header)];
     for sa in sas {
         let texts = [&sa.name, &sa.direction, &sa.spi, &sa.proposal, &sa.remote].map(Clone::clone);
@@ -320,14 +322,14 @@ fn processors(processors: &[ProcessorDoc]) -> String {
         "QUEUE",
         "PREDICTED",
         "ACTUAL",
-        "OFF BY",
+        "ERROR",
         "COSTS",
     ];
     let mut rows = vec![row(&header)];
     let several = processors.iter().any(|one| one.engine > 0);
     for one in processors {
         let jobs = one.jobs.max(1) as f64;
-        let state = if one.out { "out" } else { "ok" };
+        let state = if one.out { "ejected" } else { "ok" };
         let costs: Vec<String> = one
             .costs
             .iter()
@@ -352,7 +354,7 @@ fn processors(processors: &[ProcessorDoc]) -> String {
 
 fn drops(drops: &std::collections::BTreeMap<String, u64>) -> String {
     if drops.is_empty() {
-        return "no packets were dropped\n".to_owned();
+        return "No packets were dropped.\n".to_owned();
     }
     let mut sorted: Vec<_> = drops.iter().collect();
     sorted.sort_by_key(|(_, count)| std::cmp::Reverse(**count));

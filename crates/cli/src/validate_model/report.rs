@@ -4,28 +4,28 @@ use forebay_page::document::{Block, Frame, Table, page};
 use forebay_page::plot::{Plot, Series};
 use forebay_page::units;
 
-use super::compare::{Figures, Run, Twin};
+use super::compare::{Comparison, Figures, Run};
 use super::table;
 
 const SIDES: [&str; 2] = ["engine", "simulator"];
 
 /// Writes the page.
-pub fn render(twin: &Twin) -> String {
+pub fn render(comparison: &Comparison) -> String {
     let frame = Frame {
         kind: "Forebay: engine and simulator".to_owned(),
-        verdict: table::verdict(twin),
-        good: Some(twin.holds),
+        verdict: table::verdict(comparison),
+        good: Some(comparison.holds),
         intro: vec![format!(
             "{} {} packets at each rate; the engine's clock: {}. {}.",
-            twin.setup,
-            units::count(twin.packets),
-            twin.clock,
-            twin.host
+            comparison.setup,
+            units::count(comparison.packets),
+            comparison.clock,
+            comparison.host
         )],
-        footer: format!("Made by forebay {}.", twin.version),
+        footer: format!("Made by forebay {}.", comparison.version),
         ..Frame::default()
     };
-    let blocks: Vec<Block> = twin.runs.iter().flat_map(section).collect();
+    let blocks: Vec<Block> = comparison.runs.iter().flat_map(section).collect();
     page("Forebay: engine and simulator", &frame, &blocks)
 }
 

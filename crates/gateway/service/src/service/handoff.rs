@@ -23,7 +23,7 @@ const ROOM_EACH: (usize, usize) = (512, 4_096);
 
 /// A packet for another worker.
 #[derive(Debug)]
-pub struct Handed {
+pub struct HandoffPacket {
     /// To be sealed or opened.
     pub direction: Direction,
     /// The packet.
@@ -74,7 +74,7 @@ impl Bell {
 }
 
 /// One worker's ends of all rings.
-pub struct HandOff {
+pub struct Handoff {
     bell: Arc<Bell>,
     /// By the number of the other worker; itself is not among them.
     to: Vec<Option<To>>,
@@ -82,7 +82,7 @@ pub struct HandOff {
 }
 
 struct To {
-    packets: Producer<Handed>,
+    packets: Producer<HandoffPacket>,
     /// Empty buffers that come back.
     buffers: Consumer<Packet>,
     bell: Arc<Bell>,
@@ -91,30 +91,30 @@ struct To {
 }
 
 struct From {
-    packets: Consumer<Handed>,
+    packets: Consumer<HandoffPacket>,
     buffers: Producer<Packet>,
     bell: Arc<Bell>,
 }
 
-impl HandOff {
+impl Handoff {
     /// The ends of `workers` workers.
     ///
     /// # Errors
     /// If the system has no descriptors left.
-    pub fn between(workers: usize) -> io::Result<Vec<HandOff>> {
+    pub fn between(workers: usize) -> io::Result<Vec<Handoff>> {
         let others = workers.saturating_sub(1).max(1);
-        HandOff::with_room(workers, (ROOM / others).clamp(ROOM_EACH.0, ROOM_EACH.1))
+        Handoff::with_room(workers, (ROOM / others).clamp(ROOM_EACH.0, ROOM_EACH.1))
     }
 
     /// The same with room for so many packets from each worker to each other.
     ///
     /// # Errors
-    /// As [`HandOff::between`].
-    pub fn with_room(workers: usize, room: usize) -> io::Result<Vec<HandOff>> {
+    /// As [`Handoff::between`].
+    pub fn with_room(workers: usize, room: usize) -> io::Result<Vec<Handoff>> {
         let bells: Vec<Arc<Bell>> =
             (0..workers).map(|_| Bell::new().map(Arc::new)).collect::<io::Result<_>>()?;
-        let end = |bell: &Arc<Bell>| HandOff { bell: bell.clone(), to: vec![], from: vec![] };
-        let mut ends: Vec<HandOff> = bells.iter().map(end).collect();
+        let end = |bell: &Arc<Bell>| Handoff { bell: bell.clone(), to: vec![], from: vec![] };
+        let mut ends: Vec<Handoff> = bells.iter().map(end).collect();
         for giver in 0..workers {
             for taker in 0..workers {
                 if giver == taker {
@@ -138,9 +138,9 @@ impl HandOff {
         &self.bell
     }
 
-    /// Gives a packet to another worker, who is told by [`HandOff::ring`]; back if there is no room, or no such
+    /// Gives a packet to another worker, who is told by [`Handoff::ring`]; back if there is no room, or no such
     /// worker.
-    pub fn give(&mut self, worker: usize, handed: Handed) -> Result<(), Handed> {
+    pub fn give(&mut self, worker: usize, handed: HandoffPacket) -> Result<(), HandoffPacket> {
         let Some(Some(to)) = self.to.get_mut(worker) else { return Err(handed) };
         to.packets.push(handed).map_err(|PushError::Full(handed)| handed)?;
         to.given = true;
@@ -167,7 +167,7 @@ impl HandOff {
 
     /// Takes about `most` packets at most, as many of each of the others; an empty buffer is to be returned for each.
     /// How many there were.
-    pub fn take(&mut self, most: usize, mut take: impl FnMut(Handed) -> Packet) -> usize {
+    pub fn take(&mut self, most: usize, mut take: impl FnMut(HandoffPacket) -> Packet) -> usize {
         let mut all = 0;
         let share = (most / self.from.len().max(1)).max(1);
         for from in &mut self.from {
@@ -223,19 +223,19 @@ mod tests {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use std::thread;
 
-    fn handed(number: u32) -> Handed {
+    fn handed(number: u32) -> HandoffPacket {
         let mut packet = Packet::with_capacity(64);
         assert!(packet.fill(&number.to_be_bytes()));
-        Handed { direction: Direction::Seal, packet }
+        HandoffPacket { direction: Direction::Seal, packet }
     }
 
-    fn number(handed: &Handed) -> u32 {
+    fn number(handed: &HandoffPacket) -> u32 {
         u32::from_be_bytes(*handed.packet.bytes().first_chunk().unwrap())
     }
 
     #[test]
     fn what_finds_no_room_is_given_back_and_buffers_go_around() {
-        let mut ends = HandOff::with_room(3, 4).unwrap();
+        let mut ends = Handoff::with_room(3, 4).unwrap();
         for n in 0..4 {
             ends[0].give(2, handed(n)).unwrap();
         }
@@ -245,7 +245,7 @@ mod tests {
         assert!(!ends[0].has_room(1) && ends[1].has_room(4) && ends[1].has_room(400));
         ends[1].give(2, handed(7)).unwrap();
         let mut seen = vec![];
-        let mut take = |handed: Handed| {
+        let mut take = |handed: HandoffPacket| {
             seen.push(number(&handed));
             Packet::with_capacity(64)
         };
@@ -260,8 +260,8 @@ mod tests {
 
     #[test]
     fn a_bell_is_rung_once_and_only_for_who_sleeps() {
-        let mut ends = HandOff::with_room(2, 8).unwrap();
-        let rung = |end: &HandOff| rustix::io::read(end.bell().fd(), &mut [0; 8]).is_ok();
+        let mut ends = Handoff::with_room(2, 8).unwrap();
+        let rung = |end: &Handoff| rustix::io::read(end.bell().fd(), &mut [0; 8]).is_ok();
         ends[0].give(1, handed(0)).unwrap();
         ends[0].ring();
         assert!(!rung(&ends[1]), "it is awake");
@@ -291,9 +291,9 @@ mod tests {
     #[test]
     fn nobody_sleeps_over_a_packet() {
         const PACKETS: u32 = 100_000;
-        let mut ends = HandOff::with_room(2, 16).unwrap();
+        let mut ends = Handoff::with_room(2, 16).unwrap();
         let (mut taker, mut giver) = (ends.remove(1), ends.remove(0));
-        let sleep = |end: &HandOff| {
+        let sleep = |end: &Handoff| {
             let mut fds = [PollFd::from_borrowed_fd(end.bell().fd(), PollFlags::IN)];
             let limit = Timespec { tv_sec: 30, tv_nsec: 0 };
             assert_eq!(poll(&mut fds, Some(&limit)).unwrap(), 1, "nobody rings");
@@ -324,7 +324,7 @@ mod tests {
                     Packet::with_capacity(64)
                 });
                 assert!(packet.fill(&next.to_be_bytes()));
-                match giver.give(1, Handed { direction: Direction::Open, packet }) {
+                match giver.give(1, HandoffPacket { direction: Direction::Open, packet }) {
                     Ok(()) => next += 1,
                     Err(handed) => buffers.push(handed.packet),
                 }

@@ -1,4 +1,4 @@
-//! `forebay size`: how large buffers must be, and how much load they bear.
+//! `forebay size-buffers`: the smallest buffers for a loss ratio, and the maximum throughput of given ones.
 
 use std::path::PathBuf;
 
@@ -14,48 +14,48 @@ use serde_json::Value;
 use crate::Answer;
 use crate::progress::{self, Progress};
 
-/// Arguments of `forebay size`.
+/// Arguments of `forebay size-buffers`.
 #[derive(Args)]
-pub struct SizeArgs {
-    /// The scenario (TOML), model = "pipeline" or "inline-card". Its own buffers count for the highest load only.
+pub struct SizeBuffersArgs {
+    /// The scenario (TOML), model = "pipeline" or "inline-card". Its own buffers are used for the maximum throughput only.
     scenario: PathBuf,
-    /// Share of the packets that may be lost.
+    /// Maximum loss ratio.
     #[arg(long, value_name = "SHARE", value_parser = share)]
     loss: f64,
-    /// Another value for a key: `arrivals.mean="80 us"`.
+    /// Override a key: `arrivals.mean="80 us"`.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
-    /// Print figures as JSON.
+    /// Print the figures as JSON.
     #[arg(long)]
     json: bool,
     /// Largest buffer to try, in packets.
     #[arg(long, value_name = "PACKETS", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..))]
     most: u32,
-    /// How loss is found; by the chain where the file is of what the chain solves.
+    /// Loss method [default: Markov chain if the model is solvable].
     #[arg(long)]
     by: Option<Way>,
-    /// By simulation: runs of each design, of which the upper end of the 95 % interval counts.
+    /// With `--by simulation`: number of runs per design; the upper end of the 95 % interval is used.
     #[arg(long, value_name = "RUNS", default_value_t = 5, value_parser = clap::value_parser!(u16).range(2..))]
     runs: u16,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Way {
-    /// Exactly, from the Markov chain.
+    /// Exact solution of the Markov chain.
     Chain,
-    /// From several simulations.
+    /// Several simulations.
     Simulation,
 }
 
 fn share(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(share) if share > 0.0 && share < 1.0 => Ok(share),
-        _ => Err("expected a share above 0 and below 1, such as 0.01".to_owned()),
+        _ => Err("expected a ratio above 0 and below 1, such as 0.01".to_owned()),
     }
 }
 
 /// Runs the command; the answer is no if no buffers within the limit keep the bound.
-pub fn run(args: &SizeArgs) -> miette::Result<Answer> {
+pub fn run(args: &SizeBuffersArgs) -> miette::Result<Answer> {
     let scenario = Design::load(args)?;
     let way = args.by.unwrap_or(scenario.way);
     let (by, word) = match way {
@@ -71,7 +71,7 @@ pub fn run(args: &SizeArgs) -> miette::Result<Answer> {
         (models::Error::Cancelled, _) => progress::Interrupted.into(),
         // These two are of the designs tried, not of the file.
         (error @ (models::Error::TooLarge { .. } | models::Error::NotConverged { .. }), _) => {
-            miette!(help = "`--most` bounds buffers, `--by simulation` solves no chains", "{error}")
+            miette!(help = "lower `--most`, or use `--by simulation`", "{error}")
         }
         (error, Some(file)) => file.objection(&error).into(),
         (error, None) => miette!("{}: {error}", args.scenario.display()),
@@ -85,14 +85,18 @@ pub fn run(args: &SizeArgs) -> miette::Result<Answer> {
     let most = ceiling(pipeline, args.loss);
     let offered = offered(pipeline);
     let sized = if offered > most {
-        notes.push(format!("{offered:.1} packets/s lose more whatever the buffers"));
+        notes.push(format!(
+            "the offered {offered:.1} packets/s exceed the loss ratio with buffers of any size"
+        ));
         None
     } else {
         smallest_buffers_with(pipeline, args.loss, args.most, by, &mut watch).map_err(named)?
     };
     let load = match pipeline.arrivals {
         Arrivals::Trace(_) => {
-            notes.push("a trace has the load that it has".to_owned());
+            notes.push(
+                "the maximum throughput is not searched for, because the load of a trace is fixed".to_owned(),
+            );
             Ok(None)
         }
         _ => highest_load_with(pipeline, args.loss, most, by, &mut watch),
@@ -101,7 +105,7 @@ pub fn run(args: &SizeArgs) -> miette::Result<Answer> {
     let load = match load {
         Ok(load) => load,
         Err(error @ (models::Error::TooLarge { .. } | models::Error::NotConverged { .. })) => {
-            notes.push(format!("the highest load with the file's buffers is not known: {error}"));
+            notes.push(format!("the maximum throughput with the file's buffers is unknown: {error}"));
             None
         }
         Err(error) => return Err(named(error)),
@@ -148,7 +152,7 @@ struct Design {
 }
 
 impl Design {
-    fn load(args: &SizeArgs) -> miette::Result<Design> {
+    fn load(args: &SizeBuffersArgs) -> miette::Result<Design> {
         let text = forebay_scenario::load(&args.scenario)?;
         if forebay_scenario::model_of(&text, &args.sets).as_deref() == Some("inline-card") {
             let card = CardScenario::parse(&text, &args.scenario.display().to_string(), &args.sets)?;
@@ -157,7 +161,7 @@ impl Design {
                 way: Way::Simulation,
                 notes: card.notes,
                 approximations: vec![
-                    "all times are taken as exponential, and nothing is lost inside".to_owned(),
+                    "all times are assumed exponential, without loss between the stages".to_owned(),
                 ],
                 resolved: card.resolved,
                 payload: Some(card.payload),
@@ -205,19 +209,24 @@ fn print(sizes: &Sizes<'_>, most: u32) {
     let percent = 100.0 * sizes.loss;
     match &sizes.smallest {
         Some(smallest) => {
-            println!("smallest buffers that lose at most {percent} %, by {}:", sizes.by);
+            println!("smallest buffers for a loss of at most {percent} %, by {}:", sizes.by);
             for one in &smallest.stages {
                 println!("{:16} {:>6}", one.name, one.buffer);
             }
             let (total, loss, tried) = (smallest.total, 100.0 * smallest.loss_probability, smallest.tried);
             println!("{:16} {total:>6}   {loss:.4} % lost, {tried} designs tried", "all");
         }
-        None => println!("no buffers of up to {most} packets a stage lose at most {percent} %"),
+        None => {
+            println!("no buffers of up to {most} packets per stage keep the loss at or below {percent} %")
+        }
     }
     if let Some(load) = sizes.highest_load_pps {
         let payload = sizes.highest_load_bps.map(|bps| format!(", {:.1} Mbit/s of payload", bps / 1e6));
         let payload = payload.unwrap_or_default();
-        println!("the file's own buffers bear {load:.1} packets/s, one every {:.3} us{payload}", 1e6 / load);
+        println!(
+            "maximum throughput of the file's buffers: {load:.1} packets/s, one every {:.3} us{payload}",
+            1e6 / load
+        );
     }
     for note in &sizes.notes {
         println!("note: {note}");

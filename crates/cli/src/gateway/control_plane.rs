@@ -14,13 +14,13 @@ use forebay_time::Time;
 /// Longest wait for the loop to read the file again.
 const PATIENCE: StdDuration = StdDuration::from_secs(25);
 
-/// A wish that the file be read again, and where the outcome goes.
-pub type Wish = SyncSender<ReloadDoc>;
+/// A request that the file be read again, and where the outcome goes.
+pub type ReloadRequest = SyncSender<ReloadDoc>;
 
 /// The servers, and what they tell.
-pub struct Asked {
+pub struct ControlPlane {
     shown: Arc<Mutex<Arc<Config>>>,
-    wishes: Receiver<Wish>,
+    requests: Receiver<ReloadRequest>,
     answer: Arc<control::Answer>,
     /// Removes its socket at the end.
     _control: Option<Server>,
@@ -28,28 +28,29 @@ pub struct Asked {
     wanted: Option<Metrics>,
 }
 
-impl Asked {
+impl ControlPlane {
     /// Begins to answer for `service`, which runs by `file`. What cannot be opened is said in the log and hinders no
     /// packet.
-    pub fn start(service: &Service, file: &str, start: Time) -> Asked {
+    pub fn start(service: &Service, file: &str, start: Time) -> ControlPlane {
         let config = service.config();
-        let (wish, wishes) = mpsc::channel();
+        let (reload, requests) = mpsc::channel();
         let shown = Arc::new(Mutex::new(config.clone()));
-        let answer = answer(service, shown.clone(), wish, file.to_owned(), start);
+        let answer = answer(service, shown.clone(), reload, file.to_owned(), start);
         let control = &config.control;
         let limit = config.limits.control_connections;
         let server = Server::control(control, limit, answer.clone());
         let server = server.inspect_err(|error| {
-            tracing::error!(socket = %control.socket.display(), "no control socket: {error}");
+            tracing::error!(socket = %control.socket.display(), "cannot open the control socket: {error}");
         });
-        let mut asked = Asked { shown, wishes, answer, _control: server.ok(), metrics: None, wanted: None };
-        asked.show(config);
-        asked
+        let mut control_plane =
+            ControlPlane { shown, requests, answer, _control: server.ok(), metrics: None, wanted: None };
+        control_plane.show(config);
+        control_plane
     }
 
-    /// The next wish, if there is one.
-    pub fn wish(&self) -> Option<Wish> {
-        self.wishes.try_recv().ok()
+    /// The next request, if there is one.
+    pub fn reload_request(&self) -> Option<ReloadRequest> {
+        self.requests.try_recv().ok()
     }
 
     /// Tells of another version of the file from now on.
@@ -65,7 +66,7 @@ impl Asked {
             let server = Server::metrics(settings, config.limits.control_connections, self.answer.clone());
             match server {
                 Ok(server) => self.metrics = Some(server),
-                Err(error) => tracing::error!(listen = %settings.listen, "no metrics: {error}"),
+                Err(error) => tracing::error!(listen = %settings.listen, "cannot serve metrics: {error}"),
             }
         }
     }
@@ -74,7 +75,7 @@ impl Asked {
 fn answer(
     service: &Service,
     shown: Arc<Mutex<Arc<Config>>>,
-    wish: Sender<Wish>,
+    reload: Sender<ReloadRequest>,
     file: String,
     start: Time,
 ) -> Arc<control::Answer> {
@@ -82,20 +83,20 @@ fn answer(
     Arc::new(move |request| {
         if request == Request::Reload {
             let (reply, outcome) = mpsc::sync_channel(1);
-            let asked = wish.send(reply).is_ok();
+            let asked = reload.send(reply).is_ok();
             return match outcome.recv_timeout(PATIENCE) {
                 Ok(document) if asked => Response::Reload(document),
-                _ => Response::error("the gateway does not get to it"),
+                _ => Response::error("the reload timed out"),
             };
         }
         let Some(snapshots) = workers.ask(Snapshot::take) else {
-            return Response::error("the gateway has ended");
+            return Response::error("the gateway has stopped");
         };
         let config = shown.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut status = Snapshot::status(snapshots, &config, &file, env!("CARGO_PKG_VERSION"), start);
         status.taps = taps.document();
         status.guard = guard.document();
-        Response::of(request, status).unwrap_or_else(|| Response::error("this request is not known"))
+        Response::of(request, status).unwrap_or_else(|| Response::error("unknown request"))
     })
 }
 

@@ -76,7 +76,7 @@ fn status(age: u64) -> StatusDoc {
         remote_ts: vec!["10.2.0.0/16".to_owned()],
         ..PolicyDoc::default()
     };
-    let link = LinkDoc { name: "forebay0".to_owned(), side: "plain".to_owned(), ..LinkDoc::default() };
+    let link = LinkDoc { name: "forebay0".to_owned(), side: "inside".to_owned(), ..LinkDoc::default() };
     StatusDoc {
         schema: 1,
         version: "0.1.0".to_owned(),
@@ -95,9 +95,14 @@ fn status(age: u64) -> StatusDoc {
 fn status_and_show_say_what_is_counted() {
     let gateway = Gateway::new(ReloadDoc::default());
     let said = gateway.said(&["status"]);
-    for part in
-        ["forebay 0.1.0 by gateway.toml", "SAs: 1 (1 outbound), policies: 1", "core", "50%", "2.0us", "3.0us"]
-    {
+    for part in [
+        "forebay 0.1.0, configuration gateway.toml",
+        "SAs: 1 (1 outbound), policies: 1",
+        "core",
+        "50%",
+        "2.0us",
+        "3.0us",
+    ] {
         assert!(said.contains(part), "no `{part}` in\n{said}");
     }
     assert!(said.contains("in_no_states") && said.contains("no SA has this SPI and destination"));
@@ -130,12 +135,12 @@ fn a_reload_says_what_it_did() {
         added: 2,
         removed: 1,
         kept: 7,
-        restart: vec!["[plain] mtu: 1400 -> 1300".to_owned()],
+        restart: vec!["[inside] mtu: 1400 -> 1300".to_owned()],
         ..ReloadDoc::default()
     };
     let said = Gateway::new(done).said(&["reload"]);
     assert!(
-        said.contains("7 SAs go on, 2 added, 1 removed") && said.contains("restart only: [plain] mtu"),
+        said.contains("7 SAs kept, 2 added, 1 removed") && said.contains("restart required: [inside] mtu"),
         "{said}"
     );
     let error = FindingDoc {
@@ -148,7 +153,10 @@ fn a_reload_says_what_it_did() {
     let output = refused.run(&["reload"]);
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("error: gateway.toml:3: wrong") && said.contains("nothing was changed"), "{said}");
+    assert!(
+        said.contains("error: gateway.toml:3: wrong") && said.contains("the running gateway is unchanged"),
+        "{said}"
+    );
     let document: Value = serde_json::from_slice(&refused.run(&["reload", "--json"]).stdout).unwrap();
     assert_eq!((document["ok"].as_bool(), document["errors"][0]["line"].as_u64()), (Some(false), Some(3)));
 }
@@ -176,6 +184,9 @@ fn nobody_answers_is_exit_code_2_with_a_hint() {
         let output = command.args(&args).arg("--socket").arg(&socket).env("NO_COLOR", "1").output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{args:?}");
         let said = String::from_utf8(output.stderr).unwrap();
-        assert!(said.contains("no gateway answers at") && said.contains("is it running?"), "{said}");
+        assert!(
+            said.contains("cannot connect to a gateway at") && said.contains("start the gateway"),
+            "{said}"
+        );
     }
 }

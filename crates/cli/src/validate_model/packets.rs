@@ -5,7 +5,7 @@ use std::path::Path;
 use forebay_sim::{Scenario, Stream};
 use forebay_time::Time;
 
-use super::TwinArgs;
+use super::ValidateModelArgs;
 
 /// Shortest and longest plain packet in bytes: a tunnel's overhead still fits an Ethernet frame.
 pub const LENGTHS: (u32, u32) = (40, 1_400);
@@ -22,7 +22,7 @@ pub struct Plain {
 }
 
 /// Draws packets back to back at a rate, as a scenario would have them.
-pub fn draw(args: &TwinArgs, rate: &str) -> miette::Result<Vec<Plain>> {
+pub fn draw(args: &ValidateModelArgs, rate: &str) -> miette::Result<Vec<Plain>> {
     let (min, max) = LENGTHS;
     let text = format!(
         "model = \"host\"\nseed = {}\n[traffic]\nsource = \"exponential\"\nmean = {}\nmin = {min}\nmax = {max}\n\
