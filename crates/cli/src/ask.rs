@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use forebay_gateway::config;
+use forebay_config as config;
 use forebay_gateway::control::{
     Client, ControlError, FindingDoc, GuardDoc, LimitsDoc, PolicyDoc, ProcessorDoc, ReloadDoc, Request,
     Response, SaDoc, StatusDoc, TapsDoc,

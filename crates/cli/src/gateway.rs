@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration as StdDuration;
 
 use clap::Args;
+use forebay_config::{self as config, Config};
 use forebay_engine::Clock;
-use forebay_gateway::config::{self, Config};
 use forebay_gateway::control::ReloadDoc;
 use forebay_gateway::privileges;
 use forebay_gateway::service::Service;

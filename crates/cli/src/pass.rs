@@ -5,11 +5,11 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use forebay_config::sas;
 use forebay_crypto::{Direction, Job, JobSpec, Packet};
 use forebay_engine::{Addresses, BURST, Clock, Engine, Limits, Order, Refusal, Scheduling, Settings};
-use forebay_gateway::iv_store::{IVS_PER_SA, IvStore};
-use forebay_gateway::sas;
 use forebay_ipsec::{DropCounts, DropReason};
+use forebay_iv_store::{IVS_PER_SA, IvStore};
 use forebay_links::LinkType;
 use forebay_links::capture::{CaptureError, Reader, Writer};
 use forebay_links::frame::{IpAt, locate, reframe};

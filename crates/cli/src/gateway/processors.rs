@@ -1,9 +1,9 @@
 //! The processors of the gateway's file.
 
+use forebay_config::{self as config, Config, ProcessorKind};
 use forebay_crypto::{Processor, Suite};
 use forebay_crypto_card::{Bus, Card};
 use forebay_engine::{Clock, Lane, ProcessorSetup};
-use forebay_gateway::config::{self, Config, ProcessorKind};
 use forebay_gateway::service;
 use forebay_scheduler::Kind;
 use miette::{IntoDiagnostic, miette};

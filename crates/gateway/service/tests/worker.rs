@@ -7,11 +7,11 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 
+use forebay_config::Changes;
+use forebay_config::sas::parse;
 use forebay_crypto::{SaKeys, SecretBytes, SessionId, Suite};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{Addresses, Clock, Engine, ProcessorSetup, Settings};
-use forebay_gateway::config::Changes;
-use forebay_gateway::sas::parse;
 use forebay_gateway::service::{HandOff, Handle, Paths, Poll, Port, Protected, Setup, Share, Worker};
 use forebay_ipsec::{Encapsulation, Ipsec, IvRange, SaConfig, Spi};
 use forebay_links::{Link, PassedOver, Sent};

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use forebay_config::{Config, ProcessorKind};
 use forebay_crypto::fault::{FaultControl, Faulty};
 use forebay_crypto::{Capabilities, Direction, Job, Packet, Processor, SaKeys, SessionError, SessionId};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_crypto_card::{Bus, Card};
 use forebay_engine::{Lane, LaneSteps, ProcessorSetup};
-use forebay_gateway::config::{Config, ProcessorKind};
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::{Duration, Time};
 

@@ -16,8 +16,8 @@ use super::{
     CostDoc, EngineDoc, GuardDoc, LifetimeDoc, LimitsDoc, LinkDoc, PolicyDoc, ProcessorDoc, SCHEMA, SaDoc,
     StatusDoc, TapsDoc,
 };
-use crate::config::{Config, ProcessorKind};
 use crate::service::{Port, PortCounts, Worker, WorkerCounts};
+use forebay_config::{Config, ProcessorKind};
 
 /// What a worker has at one moment.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use super::host::{CardSide, Host};
 use super::port::Port;
 use super::start_error::{StartError, lacking};
 use super::worker::Protected;
-use crate::config::{Config, MssClamp, PlainLink, ProtectedLink};
+use forebay_config::{Config, MssClamp, PlainLink, ProtectedLink};
 
 /// Packets that wait for a link without room.
 const QUEUE: usize = 4_096;

@@ -9,9 +9,9 @@ use forebay_planted::{Fault, planted};
 
 use super::state::{LEAST, MOST, Notes, Raised};
 use super::word::Word;
-use crate::iv_store::{SequenceId, WindowNote};
 use crate::privileges;
 use crate::service::worker::Handle;
+use forebay_iv_store::{SequenceId, WindowNote};
 
 /// What nobody waits for is noted with what else comes until so long nothing has, or so much has come.
 const GATHER: std::time::Duration = std::time::Duration::from_millis(5);

@@ -8,8 +8,8 @@ use forebay_ipsec::Action;
 use super::operation::GuardMode;
 use super::reader::Context;
 use super::{Config, KeySource, PlainLink, ProtectedLink};
-use crate::guard::{Entry, Host, Plan};
 use crate::sas::SasFile;
+use forebay_guard::{Entry, Host, Plan};
 
 impl Config {
     /// What the guard's rules have to know of the host.

@@ -4,9 +4,13 @@
 //! a hint. `[[sa]]` and `[[policy]]` are those of the [SAs file](crate::sas); all other keys stand in [`schema`],
 //! from which the reference (`docs/gateway.md`) is made. Nothing but files is looked at: neither interfaces nor the
 //! kernel, nor whether a processor is there.
+//!
+//! [`sas`] reads the SAs file, [`import`] what other systems are configured with; [`esp_sa`] writes SAs for Wireshark.
 
 mod diff;
+pub mod esp_sa;
 mod guard;
+pub mod import;
 mod keys;
 mod links;
 mod operation;
@@ -15,6 +19,7 @@ mod reader;
 #[cfg(test)]
 mod reference;
 mod routes;
+pub mod sas;
 mod scheduling;
 pub mod schema;
 mod workers;
@@ -22,6 +27,7 @@ mod workers;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
+use forebay_iv_store as iv_store;
 use forebay_scenario::{Findings, Place, Problem, Table, Value, tree};
 use toml::de::DeTable;
 
@@ -36,7 +42,6 @@ pub use routes::prefixes;
 pub use scheduling::{Limits, Scheduler};
 pub use workers::deal;
 
-use crate::iv_store;
 use crate::sas::errors::Findings as FileFindings;
 use crate::sas::{self, Finding, SasErrors, SasFile, mask};
 use reader::{Context, Reader};

@@ -11,7 +11,7 @@ use super::links::check_distinct;
 use super::reader::{Context, Reader, tables};
 use super::schema::links::NAME_MAX;
 
-/// The rules of the host that drop what passes beside the gateway: see [`guard`](crate::guard).
+/// The rules of the host that drop what passes beside the gateway: see [`guard`](forebay_guard).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guard {
     /// Who makes them.

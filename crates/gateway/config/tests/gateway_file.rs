@@ -4,11 +4,11 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use forebay_engine::Order;
-use forebay_gateway::config::{
+use forebay_config::sas::SasErrors;
+use forebay_config::{
     Backend, Config, KeySource, MssClamp, PlainLink, ProcessorKind, ProtectedLink, Routes, load, parse,
 };
-use forebay_gateway::sas::SasErrors;
+use forebay_engine::Order;
 use forebay_scheduler::{Policy, Service};
 use forebay_time::Duration;
 
@@ -35,7 +35,7 @@ fn sa(name: &str, spi: u32, rest: &str) -> String {
 /// Line and message of each finding.
 fn errors(text: &str) -> Vec<(usize, String, String)> {
     let errors = read(text).expect_err("it is wrong");
-    let one = |finding: &forebay_gateway::sas::Finding| {
+    let one = |finding: &forebay_config::sas::Finding| {
         let problem = finding.problem();
         (finding.line().unwrap_or(0), problem.to_string(), problem.help().into_owned())
     };
@@ -285,7 +285,7 @@ fn what_needs_a_restart_is_named() {
 
 /// A file with every key of the schema, kinds one behind the other as far as they can stand together.
 fn everything() -> String {
-    use forebay_gateway::config::schema::{PARTS, sections};
+    use forebay_config::schema::{PARTS, sections};
     let mut text = String::new();
     let top = PARTS.iter().filter(|part| part.section.is_empty());
     top.flat_map(|part| part.keys).for_each(|key| text += &format!("{}\n", key.line()));

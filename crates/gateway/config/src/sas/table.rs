@@ -9,7 +9,7 @@ use toml::de::{DeTable, DeValue};
 use super::errors::Findings;
 use super::mask::shown;
 use super::problem::Problem;
-use crate::config::schema;
+use crate::schema;
 
 /// A kind of table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

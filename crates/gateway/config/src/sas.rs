@@ -47,7 +47,7 @@ pub use errors::{Finding, SasErrors};
 pub use problem::Problem;
 pub use table::Section;
 
-use crate::config::schema;
+use crate::schema;
 use entry::Claim;
 use errors::Findings;
 use forebay_scenario::report::Lines;

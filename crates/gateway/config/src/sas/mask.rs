@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::table::{IPTFS, is_known, is_plain};
-use crate::config::schema;
+use crate::schema;
 
 /// Length of a run of hex digits that may be a key: half of the shortest one.
 pub(super) const RUN: usize = 16;

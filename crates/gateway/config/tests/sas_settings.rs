@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use forebay_gateway::sas::parse;
+use forebay_config::sas::parse;
 use forebay_ipsec::{
     DontFragment, Dscp, DscpSet, Ecn, FlowLabel, HopLimit, InnerDscp, Iptfs, Lifetime, Limits, SaConfig, Tfc,
     TunnelRules,

@@ -7,7 +7,7 @@ use forebay_ipsec::{Action, Ipsec, IvRange, PolicyError, PolicyPlace, SadError};
 use miette::Diagnostic;
 
 use super::{SaEntry, SasFile};
-use crate::iv_store::{IvStore, IvStoreError};
+use forebay_iv_store::{IvStore, IvStoreError};
 
 /// Why SAs that were read could not be made ready for packets.
 #[derive(Debug)]
@@ -75,7 +75,7 @@ impl SasFile {
     /// number of its key session.
     ///
     /// Each outbound SA whose suite has IVs gets `ivs_per_sa` of them, reserved in `store` before this returns;
-    /// [`IVS_PER_SA`](crate::iv_store::IVS_PER_SA) lasts an SA without ESN for life. `now_ns` is the
+    /// [`IVS_PER_SA`](forebay_iv_store::IVS_PER_SA) lasts an SA without ESN for life. `now_ns` is the
     /// time since the Unix epoch, `seed` a number that nobody else can know ([`Ipsec::seeded`]).
     pub fn into_sad(
         self,
