@@ -10,7 +10,6 @@ mod output;
 mod answer;
 mod ask;
 #[allow(dead_code)] // the workbench chooses backends by an option
-mod backend;
 mod check;
 mod gateway;
 mod host;
@@ -18,7 +17,6 @@ mod import;
 mod manual;
 mod operation;
 #[allow(dead_code)] // the workbench saves costs
-mod processors;
 mod workbench;
 
 use std::ffi::OsString;

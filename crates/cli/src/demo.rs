@@ -26,8 +26,8 @@ use forebay_engine::Clock;
 use forebay_time::Duration;
 use miette::{IntoDiagnostic, WrapErr, miette};
 
-use crate::backend::Backend;
-use crate::processors::Costs;
+use forebay_processors::Backend;
+use forebay_processors::Costs;
 use crate::{Answer, progress};
 use figures::DemoFigures;
 

@@ -5,7 +5,6 @@
 
 mod asked;
 mod log;
-mod processors;
 mod watchdog;
 
 use std::path::PathBuf;
@@ -18,7 +17,7 @@ use forebay_config::{self as config, Config};
 use forebay_engine::Clock;
 use forebay_gateway::control::ReloadDoc;
 use forebay_gateway::privileges;
-use forebay_gateway::service::Service;
+use forebay_gateway::service::{Service, open_processors};
 use forebay_time::Duration;
 use miette::{Context, IntoDiagnostic};
 use sd_notify::NotifyState;
@@ -57,7 +56,7 @@ pub fn run(args: &GatewayArgs) -> miette::Result<Answer> {
     }
     let clock = Clock::start();
     // The threads of processors, too, have no privileges.
-    let processors = privileges::without(|| processors::set_up(&config, clock))?;
+    let processors = privileges::without(|| open_processors(&config, clock))?;
     let mut service = Service::start(config, processors, clock, seed(), unix_time)?;
     let mut asked = Asked::start(&service, &args.config.display().to_string(), clock.now());
     let _watchdog = Watchdog::start(service.workers().clone()).into_diagnostic().wrap_err("the watchdog")?;

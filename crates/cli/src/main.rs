@@ -6,7 +6,6 @@ mod output;
 
 mod answer;
 mod ask;
-mod backend;
 mod bench;
 mod check;
 mod demo;
@@ -19,7 +18,6 @@ mod manual;
 mod operation;
 mod pass;
 mod pipeline;
-mod processors;
 mod progress;
 mod simulate;
 mod size;

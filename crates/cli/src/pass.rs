@@ -20,9 +20,9 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::Answer;
-use crate::backend::Backend;
+use forebay_processors::Backend;
 use crate::host::{seed, unix_ns};
-use crate::processors::{self, Costs};
+use forebay_processors::{self as processors, Costs};
 use crate::progress::{self, Progress};
 
 /// Packets under way at once: enough for every core's queue; each has a buffer for the largest IP packet.

@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use miette::{IntoDiagnostic, WrapErr, miette};
 
-use crate::backend::Backend;
+use forebay_processors::Backend;
 use crate::{Answer, progress};
 use compare::{Pair, Twin};
 

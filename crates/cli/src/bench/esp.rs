@@ -21,9 +21,9 @@ use serde::Serialize;
 
 use self::bare::Bare;
 use crate::Answer;
-use crate::backend::Backend;
+use forebay_processors::Backend;
 use crate::loadgen::median::median;
-use crate::processors::{self, Costs};
+use forebay_processors::{self as processors, Costs};
 
 /// Packets in flight in the bench: what a burst from each of two queues would be.
 const PACKETS: usize = 2 * BURST;

@@ -17,7 +17,7 @@ use miette::{IntoDiagnostic, WrapErr, miette};
 
 use super::DemoArgs;
 use crate::host;
-use crate::processors::{self, Costs};
+use forebay_processors::{self as processors, Costs};
 
 /// Outer addresses of the gateways (RFC 5737's documentation range).
 pub const EAST: [u8; 4] = [192, 0, 2, 1];

@@ -3,14 +3,14 @@
 use clap::ValueEnum;
 use forebay_crypto::{Processor, Suite};
 use forebay_crypto_aws_lc::AwsLc;
-use forebay_crypto_card::{Bus, BusConfig, Card, CardConfig};
+use forebay_crypto_card::{Bus, BusConfig};
 use forebay_engine::{Clock, Lane, ProcessorSetup};
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::Duration;
 use miette::{IntoDiagnostic, miette};
 
-use crate::backend::Backend;
-use crate::processors::{Costs, set_up};
+use forebay_processors::{Backend, Costs, KINDS, Surroundings, set_up};
+
 
 /// A processor that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +24,8 @@ pub struct Spec {
 enum What {
     Core(Backend),
     Worker(Backend),
-    Card,
+    /// Of a kind of the registry, by its word.
+    Device(&'static str),
 }
 
 impl Spec {
@@ -66,17 +67,27 @@ fn parse(word: &str) -> miette::Result<What> {
         ("worker", detail) => Ok(What::Worker(library(detail)?)),
         ("ipsec-mb", None) => Ok(What::Worker(Backend::IpsecMb)),
         ("aws-lc", None) => Ok(What::Worker(Backend::AwsLc)),
-        ("card", None) => Ok(What::Card),
         ("dpdk" | "gpu", _) => Err(miette!(
-            help = "core, worker, ipsec-mb, aws-lc and card can be measured",
+            help = format!("core, worker, ipsec-mb, aws-lc and {} can be measured", kinds()),
             "--processor {word}: this build drives no {} devices",
             if kind == "gpu" { "GPU" } else { "DPDK crypto" }
         )),
-        _ => Err(miette!(
-            help = "there are core, worker (both with :ipsec-mb or :aws-lc), ipsec-mb, aws-lc, card",
-            "--processor {word}: there is no such processor"
-        )),
+        _ => match (forebay_processors::Kind::of(kind), detail) {
+            (Some(kind), None) => Ok(What::Device(kind.word)),
+            _ => Err(miette!(
+                help = format!(
+                    "there are core, worker (both with :ipsec-mb or :aws-lc), ipsec-mb, aws-lc, {}",
+                    kinds()
+                ),
+                "--processor {word}: there is no such processor"
+            )),
+        },
     }
+}
+
+/// The words of the registry's kinds.
+fn kinds() -> String {
+    KINDS.iter().map(|kind| kind.word).collect::<Vec<_>>().join(", ")
 }
 
 /// The processors of a plan with what a job costs on each, measured once.
@@ -140,9 +151,12 @@ fn open(spec: &Spec, bus: &Bus, clock: Clock) -> miette::Result<(Box<dyn Process
         What::Worker(library) => {
             (Box::new(Lane::new(library.open()?, spec.name.clone(), clock).into_diagnostic()?), Kind::Cpu)
         }
-        What::Card => {
-            let config = CardConfig { name: spec.name.clone(), ..CardConfig::paper_230_mbit() };
-            (Box::new(Card::new(config, bus, Box::new(AwsLc::new()))), Kind::Accelerator)
+        What::Device(word) => {
+            let kind = forebay_processors::Kind::of(word).ok_or_else(|| miette!("no kind {word}"))?;
+            let library = Box::new(AwsLc::new());
+            let buses = std::slice::from_ref(bus);
+            let device = (kind.sample)().open(Surroundings { name: &spec.name, library, buses })?;
+            (device, Kind::Accelerator)
         }
     })
 }

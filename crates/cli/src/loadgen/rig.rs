@@ -9,7 +9,7 @@ use miette::{IntoDiagnostic, miette};
 
 use super::latency::{Arrivals, Latencies};
 use super::order::Sequence;
-use crate::backend::Backend;
+use forebay_processors::Backend;
 
 /// Packets admitted between two turns at most.
 const BURST: usize = 64;

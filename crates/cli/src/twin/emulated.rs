@@ -17,7 +17,7 @@ use miette::{IntoDiagnostic, miette};
 use super::TwinArgs;
 use super::compare::{Figures, Processor as ProcessorFigures, Real};
 use super::packets::{self, Plain};
-use crate::processors::{self, Costs};
+use forebay_processors::{self as processors, Costs};
 use crate::progress;
 
 /// A window that does not fill is waited for this long.

@@ -37,7 +37,7 @@ pub use links::{
     Blackhole, MssClamp, Plain, PlainLink, Protected, ProtectedLink, Raw, Routes, Tun, Udp, Xdp, XdpMode,
 };
 pub use operation::{Control, Guard, GuardMode, Level, Log, Metrics, Privileges, Taps};
-pub use processors::{Backend, Bus, Processor, ProcessorKind};
+pub use processors::{Bus, Processor, ProcessorKind};
 pub use routes::prefixes;
 pub use scheduling::{Limits, Scheduler};
 pub use workers::deal;

@@ -1,9 +1,11 @@
 //! `[[processor]]` and `[[bus]]`.
 
 use std::num::{NonZeroU32, NonZeroU64};
+use std::sync::Arc;
 
 use forebay_crypto::Suite;
-use forebay_crypto_card::{BusConfig, CardConfig};
+use forebay_crypto_card::BusConfig;
+use forebay_processors::{Backend, CORE, Device, Kind, Values};
 use forebay_scenario::{Place, Table, Unit};
 use forebay_time::Duration;
 
@@ -16,9 +18,9 @@ use super::schema::processing::PROCESSORS_MAX;
 pub struct Processor {
     /// Its name, with a number behind it where its entry has a `count` above 1.
     pub name: String,
-    /// Core or card.
+    /// Core or device.
     pub kind: ProcessorKind,
-    /// The crypto library; of a card, the one that does its work.
+    /// The crypto library; of an emulated card, the one that does its work.
     pub backend: Backend,
     /// Factor on its finishing time, at least 1.
     pub alpha: f64,
@@ -29,17 +31,17 @@ pub struct Processor {
 }
 
 impl Processor {
-    /// The CPUs that a core's threads stay on; none of a card.
+    /// The CPUs that a core's threads stay on; none of a device.
     pub fn cpus(&self) -> &[u32] {
         match &self.kind {
             ProcessorKind::Core { cpus } => cpus,
-            ProcessorKind::Card { .. } => &[],
+            ProcessorKind::Device(_) => &[],
         }
     }
 }
 
 /// What a processor is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum ProcessorKind {
     /// A core of this machine; the first processor is the one that runs the loop.
     Core {
@@ -47,24 +49,28 @@ pub enum ProcessorKind {
         /// processor has one for each core that moves packets: see [`Config::workers`](super::Config::workers).
         cpus: Vec<u32>,
     },
-    /// An emulated card.
-    Card {
-        /// Its figures.
-        card: CardConfig,
-        /// The bus that it is plugged into: its place in [`Config::buses`](super::Config::buses).
-        bus: usize,
-    },
+    /// A device of one of the [kinds](forebay_processors::KINDS).
+    Device(Arc<dyn Device>),
 }
 
-/// A crypto library.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Backend {
-    /// The fastest there is, with another for what it lacks.
-    Auto,
-    /// Intel's multi-buffer library.
-    IpsecMb,
-    /// AWS-LC.
-    AwsLc,
+impl ProcessorKind {
+    /// The word for it.
+    pub fn word(&self) -> &'static str {
+        match self {
+            ProcessorKind::Core { .. } => CORE,
+            ProcessorKind::Device(device) => device.word(),
+        }
+    }
+}
+
+impl PartialEq for ProcessorKind {
+    fn eq(&self, other: &ProcessorKind) -> bool {
+        match (self, other) {
+            (ProcessorKind::Core { cpus }, ProcessorKind::Core { cpus: others }) => cpus == others,
+            (ProcessorKind::Device(one), ProcessorKind::Device(other)) => one.is_like(&**other),
+            (ProcessorKind::Core { .. }, _) | (ProcessorKind::Device(_), _) => false,
+        }
+    }
 }
 
 /// A bus of emulated cards.
@@ -116,10 +122,10 @@ pub(super) fn read(top: &Table, buses: Option<&[Bus]>, context: &Context<'_>) ->
     let mut kinds = Vec::new();
     for (at, (table, place)) in tables.into_iter().enumerate() {
         let (section, kind) = Reader::of_kind("processor", "kind", table, place, context);
-        if at == 0 && kind == Some("card") {
+        if let (0, Some(word)) = (at, kind.filter(|&word| word != CORE)) {
             let help =
                 "put a `[[processor]]` of kind `core` above it: the core that moves the packets works too";
-            section.conflict("kind", "the first processor is a card", help);
+            section.conflict("kind", format!("the first processor is a {word}"), help);
         }
         kinds.extend(kind);
         let default = kind.map(|kind| match kinds.iter().filter(|one| **one == kind).count() {
@@ -162,25 +168,20 @@ fn entry(
     section: &Reader<'_>,
 ) -> Option<Vec<Processor>> {
     let count = section.count("count");
-    let backend = section.word("backend").map(|word| match word {
-        "ipsec-mb" => Backend::IpsecMb,
-        "aws-lc" => Backend::AwsLc,
-        _ => Backend::Auto,
-    });
+    let backend = section.word("backend").and_then(Backend::of);
     let alpha = section.number("alpha");
     let beta = section.time("beta");
     let queue = section.count("queue");
-    let kinds = match kind {
-        "card" => card(name, queue, buses, section).map(|card| vec![card]),
-        _ => cores(count, first, section),
+    let kinds = match Kind::of(kind) {
+        Some(kind) => {
+            (kind.read)(&Given { buses, section }).map(|device| vec![ProcessorKind::Device(device)])
+        }
+        None => cores(count, first, section),
     };
     let (count, kinds) = (count?, kinds?);
     let processor = |number: usize| {
         let name = if count == 1 { name.to_owned() } else { format!("{name}.{number}") };
-        let mut kind = kinds.get(number).or(kinds.first())?.clone();
-        if let ProcessorKind::Card { card, .. } = &mut kind {
-            card.name.clone_from(&name);
-        }
+        let kind = kinds.get(number).or(kinds.first())?.clone();
         Some(Processor { name, kind, backend: backend?, alpha: alpha?, beta: beta?, queue: queue? })
     };
     (0..count).map(processor).collect()
@@ -208,46 +209,53 @@ fn cores(count: Option<usize>, first: bool, section: &Reader<'_>) -> Option<Vec<
     Some(std::iter::once(moving.to_vec()).chain(others).map(|cpus| ProcessorKind::Core { cpus }).collect())
 }
 
-fn card(
-    name: &str,
-    queue: Option<usize>,
-    buses: Option<&[Bus]>,
-    section: &Reader<'_>,
-) -> Option<ProcessorKind> {
-    let (init, block, doorbell) = (section.time("init"), section.time("block"), section.time("doorbell"));
-    let (write_buffer, prefetch) = (section.count("write_buffer"), section.count("prefetch"));
-    let suites = match section.has("suites") {
-        true => section
-            .each_parsed::<Suite>("suites", "expected proposals: [\"aes128gcm16\", \"aes128-sha256\"]")
-            .map(|suites| {
-                check_distinct("suites", &suites, section);
-                Some(suites)
-            }),
-        false => Some(None),
-    };
-    let bus = bus(buses?, section);
-    let card = CardConfig {
-        name: name.to_owned(),
-        init: init?,
-        block: block?,
-        doorbell: doorbell?,
-        queue: queue?,
-        write_buffer: write_buffer?,
-        prefetch: prefetch?,
-        suites: suites?,
-    };
-    Some(ProcessorKind::Card { card, bus: bus? })
+/// A `[[processor]]` as the module of its kind reads it.
+struct Given<'a, 'b> {
+    buses: Option<&'a [Bus]>,
+    section: &'a Reader<'b>,
+}
+
+impl Values for Given<'_, '_> {
+    fn has(&self, key: &'static str) -> bool {
+        self.section.has(key)
+    }
+
+    fn count(&self, key: &'static str) -> Option<usize> {
+        self.section.count(key)
+    }
+
+    fn time(&self, key: &'static str) -> Option<Duration> {
+        self.section.time(key)
+    }
+
+    fn text(&self, key: &'static str) -> Option<String> {
+        self.section.text(key)
+    }
+
+    fn suites(&self, key: &'static str) -> Option<Option<Vec<Suite>>> {
+        if !self.section.has(key) {
+            return Some(None);
+        }
+        let expected = "expected proposals: [\"aes128gcm16\", \"aes128-sha256\"]";
+        let suites = self.section.each_parsed::<Suite>(key, expected)?;
+        check_distinct(key, &suites, self.section);
+        Some(Some(suites))
+    }
+
+    fn bus(&self, key: &'static str) -> Option<usize> {
+        bus(key, self.buses?, self.section)
+    }
 }
 
 /// The bus of this name, or the first.
-fn bus(buses: &[Bus], section: &Reader<'_>) -> Option<usize> {
-    if !section.has("bus") {
+fn bus(key: &'static str, buses: &[Bus], section: &Reader<'_>) -> Option<usize> {
+    if !section.has(key) {
         return Some(0);
     }
-    let name = section.text("bus")?;
+    let name = section.text(key)?;
     let found = buses.iter().position(|bus| bus.name == name);
     if found.is_none() {
-        section.unknown_word("bus", &name, buses.iter().map(|bus| bus.name.clone()).collect());
+        section.unknown_word(key, &name, buses.iter().map(|bus| bus.name.clone()).collect());
     }
     found
 }

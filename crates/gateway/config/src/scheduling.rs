@@ -99,7 +99,7 @@ fn policy(processors: Option<&[Processor]>, section: &Reader<'_>) -> Option<Poli
         }
         processor(key, processors, section)
     };
-    let is_card = |kind: &ProcessorKind| matches!(kind, ProcessorKind::Card { .. });
+    let is_card = |kind: &ProcessorKind| matches!(kind, ProcessorKind::Device(_));
     let is_core = |kind: &ProcessorKind| matches!(kind, ProcessorKind::Core { .. });
     match word.parse().ok()? {
         Policy::Single { .. } => Some(Policy::Single { processor: named("processor", is_card)? }),

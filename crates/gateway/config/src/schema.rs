@@ -5,56 +5,9 @@ pub(super) mod links;
 mod operation;
 pub(super) mod processing;
 
-use std::fmt;
-
-use forebay_scenario::Unit;
-
-/// What a key takes.
-#[derive(Clone, Copy, Debug)]
-pub enum Takes {
-    /// `true` or `false`.
-    Flag,
-    /// A string.
-    Text,
-    /// A path, relative to the directory of the file.
-    Path,
-    /// One of these words.
-    Word(&'static [&'static str]),
-    /// A whole number of a unit, from the least to the most.
-    Whole(Unit, u64, u64),
-    /// A time from the least to the most.
-    Time(&'static str, &'static str),
-    /// A number from the least to the most.
-    Number(f64, f64),
-    /// What these words say.
-    Other(&'static str),
-}
-
-/// What holds where a key is not given.
-#[derive(Clone, Copy, Debug)]
-pub enum Absent {
-    /// The key has to be given.
-    Required,
-    /// This value, as it would be written.
-    Is(&'static str),
-    /// What these words say.
-    Means(&'static str),
-}
-
-/// One key.
-#[derive(Clone, Copy, Debug)]
-pub struct Key {
-    /// Its name.
-    pub name: &'static str,
-    /// What it takes.
-    pub takes: Takes,
-    /// What holds without it.
-    pub absent: Absent,
-    /// What it means, in one sentence.
-    pub meaning: &'static str,
-    /// A value, as it is written.
-    pub example: &'static str,
-}
+use forebay_processors::{CORE, KINDS};
+use forebay_scenario::schema::key;
+pub use forebay_scenario::schema::{Absent, Key, Takes};
 
 /// The keys of a section, or those of a section of one kind.
 #[derive(Clone, Copy, Debug)]
@@ -67,17 +20,6 @@ pub struct Part {
     pub kind: &'static str,
     /// The keys.
     pub keys: &'static [Key],
-}
-
-/// A key of [`Part::keys`].
-const fn key(
-    name: &'static str,
-    takes: Takes,
-    absent: Absent,
-    meaning: &'static str,
-    example: &'static str,
-) -> Key {
-    Key { name, takes, absent, meaning, example }
 }
 
 /// A section that stands once.
@@ -107,7 +49,10 @@ impl Part {
 }
 
 /// Every part, in the order of the reference.
-pub const PARTS: &[Part] = &[
+pub const PARTS: &[Part] = &parts_of_all_kinds();
+
+/// The parts before those of the kinds of processors.
+const BEFORE: &[Part] = &[
     operation::TOP,
     links::PLAIN,
     links::PLAIN.of("tun", links::PLAIN_TUN),
@@ -120,8 +65,11 @@ pub const PARTS: &[Part] = &[
     operation::KEYS.of("static", operation::KEYS_STATIC),
     operation::KEYS.of("xfrm", operation::KEYS_XFRM),
     processing::PROCESSOR,
-    processing::PROCESSOR.of("core", processing::CORE),
-    processing::PROCESSOR.of("card", processing::CARD),
+    processing::PROCESSOR.of(CORE, processing::CORE),
+];
+
+/// Those after them.
+const AFTER: &[Part] = &[
     processing::BUS,
     processing::SCHEDULER,
     processing::CLASS,
@@ -133,6 +81,23 @@ pub const PARTS: &[Part] = &[
     operation::PRIVILEGES,
     operation::TAPS,
 ];
+
+const fn parts_of_all_kinds() -> [Part; BEFORE.len() + KINDS.len() + AFTER.len()] {
+    let mut parts = [operation::TOP; BEFORE.len() + KINDS.len() + AFTER.len()];
+    let mut at = 0;
+    while at < parts.len() {
+        parts[at] = if at < BEFORE.len() {
+            BEFORE[at]
+        } else if at < BEFORE.len() + KINDS.len() {
+            let kind = KINDS[at - BEFORE.len()];
+            processing::PROCESSOR.of(kind.word, kind.keys)
+        } else {
+            AFTER[at - BEFORE.len() - KINDS.len()]
+        };
+        at += 1;
+    }
+    parts
+}
 
 /// The parts of a section.
 pub fn parts(section: &str) -> impl Iterator<Item = &'static Part> {
@@ -155,42 +120,4 @@ pub fn is_known(key: &str) -> bool {
     let (section, key) = key.split_once('.').unwrap_or(("", key));
     let inside = section.is_empty() || sections().any(|part| part.section == section);
     inside && PARTS.iter().flat_map(|part| part.keys).any(|known| known.name == key)
-}
-
-impl Key {
-    /// The line that gives this key.
-    pub fn line(&self) -> String {
-        format!("{} = {}", self.name, self.example)
-    }
-}
-
-impl fmt::Display for Takes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Takes::Flag => f.write_str("`true`, `false`"),
-            Takes::Text => f.write_str("a string"),
-            Takes::Path => f.write_str("a path"),
-            Takes::Word(words) => {
-                let quoted: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
-                f.write_str(&quoted.join(", "))
-            }
-            Takes::Whole(unit, least, most) => {
-                let unit = match unit {
-                    Unit::Bytes => " bytes",
-                    Unit::Frequency => " Hz",
-                    Unit::Rate => " bit/s",
-                    Unit::PacketRate => " a second",
-                    Unit::Time => " s",
-                    Unit::None => "",
-                };
-                match most {
-                    &u64::MAX => write!(f, "{least}{unit} on"),
-                    _ => write!(f, "{least} to {most}{unit}"),
-                }
-            }
-            Takes::Time(least, most) => write!(f, "{least} to {most}"),
-            Takes::Number(least, most) => write!(f, "{least} to {most}"),
-            Takes::Other(words) => f.write_str(words),
-        }
-    }
 }

@@ -5,8 +5,9 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use forebay_config::sas::SasErrors;
+use forebay_processors::{Backend, EmulatedCard};
 use forebay_config::{
-    Backend, Config, KeySource, MssClamp, PlainLink, ProcessorKind, ProtectedLink, Routes, load, parse,
+    Config, KeySource, MssClamp, PlainLink, ProcessorKind, ProtectedLink, Routes, load, parse,
 };
 use forebay_engine::Order;
 use forebay_scheduler::{Policy, Service};
@@ -89,7 +90,8 @@ fn what_is_given_means_what_it_says() {
     assert_eq!(names, ["core.0", "core.1", "card"]);
     assert_eq!(config.processors[1].kind, ProcessorKind::Core { cpus: vec![1] });
     assert_eq!((config.processors[0].backend, config.processors[2].alpha), (Backend::AwsLc, 2.0));
-    let ProcessorKind::Card { card, bus } = &config.processors[2].kind else { panic!("a card") };
+    let ProcessorKind::Device(device) = &config.processors[2].kind else { panic!("a device") };
+    let EmulatedCard { card, bus } = device.as_any().downcast_ref().unwrap();
     assert_eq!((card.block, *bus, card.queue), (Duration::from_nanos(40), 1, 1_000));
     assert_eq!(card.suites, Some(vec!["aes128gcm16".parse().unwrap()]));
     assert_eq!(config.buses[1].config.clock_hz.get(), 133_000_000);

@@ -1,12 +1,15 @@
 //! Which crypto library a core uses.
 
-use clap::ValueEnum;
+#[cfg(feature = "libraries")]
 use forebay_crypto::{Fallback, Processor};
+#[cfg(feature = "libraries")]
 use forebay_crypto_aws_lc::AwsLc;
+#[cfg(feature = "libraries")]
 use miette::miette;
 
 /// A crypto library.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Backend {
     /// The fastest that this build and machine have, and AWS-LC for the suites that it lacks.
     #[default]
@@ -18,7 +21,20 @@ pub enum Backend {
 }
 
 impl Backend {
+    /// The words for libraries, in the order of [`Backend::of`].
+    pub const WORDS: &[&str] = &["auto", "ipsec-mb", "aws-lc"];
+
+    /// The library of a word.
+    pub fn of(word: &str) -> Option<Backend> {
+        let all = [Backend::Auto, Backend::IpsecMb, Backend::AwsLc];
+        Backend::WORDS.iter().zip(all).find(|(one, _)| **one == word).map(|(_, backend)| backend)
+    }
+
     /// A processor on this library.
+    ///
+    /// # Errors
+    /// If this build or machine lacks the library.
+    #[cfg(feature = "libraries")]
     pub fn open(self) -> miette::Result<Box<dyn Processor>> {
         match (self, forebay_crypto_ipsec_mb::new()) {
             (Backend::Auto, Ok(processor)) => Ok(Box::new(Fallback::new(processor, AwsLc::new()))),
@@ -29,5 +45,16 @@ impl Backend {
             )),
             (Backend::Auto | Backend::AwsLc, _) => Ok(Box::new(AwsLc::new())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Backend;
+
+    #[test]
+    fn every_word_names_a_library() {
+        assert!(Backend::WORDS.iter().all(|word| Backend::of(word).is_some()));
+        assert_eq!((Backend::of("aws-lc"), Backend::of("openssl")), (Some(Backend::AwsLc), None));
     }
 }

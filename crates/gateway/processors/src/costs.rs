@@ -1,19 +1,23 @@
-//! The processors a command uses, and what the scheduler is told of them.
+//! What processors cost: measured, saved, read again, and told to the scheduler.
 
 use std::path::Path;
 
 use forebay_crypto::{Processor, Suite};
-use forebay_engine::{Calibration, Clock, Lane, Point, ProcessorSetup, calibrate_within};
+#[cfg(feature = "libraries")]
+use forebay_engine::Lane;
+use forebay_engine::{Calibration, Clock, Point, ProcessorSetup, calibrate_within};
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::Duration;
 use miette::{IntoDiagnostic, WrapErr, miette};
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "libraries")]
 use crate::backend::Backend;
 
 /// How long a processor is measured before it is used: costs are learnt from then on.
 const CALIBRATION: Duration = Duration::from_millis(8);
 /// What it takes to wake another core, about, until that has been measured.
+#[cfg(feature = "libraries")]
 const WAKE: Duration = Duration::from_micros(20);
 /// Jobs that may wait at a core.
 const CORE_QUEUE: usize = 256;
@@ -141,6 +145,9 @@ impl MeasuredCost {
 
 impl Costs {
     /// Reads a file that `--save` wrote.
+    ///
+    /// # Errors
+    /// That it cannot be read, or is of another layout.
     pub fn load(path: &Path) -> miette::Result<Costs> {
         let name = path.display();
         let text = std::fs::read_to_string(path).into_diagnostic().wrap_err_with(|| format!("{name}"))?;
@@ -169,6 +176,9 @@ impl Costs {
 }
 
 /// A core or card with the cost that was saved for it, or is measured now.
+///
+/// # Errors
+/// If it does not answer, or lacks the suite.
 pub fn set_up(
     mut processor: Box<dyn Processor>,
     kind: Kind,
@@ -185,6 +195,10 @@ pub fn set_up(
 }
 
 /// The running core and `cores - 1` lanes on further ones.
+///
+/// # Errors
+/// As [`set_up`], and if there is no such library, or no thread left.
+#[cfg(feature = "libraries")]
 pub fn cores(
     cores: usize,
     backend: Backend,

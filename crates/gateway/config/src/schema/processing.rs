@@ -1,5 +1,6 @@
 //! `[[processor]]`, `[[bus]]`, `[scheduler]`, `[[class]]` and `[limits]`.
 
+use forebay_processors::{Backend, WORDS};
 use forebay_scenario::Unit;
 
 use super::Absent::{Is, Means, Required};
@@ -17,7 +18,7 @@ pub const PROCESSOR: Part = several(
     &[
         key(
             "kind",
-            Word(&["core", "card"]),
+            Word(WORDS),
             Required,
             "a core of this machine, or an emulated card: real crypto that takes the time of a card",
             "\"core\"",
@@ -32,7 +33,7 @@ pub const PROCESSOR: Part = several(
         key("count", Whole(Unit::None, 1, PROCESSORS_MAX), Is("1"), "how many of these there are", "2"),
         key(
             "backend",
-            Word(&["auto", "ipsec-mb", "aws-lc"]),
+            Word(Backend::WORDS),
             Is("\"auto\""),
             "the crypto library; `auto` is the fastest of this machine, and another for suites that it lacks",
             "\"aws-lc\"",
@@ -57,47 +58,6 @@ pub const CORE: &[Key] = &[
         "[0]",
     ),
     key("queue", Whole(Unit::None, 1, 65_536), Is("256"), "jobs that may wait there", "512"),
-];
-
-pub const CARD: &[Key] = &[
-    key(
-        "init",
-        Time("0 s", "1 s"),
-        Is("\"1 us\""),
-        "t_init: what a submission costs before its first block",
-        "\"500 ns\"",
-    ),
-    key("block", Time("1 ps", "1 ms"), Is("\"440 ns\""), "t_block: what 16 bytes cost", "\"40 ns\""),
-    key(
-        "doorbell",
-        Time("0 s", "1 s"),
-        Is("0"),
-        "from a submission to the card's notice of it",
-        "\"200 ns\"",
-    ),
-    key("queue", Whole(Unit::None, 1, 65_536), Is("1000"), "submissions that may wait there", "512"),
-    key(
-        "write_buffer",
-        Whole(Unit::None, 0, 65_536),
-        Is("0"),
-        "finished submissions that wait for the bus while the card computes the next",
-        "2",
-    ),
-    key(
-        "prefetch",
-        Whole(Unit::None, 0, 65_536),
-        Is("0"),
-        "submissions fetched ahead while the card computes",
-        "2",
-    ),
-    key(
-        "suites",
-        Other("proposals"),
-        Means("all that its library has"),
-        "the proposals that the card does",
-        "[\"aes128gcm16\", \"aes128-sha256\"]",
-    ),
-    key("bus", Text, Means("the first"), "the name of the bus that it is plugged into", "\"pci0\""),
 ];
 
 pub const BUS: Part = several(

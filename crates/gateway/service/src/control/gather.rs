@@ -10,6 +10,7 @@ use forebay_ipsec::{
 };
 use forebay_links::PassedOver;
 use forebay_scheduler::Cost;
+use forebay_processors::CORE;
 use forebay_time::{Duration, Time};
 
 use super::{
@@ -17,7 +18,7 @@ use super::{
     StatusDoc, TapsDoc,
 };
 use crate::service::{Port, PortCounts, Worker, WorkerCounts};
-use forebay_config::{Config, ProcessorKind};
+use forebay_config::Config;
 
 /// What a worker has at one moment.
 #[derive(Debug)]
@@ -266,7 +267,6 @@ fn policy(policy: &Policy, names: &BTreeMap<u32, &str>) -> PolicyDoc {
 
 fn processor(one: &Processor, config: &Config, engine: usize, uptime: Duration) -> ProcessorDoc {
     let set = config.processors.get(one.place);
-    let is_card = set.is_some_and(|set| matches!(set.kind, ProcessorKind::Card { .. }));
     let stats = &one.stats;
     let costs = one.costs.iter().map(|(suite, cost)| CostDoc {
         proposal: suite.to_string(),
@@ -275,7 +275,7 @@ fn processor(one: &Processor, config: &Config, engine: usize, uptime: Duration) 
     });
     ProcessorDoc {
         name: set.map_or_else(|| stats.name.clone(), |set| set.name.clone()),
-        kind: (if is_card { "card" } else { "core" }).to_owned(),
+        kind: set.map_or(CORE, |set| set.kind.word()).to_owned(),
         engine,
         out: stats.out,
         jobs: stats.jobs,
