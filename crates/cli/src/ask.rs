@@ -11,7 +11,7 @@ use forebay_gateway::control::{
 use miette::{IntoDiagnostic, miette};
 use serde::Serialize;
 
-use crate::Answer;
+use forebay_terminal::Answer;
 
 /// Where a gateway listens unless its file says otherwise.
 const SOCKET: &str = "/run/forebay/control.sock";

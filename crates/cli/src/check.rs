@@ -10,7 +10,7 @@ use forebay_guard::Plan;
 use miette::{Context, Diagnostic, IntoDiagnostic};
 use serde::Serialize;
 
-use crate::Answer;
+use forebay_terminal::Answer;
 
 /// Arguments of `forebay check`.
 #[derive(Args)]

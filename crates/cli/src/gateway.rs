@@ -24,9 +24,9 @@ use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
-use crate::Answer;
-use crate::host::{seed, unix_ns};
 use asked::Asked;
+use forebay_terminal::Answer;
+use forebay_terminal::host::{seed, unix_ns};
 use log::Logging;
 use watchdog::Watchdog;
 

@@ -13,7 +13,7 @@ use miette::{Context, IntoDiagnostic, miette};
 use serde::Serialize;
 use zeroize::Zeroizing;
 
-use crate::Answer;
+use forebay_terminal::Answer;
 
 /// Longest text that is read, in bytes.
 const MAX_LEN: u64 = 64 << 20;

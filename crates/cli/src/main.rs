@@ -1,24 +1,19 @@
 //! `forebay`, the one command.
 
-// Before all modules, so that each of them has its macros and not the standard library's.
+// For its macros, in the place of the standard library's.
 #[macro_use]
-mod output;
+extern crate forebay_terminal;
 
-mod answer;
 mod ask;
 mod bench;
 mod check;
-mod demo;
 mod explore;
 mod gateway;
-mod host;
 mod import;
-mod loadgen;
 mod manual;
 mod operation;
 mod pass;
 mod pipeline;
-mod progress;
 mod simulate;
 mod size;
 mod study;
@@ -30,9 +25,9 @@ mod workbench;
 
 use std::process::ExitCode;
 
-use answer::Answer;
 use clap::{CommandFactory, Parser, Subcommand};
 use forebay_crypto::Direction;
+use forebay_terminal::{Answer, output, progress};
 
 /// IPsec packets through every processor that can do the crypto, by predicted finishing time.
 #[derive(Parser)]
@@ -78,7 +73,7 @@ enum Command {
     Bench(bench::Bench),
     /// Compare the scheduler with fixed splits, then send a real capture through two gateways and compare what comes out.
     #[command(after_help = "Example: forebay demo --out demo-run")]
-    Demo(demo::DemoArgs),
+    Demo(forebay_demo::DemoArgs),
     /// Write manual pages into a folder.
     #[command(hide = true)]
     Man(manual::ManArgs),
@@ -101,7 +96,7 @@ fn main() -> ExitCode {
         Command::Explore(explore) => explore.run(),
         Command::Twin(args) => twin::run(&args),
         Command::Bench(bench) => bench.run(),
-        Command::Demo(args) => demo::run(&args),
+        Command::Demo(args) => forebay_demo::run(&args),
         Command::Man(args) => manual::pages(&args, Cli::command()),
         Command::Completions(args) => manual::completions(&args, &Cli::command()),
     };

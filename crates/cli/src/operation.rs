@@ -1,8 +1,9 @@
 //! The commands that run a gateway and ask a running one: those of `forebay-gateway`, and of `forebay` as well.
 
 use clap::Subcommand;
+use forebay_terminal::Answer;
 
-use crate::{Answer, ask, check, gateway, import};
+use crate::{ask, check, gateway, import};
 
 /// A command of a gateway's operation.
 #[derive(Subcommand)]

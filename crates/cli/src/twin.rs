@@ -21,9 +21,9 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use miette::{IntoDiagnostic, WrapErr, miette};
 
-use forebay_processors::Backend;
-use crate::{Answer, progress};
 use compare::{Pair, Twin};
+use forebay_processors::Backend;
+use forebay_terminal::{Answer, progress};
 
 /// Arguments of `forebay twin`.
 #[derive(Args)]

@@ -1,7 +1,7 @@
 //! Standard output and error that may be closed: `forebay study list | head -1` ends quietly.
 //!
 //! The standard library's `print!` and its like panic when the other end of a pipe is gone. Those below
-//! stand before every other module and so take their places throughout the program: a reader that
+//! take their places throughout a program that asks for them: a reader that
 //! has gone away is like an interrupt, what is still to be printed is dropped, and work under way stops in
 //! good order and keeps what is done.
 
@@ -9,13 +9,19 @@ use std::fmt::Arguments;
 use std::io::{self, ErrorKind, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// As the standard library's, but the reader may have gone away.
+#[macro_export]
 macro_rules! print {
     ($($text:tt)*) => { $crate::output::print(format_args!($($text)*)) };
 }
+/// A line, as [`print!`](crate::print).
+#[macro_export]
 macro_rules! println {
     () => { $crate::output::print(format_args!("\n")) };
     ($($text:tt)*) => { $crate::output::print(format_args!("{}\n", format_args!($($text)*))) };
 }
+/// A line on standard error, as far as that can be written.
+#[macro_export]
 macro_rules! eprintln {
     ($($text:tt)*) => { $crate::output::complain(format_args!("{}\n", format_args!($($text)*))) };
 }

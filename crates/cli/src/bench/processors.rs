@@ -11,8 +11,8 @@ use forebay_engine::{Clock, Lane, calibrate};
 use forebay_time::Duration;
 use miette::{IntoDiagnostic, WrapErr, miette};
 
-use crate::Answer;
 use forebay_processors::{Backend, Costs, KINDS, Kind, MeasuredCost, Surroundings};
+use forebay_terminal::Answer;
 
 /// The name of the core behind a lane.
 const WORKER: &str = "worker.1";

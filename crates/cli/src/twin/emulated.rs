@@ -18,7 +18,7 @@ use super::TwinArgs;
 use super::compare::{Figures, Processor as ProcessorFigures, Real};
 use super::packets::{self, Plain};
 use forebay_processors::{self as processors, Costs};
-use crate::progress;
+use forebay_terminal::progress;
 
 /// A window that does not fill is waited for this long.
 pub const WINDOW_TIMEOUT: Duration = Duration::from_micros(100);

@@ -43,7 +43,7 @@ pub use scheduling::{Limits, Scheduler};
 pub use workers::deal;
 
 use crate::sas::errors::Findings as FileFindings;
-use crate::sas::{self, Finding, SasErrors, SasFile, mask};
+use crate::sas::{Finding, SasErrors, SasFile, mask};
 use reader::{Context, Reader};
 
 /// What a gateway's file says.

@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use forebay_config::sas::SasErrors;
-use forebay_processors::{Backend, EmulatedCard};
 use forebay_config::{
     Config, KeySource, MssClamp, PlainLink, ProcessorKind, ProtectedLink, Routes, load, parse,
 };
 use forebay_engine::Order;
+use forebay_processors::{Backend, EmulatedCard};
 use forebay_scheduler::{Policy, Service};
 use forebay_time::Duration;
 

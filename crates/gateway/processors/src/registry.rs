@@ -60,7 +60,6 @@ pub trait Device: Debug + Send + Sync + 'static {
 }
 
 /// What a device may use when it is opened.
-#[derive(Debug)]
 pub struct Surroundings<'a> {
     /// The name that it has in all figures.
     pub name: &'a str,

@@ -11,12 +11,12 @@ use miette::miette;
 
 use super::figures::{Gain, GainRun};
 use super::traffic::Capture;
-use crate::loadgen::median::median;
-use crate::loadgen::mix::Mix;
-use crate::loadgen::processors::{Bank, Spec};
-use crate::loadgen::rig::{Rig, Setting};
-use crate::loadgen::search::{self, best_share};
-use crate::progress::{self, Progress};
+use forebay_loadgen::median::median;
+use forebay_loadgen::mix::Mix;
+use forebay_loadgen::processors::{Bank, Spec};
+use forebay_loadgen::rig::{Rig, Setting};
+use forebay_loadgen::search::{self, best_share};
+use forebay_terminal::progress::{self, Progress};
 
 /// SAs of the comparison.
 const SAS: usize = 4;

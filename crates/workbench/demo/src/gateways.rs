@@ -16,8 +16,8 @@ use forebay_time::Duration;
 use miette::{IntoDiagnostic, WrapErr, miette};
 
 use super::DemoArgs;
-use crate::host;
 use forebay_processors::{self as processors, Costs};
+use forebay_terminal::host;
 
 /// Outer addresses of the gateways (RFC 5737's documentation range).
 pub const EAST: [u8; 4] = [192, 0, 2, 1];

@@ -7,15 +7,18 @@
 //!             two emulated 230 Mbit/s cards
 //! ```
 
+#[macro_use]
+extern crate forebay_terminal;
+
 mod compare;
 mod figures;
 mod gain;
 mod gateways;
 mod opening;
-pub mod report;
+mod report;
 mod sealing;
 mod table;
-pub mod traffic;
+mod traffic;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -26,10 +29,10 @@ use forebay_engine::Clock;
 use forebay_time::Duration;
 use miette::{IntoDiagnostic, WrapErr, miette};
 
+use figures::DemoFigures;
 use forebay_processors::Backend;
 use forebay_processors::Costs;
-use crate::{Answer, progress};
-use figures::DemoFigures;
+use forebay_terminal::{Answer, host, progress};
 
 /// Arguments of `forebay demo`.
 #[derive(Args)]
@@ -84,6 +87,9 @@ struct Shared {
 }
 
 /// Runs the command.
+///
+/// # Errors
+/// A wrong argument, a capture that cannot be read, or what keeps the gateways from running.
 pub fn run(args: &DemoArgs) -> miette::Result<Answer> {
     check(args)?;
     let comparison = args.gain.comparison()?;
@@ -97,7 +103,7 @@ pub fn run(args: &DemoArgs) -> miette::Result<Answer> {
     let files = gateways::write_sa_files(&args.out, &args.proposal)?;
     let sealing = gateways::sealing(args, &files, &costs, clock)?;
     let opening = gateways::opening(args, &files, &costs, clock)?;
-    let started = traffic::timestamp()?;
+    let started = host::timestamp()?;
     let shared = Shared {
         clock,
         stop: AtomicBool::new(false),
@@ -130,7 +136,7 @@ pub fn run(args: &DemoArgs) -> miette::Result<Answer> {
     let figures = DemoFigures {
         schema: 1,
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        host: traffic::host(),
+        host: host::model(),
         started,
         proposal: args.proposal.clone(),
         scheduler: format!("finish-time, alpha {} on the cores, window {}", args.alpha, args.window),

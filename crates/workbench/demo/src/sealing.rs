@@ -15,9 +15,9 @@ use miette::{IntoDiagnostic, WrapErr, miette};
 
 use super::traffic::Capture;
 use super::{DemoArgs, LAST_WORDS, Shared};
-use crate::demo::compare::{Expected, Half, Sampler};
-use crate::pass::capture_error;
-use crate::progress;
+use crate::compare::{Expected, Half, Sampler};
+use forebay_terminal::capture_error;
+use forebay_terminal::progress;
 
 /// Datagrams between the gateways: what the smallest usual socket buffer holds.
 const ON_THE_WIRE: u64 = 48;
@@ -37,7 +37,7 @@ pub fn run(
     let mut writer = Writer::create(args.out.join("sealed.pcapng")).map_err(capture_error)?;
     writer.declare(LinkType::Raw, Resolution::Nanoseconds).map_err(capture_error)?;
     let mut gateway = Sealing {
-        wall_ns: crate::host::unix_ns()?,
+        wall_ns: forebay_terminal::host::unix_ns()?,
         first_pass: capture.packets.len() as u64,
         start: shared.clock.now(),
         sampler: Sampler::new(&engine, shared.clock.now()),

@@ -10,7 +10,7 @@ use forebay_wire::{Ip, protocol};
 use miette::{IntoDiagnostic, WrapErr, miette};
 
 use super::figures::CaptureFigures;
-use crate::pass::capture_error;
+use forebay_terminal::capture_error;
 
 /// Recorded from real programs by `demo/record.sh`.
 static BUILT_IN: &[u8] = forebay_embedded::builtin::DEMO;
@@ -113,46 +113,9 @@ pub fn loopback_pair() -> miette::Result<(UdpSocket, UdpSocket)> {
     pair().into_diagnostic().wrap_err("cannot open UDP sockets on loopback")
 }
 
-/// Processor model and number of cores.
-pub fn host() -> String {
-    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let line = info.lines().find_map(|line| line.strip_prefix("model name"));
-    let model = line.and_then(|line| line.split(':').nth(1)).unwrap_or("unknown processor").trim();
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    format!("{model}, {cores} cores")
-}
-
-/// Now, as RFC 3339 in UTC.
-pub fn timestamp() -> miette::Result<String> {
-    let seconds = crate::host::unix_ns()? / 1_000_000_000;
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    let (year, month, day) = civil(days);
-    Ok(format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", rest / 3600, rest / 60 % 60, rest % 60))
-}
-
-/// The Gregorian date `days` after 1970-01-01 (days are counted from 1 March, so that leap days come last).
-fn civil(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let era = days / 146_097;
-    let day_of_era = days % 146_097;
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let (day, month) =
-        (day_of_year - (153 * shifted + 2) / 5 + 1, if shifted < 10 { shifted + 3 } else { shifted - 9 });
-    (year_of_era + era * 400 + u64::from(month <= 2), month, day)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn dates_are_those_of_the_calendar() {
-        assert_eq!(civil(0), (1970, 1, 1));
-        assert_eq!(civil(11_016), (2000, 2, 29));
-        assert_eq!(civil(20_778), (2026, 11, 21));
-    }
 
     #[test]
     fn the_capture_built_in_is_whole() {

@@ -6,7 +6,7 @@ use forebay_random::Random;
 use forebay_wire::Ip;
 use miette::miette;
 
-use crate::pass::capture_error;
+use forebay_terminal::capture_error;
 
 /// The shortest packet is an empty UDP packet; the longest, a jumbo frame's.
 const LENGTHS: std::ops::RangeInclusive<usize> = 28..=9000;

@@ -1,6 +1,5 @@
 //! The processors by the names they are given on the command line.
 
-use clap::ValueEnum;
 use forebay_crypto::{Processor, Suite};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_crypto_card::{Bus, BusConfig};
@@ -10,7 +9,6 @@ use forebay_time::Duration;
 use miette::{IntoDiagnostic, miette};
 
 use forebay_processors::{Backend, Costs, KINDS, Surroundings, set_up};
-
 
 /// A processor that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +56,7 @@ fn parse(word: &str) -> miette::Result<What> {
     let (kind, detail) = word.split_once(':').map_or((word, None), |(kind, detail)| (kind, Some(detail)));
     let library = |detail: Option<&str>| match detail {
         None => Ok(Backend::Auto),
-        Some(name) => Backend::from_str(name, false).map_err(|_| {
+        Some(name) => Backend::of(name).ok_or_else(|| {
             miette!(help = "there are ipsec-mb and aws-lc", "--processor {word}: no library `{name}`")
         }),
     };

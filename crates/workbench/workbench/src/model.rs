@@ -3,29 +3,27 @@
 use std::fmt;
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::rc::Rc;
 
-use forebay_models::Error;
+use forebay_embedded::Setup;
+use forebay_models::{self as models, Solution};
 use forebay_pipeline::scenario::{CardScenario, Scenario as PipelineScenario};
-use forebay_pipeline::{self as pipeline, Carried, Simulated, Solved};
-use forebay_scenario::{Finding, ScenarioErrors, model_of};
+use forebay_pipeline::{self as pipeline, Arrivals, Carried, ClosedForm, Pipeline};
+use forebay_scenario::{ScenarioErrors, model_of};
 use forebay_sim::{RunError, Scenario};
+use forebay_time::Duration;
 use serde::Serialize;
-use serde_json::Value;
 
-/// With `quick`, one packet in so many is run, but [`QUICK_LEAST`] at least.
-const QUICK_SHARE: u64 = 50;
-const QUICK_LEAST: u64 = 1_000;
-/// With `quick`, pipelines are run for such a part of their time, so often.
-const QUICK_TIME: f64 = 0.1;
-const QUICK_RUNS: usize = 2;
-
-/// A scenario file with settings, and what to do with it.
+/// A scenario that can be run.
 #[derive(Clone, Debug)]
-pub(crate) struct Setup {
-    pub(crate) file: Rc<str>,
-    pub(crate) sets: Vec<(String, String)>,
-    pub(crate) way: Way,
+pub enum Model {
+    /// Jobs on processors behind a bus, by the gateway's scheduler.
+    Host(Box<Scenario>),
+    /// A pipeline of stages.
+    Pipeline(Box<PipelineScenario>),
+    /// A card through which every packet goes.
+    Card(Box<CardScenario>),
+    /// Firmware on a simulated core.
+    Embedded(Box<Setup>),
 }
 
 /// How figures are found.
@@ -50,223 +48,262 @@ impl fmt::Display for Way {
     }
 }
 
-/// What a run came to.
-#[derive(Clone, Debug, Serialize)]
-#[serde(untagged)]
-pub enum Figures {
-    /// Of the host model.
-    Host(Box<forebay_sim::Figures>),
-    /// Of pipelines and inline cards: their document, less what every run has.
-    Other(Value),
+/// What a run may use, and what is kept of it.
+#[derive(Debug)]
+pub struct Options {
+    /// Threads for the runs of a pipeline; their number changes no figure.
+    pub threads: usize,
+    /// Of the host model: entries of its time line.
+    pub timeline: Option<usize>,
+    /// Of the host model: whether every packet is kept.
+    pub columns: bool,
+    /// Of the host model: whether a run that is broken off has the figures of its packets until then.
+    pub keep: bool,
+    /// Of the Markov chain: its limits.
+    pub solver: models::Options,
 }
 
-/// Figures with what goes with them.
-pub(crate) struct Ran {
-    pub(crate) seed: u64,
-    pub(crate) figures: Figures,
-    pub(crate) notes: Vec<String>,
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            threads: 1,
+            timeline: None,
+            columns: false,
+            keep: false,
+            solver: models::Options::default(),
+        }
+    }
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Step {
+    /// Packets done and packets in all.
+    Packets(u64, u64),
+    /// Share of the simulated time that has passed since the last step, of all runs together.
+    Share(f64),
+    /// The residual of the equations.
+    Residual(f64),
+    /// Somewhere.
+    Unknown,
+}
+
+/// Told how far a run is, by any of its threads; says whether it goes on.
+pub type Watch<'a> = &'a (dyn Fn(Step) -> ControlFlow<()> + Sync);
+
+/// What came of a scenario.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Outcome<'a> {
+    /// Of the host model.
+    Host(Box<forebay_sim::Outcome>),
+    /// The runs of a pipeline or a card, with one seed each.
+    Runs(Vec<pipeline::Outcome>),
+    /// A pipeline's Markov chain.
+    Solution(Box<Solution>),
+    /// A pipeline in closed form.
+    ClosedForm(Box<ClosedForm<'a>>),
+    /// The limits of a card.
+    Limits(Box<Carried<'a>>),
+    /// Firmware on a core.
+    Embedded(Box<forebay_embedded::Figures>),
+}
+
+/// An outcome with what goes with it.
+#[derive(Debug)]
+pub struct Ran<'a> {
+    /// The seed of the first run; 0 where nothing is drawn.
+    pub seed: u64,
+    /// What came.
+    pub outcome: Outcome<'a>,
+    /// What the reader of the figures should know.
+    pub notes: Vec<String>,
 }
 
 /// Why there are no figures.
-pub(crate) enum NoFigures {
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum NoFigures {
+    /// The watch has broken it off.
     Cancelled,
-    Wrong(String),
+    /// The model has no figures by that way.
+    Way(&'static str),
+    /// The host model's run.
+    Host(RunError),
+    /// A pipeline that cannot be simulated.
+    Pipeline(String),
+    /// The chain, or the closed form.
+    Chain(models::Error),
+    /// Firmware on a core.
+    Embedded(miette::Report),
 }
 
-/// Asked while something runs.
-pub(crate) type Go<'a> = &'a (dyn Fn() -> ControlFlow<()> + Sync);
-
-/// A scenario that can be run.
-pub(crate) enum Model {
-    Host(Box<Scenario>),
-    Pipeline(Box<PipelineScenario>, Way),
-    Card(Box<CardScenario>, Way),
-    Embedded(Box<forebay_embedded::Setup>),
+impl fmt::Display for NoFigures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoFigures::Cancelled => f.write_str("interrupted"),
+            NoFigures::Way(what) => f.write_str(what),
+            NoFigures::Host(error) => error.fmt(f),
+            NoFigures::Pipeline(what) => f.write_str(what),
+            NoFigures::Chain(error) => error.fmt(f),
+            NoFigures::Embedded(report) => {
+                let help = report.help().map(|help| format!(" ({help})"));
+                write!(f, "{report}{}", help.unwrap_or_default())
+            }
+        }
+    }
 }
+
+impl std::error::Error for NoFigures {}
 
 impl Model {
-    /// Reads a setup's file, `text`, whose traces are in `directory`; `quick`: cut down.
-    pub(crate) fn read(setup: &Setup, text: &str, directory: &Path, quick: bool) -> Result<Model, String> {
-        let mut sets: Vec<String> = setup.sets.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        let model = Model::parse(setup, text, directory, &sets)?;
-        let Some(shorter) = model.shorter().filter(|_| quick) else { return Ok(model) };
-        sets.extend(shorter);
-        Model::parse(setup, text, directory, &sets)
+    /// Reads the file at `path`, with what `sets` (`key=value`) say instead.
+    ///
+    /// # Errors
+    /// All that is wrong with it, in the words of its model's reader; of a model that is not known, in those of the host
+    /// model's.
+    pub fn load(path: &Path, sets: &[String]) -> Result<Model, ScenarioErrors> {
+        let text = forebay_scenario::load(path)?;
+        let directory = path.parent().unwrap_or(Path::new("."));
+        Model::parse(&text, &path.display().to_string(), sets, directory)
     }
 
-    fn parse(setup: &Setup, text: &str, directory: &Path, sets: &[String]) -> Result<Model, String> {
-        let (file, way) = (&*setup.file, setup.way);
-        let read = match model_of(text, sets).as_deref() {
-            Some("pipeline") => PipelineScenario::parse(text, file, sets, directory)
-                .map(|one| Model::Pipeline(Box::new(one), way)),
+    /// Reads `text`, which is called `name` in errors; files that it names are relative to `directory`.
+    ///
+    /// # Errors
+    /// As [`Model::load`].
+    pub fn parse(text: &str, name: &str, sets: &[String], directory: &Path) -> Result<Model, ScenarioErrors> {
+        match model_of(text, sets).as_deref() {
+            Some("pipeline") => PipelineScenario::parse(text, name, sets, directory)
+                .map(|scenario| Model::Pipeline(Box::new(scenario))),
             Some("inline-card") => {
-                CardScenario::parse(text, file, sets).map(|one| Model::Card(Box::new(one), way))
+                CardScenario::parse(text, name, sets).map(|scenario| Model::Card(Box::new(scenario)))
             }
-            Some("embedded") => forebay_embedded::Setup::parse(text, file, directory, sets)
-                .map(|one| Model::Embedded(Box::new(one))),
-            _ => Scenario::parse(text, file, sets, directory).map(|one| Model::Host(Box::new(one))),
-        };
-        let model = read.map_err(|errors| said(file, sets, &errors))?;
-        match (&model, way) {
+            Some("embedded") => {
+                Setup::parse(text, name, directory, sets).map(|setup| Model::Embedded(Box::new(setup)))
+            }
+            _ => Scenario::parse(text, name, sets, directory).map(|scenario| Model::Host(Box::new(scenario))),
+        }
+    }
+
+    /// Whether there are figures by this way, or why not.
+    ///
+    /// # Errors
+    /// The reason.
+    pub fn check(&self, way: Way) -> Result<(), &'static str> {
+        match (self, way) {
             (Model::Host(_) | Model::Embedded(_), Way::Solution | Way::ClosedForm) => {
-                Err(format!("{file}: the model is simulated, there is no solution of it"))
+                Err("the model is simulated, there is no solution of it")
             }
-            (Model::Card(..), Way::ClosedForm) => {
-                Err(format!("{file}: `solved` gives an inline card's limits"))
-            }
-            _ => Ok(model),
-        }
-    }
-
-    /// What to set for a quick run; `None` if it is quick as it is.
-    fn shorter(&self) -> Option<Vec<String>> {
-        let timed =
-            |duration: Option<forebay_time::Duration>, warm_up: forebay_time::Duration, runs: usize| {
-                let short = (duration?.as_secs() * QUICK_TIME).max(2.0 * warm_up.as_secs());
-                Some(vec![format!("duration={short}"), format!("runs={}", runs.min(QUICK_RUNS))])
-            };
-        match self {
-            Model::Host(scenario) => {
-                let packets = scenario.traffic.packets.filter(|packets| *packets > QUICK_LEAST)?;
-                Some(vec![format!("traffic.packets={}", (packets / QUICK_SHARE).max(QUICK_LEAST))])
-            }
-            Model::Embedded(_) => Some(vec!["input.packets=20".to_owned()]),
-            Model::Pipeline(one, Way::Simulation) => {
-                timed(one.pipeline.duration, one.pipeline.warm_up, one.runs)
-            }
-            Model::Card(one, Way::Simulation) => timed(one.pipeline.duration, one.pipeline.warm_up, one.runs),
-            Model::Pipeline(..) | Model::Card(..) => None,
-        }
-    }
-
-    /// The scenario of the host model, if it is one.
-    pub(crate) fn host(&self) -> Result<&Scenario, String> {
-        match self {
-            Model::Host(scenario) => Ok(scenario),
-            _ => Err("bounds are of the host model".to_owned()),
+            (Model::Card(_), Way::ClosedForm) => Err("`solved` gives an inline card's limits"),
+            _ => Ok(()),
         }
     }
 
     /// The scenario with every default filled in, as TOML.
-    pub(crate) fn resolved_toml(&self) -> String {
+    pub fn resolved_toml(&self) -> String {
         match self {
             Model::Host(scenario) => scenario.resolved_toml(),
-            Model::Pipeline(scenario, _) => scenario.resolved_toml(),
-            Model::Card(scenario, _) => scenario.resolved_toml(),
+            Model::Pipeline(scenario) => scenario.resolved_toml(),
+            Model::Card(scenario) => scenario.resolved_toml(),
             Model::Embedded(setup) => setup.resolved_toml(),
         }
     }
 
-    /// Its figures; `go` is asked now and then whether to go on.
-    pub(crate) fn run(&self, go: Go<'_>) -> Result<Ran, NoFigures> {
+    /// Its figures by a way.
+    ///
+    /// # Errors
+    /// Why there are none.
+    pub fn run(&self, way: Way, options: &Options, watch: Watch<'_>) -> Result<Ran<'_>, NoFigures> {
+        self.check(way).map_err(NoFigures::Way)?;
         match self {
-            Model::Host(scenario) => host(scenario, go),
-            Model::Pipeline(scenario, way) => pipeline(scenario, *way, go),
-            Model::Card(scenario, way) => card(scenario, *way, go),
-            Model::Embedded(setup) => embedded(setup, go),
+            Model::Host(scenario) => host(scenario, options, watch),
+            Model::Pipeline(scenario) => pipeline(scenario, way, options, watch),
+            Model::Card(scenario) => {
+                let seed = scenario.pipeline.seed;
+                if way == Way::Simulation {
+                    let outcome = simulated(&scenario.pipeline, scenario.runs, options, watch)?;
+                    return Ok(Ran { seed, outcome, notes: scenario.notes.clone() });
+                }
+                let outcome = Outcome::Limits(Box::new(Carried::new(scenario)));
+                Ok(Ran { seed, outcome, notes: Vec::new() })
+            }
+            Model::Embedded(setup) => embedded(setup, watch),
         }
     }
 }
 
-fn said(file: &str, sets: &[String], errors: &ScenarioErrors) -> String {
-    let one = |finding: &Finding| format!("{finding} ({})", finding.problem().help());
-    let all: Vec<String> = errors.findings().iter().map(one).collect();
-    let with = if sets.is_empty() { String::new() } else { format!(" with {}", sets.join(", ")) };
-    format!("{file}{with}: {}", all.join("; "))
-}
-
-fn host(scenario: &Scenario, go: Go<'_>) -> Result<Ran, NoFigures> {
-    let mut progress = |_, _| go();
-    let options = forebay_sim::Options { progress: Some(&mut progress), ..Default::default() };
+fn host(scenario: &Scenario, options: &Options, watch: Watch<'_>) -> Result<Ran<'static>, NoFigures> {
+    let mut progress = |done, all| watch(Step::Packets(done, all));
+    let &Options { timeline, columns, keep, .. } = options;
+    let progress = Some(&mut progress as _);
+    let options = forebay_sim::Options { timeline, columns, keep, progress, ..Default::default() };
     let outcome = forebay_sim::run(scenario, options).map_err(|error| match error {
         RunError::Cancelled => NoFigures::Cancelled,
-        error => NoFigures::Wrong(error.to_string()),
+        error => NoFigures::Host(error),
     })?;
-    let figures = Figures::Host(Box::new(outcome.figures));
-    Ok(Ran { seed: outcome.seed, figures, notes: outcome.notes })
+    Ok(Ran { seed: outcome.seed, notes: outcome.notes.clone(), outcome: Outcome::Host(Box::new(outcome)) })
 }
 
-fn pipeline(scenario: &PipelineScenario, way: Way, go: Go<'_>) -> Result<Ran, NoFigures> {
-    let ran = |document, notes| Ran { seed: scenario.pipeline.seed, figures: figures(document), notes };
+fn pipeline<'a>(
+    scenario: &'a PipelineScenario,
+    way: Way,
+    options: &Options,
+    watch: Watch<'_>,
+) -> Result<Ran<'a>, NoFigures> {
+    let ran = |outcome, notes| Ran { seed: scenario.pipeline.seed, outcome, notes };
     match way {
         Way::Simulation => {
-            let outcomes = simulated(&scenario.simulated(), scenario.runs, go)?;
-            Ok(ran(value(&Simulated::new(scenario, &outcomes)), scenario.notes.clone()))
+            let outcome = simulated(&scenario.simulated(), scenario.runs, options, watch)?;
+            Ok(ran(outcome, scenario.notes.clone()))
         }
         Way::Solution => {
-            let network = pipeline::network(&scenario.pipeline).map_err(wrong)?;
-            let solution =
-                forebay_models::solve_with(&network, &Default::default(), &mut |_| go()).map_err(wrong)?;
-            Ok(ran(value(&Solved::new(scenario, &solution)), scenario.approximations()))
+            let network = pipeline::network(&scenario.pipeline).map_err(chain)?;
+            let mut residual = |residual| watch(Step::Residual(residual));
+            let solution = models::solve_with(&network, &options.solver, &mut residual).map_err(chain)?;
+            Ok(ran(Outcome::Solution(Box::new(solution)), scenario.approximations()))
         }
         Way::ClosedForm => {
-            let closed = pipeline::ClosedForm::new(scenario).map_err(wrong)?;
-            Ok(ran(value(&closed), scenario.approximations()))
+            let closed = ClosedForm::new(scenario).map_err(chain)?;
+            Ok(ran(Outcome::ClosedForm(Box::new(closed)), scenario.approximations()))
         }
     }
 }
 
-fn card(scenario: &CardScenario, way: Way, go: Go<'_>) -> Result<Ran, NoFigures> {
-    let document = match way {
-        Way::Simulation => {
-            let outcomes = simulated(&scenario.pipeline, scenario.runs, go)?;
-            value(&Simulated::card(scenario, &outcomes))
-        }
-        _ => value(&Carried::new(scenario)),
+/// Runs with one seed each.
+fn simulated(
+    pipeline: &Pipeline,
+    runs: usize,
+    options: &Options,
+    watch: Watch<'_>,
+) -> Result<Outcome<'static>, NoFigures> {
+    let length = match &pipeline.arrivals {
+        Arrivals::Trace(trace) => trace.last().map_or(1, |last| last.at.0),
+        _ => pipeline.duration.unwrap_or(Duration(1)).0,
     };
-    let notes = if way == Way::Simulation { scenario.notes.clone() } else { Vec::new() };
-    Ok(Ran { seed: scenario.pipeline.seed, figures: figures(document), notes })
+    let all = (length as f64 * runs as f64).max(1.0);
+    let passed = |passed: Duration| watch(Step::Share(passed.0 as f64 / all));
+    let outcomes = pipeline::replicate_with(pipeline, runs, options.threads, &passed);
+    let outcomes = outcomes.map_err(|what| NoFigures::Pipeline(what.0))?;
+    outcomes.map(Outcome::Runs).ok_or(NoFigures::Cancelled)
 }
 
-fn embedded(setup: &forebay_embedded::Setup, go: Go<'_>) -> Result<Ran, NoFigures> {
-    let said = |report: miette::Report| {
-        let help = report.help().map(|help| format!(" ({help})"));
-        NoFigures::Wrong(format!("{report}{}", help.unwrap_or_default()))
-    };
-    let prepared = forebay_embedded::Prepared::new(setup).map_err(said)?;
-    let mut go_on = |_| go().is_continue();
+fn chain(error: models::Error) -> NoFigures {
+    match error {
+        models::Error::Cancelled => NoFigures::Cancelled,
+        error => NoFigures::Chain(error),
+    }
+}
+
+fn embedded(setup: &Setup, watch: Watch<'_>) -> Result<Ran<'static>, NoFigures> {
+    let prepared = forebay_embedded::Prepared::new(setup).map_err(NoFigures::Embedded)?;
+    let mut go_on = |_| watch(Step::Unknown).is_continue();
     let ran = forebay_embedded::run(&prepared.job, &[setup.config], &mut go_on);
     let (done, accounts) = ran.map_err(|error| match error {
         forebay_embedded::RunError::Cancelled => NoFigures::Cancelled,
-        error => said(prepared.report(&error)),
+        error => NoFigures::Embedded(prepared.report(&error)),
     })?;
     let figures = prepared.figures(setup, &done, &accounts[0]);
-    if figures.code != 0 || figures.dropped > 0 {
-        let (code, dropped) = (figures.code, figures.dropped);
-        return Err(NoFigures::Wrong(format!(
-            "the firmware ended with {code}, {dropped} packets did not pass"
-        )));
-    }
-    let row = figures.row().into_iter().map(|(name, value)| (name, value.into())).collect();
-    Ok(Ran { seed: 0, figures: Figures::Other(Value::Object(row)), notes: Vec::new() })
-}
-
-fn simulated(
-    pipeline: &pipeline::Pipeline,
-    runs: usize,
-    go: Go<'_>,
-) -> Result<Vec<pipeline::Outcome>, NoFigures> {
-    let outcomes = pipeline::replicate_with(pipeline, runs, 1, &|_| go());
-    outcomes.map_err(|what| NoFigures::Wrong(what.0))?.ok_or(NoFigures::Cancelled)
-}
-
-fn wrong(error: Error) -> NoFigures {
-    match error {
-        Error::Cancelled => NoFigures::Cancelled,
-        error => NoFigures::Wrong(error.to_string()),
-    }
-}
-
-fn value(document: &impl Serialize) -> Value {
-    serde_json::to_value(document).expect("documents have text for keys")
-}
-
-/// A document without what stands elsewhere in a record.
-fn figures(mut document: Value) -> Figures {
-    if let Some(map) = document.as_object_mut() {
-        for key in ["schema", "seed", "notes", "warnings", "resolved"] {
-            map.remove(key);
-        }
-    }
-    Figures::Other(document)
+    Ok(Ran { seed: 0, outcome: Outcome::Embedded(Box::new(figures)), notes: Vec::new() })
 }

@@ -9,8 +9,8 @@ use forebay_ipsec::{
     Action, DropCounts, Limits, Mode, PathMtuCounters, Policy, Protocol, SaConfig, SaCounters,
 };
 use forebay_links::PassedOver;
-use forebay_scheduler::Cost;
 use forebay_processors::CORE;
+use forebay_scheduler::Cost;
 use forebay_time::{Duration, Time};
 
 use super::{
