@@ -21,9 +21,9 @@ use serde_json::{Map, Value};
 
 use forebay_processors::Backend;
 use forebay_processors::{self as processors, Costs};
-use forebay_terminal::Answer;
 use forebay_terminal::host::{seed, unix_ns};
 use forebay_terminal::progress::{self, Progress};
+use forebay_terminal::{Answer, capture_error};
 
 /// Packets under way at once: enough for every core's queue; each has a buffer for the largest IP packet.
 const IN_FLIGHT: usize = 1024;

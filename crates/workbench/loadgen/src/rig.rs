@@ -28,11 +28,17 @@ const OVERHEAD: usize = 128;
 
 /// What is measured: packets, and who seals them by which rule.
 pub struct Setting<'a> {
+    /// The suite of the SAs.
     pub suite: Suite,
+    /// How many SAs there are.
     pub sas: usize,
+    /// The plain packets, in turn.
     pub packets: &'a [Vec<u8>],
+    /// How packets find their processors.
     pub policy: Policy,
+    /// Packets among which those of one SA are bundled.
     pub window: usize,
+    /// The clock of the engine.
     pub clock: Clock,
 }
 
