@@ -4,7 +4,7 @@ import html
 import json
 import pathlib
 
-PARTS = pathlib.Path(__file__).resolve().parents[3] / "crates" / "page" / "src"
+PARTS = pathlib.Path(__file__).resolve().parents[3] / "crates" / "base" / "page" / "src"
 USE = ("On a plot: rest the pointer for values, or step with the arrow keys; press a name in a legend to hide or show "
        "it, with Shift to see it alone.")
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 520, 310, 58, 26, 262

@@ -5,6 +5,7 @@
 pub mod blocks;
 mod endian;
 mod error;
+mod output;
 mod pcap;
 mod pcapng;
 mod reader;

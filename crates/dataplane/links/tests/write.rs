@@ -257,3 +257,53 @@ mod unix {
         assert_eq!(one, [0]);
     }
 }
+
+mod with_a_thread {
+    use super::*;
+
+    #[test]
+    fn the_capture_is_the_same() {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |name: &str, mut writer: Writer| {
+            // Several chunks, so that some are filled a second time.
+            for i in 0..20_000u64 {
+                let data = [i as u8; 1_400];
+                writer.write(LinkType::Raw, STAMP + i, 1_400, &data[..i as usize % 1_400]).unwrap();
+            }
+            writer.finish().unwrap();
+            fs::read(directory.path().join(name)).unwrap()
+        };
+        let path = |name| directory.path().join(name);
+        let expected = write("a.pcap", Writer::create(path("a.pcap")).unwrap());
+        let found = write("b.pcap", Writer::create_with_thread(path("b.pcap")).unwrap());
+        assert!(found == expected, "{} bytes of {}", found.len(), expected.len());
+        assert_eq!(entries(directory.path()), ["a.pcap", "b.pcap"]);
+    }
+
+    #[test]
+    fn one_that_is_dropped_leaves_nothing_behind() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut writer = Writer::create_with_thread(directory.path().join("x.pcap")).unwrap();
+        (0..3_000).for_each(|_| writer.write(LinkType::Raw, 0, 1_000, &[0; 1_000]).unwrap());
+        drop(writer);
+        assert_eq!(entries(directory.path()), [""; 0]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_full_device_is_reported_by_a_later_call() {
+        let Ok(mut full) = Writer::create_with_thread("/dev/full") else {
+            eprintln!("skipped: /dev/full cannot be opened");
+            return;
+        };
+        let mut writes = (0..20_000).map(|_| full.write(LinkType::Raw, 0, 0, &[0; 1_000]));
+        let error = writes.find_map(Result::err).unwrap();
+        assert!(error.to_string().starts_with("cannot write /dev/full: "), "{error}");
+
+        // Or at the end.
+        let mut full = Writer::create_with_thread("/dev/full").unwrap();
+        full.write(LinkType::Raw, 0, 0, &[0; 1_000]).unwrap();
+        let error = full.finish().unwrap_err();
+        assert!(error.to_string().starts_with("cannot finish /dev/full: "), "{error}");
+    }
+}

@@ -201,6 +201,11 @@ impl Account {
         (opening as f64, job)
     }
 
+    /// What waking it costs now, in picoseconds: itself, and the host.
+    pub(crate) fn wake_terms(&self, cost: &Cost) -> (f64, f64) {
+        ((cost.wake.0 & self.idle()) as f64, (self.feed.wake.0 & self.idle()) as f64)
+    }
+
     /// Beta and what is known of tardiness.
     #[inline]
     pub(crate) fn added(&self) -> Duration {

@@ -121,6 +121,11 @@ impl Pool<'_> {
         fits.then_some(Share { processor, jobs })
     }
 
+    /// The host's offer, which stands last.
+    fn host_offer<'o>(&self, offers: &'o [Offer]) -> Option<&'o Offer> {
+        offers.last().filter(|last| self.host.is_some_and(|(host, _)| host == last.processor))
+    }
+
     /// The finishing time f_i of a share with that service time.
     pub(crate) fn finish(&self, processor: usize, service: Duration) -> Duration {
         self.accounts[processor].biased(self.wait(processor) + service)
@@ -418,11 +423,18 @@ impl Whole {
 
     /// The division with which the last job is done first, if that is before `alone`: by offer.
     fn divide(&self, pool: &Pool<'_>, offers: &[Offer], alone: f64) -> Option<[usize; OFFERS]> {
+        let host = pool.host_offer(offers);
+        let (best, end) = self.least(offers, host, alone)?;
+        // The host has the next burst to move as soon as it is done: others take what hardly delays the end.
+        let relieved = host.and_then(|_| self.by(offers, host, (end * RELIEF).min(alone)));
+        Some(relieved.unwrap_or(best))
+    }
+
+    /// The division with which the last job is done first, and when that is.
+    fn least(&self, offers: &[Offer], host: Option<&Offer>, alone: f64) -> Option<([usize; OFFERS], f64)> {
         if offers.len() < 2 {
             return None;
         }
-        let is_host = |offer: &Offer| pool.host.is_some_and(|(host, _)| host == offer.processor);
-        let host = offers.last().filter(|last| is_host(last));
         // What is saved is to be more than what rounding makes.
         let (mut low, mut high) = (0.0, alone * 0.999);
         let mut best = self.by(offers, host, high)?;
@@ -433,9 +445,7 @@ impl Whole {
                 None => low = middle,
             }
         }
-        // The host has the next burst to move as soon as it is done: others take what hardly delays the end.
-        let relieved = host.and_then(|_| self.by(offers, host, (high * RELIEF).min(alone)));
-        Some(relieved.unwrap_or(best))
+        Some((best, high))
     }
 
     /// How many jobs each processor does so that all are done by `end`; `None` if they are not.
@@ -475,7 +485,40 @@ impl Whole {
 
     /// Like [`Whole::divide`], but any division that is better will do.
     fn divide_at_all(&self, pool: &Pool<'_>, offers: &[Offer], alone: f64) -> Option<[usize; OFFERS]> {
-        let host = offers.last().filter(|last| pool.host.is_some_and(|(host, _)| host == last.processor));
+        let host = pool.host_offer(offers);
         if offers.len() < 2 { None } else { self.by(offers, host, alone * 0.999) }
     }
+
+    /// If processors sleep, and the host would do the burst for that reason: how much earlier it would be done if they
+    /// were awake, and what waking them costs.
+    pub(crate) fn lost_by_sleep(&self, pool: &Pool<'_>) -> Option<Lost> {
+        let mut offers = [Offer::default(); OFFERS];
+        let count = self.offers(pool, &mut offers);
+        let offers = &mut offers[..count];
+        let (_, kept) = self.least_alone(pool, offers)?;
+        let mut waking = 0.0;
+        for offer in &mut *offers {
+            let (wake, feed) = pool.accounts[offer.processor].wake_terms(&pool.costs[offer.processor]);
+            offer.before -= wake;
+            offer.feed_batch -= feed;
+            waking += wake + feed;
+        }
+        if waking == 0.0 {
+            return None;
+        }
+        let (_, alone) = self.least_alone(pool, offers)?;
+        let (_, end) = self.least(offers, pool.host_offer(offers), alone)?;
+        let picoseconds = |time: f64| Duration(time.max(0.0) as u64);
+        Some(Lost { kept: picoseconds(kept), time: picoseconds(kept - end), waking: picoseconds(waking) })
+    }
+}
+
+/// What a burst loses because processors sleep.
+pub(crate) struct Lost {
+    /// How long the host takes for it.
+    pub(crate) kept: Duration,
+    /// How much earlier it would be done.
+    pub(crate) time: Duration,
+    /// What waking the processors costs.
+    pub(crate) waking: Duration,
 }

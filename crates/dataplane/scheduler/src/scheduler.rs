@@ -4,7 +4,7 @@ use forebay_time::{Duration, Time};
 
 use crate::account::Account;
 use crate::alpha::AlphaControl;
-use crate::burst::{Pool, Share, Whole};
+use crate::burst::{Lost, Pool, Share, Whole};
 use crate::lane::Lane;
 use crate::lateness::Fading;
 use crate::policy::{Chooser, Offer};
@@ -116,6 +116,7 @@ impl Scheduler {
                 moving: Duration::ZERO,
                 until: Time::ZERO,
                 alone: false,
+                wakes: Wakes::default(),
             }),
             costs: (0..SUITES).flat_map(|_| config.processors.iter().map(|one| one.cost)).collect(),
         })
@@ -317,6 +318,7 @@ impl Scheduler {
         let account = &mut self.accounts[processor];
         if let Some(host) = self.host.as_mut().filter(|host| host.processor != processor) {
             host.until = host.until + account.feed_time(jobs, &work);
+            host.wakes.due = false;
         }
         account.place(now, service);
         let prediction = Prediction { at: now, wait, service };
@@ -344,7 +346,9 @@ impl Scheduler {
     /// scheduler at all.
     #[inline]
     pub fn keeps(&mut self, now: Time, suite: u8, jobs: usize, work: &Work) -> bool {
-        let Some(Host { processor: host, moving, until, alone }) = self.host else { return false };
+        let Some(of_host) = &mut self.host else { return false };
+        of_host.wakes.due = false;
+        let Host { processor: host, moving, until, alone, .. } = *of_host;
         if self.accounts[host].open_for & 1 << suite == 0 || !self.chooser.may_keep(host) {
             return false;
         }
@@ -362,10 +366,13 @@ impl Scheduler {
         let until = until.max(now) + moving.times(jobs as u64);
         let queue = usize::MAX;
         let pool = Pool { now, accounts: &self.accounts, costs, suite, queue, host: Some((host, until)) };
-        let kept = (alone && pool.is_short(host, costs[host].of_jobs(jobs, work), work.bytes))
-            || Whole::of(jobs, work).stays(&pool, host);
+        let alone = alone && pool.is_short(host, costs[host].of_jobs(jobs, work), work.bytes);
+        let whole = Whole::of(jobs, work);
+        let kept = alone || whole.stays(&pool, host);
+        let lost = if kept && !alone { whole.lost_by_sleep(&pool) } else { None };
         if kept && let Some(host) = &mut self.host {
             host.until = until;
+            return !lost.is_some_and(|lost| host.wakes.pay(now, &lost));
         }
         kept
     }
@@ -416,6 +423,36 @@ struct Host {
     until: Time,
     /// Whether it takes all jobs that do not take too long.
     alone: bool,
+    wakes: Wakes,
+}
+
+/// When to wake processors that sleep although no single burst is worth it: what the bursts lose that the host keeps
+/// for that reason is added up, as long as they follow each other, and when it is as much as waking costs, the next
+/// burst is divided as if they were awake (ski rental: at most twice what would be lost with foresight).
+#[derive(Clone, Copy, Debug, Default)]
+struct Wakes {
+    lost: Duration,
+    /// When a burst that comes later is not in the row.
+    until: Time,
+    /// Whether a burst is divided as if all were awake.
+    due: bool,
+}
+
+impl Wakes {
+    /// Takes in what a burst loses; whether waking pays now.
+    fn pay(&mut self, now: Time, lost: &Lost) -> bool {
+        if now > self.until {
+            self.lost = Duration::ZERO;
+        }
+        self.lost += lost.time;
+        // As long as a processor that was woken would stay awake, about.
+        self.until = now + lost.kept + lost.waking;
+        if self.lost < lost.waking {
+            return false;
+        }
+        (self.lost, self.due) = (Duration::ZERO, true);
+        true
+    }
 }
 
 /// What processors did. Reports about a removed processor are ignored; reports that cannot be
@@ -568,7 +605,8 @@ impl Scheduler {
     /// that it is awake.
     #[inline]
     pub fn set_asleep(&mut self, processor: usize, asleep: bool) {
-        self.accounts[processor].set_asleep(asleep);
+        let is_woken = self.host.is_some_and(|host| host.wakes.due);
+        self.accounts[processor].set_asleep(asleep && !is_woken);
     }
 
     /// Says what handing jobs to a processor and taking them back costs the host:

@@ -15,7 +15,7 @@ pub use backend::Backend;
 pub use card::EmulatedCard;
 #[cfg(feature = "libraries")]
 pub use costs::cores;
-pub use costs::{Costs, MeasuredBatch, MeasuredCost, set_up};
+pub use costs::{Costs, MeasuredBatch, MeasuredCost, set_up, worker};
 pub use registry::{Device, Kind, Surroundings, Values, WORDS};
 
 /// Every kind of processor besides cores. A new one is a module and a line here.
