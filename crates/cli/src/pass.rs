@@ -11,7 +11,7 @@ use forebay_engine::{Addresses, BURST, Clock, Cpus, Engine, Limits, Order, Refus
 use forebay_ipsec::{DropCounts, DropReason};
 use forebay_iv_store::{IVS_PER_SA, IvStore};
 use forebay_links::LinkType;
-use forebay_links::capture::{Reader, Writer};
+use forebay_links::capture::{CaptureError, Reader, Writer};
 use forebay_links::frame::{IpAt, locate, reframe};
 use forebay_time::{Duration, Time};
 use forebay_wire::{Ip, Malformed};
