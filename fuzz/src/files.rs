@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use forebay_gateway::{config, import};
+use forebay_config::{self as config, import};
 use miette::Diagnostic;
 
 /// Longest text that is tried.

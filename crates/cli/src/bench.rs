@@ -6,7 +6,7 @@ mod scheduler;
 
 use clap::Subcommand;
 
-use crate::Answer;
+use forebay_terminal::Answer;
 
 /// What can be measured.
 #[derive(Subcommand)]

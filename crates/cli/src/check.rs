@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use forebay_gateway::config::{self, Config};
-use forebay_gateway::guard::Plan;
-use forebay_gateway::sas::Finding;
+use forebay_config::sas::Finding;
+use forebay_config::{self as config, Config};
 use forebay_gateway::service::{kernel_entries, lacks_guard};
+use forebay_guard::Plan;
 use miette::{Context, Diagnostic, IntoDiagnostic};
 use serde::Serialize;
 
-use crate::Answer;
+use forebay_terminal::Answer;
 
 /// Arguments of `forebay check`.
 #[derive(Args)]

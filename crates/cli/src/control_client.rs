@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use forebay_gateway::config;
+use forebay_config as config;
 use forebay_gateway::control::{
     Client, ControlError, FindingDoc, GuardDoc, LimitsDoc, PolicyDoc, ProcessorDoc, ReloadDoc, Request,
     Response, SaDoc, StatusDoc, TapsDoc,
@@ -11,7 +11,7 @@ use forebay_gateway::control::{
 use miette::{IntoDiagnostic, miette};
 use serde::Serialize;
 
-use crate::Answer;
+use forebay_terminal::Answer;
 
 /// Where a gateway listens unless its file says otherwise.
 const SOCKET: &str = "/run/forebay/control.sock";

@@ -2,30 +2,23 @@
 //! manager starts and what the package `forebay` installs, as `forebay`; scripts, captures, simulations and terminal pages
 //! are not in it.
 
-// Before all modules, so that each of them has its macros and not the standard library's.
+// For its macros, in the place of the standard library's.
 #[macro_use]
-mod output;
+extern crate forebay_terminal;
 
-#[allow(dead_code)] // no command here is long enough to be interrupted
-mod answer;
-#[allow(dead_code)] // the workbench chooses backends by an option
-mod backend;
 mod check;
 mod control_client;
 mod gateway;
-mod host;
 mod import;
 mod manual;
 mod operation;
-#[allow(dead_code)] // the workbench saves costs
-mod processors;
 mod workbench;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use answer::Answer;
 use clap::{CommandFactory, Parser, Subcommand};
+use forebay_terminal::{Answer, output};
 
 /// An IPsec gateway that places each crypto job on the processor with the earliest predicted finish time.
 #[derive(Parser)]

@@ -3,16 +3,16 @@
 mod compare;
 mod files;
 mod sweep;
-mod work;
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use forebay_embedded::{Figures, Setup, packets};
+use forebay_embedded::{Done, Figures, Setup, packets};
 use forebay_page::units;
+use forebay_terminal::Answer;
+use forebay_terminal::progress::{self, Progress};
+use forebay_workbench::explore;
 use miette::{IntoDiagnostic, WrapErr, miette};
-
-use crate::Answer;
 
 /// What to explore.
 #[derive(Subcommand)]
@@ -60,14 +60,31 @@ impl Explore {
     }
 }
 
+/// [`explore::run_all`] with a bar, until the user interrupts.
+fn run_all(
+    setups: &[Setup],
+    threads: usize,
+    each: impl FnMut(usize, Figures, Done) -> miette::Result<()>,
+) -> miette::Result<usize> {
+    let mut bar = Progress::runs("exploring");
+    bar.of(setups.len() as u64);
+    let look = |done: usize| {
+        bar.at(done as u64);
+        progress::go_on()
+    };
+    let count = explore::run_all(setups, threads, look, each);
+    bar.finish();
+    count
+}
+
 fn run(args: &RunArgs) -> miette::Result<Answer> {
     let setup = Setup::load(&args.config, &args.sets)?;
     let mut got = None;
-    work::run_all(std::slice::from_ref(&setup), 1, |_, figures, done| {
+    run_all(std::slice::from_ref(&setup), 1, |_, figures, done| {
         got = Some((figures, done));
         Ok(())
     })?;
-    let Some((figures, done)) = got else { return Err(crate::progress::Interrupted.into()) };
+    let Some((figures, done)) = got else { return Err(progress::Interrupted.into()) };
     if !done.printed.is_empty() {
         eprintln!("{}", done.printed.trim_end());
     }

@@ -5,7 +5,6 @@
 
 mod control_plane;
 mod log;
-mod processors;
 mod watchdog;
 
 use std::path::PathBuf;
@@ -14,20 +13,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration as StdDuration;
 
 use clap::Args;
+use forebay_config::{self as config, Config};
 use forebay_engine::Clock;
-use forebay_gateway::config::{self, Config};
 use forebay_gateway::control::ReloadDoc;
 use forebay_gateway::privileges;
-use forebay_gateway::service::Service;
+use forebay_gateway::service::{Service, open_processors};
 use forebay_time::Duration;
 use miette::{Context, IntoDiagnostic};
 use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
-use crate::Answer;
-use crate::host::{seed, unix_ns};
 use control_plane::ControlPlane;
+use forebay_terminal::Answer;
+use forebay_terminal::host::{seed, unix_ns};
 use log::Logging;
 use watchdog::Watchdog;
 
@@ -57,7 +56,7 @@ pub fn run(args: &GatewayArgs) -> miette::Result<Answer> {
     }
     let clock = Clock::start();
     // The threads of processors, too, have no privileges.
-    let processors = privileges::without(|| processors::set_up(&config, clock))?;
+    let processors = privileges::without(|| open_processors(&config, clock))?;
     let mut service = Service::start(config, processors, clock, seed(), unix_time)?;
     let mut control_plane = ControlPlane::start(&service, &args.config.display().to_string(), clock.now());
     let _watchdog =

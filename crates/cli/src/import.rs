@@ -7,13 +7,13 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use forebay_gateway::config;
-use forebay_gateway::import::{self, Imported, Remark, Written};
+use forebay_config as config;
+use forebay_config::import::{self, Imported, Remark, Written};
 use miette::{Context, IntoDiagnostic, miette};
 use serde::Serialize;
 use zeroize::Zeroizing;
 
-use crate::Answer;
+use forebay_terminal::Answer;
 
 /// Longest text that is read, in bytes.
 const MAX_LEN: u64 = 64 << 20;

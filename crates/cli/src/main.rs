@@ -1,26 +1,19 @@
 //! `forebay`, the one command.
 
-// Before all modules, so that each of them has its macros and not the standard library's.
+// For its macros, in the place of the standard library's.
 #[macro_use]
-mod output;
+extern crate forebay_terminal;
 
-mod answer;
-mod backend;
 mod bench;
 mod check;
 mod control_client;
-mod demo;
 mod explore;
 mod gateway;
-mod host;
 mod import;
-mod loadgen;
 mod manual;
 mod operation;
 mod pass;
 mod pipeline;
-mod processors;
-mod progress;
 mod simulate;
 mod size_buffers;
 mod study;
@@ -32,9 +25,9 @@ mod workbench;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use answer::Answer;
 use clap::{CommandFactory, Parser, Subcommand};
 use forebay_crypto::Direction;
+use forebay_terminal::{Answer, output, progress};
 
 /// An IPsec gateway that places each crypto job by predicted finish time, and a simulator with the same scheduler.
 #[derive(Parser)]
@@ -80,7 +73,7 @@ enum Command {
     Bench(bench::Bench),
     /// Compare the scheduler with fixed splits, then send a capture through two gateways and verify every packet.
     #[command(after_help = "Example: forebay demo --out demo-run")]
-    Demo(demo::DemoArgs),
+    Demo(forebay_demo::DemoArgs),
     /// Write manual pages to a directory.
     #[command(hide = true)]
     Man(manual::ManArgs),
@@ -127,7 +120,7 @@ fn run(command: Command) -> miette::Result<Answer> {
         Command::Explore(explore) => explore.run(),
         Command::ValidateModel(args) => validate_model::run(&args),
         Command::Bench(bench) => bench.run(),
-        Command::Demo(args) => demo::run(&args),
+        Command::Demo(args) => forebay_demo::run(&args),
         Command::Man(args) => manual::pages(&args, Cli::command()),
         Command::Completions(args) => manual::completions(&args, &Cli::command()),
     }

@@ -12,7 +12,7 @@ use clap_mangen::Man;
 use clap_mangen::roff::{Inline, Roff, bold, roman};
 use miette::{Context, IntoDiagnostic};
 
-use crate::Answer;
+use forebay_terminal::Answer;
 
 /// What stands below every page of commands.
 const MANUAL: &str = "Forebay Manual";

@@ -1,8 +1,9 @@
 //! The commands that run a gateway and ask a running one: those of `forebay-gateway`, and of `forebay` as well.
 
 use clap::Subcommand;
+use forebay_terminal::Answer;
 
-use crate::{Answer, check, control_client, gateway, import};
+use crate::{check, control_client, gateway, import};
 
 /// A command of a gateway's operation.
 #[derive(Subcommand)]

@@ -5,11 +5,11 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use forebay_config::sas;
 use forebay_crypto::{Direction, Job, JobSpec, Packet};
 use forebay_engine::{Addresses, BURST, Clock, Cpus, Engine, Limits, Order, Refusal, Scheduling, Settings};
-use forebay_gateway::iv_store::{IVS_PER_SA, IvStore};
-use forebay_gateway::sas;
 use forebay_ipsec::{DropCounts, DropReason};
+use forebay_iv_store::{IVS_PER_SA, IvStore};
 use forebay_links::LinkType;
 use forebay_links::capture::{CaptureError, Reader, Writer};
 use forebay_links::frame::{IpAt, locate, reframe};
@@ -19,11 +19,11 @@ use miette::{IntoDiagnostic, miette};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::Answer;
-use crate::backend::Backend;
-use crate::host::{seed, unix_ns};
-use crate::processors::{self, Costs};
-use crate::progress::{self, Progress};
+use forebay_processors::Backend;
+use forebay_processors::{self as processors, Costs};
+use forebay_terminal::host::{seed, unix_ns};
+use forebay_terminal::progress::{self, Progress};
+use forebay_terminal::{Answer, capture_error};
 
 /// Packets under way at once: enough for every core's queue; each has a buffer for the largest IP packet.
 const IN_FLIGHT: usize = 1024;
@@ -227,14 +227,6 @@ pub fn open_state(dir: Option<&Path>) -> miette::Result<IvStore> {
     match dir {
         Some(dir) => Ok(IvStore::new(dir)),
         None => Ok(IvStore::of_user()?),
-    }
-}
-
-/// An error of a capture file with its hint.
-pub fn capture_error(error: CaptureError) -> miette::Report {
-    match error.hint() {
-        Some(hint) => miette!(help = hint, "{error}"),
-        None => miette!("{error}"),
     }
 }
 

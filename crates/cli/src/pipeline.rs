@@ -7,19 +7,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use clap::Args;
-use forebay_models as models;
+use forebay_models::{self as models, Solution};
 use forebay_pipeline::scenario::{CardScenario, Scenario};
-use forebay_pipeline::{
-    Arrivals, Carried, ClosedForm, Outcome, Pipeline, Replications, Simulated, Solved, network,
-    replicate_with,
-};
-use forebay_time::Duration;
+use forebay_pipeline::{Carried, ClosedForm, Replications, Simulated, Solved};
+use forebay_terminal::Answer;
+use forebay_terminal::progress::{self, Progress};
+use forebay_workbench::{Model, NoFigures, Options, Outcome, Ran, Step, Way};
 use miette::{Context, IntoDiagnostic, miette};
 use serde::Serialize;
 use serde_json::json;
-
-use crate::Answer;
-use crate::progress::{self, Progress};
 
 /// What `forebay simulate` was given.
 pub struct Simulate<'a> {
@@ -35,100 +31,50 @@ pub struct Simulate<'a> {
     pub timeline: bool,
 }
 
-enum Model {
-    Pipeline(Scenario),
-    Card(CardScenario),
-}
-
-impl Model {
-    /// `None`: it is for the host model's reader to read, or to say what is wrong.
-    fn load(path: &Path, sets: &[String]) -> miette::Result<Option<Model>> {
-        let text = forebay_scenario::load(path)?;
-        let name = path.display().to_string();
-        let directory = path.parent().unwrap_or(Path::new("."));
-        Ok(match forebay_scenario::model_of(&text, sets).as_deref() {
-            Some("pipeline") => Some(Model::Pipeline(Scenario::parse(&text, &name, sets, directory)?)),
-            Some("inline-card") => Some(Model::Card(CardScenario::parse(&text, &name, sets)?)),
-            _ => None,
-        })
-    }
-
-    fn loaded(path: &Path, sets: &[String]) -> miette::Result<Model> {
-        match Model::load(path, sets)? {
-            Some(model) => Ok(model),
-            // Whatever else it is: the pipelines' reader says what it should be.
-            None => Ok(Model::Pipeline(Scenario::load(path, sets)?)),
-        }
-    }
-}
-
-/// Simulates, if the scenario is of a pipeline or an inline card.
-pub fn simulate(args: &Simulate<'_>) -> miette::Result<Option<Answer>> {
-    let Some(model) = Model::load(args.path, args.sets)? else { return Ok(None) };
+/// Simulates a pipeline or an inline card.
+pub fn simulate(args: &Simulate<'_>, model: &Model) -> miette::Result<Answer> {
     if args.timeline {
         return Err(miette!("--timeline requires a scenario of the host model"));
     }
-    match &model {
-        Model::Pipeline(scenario) => {
-            let outcomes = outcomes(&scenario.simulated(), scenario.runs)?;
-            let document = Simulated::new(scenario, &outcomes);
-            finish(
-                args,
-                &document,
-                &outcomes,
-                &scenario.notes,
-                scenario.resolved_toml(),
-                scenario.pipeline.seed,
-            )?;
-            if !args.json {
-                print_simulated(&outcomes, &scenario.notes);
-            }
+    let Ran { seed, outcome: Outcome::Runs(outcomes), notes } = simulated(model)? else {
+        return Err(miette!("{}: not of a pipeline or an inline card", args.path.display()));
+    };
+    let document = match model {
+        Model::Card(scenario) => Simulated::card(scenario, &outcomes),
+        Model::Pipeline(scenario) => Simulated::new(scenario, &outcomes),
+        _ => return Err(miette!("{}: not of a pipeline or an inline card", args.path.display())),
+    };
+    finish(args, &document, &outcomes, &notes, model.resolved_toml(), seed)?;
+    if !args.json {
+        if let Model::Card(scenario) = model {
+            let mbps = outcomes[0].throughput_pps * 8.0 * f64::from(scenario.payload) / 1e6;
+            println!("{mbps:.1} Mbit/s of payload carried of {:.1} offered", scenario.offered_bps / 1e6);
         }
-        Model::Card(scenario) => {
-            let outcomes = outcomes(&scenario.pipeline, scenario.runs)?;
-            let document = Simulated::card(scenario, &outcomes);
-            finish(
-                args,
-                &document,
-                &outcomes,
-                &scenario.notes,
-                scenario.resolved_toml(),
-                scenario.pipeline.seed,
-            )?;
-            if !args.json {
-                let mbps = outcomes[0].throughput_pps * 8.0 * f64::from(scenario.payload) / 1e6;
-                println!("{mbps:.1} Mbit/s of payload carried, {:.1} offered", scenario.offered_bps / 1e6);
-                print_simulated(&outcomes, &scenario.notes);
-            }
-        }
+        print_simulated(&outcomes, &notes);
     }
-    Ok(Some(Answer::Yes))
+    Ok(Answer::Yes)
 }
 
-fn outcomes(pipeline: &Pipeline, runs: usize) -> miette::Result<Vec<Outcome>> {
-    let length = match &pipeline.arrivals {
-        Arrivals::Trace(trace) => trace.last().map_or(1, |last| last.at.0),
-        _ => pipeline.duration.unwrap_or(Duration(1)).0,
-    };
-    let total = u128::from(length) * runs as u128;
-    let bar = Mutex::new((0u128, Progress::share("simulating")));
-    let watch = |passed: Duration| {
-        if let Ok(mut bar) = bar.lock() {
-            bar.0 += u128::from(passed.0);
-            let share = bar.0 * u128::from(progress::WHOLE) / total.max(1);
-            bar.1.at(share as u64);
+/// Runs a model's simulation with a bar.
+fn simulated(model: &Model) -> miette::Result<Ran<'_>> {
+    let bar = Mutex::new((0.0, Progress::share("simulating")));
+    let watch = |step: Step| {
+        if let (Step::Share(share), Ok(mut bar)) = (step, bar.lock()) {
+            bar.0 += share;
+            let whole = (bar.0 * progress::WHOLE as f64) as u64;
+            bar.1.at(whole);
         }
         progress::go_on()
     };
-    let outcomes = replicate_with(pipeline, runs, threads(), &watch).map_err(|what| miette!("{what}"))?;
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let ran = model.run(Way::Simulation, &Options { threads, ..Options::default() }, &watch);
     if let Ok((_, bar)) = bar.into_inner() {
         bar.finish();
     }
-    outcomes.ok_or_else(|| progress::Interrupted.into())
-}
-
-fn threads() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+    ran.map_err(|error| match error {
+        NoFigures::Cancelled => progress::Interrupted.into(),
+        error => miette!("{error}"),
+    })
 }
 
 /// Prints the document if asked for, and keeps the folder of the run: with it, and this version, the
@@ -136,7 +82,7 @@ fn threads() -> usize {
 fn finish(
     args: &Simulate<'_>,
     document: &impl Serialize,
-    outcomes: &[Outcome],
+    outcomes: &[forebay_pipeline::Outcome],
     notes: &[String],
     resolved: String,
     seed: u64,
@@ -149,7 +95,7 @@ fn finish(
             "scenario": args.path.display().to_string(),
             "set": args.sets,
             "seed": seed,
-            "host": crate::demo::traffic::host(),
+            "host": forebay_terminal::host::model(),
         });
         let name = args.path.file_name().unwrap_or_default().to_string_lossy();
         let page = page::render(&name, outcomes, notes, &resolved, &crate::study::made()?);
@@ -168,8 +114,10 @@ fn finish(
     Ok(())
 }
 
-fn print_simulated(outcomes: &[Outcome], notes: &[String]) {
-    let Outcome { elapsed_s, generated, processed, lost, in_flight, throughput_pps, .. } = outcomes[0];
+fn print_simulated(outcomes: &[forebay_pipeline::Outcome], notes: &[String]) {
+    let forebay_pipeline::Outcome {
+        elapsed_s, generated, processed, lost, in_flight, throughput_pps, ..
+    } = outcomes[0];
     println!(
         "{generated} packets in {elapsed_s:.6} s: {processed} processed, {lost} lost, {in_flight} in flight"
     );
@@ -238,40 +186,61 @@ pub struct SolveArgs {
 
 /// Solves.
 pub fn solve(args: &SolveArgs) -> miette::Result<Answer> {
-    let scenario = match Model::loaded(&args.scenario, &args.sets)? {
-        Model::Card(card) => return solve_card(&card, args.json),
-        Model::Pipeline(scenario) => scenario,
+    let model = match Model::load(&args.scenario, &args.sets)? {
+        model @ (Model::Pipeline(_) | Model::Card(_)) => model,
+        // Whatever else it is: the pipelines' reader says what it should be.
+        _ => Model::Pipeline(Box::new(Scenario::load(&args.scenario, &args.sets)?)),
     };
-    if args.unlimited {
-        return closed_form(&scenario, args);
-    }
-    let network = network(&scenario.pipeline).map_err(|error| scenario.objection(&error))?;
-    let mut bar = Progress::share("solving");
-    let mut options = models::Options::default();
-    options.cycles = args.cycles;
-    options.memory = args.memory.saturating_mul(1 << 20);
-    let mut watch = |residual: f64| {
-        // A residual falls by about the same factor in every cycle.
-        let done = residual.max(options.tolerance).log10() / options.tolerance.log10();
-        bar.at((done.clamp(0.0, 1.0) * progress::WHOLE as f64) as u64);
+    let way = match &model {
+        Model::Pipeline(_) if args.unlimited => Way::ClosedForm,
+        _ => Way::Solution,
+    };
+    let bar = Mutex::new(Progress::share("solving"));
+    let mut options = Options::default();
+    options.solver.cycles = args.cycles;
+    options.solver.memory = args.memory.saturating_mul(1 << 20);
+    let tolerance = options.solver.tolerance.log10();
+    let watch = |step: Step| {
+        if let (Step::Residual(residual), Ok(mut bar)) = (step, bar.lock()) {
+            // A residual falls by about the same factor in every cycle.
+            let done = residual.log10().max(tolerance) / tolerance;
+            bar.at((done.clamp(0.0, 1.0) * progress::WHOLE as f64) as u64);
+        }
         progress::go_on()
     };
-    let solved = models::solve_with(&network, &options, &mut watch);
-    bar.finish();
-    let solution = match solved {
-        Ok(solution) => solution,
-        Err(models::Error::Cancelled) => return Err(progress::Interrupted.into()),
-        Err(error @ models::Error::NotConverged { .. }) => {
-            eprintln!("warning: {error}; the figures are not reliable");
-            let models::Error::NotConverged { solution, .. } = error else { unreachable!("just seen") };
-            *solution
+    let ran = model.run(way, &options, &watch);
+    if let Ok(bar) = bar.into_inner() {
+        bar.finish();
+    }
+    match (&model, ran) {
+        (Model::Pipeline(scenario), Ok(Ran { outcome: Outcome::Solution(solution), .. })) => {
+            solved(scenario, &solution, args)
         }
-        Err(error) => return Err(scenario.objection(&error).into()),
-    };
-    warn(&scenario);
+        (Model::Pipeline(scenario), Ok(Ran { outcome: Outcome::ClosedForm(closed), .. })) => {
+            closed_form(scenario, &closed, args)
+        }
+        (Model::Card(scenario), Ok(Ran { outcome: Outcome::Limits(limits), .. })) => {
+            card(scenario, &limits, args.json)
+        }
+        (_, Err(NoFigures::Cancelled)) => Err(progress::Interrupted.into()),
+        (Model::Pipeline(scenario), Err(NoFigures::Chain(error))) => match error {
+            models::Error::NotConverged { .. } => {
+                eprintln!("warning: {error}; these figures are not to be relied on");
+                let models::Error::NotConverged { solution, .. } = error else { unreachable!("just seen") };
+                solved(scenario, &solution, args)
+            }
+            error => Err(scenario.objection(&error).into()),
+        },
+        (_, Err(error)) => Err(miette!("{}: {error}", args.scenario.display())),
+        (_, Ok(_)) => Err(miette!("{}: there is no solution of it", args.scenario.display())),
+    }
+}
+
+fn solved(scenario: &Scenario, solution: &Solution, args: &SolveArgs) -> miette::Result<Answer> {
+    warn(scenario);
     let answer = if solution.accuracy.converged { Answer::Yes } else { Answer::No };
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&Solved::new(&scenario, &solution)).into_diagnostic()?);
+        println!("{}", serde_json::to_string_pretty(&Solved::new(scenario, solution)).into_diagnostic()?);
         return Ok(answer);
     }
     println!(
@@ -303,11 +272,10 @@ fn warn(scenario: &Scenario) {
     }
 }
 
-fn closed_form(scenario: &Scenario, args: &SolveArgs) -> miette::Result<Answer> {
-    let closed = ClosedForm::new(scenario).map_err(|error| scenario.objection(&error))?;
+fn closed_form(scenario: &Scenario, closed: &ClosedForm<'_>, args: &SolveArgs) -> miette::Result<Answer> {
     warn(scenario);
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&closed).into_diagnostic()?);
+        println!("{}", serde_json::to_string_pretty(closed).into_diagnostic()?);
         return Ok(Answer::Yes);
     }
     println!("{:32} {:>8} {:>10} {:>12}", "station, unlimited room", "busy", "inside", "delay (us)");
@@ -319,10 +287,9 @@ fn closed_form(scenario: &Scenario, args: &SolveArgs) -> miette::Result<Answer> 
     Ok(Answer::Yes)
 }
 
-fn solve_card(scenario: &CardScenario, json: bool) -> miette::Result<Answer> {
-    let carried = Carried::new(scenario);
+fn card(scenario: &CardScenario, carried: &Carried<'_>, json: bool) -> miette::Result<Answer> {
     if json {
-        println!("{}", serde_json::to_string_pretty(&carried).into_diagnostic()?);
+        println!("{}", serde_json::to_string_pretty(carried).into_diagnostic()?);
         return Ok(Answer::Yes);
     }
     let by = carried.bottleneck.as_deref().unwrap_or("nothing");

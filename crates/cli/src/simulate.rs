@@ -1,10 +1,7 @@
 //! `forebay simulate`: a scenario file into figures.
 
-pub mod columnar;
-mod flat;
 mod folder;
 mod page;
-mod pool;
 mod search;
 pub mod sweep;
 
@@ -13,13 +10,14 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use forebay_engine::Clock;
 use forebay_sim::{Document, Figures, Options, Outcome, RunError, Scenario, Source, run as run_scenario};
+use forebay_terminal::Answer;
+use forebay_terminal::progress::{self, Interrupted, Progress};
 use forebay_time::Time;
+use forebay_workbench::Model;
 use miette::{IntoDiagnostic, miette};
 use serde::Serialize;
 
-use crate::Answer;
 use crate::pipeline::Simulate;
-use crate::progress::{self, Interrupted, Progress};
 
 /// Arguments of `forebay simulate`.
 #[derive(Args)]
@@ -89,8 +87,14 @@ impl SimulateArgs {
 
 /// Runs the command.
 pub fn run(args: &SimulateArgs) -> miette::Result<Answer> {
-    if let Some(answer) = crate::pipeline::simulate(&args.of_pipelines())? {
-        return Ok(answer);
+    let model = match Model::load(&args.scenario, &args.sets) {
+        Ok(model) => Some(model),
+        // A sweep may give what the file lacks.
+        Err(_) if !args.sweeps.is_empty() => None,
+        Err(errors) => return Err(errors.into()),
+    };
+    if let Some(model @ (Model::Pipeline(_) | Model::Card(_))) = &model {
+        return crate::pipeline::simulate(&args.of_pipelines(), model);
     }
     if args.replications == 0 {
         return Err(miette!("--replications 0: expected at least 1"));
@@ -104,7 +108,10 @@ pub fn run(args: &SimulateArgs) -> miette::Result<Answer> {
     if args.replications > 1 || !args.sweeps.is_empty() {
         return sweep::run(args);
     }
-    let mut scenario = Scenario::load(&args.scenario, &args.sets)?;
+    let mut scenario = match model {
+        Some(Model::Host(scenario)) => *scenario,
+        _ => Scenario::load(&args.scenario, &args.sets)?,
+    };
     let mut bar: Option<Progress> = None;
     let mut report = |done, total| {
         bar.get_or_insert_with(|| Progress::packets("simulating", total)).at(done);

@@ -11,8 +11,8 @@ use forebay_time::PS_PER_S;
 use miette::{IntoDiagnostic, miette};
 use serde_json::Value;
 
-use crate::Answer;
-use crate::progress::{self, Progress};
+use forebay_terminal::Answer;
+use forebay_terminal::progress::{self, Progress};
 
 /// Arguments of `forebay size-buffers`.
 #[derive(Args)]

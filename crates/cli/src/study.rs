@@ -8,8 +8,8 @@ use clap::{Args, Subcommand};
 use forebay_study::{Findings, Made, Options, Study, document, keep, run as run_study};
 use miette::{Context, IntoDiagnostic};
 
-use crate::Answer;
-use crate::progress::{self, Progress};
+use forebay_terminal::Answer;
+use forebay_terminal::progress::{self, Progress};
 
 /// Studies.
 #[derive(Subcommand)]
@@ -111,8 +111,8 @@ fn run(args: &RunArgs) -> miette::Result<Answer> {
 pub fn made() -> miette::Result<Made> {
     Ok(Made {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        host: crate::demo::traffic::host(),
-        at: crate::demo::traffic::timestamp()?,
+        host: forebay_terminal::host::model(),
+        at: forebay_terminal::host::timestamp()?,
     })
 }
 

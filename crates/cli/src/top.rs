@@ -11,8 +11,8 @@ use forebay_gateway::control::{Client, Request, Response, StatusDoc};
 use miette::{IntoDiagnostic, miette};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 
-use crate::Answer;
 use crate::control_client::{SocketArgs, report};
+use forebay_terminal::Answer;
 use rates::Rates;
 use screen::Screen;
 

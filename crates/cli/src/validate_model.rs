@@ -21,9 +21,9 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use miette::{IntoDiagnostic, WrapErr, miette};
 
-use crate::backend::Backend;
-use crate::{Answer, progress};
 use compare::{Comparison, Pair};
+use forebay_processors::Backend;
+use forebay_terminal::{Answer, progress};
 
 /// Arguments of `forebay validate-model`.
 #[derive(Args)]

@@ -4,7 +4,7 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use forebay_gateway::config::Control;
+use forebay_config::Control;
 use forebay_gateway::control::{
     FindingDoc, LinkDoc, PolicyDoc, ProcessorDoc, ReloadDoc, Request, Response, SaDoc, Server, StatusDoc,
 };

@@ -7,6 +7,7 @@
 pub mod decimal;
 pub mod finding;
 pub mod report;
+pub mod schema;
 pub mod section;
 pub mod tree;
 

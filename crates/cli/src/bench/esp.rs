@@ -20,10 +20,10 @@ use miette::{IntoDiagnostic, miette};
 use serde::Serialize;
 
 use self::bare::Bare;
-use crate::Answer;
-use crate::backend::Backend;
-use crate::loadgen::median::median;
-use crate::processors::{self, Costs};
+use forebay_loadgen::median::median;
+use forebay_processors::Backend;
+use forebay_processors::{self as processors, Costs};
+use forebay_terminal::Answer;
 
 /// Packets in flight in the bench: what a burst from each of two queues would be.
 const PACKETS: usize = 2 * BURST;

@@ -6,19 +6,16 @@ use std::path::PathBuf;
 use clap::Args;
 use forebay_crypto::{Processor, Suite};
 use forebay_crypto_aws_lc::AwsLc;
-use forebay_crypto_card::{Bus, BusConfig, Card, CardConfig};
+use forebay_crypto_card::{Bus, BusConfig};
 use forebay_engine::{Clock, Lane, calibrate};
 use forebay_time::Duration;
 use miette::{IntoDiagnostic, WrapErr, miette};
 
-use crate::Answer;
-use crate::backend::Backend;
-use crate::processors::{Costs, MeasuredCost};
+use forebay_processors::{Backend, Costs, KINDS, Kind, MeasuredCost, Surroundings};
+use forebay_terminal::Answer;
 
 /// The name of the core behind a lane.
 const WORKER: &str = "worker.1";
-/// The name of the emulated card.
-const CARD: &str = "card";
 
 /// Arguments of `forebay bench processors`.
 #[derive(Args)]
@@ -76,7 +73,7 @@ pub fn run(args: &ProcessorsArgs) -> miette::Result<Answer> {
     Ok(Answer::Yes)
 }
 
-/// Every kind of processor this build has: cores in place, a core behind a lane, an emulated card.
+/// Every kind of processor this build has: cores in place, a core behind a lane, one device of each kind.
 fn processors(clock: Clock) -> miette::Result<Vec<Box<dyn Processor>>> {
     let mut all: Vec<Box<dyn Processor>> = Vec::new();
     match forebay_crypto_ipsec_mb::new() {
@@ -86,9 +83,11 @@ fn processors(clock: Clock) -> miette::Result<Vec<Box<dyn Processor>>> {
     all.push(Box::new(AwsLc::new()));
     let lane = Lane::new(Backend::Auto.open()?, WORKER, clock).into_diagnostic()?;
     all.push(Box::new(lane));
-    let card =
-        Card::new(CardConfig::paper_230_mbit(), &Bus::new(BusConfig::pci_66()), Box::new(AwsLc::new()));
-    all.push(Box::new(card));
+    let buses = [Bus::new(BusConfig::pci_66())];
+    for kind in KINDS {
+        let surroundings = Surroundings { name: kind.word, library: Box::new(AwsLc::new()), buses: &buses };
+        all.push((kind.sample)().open(surroundings)?);
+    }
     Ok(all)
 }
 
@@ -138,7 +137,7 @@ fn scenario(costs: &Costs, suite: Suite) -> String {
     let measured = costs.processors.iter().filter(|one| one.proposal == word);
     let mut has_core = false;
     for one in measured {
-        let is_card = one.name == CARD;
+        let is_card = Kind::of(&one.name).is_some();
         let in_place = !is_card && one.name != WORKER;
         if in_place && has_core {
             continue;

@@ -19,8 +19,8 @@ mod table;
 
 use miette::{IntoDiagnostic, WrapErr};
 
-use crate::{Answer, progress};
 pub use args::SchedulerArgs;
+use forebay_terminal::{Answer, progress};
 
 /// Runs the command.
 pub fn run(args: &SchedulerArgs) -> miette::Result<Answer> {

@@ -9,7 +9,7 @@ use miette::{IntoDiagnostic, WrapErr, miette};
 use serde_json::{Value, json};
 
 use super::files::made;
-use crate::Answer;
+use forebay_terminal::Answer;
 
 /// Arguments of `forebay explore compare`.
 #[derive(Args)]

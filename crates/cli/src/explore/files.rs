@@ -6,10 +6,9 @@ use std::path::Path;
 
 use forebay_embedded::report::{self, Made, Point};
 use forebay_embedded::{Figures, Setup};
+use forebay_workbench::columnar::Runs;
 use miette::IntoDiagnostic;
 use serde_json::{Value, json};
-
-use crate::simulate::columnar::Runs;
 
 /// Who makes reports.
 pub fn made() -> miette::Result<Made> {
@@ -24,7 +23,7 @@ fn manifest(config: &Path, sets: &[String], sweeps: &[String]) -> Value {
         "config": config.display().to_string(),
         "set": sets,
         "sweep": sweeps,
-        "host": crate::demo::traffic::host(),
+        "host": forebay_terminal::host::model(),
     })
 }
 

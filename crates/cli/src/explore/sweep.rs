@@ -10,9 +10,8 @@ use miette::{IntoDiagnostic, WrapErr, miette};
 use serde_json::{Map, Value, json};
 
 use super::files::Sweep;
-use super::work;
-use crate::Answer;
 use crate::simulate::sweep::parse;
+use forebay_terminal::Answer;
 
 /// Most configurations.
 const POINTS_MAX: usize = 100_000;
@@ -72,7 +71,7 @@ pub fn run(args: &SweepArgs) -> miette::Result<Answer> {
         .transpose()?;
     let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let mut done: Vec<Point> = Vec::new();
-    let count = work::run_all(&setups, threads, |number, figures, run| {
+    let count = super::run_all(&setups, threads, |number, figures, run| {
         if figures.code != 0 {
             return Err(miette!("{}: the firmware exited with code {}", args.config.display(), run.code));
         }

@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 
-use forebay_gateway::config::{Level, Log};
+use forebay_config::{Level, Log};
 use tracing_subscriber::Registry;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt;

@@ -1,8 +1,8 @@
 //! forebay.toml(5), from the schema that the reader of the file goes by.
 
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
-use forebay_gateway::config::LIVE;
-use forebay_gateway::config::schema::{Absent, Key, PARTS, Part};
+use forebay_config::LIVE;
+use forebay_config::schema::{Absent, Key, PARTS, Part};
 
 use super::{see_also, tidy, title, typed, verbatim};
 

@@ -7,11 +7,11 @@ use std::path::Path;
 use forebay_page::document::Block;
 use forebay_sim::{Columns, Document, Outcome, Scenario};
 use forebay_study::Made;
+use forebay_workbench::columnar::{Runs, write_packets};
+use forebay_workbench::flat;
 use miette::{IntoDiagnostic, WrapErr};
 use serde_json::json;
 
-use super::columnar::{Runs, write_packets};
-use super::flat::flat;
 use super::{Format, SimulateArgs};
 
 /// Writes all of a run: page, scenario, figures, manifest, time line, packets; `blocks` go on the page.

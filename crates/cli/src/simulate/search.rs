@@ -6,8 +6,8 @@ use miette::{IntoDiagnostic, WrapErr, miette};
 use serde_json::{Value, json};
 
 use super::{SimulateArgs, page};
-use crate::Answer;
-use crate::progress::{self, Progress};
+use forebay_terminal::Answer;
+use forebay_terminal::progress::{self, Progress};
 
 /// Rates that are searched, in bit/s.
 const RATES: (u64, u64) = (100_000, 1_000_000_000_000);

@@ -4,16 +4,17 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 
 use forebay_sim::{Estimate, Outcome, Scenario};
+use forebay_terminal::Answer;
+use forebay_terminal::progress::{self, Progress};
+use forebay_workbench::columnar::Runs;
+use forebay_workbench::flat;
+use forebay_workbench::pool::{self, Wanted};
 use miette::{IntoDiagnostic, WrapErr, miette};
 use serde_json::{Map, Value, json};
 
 use super::SimulateArgs;
-use super::columnar::Runs;
-use super::flat::flat;
 use super::folder::{self, Done};
 use super::page::{Row, Sweep};
-use super::pool::{Wanted, run_all};
-use crate::Answer;
 
 /// Most points times replications.
 const RUNS_MAX: usize = 1_000_000;
@@ -51,9 +52,16 @@ pub fn run(args: &SimulateArgs) -> miette::Result<Answer> {
     let files = args.out.is_some().then(|| Files::create(args, &keys, wanted.len())).transpose()?;
     let mut table = Table { args, keys: &keys, files, heading: false, open: None, points: Vec::new() };
     let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-    let done =
-        run_all(&wanted, threads, |number, outcome| table.run(&points, number / args.replications, outcome))
-            .wrap_err_with(|| args.scenario.display().to_string())?;
+    let mut bar = Progress::runs("simulating");
+    bar.of(wanted.len() as u64);
+    let look = |done: usize| {
+        bar.at(done as u64);
+        progress::go_on()
+    };
+    let each = |number, outcome| table.run(&points, number / args.replications, outcome);
+    let done = pool::hosts(&wanted, threads, look, each);
+    bar.finish();
+    let done = done.wrap_err_with(|| args.scenario.display().to_string())?;
     table.close(&points)?;
     table.finish(&points, done, wanted.len())?;
     if done < wanted.len() {

@@ -143,7 +143,7 @@ impl Comparison {
         Comparison {
             schema: 1,
             version: env!("CARGO_PKG_VERSION"),
-            host: crate::demo::traffic::host(),
+            host: forebay_terminal::host::model(),
             packets: args.packets,
             clock,
             setup: format!(

@@ -15,8 +15,8 @@ use miette::{IntoDiagnostic, miette};
 use super::ValidateModelArgs;
 use super::compare::{Figures, Processor as ProcessorFigures, Real};
 use super::packets::{self, Plain};
-use crate::processors::{self, Costs};
-use crate::progress;
+use forebay_processors::{self as processors, Costs};
+use forebay_terminal::progress;
 
 /// A window that does not fill is waited for this long.
 pub const WINDOW_TIMEOUT: Duration = Duration::from_micros(100);

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use rustix::process::{self, DumpableBehavior, Gid, Resource, Rlimit, Uid};
 use rustix::thread::{self, CapabilitySet, CapabilitySets};
 
-use crate::config::{Config, InsideLink};
+use forebay_config::{Config, InsideLink};
 
 /// What starting takes: links, raw sockets, AF_XDP (`SYS_ADMIN` before Linux 5.8) and its memory, small port numbers,
 /// the group of the control socket.

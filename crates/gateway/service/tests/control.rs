@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 
-use forebay_gateway::config::{Control, Metrics};
+use forebay_config::{Control, Metrics};
 use forebay_gateway::control::{
     Answer, Client, ControlError, LinkDoc, ProcessorDoc, REQUEST_MAX, Request, Response, SaDoc, Server,
     StatusDoc, metrics,

@@ -11,7 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use forebay_gateway::iv_store::{Files, Identity, Writing};
+use forebay_iv_store::{Files, Identity, Writing};
 use forebay_planted::{Fault, planted};
 use forebay_random::Random;
 

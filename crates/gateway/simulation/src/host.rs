@@ -6,11 +6,11 @@ use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use forebay_config::{Config, Raw, Tun, Udp};
 use forebay_engine::Clock;
-use forebay_gateway::config::{Config, Raw, Tun, Udp};
-use forebay_gateway::iv_store::Files;
 use forebay_gateway::service::{Host, Queues, Routing, StartError, Wait};
 use forebay_ipsec::Protocol;
+use forebay_iv_store::Files;
 use forebay_time::Duration;
 use ipnet::IpNet;
 use rustix::event::PollFlags;

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
+use forebay_config::{self as config, Config};
 use forebay_crypto::fault::FaultControl;
-use forebay_gateway::config::{self, Config};
-use forebay_gateway::iv_store::IvStoreError;
 use forebay_gateway::service::{Service, StartError, Worker};
 use forebay_ipsec::{SaConfig, SaCounters};
+use forebay_iv_store::IvStoreError;
 use forebay_random::Random;
 use forebay_time::{Duration, Time};
 

@@ -4,12 +4,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use forebay_config::{Config, ProcessorKind};
 use forebay_crypto::fault::{FaultControl, Faulty};
 use forebay_crypto::{Job, Packet, Processor, SessionId, forward_processor};
 use forebay_crypto_aws_lc::AwsLc;
-use forebay_crypto_card::{Bus, Card};
+use forebay_crypto_card::Bus;
 use forebay_engine::{Lane, LaneSteps, ProcessorSetup};
-use forebay_gateway::config::{Config, ProcessorKind};
+use forebay_processors::Surroundings;
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::{Duration, Time};
 
@@ -39,9 +40,10 @@ pub fn build(config: &Config, clock: &HostClock, seed: u64) -> (Vec<ProcessorSet
                 let (lane, steps) = Lane::stepped(Box::new(faulty()), one.name.clone(), clock.clock());
                 (Box::new(SteppedLane { lane, steps, due: None }), Kind::Cpu)
             }
-            ProcessorKind::Card { card, bus } => {
-                let card = Card::new(card.clone(), &buses[*bus], Box::new(faulty()));
-                (Box::new(card), Kind::Accelerator)
+            ProcessorKind::Device(device) => {
+                let library = Box::new(faulty());
+                let opened = device.open(Surroundings { name: &one.name, library, buses: &buses });
+                (opened.expect("an emulated card"), Kind::Accelerator)
             }
         };
         let cost =

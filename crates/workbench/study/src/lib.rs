@@ -21,8 +21,9 @@ mod values;
 
 pub use error::StudyError;
 pub use findings::{Block, Claim, Findings, Heat, Made, Plot, Series, Table, Xs};
+pub use forebay_workbench::Way;
 pub use keep::{Manifest, document, keep};
-pub use model::{Figures, Way};
+pub use model::Figures;
 pub use report::{render, simulation};
 pub use runs::{Record, Watch};
 pub use script::{Options, run};

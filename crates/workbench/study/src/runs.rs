@@ -4,13 +4,11 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc;
-use std::thread;
 
+use forebay_workbench::{Model, NoFigures, Way, pool};
 use serde::Serialize;
 
-use crate::model::{Figures, Model, NoFigures, Ran, Setup, Way};
+use crate::model::{self, Figures, Ran, Setup};
 use crate::study::Study;
 
 /// A run that was made: with scenario file and settings it can be had again.
@@ -55,11 +53,6 @@ pub(crate) struct Runner {
     known: HashMap<String, usize>,
 }
 
-enum Message {
-    Tick,
-    Done(usize, Box<Result<Ran, NoFigures>>),
-}
-
 impl Runner {
     pub(crate) fn new(study: &Study, quick: bool, threads: usize) -> Runner {
         Runner { files: study.clone(), quick, threads, records: Vec::new(), known: HashMap::new() }
@@ -73,7 +66,7 @@ impl Runner {
     pub(crate) fn scenario(&self, setup: &Setup) -> Result<Model, String> {
         let text = self.files.files.get(&*setup.file).map_or("", String::as_str);
         let directory = self.files.directory.as_deref().unwrap_or(Path::new("."));
-        Model::read(setup, text, directory, self.quick)
+        model::read(setup, text, directory, self.quick)
     }
 
     /// The records of setups, in their order; those that are not known yet are run, on all threads.
@@ -96,9 +89,7 @@ impl Runner {
                     interrupted = true;
                     continue;
                 }
-                Some(Err(NoFigures::Wrong(error))) => {
-                    return Err(Failure::Wrong(format!("{}: {error}", setup.file)));
-                }
+                Some(Err(error)) => return Err(Failure::Wrong(format!("{}: {error}", setup.file))),
             };
             let run = self.records.len() + 1;
             self.known.insert(key.clone(), run - 1);
@@ -125,45 +116,22 @@ impl Runner {
         wanted: &[(String, &Setup, Model)],
         watch: Watch<'_>,
     ) -> (Vec<Option<Result<Ran, NoFigures>>>, bool) {
-        let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let (sender, messages) = mpsc::channel();
         // Threads get scenarios only: the script's own values stay on the script's thread.
-        let scenarios: Vec<&Model> = wanted.iter().map(|(.., scenario)| scenario).collect();
+        let scenarios: Vec<(&Model, Way)> =
+            wanted.iter().map(|(_, setup, scenario)| (scenario, setup.way)).collect();
         let (done, all) = (self.records.len(), self.records.len() + wanted.len());
         let mut outcomes: Vec<_> = wanted.iter().map(|_| None).collect();
-        thread::scope(|scope| {
-            for _ in 0..self.threads.clamp(1, scenarios.len().max(1)) {
-                let sender = sender.clone();
-                let (next, stop, scenarios) = (&next, &stop, &scenarios);
-                scope.spawn(move || {
-                    loop {
-                        let at = next.fetch_add(1, Ordering::Relaxed);
-                        if at >= scenarios.len() || stop.load(Ordering::Relaxed) {
-                            return;
-                        }
-                        let go = || {
-                            let heard = sender.send(Message::Tick).is_ok() && !stop.load(Ordering::Relaxed);
-                            if heard { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-                        };
-                        let outcome = scenarios[at].run(&go);
-                        if sender.send(Message::Done(at, Box::new(outcome))).is_err() {
-                            return;
-                        }
-                    }
-                });
+        let (mut ready, mut interrupted) = (0, false);
+        let work = |&(scenario, way): &(&Model, Way), go: pool::GoOn<'_>| model::run(scenario, way, go);
+        pool::each(&scenarios, self.threads, work, |result| {
+            if let Some((at, outcome)) = result {
+                outcomes[at] = Some(outcome);
+                ready += 1;
             }
-            drop(sender);
-            let mut ready = 0;
-            for message in messages {
-                if let Message::Done(at, outcome) = message {
-                    outcomes[at] = Some(*outcome);
-                    ready += 1;
-                }
-                if watch(done + ready, all).is_break() {
-                    stop.store(true, Ordering::Relaxed);
-                }
-            }
+            let go_on = watch(done + ready, all);
+            interrupted |= go_on.is_break();
+            go_on
         });
-        (outcomes, stop.into_inner())
+        (outcomes, interrupted)
     }
 }

@@ -24,12 +24,13 @@ use std::rc::Rc;
 
 use forebay_page::units;
 use forebay_sim::Limits;
+use forebay_workbench::Way;
 use miette::NamedSource;
 use rhai::{Array, Dynamic, Engine, EvalAltResult, Map, Position};
 
 use crate::error::StudyError;
 use crate::findings::{Block, Claim, Findings, Heat, Plot, Series, Table, Xs};
-use crate::model::{Setup, Way};
+use crate::model::{self, Setup};
 use crate::runs::{Failure, Record, Runner};
 use crate::study::Study;
 use crate::values::{figure, number, numbers, shown, to_toml};
@@ -166,13 +167,13 @@ fn running(engine: &mut Engine, bench: &Shared) {
     let own = bench.clone();
     engine.register_fn("bound", move |setup: Setup| -> Fallible<Map> {
         let scenario = own.borrow().runner.scenario(&setup).map_err(error)?;
-        let scenario = scenario.host().map_err(error)?;
+        let scenario = model::host(&scenario).map_err(error)?;
         Ok(limits(forebay_sim::bound(scenario, scenario.seed)))
     });
     let own = bench.clone();
     engine.register_fn("optimum", move |setup: Setup| -> Fallible<Dynamic> {
         let scenario = own.borrow().runner.scenario(&setup).map_err(error)?;
-        let scenario = scenario.host().map_err(error)?;
+        let scenario = model::host(&scenario).map_err(error)?;
         let found = forebay_sim::optimum(scenario, scenario.seed);
         Ok(found.map_or(Dynamic::UNIT, |found| Dynamic::from_map(limits(found))))
     });

@@ -5,7 +5,7 @@ use forebay_engine::{BURST, Clock};
 use forebay_time::{Duration, Time};
 use miette::{IntoDiagnostic, miette};
 
-use crate::backend::Backend;
+use forebay_processors::Backend;
 
 /// Buffers in turn: as many as the packets of the bench.
 const PACKETS: usize = 2 * BURST;

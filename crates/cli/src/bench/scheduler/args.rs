@@ -7,8 +7,8 @@ use forebay_crypto::Suite;
 use forebay_time::Duration;
 use miette::miette;
 
-use crate::loadgen::mix::Mix;
-use crate::loadgen::processors::Spec;
+use forebay_loadgen::mix::Mix;
+use forebay_loadgen::processors::Spec;
 
 /// Processors that policy `split` can deal packets out to.
 const PROCESSORS_MAX: usize = 8;

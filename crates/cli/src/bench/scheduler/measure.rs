@@ -6,12 +6,12 @@ use forebay_time::Duration;
 
 use super::args::{Plan, Rule};
 use super::figures::{Alone, Document, Latency, Limits, Outcome, Share, Size, SizeLimits};
-use crate::loadgen::median::median;
-use crate::loadgen::mix::Mix;
-use crate::loadgen::processors::Bank;
-use crate::loadgen::rig::{Rig, Setting};
-use crate::loadgen::search::{self, best_share};
-use crate::progress::{self, Progress};
+use forebay_loadgen::median::median;
+use forebay_loadgen::mix::Mix;
+use forebay_loadgen::processors::Bank;
+use forebay_loadgen::rig::{Rig, Setting};
+use forebay_loadgen::search::{self, best_share};
+use forebay_terminal::progress::{self, Progress};
 
 /// From which size on a packet is large for `size-threshold`: DPDK's default for its packet-size mode.
 const THRESHOLD: u64 = 128;
@@ -41,7 +41,7 @@ pub fn measure(plan: &Plan) -> miette::Result<Document> {
     Ok(Document {
         schema: 1,
         version: env!("CARGO_PKG_VERSION"),
-        host: crate::demo::traffic::host(),
+        host: forebay_terminal::host::model(),
         proposal: plan.suite.to_string(),
         sas: plan.sas,
         rounds: plan.rounds,

@@ -9,6 +9,7 @@ use forebay_ipsec::{
     Action, DropCounts, Limits, Mode, PathMtuCounters, Policy, Protocol, SaConfig, SaCounters,
 };
 use forebay_links::RxDrops;
+use forebay_processors::CORE;
 use forebay_scheduler::Cost;
 use forebay_time::{Duration, Time};
 
@@ -16,8 +17,8 @@ use super::{
     CostDoc, EngineDoc, GuardDoc, LifetimeDoc, LimitsDoc, LinkDoc, PolicyDoc, ProcessorDoc, SCHEMA, SaDoc,
     StatusDoc, TapsDoc,
 };
-use crate::config::{Config, ProcessorKind};
 use crate::service::{Port, PortCounts, Worker, WorkerCounts};
+use forebay_config::Config;
 
 /// What a worker has at one moment.
 #[derive(Debug)]
@@ -266,7 +267,6 @@ fn policy(policy: &Policy, names: &BTreeMap<u32, &str>) -> PolicyDoc {
 
 fn processor(one: &Processor, config: &Config, engine: usize, uptime: Duration) -> ProcessorDoc {
     let set = config.processors.get(one.place);
-    let is_card = set.is_some_and(|set| matches!(set.kind, ProcessorKind::Card { .. }));
     let stats = &one.stats;
     let costs = one.costs.iter().map(|(suite, cost)| CostDoc {
         proposal: suite.to_string(),
@@ -275,7 +275,7 @@ fn processor(one: &Processor, config: &Config, engine: usize, uptime: Duration) 
     });
     ProcessorDoc {
         name: set.map_or_else(|| stats.name.clone(), |set| set.name.clone()),
-        kind: (if is_card { "card" } else { "core" }).to_owned(),
+        kind: set.map_or(CORE, |set| set.kind.word()).to_owned(),
         engine,
         out: stats.out,
         jobs: stats.jobs,

@@ -11,9 +11,9 @@ use forebay_crypto::Direction;
 use forebay_links::nftables::{Nftables, Table};
 use forebay_xfrm as xfrm;
 
-use crate::config::{self, Config, GuardMode};
 use crate::control::GuardDoc;
-use crate::guard::{Entry, FORGED, Host, LEAKED, Plan};
+use forebay_config::{self as config, Config, GuardMode};
+use forebay_guard::{Entry, FORGED, Host, LEAKED, Plan};
 
 /// Checks of the rules between two attempts to create what could not be created.
 const TRY_EVERY: u32 = 10;
@@ -143,7 +143,7 @@ impl Guard {
             GuardMode::Auto | GuardMode::Nftables if state.made.is_some() => "on",
             GuardMode::Auto | GuardMode::Nftables => "missing",
         };
-        let ranges = |guarded: &crate::guard::Guarded| guarded.remote.len() + guarded.wide.len();
+        let ranges = |guarded: &forebay_guard::Guarded| guarded.remote.len() + guarded.wide.len();
         GuardDoc {
             state: is_on.to_owned(),
             error: state.error.clone(),
@@ -273,7 +273,7 @@ pub fn entries<'a>(policies: impl Iterator<Item = &'a xfrm::Policy>) -> Vec<Entr
     policies.filter_map(entry).collect()
 }
 
-/// What the kernel's policies are at this moment, for [`guard`](crate::guard).
+/// What the kernel's policies are at this moment, for [`guard`](forebay_guard).
 ///
 /// # Errors
 /// Without XFRM in the kernel or `CAP_NET_ADMIN`.

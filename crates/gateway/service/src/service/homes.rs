@@ -12,7 +12,7 @@ use forebay_crypto::Direction;
 use forebay_ipsec::Spi;
 use forebay_links::udp::steer;
 
-use crate::sas::{SaEntry, SasFile};
+use forebay_config::sas::{SaEntry, SasFile};
 
 /// One worker's place among so many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,7 +120,7 @@ mod tests {
                 format!("{spi:08x}").repeat(5)
             )
         };
-        crate::sas::parse(&sas.iter().map(entry).collect::<String>(), "test").unwrap()
+        forebay_config::sas::parse(&sas.iter().map(entry).collect::<String>(), "test").unwrap()
     }
 
     #[test]

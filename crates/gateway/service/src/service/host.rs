@@ -12,8 +12,8 @@ use super::numbers;
 use super::routes::Routing;
 use super::start_error::{StartError, lacking};
 use super::wait::Wait;
-use crate::config::{Config, Raw, Tun, Udp, Xdp};
-use crate::iv_store::Files;
+use forebay_config::{Config, Raw, Tun, Udp, Xdp};
+use forebay_iv_store::Files;
 
 /// The queues of a link, one for each worker.
 pub type Queues = Vec<Box<dyn Link + Send>>;

@@ -7,8 +7,8 @@ use forebay_engine::{AddSaError, Engine, EngineError};
 use forebay_ipsec::{Action, Ipsec, IvRange, Policy, PolicyError, PolicyId, PolicyPlace, SadError};
 
 use super::homes::Share;
-use crate::config::Changes;
-use crate::sas::{SaEntry, SasFile};
+use forebay_config::Changes;
+use forebay_config::sas::{SaEntry, SasFile};
 
 /// Where the file's SAs and policies are, by their places in it.
 #[derive(Debug, Default)]

@@ -10,7 +10,7 @@ use super::host::{CardSide, Host};
 use super::port::Port;
 use super::start_error::{StartError, lacking};
 use super::worker::Outside;
-use crate::config::{Config, InsideLink, MssClamp, OutsideLink};
+use forebay_config::{Config, InsideLink, MssClamp, OutsideLink};
 
 /// Packets that wait for a link without room.
 const QUEUE: usize = 4_096;

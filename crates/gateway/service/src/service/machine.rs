@@ -21,9 +21,8 @@ use super::ike_forward::IkeForward;
 use super::routes::{self, Routing};
 use super::start_error::{StartError, lacking, link_error};
 use super::wait::{Poll, Wait};
-use crate::config;
-use crate::config::{Config, InsideLink, Raw, Tun, Xdp, XdpMode};
-use crate::iv_store::{Files, System};
+use forebay_config::{self as config, Config, InsideLink, Raw, Tun, Xdp, XdpMode};
+use forebay_iv_store::{Files, System};
 
 /// The machine that this process runs on.
 #[derive(Clone, Copy, Debug)]

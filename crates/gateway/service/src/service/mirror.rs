@@ -29,10 +29,10 @@ use super::homes::by_spi;
 use super::windows::Windows;
 use super::worker::Worker;
 use super::workers::Workers;
-use crate::config::Xfrm;
-use crate::esp_sa;
-use crate::iv_store::SequenceId;
 use crate::privileges;
+use forebay_config::Xfrm;
+use forebay_config::esp_sa;
+use forebay_iv_store::SequenceId;
 
 /// Between two looks at limits and wanted SAs.
 const TICK: Duration = Duration::from_millis(100);

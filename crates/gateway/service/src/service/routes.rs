@@ -12,7 +12,7 @@ use forebay_links::interface::{Blackholes, Interface};
 use forebay_planted::{Fault, planted};
 use ipnet::IpNet;
 
-use crate::config::{Blackhole, Config, InsideLink};
+use forebay_config::{Blackhole, Config, InsideLink};
 
 /// The metric of blackholes: behind every other route.
 const METRIC: u32 = 4_278_198_272;

@@ -29,10 +29,10 @@ use super::taps::{Side, Taps, TapsStatus};
 use super::windows::{self, Windows};
 use super::worker::{Handle, Outside, Setup, Steps, Worker};
 use super::workers::Workers;
-use crate::config::{Changes, Config, InsideLink, KeySource, MssClamp, Routes, Tun, Xfrm, deal, prefixes};
-use crate::esp_sa;
-use crate::iv_store::{IvStore, Used, WindowStore};
 use crate::privileges;
+use forebay_config::esp_sa;
+use forebay_config::{Changes, Config, InsideLink, KeySource, MssClamp, Routes, Tun, Xfrm, deal, prefixes};
+use forebay_iv_store::{IvStore, Used, WindowStore};
 
 /// What a failure of the guard is said of.
 const GUARD: &str = "the guard's rules (nftables; `mode` of `[guard]`)";

@@ -6,7 +6,7 @@ use std::io;
 use forebay_engine::EngineError;
 
 use super::installed::InstallError;
-use crate::iv_store::IvStoreError;
+use forebay_iv_store::IvStoreError;
 
 /// Why a gateway did not start, or did not change.
 #[derive(Debug)]

@@ -22,9 +22,9 @@ use std::time::Duration;
 
 use forebay_links::Link;
 
-use crate::config;
 use crate::control::{TapSideDoc, TapsDoc};
 use crate::privileges;
+use forebay_config as config;
 use tapped::Tapped;
 use writing::Writing;
 

@@ -28,8 +28,8 @@ pub use self::keeper::Keeper;
 use self::state::{Notes, Rate, State, Window};
 use self::word::Word;
 use super::worker::{Handle, Worker};
-use crate::iv_store::{IvStoreError, SequenceId, WindowNote, WindowStore};
-use crate::sas::{SaEntry, SasFile};
+use forebay_config::sas::{SaEntry, SasFile};
+use forebay_iv_store::{IvStoreError, SequenceId, WindowNote, WindowStore};
 
 /// See the module. A copy is the same one.
 #[derive(Clone)]

@@ -43,8 +43,8 @@ use super::keepalive::Keepalives;
 use super::port::Port;
 use super::wait::Wait;
 use super::windows::word::Word;
-use crate::config::Changes;
-use crate::sas::SasFile;
+use forebay_config::Changes;
+use forebay_config::sas::SasFile;
 
 /// Rounds between two looks at ICMP while there is too much to do to ask poll(2): a system call each.
 const ICMP_EVERY: u64 = 64;

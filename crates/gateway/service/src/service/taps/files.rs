@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use forebay_links::capture::blocks;
 
-use crate::config;
+use forebay_config as config;
 
 /// `20261121T194014.123Z`
 const STAMP: usize = 20;

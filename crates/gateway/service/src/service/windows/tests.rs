@@ -18,11 +18,11 @@ use forebay_time::Duration;
 
 use super::state::LEAST;
 use super::*;
-use crate::config::Changes;
-use crate::iv_store::IvStore;
-use crate::sas::parse;
 use crate::service::recorder::Recorder;
 use crate::service::{Handoff, Outside, Paths, Poll, Port, Setup, Share};
+use forebay_config::Changes;
+use forebay_config::sas::parse;
+use forebay_iv_store::IvStore;
 
 /// An SA of ESP, as its sender and as its receiver have it.
 fn file(direction: &str, more: &str) -> SasFile {

@@ -12,8 +12,8 @@ use forebay_ipsec::{Encapsulation, SaConfig, TrafficSelector};
 use forebay_planted::{Fault, planted};
 
 use super::Worker;
-use crate::config::Changes;
-use crate::sas::{SaEntry, SasFile};
+use forebay_config::Changes;
+use forebay_config::sas::{SaEntry, SasFile};
 
 /// A local address, and the address and port of a peer.
 type Ends = (IpAddr, SocketAddr);

@@ -1,0 +1,110 @@
+//! What the guard of the host has to know of a file.
+
+use std::collections::HashSet;
+
+use forebay_crypto::Direction;
+use forebay_ipsec::Action;
+
+use super::operation::GuardMode;
+use super::reader::Context;
+use super::{Config, InsideLink, KeySource, OutsideLink};
+use crate::sas::SasFile;
+use forebay_guard::{Entry, Host, Plan};
+
+impl Config {
+    /// What the guard's rules have to know of the host.
+    pub fn guard_host(&self) -> Host {
+        let (own, inside) = match &self.inside.link {
+            InsideLink::Tun(tun) => (&tun.name, Some(tun.name.clone())),
+            // What is taken from a card and given to it does not pass the host's stack.
+            InsideLink::Xdp { card, .. } => (&card.interface, None),
+        };
+        let name = own.chars().map(|one| if one.is_ascii_alphanumeric() { one } else { '_' });
+        let port = |outside: &super::Outside| match &outside.link {
+            OutsideLink::Udp(udp) => Some(udp.listen.port()),
+            OutsideLink::Raw(_) | OutsideLink::Xdp { .. } => None,
+        };
+        Host {
+            table: std::iter::once("forebay_").map(str::to_owned).chain([name.collect()]).collect(),
+            inside: inside.into_iter().chain(self.guard.interfaces.iter().cloned()).collect(),
+            ports: self.outside.iter().filter_map(port).collect(),
+        }
+    }
+
+    /// The policies of the file, and where a direction has none its SAs; none where they come from the kernel.
+    pub fn guard_entries(&self) -> Vec<Entry> {
+        match self.keys.source {
+            KeySource::Static { .. } => entries(&self.sas),
+            KeySource::Xfrm(_) => vec![],
+        }
+    }
+}
+
+fn entries(file: &SasFile) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    for direction in [Direction::Seal, Direction::Open] {
+        let policies = file.policies.iter().map(|entry| &entry.policy);
+        let mut policies = policies.filter(|policy| policy.direction == direction).peekable();
+        let entry = |bypasses, local_ts: &[_], remote_ts: &[_]| Entry {
+            direction,
+            bypasses,
+            local_ts: local_ts.to_vec(),
+            remote_ts: remote_ts.to_vec(),
+            interface: None,
+        };
+        if policies.peek().is_none() {
+            // What goes around another SA has that one's packets.
+            let outer: HashSet<usize> = file.entries.iter().filter_map(|entry| entry.outer).collect();
+            for (place, sa) in file.entries.iter().enumerate() {
+                if sa.direction == direction && !outer.contains(&place) {
+                    entries.push(entry(false, &sa.config.local_ts, &sa.config.remote_ts));
+                }
+            }
+            continue;
+        }
+        for policy in policies {
+            match &policy.action {
+                Action::Bypass => entries.push(entry(true, &policy.local_ts, &policy.remote_ts)),
+                Action::Discard => {}
+                Action::Protect(_) if !policy.remote_ts.is_empty() => {
+                    entries.push(entry(false, &policy.local_ts, &policy.remote_ts));
+                }
+                // Which addresses are meant its SAs say.
+                Action::Protect(sas) => {
+                    for sa in sas.iter().filter_map(|session| file.entries.get(session.0 as usize)) {
+                        entries.push(entry(false, &sa.config.local_ts, &sa.config.remote_ts));
+                    }
+                }
+            }
+        }
+    }
+    entries
+}
+
+/// Notes what the guard leaves open, and peers that it makes hard to reach.
+pub(super) fn check(config: &Config, context: &Context<'_>) {
+    if config.guard.mode == GuardMode::Off {
+        return;
+    }
+    let plan = Plan::of(&config.guard_entries(), &config.guard.except);
+    if plan.any_to_any > 0 {
+        let message = format!(
+            "{} of the policies or SAs protect any address from any: packets in the clear are not kept from passing beside \
+             the gateway",
+            plan.any_to_any
+        );
+        let help = "set `local_ts` and `remote_ts`, so that addresses belong to a side, or install rules of your own";
+        context.advise(message, help, &super::whole());
+    }
+    if plan.left_out > 0 {
+        let message = format!(
+            "{} address ranges of bypass policies exceed the guard's limit; it drops their packets",
+            plan.left_out
+        );
+        context.advise(
+            message,
+            "bypass fewer ranges, or set `mode` of `[guard]` to \"print\"",
+            &super::whole(),
+        );
+    }
+}

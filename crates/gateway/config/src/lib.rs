@@ -1,0 +1,353 @@
+//! The gateway's file: links, keys, processors, scheduler, limits and operation in one TOML file.
+//!
+//! [`load`] reports everything that is wrong in one run, each with file, line, what was found, what was expected and
+//! a hint. `[[sa]]` and `[[policy]]` are those of the [SAs file](crate::sas); all other keys stand in [`schema`],
+//! from which the reference (`docs/gateway.md`) is made. Nothing but files is looked at: neither interfaces nor the
+//! kernel, nor whether a processor is there.
+//!
+//! [`sas`] reads the SAs file, [`import`] what other systems are configured with; [`esp_sa`] writes SAs for Wireshark.
+
+mod diff;
+pub mod esp_sa;
+mod guard;
+pub mod import;
+mod keys;
+mod links;
+mod operation;
+mod processors;
+mod reader;
+#[cfg(test)]
+mod reference;
+mod routes;
+pub mod sas;
+mod scheduling;
+pub mod schema;
+mod workers;
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+
+use forebay_iv_store as iv_store;
+use forebay_scenario::{Findings, Place, Problem, Table, Value, tree};
+use toml::de::DeTable;
+
+pub use diff::{Changed, Changes, LIVE, Setting};
+pub use keys::{KeySource, Keys, Mark, Xfrm};
+pub use links::{
+    Blackhole, Inside, InsideLink, MssClamp, Outside, OutsideLink, Raw, Routes, Tun, Udp, Xdp, XdpMode,
+};
+pub use operation::{Control, Guard, GuardMode, Level, Log, Metrics, Privileges, Taps};
+pub use processors::{Bus, Processor, ProcessorKind};
+pub use routes::prefixes;
+pub use scheduling::{Limits, Scheduler};
+pub use workers::deal;
+
+use crate::sas::errors::Findings as FileFindings;
+use crate::sas::{Finding, SasErrors, SasFile, mask};
+use reader::{Context, Reader};
+
+/// What a gateway's file says.
+#[derive(Debug)]
+pub struct Config {
+    /// The side that programs see.
+    pub inside: Inside,
+    /// The links to peers, one at least.
+    pub outside: Vec<Outside>,
+    /// Where SAs and policies come from.
+    pub keys: Keys,
+    /// SAs and policies; none where they come from the kernel.
+    pub sas: SasFile,
+    /// The processors; the first is the core that runs the loop.
+    pub processors: Vec<Processor>,
+    /// The buses of emulated cards.
+    pub buses: Vec<Bus>,
+    /// How packets find their processors.
+    pub scheduler: Scheduler,
+    /// Every limit.
+    pub limits: Limits,
+    /// The rules of the host.
+    pub guard: Guard,
+    /// The control socket.
+    pub control: Control,
+    /// Figures for Prometheus, if they are wanted.
+    pub metrics: Option<Metrics>,
+    /// What is logged.
+    pub log: Log,
+    /// What the process may do.
+    pub privileges: Privileges,
+    /// Captures, if they are wanted.
+    pub taps: Option<Taps>,
+    /// Where the keys of all SAs are written for Wireshark; `None`: nowhere.
+    pub esp_sa_export: Option<PathBuf>,
+    /// Every setting but SAs and policies, defaults filled in, in the order of the reader.
+    pub settings: Vec<Setting>,
+    /// What should be looked at but hinders nothing.
+    pub warnings: Vec<Finding>,
+}
+
+/// Reads the file at `path`; what it names is relative to its directory.
+///
+/// # Errors
+/// Everything that is wrong with it, and with the file of SAs that it names.
+pub fn load(path: &Path) -> Result<Config, SasErrors> {
+    let name = path.display().to_string();
+    let text = sas::read_text(path).map_err(|problem| sas::errors::of_file(&name, problem.of_gateway()))?;
+    let directory = path.parent().map(PathBuf::from).unwrap_or_default();
+    read(&text, &name, &directory)
+}
+
+/// Reads a file from `text`, calling it `name` in errors; what it names is relative to `directory`.
+///
+/// # Errors
+/// As [`load`].
+pub fn parse(text: &str, name: &str, directory: &Path) -> Result<Config, SasErrors> {
+    read(text, name, directory)
+}
+
+fn read(text: &str, name: &str, directory: &Path) -> Result<Config, SasErrors> {
+    let mut notes = FileFindings::default();
+    let (document, errors) = DeTable::parse_recoverable(text);
+    let document = document.get_ref();
+    for error in &errors {
+        let problem = sas::Problem::Syntax { message: mask::shown(error.message()) };
+        notes.add(problem.of_gateway(), error.span().unwrap_or(0..0), "");
+    }
+    // What was recovered from a broken text would only bring errors that are none.
+    if !errors.is_empty() {
+        return Err(notes.finish(name, text).expect_err("a broken text has an error"));
+    }
+    let context = Context {
+        directory,
+        findings: RefCell::new(Findings::default()),
+        notes: RefCell::new(notes),
+        settings: RefCell::default(),
+    };
+    // Without keys: they are copied by nobody but their own reader.
+    let top = tree::of(document, 0, |key| !sas::is_table(key));
+    let mut parts = sections(&top, &context);
+    let source = parts.as_ref().map(|config| config.keys.source.clone());
+    let mut other = None;
+    let sas = match &source {
+        Some(KeySource::Xfrm(_)) => {
+            none_wanted(document, "`source` is \"xfrm\": SAs and policies come from the kernel", &context);
+            None
+        }
+        Some(KeySource::Static { sas: Some(path) }) => {
+            none_wanted(document, "`sas` names another file for SAs and policies", &context);
+            other = Some(sas::load(path));
+            None
+        }
+        // If `[keys]` could not be read, what is wrong with SAs is said all the same.
+        Some(KeySource::Static { sas: None }) | None => {
+            let files = sas::keys::KeyFiles::In(directory.to_owned());
+            let mut notes = context.notes.borrow_mut();
+            if source.is_some() || document.keys().any(|key| sas::is_table(key.get_ref())) {
+                Some(sas::read_tables(document, text, &files, &mut notes))
+            } else {
+                None
+            }
+        }
+    };
+    if let (Some(config), Some((entries, policies))) = (&mut parts, sas) {
+        config.sas = SasFile { entries, policies, warnings: vec![] };
+    }
+    let other = match (other, &mut parts) {
+        (Some(Ok(file)), Some(config)) => {
+            config.sas = file;
+            None
+        }
+        (other, _) => other.and_then(Result::err),
+    };
+    if let Some(config) = &parts {
+        check_together(config, &top, text, &context);
+    }
+    let Context { findings, notes, settings, .. } = context;
+    let mut notes = notes.into_inner();
+    for (problem, place) in findings.into_inner().into_problems() {
+        notes.add(sas::Problem::Setting(masked(problem)), place.span, "");
+    }
+    let warnings = match (notes.finish(name, text), other) {
+        (Ok(warnings), None) => warnings,
+        (Ok(_), Some(other)) => return Err(other),
+        (Err(errors), None) => return Err(errors),
+        (Err(errors), Some(other)) => return Err(errors.and(other)),
+    };
+    let Some(mut config) = parts else {
+        // Never: but a reader that says nothing must not end a gateway that runs.
+        let message = "internal error: a value was rejected without a reason".to_owned();
+        let problem = Problem::Conflict { message, help: "please report this file".to_owned() };
+        return Err(sas::errors::of_file(name, sas::Problem::Setting(problem)));
+    };
+    let of_sas = std::mem::take(&mut config.sas.warnings);
+    config.settings = settings.into_inner();
+    config.warnings = warnings.into_iter().chain(of_sas).collect();
+    Ok(config)
+}
+
+/// Everything but SAs and policies.
+fn sections(top: &Table, context: &Context<'_>) -> Option<Config> {
+    let first = Reader::new("", top, whole(), context).checked();
+    let esp_sa_export = first.path("esp_sa_export");
+    let inside = links::inside(top, context);
+    let outside = links::outside(top, context);
+    let privileges = operation::privileges(top, context);
+    let keys = keys::read(top, context);
+    let buses = processors::buses(top, context);
+    let processors = processors::read(top, buses.as_deref(), context);
+    let limits = scheduling::limits(top, context);
+    let scheduler = scheduling::read(top, processors.as_deref(), limits.as_ref(), context);
+    let guard = operation::guard(top, context);
+    let control = operation::control(top, context);
+    let metrics = operation::metrics(top, context);
+    let log = operation::log(top, context);
+    let taps = operation::taps(top, context);
+    let mut keys = keys?;
+    let privileges = privileges?;
+    if privileges.user.is_some() {
+        // Not that of the user who starts it.
+        keys.state.get_or_insert_with(|| PathBuf::from(iv_store::SYSTEM_DIRECTORY));
+    }
+    Some(Config {
+        inside: inside?,
+        outside: outside?,
+        keys,
+        sas: SasFile { entries: vec![], policies: vec![], warnings: vec![] },
+        processors: processors?,
+        buses: buses?,
+        scheduler: scheduler?,
+        limits: limits?,
+        guard: guard?,
+        control: control?,
+        metrics: metrics?,
+        log: log?,
+        privileges,
+        taps: taps?,
+        esp_sa_export,
+        settings: vec![],
+        warnings: vec![],
+    })
+}
+
+/// Reports tables of SAs and policies where there should be none.
+fn none_wanted(document: &DeTable<'_>, why: &str, context: &Context<'_>) {
+    for key in document.keys().filter(|key| sas::is_table(key.get_ref())) {
+        let message = format!("`[[{}]]` conflicts with the configured source", key.get_ref());
+        let problem = Problem::Conflict { message, help: format!("{why}; remove one of the two") };
+        context.findings.borrow_mut().add(problem, Place { source: 0, span: key.span() });
+    }
+}
+
+/// What is right by itself but not together.
+fn check_together(config: &Config, top: &Table, text: &str, context: &Context<'_>) {
+    let place = |section: &str, key: &str| match top.get(section).map(|node| &node.value) {
+        Some(Value::Table(table)) => table.get(key).map(|node| node.place.clone()),
+        _ => None,
+    };
+    let report = |message: String, help: String, (section, key): (&str, &str)| {
+        let place = place(section, key).unwrap_or_else(whole);
+        context.findings.borrow_mut().add(Problem::Conflict { message, help }, place);
+    };
+    let limits = &config.limits;
+    if config.sas.entries.len() > limits.sas {
+        let help = "raise `sas` in `[limits]`".to_owned();
+        report(
+            format!("{} SAs exceed the limit of {}", config.sas.entries.len(), limits.sas),
+            help,
+            ("limits", "sas"),
+        );
+    }
+    if config.sas.policies.len() > limits.policies {
+        let help = "raise `policies` in `[limits]`".to_owned();
+        let message =
+            format!("{} policies exceed the limit of {}", config.sas.policies.len(), limits.policies);
+        report(message, help, ("limits", "policies"));
+    }
+    if let InsideLink::Tun(tun) = &config.inside.link
+        && usize::from(tun.mtu) + HEADERS > limits.engine.packet_capacity
+    {
+        let (mtu, size) = (tun.mtu, limits.engine.packet_capacity);
+        let help = format!("set `packet_size` in `[limits]` to at least {}", usize::from(mtu) + HEADERS);
+        report(
+            format!("packets of {mtu} bytes (the MTU) do not fit buffers of {size} bytes once protected"),
+            help,
+            ("inside", "mtu"),
+        );
+    }
+    workers::check(config, context);
+    check_carried(config, text, context);
+    routes::check(config, context);
+    guard::check(config, context);
+}
+
+/// What protection may add to a packet: IPv6, UDP, ESP with IV, padding and ICV, and room for a nested SA.
+const HEADERS: usize = 256;
+
+/// Notes SAs that no link carries.
+fn check_carried(config: &Config, text: &str, context: &Context<'_>) {
+    use forebay_ipsec::{Encapsulation, Protocol};
+    let inner: Vec<usize> = config.sas.entries.iter().filter_map(|entry| entry.outer).collect();
+    for (place, entry) in config.sas.entries.iter().enumerate() {
+        // What goes into another SA is not on the wire, and what goes around it is looked at itself.
+        if entry.outer.is_some() && !inner.contains(&place) {
+            continue;
+        }
+        let wanted = (entry.config.protocol, entry.config.encapsulation);
+        let carries = |link: &Outside| match (&link.link, wanted) {
+            (OutsideLink::Xdp { .. }, _) => true,
+            (OutsideLink::Udp(_), (_, encapsulation)) => encapsulation == Encapsulation::Udp,
+            (OutsideLink::Raw(_), (_, Encapsulation::Udp)) => false,
+            (OutsideLink::Raw(raw), (protocol, _)) => raw.protocols.contains(&protocol),
+        };
+        if !config.outside.iter().any(carries) {
+            let what = match wanted {
+                (Protocol::Ah, _) => "AH",
+                (_, Encapsulation::Udp) => "ESP in UDP",
+                (_, Encapsulation::None) => "ESP without UDP encapsulation",
+            };
+            let help = match wanted.1 {
+                Encapsulation::Udp => "add `[[outside]]` of kind `udp`, or encapsulation = \"none\"",
+                Encapsulation::None => "add `[[outside]]` of kind `raw`, or encapsulation = \"udp\" for ESP",
+            };
+            let message =
+                format!("no link carries {what}, which SA `{}` requires", mask::shown(&entry.config.name));
+            // Those of another file have no place in this one.
+            let inside = matches!(config.keys.source, KeySource::Static { sas: None });
+            let place = if inside { place_of_line(text, entry.line) } else { whole() };
+            context.advise(message, help, &place);
+        }
+    }
+}
+
+/// The line with this number, from 1.
+fn place_of_line(text: &str, line: usize) -> Place {
+    let start = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
+    let len = text.get(start..).and_then(|rest| rest.lines().next()).map_or(0, str::len);
+    Place { source: 0, span: start..start + len }
+}
+
+/// Reports a name that is there already.
+fn unique(what: &str, name: &str, names: &mut Vec<String>, section: &Reader<'_>) {
+    if names.iter().any(|known| known == name) {
+        let message = format!("the name `{}` of this {what} is already in use", mask::shown(name));
+        section.conflict("name", message, "choose a unique name");
+    }
+    names.push(name.to_owned());
+}
+
+/// No place of its own: the file.
+fn whole() -> Place {
+    Place { source: 0, span: 0..0 }
+}
+
+/// The problem with what it quotes of the file made harmless.
+fn masked(problem: Problem) -> Problem {
+    match problem {
+        Problem::UnknownWord { key, found, expected } => {
+            Problem::UnknownWord { key, found: mask::shown(&found), expected }
+        }
+        Problem::BadQuantity { key, found, expected } => {
+            Problem::BadQuantity { key, found: mask::shown(&found), expected }
+        }
+        other => other,
+    }
+}

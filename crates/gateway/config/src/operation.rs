@@ -1,0 +1,295 @@
+//! `[guard]`, `[control]`, `[metrics]`, `[log]`, `[privileges]` and `[taps]`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use forebay_scenario::Table;
+
+use ipnet::IpNet;
+
+use super::links::check_distinct;
+use super::reader::{Context, Reader, tables};
+use super::schema::links::NAME_MAX;
+
+/// The rules of the host that drop what passes beside the gateway: see [`guard`](forebay_guard).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Guard {
+    /// Who makes them.
+    pub mode: GuardMode,
+    /// Interfaces by which protected networks may be reached, beside the gateway's own.
+    pub interfaces: Vec<String>,
+    /// Networks that are not guarded.
+    pub except: Vec<IpNet>,
+    /// Whether a clean stop deletes them.
+    pub remove: bool,
+}
+
+/// Who makes the rules of the guard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GuardMode {
+    /// The gateway; it runs without where they cannot be made.
+    Auto,
+    /// The gateway; it does not run without.
+    Nftables,
+    /// Somebody else, from what is printed.
+    Print,
+    /// Nobody.
+    Off,
+}
+
+impl GuardMode {
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            GuardMode::Auto => "auto",
+            GuardMode::Nftables => "nftables",
+            GuardMode::Print => "print",
+            GuardMode::Off => "off",
+        }
+    }
+
+    /// Whether the gateway makes them.
+    pub fn makes(self) -> bool {
+        matches!(self, GuardMode::Auto | GuardMode::Nftables)
+    }
+}
+
+/// The socket by which the running gateway is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Control {
+    /// Its path.
+    pub socket: PathBuf,
+    /// Its permissions.
+    pub mode: u32,
+    /// The group that it belongs to, by name; `None`: the process's.
+    pub group: Option<String>,
+}
+
+/// Figures for Prometheus.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Metrics {
+    /// Where they are found.
+    pub listen: SocketAddr,
+}
+
+/// What is logged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Log {
+    /// The least.
+    pub level: Level,
+    /// Whether lines are JSON.
+    pub json: bool,
+    /// Whether there are audit records (RFC 4303, RFC 4302).
+    pub audit: bool,
+    /// Most audit records a second.
+    pub audit_rate: u32,
+    /// Most of them at once.
+    pub audit_burst: u32,
+}
+
+/// How much a line of the log matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Something does not work.
+    Error,
+    /// Something is not as it should be.
+    Warn,
+    /// What happens.
+    Info,
+    /// How it happens.
+    Debug,
+    /// Every step of it.
+    Trace,
+}
+
+impl Level {
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Level::Error => "error",
+            Level::Warn => "warn",
+            Level::Info => "info",
+            Level::Debug => "debug",
+            Level::Trace => "trace",
+        }
+    }
+}
+
+/// What the process may do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Privileges {
+    /// The user that a process of root's becomes; `None`: it stays who it is.
+    pub user: Option<String>,
+    /// Whether the kernel may write its memory to a file when it crashes.
+    pub core_dumps: bool,
+}
+
+/// Captures of what passes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taps {
+    /// Where they are written.
+    pub directory: PathBuf,
+    /// Of packets on the inside.
+    pub inside: bool,
+    /// Of packets on the outside.
+    pub outside: bool,
+    /// Size in bytes from which on the next file is begun.
+    pub file_size: u64,
+    /// Files of each side.
+    pub files: u32,
+    /// Bytes kept of a packet.
+    pub snap: u32,
+}
+
+/// The section called `name` if it is there.
+fn there<'a>(name: &'static str, top: &'a Table, context: &'a Context<'a>) -> Option<Reader<'a>> {
+    let (table, place) = tables(top, name, context).into_iter().next()?;
+    Some(Reader::new(name, table, place, context).checked())
+}
+
+pub(super) fn guard(top: &Table, context: &Context<'_>) -> Option<Guard> {
+    let none = Table::default();
+    let section = there("guard", top, context)
+        .unwrap_or_else(|| Reader::new("guard", &none, super::whole(), context).checked());
+    let mode = section.word("mode").map(|word| match word {
+        "nftables" => GuardMode::Nftables,
+        "print" => GuardMode::Print,
+        "off" => GuardMode::Off,
+        _ => GuardMode::Auto,
+    });
+    let interfaces = match section.has("interfaces") {
+        true => section.each_parsed::<Name>("interfaces", "expected names of interfaces")?,
+        false => vec![],
+    };
+    let except = section.each_parsed::<IpNet>("except", "expected prefixes: \"10.9.0.0/24\"");
+    let interfaces = interfaces.into_iter().map(|Name(name)| name).collect();
+    let except = except?.iter().map(IpNet::trunc).collect();
+    Some(Guard { mode: mode?, interfaces, except, remove: section.flag("remove")? })
+}
+
+/// Of an interface.
+struct Name(String);
+
+impl std::str::FromStr for Name {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Name, ()> {
+        let is_name = |byte: u8| byte.is_ascii_graphic() && !b"\"/\\*".contains(&byte);
+        let fits = (1..=NAME_MAX).contains(&text.len()) && text.bytes().all(is_name);
+        if fits { Ok(Name(text.to_owned())) } else { Err(()) }
+    }
+}
+
+pub(super) fn control(top: &Table, context: &Context<'_>) -> Option<Control> {
+    let none = Table::default();
+    let section = there("control", top, context)
+        .unwrap_or_else(|| Reader::new("control", &none, super::whole(), context).checked());
+    let socket = section.path("socket");
+    let mode = section.text("mode").and_then(|text| {
+        let digits = text.strip_prefix("0o").unwrap_or(&text);
+        let mode = u32::from_str_radix(digits, 8).ok().filter(|&mode| mode <= 0o777);
+        if mode.is_none() {
+            section.bad("mode", &text, "expected permissions in octal: \"0660\"", section.place_of("mode"));
+        }
+        mode
+    });
+    let group = section.text("group");
+    if mode.is_some_and(|mode| mode & 0o002 != 0) {
+        let help = "every user can reload and read statistics: set a `group`, and `mode = \"0660\"`";
+        section.advise("mode", "the control socket is open to all users", help);
+    }
+    // sockaddr_un takes 108 bytes with the end of the string.
+    if socket.as_ref().is_some_and(|path| path.as_os_str().len() > 107) {
+        section.conflict(
+            "socket",
+            "the path of the socket is longer than 107 bytes",
+            "choose a shorter path",
+        );
+    }
+    Some(Control { socket: socket?, mode: mode?, group })
+}
+
+pub(super) fn metrics(top: &Table, context: &Context<'_>) -> Option<Option<Metrics>> {
+    let Some(section) = there("metrics", top, context) else { return Some(None) };
+    let listen = section.socket("listen")?;
+    if !listen.ip().is_loopback() {
+        section.advise(
+            "listen",
+            format!("every host that can reach {listen} can read the metrics"),
+            "listen on 127.0.0.1, or restrict access by a firewall: metrics show names of SAs, peers' addresses and rates",
+        );
+    }
+    Some(Some(Metrics { listen }))
+}
+
+pub(super) fn log(top: &Table, context: &Context<'_>) -> Option<Log> {
+    let none = Table::default();
+    let section = there("log", top, context)
+        .unwrap_or_else(|| Reader::new("log", &none, super::whole(), context).checked());
+    let level = section.word("level").map(|word| match word {
+        "error" => Level::Error,
+        "warn" => Level::Warn,
+        "debug" => Level::Debug,
+        "trace" => Level::Trace,
+        _ => Level::Info,
+    });
+    let format = section.word("format");
+    let audit = section.flag("audit");
+    let (rate, burst) = (section.whole("audit_rate"), section.whole("audit_burst"));
+    Some(Log {
+        level: level?,
+        json: format? == "json",
+        audit: audit?,
+        audit_rate: rate? as u32,
+        audit_burst: burst? as u32,
+    })
+}
+
+pub(super) fn privileges(top: &Table, context: &Context<'_>) -> Option<Privileges> {
+    let none = Table::default();
+    let section = there("privileges", top, context)
+        .unwrap_or_else(|| Reader::new("privileges", &none, super::whole(), context).checked());
+    Some(Privileges { user: section.text("user"), core_dumps: section.flag("core_dumps")? })
+}
+
+pub(super) fn taps(top: &Table, context: &Context<'_>) -> Option<Option<Taps>> {
+    let Some(section) = there("taps", top, context) else { return Some(None) };
+    let directory = section.path("directory");
+    let sides = section.each_parsed::<Side>("sides", "expected \"inside\", \"outside\"");
+    let file_size = section.whole("file_size");
+    let (files, snap) = (section.whole("files"), section.whole("snap"));
+    let sides = sides?;
+    check_distinct("sides", &sides, &section);
+    Some(Some(Taps {
+        directory: directory?,
+        inside: sides.contains(&Side::Inside),
+        outside: sides.contains(&Side::Outside),
+        file_size: file_size?,
+        files: files? as u32,
+        snap: snap? as u32,
+    }))
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Inside,
+    Outside,
+}
+
+impl std::str::FromStr for Side {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Side, ()> {
+        match text {
+            "inside" => Ok(Side::Inside),
+            "outside" => Ok(Side::Outside),
+            _ => Err(()),
+        }
+    }
+}
+
+impl std::fmt::Display for Side {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if *self == Side::Inside { "inside" } else { "outside" })
+    }
+}

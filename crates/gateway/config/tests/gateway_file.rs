@@ -1,0 +1,421 @@
+//! The gateway's file: what is wrong is all said at once, what is right means what it says, and what changed is
+//! found.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use forebay_config::sas::SasErrors;
+use forebay_config::{
+    Config, InsideLink, KeySource, MssClamp, OutsideLink, ProcessorKind, Routes, load, parse,
+};
+use forebay_engine::Order;
+use forebay_processors::{Backend, EmulatedCard};
+use forebay_scheduler::{Policy, Service};
+use forebay_time::Duration;
+
+const KEY: &str = "000102030405060708090a0b0c0d0e0fdeadbeef";
+
+fn read(text: &str) -> Result<Config, SasErrors> {
+    parse(text, "gateway.toml", Path::new("/etc/forebay"))
+}
+
+/// An outbound SA and a link for it.
+fn with_sa(rest: &str) -> String {
+    format!("[[outside]]\nkind = \"raw\"\n{}{rest}", sa("east", 1, ""))
+}
+
+fn sa(name: &str, spi: u32, rest: &str) -> String {
+    // Each has a cipher key of its own.
+    let key = format!("{}{spi:08x}{}", &KEY[..8], &KEY[16..]);
+    format!(
+        "[[sa]]\nname = \"{name}\"\ndirection = \"out\"\nspi = {spi}\nproposal = \"aes128gcm16\"\nkey = \"{key}\"\n\
+         local = \"192.0.2.1\"\nremote = \"192.0.2.2\"\nremote_ts = [\"10.2.0.0/16\"]\n{rest}\n"
+    )
+}
+
+/// Line and message of each finding.
+fn errors(text: &str) -> Vec<(usize, String, String)> {
+    let errors = read(text).expect_err("it is wrong");
+    let one = |finding: &forebay_config::sas::Finding| {
+        let problem = finding.problem();
+        (finding.line().unwrap_or(0), problem.to_string(), problem.help().into_owned())
+    };
+    errors.findings().iter().map(one).collect()
+}
+
+#[test]
+fn what_is_left_out_has_its_default() {
+    let config = read(&with_sa("")).unwrap();
+    let InsideLink::Tun(tun) = &config.inside.link else { panic!("a TUN interface") };
+    assert_eq!((tun.name.as_str(), tun.mtu, tun.queues, &tun.routes), ("forebay0", 1400, 1, &Routes::Auto));
+    assert_eq!(config.inside.mss_clamp, MssClamp::Auto);
+    assert_eq!(config.routes(), ["10.2.0.0/16".parse().unwrap()]);
+    assert_eq!(config.processors.len(), 1);
+    assert_eq!(config.processors[0].kind, ProcessorKind::Core { cpus: vec![] });
+    assert_eq!(config.scheduler.order, Order::PerSa);
+    assert_eq!(config.scheduler.scheduling.policy, Policy::FinishTime);
+    assert_eq!(config.limits.engine, forebay_engine::Limits::default());
+    assert_eq!(
+        (config.control.mode, config.control.socket.to_str()),
+        (0o600, Some("/run/forebay/control.sock"))
+    );
+    assert!(config.metrics.is_none() && config.taps.is_none() && config.esp_sa_export.is_none());
+    assert_eq!(config.sas.entries.len(), 1);
+    assert!(config.warnings.is_empty(), "{:?}", config.warnings);
+}
+
+#[test]
+fn what_is_given_means_what_it_says() {
+    let text = with_sa(
+        "[inside]\nmss_clamp = false\naddresses = [\"10.9.0.1/24\", \"2001:db8::1/64\"]\nroutes = []\n\
+         [[outside]]\nkind = \"udp\"\nlisten = \"[::]:4501\"\nkeepalive = 0\nbuffer = \"1 MiB\"\nmark = 0x10\n\
+         [[processor]]\nkind = \"core\"\ncount = 2\npin = [3, 1]\nbackend = \"aws-lc\"\n\
+         [[processor]]\nkind = \"card\"\nblock = \"40 ns\"\nsuites = \"aes128gcm16\"\nbus = \"fast\"\nalpha = 2\n\
+         [[bus]]\nname = \"slow\"\n[[bus]]\nname = \"fast\"\nclock = \"133 MHz\"\n\
+         [scheduler]\npolicy = \"size-threshold\"\nlarge = \"card\"\nsmall = \"core.1\"\nwindow = 8\ntimeout = \"5 us\"\n\
+         [[class]]\nname = \"voice\"\ndscp = [\"ef\", 40]\nwindow = 1\nlimit = 16\n\
+         [[class]]\nname = \"rest\"\nweight = 3\n\
+         [taps]\ndirectory = \"taps\"\nsides = \"outside\"\n",
+    );
+    let config = read(&text).unwrap_or_else(|errors| panic!("{:?}", errors.findings()));
+    assert_eq!(config.inside.mss_clamp, MssClamp::Off);
+    assert!(
+        config.inside.answer.v4.is_some() && config.inside.answer.v6.is_some() && config.routes().is_empty()
+    );
+    let OutsideLink::Udp(udp) = &config.outside[1].link else { panic!("UDP") };
+    assert_eq!(udp.listen, "[::]:4501".parse::<SocketAddr>().unwrap());
+    assert_eq!((udp.keepalive, udp.buffer, udp.mark), (None, 1 << 20, Some(16)));
+    assert_eq!(config.outside[1].name, "udp-2");
+    let names: Vec<_> = config.processors.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, ["core.0", "core.1", "card"]);
+    assert_eq!(config.processors[1].kind, ProcessorKind::Core { cpus: vec![1] });
+    assert_eq!((config.processors[0].backend, config.processors[2].alpha), (Backend::AwsLc, 2.0));
+    let ProcessorKind::Device(device) = &config.processors[2].kind else { panic!("a device") };
+    let EmulatedCard { card, bus } = device.as_any().downcast_ref().unwrap();
+    assert_eq!((card.block, *bus, card.queue), (Duration::from_nanos(40), 1, 1_000));
+    assert_eq!(card.suites, Some(vec!["aes128gcm16".parse().unwrap()]));
+    assert_eq!(config.buses[1].config.clock_hz.get(), 133_000_000);
+    let scheduling = &config.scheduler.scheduling;
+    assert_eq!(scheduling.policy, Policy::SizeThreshold { bytes: 256, small: 1, large: 2 });
+    assert_eq!(config.scheduler.classes, ["voice", "rest"]);
+    let (voice, rest) = (&scheduling.classes[0], &scheduling.classes[1]);
+    assert_eq!((voice.service, voice.window, voice.input), (Service::Strict, 1, 16));
+    assert_eq!((rest.service, rest.window), (Service::Weighted { weight: 3 }, 8));
+    assert_eq!(rest.timeout, Some(Duration::from_micros(5)));
+    assert_eq!([46, 40, 0].map(|point| scheduling.dscp.class(point)), [0, 0, 1]);
+    let taps = config.taps.unwrap();
+    assert_eq!(taps.directory, Path::new("/etc/forebay/taps"));
+    assert!(taps.outside && !taps.inside);
+}
+
+/// A wrong line, what is said of it, and a word of the hint; the lines stand one below the other in one file.
+const WRONG: &[(&str, &str, &str)] = &[
+    ("esp_sa_exprt = \"x\"", "unknown key `esp_sa_exprt`", "`esp_sa_export`"),
+    ("mtu = 1500", "unknown key `mtu`", "in [inside]"),
+    ("replay_window = 64", "unknown key `replay_window`", "in [[sa]]"),
+    ("[inside]", "", ""),
+    ("name = \"a name that is too long\"", "is not a valid interface name", "15 characters"),
+    ("addresses = [\"10.9.0.1/24\", \"10.9\"]", "`addresses` is `10.9`", "10.9.0.1/24"),
+    ("mtuu = 1400", "unknown key `mtuu`", "`mtu`"),
+    ("mtu = 12", "`mtu` is 12", "576 to 65535"),
+    ("interface = \"eth0\"", "`interface` does not apply to [inside] of kind `tun`", "kind to `xdp`"),
+    ("routes = [\"10.0.0.1/8\"]", "10.0.0.1/8 has host bits set", "10.0.0.0/8"),
+    ("mss_clamp = \"never\"", "`mss_clamp` is `never`", "\"auto\""),
+    ("answer = [\"10.0.0.1\", \"10.0.0.2\"]", "several addresses of one IP version", "at most"),
+    ("[[outside]]", "", ""),
+    ("kind = \"udp\"", "", ""),
+    ("listen = \"4500\"", "`listen` is `4500`", "192.0.2.1:4500"),
+    ("keepalive = \"2 h\"", "`keepalive` is 7200 s", "0 s to 1 h"),
+    ("gso = 1", "`gso` is a number", "`true`"),
+    ("[[outside]]", "", ""),
+    ("kind = \"rwa\"", "unknown kind `rwa`", "`raw`"),
+    ("[[outside]]", "[[outside]] has no `kind`", "add `kind = "),
+    ("[keys]", "", ""),
+    ("source = \"static\"", "", ""),
+    ("if_id = 3", "`if_id` does not apply to [keys] of source `static`", "source to `xfrm`"),
+    ("[[sa]]", "SA `sa-1` has no `direction`", "direction = "),
+    ("spi = 0", "0 is not an SPI", "RFC 4303"),
+    ("proposal = \"aes128gmc16\"", "unknown proposal", "`aes128gcm16`"),
+    ("local = \"192.0.2.1\"", "", ""),
+    ("remote = \"192.0.2.2\"", "", ""),
+    ("key = \"000102030405060708090a0b0c0d0e0fdeadbeef\"", "", ""),
+    ("[[processor]]", "", ""),
+    ("kind = \"card\"", "the first processor must not be a card", "kind `core`"),
+    ("init = \"1 parsec\"", "`init` is `1 parsec`", "ns"),
+    ("bus = \"pci9\"", "unknown bus `pci9`", "`pci0`"),
+    ("[[processor]]", "", ""),
+    ("kind = \"core\"", "", ""),
+    ("count = 2", "", ""),
+    ("pin = [1]", "`pin` has 1 CPUs, `count` is 2", "each core"),
+    ("alpha = 0.5", "`alpha` is 0.5", "1 to "),
+    ("[[bus]]", "", ""),
+    ("name = \"pci0\"", "", ""),
+    ("[[class]]", "", ""),
+    ("name = \"a\"", "", ""),
+    ("dscp = [\"ef\", \"xx\"]", "`dscp` is `xx`", "cs0"),
+    ("weight = 1", "", ""),
+];
+
+#[test]
+fn all_that_is_wrong_is_said_at_once() {
+    let text: String = WRONG.iter().map(|(line, ..)| format!("{line}\n")).collect();
+    let found = errors(&text);
+    let expected: Vec<_> =
+        WRONG.iter().enumerate().filter(|(_, (_, message, _))| !message.is_empty()).collect();
+    for (at, (line, message, hint)) in &expected {
+        let fits = |(number, said, help): &&(usize, String, String)| {
+            *number == at + 1 && said.contains(message) && help.contains(hint)
+        };
+        assert_eq!(found.iter().filter(fits).count(), 1, "line {} `{line}`: {found:#?}", at + 1);
+    }
+    assert_eq!(found.len(), expected.len(), "{found:#?}");
+}
+
+#[test]
+fn older_section_names_are_refused_with_the_new_ones_as_hints() {
+    let text = with_sa("[plain]\nmtu = 1400\n").replace("[[outside]]", "[[protected]]");
+    let line_of = |wanted: &str| 1 + text.lines().position(|line| line == wanted).unwrap();
+    let mut found = errors(&text);
+    found.sort();
+    let mut expected = [("[plain]", "[inside]"), ("[[protected]]", "[[outside]]")].map(|(old, new)| {
+        (line_of(old), format!("unknown section `{old}`"), format!("write `{new}` instead"))
+    });
+    expected.sort();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn keys_are_never_shown() {
+    for text in [
+        format!("[inside]\nkey = \"{KEY}\"\n"),
+        format!("{}[inside]\nmtu = 3\n", sa("x", 1, "")),
+        format!("{}[inside\nmtu = 3\n", sa("x", 1, "")),
+        format!("[inside]\nname = \"{KEY}\"\n"),
+        format!("[keys]\nmark = \"{KEY}\"\nsource = \"xfrm\"\n[[sa]]\nkey = \"{KEY}\""),
+        format!("key = \"\"\"{KEY}\n{KEY}\"\"\"\n[inside]\nmtu = 1\n"),
+    ] {
+        let errors = read(&text).expect_err("it is wrong");
+        let shown = format!("{:?}", miette::Report::new(errors));
+        assert!(!shown.contains("00010203") && !shown.contains("deadbeef"), "{shown}");
+    }
+}
+
+#[test]
+fn other_sources_of_keys_exclude_those_of_the_file() {
+    let found = errors(&with_sa("[keys]\nsource = \"xfrm\"\n"));
+    assert!(
+        found[0].1.contains("`[[sa]]` conflicts with the configured source") && found[0].0 == 3,
+        "{found:?}"
+    );
+    let found = errors("[[outside]]\nkind = \"raw\"\n");
+    assert!(found[0].1.contains("no security associations"), "{found:?}");
+    let found = errors("[keys]\nsource = \"xfrm\"\nmark = \"0x1ff/0xff\"\n[[outside]]\nkind = \"raw\"\n");
+    assert!(found[0].1.contains("bits outside its mask"), "{found:?}");
+    let xfrm =
+        read("[keys]\nsource = \"xfrm\"\nmark = \"0x42/0xff\"\n[[outside]]\nkind = \"raw\"\n").unwrap();
+    let KeySource::Xfrm(xfrm) = xfrm.keys.source else { panic!("from the kernel") };
+    assert_eq!(xfrm.mark.map(|mark| (mark.value, mark.mask)), Some((0x42, 0xff)));
+}
+
+#[test]
+fn errors_of_both_files_are_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("gateway.toml");
+    let text = "[keys]\nsas = \"sas.toml\"\n[[outside]]\nkind = \"raw\"\nkid = 1\n";
+    std::fs::write(&path, text).unwrap();
+    std::fs::write(folder.path().join("sas.toml"), sa("x", 0, "")).unwrap();
+    let errors = load(&path).expect_err("both are wrong");
+    let lines: Vec<_> =
+        errors.findings().iter().map(|one| (one.file().rsplit('/').next().unwrap(), one.line())).collect();
+    assert_eq!(lines, [("gateway.toml", Some(5)), ("sas.toml", Some(4))]);
+    std::fs::write(&path, text.replace("kid = 1\n", "")).unwrap();
+    std::fs::write(folder.path().join("sas.toml"), sa("x", 7, "")).unwrap();
+    assert_eq!(load(&path).unwrap().sas.entries[0].config.spi.get(), 7);
+}
+
+#[test]
+fn what_cannot_work_is_a_warning() {
+    let warnings = |text: &str| {
+        let config = read(text).unwrap_or_else(|errors| panic!("{:?}", errors.findings()));
+        config.warnings.iter().map(|one| one.problem().to_string()).collect::<Vec<_>>()
+    };
+    let udp = with_sa("").replace("raw", "udp");
+    assert!(warnings(&udp)[0].contains("no link carries ESP without UDP encapsulation, which SA `east`"));
+    assert!(warnings(&with_sa("encapsulation = \"udp\""))[0].contains("no link carries ESP in UDP"));
+    let all = with_sa("").replace("10.2.0.0/16", "0.0.0.0/0");
+    assert!(warnings(&all)[0].contains("also captures packets to the peer 192.0.2.2"));
+    // Of any to any nothing can be guarded, unless nobody wants that.
+    let marked = all.replace("\"raw\"", "\"raw\"\nmark = 5");
+    let found = warnings(&marked);
+    assert!(
+        matches!(&found[..], [one] if one.contains("1 of the policies or SAs protect any address from any")),
+        "{found:?}"
+    );
+    assert!(warnings(&format!("{marked}\n[guard]\nmode = \"off\"\n")).is_empty());
+    assert!(warnings(&format!("{marked}\nlocal_ts = [\"10.1.0.0/16\"]\n")).is_empty());
+    assert!(warnings(&with_sa("[metrics]\nlisten = \"0.0.0.0:80\""))[0].contains("can read the metrics"));
+    assert!(warnings(&with_sa("[control]\nmode = \"0666\""))[0].contains("open to all users"));
+}
+
+#[test]
+fn a_reload_keeps_what_did_not_change() {
+    let policy = |sa: &str| format!("[[policy]]\ndirection = \"out\"\naction = \"protect\"\nsa = \"{sa}\"\n");
+    let links = "[[outside]]\nkind = \"raw\"\n";
+    let file = |sas: &[String], rest: &str| read(&format!("{links}{}{rest}", sas.concat())).unwrap();
+    let (a, b, c) = (sa("a", 1, ""), sa("b", 2, ""), sa("c", 3, ""));
+    let old = file(&[a.clone(), b.clone()], &policy("b"));
+    let same = Config::diff(&old, &file(&[a.clone(), b.clone()], &policy("b")));
+    assert_eq!((same.kept, same.removed, same.policies), (vec![Some(0), Some(1)], vec![], false));
+    assert!(same.restart.is_empty() && same.biases.is_empty() && !same.log);
+    // Another order and one more; the policy still means the same SA.
+    let moved = Config::diff(&old, &file(&[c.clone(), b.clone(), a.clone()], &policy("b")));
+    assert_eq!((moved.kept, moved.removed, moved.policies), (vec![None, Some(1), Some(0)], vec![], false));
+    let gone = Config::diff(&old, &file(&[c, b.clone()], &policy("c")));
+    assert_eq!((gone.kept, gone.removed, gone.policies), (vec![None, Some(1)], vec![0], true));
+    // Another key or setting under the same SPI is another SA, and the policy has to name it anew.
+    let rekeyed = Config::diff(&old, &file(&[a.clone(), b.replace(&KEY[..8], "01010101")], &policy("b")));
+    assert_eq!((rekeyed.kept, rekeyed.removed, rekeyed.policies), (vec![Some(0), None], vec![1], true));
+    // What is inside of an SA that changed goes with it.
+    let inner = sa("b", 2, "outer = \"a\"");
+    let nested = file(&[a.clone(), inner.clone()], "");
+    let outer = Config::diff(&nested, &file(&[a.replace("\"a\"", "\"a\"\nttl = 9"), inner], ""));
+    assert_eq!((outer.kept, outer.removed), (vec![None, None], vec![0, 1]));
+}
+
+#[test]
+fn what_needs_a_restart_is_named() {
+    let old =
+        read(&with_sa("[inside]\nmtu = 1400\n[log]\nlevel = \"info\"\n[[processor]]\nkind = \"core\"\n"))
+            .unwrap();
+    let new = "[inside]\nmtu = 1300\n[log]\nlevel = \"debug\"\n[[processor]]\nkind = \"core\"\nalpha = 3\n";
+    let changes = Config::diff(&old, &read(&with_sa(new)).unwrap());
+    assert!(changes.log && !changes.taps && !changes.metrics);
+    assert_eq!(changes.biases, [(0, 3.0, Duration::ZERO)]);
+    let named: Vec<_> = changes.restart.iter().map(ToString::to_string).collect();
+    assert_eq!(named, ["[inside] mtu: 1400 -> 1300"]);
+    // The same value in other words is no change.
+    let other = "[inside]\nmtu = \"1400 B\"\n[log]\nlevel = \"info\"\n[[processor]]\nkind = \"core\"\nname = \"core\"\n";
+    assert!(Config::diff(&old, &read(&with_sa(other)).unwrap()).restart.is_empty());
+    let link =
+        Config::diff(&old, &read(&with_sa("[inside]\nmtu = 1400\n[[outside]]\nkind = \"udp\"\n")).unwrap());
+    assert!(link.restart.iter().any(|one| one.to_string() == "[[outside]] 2 kind: nothing -> \"udp\""));
+}
+
+/// A file with every key of the schema, kinds one behind the other as far as they can stand together.
+fn everything() -> String {
+    use forebay_config::schema::{PARTS, sections};
+    let mut text = String::new();
+    let top = PARTS.iter().filter(|part| part.section.is_empty());
+    top.flat_map(|part| part.keys).for_each(|key| text += &format!("{}\n", key.line()));
+    for section in sections() {
+        let kinds: Vec<_> =
+            PARTS.iter().filter(|part| part.section == section.section && !part.kind.is_empty()).collect();
+        let word = if section.section == "keys" { "source" } else { "kind" };
+        let shown = if section.several { kinds.len().max(1) } else { 1 };
+        for place in 0..shown {
+            text += &format!("{}\n", section.header());
+            for key in section.keys {
+                text += &match kinds.get(place).filter(|_| key.name == word) {
+                    Some(kind) => format!("{word} = \"{}\"\n", kind.kind),
+                    None if key.name == "name" => format!("name = \"{}-{place}\"\n", section.section),
+                    None => format!("{}\n", key.line()),
+                };
+            }
+            kinds.get(place).into_iter().flat_map(|kind| kind.keys).for_each(|key| {
+                text += &format!("{}\n", key.line());
+            });
+        }
+    }
+    text
+}
+
+/// Whatever a value is, or whichever line is missing: there is a file, or errors with their lines.
+#[test]
+fn no_value_and_no_missing_line_goes_unnoticed() {
+    let whole = everything();
+    let lines: Vec<&str> = whole.lines().collect();
+    assert!(lines.len() > 100);
+    let look = |text: &str| {
+        let Err(errors) = read(text) else { return };
+        for finding in errors.findings() {
+            let (message, help) = (finding.problem().to_string(), finding.problem().help());
+            assert!(!message.is_empty() && !help.is_empty());
+            assert!(!message.contains("a value was rejected without a reason"), "said of\n{text}");
+        }
+    };
+    look(&whole);
+    let values = [
+        "\"\"",
+        "\"x\"",
+        "-1",
+        "0",
+        "1",
+        "1e400",
+        "nan",
+        "-inf",
+        "true",
+        "false",
+        "[]",
+        "[[]]",
+        "[1, 1]",
+        "[\"x\", 2]",
+        "{}",
+        "{ a = 1 }",
+        "1979-05-27",
+        "99999999999999999999999999999999999999999",
+        "0xffffffffffffffff",
+        "\"18446744073709551616 GiB\"",
+        "\"0x/0x\"",
+        "\"1 fortnight\"",
+        "\"\\u0000\\u001b[2J\"",
+        "\"::/0\"",
+    ];
+    for (at, line) in lines.iter().enumerate() {
+        let with = |line: &str| {
+            let mut lines = lines.clone();
+            lines[at] = line;
+            lines.join("\n")
+        };
+        look(&with(""));
+        if let Some((key, _)) = line.split_once(" = ") {
+            values.iter().for_each(|value| look(&with(&format!("{key} = {value}"))));
+        }
+    }
+    for cut in 0..whole.len() {
+        if whole.is_char_boundary(cut) && cut % 17 == 0 {
+            look(&whole[..cut]);
+        }
+    }
+}
+
+#[test]
+fn queues_make_cores_and_pins_go_with_them() {
+    let with = |inside: &str, rest: &str| read(&with_sa(&format!("[inside]\n{inside}\n{rest}")));
+    let of = |inside: &str, rest: &str| {
+        let config = with(inside, rest).unwrap_or_else(|errors| panic!("{:?}", errors.findings()));
+        (config.workers(|_| 8), config.processors.iter().map(|one| one.cpus().to_vec()).collect::<Vec<_>>())
+    };
+    assert_eq!(of("", ""), (1, vec![vec![]]));
+    assert_eq!(of("queues = 3", "").0, 3);
+    let udp = "[[outside]]\nkind = \"udp\"\nqueues = 4\n";
+    assert_eq!(of("queues = 3", udp).0, 4);
+    let core =
+        |count: usize, pin: &str| format!("[[processor]]\nkind = \"core\"\ncount = {count}\npin = {pin}\n");
+    assert_eq!(of("queues = 2", &core(1, "[4, 5]")), (2, vec![vec![4, 5]]));
+    assert_eq!(of("queues = 2", &core(3, "[4, 5, 6, 7]")), (2, vec![vec![4, 5], vec![6], vec![7]]));
+    let lane = format!("{}{}", core(1, "[0, 1]"), core(2, "[2, 3]"));
+    assert_eq!(of("queues = 2", &lane), (2, vec![vec![0, 1], vec![2], vec![3]]));
+    let card = |queues: &str| format!("kind = \"xdp\"\ninterface = \"eth1\"\n{queues}");
+    assert_eq!(of(&card(""), "").0, 8);
+    assert_eq!(of(&card("queues = [0, 1]"), "").0, 2);
+    for (inside, rest, message) in [
+        ("queues = 2", core(1, "[4]"), "`pin` of the first processor has 1 CPUs"),
+        ("queues = 2", core(1, "[4, 5, 6]"), "`pin` of the first processor has 3 CPUs"),
+        ("", format!("{}{}", core(1, "[0]"), core(1, "[2, 3]")), "`pin` has 2 CPUs, `count` is 1"),
+        (&*card("queues = [0, 1]"), udp.to_owned(), "eth1 has 2 queues, but there are 4 worker threads"),
+    ] {
+        let errors = with(inside, &rest).expect_err(message);
+        let found: Vec<String> = errors.findings().iter().map(|one| one.problem().to_string()).collect();
+        assert!(found.iter().any(|one| one.contains(message)), "{found:?}");
+    }
+}

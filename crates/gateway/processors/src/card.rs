@@ -1,0 +1,112 @@
+//! Emulated cards: real crypto by a library that takes the time of a card on a bus.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use forebay_crypto::Processor;
+use forebay_crypto_card::{Card, CardConfig};
+use forebay_scenario::Unit;
+use forebay_scenario::schema::Absent::{Is, Means};
+use forebay_scenario::schema::Takes::{Other, Text, Time, Whole};
+use forebay_scenario::schema::{Key, key};
+use miette::miette;
+
+use crate::registry::{Device, Kind, Surroundings, Values};
+
+/// See [`EmulatedCard`].
+pub(crate) const KIND: Kind = Kind { word: WORD, keys: KEYS, read, sample };
+
+const WORD: &str = "card";
+
+const KEYS: &[Key] = &[
+    key(
+        "init",
+        Time("0 s", "1 s"),
+        Is("\"1 us\""),
+        "t_init: what a submission costs before its first block",
+        "\"500 ns\"",
+    ),
+    key("block", Time("1 ps", "1 ms"), Is("\"440 ns\""), "t_block: what 16 bytes cost", "\"40 ns\""),
+    key(
+        "doorbell",
+        Time("0 s", "1 s"),
+        Is("0"),
+        "from a submission to the card's notice of it",
+        "\"200 ns\"",
+    ),
+    key("queue", Whole(Unit::None, 1, 65_536), Is("1000"), "submissions that may wait there", "512"),
+    key(
+        "write_buffer",
+        Whole(Unit::None, 0, 65_536),
+        Is("0"),
+        "finished submissions that wait for the bus while the card computes the next",
+        "2",
+    ),
+    key(
+        "prefetch",
+        Whole(Unit::None, 0, 65_536),
+        Is("0"),
+        "submissions fetched ahead while the card computes",
+        "2",
+    ),
+    key(
+        "suites",
+        Other("proposals"),
+        Means("all that its library has"),
+        "the proposals that the card does",
+        "[\"aes128gcm16\", \"aes128-sha256\"]",
+    ),
+    key("bus", Text, Means("the first"), "the name of the bus that it is plugged into", "\"pci0\""),
+];
+
+/// An emulated card.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EmulatedCard {
+    /// Its figures; its name is given when it is opened.
+    pub card: CardConfig,
+    /// The bus that it is plugged into, by its position.
+    pub bus: usize,
+}
+
+fn read(values: &dyn Values) -> Option<Arc<dyn Device>> {
+    let (init, block, doorbell) = (values.time("init"), values.time("block"), values.time("doorbell"));
+    let (write_buffer, prefetch) = (values.count("write_buffer"), values.count("prefetch"));
+    let (queue, suites, bus) = (values.count("queue"), values.suites("suites"), values.bus("bus"));
+    let card = CardConfig {
+        name: WORD.to_owned(),
+        init: init?,
+        block: block?,
+        doorbell: doorbell?,
+        queue: queue?,
+        write_buffer: write_buffer?,
+        prefetch: prefetch?,
+        suites: suites?,
+    };
+    Some(Arc::new(EmulatedCard { card, bus: bus? }))
+}
+
+fn sample() -> Arc<dyn Device> {
+    let card = CardConfig { name: WORD.to_owned(), ..CardConfig::paper_230_mbit() };
+    Arc::new(EmulatedCard { card, bus: 0 })
+}
+
+impl Device for EmulatedCard {
+    fn word(&self) -> &'static str {
+        WORD
+    }
+
+    fn open(&self, surroundings: Surroundings<'_>) -> miette::Result<Box<dyn Processor>> {
+        let Surroundings { name, library, buses } = surroundings;
+        let bus = buses.get(self.bus).ok_or_else(|| miette!("{name}: no such bus"))?;
+        let config = CardConfig { name: name.to_owned(), ..self.card.clone() };
+        Ok(Box::new(Card::new(config, bus, library)))
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn is_like(&self, other: &dyn Device) -> bool {
+        other.as_any().downcast_ref() == Some(self)
+    }
+}

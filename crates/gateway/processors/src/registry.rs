@@ -1,0 +1,107 @@
+//! What a kind of processor says of itself.
+
+use std::any::Any;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use forebay_crypto::{Processor, Suite};
+use forebay_crypto_card::Bus;
+use forebay_scenario::schema::Key;
+use forebay_time::Duration;
+
+use crate::{CORE, KINDS};
+
+/// A kind of processor.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind {
+    /// The word for it: `kind` of `[[processor]]`, and `--processor` of the benchmarks.
+    pub word: &'static str,
+    /// The keys of a `[[processor]]` of this kind, besides those that all have.
+    pub keys: &'static [Key],
+    /// Makes a device of what a file gives; `None` after a finding.
+    pub read: fn(&dyn Values) -> Option<Arc<dyn Device>>,
+    /// The device that benchmarks measure where nothing is given.
+    pub sample: fn() -> Arc<dyn Device>,
+}
+
+/// What a `[[processor]]` of the file gives, checked against the keys of its kind, with their defaults. A value that
+/// cannot be read is a finding, and `None` here.
+pub trait Values {
+    /// Whether the file itself gives the key.
+    fn has(&self, key: &'static str) -> bool;
+    /// A number of things.
+    fn count(&self, key: &'static str) -> Option<usize>;
+    /// A time.
+    fn time(&self, key: &'static str) -> Option<Duration>;
+    /// A text that is not empty.
+    fn text(&self, key: &'static str) -> Option<String>;
+    /// Proposals; the inner `None` is that the file has no such key.
+    fn suites(&self, key: &'static str) -> Option<Option<Vec<Suite>>>;
+    /// The bus of a name, as its position among the file's buses; the first where the file has no such key.
+    fn bus(&self, key: &'static str) -> Option<usize>;
+}
+
+/// A processor that a file describes and that is not open yet.
+pub trait Device: Debug + Send + Sync + 'static {
+    /// The word of its kind.
+    fn word(&self) -> &'static str;
+
+    /// Opens it.
+    ///
+    /// # Errors
+    /// What is lacking, with a hint.
+    fn open(&self, surroundings: Surroundings<'_>) -> miette::Result<Box<dyn Processor>>;
+
+    /// Itself, to be compared or taken for what it is.
+    fn as_any(&self) -> &dyn Any;
+
+    /// Whether another one is described alike.
+    fn is_like(&self, other: &dyn Device) -> bool;
+}
+
+/// What a device may use when it is opened.
+pub struct Surroundings<'a> {
+    /// The name that it has in all figures.
+    pub name: &'a str,
+    /// A crypto library on this machine, for a device that computes by one.
+    pub library: Box<dyn Processor>,
+    /// The emulated buses, in the order of the file.
+    pub buses: &'a [Bus],
+}
+
+/// The words that `kind` may be, that of cores first.
+pub const WORDS: &[&str] = &words();
+
+const fn words() -> [&'static str; KINDS.len() + 1] {
+    let mut words = [CORE; KINDS.len() + 1];
+    let mut at = 0;
+    while at < KINDS.len() {
+        words[at + 1] = KINDS[at].word;
+        at += 1;
+    }
+    words
+}
+
+impl Kind {
+    /// The kind with this word.
+    pub fn of(word: &str) -> Option<&'static Kind> {
+        KINDS.iter().find(|kind| kind.word == word)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_a_word_of_its_own_and_its_samples_bear_it() {
+        for (at, word) in WORDS.iter().enumerate() {
+            assert!(!WORDS[..at].contains(word), "{word} twice");
+        }
+        for kind in KINDS {
+            let (one, other) = ((kind.sample)(), (kind.sample)());
+            assert_eq!(one.word(), kind.word);
+            assert!(one.is_like(&*other) && Kind::of(kind.word).is_some());
+        }
+    }
+}

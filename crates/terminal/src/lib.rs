@@ -1,0 +1,27 @@
+//! What the commands share: standard output that may be closed, progress on stderr, interrupts, how a command ends, and
+//! what is asked of the machine.
+//!
+//! A program takes the macros of [`output`] in the place of the standard library's:
+//!
+//! ```ignore
+//! #[macro_use]
+//! extern crate forebay_terminal;
+//! ```
+
+mod answer;
+pub mod host;
+pub mod output;
+#[cfg(feature = "progress")]
+pub mod progress;
+
+pub use answer::Answer;
+use forebay_links::capture::CaptureError;
+use miette::miette;
+
+/// An error of a capture file with its hint.
+pub fn capture_error(error: CaptureError) -> miette::Report {
+    match error.hint() {
+        Some(hint) => miette!(help = hint, "{error}"),
+        None => miette!("{error}"),
+    }
+}

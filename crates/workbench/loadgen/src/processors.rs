@@ -1,0 +1,212 @@
+//! The processors by the names they are given on the command line.
+
+use forebay_crypto::{Processor, Suite};
+use forebay_crypto_aws_lc::AwsLc;
+use forebay_crypto_card::{Bus, BusConfig};
+use forebay_engine::{Clock, Cpus, ProcessorSetup};
+use forebay_scheduler::{Cost, Kind};
+use forebay_time::Duration;
+use miette::{IntoDiagnostic, miette};
+
+use forebay_processors::{Backend, Costs, KINDS, Surroundings, set_up, worker};
+
+/// A processor that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spec {
+    /// Its name in all figures: the word, followed by a number if it is not the first of its kind.
+    pub name: String,
+    what: What,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    Core(Backend),
+    Worker(Backend),
+    /// Of a kind of the registry, by its word.
+    Device(&'static str),
+}
+
+impl Spec {
+    /// Reads the words of `--processor`.
+    pub fn parse_all(words: &[String]) -> miette::Result<Vec<Spec>> {
+        let mut specs: Vec<Spec> = Vec::new();
+        for (place, word) in words.iter().enumerate() {
+            let what = parse(word)?;
+            let is_core = matches!(what, What::Core(_));
+            if place == 0 && !is_core {
+                let help = format!("start with the running core: `--processor core,{}`", words.join(","));
+                return Err(miette!(
+                    help = help,
+                    "--processor {word}: the first processor must be the running core"
+                ));
+            }
+            if place > 0 && is_core {
+                let help = format!("use `{}` for another core", word.replacen("core", "worker", 1));
+                return Err(miette!(
+                    help = help,
+                    "--processor {word}: only the first processor can be the running core"
+                ));
+            }
+            let alike = words[..place].iter().filter(|other| *other == word).count();
+            let name = if alike == 0 { word.clone() } else { format!("{word}.{}", alike + 1) };
+            specs.push(Spec { name, what });
+        }
+        Ok(specs)
+    }
+}
+
+fn parse(word: &str) -> miette::Result<What> {
+    let (kind, detail) = word.split_once(':').map_or((word, None), |(kind, detail)| (kind, Some(detail)));
+    let library = |detail: Option<&str>| match detail {
+        None => Ok(Backend::Auto),
+        Some(name) => Backend::of(name).ok_or_else(|| {
+            miette!(help = "there are ipsec-mb and aws-lc", "--processor {word}: no library `{name}`")
+        }),
+    };
+    match (kind, detail) {
+        ("core", detail) => Ok(What::Core(library(detail)?)),
+        ("worker", detail) => Ok(What::Worker(library(detail)?)),
+        ("ipsec-mb", None) => Ok(What::Worker(Backend::IpsecMb)),
+        ("aws-lc", None) => Ok(What::Worker(Backend::AwsLc)),
+        ("dpdk" | "gpu", _) => Err(miette!(
+            help = format!("core, worker, ipsec-mb, aws-lc and {} can be measured", kinds()),
+            "--processor {word}: this build drives no {} devices",
+            if kind == "gpu" { "GPU" } else { "DPDK crypto" }
+        )),
+        _ => match (forebay_processors::Kind::of(kind), detail) {
+            (Some(kind), None) => Ok(What::Device(kind.word)),
+            _ => Err(miette!(
+                help = format!(
+                    "there are core, worker (both with :ipsec-mb or :aws-lc), ipsec-mb, aws-lc, {}",
+                    kinds()
+                ),
+                "--processor {word}: there is no such processor"
+            )),
+        },
+    }
+}
+
+/// The words of the registry's kinds.
+fn kinds() -> String {
+    KINDS.iter().map(|kind| kind.word).collect::<Vec<_>>().join(", ")
+}
+
+/// The processors of a plan with what a job costs on each, measured once.
+pub struct Bank {
+    clock: Clock,
+    cpus: Option<Cpus>,
+    specs: Vec<Spec>,
+    measured: Vec<Measured>,
+}
+
+/// What the scheduler is told of a processor at first.
+#[derive(Clone, Copy)]
+struct Measured {
+    cost: Cost,
+    queue: usize,
+}
+
+impl Bank {
+    /// Opens each processor and measures it by itself.
+    ///
+    /// # Errors
+    /// If one cannot be opened, or lacks the suite.
+    pub fn new(specs: &[Spec], suite: Suite, clock: Clock) -> miette::Result<Bank> {
+        // Nothing else is to be measured than the processors: not where the system puts the threads.
+        let cpus = Cpus::divide();
+        cpus.map_or(Ok(()), |cpus| cpus.run_here()).into_diagnostic()?;
+        let mut measured = Vec::new();
+        for spec in specs {
+            let (processor, kind) = open(spec, &Bus::new(BusConfig::pci_66()), cpus, clock)?;
+            let setup = set_up(processor, kind, suite, &Costs::default(), clock);
+            let setup = setup.map_err(|error| miette!("--processor {}: {error}", spec.name))?;
+            measured.push(Measured { cost: setup.cost, queue: setup.queue });
+        }
+        Ok(Bank { clock, cpus, specs: specs.to_vec(), measured })
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.specs.len()
+    }
+
+    /// The name of a processor.
+    pub fn name(&self, place: usize) -> &str {
+        &self.specs[place].name
+    }
+
+    /// New processors for an engine: those at `places`, the running core first.
+    ///
+    /// # Errors
+    /// If the system has no thread left.
+    pub fn open(&self, places: &[usize]) -> miette::Result<Vec<ProcessorSetup>> {
+        let bus = Bus::new(BusConfig::pci_66());
+        let setup = |&place: &usize| {
+            let (processor, kind) = open(&self.specs[place], &bus, self.cpus, self.clock)?;
+            let Measured { cost, queue } = self.measured[place];
+            Ok(ProcessorSetup { processor, kind, cost, alpha: 1.0, beta: Duration::ZERO, queue })
+        };
+        places.iter().map(setup).collect()
+    }
+}
+
+impl Drop for Bank {
+    fn drop(&mut self) {
+        // The thread that measured goes on with something else.
+        let _ = self.cpus.map_or(Ok(()), |cpus| cpus.run_anywhere());
+    }
+}
+
+fn open(
+    spec: &Spec,
+    bus: &Bus,
+    cpus: Option<Cpus>,
+    clock: Clock,
+) -> miette::Result<(Box<dyn Processor>, Kind)> {
+    Ok(match spec.what {
+        What::Core(library) => (library.open()?, Kind::Cpu),
+        What::Worker(library) => (Box::new(worker(library.open()?, &spec.name, cpus, clock)?), Kind::Cpu),
+        What::Device(word) => {
+            let kind = forebay_processors::Kind::of(word).ok_or_else(|| miette!("no kind {word}"))?;
+            let library = Box::new(AwsLc::new());
+            let buses = std::slice::from_ref(bus);
+            let device = (kind.sample)().open(Surroundings { name: &spec.name, library, buses })?;
+            (device, Kind::Accelerator)
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(words: &str) -> Result<Vec<String>, String> {
+        let words: Vec<String> = words.split(',').map(str::to_owned).collect();
+        match Spec::parse_all(&words) {
+            Ok(specs) => Ok(specs.into_iter().map(|spec| spec.name).collect()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    #[test]
+    fn names_are_the_words_and_a_number_where_they_repeat() {
+        let names = read("core:aws-lc,worker,aws-lc,worker,card,card").unwrap();
+        assert_eq!(names, ["core:aws-lc", "worker", "aws-lc", "worker.2", "card", "card.2"]);
+    }
+
+    #[test]
+    fn wrong_words_are_refused_with_the_reason() {
+        for (words, reason) in [
+            ("worker,core", "the first processor must be the running core"),
+            ("core,core:aws-lc", "only the first processor can be the running core"),
+            ("core:openssl", "no library `openssl`"),
+            ("core,gpu:0", "does not support GPU devices"),
+            ("core,dpdk:crypto_aesni_mb", "does not support DPDK crypto devices"),
+            ("core,card:2", "no such processor"),
+            ("core,", "no such processor"),
+        ] {
+            let error = read(words).unwrap_err();
+            assert!(error.contains(reason), "{words}: {error}");
+        }
+    }
+}

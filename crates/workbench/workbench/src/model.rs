@@ -1,0 +1,309 @@
+//! A scenario of any model, and the ways to its figures.
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use forebay_embedded::Setup;
+use forebay_models::{self as models, Solution};
+use forebay_pipeline::scenario::{CardScenario, Scenario as PipelineScenario};
+use forebay_pipeline::{self as pipeline, Arrivals, Carried, ClosedForm, Pipeline};
+use forebay_scenario::{ScenarioErrors, model_of};
+use forebay_sim::{RunError, Scenario};
+use forebay_time::Duration;
+use serde::Serialize;
+
+/// A scenario that can be run.
+#[derive(Clone, Debug)]
+pub enum Model {
+    /// Jobs on processors behind a bus, by the gateway's scheduler.
+    Host(Box<Scenario>),
+    /// A pipeline of stages.
+    Pipeline(Box<PipelineScenario>),
+    /// A card through which every packet goes.
+    Card(Box<CardScenario>),
+    /// Firmware on a simulated core.
+    Embedded(Box<Setup>),
+}
+
+/// How figures are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Way {
+    /// By simulation.
+    Simulation,
+    /// Of a pipeline by its Markov chain, of an inline card by its limits.
+    Solution,
+    /// Of a pipeline by closed forms, as though buffers had no limit.
+    ClosedForm,
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Way::Simulation => "simulated",
+            Way::Solution => "solved",
+            Way::ClosedForm => "in closed form",
+        })
+    }
+}
+
+/// What a run may use, and what is kept of it.
+#[derive(Debug)]
+pub struct Options {
+    /// Threads for the runs of a pipeline; their number changes no figure.
+    pub threads: usize,
+    /// Of the host model: entries of its time line.
+    pub timeline: Option<usize>,
+    /// Of the host model: whether every packet is kept.
+    pub columns: bool,
+    /// Of the host model: whether a run that is broken off has the figures of its packets until then.
+    pub keep: bool,
+    /// Of the Markov chain: its limits.
+    pub solver: models::Options,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            threads: 1,
+            timeline: None,
+            columns: false,
+            keep: false,
+            solver: models::Options::default(),
+        }
+    }
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Step {
+    /// Packets done and packets in all.
+    Packets(u64, u64),
+    /// Share of the simulated time that has passed since the last step, of all runs together.
+    Share(f64),
+    /// The residual of the equations.
+    Residual(f64),
+    /// Somewhere.
+    Unknown,
+}
+
+/// Told how far a run is, by any of its threads; says whether it goes on.
+pub type Watch<'a> = &'a (dyn Fn(Step) -> ControlFlow<()> + Sync);
+
+/// What came of a scenario.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Outcome<'a> {
+    /// Of the host model.
+    Host(Box<forebay_sim::Outcome>),
+    /// The runs of a pipeline or a card, with one seed each.
+    Runs(Vec<pipeline::Outcome>),
+    /// A pipeline's Markov chain.
+    Solution(Box<Solution>),
+    /// A pipeline in closed form.
+    ClosedForm(Box<ClosedForm<'a>>),
+    /// The limits of a card.
+    Limits(Box<Carried<'a>>),
+    /// Firmware on a core.
+    Embedded(Box<forebay_embedded::Figures>),
+}
+
+/// An outcome with what goes with it.
+#[derive(Debug)]
+pub struct Ran<'a> {
+    /// The seed of the first run; 0 where nothing is drawn.
+    pub seed: u64,
+    /// What came.
+    pub outcome: Outcome<'a>,
+    /// What the reader of the figures should know.
+    pub notes: Vec<String>,
+}
+
+/// Why there are no figures.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum NoFigures {
+    /// The watch has broken it off.
+    Cancelled,
+    /// The model has no figures by that way.
+    Way(&'static str),
+    /// The host model's run.
+    Host(RunError),
+    /// A pipeline that cannot be simulated.
+    Pipeline(String),
+    /// The chain, or the closed form.
+    Chain(models::Error),
+    /// Firmware on a core.
+    Embedded(miette::Report),
+}
+
+impl fmt::Display for NoFigures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoFigures::Cancelled => f.write_str("interrupted"),
+            NoFigures::Way(what) => f.write_str(what),
+            NoFigures::Host(error) => error.fmt(f),
+            NoFigures::Pipeline(what) => f.write_str(what),
+            NoFigures::Chain(error) => error.fmt(f),
+            NoFigures::Embedded(report) => {
+                let help = report.help().map(|help| format!(" ({help})"));
+                write!(f, "{report}{}", help.unwrap_or_default())
+            }
+        }
+    }
+}
+
+impl std::error::Error for NoFigures {}
+
+impl Model {
+    /// Reads the file at `path`, with what `sets` (`key=value`) say instead.
+    ///
+    /// # Errors
+    /// All that is wrong with it, in the words of its model's reader; of a model that is not known, in those of the host
+    /// model's.
+    pub fn load(path: &Path, sets: &[String]) -> Result<Model, ScenarioErrors> {
+        let text = forebay_scenario::load(path)?;
+        let directory = path.parent().unwrap_or(Path::new("."));
+        Model::parse(&text, &path.display().to_string(), sets, directory)
+    }
+
+    /// Reads `text`, which is called `name` in errors; files that it names are relative to `directory`.
+    ///
+    /// # Errors
+    /// As [`Model::load`].
+    pub fn parse(text: &str, name: &str, sets: &[String], directory: &Path) -> Result<Model, ScenarioErrors> {
+        match model_of(text, sets).as_deref() {
+            Some("pipeline") => PipelineScenario::parse(text, name, sets, directory)
+                .map(|scenario| Model::Pipeline(Box::new(scenario))),
+            Some("inline-card") => {
+                CardScenario::parse(text, name, sets).map(|scenario| Model::Card(Box::new(scenario)))
+            }
+            Some("embedded") => {
+                Setup::parse(text, name, directory, sets).map(|setup| Model::Embedded(Box::new(setup)))
+            }
+            _ => Scenario::parse(text, name, sets, directory).map(|scenario| Model::Host(Box::new(scenario))),
+        }
+    }
+
+    /// Whether there are figures by this way, or why not.
+    ///
+    /// # Errors
+    /// The reason.
+    pub fn check(&self, way: Way) -> Result<(), &'static str> {
+        match (self, way) {
+            (Model::Host(_) | Model::Embedded(_), Way::Solution | Way::ClosedForm) => {
+                Err("the model is simulated, there is no solution of it")
+            }
+            (Model::Card(_), Way::ClosedForm) => Err("`solved` gives an inline card's limits"),
+            _ => Ok(()),
+        }
+    }
+
+    /// The scenario with every default filled in, as TOML.
+    pub fn resolved_toml(&self) -> String {
+        match self {
+            Model::Host(scenario) => scenario.resolved_toml(),
+            Model::Pipeline(scenario) => scenario.resolved_toml(),
+            Model::Card(scenario) => scenario.resolved_toml(),
+            Model::Embedded(setup) => setup.resolved_toml(),
+        }
+    }
+
+    /// Its figures by a way.
+    ///
+    /// # Errors
+    /// Why there are none.
+    pub fn run(&self, way: Way, options: &Options, watch: Watch<'_>) -> Result<Ran<'_>, NoFigures> {
+        self.check(way).map_err(NoFigures::Way)?;
+        match self {
+            Model::Host(scenario) => host(scenario, options, watch),
+            Model::Pipeline(scenario) => pipeline(scenario, way, options, watch),
+            Model::Card(scenario) => {
+                let seed = scenario.pipeline.seed;
+                if way == Way::Simulation {
+                    let outcome = simulated(&scenario.pipeline, scenario.runs, options, watch)?;
+                    return Ok(Ran { seed, outcome, notes: scenario.notes.clone() });
+                }
+                let outcome = Outcome::Limits(Box::new(Carried::new(scenario)));
+                Ok(Ran { seed, outcome, notes: Vec::new() })
+            }
+            Model::Embedded(setup) => embedded(setup, watch),
+        }
+    }
+}
+
+fn host(scenario: &Scenario, options: &Options, watch: Watch<'_>) -> Result<Ran<'static>, NoFigures> {
+    let mut progress = |done, all| watch(Step::Packets(done, all));
+    let &Options { timeline, columns, keep, .. } = options;
+    let progress = Some(&mut progress as _);
+    let options = forebay_sim::Options { timeline, columns, keep, progress, ..Default::default() };
+    let outcome = forebay_sim::run(scenario, options).map_err(|error| match error {
+        RunError::Cancelled => NoFigures::Cancelled,
+        error => NoFigures::Host(error),
+    })?;
+    Ok(Ran { seed: outcome.seed, notes: outcome.notes.clone(), outcome: Outcome::Host(Box::new(outcome)) })
+}
+
+fn pipeline<'a>(
+    scenario: &'a PipelineScenario,
+    way: Way,
+    options: &Options,
+    watch: Watch<'_>,
+) -> Result<Ran<'a>, NoFigures> {
+    let ran = |outcome, notes| Ran { seed: scenario.pipeline.seed, outcome, notes };
+    match way {
+        Way::Simulation => {
+            let outcome = simulated(&scenario.simulated(), scenario.runs, options, watch)?;
+            Ok(ran(outcome, scenario.notes.clone()))
+        }
+        Way::Solution => {
+            let network = pipeline::network(&scenario.pipeline).map_err(chain)?;
+            let mut residual = |residual| watch(Step::Residual(residual));
+            let solution = models::solve_with(&network, &options.solver, &mut residual).map_err(chain)?;
+            Ok(ran(Outcome::Solution(Box::new(solution)), scenario.approximations()))
+        }
+        Way::ClosedForm => {
+            let closed = ClosedForm::new(scenario).map_err(chain)?;
+            Ok(ran(Outcome::ClosedForm(Box::new(closed)), scenario.approximations()))
+        }
+    }
+}
+
+/// Runs with one seed each.
+fn simulated(
+    pipeline: &Pipeline,
+    runs: usize,
+    options: &Options,
+    watch: Watch<'_>,
+) -> Result<Outcome<'static>, NoFigures> {
+    let length = match &pipeline.arrivals {
+        Arrivals::Trace(trace) => trace.last().map_or(1, |last| last.at.0),
+        _ => pipeline.duration.unwrap_or(Duration(1)).0,
+    };
+    let all = (length as f64 * runs as f64).max(1.0);
+    let passed = |passed: Duration| watch(Step::Share(passed.0 as f64 / all));
+    let outcomes = pipeline::replicate_with(pipeline, runs, options.threads, &passed);
+    let outcomes = outcomes.map_err(|what| NoFigures::Pipeline(what.0))?;
+    outcomes.map(Outcome::Runs).ok_or(NoFigures::Cancelled)
+}
+
+fn chain(error: models::Error) -> NoFigures {
+    match error {
+        models::Error::Cancelled => NoFigures::Cancelled,
+        error => NoFigures::Chain(error),
+    }
+}
+
+fn embedded(setup: &Setup, watch: Watch<'_>) -> Result<Ran<'static>, NoFigures> {
+    let prepared = forebay_embedded::Prepared::new(setup).map_err(NoFigures::Embedded)?;
+    let mut go_on = |_| watch(Step::Unknown).is_continue();
+    let ran = forebay_embedded::run(&prepared.job, &[setup.config], &mut go_on);
+    let (done, accounts) = ran.map_err(|error| match error {
+        forebay_embedded::RunError::Cancelled => NoFigures::Cancelled,
+        error => NoFigures::Embedded(prepared.report(&error)),
+    })?;
+    let figures = prepared.figures(setup, &done, &accounts[0]);
+    Ok(Ran { seed: 0, outcome: Outcome::Embedded(Box::new(figures)), notes: Vec::new() })
+}
