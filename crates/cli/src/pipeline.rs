@@ -48,7 +48,7 @@ pub fn simulate(args: &Simulate<'_>, model: &Model) -> miette::Result<Answer> {
     if !args.json {
         if let Model::Card(scenario) = model {
             let mbps = outcomes[0].throughput_pps * 8.0 * f64::from(scenario.payload) / 1e6;
-            println!("{mbps:.1} Mbit/s of payload carried of {:.1} offered", scenario.offered_bps / 1e6);
+            println!("{mbps:.1} Mbit/s of payload carried, {:.1} offered", scenario.offered_bps / 1e6);
         }
         print_simulated(&outcomes, &notes);
     }
@@ -186,11 +186,7 @@ pub struct SolveArgs {
 
 /// Solves.
 pub fn solve(args: &SolveArgs) -> miette::Result<Answer> {
-    let model = match Model::load(&args.scenario, &args.sets)? {
-        model @ (Model::Pipeline(_) | Model::Card(_)) => model,
-        // Whatever else it is: the pipelines' reader says what it should be.
-        _ => Model::Pipeline(Box::new(Scenario::load(&args.scenario, &args.sets)?)),
-    };
+    let model = Model::load_solvable(&args.scenario, &args.sets)?;
     let way = match &model {
         Model::Pipeline(_) if args.unlimited => Way::ClosedForm,
         _ => Way::Solution,
@@ -225,7 +221,7 @@ pub fn solve(args: &SolveArgs) -> miette::Result<Answer> {
         (_, Err(NoFigures::Cancelled)) => Err(progress::Interrupted.into()),
         (Model::Pipeline(scenario), Err(NoFigures::Chain(error))) => match error {
             models::Error::NotConverged { .. } => {
-                eprintln!("warning: {error}; these figures are not to be relied on");
+                eprintln!("warning: {error}; the figures are not reliable");
                 let models::Error::NotConverged { solution, .. } = error else { unreachable!("just seen") };
                 solved(scenario, &solution, args)
             }

@@ -84,12 +84,12 @@ impl fmt::Display for Takes {
                     Unit::Bytes => " bytes",
                     Unit::Frequency => " Hz",
                     Unit::Rate => " bit/s",
-                    Unit::PacketRate => " a second",
+                    Unit::PacketRate => " per second",
                     Unit::Time => " s",
                     Unit::None => "",
                 };
                 match most {
-                    &u64::MAX => write!(f, "{least}{unit} on"),
+                    &u64::MAX => write!(f, "at least {least}{unit}"),
                     _ => write!(f, "{least} to {most}{unit}"),
                 }
             }

@@ -352,7 +352,7 @@ mod tests {
     fn a_wide_terminal_shows_more_and_a_tiny_one_does_no_harm() {
         let rates = Rates::between(&status(10), &status(12));
         let text = Screen::default().as_text(&rates, 160, 50);
-        for part in ["0x00001027", "aes128gcm16", "bundle", "sequence number zero", "4.0"] {
+        for part in ["0x00001027", "aes128gcm16", "bundle", "the sequence number is zero", "4.0"] {
             assert!(text.contains(part), "no `{part}` in\n{text}");
         }
         for (columns, lines) in [(1, 1), (20, 5), (40, 10), (300, 3), (5, 100)] {

@@ -123,9 +123,8 @@ pub(super) fn read(top: &Table, buses: Option<&[Bus]>, context: &Context<'_>) ->
     for (at, (table, place)) in tables.into_iter().enumerate() {
         let (section, kind) = Reader::of_kind("processor", "kind", table, place, context);
         if let (0, Some(word)) = (at, kind.filter(|&word| word != CORE)) {
-            let help =
-                "put a `[[processor]]` of kind `core` above it: the core that moves the packets works too";
-            section.conflict("kind", format!("the first processor is a {word}"), help);
+            let help = "put a `[[processor]]` of kind `core` above it, for the worker thread itself";
+            section.conflict("kind", format!("the first processor must not be a {word}"), help);
         }
         kinds.extend(kind);
         let default = kind.map(|kind| match kinds.iter().filter(|one| **one == kind).count() {

@@ -60,7 +60,7 @@ fn parse(word: &str) -> miette::Result<What> {
     let library = |detail: Option<&str>| match detail {
         None => Ok(Backend::Auto),
         Some(name) => Backend::of(name).ok_or_else(|| {
-            miette!(help = "there are ipsec-mb and aws-lc", "--processor {word}: no library `{name}`")
+            miette!(help = "use ipsec-mb or aws-lc", "--processor {word}: unknown library `{name}`")
         }),
     };
     match (kind, detail) {
@@ -69,18 +69,18 @@ fn parse(word: &str) -> miette::Result<What> {
         ("ipsec-mb", None) => Ok(What::Worker(Backend::IpsecMb)),
         ("aws-lc", None) => Ok(What::Worker(Backend::AwsLc)),
         ("dpdk" | "gpu", _) => Err(miette!(
-            help = format!("core, worker, ipsec-mb, aws-lc and {} can be measured", kinds()),
-            "--processor {word}: this build drives no {} devices",
+            help = format!("use core, worker, ipsec-mb, aws-lc or {}", kinds()),
+            "--processor {word}: this build does not support {} devices",
             if kind == "gpu" { "GPU" } else { "DPDK crypto" }
         )),
         _ => match (forebay_processors::Kind::of(kind), detail) {
             (Some(kind), None) => Ok(What::Device(kind.word)),
             _ => Err(miette!(
                 help = format!(
-                    "there are core, worker (both with :ipsec-mb or :aws-lc), ipsec-mb, aws-lc, {}",
+                    "use core, worker (both optionally with :ipsec-mb or :aws-lc), ipsec-mb, aws-lc or {}",
                     kinds()
                 ),
-                "--processor {word}: there is no such processor"
+                "--processor {word}: unknown processor"
             )),
         },
     }
@@ -126,7 +126,7 @@ impl Bank {
     }
 
     /// How many there are.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.specs.len()
     }
 
@@ -199,11 +199,11 @@ mod tests {
         for (words, reason) in [
             ("worker,core", "the first processor must be the running core"),
             ("core,core:aws-lc", "only the first processor can be the running core"),
-            ("core:openssl", "no library `openssl`"),
+            ("core:openssl", "unknown library `openssl`"),
             ("core,gpu:0", "does not support GPU devices"),
             ("core,dpdk:crypto_aesni_mb", "does not support DPDK crypto devices"),
-            ("core,card:2", "no such processor"),
-            ("core,", "no such processor"),
+            ("core,card:2", "unknown processor"),
+            ("core,", "unknown processor"),
         ] {
             let error = read(words).unwrap_err();
             assert!(error.contains(reason), "{words}: {error}");

@@ -169,6 +169,18 @@ impl Model {
         Model::parse(&text, &path.display().to_string(), sets, directory)
     }
 
+    /// The same of a model that has a solution.
+    ///
+    /// # Errors
+    /// As [`Model::load`]; of any other model, in the words of the pipelines' reader, which names the models it knows.
+    pub fn load_solvable(path: &Path, sets: &[String]) -> Result<Model, ScenarioErrors> {
+        let text = forebay_scenario::load(path)?;
+        match model_of(&text, sets).as_deref() {
+            Some("inline-card") => Model::load(path, sets),
+            _ => PipelineScenario::load(path, sets).map(|scenario| Model::Pipeline(Box::new(scenario))),
+        }
+    }
+
     /// Reads `text`, which is called `name` in errors; files that it names are relative to `directory`.
     ///
     /// # Errors

@@ -36,7 +36,7 @@ pub fn measure(plan: &Plan) -> miette::Result<Document> {
         alone.extend(alone_of_mix);
         by_size.push(limits);
     }
-    let names = (0..lab.bank.len()).map(|place| lab.bank.name(place).to_owned()).collect();
+    let names = (0..lab.bank.count()).map(|place| lab.bank.name(place).to_owned()).collect();
     lab.bar.finish();
     Ok(Document {
         schema: 1,
@@ -116,7 +116,7 @@ struct Work {
 impl Lab<'_> {
     /// How many measurements there will be, about.
     fn planned(&self) -> u64 {
-        let (processors, cases) = (self.bank.len(), self.plan.rules.len() + 1);
+        let (processors, cases) = (self.bank.count(), self.plan.rules.len() + 1);
         let rounds = self.plan.rounds * (processors + cases + LOADS.len() * cases);
         let search = if processors > 1 { search::MEASUREMENTS } else { 0 };
         (self.plan.mixes.len() * self.plan.windows.len() * (processors + search + rounds)) as u64
@@ -125,7 +125,7 @@ impl Lab<'_> {
     /// Everything about packets of one mix.
     fn mix(&mut self, mix: &Mix) -> miette::Result<(Vec<Outcome>, Vec<Alone>)> {
         let packets = mix.packets(self.plan.sas);
-        let everybody: Vec<usize> = (0..self.bank.len()).collect();
+        let everybody: Vec<usize> = (0..self.bank.count()).collect();
         let mut outcomes = Vec::new();
         let mut alone: Vec<Option<Alone>> = vec![None; everybody.len()];
         for &window in &self.plan.windows {
@@ -175,7 +175,7 @@ impl Lab<'_> {
                 Rule::Split => Policy::Split { weights },
             },
             rates: Vec::new(),
-            work: vec![Work::default(); self.bank.len()],
+            work: vec![Work::default(); self.bank.count()],
             redone: 0,
             removals: 0,
             released: 0,
@@ -305,7 +305,7 @@ impl Lab<'_> {
                 _ => None,
             },
             weights: match case.policy {
-                Policy::Split { weights } => Some(weights[..self.bank.len()].to_vec()),
+                Policy::Split { weights } => Some(weights[..self.bank.count()].to_vec()),
                 _ => None,
             },
             window,
