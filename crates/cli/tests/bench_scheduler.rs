@@ -34,7 +34,7 @@ fn wrong_arguments_are_refused_with_a_hint() {
         (&["--processor", "core,dpdk:crypto_null"], &["does not support DPDK crypto devices"]),
         (&["--processor", "core,worker,worker,worker,card,card,card,card,card"], &["expected 1 to 8"]),
         (&["--policy", "fifo"], &["unknown policy", "round-robin"]),
-        (&["--processor", "core", "--policy", "size-threshold"], &["exactly two"]),
+        (&["--processor", "core", "--policy", "size-threshold"], &["requires two processors"]),
         (&["--proposal", "aes128gmc16"], &["unknown proposal", "did you mean"]),
         (&["--size", "27"], &["expected 28"]),
         (&["--size", "none.pcap"], &["no such file exists"]),
