@@ -13,7 +13,7 @@ line before a block says how to treat it:
     <!-- run: timeout 180 -->            the same with another time limit, in seconds; also `exit 1, timeout 180`
     <!-- not run: REASON -->             a ```sh block that is shown only, for example because it requires root
     <!-- output -->                      a ```text block: each line must be in the output of the last block that ran,
-                                         in this order; a line `...` stands for any lines
+                                         in this order; other lines, such as those for which `...` stands, may be between
 
 Every ```sh block needs a comment of its own, so that no command is left out by mistake.
 """
@@ -147,11 +147,16 @@ def run(block, work, environment):
 
 def missing(excerpt, shown):
     """The first line of an excerpt that the output does not have, or not at its place."""
-    rest = iter([line.rstrip() for line in shown.splitlines()])
+    rest = iter([plain(line) for line in shown.splitlines()])
     for line in excerpt.splitlines():
-        if line.strip() != "..." and line.rstrip() not in rest:
+        if line.strip() != "..." and plain(line) not in rest:
             return f"the output does not have the line {line.rstrip()!r} here"
     return None
+
+
+def plain(line):
+    """A line with ordinary spaces in place of the ones that do not break, and none at its end."""
+    return re.sub("[\u00a0\u202f]", " ", line).rstrip()
 
 
 def indented(text):
