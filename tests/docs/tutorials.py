@@ -115,7 +115,8 @@ def blocks(text):
             kind = fence[1]
             expected = {"run": "sh", "not run": "sh", "output": "text"}.get(mark and mark[0], kind)
             if kind != expected or (kind == "sh" and not mark):
-                raise Mistake(f"line {number}: a block of `{kind}` behind {mark and mark[0]!r}: see the head of {__file__}")
+                expected = f"a block of `{expected}`" if mark and mark[0] else "a mark before a block of `sh`"
+                raise Mistake(f"line {number}: expected {expected}, as the head of tests/docs/tutorials.py says")
             mark, block, begin = mark or ("", None), [], number
         elif line.strip():
             match = MARK.match(line)
