@@ -4,7 +4,7 @@ CARGO ?= cargo
 FOREBAY = target/release/forebay
 OUT ?= forebay-demo
 
-.PHONY: help demo test check licences interop bench bench-gateway bench-simulator validate-model instructions soak simulate-faults planted-faults fuzz miri mutants lab browser interop-vm hdtv deb man setup setup-test clean
+.PHONY: help demo test check licences interop bench bench-gateway bench-simulator validate-model instructions soak simulate-faults planted-faults fuzz miri mutants lab tutorials browser interop-vm hdtv deb man setup setup-test clean
 
 help:
 	@echo 'make demo          build, show what the scheduler gains, send a real capture through two gateways'
@@ -15,6 +15,7 @@ help:
 	@echo 'make hdtv          uncompressed HDTV through two gateways: frames, losses, where the time goes; SECONDS=120'
 	@echo 'make browser       every report in a real Chromium'
 	@echo 'make lab           two sites and their gateways in network namespaces, and a shell in them; LAB=show'
+	@echo 'make tutorials     the commands of the tutorials, as a reader types them'
 	@echo 'make deb            the Debian packages of the gateway and of the workbench, in target/debian; make man: manual pages, in target/man'
 	@echo 'make bench         throughput of the data plane and of the processors; scheduler; backends'
 	@echo 'make bench-gateway two gateways beside wireguard-go and strongSwan libipsec; BENCH_OUT=, BENCH_ARGS=--quick'
@@ -75,6 +76,9 @@ LAB ?= shell
 lab: $(FOREBAY)
 	@scripts/setup.sh lab
 	scripts/lab.sh $(FOREBAY) $(LAB)
+
+tutorials: $(FOREBAY)
+	tests/docs/tutorials.py $(FOREBAY)
 
 deb: $(FOREBAY)
 	@scripts/setup.sh build deb
