@@ -49,6 +49,7 @@ test: setup-test
 	scripts/interop.sh target/debug/forebay quick
 	tests/packaging/check.sh target/debug/forebay-gateway target/debug/forebay
 	scripts/labs.sh target/debug/forebay quick
+	tests/docs/tutorials.py target/debug/forebay
 	cd tests/gateway && python3 -m unittest -q television.test_television
 	tests/gateway/hdtv.py target/debug/forebay --quick
 
