@@ -299,7 +299,7 @@ fn a_policy_that_cannot_be_followed_comes_as_one_that_discards() {
                     [50, 51].map(|protocol| KernelTemplate { protocol, ..one.templates[0] }).into()
             }),
             refused(false, None),
-            "2 SAs around each packet",
+            "2 nested SAs",
         ),
         (change(|one| one.templates[0].mode = 4), refused(false, None), "mode 4"),
         (change(|one| one.templates[0].protocol = 108), refused(false, None), "protocol 108"),
