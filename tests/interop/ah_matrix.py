@@ -192,7 +192,7 @@ def seal_here(cell, plain, sequence):
 
 
 def check_seal(forebay, cells, made):
-    sent = stamped(interleave([[inside for _, plain in packets] for packets in made]))
+    sent = stamped(interleave([[plain for _, plain in packets] for packets in made]))
     status, report, received = forebay.run("seal", "ah-seal", [cell.toml("out") for cell in cells], sent)
     wrong, by = check_report("seal", report, status, len(sent), len(sent), 0), collections.Counter()
     groups = collections.defaultdict(list)
@@ -234,7 +234,7 @@ def check_open(forebay, cells, made):
             sealed.append(travelled(packet))
         good.append(sealed)
         streams.append(sealed)
-        expected.append([inside if cell.mode == "tunnel" else cell.sa.open(packet)[2] for (_, plain), packet in zip(packets, sealed)])
+        expected.append([plain if cell.mode == "tunnel" else cell.sa.open(packet)[2] for (_, plain), packet in zip(packets, sealed)])
     sent = stamped(interleave(streams))
     status, report, received = forebay.run("open", "ah-open", [cell.toml("in") for cell in cells], sent)
     wrong = check_report("open", report, status, len(sent), len(sent), 0)

@@ -54,7 +54,7 @@ def check_ah(firmware, cells):
     faults += more
     more, refused, _ = ah_matrix.check_refuse(firmware, cells, good, expected)
     counts = collections.Counter({f"sealed, opened by {who}": count for who, count in counts.items() if who in PEERS})
-    plains = [[inside for _, plain in packets] for packets in made]
+    plains = [[plain for _, plain in packets] for packets in made]
     return faults + more, plains, counts + collections.Counter({"opened": opened.total(), "refused": refused.total()})
 
 

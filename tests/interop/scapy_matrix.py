@@ -535,7 +535,7 @@ def main():
             os.makedirs(args.keep, exist_ok=True)
         forebay = Forebay(args.forebay, args.keep or scratch)
         prepared = pool.starmap(prepare, [(cell, args.quick) for cell in cells], chunksize=8)
-        plains, sealed = [inside for plain, _ in prepared], [packets for _, packets in prepared]
+        plains, sealed = [plain for plain, _ in prepared], [packets for _, packets in prepared]
         wrong, sealed_by, opened_by, refused, drops = [], *(collections.Counter() for _ in range(4))
         for part in parts(cells):
             of_part = [[what for cell, what in zip(cells, of_all) if cell in part] for of_all in (cells, plains, sealed)]
