@@ -246,7 +246,7 @@ impl Worker {
     pub fn step(&mut self) -> std::io::Result<()> {
         let moved = self.round();
         if self.inside.is_gone() {
-            let why = format!("the interface {} is gone: it was deleted", self.inside.name);
+            let why = format!("the interface {} was deleted", self.inside.name);
             return Err(std::io::Error::other(why));
         }
         if moved || self.engine.in_flight() > 0 {
