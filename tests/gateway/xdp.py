@@ -84,15 +84,15 @@ remote_ts = ["10.{2 - here}.0.0/16", "fd0{2 - here}::/64"]
 """
 
 
-def config(letter, inside, outside, encapsulation, family):
+def config(letter, inside_link, outside_link, encapsulation, family):
     here = "ab".index(letter)
     own, other = "ab"[here], "ba"[here]
     spis = (0x1001, 0x2001) if here == 0 else (0x2001, 0x1001)
     return f"""
 [inside]
 answer = ["10.{1 + here}.0.1", "fd0{1 + here}::1"]
-{inside}
-{outside}
+{inside_link}
+{outside_link}
 [keys]
 state = "state-{letter}"
 [control]
@@ -120,15 +120,15 @@ def end(letter, how=signal.SIGTERM):
 
 
 def write(case):
-    mode, encapsulation, family, inside, size = CASES[case]
+    mode, encapsulation, family, inside_kind, size = CASES[case]
     device = f'kind = "xdp"\ninterface = "%s"\nmode = "{mode}"\n'
     tun = f'name = "fb0"\nmtu = {size - 100}\n'
-    inside_a = device % "lan" if inside == "xdp" else tun
+    inside_a = device % "lan" if inside_kind == "xdp" else tun
     links = '[[outside]]\nkind = "udp"\nlisten = "[::]:4500"\n[[outside]]\nkind = "udp"\n[[outside]]\nkind = "raw"\n'
     files = {"a": (inside_a, "[[outside]]\n" + device % "wan"), "b": (tun, links)}
-    for letter, (inside, outside) in files.items():
+    for letter, (inside_link, outside_link) in files.items():
         with open(f"{LAB}/{letter}.toml", "w", encoding="utf-8") as file:
-            file.write(config(letter, inside, outside, encapsulation, family))
+            file.write(config(letter, inside_link, outside_link, encapsulation, family))
 
 
 def traffic(sizes=SIZES, megabytes=10):
@@ -141,7 +141,7 @@ def traffic(sizes=SIZES, megabytes=10):
 
 
 def one(case):
-    mode, _, _, inside, size = CASES[case]
+    mode, _, _, inside_kind, size = CASES[case]
     mtu(size)
     for namespace, device in [("host-a", "eth0"), ("gw-b", "wan")]:
         trains(namespace, device, mode != "generic")
