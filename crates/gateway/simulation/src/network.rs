@@ -10,7 +10,7 @@ use crate::packet::{self, Place};
 const REMEMBERED: usize = 20_000;
 /// The port of ESP in UDP.
 const PORT: u16 = 4_500;
-/// Where strangers send from.
+/// Source address of packets that no peer sent.
 pub const STRANGER: Place = ([203, 0, 113, 66], 6_666);
 
 /// The weather around a gateway.
@@ -136,7 +136,7 @@ impl Network {
     }
 
     /// Packets that went to a gateway before, again. Those that come from elsewhere have been delivered: what a gateway
-    /// has never seen, somebody on the path could send on.
+    /// has never seen, an attacker on the path could forward.
     pub fn replay(
         &mut self,
         to: usize,

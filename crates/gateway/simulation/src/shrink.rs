@@ -4,7 +4,7 @@ use crate::oracle::{Rule, Violation};
 use crate::plan::Plan;
 use crate::world::run;
 
-/// Runs until it is given up.
+/// Maximum number of runs.
 const TRIES: usize = 400;
 
 /// A plan with as few faults as are found to break the same rule, and what it breaks. Nothing is taken out of a plan that

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use forebay_sim::{Options, Outcome, RunError, Scenario};
 
-/// How often somebody is asked whether to go on, at least.
+/// Maximum interval between two checks whether the run continues.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
 /// Whether to go on; workers ask it between steps.

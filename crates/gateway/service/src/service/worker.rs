@@ -338,8 +338,8 @@ impl Worker {
         &self.processors
     }
 
-    /// Removes an SA. Its packets under way come to their end before, if that does not take long: with a job at another
-    /// processor, or in a window, they would be lost at every rekey.
+    /// Removes an SA, after its packets in flight are completed, for which it waits a limited time. Otherwise packets
+    /// at another processor or in a window would be lost at every rekey.
     pub fn remove_sa(&mut self, session: SessionId) -> bool {
         self.finish(&[session]);
         let held = self.take_held(session);
@@ -347,7 +347,7 @@ impl Worker {
         self.engine.remove_sa(session).is_some()
     }
 
-    /// Lets the packets under way of these SAs come to their end, for a little while at most; no others come in.
+    /// Completes the packets in flight of these SAs, for which it waits a limited time; no others are received meanwhile.
     pub fn finish(&mut self, sas: &[SessionId]) {
         let end = self.engine.clock().now() + FINISH;
         while sas.iter().any(|&sa| self.engine.sad().in_flight(sa) > 0) && self.engine.clock().now() < end {

@@ -100,8 +100,8 @@ impl Follow {
 
     /// Asks for SAs that packets had to do without.
     fn ask_for(&mut self, flows: Vec<Flow>, now: std::time::Duration) -> io::Result<()> {
-        let patience = std::time::Duration::from_nanos(ASK_AGAIN.as_nanos());
-        self.asked.retain(|_, asked| now.saturating_sub(*asked) < patience);
+        let again = std::time::Duration::from_nanos(ASK_AGAIN.as_nanos());
+        self.asked.retain(|_, asked| now.saturating_sub(*asked) < again);
         for flow in flows {
             let first = self.kernel_policies.values().map(|(rank, policy)| (rank, policy));
             let first = first.filter(|(_, policy)| policy.way == Way::Out && covers(policy, &flow));
