@@ -19,6 +19,8 @@ pub(crate) struct Frames<M> {
     pub(crate) completion: Consumer<u64, M>,
     /// Places for frames to be sent that neither side uses.
     free: Vec<u64>,
+    /// Places given back for which the fill ring had no room yet.
+    returned: Vec<u64>,
     memory: M,
 }
 
@@ -40,7 +42,8 @@ impl<M: Memory> Frames<M> {
         assert_eq!(memory.len(), 2 * frames as usize * FRAME);
         let place = |i: u32| u64::from(i) * FRAME as u64;
         let free = (frames..2 * frames).map(place).collect();
-        let mut frames_and_rings = Frames { receive, fill, transmit, completion, free, memory };
+        let returned = Vec::with_capacity(frames as usize);
+        let mut frames_and_rings = Frames { receive, fill, transmit, completion, free, returned, memory };
         for i in 0..frames {
             frames_and_rings.fill.put(place(i));
         }
@@ -71,14 +74,23 @@ impl<M: Memory> Frames<M> {
     #[inline]
     pub(crate) fn give_back(&mut self, frame: Arrived) {
         let Arrived(XdpDesc { addr, .. }) = frame;
-        // In its place, wherever the frame started; there are as many places as the ring is long.
-        let is_put = self.fill.put(addr & !(FRAME as u64 - 1));
-        debug_assert!(is_put);
+        // In its place, wherever the frame started. There are as many places as the ring is long, but it may look full
+        // all the same: the kernel shows a frame in the receive ring before it releases the frame's entry of the fill
+        // ring (xsk_flush in Linux's net/xdp/xsk.c).
+        let place = addr & !(FRAME as u64 - 1);
+        if !self.fill.put(place) && self.returned.len() < self.returned.capacity() {
+            self.returned.push(place);
+        }
     }
 
     /// Tells the kernel what has been taken and given back.
     #[inline]
-    pub(crate) fn publish_given(&self) {
+    pub(crate) fn publish_given(&mut self) {
+        while let Some(&place) = self.returned.last()
+            && self.fill.put(place)
+        {
+            self.returned.pop();
+        }
         self.receive.release();
         self.fill.publish();
     }
@@ -233,6 +245,31 @@ mod tests {
         }
         thread.join().unwrap();
         assert_eq!(ours.transmit.waiting(), 0);
+    }
+
+    /// As Linux does: the frames are in the receive ring before their entries of the fill ring are released.
+    #[test]
+    fn no_place_is_lost_when_the_kernel_releases_the_fill_ring_late() {
+        let (mut ours, mut kernel) = pair();
+        for round in 0..3 {
+            for n in 0..FRAMES {
+                let at = kernel.fill.take().expect("each place has come back");
+                let desc = XdpDesc { addr: at, len: n, options: XdpDescOptions::empty() };
+                assert!(kernel.receive.put(desc));
+            }
+            kernel.receive.publish();
+            for _ in 0..FRAMES {
+                let arrived = ours.take().expect("all have come");
+                ours.give_back(arrived);
+            }
+            ours.publish_given();
+            assert!(
+                kernel.fill.take().is_none(),
+                "round {round}: the ring is as full as the kernel has left it"
+            );
+            kernel.fill.release();
+            ours.publish_given();
+        }
     }
 
     #[test]
