@@ -37,7 +37,7 @@ setup-test:
 	@scripts/setup.sh build test
 
 $(FOREBAY): setup
-	$(CARGO) build --release --locked --package forebay --bin forebay
+	$(CARGO) build --release --locked --package forebay-cli --bin forebay
 
 demo: $(FOREBAY)
 	$(FOREBAY) demo --out $(OUT)
@@ -83,7 +83,7 @@ tutorials: $(FOREBAY)
 
 deb: $(FOREBAY)
 	@scripts/setup.sh build deb
-	$(CARGO) build --release --locked --package forebay --bin forebay-gateway --no-default-features
+	$(CARGO) build --release --locked --package forebay-cli --bin forebay-gateway --no-default-features
 	scripts/deb.sh target/release/forebay-gateway $(FOREBAY) target/debian
 
 man: $(FOREBAY)

@@ -48,5 +48,5 @@ ${package#*:} ($version-1) unstable; urgency=medium
 
  -- $maintainer  $(date -u -R -d "@$SOURCE_DATE_EPOCH")
 TEXT
-    "$CARGO_DEB" --package forebay --variant "${package%:*}" --no-build --no-strip --locked --output "$out"
+    "$CARGO_DEB" --package forebay-cli --variant "${package%:*}" --no-build --no-strip --locked --output "$out"
 done
