@@ -56,7 +56,7 @@ TEXT
 <<<<<<< HEAD
     "$CARGO_DEB" --package forebay-cli --variant "${package%:*}" --no-build --no-strip --locked --output "$out"
 =======
-    "$CARGO_DEB" --package forebay --variant "${package%:*}" ${target:+--target "$target"} --no-build --no-strip --locked \
+    "$CARGO_DEB" --package forebay-cli --variant "${package%:*}" ${target:+--target "$target"} --no-build --no-strip --locked \
         --output "$out"
 >>>>>>> c118d75
 done

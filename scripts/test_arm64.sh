@@ -15,7 +15,7 @@ cd "$(dirname "$0")/.."
 
 if [ "${1:-}" != --inside ]; then
     if [ $# -eq 0 ]; then
-        cargo build --quiet --locked --package forebay --bin forebay
+        cargo build --quiet --locked --package forebay-cli --bin forebay
         set -- "${CARGO_TARGET_DIR:-target}/debug/forebay"
     fi
     exec scripts/cross.sh arm64 "$0" --inside "$(realpath "$1")"
@@ -30,7 +30,7 @@ lap() { echo "arm64: $1: $((SECONDS - began)) s"; began=$SECONDS; }
 packages=(--package forebay-crypto --package forebay-crypto-aws-lc --package forebay-crypto-ipsec-mb --package forebay-engine
     --package forebay-links-sys)
 cargo test --locked --no-run "${packages[@]}"
-cargo build --locked --package forebay --bin forebay
+cargo build --locked --package forebay-cli --bin forebay
 lap 'built'
 
 cargo test --quiet --locked "${packages[@]}"
