@@ -53,10 +53,6 @@ ${package#*:} ($version-1) unstable; urgency=medium
 
  -- $maintainer  $(date -u -R -d "@$SOURCE_DATE_EPOCH")
 TEXT
-<<<<<<< HEAD
-    "$CARGO_DEB" --package forebay-cli --variant "${package%:*}" --no-build --no-strip --locked --output "$out"
-=======
     "$CARGO_DEB" --package forebay-cli --variant "${package%:*}" ${target:+--target "$target"} --no-build --no-strip --locked \
         --output "$out"
->>>>>>> c118d75
 done
