@@ -8,7 +8,9 @@ fn output(name: &str) -> String {
     let test = std::env::current_exe().expect("this test has a path");
     let folder: PathBuf =
         test.parent().and_then(|deps| deps.parent()).expect("target/debug").join("examples");
-    let out = Command::new(folder.join(name)).output().unwrap_or_else(|error| panic!("{name}: {error}"));
+    let out = Command::new(folder.join(name))
+        .output()
+        .unwrap_or_else(|error| panic!("{name} (`cargo build --examples` makes it): {error}"));
     assert!(out.status.success(), "{name}: {}", String::from_utf8_lossy(&out.stderr));
     String::from_utf8(out.stdout).expect("text")
 }
