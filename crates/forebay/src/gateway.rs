@@ -40,8 +40,8 @@ pub use forebay_engine::{Clock, ProcessorSetup};
 pub use forebay_gateway::control::gather::Snapshot;
 pub use forebay_gateway::control::{Client, ControlError, Request, Response, SaDoc, StatusDoc};
 pub use forebay_gateway::service::{
-    CardSide, Guard, Host, InProcess, InstallError, Machine, Poll, Queues, Routing, Service, StartError,
-    Wait, Worker, Workers, open_processors, workers,
+    CardSide, Firewall, Guard, Host, InProcess, InstallError, Machine, Poll, Queues, Routing, Service,
+    StartError, Wait, Worker, Workers, open_processors, workers,
 };
 pub use forebay_links::datagram::DatagramLink;
 pub use forebay_links::{Link, RxDrops, TxReport};

@@ -7,45 +7,16 @@ pub(super) mod processing;
 
 use forebay_processors::{CORE, KINDS};
 use forebay_scenario::schema::key;
-pub use forebay_scenario::schema::{Absent, Key, Takes};
-
-/// The keys of a section, or those of a section of one kind.
-#[derive(Clone, Copy, Debug)]
-pub struct Part {
-    /// Its name, without brackets; empty for the top of the file.
-    pub section: &'static str,
-    /// Whether it is written in double brackets.
-    pub several: bool,
-    /// The `kind` (of `[keys]` the `source`) that it is for; empty for all.
-    pub kind: &'static str,
-    /// The keys.
-    pub keys: &'static [Key],
-}
+pub use forebay_scenario::schema::{Absent, Key, Part, TEXTS, Takes};
 
 /// A section that stands once.
 const fn once(section: &'static str, keys: &'static [Key]) -> Part {
-    Part { section, several: false, kind: "", keys }
+    Part::once(section, keys)
 }
 
 /// A section that may stand several times.
 const fn several(section: &'static str, keys: &'static [Key]) -> Part {
-    Part { section, several: true, kind: "", keys }
-}
-
-impl Part {
-    /// The same section for one kind.
-    const fn of(self, kind: &'static str, keys: &'static [Key]) -> Part {
-        Part { kind, keys, ..self }
-    }
-
-    /// The section as it is written.
-    pub fn header(&self) -> String {
-        match (self.section, self.several) {
-            ("", _) => "the top of the file".to_owned(),
-            (section, true) => format!("[[{section}]]"),
-            (section, false) => format!("[{section}]"),
-        }
-    }
+    Part::several(section, keys)
 }
 
 /// Every part, in the order of the reference.

@@ -5,7 +5,7 @@ use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::time::Duration;
 
-use forebay_config::Config;
+use forebay_config::{Config, GuardMode};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{Clock, ProcessorSetup};
 use forebay_gateway::service::{InProcess, Service, StartError};
@@ -55,6 +55,20 @@ fn packets_of_the_program_leave_protected_and_others_do_not_leave() {
     service.stop().unwrap();
     network.set_nonblocking(true).unwrap();
     assert!(network.recv(&mut sealed).is_err(), "the packet without a policy was dropped");
+}
+
+#[test]
+fn the_guard_makes_no_rules_and_a_file_that_insists_on_them_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let (inside, _program) = UnixDatagram::pair().unwrap();
+    let host = InProcess::new(inside).with_outside(UnixDatagram::pair().unwrap().0);
+    let with = |mode| {
+        let mut config = config(directory.path(), "");
+        config.guard.mode = mode;
+        start(&host, config, 1)
+    };
+    with(GuardMode::Auto).unwrap().stop().unwrap();
+    assert!(matches!(with(GuardMode::Nftables), Err(StartError::Link { .. })));
 }
 
 #[test]

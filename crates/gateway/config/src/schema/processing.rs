@@ -4,14 +4,21 @@ use forebay_processors::{Backend, WORDS};
 use forebay_scenario::Unit;
 
 use super::Absent::{Is, Means, Required};
-use super::Takes::{Flag, Number, Other, Path, Text, Time, Whole, Word};
-use super::{Key, Part, key, once, several};
+use super::Takes::{Either, Flag, List, Number, Path, Text, Time, Whole, Word};
+use super::{Key, Part, Takes, key, once, several};
 
 /// Most processors, all of a `count` counted.
 pub const PROCESSORS_MAX: u64 = 256;
 
 const POLICIES: &[&str] =
     &["finish-time", "adaptive-alpha", "single", "round-robin", "shortest-queue", "size-threshold"];
+
+/// Whole numbers in a list, or one.
+const WHOLES: &[Takes] = &[WHOLE, List(&WHOLE)];
+const WHOLE: Takes = Whole(Unit::None, 0, u32::MAX as u64);
+/// Code points by number or name in a list, or one.
+const CLASSES: &[Takes] = &[CLASS_WORD, List(&CLASS_WORD)];
+const CLASS_WORD: Takes = Either("a code point", &[Text, Whole(Unit::None, 0, 63)]);
 
 pub const PROCESSOR: Part = several(
     "processor",
@@ -35,7 +42,7 @@ pub const PROCESSOR: Part = several(
             "backend",
             Word(Backend::WORDS),
             Is("\"auto\""),
-            "crypto library; `auto` is the fastest available, with another for suites that it does not support",
+            "crypto library; `auto` is the fastest available, with another for suites that it does not support; `ipsec-mb` is for x86-64",
             "\"aws-lc\"",
         ),
         key(
@@ -58,7 +65,7 @@ pub const PROCESSOR: Part = several(
 pub const CORE: &[Key] = &[
     key(
         "pin",
-        Other("CPU numbers, as many as `count`"),
+        Either("CPU numbers, as many as `count`", WHOLES),
         Means("no affinity"),
         "CPU affinity of the threads; the first processor lists one CPU per worker thread (as many as queues), then one for each further core of `count`",
         "[0]",
@@ -207,7 +214,7 @@ pub const CLASS: Part = several(
         key("name", Text, Required, "name in status and metrics", "\"voice\""),
         key(
             "dscp",
-            Other("classes of traffic, as `classes` of an SA"),
+            Either("classes of traffic, as `classes` of an SA", CLASSES),
             Means("all code points of no other class"),
             "code points of the class; each belongs to one class only",
             "[\"ef\", \"cs5\"]",

@@ -10,8 +10,9 @@ use forebay_engine::Clock;
 use forebay_ipsec::Protocol;
 use forebay_iv_store::{Files, System};
 use forebay_links::datagram::DatagramLink;
+use forebay_links::nftables::{Counted, Table};
 
-use super::host::{Host, Queues};
+use super::host::{Firewall, Host, Queues};
 use super::machine::Machine;
 use super::routes::Routing;
 use super::start_error::{StartError, lacking, link_error};
@@ -22,8 +23,8 @@ use super::wait::{Poll, Wait};
 /// privilege is required.
 ///
 /// The outside is this machine's, as for [`Machine`], or the program's too ([`InProcess::with_outside`]). Of `[inside]`
-/// only `mtu`, `answer` and `mss_clamp` have an effect. Such a gateway has one worker, and its file should have
-/// `[guard]` with `mode = "off"`, because nothing of the machine's traffic is the gateway's.
+/// only `mtu`, `answer` and `mss_clamp` have an effect. Such a gateway has one worker. The guard makes no rules, because
+/// nothing of the machine's traffic is the gateway's: `mode = "off"` in `[guard]` spares the log a warning.
 #[derive(Debug)]
 pub struct InProcess {
     inside: UnixDatagram,
@@ -51,6 +52,27 @@ fn queue(name: &str, socket: &UnixDatagram, workers: usize) -> Result<Queues, St
     }
     let link = socket.try_clone().and_then(DatagramLink::new).map_err(link_error(name))?;
     Ok(vec![Box::new(link)])
+}
+
+/// No packet filter: that of the machine may have the rules of another gateway.
+struct NoFirewall;
+
+impl Firewall for NoFirewall {
+    fn replace(&mut self, _table: &Table) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn change(&mut self, _before: &Table, _table: &Table) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn delete(&mut self, _name: &str) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn counted(&mut self, _name: &str) -> io::Result<Counted> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
 impl Host for InProcess {
@@ -85,6 +107,10 @@ impl Host for InProcess {
 
     fn routing(&self, _config: &Config) -> io::Result<Option<Box<dyn Routing>>> {
         Ok(None)
+    }
+
+    fn firewall(&self) -> Box<dyn Firewall> {
+        Box::new(NoFirewall)
     }
 
     fn files(&self) -> Arc<dyn Files> {
