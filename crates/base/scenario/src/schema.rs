@@ -153,6 +153,7 @@ impl fmt::Display for Takes {
                 }
             }
             Takes::Time(least, most) => write!(f, "{least} to {most}"),
+            &Takes::Number(least, f64::MAX) => write!(f, "at least {least}"),
             Takes::Number(least, most) => write!(f, "{least} to {most}"),
             Takes::Positive(unit) => write!(f, "above 0{}", suffix(*unit)),
             Takes::Amount => f.write_str("at least 1"),

@@ -10,30 +10,8 @@ use super::decimal::Unit;
 use super::finding::Problem;
 use super::section::Section;
 use super::tree::{Place, Table};
-use super::{Bus, Processor, RunningCore, Settings, seconds, tables};
+use super::{Bus, PARTS, Processor, RunningCore, Settings, known, seconds, tables};
 
-pub(super) const KNOWN: &[&str] = &[
-    "policy",
-    "window",
-    "timeout",
-    "max_bytes",
-    "input",
-    "prefetch_aware",
-    "by_class",
-    "predict_transfer",
-    "processor",
-    "threshold",
-    "small",
-    "large",
-    "weights",
-    "windowing",
-    "alpha_upper",
-    "alpha_lower",
-    "alpha_most",
-    "alpha_period",
-    "burst",
-    "poll",
-];
 const ALPHA: [&str; 4] = ["alpha_upper", "alpha_lower", "alpha_most", "alpha_period"];
 pub(super) const WINDOW_MAX: u64 = 1 << 16;
 
@@ -48,7 +26,8 @@ pub(super) fn read(
     let none = Table::default();
     let (table, place) =
         tables(top, "scheduler").into_iter().next().unwrap_or((&none, Place { source: 0, span: 0..0 }));
-    let section = Section::new(table, "[scheduler]".to_owned(), place, KNOWN, top.findings());
+    let section =
+        Section::new(table, "[scheduler]".to_owned(), place, &known(PARTS, "scheduler"), top.findings());
     let mut map = Map::new();
     let window = section.whole("window", Unit::None, 1, WINDOW_MAX).unwrap_or(1);
     let words = Windowing::ALL.map(|windowing| windowing.word());
