@@ -45,6 +45,9 @@ def stage(source):
     for path in [*docs.pages(), *(ROOT / "docs").rglob("*.json"), *(ROOT / "docs").glob("*.svg")]:
         copy(path, pages)
     for path in docs.pages():
+        # mdBook makes index.html of README.md, and does not say so to the links.
+        copied = pages / path.relative_to(ROOT)
+        copied.write_text(re.sub(r"\]\(([^)\s]*/)?README\.md", r"](\1index.html", copied.read_text()))
         for target in docs.targets(path.read_text()):
             file = path.parent / urllib.parse.unquote(target.partition("#")[0])
             if file.is_file() and file.suffix != ".md":

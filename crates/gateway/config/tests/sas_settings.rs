@@ -348,7 +348,10 @@ fn the_lists_of_keys_say_what_the_reader_takes() {
         assert!(is_wrong(section, key.name, "{ no = 1 }"), "{} takes a table", key.name);
         let refused = match key.takes {
             Takes::Whole(_, least, most) => {
-                assert!(!is_wrong(section, key.name, &most.to_string()) || key.name == "packet_size", "{most}");
+                assert!(
+                    !is_wrong(section, key.name, &most.to_string()) || key.name == "packet_size",
+                    "{most}"
+                );
                 vec![(least as i128 - 1).to_string(), (most as i128 + 1).to_string()]
             }
             Takes::Word(words) => {
@@ -356,7 +359,7 @@ fn the_lists_of_keys_say_what_the_reader_takes() {
                     // Some words want other keys, but they are known.
                     let (text, _) = giving(section, key.name, &format!("\"{word}\""));
                     let errors = parse(&text, "SAS.toml").err();
-                    let said = errors.as_ref().map(rendered).unwrap_or_default();
+                    let said = errors.as_ref().map(|errors| rendered(errors)).unwrap_or_default();
                     assert!(!said.contains(&format!("unknown {}", key.name)), "{word}: {said}");
                 }
                 vec!["\"no-such-word\"".to_owned()]
