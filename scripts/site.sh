@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 version=0.5.4
 
-# Older ones name things otherwise.
+# Older versions have other names in their pages and settings.
 suits() { [ "$(printf '%s\n' "mdbook v0.5.0" "$("$1" --version 2>/dev/null)" | sort -V | tail -1)" != "mdbook v0.5.0" ]; }
 
 find_mdbook() {
@@ -25,7 +25,8 @@ if ! command -v python3 >/dev/null; then
     exit 0
 fi
 if ! find_mdbook && [ "${1:-}" != installed ]; then
-    if command -v apt-cache >/dev/null && apt-cache show mdbook >/dev/null 2>&1; then
+    candidate=$(apt-cache policy mdbook 2>/dev/null | sed -n 's/ *Candidate: *\([0-9]\)/\1/p' || true)
+    if [ -n "$candidate" ] && dpkg --compare-versions "$candidate" ge 0.5; then
         scripts/setup.sh docs
     fi
     if ! find_mdbook; then
