@@ -4,20 +4,21 @@ CARGO ?= cargo
 FOREBAY = target/release/forebay
 OUT ?= forebay-demo
 
-.PHONY: help demo test check licences interop bench bench-gateway bench-simulator validate-model instructions soak simulate-faults planted-faults fuzz miri mutants lab tutorials docs browser interop-vm hdtv deb man setup setup-test clean
+.PHONY: help demo test test-arm64 check licences interop bench bench-gateway bench-simulator validate-model instructions soak simulate-faults planted-faults fuzz miri mutants lab tutorials docs browser interop-vm hdtv deb man setup setup-test clean
 
 help:
 	@echo 'make demo          build, show what the scheduler gains, send a real capture through two gateways'
 	@echo 'make test          all tests, with scapy and tshark as peers'
 	@echo 'make check         format, lints, docs and their links, licences, advisories'
 	@echo 'make interop       the whole matrix of suites against scapy and tshark'
+	@echo 'make test-arm64    vectors, engine and captures on arm64, in emulation on x86-64'
 	@echo 'make interop-vm    Linux and strongSwan as peers, in virtual machines of software emulation'
 	@echo 'make hdtv          uncompressed HDTV through two gateways: frames, losses, where the time goes; SECONDS=120'
 	@echo 'make browser       every report in a real Chromium'
 	@echo 'make lab           two sites and their gateways in network namespaces, and a shell in them; LAB=show'
 	@echo 'make tutorials     the commands of the tutorials, as a reader types them'
 	@echo 'make docs          this documentation as a site with search, in target/site'
-	@echo 'make deb            the Debian packages of the gateway and of the workbench, in target/debian; make man: manual pages, in target/man'
+	@echo 'make deb            the Debian packages of the gateway and of the workbench, in target/debian; ARCH=arm64; make man: manual pages, in target/man'
 	@echo 'make bench         throughput of the data plane and of the processors; scheduler; backends'
 	@echo 'make bench-gateway two gateways beside wireguard-go and strongSwan libipsec; BENCH_OUT=, BENCH_ARGS=--quick'
 	@echo 'make bench-simulator  the simulator beside SystemC on the same packets; its time and memory'
@@ -38,7 +39,7 @@ setup-test:
 	@scripts/setup.sh build test
 
 $(FOREBAY): setup
-	$(CARGO) build --release --locked --package forebay --bin forebay
+	$(CARGO) build --release --locked --package forebay-cli --bin forebay
 
 demo: $(FOREBAY)
 	$(FOREBAY) demo --out $(OUT)
@@ -87,10 +88,20 @@ tutorials: $(FOREBAY)
 docs:
 	scripts/site.sh
 
-deb: $(FOREBAY)
-	@scripts/setup.sh build deb
-	$(CARGO) build --release --locked --package forebay --bin forebay-gateway --no-default-features
-	scripts/deb.sh target/release/forebay-gateway $(FOREBAY) target/debian
+# ARCH=arm64 builds on x86-64 for arm64.
+ARCH ?=
+CROSS = $(if $(ARCH),scripts/cross.sh $(ARCH))
+deb:
+	@scripts/setup.sh build deb $(if $(filter arm64,$(ARCH)),cross-arm64)
+	$(CROSS) $(CARGO) build --release --locked --package forebay-cli --bin forebay
+	$(CROSS) $(CARGO) build --release --locked --package forebay-cli --bin forebay-gateway --no-default-features
+	$(CROSS) sh -c 'in=target/$${CARGO_BUILD_TARGET:+$$CARGO_BUILD_TARGET/}release; scripts/deb.sh $$in/forebay-gateway $$in/forebay target/debian'
+	$(CROSS) tests/packaging/packages.sh target/debian
+
+# The crypto's vectors, the engine and captures on arm64, in emulation on x86-64.
+test-arm64:
+	@scripts/setup.sh build cross-arm64
+	scripts/test_arm64.sh
 
 man: $(FOREBAY)
 	$(FOREBAY) man target/man

@@ -8,6 +8,8 @@
 # which the package `forebay-workbench` installs as /usr/bin/forebay-workbench. Written are
 # DIRECTORY/forebay_VERSION_ARCHITECTURE.deb and DIRECTORY/forebay-workbench_VERSION_ARCHITECTURE.deb.
 #
+# Run by scripts/cross.sh, it packages binaries of another architecture, and runs them in emulation to have their pages.
+#
 # cargo-deb is the one of target/tools (scripts/setup.sh deb), or CARGO_DEB.
 set -euo pipefail
 
@@ -15,25 +17,28 @@ cd "$(dirname "$0")/.."
 gateway=$(realpath "$1") forebay=$(realpath "$2") out=$(mkdir -p "$3" && realpath "$3")
 : "${CARGO_DEB:=target/tools/bin/cargo-deb}" "${CARGO_TARGET_DIR:=$PWD/target}"
 export CARGO_TARGET_DIR
+# Of scripts/cross.sh; empty for this machine's own architecture.
+target=${CARGO_BUILD_TARGET:-} strip=${STRIP:-strip}
+read -ra run <<<"${FOREBAY_RUN:-}"
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
 date=$(date -u -d "@$SOURCE_DATE_EPOCH" +%F)
 
 # Where cargo-deb looks for what the manifest's lists name.
-stage=$CARGO_TARGET_DIR/release/package
+stage=$CARGO_TARGET_DIR/${target:+$target/}release/package
 rm -rf "$stage" && mkdir -p "$stage"/{gateway,workbench}/doc
 install -m 755 "$gateway" "$stage/gateway/forebay"
 install -m 755 "$forebay" "$stage/workbench/forebay-workbench"
-strip --strip-unneeded "$stage/gateway/forebay" "$stage/workbench/forebay-workbench"
+"$strip" --strip-unneeded "$stage/gateway/forebay" "$stage/workbench/forebay-workbench"
 
-"$gateway" man --date "$date" "$stage/gateway/man"
-for shell in bash zsh fish; do "$gateway" completions "$shell" >"$stage/gateway/forebay.$shell"; done
+"${run[@]}" "$gateway" man --date "$date" "$stage/gateway/man"
+for shell in bash zsh fish; do "${run[@]}" "$gateway" completions "$shell" >"$stage/gateway/forebay.$shell"; done
 # The pages of the whole command but for those that the gateway's package has.
-"$forebay" man --date "$date" "$stage/workbench/man"
+"${run[@]}" "$forebay" man --date "$date" "$stage/workbench/man"
 sed -e '1s/FOREBAY/FOREBAY\\-WORKBENCH/' -e '0,/^forebay /s//forebay\\-workbench /' "$stage/workbench/man/forebay.1" >"$stage/workbench/man/forebay-workbench.1"
 for page in "$stage"/gateway/man/*; do rm "$stage/workbench/man/$(basename "$page")"; done
 gzip -9n "$stage"/*/man/*
 
-version=$("$forebay" --version | cut -d' ' -f2)
+version=$("${run[@]}" "$forebay" --version | cut -d' ' -f2)
 maintainer=$(sed -n 's/^maintainer = "\(.*\)"/\1/p' crates/cli/Cargo.toml)
 for package in gateway:forebay workbench:forebay-workbench; do
     doc=$stage/${package%:*}/doc
@@ -48,5 +53,6 @@ ${package#*:} ($version-1) unstable; urgency=medium
 
  -- $maintainer  $(date -u -R -d "@$SOURCE_DATE_EPOCH")
 TEXT
-    "$CARGO_DEB" --package forebay --variant "${package%:*}" --no-build --no-strip --locked --output "$out"
+    "$CARGO_DEB" --package forebay-cli --variant "${package%:*}" ${target:+--target "$target"} --no-build --no-strip --locked \
+        --output "$out"
 done

@@ -10,6 +10,7 @@
 #   scripts/setup.sh vm             what virtual machines of Linux are made with
 #   scripts/setup.sh deb            cargo-deb, in target/tools
 #   scripts/setup.sh docs           mdBook, which makes the site of the documentation
+#   scripts/setup.sh cross-arm64    what builds for arm64 on x86-64, and runs it: Rust's library, a C compiler, qemu
 #
 # Nothing here is needed to build or run: without libipsec-mb the portable backend does all crypto,
 # and tests whose peer is missing say that they were skipped.
@@ -24,10 +25,14 @@ declare -A PACKAGES=(
     [browser]="chromium"
     [deb]="dpkg-dev"
     [docs]="mdbook"
+    [cross-arm64]="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
     [vm]="qemu-system-x86 debootstrap cpio binutils iproute2 gcc libc6-dev util-linux"
 )
 case "$(uname -m)" in
 x86_64) PACKAGES[build]="libipsec-mb-dev" ;;
+aarch64) # Nothing is crossed to this architecture.
+    PACKAGES[cross-arm64]=""
+    echo "setup: arm64: building with the portable crypto backend (libipsec-mb is for x86-64)" ;;
 *) echo "setup: $(uname -m): building with the portable crypto backend (libipsec-mb is for x86-64)" ;;
 esac
 
@@ -46,6 +51,17 @@ cargo_deb=3.8.0
 if [[ " $* " == *" deb "* ]] && ! target/tools/bin/cargo-deb --version 2>/dev/null | grep -qx "$cargo_deb"; then
     echo "setup: building cargo-deb $cargo_deb into target/tools"
     cargo install --quiet --locked "cargo-deb@$cargo_deb" --root target/tools
+fi
+
+triple=aarch64-unknown-linux-gnu
+if [[ " $* " == *" cross-arm64 "* ]] && ! [ -d "$(rustc --print sysroot)/lib/rustlib/$triple" ]; then
+    if command -v rustup >/dev/null; then
+        echo "setup: fetching Rust's standard library for $triple"
+        rustup target add "$triple" 2>/dev/null ||
+            echo "setup: it cannot be had here; going on without (rustup target add $triple)"
+    else
+        echo "setup: Rust's standard library for $triple is missing, and there is no rustup to fetch it; going on without"
+    fi
 fi
 
 missing=()

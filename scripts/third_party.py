@@ -2,9 +2,12 @@
 """Prints the libraries that a binary holds, each with its licence's text, as far as its package carries one.
 
     third_party.py [--no-default-features]      of the whole command, or of the gateway alone
+
+The binary is the one for CARGO_BUILD_TARGET, or for this machine.
 """
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -14,19 +17,22 @@ TEXTS = re.compile(r"(?i)(licen[cs]e|copying|copyright|notice)")
 
 
 def metadata():
-    words = ["cargo", "metadata", "--format-version=1", "--locked", "--filter-platform", host(), *sys.argv[1:]]
+    words = ["cargo", "metadata", "--format-version=1", "--locked", "--filter-platform", target(), *sys.argv[1:]]
     return json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
 
 
-def host():
+def target():
+    """The triple of the platform that the binary is for."""
+    if given := os.environ.get("CARGO_BUILD_TARGET"):
+        return given
     text = subprocess.run(["rustc", "-vV"], check=True, capture_output=True, text=True).stdout
     return re.search(r"host: (\S+)", text)[1]
 
 
 def linked(data):
-    """What `forebay` needs at run time, itself not."""
+    """What the commands (`forebay-cli`) need at run time, that package itself not."""
     nodes = {node["id"]: node for node in data["resolve"]["nodes"]}
-    waiting = [package["id"] for package in data["packages"] if package["name"] == "forebay"]
+    waiting = [package["id"] for package in data["packages"] if package["name"] == "forebay-cli"]
     seen = set()
     while waiting:
         one = waiting.pop()
@@ -51,7 +57,7 @@ def main():
             if path.is_file() and TEXTS.match(path.name):
                 texts.setdefault(path.read_text(errors="replace").strip(), []).append(name)
     library = Path("/usr/share/doc/libipsec-mb-dev/copyright")
-    if library.exists():
+    if library.exists() and target().startswith("x86_64-"):
         texts.setdefault(library.read_text().strip(), []).append("Intel IPsec multi-buffer library")
     for text, names in texts.items():
         print(f"\n{'=' * 78}\n{', '.join(names)}\n\n{text}")

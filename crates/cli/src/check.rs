@@ -85,7 +85,7 @@ pub fn run(args: &CheckArgs) -> miette::Result<Answer> {
             }
             if args.json {
                 let warnings =
-                    Entry::all(&config.warnings).into_iter().chain(guard(&file, &config)).collect();
+                    Entry::all(&config.warnings).into_iter().chain(lacking(&file, &config)).collect();
                 print(&Document {
                     schema: 1,
                     file,
@@ -98,7 +98,7 @@ pub fn run(args: &CheckArgs) -> miette::Result<Answer> {
                 return Ok(Answer::Yes);
             }
             println!("{file}: {}", summary(&config));
-            if let Some(Entry { message, help, .. }) = guard(&file, &config) {
+            for Entry { message, help, .. } in lacking(&file, &config) {
                 let warning =
                     miette::diagnostic!(severity = miette::Severity::Warning, help = help, "{message}");
                 show(warning);
@@ -123,6 +123,24 @@ pub fn run(args: &CheckArgs) -> miette::Result<Answer> {
             Err(errors.into())
         }
     }
+}
+
+/// Warnings of what the file needs and this machine or build lacks: the gateway does not start here.
+fn lacking(file: &str, config: &Config) -> impl Iterator<Item = Entry> {
+    guard(file, config).into_iter().chain(library(file, config))
+}
+
+/// A warning for the first processor whose crypto library is lacking.
+fn library(file: &str, config: &Config) -> Option<Entry> {
+    config.processors.iter().find_map(|one| {
+        let error = one.backend.open().err()?;
+        Some(Entry {
+            file: file.to_owned(),
+            line: None,
+            message: format!("processor `{}`: {error}", one.name),
+            help: error.help().map_or_else(String::new, |help| help.to_string()),
+        })
+    })
 }
 
 /// A warning where this machine makes no rules for the guard.

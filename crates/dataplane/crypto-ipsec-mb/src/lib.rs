@@ -27,20 +27,31 @@ pub use processor::IpsecMb;
 /// Why there is no such backend here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unavailable {
-    /// The library was not installed when Forebay was built, or the machine is not x86-64.
+    /// The library was not installed when Forebay was built.
     NotBuilt,
+    /// Forebay was built for another architecture than x86-64, the library's only one.
+    Architecture,
     /// The processor lacks AES-NI or the [`Instructions`] asked for, or the library's self test failed.
     NotUsable,
 }
 
 impl std::fmt::Display for Unavailable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Unavailable::NotBuilt => "built without libipsec-mb (install libipsec-mb-dev and build again)",
-            Unavailable::NotUsable => {
-                "the processor lacks the instructions, or libipsec-mb failed its self test"
+        match self {
+            Unavailable::NotBuilt => {
+                f.write_str("built without libipsec-mb (install libipsec-mb-dev and build again)")
             }
-        })
+            Unavailable::Architecture => {
+                write!(
+                    f,
+                    "libipsec-mb is for x86-64, and this program was built for {}",
+                    std::env::consts::ARCH
+                )
+            }
+            Unavailable::NotUsable => {
+                f.write_str("the processor lacks the instructions, or libipsec-mb failed its self test")
+            }
+        }
     }
 }
 
@@ -77,7 +88,7 @@ pub fn with_instructions(
     #[cfg(not(ipsec_mb))]
     {
         let _ = instructions;
-        Err(Unavailable::NotBuilt)
+        Err(if cfg!(target_arch = "x86_64") { Unavailable::NotBuilt } else { Unavailable::Architecture })
     }
 }
 

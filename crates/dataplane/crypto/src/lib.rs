@@ -6,6 +6,13 @@
 //! jobs: the running core, another core, a card, an emulated card. Backends
 //! live in crates of their own; adding one touches nothing here.
 
+// Counters are 64-bit atomics, sizes of buffers and rings are computed as `usize`, and no test runs on other targets.
+#[cfg(not(target_pointer_width = "64"))]
+compile_error!(
+    "Forebay's data plane is for 64-bit targets, x86-64 and arm64. The crates of the simulator alone (forebay-sim, \
+     forebay-pipeline, forebay-models) also compile for wasm32."
+);
+
 mod fallback;
 mod job;
 mod keys;

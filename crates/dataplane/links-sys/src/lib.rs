@@ -4,6 +4,10 @@
 //! Everything public is safe to call: descriptors are borrowed, buffers have lifetimes, and each `unsafe`
 //! block says why it is right.
 
+// Control messages have the layout of 64-bit kernels (control.rs).
+#[cfg(all(target_os = "linux", not(target_pointer_width = "64")))]
+compile_error!("Forebay's links are for 64-bit Linux, x86-64 and arm64.");
+
 #[cfg(target_os = "linux")]
 mod address;
 pub mod checksum;

@@ -40,7 +40,8 @@ impl Backend {
             (Backend::Auto, Ok(processor)) => Ok(Box::new(Fallback::new(processor, AwsLc::new()))),
             (Backend::IpsecMb, Ok(processor)) => Ok(processor),
             (Backend::IpsecMb, Err(why)) => Err(miette!(
-                help = "use `--backend aws-lc`, which is always available",
+                help = "use AWS-LC, which is always available: `--backend aws-lc`, or `backend = \"aws-lc\"` in the \
+                        `[[processor]]` of a configuration file",
                 "ipsec-mb is not available: {why}"
             )),
             (Backend::Auto | Backend::AwsLc, _) => Ok(Box::new(AwsLc::new())),

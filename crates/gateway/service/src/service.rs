@@ -33,7 +33,7 @@ pub use export::KeyExport;
 pub use guard::{Guard, kernel_entries, lacks_guard};
 pub use handoff::{Bell, Handoff, HandoffPacket};
 pub use homes::{Paths, Share};
-pub use host::{CardSide, Host, Queues};
+pub use host::{CardSide, Firewall, Host, Queues};
 pub use installed::{InstallError, Installed};
 pub use machine::Machine;
 pub use mirror::{OnPolicies, SyncLimits, XfrmSync};

@@ -42,7 +42,7 @@ pub const PROCESSOR: Part = several(
             "backend",
             Word(Backend::WORDS),
             Is("\"auto\""),
-            "crypto library; `auto` is the fastest available, with another for suites that it does not support",
+            "crypto library; `auto` is the fastest available, with another for suites that it does not support; `ipsec-mb` is for x86-64",
             "\"aws-lc\"",
         ),
         key(
