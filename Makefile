@@ -4,7 +4,7 @@ CARGO ?= cargo
 FOREBAY = target/release/forebay
 OUT ?= forebay-demo
 
-.PHONY: help demo test test-arm64 check licences interop bench bench-gateway bench-simulator validate-model instructions soak simulate-faults planted-faults fuzz miri mutants semver publish-check lab tutorials browser interop-vm hdtv deb man setup setup-test clean
+.PHONY: help demo test test-arm64 check licences interop bench bench-gateway bench-simulator validate-model instructions soak simulate-faults planted-faults fuzz miri mutants semver publish-check lab tutorials docs browser interop-vm hdtv deb man setup setup-test clean
 
 help:
 	@echo 'make demo          build, show what the scheduler gains, send a real capture through two gateways'
@@ -17,6 +17,7 @@ help:
 	@echo 'make browser       every report in a real Chromium'
 	@echo 'make lab           two sites and their gateways in network namespaces, and a shell in them; LAB=show'
 	@echo 'make tutorials     the commands of the tutorials, as a reader types them'
+	@echo 'make docs          this documentation as a site with search, in target/site'
 	@echo 'make deb            the Debian packages of the gateway and of the workbench, in target/debian; ARCH=arm64; make man: manual pages, in target/man'
 	@echo 'make bench         throughput of the data plane and of the processors; scheduler; backends'
 	@echo 'make bench-gateway two gateways beside wireguard-go and strongSwan libipsec; BENCH_OUT=, BENCH_ARGS=--quick'
@@ -53,6 +54,7 @@ test: setup-test
 	tests/packaging/check.sh target/debug/forebay-gateway target/debug/forebay
 	scripts/labs.sh target/debug/forebay quick
 	tests/docs/tutorials.py target/debug/forebay
+	tests/docs/schemas.py
 	cd tests/gateway && python3 -m unittest -q television.test_television
 	tests/gateway/hdtv.py target/debug/forebay --quick
 
@@ -66,9 +68,10 @@ interop-vm: $(FOREBAY)
 	$(CARGO) build --locked --package forebay-xfrm --example follow
 	tests/vm/interop.sh $(FOREBAY) target/debug/examples/follow full
 
-browser: $(FOREBAY)
+browser: $(FOREBAY) docs
 	@scripts/setup.sh browser
 	scripts/browser.sh $(FOREBAY)
+	[ ! -e target/site/index.html ] || tests/browser/site.py target/site
 
 # Two suites of two minutes and larger formats: eight minutes, on a machine that does nothing else.
 HDTV_OUT ?= forebay-hdtv
@@ -83,6 +86,9 @@ lab: $(FOREBAY)
 
 tutorials: $(FOREBAY)
 	tests/docs/tutorials.py $(FOREBAY)
+
+docs:
+	scripts/site.sh
 
 # ARCH=arm64 builds on x86-64 for arm64.
 ARCH ?=
@@ -107,10 +113,9 @@ check: setup
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 	$(CARGO) clippy --manifest-path fuzz/Cargo.toml --target-dir target --all-targets --locked -- -D warnings
-# The command and the library have one name, and so one folder of pages: it is the library's in the end.
-	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --package forebay-cli --bin forebay --no-deps --locked --document-private-items
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --document-private-items
 	scripts/docs.py
+	scripts/site.sh installed
 	$(MAKE) licences
 
 licences:
