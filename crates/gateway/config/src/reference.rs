@@ -40,7 +40,7 @@ fn mark(part: &Part) -> String {
 #[test]
 fn the_tables_are_those_of_the_schema() {
     let mut text = std::fs::read_to_string(docs()).unwrap();
-    for part in PARTS {
+    for part in PARTS.iter() {
         let (mark, table) = (mark(part), table(part));
         let begin = text.find(&mark).unwrap_or_else(|| panic!("no {mark}")) + mark.len() + 1;
         let end = text[begin..].find("\n\n").map_or(text.len(), |len| begin + len + 1);
@@ -111,7 +111,7 @@ const SA: &str = "[[sa]]\ndirection = \"in\"\nspi = 1\nproposal = \"aes128gcm16\
 fn every_example_is_read() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("sas.toml"), SA).unwrap();
-    for part in PARTS {
+    for part in PARTS.iter() {
         for key in part.keys {
             let text = with(part, key);
             let config = parse(&text, "gateway.toml", folder.path())
