@@ -107,8 +107,6 @@ check: setup
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 	$(CARGO) clippy --manifest-path fuzz/Cargo.toml --target-dir target --all-targets --locked -- -D warnings
-# The command and the library have one name, and so one folder of pages: it is the library's in the end.
-	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --package forebay-cli --bin forebay --no-deps --locked --document-private-items
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --document-private-items
 	scripts/docs.py
 	$(MAKE) licences
