@@ -153,7 +153,8 @@ impl fmt::Display for Takes {
                 }
             }
             Takes::Time(least, most) => write!(f, "{least} to {most}"),
-            Takes::Number(least, most) => write!(f, "{least} to {most}"),
+            &Takes::Number(least, f64::MAX) => write!(f, "a number, at least {least}"),
+            Takes::Number(least, most) => write!(f, "a number, {least} to {most}"),
             Takes::Positive(unit) => write!(f, "above 0{}", suffix(*unit)),
             Takes::Amount => f.write_str("at least 1"),
             Takes::List(each) => write!(f, "a list: {each}"),

@@ -1,5 +1,5 @@
 //! What a gateway's file may hold: one list from which the reader, its hints, the masking of what is shown and the
-//! reference (`docs/gateway.md`) take every key.
+//! reference (`docs/reference/gateway.md`) take every key.
 
 pub(super) mod links;
 mod operation;

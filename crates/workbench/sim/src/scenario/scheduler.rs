@@ -10,30 +10,8 @@ use super::decimal::Unit;
 use super::finding::Problem;
 use super::section::Section;
 use super::tree::{Place, Table};
-use super::{Bus, Processor, RunningCore, Settings, seconds, tables};
+use super::{Bus, PARTS, Processor, RunningCore, Settings, known, seconds, tables};
 
-pub(super) const KNOWN: &[&str] = &[
-    "policy",
-    "window",
-    "timeout",
-    "max_bytes",
-    "input",
-    "prefetch_aware",
-    "by_class",
-    "predict_transfer",
-    "processor",
-    "threshold",
-    "small",
-    "large",
-    "weights",
-    "windowing",
-    "alpha_upper",
-    "alpha_lower",
-    "alpha_most",
-    "alpha_period",
-    "burst",
-    "poll",
-];
 const ALPHA: [&str; 4] = ["alpha_upper", "alpha_lower", "alpha_most", "alpha_period"];
 pub(super) const WINDOW_MAX: u64 = 1 << 16;
 
@@ -49,8 +27,9 @@ pub(super) fn read(
     let (table, place) =
         tables(top, "scheduler").into_iter().next().unwrap_or((&none, Place { source: 0, span: 0..0 }));
     let parameters = forebay_scheduler::registered().into_iter().flat_map(|kind| kind.parameters);
-    let known: Vec<&str> = KNOWN.iter().copied().chain(parameters.map(|one| one.name)).collect();
-    let section = Section::new(table, "[scheduler]".to_owned(), place, &known, top.findings());
+    let keys: Vec<&str> =
+        known(PARTS, "scheduler").into_iter().chain(parameters.map(|one| one.name)).collect();
+    let section = Section::new(table, "[scheduler]".to_owned(), place, &keys, top.findings());
     let mut map = Map::new();
     let window = section.whole("window", Unit::None, 1, WINDOW_MAX).unwrap_or(1);
     let words = Windowing::ALL.map(|windowing| windowing.word());
