@@ -4,7 +4,7 @@ CARGO ?= cargo
 FOREBAY = target/release/forebay
 OUT ?= forebay-demo
 
-.PHONY: help demo test test-arm64 check licences interop bench bench-gateway bench-simulator validate-model instructions soak simulate-faults planted-faults fuzz miri mutants lab tutorials browser interop-vm hdtv deb man setup setup-test clean
+.PHONY: help demo test test-arm64 check licences interop bench bench-gateway bench-simulator validate-model instructions soak simulate-faults planted-faults fuzz miri mutants semver publish-check lab tutorials docs browser interop-vm hdtv deb man setup setup-test clean
 
 help:
 	@echo 'make demo          build, show what the scheduler gains, send a real capture through two gateways'
@@ -17,6 +17,7 @@ help:
 	@echo 'make browser       every report in a real Chromium'
 	@echo 'make lab           two sites and their gateways in network namespaces, and a shell in them; LAB=show'
 	@echo 'make tutorials     the commands of the tutorials, as a reader types them'
+	@echo 'make docs          this documentation as a site with search, in target/site'
 	@echo 'make deb            the Debian packages of the gateway and of the workbench, in target/debian; ARCH=arm64; make man: manual pages, in target/man'
 	@echo 'make bench         throughput of the data plane and of the processors; scheduler; backends'
 	@echo 'make bench-gateway two gateways beside wireguard-go and strongSwan libipsec; BENCH_OUT=, BENCH_ARGS=--quick'
@@ -28,6 +29,8 @@ help:
 	@echo 'make planted-faults   plants faults in the gateway, and says which seed finds each; SEEDS='
 	@echo 'make miri          rings, pointers for C, engine and lanes under Miri (fetches nightly Rust)'
 	@echo 'make mutants       changes the code and names the changes that no test notices; SAMPLE=1/100, MUTANTS="ipsec engine"'
+	@echo 'make publish-check whether the library `forebay` and its crates could be published; uploads nothing'
+	@echo 'make semver        whether the library still fits the programs that depend on it; BASE=REVISION, by default the last tag'
 	@echo 'make fuzz          fuzz every parser by coverage (needs nightly Rust); SECONDS=600 each'
 
 # The library for fast crypto on x86-64, where it can be had; without it the portable backend does it all.
@@ -38,7 +41,7 @@ setup-test:
 	@scripts/setup.sh build test
 
 $(FOREBAY): setup
-	$(CARGO) build --release --locked --package forebay --bin forebay
+	$(CARGO) build --release --locked --package forebay-cli --bin forebay
 
 demo: $(FOREBAY)
 	$(FOREBAY) demo --out $(OUT)
@@ -46,11 +49,13 @@ demo: $(FOREBAY)
 test: setup-test
 	$(CARGO) test --workspace --locked
 	cd fuzz && CARGO_TARGET_DIR=$(CURDIR)/target $(CARGO) test --locked
+	$(CARGO) test --manifest-path examples/extension/Cargo.toml --target-dir target --locked
 	$(MAKE) -C firmware test
 	scripts/interop.sh target/debug/forebay quick
 	tests/packaging/check.sh target/debug/forebay-gateway target/debug/forebay
 	scripts/labs.sh target/debug/forebay quick
 	tests/docs/tutorials.py target/debug/forebay
+	tests/docs/schemas.py
 	cd tests/gateway && python3 -m unittest -q television.test_television
 	tests/gateway/hdtv.py target/debug/forebay --quick
 
@@ -64,9 +69,10 @@ interop-vm: $(FOREBAY)
 	$(CARGO) build --locked --package forebay-xfrm --example follow
 	tests/vm/interop.sh $(FOREBAY) target/debug/examples/follow full
 
-browser: $(FOREBAY)
+browser: $(FOREBAY) docs
 	@scripts/setup.sh browser
 	scripts/browser.sh $(FOREBAY)
+	[ ! -e target/site/index.html ] || tests/browser/site.py target/site
 
 # Two suites of two minutes and larger formats: eight minutes, on a machine that does nothing else.
 HDTV_OUT ?= forebay-hdtv
@@ -82,13 +88,16 @@ lab: $(FOREBAY)
 tutorials: $(FOREBAY)
 	tests/docs/tutorials.py $(FOREBAY)
 
+docs:
+	scripts/site.sh
+
 # ARCH=arm64 builds on x86-64 for arm64.
 ARCH ?=
 CROSS = $(if $(ARCH),scripts/cross.sh $(ARCH))
 deb:
 	@scripts/setup.sh build deb $(if $(filter arm64,$(ARCH)),cross-arm64)
-	$(CROSS) $(CARGO) build --release --locked --package forebay --bin forebay
-	$(CROSS) $(CARGO) build --release --locked --package forebay --bin forebay-gateway --no-default-features
+	$(CROSS) $(CARGO) build --release --locked --package forebay-cli --bin forebay
+	$(CROSS) $(CARGO) build --release --locked --package forebay-cli --bin forebay-gateway --no-default-features
 	$(CROSS) sh -c 'in=target/$${CARGO_BUILD_TARGET:+$$CARGO_BUILD_TARGET/}release; scripts/deb.sh $$in/forebay-gateway $$in/forebay target/debian'
 	$(CROSS) tests/packaging/packages.sh target/debian
 
@@ -105,8 +114,10 @@ check: setup
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 	$(CARGO) clippy --manifest-path fuzz/Cargo.toml --target-dir target --all-targets --locked -- -D warnings
+	$(CARGO) fmt --manifest-path examples/extension/Cargo.toml --check
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --document-private-items
 	scripts/docs.py
+	scripts/site.sh installed
 	$(MAKE) licences
 
 licences:
@@ -166,6 +177,15 @@ MUTANTS ?= ipsec scheduler engine gateway
 mutants:
 	@scripts/setup.sh build
 	scripts/mutants.sh $(MUTANTS)
+
+# The packages are made as for the registry, and the library's examples are built from nothing else.
+publish-check:
+	scripts/publish.sh build
+
+BASE ?=
+semver:
+	@scripts/setup.sh build
+	scripts/semver.sh $(BASE)
 
 SECONDS ?= 600
 fuzz:

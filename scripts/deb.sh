@@ -65,6 +65,6 @@ ${package#*:} ($version-1) unstable; urgency=medium
 
  -- $maintainer  $(date -u -R -d "@$SOURCE_DATE_EPOCH")
 TEXT
-    "$CARGO_DEB" --package forebay --variant "${package%:*}" ${target:+--target "$target"} --no-build --no-strip --locked \
+    "$CARGO_DEB" --package forebay-cli --variant "${package%:*}" ${target:+--target "$target"} --no-build --no-strip --locked \
         --output "$out"
 done

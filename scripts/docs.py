@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Checks what the documents say of this tree, and updates what can be counted.
 
-    scripts/docs.py            links between the documents, and the walks of ARCHITECTURE.md
+    scripts/docs.py            links between the documents, pages of the site, and the walks of ARCHITECTURE.md
     scripts/docs.py --update   the same, and writes the line counts of the walks anew
 
 A walk is a table behind `<!-- walk: NAME -->` whose rows begin with a file (relative to crates/) and its line count.
 It names at most 25 files, each once. A count may be off by a tenth, so that not every change of a file is one of the
-document. A link to a file, or to a heading of one, must have its target.
+document. A link to a file, or to a heading of one, must have its target. Every document of docs/ is a page of the site:
+it is in docs/SUMMARY.md, once.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WALKS = ROOT / "ARCHITECTURE.md"
+SUMMARY = ROOT / "docs/SUMMARY.md"
 FILES_MAX = 25
 ROW = re.compile(r"^\| `([^`]+)` \| (\d+) \|", re.MULTILINE)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -27,14 +29,39 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--update", action="store_true", help="write the line counts of the walks anew")
     update = parser.parse_args().update
-    wrong = walks(update) + [error for path in documents() for error in links(path)]
+    wrong = walks(update) + [error for path in documents() for error in links(path)] + list(summary())
     for error in wrong:
         print(f"docs: {error}")
     sys.exit(1 if wrong else 0)
 
 
 def documents():
-    return sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+    return sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+
+
+def pages():
+    """The documents that are pages of the site."""
+    return [path for path in documents() if path != SUMMARY]
+
+
+def targets(text):
+    """The links of a document that lead to files of the repository."""
+    links = LINK.findall(CODE.sub("", text))
+    return [link for link in links if "://" not in link and not link.startswith("mailto:")]
+
+
+def from_root(path, target):
+    """The target of a link as a path from the root of the repository."""
+    return (path.parent / target).resolve().relative_to(ROOT).as_posix()
+
+
+def summary():
+    """Pages that SUMMARY.md lacks, or has twice."""
+    named = [from_root(SUMMARY, target) for target in targets(SUMMARY.read_text())]
+    for path in pages():
+        times = named.count(path.relative_to(ROOT).as_posix())
+        if times != 1:
+            yield f"docs/SUMMARY.md: names {path.relative_to(ROOT)} {times} times; expected once"
 
 
 def walks(update):
@@ -68,9 +95,7 @@ def walks(update):
 
 def links(path):
     """The links of a document whose targets do not exist."""
-    for target in LINK.findall(CODE.sub("", path.read_text())):
-        if "://" in target or target.startswith("mailto:"):
-            continue
+    for target in targets(path.read_text()):
         file, _, heading = target.partition("#")
         at = (path.parent / file) if file else path
         if not at.exists():

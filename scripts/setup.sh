@@ -2,13 +2,14 @@
 # Installs the Debian packages that are missing, where it may; says what to do where it may not.
 #
 #   scripts/setup.sh build          the library for fast crypto on x86-64
-#   scripts/setup.sh build test     and the peers of the tests: scapy, tshark, valgrind, qemu's RISC-V
+#   scripts/setup.sh build test     and the peers of the tests: scapy, tshark, valgrind, jsonschema, qemu's RISC-V
 #   scripts/setup.sh lab            what the laboratory of namespaces uses
 #   scripts/setup.sh bench          what the gateways' benchmark measures with
 #   scripts/setup.sh browser        Chromium, which looks at reports
 #   scripts/setup.sh hdtv           GStreamer, and perf to see where time goes
 #   scripts/setup.sh vm             what virtual machines of Linux are made with
 #   scripts/setup.sh deb            cargo-deb, in target/tools
+#   scripts/setup.sh docs           mdBook, which makes the site of the documentation
 #   scripts/setup.sh cross-arm64    what builds for arm64 on x86-64, and runs it: Rust's library, a C compiler, qemu
 #
 # Nothing here is needed to build or run: without libipsec-mb the portable backend does all crypto,
@@ -17,12 +18,13 @@ set -euo pipefail
 
 declare -A PACKAGES=(
     [build]=""
-    [test]="python3-scapy python3-cryptography tshark valgrind iproute2 procps ethtool nftables mandoc groff qemu-user binutils-riscv64-unknown-elf"
+    [test]="python3-scapy python3-cryptography python3-jsonschema tshark valgrind iproute2 procps ethtool nftables mandoc groff qemu-user binutils-riscv64-unknown-elf"
     [lab]="iproute2 procps iperf3"
     [hdtv]="gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good gir1.2-gst-plugins-base-1.0 python3-gi python3-gst-1.0 linux-perf iproute2 procps"
     [bench]="python3 iproute2 procps iperf3 iputils-ping wireguard-tools util-linux"
     [browser]="chromium"
     [deb]="dpkg-dev"
+    [docs]="mdbook"
     [cross-arm64]="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
     [vm]="qemu-system-x86 debootstrap cpio binutils iproute2 gcc libc6-dev util-linux"
 )

@@ -15,7 +15,7 @@ cd "$(dirname "$0")/.."
 
 if [ "${1:-}" != --inside ]; then
     if [ $# -eq 0 ]; then
-        cargo build --quiet --locked --package forebay --bin forebay
+        cargo build --quiet --locked --package forebay-cli --bin forebay
         set -- "${CARGO_TARGET_DIR:-target}/debug/forebay"
     fi
     exec scripts/cross.sh arm64 "$0" --inside "$(realpath "$1")"
@@ -37,7 +37,7 @@ for test in crates/dataplane/engine/tests/*.rs; do
 done
 cargo test --locked --no-run "${crypto[@]}"
 cargo test --locked --no-run "${engine[@]}"
-cargo build --locked --package forebay --bin forebay
+cargo build --locked --package forebay-cli --bin forebay
 lap 'built'
 
 cargo test --quiet --locked "${crypto[@]}"

@@ -30,9 +30,9 @@ def target():
 
 
 def linked(data):
-    """What `forebay` needs at run time, itself not."""
+    """What the commands (`forebay-cli`) need at run time, that package itself not."""
     nodes = {node["id"]: node for node in data["resolve"]["nodes"]}
-    waiting = [package["id"] for package in data["packages"] if package["name"] == "forebay"]
+    waiting = [package["id"] for package in data["packages"] if package["name"] == "forebay-cli"]
     seen = set()
     while waiting:
         one = waiting.pop()

@@ -1,4 +1,4 @@
-//! Keys of files as lists: what each takes, its default and its meaning, for readers, hints and references alike.
+//! Keys of files as lists: what each takes, its default and its meaning, for readers, hints, references and schemas alike.
 
 use std::fmt;
 
@@ -21,9 +21,20 @@ pub enum Takes {
     Time(&'static str, &'static str),
     /// A number from the least to the most.
     Number(f64, f64),
+    /// A number of a unit, above zero.
+    Positive(Unit),
+    /// A number of bytes or packets from 1 on, with k, M, G, T or Ki, Mi, Gi, Ti behind it.
+    Amount,
+    /// A list whose elements are each this.
+    List(&'static Takes),
+    /// One of these; the words say it in short.
+    Either(&'static str, &'static [Takes]),
     /// What these words say.
     Other(&'static str),
 }
+
+/// A string, or several of them in a list.
+pub const TEXTS: &[Takes] = &[Takes::Text, Takes::List(&Takes::Text)];
 
 /// What holds where a key is not given.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +45,61 @@ pub enum Absent {
     Is(&'static str),
     /// What these words say.
     Means(&'static str),
+}
+
+/// The keys of a section, or those of a section of one kind.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// Its name, without brackets; empty for the top of the file. A section inside of another has the name of that one
+    /// and a dot in front: `sa.iptfs`.
+    pub section: &'static str,
+    /// Whether it is written in double brackets.
+    pub several: bool,
+    /// The `kind` (of `[keys]` the `source`) that it is for; empty for all.
+    pub kind: &'static str,
+    /// The keys.
+    pub keys: &'static [Key],
+}
+
+impl Part {
+    /// A section that stands once.
+    pub const fn once(section: &'static str, keys: &'static [Key]) -> Part {
+        Part { section, several: false, kind: "", keys }
+    }
+
+    /// A section that may stand several times.
+    pub const fn several(section: &'static str, keys: &'static [Key]) -> Part {
+        Part { section, several: true, kind: "", keys }
+    }
+
+    /// The same section for one kind.
+    pub const fn of(self, kind: &'static str, keys: &'static [Key]) -> Part {
+        Part { kind, keys, ..self }
+    }
+
+    /// The section as it is written.
+    pub fn header(&self) -> String {
+        match (self.section, self.several) {
+            ("", _) => "the top of the file".to_owned(),
+            (section, true) => format!("[[{section}]]"),
+            (section, false) => format!("[{section}]"),
+        }
+    }
+}
+
+/// The keys that a section may have, of all kinds; at the top of the file (`section` is empty) also the sections.
+pub fn known(parts: &'static [Part], section: &str) -> Vec<&'static str> {
+    let keys = parts.iter().filter(|part| part.section == section).flat_map(|part| part.keys);
+    let keys = keys.map(|key| key.name);
+    let sections = parts.iter().map(|part| part.section);
+    let sections = sections.filter(|name| section.is_empty() && !name.is_empty() && !name.contains('.'));
+    let mut names: Vec<&str> = Vec::new();
+    for name in keys.chain(sections) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
 }
 
 /// One key.
@@ -80,22 +146,49 @@ impl fmt::Display for Takes {
                 f.write_str(&quoted.join(", "))
             }
             Takes::Whole(unit, least, most) => {
-                let unit = match unit {
-                    Unit::Bytes => " bytes",
-                    Unit::Frequency => " Hz",
-                    Unit::Rate => " bit/s",
-                    Unit::PacketRate => " per second",
-                    Unit::Time => " s",
-                    Unit::None => "",
-                };
+                let unit = suffix(*unit);
                 match most {
                     &u64::MAX => write!(f, "at least {least}{unit}"),
                     _ => write!(f, "{least} to {most}{unit}"),
                 }
             }
             Takes::Time(least, most) => write!(f, "{least} to {most}"),
-            Takes::Number(least, most) => write!(f, "{least} to {most}"),
-            Takes::Other(words) => f.write_str(words),
+            &Takes::Number(least, f64::MAX) => write!(f, "a number, at least {least}"),
+            Takes::Number(least, most) => write!(f, "a number, {least} to {most}"),
+            Takes::Positive(unit) => write!(f, "above 0{}", suffix(*unit)),
+            Takes::Amount => f.write_str("at least 1"),
+            Takes::List(each) => write!(f, "a list: {each}"),
+            Takes::Either(words, _) | Takes::Other(words) => f.write_str(words),
         }
+    }
+}
+
+/// What stands behind a number.
+fn suffix(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Bytes => " bytes",
+        Unit::Frequency => " Hz",
+        Unit::Rate => " bit/s",
+        Unit::PacketRate => " per second",
+        Unit::Time => " s",
+        Unit::None => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_keys_are_those_of_all_kinds_and_at_the_top_the_sections() {
+        const NAME: Key = key("name", Takes::Text, Absent::Required, "", "");
+        const SIZE: Key = key("size", Takes::Positive(Unit::Bytes), Absent::Required, "", "");
+        const LINK: Part = Part::several("link", &[NAME]);
+        const PARTS: &[Part] =
+            &[Part::once("", &[SIZE]), LINK, LINK.of("tun", &[NAME, SIZE]), Part::once("link.more", &[SIZE])];
+        assert_eq!(known(PARTS, ""), ["size", "link"]);
+        assert_eq!(known(PARTS, "link"), ["name", "size"]);
+        assert_eq!(known(PARTS, "link.more"), ["size"]);
+        assert_eq!(SIZE.takes.to_string(), "above 0 bytes");
     }
 }

@@ -29,8 +29,8 @@ pub fn page(date: &str) -> String {
     page.control("SH", ["SECURITY ASSOCIATIONS AND POLICIES"]);
     page.text(typed(
         "`[[sa]]` and `[[policy]]` stand in this file, or in one of their own that `sas` in `[keys]` names, \
-         unless they come from the kernel (`source = \"xfrm\"`). Their keys are described in sas.md beside the \
-         documentation.",
+         unless they come from the kernel (`source = \"xfrm\"`). Their keys are described in reference/sas.md \
+         of the documentation.",
     ));
     page.control("SH", ["FILES"]);
     for (file, meaning) in [

@@ -254,15 +254,15 @@ impl Burst {
         self.work(self.placed, self.placed + jobs)
     }
 
-    /// Bytes of the first job that is left.
-    pub(crate) fn first_bytes(&self) -> u64 {
-        self.jobs.get(self.placed).map_or(0, |job| job.work.bytes)
+    /// The first job that is left.
+    pub(crate) fn next_head(&self) -> JobHead {
+        let first = &self.jobs[self.placed];
+        JobHead { sa: first.sa, arrived: first.arrived, work: first.work, ..self.head }
     }
 
-    /// How many of the jobs that are left follow each other on the same side of a limit of bytes.
-    pub(crate) fn run_of_size(&self, bytes: u64) -> usize {
-        let small = self.first_bytes() < bytes;
-        self.jobs[self.placed..].iter().take_while(|job| (job.work.bytes < bytes) == small).count()
+    /// Bytes of each job that is left.
+    pub(crate) fn each_bytes(&self) -> impl Iterator<Item = u64> {
+        self.jobs[self.placed..].iter().map(|job| job.work.bytes)
     }
 
     /// How long the first `jobs` that are left take by themselves (T_i of the rule).

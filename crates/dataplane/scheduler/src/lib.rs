@@ -51,7 +51,9 @@ mod groups;
 mod job;
 mod lane;
 mod lateness;
+mod placement;
 mod policy;
+mod registry;
 mod scheduler;
 mod trials;
 mod tuner;
@@ -67,6 +69,8 @@ pub use config::{Config, ConfigError, Kind, ProcessorConfig, Progress, UnknownWo
 pub use cost::{Batch, Cost, Transfer, Work};
 pub use dscp::DscpMap;
 pub use job::{Item, Job, JobHead, Prediction};
+pub use placement::{BurstView, Candidate, Candidates, Choice, Placement};
 pub use policy::{Policy, UnknownPolicy};
+pub use registry::{PARAMETERS_MAX, Parameter, PolicyKind, RegisterError, Registered, register, registered};
 pub use scheduler::{Decision, Scheduler};
 pub use tuner::Windowing;

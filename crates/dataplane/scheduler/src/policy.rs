@@ -1,18 +1,22 @@
-//! Which processor a job goes to. Adding a policy, or changing one, touches this file only.
+//! Which processor a job goes to: the policies that files can name, each [`Placement`] in a file of its own.
 //!
-//! Every policy looks only at processors that have the job's suite and have not been removed.
+//! Every policy looks only at processors that have the job's suite and have not been removed. Finishing time is a
+//! branch of its own, so that the others cost it nothing.
 
+mod baselines;
 mod split;
 
 use std::fmt;
 use std::str::FromStr;
 
-use forebay_time::Time;
+use forebay_time::{Duration, Time};
 
-use self::split::{Dealer, SPLIT_MAX};
+use self::baselines::{RoundRobin, ShortestQueue, Single, SizeThreshold};
+use self::split::{SPLIT_MAX, Split};
 use crate::account::Account;
 use crate::burst::{Burst, Pool, Share};
-use crate::{AlphaLoop, Cost, JobHead, Kind};
+use crate::registry::{Registered, registered};
+use crate::{AlphaLoop, BurstView, Candidates, Choice, Cost, JobHead, Kind, Placement};
 
 /// How the place of a job is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,10 +54,12 @@ pub enum Policy {
         /// The weight of each processor by its index; processors from index 8 on have weight 0.
         weights: [u16; 8],
     },
+    /// One that the program has registered ([`crate::register`]).
+    Registered(Registered),
 }
 
 impl Policy {
-    /// Every policy, with the parameters that its bare word stands for: processor 0 is the host's
+    /// Every policy of this crate, with the parameters that its bare word stands for: processor 0 is the host's
     /// CPU and processor 1 the first card, as in the papers; a mean packet of their trace is small; a split is
     /// into equal shares.
     pub const ALL: [Policy; 7] = [
@@ -76,7 +82,14 @@ impl Policy {
             Policy::ShortestQueue => "shortest-queue",
             Policy::SizeThreshold { .. } => "size-threshold",
             Policy::Split { .. } => "split",
+            Policy::Registered(registered) => registered.kind().word,
         }
+    }
+
+    /// The words that a file may have: of this crate's policies, and of those that have been registered.
+    pub fn words() -> Vec<&'static str> {
+        let shipped = Policy::ALL.iter().map(Policy::word);
+        shipped.chain(registered().iter().map(|kind| kind.word)).collect()
     }
 
     /// Whether places are chosen by finishing time, so that what is known of the processors matters.
@@ -94,7 +107,23 @@ impl Policy {
             | Policy::AdaptiveAlpha(_)
             | Policy::RoundRobin
             | Policy::ShortestQueue
-            | Policy::Split { .. } => None,
+            | Policy::Split { .. }
+            | Policy::Registered(_) => None,
+        }
+    }
+
+    /// The rule itself; none for finishing time, which the scheduler applies by itself.
+    fn placement(&self) -> Option<Box<dyn Placement>> {
+        match *self {
+            Policy::FinishTime | Policy::AdaptiveAlpha(_) => None,
+            Policy::Single { processor } => Some(Box::new(Single { processor })),
+            Policy::RoundRobin => Some(Box::new(RoundRobin::default())),
+            Policy::ShortestQueue => Some(Box::new(ShortestQueue)),
+            Policy::SizeThreshold { bytes, small, large } => {
+                Some(Box::new(SizeThreshold { bytes, small, large }))
+            }
+            Policy::Split { weights } => Some(Box::new(Split::new(weights))),
+            Policy::Registered(registered) => Some(registered.create()),
         }
     }
 }
@@ -115,7 +144,7 @@ pub struct UnknownPolicy {
 
 impl fmt::Display for UnknownPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words = Policy::ALL.map(|policy| policy.word()).join(", ");
+        let words = Policy::words().join(", ");
         write!(f, "unknown policy `{}`; there are {words}", self.found)
     }
 }
@@ -125,15 +154,17 @@ impl std::error::Error for UnknownPolicy {}
 impl FromStr for Policy {
     type Err = UnknownPolicy;
 
-    /// Reads a word of [`Policy::ALL`]; parameters are set afterwards.
+    /// Reads a word of [`Policy::words`]; parameters are set afterwards.
     fn from_str(text: &str) -> Result<Policy, UnknownPolicy> {
         let known = Policy::ALL.into_iter().find(|policy| policy.word() == text);
+        let from_outside = || registered().into_iter().find(|kind| kind.word == text);
+        let known = known.or_else(|| from_outside().map(|kind| Policy::Registered(Registered::new(kind))));
         known.ok_or_else(|| UnknownPolicy { found: text.to_owned() })
     }
 }
 
-/// What a choice is made from.
-pub(crate) struct Offer<'a> {
+/// Finishing time for jobs that are placed one by one: the scheduler's hot path.
+pub(crate) struct Fastest<'a> {
     pub(crate) now: Time,
     pub(crate) job: &'a JobHead,
     /// The processors, and what jobs of this suite cost on each.
@@ -141,22 +172,22 @@ pub(crate) struct Offer<'a> {
     pub(crate) costs: &'a [Cost],
 }
 
-impl<'a> Offer<'a> {
+impl Fastest<'_> {
     fn is_capable(&self, processor: usize) -> bool {
         self.accounts[processor].open_for & 1 << self.job.suite != 0
     }
 
-    /// The capable processor with the smallest `measure`, a function of its account and costs; of
-    /// equal ones an accelerator before a CPU, the faster before the slower, the lower index.
+    /// The capable processor with the smallest finishing time; of equal ones an accelerator before a CPU, the faster
+    /// before the slower, the lower index.
     ///
     /// Who is smaller is a move and no branch, because nobody can predict it.
     #[inline]
-    fn smallest(&self, measure: impl Fn(&Account, &Cost) -> u64) -> Option<usize> {
+    fn processor(&self) -> Option<usize> {
         let suite = 1u64 << self.job.suite;
         let mut least = u64::MAX;
         let mut holder = usize::MAX;
         for (index, (account, cost)) in self.accounts.iter().zip(self.costs).enumerate() {
-            let found = measure(account, cost);
+            let found = account.finish(self.now, cost, &self.job.work).0;
             let found = if account.open_for & suite != 0 { found } else { u64::MAX };
             let is_tie = found == least;
             holder = if found < least { index } else { holder };
@@ -168,7 +199,7 @@ impl<'a> Offer<'a> {
         (holder != usize::MAX).then_some(holder)
     }
 
-    /// Of the one that had the smallest measure so far, if any did, and another that is as good.
+    /// Of the one that was first so far, if any was, and another that is as good.
     #[cold]
     fn winner(&self, holder: usize, other: usize) -> usize {
         let rank = |index: usize| {
@@ -178,54 +209,27 @@ impl<'a> Offer<'a> {
         let wins = self.is_capable(other) && (holder == usize::MAX || rank(other) < rank(holder));
         if wins { other } else { holder }
     }
-
-    #[inline]
-    fn by_finish_time(&self) -> Option<usize> {
-        self.smallest(|account, cost| account.finish(self.now, cost, &self.job.work).0)
-    }
-
-    fn first_capable_of(&self, preferred: &[usize]) -> Option<usize> {
-        preferred.iter().copied().find(|&index| self.is_capable(index)).or_else(|| self.by_finish_time())
-    }
 }
 
 /// A policy with what it remembers from choice to choice.
 #[derive(Debug)]
-pub(crate) struct Chooser {
+pub(crate) struct PolicyState {
     policy: Policy,
-    /// Round robin: the processor whose turn it is.
-    turn: usize,
-    /// Split: what each processor has got of its share.
-    dealer: Dealer,
+    /// None for finishing time.
+    placement: Option<Box<dyn Placement>>,
 }
 
-impl Chooser {
-    pub(crate) fn new(policy: Policy) -> Chooser {
-        Chooser { policy, turn: 0, dealer: Dealer::default() }
+impl PolicyState {
+    pub(crate) fn new(policy: Policy) -> PolicyState {
+        PolicyState { policy, placement: policy.placement() }
     }
 
-    /// The processor for a job; `None` if no processor can do it.
+    /// The processor for a job, whose class may see so many jobs waiting in a queue; `None` if no processor can do it.
     #[inline]
-    pub(crate) fn choose(&mut self, offer: &Offer<'_>) -> Option<usize> {
-        match self.policy {
-            Policy::FinishTime | Policy::AdaptiveAlpha(_) => offer.by_finish_time(),
-            _ => self.choose_otherwise(offer),
-        }
-    }
-
-    /// The rules that are there to be compared with, apart so that they cost the first one nothing.
-    #[inline(never)]
-    fn choose_otherwise(&mut self, offer: &Offer<'_>) -> Option<usize> {
-        match self.policy {
-            Policy::FinishTime | Policy::AdaptiveAlpha(_) => offer.by_finish_time(),
-            Policy::Single { processor } => offer.first_capable_of(&[processor]),
-            Policy::RoundRobin => self.next_in_turn(offer),
-            Policy::ShortestQueue => offer.smallest(|account, _| account.unfinished() as u64),
-            Policy::SizeThreshold { bytes, small, large } if offer.job.work.bytes < bytes => {
-                offer.first_capable_of(&[small, large])
-            }
-            Policy::SizeThreshold { small, large, .. } => offer.first_capable_of(&[large, small]),
-            Policy::Split { weights } => self.choose_of_split(&weights, offer),
+    pub(crate) fn choose(&mut self, of: &Fastest<'_>, queue: usize) -> Option<usize> {
+        match &mut self.placement {
+            None => of.processor(),
+            Some(placement) => choose_by(&mut **placement, of, queue),
         }
     }
 
@@ -242,7 +246,7 @@ impl Chooser {
 
     /// Whether places are chosen by finishing time.
     pub(crate) fn goes_by_time(&self) -> bool {
-        self.policy.goes_by_time()
+        self.placement.is_none()
     }
 
     /// Whether all goes to one processor.
@@ -251,94 +255,52 @@ impl Chooser {
     }
 
     /// The next share of the burst at hand; `None` if no processor may be given a job now.
-    ///
-    /// The rules that are there to be compared with deal whole groups too: round robin and the shortest queue
-    /// equal parts of the burst, a split parts by the weights, one side of a size threshold all packets that follow
-    /// each other on it.
     #[inline]
     pub(crate) fn share(&mut self, burst: &mut Burst, pool: &Pool<'_>) -> Option<Share> {
-        match self.policy {
-            Policy::FinishTime | Policy::AdaptiveAlpha(_) => burst.share(pool),
-            _ => self.share_otherwise(burst, pool),
+        match &mut self.placement {
+            None => burst.share(pool),
+            Some(placement) => share_by(&mut **placement, burst, pool),
         }
     }
 
-    #[inline(never)]
-    fn share_otherwise(&mut self, burst: &mut Burst, pool: &Pool<'_>) -> Option<Share> {
-        let free = pool.free().count();
-        let part = |processor: usize| {
-            let lanes = (pool.costs[processor].lanes as usize).max(1);
-            burst.len().div_ceil(free.max(1)).next_multiple_of(lanes).min(burst.left())
-        };
-        // A processor that cannot do the jobs is passed over; one that is full is waited for.
-        let first_of = |preferred: &[usize]| preferred.iter().copied().find(|&one| pool.is_capable(one));
-        let (processor, jobs) = match self.policy {
-            Policy::FinishTime | Policy::AdaptiveAlpha(_) => return burst.share(pool),
-            Policy::Single { processor } => match first_of(&[processor]) {
-                Some(processor) => (processor, burst.left()),
-                None => return burst.share(pool),
-            },
-            Policy::RoundRobin => {
-                let count = pool.accounts.len();
-                let chosen = (self.turn..self.turn + count)
-                    .map(|index| index % count)
-                    .find(|&index| pool.is_capable(index))?;
-                if pool.is_free(chosen) {
-                    self.turn = (chosen + 1) % count;
-                }
-                (chosen, part(chosen))
-            }
-            Policy::ShortestQueue => {
-                let rank = |one: &usize| (pool.accounts[*one].unfinished(), *one);
-                let shortest = pool.free().min_by_key(rank)?;
-                (shortest, part(shortest))
-            }
-            Policy::SizeThreshold { bytes, small, large } => {
-                let preferred = if burst.first_bytes() < bytes { [small, large] } else { [large, small] };
-                match first_of(&preferred) {
-                    Some(processor) => (processor, burst.run_of_size(bytes)),
-                    None => return burst.share(pool),
-                }
-            }
-            Policy::Split { weights } => return self.share_of_split(&weights, burst, pool),
-        };
-        pool.is_free(processor).then_some(Share { processor, jobs })
+    /// A processor has finished some jobs.
+    #[inline]
+    pub(crate) fn finished(&mut self, processor: usize, jobs: usize) {
+        if let Some(placement) = &mut self.placement {
+            placement.finished(processor, jobs);
+        }
     }
 
-    fn next_in_turn(&mut self, offer: &Offer<'_>) -> Option<usize> {
-        let count = offer.accounts.len();
-        let chosen = (self.turn..self.turn + count)
-            .map(|index| index % count)
-            .find(|&index| offer.is_capable(index))?;
-        self.turn = (chosen + 1) % count;
-        Some(chosen)
+    /// A job was late by so much.
+    #[inline]
+    pub(crate) fn late(&mut self, processor: usize, late: Duration) {
+        if let Some(placement) = &mut self.placement {
+            placement.late(processor, late);
+        }
     }
 }
 
-impl Chooser {
-    fn choose_of_split(&mut self, weights: &[u16; SPLIT_MAX], offer: &Offer<'_>) -> Option<usize> {
-        let is_capable = |one: usize| one < offer.accounts.len() && offer.is_capable(one);
-        let packets = offer.job.work.packets;
-        let Some(due) = self.dealer.due(weights, packets, is_capable) else { return offer.by_finish_time() };
-        self.dealer.deal(weights, packets, &due, is_capable);
-        Some(due.processor)
-    }
+/// Apart, so that it costs finishing time nothing.
+#[inline(never)]
+fn choose_by(placement: &mut dyn Placement, of: &Fastest<'_>, queue: usize) -> Option<usize> {
+    let suite = of.job.suite;
+    let pool = Pool { now: of.now, accounts: of.accounts, costs: of.costs, suite, queue, host: None };
+    let candidates = Candidates::new(pool, of.job, None);
+    let chosen = placement.choose(&candidates).filter(|&one| candidates.get(one).is_some());
+    chosen.or_else(|| of.processor())
+}
 
-    fn share_of_split(
-        &mut self,
-        weights: &[u16; SPLIT_MAX],
-        burst: &mut Burst,
-        pool: &Pool<'_>,
-    ) -> Option<Share> {
-        let is_capable = |one: usize| one < pool.accounts.len() && pool.is_capable(one);
-        let packets = burst.next_work(burst.left()).packets;
-        let Some(due) = self.dealer.due(weights, packets, is_capable) else { return burst.share(pool) };
-        if !pool.is_free(due.processor) {
-            return None;
+#[inline(never)]
+fn share_by(placement: &mut dyn Placement, burst: &mut Burst, pool: &Pool<'_>) -> Option<Share> {
+    let head = burst.next_head();
+    let choice = placement.share(&BurstView::new(burst), &Candidates::new(*pool, &head, Some(burst)));
+    match choice {
+        // What no processor could be given is not given to it, whatever a policy says.
+        Choice::Share { processor, jobs } if processor < pool.accounts.len() && pool.is_free(processor) => {
+            Some(Share { processor, jobs: jobs.clamp(1, burst.left()) })
         }
-        let jobs = due.jobs(burst.left(), packets, pool.costs[due.processor].lanes);
-        self.dealer.deal(weights, burst.next_work(jobs).packets, &due, is_capable);
-        Some(Share { processor: due.processor, jobs })
+        Choice::Share { .. } | Choice::Wait => None,
+        Choice::FinishTime => burst.share(pool),
     }
 }
 

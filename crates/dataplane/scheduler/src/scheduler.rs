@@ -7,7 +7,7 @@ use crate::alpha::AlphaControl;
 use crate::burst::{Lost, Pool, Share, Whole};
 use crate::lane::Lane;
 use crate::lateness::Fading;
-use crate::policy::{Chooser, Offer};
+use crate::policy::{Fastest, PolicyState};
 use crate::trials::Trials;
 use crate::turns::Turns;
 use crate::window::State;
@@ -39,7 +39,7 @@ pub struct Scheduler {
     turns: Turns,
     /// What is to be said of the classes looked at so far, if none places a job.
     held: Step,
-    chooser: Chooser,
+    policy: PolicyState,
     accounts: Vec<Account>,
     /// By processor, where alpha adapts itself; none for accelerators.
     alphas: Box<[Option<AlphaControl>]>,
@@ -102,7 +102,7 @@ impl Scheduler {
             lanes: classes.iter().map(|class| Lane::new(class, config.batch)).collect(),
             turns: Turns::new(&classes),
             held: Step::Idle,
-            chooser: Chooser::new(config.policy),
+            policy: PolicyState::new(config.policy),
             accounts: processors()
                 .map(|(index, one)| Account::new(index, one, config.prefetch_aware))
                 .collect::<Result<_, _>>()?,
@@ -242,7 +242,10 @@ impl Scheduler {
         let costs = &self.costs[row..row + self.accounts.len()];
         let (processor, chosen) = match lane.choice {
             Some(choice) => choice,
-            None => match self.chooser.choose(&Offer { now, job: head, accounts: &self.accounts, costs }) {
+            None => match self
+                .policy
+                .choose(&Fastest { now, job: head, accounts: &self.accounts, costs }, lane.queue)
+            {
                 Some(processor) => (processor, now),
                 None => {
                     lane.empty_hand();
@@ -283,13 +286,13 @@ impl Scheduler {
         let costs = &self.costs[row..row + self.accounts.len()];
         let host = self.host.as_ref().map(|host| (host.processor, host.until));
         let pool = Pool { now, accounts: &self.accounts, costs, suite, queue: lane.queue, host };
-        let alone = self.host.filter(|host| host.alone && self.chooser.goes_by_time());
+        let alone = self.host.filter(|host| host.alone && self.policy.goes_by_time());
         let alone = alone.and_then(|host| pool.whole_for(host.processor, &lane.burst));
         let trials = self.trials.as_mut().filter(|_| alone.is_none());
         let share = match trials.map(|trials| trials.next(&lane.burst, taken, &pool)) {
             Some(Some(trial)) => trial,
             not_due => {
-                let Some(mut share) = alone.or_else(|| self.chooser.share(&mut lane.burst, &pool)) else {
+                let Some(mut share) = alone.or_else(|| self.policy.share(&mut lane.burst, &pool)) else {
                     return Scheduler::without_place(lane, &pool);
                 };
                 if not_due.is_some()
@@ -298,7 +301,7 @@ impl Scheduler {
                     trials.chosen(suite, share.processor);
                 }
                 // The host takes its share piece by piece: what it has not begun may yet go elsewhere.
-                if self.chooser.goes_by_time()
+                if self.policy.goes_by_time()
                     && self.host.is_some_and(|host| host.processor == share.processor)
                 {
                     if self.accounts[share.processor].unfinished() > 0 {
@@ -349,10 +352,10 @@ impl Scheduler {
         let Some(of_host) = &mut self.host else { return false };
         of_host.wakes.due = false;
         let Host { processor: host, moving, until, alone, .. } = *of_host;
-        if self.accounts[host].open_for & 1 << suite == 0 || !self.chooser.may_keep(host) {
+        if self.accounts[host].open_for & 1 << suite == 0 || !self.policy.may_keep(host) {
             return false;
         }
-        if self.chooser.is_single() {
+        if self.policy.is_single() {
             return true;
         }
         if let Some(trials) = &mut self.trials {
@@ -492,6 +495,7 @@ impl Scheduler {
         let account = &mut self.accounts[processor];
         if account.is_open() {
             account.finish_one();
+            self.policy.finished(processor, 1);
         }
     }
 
@@ -509,6 +513,7 @@ impl Scheduler {
         let account = &mut self.accounts[processor];
         if account.is_open() {
             account.complete(asked, now, jobs);
+            self.policy.finished(processor, jobs);
         }
     }
 
@@ -568,6 +573,7 @@ impl Scheduler {
     #[inline]
     pub fn report_late(&mut self, processor: usize, late: Duration) {
         self.accounts[processor].learn_late(late);
+        self.policy.late(processor, late);
     }
 
     /// Says that the oldest job of a processor should have been done `overdue` ago and is not. Until the next

@@ -2,7 +2,7 @@
 //!
 //! [`load`] reports everything that is wrong in one run, each with file, line, what was found, what was expected and
 //! a hint. `[[sa]]` and `[[policy]]` are those of the [SAs file](crate::sas); all other keys stand in [`schema`],
-//! from which the reference (`docs/gateway.md`) is made. Nothing but files is looked at: neither interfaces nor the
+//! from which the reference (`docs/reference/gateway.md`) is made. Nothing but files is looked at: neither interfaces nor the
 //! kernel, nor whether a processor is there.
 //!
 //! [`sas`] reads the SAs file, [`import`] what other systems are configured with; [`esp_sa`] writes SAs for Wireshark.

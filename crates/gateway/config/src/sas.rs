@@ -23,6 +23,7 @@ mod names;
 mod numbers;
 mod policy;
 mod problem;
+mod schema;
 mod shared_keys;
 mod table;
 mod traffic;
@@ -45,9 +46,10 @@ use zeroize::Zeroizing;
 pub use database::IntoSadError;
 pub use errors::{Finding, SasErrors};
 pub use problem::Problem;
+pub use schema::PARTS;
 pub use table::Section;
 
-use crate::schema;
+use crate::schema::is_section;
 use entry::Claim;
 use errors::Findings;
 use forebay_scenario::report::Lines;
@@ -226,8 +228,7 @@ fn sas(
         Some(_) => tables("sa", Section::Sa, document, findings),
         None => {
             // Unknown keys are what is wrong with a file that holds nothing else.
-            let unknown =
-                document.keys().any(|key| !is_table(key.get_ref()) && !schema::is_section(key.get_ref()));
+            let unknown = document.keys().any(|key| !is_table(key.get_ref()) && !is_section(key.get_ref()));
             if !unknown || document.contains_key("policy") {
                 findings.add(Problem::NoSa, 0..0, "");
             }

@@ -1,55 +1,64 @@
 //! What a gateway's file may hold: one list from which the reader, its hints, the masking of what is shown and the
-//! reference (`docs/gateway.md`) take every key.
+//! reference (`docs/reference/gateway.md`) take every key.
 
 pub(super) mod links;
 mod operation;
 pub(super) mod processing;
 
-use forebay_processors::{CORE, KINDS};
-use forebay_scenario::schema::key;
-pub use forebay_scenario::schema::{Absent, Key, Takes};
+use std::sync::LazyLock;
 
-/// The keys of a section, or those of a section of one kind.
-#[derive(Clone, Copy, Debug)]
-pub struct Part {
-    /// Its name, without brackets; empty for the top of the file.
-    pub section: &'static str,
-    /// Whether it is written in double brackets.
-    pub several: bool,
-    /// The `kind` (of `[keys]` the `source`) that it is for; empty for all.
-    pub kind: &'static str,
-    /// The keys.
-    pub keys: &'static [Key],
-}
+use forebay_processors::{CORE, kinds};
+use forebay_scenario::Unit;
+use forebay_scenario::schema::key;
+pub use forebay_scenario::schema::{Absent, Key, Part, TEXTS, Takes};
 
 /// A section that stands once.
 const fn once(section: &'static str, keys: &'static [Key]) -> Part {
-    Part { section, several: false, kind: "", keys }
+    Part::once(section, keys)
 }
 
 /// A section that may stand several times.
 const fn several(section: &'static str, keys: &'static [Key]) -> Part {
-    Part { section, several: true, kind: "", keys }
+    Part::several(section, keys)
 }
 
-impl Part {
-    /// The same section for one kind.
-    const fn of(self, kind: &'static str, keys: &'static [Key]) -> Part {
-        Part { kind, keys, ..self }
-    }
+/// Every part, in the order of the reference; those of registered processors and policies among them.
+pub static PARTS: LazyLock<Vec<Part>> = LazyLock::new(|| {
+    let of_kinds = kinds().into_iter().map(|kind| processing::PROCESSOR.of(kind.word, kind.keys));
+    let parts = BEFORE.iter().copied().chain(of_kinds).chain(AFTER.iter().copied());
+    parts.map(with_registered).collect()
+});
 
-    /// The section as it is written.
-    pub fn header(&self) -> String {
-        match (self.section, self.several) {
-            ("", _) => "the top of the file".to_owned(),
-            (section, true) => format!("[[{section}]]"),
-            (section, false) => format!("[{section}]"),
+/// A part with the words of all kinds of processors, and with the words and parameters of registered policies. What is
+/// made here lives as long as the process.
+fn with_registered(part: Part) -> Part {
+    let words = |key: &Key, more: Vec<&'static str>| match key.takes {
+        Takes::Word(words) => {
+            Key { takes: Takes::Word(words.iter().copied().chain(more).collect::<Vec<_>>().leak()), ..*key }
         }
-    }
+        _ => *key,
+    };
+    let keys: Vec<Key> = match (part.section, part.kind) {
+        ("processor", "") => {
+            let all = || kinds().into_iter().map(|kind| kind.word).collect();
+            part.keys.iter().map(|key| if key.name == "kind" { words(key, all()) } else { *key }).collect()
+        }
+        ("scheduler", "") => {
+            let policies = forebay_scheduler::registered();
+            let all = || policies.iter().map(|policy| policy.word).collect();
+            let of_all =
+                part.keys.iter().map(|key| if key.name == "policy" { words(key, all()) } else { *key });
+            let parameters = policies.iter().flat_map(|policy| policy.parameters).map(|one| {
+                let default: &'static str = one.default.to_string().leak();
+                let takes = Takes::Whole(Unit::None, one.least, one.most);
+                key(one.name, takes, Absent::Is(default), one.meaning, default)
+            });
+            of_all.chain(parameters).collect()
+        }
+        _ => return part,
+    };
+    Part { keys: keys.leak(), ..part }
 }
-
-/// Every part, in the order of the reference.
-pub const PARTS: &[Part] = &parts_of_all_kinds();
 
 /// The parts before those of the kinds of processors.
 const BEFORE: &[Part] = &[
@@ -85,23 +94,6 @@ const AFTER: &[Part] = &[
 /// Sections that had another name in older versions: that name, how it was written, and how it is written now.
 pub const RENAMED: &[(&str, &str, &str)] =
     &[("plain", "[plain]", "[inside]"), ("protected", "[[protected]]", "[[outside]]")];
-
-const fn parts_of_all_kinds() -> [Part; BEFORE.len() + KINDS.len() + AFTER.len()] {
-    let mut parts = [operation::TOP; BEFORE.len() + KINDS.len() + AFTER.len()];
-    let mut at = 0;
-    while at < parts.len() {
-        parts[at] = if at < BEFORE.len() {
-            BEFORE[at]
-        } else if at < BEFORE.len() + KINDS.len() {
-            let kind = KINDS[at - BEFORE.len()];
-            processing::PROCESSOR.of(kind.word, kind.keys)
-        } else {
-            AFTER[at - BEFORE.len() - KINDS.len()]
-        };
-        at += 1;
-    }
-    parts
-}
 
 /// The parts of a section.
 pub fn parts(section: &str) -> impl Iterator<Item = &'static Part> {

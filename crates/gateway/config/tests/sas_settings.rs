@@ -3,7 +3,8 @@
 mod common;
 
 use common::*;
-use forebay_config::sas::parse;
+use forebay_config::sas::{PARTS, parse};
+use forebay_config::schema::Takes;
 use forebay_ipsec::{
     DontFragment, Dscp, DscpSet, Ecn, FlowLabel, HopLimit, InnerDscp, Iptfs, Lifetime, Limits, SaConfig, Tfc,
     TunnelRules,
@@ -316,34 +317,63 @@ fn what_has_no_effect_is_a_warning() {
     assert_says(one, &["`check_padding` has no effect: AH does not pad", "SAS.toml:12:17"]);
 }
 
-/// Every example of the reference is one that the reader takes.
+/// A file that gives this key of this section, and what stands before the line with it.
+fn giving(section: &str, key: &str, value: &str) -> (String, usize) {
+    let before = match section {
+        "sa" => "mtu = 1400\n".to_owned(),
+        "sa.iptfs" => "[sa.iptfs]\n".to_owned(),
+        _ => named("east-ef", "out", 2, "[[policy]]"),
+    };
+    let is_other = |line: &&str| !line.starts_with(&format!("{key} = "));
+    let before: String = one_with(&before).lines().filter(is_other).map(|line| format!("{line}\n")).collect();
+    let line = before.lines().count() + 1;
+    (format!("{before}{key} = {value}\n"), line)
+}
+
+/// Whether the reader finds something wrong with the value.
+fn is_wrong(section: &str, key: &str, value: &str) -> bool {
+    let (text, line) = giving(section, key, value);
+    parse(&text, "SAS.toml").is_err_and(|errors| errors.findings().iter().any(|one| one.line() == Some(line)))
+}
+
+/// Every example of the reference is one that the reader takes, and its ranges, words and types are the reader's.
 #[test]
-fn examples_of_the_reference_are_right() {
-    let reference = include_str!("../../../../docs/sas.md");
-    let (settings, policies) = reference.split_once("## `[[policy]]`").unwrap();
-    let (settings, aggregation) = settings.split_once("### `iptfs`").unwrap();
+fn the_lists_of_keys_say_what_the_reader_takes() {
     let mut count = 0;
-    for (part, before) in [
-        (settings, "mtu = 1400\n".to_owned()),
-        (aggregation, "[sa.iptfs]\n".to_owned()),
-        (policies, named("east-ef", "out", 2, "[[policy]]")),
-    ] {
-        for row in part.lines().filter(|line| line.starts_with("| `")) {
-            let example = row.trim_end_matches([' ', '|', '`']).rsplit_once("| `").unwrap().1;
-            let key = example.split(' ').next().unwrap();
-            if key.contains("key") && !key.starts_with("rekey") || key == "outer" {
-                continue;
-            }
-            let is_other = |line: &&str| !line.starts_with(&format!("{key} = "));
-            let before: String =
-                one_with(&before).lines().filter(is_other).map(|line| format!("{line}\n")).collect();
-            let line = before.lines().count() + 1;
-            if let Err(errors) = parse(&format!("{before}{example}\n"), "SAS.toml") {
-                let wrong = errors.findings().iter().find(|finding| finding.line() == Some(line));
-                assert!(wrong.is_none(), "{example}: {wrong:?}");
-            }
-            count += 1;
+    for (section, key) in PARTS.iter().flat_map(|part| part.keys.iter().map(move |key| (part.section, key))) {
+        if key.name.contains("key") && !key.name.starts_with("rekey") || key.name == "outer" {
+            continue;
         }
+        assert!(!is_wrong(section, key.name, key.example), "{}", key.line());
+        assert!(is_wrong(section, key.name, "{ no = 1 }"), "{} takes a table", key.name);
+        let refused = match key.takes {
+            Takes::Whole(_, least, most) => {
+                assert!(
+                    !is_wrong(section, key.name, &most.to_string()) || key.name == "packet_size",
+                    "{most}"
+                );
+                vec![(least as i128 - 1).to_string(), (most as i128 + 1).to_string()]
+            }
+            Takes::Word(words) => {
+                for word in words {
+                    // Some words want other keys, but they are known.
+                    let (text, _) = giving(section, key.name, &format!("\"{word}\""));
+                    let errors = parse(&text, "SAS.toml").err();
+                    let said = errors.as_ref().map(|errors| rendered(errors)).unwrap_or_default();
+                    assert!(!said.contains(&format!("unknown {}", key.name)), "{word}: {said}");
+                }
+                vec!["\"no-such-word\"".to_owned()]
+            }
+            Takes::Flag => vec!["\"true\"".to_owned()],
+            Takes::Time("0 s", _) => vec!["\"214 d\"".to_owned()],
+            Takes::Time(..) => vec!["0".to_owned(), "\"214 d\"".to_owned()],
+            Takes::Amount => vec!["0".to_owned()],
+            _ => vec![],
+        };
+        for value in refused {
+            assert!(is_wrong(section, key.name, &value), "{} = {value}", key.name);
+        }
+        count += 1;
     }
     assert!(count > 40, "{count}");
 }

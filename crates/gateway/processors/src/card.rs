@@ -7,8 +7,8 @@ use forebay_crypto::Processor;
 use forebay_crypto_card::{Card, CardConfig};
 use forebay_scenario::Unit;
 use forebay_scenario::schema::Absent::{Is, Means};
-use forebay_scenario::schema::Takes::{Other, Text, Time, Whole};
-use forebay_scenario::schema::{Key, key};
+use forebay_scenario::schema::Takes::{Either, Text, Time, Whole};
+use forebay_scenario::schema::{Key, TEXTS, key};
 use miette::miette;
 
 use crate::registry::{Device, Kind, Surroundings, Values};
@@ -51,7 +51,7 @@ const KEYS: &[Key] = &[
     ),
     key(
         "suites",
-        Other("proposals"),
+        Either("proposals", TEXTS),
         Means("all of its library"),
         "proposals that the card supports",
         "[\"aes128gcm16\", \"aes128-sha256\"]",

@@ -237,6 +237,7 @@ fn rekeys_under_traffic_lose_nothing() {
         let old = std::mem::replace(&mut used, new);
         let sent = near.handle.ask(move |worker| {
             let sent = worker.engine().sad().sequence(old.out).unwrap();
+            worker.finish(&[old.out]);
             assert!(worker.remove_sa(old.out));
             sent
         });

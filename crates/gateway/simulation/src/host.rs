@@ -1,6 +1,6 @@
-//! A simulated host: it gives a gateway links, routes, a disk and a way to wait.
+//! A simulated host: it gives a gateway links, routes, a packet filter, a disk and a way to wait.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
@@ -8,9 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use forebay_config::{Config, Raw, Tun, Udp};
 use forebay_engine::Clock;
-use forebay_gateway::service::{Host, Queues, Routing, StartError, Wait};
+use forebay_gateway::service::{Firewall, Host, Queues, Routing, StartError, Wait};
 use forebay_ipsec::Protocol;
 use forebay_iv_store::Files;
+use forebay_links::nftables::{Counted, Table};
 use forebay_time::Duration;
 use ipnet::IpNet;
 use rustix::event::PollFlags;
@@ -68,6 +69,7 @@ pub struct SimHost {
     disk: Disk,
     links: Arc<Mutex<Links>>,
     routes: Arc<Mutex<Routes>>,
+    tables: Arc<Mutex<BTreeMap<String, Table>>>,
     ended: Arc<Mutex<Ended>>,
 }
 
@@ -94,6 +96,13 @@ impl SimHost {
     /// The routes.
     pub fn routes(&self) -> MutexGuard<'_, Routes> {
         locked(&self.routes)
+    }
+
+    /// Whether a table of the packet filter names an address, so that it comes and goes by the gateway only. Tables stay
+    /// when the process ends.
+    pub fn guards(&self, address: IpAddr) -> bool {
+        let names = |(first, last): &(IpAddr, IpAddr)| (*first..=*last).contains(&address);
+        locked(&self.tables).values().flat_map(|table| &table.sets).any(|set| set.ranges.iter().any(names))
     }
 
     /// The process has ended: its interface is gone, and the routes to it.
@@ -128,6 +137,10 @@ impl Host for SimHost {
 
     fn routing(&self, _config: &Config) -> io::Result<Option<Box<dyn Routing>>> {
         Ok(Some(Box::new(SimRouting(self.clone()))))
+    }
+
+    fn firewall(&self) -> Box<dyn Firewall> {
+        Box::new(SimFirewall(self.clone()))
     }
 
     fn files(&self) -> Arc<dyn Files> {
@@ -173,6 +186,37 @@ impl Routing for SimRouting {
 
 fn found(was_there: bool) -> io::Result<()> {
     if was_there { Ok(()) } else { Err(io::Error::from(io::ErrorKind::NotFound)) }
+}
+
+struct SimFirewall(SimHost);
+
+impl Firewall for SimFirewall {
+    fn replace(&mut self, table: &Table) -> io::Result<()> {
+        locked(&self.0.tables).insert(table.name.clone(), table.clone());
+        Ok(())
+    }
+
+    fn change(&mut self, before: &Table, table: &Table) -> io::Result<()> {
+        let mut tables = locked(&self.0.tables);
+        if tables.get(&before.name) != Some(before) {
+            return Err(io::Error::from(io::ErrorKind::NotFound));
+        }
+        tables.insert(table.name.clone(), table.clone());
+        Ok(())
+    }
+
+    fn delete(&mut self, name: &str) -> io::Result<()> {
+        locked(&self.0.tables).remove(name);
+        Ok(())
+    }
+
+    fn counted(&mut self, name: &str) -> io::Result<Counted> {
+        let count = |table: &Table| Counted {
+            packets: table.counters.iter().map(|&counter| (counter.to_owned(), 0)).collect(),
+            rules: table.rules(),
+        };
+        Ok(locked(&self.0.tables).get(name).map(count).unwrap_or_default())
+    }
 }
 
 /// Says at once what is ready, and leaves the waiting to the simulation.

@@ -2,6 +2,7 @@
 //! shortest list of faults is that breaks it. `forebay-gateway-sim planted [SEEDS [EVENTS]]`, with the feature `planted`,
 //! says for each planted fault which seed found it first.
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,6 +18,8 @@ fn main() -> ExitCode {
     }
     let (seeds, first, events, threads) = (number(500), number(0), number(2_000), number(2));
     let (next, failed, all) = (AtomicU64::new(first), AtomicU64::new(0), AtomicU64::new(0));
+    let (fewest, done) = (AtomicU64::new(u64::MAX), AtomicU64::new(0));
+    let shows_progress = std::io::stderr().is_terminal();
     let work = || {
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);
@@ -25,18 +28,25 @@ fn main() -> ExitCode {
             }
             let plan = Plan::draw(seed, events);
             match run(&plan) {
-                Ok(report) => drop(all.fetch_add(report.events, Ordering::Relaxed)),
+                Ok(report) => {
+                    all.fetch_add(report.events, Ordering::Relaxed);
+                    fewest.fetch_min(report.events, Ordering::Relaxed);
+                }
                 Err(violation) => {
                     failed.fetch_add(1, Ordering::Relaxed);
                     println!("seed {seed}, {events} events: {violation}");
                     explain(&plan);
                 }
             }
+            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+            if shows_progress && (done.is_multiple_of(100) || done == seeds) {
+                eprint!("\r{done} of {seeds} seeds{}", if done == seeds { "\n" } else { "" });
+            }
         }
     };
     std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
-    let (failed, all) = (failed.into_inner(), all.into_inner());
-    println!("{seeds} seeds from {first}, {all} events: {failed} broke a rule");
+    let (failed, all, fewest) = (failed.into_inner(), all.into_inner(), fewest.into_inner());
+    println!("{seeds} seeds from {first}, {all} events, at least {fewest} a seed: {failed} broke a rule");
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 

@@ -121,7 +121,7 @@ impl Site {
         let layout = &self.layouts[gateway];
         let me = gateway + 1;
         let mut text = format!(
-            "[guard]\nmode = \"off\"\n[inside]\nname = \"inside\"\nmtu = 1400\naddresses = [\"10.{me}.0.1/16\"]\noffload = false\n\
+            "[guard]\nmode = \"nftables\"\n[inside]\nname = \"inside\"\nmtu = 1400\naddresses = [\"10.{me}.0.1/16\"]\noffload = false\n\
              [[outside]]\nkind = \"udp\"\nlisten = \"192.0.2.{me}:4500\"\n\
              [[outside]]\nkind = \"raw\"\naddresses = [\"192.0.2.{me}\"]\nprotocols = [\"esp\"]\n\
              [keys]\nstate = \"/state\"\niv_reserve = {}\n\

@@ -242,6 +242,10 @@ impl World {
             let what = format!("gateway {from} is down, and nothing keeps packets to {to} inside");
             self.oracle.report(Rule::NothingOutside, self.now, what);
         }
+        if self.nodes[from].life > 0 && !far && !self.nodes[from].host.guards(destination) {
+            let what = format!("no rule of gateway {from}'s guard names {destination}, which is behind {to}");
+            self.oracle.report(Rule::NothingOutside, self.now, what);
+        }
         number
     }
 

@@ -16,6 +16,11 @@ const KEPT: &[(u64, u64, &str)] = &[
     (33, 2_000, "packets were delivered before their numbers were noted"),
     (45, 2_000, "a new outbound SA sent to where its peer was before it moved"),
     (295, 2_000, "a note was appended behind a torn line, and the gateway did not start again"),
+    (
+        1_001_660,
+        5_600,
+        "a reload took a window over before a dead processor's packets were delivered under it",
+    ),
 ];
 
 #[test]

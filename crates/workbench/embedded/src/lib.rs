@@ -15,6 +15,7 @@ pub mod machine;
 pub mod packets;
 mod prepare;
 pub mod report;
+pub mod schema;
 pub mod setup;
 
 pub use area::parts;

@@ -1,20 +1,6 @@
 //! Configuration files of cores (`model = "embedded"`).
 //!
-//! | where | key | default |
-//! |---|---|---|
-//! | `[firmware]` | `path`: the executable, beside this file; or ipsec-plain, ipsec-custom, ipsec-zk, built in | needed |
-//! | `[firmware]` | `functions`: which functions belong together (see [`crate::groups`]) | built in |
-//! | `[firmware]` | `instructions`: most that may run | 100 billion |
-//! | `[input]` | `image`: what the firmware is given; or `capture`, `sas`, `packets` (1000), `direction` (out), `checksums` (true): what it is made of; `capture = "demo"` and, of one size, `"udp:64"` are built in, and `sas` may be the text of an SAs file | nothing |
-//! | `[core]` | `extensions`: m, c, zbb, zbkb, zbkc, zbkx, zkne, zknd, zknh; a list, or "m c zbb" | m, c |
-//! | `[core]` | `instructions`: none, ipsec (the built-in ones), or a file of custom instructions | none |
-//! | `[core]` | `multiply`, `divide`, `load_use`, `branch`, `jump`: cycles | 3, 37, 1, 2, 1 |
-//! | `[core]` | `branches`: not-taken, backward | not-taken |
-//! | `[icache]`, `[dcache]` | `size` (1 KiB to 32 KiB), `ways` (1, 2, 4), `line` (16, 32, 64) | 1 KiB, 1, 16 |
-//! | `[icache]`, `[dcache]` | `replacement`: lru, fifo, random (with `seed`) | lru |
-//! | `[dcache]` | `policy`: write-through, write-back | write-through |
-//! | `[write_buffer]` | `slots`: 0, 4, 16, 32 | 4 |
-//! | `[memory]` | `width` (32, 64, 128 bits), `latency`, `write_latency`, `beat`: cycles | 32, 8, 4, 1 |
+//! [`PARTS`](crate::schema::PARTS) says every key; `docs/reference/embedded.md` is made from it.
 
 mod read;
 

@@ -1,27 +1,13 @@
 //! Scenario files of pipelines and inline cards (`spec/surfaces.md`, "Simulation").
 //!
-//! Beside the keys of the surface there are:
-//!
-//! | where | key | default |
-//! |---|---|---|
-//! | top | `warm_up`: time before the figures begin | 0 s |
-//! | top | `runs`: simulations, with the seeds `seed`, `seed + 1`, ...; from 2 on there are confidence intervals | 1 |
-//! | top | `packet_bytes`: size of packets, for stages with a `rate` | 0 |
-//! | `[arrivals]` | `distribution`: exponential, constant, trace; `packet_rate` instead of `mean` | exponential |
-//! | `[arrivals]` | `path` of a trace: CSV with the header `size[,time]`, or a capture; `packets` to take of it; `rate` (back to back) or `packet_rate` instead of its times | |
-//! | `[[server]]` | `cores`; `contexts` (busy-waiting: hardware threads) | 1 |
-//! | `[[server]]` | `run_ends`: packet, slice (see [`crate::RunEnds`]) | packet |
-//! | `[[server]]` | `grant`: first-asked, round-robin, priority, preemptive-priority | first-asked |
-//! | `[[server]]` | `distribution` of run length and switch delay: constant, exponential | constant |
-//! | `[[stage]]` | `distribution`: constant, exponential, erlang (with `phases`), empirical (with `times`), rate (with `rate`, `overhead_bytes`) | `service` |
-//! | `[[stage]]` | `next`: the stage behind it, where that is not the next one in the file | |
-//! | `[[stage]]` | `units`, `batch`, `setup`, `priority` (see [`crate::Stage`]) | 1, 1, 0 s, 0 |
+//! [`PARTS`] and [`CARD_PARTS`] say every key; `docs/reference/pipeline.md` and `inline-card.md` are made from them.
 
 mod arrivals;
 mod card;
 mod laws;
 mod objection;
 mod order;
+mod schema;
 mod servers;
 mod stages;
 
@@ -29,11 +15,13 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
 
+use forebay_scenario::schema::known;
 use forebay_scenario::{Findings, MODELS, Place, ScenarioErrors, Section, Table, Unit};
 use forebay_time::Duration;
 use serde_json::{Map, Value as Json};
 
 pub use card::CardScenario;
+pub use schema::{CARD_PARTS, PARTS};
 
 use crate::description::{Arrivals, Discipline, Overflow, Pipeline, RunEnds};
 use crate::law::Law;
@@ -147,20 +135,6 @@ impl Scenario {
     }
 }
 
-const TOP: &[&str] = &[
-    "model",
-    "seed",
-    "duration",
-    "warm_up",
-    "runs",
-    "overflow",
-    "service",
-    "packet_bytes",
-    "arrivals",
-    "server",
-    "stage",
-];
-
 fn read(
     root: &Table,
     findings: &RefCell<Findings>,
@@ -168,7 +142,7 @@ fn read(
     source: Arc<objection::Source>,
 ) -> Option<Scenario> {
     let whole = Place { source: 0, span: 0..0 };
-    let top = Section::new(root, "the scenario".to_owned(), whole, TOP, findings);
+    let top = Section::new(root, "the scenario".to_owned(), whole, &known(PARTS, ""), findings);
     is_of(&top, "pipeline", "model = \"pipeline\"")?;
     let mut resolved = Map::new();
     resolved.insert("model".to_owned(), "pipeline".into());

@@ -39,7 +39,7 @@ pub use outcome::{Columns, EXACT_MAX, Options, Outcome, Progress, RunError};
 pub use replicate::{Estimate, Replications, replicate};
 pub use run::run;
 pub use scenario::{
-    Answers, Bus, Class, Feed, Finding, MAX_PROCESSORS, Problem, Processor, RunningCore, Scenario,
+    Answers, Bus, Class, Feed, Finding, MAX_PROCESSORS, PARTS, Problem, Processor, RunningCore, Scenario,
     ScenarioErrors, Settings,
 };
 pub use search::{Bound, Highest, Tried, highest_rate};

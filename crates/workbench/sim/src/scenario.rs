@@ -7,6 +7,7 @@ mod classes;
 mod processors;
 mod real;
 mod scheduler;
+mod schema;
 mod traffic;
 
 use std::cell::RefCell;
@@ -18,8 +19,10 @@ use forebay_time::Duration;
 use serde_json::{Map, Value as Json};
 
 pub use forebay_scenario::{Finding, Problem, ScenarioErrors};
+pub use schema::PARTS;
 
 use crate::traffic::Traffic;
+use forebay_scenario::schema::known;
 use forebay_scenario::{Findings, MODELS, Place, Section, Table, Unit, Value, tables};
 // By the names of the rooms, for those who read the sections.
 use forebay_scenario::{decimal, finding, section, tree};
@@ -188,11 +191,9 @@ impl Scenario {
     }
 }
 
-const TOP: &[&str] = &["model", "seed", "traffic", "bus", "processor", "scheduler", "class"];
-
 fn read(root: &Table, directory: &Path, findings: &RefCell<Findings>) -> Option<Scenario> {
     let whole = Place { source: 0, span: 0..0 };
-    let top = Section::new(root, "the scenario".to_owned(), whole, TOP, findings);
+    let top = Section::new(root, "the scenario".to_owned(), whole, &known(PARTS, ""), findings);
     match top.text("model") {
         Some("host") => {}
         Some(_) => {
@@ -227,22 +228,4 @@ fn seconds(length: Duration) -> Json {
 /// Picoseconds of a time written as a number of seconds, to the nearest, halves up.
 pub(crate) fn ps_of(text: &str) -> Option<u128> {
     decimal::Decimal::parse(text).and_then(decimal::Decimal::as_ps)
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn the_reference_has_every_key() {
-        let reference = include_str!("../../../../docs/simulation.md");
-        let lists = [
-            super::traffic::KNOWN,
-            super::processors::BUS,
-            super::processors::PROCESSOR,
-            super::scheduler::KNOWN,
-            super::classes::KNOWN,
-        ];
-        for key in lists.into_iter().flatten() {
-            assert!(reference.contains(&format!("`{key}`")), "docs/simulation.md lacks `{key}`");
-        }
-    }
 }

@@ -6,10 +6,11 @@
 //! ```
 //!
 //! Nothing of a study is in here: whoever copies a directory and changes a line has another study. The
-//! functions that a script may call are listed in `script.rs`.
+//! functions that a script may call are listed in [`FUNCTIONS`].
 
 mod error;
 mod findings;
+mod functions;
 mod keep;
 mod model;
 mod report;
@@ -22,6 +23,7 @@ mod values;
 pub use error::StudyError;
 pub use findings::{Block, Claim, Findings, Heat, Made, Plot, Series, Table, Xs};
 pub use forebay_workbench::Way;
+pub use functions::{FUNCTIONS, Function};
 pub use keep::{Manifest, document, keep};
 pub use model::Figures;
 pub use report::{render, simulation};

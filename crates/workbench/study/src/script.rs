@@ -1,22 +1,4 @@
-//! The script of a study, and what it may call.
-//!
-//! | call | gives |
-//! |---|---|
-//! | `scenario(file)` | a scenario file of the study |
-//! | `s.set(key, value)` | the same with another value; keys as for `forebay simulate --set` |
-//! | `s.solved()`, `s.closed()` | the same, to be solved instead of simulated: a pipeline's Markov chain, an inline card's limits; closed forms |
-//! | `run(s)`, `run([s, ...])` | the run, or runs in parallel |
-//! | `sweep(s, key, values)` | a run for each value, in parallel |
-//! | `grid(s, key, values, key, values)` | a list of runs for each value of the first key |
-//! | `figure(runs, path)`, `figure(runs, path, factor)`, `run[path]` | numbers: `"throughput_bps"`, `"cpu.load"`, `"receive.max_queue"`, `"replications.lost.mean"` |
-//! | `bound(s)`, `optimum(s)` | what no placement can beat: `elapsed_s`, `throughput_bps`, `total_latency_mean_s`; `optimum` is `()` for large cases |
-//! | `least(list)`, `most(list)`, `mean(list)`, `falls(list, slack)` | of numbers; whether none is above the one before by more than the share `slack` |
-//! | `digits(x)`, `percent(x)`, `bits(x)`, `time(x)` | a number as text |
-//! | `join(list)` | its values as text, with commas |
-//! | `section(title)`, `text(words)` | a heading, a paragraph |
-//! | `series(name, xs, ys)`, `plot(title, x, y, series)`, `plot(..., #{log_x, log_y, note})` | lines over numbers, bars over names |
-//! | `table(title, head, rows)`, `heat(title, x, y, columns, rows, values, note)` | a table; a map of ratios with the line where they pass 1 |
-//! | `claim(id, words, figure, holds, why)`, `claim(id, words, quote, figure, holds, why)` | a line of the table of claims; `quote` is the source's own wording |
+//! The script of a study, and what it may call: [`FUNCTIONS`](crate::functions::FUNCTIONS) describes them all.
 
 use std::cell::RefCell;
 use std::ops::ControlFlow;

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::table::{IPTFS, is_known, is_plain};
+use super::table::{Section, is_known, is_plain};
 use crate::schema;
 
 /// Length of a run of hex digits that may be a key: half of the shortest one.
@@ -86,7 +86,7 @@ fn is_plain_table(value: &str) -> bool {
     inside.is_some_and(|inside| {
         inside.split(',').all(|pair| {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            (IPTFS.contains(&key.trim()) || pair.trim().is_empty()) && !value.contains('=')
+            (Section::Iptfs.has(key.trim()) || pair.trim().is_empty()) && !value.contains('=')
         })
     })
 }

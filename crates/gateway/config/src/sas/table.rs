@@ -9,6 +9,7 @@ use toml::de::{DeTable, DeValue};
 use super::errors::Findings;
 use super::mask::shown;
 use super::problem::Problem;
+use super::schema::{PARTS, SECRET};
 use crate::schema;
 
 /// A kind of table.
@@ -23,66 +24,17 @@ pub enum Section {
     Iptfs,
 }
 
-/// Keys of a `[[sa]]` whose values may be shown.
-const SA: &[&str] = &[
-    "name",
-    "direction",
-    "spi",
-    "protocol",
-    "mode",
-    "proposal",
-    "local",
-    "remote",
-    "esn",
-    "replay_window",
-    "encapsulation",
-    "allow_weak",
-    "local_ts",
-    "remote_ts",
-    "classes",
-    "outer",
-    "check_padding",
-    "follow_peer",
-    "copy_dscp",
-    "dscp",
-    "copy_ecn",
-    "copy_df",
-    "df",
-    "flow_label",
-    "ttl",
-    "mtu",
-    "tfc_padding",
-    "life_time",
-    "rekey_time",
-    "life_use_time",
-    "rekey_use_time",
-    "life_bytes",
-    "rekey_bytes",
-    "life_packets",
-    "rekey_packets",
-    "iptfs",
-    "key_file",
-    "auth_key_file",
-];
-
-/// Keys of a `[[sa]]` whose values are never shown.
-const SECRET: &[&str] = &["key", "auth_key"];
-
-const POLICY: &[&str] = &["name", "direction", "action", "sa", "local_ts", "remote_ts", "classes"];
-
-pub(super) const IPTFS: &[&str] =
-    &["packet_size", "rate", "max_delay", "fragment", "reorder_window", "lost_after", "queue", "congestion"];
-
 impl Section {
     const ALL: [Section; 3] = [Section::Sa, Section::Policy, Section::Iptfs];
 
     pub(super) fn keys(self) -> impl Iterator<Item = &'static str> {
-        let (plain, secret) = match self {
-            Section::Sa => (SA, SECRET),
-            Section::Policy => (POLICY, &[][..]),
-            Section::Iptfs => (IPTFS, &[][..]),
+        let (section, inside) = match self {
+            Section::Sa => ("sa", Some("iptfs")),
+            Section::Policy => ("policy", None),
+            Section::Iptfs => ("sa.iptfs", None),
         };
-        plain.iter().chain(secret).copied()
+        let parts = PARTS.iter().filter(move |part| part.section == section);
+        parts.flat_map(|part| part.keys).map(|key| key.name).chain(inside)
     }
 
     pub(super) fn has(self, key: &str) -> bool {

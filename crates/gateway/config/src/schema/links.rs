@@ -3,10 +3,14 @@
 use forebay_scenario::Unit;
 
 use super::Absent::{Is, Means, Required};
-use super::Takes::{Flag, Other, Text, Time, Whole, Word};
-use super::{Key, Part, key, once, several};
+use super::Takes::{Either, Flag, List, Text, Time, Whole, Word};
+use super::{Key, Part, TEXTS, Takes, key, once, several};
 
 const XDP_MODES: &[&str] = &["auto", "zero-copy", "copy", "generic"];
+
+const QUEUE: Takes = Whole(Unit::None, 0, u32::MAX as u64);
+const PROTOCOL: Takes = Word(&["esp", "ah"]);
+const PORT: Takes = Whole(Unit::None, 1, 65_535);
 
 /// Longest name of an interface (Linux's `IFNAMSIZ`, less the end of the string).
 pub const NAME_MAX: usize = 15;
@@ -17,7 +21,7 @@ pub const INSIDE: Part = once(
         key("kind", Word(&["tun", "xdp"]), Is("\"tun\""), "a TUN interface, or a NIC by AF_XDP", "\"tun\""),
         key(
             "answer",
-            Other("addresses"),
+            Either("addresses", TEXTS),
             Means("the first of each IP version in `addresses`"),
             "source addresses of the gateway's ICMP errors, at most one for each IP version; without one, the gateway sends no \
              ICMP errors of that version",
@@ -25,7 +29,10 @@ pub const INSIDE: Part = once(
         ),
         key(
             "mss_clamp",
-            Other("`auto`, `false`, 88 to 65495 bytes"),
+            Either(
+                "`auto`, `false`, 88 to 65495 bytes",
+                &[Word(&["auto"]), Flag, Whole(Unit::Bytes, 88, 65_495)],
+            ),
             Is("\"auto\""),
             "lowers the MSS of forwarded TCP connections to this packet size; `auto`: to what fits the interface and the smallest path MTU of all SAs",
             "1360",
@@ -43,7 +50,7 @@ pub const INSIDE_TUN: &[Key] = &[
     ),
     key(
         "addresses",
-        Other("addresses with prefix lengths"),
+        Either("addresses with prefix lengths", TEXTS),
         Means("none"),
         "addresses of the interface",
         "[\"10.9.0.1/24\", \"2001:db8:9::1/64\"]",
@@ -78,7 +85,7 @@ pub const INSIDE_TUN: &[Key] = &[
     ),
     key(
         "routes",
-        Other("`auto`, or prefixes"),
+        Either("`auto`, or prefixes", TEXTS),
         Is("\"auto\""),
         "networks routed to the interface; `auto`: the remote selectors of SAs and policies that protect; `[]`: none",
         "[\"10.2.0.0/16\"]",
@@ -111,7 +118,7 @@ pub const INSIDE_XDP: &[Key] = &[
     ),
     key(
         "queues",
-        Other("`all`, or queue numbers"),
+        Either("`all`, or queue numbers", &[Word(&["all"]), QUEUE, List(&QUEUE)]),
         Is("\"all\""),
         "receive queues, each with its own worker thread and engine",
         "[0, 1]",
@@ -125,7 +132,7 @@ pub const INSIDE_XDP: &[Key] = &[
     ),
     key(
         "routes",
-        Other("`auto`, or prefixes"),
+        Either("`auto`, or prefixes", TEXTS),
         Is("\"auto\""),
         "networks whose packets are received from the NIC, at most 256; `auto`: the remote selectors of the file's SAs and \
          policies that protect",
@@ -172,7 +179,7 @@ const MARK: Key = key(
 pub const OUTSIDE_UDP: &[Key] = &[
     key(
         "listen",
-        Other("an address with a port"),
+        Either("an address with a port", &[Text]),
         Is("\"0.0.0.0:4500\""),
         "local address and port of the socket; `[::]:4500` receives IPv6 only",
         "\"192.0.2.1:4500\"",
@@ -195,7 +202,7 @@ pub const OUTSIDE_UDP: &[Key] = &[
     ),
     key(
         "ike_forward",
-        Other("an address with a port"),
+        Either("an address with a port", &[Text]),
         Means("IKE messages are dropped"),
         "address of an IKE daemon to which IKE messages of this port are forwarded, and whose replies are sent",
         "\"127.0.0.1:4501\"",
@@ -214,14 +221,14 @@ pub const OUTSIDE_UDP: &[Key] = &[
 pub const OUTSIDE_RAW: &[Key] = &[
     key(
         "addresses",
-        Other("addresses"),
+        Either("addresses", TEXTS),
         Is("[\"0.0.0.0\", \"::\"]"),
         "local addresses at which packets are received; 0.0.0.0 and :: are all addresses",
         "[\"192.0.2.1\"]",
     ),
     key(
         "protocols",
-        Other("`esp`, `ah`"),
+        Either("`esp`, `ah`", &[PROTOCOL, List(&PROTOCOL)]),
         Is("[\"esp\", \"ah\"]"),
         "received protocols: ESP (50), AH (51), or both",
         "[\"esp\"]",
@@ -243,7 +250,7 @@ pub const OUTSIDE_XDP: &[Key] = &[
     INSIDE_XDP[3],
     key(
         "ports",
-        Other("port numbers, 1 to 65535"),
+        Either("port numbers, 1 to 65535", &[PORT, List(&PORT)]),
         Is("[4500]"),
         "UDP ports at which ESP in UDP is received; IKE messages and keepalives remain with the system",
         "[4500, 4501]",

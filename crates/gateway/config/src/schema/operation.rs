@@ -3,8 +3,8 @@
 use forebay_scenario::Unit;
 
 use super::Absent::{Is, Means, Required};
-use super::Takes::{Flag, Other, Path, Text, Time, Whole, Word};
-use super::{Key, Part, key, once};
+use super::Takes::{Either, Flag, List, Path, Text, Time, Whole, Word};
+use super::{Key, Part, TEXTS, Takes, key, once};
 
 pub const TOP: Part = once(
     "",
@@ -55,7 +55,7 @@ pub const KEYS_STATIC: &[Key] = &[key(
 pub const KEYS_XFRM: &[Key] = &[
     key(
         "mark",
-        Other("a number, or `number/mask`"),
+        Either("a number, or `number/mask`", &[Text, Whole(Unit::None, 0, u32::MAX as u64)]),
         Means("only those without a mark"),
         "synchronizes only SAs and policies with this mark",
         "\"0x42/0xff\"",
@@ -113,14 +113,14 @@ pub const GUARD: Part = once(
         ),
         key(
             "interfaces",
-            Other("interface names"),
+            Either("interface names", TEXTS),
             Means("the gateway's own"),
             "additional interfaces through which protected networks are reached, such as those of another gateway or tunnel",
             "[\"forebay1\"]",
         ),
         key(
             "except",
-            Other("prefixes"),
+            Either("prefixes", TEXTS),
             Is("[]"),
             "networks in remote selectors that are excluded from the guard, such as this host's own",
             "[\"10.9.0.0/24\"]",
@@ -147,7 +147,7 @@ pub const CONTROL: Part = once(
         ),
         key(
             "mode",
-            Other("octal in a string"),
+            Either("octal in a string", &[Text]),
             Is("\"0600\""),
             "permissions of the socket; a user with write permission can reload the gateway",
             "\"0660\"",
@@ -160,7 +160,7 @@ pub const METRICS: Part = once(
     "metrics",
     &[key(
         "listen",
-        Other("an address with a port"),
+        Either("an address with a port", &[Text]),
         Required,
         "address at which `/metrics` is served to Prometheus, by HTTP without access control",
         "\"127.0.0.1:9464\"",
@@ -216,13 +216,15 @@ pub const PRIVILEGES: Part = once(
     ],
 );
 
+const SIDE: Takes = Word(&["inside", "outside"]);
+
 pub const TAPS: Part = once(
     "taps",
     &[
         key("directory", Path, Required, "directory for capture files (pcapng)", "\"/var/lib/forebay/taps\""),
         key(
             "sides",
-            Other("`inside`, `outside`"),
+            Either("`inside`, `outside`", &[SIDE, List(&SIDE)]),
             Is("[\"inside\", \"outside\"]"),
             "sides whose packets are captured",
             "[\"outside\"]",

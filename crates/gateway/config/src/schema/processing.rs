@@ -1,11 +1,11 @@
 //! `[[processor]]`, `[[bus]]`, `[scheduler]`, `[[class]]` and `[limits]`.
 
-use forebay_processors::{Backend, WORDS};
+use forebay_processors::Backend;
 use forebay_scenario::Unit;
 
 use super::Absent::{Is, Means, Required};
-use super::Takes::{Flag, Number, Other, Path, Text, Time, Whole, Word};
-use super::{Key, Part, key, once, several};
+use super::Takes::{Either, Flag, List, Number, Path, Text, Time, Whole, Word};
+use super::{Key, Part, Takes, key, once, several};
 
 /// Most processors, all of a `count` counted.
 pub const PROCESSORS_MAX: u64 = 256;
@@ -13,12 +13,19 @@ pub const PROCESSORS_MAX: u64 = 256;
 const POLICIES: &[&str] =
     &["finish-time", "adaptive-alpha", "single", "round-robin", "shortest-queue", "size-threshold"];
 
+/// Whole numbers in a list, or one.
+const WHOLES: &[Takes] = &[WHOLE, List(&WHOLE)];
+const WHOLE: Takes = Whole(Unit::None, 0, u32::MAX as u64);
+/// Code points by number or name in a list, or one.
+const CLASSES: &[Takes] = &[CLASS_WORD, List(&CLASS_WORD)];
+const CLASS_WORD: Takes = Either("a code point", &[Text, Whole(Unit::None, 0, 63)]);
+
 pub const PROCESSOR: Part = several(
     "processor",
     &[
         key(
             "kind",
-            Word(WORDS),
+            Word(&[forebay_processors::CORE]),
             Required,
             "`core`: a core of this machine; `card`: an emulated card, which does the crypto in the time of a given card",
             "\"core\"",
@@ -58,7 +65,7 @@ pub const PROCESSOR: Part = several(
 pub const CORE: &[Key] = &[
     key(
         "pin",
-        Other("CPU numbers, as many as `count`"),
+        Either("CPU numbers, as many as `count`", WHOLES),
         Means("no affinity"),
         "CPU affinity of the threads; the first processor lists one CPU per worker thread (as many as queues), then one for each further core of `count`",
         "[0]",
@@ -207,7 +214,7 @@ pub const CLASS: Part = several(
         key("name", Text, Required, "name in status and metrics", "\"voice\""),
         key(
             "dscp",
-            Other("classes of traffic, as `classes` of an SA"),
+            Either("classes of traffic, as `classes` of an SA", CLASSES),
             Means("all code points of no other class"),
             "code points of the class; each belongs to one class only",
             "[\"ef\", \"cs5\"]",

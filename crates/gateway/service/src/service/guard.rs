@@ -11,6 +11,7 @@ use forebay_crypto::Direction;
 use forebay_links::nftables::{Nftables, Table};
 use forebay_xfrm as xfrm;
 
+use super::host::Firewall;
 use crate::control::GuardDoc;
 use forebay_config::{self as config, Config, GuardMode};
 use forebay_guard::{Entry, FORGED, Host, LEAKED, Plan};
@@ -27,7 +28,7 @@ struct State {
     host: Host,
     entries: Vec<Entry>,
     plan: Plan,
-    nftables: Option<Nftables>,
+    firewall: Box<dyn Firewall>,
     /// What the kernel has; `None` before it has any of this process, and where it refused.
     made: Option<Table>,
     error: Option<String>,
@@ -39,18 +40,18 @@ struct State {
 }
 
 impl Guard {
-    /// Makes the rules for `config`; where the kernel's policies say what is guarded, rules that are there stay until
+    /// Makes the rules for `config` in `firewall`; where the kernel's policies say what is guarded, rules that are there stay until
     /// [`Guard::set`] tells.
     ///
     /// # Errors
     /// If they cannot be made, and the file insists.
-    pub fn new(config: &Config) -> io::Result<Guard> {
+    pub fn new(config: &Config, firewall: Box<dyn Firewall>) -> io::Result<Guard> {
         let state = State {
             settings: config.guard.clone(),
             host: config.guard_host(),
             entries: vec![],
             plan: Plan::default(),
-            nftables: None,
+            firewall,
             made: None,
             error: None,
             before: BTreeMap::new(),
@@ -107,8 +108,7 @@ impl Guard {
             }
             return;
         };
-        let Some(nftables) = &mut state.nftables else { return };
-        let counted = match nftables.counted(&made.name) {
+        let counted = match state.firewall.counted(&made.name) {
             Ok(counted) => counted,
             Err(error) => return tracing::debug!(%error, "cannot read the guard's counters"),
         };
@@ -198,22 +198,18 @@ impl State {
     }
 
     fn apply(&mut self, table: &Table) -> io::Result<()> {
-        let nftables = match &mut self.nftables {
-            Some(nftables) => nftables,
-            none => none.insert(Nftables::open()?),
-        };
         if let Some(made) = self.made.as_ref().filter(|made| table.is_like(made)) {
             // If that is not what is there, all is made anew.
-            if nftables.change(made, table).is_ok() {
+            if self.firewall.change(made, table).is_ok() {
                 return Ok(());
             }
         }
         if self.made.is_some()
-            && let Ok(counted) = nftables.counted(&table.name)
+            && let Ok(counted) = self.firewall.counted(&table.name)
         {
             self.now = counted.packets;
         }
-        nftables.replace(table)?;
+        self.firewall.replace(table)?;
         for (name, packets) in std::mem::take(&mut self.now) {
             *self.before.entry(name).or_default() += packets;
         }
@@ -225,14 +221,11 @@ impl State {
         if self.settings.mode != GuardMode::Nftables {
             return Ok(());
         }
-        Nftables::open()?.counted(&self.host.table).map(drop)
+        self.firewall.counted(&self.host.table).map(drop)
     }
 
     fn delete(&mut self) {
-        let deleted = match &mut self.nftables {
-            Some(nftables) => nftables.delete(&self.host.table),
-            None => Nftables::open().and_then(|mut nftables| nftables.delete(&self.host.table)),
-        };
+        let deleted = self.firewall.delete(&self.host.table);
         match deleted {
             Ok(()) => self.made = None,
             // Without nf_tables or the right to it nothing was made.

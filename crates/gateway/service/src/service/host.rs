@@ -7,6 +7,7 @@ use std::sync::Arc;
 use forebay_engine::Clock;
 use forebay_ipsec::Protocol;
 use forebay_links::Link;
+use forebay_links::nftables::{Counted, Nftables, Table};
 
 use super::numbers;
 use super::routes::Routing;
@@ -17,6 +18,64 @@ use forebay_iv_store::Files;
 
 /// The queues of a link, one for each worker.
 pub type Queues = Vec<Box<dyn Link + Send>>;
+
+/// The packet filter of a host. Tables stay when the process ends.
+pub trait Firewall: Send {
+    /// Puts a table in the place of what has its name, in one transaction.
+    ///
+    /// # Errors
+    /// If the host has no packet filter or refuses the table; nothing has changed then.
+    fn replace(&mut self, table: &Table) -> io::Result<()>;
+
+    /// Changes what is in the sets of the table `before` to what is in those of `table`, in one transaction.
+    ///
+    /// # Errors
+    /// As [`Firewall::replace`], and if `before` is not what is there.
+    fn change(&mut self, before: &Table, table: &Table) -> io::Result<()>;
+
+    /// Deletes a table; that there is none is no error.
+    ///
+    /// # Errors
+    /// As [`Firewall::replace`].
+    fn delete(&mut self, name: &str) -> io::Result<()>;
+
+    /// What the table of this name has; nothing if there is none.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    fn counted(&mut self, name: &str) -> io::Result<Counted>;
+}
+
+/// nftables of this machine, opened at its first use and, where that failed, again at the next.
+#[derive(Debug, Default)]
+pub(super) struct Kernel(Option<Nftables>);
+
+impl Kernel {
+    fn nftables(&mut self) -> io::Result<&mut Nftables> {
+        match &mut self.0 {
+            Some(nftables) => Ok(nftables),
+            none => Ok(none.insert(Nftables::open()?)),
+        }
+    }
+}
+
+impl Firewall for Kernel {
+    fn replace(&mut self, table: &Table) -> io::Result<()> {
+        self.nftables()?.replace(table)
+    }
+
+    fn change(&mut self, before: &Table, table: &Table) -> io::Result<()> {
+        self.nftables()?.change(before, table)
+    }
+
+    fn delete(&mut self, name: &str) -> io::Result<()> {
+        self.nftables()?.delete(name)
+    }
+
+    fn counted(&mut self, name: &str) -> io::Result<Counted> {
+        self.nftables()?.counted(name)
+    }
+}
 
 /// A machine that gateways run on. [`Machine`](super::Machine) is the one at hand.
 pub trait Host: Send + Sync {
@@ -62,6 +121,9 @@ pub trait Host: Send + Sync {
     /// # Errors
     /// If it cannot be opened.
     fn routing(&self, config: &Config) -> io::Result<Option<Box<dyn Routing>>>;
+
+    /// The packet filter in which the guard keeps its table.
+    fn firewall(&self) -> Box<dyn Firewall>;
 
     /// The file system that holds the gateway's state.
     fn files(&self) -> Arc<dyn Files>;

@@ -16,7 +16,7 @@ use forebay_links_xdp::{Mode, Network, Take, XdpLink, XdpOptions};
 use forebay_wire::Family;
 use ipnet::IpNet;
 
-use super::host::{CardSide, Host, Queues};
+use super::host::{self, CardSide, Firewall, Host, Queues};
 use super::ike_forward::IkeForward;
 use super::routes::{self, Routing};
 use super::start_error::{StartError, lacking, link_error};
@@ -96,6 +96,10 @@ impl Host for Machine {
     fn routing(&self, config: &Config) -> io::Result<Option<Box<dyn Routing>>> {
         let InsideLink::Tun(tun) = &config.inside.link else { return Ok(None) };
         Ok(Some(Box::new(routes::Kernel::open(&tun.name)?)))
+    }
+
+    fn firewall(&self) -> Box<dyn Firewall> {
+        Box::new(host::Kernel::default())
     }
 
     fn files(&self) -> Arc<dyn Files> {

@@ -103,7 +103,7 @@ impl Service {
         };
         let count = processors.len();
         // Before there is anything that it is to guard.
-        let guard = Guard::new(&config).map_err(link_error(GUARD))?;
+        let guard = Guard::new(&config, host.firewall()).map_err(link_error(GUARD))?;
         let mut taps = Taps::new(unix_time);
         let (mut workers, handles) = set_up(host, &config, processors, &mut taps, clock, seed)?;
         let changes = Changes::all(&config);

@@ -277,7 +277,9 @@ impl Worker {
         &self.counts
     }
 
-    /// Makes the file's SAs and policies those of `file`, which are at `homes`: see [`Installed::change`].
+    /// Makes the file's SAs and policies those of `file`, which are at `homes`: see [`Installed::change`]. Packets in
+    /// flight of SAs that go are dropped: [`Worker::finish`] comes before, and before what they have received is taken
+    /// back.
     ///
     /// # Errors
     /// At the first that the engine refuses.
@@ -294,9 +296,7 @@ impl Worker {
                 let _ = self.engine.set_bias(place, alpha, beta);
             }
         }
-        let removed = self.removed(changes);
-        self.finish(&removed);
-        for session in removed {
+        for session in self.removed(changes) {
             let held = self.take_held(session);
             self.drop_held(held);
         }
@@ -338,10 +338,10 @@ impl Worker {
         &self.processors
     }
 
-    /// Removes an SA, after its packets in flight are completed, for which it waits a limited time. Otherwise packets
-    /// at another processor or in a window would be lost at every rekey.
+    /// Removes an SA; its packets in flight are dropped. So that a rekey loses none at another processor or in a window,
+    /// [`Worker::finish`] comes before, and before what the SA has received is taken back: what was delivered after that
+    /// could be replayed.
     pub fn remove_sa(&mut self, session: SessionId) -> bool {
-        self.finish(&[session]);
         let held = self.take_held(session);
         self.drop_held(held);
         self.engine.remove_sa(session).is_some()

@@ -4,14 +4,14 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use forebay_riscv::{Clash, Custom, Definition, INVERSE_SBOX, SBOX};
+use forebay_scenario::schema::known;
 use forebay_scenario::{Findings, Place, Problem, Section, Table as Tree, Unit, tables};
 
 use super::Instructions;
 use super::language::{self, Program, Register};
+use crate::schema::INSTRUCTION_PARTS;
 
 const TABLES: [&str; 4] = ["aes-sbox", "aes-inverse-sbox", "aes-encrypt", "aes-decrypt"];
-const INSTRUCTION: &[&str] =
-    &["name", "opcode", "funct3", "funct7", "latency", "words", "gates", "semantics"];
 
 /// Custom registers in all.
 const REGISTERS_MAX: usize = 256;
@@ -20,18 +20,24 @@ const VALUES_MAX: usize = 65_536;
 
 pub(super) fn instructions(tree: &Tree, findings: &RefCell<Findings>) -> Option<Instructions> {
     let start = Place { source: 0, span: 0..0 };
-    let known = &["register", "table", "instruction"];
-    let top = Section::new(tree, "the file".to_owned(), start, known, findings);
+    let top = Section::new(tree, "the file".to_owned(), start, &known(INSTRUCTION_PARTS, ""), findings);
     let registers = registers(&top, findings);
+    let of_table = known(INSTRUCTION_PARTS, "table");
     let made: Vec<language::Table> = tables(&top, "table")
         .into_iter()
         .filter_map(|(tree, place)| {
-            table(&Section::new(tree, "[[table]]".to_owned(), place, &["name", "values", "made"], findings))
+            table(&Section::new(tree, "[[table]]".to_owned(), place, &of_table, findings))
         })
         .collect();
     let (mut definitions, mut places, mut gates) = (Vec::new(), Vec::new(), Vec::new());
     for (tree, place) in tables(&top, "instruction") {
-        let section = Section::new(tree, "[[instruction]]".to_owned(), place, INSTRUCTION, findings);
+        let section = Section::new(
+            tree,
+            "[[instruction]]".to_owned(),
+            place,
+            &known(INSTRUCTION_PARTS, "instruction"),
+            findings,
+        );
         if let Some((definition, cost)) = instruction(&section, &registers, &made) {
             gates.push((definition.name.clone(), cost));
             definitions.push(definition);
@@ -68,8 +74,13 @@ pub(super) fn instructions(tree: &Tree, findings: &RefCell<Findings>) -> Option<
 fn registers(top: &Section<'_>, findings: &RefCell<Findings>) -> Vec<Register> {
     let mut found: Vec<Register> = Vec::new();
     for (tree, place) in tables(top, "register") {
-        let known = &["name", "bits", "count"];
-        let section = Section::new(tree, "[[register]]".to_owned(), place, known, findings);
+        let section = Section::new(
+            tree,
+            "[[register]]".to_owned(),
+            place,
+            &known(INSTRUCTION_PARTS, "register"),
+            findings,
+        );
         let Some(name) = name(&section) else { continue };
         let first = found.iter().map(|one| one.count).sum();
         let bits = section.whole("bits", Unit::None, 1, 64).unwrap_or(32) as u32;

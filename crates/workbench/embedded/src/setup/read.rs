@@ -4,17 +4,13 @@ use std::cell::RefCell;
 use std::path::Path;
 
 use forebay_riscv::{Branches, CacheConfig, Config, Extension, Policy, Replacement};
+use forebay_scenario::schema::known;
 use forebay_scenario::{Findings, Place, Problem, Section, Table, Unit, Value, tables};
 use serde_json::Value as Json;
 
 use super::{Input, InstructionSource, SasSource, Setup};
 use crate::builtin;
-
-const TOP: &[&str] = &["model", "firmware", "input", "core", "icache", "dcache", "write_buffer", "memory"];
-const CORE: &[&str] =
-    &["extensions", "instructions", "multiply", "divide", "load_use", "branch", "jump", "branches"];
-const CACHE: &[&str] = &["size", "ways", "line", "replacement", "seed"];
-const DATA_CACHE: &[&str] = &["size", "ways", "line", "replacement", "seed", "policy"];
+use crate::schema::PARTS;
 
 /// Most cycles that anything may take: sums of them stay far from 64 bits.
 const CYCLES_MAX: u64 = 10_000;
@@ -23,13 +19,13 @@ const LIMIT: u64 = 100_000_000_000;
 
 pub(super) fn setup(table: &Table, folder: &Path, findings: &RefCell<Findings>) -> Option<Setup> {
     let start = Place { source: 0, span: 0..0 };
-    let top = Section::new(table, "the file".to_owned(), start, TOP, findings);
+    let top = Section::new(table, "the file".to_owned(), start, &known(PARTS, ""), findings);
     match top.has("model") {
         true => _ = top.word("model", &["embedded"]),
         false => top.missing("model", "model = \"embedded\""),
     }
     let empty = Table::default();
-    let section = |name: &'static str, known: &[&'static str]| {
+    let section = |name: &'static str| {
         let found = tables(&top, name);
         if let [_, (_, second), ..] = found.as_slice() {
             let message = format!("`[{name}]` stands here for the second time");
@@ -37,10 +33,10 @@ pub(super) fn setup(table: &Table, folder: &Path, findings: &RefCell<Findings>) 
             top.report(Problem::Conflict { message, help }, second.clone());
         }
         let (table, place) = found.into_iter().next().unwrap_or((&empty, top.place.clone()));
-        Section::new(table, format!("[{name}]"), place, known, findings)
+        Section::new(table, format!("[{name}]"), place, &known(PARTS, name), findings)
     };
     let base = Config::base();
-    let firmware = section("firmware", &["path", "functions", "instructions"]);
+    let firmware = section("firmware");
     let path = |section: &Section<'_>, key: &str| section.text(key).map(|text| folder.join(text));
     let executable = match firmware.has("path") {
         true => firmware.text("path").map(|text| match builtin::firmware(text) {
@@ -52,12 +48,12 @@ pub(super) fn setup(table: &Table, folder: &Path, findings: &RefCell<Findings>) 
             None
         }
     };
-    let core = section("core", CORE);
-    let icache = cache(&section("icache", CACHE), base.icache);
-    let data = section("dcache", DATA_CACHE);
+    let core = section("core");
+    let icache = cache(&section("icache"), base.icache);
+    let data = section("dcache");
     let dcache = cache(&data, base.dcache);
-    let buffer = section("write_buffer", &["slots"]);
-    let memory = section("memory", &["width", "latency", "write_latency", "beat"]);
+    let buffer = section("write_buffer");
+    let memory = section("memory");
     let cycles = |section: &Section<'_>, key: &str, least: u64, most: u64, default: u32| {
         section.whole(key, Unit::None, least, most).map_or(default, |cycles| cycles as u32)
     };
@@ -87,10 +83,7 @@ pub(super) fn setup(table: &Table, folder: &Path, findings: &RefCell<Findings>) 
         firmware: executable?,
         functions: path(&firmware, "functions"),
         limit: firmware.whole("instructions", Unit::None, 1, u64::MAX).unwrap_or(LIMIT),
-        input: input(
-            &section("input", &["image", "capture", "sas", "packets", "direction", "checksums"]),
-            folder,
-        ),
+        input: input(&section("input"), folder),
         extensions: extensions(&core),
         instructions: instructions(&core, folder),
         config,

@@ -7,9 +7,9 @@ use forebay_sim::{Trace, read_trace};
 use forebay_time::{Duration, PS_PER_S, Time};
 use serde_json::{Map, Value as Json};
 
+use super::{PARTS, known};
 use crate::description::{Arrival, Arrivals};
 
-const KNOWN: &[&str] = &["mean", "packet_rate", "distribution", "path", "packets", "rate"];
 const WORDS: &[&str] = &["exponential", "constant", "trace"];
 
 /// When packets come; traces are sought in `directory`.
@@ -26,7 +26,8 @@ pub(super) fn read(
         }
         return None;
     };
-    let section = Section::new(table, "[arrivals]".to_owned(), place, KNOWN, top.findings());
+    let section =
+        Section::new(table, "[arrivals]".to_owned(), place, &known(PARTS, "arrivals"), top.findings());
     let default = if section.has("path") { "trace" } else { "exponential" };
     let word = match section.has("distribution") {
         true => section.word("distribution", WORDS),

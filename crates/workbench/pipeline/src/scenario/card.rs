@@ -31,24 +31,9 @@ use forebay_models::card::{Card, Resource};
 use forebay_scenario::{Findings, Place, ScenarioErrors, Section, Table, Unit, tables};
 use serde_json::{Map, Value as Json};
 
-use super::{Timing, is_of, timing};
+use super::{CARD_PARTS, Timing, is_of, known, timing};
 use crate::description::{Arrivals, Pipeline};
 
-const TOP: &[&str] = &[
-    "model",
-    "seed",
-    "duration",
-    "warm_up",
-    "runs",
-    "payload",
-    "headers",
-    "offered",
-    "distribution",
-    "memory_transfers",
-    "buffer",
-    "resource",
-];
-const RESOURCE: &[&str] = &["name", "rate", "crossings", "overhead_bytes", "overhead", "seen", "busy"];
 const BYTES_MAX: u64 = 1 << 30;
 const BUFFER: u64 = 64;
 /// The resource that `memory_transfers` are crossings of.
@@ -98,7 +83,7 @@ impl CardScenario {
 
 fn read(root: &Table, findings: &RefCell<Findings>) -> Option<CardScenario> {
     let whole = Place { source: 0, span: 0..0 };
-    let top = Section::new(root, "the scenario".to_owned(), whole, TOP, findings);
+    let top = Section::new(root, "the scenario".to_owned(), whole, &known(CARD_PARTS, ""), findings);
     is_of(&top, "inline-card", "model = \"inline-card\"")?;
     let mut resolved = Map::new();
     resolved.insert("model".to_owned(), "inline-card".into());
@@ -168,7 +153,13 @@ fn resources(
     let mut resources: Vec<Resource> = Vec::new();
     let mut maps = Vec::new();
     for (number, (table, place)) in tables.into_iter().enumerate() {
-        let section = Section::new(table, "this [[resource]]".to_owned(), place, RESOURCE, top.findings());
+        let section = Section::new(
+            table,
+            "this [[resource]]".to_owned(),
+            place,
+            &known(CARD_PARTS, "resource"),
+            top.findings(),
+        );
         let name = section.text("name").map_or_else(|| format!("resource{number}"), str::to_owned);
         if resources.iter().any(|known| known.name == name) {
             section.conflict("name", format!("there is a resource `{name}` already"), "give it another name");

@@ -3,7 +3,7 @@
 use forebay_models::Error;
 use forebay_scenario::{Place, Problem, ScenarioErrors, Section, Table, Value, tables};
 
-use super::{Scenario, TOP};
+use super::{PARTS, Scenario, known};
 use crate::solved::{Part, obstacle};
 
 /// The text that a scenario was read from.
@@ -70,7 +70,7 @@ impl Scenario {
         let Source { text, name, sets } = &*self.source;
         let read = forebay_scenario::read(text, name, sets, |root, findings| {
             let whole = Place { source: 0, span: 0..0 };
-            let top = Section::new(root, String::new(), whole, TOP, findings);
+            let top = Section::new(root, String::new(), whole, &known(PARTS, ""), findings);
             let (list, name) = match part {
                 Part::Arrivals => ("arrivals", ""),
                 Part::Stage(at) => ("stage", self.pipeline.stages.get(at).map_or("", |stage| &stage.name)),

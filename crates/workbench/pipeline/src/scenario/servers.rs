@@ -4,20 +4,9 @@ use forebay_scenario::{Place, Section, Unit, tables};
 use forebay_time::Duration;
 use serde_json::{Map, Value as Json};
 
+use super::{PARTS, known};
 use crate::description::{Discipline, Grant, RunEnds, Server};
 use crate::law::Law;
-
-const KNOWN: &[&str] = &[
-    "name",
-    "cores",
-    "discipline",
-    "run_length",
-    "switch_delay",
-    "distribution",
-    "run_ends",
-    "grant",
-    "contexts",
-];
 
 const CORES_MAX: u64 = 1_024;
 /// The paper's own is 0.5 s, as long as its runs; this is what its Markov chain is tuned around.
@@ -33,7 +22,7 @@ pub(super) fn read(
     let mut maps = Vec::new();
     for (number, (table, place)) in tables(top, "server").into_iter().enumerate() {
         let name = "this [[server]]".to_owned();
-        let section = Section::new(table, name, place.clone(), KNOWN, top.findings());
+        let section = Section::new(table, name, place.clone(), &known(PARTS, "server"), top.findings());
         let name = section.text("name").map_or_else(|| format!("server{number}"), str::to_owned);
         if servers.iter().any(|(known, _)| known.name == name) {
             section.conflict("name", format!("there is a server `{name}` already"), "give it another name");

@@ -4,26 +4,9 @@ use forebay_scenario::{Place, Problem, Section, Unit, Value, tables};
 use forebay_time::Duration;
 use serde_json::{Map, Value as Json};
 
-use super::{describe, laws, order};
+use super::{PARTS, describe, known, laws, order};
 use crate::description::{Discipline, Overflow, Server, Stage};
 use crate::law::Law;
-
-const KNOWN: &[&str] = &[
-    "name",
-    "server",
-    "next",
-    "time",
-    "buffer",
-    "distribution",
-    "phases",
-    "times",
-    "rate",
-    "overhead_bytes",
-    "units",
-    "batch",
-    "setup",
-    "priority",
-];
 
 const STAGES_MAX: usize = 1_024;
 
@@ -50,7 +33,8 @@ pub(super) fn read(
     let mut sections = Vec::new();
     let mut maps: Vec<Json> = Vec::new();
     for (number, (table, place)) in tables.into_iter().enumerate().take(STAGES_MAX) {
-        let section = Section::new(table, "this [[stage]]".to_owned(), place, KNOWN, top.findings());
+        let section =
+            Section::new(table, "this [[stage]]".to_owned(), place, &known(PARTS, "stage"), top.findings());
         let name = section.text("name").map_or_else(|| format!("stage{number}"), str::to_owned);
         if stages.iter().any(|known| known.name == name) {
             section.conflict("name", format!("there is a stage `{name}` already"), PASSED_ONCE);

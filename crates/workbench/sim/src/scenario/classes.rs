@@ -13,29 +13,9 @@ use super::finding::Problem;
 use super::section::Section;
 use super::traffic::{SIZE_KEYS, drawn_sizes};
 use super::tree::{Node, Value};
-use super::{Class, Settings, seconds, tables};
+use super::{Class, PARTS, Settings, known, seconds, tables};
 use crate::traffic::{DrawnClass, Source, Trace};
 
-pub(super) const KNOWN: &[&str] = &[
-    "name",
-    "service",
-    "weight",
-    "queue",
-    "window",
-    "windowing",
-    "timeout",
-    "max_bytes",
-    "input",
-    "share",
-    "dscp",
-    "source",
-    "mean",
-    "min",
-    "max",
-    "value",
-    "bins",
-    "imix",
-];
 /// As many as [`crate::Arrival::class`] tells apart.
 const MOST: usize = 256;
 const SHARE: &str = "a share of the packets, against those of the other classes: share = 0.25";
@@ -52,7 +32,8 @@ pub(super) struct Entry<'a> {
 pub(super) fn entries<'a>(top: &Section<'a>) -> Vec<Entry<'a>> {
     let mut entries: Vec<Entry<'a>> = Vec::new();
     for (number, (table, place)) in tables(top, "class").into_iter().enumerate() {
-        let section = Section::new(table, "this [[class]]".to_owned(), place, KNOWN, top.findings());
+        let section =
+            Section::new(table, "this [[class]]".to_owned(), place, &known(PARTS, "class"), top.findings());
         let name = section.text("name").map_or_else(|| format!("class{number}"), str::to_owned);
         if entries.iter().any(|other| other.name == name) {
             section.conflict("name", format!("there is a class `{name}` already"), "give it another name");

@@ -10,37 +10,7 @@ use serde_json::{Map, Value as Json};
 use super::decimal::{Decimal, Unit};
 use super::section::Section;
 use super::traffic::Suites;
-use super::{Answers, Bus, Feed, MAX_PROCESSORS, Processor, real, seconds, tables};
-
-pub(super) const BUS: &[&str] =
-    &["name", "clock", "width", "address_cycles", "bandwidth", "transfer_overhead", "full_duplex"];
-pub(super) const PROCESSOR: &[&str] = &[
-    "name",
-    "kind",
-    "count",
-    "init",
-    "block",
-    "init_ratio",
-    "block_ratio",
-    "throughput",
-    "throughput_size",
-    "alpha",
-    "beta",
-    "queue",
-    "write_buffer",
-    "prefetch",
-    "bus",
-    "suites",
-    "others",
-    "packet",
-    "submit",
-    "wake",
-    "lanes",
-    "answers",
-    "move",
-    "feed",
-    "feed_block",
-];
+use super::{Answers, Bus, Feed, MAX_PROCESSORS, PARTS, Processor, known, real, seconds, tables};
 
 /// The papers' bus: PCI, 66 MHz, 4 bytes wide, one address cycle.
 const CLOCK: u64 = 66_000_000;
@@ -58,7 +28,7 @@ pub(super) fn buses(top: &Section<'_>, resolved: &mut Map<String, Json>) -> Vec<
     let mut maps = Vec::new();
     let mut buses: Vec<Bus> = Vec::new();
     for (number, (table, place)) in tables.into_iter().enumerate() {
-        let section = Section::new(table, "[bus]".to_owned(), place, BUS, top.findings());
+        let section = Section::new(table, "[bus]".to_owned(), place, &known(PARTS, "bus"), top.findings());
         if several && !section.has("name") {
             section.missing("name", "name = \"pci0\"");
         }
@@ -150,11 +120,12 @@ pub(super) fn read(
         top.missing("processor", "[[processor]]");
     }
     let used = suites.words().len();
+    let known = known(PARTS, "processor");
     let sections: Vec<Section<'_>> = tables
         .into_iter()
         .map(|(table, place)| {
             let name = "this [[processor]]".to_owned();
-            Section::new(table, name, place, PROCESSOR, top.findings())
+            Section::new(table, name, place, &known, top.findings())
         })
         .collect();
     // Ratios are against the first accelerator, wherever it stands.

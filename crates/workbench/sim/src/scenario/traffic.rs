@@ -11,31 +11,9 @@ use super::decimal::Unit;
 use super::finding::Problem;
 use super::section::Section;
 use super::tree::{Node, Value};
-use super::{seconds, tables};
+use super::{PARTS, known, seconds, tables};
 use crate::traffic::{Arrivals, Bin, DrawnClass, Rate, Sizes, Source, Traffic, read_trace};
 
-pub(super) const KNOWN: &[&str] = &[
-    "source",
-    "path",
-    "packets",
-    "mean",
-    "min",
-    "max",
-    "value",
-    "bins",
-    "imix",
-    "run_length",
-    "rate",
-    "packet_rate",
-    "arrivals",
-    "on",
-    "off",
-    "sas",
-    "sa_weights",
-    "suites",
-    "overhead",
-    "warm_up",
-];
 const SOURCES: &[&str] = &["file", "exponential", "uniform", "fixed", "imix", "histogram", "paper"];
 /// The keys of all distributions of sizes.
 pub(super) const SIZE_KEYS: &[&str] = &["mean", "min", "max", "value", "bins", "imix"];
@@ -84,7 +62,8 @@ pub(super) fn read(
         }
         return None;
     };
-    let traffic = Section::new(table, "[traffic]".to_owned(), place, KNOWN, top.findings());
+    let traffic =
+        Section::new(table, "[traffic]".to_owned(), place, &known(PARTS, "traffic"), top.findings());
     let mut map = Map::new();
     let overhead = traffic.whole("overhead", Unit::Bytes, 0, LARGEST).unwrap_or(OVERHEAD);
     let mut source = source(&traffic, directory, notes, &mut map);

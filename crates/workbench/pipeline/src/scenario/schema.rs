@@ -1,0 +1,389 @@
+//! What scenarios of pipelines and of inline cards may hold: the lists from which the readers take the names of keys,
+//! and the reference (`docs/reference/`) and the schemas for editors take the rest.
+
+use forebay_scenario::Unit;
+use forebay_scenario::schema::Absent::{Is, Means, Required};
+use forebay_scenario::schema::Takes::{Either, List, Number, Path, Positive, Text, Time, Whole, Word};
+use forebay_scenario::schema::{Key, Part, Takes, key};
+
+/// Every section of a pipeline's scenario.
+pub const PARTS: &[Part] = &[
+    Part::once("", TOP),
+    Part::once("arrivals", ARRIVALS),
+    Part::several("server", SERVER),
+    Part::several("stage", STAGE),
+];
+
+/// Every section of an inline card's scenario.
+pub const CARD_PARTS: &[Part] = &[Part::once("", CARD), Part::several("resource", RESOURCE)];
+
+const COUNT: u64 = u32::MAX as u64;
+const BYTES_MAX: u64 = 1 << 30;
+const TIME: Takes = Time("0 s", "213 d");
+
+const SEED: Key = key(
+    "seed",
+    Whole(Unit::None, 0, u64::MAX),
+    Is("1"),
+    "seed of all random streams; the same file with the same seed gives the same figures on every machine",
+    "7",
+);
+const DURATION: Key = key(
+    "duration",
+    Positive(Unit::Time),
+    Means("500 ms; with a trace, until its last packet has left"),
+    "simulated time of a run, longer than `warm_up`",
+    "\"2 s\"",
+);
+const WARM_UP: Key = key(
+    "warm_up",
+    TIME,
+    Is("0"),
+    "time at the beginning of a run that is left out of the figures",
+    "\"50 ms\"",
+);
+const RUNS: Key = key(
+    "runs",
+    Whole(Unit::None, 1, 100_000),
+    Is("1"),
+    "number of runs, with the seeds `seed`, `seed + 1`, ...; from two on, figures have confidence intervals",
+    "20",
+);
+
+const TOP: &[Key] = &[
+    key("model", Word(&["pipeline"]), Required, "the model that the file is a scenario of", "\"pipeline\""),
+    SEED,
+    DURATION,
+    WARM_UP,
+    RUNS,
+    key(
+        "overflow",
+        Word(&["drop", "block"]),
+        Is("\"drop\""),
+        "fate of a packet for which the next stage has no room: it is lost, or its stage holds it and waits; with `block` \
+         only the first stage loses packets",
+        "\"block\"",
+    ),
+    key(
+        "service",
+        Word(&["constant", "exponential"]),
+        Is("\"constant\""),
+        "distribution of the service times of stages that have no `distribution` of their own; a file with exponential \
+         times throughout and `overflow = \"block\"` is simulated by the rules of the Markov chain",
+        "\"exponential\"",
+    ),
+    key(
+        "packet_bytes",
+        Whole(Unit::Bytes, 0, BYTES_MAX),
+        Is("0"),
+        "size of packets that are not from a trace, for stages with a `rate`",
+        "1500",
+    ),
+];
+
+const ARRIVALS: &[Key] = &[
+    key(
+        "mean",
+        Positive(Unit::Time),
+        Means("required, unless `packet_rate` or a trace is given"),
+        "mean time between packets",
+        "\"70 us\"",
+    ),
+    key(
+        "packet_rate",
+        Positive(Unit::PacketRate),
+        Means("`mean` applies, or the times of the trace"),
+        "mean rate of packets, in place of `mean`; with a trace, the rate at which its packets are sent, evenly spaced",
+        "\"14 kpacket/s\"",
+    ),
+    key(
+        "distribution",
+        Word(&["exponential", "constant", "trace"]),
+        Means("`trace` with `path`, otherwise `exponential`"),
+        "distribution of the times between packets",
+        "\"constant\"",
+    ),
+    key(
+        "path",
+        Path,
+        Means("required with `trace`"),
+        "with `trace`: CSV file with the header `size[,time]`, or a packet capture",
+        "\"trace.csv\"",
+    ),
+    key(
+        "packets",
+        Whole(Unit::None, 1, u64::MAX),
+        Means("all"),
+        "with `trace`: maximum number of packets taken from it",
+        "1000",
+    ),
+    key(
+        "rate",
+        Positive(Unit::Rate),
+        Means("the times of the trace"),
+        "with `trace`: sends its packets back to back at this rate, in place of its times",
+        "\"1 Gbit/s\"",
+    ),
+];
+
+const SERVER: &[Key] = &[
+    key(
+        "name",
+        Text,
+        Means("`server0`, `server1`, ... by position"),
+        "name in the figures, and for stages to refer to",
+        "\"core\"",
+    ),
+    key(
+        "cores",
+        Whole(Unit::None, 1, 1_024),
+        Is("1"),
+        "number of cores; a stage can run on all of them at once",
+        "2",
+    ),
+    key(
+        "discipline",
+        Word(&["busy-waiting", "interrupt-driven"]),
+        Required,
+        "how stages share the server; `busy-waiting`: a packet holds a context from the first of the server's stages to the \
+         last; `interrupt-driven`: stages take turns",
+        "\"interrupt-driven\"",
+    ),
+    key(
+        "run_length",
+        Positive(Unit::Time),
+        Is("\"100 us\""),
+        "interrupt-driven: maximum time that a stage runs while another is ready",
+        "\"500 ms\"",
+    ),
+    key(
+        "switch_delay",
+        TIME,
+        Is("0"),
+        "time that a core takes to change from one stage, or busy-waiting from one context, to another",
+        "\"2 us\"",
+    ),
+    key(
+        "distribution",
+        Word(&["constant", "exponential"]),
+        Is("\"constant\""),
+        "distribution of `run_length` and `switch_delay`",
+        "\"exponential\"",
+    ),
+    key(
+        "run_ends",
+        Word(&["packet", "slice"]),
+        Is("\"packet\""),
+        "interrupt-driven: end of a run; `packet`: with the packet in service, or at `run_length` if another stage is ready; \
+         `slice`: when the stage has no work, or at `run_length` if another stage is ready",
+        "\"slice\"",
+    ),
+    key(
+        "grant",
+        Word(&["first-asked", "round-robin", "priority", "preemptive-priority"]),
+        Is("\"first-asked\""),
+        "interrupt-driven: which ready stage runs next: the one that has been ready longest, the next in the order of the \
+         chain, the one of the largest `priority`, or that one at once, interrupting a stage of smaller priority",
+        "\"round-robin\"",
+    ),
+    key(
+        "contexts",
+        Whole(Unit::None, 1, COUNT),
+        Is("1"),
+        "busy-waiting: packets that can hold the server at once (hardware threads)",
+        "4",
+    ),
+];
+
+const STAGE: &[Key] = &[
+    key(
+        "name",
+        Text,
+        Means("`stage0`, `stage1`, ... by position"),
+        "name in the figures; the random stream of the stage depends on it",
+        "\"receive\"",
+    ),
+    key(
+        "server",
+        Text,
+        Means("units of its own"),
+        "name of the server whose cores work for this stage",
+        "\"core\"",
+    ),
+    key(
+        "next",
+        Text,
+        Means("the next stage of the file"),
+        "name of the stage that packets go to next; every packet passes every stage once",
+        "\"transmit\"",
+    ),
+    key(
+        "time",
+        TIME,
+        Means("required, unless `times` or `rate` is given"),
+        "service time of a packet; its mean, if it is drawn",
+        "\"32 us\"",
+    ),
+    key(
+        "buffer",
+        Whole(Unit::None, 1, COUNT),
+        Required,
+        "maximum number of packets in the stage, including those in service: 101 is one in service and 100 that wait",
+        "101",
+    ),
+    key(
+        "distribution",
+        Word(&["constant", "exponential", "erlang", "empirical", "rate"]),
+        Means(
+            "by the keys that are given: `rate`, `empirical` with `times`, `erlang` with `phases`, otherwise `service`",
+        ),
+        "distribution of the service time",
+        "\"exponential\"",
+    ),
+    key(
+        "phases",
+        Whole(Unit::None, 1, 10_000),
+        Means("required with `erlang`"),
+        "with distribution `erlang`: number of phases; more phases vary less",
+        "4",
+    ),
+    key(
+        "times",
+        Either("a list of times", &[List(&TIME)]),
+        Means("required with `empirical`"),
+        "with distribution `empirical`: measured service times, drawn with equal probability",
+        "[\"30 us\", \"35 us\"]",
+    ),
+    key(
+        "rate",
+        Positive(Unit::Rate),
+        Means("required with `rate`"),
+        "with distribution `rate`: the service time is that of the packet's bytes and `overhead_bytes` at this rate",
+        "\"1 Gbit/s\"",
+    ),
+    key(
+        "overhead_bytes",
+        Whole(Unit::Bytes, 0, BYTES_MAX),
+        Is("0"),
+        "with distribution `rate`: bytes added to each packet",
+        "38",
+    ),
+    key(
+        "units",
+        Whole(Unit::None, 1, COUNT),
+        Is("1"),
+        "number of the stage's own units, which work in parallel; not with `server`",
+        "2",
+    ),
+    key(
+        "batch",
+        Whole(Unit::None, 1, COUNT),
+        Is("1"),
+        "maximum number of packets served together; their times add up, and `setup` is spent once",
+        "32",
+    ),
+    key("setup", TIME, Is("0"), "time of each service besides that of its packets", "\"2 us\""),
+    key(
+        "priority",
+        Whole(Unit::None, 0, COUNT),
+        Is("0"),
+        "priority on a server that grants by priority; larger is served first",
+        "1",
+    ),
+];
+
+const CARD: &[Key] = &[
+    key(
+        "model",
+        Word(&["inline-card"]),
+        Required,
+        "the model that the file is a scenario of",
+        "\"inline-card\"",
+    ),
+    SEED,
+    DURATION,
+    WARM_UP,
+    RUNS,
+    key(
+        "payload",
+        Whole(Unit::Bytes, 1, BYTES_MAX),
+        Required,
+        "bytes of each packet that count as carried",
+        "8942",
+    ),
+    key(
+        "headers",
+        Whole(Unit::Bytes, 0, BYTES_MAX),
+        Is("0"),
+        "bytes besides the payload that cross every resource with each packet",
+        "58",
+    ),
+    key("offered", Positive(Unit::Rate), Required, "offered load of payload", "\"893 Mbit/s\""),
+    key(
+        "distribution",
+        Word(&["constant", "exponential"]),
+        Is("\"constant\""),
+        "distribution of the times between packets",
+        "\"exponential\"",
+    ),
+    key(
+        "memory_transfers",
+        Number(0.0, f64::MAX),
+        Means("`crossings` of the resource `memory` applies"),
+        "number of times that each packet crosses the resource named `memory`",
+        "6",
+    ),
+    key(
+        "buffer",
+        Whole(Unit::None, 1, COUNT),
+        Is("64"),
+        "for `forebay simulate`: maximum number of packets in each resource, including the one in service",
+        "128",
+    ),
+];
+
+const RESOURCE: &[Key] = &[
+    key(
+        "name",
+        Text,
+        Means("`resource0`, `resource1`, ... by position"),
+        "name in the figures; `memory` is the one that `memory_transfers` refers to",
+        "\"mac\"",
+    ),
+    key(
+        "rate",
+        Positive(Unit::Rate),
+        Means("required, unless `seen` and `busy` are given"),
+        "rate of the resource",
+        "\"1 Gbit/s\"",
+    ),
+    key(
+        "crossings",
+        Number(0.0, f64::MAX),
+        Means("1; of `memory`, `memory_transfers`"),
+        "number of times that each packet crosses the resource",
+        "2",
+    ),
+    key(
+        "overhead_bytes",
+        Whole(Unit::Bytes, 0, BYTES_MAX),
+        Is("0"),
+        "bytes added to each packet at this resource, besides `headers`, such as framing",
+        "38",
+    ),
+    key("overhead", TIME, Is("0"), "time of each crossing besides that of the bytes", "\"1 us\""),
+    key(
+        "seen",
+        Positive(Unit::Rate),
+        Means("`rate` applies"),
+        "measured payload rate at which the resource was busy for the share `busy`; in place of `rate` and its overheads",
+        "\"893 Mbit/s\"",
+    ),
+    key(
+        "busy",
+        Positive(Unit::None),
+        Means("required with `seen`"),
+        "share of its time that the resource was busy at the rate `seen`",
+        "0.38",
+    ),
+];
