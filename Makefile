@@ -4,7 +4,7 @@ CARGO ?= cargo
 FOREBAY = target/release/forebay
 OUT ?= forebay-demo
 
-.PHONY: help demo test test-arm64 check licences interop bench bench-gateway bench-simulator validate-model instructions soak simulate-faults planted-faults fuzz miri mutants lab tutorials docs browser interop-vm hdtv deb man setup setup-test clean
+.PHONY: help demo test test-arm64 check licences interop bench bench-gateway bench-simulator validate-model instructions soak simulate-faults planted-faults fuzz miri mutants semver publish-check lab tutorials docs browser interop-vm hdtv deb man setup setup-test clean
 
 help:
 	@echo 'make demo          build, show what the scheduler gains, send a real capture through two gateways'
@@ -29,6 +29,8 @@ help:
 	@echo 'make planted-faults   plants faults in the gateway, and says which seed finds each; SEEDS='
 	@echo 'make miri          rings, pointers for C, engine and lanes under Miri (fetches nightly Rust)'
 	@echo 'make mutants       changes the code and names the changes that no test notices; SAMPLE=1/100, MUTANTS="ipsec engine"'
+	@echo 'make publish-check whether the library `forebay` and its crates could be published; uploads nothing'
+	@echo 'make semver        whether the library still fits the programs that depend on it; BASE=REVISION, by default the last tag'
 	@echo 'make fuzz          fuzz every parser by coverage (needs nightly Rust); SECONDS=600 each'
 
 # The library for fast crypto on x86-64, where it can be had; without it the portable backend does it all.
@@ -173,6 +175,15 @@ MUTANTS ?= ipsec scheduler engine gateway
 mutants:
 	@scripts/setup.sh build
 	scripts/mutants.sh $(MUTANTS)
+
+# The packages are made as for the registry, and the library's examples are built from nothing else.
+publish-check:
+	scripts/publish.sh build
+
+BASE ?=
+semver:
+	@scripts/setup.sh build
+	scripts/semver.sh $(BASE)
 
 SECONDS ?= 600
 fuzz:

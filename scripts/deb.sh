@@ -38,6 +38,18 @@ sed -e '1s/FOREBAY/FOREBAY\\-WORKBENCH/' -e '0,/^forebay /s//forebay\\-workbench
 for page in "$stage"/gateway/man/*; do rm "$stage/workbench/man/$(basename "$page")"; done
 gzip -9n "$stage"/*/man/*
 
+# A cross compiler's C library names itself with its architecture, `libc6:arm64`, which policy 7.1 has no place for in a
+# package's own dependencies.
+if [ -n "$target" ]; then
+    mkdir "$stage/bin"
+    cat >"$stage/bin/dpkg-shlibdeps" <<END
+#!/bin/sh
+exec $(command -v dpkg-shlibdeps) "\$@" | sed 's/:[a-z0-9]*\( (\|,\|\$\)/\1/g'
+END
+    chmod +x "$stage/bin/dpkg-shlibdeps"
+    export PATH=$stage/bin:$PATH
+fi
+
 version=$("${run[@]}" "$forebay" --version | cut -d' ' -f2)
 maintainer=$(sed -n 's/^maintainer = "\(.*\)"/\1/p' crates/cli/Cargo.toml)
 for package in gateway:forebay workbench:forebay-workbench; do

@@ -48,7 +48,7 @@ for tool in cargo cc; do
 done
 
 cargo_deb=3.8.0
-if [[ " $* " == *" deb "* ]] && ! target/tools/bin/cargo-deb --version 2>/dev/null | grep -qx "$cargo_deb"; then
+if [[ " $* " == *" deb "* ]] && ! target/tools/bin/cargo-deb --version 2>/dev/null | grep -qx "\(cargo-deb \)\?$cargo_deb"; then
     echo "setup: building cargo-deb $cargo_deb into target/tools"
     cargo install --quiet --locked "cargo-deb@$cargo_deb" --root target/tools
 fi

@@ -35,7 +35,7 @@ for name in forebay forebay-workbench; do
     dpkg-deb --extract "$package" "$root"
     program=$root/usr/bin/$name doc=$root/usr/share/doc/$name
     readelf -h "$program" | grep -q "Machine: *$machine\$" || fail "$name is for: $(readelf -h "$program" | grep Machine)"
-    ! readelf -S "$program" | grep -qF .debug_ || fail "$name is not stripped"
+    ! readelf -S "$program" | grep -qF .debug_info || fail "$name is not stripped"
     [ "$("${run[@]}" "$program" --version)" = "forebay $version" ] || fail "$name --version: $("${run[@]}" "$program" --version)"
     for file in copyright changelog.gz changelog.Debian.gz third-party.gz; do
         [ -s "$doc/$file" ] || fail "$name has no $file"
@@ -50,7 +50,7 @@ done
 root=$work/forebay
 for file in lib/systemd/system/forebay.service usr/share/bash-completion/completions/forebay \
     usr/share/zsh/vendor-completions/_forebay usr/share/fish/vendor_completions.d/forebay.fish \
-    usr/share/doc/forebay/README.md usr/share/doc/forebay/operation.md usr/share/doc/forebay/grafana.json \
+    usr/share/doc/forebay/README.md usr/share/doc/forebay/docs/README.md usr/share/doc/forebay/docs/operation.md usr/share/doc/forebay/docs/grafana.json \
     usr/share/doc/forebay/examples/gateway.toml usr/share/man/man5/forebay.toml.5.gz; do
     [ -s "$root/$file" ] || [ -s "$root/usr/$file" ] || fail "no /$file"
 done
@@ -73,5 +73,6 @@ cp "$root/usr/share/doc/forebay/examples/gateway.toml" "$work/"
 mkdir "$work/keys"
 for key in east-out east-in; do head -c 20 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$work/keys/$key.key"; done
 chmod 600 "$work"/keys/*
-"${run[@]}" "$root/usr/bin/forebay" check --config "$work/gateway.toml" | grep -q 'no warnings' || fail "the example has warnings"
+"${run[@]}" "$root/usr/bin/forebay" check --config "$work/gateway.toml" 2>"$work/warnings" | grep -q 'no warnings' ||
+    fail "the example has warnings: $(cat "$work/warnings")"
 echo "packages: ok, $arch"

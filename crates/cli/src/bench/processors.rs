@@ -11,7 +11,7 @@ use forebay_engine::{Clock, Lane, calibrate};
 use forebay_time::Duration;
 use miette::{IntoDiagnostic, WrapErr, miette};
 
-use forebay_processors::{Backend, Costs, KINDS, Kind, MeasuredCost, Surroundings};
+use forebay_processors::{Backend, Costs, Kind, MeasuredCost, Surroundings, kinds};
 use forebay_terminal::Answer;
 
 /// The name of the core behind a lane.
@@ -84,7 +84,7 @@ fn processors(clock: Clock) -> miette::Result<Vec<Box<dyn Processor>>> {
     let lane = Lane::new(Backend::Auto.open()?, WORKER, clock).into_diagnostic()?;
     all.push(Box::new(lane));
     let buses = [Bus::new(BusConfig::pci_66())];
-    for kind in KINDS {
+    for kind in kinds() {
         let surroundings = Surroundings { name: kind.word, library: Box::new(AwsLc::new()), buses: &buses };
         all.push((kind.sample)().open(surroundings)?);
     }

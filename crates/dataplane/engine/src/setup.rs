@@ -34,6 +34,17 @@ pub struct ProcessorSetup {
     pub queue: usize,
 }
 
+/// Jobs that may wait at a processor unless it is set otherwise.
+const QUEUE: usize = 256;
+
+impl ProcessorSetup {
+    /// A processor of which the scheduler is told nothing but its kind and its cost; at most 256 jobs wait there.
+    /// `Cost::default()` suffices where there is no other processor, since nothing is to be chosen then.
+    pub fn new(processor: Box<dyn Processor>, kind: Kind, cost: Cost) -> ProcessorSetup {
+        ProcessorSetup { processor, kind, cost, alpha: 1.0, beta: Duration::ZERO, queue: QUEUE }
+    }
+}
+
 /// What the scheduler is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scheduling {

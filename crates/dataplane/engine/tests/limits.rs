@@ -264,7 +264,8 @@ fn a_lane_that_panics_takes_no_packet_with_it() {
     for _ in 0..20 {
         pass(&mut engine, 500);
     }
-    assert!(engine.processors().nth(1).is_some_and(|one| one.out), "{:?}", engine.stats());
+    // On a slow machine its first pause is over by now, and it may be tried again.
+    assert!(engine.processors().nth(1).is_some_and(|one| one.removals > 0), "{:?}", engine.stats());
 }
 
 /// Dropped in the middle of everything: the threads end, and one that hangs is left behind.

@@ -8,6 +8,7 @@
 //! | [`udp::UdpLink`] | ESP in UDP (RFC 3948) | trains of datagrams as one (`UDP_GRO`, `UDP_SEGMENT`), many by one system call |
 //! | [`beside::BesideLink`] | ESP in UDP, beside an IKE daemon that has the port | trains of datagrams as one where they come as one |
 //! | [`raw::RawLink`] | ESP, AH, ICMP about packets too big | many by one system call |
+//! | [`datagram::DatagramLink`] | of the program that runs the gateway | nothing: one system call for each |
 //! | `forebay_links_xdp::XdpLink` | of an Ethernet device, past the kernel's stack | memory shared with the kernel |
 //!
 //! A capture is read with [`capture::Reader`], record by record and in bounded memory;
@@ -40,6 +41,8 @@
 #[cfg(target_os = "linux")]
 pub mod beside;
 pub mod capture;
+#[cfg(target_os = "linux")]
+pub mod datagram;
 pub mod frame;
 #[cfg(target_os = "linux")]
 pub mod interface;

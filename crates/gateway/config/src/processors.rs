@@ -109,6 +109,9 @@ pub(super) fn buses(top: &Table, context: &Context<'_>) -> Option<Vec<Bus>> {
     buses.into_iter().collect()
 }
 
+/// Most jobs in the queue of a processor whose kind has no key `queue`.
+const QUEUE: usize = 1_000;
+
 /// Reads `[[processor]]`; absent, there is one core.
 pub(super) fn read(top: &Table, buses: Option<&[Bus]>, context: &Context<'_>) -> Option<Vec<Processor>> {
     let mut tables = tables(top, "processor", context);
@@ -170,7 +173,8 @@ fn entry(
     let backend = section.word("backend").and_then(Backend::of);
     let alpha = section.number("alpha");
     let beta = section.time("beta");
-    let queue = section.count("queue");
+    // A kind that has no such key takes what the scheduler's models take.
+    let queue = if section.knows("queue") { section.count("queue") } else { Some(QUEUE) };
     let kinds = match Kind::of(kind) {
         Some(kind) => {
             (kind.read)(&Given { buses, section }).map(|device| vec![ProcessorKind::Device(device)])

@@ -223,6 +223,11 @@ impl<'a> Reader<'a> {
         Section::new(&self.filled, name, self.place.clone(), &known, &self.context.findings)
     }
 
+    /// Whether this section has such a key.
+    pub fn knows(&self, name: &str) -> bool {
+        self.key(name).is_some()
+    }
+
     /// Whether the file gives the key.
     pub fn has(&self, name: &str) -> bool {
         self.given.get(name).is_some()

@@ -70,7 +70,7 @@ const SA: &str = "[[sa]]\ndirection = \"in\"\nspi = 1\nproposal = \"aes128gcm16\
 fn every_example_is_read() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("sas.toml"), SA).unwrap();
-    for part in PARTS {
+    for part in PARTS.iter() {
         for key in part.keys {
             let text = with(part, key);
             let config = parse(&text, "gateway.toml", folder.path())

@@ -6,7 +6,9 @@ use forebay_engine::{Order, PendingSpiLimits, Scheduling};
 use forebay_ipsec::DscpSet;
 use forebay_ipsec::reassembly::ReassemblyLimits;
 use forebay_scenario::{Table, Value};
-use forebay_scheduler::{AlphaLoop, ClassConfig, DscpMap, Policy, Service, Windowing};
+use forebay_scheduler::{
+    AlphaLoop, ClassConfig, DscpMap, Parameter, Policy, PolicyKind, Registered, Service, Windowing,
+};
 use forebay_time::Duration;
 
 use super::processors::{Processor, ProcessorKind};
@@ -78,6 +80,12 @@ fn policy(processors: Option<&[Processor]>, section: &Reader<'_>) -> Option<Poli
         "adaptive-alpha" => &["alpha_upper", "alpha_lower", "alpha_most", "alpha_period"],
         _ => &[],
     };
+    let known = word.parse().ok()?;
+    let parameters = |kind: &'static PolicyKind| kind.parameters.iter().map(|parameter| parameter.name);
+    let of_policy: Vec<&str> = match &known {
+        Policy::Registered(registered) => parameters(registered.kind()).collect(),
+        _ => used.to_vec(),
+    };
     let all = [
         "processor",
         "threshold",
@@ -88,7 +96,8 @@ fn policy(processors: Option<&[Processor]>, section: &Reader<'_>) -> Option<Poli
         "alpha_most",
         "alpha_period",
     ];
-    for key in all.into_iter().filter(|key| section.has(key) && !used.contains(key)) {
+    let all = all.into_iter().chain(forebay_scheduler::registered().into_iter().flat_map(parameters));
+    for key in all.filter(|key| section.has(key) && !of_policy.contains(key)) {
         let message = format!("`{key}` does not apply to policy `{word}`");
         section.conflict(key, message, "remove the key, or choose another policy");
     }
@@ -101,13 +110,19 @@ fn policy(processors: Option<&[Processor]>, section: &Reader<'_>) -> Option<Poli
     };
     let is_card = |kind: &ProcessorKind| matches!(kind, ProcessorKind::Device(_));
     let is_core = |kind: &ProcessorKind| matches!(kind, ProcessorKind::Core { .. });
-    match word.parse().ok()? {
+    match known {
         Policy::Single { .. } => Some(Policy::Single { processor: named("processor", is_card)? }),
         Policy::SizeThreshold { .. } => {
             let (small, large) = (named("small", is_core), named("large", is_card));
             Some(Policy::SizeThreshold { bytes: section.whole("threshold")?, small: small?, large: large? })
         }
         Policy::AdaptiveAlpha(_) => alpha_loop(section).map(Policy::AdaptiveAlpha),
+        Policy::Registered(policy) => {
+            let with = |policy: Registered, parameter: &Parameter| {
+                Some(policy.with(parameter.name, section.whole(parameter.name)?))
+            };
+            policy.kind().parameters.iter().try_fold(policy, with).map(Policy::Registered)
+        }
         policy => Some(policy),
     }
 }

@@ -5,7 +5,10 @@ pub(super) mod links;
 mod operation;
 pub(super) mod processing;
 
-use forebay_processors::{CORE, KINDS};
+use std::sync::LazyLock;
+
+use forebay_processors::{CORE, kinds};
+use forebay_scenario::Unit;
 use forebay_scenario::schema::key;
 pub use forebay_scenario::schema::{Absent, Key, Part, TEXTS, Takes};
 
@@ -19,8 +22,43 @@ const fn several(section: &'static str, keys: &'static [Key]) -> Part {
     Part::several(section, keys)
 }
 
-/// Every part, in the order of the reference.
-pub const PARTS: &[Part] = &parts_of_all_kinds();
+/// Every part, in the order of the reference; those of registered processors and policies among them.
+pub static PARTS: LazyLock<Vec<Part>> = LazyLock::new(|| {
+    let of_kinds = kinds().into_iter().map(|kind| processing::PROCESSOR.of(kind.word, kind.keys));
+    let parts = BEFORE.iter().copied().chain(of_kinds).chain(AFTER.iter().copied());
+    parts.map(with_registered).collect()
+});
+
+/// A part with the words of all kinds of processors, and with the words and parameters of registered policies. What is
+/// made here lives as long as the process.
+fn with_registered(part: Part) -> Part {
+    let words = |key: &Key, more: Vec<&'static str>| match key.takes {
+        Takes::Word(words) => {
+            Key { takes: Takes::Word(words.iter().copied().chain(more).collect::<Vec<_>>().leak()), ..*key }
+        }
+        _ => *key,
+    };
+    let keys: Vec<Key> = match (part.section, part.kind) {
+        ("processor", "") => {
+            let all = || kinds().into_iter().map(|kind| kind.word).collect();
+            part.keys.iter().map(|key| if key.name == "kind" { words(key, all()) } else { *key }).collect()
+        }
+        ("scheduler", "") => {
+            let policies = forebay_scheduler::registered();
+            let all = || policies.iter().map(|policy| policy.word).collect();
+            let of_all =
+                part.keys.iter().map(|key| if key.name == "policy" { words(key, all()) } else { *key });
+            let parameters = policies.iter().flat_map(|policy| policy.parameters).map(|one| {
+                let default: &'static str = one.default.to_string().leak();
+                let takes = Takes::Whole(Unit::None, one.least, one.most);
+                key(one.name, takes, Absent::Is(default), one.meaning, default)
+            });
+            of_all.chain(parameters).collect()
+        }
+        _ => return part,
+    };
+    Part { keys: keys.leak(), ..part }
+}
 
 /// The parts before those of the kinds of processors.
 const BEFORE: &[Part] = &[
@@ -56,23 +94,6 @@ const AFTER: &[Part] = &[
 /// Sections that had another name in older versions: that name, how it was written, and how it is written now.
 pub const RENAMED: &[(&str, &str, &str)] =
     &[("plain", "[plain]", "[inside]"), ("protected", "[[protected]]", "[[outside]]")];
-
-const fn parts_of_all_kinds() -> [Part; BEFORE.len() + KINDS.len() + AFTER.len()] {
-    let mut parts = [operation::TOP; BEFORE.len() + KINDS.len() + AFTER.len()];
-    let mut at = 0;
-    while at < parts.len() {
-        parts[at] = if at < BEFORE.len() {
-            BEFORE[at]
-        } else if at < BEFORE.len() + KINDS.len() {
-            let kind = KINDS[at - BEFORE.len()];
-            processing::PROCESSOR.of(kind.word, kind.keys)
-        } else {
-            AFTER[at - BEFORE.len() - KINDS.len()]
-        };
-        at += 1;
-    }
-    parts
-}
 
 /// The parts of a section.
 pub fn parts(section: &str) -> impl Iterator<Item = &'static Part> {

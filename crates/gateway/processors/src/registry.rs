@@ -1,8 +1,8 @@
 //! What a kind of processor says of itself.
 
 use std::any::Any;
-use std::fmt::Debug;
-use std::sync::Arc;
+use std::fmt::{self, Debug};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use forebay_crypto::{Processor, Suite};
 use forebay_crypto_card::Bus;
@@ -69,23 +69,48 @@ pub struct Surroundings<'a> {
     pub buses: &'a [Bus],
 }
 
-/// The words that `kind` may be, that of cores first.
-pub const WORDS: &[&str] = &words();
+static REGISTERED: RwLock<Vec<&'static Kind>> = RwLock::new(Vec::new());
 
-const fn words() -> [&'static str; KINDS.len() + 1] {
-    let mut words = [CORE; KINDS.len() + 1];
-    let mut at = 0;
-    while at < KINDS.len() {
-        words[at + 1] = KINDS[at].word;
-        at += 1;
+/// There is a kind with this word already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// The word.
+    pub word: &'static str,
+}
+
+impl fmt::Display for Taken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "there is a kind of processor `{}` already", self.word)
     }
-    words
+}
+
+impl std::error::Error for Taken {}
+
+/// Makes a kind known to everything in this process that reads the word of one. To be called at the start of a program,
+/// before it reads files.
+///
+/// # Errors
+/// If there is a kind with its word.
+pub fn register(kind: &'static Kind) -> Result<(), Taken> {
+    let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
+    let words = [CORE].into_iter().chain(KINDS.iter().chain(registered.iter().copied()).map(|one| one.word));
+    if words.into_iter().any(|word| word == kind.word) {
+        return Err(Taken { word: kind.word });
+    }
+    registered.push(kind);
+    Ok(())
+}
+
+/// Every kind besides cores: those of this crate, and those that have been registered.
+pub fn kinds() -> Vec<&'static Kind> {
+    let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
+    KINDS.iter().chain(registered.iter().copied()).collect()
 }
 
 impl Kind {
     /// The kind with this word.
     pub fn of(word: &str) -> Option<&'static Kind> {
-        KINDS.iter().find(|kind| kind.word == word)
+        kinds().into_iter().find(|kind| kind.word == word)
     }
 }
 
@@ -95,10 +120,12 @@ mod tests {
 
     #[test]
     fn every_kind_has_a_word_of_its_own_and_its_samples_bear_it() {
-        for (at, word) in WORDS.iter().enumerate() {
-            assert!(!WORDS[..at].contains(word), "{word} twice");
+        let words: Vec<_> = [CORE].into_iter().chain(kinds().into_iter().map(|kind| kind.word)).collect();
+        for (at, word) in words.iter().enumerate() {
+            assert!(!words[..at].contains(word), "{word} twice");
         }
         for kind in KINDS {
+            assert_eq!(register(kind), Err(Taken { word: kind.word }));
             let (one, other) = ((kind.sample)(), (kind.sample)());
             assert_eq!(one.word(), kind.word);
             assert!(one.is_like(&*other) && Kind::of(kind.word).is_some());

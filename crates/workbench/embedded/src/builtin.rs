@@ -1,7 +1,7 @@
 //! What comes with the program: our own firmware, and packets for it.
 
 /// The capture of the demonstration, recorded from real programs by `demo/record.sh`.
-pub const DEMO: &[u8] = include_bytes!("../../../../demo/traffic.pcap");
+pub const DEMO: &[u8] = include_bytes!("../data/traffic.pcap");
 
 /// Its name in `[input]`.
 pub const CAPTURE: &str = "demo";
@@ -24,12 +24,12 @@ pub fn datagrams(name: &str) -> Option<Vec<u8>> {
 /// A firmware by its name in `[firmware]`; `firmware/README.md` says how it is built.
 pub fn firmware(name: &str) -> Option<&'static [u8]> {
     Some(match name {
-        "ipsec-plain" => include_bytes!("../../../../firmware/prebuilt/ipsec-plain.elf"),
-        "ipsec-custom" => include_bytes!("../../../../firmware/prebuilt/ipsec-custom.elf"),
-        "ipsec-zk" => include_bytes!("../../../../firmware/prebuilt/ipsec-zk.elf"),
-        "vectors-plain" => include_bytes!("../../../../firmware/prebuilt/vectors-plain.elf"),
-        "vectors-custom" => include_bytes!("../../../../firmware/prebuilt/vectors-custom.elf"),
-        "vectors-zk" => include_bytes!("../../../../firmware/prebuilt/vectors-zk.elf"),
+        "ipsec-plain" => include_bytes!("../data/prebuilt/ipsec-plain.elf"),
+        "ipsec-custom" => include_bytes!("../data/prebuilt/ipsec-custom.elf"),
+        "ipsec-zk" => include_bytes!("../data/prebuilt/ipsec-zk.elf"),
+        "vectors-plain" => include_bytes!("../data/prebuilt/vectors-plain.elf"),
+        "vectors-custom" => include_bytes!("../data/prebuilt/vectors-custom.elf"),
+        "vectors-zk" => include_bytes!("../data/prebuilt/vectors-zk.elf"),
         _ => return None,
     })
 }

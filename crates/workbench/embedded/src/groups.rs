@@ -17,7 +17,7 @@ use forebay_riscv::{Function, Node, ROOT};
 use forebay_scenario::{Findings, Problem, ScenarioErrors, Section, Table, Value};
 
 /// The groups of our own firmware.
-const OURS: &str = include_str!("../../../../firmware/functions.toml");
+const OURS: &str = include_str!("../data/functions.toml");
 
 /// Groups of functions, and sides of groups.
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@ use forebay_scheduler::{Cost, Kind};
 use forebay_time::Duration;
 use miette::{IntoDiagnostic, miette};
 
-use forebay_processors::{Backend, Costs, KINDS, Surroundings, set_up, worker};
+use forebay_processors::{Backend, Costs, Surroundings, set_up, worker};
 
 /// A processor that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,7 +88,7 @@ fn parse(word: &str) -> miette::Result<What> {
 
 /// The words of the registry's kinds.
 fn kinds() -> String {
-    KINDS.iter().map(|kind| kind.word).collect::<Vec<_>>().join(", ")
+    forebay_processors::kinds().iter().map(|kind| kind.word).collect::<Vec<_>>().join(", ")
 }
 
 /// The processors of a plan with what a job costs on each, measured once.

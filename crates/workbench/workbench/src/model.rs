@@ -7,11 +7,12 @@ use std::path::Path;
 use forebay_embedded::Setup;
 use forebay_models::{self as models, Solution};
 use forebay_pipeline::scenario::{CardScenario, Scenario as PipelineScenario};
-use forebay_pipeline::{self as pipeline, Arrivals, Carried, ClosedForm, Pipeline};
+use forebay_pipeline::{self as pipeline, Arrivals, Carried, ClosedForm, Pipeline, Simulated, Solved};
 use forebay_scenario::{ScenarioErrors, model_of};
-use forebay_sim::{RunError, Scenario};
+use forebay_sim::{Document, RunError, Scenario};
 use forebay_time::Duration;
 use serde::Serialize;
+use serde_json::Value;
 
 /// A scenario that can be run.
 #[derive(Clone, Debug)]
@@ -243,6 +244,34 @@ impl Model {
             }
             Model::Embedded(setup) => embedded(setup, watch),
         }
+    }
+
+    /// The figures of a run of this model as JSON: the document that `forebay simulate --json` or `forebay solve --json`
+    /// prints; of firmware on a core, its row of figures. `Null` for the outcome of another model.
+    pub fn document(&self, outcome: &Outcome<'_>) -> Value {
+        let document = match (self, outcome) {
+            (Model::Host(scenario), Outcome::Host(outcome)) => {
+                serde_json::to_value(Document::new(scenario, outcome))
+            }
+            (Model::Pipeline(scenario), Outcome::Runs(runs)) => {
+                serde_json::to_value(Simulated::new(scenario, runs))
+            }
+            (Model::Card(scenario), Outcome::Runs(runs)) => {
+                serde_json::to_value(Simulated::card(scenario, runs))
+            }
+            (Model::Pipeline(scenario), Outcome::Solution(solution)) => {
+                serde_json::to_value(Solved::new(scenario, solution))
+            }
+            (Model::Pipeline(_), Outcome::ClosedForm(closed)) => serde_json::to_value(closed),
+            (Model::Card(_), Outcome::Limits(limits)) => serde_json::to_value(limits),
+            (Model::Embedded(_), Outcome::Embedded(figures)) => {
+                let row = figures.row().into_iter().map(|(name, value)| (name, Value::from(value)));
+                return Value::Object(row.collect());
+            }
+            _ => return Value::Null,
+        };
+        // Only keys that are no text could fail, and every key is a field's name.
+        document.unwrap_or_default()
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use forebay_crypto::Suite;
+use forebay_scheduler::{Registered, registered};
 use forebay_time::Duration;
 use miette::miette;
 
@@ -87,12 +88,18 @@ pub enum Rule {
     SizeThreshold,
     /// The best fixed split that was found.
     Split,
+    /// One that the program has registered, with the defaults of its parameters.
+    Registered(Registered),
 }
 
 impl Rule {
     /// All that can be asked for.
-    pub const ALL: [Rule; 5] =
-        [Rule::FinishTime, Rule::Single, Rule::RoundRobin, Rule::ShortestQueue, Rule::SizeThreshold];
+    pub fn all() -> Vec<Rule> {
+        let shipped =
+            [Rule::FinishTime, Rule::Single, Rule::RoundRobin, Rule::ShortestQueue, Rule::SizeThreshold];
+        let registered = registered().into_iter().map(|kind| Rule::Registered(Registered::new(kind)));
+        shipped.into_iter().chain(registered).collect()
+    }
 
     /// Its word, as in scenario files.
     pub fn word(self) -> &'static str {
@@ -103,6 +110,7 @@ impl Rule {
             Rule::ShortestQueue => "shortest-queue",
             Rule::SizeThreshold => "size-threshold",
             Rule::Split => "split",
+            Rule::Registered(registered) => registered.kind().word,
         }
     }
 }
@@ -138,12 +146,12 @@ impl SchedulerArgs {
     fn rules(&self, processors: usize) -> miette::Result<Vec<Rule>> {
         let pair = processors == 2;
         if self.policy.is_empty() {
-            return Ok(Rule::ALL.into_iter().filter(|rule| pair || *rule != Rule::SizeThreshold).collect());
+            return Ok(Rule::all().into_iter().filter(|rule| pair || *rule != Rule::SizeThreshold).collect());
         }
         let mut rules = Vec::new();
         for word in &self.policy {
-            let words = || Rule::ALL.map(Rule::word).join(", ");
-            let rule = Rule::ALL.into_iter().find(|rule| rule.word() == word).ok_or_else(|| {
+            let words = || Rule::all().into_iter().map(Rule::word).collect::<Vec<_>>().join(", ");
+            let rule = Rule::all().into_iter().find(|rule| rule.word() == word).ok_or_else(|| {
                 miette!(help = format!("use one of {}", words()), "--policy {word}: unknown policy")
             })?;
             if rule == Rule::SizeThreshold && !pair {

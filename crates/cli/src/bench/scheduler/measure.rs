@@ -173,6 +173,7 @@ impl Lab<'_> {
                 Rule::ShortestQueue => Policy::ShortestQueue,
                 Rule::SizeThreshold => Policy::SizeThreshold { bytes: THRESHOLD, small: 0, large: 1 },
                 Rule::Split => Policy::Split { weights },
+                Rule::Registered(registered) => Policy::Registered(registered),
             },
             rates: Vec::new(),
             work: vec![Work::default(); self.bank.count()],

@@ -1,6 +1,6 @@
 //! `[[processor]]`, `[[bus]]`, `[scheduler]`, `[[class]]` and `[limits]`.
 
-use forebay_processors::{Backend, WORDS};
+use forebay_processors::Backend;
 use forebay_scenario::Unit;
 
 use super::Absent::{Is, Means, Required};
@@ -25,7 +25,7 @@ pub const PROCESSOR: Part = several(
     &[
         key(
             "kind",
-            Word(WORDS),
+            Word(&[forebay_processors::CORE]),
             Required,
             "`core`: a core of this machine; `card`: an emulated card, which does the crypto in the time of a given card",
             "\"core\"",

@@ -1,6 +1,6 @@
 //! `[scheduler]`.
 
-use forebay_scheduler::{AlphaLoop, Kind, Policy, Transfer, Windowing};
+use forebay_scheduler::{AlphaLoop, Kind, Policy, Registered, Transfer, Windowing};
 use forebay_station::Speed;
 use forebay_time::{Duration, PS_PER_S};
 use serde_json::{Map, Value as Json};
@@ -26,8 +26,10 @@ pub(super) fn read(
     let none = Table::default();
     let (table, place) =
         tables(top, "scheduler").into_iter().next().unwrap_or((&none, Place { source: 0, span: 0..0 }));
-    let section =
-        Section::new(table, "[scheduler]".to_owned(), place, &known(PARTS, "scheduler"), top.findings());
+    let parameters = forebay_scheduler::registered().into_iter().flat_map(|kind| kind.parameters);
+    let keys: Vec<&str> =
+        known(PARTS, "scheduler").into_iter().chain(parameters.map(|one| one.name)).collect();
+    let section = Section::new(table, "[scheduler]".to_owned(), place, &keys, top.findings());
     let mut map = Map::new();
     let window = section.whole("window", Unit::None, 1, WINDOW_MAX).unwrap_or(1);
     let words = Windowing::ALL.map(|windowing| windowing.word());
@@ -159,7 +161,7 @@ fn transfer(bus: &Bus, notes: &mut Vec<String>) -> Transfer {
 }
 
 fn policy(section: &Section<'_>, processors: &[Processor], map: &mut Map<String, Json>) -> Policy {
-    let words = Policy::ALL.map(|policy| policy.word());
+    let words = Policy::words();
     let word = section.word("policy", &words).unwrap_or("finish-time");
     map.insert("policy".to_owned(), word.into());
     let used: &[&str] = match word {
@@ -169,7 +171,10 @@ fn policy(section: &Section<'_>, processors: &[Processor], map: &mut Map<String,
         "split" => &["weights"],
         _ => &[],
     };
-    for key in ["processor", "threshold", "small", "large", "weights"].into_iter().chain(ALPHA) {
+    let known = ["processor", "threshold", "small", "large", "weights"].into_iter().chain(ALPHA);
+    let registered = forebay_scheduler::registered();
+    let of_others = registered.iter().filter(|kind| kind.word != word).flat_map(|kind| kind.parameters);
+    for key in known.chain(of_others.map(|parameter| parameter.name)) {
         if section.has(key) && !used.contains(&key) {
             let message = format!("`{key}` means nothing for policy `{word}`");
             section.conflict(key, message, "take it away, or take another policy");
@@ -194,10 +199,20 @@ fn policy(section: &Section<'_>, processors: &[Processor], map: &mut Map<String,
             Policy::SizeThreshold { bytes, small, large }
         }
         Ok(Policy::Split { .. }) => Policy::Split { weights: weights(section, processors.len(), map) },
+        Ok(Policy::Registered(policy)) => Policy::Registered(parameters(section, policy, map)),
         Ok(Policy::AdaptiveAlpha(default)) => Policy::AdaptiveAlpha(alpha_loop(section, default, map)),
         Ok(policy) => policy,
         Err(_) => Policy::FinishTime,
     }
+}
+
+/// The parameters of a policy that the program has registered.
+fn parameters(section: &Section<'_>, policy: Registered, map: &mut Map<String, Json>) -> Registered {
+    policy.kind().parameters.iter().fold(policy, |policy, one| {
+        let value = section.whole(one.name, Unit::None, one.least, one.most).unwrap_or(one.default);
+        map.insert(one.name.to_owned(), value.into());
+        policy.with(one.name, value)
+    })
 }
 
 /// The weight of each processor for policy `split`, equal ones by default.

@@ -1,0 +1,152 @@
+//! The command `forebay`, as a library: a program that adds processors or placement policies of its own registers them
+//! ([`forebay_processors::register`], [`forebay_scheduler::register`]) and calls [`main`].
+#![cfg(feature = "workbench")]
+
+// For its macros, in the place of the standard library's.
+#[macro_use]
+extern crate forebay_terminal;
+
+mod bench;
+mod check;
+mod control_client;
+mod explore;
+mod gateway;
+mod import;
+mod manual;
+mod operation;
+mod pass;
+mod pipeline;
+mod simulate;
+mod size_buffers;
+mod study;
+mod top;
+mod validate_model;
+#[allow(dead_code)] // the workbench does not run itself
+mod workbench;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+use forebay_crypto::Direction;
+use forebay_terminal::{Answer, output, progress};
+
+/// An IPsec gateway that places each crypto job by predicted finish time, and a simulator with the same scheduler.
+#[derive(Parser)]
+#[command(name = "forebay", version, max_term_width = 100, after_help = "Example: forebay demo")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Protect every packet of a capture (outbound IPsec processing).
+    #[command(after_help = "Example: forebay seal --sas sas.toml plain.pcap -o sealed.pcap")]
+    Seal(pass::PassArgs),
+    /// Decrypt and verify every protected packet of a capture (inbound IPsec processing).
+    #[command(after_help = "Example: forebay open --sas sas.toml sealed.pcap -o plain.pcap")]
+    Open(pass::PassArgs),
+    #[command(flatten)]
+    Operation(operation::Operation),
+    /// Monitor a running gateway: utilization, queues, predicted and actual times, SAs and drops.
+    #[command(after_help = "Example: forebay top --config gateway.toml")]
+    Top(top::TopArgs),
+    /// Simulate a design under given traffic, in virtual time.
+    #[command(after_help = "Example: forebay simulate host.toml --set processor.card.count=4 --json")]
+    Simulate(simulate::SimulateArgs),
+    /// Solve a pipeline's Markov chain or compute an inline card's limits, without simulation.
+    #[command(after_help = "Example: forebay solve pipeline.toml --set stage.receive.buffer=4 --json")]
+    Solve(pipeline::SolveArgs),
+    /// Find the smallest buffers of a pipeline for a loss ratio, and the maximum throughput of its own buffers.
+    #[command(after_help = "Example: forebay size-buffers pipeline.toml --loss 0.01 --json")]
+    SizeBuffers(size_buffers::SizeBuffersArgs),
+    /// Run a study: a set of simulations with figures and a check of published claims.
+    #[command(subcommand)]
+    Study(study::StudyCommand),
+    /// Simulate firmware on embedded cores: where its cycles go, and what each option of the core gains.
+    #[command(subcommand)]
+    Explore(explore::Explore),
+    /// Validate the simulation model: run the engine with emulated cards and the simulator on the same packets.
+    #[command(after_help = "Example: forebay validate-model --rate '400 Mbit/s' --out model-run")]
+    ValidateModel(validate_model::ValidateModelArgs),
+    /// Measure the data plane, the scheduler, or the processors.
+    #[command(subcommand)]
+    Bench(bench::Bench),
+    /// Compare the scheduler with fixed splits, then send a capture through two gateways and verify every packet.
+    #[command(after_help = "Example: forebay demo --out demo-run")]
+    Demo(forebay_demo::DemoArgs),
+    /// Write manual pages to a directory.
+    #[command(hide = true)]
+    Man(manual::ManArgs),
+    /// Print shell completions.
+    #[command(hide = true)]
+    Completions(manual::CompletionsArgs),
+}
+
+/// Runs the command by the arguments of the process: its exit code.
+pub fn main() -> ExitCode {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let answer = match workbench::renamed(&words) {
+        Some(refused) => Err(refused),
+        None => run(Cli::parse_from(words).command),
+    };
+    output::flush();
+    match answer {
+        Ok(Answer::Yes) => ExitCode::SUCCESS,
+        // Nobody asked for more.
+        Ok(Answer::Interrupted) if output::is_closed() => ExitCode::SUCCESS,
+        Ok(Answer::Interrupted) => ExitCode::from(130),
+        Ok(Answer::No) => ExitCode::from(1),
+        Ok(Answer::Broken) => ExitCode::from(2),
+        Err(report) if report.is::<progress::Interrupted>() => {
+            eprintln!("{report}");
+            ExitCode::from(130)
+        }
+        Err(report) => {
+            eprintln!("{report:?}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(command: Command) -> miette::Result<Answer> {
+    match command {
+        Command::Seal(args) => pass::run(&args, Direction::Seal),
+        Command::Open(args) => pass::run(&args, Direction::Open),
+        Command::Operation(command) => command.run(),
+        Command::Top(args) => top::run(&args),
+        Command::Simulate(args) => simulate::run(&args),
+        Command::Solve(args) => pipeline::solve(&args),
+        Command::SizeBuffers(args) => size_buffers::run(&args),
+        Command::Study(study) => study.run(),
+        Command::Explore(explore) => explore.run(),
+        Command::ValidateModel(args) => validate_model::run(&args),
+        Command::Bench(bench) => bench.run(),
+        Command::Demo(args) => forebay_demo::run(&args),
+        Command::Man(args) => manual::pages(&args, Cli::command()),
+        Command::Completions(args) => manual::completions(&args, &Cli::command()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The commands of an enum of them, in the order of their names.
+    fn names(command: clap::Command) -> Vec<String> {
+        let shown = command.get_subcommands().filter(|below| !below.is_hide_set());
+        let mut names: Vec<String> = shown.map(|below| below.get_name().to_owned()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn each_command_is_of_the_gateways_operation_or_of_the_workbench() {
+        let operation = operation::Operation::augment_subcommands(clap::Command::new("forebay"));
+        let mut parts = names(operation);
+        parts.extend(workbench::COMMANDS.iter().map(ToString::to_string));
+        parts.sort();
+        assert_eq!(parts, names(Cli::command()));
+    }
+}
