@@ -49,6 +49,7 @@ demo: $(FOREBAY)
 test: setup-test
 	$(CARGO) test --workspace --locked
 	cd fuzz && CARGO_TARGET_DIR=$(CURDIR)/target $(CARGO) test --locked
+	$(CARGO) test --manifest-path examples/extension/Cargo.toml --target-dir target --locked
 	$(MAKE) -C firmware test
 	scripts/interop.sh target/debug/forebay quick
 	tests/packaging/check.sh target/debug/forebay-gateway target/debug/forebay
@@ -113,6 +114,7 @@ check: setup
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 	$(CARGO) clippy --manifest-path fuzz/Cargo.toml --target-dir target --all-targets --locked -- -D warnings
+	$(CARGO) fmt --manifest-path examples/extension/Cargo.toml --check
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --document-private-items
 	scripts/docs.py
 	scripts/site.sh installed

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use forebay_config::sas;
 use forebay_crypto::{Direction, Job, JobSpec, Packet};
-use forebay_engine::{Addresses, BURST, Clock, Cpus, Engine, Limits, Order, Refusal, Scheduling, Settings};
+use forebay_engine::{Addresses, BURST, Clock, Engine, Limits, Order, Refusal, Scheduling, Settings};
 use forebay_ipsec::{DropCounts, DropReason};
 use forebay_iv_store::{IVS_PER_SA, IvStore};
 use forebay_links::LinkType;
@@ -118,8 +118,7 @@ struct ProcessorLine<'a> {
 
 /// Runs the command.
 pub fn run(args: &PassArgs, direction: Direction) -> miette::Result<Answer> {
-    let cpus = if args.cores > 1 { Cpus::divide() } else { None };
-    let mut engine = build_engine(args, direction, cpus)?;
+    let mut engine = build_engine(args, direction)?;
     // Both files are opened before a packet is touched: nothing is read for an output that cannot be.
     let mut writer = create(args).map_err(capture_error)?;
     let mut reader = Reader::open(&args.input).map_err(capture_error)?;
@@ -143,8 +142,6 @@ pub fn run(args: &PassArgs, direction: Direction) -> miette::Result<Answer> {
         free: Vec::with_capacity(IN_FLIGHT),
         figures: Figures::default(),
     };
-    // After all other threads have been started, which would inherit it.
-    cpus.map_or(Ok(()), |cpus| cpus.run_here()).into_diagnostic()?;
     let size = std::fs::metadata(&args.input).map(|meta| meta.len()).unwrap_or(0);
     let mut progress =
         Progress::bytes(if direction == Direction::Seal { "sealing" } else { "opening" }, size);
@@ -179,7 +176,7 @@ fn create(args: &PassArgs) -> Result<Writer, CaptureError> {
     if args.cores > 1 { Writer::create_with_thread(&args.output) } else { Writer::create(&args.output) }
 }
 
-fn build_engine(args: &PassArgs, direction: Direction, cpus: Option<Cpus>) -> miette::Result<Engine> {
+fn build_engine(args: &PassArgs, direction: Direction) -> miette::Result<Engine> {
     if args.cores == 0 || args.cores > 256 {
         return Err(miette!("--cores {}: expected 1 to 256", args.cores));
     }
@@ -205,7 +202,7 @@ fn build_engine(args: &PassArgs, direction: Direction, cpus: Option<Cpus>) -> mi
         Direction::Open => file.into_inbound_sad(seed)?,
     };
     let clock = Clock::start();
-    let processors = processors::cores(args.cores, args.backend, suite, &costs, cpus, clock)?;
+    let processors = processors::cores(args.cores, args.backend, suite, &costs, clock)?;
     let limits = Limits { in_flight: IN_FLIGHT, packet_capacity: LARGEST, ..Limits::default() };
     let addresses = Addresses {
         v4: args

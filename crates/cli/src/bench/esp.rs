@@ -291,7 +291,7 @@ impl Path {
         let mut sad = Ipsec::default();
         sad.add_outbound(tunnel(suite, true, core), IvRange::for_throwaway_key()).into_diagnostic()?;
         sad.add_inbound(tunnel(suite, false, core)).into_diagnostic()?;
-        let processors = processors::cores(1, backend, suite, &Costs::default(), None, clock)?;
+        let processors = processors::cores(1, backend, suite, &Costs::default(), clock)?;
         let limits = Limits { packet_capacity: size + OVERHEAD, ..Limits::default() };
         let settings = Settings { limits, ..Settings::default() };
         let keys = [keys.clone(), keys.clone()];

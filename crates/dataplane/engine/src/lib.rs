@@ -11,7 +11,6 @@ mod calibrate;
 mod check;
 mod clock;
 mod collect;
-mod cpus;
 mod doorbell;
 mod edges;
 mod engine;
@@ -43,7 +42,6 @@ mod sync {
 
 pub use calibrate::{BATCHES, Calibration, Point, SIZES, calibrate, calibrate_within, esp_job};
 pub use clock::Clock;
-pub use cpus::Cpus;
 pub use doorbell::{Doorbell, Until, Wake};
 pub use edges::{Addresses, Answer};
 pub use engine::{Engine, HandOver, Output, Refusal};

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use forebay_crypto::{Processor, Suite};
-use forebay_engine::{Calibration, Clock, Cpus, Lane, Point, ProcessorSetup, calibrate_within};
+use forebay_engine::{Calibration, Clock, Lane, Point, ProcessorSetup, calibrate_within};
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::Duration;
 use miette::{IntoDiagnostic, WrapErr, miette};
@@ -203,7 +203,6 @@ pub fn cores(
     backend: Backend,
     suite: Suite,
     costs: &Costs,
-    cpus: Option<Cpus>,
     clock: Clock,
 ) -> miette::Result<Vec<ProcessorSetup>> {
     let core = backend.open()?;
@@ -217,7 +216,7 @@ pub fn cores(
     let mut setups = vec![core];
     for number in 1..cores {
         let name = format!("worker.{number}");
-        let lane = worker(backend.open()?, &name, cpus, clock)?;
+        let lane = Lane::new(backend.open()?, &name, clock).into_diagnostic()?;
         // The same library on another core: what that costs is learnt from there on.
         let known = costs.find(&name, suite).unwrap_or(Cost { wake: WAKE, ..setups[0].cost });
         let queue = lane.capabilities().queue.min(CORE_QUEUE);
@@ -225,20 +224,6 @@ pub fn cores(
         setups.push(ProcessorSetup { processor, kind, cost: known, alpha: 1.0, beta, queue });
     }
     Ok(setups)
-}
-
-/// A library on another core than the running one.
-///
-/// # Errors
-/// If the system has no thread left.
-pub fn worker(
-    library: Box<dyn Processor>,
-    name: &str,
-    cpus: Option<Cpus>,
-    clock: Clock,
-) -> miette::Result<Lane> {
-    let begin = move || cpus.map_or(Ok(()), |cpus| cpus.run_beside());
-    Lane::on_thread(library, name, clock, begin).into_diagnostic()
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ pub use backend::Backend;
 pub use card::EmulatedCard;
 #[cfg(feature = "libraries")]
 pub use costs::cores;
-pub use costs::{Costs, MeasuredBatch, MeasuredCost, set_up, worker};
+pub use costs::{Costs, MeasuredBatch, MeasuredCost, set_up};
 pub use registry::{Device, Kind, Surroundings, Taken, Values, kinds, register};
 
 /// Every kind of processor of this crate besides cores. A new one is a module and a line here.

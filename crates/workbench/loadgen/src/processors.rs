@@ -3,12 +3,12 @@
 use forebay_crypto::{Processor, Suite};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_crypto_card::{Bus, BusConfig};
-use forebay_engine::{Clock, Cpus, ProcessorSetup};
+use forebay_engine::{Clock, Lane, ProcessorSetup};
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::Duration;
 use miette::{IntoDiagnostic, miette};
 
-use forebay_processors::{Backend, Costs, Surroundings, set_up, worker};
+use forebay_processors::{Backend, Costs, Surroundings, set_up};
 
 /// A processor that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,7 +94,6 @@ fn kinds() -> String {
 /// The processors of a plan with what a job costs on each, measured once.
 pub struct Bank {
     clock: Clock,
-    cpus: Option<Cpus>,
     specs: Vec<Spec>,
     measured: Vec<Measured>,
 }
@@ -112,17 +111,14 @@ impl Bank {
     /// # Errors
     /// If one cannot be opened, or lacks the suite.
     pub fn new(specs: &[Spec], suite: Suite, clock: Clock) -> miette::Result<Bank> {
-        // Nothing else is to be measured than the processors: not where the system puts the threads.
-        let cpus = Cpus::divide();
-        cpus.map_or(Ok(()), |cpus| cpus.run_here()).into_diagnostic()?;
         let mut measured = Vec::new();
         for spec in specs {
-            let (processor, kind) = open(spec, &Bus::new(BusConfig::pci_66()), cpus, clock)?;
+            let (processor, kind) = open(spec, &Bus::new(BusConfig::pci_66()), clock)?;
             let setup = set_up(processor, kind, suite, &Costs::default(), clock);
             let setup = setup.map_err(|error| miette!("--processor {}: {error}", spec.name))?;
             measured.push(Measured { cost: setup.cost, queue: setup.queue });
         }
-        Ok(Bank { clock, cpus, specs: specs.to_vec(), measured })
+        Ok(Bank { clock, specs: specs.to_vec(), measured })
     }
 
     /// How many there are.
@@ -142,7 +138,7 @@ impl Bank {
     pub fn open(&self, places: &[usize]) -> miette::Result<Vec<ProcessorSetup>> {
         let bus = Bus::new(BusConfig::pci_66());
         let setup = |&place: &usize| {
-            let (processor, kind) = open(&self.specs[place], &bus, self.cpus, self.clock)?;
+            let (processor, kind) = open(&self.specs[place], &bus, self.clock)?;
             let Measured { cost, queue } = self.measured[place];
             Ok(ProcessorSetup { processor, kind, cost, alpha: 1.0, beta: Duration::ZERO, queue })
         };
@@ -150,22 +146,13 @@ impl Bank {
     }
 }
 
-impl Drop for Bank {
-    fn drop(&mut self) {
-        // The thread that measured goes on with something else.
-        let _ = self.cpus.map_or(Ok(()), |cpus| cpus.run_anywhere());
-    }
-}
-
-fn open(
-    spec: &Spec,
-    bus: &Bus,
-    cpus: Option<Cpus>,
-    clock: Clock,
-) -> miette::Result<(Box<dyn Processor>, Kind)> {
+fn open(spec: &Spec, bus: &Bus, clock: Clock) -> miette::Result<(Box<dyn Processor>, Kind)> {
     Ok(match spec.what {
         What::Core(library) => (library.open()?, Kind::Cpu),
-        What::Worker(library) => (Box::new(worker(library.open()?, &spec.name, cpus, clock)?), Kind::Cpu),
+        What::Worker(library) => {
+            let lane = Lane::new(library.open()?, &spec.name, clock).into_diagnostic()?;
+            (Box::new(lane), Kind::Cpu)
+        }
         What::Device(word) => {
             let kind = forebay_processors::Kind::of(word).ok_or_else(|| miette!("no kind {word}"))?;
             let library = Box::new(AwsLc::new());
