@@ -53,7 +53,7 @@ def stage(source):
             if file.is_dir():
                 # A folder has no page: its link becomes its words.
                 text = re.sub(rf"\[([^\]]*)\]\({re.escape(target)}\)", r"\1", text)
-            elif file.suffix != ".md":
+            elif file.is_file() and file.suffix != ".md":
                 copy(file.resolve(), pages)
         copied.write_text(text)
     summary = docs.SUMMARY.read_text()
