@@ -35,7 +35,7 @@
 //! The example `gateway.rs` joins two gateways and sends a packet through both.
 
 pub use forebay_config::sas::{Finding, SasErrors, SasFile};
-pub use forebay_config::{Changes, Config, load, parse};
+pub use forebay_config::{Changes, Config, Raw, Tun, Udp, Xdp, load, parse};
 pub use forebay_engine::{Clock, ProcessorSetup};
 pub use forebay_gateway::control::gather::Snapshot;
 pub use forebay_gateway::control::{Client, ControlError, Request, Response, SaDoc, StatusDoc};
@@ -43,5 +43,8 @@ pub use forebay_gateway::service::{
     CardSide, Firewall, Guard, Host, InProcess, InstallError, Machine, Poll, Queues, Routing, Service,
     StartError, Wait, Worker, Workers, open_processors, workers,
 };
+pub use forebay_ipsec::Protocol;
+pub use forebay_iv_store::{Files, System};
 pub use forebay_links::datagram::DatagramLink;
+pub use forebay_links::nftables::{Counted, Table};
 pub use forebay_links::{Link, RxDrops, TxReport};

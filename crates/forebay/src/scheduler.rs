@@ -32,12 +32,38 @@
 //! # Ok::<(), forebay::scheduler::ConfigError>(())
 //! ```
 //!
+//! A [`Placement`] is a policy of your own. It is asked for the processor of each job, and may be used as it is
+//! ([`Policy::Registered`]) or by its word in scenario and configuration files ([`register`]):
+//!
+//! ```
+//! use forebay::scheduler::{Candidates, Config, Cost, Placement, Policy, PolicyKind, ProcessorConfig, Registered, Scheduler};
+//!
+//! /// The processor with the fewest unfinished jobs, whatever they cost.
+//! #[derive(Debug)]
+//! struct Fewest;
+//!
+//! impl Placement for Fewest {
+//!     fn choose(&mut self, candidates: &Candidates<'_>) -> Option<usize> {
+//!         candidates.least(|one| one.unfinished())
+//!     }
+//! }
+//!
+//! static FEWEST: PolicyKind =
+//!     PolicyKind { word: "fewest", meaning: "the fewest unfinished jobs", parameters: &[], create: |_| Box::new(Fewest) };
+//!
+//! let mut config = Config::new(vec![ProcessorConfig::cpu(Cost::default())]);
+//! config.policy = Policy::Registered(Registered::new(&FEWEST));
+//! let scheduler = Scheduler::new(config)?;
+//! # Ok::<(), forebay::scheduler::ConfigError>(())
+//! ```
+//!
 //! The example `schedule.rs` runs jobs on two threads of unlike speed. For jobs that are crypto of IPsec packets,
 //! [`ipsec::Engine`](crate::ipsec::Engine) drives the scheduler for you.
 
 pub use forebay_scheduler::fit;
 pub use forebay_scheduler::{
-    AlphaLoop, Batch, ClassConfig, ClassFault, Config, ConfigError, Cost, Decision, DscpMap, Item, Job,
-    JobHead, Kind, Policy, Prediction, ProcessorConfig, Progress, Scheduler, Service, Transfer,
-    UnknownPolicy, UnknownWord, Windowing, Work,
+    AlphaLoop, Batch, BurstView, Candidate, Candidates, Choice, ClassConfig, ClassFault, Config, ConfigError,
+    Cost, Decision, DscpMap, Item, Job, JobHead, Kind, Parameter, Placement, Policy, PolicyKind, Prediction,
+    ProcessorConfig, Progress, RegisterError, Registered, Scheduler, Service, Transfer, UnknownPolicy,
+    UnknownWord, Windowing, Work, register, registered,
 };
