@@ -107,7 +107,7 @@ fn step(
                 dropped(direction, reason);
                 Err(reason)
             }
-            // Somebody else's ESP inside of ours, of an SA that is ours too: left where it is.
+            // An ESP packet inside ours with the SPI of one of our SAs is left where it is.
             Stop::Again => Ok(sound(&job.packet)),
             Stop::Unpack => panic!("there is no IP-TFS"),
             Stop::Bypass => panic!("there are no policies"),

@@ -36,8 +36,8 @@ impl Crypto {
         self.run(suite, direction, job)
     }
 
-    /// Gives a job for opening the ICV, and the cipher text, that whoever has the keys would have sent: what
-    /// stands there is taken for the plain text.
+    /// Gives an inbound job the ICV and the cipher text that a holder of the keys would have sent, with the job's
+    /// present bytes as the plain text.
     pub fn forge(&mut self, suite: Suite, mut job: Job) -> Job {
         self.check(suite, Direction::Open, &job);
         let spec = job.spec;

@@ -55,7 +55,7 @@ fn open(data: &[u8], config: impl Fn(Kind) -> SaConfig) {
     });
 }
 
-/// Opens `packet` with a good ICV twice, the second time in vain.
+/// Opens `packet` with a good ICV twice; the second must be refused.
 fn deliver_twice(bench: &mut Bench, config: &SaConfig, packet: &[u8]) {
     if bench.open_forged(packet).jobs > 0 && config.replay_window > 0 {
         let again = bench.open_forged(packet).result;
@@ -98,7 +98,7 @@ fn come_back(bench: &mut Bench, plain: &[u8], sealed: &[u8], sas: &[SaConfig]) -
     let opened = match outcome.result {
         // A packet with next header 59 in transport mode is as good as a dummy packet.
         Err(DropReason::InDummy) => return true,
-        // AH's ICV is that of the end of a route, and nobody has gone it here.
+        // AH's ICV is computed for the end of a source route, which this packet has not reached.
         Err(DropReason::InHdrError | DropReason::InStateProtoError) if ah && may_have_a_route(&plain) => {
             return false;
         }

@@ -37,7 +37,7 @@ pub fn sas_file(data: &[u8]) {
         }
     }
     for key in keys(text) {
-        // Nor may a part of it that nobody could guess.
+        // Nor may a part of it appear that is too long to be guessed.
         for part in [&key[..PART], &key[key.len() - PART..]] {
             let shows = text.matches(part).count() == 1 && said.contains(part);
             assert!(!shows, "{part} of the key {key} shows:\n{said}");

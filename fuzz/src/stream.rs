@@ -7,7 +7,7 @@ use forebay_ipsec::reassembly::{Reassembler, Reassembly, ReassemblyLimits};
 use forebay_time::{Duration, Time};
 use forebay_wire::Ip;
 
-/// Splits input into pieces: a byte for whoever reads it, a length in 16 bits, as many bytes as there are.
+/// Splits input into pieces: a byte for the reader's own use, a length in 16 bits, and as many bytes as that says.
 pub fn pieces(mut data: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     std::iter::from_fn(move || {
         let ([first, high, low], rest) = data.split_first_chunk()?;

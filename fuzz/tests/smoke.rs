@@ -14,7 +14,7 @@ use forebay_fuzz::{TARGETS, must_fail, tally};
 const MUTATIONS: usize = 20_000;
 /// Seeds are cut to this many bytes, so that large captures do not take all the time.
 const SEED_MAX: usize = 2_048;
-/// Inputs that nobody here made; read where they are.
+/// Inputs from outside this project; read where they are.
 const CORPORA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/corpora");
 
 /// SplitMix64.

@@ -1,4 +1,4 @@
-//! Simulations of traffic that somebody else captured; the corpora stand beside the repository.
+//! Simulations of traffic that others captured; the corpora are stored beside the repository.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

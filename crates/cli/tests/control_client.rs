@@ -171,7 +171,7 @@ fn top_shows_rates() {
     {
         assert!(said.contains(part), "no `{part}` in\n{said}");
     }
-    // No terminal, and nobody asked for text.
+    // Without a terminal `top` needs an option that asks for text.
     assert_eq!(gateway.run(&["top"]).status.code(), Some(2));
 }
 

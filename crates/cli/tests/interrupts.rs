@@ -196,7 +196,7 @@ fn a_reader_that_goes_away_ends_it_quietly() {
         &["--help"],
         &["simulate", "host.toml", "--json"],
         &["simulate", "host.toml", "--replications", "3", "--json"],
-        // A sweep ends at the first point that nobody reads.
+        // A sweep ends at the first point after the reader has closed the pipe.
         &["simulate", "host.toml", long, "--threads", "1"],
     ] {
         let mut child = forebay(dir.path(), args);

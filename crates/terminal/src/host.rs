@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use miette::{IntoDiagnostic, WrapErr};
 
-/// A number that nobody else can know, for the hashes of a database.
+/// A random number that no other party can know, for the hashes of a database.
 pub fn seed() -> u64 {
     RandomState::new().hash_one(0)
 }

@@ -1,9 +1,8 @@
 //! Standard output and error that may be closed: `forebay study list | head -1` ends quietly.
 //!
-//! The standard library's `print!` and its like panic when the other end of a pipe is gone. Those below
-//! take their places throughout a program that asks for them: a reader that
-//! has gone away is like an interrupt, what is still to be printed is dropped, and work under way stops in
-//! good order and keeps what is done.
+//! The standard library's `print!` and similar macros panic when the reader has closed the pipe. The macros below
+//! replace them throughout a program that imports them. A reader that has closed the pipe counts as an interrupt:
+//! pending output is dropped, and work in progress stops in good order and keeps its results.
 
 use std::fmt::Arguments;
 use std::io::{self, ErrorKind, Write};

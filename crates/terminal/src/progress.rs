@@ -45,7 +45,7 @@ impl Progress {
         Progress { style, ..Progress::bytes(what, WHOLE) }
     }
 
-    /// A counter of designs, of which nobody knows how many there will be.
+    /// A counter of designs whose total number is not known in advance.
     pub fn designs(what: &'static str) -> Progress {
         let style = "{msg}: {human_pos} designs, {elapsed}";
         Progress { style, ..Progress::bytes(what, 0) }
@@ -88,7 +88,7 @@ impl Progress {
     }
 }
 
-/// Whether somebody watches stderr.
+/// Whether stderr is a terminal.
 pub fn is_shown() -> bool {
     std::io::stderr().is_terminal()
 }

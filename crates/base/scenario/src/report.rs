@@ -10,7 +10,7 @@ use miette::{Diagnostic, LabeledSpan, NamedSource, Severity, SourceCode};
 
 use crate::tree::Place;
 
-/// Most findings that are kept; more than a screen of them helps nobody.
+/// Maximum number of findings that are kept; more than fit on a screen are of no use.
 const MAX_FINDINGS: usize = 32;
 
 /// What can be wrong with a file. Its display says what was found.

@@ -67,7 +67,7 @@ fn per_second(count: u64, rate: u64) -> u64 {
     }
 }
 
-/// A transfer asked for or under way.
+/// A transfer that is requested or in progress.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Transfer {
     pub(crate) length: Duration,
@@ -81,7 +81,7 @@ pub(crate) struct Line {
     pub(crate) bus: usize,
     /// Transfers in the order in which they were asked for.
     pub(crate) asked: VecDeque<Transfer>,
-    /// Whether the first of them is under way, and when it ends.
+    /// Whether the first of them is in progress, and when it ends.
     pub(crate) busy: bool,
     pub(crate) end: Time,
 }
@@ -91,14 +91,15 @@ impl Line {
         Line { bus, asked: VecDeque::new(), busy: false, end: Time::ZERO }
     }
 
-    /// The transfer under way has ended.
+    /// Records the end of the transfer in progress.
     #[inline]
     pub(crate) fn ended(&mut self) {
         self.busy = false;
         self.asked.pop_front();
     }
 
-    /// When a transfer that is asked for or under way will end: first come, first served, so known.
+    /// When a transfer that is requested or in progress will end; the bus serves requests in order, so the time is
+    /// known.
     pub(crate) fn end_of(&self, station: usize, way: Way) -> Option<Time> {
         let mut end = self.end;
         for (place, transfer) in self.asked.iter().enumerate() {

@@ -348,8 +348,8 @@ impl<T: Copy> Host<T> {
         self.stations[station].may_fetch()
     }
 
-    /// A time before which a card finishes nothing: exact once the write-back of its oldest job is
-    /// asked for, else as if nobody else wanted the bus. `None` if it has no job.
+    /// A time before which a card finishes no job: exact once the write-back of its oldest job is requested,
+    /// otherwise computed as if no other device used the bus. `None` if it has no job.
     pub fn earliest_finish(&self, station: usize) -> Option<Time> {
         let this = &self.stations[station];
         let Held { work, inward, outward, .. } = this.jobs.front()?;

@@ -96,13 +96,13 @@ pub(crate) struct Station<T> {
     /// Jobs fetched and not begun, and how many of them are no followers: the submissions that `prefetch` limits.
     pub(crate) ahead: usize,
     pub(crate) ahead_leaders: usize,
-    /// Jobs of the fetch that is asked for or under way, at most one; 0: there is none.
+    /// Jobs of the fetch that is requested or in progress, of which there is at most one; 0 if there is none.
     pub(crate) fetching: usize,
-    /// Whether a write-back is asked for or under way, at most one.
+    /// Whether a write-back is requested or in progress, of which there is at most one.
     pub(crate) writing: bool,
-    /// Of the waiting jobs, how many at the front the processor has heard of.
+    /// How many of the waiting jobs, from the front, the processor has been notified of.
     pub(crate) heard: usize,
-    /// When it hears of the others.
+    /// When it is notified of the others.
     pub(crate) bells: VecDeque<Ring>,
 }
 

@@ -182,7 +182,7 @@ fn what_is_written_is_read_and_a_changed_bit_is_found() {
     }
 }
 
-/// tshark as somebody else's reading of the same RFCs; skipped where it is not installed.
+/// Uses tshark as an independent implementation of the same RFCs; skipped where it is not installed.
 #[test]
 fn tshark_finds_the_checksums_good() {
     let mut capture = Vec::new();

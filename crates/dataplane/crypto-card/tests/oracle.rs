@@ -14,14 +14,14 @@ enum Place {
     Refused,
     Ringing,
     Queue,
-    /// Its fetch is asked for or under way.
+    /// Its fetch is requested or in progress.
     Inward,
     Ahead,
     Computing,
     /// In the unit, done.
     Stuck,
     WriteBuffer,
-    /// Its write-back is asked for or under way.
+    /// Its write-back is requested or in progress.
     Outward,
     Gone(u64),
 }

@@ -109,7 +109,7 @@ fn keys(suite: Suite) -> SaKeys {
     keys.expect("keys of the suite's lengths")
 }
 
-/// An IPv4 packet from 10.1.0.1 to 10.2.0.1, whose checksum nobody looks at.
+/// An IPv4 packet from 10.1.0.1 to 10.2.0.1, whose checksum is not verified.
 fn ipv4(protocol: u8, payload: &[u8]) -> Vec<u8> {
     let [high, low] = (20 + payload.len() as u16).to_be_bytes();
     let header = [0x45, 0, high, low, 0, 0, 0, 0, 64, protocol, 0, 0, 10, 1, 0, 1, 10, 2, 0, 1];
@@ -309,7 +309,7 @@ fn outside_selectors(mode: fn(&mut SaConfig)) -> DropReason {
     opener.open(&sealed).expect_err("dropped")
 }
 
-/// Two copies of a packet that are under way at once: the one that comes second is dropped at its end.
+/// Two copies of a packet that are in flight at once: the one that arrives second is dropped at its end.
 fn settled_between() -> DropReason {
     let mut pair = Pair::new("aes128gcm16", |_| {});
     let sealed = pair.seal(&ipv4(253, &[])).expect("sealed");

@@ -73,7 +73,7 @@ impl Vector {
                 Some("reject:auth") => false,
                 other => panic!("{}: expects {other:?}", id(row)),
             },
-            // Nobody has seen that of a packet which is refused.
+            // A packet that is refused has no known next header.
             next_header: number("next_header").unwrap_or(0) as u8,
             padding: hex("pad"),
             payload: hex("decapsulated"),

@@ -17,7 +17,7 @@ use pair::{CARDS, LANE, Pair, Side, Wire};
 
 const CARD: usize = CARDS[0];
 
-/// Enough for everything that is still under way to come out, deadlines and pauses included.
+/// Enough time for everything that is still in flight to be delivered, deadlines and pauses included.
 const DRAIN: Duration = Duration::from_millis(2_000);
 
 /// One run at a time: each has three threads and a machine may have two cores.
@@ -35,7 +35,7 @@ fn settings(audit_every: u64) -> Settings {
     Settings { limits, ..Settings::default() }
 }
 
-/// A line of figures for whoever runs this with `--nocapture`.
+/// Prints a line of figures, which `--nocapture` shows.
 fn report(name: &str, pair: &mut Pair, side: Side, processor: usize, arrived: u64) {
     let (copied, lost, icv_wrong, total) = (pair.copied, pair.lost, pair.icv_wrong, pair.arrived);
     let end = pair.end(side);
@@ -84,8 +84,8 @@ fn removals(pair: &mut Pair, side: Side, processor: usize) -> Vec<Removal> {
     removals.iter().filter(|(_, which, _)| *which == processor).map(|&(_, _, why)| why).collect()
 }
 
-/// It stops under load, is found silent, its jobs are done by the core, and once it goes on again it
-/// gives back what it had, which nobody wants any more, and then works again.
+/// The processor stops under load and is found silent, and the core does its jobs. Once it resumes, it returns its
+/// old jobs, whose results are no longer needed, and then works again.
 #[test]
 fn a_processor_that_stops_is_replaced_and_comes_back() {
     let _alone = alone();

@@ -24,7 +24,7 @@ fn share_of_the_late(lateness: bool) -> f64 {
     let core = pair::setup(Box::new(AwsLc::new()), Kind::Cpu, cost(2_000));
     let late = pair::setup(Box::new(Faulty::new(AwsLc::new(), fault)), Kind::Accelerator, cost(1_000));
     let scheduling = Scheduling { lateness, ..Scheduling::default() };
-    // Nobody is taken out, however busy the machine is.
+    // No processor is ejected, however busy the machine is.
     let long = Duration::from_millis(10_000);
     let limits = Limits { slack: long, hold: long, ..Limits::default() };
     let (sad, keys) = pair::sas(Direction::Seal);

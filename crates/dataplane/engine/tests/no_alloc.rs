@@ -16,10 +16,10 @@ use forebay_ipsec::DropReason;
 use forebay_scheduler::{Cost, Kind, Policy};
 use forebay_time::Duration;
 
-/// What an engine may still take after the warm-up, however many packets follow: lists for jobs under
-/// way, made when more are under way than ever before, which depends on how busy the machine is. There
-/// are at most as many as packets in flight (here 256), and half as many again on the way to the lane.
-/// It is mostly none.
+/// Number of allocations allowed to an engine after the warm-up, however many packets follow. They are lists for jobs
+/// in flight, made when more are in flight than ever before, which depends on how busy the machine is. There are at
+/// most as many as packets in flight (here 256), and half as many again on the way to the lane. Usually there are
+/// none.
 const ENGINE_MAX: u64 = 384;
 
 /// An engine with one processor, which does all in place.

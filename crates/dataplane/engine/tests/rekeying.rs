@@ -1,5 +1,5 @@
-//! SAs that come and go while packets are under way: a thousand rekeys lose nothing, keys go to every
-//! processor and are forgotten by every one, and a card without room leaves the work to others.
+//! SAs are added and removed while packets are in flight: a thousand rekeys lose no packet, every processor gets and
+//! forgets each key, and a card without room leaves the work to others.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -147,7 +147,7 @@ fn a_thousand_rekeys_under_traffic_lose_no_packet_and_leave_no_key() {
     let policy = protect(&mut sealer, Direction::Seal, vec![out]);
     let (mut sent, mut heard) = (0_u64, Vec::new());
     for number in 1..=1_000 {
-        // Both ends have packets under way of the old SA while the new one begins, inbound first.
+        // Both ends have packets of the old SA in flight while the new one begins, inbound first.
         for _ in 0..3 {
             sealer.admit(Direction::Seal, plain(sent), sent).expect("room");
             sent += 1;

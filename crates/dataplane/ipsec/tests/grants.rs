@@ -110,7 +110,7 @@ fn the_end_of_all_numbers_is_told_once_and_never_passed() {
             assert_eq!(prepare(&mut pair, 1_000, 7), (50, refused));
             for _ in 0..100 {
                 assert_eq!(prepare(&mut pair, 10, 3), (0, refused));
-                // Nobody can grant what there is not.
+                // No numbers can be granted beyond the last.
                 pair.sealer.grant(pair.session, u64::MAX);
             }
             assert_eq!(told(&mut pair), [EventKind::SequenceLow, EventKind::SequenceEnd]);

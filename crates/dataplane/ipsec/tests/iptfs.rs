@@ -350,7 +350,7 @@ fn the_queue_has_an_end() {
     assert_eq!(aggregator.waiting(), 200);
 }
 
-/// A receiver that nobody drains holds so much and no more.
+/// A receiver that is not drained holds a limited amount and no more.
 #[test]
 fn memory_is_bounded() {
     let config = Iptfs { reorder_window: 3, ..Iptfs::default() };

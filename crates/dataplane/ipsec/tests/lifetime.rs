@@ -224,7 +224,7 @@ fn time_ends_an_sa_though_nothing_passes() {
     }
 }
 
-/// A packet whose job is under way when the SA ends is dropped with it.
+/// A packet whose job is in flight when the SA ends is dropped with it.
 #[test]
 fn time_ends_what_is_under_way() {
     for kind in KINDS {

@@ -1,4 +1,4 @@
-//! SAs that are removed: their packets under way, their numbers, their SPIs, their policies.
+//! Removal of SAs: their packets in flight, their numbers, their SPIs, their policies.
 
 mod traffic;
 
@@ -24,7 +24,7 @@ fn a_job_of_a_removed_sa_is_not_completed_into_its_successor() {
         (1..4).map(|n| under_way(&mut sad, Direction::Open, &sealed(0, n, &flow().back()))).collect();
     sad.remove(old).expect("it is there");
     assert!(sad.remove(old).is_none() && sad.config(old).is_none() && sad.iter().count() == 0);
-    // The same SPI again, at once: another number, for jobs of the old one are under way.
+    // The same SPI is added again at once; it gets another number, because jobs of the old SA are in flight.
     let new = add_in(&mut sad, sa(0, &[], &[]));
     assert_ne!(new, old);
     for verdict in [Verdict::Done, Verdict::AuthFailed, Verdict::Failed] {

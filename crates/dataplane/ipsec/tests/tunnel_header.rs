@@ -159,7 +159,7 @@ fn ecn_out_of_a_tunnel_as_in_figure_4() {
     assert_eq!(combinations, 16 * 4 * 2);
 }
 
-/// A checksum that was wrong stays wrong: whoever made it so, its receiver must find out.
+/// A checksum that was wrong stays wrong, so that the receiver detects the error.
 #[test]
 fn a_changed_mark_does_not_mend_a_checksum() {
     for protocol in PROTOCOLS {

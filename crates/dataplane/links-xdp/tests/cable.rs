@@ -337,7 +337,7 @@ fn tagged_frames_are_not_taken() {
         sendp([e/Dot1Q(vlan=7)/p,e/Dot1AD(vlan=7)/Dot1Q(vlan=9)/p,e/p],iface='cable',verbose=0)";
     for mode in MODES {
         let Some([a, b]) = cable(1500) else { return };
-        // Whoever it is for.
+        // An empty `to` takes packets to any address.
         let take_all = Take::Outside { to: vec![], ports: vec![4500] };
         let Some(mut xdp) = open(&b, take_all, mode) else { return };
         let sent = a.run(|| Command::new("/usr/bin/python3").args(["-c", SCRIPT]).output());

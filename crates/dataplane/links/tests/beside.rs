@@ -135,7 +135,7 @@ fn esp_comes_and_goes_while_the_daemon_hears_of_ike_only() {
         let passed_over = beside.rx_drops();
         assert_eq!((passed_over.malformed, passed_over.truncated, passed_over.overrun), (0, 0, 0));
     }
-    // A kernel with ESP has dropped its copies, and said so to nobody; one without answers each by ICMP.
+    // A kernel with ESP has silently dropped its copies; one without answers each with an ICMP error.
     let known = "ip xfrm state add src 192.0.2.7 dst 192.0.2.8 proto esp spi 9 aead rfc4106(gcm(aes)) \
                  0x0102030405060708090a0b0c0d0e0f1011121314 128";
     if !b.command(known).0 {

@@ -295,7 +295,7 @@ fn a_split_deals_packets_out_by_its_weights() {
     // Not four to the one and then two to the other: dealt out evenly.
     let mut s = with([4, 2, 1, 0, 0, 0, 0, 0]);
     assert_eq!(places(&mut s, 0, 14), [0, 1, 0, 2, 0, 1, 0, 0, 1, 0, 2, 0, 1, 0]);
-    // Whoever cannot do the job has no share of it.
+    // A processor that does not support the suite gets no share of the jobs.
     assert_eq!(places(&mut s, 1, 6), [0, 1, 0, 0, 1, 0]);
     s.remove_processor(0);
     assert_eq!(places(&mut s, 1, 2), [1, 1]);

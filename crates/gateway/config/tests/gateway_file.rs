@@ -244,7 +244,7 @@ fn what_cannot_work_is_a_warning() {
     assert!(warnings(&with_sa("encapsulation = \"udp\""))[0].contains("no link carries ESP in UDP"));
     let all = with_sa("").replace("10.2.0.0/16", "0.0.0.0/0");
     assert!(warnings(&all)[0].contains("also captures packets to the peer 192.0.2.2"));
-    // Of any to any nothing can be guarded, unless nobody wants that.
+    // Traffic from any to any address cannot be guarded, which is a warning unless the guard is off.
     let marked = all.replace("\"raw\"", "\"raw\"\nmark = 5");
     let found = warnings(&marked);
     assert!(

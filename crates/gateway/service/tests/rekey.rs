@@ -22,7 +22,7 @@ use forebay_time::Duration;
 
 /// Rekeys: `FOREBAY_REKEYS` changes it, for longer runs.
 const REKEYS: u32 = 2_000;
-/// Packets that may be under way: fewer than any queue has room for.
+/// Packets that may be in flight: fewer than any queue has room for.
 const UNDER_WAY: u64 = 512;
 
 /// One direction of a cable.

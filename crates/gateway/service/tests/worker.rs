@@ -491,7 +491,7 @@ fn a_file_that_the_engine_refuses_leaves_nothing_of_any_file() {
     worker.install(&file(0x1002), &[0; 2], &changes(vec![None, None], vec![]), vec![]).unwrap();
     let sad = worker.engine().sad();
     assert_eq!((sad.iter().count(), sad.policies(inbound).count()), (2, 1));
-    // Somebody else has the SPI.
+    // Another SA has the SPI.
     let other = other_end(sa(0x2002, Encapsulation::None, "10.2.0.0/16"));
     worker.engine().add_inbound(other, &keys()).unwrap();
     worker.install(&file(0x2002), &[0; 2], &changes(vec![Some(0), None], vec![1]), vec![]).unwrap_err();

@@ -1,4 +1,4 @@
-//! Several workers: whoever takes a packet, the one that has its SA does it.
+//! Several workers: the worker that owns a packet's SA processes it, whichever worker receives it.
 
 #![allow(clippy::disallowed_methods)] // a test that waits has an end
 

@@ -24,7 +24,7 @@ pub const EAST: [u8; 4] = [192, 0, 2, 1];
 /// See [`EAST`].
 pub const WEST: [u8; 4] = [192, 0, 2, 2];
 
-/// Packets under way in a gateway.
+/// Packets in flight in a gateway.
 const IN_FLIGHT: usize = 1024;
 /// Submissions that wait at a card: half a millisecond's work or so, so that latency stays low.
 const CARD_QUEUE: usize = 32;

@@ -105,7 +105,7 @@ pub enum RunError {
     },
     /// It did not end.
     Endless(u64),
-    /// Whoever asked for it has stopped it.
+    /// The caller stopped the run.
     Cancelled,
 }
 

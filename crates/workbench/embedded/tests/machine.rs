@@ -147,7 +147,7 @@ fn one_execution_timed_for_many_is_each_timed_alone() {
     assert!(cycles.len() > 4, "the configurations differ: {cycles:?}");
 }
 
-/// What a program reads of `cycle` is what it took so far, whoever else is timed.
+/// A program that reads `cycle` gets the cycles that it took itself, even if other configurations are timed with it.
 #[test]
 fn a_program_that_reads_the_time_has_its_own() {
     // rdcycle x7; sw x7, 0(x5): the last value is left in memory, and its lowest bits end the program.

@@ -35,7 +35,7 @@ pub enum Error {
         /// As far as it came: [`Solution::accuracy`](crate::Solution) says how wrong it is.
         solution: Box<Solution>,
     },
-    /// Whoever watched said to break off.
+    /// The caller stopped the computation.
     Cancelled,
     /// A queue without limit is offered more than it can serve.
     Unstable {

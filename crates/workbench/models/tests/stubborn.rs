@@ -32,7 +32,7 @@ fn what_does_not_converge_is_said_to() {
     assert!(error.to_string().contains("not converged: residual"), "{error}");
     let Error::NotConverged { solution, cycles, residual, tolerance } = error else { panic!("{error}") };
     assert!(!solution.accuracy.converged && cycles == 3 && residual > tolerance);
-    // The figures are there for whoever wants to see how far it came.
+    // The result carries the figures reached so far.
     let exact = solve(&network, &Options::default()).unwrap();
     assert!((solution.throughput_pps / exact.throughput_pps - 1.0).abs() < 0.05);
 }
@@ -74,7 +74,7 @@ proptest! {
             solve(&network, &options)
         };
         let exact = by(10_000, 0);
-        // A span that is interrupted by another is refused, whoever is asked.
+        // A span that is interrupted by another is refused by every method.
         prop_assume!(!matches!(exact, Err(Error::Invalid(_))));
         let exact = exact.unwrap();
         let banded = by(0, u64::MAX).unwrap();

@@ -13,7 +13,7 @@ const TRACE_BLOCKS: usize = 8_192;
 /// Room for addresses; a block has 64 instructions of up to 16 words at most, hardly ever.
 const TRACE_ADDRESSES: usize = 8 * TRACE_BLOCKS;
 
-/// Whoever reads the trace.
+/// A reader of the trace.
 pub trait Sink {
     /// Reads the next piece of a trace.
     fn consume(&mut self, program: &Program, trace: &Trace);
@@ -23,7 +23,7 @@ pub trait Sink {
     fn cycles(&self, instructions: u64) -> Option<u64>;
 }
 
-/// Nobody: a cycle an instruction.
+/// No reader: each instruction counts as one cycle.
 impl Sink for () {
     fn consume(&mut self, _: &Program, _: &Trace) {}
 

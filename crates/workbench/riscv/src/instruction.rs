@@ -149,7 +149,7 @@ impl Op {
 }
 
 impl Instruction {
-    /// Where results for x0 go: a register nobody reads.
+    /// The destination of results for x0: a register that is never read.
     pub const NOWHERE: u8 = 32;
 
     /// The registers that it needs when it is about to execute, one bit each. A store needs its data one

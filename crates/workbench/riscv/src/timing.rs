@@ -11,7 +11,7 @@
 //! - **Branch**: branches and indirect jumps are decided in execute, direct jumps in decode: two cycles and one
 //!   are lost if control goes elsewhere than was predicted.
 //! - **Fetch, load, store**: the port to memory is taken for `latency + ceil(bytes / width) * beat` cycles for a line.
-//!   Reads go before waiting writes, but not before one under way, nor before a write to their own line.
+//!   Reads go before waiting writes, but not before a write in progress, nor before a write to their own line.
 //! - **Write buffer**: a store waits if all slots are taken; a read waits for a write as above.
 //!
 //! Within one instruction the fetch of its line comes first, then its loads or its store, in program order.

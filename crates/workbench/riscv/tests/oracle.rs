@@ -74,7 +74,7 @@ fn cache_config() -> impl Strategy<Value = CacheConfig> {
 /// A buffer that is asked every cycle. Writes begin when nothing else holds the port at the end of a cycle.
 struct SlowBuffer {
     slots: usize,
-    /// Line, cycles left; the first may be under way.
+    /// Line and cycles left of each write; the first may be in progress.
     waiting: VecDeque<(u32, u64)>,
     under_way: bool,
     now: u64,

@@ -151,7 +151,7 @@ fn stores_fill_the_buffer() {
     assert_eq!(cycles(16, &words), 0);
     // Without slots each store is waited for.
     assert_eq!(cycles(0, &words), 11 * 5);
-    // A read waits for the write under way, which began a cycle before it and ends 4 later, but not for the others.
+    // A read waits for the write in progress, which began a cycle before it and ends 4 later, but not for the others.
     let words = [sw(0, 30, 0), sw(0, 30, 4), lw(1, 30, 512)];
     assert_eq!(cycles(4, &words), 3);
     // The same for a line with a write that waits: both writes go first, till 10; the read came at 2.

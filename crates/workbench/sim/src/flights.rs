@@ -36,7 +36,7 @@ impl Flight {
     }
 }
 
-/// The packets under way, each in one place from arrival to completion: that is its id in the scheduler.
+/// The packets in flight, each in one place from arrival to completion; the place is its id in the scheduler.
 #[derive(Debug)]
 pub(crate) struct Flights {
     places: Vec<Flight>,

@@ -269,7 +269,7 @@ impl<'a> Way<'a> {
 
     /// Picoseconds from arrival to completion, were there nothing else.
     fn length(&self, packet: &Arrival) -> f64 {
-        // A job's own way takes its whole t_init and both transfers, shared with nobody.
+        // A job's own path takes its whole t_init and both transfers, which it shares with no other job.
         let work = Work::packet(packet.bytes);
         let transfers = 2.0 * (self.byte * f64::from(packet.bytes) + self.transfer);
         self.cost.of(&work).0 as f64 + if self.bus.is_some() { transfers } else { 0.0 }

@@ -43,7 +43,7 @@ pub struct Scenario {
     pub processors: Vec<Processor>,
     /// Policy and window.
     pub scheduler: Settings,
-    /// What the reader of the figures should know: defaults that nobody has measured.
+    /// Notes for the reader of the figures: defaults that have not been measured.
     pub notes: Vec<String>,
     /// The scenario with every default filled in, in the form of the file.
     pub resolved: Json,

@@ -47,8 +47,8 @@ pub struct Tried {
     pub keeps: bool,
 }
 
-/// Is told runs done, the most there will be, and packets placed and in all of the run under way; may break
-/// off the search.
+/// Receives the number of runs done, the maximum number of runs, and for the run in progress the packets placed and
+/// their total; may stop the search.
 pub type Watch<'a> = &'a mut dyn FnMut(u64, u64, (u64, u64)) -> ControlFlow<()>;
 
 /// The highest rate of `least..=most` bit/s that keeps to `bound`, to one part in `parts`; `None` if not

@@ -1,5 +1,5 @@
-//! What holds for every run: nothing is lost or done twice, nobody rests while there is work, each processor
-//! keeps the order, a bus carries one thing at a time, and a run is a function of scenario and seed.
+//! Properties of every run: no packet is lost or processed twice, no processor is idle while it has work, each
+//! processor keeps the order, a bus carries one transfer at a time, and a run is a function of scenario and seed.
 
 use std::path::Path;
 

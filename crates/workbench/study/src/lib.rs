@@ -5,8 +5,8 @@
 //!  *.toml ------------------/
 //! ```
 //!
-//! Nothing of a study is in here: whoever copies a directory and changes a line has another study. The
-//! functions that a script may call are listed in [`FUNCTIONS`].
+//! This crate contains no study: a copy of a study's directory with one line changed is another study. The functions
+//! that a script may call are listed in [`FUNCTIONS`].
 
 mod error;
 mod findings;

@@ -1,11 +1,10 @@
-//! Scenario files of any model into figures.
+//! Runs scenario files of any model and returns their figures.
 //!
-//! [`Model::load`] reads a file, whatever its model is; [`Model::run`] simulates or solves it and gives what came of it.
-//! [`pool`] makes many runs on all cores, whose number changes nothing but the time taken; [`explore`] does so for
-//! embedded cores, of which one execution times many. [`flat()`] and `columnar` make tables of figures.
+//! [`Model::load`] reads a file of any model; [`Model::run`] simulates or solves it and returns the results. [`pool`]
+//! makes many runs on all cores, whose number affects only the time taken; [`explore`] does so for embedded cores, of
+//! which one execution times many. [`flat()`] and `columnar` make tables of figures.
 //!
-//! Nothing is printed here, and nobody is asked: whoever runs something is told how far it is, and says whether it goes
-//! on.
+//! This crate prints nothing and asks nothing: it reports progress to the caller, which decides whether to continue.
 
 #[cfg(feature = "parquet")]
 pub mod columnar;

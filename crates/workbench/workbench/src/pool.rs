@@ -14,9 +14,9 @@ const ASK_EVERY: Duration = Duration::from_millis(100);
 /// Whether to go on; workers ask it between steps.
 pub type GoOn<'a> = &'a (dyn Fn() -> ControlFlow<()> + Sync);
 
-/// Does `work` for each item on up to `threads` threads, whose number changes nothing but the time taken. `hear` gets each
-/// result as it comes, with its item's position, and `None` now and then between results. Once it has answered with a
-/// break no item is begun, and those that are under way learn of it by [`GoOn`]; what they come to is heard all the same.
+/// Does `work` for each item on up to `threads` threads, whose number affects only the time taken. `hear` gets each
+/// result when it is ready, with its item's position, and `None` now and then between results. Once it has returned a
+/// break, no item is begun; those in progress are notified by [`GoOn`], and their results are still passed to `hear`.
 pub fn each<T: Sync, R: Send>(
     items: &[T],
     threads: usize,

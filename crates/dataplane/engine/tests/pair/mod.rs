@@ -75,7 +75,7 @@ pub struct Wire {
     pub lose: u64,
     pub copy: u64,
     pub hold_back: u64,
-    /// A changed copy goes before the packet, as if somebody had forged it.
+    /// A changed copy is sent ahead of the packet, as an attacker would forge it.
     pub forge: u64,
 }
 
@@ -199,9 +199,9 @@ pub struct Pair {
     pub wire: Wire,
     limits: Limits,
     random: Random,
-    /// Sealed packets under way, in the order of arrival.
+    /// Sealed packets in flight, in the order of arrival.
     on_wire: VecDeque<(Vec<u8>, u64)>,
-    /// Those that others overtake, with how many still will.
+    /// Packets that others overtake, each with the number of packets that still will.
     held_back: Vec<(usize, Vec<u8>, u64)>,
     offered: u64,
     /// By number: whether it was delivered.

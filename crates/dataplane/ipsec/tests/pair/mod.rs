@@ -118,7 +118,7 @@ impl Pair {
     }
 }
 
-/// Sets the length in an IP header; the checksum of IPv4 is left as it is, which nobody here looks at.
+/// Sets the length in an IP header; the IPv4 checksum stays unchanged, because these tests do not verify it.
 pub fn set_len(packet: &mut [u8], len: usize) {
     if packet[0] >> 4 == 6 {
         packet[4..6].copy_from_slice(&((len - 40) as u16).to_be_bytes());

@@ -33,7 +33,7 @@ pub(super) fn of(stages: &[Stage], sections: &[Section<'_>]) -> Option<Vec<usize
         }
     }
     for begin in 0..stages.len() {
-        // No stage is behind two others, so whoever comes round comes back to where it began.
+        // No stage follows two others, so a walk that closes a cycle returns to its first stage.
         let round: Vec<usize> = way(&next, begin).take(stages.len() + 1).collect();
         if round[1..].contains(&begin) {
             let length = 1 + round[1..].iter().take_while(|&&at| at != begin).count();

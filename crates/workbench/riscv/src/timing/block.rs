@@ -103,7 +103,7 @@ pub(crate) fn cost(config: &Config, program: &Program, code: &Code, steps: &mut 
 fn lost(config: &Config, code: &Code, instructions: &[Instruction]) -> (u32, u32) {
     match code.end {
         End::Onwards => (0, 0),
-        // What was fetched behind it may have changed, or belongs to nobody.
+        // The instructions fetched behind it may have changed, or may not be code at all.
         End::System => (0, 0),
         End::Jump(_) => (config.jump, 0),
         End::Indirect => (config.branch, 0),

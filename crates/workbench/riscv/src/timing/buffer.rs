@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// A write that waits, or is under way.
+/// A write that waits or is in progress.
 #[derive(Clone, Copy, Debug)]
 struct Write {
     /// The line of the data cache that it belongs to.
@@ -24,7 +24,7 @@ pub struct Port {
 #[derive(Clone, Debug)]
 pub struct WriteBuffer {
     slots: usize,
-    /// The first may be under way.
+    /// The first may be in progress.
     waiting: VecDeque<Write>,
     under_way: bool,
     port: Port,

@@ -103,7 +103,7 @@ impl Timing {
     fn fetch(&mut self, now: u64, line: u32) -> [u64; 2] {
         self.misses.fetch += 1;
         self.icache.fill(line, false);
-        // Code that waits to be written is not looked for: `fence.i` is for whoever writes code.
+        // Waiting writes are not searched for the line: a program that writes code must execute `fence.i`.
         let cycles = self.read_line[0];
         let begin = self.buffer.read(now, None, cycles);
         [cycles, begin - now]

@@ -135,7 +135,7 @@ fn drawn(entries: &mut [Entry<'_>], has_sizes: bool) -> Option<Vec<DrawnClass>> 
     Some(classes)
 }
 
-/// From code points to classes; those that nobody names are of the last one.
+/// Maps code points to classes; code points that no class lists belong to the last one.
 fn code_points(entries: &mut [Entry<'_>], notes: &mut Vec<String>) -> Option<DscpMap> {
     if entries.iter().all(|entry| !entry.section.has("dscp")) {
         if entries.len() != 3 {

@@ -100,7 +100,7 @@ fn tail(name: String, mut values: Vec<f64>, factor: f64) -> Option<Series> {
     Some(Series { name, xs: Xs::Numbers(xs), ys, ..Series::default() })
 }
 
-/// Rates, latencies and packets under way, by time.
+/// Rates, latencies and packets in flight, by time.
 pub(super) fn over_time(scenario: &Scenario, columns: &Columns) -> Vec<Plot> {
     let all = || done(scenario, columns);
     let begin = all().map(|one| one.arrived).fold(f64::INFINITY, f64::min);
