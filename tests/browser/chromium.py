@@ -223,5 +223,5 @@ class Page:
         return [url for url in asked if url.split("#")[0] != self.url and not url.startswith(("data:", "blob:"))]
 
     def of_this(self):
-        self.ask("0")  # whatever was under way has been told then
+        self.ask("0")  # the answer comes after all earlier events
         return [event for event in self.browser.events if event.get("sessionId") == self.session]

@@ -53,7 +53,7 @@ def arguments():
 
 
 class Progress:
-    """One line that says what is done, or a line for each where nobody looks."""
+    """Shows progress in one line on a terminal, and otherwise prints a line for each step."""
 
     def __init__(self, steps):
         self.steps, self.step, self.start = steps, 0, time.monotonic()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Between the gateways sits somebody who repeats, reorders, forges and cuts packets, and strangers throw what they have
-at both sides while programs talk. Every packet of the programs arrives, once and unchanged; every other is dropped,
-and counted under its reason.
+"""An attacker between the gateways repeats, reorders, forges and truncates packets, and unknown hosts send packets
+to both sides while programs communicate. Every packet of the programs arrives once and unchanged; every other packet is
+dropped and counted under its reason.
 
     scripts/lab.sh FOREBAY run tests/gateway/hostile.py
 """

@@ -264,7 +264,7 @@ for command in (0x17, 0x1f, 0x24):  # ETHTOOL_STXCSUM, ETHTOOL_STSO, ETHTOOL_SGS
 
 
 def balance(letter):
-    """What came into a gateway, and what became of it: the two are the same when nothing is under way."""
+    """Packets that a gateway received and what became of them: the two sums are equal when no packet is in flight."""
     status = ask(letter, "status")
     links, engines = status["links"], status["engines"]
     assert all(engine["in_flight"] == 0 for engine in engines), engines

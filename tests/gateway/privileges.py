@@ -69,7 +69,7 @@ def check_threads(pid, first, uid):
             assert "0" not in status["Gid"].split() + status["Groups"].split(), status
     with open(f"/proc/{pid}/limits", encoding="utf-8") as file:
         assert re.search(r"Max core file size +0 +0", file.read()), "core files"
-    # Not dumpable: its files in /proc are root's, whoever it runs as.
+    # The process is not dumpable: root owns its files in /proc, whichever user it runs as.
     assert os.stat(f"/proc/{pid}/environ").st_uid != uid or uid == 0
     return [status["Name"] for status in seen]
 

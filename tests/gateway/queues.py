@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Several cores that move packets: every flow arrives whole and in order whoever has its SA, through a reload under
-traffic, a peer that moves, and to the end.
+"""Several worker cores: every flow arrives whole and in order whichever worker owns its SA, through a reload under
+traffic, a peer address change, and to the end.
 
 Runs in the laboratory, with two cores at each gateway and tunnels at home in both:
 

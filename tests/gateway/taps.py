@@ -100,7 +100,7 @@ def files_follow_each_other():
         if TSHARK:
             times = [float(row[0]) for file in kept for row in fields(file, "frame.time_epoch")]
             assert times == sorted(times), "packets are out of order"
-    # Somebody takes the files away: captures go on in another one.
+    # The files are removed from outside: captures continue in another one.
     for file in files("inside"):
         os.remove(file)
     time.sleep(1.5)

@@ -160,7 +160,7 @@ def steps(a, b, rekeys):
 
 
 def beside(a):
-    """The kernel has dropped what the gateway took beside it, and said so to nobody."""
+    """The kernel has silently dropped the packets that the gateway received on the shared UDP port."""
     kernel = a.sh("cat /proc/net/xfrm_stat /proc/net/snmp")
     dropped = int(re.search(r"XfrmInNoStates\s+(\d+)", kernel)[1])
     names, counts = [line.split() for line in kernel.splitlines() if line.startswith("Icmp:")]

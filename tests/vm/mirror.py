@@ -82,7 +82,7 @@ def checks(vm):
     good = ALGORITHMS[0][0]
     # What is there before it starts.
     vm.sh(sa("add", 0x1000, good, extra="mode tunnel reqid 7 replay-window 32"))
-    vm.sh(sa("add", 0x1001, good, mark=""))  # somebody else's
+    vm.sh(sa("add", 0x1001, good, mark=""))  # of another application
     follow = Follow(vm)
     follow.expect(r"sa added esp 0x00001000 .* Open aes128gcm16 Tunnel 192.0.2.1 -> 192.0.2.2 reqid 7 window 32", "synchronised")
 
@@ -182,7 +182,7 @@ def checks(vm):
 
 
 def overrun(vm, good):
-    """More than the socket holds, while nobody reads it."""
+    """The kernel sends more messages than the socket holds while it is not read."""
     follow = Follow(vm, "--mark 0x4642 --buffer 32768", "small")
     follow.expect("synchronised")
     batch = "\n".join(sa("add", 0x10000 + n, good, extra="mode tunnel replay-window 32").removeprefix("ip ") for n in range(400))

@@ -218,7 +218,7 @@ def tenants(site):
     a, b = site.a, site.b
     a.sh("ip xfrm state flush; ip xfrm policy flush; kill $(pidof forebay); sleep 1")
     b.sh("ip xfrm state flush; ip xfrm policy flush")
-    # The second one's policies are asked first by whoever takes both.
+    # The second one's policies come first for a follower that takes both.
     a.sh(pair(FAR, 0x5000, 1, MARK + " if_id 1", 100) + "\n" + pair(OTHER, 0x6000, 1, MARK + " if_id 2", 1))
     for number, own, wrong, spi in [(1, FAR, OTHER, 0x5000), (2, OTHER, FAR, 0x6000)]:
         a.put(CONFIGURATION.replace("IF_ID", f"if_id = {number}").encode(), "/tmp/gateway.toml")

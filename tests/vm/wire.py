@@ -54,7 +54,7 @@ def echo(case, size, number):
 
 
 def in_fragments(packet):
-    """As a host sends it: IPv6 is cut by nobody on the way."""
+    """Fragments a packet as a host does; no router on the path fragments IPv6."""
     if packet[0] >> 4 == 4 or len(packet) <= 1400:
         return [packet]
     text, room, pieces = packet[40:], 1232, []
@@ -194,8 +194,8 @@ def main():
 def fits(case, size):
     """Whether a packet can get there at all."""
     if case.mode == "transport" and case.outer == 6:
-        # Fragments do not go through transport mode (RFC 4303 3.3.4), and nobody else cuts IPv6. And Linux drops UDP
-        # of less than 48 bytes unseen (`skb->len < ip6hlen + len` in xfrm6_udp_encap_rcv, the header being gone).
+        # Transport mode does not take fragments (RFC 4303 3.3.4), and no router fragments IPv6. Linux also silently
+        # drops UDP of less than 48 bytes (`skb->len < ip6hlen + len` in xfrm6_udp_encap_rcv, the header being gone).
         return size < LARGE and (size > 1 or not case.udp)
     return True
 

@@ -20,7 +20,7 @@ static bool ipv4_option_fixed(uint8_t kind)
     return kind == 130 || kind == 133 || kind == 134 || kind == 148 || kind == 149;
 }
 
-/* RFC 4302 3.3.3.1.1. Source routes that are not at their end are refused: nobody sends them any more. */
+/* RFC 4302 3.3.3.1.1. Source routes that are not at their end are refused: they are no longer in use. */
 static bool mask_ipv4(uint8_t *header, size_t len, bool sending)
 {
     header[1] = 0;

@@ -11,7 +11,7 @@ size_t esp_header_len(const struct sa *sa)
     return ESP_FIXED + (size_t)sa->iv_len;
 }
 
-/* The IV must never come twice under a key, and for CBC nobody may foresee it: NIST SP 800-38A appendix C, first
+/* The IV must never repeat under a key, and for CBC it must be unpredictable: NIST SP 800-38A appendix C, first
  * method, makes it by enciphering a counter. For CTR and GCM the counter itself will do (RFC 3686 3.1, RFC 4106 3.1).
  */
 static void make_iv(const struct sa *sa, uint64_t sequence, uint8_t *iv)

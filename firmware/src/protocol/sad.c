@@ -43,7 +43,7 @@ static bool key_lengths_ok(const struct image_sa *record)
 }
 
 /* Which ciphers want a separate ICV: NULL (RFC 4303 3.2), CTR (RFC 3686 9) and AH, and GCM must have none. CBC without
- * one is allowed here, for [E] measures it; RFC 8221 4 says that nobody should use it. */
+ * one is allowed here, for [E] measures it; RFC 8221 4 says that it should not be used. */
 static bool algorithms_ok(const struct image_sa *record)
 {
     if (record->cipher >= sizeof ciphers / sizeof *ciphers || record->auth >= sizeof auths / sizeof *auths)

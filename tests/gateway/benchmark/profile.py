@@ -18,7 +18,7 @@ PREFIXES = re.compile(r"^(__x64_sys_|__se_sys_|__do_sys_|__sys_|ksys_|do_sys_|do
 SWITCH = re.compile(r"exit_to_user|syscall_exit|irqentry|schedule")
 CRYPTO = re.compile(r"chacha|poly1305|_blocks_ok|_next_\d+|aes|gcm|ghash|gfmul|sha\d|vaes|clmul|hmac|AES|GCM|EVP|CRYPTO_|imb_")
 COPIES = re.compile(r"mem(move|cpy|set|cmp)", re.IGNORECASE)
-# Rust's standard library and others' crates, Go's runtime: whoever calls them.
+# Rust's standard library, third-party crates, Go's runtime: their time is counted for the caller.
 RUNTIME = re.compile(r"^(<?&?(core|alloc|std|rtrb|arrayvec|rustix|hashbrown|tracing)::|runtime\.|internal/|syscall\.|sync|net\.|os\.)")
 CRATE = re.compile(r"forebay_(\w+?)::")
 PACKAGE = re.compile(r"^(golang\.zx2c4\.com/wireguard/\w+|golang\.org/x/\w+)")

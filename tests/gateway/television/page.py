@@ -9,7 +9,7 @@ from television.report import COLUMNS, PAPER, loads_text, not_right, packet_rate
 from television.stream import is_whole
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-# Slots of colour in style.css; idle is what nobody did.
+# Slots of colour in style.css; idle is the time that no component used.
 SLOTS = {"kernel": 0, "IPsec": 1, "links": 2, "application": 3, "libc": 5, "others": 4}
 LEFT, WIDTH, ROW = 350, 1080, 34
 

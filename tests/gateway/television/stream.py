@@ -17,7 +17,7 @@ PORT = 5004
 RTP_BYTES = 9000 - 100 - 28
 # What may wait at the receiver, and at the sender as far as the system lets it.
 ROOM = 64 << 20
-# How long packets under way are waited for behind the last, in seconds.
+# Time to wait for packets in flight after the last was sent, in seconds.
 BEHIND = 1.5
 
 
