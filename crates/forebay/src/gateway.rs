@@ -19,7 +19,7 @@
 //! let clock = Clock::start();
 //! let processors = open_processors(&config, clock)?;
 //! let (inside, program) = UnixDatagram::pair()?;
-//! // Keys the hashes of the gateway's tables: a number that nobody else can know.
+//! // Keys the hashes of the gateway's tables: a number that no other party can know.
 //! let seed = RandomState::new().hash_one(0);
 //! let unix_time = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
 //! let gateway = Service::start_on(&InProcess::new(inside), config, processors, clock, seed, unix_time)?;

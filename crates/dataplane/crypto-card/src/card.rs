@@ -42,8 +42,8 @@ pub struct Card {
 }
 
 impl Card {
-    /// Plugs a card into `bus`. `inner` does the crypto and should do it inside submit: what it still
-    /// has when it is polled right afterwards comes back as [`Verdict::Failed`] when it turns up.
+    /// Plugs a card into `bus`. `inner` does the cryptography and should do it inside submit: a job that it still
+    /// holds when it is polled right afterwards is delivered later, as [`Verdict::Failed`].
     pub fn new(config: CardConfig, bus: &Bus, inner: Box<dyn Processor>) -> Card {
         let inner_can = inner.capabilities();
         let has = |suite: &Suite| config.suites.as_ref().is_none_or(|suites| suites.contains(suite));
@@ -70,7 +70,7 @@ impl Card {
         &self.config
     }
 
-    /// [`Processor::poll`] that also tells when each job was delivered: at or before `now`, and the
+    /// [`Processor::poll`] that also passes the time at which each job was delivered: at or before `now`, and the
     /// same however often the card is polled.
     pub fn collect(&mut self, now: Time, mut each: impl FnMut(Time, Job)) {
         self.fail_late_jobs(now, &mut each);

@@ -143,7 +143,7 @@ fn random_case(sa: &Sa, dice: &mut Dice) -> (&'static str, Case) {
     };
     let Plan { mut seal, mut open, .. } = packet.plan;
     if shape.nested && suite.suits_ah() && dice.chance(2) {
-        // As in AH: the text is covered, and no processor is told where it is.
+        // As in AH, the text is covered by the ICV and the job does not say where it is.
         let nothing = Span { start: dice.below(packet.plain.len() as u64) as u32, len: 0 };
         (seal.cipher, open.cipher) = (nothing, nothing);
     }

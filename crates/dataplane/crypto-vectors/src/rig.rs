@@ -1,4 +1,4 @@
-//! A processor under test, with the clock it is told.
+//! A processor under test, with a clock that the test sets.
 
 use forebay_crypto::{Direction, Job, Processor, SaKeys, SessionError, SessionId, Suite, Verdict};
 use forebay_time::{Duration, Time};

@@ -8,8 +8,8 @@ use crate::{Capabilities, Direction, Job, Processor, SaKeys, SessionError, Sessi
 
 /// Two libraries on one core: each suite is done by `first` if it has it, and by `second` otherwise.
 ///
-/// To a scheduler they are one processor, because the core does one thing at a time. It goes by the name
-/// of the first. Jobs of one session come back in their order if both do theirs inside submit.
+/// To a scheduler they are one processor, because the core does one thing at a time. It has the name of the first.
+/// Jobs of one session are delivered in their order if both libraries finish theirs inside submit.
 pub struct Fallback<P, Q> {
     first: P,
     second: Q,

@@ -51,9 +51,9 @@ impl std::error::Error for SessionError {}
 
 /// Anything that does crypto jobs: a core through a library, a card, an emulated card.
 ///
-/// Jobs are given and taken in bursts. A core does them inside [`Processor::submit`]; a card
-/// takes them and has them later. They may come back in any order, each exactly once, with a
-/// verdict; a processor never panics on a bad job but returns it as [`Verdict::Failed`](crate::Verdict).
+/// Jobs are submitted and collected in bursts. A core finishes them inside [`Processor::submit`]; a card accepts them
+/// and finishes them later. They may be delivered in any order, each exactly once, with a verdict. A processor never
+/// panics on a bad job but returns it as [`Verdict::Failed`](crate::Verdict).
 pub trait Processor: Send {
     /// Name for tables and logs, e.g. `ipsec-mb`.
     fn name(&self) -> &str;
@@ -94,7 +94,7 @@ pub trait Processor: Send {
         false
     }
 
-    /// When the next job will be finished, if the processor knows: lets a waiting caller sleep.
+    /// When the next job will be finished, if the processor can say; it lets a waiting caller sleep.
     fn next_due(&self) -> Option<Time> {
         None
     }

@@ -82,7 +82,7 @@ thread_local! {
     static PACE: Cell<Option<Pace>> = const { Cell::new(None) };
 }
 
-/// How long the calling thread has been running, as the kernel knows it.
+/// CPU time of the calling thread, as the kernel accounts it.
 fn cpu_time() -> Duration {
     let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::ThreadCPUTime);
     Duration::from_nanos(tv_sec as u64 * 1_000_000_000 + tv_nsec as u64)

@@ -1,4 +1,4 @@
-//! Collecting: the answers of other processors, how far they are believed, and who is taken out.
+//! Collects the results of other processors, checks samples of them, and ejects processors that fail.
 
 use forebay_crypto::{Job, Packet, Verdict};
 use forebay_planted::{Fault, planted};

@@ -1,5 +1,5 @@
-//! The edges of the engine, where a packet is not one packet: fragments before reassembly, packets of unknown SPI,
-//! ICMP errors for packets that are too big, and the time that SAs go by.
+//! The edges of the engine, where an input is not simply one packet: fragments before reassembly, packets of unknown
+//! SPI, ICMP errors for packets that are too big, and the time that SAs use.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -43,7 +43,7 @@ pub struct Edges {
     pub pending: PendingSpi,
     from: Addresses,
     answers: Vec<Answer>,
-    /// The time that SAs are told, if it is not the clock's.
+    /// The time that SAs use, if it is not the clock's.
     pub told: Option<Time>,
     /// Tag of the packet that was admitted last. Outputs that are caused by time, not by a packet, get this tag.
     pub latest: u64,

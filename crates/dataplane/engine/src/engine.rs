@@ -137,7 +137,7 @@ pub struct Engine {
 
 /// The settings that the steps look at.
 pub(crate) struct Rules {
-    /// Whether the scheduler is told what is done late: where there is a choice.
+    /// Whether lateness is reported to the scheduler, which is done where there is a choice of processors.
     pub lateness: bool,
     /// Whether every burst may be done in place without asking the scheduler: one processor, one class, no window.
     pub alone: bool,
@@ -300,7 +300,7 @@ impl Engine {
         &self.sad
     }
 
-    /// The clock that the engine goes by.
+    /// The clock that the engine uses.
     pub fn clock(&self) -> Clock {
         self.clock
     }
@@ -326,14 +326,14 @@ impl Engine {
         self.sad.events()
     }
 
-    /// The time that SAs go by.
+    /// The time that SAs use.
     #[inline]
     pub(crate) fn sa_time(&self) -> Time {
         self.edges.told.unwrap_or(self.now)
     }
 }
 
-/// Figures, and what the scheduler can be told while running.
+/// Statistics, and changes to the scheduler at run time.
 impl Engine {
     /// Packets dropped so far, by reason; fragments that were held and dropped later among them.
     pub fn drops(&self) -> DropCounts {

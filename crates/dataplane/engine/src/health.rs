@@ -80,7 +80,7 @@ impl Health {
         self.outstanding += jobs as u64;
     }
 
-    /// Jobs have come back, wanted or not.
+    /// Records that jobs were returned, whether or not their results are still needed.
     pub fn answered(&mut self, jobs: usize) {
         self.outstanding = self.outstanding.saturating_sub(jobs as u64);
     }
@@ -133,8 +133,8 @@ impl Health {
         }
     }
 
-    /// It has been taken out at `now`. One that was wrong stays out until it is attached anew, others
-    /// may come back after a pause.
+    /// Records that the processor was ejected at `now`. One that gave a wrong result stays out until it is attached
+    /// again; others may return after a pause.
     pub fn removed(&mut self, why: Removal, now: Time) {
         if now.since(self.back) > self.pause().times(GOOD_AGAIN) {
             self.removals = 0;

@@ -1,11 +1,12 @@
-//! What the running core does besides crypto: receiving, preparing, completing, sending. It is load as crypto is, and
-//! the scheduler is told of it.
+//! The work of the running core besides cryptography: receiving, preparing, completing, sending. It is load like the
+//! cryptography, and it is reported to the scheduler.
 //!
-//! A packet whose crypto is done elsewhere costs more of it than one that stays: it has a slot, and its bytes and
-//! its job travel between the caches of two cores. So the time that is neither crypto nor waiting has two terms: one
-//! for every packet, measured while next to none is handed over, and one more for each that is handed over, measured
-//! while many are. Between the two nothing is learnt: what a few packets cost cannot be told from noise. So that the
-//! two can be told apart, the running core keeps all packets for a short time at the start and now and then.
+//! A packet that is processed elsewhere costs the running core more than one that stays: it has a slot, and its bytes
+//! and its job travel between the caches of two cores. So the time that is neither cryptography nor waiting has two
+//! terms. One is for every packet, measured while almost none is handed over; the other is for each packet that is
+//! handed over, measured while many are. Between these cases nothing is learnt, because the cost of a few packets
+//! cannot be distinguished from noise. To measure the two terms separately, the running core keeps all packets for a
+//! short time at the start and now and then.
 
 use forebay_time::Duration;
 
@@ -22,7 +23,7 @@ const ALONE_EVERY: u64 = 1 << 18;
 const FADES: f64 = 10.0;
 /// With fewer than one in so many packets handed over, a measurement is of packets that stay.
 const FEW: f64 = 64.0;
-/// With more than one in so many, it tells what those cost more that are handed over.
+/// With more than one in so many handed over, a measurement gives the additional cost of those packets.
 const MANY: f64 = 8.0;
 /// What is left of that term after each measurement of packets that stay: a cost that keeps packets from being handed
 /// over is tried again some time.

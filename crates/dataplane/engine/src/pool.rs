@@ -87,7 +87,7 @@ impl Pool {
                 kind: setup.kind,
                 alpha: setup.alpha,
                 beta: setup.beta,
-                // What it does not take would come back at once, for the running core to do.
+                // Jobs beyond the processor's own queue would be returned at once, for the running core to do.
                 queue: setup.queue.min(setup.processor.capabilities().queue),
                 suites: 0,
                 progress: Progress::InOrder,

@@ -46,8 +46,8 @@ impl Engine {
         Ok(session)
     }
 
-    /// Adds an SA that the engine of another core has: see [`Ipsec::add_remote`](forebay_ipsec::Ipsec::add_remote). No
-    /// processor is told of it.
+    /// Adds an SA that the engine of another core owns: see [`Ipsec::add_remote`](forebay_ipsec::Ipsec::add_remote).
+    /// No processor gets its keys.
     pub fn add_away(
         &mut self,
         direction: Direction,

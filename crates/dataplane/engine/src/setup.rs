@@ -38,14 +38,14 @@ pub struct ProcessorSetup {
 const QUEUE: usize = 256;
 
 impl ProcessorSetup {
-    /// A processor of which the scheduler is told nothing but its kind and its cost; at most 256 jobs wait there.
-    /// `Cost::default()` suffices where there is no other processor, since nothing is to be chosen then.
+    /// A processor described to the scheduler only by its kind and its cost; at most 256 jobs wait there.
+    /// `Cost::default()` suffices where there is no other processor, since there is no choice then.
     pub fn new(processor: Box<dyn Processor>, kind: Kind, cost: Cost) -> ProcessorSetup {
         ProcessorSetup { processor, kind, cost, alpha: 1.0, beta: Duration::ZERO, queue: QUEUE }
     }
 }
 
-/// What the scheduler is told.
+/// The parameters of the scheduler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scheduling {
     /// How places are chosen.

@@ -16,9 +16,9 @@ pub fn label_of(packet: &[u8]) -> u32 {
     }
 }
 
-/// A label that is the same for all packets of a flow, never zero, and spread evenly over flows (RFC 6437 3):
-/// of addresses and protocol, and of the ports unless the packet is a fragment, for whose later ones they
-/// are not to be had; of an IPv6 packet's own label where it has one.
+/// A label that is the same for all packets of a flow, never zero, and spread evenly over flows (RFC 6437 3). It is
+/// computed from addresses and protocol, and from the ports unless the packet is a fragment, because later fragments
+/// do not contain them. In an IPv6 packet with a flow label, that label takes the place of protocol and ports.
 pub fn label_from(packet: &[u8], seed: u64) -> u32 {
     let Ok(ip) = Ip::parse(packet) else { return 1 };
     let bytes = ip.bytes();

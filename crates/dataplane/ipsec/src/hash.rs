@@ -1,5 +1,5 @@
-//! The hash of every table that packets are looked up in, keyed so that who sends packets cannot tell
-//! which of them meet in one place.
+//! The hash of every table in which packets are looked up. It is keyed so that senders of packets cannot predict
+//! collisions.
 
 use std::hash::{BuildHasher, Hasher};
 

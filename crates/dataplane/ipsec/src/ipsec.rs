@@ -33,7 +33,7 @@ pub struct Ipsec {
 }
 
 impl Default for Ipsec {
-    /// Databases with a hash that everyone knows: for tests. See [`Ipsec::seeded`].
+    /// Databases whose hash key is public: for tests. See [`Ipsec::seeded`].
     fn default() -> Ipsec {
         Ipsec::seeded(0)
     }
@@ -336,11 +336,11 @@ impl Ipsec {
         self.path_mtu.divide(SessionId(index), &ip)
     }
 
-    /// Writes the ICMP error for the source of a packet that is too big for its SA's path and may not be
-    /// divided (RFC 4301 8.2.1, cases 1 and 3) at the begin of `room`; its length. `from` is this gateway's
-    /// address on the source's side, of the packet's family. `None` if there is none to send: see
-    /// [`icmp::packet_too_big`](forebay_wire::icmp::packet_too_big); or too many were sent lately, by the time that
-    /// is told.
+    /// Writes the ICMP error for the source of a packet that is too big for its SA's path and may not be fragmented
+    /// (RFC 4301 8.2.1, cases 1 and 3) at the begin of `room`; returns its length. `from` is this gateway's address
+    /// on the source's side, of the packet's family. `None` if no error may be sent, see
+    /// [`icmp::packet_too_big`](forebay_wire::icmp::packet_too_big), or if too many were sent lately, by the time
+    /// given to [`Ipsec::advance`].
     pub fn icmp_error(&mut self, original: &[u8], from: IpAddr, room: &mut [u8]) -> Option<usize> {
         let ip = Ip::parse(original).ok()?;
         if matches!(ip, Ip::V4(v4) if !v4.dont_fragment()) {

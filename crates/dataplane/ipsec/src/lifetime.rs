@@ -1,9 +1,9 @@
-//! Lifetimes of SAs (RFC 4301 4.4.2.1): a soft end, at which the key exchange is asked for another SA, and a
-//! hard one, behind which nothing passes.
+//! Lifetimes of SAs (RFC 4301 4.4.2.1): at the soft limit the key exchange is asked for another SA; at the hard limit
+//! traffic stops.
 //!
-//! Time is told ([`Ipsec::advance`](crate::Ipsec::advance)), never asked for. A packet costs two comparisons:
-//! against the packets and the bytes up to which nothing can happen. Whatever may happen, the first use and the
-//! end in time as well, moves those marks down and is found out off the path.
+//! The caller sets the time ([`Ipsec::advance`](crate::Ipsec::advance)); this module never reads a clock. A packet
+//! costs two comparisons: with the numbers of packets and of bytes below which no event can happen. Every possible
+//! event, the first use and the expiry by time included, lowers those marks and is handled off the fast path.
 
 use std::fmt;
 
@@ -234,7 +234,8 @@ impl Life {
         Lived { age, used, packets: self.packets, bytes: self.bytes }
     }
 
-    /// Lets a new SA go on with a life that was lived under its keys before. Sequence numbers have to be told anew.
+    /// Lets a new SA continue the lifetime that was used up under its keys before. Sequence numbers have to be set
+    /// separately.
     pub fn resume(&mut self, lived: &Lived, watch: &mut Watch) {
         self.packets = self.packets.saturating_add(lived.packets);
         self.bytes = self.bytes.saturating_add(lived.bytes);

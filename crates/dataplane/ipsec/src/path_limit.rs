@@ -63,9 +63,9 @@ impl PathLimit {
     }
 }
 
-/// Whether a packet may be fragmented once transport mode has protected it. IPv6 is fragmented at its source alone:
-/// where that could not be told to send less, and where it is another SA of this gateway, whose path MTU has been
-/// lowered to what this one leaves already.
+/// Whether a packet may be fragmented once transport mode has protected it. IPv6 is fragmented only at its source; so
+/// only where the source could not be asked to send less, or where it is another SA of this gateway whose path MTU
+/// has been lowered already to what this one leaves.
 pub fn is_divisible(ip: &Ip<'_>, next_header: u8) -> bool {
     match ip {
         Ip::V4(ip) => !ip.dont_fragment(),

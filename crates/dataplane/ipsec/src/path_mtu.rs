@@ -181,8 +181,8 @@ impl PathMtus {
         Fragments::new(ip, mtu.into(), 0)
     }
 
-    /// Writes the ICMP error that tells the source of a packet how long it may be; its length. `None` if there is none
-    /// to send, or too many were sent lately.
+    /// Writes the ICMP error that reports the maximum length to the source of a packet; returns the error's length.
+    /// `None` if none may be sent, or too many were sent lately.
     pub fn icmp_error(
         &mut self,
         session: SessionId,

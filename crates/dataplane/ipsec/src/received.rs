@@ -1,6 +1,7 @@
 //! What an inbound SA has received, in a form that can be kept beyond the life of the SA.
 
-/// Most gaps that are told of a window: those closest to the highest number. What lies in others counts as received.
+/// Maximum number of gaps that are reported of a window: those closest to the highest number. Numbers in other gaps
+/// count as received.
 pub(crate) const GAPS_MAX: usize = 1_024;
 
 /// Which sequence numbers an SA has, or may have, received: a replay window that outlives its SA.

@@ -11,7 +11,7 @@ use crate::selector::{PortRange, TrafficSelector};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Match {
     No,
-    /// It may belong to one that is: what would tell is in another fragment.
+    /// It may belong to one that is meant; the deciding field is in another fragment.
     Maybe,
     Yes,
 }

@@ -62,9 +62,9 @@ pub enum Protocol {
 pub enum Encapsulation {
     /// IP, protocol 50.
     None,
-    /// UDP between ports 4500 (RFC 3948). In transport mode the checksums of TCP and UDP inside are left as they
-    /// came: behind a NAT, mending them (RFC 3948 3.1.2) takes the addresses of before it, which only a key
-    /// exchange tells (NAT-OA, RFC 3947 5.2). Tunnel mode needs none of that.
+    /// UDP between ports 4500 (RFC 3948). In transport mode the checksums of TCP and UDP inside stay as they arrived:
+    /// behind a NAT, correcting them (RFC 3948 3.1.2) requires the addresses before translation, which only a key
+    /// exchange provides (NAT-OA, RFC 3947 5.2). Tunnel mode needs no correction.
     Udp,
 }
 

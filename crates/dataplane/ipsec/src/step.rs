@@ -43,8 +43,8 @@ pub enum Next {
     Deliver,
     /// It goes through another SA: [`Ipsec::again`](crate::Ipsec::again).
     Again,
-    /// It was a payload of an SA that aggregates, is empty now, and its content is to be had:
-    /// [`Ipsec::take_inner`](crate::Ipsec::take_inner).
+    /// It was a payload of an SA that aggregates and is empty now; [`Ipsec::take_inner`](crate::Ipsec::take_inner)
+    /// returns its content.
     Unpack,
 }
 

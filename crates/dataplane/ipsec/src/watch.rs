@@ -1,4 +1,4 @@
-//! The time as it is told, and what has happened to SAs.
+//! The time that the caller sets, and events of SAs.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ pub struct Event {
     pub kind: EventKind,
 }
 
-/// What an [`Event`] tells.
+/// The kind of an [`Event`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EventKind {
@@ -41,8 +41,9 @@ pub enum EventKind {
         /// Packets that it has received since it was added.
         packets: u64,
     },
-    /// An inbound SA in UDP has had a packet, newer than all before it and genuine, from another address or port
-    /// than its peer's: behind its NAT that has moved. Four times at once are told, and one a second. Outbound SAs follow by
+    /// An inbound SA in UDP has received a packet, authentic and newer than all before it, from another address or
+    /// port than its peer's: the address of the peer behind a NAT has changed. At most four of these events are sent
+    /// at once, and one per second in the long run. Outbound SAs follow by
     /// [`Ipsec::move_peer`](crate::Ipsec::move_peer).
     Moved(SocketAddr),
 }

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use crate::address;
 
-/// What the kernel said with a datagram, or is to be told with one.
+/// Control data that the kernel returns with a received datagram or takes with a sent one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Control {
     /// Received: the address that the datagram was sent to. Sent: the address it comes from.

@@ -62,7 +62,7 @@ pub fn open(name: &str, multi_queue: bool, offloads: bool) -> io::Result<(OwnedF
 /// Says which offloads the reader of a queue understands.
 ///
 /// # Errors
-/// `InvalidInput` if the kernel does not know one of them.
+/// `InvalidInput` if the kernel does not support one of them.
 pub fn set_offloads(queue: BorrowedFd<'_>, offloads: Offloads) -> io::Result<()> {
     // SAFETY: TUNSETOFFLOAD takes its argument by value.
     let result =

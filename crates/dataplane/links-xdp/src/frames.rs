@@ -1,7 +1,7 @@
-//! The places for frames and the four rings by which they go to the kernel and come back.
+//! The buffers for frames and the four rings by which they go to the kernel and return.
 //!
-//! A place is in one spot at a time: in the fill ring or at the kernel, to be filled; arrived, until it is given back;
-//! free; or in the transmit ring, at the kernel or in the completion ring, to be sent.
+//! A buffer is in one place at a time: in the fill ring or at the kernel, to be filled; received, until it is
+//! released; free; or in the transmit ring, at the kernel or in the completion ring, to be sent.
 
 use rustix::net::xdp::{XdpDesc, XdpDescOptions};
 

@@ -17,9 +17,9 @@ const KEEP: Duration = Duration::from_secs(5);
 /// How long an answer counts at most of which frames come with another address: a card has been replaced, or the way back
 /// is another one.
 const DOUBT: Duration = Duration::from_secs(1);
-/// When to ask again for one that the kernel does not know yet.
+/// Interval after which a neighbour that the kernel has not resolved is asked for again.
 const RETRY: Duration = Duration::from_millis(20);
-/// Neighbours that wait to be found.
+/// Maximum number of neighbours that wait for address resolution.
 const WANTED: usize = 64;
 /// The most destinations that are kept.
 const MOST: usize = 4096;

@@ -88,7 +88,7 @@ impl Xsk {
     pub(crate) fn received(&mut self) {
         self.frames.publish_given();
         if self.frames.fill.needs_wakeup() {
-            // The driver runs out of places otherwise. It is not a read: there is nothing to be had.
+            // The driver runs out of buffers otherwise. The call is only a wake-up; there is nothing to read.
             let _ = rustix::net::recv(&self.socket, &mut [0u8; 0][..], RecvFlags::DONTWAIT);
         }
     }

@@ -35,7 +35,7 @@ pub struct IpAt {
     protocol: Protocol,
 }
 
-/// The link layer's field that tells the family, and its first byte in the frame.
+/// The link layer's field that gives the family, and its first byte in the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Protocol {
     /// Nothing but the packet.
@@ -145,7 +145,7 @@ fn ethertype_name(ethertype: u16) -> Option<&'static str> {
     })
 }
 
-/// The family that a packet's first byte tells.
+/// The family that a packet's first byte gives.
 #[inline]
 fn family_of(packet: &[u8], expected: Option<Family>) -> Result<Family, NotIp> {
     let Some(&first) = packet.first() else {

@@ -22,8 +22,8 @@ pub trait Link: Send {
     /// Whether packets of an earlier read are still to be given, although the descriptor is not readable.
     fn pending(&self) -> bool;
 
-    /// Whether packets that it took still wait in memory that it shares with the kernel, and the descriptor does not
-    /// tell when they can go on: to be tried again soon, by [`Link::send`] without packets.
+    /// Whether packets that it accepted still wait in memory shared with the kernel while the descriptor does not
+    /// signal when they can continue; [`Link::send`] is then to be called again soon, without packets.
     fn unsent(&self) -> bool {
         false
     }

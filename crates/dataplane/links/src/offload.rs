@@ -25,7 +25,8 @@ pub enum Kind {
     Udp,
 }
 
-/// `virtio_net_hdr`: what the kernel says of a packet, and is told. Numbers in the machine's byte order.
+/// `virtio_net_hdr`: the metadata of a packet that the kernel gives or takes. Numbers are in the machine's byte
+/// order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VnetHeader {
     /// [`NEEDS_CHECKSUM`], [`DATA_VALID`].

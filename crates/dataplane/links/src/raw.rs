@@ -32,7 +32,7 @@ pub enum Carries {
     Esp,
     /// AH, IP protocol 51.
     Ah,
-    /// The ICMP messages that tell of a packet too big: type 3 code 4 (RFC 1191), ICMPv6 type 2 (RFC 8201).
+    /// The ICMP errors that report a packet too big: type 3 code 4 (RFC 1191), ICMPv6 type 2 (RFC 8201).
     TooBig,
 }
 

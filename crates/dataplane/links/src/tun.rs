@@ -70,7 +70,7 @@ pub struct TunQueue {
     split: Split,
     merger: Merger,
     passed_over: RxDrops,
-    /// In the first queue, which tells what was lost of all: the kernel counts by device.
+    /// Present in the first queue only, which reports the losses of all queues, because the kernel counts by device.
     interface: Option<Interface>,
 }
 

@@ -301,7 +301,8 @@ impl UdpLink {
                     return Next { from: packets.len(), alone_until };
                 }
                 Err(error) if next - start > 1 && is_of_trains(&error) => {
-                    // Larger than the path takes, or a device that cannot do it: each alone will tell.
+                    // The batch is larger than the path takes, or the device cannot segment it; sending each packet
+                    // alone will show which.
                     self.segmentation &= Errno::from_io_error(&error) != Some(Errno::IO);
                     return Next { from: start, alone_until: next };
                 }

@@ -19,7 +19,7 @@ use crate::{ConfigError, Cost, Kind, ProcessorConfig, Progress, Transfer, Work};
 ///           back <------------ unstarted ------------> front
 /// ```
 ///
-/// Steps that a driver does not tell are made up for by the next one that it does tell.
+/// Steps that a driver does not report are inferred from the next one that it does report.
 #[derive(Debug)]
 pub(crate) struct Account {
     pub(crate) kind: Kind,

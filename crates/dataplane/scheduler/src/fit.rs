@@ -5,7 +5,7 @@
 //! jobs, and find submit, init, block, packet and lanes together. A measured time may be ten or a hundred times
 //! too long, because the worker was preempted, so neither is a plain least-squares fit.
 //!
-//! With one packet a job, and one job at a time, packet and init cannot be told apart: packet is zero then, and
+//! With one packet per job, and one job at a time, packet and init cannot be distinguished: packet is then zero, and
 //! counts only where jobs are computed side by side but prepared one after the other.
 
 mod online;

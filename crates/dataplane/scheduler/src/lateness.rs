@@ -1,12 +1,12 @@
 //! How much later than predicted a processor's jobs are done, learnt from those that are.
 //!
-//! A prediction knows what a job costs and what waits before it. It does not know that a thread has to get a CPU
-//! first, which on a machine whose CPUs are all busy takes a hundred times as long as the job; nor that a driver
-//! does other things before it asks for answers. A job given to such a processor comes back late, and all
-//! packets of its SA wait behind it. So what jobs were late by is added to finishing times as beta is.
+//! A prediction includes the cost of a job and of the jobs that wait before it. It does not include that a thread has
+//! to get a CPU first, which takes a hundred times as long as the job on a machine whose CPUs are all busy, nor that
+//! a driver does other work before it asks for results. A job placed at such a processor is returned late, and all
+//! packets of its SA wait behind it. So the lateness of jobs is added to finishing times as beta is.
 //!
-//! A processor that is not chosen any more for being late would stay so for ever. Therefore what it was later by
-//! than the best one fades with time too, and a few jobs try it again.
+//! A processor that is no longer chosen because it was late would never be chosen again. Therefore its lateness above
+//! that of the best one also fades with time, and a few jobs try it again.
 
 use forebay_time::{Duration, Time};
 

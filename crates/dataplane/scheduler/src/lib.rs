@@ -1,10 +1,10 @@
 //! Placement of crypto jobs on unlike processors by predicted finishing time, and the sliding
 //! window that bundles small packets of one security association into one job.
 //!
-//! The [`Scheduler`] is pure: it is told the time and every event, and answers with decisions.
-//! The engine drives it with the machine's clock, the simulator with a virtual one; what it
-//! does is the same to the picosecond. Its rules are those of `spec/models.md` section 1, after
-//! \[H\] Castanier, Ferrante, Piuri, ASAP 2004, and \[S\] Taddeo, Ferrante, Piuri.
+//! The [`Scheduler`] is pure: the caller passes the time and every event, and it returns decisions. The engine drives
+//! it with the machine's clock, the simulator with a virtual one; its behaviour is the same to the picosecond. Its
+//! rules are those of `spec/models.md` section 1, after \[H\] Castanier, Ferrante, Piuri, ASAP 2004, and \[S\]
+//! Taddeo, Ferrante, Piuri.
 //!
 //! ```text
 //!  push --> Window ----job----> hand --Policy--> Account 0 --taken--> in service --finished-->

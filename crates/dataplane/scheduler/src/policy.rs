@@ -27,8 +27,8 @@ pub enum Policy {
     /// Finishing time, with the CPUs' alpha after their load, which the driver reports
     /// ([`crate::Scheduler::report_load`]).
     AdaptiveAlpha(AlphaLoop),
-    /// All to one processor, the papers' comparison without scheduling (\[H\] 4.3). Jobs it cannot
-    /// do go by finishing time.
+    /// Places all jobs at one processor, the papers' comparison without scheduling (\[H\] 4.3). Jobs that it does not
+    /// support are placed by finishing time.
     Single {
         /// Which one.
         processor: usize,
@@ -37,8 +37,8 @@ pub enum Policy {
     RoundRobin,
     /// The fewest jobs placed and not finished; ties as for finishing time.
     ShortestQueue,
-    /// Jobs of fewer than `bytes` bytes to `small`, others to `large`. If that one cannot do the
-    /// job, the other side does; if neither can, finishing time decides.
+    /// Places jobs of fewer than `bytes` bytes at `small`, others at `large`. If that processor does not support the
+    /// job, the other one gets it; if neither does, finishing time decides.
     SizeThreshold {
         /// Bytes of all packets of a job from which on it is large.
         bytes: u64,

@@ -499,8 +499,8 @@ impl Scheduler {
         }
     }
 
-    /// The processor has done `jobs` more jobs and goes on with the next in its queue, if there
-    /// is one: all that has to be told of one with [`crate::Progress::InOrder`].
+    /// Records that the processor has completed `jobs` more jobs and continues with the next in its queue, if there
+    /// is one. A processor with [`crate::Progress::InOrder`] needs no other report.
     #[inline]
     pub fn complete(&mut self, processor: usize, jobs: usize, now: Time) {
         self.complete_since(processor, jobs, now, now);

@@ -17,7 +17,7 @@ use forebay_crypto::Direction;
 use crate::Way;
 use crate::kernel::{KernelPolicy, KernelSa};
 
-/// What tells directions.
+/// Sources from which directions are derived.
 #[derive(Debug, Default)]
 pub struct Compass {
     /// Policies with a template of this protocol, source and destination: that seal, that open.
@@ -84,7 +84,7 @@ impl Compass {
         }
     }
 
-    /// Forgets all addresses, before they are told anew.
+    /// Forgets all addresses, before they are reported again.
     pub fn forget_addresses(&mut self) {
         self.addresses.clear();
         self.own.clear();

@@ -1,4 +1,4 @@
-//! What the mirror tells, in the words of Forebay.
+//! Events of the mirror, in Forebay's own types.
 
 use std::net::IpAddr;
 
@@ -26,8 +26,9 @@ pub enum Event {
     SaUpdated(Box<Sa>),
     /// An SA that was taken over is gone.
     SaDeleted(SaId),
-    /// A lifetime of an SA that was taken over has ended. With a hard one it is gone: nothing else says so.
-    /// What [`Mirror::expire`](crate::Mirror::expire) tells the kernel comes back like this.
+    /// A lifetime of an SA that was taken over has expired. At a hard limit the SA is gone; no other event reports
+    /// that. An expiry reported with [`Mirror::expire`](crate::Mirror::expire) is returned by the kernel as this
+    /// event.
     SaExpired {
         /// The SA.
         id: SaId,

@@ -1,8 +1,8 @@
-//! What the kernel has, as far as has been heard, and what of it has been told.
+//! The kernel's state as far as it has been received, and what of it has been reported.
 //!
-//! Messages go in, events come out: no I/O. A dump is compared with what is known already, so what an overrun has
-//! swallowed comes out as the events that it makes a difference of; whatever was told since the dump began is newer than
-//! the dump, since both come through one socket, in order.
+//! Messages are the input and events the output; there is no I/O. A dump is compared with the known state, so what
+//! was lost in an overrun is reported as the events for the differences. Anything reported since the dump began is
+//! newer than the dump, since both arrive through one socket, in order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -68,14 +68,14 @@ struct PolicyEntry {
 enum Standing {
     /// Its direction is not known.
     Waiting,
-    /// It was told as added.
+    /// It was reported as added.
     Told(Direction),
-    /// It was told as refused.
+    /// It was reported as refused.
     Refused,
 }
 
 impl State {
-    /// One that knows nothing yet.
+    /// A state without content.
     pub fn new(filter: Filter) -> State {
         State { filter, ..State::default() }
     }
@@ -159,7 +159,7 @@ impl State {
         self.settle(events);
     }
 
-    /// Forgets all addresses, before they are told anew.
+    /// Forgets all addresses, before they are reported again.
     pub fn forget_addresses(&mut self) {
         self.compass.forget_addresses();
     }
@@ -190,7 +190,7 @@ impl State {
         self.place(sa, told, events);
     }
 
-    /// Puts an SA into the table and tells of it, if its direction, which `told` is where it was told before, is known.
+    /// Puts an SA into the table and reports it if its direction is known; `told` is the direction reported before.
     fn place(&mut self, sa: KernelSa, told: Option<Direction>, events: &mut Vec<Event>) {
         let id = sa.id;
         let (standing, key) = match told.or_else(|| self.compass.direction(&sa)) {

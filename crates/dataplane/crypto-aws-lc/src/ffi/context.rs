@@ -40,7 +40,7 @@ impl Context {
         key.len() == self.key_len && unsafe { self.begin(key.as_ptr(), ptr::null()) }
     }
 
-    /// Begins a message with `iv`, which is as long as the cipher's or as it was told.
+    /// Begins a message with `iv`, whose length must be the cipher's own or the one that was set before.
     pub fn set_iv(&mut self, iv: &[u8]) -> bool {
         // SAFETY: a context with its cipher.
         let expected = unsafe { sys::EVP_CIPHER_CTX_iv_length(self.ctx.as_ptr()) };

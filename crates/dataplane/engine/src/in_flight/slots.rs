@@ -14,7 +14,7 @@ pub struct Slot {
     generation: u32,
     /// The submission it is in, or [`NONE`].
     pub submission: u32,
-    /// Length of the packet as the scheduler was told it, in bytes.
+    /// Length of the packet as the scheduler was given it, in bytes.
     pub len: u32,
     /// Where the packet is in its submission, while a processor works on a copy of it.
     pub place: u32,

@@ -173,7 +173,7 @@ impl InboundSa {
         stated
     }
 
-    /// Whether nothing is the matter that a packet would have to be told or asked.
+    /// Whether the SA is in its normal state, in which packets need no check for expiry or resynchronization.
     #[inline]
     pub(crate) fn is_steady(&self) -> bool {
         !self.life.has_expired() && !self.resync.is_due()
@@ -273,7 +273,7 @@ impl InboundSa {
         if sequence > self.replay.mark() {
             want_note(&mut self.replay, &self.life, self.session, watch);
         }
-        // Without a window an old packet cannot be told from a new one (RFC 7296 2.23).
+        // Without a window an old packet cannot be distinguished from a new one (RFC 7296 2.23).
         if newest && self.peer.is_some() && self.replay.is_on() {
             self.note_sender(packet, esp_at, watch);
         }
@@ -324,7 +324,7 @@ impl InboundSa {
             watch.limit_move();
             return;
         }
-        // What there is no room to tell is told by the next packet.
+        // An event for which there is no room is reported with the next packet.
         if watch.tell(self.session, EventKind::Moved(from)) {
             peer.at = from;
             peer.moves_until = peer.moves_until.max(now) + MOVE_EVERY;

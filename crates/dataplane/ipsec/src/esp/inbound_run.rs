@@ -224,7 +224,8 @@ fn opened_ipv4(
     (is_good && (traffic_class(outer) ^ inner[1]) & class_mask == 0).then_some(total_len)
 }
 
-/// The headers of an accepted packet that a run goes by: IPv4 without options and, where there is UDP, its ports.
+/// The headers of an accepted packet that a run is compared with: IPv4 without options and, where there is UDP, its
+/// ports.
 type Accepted = [u8; MIN_HEADER + 4];
 
 /// Where ESP is in an IPv4 packet without options that has the addresses of `accepted`, if it is of `spi` and whole.

@@ -64,9 +64,10 @@ impl Ipsec {
         Some(removed)
     }
 
-    /// Lets the packets of `inner` go through `outer` next: outbound, all that `inner` has sealed; inbound,
-    /// `inner` takes only what has come through `outer`. What the path MTU of `outer` leaves is one of `inner`, too,
-    /// so that a packet too big for any SA on its way is refused by the first, while its source can be told.
+    /// Lets the packets of `inner` go through `outer` next: outbound, all that `inner` has sealed; inbound, `inner`
+    /// accepts only packets that have come through `outer`. The path MTU of `outer`, less its overhead, limits that
+    /// of `inner` too, so that the first SA refuses a packet too big for any SA on its path, while an ICMP error can
+    /// still reach its source.
     ///
     /// # Errors
     /// If there are no such SAs, they are not of one direction or not at one core, or more than

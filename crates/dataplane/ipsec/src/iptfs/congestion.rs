@@ -1,9 +1,9 @@
-//! What the header of sub-type 1 is for: round-trip time, loss event rate and the rate that follows from
-//! them (RFC 9347 3 and appendix B, RFC 5348).
+//! Evaluates the header of sub-type 1: round-trip time, loss event rate and the rate that follows from them (RFC 9347
+//! 3 and appendix B, RFC 5348).
 //!
-//! Each end of a tunnel keeps one [`Congestion`]: it is told what arrives, says what to send, and computes
-//! the rate that a flow of TCP would have. Who drives the tunnel may set its rate by that, or use it as a
-//! circuit breaker (RFC 9347 2.4.2.1) only.
+//! Each end of a tunnel keeps one [`Congestion`]: it receives what arrives, returns what to send, and computes the
+//! rate that a TCP flow would have. The owner of the tunnel may set its rate by that, or use it only as a circuit
+//! breaker (RFC 9347 2.4.2.1).
 
 use forebay_time::{Duration, PS_PER_S, Time};
 use forebay_wire::aggfrag::CongestionInfo;

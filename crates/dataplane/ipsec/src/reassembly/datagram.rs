@@ -154,7 +154,7 @@ impl Datagram {
         self.total == Some(self.received)
     }
 
-    /// Writes the datagram into `packet`, which has the room that [`Datagram::check`] was told.
+    /// Writes the datagram into `packet`, which has the room that was given to [`Datagram::check`].
     pub fn build(&self, store: &Store, packet: &mut Packet) {
         let header_len = self.header.len();
         let len = header_len + self.received;

@@ -17,7 +17,7 @@ pub enum SadError {
         /// What is wrong.
         error: SaConfigError,
     },
-    /// Two SAs of one direction that packets could not tell apart.
+    /// Two SAs of one direction that packets could not distinguish.
     OverlappingSpi {
         /// The earlier one's position.
         first: usize,

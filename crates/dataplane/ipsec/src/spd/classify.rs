@@ -59,7 +59,7 @@ type PortIndex = PrefixMap<PrefixMap<Vec<Entry>>>;
 struct Entry {
     order: u64,
     id: u32,
-    /// The bucket alone tells that the rule matches.
+    /// Whether the bucket alone shows that the rule matches.
     exact: bool,
 }
 
@@ -78,7 +78,7 @@ pub struct Found {
     pub id: Option<u32>,
     /// Whether every packet with these addresses would find the same.
     pub wide: bool,
-    /// Whether an earlier rule that guards may be meant, which another fragment would tell.
+    /// Whether an earlier guarding rule may match, which another fragment would decide.
     pub doubtful: bool,
 }
 

@@ -23,7 +23,7 @@ const ENTRIES_PER_RULE: usize = 4;
 #[derive(Debug)]
 struct Table<const N: usize> {
     sets: Vec<Set<N>>,
-    /// Which way a set that is full gives up next.
+    /// The way of a full set that is evicted next.
     victim: usize,
 }
 

@@ -32,7 +32,7 @@ impl Labels {
         self.0.remove(&label);
     }
 
-    /// Puts `id` before the thing labelled `before`, or last; `moved` is told of labels that change.
+    /// Puts `id` before the entry labelled `before`, or last; calls `moved` with labels that change.
     pub fn insert(&mut self, id: u32, before: Option<u64>, mut moved: impl FnMut(u32, u64)) -> u64 {
         let mut before = before.unwrap_or(END);
         loop {

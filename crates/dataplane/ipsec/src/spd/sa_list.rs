@@ -66,7 +66,7 @@ impl SaList {
         self.index.is_none() && self.order.len() > SCAN_LIMIT
     }
 
-    /// Makes the index, and tells of each SA where it stands from now on.
+    /// Makes the index, and reports the new position of each SA.
     pub fn make_index<'a>(
         &mut self,
         seed: Seed,

@@ -19,7 +19,7 @@ pub(super) const MAGIC_NANOSECONDS: u32 = 0xa1b2_3c4d;
 pub(super) const FILE_HEADER: usize = 24;
 pub(super) const RECORD_HEADER: usize = 16;
 
-/// The upper bits of the last word tell of a frame check sequence behind the data.
+/// The upper bits of the last word describe a frame check sequence behind the data.
 const LINK_TYPE_MASK: u32 = 0x03ff_ffff;
 
 /// What a file header says about the records that follow.

@@ -81,7 +81,7 @@ fn temporary(directory: &Path, permissions: Option<Permissions>) -> io::Result<N
         use std::os::unix::fs::PermissionsExt;
         builder.permissions(Permissions::from_mode(0o666)); // less the umask
     }
-    // A missing directory is told before the temporary file's random name gets into the message.
+    // A missing directory is reported before the temporary file's random name can appear in the message.
     fs::metadata(directory)?;
     let file = builder.tempfile_in(directory)?;
     if let Some(permissions) = permissions {

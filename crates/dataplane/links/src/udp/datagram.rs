@@ -1,4 +1,4 @@
-//! A whole packet as what a socket has to be told to send it.
+//! Converts a whole packet into the parameters with which a socket sends it.
 
 use std::net::{IpAddr, SocketAddr};
 
