@@ -11,9 +11,9 @@ use zeroize::Zeroizing;
 
 use crate::sas::SaEntry;
 
-/// One line for each SA of ESP that Wireshark can do. It has neither ChaCha20-Poly1305 nor AES-CCM and
-/// AES-GMAC, and does not check ICVs by AES; with ESN it deciphers but calls the ICV of every packet bad,
-/// because it does not know the number's high half.
+/// One line for each SA of ESP that Wireshark supports. Wireshark supports neither ChaCha20-Poly1305 nor AES-CCM and
+/// AES-GMAC, and does not check ICVs by AES. With ESN it decrypts, but reports the ICV of every packet as bad,
+/// because it does not have the high half of the sequence number.
 pub fn export(entries: &[SaEntry]) -> Zeroizing<String> {
     table(entries.iter().map(|entry| (entry.direction, &entry.config, &entry.keys)))
 }

@@ -86,7 +86,7 @@ pub(super) fn check(config: &Config, context: &Context<'_>) {
         OutsideLink::Raw(raw) => raw.mark.is_some(),
         OutsideLink::Xdp { .. } => true,
     };
-    // What is sent does not come back from a card.
+    // Packets that the gateway sends do not return to it from a card.
     let is_card = matches!(config.inside.link, InsideLink::Xdp { .. });
     if is_card || config.outside.iter().all(|outside| has_mark(&outside.link)) {
         return;

@@ -4,9 +4,10 @@ use super::reader::Context;
 use super::{Config, InsideLink, OutsideLink, Xdp, whole};
 
 impl Config {
-    /// How many cores move packets, each with an engine of its own: the largest `queues` of all links, 1 at least. Of
-    /// links over TUN and sockets each core has a queue, whatever their own `queues`; a card has as many as it has,
-    /// which `of_card` tells by its interface where all of them are wanted.
+    /// Number of cores that move packets, each with an engine of its own: the largest `queues` of all links, and at
+    /// least 1. Each core has a queue of every link over TUN and sockets, whatever the link's own `queues`. A card
+    /// counts with its configured `queues`; where all of them are wanted, `of_card` returns their number by
+    /// interface.
     pub fn workers(&self, of_card: impl Fn(&str) -> usize) -> usize {
         let cards =
             self.cards().map(|card| card.queues.as_ref().map_or_else(|| of_card(&card.interface), Vec::len));
@@ -56,7 +57,7 @@ impl Config {
     }
 }
 
-/// The same of a file by itself: what only the system knows is left to the start.
+/// The same check of a file alone; what depends on the system is checked at the start.
 pub(super) fn check(config: &Config, context: &Context<'_>) {
     if config.cards().any(|card| card.queues.is_none()) {
         return;

@@ -1,7 +1,7 @@
 //! The running gateway.
 //!
-//! [`service`] is the gateway itself, [`control`] its socket and its figures; [`privileges`] gives up what the process
-//! does not need. What a gateway's file says is read by [`forebay_config`].
+//! [`service`] is the gateway itself, [`control`] its control socket and metrics; [`privileges`] drops the privileges
+//! that the process does not need. [`forebay_config`] reads the configuration file.
 
 pub mod control;
 pub mod privileges;

@@ -39,7 +39,7 @@ pub(super) struct Read {
     pub(super) named: Named,
 }
 
-/// Reads an SA that begins on `line`. Whatever is `None` for want of something right has left a finding.
+/// Reads an SA that begins on `line`. A value that is missing or wrong yields `None` and a finding.
 pub(super) fn read(sa: &Table<'_, '_>, line: usize, files: &KeyFiles, findings: &mut Findings) -> Read {
     sa.report_unknown_keys(findings);
     let name = sa.or("name", (&*sa.name, 0..0), |key| sa.text(key, findings));

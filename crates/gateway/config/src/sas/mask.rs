@@ -49,8 +49,8 @@ pub(crate) fn source(text: &str) -> String {
     cover(text, &hidden)
 }
 
-/// Notes what of `line`, which starts at `at`, is to be hidden; `inside_secret` is whether a secret
-/// value of an earlier line is still open, and so is what comes back.
+/// Records which parts of `line`, which starts at `at`, are to be hidden. `inside_secret` says whether a secret value
+/// of an earlier line is still open; the result says the same for the next line.
 fn hide_in_line(line: &str, at: usize, inside_secret: bool, hidden: &mut Vec<Range<usize>>) -> bool {
     hex_runs(line, at, hidden);
     if let Some(comment) = line.trim_start().strip_prefix('#').filter(|_| !inside_secret) {

@@ -20,7 +20,7 @@ enum Word {
 const ACTIONS: &[(&str, Word)] =
     &[("protect", Word::Protect), ("bypass", Word::Bypass), ("discard", Word::Discard)];
 
-/// Reads a policy that begins on `line`. If nothing comes back, there is a finding.
+/// Reads a policy that begins on `line`. If it returns nothing, there is a finding.
 pub(super) fn read(
     table: &Table<'_, '_>,
     line: usize,

@@ -205,7 +205,7 @@ pub enum Problem {
         /// Its permissions.
         mode: u32,
     },
-    /// Two SAs of one direction that packets could not tell apart.
+    /// Two SAs of one direction that packets could not distinguish.
     OverlappingSpi {
         /// The SPI of both.
         spi: Spi,

@@ -196,9 +196,9 @@ impl Snapshot {
     }
 }
 
-/// The SAs in the order of the first worker, each as it is where it is at home.
+/// The SAs in the order of the first worker, each with the state at its owning worker.
 fn sas(all: &[Snapshot]) -> Vec<SaDoc> {
-    // What packets tell SAs apart by.
+    // The fields by which packets distinguish SAs.
     let name = |sa: &Sa| {
         let peer = (sa.direction == Direction::Seal).then_some(sa.config.remote);
         (sa.direction == Direction::Seal, sa.config.spi, peer)

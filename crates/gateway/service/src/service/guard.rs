@@ -40,8 +40,8 @@ struct State {
 }
 
 impl Guard {
-    /// Makes the rules for `config` in `firewall`; where the kernel's policies say what is guarded, rules that are there stay until
-    /// [`Guard::set`] tells.
+    /// Makes the rules for `config` in `firewall`. Where the kernel's policies decide what is guarded, existing rules
+    /// stay until [`Guard::set`] is called.
     ///
     /// # Errors
     /// If they cannot be made, and the file insists.
@@ -130,7 +130,7 @@ impl Guard {
         }
     }
 
-    /// What is told of it.
+    /// The status of the guard.
     pub fn document(&self) -> GuardDoc {
         let state = &*self.lock();
         let packets = |name| {

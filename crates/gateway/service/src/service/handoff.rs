@@ -83,7 +83,7 @@ pub struct Handoff {
 
 struct To {
     packets: Producer<HandoffPacket>,
-    /// Empty buffers that come back.
+    /// Empty buffers that the other worker returns.
     buffers: Consumer<Packet>,
     bell: Arc<Bell>,
     /// Something was given since its bell was rung.
@@ -138,8 +138,8 @@ impl Handoff {
         &self.bell
     }
 
-    /// Gives a packet to another worker, who is told by [`Handoff::ring`]; back if there is no room, or no such
-    /// worker.
+    /// Gives a packet to another worker, which [`Handoff::ring`] wakes. The packet is returned if there is no room or
+    /// no such worker.
     pub fn give(&mut self, worker: usize, handed: HandoffPacket) -> Result<(), HandoffPacket> {
         let Some(Some(to)) = self.to.get_mut(worker) else { return Err(handed) };
         to.packets.push(handed).map_err(|PushError::Full(handed)| handed)?;
@@ -156,7 +156,7 @@ impl Handoff {
         }
     }
 
-    /// Takes the empty buffers that have come back.
+    /// Takes the empty buffers that have been returned.
     pub fn buffers(&mut self, mut take: impl FnMut(Packet)) {
         for to in self.to.iter_mut().flatten() {
             while let Ok(buffer) = to.buffers.pop() {

@@ -1,9 +1,10 @@
-//! Which worker has which SA: its *home*.
+//! Which worker owns which SA; the owning worker is the SA's *home*.
 //!
-//! An inbound SA is at the worker that the kernel steers packets with its SPI to. An outbound SA is beside the inbound
-//! one of the same tunnel: what comes out of that goes to programs by that worker's queue of the TUN interface, which
-//! the kernel from then on gives their answers to, and so they need not change hands. An outbound SA without such a
-//! companion goes by its SPI, and SAs inside of others are where the outermost is, whose SPI the packets show.
+//! An inbound SA belongs to the worker to which the kernel steers packets with its SPI. An outbound SA belongs to the
+//! same worker as the inbound one of the same tunnel: packets from the inbound SA reach programs through that
+//! worker's queue of the TUN interface, and the kernel then delivers the programs' replies to the same queue, so that
+//! no handoff is needed. An outbound SA without an inbound one is placed by its SPI, and nested SAs belong to the
+//! worker of the outermost one, whose SPI the packets show.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};

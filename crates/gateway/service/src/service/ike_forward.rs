@@ -58,11 +58,11 @@ pub struct IkeForward {
 }
 
 impl IkeForward {
-    /// Starts a thread that passes messages on to `daemon`, and sends answers by `replier`. It ends with the last link
+    /// Starts a thread that forwards messages to `daemon`, and sends answers by `replier`. It ends with the last link
     /// that it was given.
     ///
     /// # Errors
-    /// If there is no thread or descriptor to be had.
+    /// If no thread or descriptor is available.
     pub fn start(daemon: SocketAddr, replier: Replier, clock: Clock) -> io::Result<IkeForward> {
         let (messages, queue) = sync_channel(QUEUE);
         let bell = Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
@@ -182,8 +182,8 @@ impl Table {
         }
     }
 
-    /// Forgets who was silent for longest, but first of those whom the daemon never answered: so strangers push out
-    /// strangers.
+    /// Removes the peer that was silent for longest, but first those that the daemon never answered, so that unknown
+    /// senders displace only each other.
     fn make_room(&mut self) {
         let silent = self.peers.iter().min_by_key(|(_, peer)| (peer.answered, peer.heard));
         let silent = silent.map(|(ends, _)| *ends);

@@ -10,10 +10,10 @@ use forebay_iv_store::{IvStore, IvStoreError, LifeNote, SequenceId};
 /// The lives of SAs, by their places in the file.
 pub type Lives = Vec<(usize, Lived)>;
 
-/// What the SAs of a file that are `new`, as is told by their places, have lived before.
+/// Lifetimes that the `new` SAs of a file, given by index, have used before.
 ///
 /// # Errors
-/// If that cannot be read, or it cannot be noted that an SA begins.
+/// If the lifetimes cannot be read, or the start of an SA cannot be recorded.
 pub fn open(
     store: &IvStore,
     file: &SasFile,

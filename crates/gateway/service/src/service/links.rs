@@ -97,7 +97,7 @@ pub(super) fn mss_clamp(config: &Config) -> Option<u16> {
     }
 }
 
-/// Receive queues of a network card; one if that cannot be told.
+/// Number of receive queues of a network card; one if the system does not report it.
 pub(super) fn receive_queues(interface: &str) -> usize {
     let queues = std::fs::read_dir(format!("/sys/class/net/{interface}/queues"));
     let is_receive = |name: &std::ffi::OsStr| name.to_str().is_some_and(|name| name.starts_with("rx-"));

@@ -1,10 +1,10 @@
-//! SAs and policies of the kernel in the engine: keys from an IKE daemon.
+//! Installs the kernel's SAs and policies in the engine: keys from an IKE daemon.
 //!
-//! A thread of its own follows the kernel by [`Mirror`] and gives the workers orders, to all of them at one moment: an SA
-//! is at home in one of them, and the others know it. Of several outbound SAs
-//! for one policy the newest is used, as the kernel does, while all inbound ones stay open until they are deleted:
-//! so a rekey loses nothing. What the daemon has to know goes back: limits that were reached, packets that want an
-//! SA, counters, and sequence numbers ahead of their use, from which another process would go on.
+//! A separate thread follows the kernel by [`Mirror`] and sends commands to all workers at one moment: one of them
+//! owns an SA, and the others know which. Of several outbound SAs for one policy the newest is used, as in the
+//! kernel, while all inbound ones stay open until they are deleted, so that a rekey loses no packet. The thread
+//! reports back to the kernel what the daemon needs: limits that were reached, packets that need an SA, counters, and
+//! sequence numbers ahead of their use, from which another process would continue.
 
 mod following;
 mod policies;
@@ -37,8 +37,8 @@ use forebay_iv_store::SequenceId;
 /// Between two looks at limits and wanted SAs.
 const TICK: Duration = Duration::from_millis(100);
 
-/// What is told all policies of the kernel, in the order in which they are asked, when they have changed; and whether these
-/// are all.
+/// Called when the kernel's policies have changed, with all of them in the order in which they are searched, and with
+/// whether the list is complete.
 pub type OnPolicies = Box<dyn Fn(&[xfrm::Policy], bool) + Send>;
 
 /// Between a failure and the next try.
@@ -86,8 +86,8 @@ pub struct XfrmSync {
 }
 
 impl XfrmSync {
-    /// Starts to follow, and waits until all that the kernel has now is in the engine. `now_s` tells the time since
-    /// the Unix epoch in seconds.
+    /// Starts to follow, and waits until everything that the kernel has now is in the engine. `now_s` returns the
+    /// time since the Unix epoch in seconds.
     ///
     /// # Errors
     /// Without XFRM in the kernel or `CAP_NET_ADMIN`, or if there is no thread left.
@@ -243,7 +243,7 @@ impl Follow {
                 policies.into_iter().map(|(_, policy)| policy.clone()).collect();
             (self.routes)(&policies, self.is_complete);
         }
-        // What was heard before a failure is taken: the mirror does not tell it again.
+        // Events received before a failure are applied first, because the mirror does not report them again.
         polled?;
         let sas = self.sas.values().map(|taken| (taken.direction, &taken.sa.config, &taken.sa.keys));
         if let Err(error) = self.exported.refresh(|| esp_sa::table(sas)) {

@@ -106,7 +106,7 @@ impl Reserved {
 }
 
 impl SequenceReserver {
-    /// Notes numbers in `store`, at first `block` for an SA; `clock` tells the time since the Unix epoch.
+    /// Records numbers in `store`, initially `block` for an SA; `clock` returns the time since the Unix epoch.
     pub fn new(store: IvStore, clock: fn() -> std::time::Duration, block: u64) -> SequenceReserver {
         SequenceReserver { store, clock, sas: Sas::default(), block }
     }

@@ -124,8 +124,8 @@ impl Port {
         &self.counts
     }
 
-    /// Takes what is at hand, at most `room` packets. An error of the descriptor, as when its interface is gone,
-    /// is counted: the link may come back.
+    /// Takes the available packets, at most `room`. An error of the descriptor, for example because its interface is
+    /// gone, is counted; the link may recover.
     pub(super) fn receive(&mut self, room: usize, take: &mut dyn FnMut(&[u8], &[u8])) -> usize {
         let (mut packets, mut bytes) = (0, 0);
         let result = self.link.receive(room, &mut |head, body| {

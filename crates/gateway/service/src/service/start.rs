@@ -248,7 +248,7 @@ impl Service {
         &self.guard
     }
 
-    /// What can be told of the captures.
+    /// The status of the captures.
     pub fn taps(&self) -> TapsStatus {
         self.taps.told()
     }

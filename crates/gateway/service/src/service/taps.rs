@@ -90,7 +90,7 @@ struct SideState {
     file: Option<PathBuf>,
 }
 
-/// What can be told of the captures.
+/// The status of the captures.
 #[derive(Default)]
 struct State {
     is_on: bool,
@@ -162,7 +162,7 @@ impl Taps {
         lock(&self.state).error.is_some()
     }
 
-    /// What can be told of them, now and later.
+    /// The status of the captures, which the result keeps up to date.
     pub fn told(&self) -> TapsStatus {
         TapsStatus { taps: self.taps.clone(), state: self.state.clone() }
     }
@@ -224,7 +224,7 @@ fn fail(state: &Mutex<State>, taps: &[Arc<Tap>], error: &str) {
     state.sides.iter_mut().for_each(|side| side.file = None);
 }
 
-/// Nothing is copied any more; what was is still to be had.
+/// Stops copying packets; those that were copied can still be read.
 fn switch_off(taps: &[Arc<Tap>]) {
     taps.iter().for_each(|tap| tap.is_on.store(false, Ordering::Relaxed));
 }

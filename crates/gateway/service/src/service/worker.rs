@@ -50,7 +50,7 @@ use forebay_config::sas::SasFile;
 const ICMP_EVERY: u64 = 64;
 /// Longest that an SA which goes holds others up.
 const FINISH: Duration = Duration::from_millis(5);
-/// Longest sleep: time is told to SAs at least so often.
+/// Longest sleep, and so the longest interval at which SAs get the time.
 const NAP: Duration = Duration::from_millis(500);
 
 /// Lines of the log about peers that moved: a second, and at once.
@@ -102,7 +102,7 @@ pub struct Worker {
     hand_overs: Vec<HandOver>,
     wait: Box<dyn Wait>,
     stop: bool,
-    /// Sleeps in a row that an error of a link ended, which poll(2) would tell again at once.
+    /// Consecutive sleeps that an error of a link ended, which poll(2) would report again at once.
     faults: u32,
 }
 
@@ -138,7 +138,7 @@ impl Handle {
         self.post(order).recv().ok()
     }
 
-    /// The same without waiting; what comes of it is told, or nothing if the worker has ended.
+    /// The same without waiting. The receiver gets the result, or nothing if the worker has ended.
     pub fn post<R: Send + 'static>(
         &self,
         order: impl FnOnce(&mut Worker) -> R + Send + 'static,

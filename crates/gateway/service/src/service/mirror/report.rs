@@ -1,4 +1,4 @@
-//! What the kernel and the IKE daemon are told: limits that were reached, numbers, counters, and SAs that are wanted.
+//! Reports to the kernel and the IKE daemon: limits that were reached, numbers, counters, and SAs that are needed.
 
 use std::collections::HashMap;
 use std::io;
@@ -12,8 +12,8 @@ use forebay_xfrm::{self as xfrm, Done, Flow, SaId, Way};
 use super::{Follow, SyncedSa};
 use crate::service::worker::Worker;
 
-/// Sequence numbers that the kernel is told before they are used: at twenty million packets a second some three
-/// seconds' worth. Another process begins behind them.
+/// Sequence numbers that are reported to the kernel before they are used: about three seconds' worth at twenty
+/// million packets per second. Another process continues behind them.
 const AHEAD: u64 = 1 << 26;
 /// Between two questions for the same flow: as long as the kernel waits for an answer (`xfrm_acq_expires`).
 const ASK_AGAIN: Duration = Duration::from_millis(30_000);

@@ -296,7 +296,7 @@ fn a_full_disk_stops_an_sa_and_nothing_else() {
     while noted(bench.directory.path()) <= 16 && begin.elapsed().as_secs() < 20 {
         std::thread::yield_now();
     }
-    // The worker hears of it a moment later.
+    // The worker is notified a moment later.
     let begin = Instant::now();
     while bench.sealed() < 20 && begin.elapsed().as_secs() < 20 {
         bench.give(1);

@@ -15,7 +15,7 @@ use forebay_iv_store::{IvStoreError, SequenceId, WindowNote, WindowStore};
 pub const LEAST: u64 = 16;
 /// Numbers that are noted ahead at most: 16 million packets a second.
 pub const MOST: u64 = 1 << 24;
-/// What limits go by: packets of so long a time are noted ahead.
+/// Time whose packets are recorded ahead; limits follow from it.
 const PERIOD: Duration = Duration::from_millis(1_000);
 
 /// An inbound SA with a replay window.

@@ -439,7 +439,7 @@ fn a_full_disk_holds_packets_until_there_is_room() {
     bench.end(true);
 }
 
-/// Behind a flood the limit comes back, so that a crash at rest costs next to nothing.
+/// After a flood the limit returns to a low value, so that a crash at rest costs next to nothing.
 #[test]
 fn limits_come_back_when_it_is_quiet() {
     let packets = sealed(3_000);

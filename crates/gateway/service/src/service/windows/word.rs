@@ -1,8 +1,8 @@
-//! What the thread that notes replay windows is told.
+//! Messages to the thread that records replay windows.
 
 use forebay_crypto::SessionId;
 
-/// What the thread is told.
+/// A message to the thread.
 pub enum Word {
     /// A window is half-way to its limit, or beyond it.
     Wanted {
