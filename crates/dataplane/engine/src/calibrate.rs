@@ -35,7 +35,7 @@ const SESSION: SessionId = SessionId(60_000);
 /// A processor's measured times and the cost that explains them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
-    /// What was measured.
+    /// The measured points.
     pub points: Vec<Point>,
     /// The cost, `wake` included.
     pub cost: Cost,
@@ -50,11 +50,11 @@ pub struct Calibration {
 pub struct Point {
     /// Bytes to encipher in each packet, before padding.
     pub size: u32,
-    /// What each packet asks of the processor.
+    /// The work of each packet.
     pub work: Work,
     /// Packets handed over together.
     pub batch: usize,
-    /// From the begin of the batch to its end.
+    /// Time from the begin of the batch to its end.
     pub time: Duration,
 }
 

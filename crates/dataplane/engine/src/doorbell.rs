@@ -8,7 +8,7 @@
 
 use super::sync::{AtomicU8, Ordering, Thread, fence};
 
-/// What ends a sleep. A wake-up before the sleep begins must end it at once, as with `unpark` and eventfd(2).
+/// Ends a sleep. A wake-up before the sleep begins must end it at once, as with `unpark` and eventfd(2).
 pub trait Wake {
     /// Ends the sleep that is going on, or else the next one.
     fn wake(&self);
@@ -20,7 +20,7 @@ impl Wake for Thread {
     }
 }
 
-/// What ends a sleep.
+/// Events that end a sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
     /// Work for the sleeper.
@@ -97,7 +97,7 @@ impl<W: Wake> Doorbell<W> {
         self.sleep.store(AWAKE, Ordering::Relaxed);
     }
 
-    /// What wakes the sleeper.
+    /// The object that wakes the sleeper.
     pub fn waker(&self) -> &W {
         &self.waker
     }

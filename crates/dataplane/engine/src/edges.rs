@@ -33,11 +33,11 @@ pub struct Addresses {
 pub struct Answer {
     /// The message with its IP header.
     pub message: Vec<u8>,
-    /// What the caller gave with the packet that it is about.
+    /// The tag that the caller gave with the packet concerned.
     pub tag: u64,
 }
 
-/// What waits at the edges.
+/// State of the edges: packets that wait there, and ICMP errors to send.
 pub struct Edges {
     pub reassembler: Reassembler,
     pub pending: PendingSpi,

@@ -63,7 +63,7 @@ pub struct HandOver {
     pub direction: Direction,
     /// The packet as it came; reassembled, if it came in fragments.
     pub packet: Packet,
-    /// What the caller gave with it.
+    /// The tag that the caller gave with the packet.
     pub tag: u64,
 }
 
@@ -72,7 +72,7 @@ pub struct HandOver {
 pub struct Refusal {
     /// The packet as it came.
     pub packet: Packet,
-    /// What the caller gave with it.
+    /// The tag that the caller gave with the packet.
     pub tag: u64,
     /// The reason, which is already counted.
     pub reason: DropReason,
@@ -347,7 +347,7 @@ impl Engine {
         &self.stats
     }
 
-    /// What each processor did, the running core first.
+    /// Statistics of each processor, the running core first.
     pub fn processors(&self) -> impl Iterator<Item = &ProcessorStats> {
         self.pool.iter().map(|one| &one.stats)
     }
@@ -367,12 +367,12 @@ impl Engine {
         self.scheduler.lateness(processor)
     }
 
-    /// What the running core does for a packet besides crypto, as it was measured last.
+    /// Time that the running core spends on a packet besides cryptography, as measured last.
     pub fn moving(&self) -> Duration {
         self.moving.per_packet()
     }
 
-    /// What handing jobs to a processor and taking them back costs the running core, as it was measured last.
+    /// Time that the running core spends to hand jobs to a processor and take them back, as measured last.
     pub fn feed(&self, processor: usize) -> Cost {
         self.pool.get(processor).feed()
     }

@@ -75,7 +75,7 @@ impl Health {
         }
     }
 
-    /// It has been given `jobs`.
+    /// Records that the processor was given `jobs`.
     pub fn submitted(&mut self, jobs: usize) {
         self.outstanding += jobs as u64;
     }
@@ -157,7 +157,7 @@ impl Health {
         self.out.as_ref().is_some_and(|out| !out.for_good && out.until <= now) && self.outstanding <= LOST_MAX
     }
 
-    /// It is given jobs again.
+    /// Records that the processor is given jobs again.
     pub fn returned(&mut self, now: Time) {
         self.out = None;
         self.back = now;

@@ -20,7 +20,7 @@ pub struct PendingSpiLimits {
 }
 
 impl PendingSpiLimits {
-    /// For SAs that only this process installs: no packet needs to wait.
+    /// Limits where only this process installs SAs: no packet needs to wait.
     pub const NONE: PendingSpiLimits = PendingSpiLimits { packets: 0, wait: Duration::ZERO };
 }
 
@@ -33,7 +33,7 @@ pub struct Pending {
     pub came: Time,
 }
 
-/// What waits, the oldest first.
+/// The waiting packets, the oldest first.
 #[derive(Debug)]
 pub struct PendingSpi {
     limits: PendingSpiLimits,

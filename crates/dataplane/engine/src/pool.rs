@@ -64,7 +64,7 @@ impl Attached {
         every.saturating_mul(self.check_scale[usize::from(kind)])
     }
 
-    /// What handing jobs to it and taking them back costs the running core.
+    /// Time that the running core spends to hand jobs to it and take them back.
     pub fn feed(&self) -> Cost {
         let feed = self.feed.cost();
         let init = feed.init + self.collect + self.handing_over;

@@ -24,7 +24,7 @@ pub struct ProcessorSetup {
     pub processor: Box<dyn Processor>,
     /// Core or card.
     pub kind: Kind,
-    /// What a job costs there until measurements say otherwise.
+    /// Cost of a job there until it has been measured.
     pub cost: Cost,
     /// Factor on its finishing time, at least 1: keeps a core free for other work.
     pub alpha: f64,
@@ -136,7 +136,7 @@ pub struct Settings {
     pub scheduling: Scheduling,
     /// Limits.
     pub limits: Limits,
-    /// What keeps its order.
+    /// The unit within which packets stay in order.
     pub order: Order,
     /// Where this gateway answers plain packets from.
     pub addresses: Addresses,

@@ -12,7 +12,7 @@ pub const SAMPLES: usize = 512;
 /// Most removals that are kept.
 pub const REMOVALS: usize = 1024;
 
-/// What one processor did.
+/// Statistics of one processor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessorStats {
     /// Its name.
@@ -29,9 +29,9 @@ pub struct ProcessorStats {
     pub busy: Duration,
     /// Service time that was predicted for them.
     pub predicted: Duration,
-    /// From dispatch to answer, waiting included: predicted.
+    /// Predicted time from dispatch to result, waiting included.
     pub predicted_response: Duration,
-    /// From dispatch to answer, waiting included: as it was.
+    /// Measured time from dispatch to result, waiting included.
     pub response: Duration,
     /// Sum of the distances between the two.
     pub response_error: Duration,

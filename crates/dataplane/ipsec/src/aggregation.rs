@@ -180,7 +180,7 @@ impl Aggregation {
         }
     }
 
-    /// What has come out of an inbound SA.
+    /// Counters of the packets that came out of an inbound SA.
     pub fn counters(&self, session: SessionId) -> Option<IptfsCounters> {
         self.inbound.get(session).map(Deaggregator::counters)
     }

@@ -20,7 +20,7 @@ macro_rules! drop_reasons {
                 match self { $(DropReason::$variant => $name),* }
             }
 
-            /// What it means, in one line.
+            /// An explanation of the reason, in one line.
             pub fn explanation(self) -> &'static str {
                 match self { $(DropReason::$variant => $text),* }
             }

@@ -13,7 +13,7 @@ pub struct EspAt {
     pub at: usize,
     /// End of the ESP packet.
     pub end: usize,
-    /// What it stands in.
+    /// Its encapsulation.
     pub encapsulation: Encapsulation,
     /// The SPI.
     pub spi: u32,

@@ -32,14 +32,14 @@ pub struct Limits {
 pub struct Lifetime {
     /// Reaching it makes an [`Event`](crate::Event), once.
     pub soft: Limits,
-    /// What would go beyond it is dropped, and all that follows.
+    /// The packet that would exceed these limits is dropped, and all that follow.
     pub hard: Limits,
 }
 
 /// A soft limit that is never reached, since the hard one comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LifetimeError {
-    /// What is limited.
+    /// The quantity that is limited.
     pub what: &'static str,
 }
 
@@ -97,7 +97,7 @@ pub enum Refused {
 }
 
 impl Refused {
-    /// Of an outbound SA's packet.
+    /// The drop reason for an outbound SA's packet.
     pub fn reason(self) -> DropReason {
         match self {
             Refused::Expired => DropReason::OutStateExpired,
@@ -150,7 +150,7 @@ struct Told {
 }
 
 impl Life {
-    /// Of an SA that is added at the time `watch` has. The first packet is looked at in any case.
+    /// The life of an SA that is added at the time that `watch` has. The first packet is examined in any case.
     pub fn new(lifetime: Lifetime, session: SessionId, watch: &mut Watch) -> Life {
         let facts = Box::new(Facts {
             expired: false,

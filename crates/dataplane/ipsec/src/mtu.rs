@@ -34,7 +34,7 @@ impl PathMtu {
         PathMtu { configured, learned: None, bound: None }
     }
 
-    /// What holds at present, in bytes.
+    /// The present value in bytes.
     pub fn get(&self) -> Option<u16> {
         let learned = self.learned.map(|(mtu, _)| mtu);
         [self.configured, learned, self.bound].into_iter().flatten().min()

@@ -4,7 +4,7 @@ use forebay_wire::{Family, esp, udp};
 
 use crate::sa::{Encapsulation, Mode, Protocol, SaConfig};
 
-/// What a packet grows by. In transport mode that is counted from behind the IP header, which stays.
+/// Growth of a packet. In transport mode it is counted from behind the IP header, which stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overhead {
     /// Before the payload: outer header, UDP, ESP or AH header, IV; in bytes.
@@ -19,7 +19,7 @@ pub struct Overhead {
 }
 
 impl Overhead {
-    /// That of an SA with these settings.
+    /// The overhead of an SA with these settings.
     pub fn of(config: &SaConfig) -> Overhead {
         let suite = config.suite;
         match config.protocol {

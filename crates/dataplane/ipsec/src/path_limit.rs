@@ -7,7 +7,7 @@ use crate::overhead::Overhead;
 use crate::sa::{SaConfig, Tfc};
 use crate::tunnel::Inner;
 
-/// What follows for packets of an outbound SA from its path MTU.
+/// The limits that the path MTU of an outbound SA sets for its packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathLimit {
     /// Longest tunnel packet that needs no second thought, in bytes.
@@ -19,7 +19,7 @@ pub struct PathLimit {
 }
 
 impl PathLimit {
-    /// That of an SA whose outer addresses are of `family`, with this path MTU.
+    /// The limit of an SA whose outer addresses are of `family`, with this path MTU.
     pub fn new(mtu: Option<u16>, family: Family, overhead: &Overhead, tfc: Tfc) -> PathLimit {
         let limit = ip_limit(family);
         let longest = mtu.map_or(limit, |mtu| limit.min(mtu.into()));
@@ -33,13 +33,13 @@ impl PathLimit {
         PathLimit { longest: longest as u32, pad_to: pad_to as u32, mtu }
     }
 
-    /// That of an SA with these settings, before anything has been learned of its path.
+    /// The limit of an SA with these settings, before anything has been learned of its path.
     pub fn of(config: &SaConfig) -> PathLimit {
         PathLimit::new(config.mtu, Family::of(config.local), &Overhead::of(config), config.tfc)
     }
 
-    /// What becomes of a tunnel packet between addresses of `family` whose `total` is over the longest: one that must
-    /// get through whole is sent nevertheless, for the path or this host to fragment its outer packet.
+    /// Decides on a tunnel packet between addresses of `family` whose `total` exceeds the limit. One that must get
+    /// through whole is sent nevertheless, for the path or this host to fragment its outer packet.
     #[cold]
     pub fn exceed(&self, family: Family, inner: &Inner, total: usize) -> Result<(), DropReason> {
         if total > ip_limit(family) {

@@ -7,7 +7,7 @@ use forebay_crypto::{Direction, SessionId};
 use crate::dscp::DscpSet;
 use crate::selector::TrafficSelector;
 
-/// What becomes of packets that match a policy.
+/// The treatment of packets that match a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Outbound they go through the first of these SAs that is for their DSCP and whose own selectors they
@@ -32,7 +32,7 @@ pub struct Policy {
     pub remote_ts: Vec<TrafficSelector>,
     /// Classes of traffic.
     pub dscp: DscpSet,
-    /// What to do.
+    /// The treatment of matching packets.
     pub action: Action,
 }
 

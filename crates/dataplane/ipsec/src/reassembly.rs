@@ -34,7 +34,7 @@ use datagram::Datagram;
 use found::{Found, Key, Part};
 use store::{BLOCK, Store};
 
-/// What fragments may hold on to.
+/// Limits on the fragments that are held.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReassemblyLimits {
     /// Datagrams at a time.
@@ -67,7 +67,7 @@ impl Default for ReassemblyLimits {
     }
 }
 
-/// What became of a packet.
+/// The result of passing a packet to reassembly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Reassembly {

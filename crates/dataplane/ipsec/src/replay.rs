@@ -16,7 +16,7 @@ pub const MAX_WINDOW: u32 = 65_536;
 /// The narrowest window that high halves are inferred by, in packets.
 const INFERRED_MIN: u32 = 32;
 
-/// What becomes of a sequence number.
+/// The verdict on a sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replay {
     /// Not seen before.
@@ -163,7 +163,7 @@ impl ReplayWindow {
         Settling { window: self, top, last, word }
     }
 
-    /// What was received, with the gaps in the window.
+    /// The numbers that were received, with the gaps in the window.
     pub fn received(&self) -> Received {
         let certain =
             self.noted.as_ref().and_then(|noted| noted.doubt).map_or(self.top, |(certain, _)| certain);

@@ -39,7 +39,7 @@ impl fmt::Display for Spi {
     }
 }
 
-/// What is protected: a whole packet inside a new one, or the payload of the packet itself.
+/// The mode of an SA: it protects a whole packet inside a new one, or the payload of the packet itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// A whole IP packet goes into a new one.
@@ -48,7 +48,7 @@ pub enum Mode {
     Transport,
 }
 
-/// What protects the packets of an SA.
+/// The protocol of an SA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Protocol {
     /// Encapsulating Security Payload (RFC 4303).
@@ -57,7 +57,7 @@ pub enum Protocol {
     Ah,
 }
 
-/// What ESP stands in.
+/// The encapsulation of ESP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Encapsulation {
     /// IP, protocol 50.

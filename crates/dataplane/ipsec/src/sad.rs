@@ -200,7 +200,7 @@ impl Sad {
         self.sas.get(session.0 as usize).map(|entry| entry.state.direction())
     }
 
-    /// What has gone through the SA with this number.
+    /// Counters of the packets that went through the SA with this number.
     pub fn counters(&self, session: SessionId) -> Option<&SaCounters> {
         self.config(session)?;
         self.sas.get(session.0 as usize).map(|entry| &entry.counters)
@@ -247,7 +247,7 @@ impl Sad {
         }
     }
 
-    /// What an inbound SA has received; `None` for one that has no replay window here.
+    /// The numbers that an inbound SA has received; `None` for one that has no replay window here.
     pub fn received(&self, session: SessionId) -> Option<Received> {
         self.window(session).filter(|window| window.is_on()).map(ReplayWindow::received)
     }

@@ -337,7 +337,7 @@ impl Spd {
             .map(|(_, session)| session)
     }
 
-    /// What to do with an outbound packet.
+    /// Decides on an outbound packet.
     #[inline]
     pub fn decide_outbound(&mut self, ip: &Ip<'_>) -> Decision {
         let Ip::V4(v4) = ip else { return self.look_up(Direction::Seal, ip).0 };
@@ -415,7 +415,7 @@ impl Spd {
         }
     }
 
-    /// What decisions on outbound packets look at.
+    /// The headers that decisions on outbound packets depend on.
     #[inline]
     pub fn outbound_headers(&self, ip: &Ip<'_>) -> Headers {
         Headers::of(ip, Direction::Seal, self.outbound.depth)

@@ -8,7 +8,7 @@ use crate::drops::DropReason;
 /// what a packet made of nothing but headers may cost.
 pub const NEST_MAX: usize = 4;
 
-/// What is left to do with a packet.
+/// The next step for a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Prepared {
@@ -36,7 +36,7 @@ pub enum Stop {
     Unpack,
 }
 
-/// What follows for a packet that is complete for one SA.
+/// The next step for a packet that is complete for one SA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// It is through.

@@ -145,7 +145,7 @@ impl TunnelRules {
     }
 }
 
-/// What a tunnel header takes from the inner packet.
+/// The fields of the inner packet from which a tunnel header is made.
 #[derive(Clone, Copy, Debug)]
 pub struct Inner {
     pub len: usize,
@@ -170,7 +170,7 @@ impl Inner {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outer {
     pub traffic_class: u8,
-    /// What has to be added to the hop limit in the template: the inner one, or zero.
+    /// The number to add to the hop limit in the template: the inner hop limit, or zero.
     pub copied_ttl: u8,
     /// In IPv4.
     pub dont_fragment: bool,
@@ -206,7 +206,7 @@ pub struct Encapsulator {
 }
 
 impl Encapsulator {
-    /// By `rules`; the `seed` should be another one for each SA.
+    /// Makes an encapsulator from `rules`; each SA should have a different `seed`.
     pub fn new(rules: &TunnelRules, seed: u64) -> Encapsulator {
         let (dscp_mask, class_bits) = match rules.dscp {
             Dscp::Copy => (0xfc, 0),
@@ -289,7 +289,7 @@ pub struct Decapsulated {
 }
 
 impl Decapsulator {
-    /// By `rules`.
+    /// Makes a decapsulator from `rules`.
     pub fn new(rules: &TunnelRules) -> Decapsulator {
         let dscp_from_outer = if rules.inner_dscp == InnerDscp::FromOuter { DSCP } else { 0 };
         Decapsulator { dscp_from_outer, odd: 0 }

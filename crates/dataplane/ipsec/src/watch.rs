@@ -11,7 +11,7 @@ use forebay_time::Time;
 pub struct Event {
     /// The SA.
     pub session: SessionId,
-    /// What has come to pass.
+    /// The kind of the event.
     pub kind: EventKind,
 }
 

@@ -38,7 +38,7 @@ const BEFORE: usize = VNET_LEN + 64;
 /// sequence number.
 const SHORTEST: usize = 9;
 
-/// What a link is to be.
+/// Options of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BesideOptions {
     /// Address and port; `0.0.0.0` and `::` for all addresses of a family.

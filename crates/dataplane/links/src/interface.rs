@@ -91,7 +91,7 @@ impl Interface {
         self.read(IFLA_MTU, |value| value.first_chunk().map(|mtu| u32::from_ne_bytes(*mtu)))
     }
 
-    /// Its own address on an Ethernet.
+    /// The interface's own Ethernet address.
     ///
     /// # Errors
     /// If it is gone, or has none.

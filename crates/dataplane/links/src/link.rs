@@ -33,8 +33,8 @@ pub trait Link: Send {
     fn rx_drops(&self) -> RxDrops;
 }
 
-/// What has become of a burst of packets: each of them is counted once, under `taken`, under a reason, or
-/// under `would_block`.
+/// The outcome of sending a burst of packets. Each packet is counted once: under `taken`, under a reason, or under
+/// `would_block`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TxReport {
     /// Packets that the kernel took.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What stands in front of the IP packet in a record: a link type Forebay reads and writes.
+/// The header in front of the IP packet in a record: a link type that Forebay reads and writes.
 ///
 /// Source: <https://www.tcpdump.org/linktypes.html>.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

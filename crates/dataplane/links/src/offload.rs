@@ -14,7 +14,7 @@ pub const NEEDS_CHECKSUM: u8 = 1;
 /// The checksum has been verified.
 pub const DATA_VALID: u8 = 2;
 
-/// What the segments of a super-packet are.
+/// The kind of the segments of a super-packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// TCP over IPv4.
@@ -74,7 +74,7 @@ impl VnetHeader {
         [self.flags, self.gso_type, l0, l1, g0, g1, s0, s1, o0, o1]
     }
 
-    /// What the segments are; `None` for a packet that is only one, an error for what is not known.
+    /// The kind of the segments; `None` for a packet that is a single one, and an error for an unknown kind.
     #[inline]
     pub fn kind(&self) -> Result<Option<Kind>, Unsound> {
         match self.gso_type & !GSO_ECN {

@@ -25,7 +25,7 @@ pub(crate) use whole::{Whole, sending_socket};
 /// The most packets that one system call brings.
 const MESSAGES: usize = 64;
 
-/// What a raw socket is for.
+/// The purpose of a raw socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Carries {
     /// ESP, IP protocol 50.
@@ -36,12 +36,12 @@ pub enum Carries {
     TooBig,
 }
 
-/// What raw sockets are to be.
+/// Options of raw sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawOptions {
     /// The address they have; `0.0.0.0` and `::` for all addresses of a family.
     pub local: IpAddr,
-    /// What they carry.
+    /// The packets that they carry.
     pub carries: Carries,
     /// Number of sockets, each for a thread of its own; which gets a packet is [`udp::steer`]'s to say.
     ///

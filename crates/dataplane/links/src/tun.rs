@@ -22,7 +22,7 @@ const PAD: usize = 6;
 /// Where the packet starts in the buffer.
 const PACKET: usize = PAD + VNET_LEN;
 
-/// What a TUN device is to be.
+/// Options of a TUN device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TunOptions {
     /// The device's name, made if it does not exist; with `%d` in it, the kernel puts a number.

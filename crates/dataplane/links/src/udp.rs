@@ -37,7 +37,7 @@ const MAX_TRAIN: usize = 65_507;
 /// A datagram of only this is a NAT keepalive (RFC 3948 2.3).
 const KEEPALIVE: &[u8] = &[0xff];
 
-/// What a socket is to be.
+/// Options of a UDP socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UdpOptions {
     /// Address and port; `0.0.0.0` and `::` for all addresses of a family, port 0 for any.
@@ -85,7 +85,7 @@ pub fn open(options: &UdpOptions) -> io::Result<Vec<UdpLink>> {
     Ok(links)
 }
 
-/// Who gets IKE messages: called with the outer IP and UDP headers, and the payload with the marker.
+/// Receives IKE messages: called with the outer IP and UDP headers, and the payload with the marker.
 pub type TakeIke = Box<dyn FnMut(&[u8], &[u8]) + Send>;
 
 /// Sends from a link's port what is no packet of its gateway: answers of an IKE daemon.
@@ -182,7 +182,7 @@ impl UdpLink {
         self.local
     }
 
-    /// For who answers IKE messages.
+    /// The replier for the receiver of IKE messages.
     ///
     /// # Errors
     /// If there are no more descriptors.

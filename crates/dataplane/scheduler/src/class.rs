@@ -8,10 +8,10 @@ use forebay_time::Duration;
 use crate::config::UnknownWord;
 use crate::{Config, Windowing};
 
-/// Who goes first when several classes have a job.
+/// The order of service when several classes have a job.
 ///
-/// As in IEEE 802.1Qaz and Linux's `ets`: the strict classes stand first, in the order of their
-/// numbers; what they leave over is shared by weight.
+/// As in IEEE 802.1Qaz and Linux's `ets`, the strict classes come first, in the order of their numbers; the others
+/// share the rest by weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Service {
     /// Before every class with a higher number, which gets only what this one leaves over.
@@ -58,7 +58,7 @@ impl FromStr for Service {
 /// One service class: an input window of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClassConfig {
-    /// Who goes first.
+    /// The order of service.
     pub service: Service,
     /// Sliding window in packets; 1 bundles nothing. With [`Windowing::Adaptive`] the largest.
     pub window: usize,
@@ -117,7 +117,7 @@ impl ClassConfig {
     }
 }
 
-/// What can be wrong with a class.
+/// Errors in a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClassFault {

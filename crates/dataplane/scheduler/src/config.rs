@@ -178,13 +178,13 @@ pub enum Progress {
 pub struct ProcessorConfig {
     /// Core or accelerator.
     pub kind: Kind,
-    /// What jobs cost there, for every suite until [`crate::Scheduler::set_suite_cost`].
+    /// Cost of jobs there, for every suite until [`crate::Scheduler::set_suite_cost`].
     pub cost: Cost,
     /// Factor on its finishing time, at least 1 (\[H\] eq 4: 1 for accelerators).
     pub alpha: f64,
     /// Time added before the factor (\[H\] eq 4: 0 for accelerators).
     pub beta: Duration,
-    /// What handing it jobs and taking them back costs the [host](Config::host): `submit` for each batch, `init`
+    /// Time that the [host](Config::host) spends to hand it jobs and take them back: `submit` for each batch, `init`
     /// for each job, `block` for each block; zero in the papers.
     pub feed: Cost,
     /// Most jobs that wait in its queue, at least 1, the ones taken out not counted.

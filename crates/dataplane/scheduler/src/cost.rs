@@ -2,7 +2,7 @@
 
 use forebay_time::{Duration, PS_PER_S};
 
-/// What a job asks of a processor.
+/// The work of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     /// Packets bundled in the job.
@@ -69,7 +69,7 @@ pub struct Cost {
     /// Per batch handed over together; zero in the papers. The job that opens a batch bears it (see
     /// [`crate::Scheduler::submitted`]).
     pub submit: Duration,
-    /// From the hand-over to an idle processor until it begins; zero in the papers.
+    /// Time from the hand-over to an idle processor until it begins; zero in the papers.
     pub wake: Duration,
     /// Jobs of a batch that are computed side by side, 1 in the papers; 0 counts as 1.
     pub lanes: u32,

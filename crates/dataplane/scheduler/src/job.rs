@@ -20,7 +20,7 @@ pub struct Item {
     pub bytes: u32,
 }
 
-/// What is known of a job besides the ids of its packets.
+/// Properties of a job besides the ids of its packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobHead {
     /// Security association of all its packets.
@@ -29,7 +29,7 @@ pub struct JobHead {
     pub class: u8,
     /// Suite, a bit index.
     pub suite: u8,
-    /// What it asks of a processor.
+    /// Its work for a processor.
     pub work: Work,
     /// When its first packet was pushed.
     pub arrived: Time,

@@ -44,7 +44,7 @@ pub trait Placement: fmt::Debug + Send {
     }
 }
 
-/// What becomes of the next jobs of a burst.
+/// The choice for the next jobs of a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
     /// One processor is given some of them, one at least.

@@ -52,7 +52,7 @@ pub struct Scheduler {
     costs: Vec<Cost>,
 }
 
-/// What is to be done now.
+/// The scheduler's decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Decision<'a> {
@@ -692,7 +692,7 @@ impl Scheduler {
         self.accounts[processor].alpha()
     }
 
-    /// What a processor's jobs have been late by, as it is added to its finishing times.
+    /// Lateness of a processor's jobs, as it is added to its finishing times.
     pub fn lateness(&self, processor: usize) -> Duration {
         self.accounts[processor].lateness()
     }

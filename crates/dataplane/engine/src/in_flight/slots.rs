@@ -7,7 +7,7 @@ use forebay_time::Time;
 
 use super::submissions::NONE;
 
-/// What is known of a packet in flight besides its job.
+/// State of a packet in flight besides its job.
 #[derive(Debug)]
 pub struct Slot {
     /// Changes whenever an answer that may still come must not count any more.
@@ -21,7 +21,7 @@ pub struct Slot {
     in_use: bool,
     /// Service class, for the scheduler.
     pub class: u8,
-    /// It has no job because a policy bypasses it, and only waits for its place in the order.
+    /// Whether a policy bypasses the packet, so that it has no job and only waits for its place in the order.
     pub bypass: bool,
     /// How often it went to the scheduler again, because the running core cannot do it.
     pub tries: u8,
@@ -178,7 +178,7 @@ impl Slots {
         packet.has_buffer().then_some(packet)
     }
 
-    /// What names this packet, in this generation, in a job.
+    /// The token that identifies this packet, in this generation, in a job.
     #[inline]
     pub fn token(&self, index: u32) -> u64 {
         u64::from(self.slots[index as usize].generation) << 32 | u64::from(index)

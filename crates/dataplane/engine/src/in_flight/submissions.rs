@@ -24,7 +24,7 @@ pub struct Placed {
 pub struct Submission {
     /// Suite, and work of all.
     pub head: JobHead,
-    /// From the begin of its first share to the end of its last.
+    /// Interval from the begin of its first share to the end of its last.
     pub placed: Placed,
     /// Jobs as the scheduler counts them, and its shares.
     pub jobs: u32,

@@ -101,7 +101,7 @@ pub struct Places {
 }
 
 impl Sizes {
-    /// What the ICV covers behind the packet, in bytes.
+    /// Number of bytes behind the packet that the ICV covers.
     #[inline]
     pub fn behind(&self) -> usize {
         if self.esn { HIGH_LEN } else { 0 }

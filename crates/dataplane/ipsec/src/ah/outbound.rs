@@ -232,7 +232,7 @@ impl OutboundAh {
         Ok(Plan { family, headers, next_header, payload_at: at, payload_end, total })
     }
 
-    /// What is left to do once the ICV is there.
+    /// Finishes a packet once its ICV has been written.
     #[inline]
     pub fn complete(&self, packet: &mut Packet, spec: &JobSpec) {
         let places = self.sizes.places_of(packet, spec);

@@ -382,7 +382,7 @@ impl OutboundSa {
         };
     }
 
-    /// What is left to do once the packet is sealed.
+    /// Finishes a packet once it has been sealed.
     #[inline]
     pub fn complete(&self, packet: &mut Packet, spec: &JobSpec) {
         if self.encapsulation == Encapsulation::Udp && packet.bytes()[0] >> 4 == 6 {

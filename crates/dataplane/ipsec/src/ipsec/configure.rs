@@ -105,7 +105,7 @@ impl Ipsec {
         self.iptfs.continue_after(session, sequence);
     }
 
-    /// What an inbound SA has received; `None` for one that has no replay window here.
+    /// The numbers that an inbound SA has received; `None` for one that has no replay window here.
     pub fn received(&self, session: SessionId) -> Option<Received> {
         self.sad.received(session)
     }
@@ -191,7 +191,7 @@ impl Ipsec {
         self.sad.remote(session)
     }
 
-    /// What has gone through the SA with this number.
+    /// Counters of the packets that went through the SA with this number.
     pub fn counters(&self, session: SessionId) -> Option<&SaCounters> {
         self.sad.counters(session)
     }
@@ -361,7 +361,7 @@ impl Ipsec {
         self.iptfs.waiting()
     }
 
-    /// What has come out of an inbound SA that aggregates.
+    /// Counters of the packets that came out of an inbound SA that aggregates.
     pub fn iptfs_counters(&self, session: SessionId) -> Option<IptfsCounters> {
         self.iptfs.counters(session)
     }

@@ -68,7 +68,7 @@ impl Congestion {
         }
     }
 
-    /// What the next header of sub-type 1 is to say.
+    /// Contents of the next header of sub-type 1.
     pub fn info(&self, now: Time) -> CongestionInfo {
         let since = |time: Time| in_micros(now.since(time));
         CongestionInfo {

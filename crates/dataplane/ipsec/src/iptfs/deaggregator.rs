@@ -65,7 +65,7 @@ enum Partial {
     Skipped,
 }
 
-/// What has come out of a tunnel that aggregates.
+/// Counters of the packets that came out of a tunnel that aggregates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IptfsCounters {
     /// Payloads read.
@@ -156,12 +156,12 @@ impl Deaggregator {
         oldest.map_or(Time::MAX, |since| since + self.lost_after)
     }
 
-    /// What the peer said last about congestion, if it did.
+    /// The peer's last congestion information, if it sent any.
     pub fn congestion(&self) -> Option<CongestionInfo> {
         self.congestion
     }
 
-    /// What has come out so far.
+    /// Counters of the packets that came out so far.
     pub fn counters(&self) -> IptfsCounters {
         self.counters
     }

@@ -56,7 +56,7 @@ impl Default for Iptfs {
     }
 }
 
-/// What is wrong with settings for aggregation.
+/// Errors in settings for aggregation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum IptfsError {

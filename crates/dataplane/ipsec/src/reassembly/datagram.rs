@@ -11,7 +11,7 @@ use crate::drops::DropReason;
 /// Congestion experienced (RFC 3168).
 const CE: u8 = 3;
 
-/// What has come of a datagram.
+/// The fragments received of one datagram.
 #[derive(Debug)]
 pub struct Datagram {
     pub key: Key,

@@ -21,7 +21,7 @@ pub struct Entry {
 
 const _: () = assert!(size_of::<Entry>() <= 256);
 
-/// What has gone through one SA.
+/// Counters of the packets that went through one SA.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SaCounters {
     /// Packets that were sealed or opened.
@@ -89,7 +89,7 @@ impl State {
         }
     }
 
-    /// What becomes of a packet of an inbound SA that is not one of this core's to open.
+    /// The step for a packet of an inbound SA that this core does not open.
     #[cold]
     pub fn not_ours(&self) -> Result<Prepared, DropReason> {
         match self {

@@ -68,7 +68,7 @@ pub enum SelectorError {
 }
 
 impl SelectorError {
-    /// What should stand there instead.
+    /// The text that is expected instead.
     pub fn expected(&self) -> &'static str {
         match self {
             SelectorError::Address { .. } => {

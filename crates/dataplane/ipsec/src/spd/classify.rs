@@ -71,7 +71,7 @@ struct Place {
     exact: bool,
 }
 
-/// What a look-up has found.
+/// The result of a look-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
     /// The first rule that matches.

@@ -2,7 +2,7 @@
 
 use crate::drops::DropReason;
 
-/// What is to be done with a packet.
+/// The decision of the SPD on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// Outbound the SA to use; inbound the policy, which says by which SAs it must have come.

@@ -112,7 +112,7 @@ impl FlowCache {
         self.generation = if wrapped { 1 } else { self.generation + 1 };
     }
 
-    /// What was decided for packets with these values.
+    /// The cached decision for packets with these values.
     #[inline]
     pub fn get(&self, direction: Direction, headers: &Headers) -> Option<(Decision, bool)> {
         if headers.v6 {

@@ -75,7 +75,7 @@ pub fn packet(
     words(out, [u32::from(EPB_FLAGS) | 4 << 16, flags, 0, len]);
 }
 
-/// What has become of an interface's packets so far.
+/// Appends the counts of an interface's packets so far.
 pub fn statistics(out: &mut Vec<u8>, interface: u32, timestamp_ns: u64, received: u64, lost: u64) {
     let start = begin(out, INTERFACE_STATISTICS);
     words(out, [interface, (timestamp_ns >> 32) as u32, timestamp_ns as u32]);

@@ -15,11 +15,11 @@ pub struct CaptureError {
     pub path: PathBuf,
     /// Byte of the file at which the part begins that is wrong; when writing, the bytes written so far.
     pub offset: u64,
-    /// What was found, and what was expected.
+    /// The kind of the error, with the value found and the value expected.
     pub kind: CaptureErrorKind,
 }
 
-/// What is wrong; records are counted from 1, as Wireshark does.
+/// Errors in captures; records are counted from 1, as Wireshark does.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum CaptureErrorKind {

@@ -16,7 +16,7 @@ use crate::LinkType;
 pub struct Record<'a> {
     /// When it was captured, in nanoseconds since 1970; 0 for a simple packet block, which has no stamp.
     pub timestamp_ns: u64,
-    /// What its bytes begin with.
+    /// The link type of its bytes.
     pub link: LinkType,
     /// The bytes that were kept, at most [`MAX_RECORD`](super::MAX_RECORD).
     pub data: &'a [u8],

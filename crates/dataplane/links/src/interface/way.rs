@@ -12,7 +12,7 @@ use super::{NLM_F_CREATE, RTA_DST, RTA_OIF, family};
 pub struct NextHop {
     /// The number of the interface.
     pub index: u32,
-    /// Who gets them there: a router, or the address itself.
+    /// The next hop: a router, or the destination itself.
     pub address: IpAddr,
 }
 

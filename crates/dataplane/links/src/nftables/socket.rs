@@ -29,7 +29,7 @@ pub struct Nftables {
     sequence: u32,
 }
 
-/// What a table has, as the kernel says.
+/// The contents of a table, as the kernel reports them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
     /// Packets by counter.
@@ -82,7 +82,7 @@ impl Nftables {
         self.transact(|batch| batch.delete(name))
     }
 
-    /// What the table of this name has; nothing if there is none.
+    /// The contents of the table of this name; empty if there is none.
     ///
     /// # Errors
     /// Without `CAP_NET_ADMIN`.

@@ -20,7 +20,7 @@ pub struct Table {
 pub struct Set {
     /// Its name.
     pub name: &'static str,
-    /// Of IPv6.
+    /// Whether it is of IPv6.
     pub v6: bool,
     /// First and last address of ranges: in order, with others between them.
     pub ranges: Vec<(IpAddr, IpAddr)>,
@@ -46,16 +46,16 @@ pub enum Hook {
     Postrouting,
 }
 
-/// What becomes of packets that match all of these.
+/// A rule: the verdict on packets that match all of these conditions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// What is compared, in this order.
+    /// The conditions, compared in this order.
     pub matches: Vec<Match>,
-    /// What becomes of them.
+    /// The verdict on matching packets.
     pub verdict: Verdict,
 }
 
-/// What becomes of a packet.
+/// The verdict on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It passes this table.

@@ -22,7 +22,7 @@ const LOOK_BACK: usize = 16;
 /// The largest IP packet that a super-packet may be.
 const MAX_LEN: usize = 65_535;
 
-/// What is put together.
+/// Which packets are merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Merge {
     /// Every packet goes alone.
@@ -197,8 +197,8 @@ impl Train {
         }
     }
 
-    /// What goes in front of the payloads: the header for the kernel, and the super-packet's own header in
-    /// `head`, of [`Train::head_len`] bytes. A packet that is alone goes as it is, header and all.
+    /// Writes the headers in front of the payloads: the one for the kernel, and the super-packet's own in `head`, of
+    /// [`Train::head_len`] bytes. A single packet goes unchanged, with its own header.
     #[inline]
     pub fn header(&self, packets: &[&[u8]], head: &mut [u8; MAX_HEAD]) -> VnetHeader {
         let (Some(flow), 2..) = (&self.flow, self.packets) else { return VnetHeader::default() };

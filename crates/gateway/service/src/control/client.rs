@@ -48,7 +48,7 @@ impl fmt::Display for ControlError {
 impl std::error::Error for ControlError {}
 
 impl ControlError {
-    /// What to do about it.
+    /// A hint for the user.
     pub fn help(&self) -> Option<&'static str> {
         match self {
             ControlError::NotRunning { error, .. } if error.kind() == io::ErrorKind::PermissionDenied => {

@@ -7,7 +7,7 @@ use forebay_ipsec::DropReason;
 
 use super::{GuardDoc, StatusDoc, TapsDoc};
 
-/// What HTTP calls it.
+/// The content type for HTTP.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// The document as text.

@@ -25,7 +25,7 @@ const STUCK: StdDuration = StdDuration::from_secs(5);
 /// Longest head of an HTTP request, in bytes.
 const HTTP_MAX: u64 = 8_192;
 
-/// What answers: called from several threads at a time, and may wait.
+/// Answers requests; it is called from several threads at a time, and may block.
 pub type Answer = dyn Fn(Request) -> Response + Send + Sync;
 
 /// A server that runs until it is dropped.

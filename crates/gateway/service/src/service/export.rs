@@ -27,7 +27,7 @@ impl KeyExport {
         *wanted = Wanted { path: path.map(Path::to_owned), is_stale: true };
     }
 
-    /// What was written is not true any more.
+    /// Marks the written keys as out of date.
     pub fn keys_changed(&self) {
         self.wanted.lock().unwrap_or_else(PoisonError::into_inner).is_stale = true;
     }

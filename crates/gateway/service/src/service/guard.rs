@@ -247,7 +247,7 @@ pub fn lacks_guard(config: &Config) -> Option<io::Error> {
     counted.err().filter(|error| error.kind() != io::ErrorKind::PermissionDenied)
 }
 
-/// What the kernel's policies, in the order in which they are asked, are for the guard.
+/// Converts the kernel's policies, in the order in which they are searched, into entries for the guard.
 pub fn entries<'a>(policies: impl Iterator<Item = &'a xfrm::Policy>) -> Vec<Entry> {
     let entry = |policy: &xfrm::Policy| {
         let (bypasses, interface) = match &policy.action {
@@ -266,7 +266,7 @@ pub fn entries<'a>(policies: impl Iterator<Item = &'a xfrm::Policy>) -> Vec<Entr
     policies.filter_map(entry).collect()
 }
 
-/// What the kernel's policies are at this moment, for [`guard`](forebay_guard).
+/// The kernel's policies at this moment, for [`guard`](forebay_guard).
 ///
 /// # Errors
 /// Without XFRM in the kernel or `CAP_NET_ADMIN`.

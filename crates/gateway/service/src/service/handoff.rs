@@ -67,7 +67,7 @@ impl Bell {
         let _ = rustix::io::read(&self.doorbell.waker().0, &mut [0; 8]);
     }
 
-    /// For poll(2).
+    /// The descriptor for poll(2).
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.doorbell.waker().0.as_fd()
     }

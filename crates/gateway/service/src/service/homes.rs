@@ -23,10 +23,10 @@ pub struct Share {
 }
 
 impl Share {
-    /// That of the only one.
+    /// The share of the only worker.
     pub const ALL: Share = Share { place: 0, workers: 1 };
 
-    /// That of worker number `place`, from 0, of so many.
+    /// The share of worker number `place`, from 0, of `workers`.
     ///
     /// # Panics
     /// If there is no such worker.
@@ -57,8 +57,8 @@ pub fn by_spi(spi: Spi, workers: usize) -> usize {
     steer(spi.get(), workers)
 }
 
-/// For each SA of a file the worker, of so many, that has it. One that goes on stays where it is, as `stays` says by
-/// its place in the file.
+/// The owning worker of each SA of a file, among `workers`. An SA that continues stays where it is, as `stays` says
+/// by its index in the file.
 pub fn homes(file: &SasFile, workers: usize, stays: impl Fn(usize) -> Option<usize>) -> Vec<usize> {
     let tunnel = |entry: &SaEntry| {
         let config = &entry.config;
