@@ -66,3 +66,7 @@ pub use forebay_scheduler::{
     JobHead, Kind, Policy, Prediction, ProcessorConfig, Progress, Scheduler, Service, Transfer,
     UnknownPolicy, UnknownWord, Windowing, Work,
 };
+pub use forebay_scheduler::{
+    BurstView, Candidate, Candidates, Choice, PARAMETERS_MAX, Parameter, Placement, PolicyKind,
+    RegisterError, Registered, register, registered,
+};
