@@ -43,8 +43,8 @@ setup-test:
 $(FOREBAY): setup
 	$(CARGO) build --release --locked --package forebay-cli --bin forebay
 
-demo: $(FOREBAY)
-	$(FOREBAY) demo --out $(OUT)
+demo: setup
+	$(CARGO) run --profile quick --locked --package forebay-demo -- --out $(OUT)
 
 test: setup-test
 	$(CARGO) test --workspace --locked

@@ -45,13 +45,17 @@ def stage(source):
     for path in [*docs.pages(), *(ROOT / "docs").rglob("*.json"), *(ROOT / "docs").glob("*.svg")]:
         copy(path, pages)
     for path in docs.pages():
-        # mdBook makes index.html of README.md, and does not say so to the links.
         copied = pages / path.relative_to(ROOT)
-        copied.write_text(re.sub(r"\]\(([^)\s]*/)?README\.md", r"](\1index.html", copied.read_text()))
+        # mdBook makes index.html of README.md, and does not say so to the links.
+        text = re.sub(r"\]\(([^)\s]*/)?README\.md", r"](\1index.html", copied.read_text())
         for target in docs.targets(path.read_text()):
             file = path.parent / urllib.parse.unquote(target.partition("#")[0])
-            if file.is_file() and file.suffix != ".md":
+            if file.is_dir():
+                # A folder has no page: its link becomes its words.
+                text = re.sub(rf"\[([^\]]*)\]\({re.escape(target)}\)", r"\1", text)
+            elif file.is_file() and file.suffix != ".md":
                 copy(file.resolve(), pages)
+        copied.write_text(text)
     summary = docs.SUMMARY.read_text()
     moved = re.sub(r"\]\(([^)]+)\)", lambda link: f"]({docs.from_root(docs.SUMMARY, link[1])})", summary)
     (pages / "SUMMARY.md").write_text(moved)

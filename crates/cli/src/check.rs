@@ -132,7 +132,12 @@ fn lacking(file: &str, config: &Config) -> impl Iterator<Item = Entry> {
 
 /// A warning for the first processor whose crypto library is lacking.
 fn library(file: &str, config: &Config) -> Option<Entry> {
+    let mut opened = vec![];
     config.processors.iter().find_map(|one| {
+        if opened.contains(&one.backend) {
+            return None;
+        }
+        opened.push(one.backend);
         let error = one.backend.open().err()?;
         Some(Entry {
             file: file.to_owned(),

@@ -18,7 +18,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use forebay_terminal::{Answer, output};
+use forebay_terminal::exit_code;
 
 /// An IPsec gateway that places each crypto job on the processor with the earliest predicted finish time.
 #[derive(Parser)]
@@ -55,16 +55,5 @@ fn main() -> ExitCode {
             Command::Completions(args) => manual::completions(&args, &Cli::command()),
         },
     };
-    output::flush();
-    match answer {
-        Ok(Answer::Yes) => ExitCode::SUCCESS,
-        Ok(Answer::No) => ExitCode::from(1),
-        Ok(Answer::Broken) => ExitCode::from(2),
-        Ok(Answer::Interrupted) if output::is_closed() => ExitCode::SUCCESS,
-        Ok(Answer::Interrupted) => ExitCode::from(130),
-        Err(report) => {
-            eprintln!("{report:?}");
-            ExitCode::from(2)
-        }
-    }
+    exit_code(answer)
 }

@@ -29,7 +29,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use forebay_crypto::Direction;
-use forebay_terminal::{Answer, output, progress};
+use forebay_terminal::{Answer, exit_code};
 
 /// An IPsec gateway that places each crypto job by predicted finish time, and a simulator with the same scheduler.
 #[derive(Parser)]
@@ -91,23 +91,7 @@ pub fn main() -> ExitCode {
         Some(refused) => Err(refused),
         None => run(Cli::parse_from(words).command),
     };
-    output::flush();
-    match answer {
-        Ok(Answer::Yes) => ExitCode::SUCCESS,
-        // Nobody asked for more.
-        Ok(Answer::Interrupted) if output::is_closed() => ExitCode::SUCCESS,
-        Ok(Answer::Interrupted) => ExitCode::from(130),
-        Ok(Answer::No) => ExitCode::from(1),
-        Ok(Answer::Broken) => ExitCode::from(2),
-        Err(report) if report.is::<progress::Interrupted>() => {
-            eprintln!("{report}");
-            ExitCode::from(130)
-        }
-        Err(report) => {
-            eprintln!("{report:?}");
-            ExitCode::from(2)
-        }
-    }
+    exit_code(answer)
 }
 
 fn run(command: Command) -> miette::Result<Answer> {

@@ -1,5 +1,9 @@
 //! How a command ends.
 
+use std::process::ExitCode;
+
+use crate::output;
+
 /// How a command ended, short of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
@@ -11,4 +15,26 @@ pub enum Answer {
     Broken,
     /// The user broke it off; what was done until then is kept where the command says so: exit code 130.
     Interrupted,
+}
+
+/// The exit code of a command that ended so; its error is printed on stderr. What is buffered for stdout is written first.
+pub fn exit_code(ended: miette::Result<Answer>) -> ExitCode {
+    output::flush();
+    match ended {
+        Ok(Answer::Yes) => ExitCode::SUCCESS,
+        // The reader of the output has what it wanted.
+        Ok(Answer::Interrupted) if output::is_closed() => ExitCode::SUCCESS,
+        Ok(Answer::Interrupted) => ExitCode::from(130),
+        Ok(Answer::No) => ExitCode::from(1),
+        Ok(Answer::Broken) => ExitCode::from(2),
+        #[cfg(feature = "progress")]
+        Err(report) if report.is::<crate::progress::Interrupted>() => {
+            output::complain(format_args!("{report}\n"));
+            ExitCode::from(130)
+        }
+        Err(report) => {
+            output::complain(format_args!("{report:?}\n"));
+            ExitCode::from(2)
+        }
+    }
 }

@@ -14,7 +14,7 @@ pub mod output;
 #[cfg(feature = "progress")]
 pub mod progress;
 
-pub use answer::Answer;
+pub use answer::{Answer, exit_code};
 use forebay_links::capture::CaptureError;
 use miette::miette;
 

@@ -146,15 +146,16 @@ impl fmt::Display for Takes {
                 f.write_str(&quoted.join(", "))
             }
             Takes::Whole(unit, least, most) => {
-                let unit = suffix(*unit);
+                let (kind, unit) = (if *unit == Unit::None { "a whole number, " } else { "" }, suffix(*unit));
                 match most {
-                    &u64::MAX => write!(f, "at least {least}{unit}"),
-                    _ => write!(f, "{least} to {most}{unit}"),
+                    &u64::MAX => write!(f, "{kind}at least {least}{unit}"),
+                    _ => write!(f, "{kind}{least} to {most}{unit}"),
                 }
             }
             Takes::Time(least, most) => write!(f, "{least} to {most}"),
             &Takes::Number(least, f64::MAX) => write!(f, "a number, at least {least}"),
             Takes::Number(least, most) => write!(f, "a number, {least} to {most}"),
+            Takes::Positive(Unit::None) => f.write_str("a number above 0"),
             Takes::Positive(unit) => write!(f, "above 0{}", suffix(*unit)),
             Takes::Amount => f.write_str("at least 1"),
             Takes::List(each) => write!(f, "a list: {each}"),

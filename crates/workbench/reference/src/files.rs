@@ -95,7 +95,7 @@ pub fn files() -> Vec<File> {
             "Keys of inline-card scenarios",
             "A scenario with `model = \"inline-card\"` is a chain of resources that every packet crosses: memory, buses, \
              processors. `forebay solve FILE` names the resource that limits the throughput, `forebay simulate FILE` adds \
-             queues. The study `inline-card` has four examples: `forebay study copy inline-card mine`.",
+             queues. The study `inline-card` has three examples: `forebay study copy inline-card mine`.",
             forebay_pipeline::scenario::CARD_PARTS,
             &["resource"],
         ),
