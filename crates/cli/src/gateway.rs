@@ -110,7 +110,7 @@ fn load(args: &GatewayArgs) -> miette::Result<Config> {
 
 /// Tells the service manager, if there is one that wants to know.
 fn tell(state: &[NotifyState<'_>]) {
-    // Nobody to be told is no error; and one who cannot be told is not to hinder packets.
+    // No service manager is no error, and one that cannot be notified must not delay packets.
     let _ = sd_notify::notify(false, state);
 }
 

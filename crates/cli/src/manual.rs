@@ -1,5 +1,5 @@
-//! `forebay man` and `forebay completions`, for whoever packages it: pages and completions are made from what the command
-//! itself knows.
+//! `forebay man` and `forebay completions`, for packagers: pages and completions are generated from the command's own
+//! definition.
 
 mod configuration;
 

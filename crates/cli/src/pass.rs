@@ -25,7 +25,7 @@ use forebay_terminal::host::{seed, unix_ns};
 use forebay_terminal::progress::{self, Progress};
 use forebay_terminal::{Answer, capture_error};
 
-/// Packets under way at once: enough for every core's queue; each has a buffer for the largest IP packet.
+/// Packets in flight at once: enough for every core's queue; each has a buffer for the largest IP packet.
 const IN_FLIGHT: usize = 1024;
 /// The largest IP packet; IPv6 does not count its header.
 const LARGEST: usize = 65_535 + 40;
@@ -76,7 +76,7 @@ pub struct PassArgs {
     json: bool,
 }
 
-/// What is kept of a record while its packet is under way.
+/// What is kept of a record while its packet is in flight.
 struct Record {
     number: u64,
     timestamp_ns: u64,
@@ -155,7 +155,8 @@ pub fn run(args: &PassArgs, direction: Direction) -> miette::Result<Answer> {
         }
     }
     pass.drain(&mut engine)?;
-    // What waits for others waits in vain now; without end only a tunnel of a fixed rate goes on, empty.
+    // No packets follow, so the time is advanced until those that wait for others are released. When sealing, this
+    // ends as soon as none waits, because a tunnel of a fixed rate sends empty packets without end.
     while engine.waiting() > 0 || (direction == Direction::Open && engine.next_due() < Time::MAX) {
         engine.tell_time(engine.next_due());
         pass.drain(&mut engine)?;

@@ -72,7 +72,7 @@ enum Format {
     Csv,
 }
 
-/// Entries of a time line that nobody has asked for.
+/// Default number of entries of a time line.
 const TIMELINE: usize = 10_000;
 /// The page shows what single packets did in runs of up to so many, for it takes 32 bytes for each.
 const PLOTTED_MAX: u64 = 1 << 21;

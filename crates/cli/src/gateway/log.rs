@@ -22,7 +22,7 @@ impl Logging {
             && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(colour);
         let registry = tracing_subscriber::registry().with(filter);
-        // Somebody has a log already: a test, which sees what it wants to see.
+        // This fails if a test has installed a log already; the test then keeps its own.
         let _ = match log.json {
             true => registry.with(lines.json()).try_init(),
             false => registry.with(lines).try_init(),

@@ -1,4 +1,4 @@
-//! The service manager's watchdog (`WatchdogSec=`): it is told that all is well as long as all loops answer.
+//! The service manager's watchdog (`WatchdogSec=`), which is notified as long as all worker threads answer.
 
 use std::io;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -14,8 +14,8 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// Begins to ask the loops, and to tell; does nothing where nobody wants to be told. A loop that hangs does not
-    /// answer: then nobody is told, and the service manager starts the gateway anew.
+    /// Starts to poll the workers and to notify the service manager; does nothing where no watchdog is configured. A
+    /// worker that hangs does not answer, no notification is sent, and the service manager restarts the gateway.
     ///
     /// # Errors
     /// If there is no thread left.

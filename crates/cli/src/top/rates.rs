@@ -15,7 +15,7 @@ pub struct Rates {
     pub config: String,
     /// Time since it began to run, in seconds.
     pub uptime_s: f64,
-    /// Packets under way, and room for more.
+    /// Packets in flight, and room for more.
     pub in_flight: (u64, u64),
     /// The processors.
     pub processors: Vec<ProcessorRates>,

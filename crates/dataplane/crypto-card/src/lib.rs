@@ -1,13 +1,14 @@
-//! An emulated card: real crypto on real bytes, delivered when a given card would.
+//! An emulated card: it does real cryptography on real bytes and delivers the results when a given card would.
 //!
-//! A [`Card`] is a `Processor` around another one. The inner processor does the crypto, once and at
-//! once; the card holds the finished jobs back until a card with the figures of its [`CardConfig`],
-//! behind the [`Bus`] it is plugged into, would have written them back. What nobody has built yet
-//! can so be put into a gateway and given real traffic.
+//! A [`Card`] is a `Processor` that wraps another one. The inner processor does the cryptography of each job
+//! immediately and once; the card holds the finished job until a card with the figures of its [`CardConfig`], behind
+//! the [`Bus`] it is plugged into, would have written it back. A card that has not been built yet can thus be put
+//! into a gateway and given real traffic.
 //!
-//! The timing is that of `spec/models.md` section 1, worked out event by event by the state machine
-//! that the simulator uses too (`forebay_station`): submissions and polls are coarse, deliveries are exact to the picosecond and do not depend on how often anybody
-//! polls. There is no thread and no clock here; time arrives with each call.
+//! The timing is that of `spec/models.md` section 1. The state machine that the simulator uses too
+//! (`forebay_station`) computes it event by event. Submissions and polls are coarse; deliveries are exact to the
+//! picosecond and do not depend on how often the card is polled. The card has no thread and no clock; the caller
+//! passes the time with each call.
 //!
 //! ```text
 //!            submit                                                       poll
@@ -16,8 +17,8 @@
 //!                                          blocks * t_block
 //! ```
 //!
-//! All jobs of one `submit` are one job of the model (a multi-packet of \[S\]): one doorbell, one
-//! t_init, one address phase on the bus, and they come back together.
+//! All jobs of one `submit` are one job of the model (a multi-packet of \[S\]): they share one doorbell, one t_init
+//! and one address phase on the bus, and they are delivered together.
 
 mod bus;
 mod card;

@@ -16,7 +16,7 @@ pub struct Shape {
     pub seq_hi: Option<u32>,
     /// In which order the parts stand: any number, folded into a permutation.
     pub order: usize,
-    /// Bytes before each part and behind the last, that belong to nobody.
+    /// Bytes before each part and behind the last that belong to no part.
     pub gaps: [usize; 5],
 }
 
@@ -76,8 +76,8 @@ impl Shape {
         Plan { seal: JobSpec { cipher, ..open }, open, len }
     }
 
-    /// Where parts of the lengths `lens` start, and where the packet ends. Unless the last of them,
-    /// the ICV, comes next, the first has at least `behind` bytes behind it that belong to nobody.
+    /// Where parts of the lengths `lens` start, and where the packet ends. Unless the last part, the ICV, follows the
+    /// first directly, the first has at least `behind` bytes behind it that belong to no part.
     fn place(&self, lens: &[usize], behind: usize) -> (Vec<usize>, usize) {
         let (mut left, mut order): (Vec<usize>, usize) = ((0..lens.len()).collect(), self.order);
         let (mut starts, mut at, mut room) = (vec![0; lens.len()], 0, 0);

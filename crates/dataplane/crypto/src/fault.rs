@@ -1,11 +1,11 @@
 //! Processors that misbehave on purpose, for fault runs.
 //!
-//! [`Faulty`] wraps any processor and behaves like it until a [`Fault`] is armed through its
-//! [`FaultControl`], which whoever runs the test keeps while the processor is owned by another
-//! thread. What goes wrong is a function of the jobs and the control's seed alone: the same run goes
-//! wrong in the same way. The idea is smoltcp's stackable link wrappers (its `phy::FaultInjector`).
+//! [`Faulty`] wraps any processor and behaves like it until a [`Fault`] is armed through its [`FaultControl`]. The
+//! test keeps the control while another thread owns the processor. What goes wrong is a function of the jobs and the
+//! control's seed alone, so that a run can be repeated exactly. The idea is that of smoltcp's stackable link wrappers
+//! (its `phy::FaultInjector`).
 //!
-//! A fault that is missing: the same job back twice, which owned packets cannot be.
+//! One fault cannot be injected: the same job delivered twice, because packets are owned values.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -52,8 +52,8 @@ pub enum Fault {
         /// Which of the finished jobs.
         every: u64,
     },
-    /// Gives jobs back in another order: keeps some of the finished, and gives one drawn from the oldest
-    /// `depth + 1`. Once nothing is under way any more all come out.
+    /// Delivers jobs in another order: holds back some of the finished ones and delivers one drawn from the oldest
+    /// `depth + 1`. All of them are delivered once no job is in flight.
     Reorder {
         /// Jobs kept; 0 is no fault.
         depth: usize,
@@ -340,8 +340,8 @@ impl<P: Processor> Processor for Faulty<P> {
     }
 }
 
-/// When each job under way was submitted. The number of its ticket stands in for the job's token,
-/// which the processor inside does not look at, so that a job is known in whatever order it returns.
+/// Submission time of each job in flight. The number of a job's ticket replaces its token, which the inner processor
+/// does not read, so that a job is identified in whatever order it returns.
 #[derive(Debug, Default)]
 struct Tickets {
     issued: Vec<(u64, Time)>,
@@ -349,7 +349,7 @@ struct Tickets {
 }
 
 impl Tickets {
-    /// How many jobs are under way.
+    /// Number of jobs in flight.
     fn out(&self) -> usize {
         self.issued.len() - self.free.len()
     }

@@ -13,8 +13,8 @@ pub enum Direction {
     Open,
 }
 
-/// A key session of one processor: the same number names the same SA on every processor,
-/// given by whoever opens the session.
+/// A key session of one processor. The same number names the same SA on every processor; the caller that opens the
+/// session chooses it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SessionId(pub u32);
 
@@ -80,9 +80,9 @@ pub struct JobSpec {
     pub auth: Span,
     /// Where the ICV stands or goes; its length is the suite's.
     pub icv: u32,
-    /// High half of the sequence number where it takes part in the ICV (ESN): between SPI and low
-    /// half in the AAD of an AEAD (RFC 4106 5, RFC 4543 3.3), behind everything for a separate algorithm
-    /// (RFC 4303 2.2.1). In AH whoever makes the image puts it there, and this is `None`.
+    /// High half of the sequence number where the ICV covers it (ESN): between SPI and low half in the AAD of an AEAD
+    /// (RFC 4106 5, RFC 4543 3.3), behind all other data for a separate algorithm (RFC 4303 2.2.1). In AH the image
+    /// over which the ICV is computed contains it already, and this is `None`.
     pub seq_hi: Option<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! The contract between whoever has crypto jobs and whatever can do them.
+//! The contract between submitters of crypto jobs and the processors that execute them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -77,8 +77,8 @@ pub trait Processor: Send {
     fn submit(&mut self, now: Time, jobs: &mut Vec<Job>);
 
     /// Takes jobs as [`Processor::submit`] does, but the packet of each is still to be copied into it, from the same
-    /// place of `sources`, which stay as they are: whoever submits can do a job again elsewhere. A processor on
-    /// another thread copies there, so that the submitter does not pay for it.
+    /// index of `sources`. The sources stay unchanged, so that the submitter can retry a job on another processor. A
+    /// processor on another thread copies there, so that the submitter does not spend the time.
     ///
     /// Every job's packet has room for its source ([`Packet::holds`]).
     fn submit_copies(&mut self, now: Time, sources: &Arc<Vec<Packet>>, jobs: &mut Vec<Job>) {

@@ -35,14 +35,14 @@ impl Clock {
         Clock { origin: Origin::Thread(thread_time()) }
     }
 
-    /// A clock that reads what it is told, in picoseconds: for measurements and tests whose time must not depend on
-    /// the machine.
+    /// A clock that reads the value of `picoseconds`: for measurements and tests whose time must not depend on the
+    /// machine.
     pub fn told(picoseconds: &'static AtomicU64) -> Clock {
         Clock { origin: Origin::Told(picoseconds) }
     }
 
-    /// A clock of virtual time, in picoseconds, which whoever simulates sets forward. Each look at it takes `look`, so that
-    /// whoever waits for a time by looking gets there.
+    /// A clock of virtual time, in picoseconds, which the simulation advances. Each reading advances it by `look`, so
+    /// that a loop that reads it until a given time terminates.
     pub fn simulated(picoseconds: &'static AtomicU64, look: Duration) -> Clock {
         Clock { origin: Origin::Virtual(picoseconds, look) }
     }

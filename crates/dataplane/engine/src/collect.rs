@@ -136,9 +136,9 @@ impl Engine {
         }
     }
 
-    /// Takes a packet from whoever has it, and gives it to the running core; or, where that lacks the
-    /// suite, to the scheduler again, a few times. After that the running core fails at it, and that is
-    /// the last word.
+    /// Takes a packet from the processor that has it, and gives it to the running core. If that core does not support
+    /// the suite, the scheduler places the packet again, up to `TRIES` times. After that the running core fails the
+    /// job, and that result is final.
     pub(crate) fn rescue(&mut self, index: u32) {
         self.in_flight.slots.disown(index);
         self.stats.redone += 1;
@@ -151,8 +151,8 @@ impl Engine {
         }
     }
 
-    /// Has the running core do a job again, on a copy and with its next burst, before the answer is believed: by
-    /// itself a job would cost a core that does many side by side as much as a whole burst.
+    /// Makes the running core repeat a job, on a copy and with its next burst, before the result is accepted: alone,
+    /// a job would cost a core that processes several side by side as much as a whole burst.
     fn check(&mut self, processor: usize, index: u32, answer: Job) {
         let mut copy = self.buffers.take();
         if !self.in_flight.original(index).is_some_and(|packet| copy.copy_from(packet)) {

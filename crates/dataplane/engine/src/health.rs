@@ -102,11 +102,11 @@ impl Health {
         self.audits.pick(every)
     }
 
-    /// A job came back as rejected. Returns whether to check that.
+    /// Records a job that was returned as rejected. Returns whether to check that verdict.
     ///
-    /// Every such verdict is checked where they are rare, so that a processor that lies loses no
-    /// packet. But whoever sends forged packets must not have the running core do all of them again:
-    /// beyond a budget, which work that was done refills, one in `every` is checked.
+    /// Every such verdict is checked while they are rare, so that a processor that rejects good packets loses none of
+    /// them. Forged packets, however, must not make the running core repeat all of them: beyond a budget, which
+    /// completed work refills, one verdict in `every` is checked.
     pub fn rejected(&mut self, every: u64) -> bool {
         if self.doubts == 0 {
             return self.checks.pick(every);

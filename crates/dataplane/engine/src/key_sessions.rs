@@ -143,7 +143,7 @@ impl KeySessions {
             return Err(EngineError::TooManySuites(SUITES_MAX + 1));
         }
         let kind = self.kinds.len() as u8;
-        // What is known of the suite holds whoever else does it.
+        // The costs measured for a suite hold for every set of processors that supports it.
         let like = self.kinds.iter().position(|kind| kind.suite == suite);
         pool.add_kind(kind, &by, like, scheduler);
         self.kinds.push(Kind { suite, by });

@@ -174,7 +174,8 @@ impl Lane {
         batch.append(jobs);
         match self.to.push(Handed { jobs: batch, sources: sources.cloned() }) {
             Ok(()) => self.bell.ring(),
-            // Cannot be, room was seen above and nobody else fills it; the jobs stay the caller's.
+            // This cannot happen: room was checked above and no other thread fills the ring. The jobs stay with the
+            // caller.
             Err(rtrb::PushError::Full(mut handed)) => jobs.append(&mut handed.jobs),
         }
     }
@@ -381,7 +382,7 @@ impl Worker {
             any = true;
             match order {
                 Control::Open(id, keys, direction, reply) => {
-                    // Whoever asked may have given up waiting.
+                    // The caller may have stopped waiting for the reply.
                     let _ = reply.send(self.processor.open_session(id, &keys, direction));
                 }
                 Control::Close(id) => self.processor.close_session(id),
@@ -401,7 +402,8 @@ impl Worker {
         };
         let has_work = || !self.rx.is_empty() || self.stop.load(Ordering::Acquire);
         if self.bell.falls_asleep(Until::Work, has_work) {
-            // Whoever rings unparks, and a park after that returns at once. Callers look for work in any case.
+            // Ringing the bell unparks this thread, and a park after that returns at once. Callers look for work in
+            // any case.
             std::thread::park_timeout(limit);
             self.bell.wakes();
         }

@@ -140,7 +140,8 @@ pub struct Settings {
     pub order: Order,
     /// Where this gateway answers plain packets from.
     pub addresses: Addresses,
-    /// Keys the tables that strangers' packets fill: a number that nobody else can know.
+    /// Keys the hashes of the tables that packets of unknown senders fill. It must be a number that no other party
+    /// can know.
     pub seed: u64,
 }
 

@@ -3,7 +3,7 @@
 
 use std::hash::{BuildHasher, Hasher};
 
-/// The key: drawn once per process by whoever makes the database.
+/// The key of the hash, drawn once per process by the code that creates the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seed([u64; 2]);
 

@@ -40,8 +40,8 @@ impl Default for Ipsec {
 }
 
 impl Ipsec {
-    /// Empty databases. `seed` keys the hash of all their tables: a number that nobody else can know, drawn
-    /// once per process, lets nobody choose packets that all meet in one place.
+    /// Empty databases. `seed` keys the hash of all their tables. It must be a number that no other party can know,
+    /// drawn once per process; an attacker can then not choose packets that all collide in one bucket.
     pub fn seeded(seed: u64) -> Ipsec {
         let seed = Seed::new(seed);
         Ipsec {

@@ -13,8 +13,8 @@
 //! AES-CBC needs unpredictable IVs too (RFC 3602 3): there the counter is enciphered by the SA's own
 //! key first, see `JobSpec::cipher`.
 //!
-//! A range may be refilled: at half of it the SA sends [`EventKind::IvWanted`], whoever reserves IVs gives another range to
-//! the range's [`IvRefill`], and the SA goes on with that when the first is used up.
+//! A range may be refilled: when half of it is used, the SA sends [`EventKind::IvWanted`]. The code that reserves IVs
+//! then passes another range to the range's [`IvRefill`], and the SA continues with it when the first is used up.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -94,8 +94,8 @@ impl IvRange {
         Some(iv)
     }
 
-    /// The next unused IV and how far the one behind it is: for whoever uses several and
-    /// [skips](IvRange::skip) them afterwards.
+    /// The next unused IV and the step from it to the one behind, for callers that use several and
+    /// [skip](IvRange::skip) them afterwards.
     #[inline]
     pub(crate) fn peek(&self) -> (u64, u64) {
         (self.next, self.step)

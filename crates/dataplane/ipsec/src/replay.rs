@@ -74,8 +74,8 @@ impl Default for Noted {
 const BEHIND_MAX: u64 = 1 << 31;
 
 impl ReplayWindow {
-    /// A window of `window` packets, at most [`MAX_WINDOW`]; zero switches the check off. RFC 4303 3.4.3 asks
-    /// for 32 at least and 64 if nobody says otherwise; fewer are as few as they are.
+    /// A window of `window` packets, at most [`MAX_WINDOW`]; zero disables the check. RFC 4303 3.4.3 requires support
+    /// of 32 and recommends 64 as the default; a smaller `window` is used as it is given.
     pub fn new(window: u32) -> ReplayWindow {
         let window = window.min(MAX_WINDOW);
         let words = (window.div_ceil(64) as usize + 1).next_power_of_two();

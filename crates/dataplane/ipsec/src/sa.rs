@@ -133,9 +133,9 @@ pub struct SaConfig {
     /// that has no padding of its own, and none here has. Off for a peer that pads otherwise; inbound only, and of no meaning for AH, whose
     /// padding the ICV covers.
     pub check_padding: bool,
-    /// Whether the peer of an inbound SA in UDP is followed to another address or port when it has moved. At first only
-    /// where no NAT can be in front of this side: behind one its peer does not move, and whoever is between the two could
-    /// send packets on from elsewhere (RFC 7296 2.23).
+    /// Whether the gateway follows the peer of an inbound SA in UDP to another address or port. The initial value is
+    /// true only where no NAT can be in front of this side: behind a NAT the peer does not move, and an attacker on
+    /// the path could forward packets from another address (RFC 7296 2.23).
     pub follow_peer: bool,
     /// Number that the kernel's SAs of one tunnel share (`reqid` of XFRM), zero for none.
     pub reqid: u32,
@@ -194,7 +194,7 @@ pub enum SaConfigError {
         /// What must be possible.
         least: u16,
     },
-    /// Padding against traffic analysis in transport mode, where nobody could take it off again.
+    /// Padding against traffic analysis in transport mode, where the receiver could not remove it.
     TfcInTransport,
     /// Padding up to an MTU that is not given.
     TfcWithoutMtu,

@@ -283,8 +283,8 @@ const ECN: u8 = 0x03;
 pub struct Decapsulated {
     /// DSCP and ECN.
     pub traffic_class: u8,
-    /// Whether no tunnel makes the combination of marks: something on the way does not keep to the rules, and
-    /// somebody should know (RFC 6040 4.2).
+    /// Whether no tunnel produces this combination of ECN marks: a node on the path violates the rules, and the
+    /// operator should be notified (RFC 6040 4.2).
     pub odd: bool,
 }
 

@@ -19,7 +19,7 @@ pub struct Receiver {
     stride: usize,
 }
 
-// SAFETY: the raw pointers point into the boxes of the same value and nobody else has them.
+// SAFETY: the raw pointers point into the boxes of the same value, and no other value has copies of them.
 unsafe impl Send for Receiver {}
 
 /// One datagram.

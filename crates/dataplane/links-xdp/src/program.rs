@@ -27,7 +27,7 @@ impl From<IpAddr> for Network {
 pub enum Take {
     /// The outside: ESP, AH, and what is neither IKE nor a keepalive on UDP ports.
     Outside {
-        /// Addresses of the gateway; if there are none, whoever it is for.
+        /// Addresses of the gateway; if the list is empty, packets to any address match.
         to: Vec<Network>,
         /// UDP ports for ESP; 4500 (RFC 3948).
         ports: Vec<u16>,

@@ -104,8 +104,9 @@ impl Xsk {
         self.frames.put(head, body)
     }
 
-    /// Has the kernel send what has been put. It may leave frames for want of room, of memory that it allows the socket
-    /// or in the device's queue, and then wakes nobody who polls for reading: see [`Xsk::is_stuck`].
+    /// Makes the kernel send the frames that have been put. The kernel may leave some for lack of space in the
+    /// socket's memory or in the device's queue; it then does not wake a thread that polls for reading, see
+    /// [`Xsk::is_stuck`].
     ///
     /// # Errors
     /// If the interface is down or gone; what could not be sent yet is no error.

@@ -1,14 +1,14 @@
 //! ESP in UDP (RFC 3948) beside an IKE daemon that has the port.
 //!
-//! A daemon such as charon binds UDP port 4500 itself and tells the kernel that its socket is for ESP in UDP
-//! (`UDP_ENCAP`), so nobody else can bind it. This link takes a copy of the packets by a packet socket, whose filter
-//! leaves IKE messages and keepalives alone, and sends by a raw socket. The kernel gets the packets as well: it looks
-//! for an SA of its own and, where it has none that matches, drops them in silence (`XfrmInNoStates` in
-//! /proc/net/xfrm_stat). A kernel that has no ESP, or has not loaded it yet (esp4, esp6: the first SA loads them), tells
-//! senders by ICMP that the port is closed.
+//! A daemon such as charon binds UDP port 4500 itself and marks its socket as one for ESP in UDP (`UDP_ENCAP`), so no
+//! other process can bind the port. This link receives a copy of the packets by a packet socket, whose filter ignores
+//! IKE messages and keepalives, and sends by a raw socket. The kernel receives the packets as well: it looks for an
+//! SA of its own and silently drops packets for which it has none (`XfrmInNoStates` in /proc/net/xfrm_stat). A kernel
+//! that has no ESP, or has not loaded it yet (esp4, esp6: the first SA loads them), answers senders with the ICMP
+//! error that the port is closed.
 //!
-//! A packet socket is in front of the firewall's rules for what comes in. It sees fragments as they are: those of ESP
-//! in UDP are passed on, if the first of a packet comes first.
+//! A packet socket receives packets before the firewall's input rules are applied. It receives fragments one by one:
+//! those of ESP in UDP are passed on if the first fragment of a packet arrives first.
 
 mod filter;
 mod fragments;
@@ -161,7 +161,7 @@ impl BesideLink {
         let payload = &received.bytes[train.rest.start..to];
         train.rest.start = to;
         self.next += usize::from(train.rest.is_empty());
-        // Inside of a train nobody has looked for it.
+        // The socket's filter has not checked the later packets of a GRO batch for the marker.
         if payload.len() < SHORTEST || payload.starts_with(NON_ESP_MARKER) {
             self.passed_over.ike += u64::from(payload.starts_with(NON_ESP_MARKER));
             return false;
@@ -224,8 +224,8 @@ fn look(
 }
 
 impl Link for BesideLink {
-    /// What stands in front is made anew of the outer headers' addresses, ports, DSCP, ECN, TTL. The UDP checksum is
-    /// zero: nobody has looked at it, for ESP has its own (RFC 3948 2.1).
+    /// The outer headers are rebuilt from the received addresses, ports, DSCP, ECN and TTL. The UDP checksum is zero
+    /// because the original was not verified; ESP has its own check (RFC 3948 2.1).
     fn receive(&mut self, room: usize, take: &mut dyn FnMut(&[u8], &[u8])) -> io::Result<usize> {
         let mut given = 0;
         while given < room {

@@ -166,7 +166,7 @@ const IFA_LOCAL: u16 = 2;
 const RTA_DST: u16 = 1;
 const RTA_OIF: u16 = 4;
 const IFF_UP: u32 = 1;
-/// No duplicate address detection: there is nobody behind a TUN device who could have the address.
+/// Disables duplicate address detection: no host behind a TUN device could have the address.
 const IFA_F_NODAD: u8 = 2;
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;

@@ -95,14 +95,14 @@ impl TxReport {
 pub struct RxDrops {
     /// NAT keepalives, one byte of 0xff (RFC 3948 2.3).
     pub keepalives: u64,
-    /// IKE messages behind the non-ESP marker (RFC 3948 2.2), given to whom they belong if somebody has
-    /// asked for them.
+    /// IKE messages behind the non-ESP marker (RFC 3948 2.2). A link with a receiver for IKE messages passes them to
+    /// it.
     pub ike: u64,
     /// Longer than any IP packet.
     pub truncated: u64,
     /// Headers that contradict each other or the packet.
     pub malformed: u64,
-    /// Dropped by the kernel because they were not taken in time: the queue was full. A train that a socket lost is
-    /// one; a TUN device's first queue tells of all, also of what came while it was down.
+    /// Packets that the kernel dropped because the queue was full. A GRO batch that a socket lost counts as one. A
+    /// TUN device's first queue counts the losses of all its queues, and also what arrived while the device was down.
     pub overrun: u64,
 }

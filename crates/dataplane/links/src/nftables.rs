@@ -1,8 +1,9 @@
 //! A table of nftables: rules that accept or drop packets by interface, address and protocol, made and changed in single
 //! transactions by netlink (nft(8), `linux/netfilter/nf_tables.h`).
 //!
-//! The `nft` program is not needed for it: whoever has given up privileges but `CAP_NET_ADMIN` could not start it with
-//! that. [`Table`] is also written as that program reads and lists it, for those who load it themselves.
+//! The `nft` program is not needed for it, because a process that has dropped all capabilities but `CAP_NET_ADMIN`
+//! could not pass that one on to it. [`Table`] can also be written in the syntax that `nft` reads and lists, for
+//! operators who load the table themselves.
 
 mod encode;
 mod expression;

@@ -39,8 +39,8 @@ impl Default for TunOptions {
     }
 }
 
-/// Opens the queues of a TUN device; the device goes with the last of them, unless somebody else made it to
-/// persist. It is down and has no addresses: see [`Interface`].
+/// Opens the queues of a TUN device. The device is removed with the last of them, unless another process made it
+/// persistent. It is down and has no addresses: see [`Interface`].
 ///
 /// # Errors
 /// Without `CAP_NET_ADMIN`, without TUN in the kernel, or if the device exists and is of another kind.

@@ -163,13 +163,13 @@ pub enum Kind {
     Accelerator,
 }
 
-/// Who knows when a processor takes a job out of its queue.
+/// How the scheduler learns when a processor takes a job out of its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// The driver, and it says so ([`crate::Scheduler::taken`]).
+    /// The driver reports it ([`crate::Scheduler::taken`]).
     Told,
-    /// Nobody; the processor works its queue in order, so a job is taken to begin when the one
-    /// before it is complete, or at once on an idle processor.
+    /// It is not reported. The processor works its queue in order, so a job is assumed to begin when the one before
+    /// it is complete, or at once on an idle processor.
     InOrder,
 }
 

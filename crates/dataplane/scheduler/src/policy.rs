@@ -180,7 +180,7 @@ impl Fastest<'_> {
     /// The capable processor with the smallest finishing time; of equal ones an accelerator before a CPU, the faster
     /// before the slower, the lower index.
     ///
-    /// Who is smaller is a move and no branch, because nobody can predict it.
+    /// The comparison compiles to a conditional move instead of a branch, because its result cannot be predicted.
     #[inline]
     fn processor(&self) -> Option<usize> {
         let suite = 1u64 << self.job.suite;

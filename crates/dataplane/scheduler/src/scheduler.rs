@@ -330,7 +330,7 @@ impl Scheduler {
         Step::Placed { processor, chosen: now, prediction }
     }
 
-    /// What follows if no processor may be given a job of the burst at hand: nobody has the suite, or all are full.
+    /// The step if no processor may be given a job of the burst at hand: none supports the suite, or all are full.
     #[cold]
     fn without_place(lane: &mut Lane, pool: &Pool<'_>) -> Step {
         match (0..pool.accounts.len()).find(|&processor| pool.is_capable(processor)) {

@@ -136,7 +136,7 @@ impl Tuner {
         let pause = now.since(self.last_arrival);
         self.last_arrival = now;
         if self.step > 0 && pause > self.patience {
-            // Longer than a packet may wait nothing came: waiting for more is in vain.
+            // No packet came for longer than a packet may wait, so that waiting for more is useless.
             self.step = 0;
             return Some((1, Duration::ZERO));
         }

@@ -1,13 +1,13 @@
-//! Which way an SA goes. Until Linux 6.10 it does not say.
+//! The direction of an SA, which the kernel does not report before Linux 6.10.
 //!
-//! The first of these that knows decides:
+//! The first of these sources that gives an answer decides:
 //! 1. the SA itself (`XFRMA_SA_DIR`);
-//! 2. a policy with a template for its protocol and both its addresses: for packets that leave it seals, for those that
-//!    arrive it opens; if there are both, this says nothing;
+//! 2. a policy with a template for its protocol and both its addresses: the SA is outbound for a policy on outgoing
+//!    packets and inbound for one on arriving packets; if there are both, this gives no answer;
 //! 3. the addresses of this machine: packets to one of them are opened, packets from one of them are sealed; if both
-//!    or neither are, this says nothing.
+//!    or neither are, this gives no answer.
 //!
-//! An SA of which nobody knows waits until a policy or an address comes that does.
+//! An SA whose direction is not known waits until a policy or an address arrives that decides it.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;

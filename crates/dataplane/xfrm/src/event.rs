@@ -55,11 +55,11 @@ pub enum Event {
         /// Why.
         reason: Refusal,
     },
-    /// Somebody flushed SAs; those that were taken over have been told as deleted, one by one.
+    /// SAs were flushed; those that were taken over have been reported as deleted one by one.
     SasFlushed,
-    /// Somebody flushed policies; likewise.
+    /// Policies were flushed; those that were followed have been reported as deleted one by one.
     PoliciesFlushed,
-    /// All that the kernel had when the mirror was opened, or after an overrun, has been told.
+    /// Everything that the kernel had when the mirror was opened, or after an overrun, has been reported.
     Synchronised,
 }
 
@@ -153,8 +153,8 @@ pub struct Template {
 }
 
 impl Template {
-    /// Whether this SA is one that is wanted (`xfrm_tmpl` in the kernel's look-up). Marks and interface IDs of
-    /// policy and SA are compared by whoever compares templates; within one [`Filter`](crate::Filter) they agree.
+    /// Whether this SA satisfies the template (`xfrm_tmpl` in the kernel's look-up). The caller compares marks and
+    /// interface IDs of policy and SA; within one [`Filter`](crate::Filter) they agree.
     pub fn wants(&self, sa: &Sa) -> bool {
         let source = if sa.direction == Direction::Seal { sa.config.local } else { sa.config.remote };
         let addresses = (source, sa.id.destination);

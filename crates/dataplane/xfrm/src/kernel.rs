@@ -158,7 +158,7 @@ pub struct KernelSa {
     pub tfc_padding: u32,
     /// Where its sequence numbers are.
     pub sequence: Sequence,
-    /// Said by kernels from 6.10 on, if whoever installed it did.
+    /// Reported by kernels from 6.10 on, if the process that installed the SA gave it.
     pub direction: Option<Direction>,
     /// Whether a network card does the work.
     pub offloaded: bool,
@@ -280,7 +280,7 @@ pub enum Message {
     DumpEnd {
         /// Of which request.
         sequence: u32,
-        /// Whether the list changed under way so that it must be read again.
+        /// Whether the list changed during the dump so that it must be read again.
         again: bool,
     },
     /// A request was refused.

@@ -50,16 +50,16 @@ enum Stage {
     Sas,
 }
 
-/// What went other than it should.
+/// Counts of errors and losses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Times that the kernel could not keep messages for us.
+    /// Times that the kernel's receive buffer overflowed and messages were lost.
     pub overruns: u64,
-    /// Messages that are not what they should be; each makes the mirror read everything again.
+    /// Messages that violate the protocol; each makes the mirror read everything again.
     pub malformed: u64,
-    /// Datagrams that came from somebody else than the kernel.
+    /// Datagrams from senders other than the kernel.
     pub foreign: u64,
-    /// Requests that the kernel refused: an SA that is gone already, mostly.
+    /// Requests that the kernel refused, mostly because the SA was gone already.
     pub refused: u64,
 }
 
@@ -152,7 +152,7 @@ impl Mirror {
         self.counts
     }
 
-    /// SAs that the kernel has and of which nobody knows yet whether they seal or open.
+    /// SAs that the kernel has and whose direction is not known yet.
     pub fn waiting(&self) -> impl Iterator<Item = &SaId> {
         self.state.waiting()
     }

@@ -7,7 +7,7 @@ use forebay_ipsec::SaConfigError;
 
 use crate::SaId;
 
-/// Why an SA or a policy is not taken over: the kernel goes on with an SA as if nobody looked, and a policy discards.
+/// Why an SA or a policy is not taken over. The kernel goes on processing such an SA itself; such a policy discards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {

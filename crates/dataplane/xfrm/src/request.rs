@@ -61,8 +61,8 @@ pub fn report(sequence: u32, sa: &KernelSa, seals: bool, done: &Done) -> Vec<u8>
     marked(message, sa.id.mark).finish()
 }
 
-/// Sequence numbers in the form that the kernel keeps for this SA. The bitmap stays empty: packets from the number on
-/// back are known by nobody but Forebay.
+/// Sequence numbers in the form that the kernel keeps for this SA. The bitmap stays empty: only Forebay's own window
+/// records which packets up to the number have arrived.
 fn replay(message: Builder, sa: &KernelSa, seals: bool, number: u64) -> Builder {
     let (sent, received) = if seals { (number, sa.sequence.received) } else { (sa.sequence.sent, number) };
     let low = |number: u64| number as u32;

@@ -40,7 +40,7 @@ pub struct State {
     compass: Compass,
     sas: BTreeMap<SaId, SaEntry>,
     policies: BTreeMap<u32, PolicyEntry>,
-    /// SAs whose direction nobody knows.
+    /// SAs whose direction is not known.
     waiting: BTreeSet<SaId>,
     keys: KeyOwners,
     /// Counts dumps.

@@ -1,7 +1,7 @@
-//! SAs for Wireshark: its `esp_sa` table, so that it deciphers and verifies ESP in captures.
+//! Exports SAs for Wireshark as its `esp_sa` table, so that it decrypts and verifies ESP in captures.
 //!
-//! The text holds keys; whoever writes it to a file sees to it that nobody else reads it. Names and
-//! columns are those of Wireshark 4.0, tried with it for every suite (`tests/interop/tshark_icv.py`).
+//! The text contains keys; the caller that writes it to a file must restrict who can read it. Names and columns are
+//! those of Wireshark 4.0 and were tried with it for every suite (`tests/interop/tshark_icv.py`).
 
 use std::net::IpAddr;
 

@@ -122,7 +122,7 @@ fn read(text: &str, name: &str, directory: &Path) -> Result<Config, SasErrors> {
         notes: RefCell::new(notes),
         settings: RefCell::default(),
     };
-    // Without keys: they are copied by nobody but their own reader.
+    // The tree omits keys, which only their own reader copies.
     let top = tree::of(document, 0, |key| !sas::is_table(key));
     let mut parts = sections(&top, &context);
     let source = parts.as_ref().map(|config| config.keys.source.clone());

@@ -24,16 +24,16 @@ pub struct Guard {
     pub remove: bool,
 }
 
-/// Who makes the rules of the guard.
+/// How the rules of the guard are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GuardMode {
-    /// The gateway; it runs without where they cannot be made.
+    /// The gateway makes them; it runs without rules where it cannot make them.
     Auto,
-    /// The gateway; it does not run without.
+    /// The gateway makes them; it does not run without them.
     Nftables,
-    /// Somebody else, from what is printed.
+    /// The operator makes them from what the gateway prints.
     Print,
-    /// Nobody.
+    /// No rules are made.
     Off,
 }
 

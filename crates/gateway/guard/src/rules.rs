@@ -167,7 +167,8 @@ impl Way {
         };
         let sides = self.sender_first(local, remote);
         let has_any = sides.iter().all(|(_, side)| side.ports() == PortRange::ANY);
-        // Ports that nobody can see: those fragments wait for nothing that would be let through.
+        // Ports that cannot be seen (OPAQUE) get no rule: fragments of such traffic wait for no packet that would be
+        // let through.
         if sides.iter().any(|(_, side)| side.ports() == PortRange::OPAQUE) {
             return vec![];
         }

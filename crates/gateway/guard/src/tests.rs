@@ -264,7 +264,7 @@ fn overlapping_networks_belong_to_the_narrower_side() {
         !arrives(&centre, tcp("wan", "10.1.0.1", "10.2.0.10"))
             && arrives(&centre, tcp("lan", "10.2.0.10", "10.1.0.1"))
     );
-    // Of two alike nobody knows.
+    // Equal networks on both sides cannot be told apart.
     for (local, remote) in [(["10.0.0.0/8"], ["10.0.0.0/8"]), (["0.0.0.0/0"], ["0.0.0.0/0"])] {
         let plan = Plan::of(&both(&[(false, &local, &remote)]), &[]);
         assert_eq!((plan.any_to_any, &plan.v4), (1, &Guarded::default()), "{local:?}");

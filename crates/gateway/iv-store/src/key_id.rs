@@ -8,13 +8,12 @@ use sha2::{Digest, Sha256};
 /// Sets these fingerprints apart from any other hash of the key.
 const DOMAIN: &[u8] = b"forebay iv reservation v1\0";
 
-/// A fingerprint of a cipher key. Who sees it can confirm a guess of the key and nothing else.
+/// A fingerprint of a cipher key. An attacker who sees it can confirm a guess of the key and learns nothing else.
 ///
-/// It covers the block cipher and the key, and neither the mode nor the salt: AES-GCM with ICVs of 8
-/// and 16 bytes, AES-GMAC and AES-CTR make the same key stream out of the same key, salt and IV
-/// (RFC 4106 4, RFC 4543 3, RFC 3686 4), so that SAs of all of them share one row of IVs. So does
-/// AES-CCM, whose counter blocks another salt could make equal to theirs. Without encryption there is no
-/// key, and nobody asks.
+/// It covers the block cipher and the key, and neither the mode nor the salt: AES-GCM with ICVs of 8 and 16 bytes,
+/// AES-GMAC and AES-CTR make the same key stream out of the same key, salt and IV (RFC 4106 4, RFC 4543 3, RFC 3686
+/// 4), so SAs of all of them share one sequence of IVs. So does AES-CCM, whose counter blocks another salt could make
+/// equal to theirs. A suite without encryption has no key, and its fingerprint is never used.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyId([u8; 16]);
 

@@ -248,7 +248,7 @@ fn replace(
     texts: &[(PathBuf, String)],
     after: &mut dyn FnMut(Step) -> io::Result<()>,
 ) -> io::Result<()> {
-    // Under the lock nobody else uses these names; what a crash left there is overwritten.
+    // No other process uses these names while the lock is held; what a crash left there is overwritten.
     let temporary = |path: &Path| path.with_extension("tmp");
     for (path, text) in texts {
         let mut file = files.create(&temporary(path))?;

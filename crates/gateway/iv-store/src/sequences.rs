@@ -127,11 +127,11 @@ impl IvStore {
         })
     }
 
-    /// Notes what SAs that have ended did not use, so that they may go on where they were. Where somebody else has
-    /// reserved more meanwhile that stays.
+    /// Records which numbers ended SAs did not use, so that these SAs can continue where they stopped. A mark that
+    /// has been raised by another reservation meanwhile is left unchanged.
     ///
     /// # Errors
-    /// As [`IvStore::reserve_sequences`]; then the numbers are lost and no harm is done.
+    /// As [`IvStore::reserve_sequences`]; the unused numbers are then skipped, which is harmless.
     pub fn settle_sequences(&self, used: &[Used]) -> Result<(), IvStoreError> {
         self.change_sequences(used.is_empty(), |marks| {
             for one in used {

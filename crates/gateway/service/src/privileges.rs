@@ -1,7 +1,7 @@
-//! What the process may do, and gives up: capabilities, the user, core dumps.
+//! Privileges of the process and how they are dropped: capabilities, the user, core dumps.
 //!
-//! Opening links takes capabilities that nothing needs afterwards, and capabilities are each thread's own. So every
-//! thread says what it keeps as the first thing it does, and threads that touch packets or answer others keep nothing:
+//! Opening links requires capabilities that are not needed afterwards, and capabilities belong to single threads. So
+//! each thread first drops all but those that it keeps; threads that touch packets or answer requests keep none:
 //!
 //! | Thread | keeps |
 //! |---|---|
@@ -11,10 +11,10 @@
 //! | what finds neighbours for AF_XDP | `CAP_NET_ADMIN`: netlink |
 //! | the one that started, and reads the file again | `CAP_NET_ADMIN` for routes and the guard, where there are such |
 //!
-//! Where the process stays root, threads that open files keep `CAP_DAC_OVERRIDE` besides: files and directories may be
-//! somebody else's.
+//! Where the process stays root, threads that open files keep `CAP_DAC_OVERRIDE` too, because other users may own
+//! files and directories.
 //!
-//! [`prepare`] comes first, while there is one thread only: what it changes holds for all that follow.
+//! [`prepare`] comes first, while there is only one thread, because its changes hold for all threads that follow.
 
 use std::fmt;
 use std::fs::{self, DirBuilder};
@@ -38,7 +38,8 @@ const STARTING: CapabilitySet = CapabilitySet::NET_ADMIN
     .union(CapabilitySet::SYS_RESOURCE)
     .union(CapabilitySet::CHOWN);
 
-/// Files of other users. Not among those for starting: whoever became another user has it no more.
+/// Access to files of other users. It is not among those for starting: a process that changed its user no longer has
+/// it.
 const FILES: CapabilitySet = CapabilitySet::DAC_OVERRIDE;
 
 /// Why privileges could not be given up.
@@ -181,7 +182,7 @@ fn clear_bounding_set() {
             continue;
         }
         if thread::remove_capability_from_bounding_set(one).is_err() {
-            // Without CAP_SETPCAP: whoever started this has taken care of it.
+            // Without CAP_SETPCAP the set cannot be changed; it is then left to the process that started this one.
             return;
         }
     }

@@ -232,7 +232,7 @@ impl Wait for SimWait {
             flags.set(PollFlags::OUT, writes);
             flags
         };
-        // In front of the links stands the worker's bell; here nobody rings it.
+        // The worker's bell comes before the links; in the simulation it is never rung.
         let ready = std::iter::once(PollFlags::empty()).chain(links.all().map(flags));
         let ready: Vec<PollFlags> =
             asked.iter().zip(ready).map(|((_, asked), ready)| ready & *asked).collect();

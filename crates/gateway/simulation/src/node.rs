@@ -191,7 +191,7 @@ impl Node {
         self.service.as_ref().and_then(|service| service.workers().get(0)?.ask(left)).unwrap_or(0)
     }
 
-    /// Its SAs and what it dropped, for whoever looks for a fault.
+    /// Describes its SAs and what it dropped, for debugging.
     pub fn describe(&self) -> Option<String> {
         let describe = |worker: &mut Worker| {
             let engine = worker.engine();

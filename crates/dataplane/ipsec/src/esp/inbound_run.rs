@@ -38,7 +38,7 @@ impl InboundSa {
         let (mut alike, mut spec) = ((usize::MAX, 0), JobSpec::default());
         for job in jobs {
             let Some(found) = find(job.packet.bytes()) else { break };
-            // What is wrong with it is found out again, and counted, by whoever takes it up.
+            // A packet that ends the run is prepared singly by the caller, which finds and counts its error again.
             let Some(sequence) = self.likely(found.sequence) else { break };
             if self.replay.check(sequence) != Replay::New {
                 break;

@@ -86,8 +86,9 @@ impl Ipsec {
         }
     }
 
-    /// Each step for all packets before the next, and no step with more in it than the loads of one kind: a
-    /// core looks ahead by instructions, and so has the more loads under way the fewer stand between them.
+    /// Each step is done for all packets before the next, and no step contains more than the loads of one kind. A
+    /// core looks ahead by a number of instructions, so the fewer of them stand between two loads, the more loads are
+    /// in flight.
     #[inline(never)]
     fn warm_outbound(&self, jobs: &[Job]) {
         let mut last = None;

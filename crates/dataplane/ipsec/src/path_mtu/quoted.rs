@@ -6,7 +6,7 @@ use forebay_wire::{Family, Ip, esp, ipv4, ipv6, protocol, udp};
 
 use crate::sa::{Mode, Protocol, SaConfig};
 
-/// A quoted packet must be among this many sent last: somebody off the path would have to guess it.
+/// A quoted packet must be among this many sent last: an attacker off the path would have to guess its number.
 const RECENT: u32 = 1 << 24;
 
 /// Kind, SPI and sequence number of a whole protected packet.

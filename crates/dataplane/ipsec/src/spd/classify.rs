@@ -82,7 +82,7 @@ pub struct Found {
     pub doubtful: bool,
 }
 
-/// A look-up under way: the orders of the best rule and of rules that were passed over.
+/// A look-up in progress: the orders of the best rule and of rules that were passed over.
 struct Search<'a> {
     headers: &'a Headers,
     rules: &'a [Option<Ranked>],

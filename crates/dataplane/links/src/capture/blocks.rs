@@ -1,5 +1,5 @@
-//! Blocks of pcapng one by one, for whoever writes a capture that others read while it grows
-//! (draft-ietf-opsawg-pcapng). Each function appends a whole block, little-endian, with nanoseconds.
+//! Writes single blocks of pcapng (draft-ietf-opsawg-pcapng), for captures that are read while they grow. Each
+//! function appends a whole block, little-endian, with timestamps in nanoseconds.
 
 use super::pcapng::{
     BYTE_ORDER_MAGIC, ENHANCED_PACKET, INTERFACE_DESCRIPTION, OPTION_TSRESOL, SECTION_HEADER,

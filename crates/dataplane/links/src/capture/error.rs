@@ -133,7 +133,7 @@ impl CaptureError {
         CaptureError { path: path.to_owned(), offset, kind }
     }
 
-    /// What the person at the keyboard can do about it; `None` where nobody knows.
+    /// What the user can do about the error; `None` where no remedy is known.
     pub fn hint(&self) -> Option<&'static str> {
         use CaptureErrorKind as Kind;
         Some(match &self.kind {

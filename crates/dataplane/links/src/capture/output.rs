@@ -133,7 +133,7 @@ fn write_chunks(mut target: Target, full: &Receiver<Vec<u8>>, empty: &Sender<Vec
     while let Ok(mut chunk) = full.recv() {
         target.write_all(&chunk)?;
         chunk.clear();
-        // At the end nobody wants it back.
+        // At the end the receiver of empty chunks may be gone.
         let _ = empty.send(chunk);
     }
     Ok(target)

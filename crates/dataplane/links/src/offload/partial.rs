@@ -1,9 +1,9 @@
-//! Checksums that a sender has left to its device, found where nobody says so.
+//! Finds checksums that a sender has left to its device, where the packet comes without metadata that marks them.
 //!
-//! Linux puts the sum of the pseudo-header into the field and leaves the rest to the card (`CHECKSUM_PARTIAL`). Cables
-//! in memory, as veth and bridges are, pass such packets on as they are, and who takes them off the cable by XDP is not
-//! told. The field itself tells: a checksum that is complete has that value once in 65,536 packets, and is then found
-//! again by completing it.
+//! Linux writes the sum of the pseudo-header into the field and leaves the rest to the card (`CHECKSUM_PARTIAL`).
+//! Virtual cables such as veth and bridges pass such packets on unchanged, and a receiver by XDP gets no mark. The
+//! field itself serves as the mark: a complete checksum has that value once in 65,536 packets, and completing it
+//! again then yields the same value.
 
 use forebay_wire::{Ip, protocol};
 

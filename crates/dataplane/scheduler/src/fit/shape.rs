@@ -28,10 +28,10 @@ pub struct Shape {
     pub error: f64,
 }
 
-/// A larger number of lanes must have a mean square error below this share of that of a smaller one: caches make
-/// large batches cheaper too, and do not compute side by side; ...
+/// A larger number of lanes must have a mean square error below this share of that of a smaller one, because caches
+/// make large batches cheaper too, without parallel computation.
 const BETTER: f64 = 0.5;
-/// ... not counting errors that nobody can measure (the square of 1 %).
+/// An improvement must also exceed this mean square error, since smaller ones cannot be measured (the square of 1 %).
 const NEGLIGIBLE: f64 = 1e-4;
 
 /// Fits a calibration's samples by least squares of relative errors, after the median of all samples of

@@ -73,10 +73,10 @@ impl Due {
 }
 
 impl Dealer {
-    /// Whose turn it is if `packets` packets are at hand: every capable processor earns its weight for each packet,
-    /// and whoever takes one pays what all earn together, so that none is ever ahead or behind by more than the
-    /// packets of a choice times the sum of the weights. Of equal ones the lowest index; `None` if no capable
-    /// processor has a weight.
+    /// The processor whose turn it is if `packets` packets are at hand. Every capable processor earns its weight for
+    /// each packet, and the processor that takes one pays what all earn together, so that none is ever ahead or
+    /// behind by more than the packets of a choice times the sum of the weights. Of equal ones the lowest index is
+    /// chosen; `None` if no capable processor has a weight.
     fn due(
         &self,
         weights: &[u16; SPLIT_MAX],

@@ -71,12 +71,12 @@ impl SasFile {
         self
     }
 
-    /// The database of these SAs and policies, and the keys, in the order of the file: an SA's position is the
-    /// number of its key session.
+    /// The database of these SAs and policies, and the keys, in the order of the file: an SA's position is the number
+    /// of its key session.
     ///
     /// Each outbound SA whose suite has IVs gets `ivs_per_sa` of them, reserved in `store` before this returns;
-    /// [`IVS_PER_SA`](forebay_iv_store::IVS_PER_SA) lasts an SA without ESN for life. `now_ns` is the
-    /// time since the Unix epoch, `seed` a number that nobody else can know ([`Ipsec::seeded`]).
+    /// [`IVS_PER_SA`](forebay_iv_store::IVS_PER_SA) lasts an SA without ESN for life. `now_ns` is the time since the
+    /// Unix epoch; `seed` must be a number that no other party can know ([`Ipsec::seeded`]).
     pub fn into_sad(
         self,
         store: &IvStore,

@@ -49,7 +49,7 @@ pub(super) fn read(
 ) -> Option<SaKeys> {
     let key = Source { inline: "key", file: "key_file" };
     let auth_key = Source { inline: "auth_key", file: "auth_key_file" };
-    // A suite that nobody knows is taken to have a cipher.
+    // An unknown suite is assumed to have a cipher.
     let wants_key = suite.is_none_or(|suite| suite.cipher_key_len() > 0);
     let wants_auth = suite.is_some_and(|suite| suite.integrity_key_len() > 0);
     if key.named(sa).is_none() && wants_key {

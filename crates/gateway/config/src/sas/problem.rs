@@ -80,7 +80,7 @@ pub enum Problem {
         /// All that mean something.
         expected: Vec<&'static str>,
     },
-    /// A proposal nobody knows.
+    /// An unknown proposal.
     UnknownProposal {
         /// The proposal.
         found: String,

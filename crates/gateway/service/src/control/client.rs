@@ -11,11 +11,11 @@ use super::{REQUEST_MAX, RESPONSE_MAX, Request, Response};
 /// Longest wait for an answer; a reload with thousands of SAs takes seconds.
 const PATIENCE: StdDuration = StdDuration::from_secs(30);
 
-/// Why there is no answer.
+/// Why a request to the gateway failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ControlError {
-    /// Nobody listens.
+    /// No process listens at the socket.
     NotRunning {
         /// Where.
         socket: PathBuf,

@@ -40,8 +40,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Answers requests at the control socket, at most `limit` clients at a time. A socket that nobody listens at any
-    /// more is replaced; the directory is made if it is not there.
+    /// Answers requests at the control socket, at most `limit` clients at a time. A stale socket, at which no process
+    /// listens any more, is replaced; the directory is created if it does not exist.
     ///
     /// # Errors
     /// If another gateway listens there, the group is unknown, or the system refuses.
@@ -109,7 +109,7 @@ impl Server {
                     continue;
                 }
                 let serve = serve.clone();
-                // A client that is gone, or one too many threads, is nobody's loss.
+                // A client that has gone, or a thread that cannot be started, affects only that client.
                 let _ = thread::Builder::new().spawn(move || {
                     let _open = guard;
                     let _ = serve(stream);
@@ -163,7 +163,7 @@ fn bind(control: &Control) -> io::Result<UnixListener> {
     if let Some(directory) = directory {
         fs::create_dir_all(directory)?;
     }
-    // In a folder that nobody else can look into until all is set.
+    // The socket is created in a directory that only this user can read until its permissions are set.
     let hidden = directory.unwrap_or(Path::new(".")).join(format!(".forebay-{}", std::process::id()));
     fs::create_dir_all(&hidden)?;
     fs::set_permissions(&hidden, Permissions::from_mode(0o700))?;

@@ -1,5 +1,5 @@
-//! Audit records of packets that were dropped (RFC 4303 2.1, 3.4.2 to 3.4.4; RFC 4301 4.4.1, 5.2), at a
-//! limited rate: whoever sends forged packets must not fill the disk.
+//! Audit records of packets that were dropped (RFC 4303 2.1, 3.4.2 to 3.4.4; RFC 4301 4.4.1, 5.2). Their rate is
+//! limited so that an attacker who sends forged packets cannot fill the disk.
 
 use forebay_crypto::Direction;
 use forebay_ipsec::DropReason;

@@ -1,10 +1,10 @@
-//! From worker to worker: packets for SAs that another has.
+//! Handoff between workers of packets whose SA another worker owns.
 //!
-//! Between each two workers there are two rings, each with one writer and one reader: one for packets, one by which
-//! empty buffers go back, so that nobody's run out and none is allocated. What one worker gives to another arrives
-//! in order. Nobody waits: what finds no room is given back.
+//! Between each two workers there are two rings, each with one writer and one reader. One carries packets; the other
+//! returns empty buffers, so that no worker runs out of them and none is allocated. Packets from one worker to
+//! another arrive in order. No worker waits: a packet that finds no room is returned to its sender.
 //!
-//! The receiver is woken once per burst, and only if it sleeps: by the engine's [`Doorbell`], whose argument says why no
+//! The receiver is woken once per burst, and only if it sleeps, by the engine's [`Doorbell`], which documents why no
 //! wake-up is lost.
 
 use std::io;
@@ -48,7 +48,7 @@ impl Wake for Descriptor {
 }
 
 impl Bell {
-    /// A bell that nobody has rung.
+    /// A bell that has not been rung.
     ///
     /// # Errors
     /// If the system has no descriptor left.
@@ -57,7 +57,7 @@ impl Bell {
         Ok(Bell { doorbell: Doorbell::new(Descriptor(fd)) })
     }
 
-    /// Wakes whoever sleeps or is about to, whatever for.
+    /// Wakes the worker if it sleeps or is about to, for any reason.
     pub fn ring(&self) {
         self.doorbell.wake();
     }

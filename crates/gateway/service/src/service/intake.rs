@@ -154,7 +154,7 @@ fn may_be_syn(packet: &[u8]) -> bool {
     }
 }
 
-/// The flow of a plain packet, for whoever asks for an SA for it.
+/// The flow of a plain packet, for requesting an SA for it (acquire).
 fn flow(packet: &[u8]) -> Option<Flow> {
     let ip = Ip::parse(packet).ok()?;
     let (at, upper) = match &ip {

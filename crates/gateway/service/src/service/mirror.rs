@@ -142,12 +142,12 @@ impl XfrmSync {
         Ok(XfrmSync { thread: Some(thread), stop })
     }
 
-    /// Whether it follows: if not, nobody keeps the SAs as the kernel has them.
+    /// Whether the thread follows the kernel; if not, the SAs are no longer synchronized with it.
     pub fn is_running(&self) -> bool {
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
-    /// Ends it.
+    /// Ends the thread.
     ///
     /// # Errors
     /// What it had ended with before.
@@ -328,7 +328,7 @@ impl Follow {
         let (config, keys) = (sa.config.clone(), sa.keys.clone());
         let users = self.users(&sa);
         let home = stays.unwrap_or_else(|| self.home(&sa));
-        // IVs count from the clock, in nanoseconds: whoever had these keys before this process took older ones.
+        // IVs count from the clock, in nanoseconds: a process that had these keys before used smaller ones.
         let now_ns = (self.clock)().as_nanos() as u64;
         let (windows, changed) = (self.windows.clone(), before.is_some());
         let remove = {
@@ -343,7 +343,7 @@ impl Follow {
             let share = worker.share();
             let (mut behind, mut iv, mut taken) = (told, now_ns, vec![]);
             if let Some(&one) = before.as_ref().and_then(|before| before.get(share.place())) {
-                // What is under way belongs to what it has received.
+                // Packets in flight count as received, so they are finished first.
                 worker.finish(&[one]);
                 let sad = worker.engine().sad();
                 if goes_on {

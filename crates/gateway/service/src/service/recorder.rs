@@ -32,7 +32,7 @@ pub trait Recorder: Sized + Send + 'static {
         self.take(first);
     }
 
-    /// Starts the thread, which ends when nobody can send messages any more.
+    /// Starts the thread, which ends when all senders of messages are gone.
     ///
     /// # Errors
     /// If there is no thread left.

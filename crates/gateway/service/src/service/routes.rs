@@ -97,8 +97,8 @@ impl RouteTable {
         RouteTable(Arc::new(Mutex::new(Table { routing, blackhole, networks: Vec::new() })))
     }
 
-    /// Makes the networks that are routed to the interface these; others that were are no longer. With `again` all
-    /// are routed anew, whatever somebody else has done to their routes.
+    /// Routes exactly these networks to the interface and removes the other routes made by this table. With `again`,
+    /// all are routed anew, in case another process has changed their routes.
     ///
     /// # Errors
     /// The first that cannot be routed, with the reason; the rest is as it should be.
@@ -131,7 +131,7 @@ impl RouteTable {
             }
         }
         for &network in table.networks.iter().filter(|network| networks.binary_search(network).is_err()) {
-            // Somebody else may have taken it away.
+            // Another process may have removed the route.
             let _ = routing.remove_route(network);
             table.discard_no_more(network);
         }

@@ -69,9 +69,9 @@ pub struct Service {
 }
 
 impl Service {
-    /// Starts a gateway by `config`. For each of its [`workers`] there is a list of processors, as [`deal`] says, the
-    /// running core first. `seed` is a number that nobody else can know, `unix_time` tells the time since the Unix
-    /// epoch.
+    /// Starts a gateway by `config`. Each of its [`workers`] has a list of processors, as [`deal`] distributes them,
+    /// the running core first. `seed` must be a number that no other party can know; `unix_time` returns the time
+    /// since the Unix epoch.
     ///
     /// # Errors
     /// See [`StartError`]; what was opened is closed again.
@@ -295,7 +295,7 @@ impl Service {
             let place = worker.share().place();
             let reserver = &reservers[place];
             let going = worker.removed(&what);
-            // What is under way belongs to what they have received.
+            // Packets in flight count as received, so they are finished first.
             worker.finish(&going);
             let taken = windows.take_back(worker, &going);
             let used = reserver.take_back(worker, |place| what.removed.contains(&place));
@@ -393,8 +393,8 @@ impl Service {
         ended
     }
 
-    /// Whether all loops run, and the follower of the kernel's SAs where there is one: without one of them SAs have
-    /// nobody.
+    /// Whether all worker threads run, and the follower of the kernel's SAs where there is one; SAs are not
+    /// maintained without them.
     pub fn is_running(&self) -> bool {
         !self.failed.load(Ordering::Acquire)
             && !self.threads.iter().any(JoinHandle::is_finished)

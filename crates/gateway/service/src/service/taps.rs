@@ -157,7 +157,7 @@ impl Taps {
         }
     }
 
-    /// Whether the captures have ended although nobody wanted that.
+    /// Whether the captures have ended because of an error.
     pub fn have_failed(&self) -> bool {
         lock(&self.state).error.is_some()
     }

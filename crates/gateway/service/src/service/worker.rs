@@ -7,13 +7,13 @@
 //!                                     \--> other workers: packets of their SAs
 //! ```
 //!
-//! Everything is done on the calling thread, which sleeps in poll(2) when nothing is at hand. Packets that
-//! a link has no room for wait in a queue of limited length; while what was sealed waits, nothing more is taken
-//! from the inside link, whose own queue then tells programs to go slower. Whoever wants something else of a
-//! worker gives it an order by its [`Handle`].
+//! Everything is done on the calling thread, which sleeps in poll(2) when there is no work. Packets for which a link
+//! has no room wait in a queue of limited length. While sealed packets wait, nothing more is taken from the inside
+//! link, whose own full queue then slows the senders down. Other threads send a worker commands through its
+//! [`Handle`].
 //!
-//! Where several cores move packets each has a worker, with queues of the links and an engine of its own. They share
-//! nothing; a packet whose SA another has goes there by its [`Handoff`].
+//! Where several cores move packets, each has a worker, with its own queues of the links and its own engine. Workers
+//! share nothing; a packet whose SA another worker owns goes there by its [`Handoff`].
 
 mod idle;
 mod output;
@@ -88,11 +88,11 @@ pub struct Worker {
     /// The other workers.
     others: Vec<Handle>,
     counts: WorkerCounts,
-    /// What has happened to SAs, for whoever looks after keys.
+    /// SA events, for the code that manages keys.
     events: Vec<Event>,
-    /// Or who gets it.
+    /// The receiver of these events, if there is one.
     events_to: Option<mpsc::Sender<Event>>,
-    /// Who notes what inbound SAs receive.
+    /// The thread that records what inbound SAs receive.
     windows_to: Option<mpsc::Sender<Word>>,
     held: Held,
     installed: Installed,

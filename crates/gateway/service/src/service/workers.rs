@@ -51,7 +51,7 @@ impl Workers {
     ) -> Option<Vec<R>> {
         let _turn = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let order = Arc::new(order);
-        // Without threads nobody else moves packets meanwhile.
+        // Workers without threads run only when they are called, so no packets move meanwhile.
         let stepped = self.handles.iter().any(Handle::is_stepped);
         let workers = if stepped { 0 } else { self.handles.len() };
         let stop = Arc::new(Standstill { workers, ..Standstill::default() });
@@ -76,8 +76,8 @@ struct Standstill {
     arrived: [AtomicUsize; 2],
 }
 
-/// One worker's place there. A worker that ends, before or meanwhile, keeps nobody waiting: what is dropped has
-/// arrived.
+/// One worker's place there. A worker that ends, before or during the change, does not block the others: dropping its
+/// seat counts as arriving.
 struct Seat {
     at: Arc<Standstill>,
     arrived: usize,

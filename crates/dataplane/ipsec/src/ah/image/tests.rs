@@ -37,7 +37,7 @@ fn ipv4_without_options() {
 fn each_option_of_the_table() {
     // Number 2 is 130, and so on: copy flag and class are in the type byte.
     let immutable = [130, 133, 134, 148, 149];
-    // Time Stamp, Record Route, Traceroute, and the superseded ones; the last is nobody's.
+    // Time Stamp, Record Route, Traceroute, and the superseded ones; the last number is not assigned.
     let mutable = [68, 7, 82, 136, 11, 12, 145, 10, 205, 142, 15, 144, 147, 222];
     for kind in immutable {
         let option = [kind, 4, 0x12, 0x34];

@@ -1,24 +1,24 @@
-//! Following the kernel in spite of failures.
+//! Keeps following the kernel after failures.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Failures in a row, without all that the kernel has read in between, behind which the follower ends.
+/// After this many failures in a row, without a complete read of the kernel's state in between, the follower ends.
 const FAILURES_MAX: u32 = 5;
 
-/// What keeps SAs as the kernel has them.
+/// A follower that keeps SAs synchronized with the kernel.
 pub trait Following {
-    /// Takes what has happened; whether all that the kernel has is known now.
+    /// Applies what has happened; returns whether the kernel's whole state is known now.
     fn step(&mut self) -> io::Result<bool>;
 
-    /// Begins anew behind a failure: everything is read again, and what it makes a difference of is taken.
+    /// Restarts after a failure: reads everything again and applies the differences.
     fn reopen(&mut self) -> io::Result<()>;
 }
 
-/// Follows until `stop`, and begins anew behind failures.
+/// Follows until `stop`, and restarts after failures.
 ///
 /// # Errors
-/// The last failure, if there were too many: SAs that are kept by nobody must not be used.
+/// The last failure, if there were too many: SAs that are not kept up to date must not be used.
 pub fn follow(
     following: &mut impl Following,
     stop: &AtomicBool,

@@ -80,7 +80,7 @@ impl Worker {
         }
         for other in &self.others {
             let inbound = inbound.clone();
-            // Nobody has to wait for it.
+            // The result is not needed, so this does not wait for it.
             drop(other.post(move |worker| worker.move_peer(&inbound, to)));
         }
     }
