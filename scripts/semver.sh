@@ -4,11 +4,14 @@
 #
 #   scripts/semver.sh [REVISION]      by default the last tag; without a tag there is nothing to compare
 #
-# What `forebay` re-exports belongs to its interface, so the crates behind it are compared too: those that a program can
-# name things of.
+# What `forebay` re-exports belongs to its interface, so the crates that it re-exports from are compared too; a change of
+# an item that it does not re-export is for a person to judge.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-packages=(forebay forebay-time forebay-scheduler forebay-crypto forebay-ipsec forebay-engine forebay-sim forebay-workbench forebay-gateway)
+packages=(forebay)
+for name in time scheduler crypto crypto-aws-lc ipsec engine scenario sim workbench config iv-store links gateway; do
+    packages+=("forebay-$name")
+done
 base=${1:-$(git describe --tags --abbrev=0 2>/dev/null || true)}
 if [ -z "$base" ]; then
     echo "semver: SKIPPED, there is no tag; name a revision with BASE="

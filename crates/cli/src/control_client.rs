@@ -368,7 +368,12 @@ fn drops(drops: &std::collections::BTreeMap<String, u64>) -> String {
 /// What a reason means.
 pub fn explanation(reason: &str) -> &'static str {
     let known = forebay_ipsec::DropReason::ALL.iter().find(|one| one.name() == reason);
-    known.map_or("", |reason| reason.explanation())
+    match known {
+        Some(reason) => reason.explanation(),
+        // The one that the service counts by itself.
+        None if reason == "out_no_link" => "no link carries the protocol of the SA",
+        None => "",
+    }
 }
 
 #[cfg(test)]

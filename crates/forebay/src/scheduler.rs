@@ -63,7 +63,7 @@
 pub use forebay_scheduler::fit;
 pub use forebay_scheduler::{
     AlphaLoop, Batch, BurstView, Candidate, Candidates, Choice, ClassConfig, ClassFault, Config, ConfigError,
-    Cost, Decision, DscpMap, Item, Job, JobHead, Kind, Parameter, Placement, Policy, PolicyKind, Prediction,
-    ProcessorConfig, Progress, RegisterError, Registered, Scheduler, Service, Transfer, UnknownPolicy,
-    UnknownWord, Windowing, Work, register, registered,
+    Cost, Decision, DscpMap, Item, Job, JobHead, Kind, PARAMETERS_MAX, Parameter, Placement, Policy,
+    PolicyKind, Prediction, ProcessorConfig, Progress, RegisterError, Registered, Scheduler, Service,
+    Transfer, UnknownPolicy, UnknownWord, Windowing, Work, register, registered,
 };

@@ -34,6 +34,11 @@ pub enum IvStoreError {
         /// What is wrong with it.
         why: String,
     },
+    /// Another gateway that runs records its numbers there.
+    InUse {
+        /// The directory.
+        directory: PathBuf,
+    },
     /// The numbers have come to an end for a key.
     UsedUp {
         /// The file with the key's mark.
@@ -53,6 +58,9 @@ impl fmt::Display for IvStoreError {
             }
             IvStoreError::Corrupt { path, why } => {
                 write!(f, "the record of used IVs is damaged: {}: {why}", path.display())
+            }
+            IvStoreError::InUse { directory } => {
+                write!(f, "another gateway runs with the state in {}", directory.display())
             }
             IvStoreError::UsedUp { path } => {
                 write!(f, "no IVs are left for the key of {}", path.display())
@@ -90,6 +98,10 @@ impl Diagnostic for IvStoreError {
                  for the SA. If the file is restored from a backup, or removed, IVs are taken from the \
                  clock on: do that only if you are sure that the clock is right, has never been ahead, \
                  and that the key has been started at most now and then"
+            }
+            IvStoreError::InUse { .. } => {
+                "end that one first, or give each gateway a directory of its own with `state` in `[keys]`: two would undo \
+                 each other's records of sequence numbers and replay windows"
             }
             IvStoreError::UsedUp { .. } => {
                 "the SA needs a new key, or the machine's clock and this file's `reserved_until` (in ns \

@@ -25,6 +25,14 @@ pub trait Files: fmt::Debug + Send + Sync {
     /// What the system says.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Any>>;
 
+    /// Locks a file likewise, unless it is locked already: then there is no lock.
+    ///
+    /// # Errors
+    /// What the system says. A file system that only one process uses need not lock anything.
+    fn try_lock(&self, _path: &Path) -> io::Result<Option<Lock>> {
+        Ok(Some(Box::new(())))
+    }
+
     /// The bytes of a file, at most so many.
     ///
     /// # Errors
@@ -62,6 +70,9 @@ pub trait Files: fmt::Debug + Send + Sync {
     fn sync_directory(&self, directory: &Path) -> io::Result<()>;
 }
 
+/// What holds a lock until it is dropped.
+pub type Lock = Box<dyn Any + Send + Sync>;
+
 /// Inode, length, and when it was written, in seconds and nanoseconds.
 pub type Identity = (u64, u64, i64, i64);
 
@@ -94,6 +105,15 @@ impl Files for System {
         rustix::io::retry_on_intr(|| flock(&file, FlockOperation::LockExclusive))?;
         // Closing it is what unlocks.
         Ok(Box::new(file))
+    }
+
+    fn try_lock(&self, path: &Path) -> io::Result<Option<Lock>> {
+        let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        match rustix::io::retry_on_intr(|| flock(&file, FlockOperation::NonBlockingLockExclusive)) {
+            Ok(()) => Ok(Some(Box::new(file))),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     fn read(&self, path: &Path, most: u64) -> io::Result<Vec<u8>> {

@@ -42,7 +42,7 @@ use forebay_planted::{Fault, planted};
 use serde::{Deserialize, Serialize};
 
 pub use error::IvStoreError;
-pub use files::{Files, Identity, System, Writing};
+pub use files::{Files, Identity, Lock, System, Writing};
 pub use key_id::KeyId;
 pub use lifetimes::LifeNote;
 pub use sequences::{Block, SequenceId, Used, Wanted};
@@ -115,6 +115,19 @@ impl IvStore {
     /// The directory.
     pub fn directory(&self) -> &Path {
         &self.directory
+    }
+
+    /// Makes this directory that of one gateway, until what is returned is dropped: two that record sequence numbers and
+    /// replay windows in the same files would undo each other's records. IVs may be reserved by others all the same.
+    ///
+    /// # Errors
+    /// [`IvStoreError::InUse`] if another gateway has it, and if the directory cannot be made or written.
+    pub fn claim(&self) -> Result<Lock, IvStoreError> {
+        let path = self.directory.join("gateway.lock");
+        let failed = |error| IvStoreError::Write { path: path.clone(), error };
+        self.files.make_directory(&self.directory).map_err(failed)?;
+        let lock = self.files.try_lock(&path).map_err(failed)?;
+        lock.ok_or_else(|| IvStoreError::InUse { directory: self.directory.clone() })
     }
 
     /// Reserves `per_sa` IVs for each of `sas`, outbound SAs, and makes that durable. The ranges

@@ -348,3 +348,15 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_directory_is_that_of_one_gateway_at_a_time_and_still_gives_ivs_to_others() {
+    let (_directory, store) = store();
+    let claim = store.claim().unwrap();
+    let other = IvStore::new(store.directory());
+    assert!(matches!(other.claim(), Err(IvStoreError::InUse { .. })));
+    let first = one(&other, 5, 10);
+    assert!(first.end <= one(&store, 5, 10).start);
+    drop(claim);
+    other.claim().unwrap();
+}

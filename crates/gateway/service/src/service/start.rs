@@ -32,7 +32,7 @@ use super::workers::Workers;
 use crate::privileges;
 use forebay_config::esp_sa;
 use forebay_config::{Changes, Config, InsideLink, KeySource, MssClamp, Routes, Tun, Xfrm, deal, prefixes};
-use forebay_iv_store::{IvStore, Used, WindowStore};
+use forebay_iv_store::{IvStore, Lock, Used, WindowStore};
 
 /// What a failure of the guard is said of.
 const GUARD: &str = "the guard's rules (nftables; `mode` of `[guard]`)";
@@ -64,6 +64,8 @@ pub struct Service {
     exported: Arc<KeyExport>,
     /// An engine has refused the last version of the file, and there is nothing of any.
     is_empty: bool,
+    /// No other gateway records in its state directory.
+    _claim: Lock,
 }
 
 impl Service {
@@ -101,6 +103,7 @@ impl Service {
             Some(directory) => IvStore::on(directory, host.files()),
             None => IvStore::of_user().map_err(StartError::Ivs)?,
         };
+        let claim = store.claim().map_err(StartError::Ivs)?;
         let count = processors.len();
         // Before there is anything that it is to guard.
         let guard = Guard::new(&config, host.firewall()).map_err(link_error(GUARD))?;
@@ -164,6 +167,7 @@ impl Service {
             taps,
             exported,
             is_empty: false,
+            _claim: claim,
         };
         if !host.has_threads() {
             let handles = service.workers.handles().iter();
