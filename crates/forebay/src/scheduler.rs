@@ -1,10 +1,10 @@
 //! Schedule your own jobs over your own processors.
 //!
-//! A [`Scheduler`] is told the time and every event, and answers with decisions: it has no clock, no thread and no I/O.
-//! Push an [`Item`] for each job, ask for the [next decision](Scheduler::next) until there is nothing to dispatch, and
-//! report what the processors did ([`Scheduler::complete`], or [`Scheduler::taken`] and [`Scheduler::finished`]). What a
-//! job costs is a line in its length ([`Cost`]); [`fit`] finds it from measurements, [`Scheduler::set_cost`] changes it
-//! while jobs run.
+//! The caller passes the time and every event to a [`Scheduler`], which returns decisions: it has no clock, no thread
+//! and no I/O. Push an [`Item`] for each job, ask for the [next decision](Scheduler::next) until there is nothing to
+//! dispatch, and report what the processors did ([`Scheduler::complete`], or [`Scheduler::taken`] and
+//! [`Scheduler::finished`]). The cost of a job is linear in its length ([`Cost`]); [`fit`] derives it from
+//! measurements, and [`Scheduler::set_cost`] changes it while jobs run.
 //!
 //! ```
 //! use forebay::scheduler::{Config, Cost, Decision, Item, ProcessorConfig, Scheduler};

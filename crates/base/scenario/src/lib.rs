@@ -1,8 +1,8 @@
-//! Scenario files (`spec/surfaces.md`, "Simulation"): TOML whose values know where they stand.
+//! Scenario files (`spec/surfaces.md`, "Simulation"): TOML whose values keep their position in the file.
 //!
-//! [`read`] makes a tree of a text and of what `--set` was given, and hands it to a model's reader,
-//! which asks its [`Section`]s for what it knows. Everything that is wrong with a file is reported at
-//! once, each with its line, what was found, what was expected, and the nearest known key.
+//! [`read`] makes a tree from a text and the values of `--set`, and passes it to a model's reader, which looks up the
+//! keys that it supports in [`Section`]s. All errors of a file are reported at once, each with its line, what was
+//! found, what was expected, and the nearest valid key.
 
 pub mod decimal;
 pub mod finding;

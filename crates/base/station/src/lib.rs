@@ -1,10 +1,10 @@
 //! Processors and the buses before them, event by event in virtual time (`spec/models.md` section 1,
 //! "Bus", "Queues", "Accelerator").
 //!
-//! One state machine for two drivers: the simulator, which has jobs without bytes, and the emulated
-//! card, which delivers real bytes when a card would. A [`Host`] is told what is submitted and how
-//! far time has come; it tells a [`Watch`] everything that happens on the way, in order. There is no
-//! thread and no clock here, no choice of a processor, and nothing is allocated per job.
+//! One state machine serves two drivers: the simulator, which has jobs without bytes, and the emulated card, which
+//! delivers real bytes when a card would. The driver passes submissions and the time to a [`Host`], which reports
+//! every event in between to a [`Watch`], in order. It has no thread and no clock, does not choose processors, and
+//! allocates nothing per job.
 //!
 //! ```text
 //!           submit                                                          finished

@@ -22,7 +22,7 @@ pub struct StationConfig {
     pub wake: Duration,
 }
 
-/// A job as the processor sees it, with what its driver wants to know when it is finished.
+/// A job as the processor sees it, with the data that its driver needs when it is finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work<T> {
     /// Bytes over the bus, each way.
@@ -53,7 +53,7 @@ pub(crate) struct Ring {
     pub(crate) at: Time,
     /// That of its event.
     pub(crate) number: u64,
-    /// Jobs that it tells of.
+    /// The jobs that it announces.
     pub(crate) jobs: usize,
 }
 

@@ -1,8 +1,8 @@
 //! Points in time and durations as integer picoseconds.
 //!
-//! The engine measures them, the simulator computes them, and the scheduler is told them:
-//! nothing here asks a clock. Whole picoseconds make ties ties on every machine; 64 bits of them
-//! last 213 days, and arithmetic saturates there instead of wrapping.
+//! The engine measures them, the simulator computes them, and the scheduler receives them; this crate reads no clock.
+//! With whole picoseconds equal times are equal on every machine. 64 bits of them last 213 days, and arithmetic
+//! saturates there instead of wrapping.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};

@@ -23,8 +23,8 @@
 //! |       DataBlocks ...
 //! ```
 //!
-//! The drafts had next header 5; the RFC has 144. A data block is an IP packet, which tells its own type
-//! and length, or padding to the end of the payload, whose first four bits are zero.
+//! The drafts had next header 5; the RFC has 144. A data block is an IP packet, which contains its own type and
+//! length, or padding to the end of the payload, whose first four bits are zero.
 
 use crate::{Malformed, ipv6};
 
@@ -99,7 +99,7 @@ pub fn write_header(block_offset: u16) -> [u8; HEADER] {
     [0, 0, high, low]
 }
 
-/// What the two ends of an IP-TFS tunnel tell each other for congestion control (RFC 9347 6.1.2).
+/// The congestion control information that the two ends of an IP-TFS tunnel exchange (RFC 9347 6.1.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CongestionInfo {
     /// P: packets may be missing because the path MTU is being probed.
@@ -161,12 +161,12 @@ pub enum Block {
     Packet(usize),
     /// Padding to the end of the payload.
     Pad,
-    /// Too few bytes to tell the length: the rest is in the next payload.
+    /// Too few bytes to contain the length: the rest is in the next payload.
     Unknown,
 }
 
 impl Block {
-    /// Bytes that tell the length of every block.
+    /// Number of bytes that suffice for the length of every block.
     pub const PREFIX: usize = 6;
 
     /// Looks at the begin of a data block; an error for one that is neither IP nor padding, or whose

@@ -22,8 +22,8 @@ const PACKET_TOO_BIG: [u8; 2] = [2, 0];
 const CONTROL: u8 = 0xc0;
 const TTL: u8 = 64;
 
-/// Writes at the begin of `room` the message that tells the source of `original` that no more than `mtu`
-/// bytes go through; its length. `from` is the address of the sender, of the same family.
+/// Writes at the begin of `room` the ICMP error that reports to the source of `original` that no more than `mtu`
+/// bytes go through; returns its length. `from` is the address of the sender, of the same family.
 ///
 /// `None` if no message may be sent: about an ICMP error (or what may be one), to a source that is no single
 /// host, about an IPv4 packet to many hosts or a later fragment (RFC 1122 3.2.2, RFC 1812 4.3.2.7, RFC 4443

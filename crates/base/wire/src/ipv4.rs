@@ -181,7 +181,7 @@ impl<'a> Ipv4<'a> {
         self.address(16)
     }
 
-    /// Source and destination as they stand in the packet: to tell flows apart, not to read.
+    /// Source and destination in the packet's own format: for distinguishing flows, not for reading.
     #[inline]
     pub fn raw_addresses(&self) -> [u8; 8] {
         let mut raw = [0; 8];

@@ -27,7 +27,7 @@ pub use ipv4::Ipv4;
 pub use ipv6::Ipv6;
 pub use udp::Udp;
 
-/// Protocol and next-header numbers (IANA) that the data plane knows.
+/// Protocol and next-header numbers (IANA) that the data plane uses.
 pub mod protocol {
     /// IPv6 hop-by-hop options (RFC 8200 4.3).
     pub const HOP_BY_HOP: u8 = 0;

@@ -1,4 +1,4 @@
-//! What is guarded, and what passes: by a reading of the rules that knows nothing of nftables.
+//! Tests which packets the rules guard and pass, by an interpreter of the rules that is independent of nftables.
 
 use std::net::IpAddr;
 

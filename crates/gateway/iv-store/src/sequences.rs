@@ -24,8 +24,8 @@ const DOMAIN: &[u8] = b"forebay sequence numbers v1\0";
 /// The file; each SA has a line in it.
 const FILE: &str = "sequences.json";
 
-/// A fingerprint of an SA's keys and SPI, by which its peer knows it. Who sees it can confirm a guess of the keys
-/// and nothing else.
+/// A fingerprint of an SA's keys and SPI, which identifies the SA to its peer. An attacker who sees it can confirm a
+/// guess of the keys and learns nothing else.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct SequenceId([u8; 16]);

@@ -125,7 +125,7 @@ impl WindowStore {
         self.read(|notes| notes.lines.values().map(note).collect())
     }
 
-    /// What is noted of some SAs; nothing of those that the file does not know.
+    /// The notes on some SAs; SAs that the file does not contain are left out.
     ///
     /// # Errors
     /// As [`WindowStore::all`].

@@ -1,5 +1,5 @@
-//! The processors of a simulated gateway: the running core, a lane without a thread, an emulated card; the last two
-//! misbehave when they are told to.
+//! The processors of a simulated gateway: the running core, a lane without a thread, an emulated card. The last two
+//! misbehave on command.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

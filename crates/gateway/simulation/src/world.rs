@@ -22,8 +22,8 @@ use crate::site::Site;
 const WAKES: Duration = Duration::from_micros(8);
 /// Between two tries of what failed.
 const AGAIN: Duration = Duration::from_millis(1_000);
-/// Behind the last fault, until traffic has to flow: reservations are tried again each second, tokens and processors
-/// come back, peers find each other.
+/// Time after the last fault until traffic has to flow: reservations are retried each second, tokens and processors
+/// recover, and peers find each other.
 const GRACE: Duration = Duration::from_millis(8_000);
 /// Between two packets each way in that time, and of those that have to arrive.
 const PROBES: Duration = Duration::from_millis(100);

@@ -12,7 +12,7 @@ use crate::figures::Figures;
 
 pub use frontier::{Point, best, marginal};
 
-/// Who made a page, with what, when.
+/// The origin of a page: program version, machine, time.
 #[derive(Clone, Debug)]
 pub struct Made {
     /// The program's version.

@@ -5,7 +5,7 @@ use forebay_time::{Duration, Time};
 use hdrhistogram::Histogram;
 use miette::IntoDiagnostic;
 
-/// The longest latency that is told apart, in nanoseconds: a minute.
+/// The longest latency that is distinguished, in nanoseconds: a minute.
 const LONGEST_NS: u64 = 60_000_000_000;
 
 /// When packets are due: a Poisson process, whatever becomes of the packets before.

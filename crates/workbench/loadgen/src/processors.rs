@@ -98,7 +98,7 @@ pub struct Bank {
     measured: Vec<Measured>,
 }
 
-/// What the scheduler is told of a processor at first.
+/// Initial parameters of a processor for the scheduler.
 #[derive(Clone, Copy)]
 struct Measured {
     cost: Cost,

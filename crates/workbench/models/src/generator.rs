@@ -73,8 +73,7 @@ pub(crate) fn bytes(space: &Space) -> u128 {
     space.states() * (4 + fine as u128 * 3 / 2)
 }
 
-/// The generator over the settled states that the chain comes back to, and their numbers in the
-/// whole space, ascending.
+/// The generator over the recurrent settled states, and their numbers in the whole space, ascending.
 pub(crate) fn generate(space: &Space) -> Result<(Generator, Vec<u32>), Error> {
     let home = space.home()?;
     let mut number = reach(space, &home)?;

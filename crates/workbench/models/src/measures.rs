@@ -9,7 +9,7 @@ use crate::space::{Doing, Space};
 pub struct Solution {
     /// States of the whole space: all occupancies times all places of the servers.
     pub states: u64,
-    /// States solved for: those that are come back to and in which time passes.
+    /// Number of states solved for: recurrent states in which time passes.
     pub tangible_states: u64,
     /// Packets a second that leave the last stage.
     pub throughput_pps: f64,

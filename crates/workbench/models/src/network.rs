@@ -61,7 +61,7 @@ pub enum Discipline {
     /// that cannot; the next is the next in the chain's cyclic order. A change takes a mean of
     /// `switch_delay_s`.
     InterruptDriven {
-        /// Mean length of a run in seconds; infinite for runs that end only for want of work.
+        /// Mean length of a run in seconds; infinite for runs that end only when there is no work left.
         run_length_s: f64,
         /// Mean time of a change in seconds.
         switch_delay_s: f64,

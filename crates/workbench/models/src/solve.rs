@@ -76,10 +76,10 @@ pub fn solve(network: &Network, options: &Options) -> Result<Solution, Error> {
     solve_with(network, options, &mut |_| ControlFlow::Continue(()))
 }
 
-/// [`solve`] for those who watch: after each multilevel cycle `watch` is told the residual so far.
+/// [`solve`] with progress reports: after each multilevel cycle it calls `watch` with the residual so far.
 ///
 /// # Errors
-/// Those of [`solve`], and [`Error::Cancelled`] if `watch` says to break off.
+/// Those of [`solve`], and [`Error::Cancelled`] if `watch` stops the computation.
 pub fn solve_with(
     network: &Network,
     options: &Options,

@@ -287,7 +287,7 @@ impl<'a> Space<'a> {
         Ok(())
     }
 
-    /// A state that the chain always comes back to: the empty one, after a packet has passed.
+    /// A recurrent state of the chain: the empty one, after a packet has passed.
     pub fn home(&self) -> Result<State, Error> {
         let mut state = self.settle([0; DIGITS])?;
         state[0] += 1;

@@ -69,7 +69,7 @@ pub enum Overflow {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stage {
-    /// Its name in the results; its random stream goes by it.
+    /// Its name in the results, from which its random stream is derived.
     pub name: String,
     /// Service time of a packet.
     pub time: Law,
@@ -127,7 +127,7 @@ pub enum Discipline {
         switch_delay: Law,
         /// When a run ends.
         run_ends: RunEnds,
-        /// Who is next.
+        /// The rule that chooses the next one.
         grant: Grant,
     },
 }

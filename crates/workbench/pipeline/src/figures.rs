@@ -177,7 +177,7 @@ pub struct StageOutcome {
     pub mean_queue: f64,
     /// Mean number of packets in it.
     pub mean_occupancy: f64,
-    /// Mean number of packets in it that could not be served for want of room in the next.
+    /// Mean number of packets in it that could not be served because the next one had no room.
     pub blocked: f64,
     /// Packets that it has served.
     pub processed: u64,
@@ -194,7 +194,7 @@ pub struct ServerOutcome {
     pub utilisation: f64,
     /// Share that they changed from one stage or context to another.
     pub switching: f64,
-    /// Share that packets held them while other units worked, or for want of room.
+    /// Share of time that packets held them while other units worked, or because there was no room.
     pub waiting: f64,
     /// Changes from one stage or context to another.
     pub switches: u64,

@@ -31,8 +31,8 @@ pub fn simulate(pipeline: &Pipeline) -> Result<Outcome, Invalid> {
     Ok(outcome.expect("nobody stops it"))
 }
 
-/// [`simulate`] for those who watch: every now and then `watch` is told how much simulated time has
-/// passed since it was last told. `None` if it says to break off.
+/// [`simulate`] with progress reports: now and then it calls `watch` with the simulated time that has passed since
+/// the last call. `None` if `watch` stops the run.
 ///
 /// # Errors
 /// [`Invalid`] if the description makes no sense.

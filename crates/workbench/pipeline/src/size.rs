@@ -68,11 +68,10 @@ pub fn smallest_buffers(
     smallest_buffers_with(pipeline, bound, most, by, &mut |_| ControlFlow::Continue(()))
 }
 
-/// [`smallest_buffers`] for those who watch: before each design `watch` is told how many have been
-/// tried.
+/// [`smallest_buffers`] with progress reports: before each design it calls `watch` with the number of designs tried.
 ///
 /// # Errors
-/// Those of [`loss`], and [`models::Error::Cancelled`] if `watch` says to break off.
+/// Those of [`loss`], and [`models::Error::Cancelled`] if `watch` stops the search.
 pub fn smallest_buffers_with(
     pipeline: &Pipeline,
     bound: f64,
@@ -175,10 +174,10 @@ pub fn highest_load(
     highest_load_with(pipeline, bound, most, by, &mut |_| ControlFlow::Continue(()))
 }
 
-/// [`highest_load`] for those who watch: before each load `watch` is told how many have been tried.
+/// [`highest_load`] with progress reports: before each load it calls `watch` with the number of loads tried.
 ///
 /// # Errors
-/// Those of [`highest_load`], and [`models::Error::Cancelled`] if `watch` says to break off.
+/// Those of [`highest_load`], and [`models::Error::Cancelled`] if `watch` stops the search.
 pub fn highest_load_with(
     pipeline: &Pipeline,
     bound: f64,

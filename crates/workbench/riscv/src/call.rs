@@ -1,4 +1,4 @@
-//! Who called whom: the tree of calls that cycles are attributed to.
+//! The call tree to whose nodes cycles are attributed.
 
 /// A function of the program, by its symbol.
 #[derive(Clone, Debug, PartialEq, Eq)]

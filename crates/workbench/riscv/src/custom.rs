@@ -101,7 +101,7 @@ impl Custom {
         OPCODES.iter().find(|(known, _)| *known == name).map(|&(_, opcode)| opcode)
     }
 
-    /// The words that [`Custom::opcode`] knows.
+    /// The words that [`Custom::opcode`] accepts.
     pub fn opcode_names() -> [&'static str; 4] {
         OPCODES.map(|(name, _)| name)
     }

@@ -60,7 +60,7 @@ impl Isa {
         Isa::base().with(Extension::M).with(Extension::C)
     }
 
-    /// Everything that this crate knows, but no custom instruction.
+    /// All instructions that this crate supports, without custom ones.
     pub fn full() -> Isa {
         Extension::NAMES.iter().fold(Isa::base(), |isa, &(_, one)| isa.with(one))
     }

@@ -101,7 +101,7 @@ impl Batches {
         self.works = works;
     }
 
-    /// Jobs that were answered leave: tells each one's tag, and returns how many chunks ended with them.
+    /// Removes answered jobs: passes the tag of each to `each`, and returns how many chunks ended with them.
     pub(crate) fn take(&mut self, place: u32, mut each: impl FnMut(Tag)) -> usize {
         let parts = &mut self.held[place as usize];
         let mut chunks = 0;

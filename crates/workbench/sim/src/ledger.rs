@@ -197,7 +197,7 @@ impl Ledger {
         self.last
     }
 
-    /// The sums. Which bus is full duplex only the scenario knows.
+    /// The sums. Whether a bus is full duplex is taken from the scenario.
     pub(crate) fn figures(&self, scenario: &Scenario) -> Figures {
         let elapsed = self.last.since(self.from);
         let bytes: u64 = self.processors.iter().map(|one| one.bytes).sum();

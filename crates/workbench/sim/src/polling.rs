@@ -1,7 +1,7 @@
 //! The running core as a polling loop: it moves the packets, and computes its own share of them.
 //!
 //! A poll
-//! 1. collects what other processors have answered: those packets are complete, and the scheduler is told;
+//! 1. collects the results of other processors: those packets are complete, and this is reported to the scheduler;
 //! 2. takes up to `burst` of the packets that have arrived, and spends `move` on each;
 //! 3. lets the scheduler place them, and what still waits in it;
 //! 4. hands the shares of others over, one processor after the other in the order in which the scheduler named

@@ -1,4 +1,4 @@
-//! Who looks at a run while it goes on.
+//! Observers of a run in progress.
 
 use forebay_station::Way;
 use forebay_time::Time;

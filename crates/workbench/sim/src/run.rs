@@ -107,7 +107,7 @@ fn with_probe<P: Probe>(
     Ok((ledger, probe))
 }
 
-/// All that hears of what the host does.
+/// All observers of the host's events.
 struct Observed<P> {
     scheduler: Scheduler,
     prefetch_aware: bool,

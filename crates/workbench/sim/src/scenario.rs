@@ -39,7 +39,7 @@ pub struct Scenario {
     pub traffic: Traffic,
     /// The buses.
     pub buses: Vec<Bus>,
-    /// The processors, by the index that the scheduler knows them by.
+    /// The processors, by their index in the scheduler.
     pub processors: Vec<Processor>,
     /// Policy and window.
     pub scheduler: Settings,
@@ -63,7 +63,7 @@ pub struct Bus {
 pub struct Processor {
     /// Its name, with a number if its entry has a `count` above 1.
     pub name: String,
-    /// What the scheduler knows of it.
+    /// Its configuration in the scheduler.
     pub config: ProcessorConfig,
     /// Its bus; `None`: a CPU.
     pub bus: Option<usize>,
@@ -133,7 +133,7 @@ pub struct Settings {
     pub running_core: Option<RunningCore>,
     /// The service classes, by the numbers that packets have; none: all packets are alike.
     pub classes: Vec<Class>,
-    /// Whether the scheduler tells them apart; if not, the figures do.
+    /// Whether the scheduler distinguishes them; if not, only the figures do.
     pub by_class: bool,
 }
 
@@ -154,7 +154,7 @@ impl Settings {
 pub struct Class {
     /// Its name.
     pub name: String,
-    /// What the scheduler knows of it.
+    /// Its configuration in the scheduler.
     pub config: ClassConfig,
 }
 

@@ -35,7 +35,7 @@ pub struct Record {
 
 /// Why there are no figures.
 pub(crate) enum Failure {
-    /// The user wants to stop.
+    /// The user has interrupted the study.
     Interrupted,
     /// Something is wrong with a scenario.
     Wrong(String),

@@ -10,9 +10,9 @@ use crate::pool::{GoOn, in_order};
 /// Clocks that read one execution's trace, at most: their caches' lines share the host's cache.
 const CLOCKS_MAX: usize = 24;
 
-/// Runs all on up to `threads` threads, whose number changes nothing but the time taken, and gives what comes to
-/// `each` in the order of `setups`; `look` is told how many are done, and says whether to go on. Returns how many were
-/// given: fewer than all if it was broken off.
+/// Runs all on up to `threads` threads, whose number affects only the time taken, and passes the results to `each` in
+/// the order of `setups`. `look` is called with the number done, and returns whether to go on. Returns how many
+/// results were passed: fewer than all if the run was stopped.
 ///
 /// # Errors
 /// The first that a run or `each` has.

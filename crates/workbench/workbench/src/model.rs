@@ -173,7 +173,8 @@ impl Model {
     /// The same of a model that has a solution.
     ///
     /// # Errors
-    /// As [`Model::load`]; of any other model, in the words of the pipelines' reader, which names the models it knows.
+    /// As [`Model::load`]; for any other model, the message of the pipelines' reader, which names the models that it
+    /// supports.
     pub fn load_solvable(path: &Path, sets: &[String]) -> Result<Model, ScenarioErrors> {
         let text = forebay_scenario::load(path)?;
         match model_of(&text, sets).as_deref() {

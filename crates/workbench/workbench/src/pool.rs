@@ -56,10 +56,10 @@ pub fn each<T: Sync, R: Send>(
     });
 }
 
-/// [`each`] of which one item gives several results, each with a number of its own from 0 on, and `deliver` gets them in
-/// the order of their numbers. `work` gives nothing for an item that was broken off. `look` is told how many results there
-/// are. Returns how many were delivered: fewer than all if it was broken off, and then some before the last may be
-/// missing.
+/// [`each`] where one item gives several results, each with a number of its own from 0 on, and `deliver` gets them in
+/// the order of their numbers. `work` gives nothing for an item that was stopped. `look` is called with the number of
+/// results. Returns how many were delivered: fewer than all if the run was stopped, and then some before the last may
+/// be missing.
 ///
 /// # Errors
 /// The first of `work` that comes, or of `deliver`.

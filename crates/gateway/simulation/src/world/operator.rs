@@ -1,4 +1,4 @@
-//! Who looks after the gateways: starts them again, reloads their files, replaces keys, and judges at the end.
+//! The operator of the gateways: restarts them, reloads their files, replaces keys, and judges at the end.
 
 use forebay_time::Duration;
 
@@ -84,7 +84,7 @@ impl World {
         }
     }
 
-    /// Has a gateway go by its file as it is now; again, if it cannot.
+    /// Makes a gateway reload its file, and retries if it cannot.
     pub(super) fn reload(&mut self, gateway: usize) {
         let now = self.now;
         if self.nodes[gateway].service.is_none() {

@@ -41,7 +41,7 @@ pub fn faults(figures: &DemoFigures) -> String {
     }
 }
 
-/// Who did how much.
+/// The share of each processor.
 pub fn shares(side: &Side<'_>) -> String {
     let total = side.packets();
     let working = working(side);
@@ -79,7 +79,7 @@ pub fn shares(side: &Side<'_>) -> String {
     said
 }
 
-/// Who took the small packets and who the large.
+/// The processors that took the small packets and the large ones.
 pub fn sizes(side: &Side<'_>) -> String {
     let working: Vec<_> = working(side).into_iter().filter(|p| usable(p.mean_size)).collect();
     let (Some(small), Some(large)) =
@@ -195,7 +195,7 @@ pub fn timeline(side: &Side<'_>) -> String {
     )
 }
 
-/// Who was busy.
+/// The utilization of the processors.
 pub fn load(side: &Side<'_>) -> String {
     let loads: Vec<&ProcessorFigures> =
         side.figures.processors.iter().filter(|p| p.load.is_finite()).collect();

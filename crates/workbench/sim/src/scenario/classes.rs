@@ -16,7 +16,7 @@ use super::tree::{Node, Value};
 use super::{Class, PARTS, Settings, known, seconds, tables};
 use crate::traffic::{DrawnClass, Source, Trace};
 
-/// As many as [`crate::Arrival::class`] tells apart.
+/// The number of classes that [`crate::Arrival::class`] can distinguish.
 const MOST: usize = 256;
 const SHARE: &str = "a share of the packets, against those of the other classes: share = 0.25";
 const DSCP: &str = "code points by name or number, 0 to 63: dscp = [\"EF\", \"CS5\", 44]";

@@ -53,10 +53,10 @@ impl Sizes {
         Sizes::Bins(sizes.iter().map(|&(size, weight)| Bin { low: size, high: size, weight }).collect())
     }
 
-    /// A stand-in for the trace of \[H\] and \[S\], which is not to be had: payloads 0..1460 with mean
-    /// 256, median 162 and standard deviation 259. Three flat pieces with as many free figures as
-    /// there are to meet: they give 255.996, 162 and 258.996. What else the trace had, such as peaks at
-    /// 0 and 512 bytes or a correlation from packet to packet, is not known and not here.
+    /// A substitute for the trace of \[H\] and \[S\], which is not available: payloads 0..1460 with mean 256, median
+    /// 162 and standard deviation 259. It has three flat pieces with as many free parameters as there are figures to
+    /// match, and yields 255.996, 162 and 258.996. Other properties of the trace, such as peaks at 0 and 512 bytes or
+    /// a correlation from packet to packet, are not known and not modelled.
     pub fn paper() -> Sizes {
         Sizes::Bins(vec![
             Bin { low: 0, high: 162, weight: 5_010 },
