@@ -6,7 +6,7 @@
 #
 # Instructions and not time, because a shared machine's time says little and its instructions do not
 # change from run to run. The crypto library chooses its code by the processor, and valgrind shows it
-# an old one; so the library's instructions are told apart, and only ours are compared.
+# an old one; so the library's instructions are counted separately, and only ours are compared.
 #
 # TOLERANCE: percent. PACKETS: per run; each case is run with as many and with twice as many, and the
 # difference counts. CARGO_TARGET_DIR is heeded.

@@ -187,7 +187,7 @@ def leaks():
 
 
 def follows():
-    """The sets follow the file; what another program deletes comes back; other tables are left alone."""
+    """The sets follow the file; what another program deletes is restored; other tables are left alone."""
     nft("-f", "-", text="table inet others { }")
     edit("a", 'remote_ts = ["10.2.0.0/16"]', 'remote_ts = ["10.2.0.0/16", "10.77.0.0/16"]')
     lab.reload("a")

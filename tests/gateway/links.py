@@ -27,7 +27,7 @@ def pings():
 
 
 def through(what, down, up, counted=()):
-    """Traffic both ways while something is taken away and comes back; afterwards all of it passes again."""
+    """Traffic both ways while a link or address is removed and restored; afterwards all traffic passes again."""
     before, pid = lost("a"), lab.pid_of("a")
     senders = [send("host-a", HOST_B, 0, 3_000, 2_000), send("host-b", HOST_A, 0, 3_000, 2_000)]
     time.sleep(0.3)

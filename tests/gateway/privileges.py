@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What a gateway that root starts gives up, and that it works without: traffic, reloads with new routes, questions.
+"""A gateway that root starts drops its privileges and works without them: traffic, reloads with new routes, control
+requests.
 
 Runs in the laboratory, whose namespaces the kernel takes away:
 
@@ -193,7 +194,7 @@ def main():
     run("host-a", ASK, HOST_B, 100)
     print("privileges: a reload read a new key and added a route; without the right to read the key it changed nothing")
 
-    # The watchdog hears of the loop, not of the process.
+    # The watchdog observes the worker thread, not the process.
     manager.drain()
     for _ in range(3):
         manager.expect("WATCHDOG=1", 2)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A gateway that is killed and comes back: nothing leaves in the clear meanwhile, no IV comes twice, and the peer takes
-its first packet; lifetimes that end, and keys that are not there, let nothing out.
+"""A gateway is killed and restarted: meanwhile nothing leaves in the clear, no IV repeats, and the peer accepts the
+first packet afterwards; expired lifetimes and missing keys let nothing out.
 
     scripts/lab.sh FOREBAY run tests/gateway/restart.py
 """

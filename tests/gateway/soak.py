@@ -39,7 +39,7 @@ while time.monotonic() < end:
     out.close()
 print(sent)
 """
-# First fragments of datagrams that never become whole, and strangers' packets.
+# First fragments of datagrams that never become complete, and packets of unknown senders.
 JUNK = """
 import os, random, socket, struct, sys, time
 end = time.monotonic() + float(sys.argv[3])

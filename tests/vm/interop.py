@@ -91,8 +91,8 @@ class Gateway:
 
 
 def network(here, cases):
-    """Addresses and routes of this side; what is sealed in transport mode goes by its
-    protocol, not back into the tunnel."""
+    """Addresses and routes of this side; packets sealed in transport mode are routed by
+    their protocol, not back into the tunnel."""
     addresses = "".join(f"addr add {host}/{32 if case.inner == 4 else 128} dev lo{'' if case.inner == 4 else ' nodad'}\n"
                         for case in cases for host in case.hosts()[:1])
     subprocess.run(["ip", "-batch", "-"], input=addresses, text=True, check=True)

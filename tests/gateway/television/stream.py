@@ -75,7 +75,7 @@ def inside(namespace, *words):
 
 
 def stream(form, seconds, python, tell, pictures=None, change=False):
-    """Sends `seconds` of a format and returns what became of it; `tell(seconds, state)` hears of it each second.
+    """Sends `seconds` of a format and returns what became of it; `tell(seconds, state)` is called each second.
 
     With `change` one bit of the first frame is another than the receiver expects: it has to see that.
     """
