@@ -27,9 +27,9 @@
 use forebay_time::{Duration, Time};
 
 use crate::Kind;
-use crate::account::Account;
 use crate::cost::{Batch, Cost};
 use crate::job::{Item, Job, JobHead, Work};
+use crate::processor_state::ProcessorState;
 
 /// Longest predicted time of a share that is given away to measure something.
 pub(crate) const LONGEST: Duration = Duration::from_millis(2);
@@ -70,7 +70,7 @@ pub(crate) struct Share {
 #[derive(Clone, Copy)]
 pub(crate) struct Pool<'a> {
     pub(crate) now: Time,
-    pub(crate) accounts: &'a [Account],
+    pub(crate) processor_states: &'a [ProcessorState],
     pub(crate) costs: &'a [Cost],
     pub(crate) suite: u8,
     /// Most jobs waiting in a queue that the class may join.
@@ -81,22 +81,22 @@ pub(crate) struct Pool<'a> {
 
 impl Pool<'_> {
     pub(crate) fn is_capable(&self, processor: usize) -> bool {
-        self.accounts[processor].open_for & 1 << self.suite != 0
+        self.processor_states[processor].open_for & 1 << self.suite != 0
     }
 
     /// Whether it may be given jobs now.
     pub(crate) fn is_free(&self, processor: usize) -> bool {
-        self.is_capable(processor) && self.accounts[processor].has_room(self.queue)
+        self.is_capable(processor) && self.processor_states[processor].has_room(self.queue)
     }
 
     /// Those that may be given jobs now.
     pub(crate) fn free(&self) -> impl Iterator<Item = usize> {
-        (0..self.accounts.len()).filter(|&processor| self.is_free(processor))
+        (0..self.processor_states.len()).filter(|&processor| self.is_free(processor))
     }
 
     /// The waiting time of a processor; the host's with what it has to move.
     pub(crate) fn wait(&self, processor: usize) -> Duration {
-        let wait = self.accounts[processor].wait(self.now);
+        let wait = self.processor_states[processor].wait(self.now);
         match self.host {
             Some((host, until)) if host == processor => wait + until.since(self.now),
             _ => wait,
@@ -105,7 +105,7 @@ impl Pool<'_> {
 
     /// The service time of a share on a processor, whose jobs take `time` by themselves.
     pub(crate) fn service(&self, processor: usize, time: Duration, bytes: u64) -> Duration {
-        self.accounts[processor].share_service(&self.costs[processor], time, bytes)
+        self.processor_states[processor].share_service(&self.costs[processor], time, bytes)
     }
 
     /// Whether a share is done soon enough to be given away for the sake of a measurement.
@@ -128,7 +128,7 @@ impl Pool<'_> {
 
     /// The finishing time f_i of a share with that service time.
     pub(crate) fn finish(&self, processor: usize, service: Duration) -> Duration {
-        self.accounts[processor].biased(self.wait(processor) + service)
+        self.processor_states[processor].biased(self.wait(processor) + service)
     }
 }
 
@@ -300,7 +300,7 @@ impl Burst {
         let rank = |&processor: &usize| {
             let service = pool.service(processor, self.time(&pool.costs[processor], 1), work.bytes);
             let finish = pool.finish(processor, service);
-            (finish, pool.accounts[processor].kind == Kind::Cpu, service, processor)
+            (finish, pool.processor_states[processor].kind == Kind::Cpu, service, processor)
         };
         pool.free().min_by_key(rank)
     }
@@ -352,16 +352,16 @@ impl Whole {
     }
 
     fn offer(&self, pool: &Pool<'_>, processor: usize) -> Offer {
-        let (account, cost) = (&pool.accounts[processor], &pool.costs[processor]);
+        let (processor_state, cost) = (&pool.processor_states[processor], &pool.costs[processor]);
         let lanes = cost.lanes.max(1);
         let opening = pool.service(processor, Duration::ZERO, (self.bytes * self.jobs as f64) as u64);
         let packets = cost.packet.0 as f64 * self.packets;
         let group = cost.init.0 as f64 + cost.block.0 as f64 * self.blocks + packets * f64::from(lanes);
-        let (batch, job) = account.feed_terms(self.blocks);
+        let (batch, job) = processor_state.feed_terms(self.blocks);
         Offer {
             processor,
-            alpha: account.alpha(),
-            before: (pool.wait(processor) + opening).0 as f64 + account.added().0 as f64,
+            alpha: processor_state.alpha(),
+            before: (pool.wait(processor) + opening).0 as f64 + processor_state.added().0 as f64,
             group: group.max(1.0),
             lanes: lanes as usize,
             feed_batch: batch,
@@ -498,7 +498,8 @@ impl Whole {
         let (_, kept) = self.least_alone(pool, offers)?;
         let mut waking = 0.0;
         for offer in &mut *offers {
-            let (wake, feed) = pool.accounts[offer.processor].wake_terms(&pool.costs[offer.processor]);
+            let (wake, feed) =
+                pool.processor_states[offer.processor].wake_terms(&pool.costs[offer.processor]);
             offer.before -= wake;
             offer.feed_batch -= feed;
             waking += wake + feed;

@@ -11,7 +11,7 @@ use crate::{ClassConfig, Item, Job, JobHead, Prediction, Windowing};
 
 /// Everything of a class that is not placed yet.
 #[derive(Debug)]
-pub(crate) struct Lane {
+pub(crate) struct ClassQueue {
     window: Window,
     /// Jobs that came back from a removed processor.
     returned: VecDeque<(JobHead, Box<[u64]>)>,
@@ -34,10 +34,10 @@ pub(crate) struct Lane {
     tuner: Option<Box<Tuner>>,
 }
 
-impl Lane {
-    pub(crate) fn new(config: &ClassConfig, batch: usize) -> Lane {
+impl ClassQueue {
+    pub(crate) fn new(config: &ClassConfig, batch: usize) -> ClassQueue {
         let adaptive = config.windowing == Windowing::Adaptive && config.window > 1;
-        let mut lane = Lane {
+        let mut class_queue = ClassQueue {
             window: Window::new(config),
             returned: VecDeque::new(),
             hand: Job::with_capacity(config.window),
@@ -52,9 +52,9 @@ impl Lane {
             tuner: adaptive.then(|| Box::new(Tuner::new(config))),
         };
         if adaptive {
-            lane.window.resize(1, Some(Duration::ZERO));
+            class_queue.window.resize(1, Some(Duration::ZERO));
         }
-        lane
+        class_queue
     }
 
     #[inline(always)]
@@ -108,7 +108,7 @@ impl Lane {
         self.returned.push_back((head, items.into()));
     }
 
-    /// What [`Lane::fill_hand`] would find.
+    /// What [`ClassQueue::fill_hand`] would find.
     #[inline]
     pub(crate) fn state(&self, now: Time) -> State {
         let at_hand = self.hand_full || self.next_full || self.burst.left() > 0 || !self.returned.is_empty();

@@ -13,7 +13,7 @@ use crate::{ClassConfig, Service};
 
 /// The line of the weighted classes, and their credits.
 #[derive(Debug)]
-pub(crate) struct Turns {
+pub(crate) struct DeficitRoundRobin {
     /// Classes below this number are strict.
     strict: usize,
     /// The weighted ones, the one that is looked at first in front.
@@ -21,7 +21,7 @@ pub(crate) struct Turns {
     /// How many classes have been looked at, strict ones first.
     place: usize,
     /// By class; those of strict ones are not used.
-    accounts: Box<[Credit]>,
+    credits: Box<[Credit]>,
 }
 
 /// Bytes.
@@ -33,20 +33,20 @@ struct Credit {
     credit: i64,
 }
 
-impl Turns {
-    pub(crate) fn new(classes: &[ClassConfig]) -> Turns {
+impl DeficitRoundRobin {
+    pub(crate) fn new(classes: &[ClassConfig]) -> DeficitRoundRobin {
         let strict = classes.iter().take_while(|class| class.service == Service::Strict).count();
-        let account = |class: &ClassConfig| match class.service {
+        let of_class = |class: &ClassConfig| match class.service {
             Service::Strict => Credit::default(),
             Service::Weighted { weight } => {
                 Credit { quantum: i64::from(weight) * i64::from(Service::QUANTUM), credit: 0 }
             }
         };
-        Turns {
+        DeficitRoundRobin {
             strict,
             place: 0,
             line: (strict..classes.len()).collect(),
-            accounts: classes.iter().map(account).collect(),
+            credits: classes.iter().map(of_class).collect(),
         }
     }
 
@@ -74,14 +74,14 @@ impl Turns {
         loop {
             let rest = self.line.get_mut(self.place - self.strict..)?;
             let class = *rest.first()?;
-            let account = &mut self.accounts[class];
+            let of_class = &mut self.credits[class];
             match state(class) {
                 State::Empty => {
-                    account.forfeit();
+                    of_class.forfeit();
                     self.place += 1;
                 }
-                State::Ready if account.credit <= 0 => {
-                    account.credit += account.quantum;
+                State::Ready if of_class.credit <= 0 => {
+                    of_class.credit += of_class.quantum;
                     rest.rotate_left(1);
                 }
                 State::Ready | State::Wait(_) => return Some(class),
@@ -91,13 +91,13 @@ impl Turns {
 
     /// A job of the class leaves.
     pub(crate) fn charge(&mut self, class: usize, bytes: u64) {
-        let account = &mut self.accounts[class];
-        account.credit = account.credit.saturating_sub(i64::try_from(bytes).unwrap_or(i64::MAX));
+        let of_class = &mut self.credits[class];
+        of_class.credit = of_class.credit.saturating_sub(i64::try_from(bytes).unwrap_or(i64::MAX));
     }
 
     /// The class has nothing that may leave.
     pub(crate) fn forfeit(&mut self, class: usize) {
-        self.accounts[class].forfeit();
+        self.credits[class].forfeit();
     }
 }
 
@@ -114,13 +114,17 @@ mod tests {
 
     use super::*;
 
-    fn turns(weights: &[u32]) -> Turns {
+    fn turns(weights: &[u32]) -> DeficitRoundRobin {
         let class = |&weight: &u32| ClassConfig::new(Service::Weighted { weight });
-        Turns::new(&weights.iter().map(class).collect::<Vec<_>>())
+        DeficitRoundRobin::new(&weights.iter().map(class).collect::<Vec<_>>())
     }
 
     /// Serves the first class that `is_free` and has a job, as the scheduler does.
-    fn serve(turns: &mut Turns, sizes: &[Option<u64>], is_free: impl Fn(usize) -> bool) -> Option<usize> {
+    fn serve(
+        turns: &mut DeficitRoundRobin,
+        sizes: &[Option<u64>],
+        is_free: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
         turns.begin();
         let state = |class: usize| if sizes[class].is_some() { State::Ready } else { State::Empty };
         while let Some(class) = turns.class(state) {
@@ -171,8 +175,8 @@ mod tests {
             for &(bytes, ..) in &jobs {
                 let class = serve(&mut turns, &vec![Some(bytes); weights.len()], |_| true).unwrap();
                 sent[class] += bytes;
-                for (class, account) in turns.accounts.iter().enumerate() {
-                    prop_assert!(account.credit <= account.quantum && account.credit > -largest, "{}", class);
+                for (class, of_class) in turns.credits.iter().enumerate() {
+                    prop_assert!(of_class.credit <= of_class.quantum && of_class.credit > -largest, "{}", class);
                 }
             }
             // All had jobs all the time: rounds differ by one at most, and what is owed by one job.
@@ -192,8 +196,8 @@ mod tests {
                 let free = |class: usize| sizes[class].is_some() && blocked >> class & 1 == 0;
                 prop_assert_eq!(served.is_some(), (0..weights.len()).any(free), "work is not held back");
                 prop_assert!(served.is_none_or(free));
-                for account in &turns.accounts {
-                    prop_assert!(account.credit <= account.quantum && account.credit > -largest);
+                for of_class in &turns.credits {
+                    prop_assert!(of_class.credit <= of_class.quantum && of_class.credit > -largest);
                 }
             }
         }

@@ -7,8 +7,8 @@
 //! Taddeo, Ferrante, Piuri.
 //!
 //! ```text
-//!  push --> Window ----job----> hand --Policy--> Account 0 --taken--> in service --finished-->
-//!           (waits, bundles)    (blocks while    Account 1
+//!  push --> Window ----job----> hand --Policy--> Processor 0 --taken--> in service --finished-->
+//!           (waits, bundles)    (blocks while    Processor 1
 //!                                its queue is    ...
 //!  redispatch ------job------>   full)
 //!           [ one of these for each service class ]
@@ -41,23 +41,23 @@
 //! assert_eq!(prediction.finish(), Time(5_400_000)); // 1 us + 10 blocks of 440 ns
 //! ```
 
-mod account;
 mod alpha;
 mod burst;
 mod class;
+mod class_queue;
 mod config;
 mod cost;
+mod deficit_round_robin;
 mod groups;
 mod job;
-mod lane;
-mod lateness;
 mod placement;
 mod policy;
+mod processor_state;
 mod registry;
 mod scheduler;
+mod tardiness;
 mod trials;
 mod tuner;
-mod turns;
 mod window;
 
 pub mod dscp;

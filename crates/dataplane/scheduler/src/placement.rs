@@ -7,8 +7,8 @@ use std::fmt;
 
 use forebay_time::{Duration, Time};
 
-use crate::account::Account;
 use crate::burst::{Burst, Pool};
+use crate::processor_state::ProcessorState;
 use crate::{Cost, JobHead, Kind};
 
 /// The rule by which jobs find their processors.
@@ -86,13 +86,13 @@ impl<'a> Candidates<'a> {
 
     /// Processors there are, capable or not: indices are below that.
     pub fn processors(&self) -> usize {
-        self.pool.accounts.len()
+        self.pool.processor_states.len()
     }
 
     /// A processor by its index, if it can do the job.
     #[inline]
     pub fn get(&self, processor: usize) -> Option<Candidate<'_>> {
-        let is_capable = processor < self.pool.accounts.len() && self.pool.is_capable(processor);
+        let is_capable = processor < self.pool.processor_states.len() && self.pool.is_capable(processor);
         is_capable.then_some(Candidate { index: processor, of: self })
     }
 
@@ -128,8 +128,8 @@ pub struct Candidate<'a> {
 }
 
 impl Candidate<'_> {
-    fn account(&self) -> &Account {
-        &self.of.pool.accounts[self.index]
+    fn account(&self) -> &ProcessorState {
+        &self.of.pool.processor_states[self.index]
     }
 
     fn cost(&self) -> &Cost {

@@ -13,8 +13,8 @@ use forebay_time::{Duration, Time};
 
 use self::baselines::{RoundRobin, ShortestQueue, Single, SizeThreshold};
 use self::split::{SPLIT_MAX, Split};
-use crate::account::Account;
 use crate::burst::{Burst, Pool, Share};
+use crate::processor_state::ProcessorState;
 use crate::registry::{Registered, registered};
 use crate::{AlphaLoop, BurstView, Candidates, Choice, Cost, JobHead, Kind, Placement};
 
@@ -168,13 +168,13 @@ pub(crate) struct Fastest<'a> {
     pub(crate) now: Time,
     pub(crate) job: &'a JobHead,
     /// The processors, and what jobs of this suite cost on each.
-    pub(crate) accounts: &'a [Account],
+    pub(crate) processor_states: &'a [ProcessorState],
     pub(crate) costs: &'a [Cost],
 }
 
 impl Fastest<'_> {
     fn is_capable(&self, processor: usize) -> bool {
-        self.accounts[processor].open_for & 1 << self.job.suite != 0
+        self.processor_states[processor].open_for & 1 << self.job.suite != 0
     }
 
     /// The capable processor with the smallest finishing time; of equal ones an accelerator before a CPU, the faster
@@ -186,9 +186,9 @@ impl Fastest<'_> {
         let suite = 1u64 << self.job.suite;
         let mut least = u64::MAX;
         let mut holder = usize::MAX;
-        for (index, (account, cost)) in self.accounts.iter().zip(self.costs).enumerate() {
-            let found = account.finish(self.now, cost, &self.job.work).0;
-            let found = if account.open_for & suite != 0 { found } else { u64::MAX };
+        for (index, (processor_state, cost)) in self.processor_states.iter().zip(self.costs).enumerate() {
+            let found = processor_state.finish(self.now, cost, &self.job.work).0;
+            let found = if processor_state.open_for & suite != 0 { found } else { u64::MAX };
             let is_tie = found == least;
             holder = if found < least { index } else { holder };
             least = least.min(found);
@@ -203,8 +203,8 @@ impl Fastest<'_> {
     #[cold]
     fn winner(&self, holder: usize, other: usize) -> usize {
         let rank = |index: usize| {
-            let account = &self.accounts[index];
-            (account.kind == Kind::Cpu, account.service(&self.costs[index], &self.job.work))
+            let processor_state = &self.processor_states[index];
+            (processor_state.kind == Kind::Cpu, processor_state.service(&self.costs[index], &self.job.work))
         };
         let wins = self.is_capable(other) && (holder == usize::MAX || rank(other) < rank(holder));
         if wins { other } else { holder }
@@ -284,7 +284,14 @@ impl PolicyState {
 #[inline(never)]
 fn choose_by(placement: &mut dyn Placement, of: &Fastest<'_>, queue: usize) -> Option<usize> {
     let suite = of.job.suite;
-    let pool = Pool { now: of.now, accounts: of.accounts, costs: of.costs, suite, queue, host: None };
+    let pool = Pool {
+        now: of.now,
+        processor_states: of.processor_states,
+        costs: of.costs,
+        suite,
+        queue,
+        host: None,
+    };
     let candidates = Candidates::new(pool, of.job, None);
     let chosen = placement.choose(&candidates).filter(|&one| candidates.get(one).is_some());
     chosen.or_else(|| of.processor())
@@ -296,7 +303,9 @@ fn share_by(placement: &mut dyn Placement, burst: &mut Burst, pool: &Pool<'_>) -
     let choice = placement.share(&BurstView::new(burst), &Candidates::new(*pool, &head, Some(burst)));
     match choice {
         // What no processor could be given is not given to it, whatever a policy says.
-        Choice::Share { processor, jobs } if processor < pool.accounts.len() && pool.is_free(processor) => {
+        Choice::Share { processor, jobs }
+            if processor < pool.processor_states.len() && pool.is_free(processor) =>
+        {
             Some(Share { processor, jobs: jobs.clamp(1, burst.left()) })
         }
         Choice::Share { .. } | Choice::Wait => None,

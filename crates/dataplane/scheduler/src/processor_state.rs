@@ -1,17 +1,17 @@
-//! One processor's account: what it has been given and has not done yet (\[H\] eqs 1-3, 6-11).
+//! What a processor has been given and has not done yet (\[H\] eqs 1-3, 6-11).
 
 use std::collections::VecDeque;
 
 use forebay_time::{Duration, Time};
 
 use crate::cost::{Alpha, saturated};
-use crate::lateness::Lateness;
+use crate::tardiness::Tardiness;
 use crate::window::SET_ASIDE;
 use crate::{ConfigError, Cost, Kind, ProcessorConfig, Progress, Transfer, Work};
 
 /// A processor's queue as costs, and the job it is busy with.
 ///
-/// A job moves through the account in order, and only sums are kept up to date:
+/// A job goes through these steps in order, and only sums are kept up to date:
 ///
 /// ```text
 /// placed -> waiting -> taken -> fetched -> started -> finished
@@ -21,7 +21,7 @@ use crate::{ConfigError, Cost, Kind, ProcessorConfig, Progress, Transfer, Work};
 ///
 /// Steps that a driver does not report are inferred from the next one that it does report.
 #[derive(Debug)]
-pub(crate) struct Account {
+pub(crate) struct ProcessorState {
     pub(crate) kind: Kind,
     /// Suites that jobs may be placed here for: none while the processor is removed.
     pub(crate) open_for: u64,
@@ -29,7 +29,7 @@ pub(crate) struct Account {
     removed: bool,
     alpha: Alpha,
     beta: Duration,
-    lateness: Lateness,
+    lateness: Tardiness,
     /// Beta and what is known of lateness: added before the factor.
     added: Duration,
     /// What handing jobs to it and taking them back costs the host.
@@ -51,7 +51,7 @@ pub(crate) struct Account {
     /// When the job last taken out of the queue should be done, t_i^p + c_i^p of \[H\] eq 3; past
     /// once nothing taken is left.
     busy_until: Time,
-    /// Cost of the jobs taken since [`Account::crypto_time`] was last asked, and what was left of them
+    /// Cost of the jobs taken since [`ProcessorState::crypto_time`] was last asked, and what was left of them
     /// then.
     begun: Duration,
     carried: Duration,
@@ -62,26 +62,26 @@ pub(crate) struct Account {
     sleeps: u64,
 }
 
-impl Account {
+impl ProcessorState {
     pub(crate) fn new(
         index: usize,
         config: &ProcessorConfig,
         prefetch_aware: bool,
-    ) -> Result<Account, ConfigError> {
+    ) -> Result<ProcessorState, ConfigError> {
         if config.queue == 0 {
             return Err(ConfigError::ZeroQueue { processor: index });
         }
         if config.transfer.is_some_and(|bus| bus.clock == 0 || bus.width == 0) {
             return Err(ConfigError::Transfer { processor: index });
         }
-        Ok(Account {
+        Ok(ProcessorState {
             kind: config.kind,
             open_for: config.suites,
             suites: config.suites,
             removed: false,
             alpha: alpha(index, config.alpha)?,
             beta: config.beta,
-            lateness: Lateness::default(),
+            lateness: Tardiness::default(),
             added: config.beta,
             feed: config.feed,
             transfer: config.transfer,

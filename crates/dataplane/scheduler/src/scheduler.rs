@@ -1,15 +1,15 @@
-//! The scheduler: classes, their jobs in hand, and accounts put together.
+//! The scheduler: service classes, their jobs in hand, and the states of the processors put together.
 
 use forebay_time::{Duration, Time};
 
-use crate::account::Account;
 use crate::alpha::AlphaControl;
 use crate::burst::{Lost, Pool, Share, Whole};
-use crate::lane::Lane;
-use crate::lateness::Fading;
+use crate::class_queue::ClassQueue;
+use crate::deficit_round_robin::DeficitRoundRobin;
 use crate::policy::{Fastest, PolicyState};
+use crate::processor_state::ProcessorState;
+use crate::tardiness::Fading;
 use crate::trials::Trials;
-use crate::turns::Turns;
 use crate::window::State;
 use crate::{Config, ConfigError, Cost, Item, Job, JobHead, Kind, Policy, Prediction, Work};
 
@@ -35,12 +35,12 @@ const SUITES: usize = 64;
 #[derive(Debug)]
 pub struct Scheduler {
     /// By class.
-    lanes: Box<[Lane]>,
-    turns: Turns,
+    classes: Box<[ClassQueue]>,
+    turns: DeficitRoundRobin,
     /// What is to be said of the classes looked at so far, if none places a job.
     held: Step,
     policy: PolicyState,
-    accounts: Vec<Account>,
+    processor_states: Vec<ProcessorState>,
     /// By processor, where alpha adapts itself; none for accelerators.
     alphas: Box<[Option<AlphaControl>]>,
     fading: Fading,
@@ -99,12 +99,12 @@ impl Scheduler {
             _ => None,
         };
         Ok(Scheduler {
-            lanes: classes.iter().map(|class| Lane::new(class, config.batch)).collect(),
-            turns: Turns::new(&classes),
+            classes: classes.iter().map(|class| ClassQueue::new(class, config.batch)).collect(),
+            turns: DeficitRoundRobin::new(&classes),
             held: Step::Idle,
             policy: PolicyState::new(config.policy),
-            accounts: processors()
-                .map(|(index, one)| Account::new(index, one, config.prefetch_aware))
+            processor_states: processors()
+                .map(|(index, one)| ProcessorState::new(index, one, config.prefetch_aware))
                 .collect::<Result<_, _>>()?,
             alphas: processors().map(|(_, one)| control(one)).collect(),
             fading: Fading::default(),
@@ -128,7 +128,7 @@ impl Scheduler {
     pub fn push(&mut self, now: Time, item: Item) -> Result<(), Item> {
         assert!(usize::from(item.suite) < SUITES, "a suite is a bit index below {SUITES}");
         let class = self.class_of(item.class);
-        self.lanes[class].push(now, item)
+        self.classes[class].push(now, item)
     }
 
     /// Adds packets in order, as [`Scheduler::push`] does; hands those for which there is no room to `refused`.
@@ -137,7 +137,7 @@ impl Scheduler {
         while let Some(&first) = items.first() {
             assert!(usize::from(first.suite) < SUITES, "a suite is a bit index below {SUITES}");
             let class = self.class_of(first.class);
-            let joining = self.lanes[class].push_run(now, items);
+            let joining = self.classes[class].push_run(now, items);
             items = &items[joining..];
             let Some(&next) = items.first().filter(|_| joining == 0) else { continue };
             if let Err(item) = self.push(now, next) {
@@ -150,7 +150,7 @@ impl Scheduler {
     /// Says that no more packets will come, so that none waits for the window to fill; a later
     /// push takes it back.
     pub fn end_of_input(&mut self) {
-        self.lanes.iter_mut().for_each(Lane::end);
+        self.classes.iter_mut().for_each(ClassQueue::end);
     }
 
     /// Puts a job that a removed processor did not do before all of its class that has no place yet, to
@@ -158,14 +158,15 @@ impl Scheduler {
     pub fn redispatch(&mut self, head: JobHead, items: &[u64]) {
         assert!(usize::from(head.suite) < SUITES, "a suite is a bit index below {SUITES}");
         let class = self.class_of(head.class);
-        self.lanes[class].give_back(head, items);
+        self.classes[class].give_back(head, items);
     }
 
     /// Decides about the job at the head. To be called until it dispatches nothing: after
     /// pushes, when a queue has got room, and when a wait is over.
     #[inline(always)]
     pub fn next(&mut self, now: Time) -> Decision<'_> {
-        let (class, step) = if self.lanes.len() > 1 { self.of_several(now) } else { (0, self.step(0, now)) };
+        let (class, step) =
+            if self.classes.len() > 1 { self.of_several(now) } else { (0, self.step(0, now)) };
         self.decision(class, step)
     }
 
@@ -186,9 +187,9 @@ impl Scheduler {
     fn decision(&self, class: usize, step: Step) -> Decision<'_> {
         match step {
             Step::Placed { processor, chosen, prediction } => {
-                Decision::Dispatch { processor, job: &self.lanes[class].hand, chosen, prediction }
+                Decision::Dispatch { processor, job: &self.classes[class].hand, chosen, prediction }
             }
-            Step::Nowhere => Decision::Nowhere { job: &self.lanes[class].hand },
+            Step::Nowhere => Decision::Nowhere { job: &self.classes[class].hand },
             Step::Blocked { processor } => Decision::Blocked { processor },
             Step::Wait { until } => Decision::Wait { until },
             Step::Idle => Decision::Idle,
@@ -200,8 +201,8 @@ impl Scheduler {
     fn first_class(&mut self, now: Time) -> Option<usize> {
         self.turns.begin();
         self.held = Step::Idle;
-        let lanes = &self.lanes;
-        self.turns.class(|class| lanes[class].state(now))
+        let classes = &self.classes;
+        self.turns.class(|class| classes[class].state(now))
     }
 
     /// What follows from what became of a class's first job.
@@ -209,7 +210,7 @@ impl Scheduler {
     fn after(&mut self, class: usize, step: Step, now: Time) -> After {
         match step {
             Step::Placed { .. } => {
-                self.turns.charge(class, self.lanes[class].hand.head.work.bytes);
+                self.turns.charge(class, self.classes[class].hand.head.work.bytes);
                 return After::Say(step);
             }
             Step::Nowhere => return After::Say(step),
@@ -218,8 +219,8 @@ impl Scheduler {
         }
         self.held = self.held.or(step);
         self.turns.pass();
-        let lanes = &self.lanes;
-        match self.turns.class(|class| lanes[class].state(now)) {
+        let classes = &self.classes;
+        match self.turns.class(|class| classes[class].state(now)) {
             Some(next) => After::Try(next),
             None => After::Say(self.held),
         }
@@ -231,69 +232,77 @@ impl Scheduler {
         if self.batch > 1 {
             return self.step_of_burst(class, now);
         }
-        let lane = &mut self.lanes[class];
-        match lane.fill_hand(now) {
+        let class_queue = &mut self.classes[class];
+        match class_queue.fill_hand(now) {
             State::Ready => {}
             State::Wait(until) => return Step::Wait { until },
             State::Empty => return Step::Idle,
         }
-        let head = &lane.hand.head;
-        let row = usize::from(head.suite) * self.accounts.len();
-        let costs = &self.costs[row..row + self.accounts.len()];
-        let (processor, chosen) = match lane.choice {
+        let head = &class_queue.hand.head;
+        let row = usize::from(head.suite) * self.processor_states.len();
+        let costs = &self.costs[row..row + self.processor_states.len()];
+        let (processor, chosen) = match class_queue.choice {
             Some(choice) => choice,
-            None => match self
-                .policy
-                .choose(&Fastest { now, job: head, accounts: &self.accounts, costs }, lane.queue)
-            {
+            None => match self.policy.choose(
+                &Fastest { now, job: head, processor_states: &self.processor_states, costs },
+                class_queue.queue,
+            ) {
                 Some(processor) => (processor, now),
                 None => {
-                    lane.empty_hand();
+                    class_queue.empty_hand();
                     return Step::Nowhere;
                 }
             },
         };
-        let account = &mut self.accounts[processor];
-        if !account.has_room(lane.queue) {
-            lane.choice = Some((processor, chosen));
+        let processor_state = &mut self.processor_states[processor];
+        if !processor_state.has_room(class_queue.queue) {
+            class_queue.choice = Some((processor, chosen));
             return Step::Blocked { processor };
         }
         let cost = &costs[processor];
-        let wait = account.wait(now);
-        let service = account.service(cost, &head.work);
-        account.place(now, service);
+        let wait = processor_state.wait(now);
+        let service = processor_state.service(cost, &head.work);
+        processor_state.place(now, service);
         let prediction = Prediction { at: now, wait, service };
-        lane.placed(&prediction, cost.init);
-        lane.empty_hand();
+        class_queue.placed(&prediction, cost.init);
+        class_queue.empty_hand();
         Step::Placed { processor, chosen, prediction }
     }
 
     /// Places the next share of one class's burst at hand: see [`crate::burst`].
     #[inline(never)]
     fn step_of_burst(&mut self, class: usize, now: Time) -> Step {
-        let lane = &mut self.lanes[class];
-        let (state, taken) = lane.fill_burst(now, self.batch);
+        let class_queue = &mut self.classes[class];
+        let (state, taken) = class_queue.fill_burst(now, self.batch);
         match state {
             State::Ready => {}
             State::Wait(until) => return Step::Wait { until },
             State::Empty => return Step::Idle,
         }
-        let suite = lane.burst.suite();
+        let suite = class_queue.burst.suite();
         if let Some(host) = &mut self.host {
             host.until = host.until.max(now) + host.moving.times(taken as u64);
         }
-        let row = usize::from(suite) * self.accounts.len();
-        let costs = &self.costs[row..row + self.accounts.len()];
+        let row = usize::from(suite) * self.processor_states.len();
+        let costs = &self.costs[row..row + self.processor_states.len()];
         let host = self.host.as_ref().map(|host| (host.processor, host.until));
-        let pool = Pool { now, accounts: &self.accounts, costs, suite, queue: lane.queue, host };
+        let pool = Pool {
+            now,
+            processor_states: &self.processor_states,
+            costs,
+            suite,
+            queue: class_queue.queue,
+            host,
+        };
         let alone = self.host.filter(|host| host.alone && self.policy.goes_by_time());
-        let alone = alone.and_then(|host| pool.whole_for(host.processor, &lane.burst));
+        let alone = alone.and_then(|host| pool.whole_for(host.processor, &class_queue.burst));
         let trials = self.trials.as_mut().filter(|_| alone.is_none());
-        let share = match trials.map(|trials| trials.next(&lane.burst, taken, &pool)) {
+        let share = match trials.map(|trials| trials.next(&class_queue.burst, taken, &pool)) {
             Some(Some(trial)) => trial,
             not_due => {
-                let Some(mut share) = alone.or_else(|| self.policy.share(&mut lane.burst, &pool)) else {
-                    return Scheduler::without_place(lane, &pool);
+                let Some(mut share) = alone.or_else(|| self.policy.share(&mut class_queue.burst, &pool))
+                else {
+                    return Scheduler::without_place(class_queue, &pool);
                 };
                 if not_due.is_some()
                     && let Some(trials) = &mut self.trials
@@ -304,7 +313,7 @@ impl Scheduler {
                 if self.policy.goes_by_time()
                     && self.host.is_some_and(|host| host.processor == share.processor)
                 {
-                    if self.accounts[share.processor].unfinished() > 0 {
+                    if self.processor_states[share.processor].unfinished() > 0 {
                         return Step::Blocked { processor: share.processor };
                     }
                     let lanes = costs[share.processor].lanes.max(1) as usize;
@@ -314,29 +323,29 @@ impl Scheduler {
             }
         };
         let Share { processor, jobs } = share;
-        let work = lane.burst.next_work(jobs);
-        let time = lane.burst.time(&costs[processor], jobs);
+        let work = class_queue.burst.next_work(jobs);
+        let time = class_queue.burst.time(&costs[processor], jobs);
         let service = pool.service(processor, time, work.bytes);
         let wait = pool.wait(processor);
-        let account = &mut self.accounts[processor];
+        let processor_state = &mut self.processor_states[processor];
         if let Some(host) = self.host.as_mut().filter(|host| host.processor != processor) {
-            host.until = host.until + account.feed_time(jobs, &work);
+            host.until = host.until + processor_state.feed_time(jobs, &work);
             host.wakes.due = false;
         }
-        account.place(now, service);
+        processor_state.place(now, service);
         let prediction = Prediction { at: now, wait, service };
-        lane.burst.take(jobs, &mut lane.hand);
-        lane.placed(&prediction, costs[processor].init);
+        class_queue.burst.take(jobs, &mut class_queue.hand);
+        class_queue.placed(&prediction, costs[processor].init);
         Step::Placed { processor, chosen: now, prediction }
     }
 
     /// The step if no processor may be given a job of the burst at hand: none supports the suite, or all are full.
     #[cold]
-    fn without_place(lane: &mut Lane, pool: &Pool<'_>) -> Step {
-        match (0..pool.accounts.len()).find(|&processor| pool.is_capable(processor)) {
+    fn without_place(class_queue: &mut ClassQueue, pool: &Pool<'_>) -> Step {
+        match (0..pool.processor_states.len()).find(|&processor| pool.is_capable(processor)) {
             Some(processor) => Step::Blocked { processor },
             None => {
-                lane.burst.take(lane.burst.left(), &mut lane.hand);
+                class_queue.burst.take(class_queue.burst.left(), &mut class_queue.hand);
                 Step::Nowhere
             }
         }
@@ -352,7 +361,7 @@ impl Scheduler {
         let Some(of_host) = &mut self.host else { return false };
         of_host.wakes.due = false;
         let Host { processor: host, moving, until, alone, .. } = *of_host;
-        if self.accounts[host].open_for & 1 << suite == 0 || !self.policy.may_keep(host) {
+        if self.processor_states[host].open_for & 1 << suite == 0 || !self.policy.may_keep(host) {
             return false;
         }
         if self.policy.is_single() {
@@ -364,11 +373,18 @@ impl Scheduler {
                 return false;
             }
         }
-        let row = usize::from(suite) * self.accounts.len();
-        let costs = &self.costs[row..row + self.accounts.len()];
+        let row = usize::from(suite) * self.processor_states.len();
+        let costs = &self.costs[row..row + self.processor_states.len()];
         let until = until.max(now) + moving.times(jobs as u64);
         let queue = usize::MAX;
-        let pool = Pool { now, accounts: &self.accounts, costs, suite, queue, host: Some((host, until)) };
+        let pool = Pool {
+            now,
+            processor_states: &self.processor_states,
+            costs,
+            suite,
+            queue,
+            host: Some((host, until)),
+        };
         let alone = alone && pool.is_short(host, costs[host].of_jobs(jobs, work), work.bytes);
         let whole = Whole::of(jobs, work);
         let kept = alone || whole.stays(&pool, host);
@@ -383,7 +399,7 @@ impl Scheduler {
     /// The class by its number; one beyond all counts as the last.
     #[inline]
     fn class_of(&self, class: u8) -> usize {
-        usize::from(class).min(self.lanes.len() - 1)
+        usize::from(class).min(self.classes.len() - 1)
     }
 }
 
@@ -464,9 +480,9 @@ impl Scheduler {
     /// The processor took the next job out of its queue: from now on its cost counts down.
     #[inline]
     pub fn taken(&mut self, processor: usize, now: Time) {
-        let account = &mut self.accounts[processor];
-        if account.is_open() {
-            account.take(now);
+        let processor_state = &mut self.processor_states[processor];
+        if processor_state.is_open() {
+            processor_state.take(now);
         }
     }
 
@@ -474,27 +490,27 @@ impl Scheduler {
     /// [`Config::prefetch_aware`] is to see it.
     #[inline]
     pub fn fetched(&mut self, processor: usize) {
-        let account = &mut self.accounts[processor];
-        if account.is_open() {
-            account.fetch();
+        let processor_state = &mut self.processor_states[processor];
+        if processor_state.is_open() {
+            processor_state.fetch();
         }
     }
 
     /// The next of the jobs taken begins to be computed; needed only after [`Scheduler::fetched`].
     #[inline]
     pub fn started(&mut self, processor: usize) {
-        let account = &mut self.accounts[processor];
-        if account.is_open() {
-            account.start();
+        let processor_state = &mut self.processor_states[processor];
+        if processor_state.is_open() {
+            processor_state.start();
         }
     }
 
     /// One of the jobs taken is done.
     #[inline]
     pub fn finished(&mut self, processor: usize) {
-        let account = &mut self.accounts[processor];
-        if account.is_open() {
-            account.finish_one();
+        let processor_state = &mut self.processor_states[processor];
+        if processor_state.is_open() {
+            processor_state.finish_one();
             self.policy.finished(processor, 1);
         }
     }
@@ -510,9 +526,9 @@ impl Scheduler {
     /// began when they should have been done, if that was in between.
     #[inline]
     pub fn complete_since(&mut self, processor: usize, jobs: usize, asked: Time, now: Time) {
-        let account = &mut self.accounts[processor];
-        if account.is_open() {
-            account.complete(asked, now, jobs);
+        let processor_state = &mut self.processor_states[processor];
+        if processor_state.is_open() {
+            processor_state.complete(asked, now, jobs);
             self.policy.finished(processor, jobs);
         }
     }
@@ -521,21 +537,21 @@ impl Scheduler {
     /// bears [`Cost::submit`].
     #[inline]
     pub fn submitted(&mut self, processor: usize) {
-        self.accounts[processor].submit();
+        self.processor_states[processor].submit();
     }
 
     /// Places no more jobs on a processor and forgets those it has, which the driver gives to
     /// [`Scheduler::redispatch`] or drops. A job that waits for its queue is chosen a new one.
     pub fn remove_processor(&mut self, processor: usize) {
-        self.accounts[processor].close();
-        for lane in &mut self.lanes {
-            lane.choice.take_if(|(chosen, _)| *chosen == processor);
+        self.processor_states[processor].close();
+        for class_queue in &mut self.classes {
+            class_queue.choice.take_if(|(chosen, _)| *chosen == processor);
         }
     }
 
     /// Places jobs on a removed processor again; it must not report any that it had before.
     pub fn restore_processor(&mut self, processor: usize) {
-        self.accounts[processor].reopen();
+        self.processor_states[processor].reopen();
     }
 
     /// Changes what jobs placed from now on cost on a processor, for every suite.
@@ -547,20 +563,20 @@ impl Scheduler {
 
     /// Changes what jobs of one suite placed from now on cost on a processor.
     pub fn set_suite_cost(&mut self, processor: usize, suite: u8, cost: Cost) {
-        let count = self.accounts.len();
+        let count = self.processor_states.len();
         assert!(processor < count, "there are {count} processors");
         self.costs[usize::from(suite) * count + processor] = cost;
     }
 
     /// Says that jobs of one suite may be placed on a processor from now on.
     pub fn add_suite(&mut self, processor: usize, suite: u8) {
-        self.accounts[processor].add_suite(suite);
+        self.processor_states[processor].add_suite(suite);
     }
 
     /// Changes alpha and beta of a processor, e.g. to keep a busy CPU free (\[H\] 4.2). Where alpha
     /// adapts itself, it goes on from here and never below.
     pub fn set_bias(&mut self, processor: usize, alpha: f64, beta: Duration) -> Result<(), ConfigError> {
-        self.accounts[processor].set_bias(processor, alpha, beta)?;
+        self.processor_states[processor].set_bias(processor, alpha, beta)?;
         if let Some(control) = &mut self.alphas[processor] {
             control.restart(alpha);
         }
@@ -572,7 +588,7 @@ impl Scheduler {
     /// than others.
     #[inline]
     pub fn report_late(&mut self, processor: usize, late: Duration) {
-        self.accounts[processor].learn_late(late);
+        self.processor_states[processor].learn_late(late);
         self.policy.late(processor, late);
     }
 
@@ -580,7 +596,7 @@ impl Scheduler {
     /// report of the processor it is expected to be as late again.
     #[inline]
     pub fn report_overdue(&mut self, processor: usize, overdue: Duration) {
-        self.accounts[processor].see_overdue(overdue);
+        self.processor_states[processor].see_overdue(overdue);
     }
 
     /// Says how long the host is busy with a packet besides crypto: receiving, preparing, completing, sending it.
@@ -612,13 +628,13 @@ impl Scheduler {
     #[inline]
     pub fn set_asleep(&mut self, processor: usize, asleep: bool) {
         let is_woken = self.host.is_some_and(|host| host.wakes.due);
-        self.accounts[processor].set_asleep(asleep && !is_woken);
+        self.processor_states[processor].set_asleep(asleep && !is_woken);
     }
 
     /// Says what handing jobs to a processor and taking them back costs the host:
     /// [`crate::ProcessorConfig::feed`].
     pub fn set_feed(&mut self, processor: usize, feed: Cost) {
-        self.accounts[processor].set_feed(feed);
+        self.processor_states[processor].set_feed(feed);
     }
 
     /// Lets what was learnt of late jobs fade to that of the most punctual processor, so that a processor that
@@ -627,9 +643,11 @@ impl Scheduler {
     pub fn fade_lateness(&mut self, now: Time) {
         let steps = self.fading.steps(now);
         if steps > 0 {
-            let open = self.accounts.iter().filter(|account| account.is_open());
-            let least = open.map(Account::lateness).min().unwrap_or_default();
-            self.accounts.iter_mut().for_each(|account| account.fade_lateness(steps, least));
+            let open = self.processor_states.iter().filter(|processor_state| processor_state.is_open());
+            let least = open.map(ProcessorState::lateness).min().unwrap_or_default();
+            self.processor_states
+                .iter_mut()
+                .for_each(|processor_state| processor_state.fade_lateness(steps, least));
         }
     }
 
@@ -637,11 +655,11 @@ impl Scheduler {
     /// for the share `others` of the time, 0 to 1; what the jobs took is known here. To be called
     /// every few milliseconds for each CPU; only [`Policy::AdaptiveAlpha`] heeds it.
     pub fn report_load(&mut self, processor: usize, now: Time, others: f64) {
-        let account = &mut self.accounts[processor];
+        let processor_state = &mut self.processor_states[processor];
         if let Some(control) = &mut self.alphas[processor]
-            && let Some(alpha) = control.report(now, others, account.crypto_time(now))
+            && let Some(alpha) = control.report(now, others, processor_state.crypto_time(now))
         {
-            account.set_alpha(alpha);
+            processor_state.set_alpha(alpha);
         }
     }
 }
@@ -650,66 +668,66 @@ impl Scheduler {
 impl Scheduler {
     /// Service classes, one at least.
     pub fn classes(&self) -> usize {
-        self.lanes.len()
+        self.classes.len()
     }
 
     /// Packets in the inputs of all classes, jobs that wait for their queues not counted.
     pub fn input_len(&self) -> usize {
-        self.lanes.iter().map(Lane::len).sum()
+        self.classes.iter().map(ClassQueue::len).sum()
     }
 
     /// Packets that the input still takes whatever their class: as many as the fullest one does.
     #[inline]
     pub fn input_room(&self) -> usize {
-        self.lanes.iter().map(Lane::room).min().unwrap_or(0)
+        self.classes.iter().map(ClassQueue::room).min().unwrap_or(0)
     }
 
     /// Packets in a class's input, a job that waits for its queue not counted.
     pub fn class_len(&self, class: u8) -> usize {
-        self.lanes[self.class_of(class)].len()
+        self.classes[self.class_of(class)].len()
     }
 
     /// Packets that a class's input still takes.
     #[inline]
     pub fn class_room(&self, class: u8) -> usize {
-        self.lanes[self.class_of(class)].room()
+        self.classes[self.class_of(class)].room()
     }
 
     /// A class's window in force, in packets, and its timeout.
     pub fn class_window(&self, class: u8) -> (usize, Option<Duration>) {
-        self.lanes[self.class_of(class)].window()
+        self.classes[self.class_of(class)].window()
     }
 
     /// When the first window's timeout passes, so that [`Scheduler::next`] has to be called then;
     /// [`Time::MAX`] if none does. It says more than [`Decision::Wait`] only where one class is blocked and
     /// another waits.
     pub fn due(&self) -> Time {
-        self.lanes.iter().map(Lane::due).min().unwrap_or(Time::MAX)
+        self.classes.iter().map(ClassQueue::due).min().unwrap_or(Time::MAX)
     }
 
     /// A processor's alpha in force.
     pub fn alpha(&self, processor: usize) -> f64 {
-        self.accounts[processor].alpha()
+        self.processor_states[processor].alpha()
     }
 
-    /// Lateness of a processor's jobs, as it is added to its finishing times.
+    /// Tardiness of a processor's jobs, as it is added to its finishing times.
     pub fn lateness(&self, processor: usize) -> Duration {
-        self.accounts[processor].lateness()
+        self.processor_states[processor].lateness()
     }
 
     /// Jobs in a processor's queue, those taken out not counted.
     pub fn waiting(&self, processor: usize) -> usize {
-        self.accounts[processor].waiting()
+        self.processor_states[processor].waiting()
     }
 
     /// Jobs placed on a processor and not finished.
     pub fn unfinished(&self, processor: usize) -> usize {
-        self.accounts[processor].unfinished()
+        self.processor_states[processor].unfinished()
     }
 
     /// The waiting time w_i of a processor (\[H\] eq 2).
     pub fn wait(&self, processor: usize, now: Time) -> Duration {
-        self.accounts[processor].wait(now)
+        self.processor_states[processor].wait(now)
     }
 }
 
@@ -719,8 +737,8 @@ mod tests {
     use crate::{ClassConfig, ProcessorConfig, Service, Windowing};
 
     fn capacity(scheduler: &Scheduler) -> usize {
-        let queues: usize = scheduler.accounts.iter().map(Account::capacity).sum();
-        queues + scheduler.lanes.iter().map(Lane::capacity).sum::<usize>()
+        let queues: usize = scheduler.processor_states.iter().map(ProcessorState::capacity).sum();
+        queues + scheduler.classes.iter().map(ClassQueue::capacity).sum::<usize>()
     }
 
     #[test]

@@ -24,9 +24,9 @@ const STEPS_MAX: u64 = 512;
 
 /// What a processor's jobs are late by: a mean in which the late ones weigh more, so far above the median.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Lateness(Duration);
+pub(crate) struct Tardiness(Duration);
 
-impl Lateness {
+impl Tardiness {
     /// Takes a job in that was done `late` after it should have been.
     #[inline]
     pub(crate) fn add(&mut self, late: Duration) {
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn it_follows_what_is_reported_and_late_ones_weigh_more() {
-        let mut lateness = Lateness::default();
+        let mut lateness = Tardiness::default();
         (0..1_000).for_each(|_| lateness.add(Duration::from_micros(300)));
         let learnt = lateness.usual();
         assert!(learnt > Duration::from_micros(299) && learnt <= Duration::from_micros(300), "{learnt:?}");
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn one_that_is_given_nothing_is_tried_again_within_a_second() {
-        let (mut lateness, mut fading) = (Lateness::default(), Fading::default());
+        let (mut lateness, mut fading) = (Tardiness::default(), Fading::default());
         (0..1_000).for_each(|_| lateness.add(Duration::from_millis(4)));
         let mut now = Time::ZERO;
         while lateness.usual() > Duration::from_micros(50) {

@@ -1,4 +1,4 @@
-//! The account and the choice against slow and obvious ones, and what must hold over any history.
+//! The queues of processors and the choice against slow and obvious ones, and what must hold over any history.
 
 use forebay_scheduler::{
     Config, Cost, Decision, Item, JobHead, Kind, ProcessorConfig, Progress, Scheduler, Work,
@@ -10,7 +10,7 @@ fn item(id: u64, suite: u8, bytes: u32) -> Item {
     Item { id, sa: 0, class: 0, suite, bytes }
 }
 
-/// One entry of the log that the account is recomputed from.
+/// One entry of the log that the state of a processor is recomputed from.
 #[derive(Clone, Copy, Debug)]
 struct Logged {
     cost: u64,
