@@ -4,12 +4,13 @@ CARGO ?= cargo
 FOREBAY = target/release/forebay
 OUT ?= forebay-demo
 
-.PHONY: help demo test test-arm64 check licences interop bench bench-gateway bench-simulator validate-model instructions soak simulate-faults planted-faults fuzz miri mutants semver publish-check lab tutorials docs browser interop-vm hdtv deb man setup setup-test clean
+.PHONY: help demo test test-arm64 extension check licences interop bench bench-gateway bench-simulator validate-model instructions soak simulate-faults planted-faults fuzz miri mutants semver publish-check lab tutorials docs browser interop-vm hdtv deb man setup setup-test clean
 
 help:
 	@echo 'make demo          build, show what the scheduler gains, send a real capture through two gateways'
 	@echo 'make test          all tests, with scapy and tshark as peers'
 	@echo 'make check         format, lints, docs and their links, licences, advisories'
+	@echo 'make extension     a policy and a kind of processor outside the workspace: its tests, as a crate of its own'
 	@echo 'make interop       the whole matrix of suites against scapy and tshark'
 	@echo 'make test-arm64    vectors, engine and captures on arm64, in emulation on x86-64'
 	@echo 'make interop-vm    Linux and strongSwan as peers, in virtual machines of software emulation'
@@ -49,7 +50,7 @@ demo: setup
 test: setup-test
 	$(CARGO) test --workspace --locked
 	cd fuzz && CARGO_TARGET_DIR=$(CURDIR)/target $(CARGO) test --locked
-	$(CARGO) test --manifest-path examples/extension/Cargo.toml --target-dir target --locked
+	$(CARGO) tree --quiet --manifest-path examples/extension/Cargo.toml --locked >/dev/null
 	$(MAKE) -C firmware test
 	scripts/interop.sh target/debug/forebay quick
 	tests/packaging/check.sh target/debug/forebay-gateway target/debug/forebay
@@ -58,6 +59,10 @@ test: setup-test
 	tests/docs/schemas.py
 	cd tests/gateway && python3 -m unittest -q television.test_television
 	tests/gateway/hdtv.py target/debug/forebay --quick
+
+# As a crate of its own. Its program and tests are also an example and a test of the command, which `make test` runs.
+extension: setup
+	$(CARGO) test --manifest-path examples/extension/Cargo.toml --locked
 
 interop: $(FOREBAY)
 	@scripts/setup.sh test

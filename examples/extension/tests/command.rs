@@ -1,10 +1,21 @@
 //! The policy and the processor of this crate in gateway file, simulator and benchmark.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+/// The program: of this crate, or the example `extension` of the workspace beside the tests.
+fn program() -> PathBuf {
+    match option_env!("CARGO_BIN_EXE_forebay-extension") {
+        Some(program) => program.into(),
+        None => {
+            let tests = std::env::current_exe().unwrap();
+            tests.ancestors().nth(2).unwrap().join("examples/extension")
+        }
+    }
+}
+
 fn forebay(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_forebay-extension")).args(arguments).output().unwrap()
+    Command::new(program()).args(arguments).output().unwrap()
 }
 
 /// What a command prints, which has to succeed.
