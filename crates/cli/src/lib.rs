@@ -14,8 +14,8 @@ mod gateway;
 mod import;
 mod manual;
 mod operation;
-mod pass;
 mod pipeline;
+mod seal_open;
 mod simulate;
 mod size_buffers;
 mod study;
@@ -43,10 +43,10 @@ struct Cli {
 enum Command {
     /// Protect every packet of a capture (outbound IPsec processing).
     #[command(after_help = "Example: forebay seal --sas sas.toml plain.pcap -o sealed.pcap")]
-    Seal(pass::PassArgs),
+    Seal(seal_open::SealOpenArgs),
     /// Decrypt and verify every protected packet of a capture (inbound IPsec processing).
     #[command(after_help = "Example: forebay open --sas sas.toml sealed.pcap -o plain.pcap")]
-    Open(pass::PassArgs),
+    Open(seal_open::SealOpenArgs),
     #[command(flatten)]
     Operation(operation::Operation),
     /// Monitor a running gateway: utilization, queues, predicted and actual times, SAs and drops.
@@ -96,8 +96,8 @@ pub fn main() -> ExitCode {
 
 fn run(command: Command) -> miette::Result<Answer> {
     match command {
-        Command::Seal(args) => pass::run(&args, Direction::Seal),
-        Command::Open(args) => pass::run(&args, Direction::Open),
+        Command::Seal(args) => seal_open::run(&args, Direction::Seal),
+        Command::Open(args) => seal_open::run(&args, Direction::Open),
         Command::Operation(command) => command.run(),
         Command::Top(args) => top::run(&args),
         Command::Simulate(args) => simulate::run(&args),

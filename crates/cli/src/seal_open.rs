@@ -41,7 +41,7 @@ const DRAIN_MAX: Duration = Duration::from_millis(10_000);
 
 /// Arguments of `forebay seal` and `forebay open`.
 #[derive(Args)]
-pub struct PassArgs {
+pub struct SealOpenArgs {
     /// Security associations (TOML).
     #[arg(long, value_name = "SAS.toml")]
     sas: PathBuf,
@@ -117,7 +117,7 @@ struct ProcessorLine<'a> {
 }
 
 /// Runs the command.
-pub fn run(args: &PassArgs, direction: Direction) -> miette::Result<Answer> {
+pub fn run(args: &SealOpenArgs, direction: Direction) -> miette::Result<Answer> {
     let mut engine = build_engine(args, direction)?;
     // Both files are opened before a packet is touched: nothing is read for an output that cannot be.
     let mut writer = create(args).map_err(capture_error)?;
@@ -173,11 +173,11 @@ pub fn run(args: &PassArgs, direction: Direction) -> miette::Result<Answer> {
 }
 
 /// The capture to be written. With several cores the system copies its bytes on another than the one that moves packets.
-fn create(args: &PassArgs) -> Result<Writer, CaptureError> {
+fn create(args: &SealOpenArgs) -> Result<Writer, CaptureError> {
     if args.cores > 1 { Writer::create_with_thread(&args.output) } else { Writer::create(&args.output) }
 }
 
-fn build_engine(args: &PassArgs, direction: Direction) -> miette::Result<Engine> {
+fn build_engine(args: &SealOpenArgs, direction: Direction) -> miette::Result<Engine> {
     if args.cores == 0 || args.cores > 256 {
         return Err(miette!("--cores {}: expected 1 to 256", args.cores));
     }
@@ -381,7 +381,7 @@ fn name_drop(number: u64, reason: DropReason) {
     eprintln!("packet {number}: {}: {}", reason.name(), reason.explanation());
 }
 
-fn print(args: &PassArgs, figures: &Figures, engine: &Engine) -> miette::Result<()> {
+fn print(args: &SealOpenArgs, figures: &Figures, engine: &Engine) -> miette::Result<()> {
     if args.json {
         let drops = figures.drops.iter().map(|(reason, n)| (reason.name().to_owned(), n.into())).collect();
         let line = |one: &'_ forebay_engine::ProcessorStats| (one.name.clone(), one.packets, one.bytes);
