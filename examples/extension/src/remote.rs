@@ -70,9 +70,8 @@ impl Processor for Open {
     }
 
     fn poll(&mut self, now: Time, done: &mut Vec<Job>) {
-        while let Some((_, job)) = self.on_the_way.pop_front_if(|(at, _)| *at <= now) {
-            done.push(job);
-        }
+        let here = self.on_the_way.iter().take_while(|(at, _)| *at <= now).count();
+        done.extend(self.on_the_way.drain(..here).map(|(_, job)| job));
     }
 
     fn next_due(&self) -> Option<Time> {

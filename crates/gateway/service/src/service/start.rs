@@ -32,7 +32,7 @@ use super::workers::Workers;
 use crate::privileges;
 use forebay_config::esp_sa;
 use forebay_config::{Changes, Config, InsideLink, KeySource, MssClamp, Routes, Tun, Xfrm, deal, prefixes};
-use forebay_iv_store::{IvStore, Lock, Used, WindowStore};
+use forebay_iv_store::{IvStore, IvStoreError, Lock, Used, WindowStore};
 
 /// What a failure of the guard is said of.
 const GUARD: &str = "the guard's rules (nftables; `mode` of `[guard]`)";
@@ -66,6 +66,21 @@ pub struct Service {
     is_empty: bool,
     /// No other gateway records in its state directory.
     _claim: Lock,
+}
+
+/// How often the claim of a state directory is tried again, and the time between two attempts.
+const CLAIMS: (u32, std::time::Duration) = (100, std::time::Duration::from_millis(30));
+
+/// Claims the state directory. A gateway that was killed a moment ago may hold it until the system has ended it.
+#[allow(clippy::disallowed_methods)] // what is waited for is the end of another process
+fn claim(store: &IvStore) -> Result<Lock, IvStoreError> {
+    for _ in 0..CLAIMS.0 {
+        match store.claim() {
+            Err(IvStoreError::InUse { .. }) => std::thread::sleep(CLAIMS.1),
+            claimed => return claimed,
+        }
+    }
+    store.claim()
 }
 
 impl Service {
@@ -103,7 +118,7 @@ impl Service {
             Some(directory) => IvStore::on(directory, host.files()),
             None => IvStore::of_user().map_err(StartError::Ivs)?,
         };
-        let claim = store.claim().map_err(StartError::Ivs)?;
+        let claim = claim(&store).map_err(StartError::Ivs)?;
         let count = processors.len();
         // Before there is anything that it is to guard.
         let guard = Guard::new(&config, host.firewall()).map_err(link_error(GUARD))?;
