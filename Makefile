@@ -166,7 +166,7 @@ soak: $(FOREBAY)
 	cd fuzz && RUNS=$(RUNS) CARGO_TARGET_DIR=$(CURDIR)/target $(CARGO) test --release --locked -- --nocapture
 
 # The night's run. Of each seed that breaks a rule the shortest list of faults that does is printed.
-EVENTS ?= 4000
+EVENTS ?= 6000
 FIRST ?= 0
 simulate-faults: setup
 	$(CARGO) run --release --locked --package forebay-gateway-sim -- $(or $(SEEDS),100000) $(FIRST) $(EVENTS) $$(nproc)
