@@ -67,7 +67,7 @@ impl Flights {
     #[cold]
     fn grow(&mut self, flight: Flight) -> u64 {
         let id = self.places.len();
-        assert!(id < NONE as usize, "more packets are under way than have numbers");
+        assert!(id < NONE as usize, "more packets are in flight than have numbers");
         self.places.push(flight);
         id as u64
     }

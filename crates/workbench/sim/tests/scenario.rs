@@ -144,7 +144,7 @@ fn a_processor_nobody_can_use_and_a_suite_nobody_has_are_errors() {
     let with =
         |traffic: &str, card: &str| PAPER.replace("value", &format!("suites = {traffic}\nvalue")) + card;
     let found = wrong(&with("[\"gcm\"]", "suites = [\"cbc\"]\n"), &[]);
-    assert_eq!(found[0].1, "nobody can use this processor: no packet has a suite of its");
+    assert_eq!(found[0].1, "no packet can use this processor: none has a suite of its");
     assert_eq!(found[0].2, "the traffic has gcm");
     let found = wrong(&with("[\"gcm\", \"cbc\"]", "").replace("kind", "suites = [\"gcm\"]\nkind"), &[]);
     assert_eq!(found[0].1, "no processor can do suite `cbc`");

@@ -291,7 +291,7 @@ fn mask(section: &Section<'_>, used: usize, suites: &mut Suites, map: &mut Map<S
     let bits = words.iter().filter_map(|word| suites.bit(word)).fold(0u64, |mask, bit| mask | 1 << bit);
     let wanted = if used >= 64 { u64::MAX } else { (1 << used) - 1 };
     if bits & wanted == 0 {
-        let message = "nobody can use this processor: no packet has a suite of its";
+        let message = "no packet can use this processor: none has a suite of its";
         let help = format!("the traffic has {}", suites.words()[..used].join(", "));
         section.conflict("suites", message, help);
     }

@@ -162,7 +162,7 @@ pub(super) fn over_time(scenario: &Scenario, columns: &Columns) -> Vec<Plot> {
             "",
         ),
         plot(
-            "Packets under way",
+            "Packets in flight",
             &x,
             "packets, at the end of each hundredth",
             under_way,
