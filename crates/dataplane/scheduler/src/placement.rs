@@ -1,7 +1,7 @@
 //! What a placement policy is: the choice of a processor for each job, from candidates with their predicted times.
 //!
-//! A policy of one's own is a type with [`Placement`] and a [`PolicyKind`](crate::PolicyKind) that gives it a word and its parameters.
-//! After [`register`](crate::register) every file and command that takes a policy takes that word.
+//! A policy of one's own is a type with [`Placement`] and a [`PolicyKind`](crate::PolicyKind) that gives it a word and its
+//! parameters. After [`register`](crate::register) every file and command that takes a policy takes that word.
 
 use std::fmt;
 
