@@ -4,10 +4,11 @@ CARGO ?= cargo
 FOREBAY = target/release/forebay
 OUT ?= forebay-demo
 
-.PHONY: help demo test test-arm64 extension check licences interop bench bench-gateway bench-simulator validate-model instructions soak simulate-faults planted-faults fuzz miri mutants semver publish-check lab tutorials docs browser interop-vm hdtv deb man setup setup-test clean
+.PHONY: help build demo test test-arm64 extension check licences interop bench bench-gateway bench-simulator validate-model instructions soak simulate-faults planted-faults fuzz miri mutants semver publish-check lab tutorials docs browser interop-vm hdtv deb man setup setup-test clean
 
 help:
 	@echo 'make demo          build, show what the scheduler gains, send a real capture through two gateways'
+	@echo 'make build         the whole command, as packages have it: target/release/forebay'
 	@echo 'make test          all tests, with scapy and tshark as peers'
 	@echo 'make check         format, lints, docs and their links, licences, advisories'
 	@echo 'make extension     a policy and a kind of processor outside the workspace: its tests, as a crate of its own'
@@ -43,6 +44,8 @@ setup-test:
 
 $(FOREBAY): setup
 	$(CARGO) build --release --locked --package forebay-cli --bin forebay
+
+build: $(FOREBAY)
 
 demo: setup
 	$(CARGO) run --profile quick --locked --package forebay-demo -- --out $(OUT)

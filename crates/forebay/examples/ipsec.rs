@@ -10,7 +10,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 /// One end of the tunnel: an engine whose only processor is the calling thread.
 fn end(clock: Clock) -> Result<Engine> {
     let core = ProcessorSetup::new(Box::new(AwsLc::new()), Kind::Cpu, Cost::default());
-    // The seed keys the hashes of tables that strangers' packets reach: draw it at random.
+    // The seed keys the hash tables that unauthenticated packets reach: draw it at random.
     Ok(Engine::new(Ipsec::seeded(1), &[], vec![core], Settings::default(), clock)?)
 }
 
