@@ -27,8 +27,10 @@ impl Engine {
                 let begun = self.clock.now();
                 self.pool.get_mut(index).health.answered(count);
                 let mut booking = Booking::default();
+                let checks = self.checks.len();
                 for job in &mut done {
-                    self.answer(index, job, &mut booking);
+                    let is_doubtful = self.checks.len() > checks;
+                    self.answer(index, job, is_doubtful, &mut booking);
                 }
                 done.clear();
                 self.book(index, booking);
@@ -61,9 +63,9 @@ impl Engine {
         self.scratch.touched = touched;
     }
 
-    /// Takes an answer.
+    /// Takes an answer. While one before it is being checked (`is_doubtful`), it is held.
     #[inline]
-    fn answer(&mut self, processor: usize, job: &mut Job, booking: &mut Booking) {
+    fn answer(&mut self, processor: usize, job: &mut Job, is_doubtful: bool, booking: &mut Booking) {
         let attached = self.pool.get_mut(processor);
         let Some(index) = self.in_flight.slots.by_token(job.token) else {
             attached.stats.late += 1;
@@ -77,6 +79,8 @@ impl Engine {
             Verdict::Done => {
                 if attached.health.done(every) && judged {
                     self.check(processor, index, std::mem::take(job));
+                } else if is_doubtful {
+                    self.held.push((processor, std::mem::take(job)));
                 } else {
                     self.finish(processor, index, job.took, booking);
                     self.settle(index, job);
@@ -195,6 +199,23 @@ impl Engine {
         if !same && !self.pool.get(processor).stats.out {
             self.remove(processor, Removal::WrongResult);
         }
+    }
+
+    /// Accepts the answers that were held for a check, now that all checks are done. A processor that failed one is
+    /// ejected by now, and its jobs have been given to the running core: their answers count no more.
+    pub(crate) fn accept_held(&mut self) {
+        let mut held = std::mem::take(&mut self.held);
+        for (processor, mut job) in held.drain(..) {
+            match self.in_flight.slots.by_token(job.token) {
+                Some(index) => self.accept(processor, index, job),
+                None => {
+                    self.pool.get_mut(processor).stats.late += 1;
+                    self.recycle(std::mem::take(&mut job.packet));
+                }
+            }
+        }
+        // Accepting holds nothing.
+        self.held = held;
     }
 
     /// Tells the scheduler who should have answered by now.

@@ -123,6 +123,8 @@ pub struct Engine {
     pub(crate) retries: VecDeque<u32>,
     /// Answers of others that the running core checks with its next burst.
     pub(crate) checks: Vec<Check>,
+    /// Answers that came behind one that is to be checked, with their processors: they wait for what the check says.
+    pub(crate) held: Vec<(usize, Job)>,
     pub(crate) limits: Limits,
     pub(crate) rules: Rules,
     pub(crate) clock: Clock,
@@ -203,6 +205,7 @@ impl Engine {
             local: VecDeque::with_capacity(room),
             retries: VecDeque::with_capacity(room),
             checks: Vec::new(),
+            held: Vec::new(),
             buffers: Buffers::new(limits.packet_capacity, 3 * room, processors),
             outward: Outward { outputs: Vec::with_capacity(room), ..Outward::default() },
             moving: Moving::default(),

@@ -188,6 +188,7 @@ impl Engine {
             jobs.clear();
             self.book(RUNNING_CORE, booking);
             self.checks.clear();
+            self.accept_held();
             self.release_touched();
         }
         self.scratch.jobs = jobs;
