@@ -33,7 +33,7 @@ help:
 	@echo 'make mutants       changes the code and names the changes that no test notices; SAMPLE=1/100, MUTANTS="ipsec engine"'
 	@echo 'make publish-check whether the library `forebay` and its crates could be published; uploads nothing'
 	@echo 'make semver        whether the library still fits the programs that depend on it; BASE=REVISION, by default the last tag'
-	@echo 'make fuzz          fuzz every parser by coverage (needs nightly Rust); SECONDS=600 each'
+	@echo 'make fuzz          fuzz every parser by coverage (fetches nightly Rust and cargo-fuzz); SECONDS=600 each, JOBS=2, MINIMISE=1'
 
 # The library for fast crypto on x86-64, where it can be had; without it the portable backend does it all.
 setup:

@@ -50,6 +50,8 @@ faults! {
     WindowsNotNoted "limits of replay windows are raised without a note"
     DeliveredBeforeNoted "packets are delivered before their numbers are noted"
     HeldNotReleased "packets that wait for a note wait for ever"
+    GuardNotInstalled "the guard's rules are not installed"
+    GuardRemoved "a stop removes the guard's rules"
     BlackholesRemoved "a stop removes the routes that discard"
     LossesUncounted "packets that a link has lost are not counted"
     NotUnblocked "a link that was full is taken for full for ever"
