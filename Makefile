@@ -52,7 +52,6 @@ demo: setup
 
 test: setup-test
 	$(CARGO) test --workspace --locked
-	cd fuzz && CARGO_TARGET_DIR=$(CURDIR)/target $(CARGO) test --locked
 	$(CARGO) tree --quiet --manifest-path examples/extension/Cargo.toml --locked >/dev/null
 	$(MAKE) -C firmware test
 	scripts/interop.sh target/debug/forebay quick
@@ -120,8 +119,6 @@ man: $(FOREBAY)
 check: setup
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
-	$(CARGO) clippy --manifest-path fuzz/Cargo.toml --target-dir target --all-targets --locked -- -D warnings
 	$(CARGO) fmt --manifest-path examples/extension/Cargo.toml --check
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --document-private-items
 	scripts/docs.py
@@ -166,7 +163,7 @@ soak: $(FOREBAY)
 	scripts/labs.sh $(FOREBAY) full
 	FOREBAY_REKEYS=100000 $(CARGO) test --release --locked --package forebay-gateway --test rekey -- --nocapture
 	$(CARGO) test --release --locked --package forebay-pipeline -- --ignored
-	cd fuzz && RUNS=$(RUNS) CARGO_TARGET_DIR=$(CURDIR)/target $(CARGO) test --release --locked -- --nocapture
+	RUNS=$(RUNS) $(CARGO) test --release --locked --package forebay-fuzz -- --nocapture
 
 # The night's run. Of each seed that breaks a rule the shortest list of faults that does is printed.
 EVENTS ?= 6000

@@ -19,6 +19,9 @@ targets=("${@:2}")
     nested bursts policies path_mtu iptfs fragments aggfrag offload
 )
 
+# Whole-program optimisation of twenty programs would take most of an hour.
+export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
+
 version=0.13.2 tools=$PWD/../target/tools
 PATH=$tools/bin:$PATH
 skip() {

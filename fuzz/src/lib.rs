@@ -26,7 +26,6 @@
 //!
 //! The targets of SAs take every suite, mode, encapsulation and limit from their first bytes (`Kind`), with the
 //! real cipher; keys are set up once (`Bench`), so that an input takes some microseconds.
-#![forbid(unsafe_code)]
 
 mod bench;
 mod bursts;
