@@ -28,7 +28,7 @@ began=$SECONDS
 lap() { echo "arm64: $1: $((SECONDS - began)) s"; began=$SECONDS; }
 
 crypto=(--package forebay-crypto --package forebay-crypto-aws-lc --package forebay-crypto-ipsec-mb --package forebay-links-sys)
-engine=(--package forebay-engine --lib)
+engine=(--package forebay-engine --lib --test suite)
 for test in crates/dataplane/engine/tests/*.rs; do
     # Packets come in real time there, and in emulation the cores are many times slower beside emulated cards than bounds
     # on losses assume.

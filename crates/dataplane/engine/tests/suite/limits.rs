@@ -1,7 +1,6 @@
 //! Limits and back-pressure: what is refused, what waits, and that nothing waits for ever.
 
-#[allow(dead_code)]
-mod pair;
+use crate::pair;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};

@@ -5,7 +5,7 @@
 //! Each table has a line for each packet: when it arrives, its bytes, its SA; and what comes of it: its
 //! processor, when that was chosen, and when the packet was complete.
 
-mod support;
+use crate::support;
 
 use forebay_sim::Outcome;
 use support::{Packet, run_columns, scenario};

@@ -15,7 +15,7 @@
 //! - SPI zero (RFC 4303 2.1: for local use) is no SA's: its two vectors are run as bare jobs only.
 //! - A dummy packet's vector (next header 59) is opened, and then dropped as meant.
 
-mod support;
+use crate::support;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -28,7 +28,7 @@ use forebay_wire::{Ip, protocol};
 use serde_json::Value;
 use support::{Gateway, Rig, backends, config};
 
-const COPY: &str = include_str!("data/esp-vectors.jsonl");
+const COPY: &str = include_str!("../data/esp-vectors.jsonl");
 const ORIGINAL: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../../../shared/corpora/esp-ah/vectors.jsonl");
 

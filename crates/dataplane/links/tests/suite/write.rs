@@ -1,6 +1,6 @@
 //! Captures out: what the files hold, and when they appear.
 
-mod support;
+use crate::support;
 
 use std::fs;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Packets that must not pass: every reason to drop that the path from SA to SA has, what is left of
 //! the packet and of the SA afterwards, and damage to each byte.
 
-mod support;
+use crate::support;
 
 use std::net::IpAddr;
 

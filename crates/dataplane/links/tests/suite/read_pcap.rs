@@ -1,6 +1,6 @@
 //! pcap files, byte by byte.
 
-mod support;
+use crate::support;
 
 use std::cell::Cell;
 use std::io::{self, Read};

@@ -1,8 +1,7 @@
 //! Other people's AH packets (`../ipsec/tests/data`), opened on every backend that has their suites, and
 //! each of them with a bit of every byte of its payload changed in turn.
 
-#[allow(dead_code)]
-mod support;
+use crate::support;
 
 use forebay_crypto::{Direction, SaKeys, SecretBytes, Suite};
 use forebay_ipsec::{DropReason, Mode, Protocol, SaConfig};
@@ -10,7 +9,7 @@ use forebay_wire::Ip;
 use serde_json::Value;
 use support::{Gateway, backends, config};
 
-const VECTORS: &str = include_str!("../../ipsec/tests/data/ah-vectors.jsonl");
+const VECTORS: &str = include_str!("../../../ipsec/tests/data/ah-vectors.jsonl");
 
 fn bytes(row: &Value, field: &str) -> Vec<u8> {
     let hex = row[field].as_str().unwrap_or_default();

@@ -1,8 +1,6 @@
 //! Super-packets: what is put together comes apart again as it was, and only what may be is put together.
 
-#[path = "support/build.rs"]
-mod build;
-mod support;
+use crate::{build, support};
 
 use build::Build;
 use forebay_links::LinkType;

@@ -1,6 +1,6 @@
 //! Captures that others made, sound and damaged, against an independent reader.
 
-mod support;
+use crate::support;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -5,7 +5,7 @@
 //! for scapy and tshark (`tests/interop`) to say. What is not left to ourselves here: lengths, checksums,
 //! sequence numbers and IVs, which are worked out anew from the bytes that come out.
 
-mod support;
+use crate::support;
 
 use std::collections::HashSet;
 use std::net::IpAddr;

@@ -4,8 +4,7 @@
 //! them. The lane's thread is not counted; what it and the engine hand each other goes around in lists
 //! that both keep, which would show here if one side had to make them anew.
 
-#[allow(dead_code)]
-mod pair;
+use crate::pair;
 
 use allocation_counter::measure;
 use forebay_crypto::{Direction, Job, JobSpec, Packet, Processor};

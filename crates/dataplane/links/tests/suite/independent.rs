@@ -1,6 +1,6 @@
 //! What the writer wrote, read by programs that others wrote.
 
-mod support;
+use crate::support;
 
 use std::path::Path;
 use std::process::Command;

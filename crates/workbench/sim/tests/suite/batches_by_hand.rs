@@ -1,6 +1,6 @@
 //! Batches and polls, to the picosecond by hand.
 
-mod support;
+use crate::support;
 
 use support::{Packet, run_columns, scenario};
 

@@ -1,7 +1,6 @@
 //! Audits of samples: how many wrong packets leave before a processor that answers wrongly is ejected.
 
-#[allow(dead_code)]
-mod pair;
+use crate::pair;
 
 use forebay_crypto::{Direction, Job, JobSpec, Packet, Processor, forward_processor};
 use forebay_crypto_aws_lc::AwsLc;

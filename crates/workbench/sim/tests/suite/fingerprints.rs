@@ -1,7 +1,7 @@
 //! Fingerprints: a hash of every packet's processor and times in each of these scenarios. A changed one
 //! means that some run changed: the commit that changes `fingerprints.txt` says why.
 //!
-//!     BLESS=1 cargo test -p forebay-sim --test fingerprints
+//!     BLESS=1 cargo test -p forebay-sim --test suite fingerprints
 
 use std::fmt::Write;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! What must hold for any bytes and any records.
 
-mod support;
+use crate::support;
 
 use std::fs;
 

@@ -3,7 +3,7 @@
 //! The oracle shares nothing with what it judges: it has its own placement rule, window, queues and bus,
 //! keeps one list of jobs, and counts everything out of that list each time it is asked.
 
-mod support;
+use crate::support;
 
 use forebay_scheduler::{Kind, Policy};
 use forebay_sim::Scenario;

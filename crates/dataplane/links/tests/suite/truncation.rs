@@ -1,6 +1,6 @@
 //! A capture cut at any byte is either whole up to there or said to be cut.
 
-mod support;
+use crate::support;
 
 use forebay_links::capture::CaptureErrorKind;
 use support::{read_all, sample_pcap, sample_pcapng};

@@ -1,6 +1,6 @@
 //! pcapng files, byte by byte.
 
-mod support;
+use crate::support;
 
 use forebay_links::LinkType;
 use forebay_links::capture::{CaptureError, CaptureErrorKind, Format, MAX_BLOCK, Reader, Resolution};

@@ -4,7 +4,7 @@
 //! Each processor here has its bus to itself and no buffers, so when a submission ends is known when it is handed
 //! over: the oracle has no events.
 
-mod support;
+use crate::support;
 
 use std::collections::{BTreeMap, VecDeque};
 

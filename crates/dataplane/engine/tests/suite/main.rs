@@ -1,0 +1,17 @@
+//! One program for all of these tests: each program of its own would be linked by itself.
+
+mod ah_vectors;
+mod audits;
+mod drops;
+mod edges;
+mod esp_vectors;
+mod lacking;
+mod limits;
+mod matrix;
+mod nested;
+mod no_alloc;
+#[allow(dead_code)]
+#[path = "../pair/mod.rs"]
+mod pair;
+mod rekeying;
+mod support;

@@ -1,0 +1,10 @@
+//! One program for all of these tests: each program of its own would be linked by itself.
+
+mod adaptive;
+mod batch;
+mod classes;
+mod host;
+mod lateness;
+mod processor_state;
+mod rule;
+mod window;

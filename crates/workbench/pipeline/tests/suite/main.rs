@@ -1,0 +1,9 @@
+//! One program for all of these tests: each program of its own would be linked by itself.
+
+mod by_hand;
+mod chain;
+mod claims;
+mod files;
+mod limits;
+mod scenario;
+mod sizes;

@@ -1,0 +1,14 @@
+//! One program for all of these tests: each program of its own would be linked by itself.
+
+mod batches;
+mod batches_by_hand;
+mod by_hand;
+mod classes;
+mod fingerprints;
+mod optimum;
+mod oracle;
+mod properties;
+mod queueing;
+mod scenario;
+mod support;
+mod traces;
