@@ -91,7 +91,7 @@ pub struct Config {
 /// Everything that is wrong with it, and with the file of SAs that it names.
 pub fn load(path: &Path) -> Result<Config, SasErrors> {
     let name = path.display().to_string();
-    let text = sas::read_text(path).map_err(|problem| sas::errors::of_file(&name, problem.of_gateway()))?;
+    let text = sas::read_text(path).map_err(|problem| sas::errors::of_file(&name, of_gateway(problem)))?;
     let directory = path.parent().map(PathBuf::from).unwrap_or_default();
     read(&text, &name, &directory)
 }
@@ -105,12 +105,12 @@ pub fn parse(text: &str, name: &str, directory: &Path) -> Result<Config, SasErro
 }
 
 fn read(text: &str, name: &str, directory: &Path) -> Result<Config, SasErrors> {
-    let mut notes = FileFindings::default();
+    let mut notes = FileFindings::beside(schema::OTHER_KEYS);
     let (document, errors) = DeTable::parse_recoverable(text);
     let document = document.get_ref();
     for error in &errors {
         let problem = sas::Problem::Syntax { message: mask::shown(error.message()) };
-        notes.add(problem.of_gateway(), error.span().unwrap_or(0..0), "");
+        notes.add(of_gateway(problem), error.span().unwrap_or(0..0), "");
     }
     // What was recovered from a broken text would only bring errors that are none.
     if !errors.is_empty() {
@@ -337,6 +337,27 @@ fn unique(what: &str, name: &str, names: &mut Vec<String>, section: &Reader<'_>)
 /// No place of its own: the file.
 fn whole() -> Place {
     Place { source: 0, span: 0..0 }
+}
+
+/// The problem with the words for a gateway's file.
+fn of_gateway(problem: sas::Problem) -> sas::Problem {
+    let message = problem.to_string();
+    let (message, help) = match problem {
+        sas::Problem::Unreadable(error) => (
+            format!("cannot read the file: {error}"),
+            "check the path: `--config` takes a gateway configuration (TOML)",
+        ),
+        sas::Problem::TooLong { .. } => (message, "check that this is a gateway configuration"),
+        sas::Problem::NotUtf8 { .. } => {
+            (message, "check that this is a gateway configuration; TOML is UTF-8 text")
+        }
+        sas::Problem::Syntax { .. } => (
+            message,
+            "write sections such as `[inside]` and `[[sa]]`, and lines such as `mtu = 1400`, `name = \"east\"`",
+        ),
+        other => return other,
+    };
+    sas::Problem::Setting(Problem::Conflict { message, help: help.to_owned() })
 }
 
 /// The problem with what it quotes of the file made harmless.

@@ -21,6 +21,7 @@ mod lifetime;
 pub(crate) mod mask;
 mod names;
 mod numbers;
+mod others;
 mod policy;
 mod problem;
 mod schema;
@@ -45,11 +46,11 @@ use zeroize::Zeroizing;
 
 pub use database::IntoSadError;
 pub use errors::{Finding, SasErrors};
+pub(crate) use others::OtherKeys;
 pub use problem::Problem;
 pub use schema::PARTS;
 pub use table::Section;
 
-use crate::schema::is_section;
 use entry::Claim;
 use errors::Findings;
 use forebay_scenario::report::Lines;
@@ -141,7 +142,7 @@ fn read_secret(path: &Path, limit: usize) -> io::Result<Zeroizing<Vec<u8>>> {
 }
 
 fn read(text: &str, name: &str, files: &KeyFiles) -> Result<SasFile, SasErrors> {
-    let mut findings = Findings::default();
+    let mut findings = Findings::beside(OtherKeys::NONE);
     let (document, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
         findings.add(
@@ -228,6 +229,7 @@ fn sas(
         Some(_) => tables("sa", Section::Sa, document, findings),
         None => {
             // Unknown keys are what is wrong with a file that holds nothing else.
+            let is_section = findings.others.is_section;
             let unknown = document.keys().any(|key| !is_table(key.get_ref()) && !is_section(key.get_ref()));
             if !unknown || document.contains_key("policy") {
                 findings.add(Problem::NoSa, 0..0, "");

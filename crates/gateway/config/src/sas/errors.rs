@@ -5,6 +5,7 @@ use std::ops::Range;
 use forebay_scenario::{Place, Text, report};
 
 use super::mask;
+use super::others::OtherKeys;
 use super::problem::Problem;
 
 /// Something wrong, or noteworthy, in an SAs file. Its source code is the file with every key replaced by asterisks.
@@ -18,12 +19,20 @@ pub(crate) fn of_file(file: &str, problem: Problem) -> SasErrors {
 }
 
 /// Problems and their places, while the file is being read.
-#[derive(Default)]
-pub(crate) struct Findings(report::Findings<Problem>);
+pub(crate) struct Findings {
+    found: report::Findings<Problem>,
+    /// What else the file may hold.
+    pub(super) others: OtherKeys,
+}
 
 impl Findings {
+    /// None yet, of a file that may hold `others` beside SAs and policies.
+    pub(crate) fn beside(others: OtherKeys) -> Findings {
+        Findings { found: report::Findings::default(), others }
+    }
+
     pub(crate) fn add(&mut self, problem: Problem, span: Range<usize>, label: &str) {
-        self.0.add_labelled(problem, Place { source: 0, span }, label);
+        self.found.add_labelled(problem, Place { source: 0, span }, label);
     }
 
     /// A problem with two places, of which the first is where it is.
@@ -35,17 +44,17 @@ impl Findings {
         other: Range<usize>,
         other_label: &str,
     ) {
-        self.0.add_pair(problem, Place { source: 0, span }, label, other, other_label);
+        self.found.add_pair(problem, Place { source: 0, span }, label, other, other_label);
     }
 
     /// Whether there are so many that hints which take time are not worth it.
     pub(super) fn is_crowded(&self) -> bool {
-        self.0.is_crowded()
+        self.found.is_crowded()
     }
 
     /// The warnings, or all errors: those of `text`, which is called `file`.
     pub(crate) fn finish(self, file: &str, text: &str) -> Result<Vec<Finding>, SasErrors> {
-        let (file, shown) = (mask::shown(file), mask::source(text));
-        self.0.finish(&file, &[Text { title: &file, name: &file, shown: &shown, lines: true }])
+        let (file, shown) = (mask::shown(file), mask::source(text, &self.others));
+        self.found.finish(&file, &[Text { title: &file, name: &file, shown: &shown, lines: true }])
     }
 }

@@ -6,20 +6,19 @@
 
 use std::ops::Range;
 
+use super::others::OtherKeys;
 use super::table::{Section, is_known, is_plain};
-use crate::schema;
 
 /// Length of a run of hex digits that may be a key: half of the shortest one.
 pub(super) const RUN: usize = 16;
 
-/// What a secret that was not closed ends before, sections of a gateway's file apart.
+/// What a secret that was not closed ends before, other sections apart.
 const HEADERS: [&str; 3] = ["[[sa]]", "[sa.iptfs]", "[[policy]]"];
 
 /// Whether the line begins a table.
-fn is_header(line: &str) -> bool {
+fn is_header(line: &str, others: &OtherKeys) -> bool {
     let line = line.trim_start();
-    HEADERS.iter().any(|header| line.starts_with(header))
-        || schema::sections().any(|part| line.starts_with(&part.header()))
+    HEADERS.iter().any(|header| line.starts_with(header)) || (others.is_header)(line)
 }
 
 /// Longest piece of the file in a message, in characters.
@@ -37,12 +36,12 @@ pub(crate) fn shown(text: &str) -> String {
     shown.replace(['\n', '\t'], " ")
 }
 
-/// The text with every secret replaced by as many asterisks as it has bytes.
-pub(crate) fn source(text: &str) -> String {
+/// The text with every secret replaced by as many asterisks as it has bytes; values of `others` may be shown.
+pub(crate) fn source(text: &str, others: &OtherKeys) -> String {
     let mut hidden = Vec::new();
     let (mut at, mut inside_secret) = (0, false);
     for line in text.split_inclusive('\n') {
-        inside_secret = hide_in_line(line, at, inside_secret, &mut hidden);
+        inside_secret = hide_in_line(line, at, inside_secret, others, &mut hidden);
         at += line.len();
     }
     hidden.sort_by_key(|range| range.start);
@@ -51,24 +50,30 @@ pub(crate) fn source(text: &str) -> String {
 
 /// Records which parts of `line`, which starts at `at`, are to be hidden. `inside_secret` says whether a secret value
 /// of an earlier line is still open; the result says the same for the next line.
-fn hide_in_line(line: &str, at: usize, inside_secret: bool, hidden: &mut Vec<Range<usize>>) -> bool {
+fn hide_in_line(
+    line: &str,
+    at: usize,
+    inside_secret: bool,
+    others: &OtherKeys,
+    hidden: &mut Vec<Range<usize>>,
+) -> bool {
     hex_runs(line, at, hidden);
     if let Some(comment) = line.trim_start().strip_prefix('#').filter(|_| !inside_secret) {
-        hide_in_comment(comment, at + line.len() - comment.len(), hidden);
+        hide_in_comment(comment, at + line.len() - comment.len(), others, hidden);
         return false;
     }
     let Some((key, value)) = line.split_once('=') else {
         if inside_secret {
             hidden.push(at..at + line.len());
         }
-        return inside_secret && !is_header(line);
+        return inside_secret && !is_header(line, others);
     };
     let value_at = at + key.len() + 1;
     let key = key.trim().trim_matches(['"', '\'']);
-    if inside_secret && !is_known(key) {
+    if inside_secret && !is_known(key, others) {
         hidden.push(at..at + line.len());
     }
-    if !is_plain(key) {
+    if !is_plain(key, others) {
         hidden.push(value_at..at + line.len());
         return !is_closed(value);
     }
@@ -76,7 +81,7 @@ fn hide_in_line(line: &str, at: usize, inside_secret: bool, hidden: &mut Vec<Ran
     if value.contains('=') && !(key == "iptfs" && is_plain_table(value)) {
         hidden.push(value_at..value_at + value.len());
     }
-    hide_in_comment(comment, value_at + value.len(), hidden);
+    hide_in_comment(comment, value_at + value.len(), others, hidden);
     false
 }
 
@@ -92,10 +97,10 @@ fn is_plain_table(value: &str) -> bool {
 }
 
 /// A comment may hold a line that was taken out.
-fn hide_in_comment(comment: &str, at: usize, hidden: &mut Vec<Range<usize>>) {
+fn hide_in_comment(comment: &str, at: usize, others: &OtherKeys, hidden: &mut Vec<Range<usize>>) {
     let body = comment.trim_start_matches(['#', ' ']);
     if body.contains('=') {
-        hide_in_line(body, at + comment.len() - body.len(), false, hidden);
+        hide_in_line(body, at + comment.len() - body.len(), false, others, hidden);
     }
 }
 
@@ -164,7 +169,7 @@ mod tests {
     use super::*;
 
     fn masked(line: &str) -> String {
-        let masked = source(line);
+        let masked = source(line, &OtherKeys::NONE);
         assert_eq!(masked.len(), line.len());
         masked
     }

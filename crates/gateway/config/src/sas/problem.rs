@@ -350,30 +350,6 @@ pub enum Problem {
     },
 }
 
-impl Problem {
-    /// The problem with the words for a gateway's file.
-    pub(crate) fn of_gateway(self) -> Problem {
-        let message = self.to_string();
-        let (message, help) = match self {
-            Problem::Unreadable(error) => (
-                format!("cannot read the file: {error}"),
-                "check the path: `--config` takes a gateway configuration (TOML)",
-            ),
-            Problem::TooLong { .. } => (message, "check that this is a gateway configuration"),
-            Problem::NotUtf8 { .. } => {
-                (message, "check that this is a gateway configuration; TOML is UTF-8 text")
-            }
-            Problem::Syntax { .. } => (
-                message,
-                "write sections such as `[inside]` and `[[sa]]`, and lines such as `mtu = 1400`, `name = \"east\"`",
-            ),
-            other => return other,
-        };
-        let help = help.to_owned();
-        Problem::Setting(forebay_scenario::Problem::Conflict { message, help })
-    }
-}
-
 impl Fault for Problem {
     fn help(&self) -> String {
         self.help().into_owned()

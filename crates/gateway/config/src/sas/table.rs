@@ -8,9 +8,9 @@ use toml::de::{DeTable, DeValue};
 
 use super::errors::Findings;
 use super::mask::shown;
+use super::others::OtherKeys;
 use super::problem::Problem;
 use super::schema::{PARTS, SECRET};
-use crate::schema;
 
 /// A kind of table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,15 +57,15 @@ impl Section {
 }
 
 /// Whether the key means something anywhere.
-pub(super) fn is_known(key: &str) -> bool {
-    Section::with(key.strip_prefix("iptfs.").unwrap_or(key)).is_some() || schema::is_known(key)
+pub(super) fn is_known(key: &str, others: &OtherKeys) -> bool {
+    Section::with(key.strip_prefix("iptfs.").unwrap_or(key)).is_some() || (others.is_known)(key)
 }
 
 /// Whether the values of this key may be shown.
-pub(super) fn is_plain(key: &str) -> bool {
+pub(super) fn is_plain(key: &str, others: &OtherKeys) -> bool {
     match key.strip_prefix("iptfs.") {
         Some(inside) => Section::Iptfs.has(inside),
-        None => is_known(key) && !SECRET.contains(&key) && !key.ends_with(".key"),
+        None => is_known(key, others) && !SECRET.contains(&key) && !key.ends_with(".key"),
     }
 }
 
