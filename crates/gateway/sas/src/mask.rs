@@ -25,7 +25,7 @@ fn is_header(line: &str, others: &OtherKeys) -> bool {
 const SHOWN: usize = 60;
 
 /// A word of the file as messages may quote it.
-pub(crate) fn shown(text: &str) -> String {
+pub fn shown(text: &str) -> String {
     let mut hidden = Vec::new();
     hex_runs(text, 0, &mut hidden);
     let mut shown = cover(text, &hidden);
