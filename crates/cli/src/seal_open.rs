@@ -5,14 +5,14 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use forebay_config::sas;
 use forebay_crypto::{Direction, Job, JobSpec, Packet};
 use forebay_engine::{Addresses, BURST, Clock, Engine, Limits, Order, Refusal, Scheduling, Settings};
 use forebay_ipsec::{DropCounts, DropReason};
-use forebay_iv_store::{IVS_PER_SA, IvStore};
 use forebay_links::LinkType;
 use forebay_links::capture::{CaptureError, Reader, Writer};
 use forebay_links::frame::{IpAt, locate, reframe};
+use forebay_sas as sas;
+use forebay_state::{IVS_PER_SA, IvStore};
 use forebay_time::{Duration, Time};
 use forebay_wire::{Ip, Malformed};
 use miette::{IntoDiagnostic, miette};
@@ -198,7 +198,8 @@ fn build_engine(args: &SealOpenArgs, direction: Direction) -> miette::Result<Eng
     let costs = args.costs.as_deref().map(Costs::load).transpose()?.unwrap_or_default();
     let (sad, keys) = match direction {
         Direction::Seal => {
-            file.into_sad(&open_state(args.state.as_deref())?, unix_ns()?, IVS_PER_SA, seed)?
+            let (store, now_ns) = (open_state(args.state.as_deref())?, unix_ns()?);
+            file.into_sad(seed, |keys| store.ranges(keys, now_ns, IVS_PER_SA))?
         }
         Direction::Open => file.into_inbound_sad(seed)?,
     };

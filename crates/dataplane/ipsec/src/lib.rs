@@ -15,54 +15,39 @@
 
 mod aggregation;
 mod ah;
-mod drops;
-mod dscp;
 mod esp;
 mod find;
-mod flow;
-mod hash;
-mod headers;
 mod ipsec;
-pub mod iptfs;
 mod iv;
 mod lifetime;
 mod mtu;
 mod overhead;
 mod path_limit;
 mod path_mtu;
-mod policy;
-pub mod reassembly;
-mod received;
-mod replay;
-mod resync;
-mod rule;
 mod sa;
 mod sad;
-mod selector;
-mod spd;
 mod step;
-mod tunnel;
 mod watch;
 
-pub use drops::{DropCounts, DropReason};
-pub use dscp::{DscpError, DscpSet};
+pub use forebay_drops::{DropCounts, DropReason};
+pub use forebay_iptfs::{self as iptfs, Iptfs};
+pub use forebay_reassembly::{self as reassembly, Reassembler, Reassembly};
+pub use forebay_replay::{GUESSES, MAX_WINDOW, Received, Replay, ReplayWindow, TRIGGER};
+pub use forebay_spd::{
+    Action, DscpError, DscpSet, Policy, PolicyError, PolicyId, PolicyPlace, PortRange, SelectorError,
+    TrafficSelector,
+};
+pub use forebay_tunnel::{
+    DontFragment, Dscp, Ecn, FlowLabel, HopLimit, InnerDscp, TunnelRules, TunnelRulesError,
+};
 pub use ipsec::Ipsec;
-pub use iptfs::Iptfs;
 pub use iv::{IvRange, IvRefill};
 pub use lifetime::{Lifetime, LifetimeError, Limits, Lived};
 pub use mtu::{LEARNED_FOR, MIN_PATH_MTU_V4};
 pub use overhead::Overhead;
 pub use path_mtu::PathMtuCounters;
-pub use policy::{Action, Policy, PolicyError, PolicyId, PolicyPlace};
-pub use reassembly::{Reassembler, Reassembly};
-pub use received::Received;
-pub use replay::{MAX_WINDOW, Replay, ReplayWindow};
-pub use resync::{GUESSES, TRIGGER};
 pub use sa::{Encapsulation, Mode, Protocol, SaConfig, SaConfigError, Spi, Tfc, UdpPorts};
 pub use sad::entry::SaCounters;
 pub use sad::error::SadError;
-pub use selector::parse::SelectorError;
-pub use selector::{PortRange, TrafficSelector};
 pub use step::{NEST_MAX, Next, Path, Prepared, Stop};
-pub use tunnel::{DontFragment, Dscp, Ecn, FlowLabel, HopLimit, InnerDscp, TunnelRules, TunnelRulesError};
 pub use watch::{Event, EventKind};

@@ -12,17 +12,16 @@ use forebay_crypto::{Direction, SessionId};
 
 use crate::ah::{InboundAh, OutboundAh};
 use crate::esp::{InboundSa, OutboundSa};
-use crate::hash::Seed;
 use crate::iv::IvRange;
 use crate::lifetime::{Life, Lived};
 use crate::path_limit::PathLimit;
-use crate::received::Received;
-use crate::replay::ReplayWindow;
 use crate::sa::{Encapsulation, Protocol, SaConfig, SaConfigError, Spi};
 use crate::step::NEST_MAX;
 use crate::watch::Watch;
 use entry::{Entry, SaCounters, State};
 use error::SadError;
+use forebay_replay::{Received, ReplayWindow};
+use forebay_spd::Seed;
 use spi_map::SpiMap;
 
 /// The number of no SA, in place of one that was removed.

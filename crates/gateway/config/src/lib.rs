@@ -1,16 +1,12 @@
 //! The gateway's file: links, keys, processors, scheduler, limits and operation in one TOML file.
 //!
 //! [`load`] reports everything that is wrong in one run, each with file, line, what was found, what was expected and
-//! a hint. `[[sa]]` and `[[policy]]` are those of the [SAs file](crate::sas); all other keys stand in [`schema`],
+//! a hint. `[[sa]]` and `[[policy]]` are those of the [SAs file](forebay_sas); all other keys stand in [`schema`],
 //! from which the reference (`docs/reference/gateway.md`) is made. Nothing but files is looked at: neither interfaces nor the
 //! kernel, nor whether a processor is there.
-//!
-//! [`sas`] reads the SAs file, [`import`] what other systems are configured with; [`esp_sa`] writes SAs for Wireshark.
 
 mod diff;
-pub mod esp_sa;
 mod guard;
-pub mod import;
 mod keys;
 mod links;
 mod operation;
@@ -19,7 +15,6 @@ mod reader;
 #[cfg(test)]
 mod reference;
 mod routes;
-pub mod sas;
 mod scheduling;
 pub mod schema;
 mod workers;
@@ -27,7 +22,8 @@ mod workers;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
-use forebay_iv_store as iv_store;
+use forebay_sas as sas;
+use forebay_sas::{Finding, Findings as FileFindings, SasErrors, SasFile, mask};
 use forebay_scenario::{Findings, Place, Problem, Table, Value, tree};
 use toml::de::DeTable;
 
@@ -42,9 +38,10 @@ pub use routes::prefixes;
 pub use scheduling::{Limits, Scheduler};
 pub use workers::deal;
 
-use crate::sas::errors::Findings as FileFindings;
-use crate::sas::{Finding, SasErrors, SasFile, mask};
 use reader::{Context, Reader};
+
+/// Where the system keeps state of its services.
+pub const SYSTEM_DIRECTORY: &str = "/var/lib/forebay";
 
 /// What a gateway's file says.
 #[derive(Debug)]
@@ -91,7 +88,7 @@ pub struct Config {
 /// Everything that is wrong with it, and with the file of SAs that it names.
 pub fn load(path: &Path) -> Result<Config, SasErrors> {
     let name = path.display().to_string();
-    let text = sas::read_text(path).map_err(|problem| sas::errors::of_file(&name, problem.of_gateway()))?;
+    let text = sas::read_text(path).map_err(|problem| sas::of_file(&name, of_gateway(problem)))?;
     let directory = path.parent().map(PathBuf::from).unwrap_or_default();
     read(&text, &name, &directory)
 }
@@ -105,12 +102,12 @@ pub fn parse(text: &str, name: &str, directory: &Path) -> Result<Config, SasErro
 }
 
 fn read(text: &str, name: &str, directory: &Path) -> Result<Config, SasErrors> {
-    let mut notes = FileFindings::default();
+    let mut notes = FileFindings::beside(schema::OTHER_KEYS);
     let (document, errors) = DeTable::parse_recoverable(text);
     let document = document.get_ref();
     for error in &errors {
         let problem = sas::Problem::Syntax { message: mask::shown(error.message()) };
-        notes.add(problem.of_gateway(), error.span().unwrap_or(0..0), "");
+        notes.add(of_gateway(problem), error.span().unwrap_or(0..0), "");
     }
     // What was recovered from a broken text would only bring errors that are none.
     if !errors.is_empty() {
@@ -139,7 +136,7 @@ fn read(text: &str, name: &str, directory: &Path) -> Result<Config, SasErrors> {
         }
         // If `[keys]` could not be read, what is wrong with SAs is said all the same.
         Some(KeySource::Static { sas: None }) | None => {
-            let files = sas::keys::KeyFiles::In(directory.to_owned());
+            let files = sas::KeyFiles::In(directory.to_owned());
             let mut notes = context.notes.borrow_mut();
             if source.is_some() || document.keys().any(|key| sas::is_table(key.get_ref())) {
                 Some(sas::read_tables(document, text, &files, &mut notes))
@@ -176,7 +173,7 @@ fn read(text: &str, name: &str, directory: &Path) -> Result<Config, SasErrors> {
         // Never: but a reader that says nothing must not end a gateway that runs.
         let message = "internal error: a value was rejected without a reason".to_owned();
         let problem = Problem::Conflict { message, help: "please report this file".to_owned() };
-        return Err(sas::errors::of_file(name, sas::Problem::Setting(problem)));
+        return Err(sas::of_file(name, sas::Problem::Setting(problem)));
     };
     let of_sas = std::mem::take(&mut config.sas.warnings);
     config.settings = settings.into_inner();
@@ -205,7 +202,7 @@ fn sections(top: &Table, context: &Context<'_>) -> Option<Config> {
     let privileges = privileges?;
     if privileges.user.is_some() {
         // Not that of the user who starts it.
-        keys.state.get_or_insert_with(|| PathBuf::from(iv_store::SYSTEM_DIRECTORY));
+        keys.state.get_or_insert_with(|| PathBuf::from(SYSTEM_DIRECTORY));
     }
     Some(Config {
         inside: inside?,
@@ -337,6 +334,27 @@ fn unique(what: &str, name: &str, names: &mut Vec<String>, section: &Reader<'_>)
 /// No place of its own: the file.
 fn whole() -> Place {
     Place { source: 0, span: 0..0 }
+}
+
+/// The problem with the words for a gateway's file.
+fn of_gateway(problem: sas::Problem) -> sas::Problem {
+    let message = problem.to_string();
+    let (message, help) = match problem {
+        sas::Problem::Unreadable(error) => (
+            format!("cannot read the file: {error}"),
+            "check the path: `--config` takes a gateway configuration (TOML)",
+        ),
+        sas::Problem::TooLong { .. } => (message, "check that this is a gateway configuration"),
+        sas::Problem::NotUtf8 { .. } => {
+            (message, "check that this is a gateway configuration; TOML is UTF-8 text")
+        }
+        sas::Problem::Syntax { .. } => (
+            message,
+            "write sections such as `[inside]` and `[[sa]]`, and lines such as `mtu = 1400`, `name = \"east\"`",
+        ),
+        other => return other,
+    };
+    sas::Problem::Setting(Problem::Conflict { message, help: help.to_owned() })
 }
 
 /// The problem with what it quotes of the file made harmless.

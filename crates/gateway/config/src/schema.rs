@@ -12,6 +12,8 @@ use forebay_scenario::Unit;
 use forebay_scenario::schema::key;
 pub use forebay_scenario::schema::{Absent, Key, Part, TEXTS, Takes};
 
+use forebay_sas::OtherKeys;
+
 /// A section that stands once.
 const fn once(section: &'static str, keys: &'static [Key]) -> Part {
     Part::once(section, keys)
@@ -95,6 +97,9 @@ const AFTER: &[Part] = &[
 pub const RENAMED: &[(&str, &str, &str)] =
     &[("plain", "[plain]", "[inside]"), ("protected", "[[protected]]", "[[outside]]")];
 
+/// What a gateway's file may hold beside SAs and policies.
+pub(super) const OTHER_KEYS: OtherKeys = OtherKeys { is_section, is_known, is_header };
+
 /// The parts of a section.
 pub fn parts(section: &str) -> impl Iterator<Item = &'static Part> {
     PARTS.iter().filter(move |part| part.section == section)
@@ -109,6 +114,11 @@ pub fn sections() -> impl Iterator<Item = &'static Part> {
 pub fn is_section(name: &str) -> bool {
     sections().any(|part| part.section == name)
         || parts("").any(|part| part.keys.iter().any(|key| key.name == name))
+}
+
+/// Whether the line begins a section.
+fn is_header(line: &str) -> bool {
+    sections().any(|part| line.starts_with(&part.header()))
 }
 
 /// Whether any section has such a key, with its section in front or not.

@@ -5,13 +5,13 @@ use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use forebay_config::{esp_sa, sas};
 use forebay_crypto::Suite;
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_crypto_card::{Bus, BusConfig, Card, CardConfig};
 use forebay_engine::{Clock, Engine, Lane, Limits, Order, Scheduling, Settings};
-use forebay_iv_store::{IVS_PER_SA, IvStore};
+use forebay_sas::{self as sas, esp_sa};
 use forebay_scheduler::Kind;
+use forebay_state::{IVS_PER_SA, IvStore};
 use forebay_time::Duration;
 use miette::{IntoDiagnostic, WrapErr, miette};
 
@@ -99,7 +99,9 @@ fn write_secret(path: &Path, content: &[u8]) -> miette::Result<()> {
 /// Gateway A.
 pub fn sealing(args: &DemoArgs, files: &SaFiles, costs: &Costs, clock: Clock) -> miette::Result<Engine> {
     let store = IvStore::new(&files.state);
-    let (sad, keys) = sas::load(&files.a)?.into_sad(&store, host::unix_ns()?, IVS_PER_SA, host::seed())?;
+    let now_ns = host::unix_ns()?;
+    let (sad, keys) =
+        sas::load(&files.a)?.into_sad(host::seed(), |keys| store.ranges(keys, now_ns, IVS_PER_SA))?;
     engine(args, sad, &keys, costs, clock)
 }
 

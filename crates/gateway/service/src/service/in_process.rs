@@ -8,15 +8,15 @@ use std::sync::Arc;
 use forebay_config::{Config, Raw, Tun, Udp};
 use forebay_engine::Clock;
 use forebay_ipsec::Protocol;
-use forebay_iv_store::{Files, System};
 use forebay_links::datagram::DatagramLink;
 use forebay_links::nftables::{Counted, Table};
+use forebay_state::{Files, System};
 
 use super::host::{Firewall, Host, Queues};
 use super::machine::Machine;
 use super::routes::Routing;
 use super::start_error::{StartError, lacking, link_error};
-use super::wait::{Poll, Wait};
+use forebay_worker::{Poll, Wait};
 
 /// A host for a gateway inside a program: the inside is one end of a pair of sockets (`UnixDatagram::pair`), whose
 /// other end the program reads and writes, one IP packet for each datagram. There is no interface and no route, so no

@@ -1,0 +1,170 @@
+//! Selectors of both sides made ready for packets: what an SA or a policy matches.
+
+use std::net::IpAddr;
+
+use crate::dscp::DscpSet;
+use crate::headers::{self, Headers, Port, UNKNOWN, has_ports, has_type};
+use crate::selector::Addresses;
+use crate::selector::{PortRange, TrafficSelector};
+
+/// Whether a packet is one of those meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Match {
+    /// It is none.
+    No,
+    /// It may belong to one that is meant; the deciding field is in another fragment.
+    Maybe,
+    /// It is one.
+    Yes,
+}
+
+/// The traffic selectors of both sides and the classes of an SA or policy.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    pub(crate) local: Box<[Side]>,
+    pub(crate) remote: Box<[Side]>,
+    /// The classes of traffic that are meant.
+    pub dscp: DscpSet,
+    /// Whether nothing but addresses matters.
+    pub wide: bool,
+}
+
+/// One traffic selector, its addresses aligned left as in [`Headers`].
+#[derive(Clone, Copy, Debug)]
+pub struct Side {
+    pub families: Families,
+    pub first: u128,
+    pub last: u128,
+    /// Zero for any.
+    pub protocol: u8,
+    pub ports: PortRange,
+}
+
+/// IP versions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Families {
+    V4,
+    V6,
+    Both,
+}
+
+impl Families {
+    #[inline]
+    pub fn has(self, v6: bool) -> bool {
+        self == Families::Both || v6 == (self == Families::V6)
+    }
+}
+
+/// All bits behind an IPv4 address that is aligned left.
+const BEHIND_V4: u128 = u128::MAX >> 32;
+
+impl Rule {
+    /// The rule of these selectors; none on a side means any traffic.
+    pub fn new(local: &[TrafficSelector], remote: &[TrafficSelector], dscp: DscpSet) -> Rule {
+        let side = |selectors: &[TrafficSelector]| -> Box<[Side]> {
+            match selectors {
+                [] => [Side::new(&TrafficSelector::ANY)].into(),
+                selectors => selectors.iter().map(Side::new).collect(),
+            }
+        };
+        let addresses_only = |selector: &TrafficSelector| selector.is_addresses_only();
+        let wide = local.iter().chain(remote).all(addresses_only) && dscp == DscpSet::ALL;
+        Rule { local: side(local), remote: side(remote), dscp, wide }
+    }
+
+    /// Whether a packet is meant.
+    #[inline]
+    pub fn matches(&self, headers: &Headers) -> Match {
+        if !self.wide && !self.dscp.contains(headers.dscp) {
+            return Match::No;
+        }
+        self.matches_selectors(headers)
+    }
+
+    /// The same without a look at the class, which is not checked on what an SA brings in
+    /// (RFC 4301 4.4.2.1).
+    #[inline]
+    pub fn matches_selectors(&self, headers: &Headers) -> Match {
+        let best = |sides: &[Side], address, port| {
+            let mut best = Match::No;
+            for side in sides {
+                best = best.max(side.matches(headers, address, port));
+                if best == Match::Yes {
+                    break;
+                }
+            }
+            best
+        };
+        let local = best(&self.local, headers.local, headers.local_port);
+        if local == Match::No {
+            return Match::No;
+        }
+        local.min(best(&self.remote, headers.remote, headers.remote_port))
+    }
+}
+
+impl Side {
+    fn new(selector: &TrafficSelector) -> Side {
+        let (families, first, last) = match selector.addresses {
+            Addresses::Any => (Families::Both, 0, u128::MAX),
+            Addresses::Range { first: IpAddr::V6(first), last: IpAddr::V6(last) } => {
+                (Families::V6, first.into(), last.into())
+            }
+            Addresses::Range { first: IpAddr::V4(first), last: IpAddr::V4(last) } => {
+                let aligned = |address: std::net::Ipv4Addr| u128::from(u32::from(address)) << 96;
+                (Families::V4, aligned(first), aligned(last) | BEHIND_V4)
+            }
+            // A selector of two IP versions cannot be made; it would match nothing.
+            Addresses::Range { .. } => (Families::V4, 1, 0),
+        };
+        Side { families, first, last, protocol: selector.protocol, ports: selector.ports }
+    }
+
+    #[inline]
+    fn matches(&self, headers: &Headers, address: u128, port: Port) -> Match {
+        if !self.families.has(headers.v6) || address < self.first || address > self.last {
+            return Match::No;
+        }
+        let any_ports = self.ports == PortRange::ANY;
+        if self.protocol == 0 && any_ports {
+            return Match::Yes;
+        }
+        let protocol = match headers.protocol {
+            UNKNOWN if self.protocol != 0 => Match::Maybe,
+            protocol if self.protocol != 0 && protocol != u16::from(self.protocol) => return Match::No,
+            _ => Match::Yes,
+        };
+        protocol.min(if any_ports { Match::Yes } else { self.match_port(headers.protocol, port) })
+    }
+
+    /// RFC 4301 4.4.1.1: a range of ports matches no packet whose ports cannot be seen; OPAQUE no other.
+    #[inline]
+    fn match_port(&self, protocol: u16, port: Port) -> Match {
+        let opaque = self.ports == PortRange::OPAQUE;
+        // Ports without a protocol are for those that have ports, and not for the types of others.
+        if self.protocol == 0 && !opaque && has_type(protocol) {
+            return Match::No;
+        }
+        let yes = match port {
+            headers::FREE => true,
+            headers::NONE => opaque,
+            headers::HIDDEN if opaque => true,
+            headers::HIDDEN => return Match::Maybe,
+            port => (u32::from(self.ports.first())..=u32::from(self.ports.last())).contains(&port),
+        };
+        if yes { Match::Yes } else { Match::No }
+    }
+
+    /// The one protocol, if any, that packets meant by both sides have; `None` if there is none such.
+    pub fn common_protocol(&self, other: &Side) -> Option<u8> {
+        match (self.protocol, other.protocol) {
+            (0, protocol) | (protocol, 0) => Some(protocol),
+            (one, another) => (one == another).then_some(one),
+        }
+    }
+}
+
+/// Whether a protocol's port fields are one for each side.
+pub fn is_two_sided(protocol: u8) -> bool {
+    protocol == 0 || has_ports(protocol.into())
+}

@@ -1,0 +1,496 @@
+//! The security policy database (RFC 4301 4.4.1): ordered policies of both directions, and what they say
+//! of a packet.
+//!
+//! The first policy in order that a packet matches decides; what matches none is dropped. While there
+//! is no outbound policy, the outbound SAs' own selectors are policies that protect, in the order of the
+//! SAs. While there is no inbound one, what an SA brings in passes if its selectors let it, and nothing
+//! else does. Where policies are known to come from elsewhere ([`Spd::require_policies`]), having none
+//! is no reason to do without: what matches none is dropped then, too.
+//!
+//! **Fragments.** One behind the first holds no ports. It matches only policies whose ports are ANY or
+//! OPAQUE (RFC 4301 4.4.1.1), and where such a policy would let it pass *unprotected* although an earlier
+//! one that does not bypass may have been meant, had its ports been seen, it is dropped under a reason of
+//! its own: RFC 4301 7.4 describes the attack. There is no stateful fragment checking, so bypassing by
+//! port lets no fragments pass but the first.
+
+pub mod classify;
+mod decision;
+pub mod flow_cache;
+mod labels;
+mod prefix_map;
+mod sa_list;
+
+use std::collections::HashMap;
+
+use forebay_crypto::{Direction, SessionId};
+use forebay_planted::{Fault, planted};
+use forebay_wire::Ip;
+
+use crate::dscp::DscpSet;
+use crate::hash::Seed;
+use crate::headers::{Depth, Headers};
+use crate::policy::PolicyPlace;
+use crate::policy::{Action, Policy, PolicyError, PolicyId};
+use crate::rule::Rule;
+use classify::Classifier;
+pub use decision::Decision;
+use flow_cache::{FlowCache, FlowPlace};
+use forebay_drops::DropReason;
+use labels::Labels;
+use sa_list::{SaList, Turn};
+
+/// Up to this many rules a look-up is as fast as the cache.
+const SCAN_LIMIT: usize = 1;
+/// Between outbound SAs in their order, into which nothing is ever put.
+const SA_STEP: u64 = 1;
+
+/// Policies, the SAs' own selectors, and the decisions for recent flows.
+#[derive(Debug)]
+pub struct Spd {
+    /// By the number of the SA.
+    sas: Classifier,
+    next_sa: u64,
+    outbound: Side,
+    inbound: Side,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    /// The policies that each SA stands in.
+    used_by: HashMap<u32, Vec<u32>, Seed>,
+    /// By SA and policy: where the one stands in the other.
+    turns: HashMap<(u32, u32), Turn, Seed>,
+    seed: Seed,
+    /// SAs and policies that look at the class.
+    by_dscp: usize,
+    /// Counts the changes.
+    state: u64,
+    flows: FlowCache,
+    /// SAs' own selectors are no policies, even if there are none.
+    strict: bool,
+    /// Addresses of the last outbound IPv4 packet, and its SA: packets come in runs.
+    last_out: Option<([u8; 8], u32)>,
+    /// Addresses of the last inner IPv4 packet that was allowed through an SA.
+    last_in: Option<([u8; 8], SessionId)>,
+}
+
+/// The policies of one direction.
+#[derive(Debug)]
+struct Side {
+    policies: Classifier,
+    order: Labels,
+    depth: Depth,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    generation: u32,
+    label: u64,
+    /// Without its SAs, which are beside it.
+    policy: Option<Policy>,
+    sas: SaList,
+}
+
+impl Slot {
+    /// The policy with its SAs.
+    fn whole(&self) -> Option<Policy> {
+        let mut policy = self.policy.clone()?;
+        if let Action::Protect(sas) = &mut policy.action {
+            sas.extend(self.sas.iter());
+        }
+        Some(policy)
+    }
+}
+
+impl Spd {
+    /// Without policies and SAs; `seed` is the key of the hash of its tables.
+    pub fn new(seed: Seed) -> Spd {
+        let side = |direction| Side {
+            policies: Classifier::new(direction, seed),
+            order: Labels::default(),
+            depth: Depth { upper: false, dscp: false },
+        };
+        Spd {
+            sas: Classifier::new(Direction::Seal, seed),
+            next_sa: 0,
+            outbound: side(Direction::Seal),
+            inbound: side(Direction::Open),
+            slots: Vec::new(),
+            free: Vec::new(),
+            used_by: HashMap::with_hasher(seed),
+            turns: HashMap::with_hasher(seed),
+            seed,
+            by_dscp: 0,
+            state: 1,
+            flows: FlowCache::new(seed),
+            strict: false,
+            last_out: None,
+            last_in: None,
+        }
+    }
+
+    /// Lets only policies decide: without any, what is to be protected is dropped, and so is what an SA brings in.
+    pub fn require_policies(&mut self) {
+        self.strict = true;
+        self.changed();
+    }
+
+    /// Adds the selectors of an outbound SA behind those of all others.
+    pub fn add_sa(&mut self, session: SessionId, rule: Rule) {
+        self.by_dscp += usize::from(rule.dscp != DscpSet::ALL);
+        self.next_sa += SA_STEP;
+        self.sas.insert(session.0, self.next_sa, rule, true);
+        self.changed();
+    }
+
+    /// Takes an SA out, of the policies too.
+    pub fn remove_sa(&mut self, session: SessionId) {
+        for index in self.used_by.remove(&session.0).unwrap_or_default() {
+            if let Some(turn) = self.turns.remove(&(session.0, index)) {
+                self.slots[index as usize].sas.remove(turn);
+            }
+        }
+        if let Some(rule) = self.sas.remove(session.0) {
+            self.by_dscp -= usize::from(rule.dscp != DscpSet::ALL);
+        }
+        self.changed();
+    }
+
+    /// Adds a policy.
+    ///
+    /// # Errors
+    /// [`PolicyError::NoSuchPolicy`] if the one beside which it is to stand is not of its direction.
+    pub fn add(&mut self, mut policy: Policy, place: PolicyPlace) -> Result<PolicyId, PolicyError> {
+        let direction = policy.direction;
+        let label_of = |id: PolicyId| match self.slot(id) {
+            Some(slot) if slot.policy.as_ref().is_some_and(|other| other.direction == direction) => {
+                Ok(slot.label)
+            }
+            _ => Err(PolicyError::NoSuchPolicy(id)),
+        };
+        let order = &self.side(direction).order;
+        let before = match place {
+            PolicyPlace::First => order.first(),
+            PolicyPlace::Last => None,
+            PolicyPlace::Before(id) => Some(label_of(id)?),
+            PolicyPlace::After(id) => order.after(label_of(id)?),
+        };
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            self.slots.len() as u32 - 1
+        });
+        let mut moved = Vec::new();
+        let side = self.side_mut(direction);
+        let label = side.order.insert(index, before, |index, label| moved.push((index, label)));
+        side.policies.reorder(&moved);
+        let rule = Rule::new(&policy.local_ts, &policy.remote_ts, policy.dscp);
+        side.policies.insert(index, label, rule, policy.action != Action::Bypass);
+        for (index, label) in moved {
+            self.slots[index as usize].label = label;
+        }
+        self.by_dscp += usize::from(policy.dscp != DscpSet::ALL);
+        let sas = match &mut policy.action {
+            Action::Protect(sas) => std::mem::take(sas),
+            Action::Bypass | Action::Discard => vec![],
+        };
+        let slot = &mut self.slots[index as usize];
+        (slot.label, slot.policy) = (label, Some(policy));
+        let generation = slot.generation;
+        sas.into_iter().for_each(|session| self.link(index, session, false));
+        self.changed();
+        Ok(PolicyId { index, generation })
+    }
+
+    /// Takes a policy out; `None` if there is no such one.
+    pub fn remove(&mut self, id: PolicyId) -> Option<Policy> {
+        let policy = self.slot(id)?.whole()?;
+        self.unlink_all(id.index);
+        let slot = &mut self.slots[id.index as usize];
+        (slot.policy, slot.sas) = (None, SaList::default());
+        let label = slot.label;
+        // After four thousand million policies in one place a number might come again: it is left unused.
+        if slot.generation < u32::MAX {
+            slot.generation += 1;
+            self.free.push(id.index);
+        }
+        self.by_dscp -= usize::from(policy.dscp != DscpSet::ALL);
+        let side = self.side_mut(policy.direction);
+        side.order.remove(label);
+        side.policies.remove(id.index);
+        self.changed();
+        Some(policy)
+    }
+
+    /// Gives a policy that protects other SAs.
+    ///
+    /// # Errors
+    /// If there is no such policy, and if it does not protect.
+    pub fn set_sas(&mut self, id: PolicyId, sas: Vec<SessionId>) -> Result<(), PolicyError> {
+        self.check_protects(id)?;
+        self.unlink_all(id.index);
+        self.slots[id.index as usize].sas = SaList::default();
+        sas.into_iter().for_each(|session| self.link(id.index, session, false));
+        self.changed();
+        Ok(())
+    }
+
+    /// Puts an SA before all others of a policy that protects, from wherever it is there.
+    ///
+    /// # Errors
+    /// As [`Spd::set_sas`].
+    pub fn put_sa_first(&mut self, id: PolicyId, session: SessionId) -> Result<(), PolicyError> {
+        self.check_protects(id)?;
+        if let Some(turn) = self.unlink(id.index, session) {
+            self.slots[id.index as usize].sas.remove(turn);
+        }
+        self.link(id.index, session, true);
+        self.changed();
+        Ok(())
+    }
+
+    fn check_protects(&self, id: PolicyId) -> Result<(), PolicyError> {
+        let slot = self.slot(id).ok_or(PolicyError::NoSuchPolicy(id))?;
+        match slot.policy.as_ref().map(|policy| &policy.action) {
+            Some(Action::Protect(_)) => Ok(()),
+            _ => Err(PolicyError::NotProtecting(id)),
+        }
+    }
+
+    fn slot(&self, id: PolicyId) -> Option<&Slot> {
+        let slot = self.slots.get(id.index as usize)?;
+        (slot.generation == id.generation && slot.policy.is_some()).then_some(slot)
+    }
+
+    /// The direction of a policy.
+    pub fn direction(&self, id: PolicyId) -> Option<Direction> {
+        self.slot(id)?.policy.as_ref().map(|policy| policy.direction)
+    }
+
+    /// A policy with its SAs.
+    pub fn get(&self, id: PolicyId) -> Option<Policy> {
+        self.slot(id)?.whole()
+    }
+
+    /// The policies of a direction in order.
+    pub fn iter(&self, direction: Direction) -> impl Iterator<Item = (PolicyId, Policy)> {
+        self.side(direction).order.iter().filter_map(|index| {
+            let slot = self.slots.get(index as usize)?;
+            Some((PolicyId { index, generation: slot.generation }, slot.whole()?))
+        })
+    }
+
+    /// Whether inbound policies decide.
+    #[inline]
+    pub fn has_inbound(&self) -> bool {
+        self.strict || self.inbound.policies.len() > 0
+    }
+
+    /// Puts an SA into a policy, once.
+    fn link(&mut self, index: u32, session: SessionId, first: bool) {
+        if self.turns.contains_key(&(session.0, index)) {
+            return;
+        }
+        let list = &mut self.slots[index as usize].sas;
+        self.turns.insert((session.0, index), list.add(session, self.sas.rule(session.0), first));
+        self.used_by.entry(session.0).or_default().push(index);
+        // Only outbound there is anything to choose.
+        if list.wants_index() && self.sas.rule(session.0).is_some() {
+            let (sas, turns) = (&self.sas, &mut self.turns);
+            list.make_index(
+                self.seed,
+                |session| sas.rule(session),
+                |session, turn| {
+                    turns.insert((session, index), turn);
+                },
+            );
+        }
+    }
+
+    fn unlink(&mut self, index: u32, session: SessionId) -> Option<Turn> {
+        let turn = self.turns.remove(&(session.0, index))?;
+        let users = self.used_by.get_mut(&session.0)?;
+        users.retain(|user| *user != index);
+        if users.is_empty() {
+            self.used_by.remove(&session.0);
+        }
+        Some(turn)
+    }
+
+    fn unlink_all(&mut self, index: u32) {
+        let sas: Vec<SessionId> = self.slots[index as usize].sas.iter().collect();
+        for session in sas {
+            self.unlink(index, session);
+        }
+    }
+
+    fn side(&self, direction: Direction) -> &Side {
+        if direction == Direction::Seal { &self.outbound } else { &self.inbound }
+    }
+
+    fn side_mut(&mut self, direction: Direction) -> &mut Side {
+        if direction == Direction::Seal { &mut self.outbound } else { &mut self.inbound }
+    }
+
+    /// Forgets every decision, and works out what decisions look at from now on.
+    fn changed(&mut self) {
+        (self.last_out, self.last_in) = (None, None);
+        self.state += 1;
+        let dscp = self.by_dscp > 0;
+        let upper = !(self.sas.is_wide() && self.outbound.policies.is_wide());
+        self.outbound.depth = Depth { upper, dscp };
+        self.inbound.depth = Depth { upper: !self.inbound.policies.is_wide(), dscp };
+        let rules = self.sas.len() + self.outbound.policies.len() + self.inbound.policies.len();
+        if rules > SCAN_LIMIT {
+            self.flows.changed(rules);
+        }
+    }
+
+    /// The SA for the last outbound IPv4 packet, if it had these addresses and any with them would get it.
+    #[inline]
+    pub fn recent(&self, addresses: [u8; 8]) -> Option<u32> {
+        self.last_out
+            .filter(|(last, _)| *last == addresses || planted(Fault::FlowOfOthers))
+            .map(|(_, session)| session)
+    }
+
+    /// Decides on an outbound packet.
+    #[inline]
+    pub fn decide_outbound(&mut self, ip: &Ip<'_>) -> Decision {
+        let Ip::V4(v4) = ip else { return self.look_up(Direction::Seal, ip).0 };
+        let addresses = v4.raw_addresses();
+        if let Some(session) = self.recent(addresses) {
+            return Decision::Protect(session);
+        }
+        let (decision, wide) = self.look_up(Direction::Seal, ip);
+        if let (Decision::Protect(session), true) = (decision, wide) {
+            self.last_out = Some((addresses, session));
+        }
+        decision
+    }
+
+    /// Whether a packet that came out of an inbound SA may have (RFC 4301 5.2 step 4): the policy that it
+    /// matches must be one that protects by that SA.
+    #[inline]
+    pub fn check_opened(&mut self, ip: &Ip<'_>, session: SessionId) -> Result<(), DropReason> {
+        let addresses = if let Ip::V4(v4) = ip { Some(v4.raw_addresses()) } else { None };
+        if let (Some(addresses), Some(last)) = (addresses, self.last_in)
+            && last == (addresses, session)
+        {
+            return Ok(());
+        }
+        let (decision, wide) = self.look_up(Direction::Open, ip);
+        match decision {
+            Decision::Protect(index) if self.protects(index, session) => {
+                self.last_in = addresses.filter(|_| wide).map(|addresses| (addresses, session));
+                Ok(())
+            }
+            Decision::Protect(_) | Decision::Bypass => Err(DropReason::InTmplMismatch),
+            Decision::Drop(reason) => Err(reason),
+        }
+    }
+
+    /// A number that changes whenever decisions may change; never zero.
+    #[inline]
+    pub fn state(&self) -> u64 {
+        self.state
+    }
+
+    /// Whether every IPv4 packet with the addresses that an SA's packet had passes as that did.
+    #[inline]
+    pub fn passes_all(&self, addresses: [u8; 8], session: SessionId) -> bool {
+        !self.has_inbound() || self.last_in == Some((addresses, session))
+    }
+
+    /// Whether a packet that came in without protection may pass.
+    pub fn check_cleartext(&mut self, ip: &Ip<'_>) -> Result<(), DropReason> {
+        match self.look_up(Direction::Open, ip).0 {
+            Decision::Bypass => Ok(()),
+            Decision::Protect(_) => Err(DropReason::InTmplMismatch),
+            Decision::Drop(reason) => Err(reason),
+        }
+    }
+
+    /// Where a recent decision on an outbound packet stands.
+    #[inline]
+    pub fn place(&self, headers: &Headers) -> FlowPlace {
+        self.flows.place(Direction::Seal, headers)
+    }
+
+    /// Loads it, so that decisions need not wait for each other.
+    #[inline]
+    pub fn touch(&self, place: FlowPlace) {
+        self.flows.touch(place);
+    }
+
+    /// The SA that a recent decision names for an outbound packet.
+    #[inline]
+    pub fn peek(&self, headers: &Headers) -> Option<u32> {
+        match self.flows.get(Direction::Seal, headers)? {
+            (Decision::Protect(session), _) => Some(session),
+            _ => None,
+        }
+    }
+
+    /// The headers that decisions on outbound packets depend on.
+    #[inline]
+    pub fn outbound_headers(&self, ip: &Ip<'_>) -> Headers {
+        Headers::of(ip, Direction::Seal, self.outbound.depth)
+    }
+
+    fn protects(&self, index: u32, session: SessionId) -> bool {
+        self.turns.contains_key(&(session.0, index))
+    }
+
+    /// The decision, and whether every packet with these addresses would get the same.
+    fn look_up(&mut self, direction: Direction, ip: &Ip<'_>) -> (Decision, bool) {
+        let headers = Headers::of(ip, direction, self.side(direction).depth);
+        let rules = match direction {
+            Direction::Seal => self.sas.len() + self.outbound.policies.len(),
+            Direction::Open => self.inbound.policies.len(),
+        };
+        if rules <= SCAN_LIMIT {
+            return self.decide(direction, &headers);
+        }
+        if let Some(decided) = self.flows.get(direction, &headers) {
+            return decided;
+        }
+        let (decision, wide) = self.decide(direction, &headers);
+        // What matches nothing is not remembered, so that a flood of it drives nothing else out.
+        if !matches!(
+            decision,
+            Decision::Drop(DropReason::OutNoStates | DropReason::OutNoPols | DropReason::InNoPols)
+        ) {
+            self.flows.put(direction, &headers, decision, wide);
+        }
+        (decision, wide)
+    }
+
+    fn decide(&self, direction: Direction, headers: &Headers) -> (Decision, bool) {
+        let (no_policy, blocked, fragment) = match direction {
+            Direction::Seal => (DropReason::OutNoPols, DropReason::OutPolBlock, DropReason::OutFragmentPorts),
+            Direction::Open => (DropReason::InNoPols, DropReason::InPolBlock, DropReason::InFragmentPorts),
+        };
+        let policies = &self.side(direction).policies;
+        if direction == Direction::Seal && policies.len() == 0 && !self.strict {
+            let found = self.sas.find(headers);
+            return match found.id {
+                Some(session) => (Decision::Protect(session), found.wide),
+                None if found.doubtful => (Decision::Drop(fragment), false),
+                None => (Decision::Drop(DropReason::OutNoStates), false),
+            };
+        }
+        let found = policies.find(headers);
+        let slot = found.id.and_then(|index| self.slots.get(index as usize));
+        let (Some(index), Some(Slot { policy: Some(policy), sas, .. })) = (found.id, slot) else {
+            return (Decision::Drop(if found.doubtful { fragment } else { no_policy }), false);
+        };
+        match &policy.action {
+            Action::Protect(_) if direction == Direction::Open => (Decision::Protect(index), found.wide),
+            Action::Protect(_) => match sas.choose(headers, |session| self.sas.rule(session)) {
+                Some((session, wide)) => (Decision::Protect(session), found.wide && wide),
+                None => (Decision::Drop(DropReason::OutNoStates), false),
+            },
+            Action::Bypass if found.doubtful => (Decision::Drop(fragment), false),
+            Action::Bypass => (Decision::Bypass, found.wide),
+            Action::Discard => (Decision::Drop(blocked), found.wide),
+        }
+    }
+}

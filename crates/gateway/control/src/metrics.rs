@@ -1,0 +1,350 @@
+//! The status in Prometheus's text format (exposition format 0.0.4).
+
+use std::collections::BTreeMap;
+use std::fmt::{Display, Write};
+
+use forebay_drops::DropReason;
+
+use super::{GuardDoc, StatusDoc, TapsDoc};
+
+/// The content type for HTTP.
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// The document as text.
+pub fn text(status: &StatusDoc) -> String {
+    let mut text = Text(String::with_capacity(16_384 + 512 * status.sas.len()));
+    text.family("forebay_info", "gauge", "Version of the running gateway.");
+    text.sample("forebay_info", &[("version", &status.version)], 1);
+    text.family("forebay_uptime_seconds", "gauge", "Time since the gateway started.");
+    text.sample("forebay_uptime_seconds", &[], status.uptime_s);
+    sas(status, &mut text);
+    processors(status, &mut text);
+    links(status, &mut text);
+    drops(&status.drops, &mut text);
+    engines(status, &mut text);
+    taps(&status.taps, &mut text);
+    guard(&status.guard, &mut text);
+    text.0
+}
+
+struct Text(String);
+
+impl Text {
+    /// Begins a family of samples.
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
+        let _ = write!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
+    }
+
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
+        self.0.push_str(name);
+        for (at, (label, value)) in labels.iter().enumerate() {
+            let _ = write!(self.0, "{}{label}=\"", if at == 0 { '{' } else { ',' });
+            for char in value.chars() {
+                match char {
+                    '\\' => self.0.push_str("\\\\"),
+                    '"' => self.0.push_str("\\\""),
+                    '\n' => self.0.push_str("\\n"),
+                    char => self.0.push(char),
+                }
+            }
+            self.0.push('"');
+        }
+        let _ = writeln!(self.0, "{} {value}", if labels.is_empty() { "" } else { "}" });
+    }
+}
+
+fn sas(status: &StatusDoc, text: &mut Text) {
+    let families: [OfSa; 5] = [
+        ("forebay_sa_packets_total", "Packets processed by the SA.", |sa| sa.packets),
+        ("forebay_sa_bytes_total", "Bytes of the SA's packets outside the tunnel.", |sa| sa.bytes),
+        ("forebay_sa_auth_failures_total", "Packets with an ICV failure.", |sa| sa.auth_failures),
+        ("forebay_sa_replays_total", "Packets rejected by the replay check.", |sa| sa.replays),
+        (
+            "forebay_sa_unsure_total",
+            "Packets rejected by the replay check because they may have been received before a crash; included in forebay_sa_replays_total.",
+            |sa| sa.unsure,
+        ),
+    ];
+    for (name, help, value) in families {
+        text.family(name, "counter", help);
+        for sa in &status.sas {
+            let labels = [
+                ("sa", &*sa.name),
+                ("spi", &*sa.spi),
+                ("direction", &*sa.direction),
+                ("remote", &*sa.remote),
+            ];
+            text.sample(name, &labels, value(sa));
+        }
+    }
+}
+
+/// A family of the SAs: name, what it is, and its value.
+type OfSa = (&'static str, &'static str, fn(&super::SaDoc) -> u64);
+/// A family of the links: name, what it is, and its values in and out.
+type OfLink = (&'static str, &'static str, [fn(&super::LinkDoc) -> u64; 2]);
+/// A family of the captures: name, what it is, and its value.
+type OfSide = (&'static str, &'static str, fn(&super::TapSideDoc) -> u64);
+/// A family of the engines: name, kind, what it is, and its value.
+type OfEngine = (&'static str, &'static str, &'static str, fn(&super::EngineDoc) -> u64);
+/// A family of the processors: name, kind, what it is, and its value.
+type OfProcessor = (&'static str, &'static str, &'static str, fn(&super::ProcessorDoc) -> f64);
+
+fn processors(status: &StatusDoc, text: &mut Text) {
+    let families: [OfProcessor; 13] = [
+        (
+            "forebay_processor_jobs_total",
+            "counter",
+            "Completed jobs; each has one packet or a bundle.",
+            |one| one.jobs as f64,
+        ),
+        ("forebay_processor_packets_total", "counter", "Packets processed by the processor.", |one| {
+            one.packets as f64
+        }),
+        ("forebay_processor_bytes_total", "counter", "Bytes processed by the processor.", |one| {
+            one.bytes as f64
+        }),
+        ("forebay_processor_busy_seconds_total", "counter", "Time that the processor was busy.", |one| {
+            one.busy_s
+        }),
+        (
+            "forebay_processor_predicted_work_seconds_total",
+            "counter",
+            "Predicted processing time, summed over jobs.",
+            |one| one.predicted_work_s,
+        ),
+        (
+            "forebay_processor_predicted_response_seconds_total",
+            "counter",
+            "Predicted time from dispatch to completion, summed over jobs.",
+            |one| one.predicted_response_s,
+        ),
+        (
+            "forebay_processor_response_seconds_total",
+            "counter",
+            "Actual time from dispatch to completion, summed over jobs.",
+            |one| one.response_s,
+        ),
+        (
+            "forebay_processor_response_error_seconds_total",
+            "counter",
+            "Absolute error of the predicted time to completion, summed over jobs.",
+            |one| one.response_error_s,
+        ),
+        ("forebay_processor_queue", "gauge", "Jobs waiting at the processor.", |one| one.queue as f64),
+        ("forebay_processor_alpha", "gauge", "Factor on the processor's predicted finish time.", |one| {
+            one.alpha
+        }),
+        (
+            "forebay_processor_up",
+            "gauge",
+            "0 while the processor is ejected for errors or missed deadlines, otherwise 1.",
+            |one| f64::from(u8::from(!one.out)),
+        ),
+        ("forebay_processor_removals_total", "counter", "Times that the processor was ejected.", |one| {
+            one.removals as f64
+        }),
+        (
+            "forebay_processor_late_total",
+            "counter",
+            "Completions that arrived after the job deadline.",
+            |one| one.late as f64,
+        ),
+    ];
+    for (name, kind, help, value) in families {
+        text.family(name, kind, help);
+        for one in &status.processors {
+            let engine = one.engine.to_string();
+            let labels = [("processor", &*one.name), ("kind", &*one.kind), ("engine", &*engine)];
+            text.sample(name, &labels, value(one));
+        }
+    }
+}
+
+fn links(status: &StatusDoc, text: &mut Text) {
+    let families: [OfLink; 2] = [
+        (
+            "forebay_link_packets_total",
+            "Packets received from and sent to a link.",
+            [|one| one.packets_in, |one| one.packets_out],
+        ),
+        (
+            "forebay_link_bytes_total",
+            "Bytes received from and sent to a link, IP headers included.",
+            [|one| one.bytes_in, |one| one.bytes_out],
+        ),
+    ];
+    for (name, help, values) in families {
+        text.family(name, "counter", help);
+        for link in &status.links {
+            for (direction, value) in ["in", "out"].into_iter().zip(values) {
+                let engine = link.engine.to_string();
+                let labels = [
+                    ("link", &*link.name),
+                    ("side", &*link.side),
+                    ("engine", &*engine),
+                    ("direction", direction),
+                ];
+                text.sample(name, &labels, value(link));
+            }
+        }
+    }
+    text.family("forebay_link_queue", "gauge", "Packets waiting to be sent.");
+    for link in &status.links {
+        let engine = link.engine.to_string();
+        let labels = [("link", &*link.name), ("side", &*link.side), ("engine", &*engine)];
+        text.sample("forebay_link_queue", &labels, link.queue);
+    }
+    text.family(
+        "forebay_link_drops_total",
+        "counter",
+        "Packets that a link did not send, or that the kernel dropped before they were received.",
+    );
+    for link in &status.links {
+        for (reason, count) in &link.drops {
+            let engine = link.engine.to_string();
+            let labels =
+                [("link", &*link.name), ("side", &*link.side), ("engine", &*engine), ("reason", reason)];
+            text.sample("forebay_link_drops_total", &labels, count);
+        }
+    }
+    let help = "Packets received by a link that are not for the gateway.";
+    text.family("forebay_link_passed_over_total", "counter", help);
+    for link in &status.links {
+        for (kind, count) in &link.passed_over {
+            let labels = [("link", &*link.name), ("side", &*link.side), ("kind", kind)];
+            text.sample("forebay_link_passed_over_total", &labels, count);
+        }
+    }
+}
+
+/// Every reason has its sample from the beginning, so that a rate is there when the first packet is dropped.
+fn drops(counts: &BTreeMap<String, u64>, text: &mut Text) {
+    text.family("forebay_drops_total", "counter", "Packets dropped by the engine.");
+    for reason in DropReason::ALL {
+        let count = counts.get(reason.name()).copied().unwrap_or(0);
+        text.sample("forebay_drops_total", &[("reason", reason.name())], count);
+    }
+    for (reason, count) in
+        counts.iter().filter(|(name, _)| DropReason::ALL.iter().all(|one| one.name() != *name))
+    {
+        text.sample("forebay_drops_total", &[("reason", reason)], count);
+    }
+}
+
+fn engines(status: &StatusDoc, text: &mut Text) {
+    let families: [OfEngine; 16] = [
+        ("forebay_engine_in_flight", "gauge", "Packets in flight.", |one| one.in_flight),
+        ("forebay_engine_redone_total", "counter", "Jobs retried by the running core.", |one| one.redone),
+        (
+            "forebay_engine_strangers_total",
+            "counter",
+            "Packets received before their SA was installed.",
+            |one| one.strangers,
+        ),
+        (
+            "forebay_engine_audits_total",
+            "counter",
+            "Results of other processors checked by the running core (sampled).",
+            |one| one.audits,
+        ),
+        ("forebay_engine_rounds_total", "counter", "Poll iterations of the worker thread.", |one| one.rounds),
+        ("forebay_engine_naps_total", "counter", "Times that the worker thread slept while idle.", |one| {
+            one.naps
+        }),
+        ("forebay_engine_moved_peers_total", "counter", "Peer address changes.", |one| one.moved_peers),
+        (
+            "forebay_engine_moves_limited_total",
+            "counter",
+            "Packets whose peer address change exceeded the rate limit.",
+            |one| one.moves_limited,
+        ),
+        ("forebay_engine_keepalives_total", "counter", "NAT keepalives sent.", |one| one.keepalives),
+        ("forebay_engine_paths_learnt_total", "counter", "Accepted ICMP path MTU errors.", |one| {
+            one.paths_learnt
+        }),
+        (
+            "forebay_engine_paths_unmatched_total",
+            "counter",
+            "ICMP path MTU errors that quote no recently sent packet.",
+            |one| one.paths_unmatched,
+        ),
+        (
+            "forebay_engine_paths_limited_total",
+            "counter",
+            "ICMP path MTU errors beyond the rate limit.",
+            |one| one.paths_limited,
+        ),
+        (
+            "forebay_engine_answers_total",
+            "counter",
+            "ICMP errors sent to the sources of packets larger than the path MTU.",
+            |one| one.answers,
+        ),
+        ("forebay_engine_handed_over_total", "counter", "Packets handed off to other workers.", |one| {
+            one.handed_over
+        }),
+        (
+            "forebay_engine_taken_over_total",
+            "counter",
+            "Packets received by handoff from other workers.",
+            |one| one.taken_over,
+        ),
+        (
+            "forebay_engine_held_total",
+            "counter",
+            "Received packets held until their sequence numbers were recorded on disk.",
+            |one| one.held,
+        ),
+    ];
+    for (name, kind, help, value) in families {
+        text.family(name, kind, help);
+        for (number, engine) in status.engines.iter().enumerate() {
+            text.sample(name, &[("engine", &number.to_string())], value(engine));
+        }
+    }
+}
+
+fn guard(guard: &GuardDoc, text: &mut Text) {
+    text.family("forebay_guard_up", "gauge", "1 while the guard's rules are installed, otherwise 0.");
+    text.sample("forebay_guard_up", &[], u8::from(guard.state == "on"));
+    let families = [
+        (
+            "forebay_guard_forged_total",
+            "Dropped cleartext packets with a source in a protected network.",
+            guard.forged,
+        ),
+        ("forebay_guard_leaked_total", "Dropped cleartext packets to a protected network.", guard.leaked),
+        ("forebay_guard_restored_total", "Times that the guard's rules were restored.", guard.restored),
+    ];
+    for (name, help, count) in families {
+        text.family(name, "counter", help);
+        text.sample(name, &[], count);
+    }
+}
+
+fn taps(taps: &TapsDoc, text: &mut Text) {
+    text.family("forebay_taps_up", "gauge", "1 while packets are captured, otherwise 0.");
+    text.sample("forebay_taps_up", &[], u8::from(taps.state == "on"));
+    text.family(
+        "forebay_taps_failures_total",
+        "counter",
+        "Times that packet capture stopped because of an error.",
+    );
+    text.sample("forebay_taps_failures_total", &[], taps.failures);
+    let families: [OfSide; 3] = [
+        ("forebay_tap_packets_total", "Packets written to capture files.", |side| side.packets),
+        ("forebay_tap_bytes_total", "Bytes written to capture files.", |side| side.bytes),
+        (
+            "forebay_tap_lost_total",
+            "Packets missing from capture files because the capture buffer was full.",
+            |side| side.lost,
+        ),
+    ];
+    for (name, help, value) in families {
+        text.family(name, "counter", help);
+        for side in &taps.sides {
+            text.sample(name, &[("side", &side.side)], value(side));
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! The control socket and metrics: who asks is answered, who is odd does no harm.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+
+use forebay_config::{Control, Metrics};
+use forebay_control::{
+    Answer, Client, ControlError, LinkDoc, ProcessorDoc, REQUEST_MAX, Request, Response, SaDoc, Server,
+    StatusDoc, metrics,
+};
+
+fn status() -> StatusDoc {
+    let sa = |name: &str, packets| SaDoc {
+        name: name.to_owned(),
+        spi: "0x00001001".to_owned(),
+        direction: "out".to_owned(),
+        remote: "192.0.2.2".to_owned(),
+        packets,
+        bytes: 100 * packets,
+        ..SaDoc::default()
+    };
+    let core = ProcessorDoc {
+        name: "core".to_owned(),
+        kind: "core".to_owned(),
+        busy_s: 0.25,
+        alpha: 1.0,
+        queue: 3,
+        ..ProcessorDoc::default()
+    };
+    let mut link = LinkDoc { name: "forebay0".to_owned(), side: "inside".to_owned(), ..LinkDoc::default() };
+    link.drops.insert("too_big".to_owned(), 4);
+    StatusDoc {
+        schema: 1,
+        version: "1.2.3".to_owned(),
+        uptime_s: 12.5,
+        sas: vec![sa("east", 7), sa("odd \"name\"\\\n", 1)],
+        processors: vec![core],
+        links: vec![link],
+        drops: [("in_no_states".to_owned(), 9)].into(),
+        ..StatusDoc::default()
+    }
+}
+
+fn answer() -> Arc<Answer> {
+    Arc::new(|request| Response::of(request, status()).unwrap_or_else(|| Response::error("not now")))
+}
+
+fn control(folder: &Path, name: &str) -> Control {
+    Control { socket: folder.join(name), mode: 0o660, group: None }
+}
+
+#[test]
+fn what_is_asked_is_answered_again_and_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let control = control(folder.path(), "new/control.sock");
+    let server = Server::control(&control, 4, answer()).unwrap();
+    let mode = std::fs::metadata(&control.socket).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o660);
+    let mut client = Client::connect(&control.socket).unwrap();
+    for _ in 0..3 {
+        assert_eq!(client.ask(Request::Status).unwrap(), Response::Status(Box::new(status())));
+        let Response::Drops(drops) = client.ask(Request::Drops).unwrap() else { panic!("drops") };
+        assert_eq!((drops.schema, drops.drops["in_no_states"]), (1, 9));
+    }
+    assert!(matches!(client.ask(Request::Reload), Err(ControlError::Refused(why)) if why == "not now"));
+    drop(server);
+    assert!(!control.socket.exists());
+    assert!(matches!(Client::connect(&control.socket), Err(ControlError::NotRunning { .. })));
+}
+
+#[test]
+fn the_words_on_the_wire_are_these() {
+    let folder = tempfile::tempdir().unwrap();
+    let control = control(folder.path(), "s");
+    let _server = Server::control(&control, 4, answer()).unwrap();
+    let mut stream = BufReader::new(UnixStream::connect(&control.socket).unwrap());
+    let mut ask = |line: &str| {
+        stream.get_mut().write_all(line.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_line(&mut answer).unwrap();
+        serde_json::from_str::<serde_json::Value>(&answer).unwrap()
+    };
+    let sas = ask("{\"request\":\"sas\"}\n");
+    assert_eq!((sas["response"].as_str(), sas["schema"].as_u64()), (Some("sas"), Some(1)));
+    assert_eq!(sas["sas"][0]["packets"], 7);
+    for odd in ["{}\n", "status\n", "{\"request\":\"stop\"}\n", "\u{0}\n", "\n"] {
+        let error = ask(odd);
+        assert_eq!(error["response"], "error", "{odd}");
+        assert!(error["message"].as_str().unwrap().contains("cannot parse"));
+    }
+    // A line without an end is answered once, and that is all.
+    let error = ask(&"x".repeat(REQUEST_MAX));
+    assert!(error["message"].as_str().unwrap().contains("longer than"));
+    let mut rest = Vec::new();
+    assert_eq!(stream.read_to_end(&mut rest).unwrap_or(0), 0);
+}
+
+#[test]
+fn one_gateway_has_the_socket_and_a_dead_one_s_is_taken_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let control = control(folder.path(), "s");
+    let server = Server::control(&control, 4, answer()).unwrap();
+    let Err(error) = Server::control(&control, 4, answer()) else { panic!("two gateways") };
+    assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse);
+    drop(server);
+    // Its file may be gone before it ends.
+    let server = Server::control(&control, 4, answer()).unwrap();
+    std::fs::remove_file(&control.socket).unwrap();
+    drop(server);
+    // Left behind by a process that was killed.
+    drop(std::os::unix::net::UnixListener::bind(&control.socket).unwrap());
+    let _server = Server::control(&control, 4, answer()).unwrap();
+    assert!(Client::connect(&control.socket).unwrap().ask(Request::Sas).is_ok());
+    let unknown = Control { group: Some("no such group".to_owned()), ..self::control(folder.path(), "t") };
+    assert!(Server::control(&unknown, 4, answer()).is_err());
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left behind");
+}
+
+#[test]
+fn too_many_at_a_time_are_turned_away_and_others_are_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let control = control(folder.path(), "s");
+    let _server = Server::control(&control, 2, answer()).unwrap();
+    let mut first = Client::connect(&control.socket).unwrap();
+    let mut second = Client::connect(&control.socket).unwrap();
+    assert!(first.ask(Request::Drops).is_ok() && second.ask(Request::Drops).is_ok());
+    let mut third = Client::connect(&control.socket).unwrap();
+    assert!(matches!(third.ask(Request::Drops), Err(ControlError::Broken(_))));
+    drop(first);
+    // The place is free as soon as the server has seen that.
+    let again = (0..1_000).find_map(|_| Client::connect(&control.socket).unwrap().ask(Request::Drops).ok());
+    assert!(again.is_some() && second.ask(Request::Drops).is_ok());
+}
+
+#[test]
+fn metrics_are_given_over_http() {
+    let listen = "127.0.0.1:0".parse().unwrap();
+    let server = Server::metrics(&Metrics { listen }, 4, answer()).unwrap();
+    let get = |request: &str| {
+        let mut stream = TcpStream::connect(server.address().unwrap()).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let answer = get("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && head.contains("text/plain; version=0.0.4"));
+    assert!(head.contains(&format!("Content-Length: {}", body.len())));
+    assert_eq!(body, metrics::text(&status()));
+    assert!(get("HEAD /metrics HTTP/1.0\r\n\r\n").ends_with("\r\n\r\n"));
+    assert!(get("GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
+    assert!(get("POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405"));
+    assert!(get("\r\n\r\n").starts_with("HTTP/1.1 405"));
+}
+
+/// Prometheus's text format, read by its description: every sample has a family above it, names and labels are
+/// words, values are numbers, nothing stands twice.
+#[test]
+fn metrics_keep_to_the_format() {
+    let text = metrics::text(&status());
+    let is_word = |word: &str| {
+        !word.is_empty()
+            && !word.starts_with(|char: char| char.is_ascii_digit())
+            && word.chars().all(|char| char.is_ascii_alphanumeric() || char == '_')
+    };
+    let mut family = String::new();
+    let mut seen = std::collections::HashSet::new();
+    for line in text.lines() {
+        if let Some(help) = line.strip_prefix("# HELP ") {
+            family = help.split(' ').next().unwrap().to_owned();
+            assert!(is_word(&family) && seen.insert(format!("family {family}")), "{line}");
+            continue;
+        }
+        if let Some(typed) = line.strip_prefix("# TYPE ") {
+            let kind = typed.strip_prefix(&format!("{family} ")).expect("the family of the line above");
+            assert!(["counter", "gauge"].contains(&kind));
+            assert_eq!(kind == "counter", family.ends_with("_total"), "{family}");
+            continue;
+        }
+        let (sample, value) = line.rsplit_once(' ').unwrap();
+        assert!(value.parse::<f64>().is_ok(), "{line}");
+        assert!(seen.insert(sample.to_owned()), "{line}");
+        let name = sample.split('{').next().unwrap();
+        assert_eq!(name, family);
+        let Some(labels) = sample.strip_prefix(name).filter(|rest| !rest.is_empty()) else { continue };
+        let mut rest = labels.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap();
+        while !rest.is_empty() {
+            let (label, value) = rest.split_once("=\"").unwrap();
+            assert!(is_word(label), "{line}");
+            let mut escaped = false;
+            let end = value.find(|char| {
+                let ends = char == '"' && !escaped;
+                escaped = char == '\\' && !escaped;
+                ends
+            });
+            rest = &value[end.unwrap() + 1..];
+            rest = rest.strip_prefix(',').unwrap_or(rest);
+        }
+    }
+    for sample in [
+        "forebay_info{version=\"1.2.3\"} 1",
+        "forebay_sa_packets_total{sa=\"east\",spi=\"0x00001001\",direction=\"out\",remote=\"192.0.2.2\"} 7",
+        "forebay_sa_packets_total{sa=\"odd \\\"name\\\"\\\\\\n\",spi=\"0x00001001\",direction=\"out\",remote=\"192.0.2.2\"} 1",
+        "forebay_processor_queue{processor=\"core\",kind=\"core\",engine=\"0\"} 3",
+        "forebay_processor_up{processor=\"core\",kind=\"core\",engine=\"0\"} 1",
+        "forebay_link_drops_total{link=\"forebay0\",side=\"inside\",engine=\"0\",reason=\"too_big\"} 4",
+        "forebay_drops_total{reason=\"in_no_states\"} 9",
+        "forebay_drops_total{reason=\"queue_full\"} 0",
+    ] {
+        assert!(text.lines().any(|line| line == sample), "{sample}\n{text}");
+    }
+}
+
+#[test]
+fn the_dashboard_asks_for_metrics_that_there_are() {
+    let dashboard = include_str!("../../../../docs/grafana.json");
+    let document: serde_json::Value = serde_json::from_str(dashboard).unwrap();
+    assert!(document["panels"].as_array().unwrap().len() > 10);
+    let text = metrics::text(&status());
+    let mut asked = 0;
+    for (at, _) in dashboard.match_indices("forebay_") {
+        let name: String =
+            dashboard[at..].chars().take_while(|char| char.is_ascii_alphanumeric() || *char == '_').collect();
+        assert!(text.contains(&format!("# TYPE {name} ")), "{name}");
+        asked += 1;
+    }
+    // And every metric stands somewhere in it.
+    for line in text.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
+        let name = line.split(' ').next().unwrap();
+        let elsewhere = ["forebay_processor_packets_total", "forebay_processor_predicted_work_seconds_total"];
+        assert!(dashboard.contains(name) || elsewhere.contains(&name), "{name}");
+    }
+    assert!(asked > 20);
+}

@@ -1,0 +1,258 @@
+//! SAs and policies of other systems: what is taken over means the same, and what is not is named with its line.
+
+use std::path::Path;
+
+use forebay_config::{self as config, Config};
+use forebay_crypto::Direction;
+use forebay_import::{Imported, Remark, secgw, write, xfrm};
+use forebay_ipsec::{Action, DontFragment, Ecn, Encapsulation, InnerDscp, Mode, Protocol};
+use forebay_time::Duration;
+
+const XFRM: &str = include_str!("data/xfrm.txt");
+const SECGW: &str = include_str!("data/secgw.cfg");
+
+/// The file that is written, read back by the gateway's reader.
+fn through_the_file(imported: &Imported) -> Config {
+    let text = write(imported, "a test", None).text;
+    config::parse(&text, "gateway.toml", Path::new("")).unwrap_or_else(|errors| {
+        panic!("{:#?} in\n{}", errors.findings().iter().map(ToString::to_string).collect::<Vec<_>>(), *text)
+    })
+}
+
+fn lines(remarks: &[Remark], lost: bool) -> Vec<(usize, &str)> {
+    let wanted = remarks.iter().filter(|remark| remark.lost == lost);
+    wanted.map(|remark| (remark.line, remark.reason.as_str())).collect()
+}
+
+fn line_of(text: &str, part: &str) -> usize {
+    1 + text.lines().position(|line| line.contains(part)).unwrap_or_else(|| panic!("no {part}"))
+}
+
+/// The remark about the line that holds `part`.
+fn said<'a>(imported: &'a Imported, text: &str, part: &str) -> &'a Remark {
+    let line = line_of(text, part);
+    let found = imported.remarks.iter().find(|remark| remark.line == line);
+    found.unwrap_or_else(|| panic!("nothing about line {line}: {:#?}", imported.remarks))
+}
+
+#[test]
+fn the_kernel_s_states_and_policies_mean_the_same() {
+    let imported = xfrm::read(XFRM, &[]);
+    let config = through_the_file(&imported);
+    let sas = &config.sas.entries;
+    let names: Vec<_> = sas.iter().map(|entry| entry.config.name.as_str()).collect();
+    assert_eq!(names, ["out-c88b7652", "in-0b81df6e", "out-00001003", "out-00001004", "out-00001005"]);
+
+    let gcm = &sas[0];
+    assert_eq!((gcm.direction, gcm.config.spi.get()), (Direction::Seal, 0xc88b_7652));
+    assert_eq!((gcm.config.suite.to_string().as_str(), gcm.config.esn), ("aes128gcm16", true));
+    assert_eq!(
+        (gcm.config.local.to_string(), gcm.config.remote.to_string()),
+        ("192.0.2.1".into(), "192.0.2.2".into())
+    );
+    let life = &gcm.config.lifetime;
+    assert_eq!((life.soft.packets, life.hard.packets), (Some(9_000_000), Some(10_000_000)));
+    let seconds = |n: u64| Some(Duration::from_millis(1_000 * n));
+    assert_eq!((life.soft.time, life.hard.time, life.hard.use_time), (seconds(3_340), seconds(3_960), None));
+    assert_eq!((life.soft.bytes, life.hard.bytes), (None, None));
+
+    let back = &sas[1];
+    assert_eq!((back.direction, back.config.replay_window), (Direction::Open, 2_048));
+    assert_eq!(
+        (back.config.local.to_string(), back.config.remote.to_string()),
+        ("192.0.2.1".into(), "192.0.2.2".into())
+    );
+
+    let cbc = &sas[2].config;
+    assert_eq!((cbc.suite.to_string().as_str(), cbc.mode), ("aes128-sha256", Mode::Transport));
+    assert_eq!(cbc.local_ts, ["2001:db8::1/128[tcp]".parse().unwrap()]);
+    assert_eq!(cbc.remote_ts, ["2001:db8::2/128[tcp/443]".parse().unwrap()]);
+
+    let (ah, ctr) = (&sas[3].config, &sas[4]);
+    assert_eq!((ah.protocol, ah.suite.to_string().as_str()), (Protocol::Ah, "null-sha1"));
+    assert_eq!(
+        (ctr.config.suite.to_string().as_str(), ctr.config.encapsulation),
+        ("aes128ctr-sha512", Encapsulation::Udp)
+    );
+    // The bundle of the policy from 10.3: ESP first, AH around it.
+    assert_eq!(ctr.outer, Some(3));
+
+    // The smaller priority goes first; what is forwarded has a policy already.
+    let policies: Vec<_> = config.sas.policies.iter().map(|entry| &entry.policy).collect();
+    let order: Vec<_> =
+        policies.iter().map(|policy| (policy.direction, policy.local_ts[0].to_string())).collect();
+    let out = |net: &str| (Direction::Seal, net.to_owned());
+    assert_eq!(
+        order,
+        [
+            out("::/0[ipv6-icmp/135]"),
+            out("10.1.9.0/24[icmp/8(0)]"),
+            (Direction::Open, "10.1.0.0/16".to_owned()),
+            out("10.1.0.0/16"),
+            out("10.3.0.0/16"),
+        ]
+    );
+    assert_eq!((&policies[0].action, &policies[1].action), (&Action::Bypass, &Action::Discard));
+    let protected = |at: usize| match &policies[at].action {
+        Action::Protect(sas) => sas.iter().map(|session| names[session.0 as usize]).collect::<Vec<_>>(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(
+        [protected(2), protected(3), protected(4)],
+        [["in-0b81df6e"], ["out-c88b7652"], ["out-00001005"]]
+    );
+    assert_eq!(policies[4].remote_ts, ["10.4.0.0/16".parse().unwrap()]);
+}
+
+#[test]
+fn tunnel_flags_mean_the_same() {
+    let text = "src 192.0.2.1 dst 192.0.2.2\n\tproto esp spi 0x00000100 reqid 0 mode tunnel\n\treplay-window 32 flag \
+                noecn decap-dscp nopmtudisc\n\taead rfc4543(gcm(aes)) 0x000102030405060708090a0b0c0d0e0f10111213 \
+                128\n\tdir out\n";
+    let config = through_the_file(&xfrm::read(text, &[]));
+    let rules = &config.sas.entries[0].config.tunnel;
+    assert_eq!(config.sas.entries[0].config.suite.to_string(), "aes128gmac");
+    assert_eq!((rules.ecn, rules.inner_dscp), (Ecn::Compatibility, InnerDscp::FromOuter));
+    assert_eq!(rules.dont_fragment, DontFragment::Clear);
+}
+
+#[test]
+fn what_the_kernel_has_and_forebay_lacks_is_named() {
+    let imported = xfrm::read(XFRM, &[]);
+    for (part, reason) in [
+        ("proto comp", "protocol comp is not supported"),
+        ("src 192.0.2.9", "--local"),
+        ("spi 0x00001007", ""),
+        ("spi 0x00001008", ""),
+        ("shiny new attribute 17", "cannot parse"),
+        ("dev eth0", "a selector by `dev`"),
+        ("src 10.5.0.0/16", "no imported SA"),
+    ] {
+        // States are named by their first line.
+        let line = line_of(XFRM, part);
+        let near = |remark: &&Remark| remark.lost && (remark.line == line || remark.line + 1 == line);
+        let found = imported.remarks.iter().find(|one| near(one) && one.reason.contains(reason));
+        assert!(found.is_some(), "{part}: {:#?}", lines(&imported.remarks, true));
+    }
+    let reasons: Vec<_> = lines(&imported.remarks, true).into_iter().map(|(_, reason)| reason).collect();
+    assert!(reasons.iter().any(|reason| reason.contains("the keys are hidden")), "{reasons:#?}");
+    assert!(reasons.iter().any(|reason| reason.contains("96 bits is not supported")), "{reasons:#?}");
+    assert_eq!(reasons.len(), 7, "{reasons:#?}");
+    for part in ["mark 0x10", "if_id 0x42", "crypto offload", "socket in"] {
+        let line = line_of(XFRM, part);
+        let near = |remark: &Remark| !remark.lost && (remark.line == line || remark.line + 1 == line);
+        assert!(imported.remarks.iter().any(near), "{part}");
+    }
+    // With the address the direction is known.
+    let known = xfrm::read(XFRM, &["192.0.2.8".parse().unwrap()]);
+    let chacha = known.sas.iter().find(|sa| sa.config.spi.get() == 0x1006).unwrap();
+    assert_eq!(
+        (chacha.direction, chacha.config.suite.to_string().as_str()),
+        (Direction::Open, "chacha20poly1305")
+    );
+}
+
+#[test]
+fn ipsec_secgw_s_rules_mean_the_same() {
+    let imported = secgw::read(SECGW);
+    let config = through_the_file(&imported);
+    let sas = &config.sas.entries;
+    let found: Vec<_> = sas
+        .iter()
+        .map(|entry| {
+            (entry.config.name.as_str(), entry.config.suite.to_string(), entry.config.remote.to_string())
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("out-00000005", "aes128-sha1".to_owned(), "172.16.2.5".to_owned()),
+            ("out-00000006", "aes256gcm16".to_owned(), "2001:db8::2".to_owned()),
+            ("in-00000069", "aes128gcm16".to_owned(), "172.16.2.5".to_owned()),
+        ]
+    );
+    assert_eq!((sas[2].config.esn, sas[2].config.encapsulation), (true, Encapsulation::Udp));
+    // Single digits are whole bytes.
+    assert_eq!(imported.sas[0].key.as_str(), "000102030405060708090a0b0c0d0e0f");
+    assert_eq!(imported.sas[0].auth_key.as_str(), format!("{}ff", "00".repeat(19)));
+    // The larger number goes first.
+    let policies: Vec<_> = config.sas.policies.iter().map(|entry| entry.policy.name.as_str()).collect();
+    assert_eq!(policies, ["line-4", "line-6", "line-2", "line-3", "line-7"]);
+    let policy = |at: usize| &config.sas.policies[at].policy;
+    assert_eq!(policy(0).action, Action::Bypass);
+    assert_eq!(policy(0).remote_ts, ["192.168.240.0/24[tcp/443]".parse().unwrap()]);
+    assert_eq!(policy(1).action, Action::Discard);
+    // Inbound, the destination is this side.
+    assert_eq!(
+        (policy(3).direction, policy(3).local_ts[0].to_string()),
+        (Direction::Open, "192.168.115.0/24".to_owned())
+    );
+}
+
+#[test]
+fn what_ipsec_secgw_has_and_forebay_lacks_is_named() {
+    let imported = secgw::read(SECGW);
+    for (part, lost, reason) in [
+        ("protect 77", true, "no SA 77"),
+        ("sa in 106", true, "neither encrypts nor authenticates"),
+        ("sa out 7", true, "key has 2 bytes"),
+        ("sa out 8", true, "no outer addresses"),
+        ("spp ipv4", true, "unknown item `spp`"),
+        ("sp ipv4 out esp protect 6", false, "port 0 alone"),
+        ("sa out 6", false, "the scheduler chooses"),
+        ("rt ipv4", false, "routes"),
+        ("neigh", false, "resolves addresses"),
+        ("flow", false, "steering"),
+    ] {
+        let line = line_of(SECGW, part);
+        let found = imported.remarks.iter().find(|one| one.line == line && one.reason.contains(reason));
+        assert_eq!(found.map(|remark| remark.lost), Some(lost), "{part}: {:#?}", imported.remarks);
+    }
+    assert_eq!(lines(&imported.remarks, true).len(), 5);
+    assert!(said(&imported, SECGW, "rt ipv4").text.starts_with("rt ipv4 dst"));
+}
+
+#[test]
+fn keys_stand_in_files_of_their_own_and_nowhere_else() {
+    for imported in [xfrm::read(XFRM, &[]), secgw::read(SECGW)] {
+        let written = write(&imported, "a test", Some("keys/"));
+        for sa in &imported.sas {
+            for (key, ending) in [(&sa.key, "key"), (&sa.auth_key, "auth")] {
+                assert!(key.is_empty() || !written.text.contains(key.as_str()));
+                let name = format!("keys/{}.{ending}", sa.config.name);
+                let file = written.keys.iter().find(|file| file.name == name);
+                assert_eq!(file.map(|file| file.text.as_str()), (!key.is_empty()).then_some(key.as_str()));
+            }
+        }
+        for remark in &imported.remarks {
+            assert!(
+                !remark.text.contains("0001020304") && !remark.text.contains("de:ad:be:ef:de"),
+                "{}",
+                remark.text
+            );
+        }
+    }
+}
+
+#[test]
+fn broken_texts_end_in_remarks() {
+    // Every beginning of the texts, and lines that are left out: nothing panics, what is read is written and read back.
+    for (text, read) in [(XFRM, (|text| xfrm::read(text, &[])) as fn(&str) -> Imported), (SECGW, secgw::read)]
+    {
+        for cut in (0..text.len()).step_by(7) {
+            let imported = read(&text[..cut]);
+            if !imported.sas.is_empty() {
+                through_the_file(&imported);
+            }
+        }
+        let all: Vec<&str> = text.lines().collect();
+        for left_out in 0..all.len() {
+            let some: Vec<&str> =
+                all.iter().enumerate().filter(|(at, _)| *at != left_out).map(|(_, line)| *line).collect();
+            let imported = read(&some.join("\n"));
+            if !imported.sas.is_empty() {
+                through_the_file(&imported);
+            }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! From what the file says to a database that packets go through.
+
+use std::fmt;
+
+use forebay_crypto::{Direction, SaKeys, SessionId};
+use forebay_ipsec::{Action, Ipsec, IvRange, PolicyError, PolicyPlace, SadError};
+use miette::Diagnostic;
+
+use super::{SaEntry, SasFile};
+
+/// Why SAs that were read could not be made ready for packets.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum IntoSadError {
+    /// No IVs for the outbound SAs.
+    Ivs(Box<dyn Diagnostic + Send + Sync>),
+    /// The database refuses an SA; the reader found no fault in it.
+    Sad(SadError),
+    /// The database refuses a policy; the reader found no fault in it.
+    Policy(PolicyError),
+}
+
+impl fmt::Display for IntoSadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            IntoSadError::Ivs(error) => error.fmt(f),
+            IntoSadError::Sad(error) => error.fmt(f),
+            IntoSadError::Policy(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for IntoSadError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            IntoSadError::Ivs(error) => error.source(),
+            IntoSadError::Sad(_) | IntoSadError::Policy(_) => None,
+        }
+    }
+}
+
+impl Diagnostic for IntoSadError {
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        match self {
+            IntoSadError::Ivs(error) => error.help(),
+            IntoSadError::Sad(_) | IntoSadError::Policy(_) => None,
+        }
+    }
+}
+
+impl SasFile {
+    /// The SAs and policies of one direction; what they refer to stays right.
+    #[must_use]
+    pub fn only(mut self, direction: Direction) -> SasFile {
+        let mut kept = 0..;
+        let new_place = |entry: &SaEntry| if entry.direction == direction { kept.next() } else { None };
+        let places: Vec<Option<usize>> = self.entries.iter().map(new_place).collect();
+        let place = |old: usize| places.get(old).copied().flatten();
+        self.entries.retain(|entry| entry.direction == direction);
+        for entry in &mut self.entries {
+            entry.outer = entry.outer.and_then(place);
+        }
+        self.policies.retain(|entry| entry.policy.direction == direction);
+        for entry in &mut self.policies {
+            if let Action::Protect(sas) = &mut entry.policy.action {
+                let found = sas.iter().filter_map(|session| place(session.0 as usize));
+                *sas = found.map(|place| SessionId(place as u32)).collect();
+            }
+        }
+        self
+    }
+
+    /// The database of these SAs and policies, and the keys, in the order of the file: an SA's position is the number
+    /// of its key session.
+    ///
+    /// `reserve` is given the keys of the outbound SAs whose suites have IVs, and returns a range of IVs for each, in
+    /// their order. No IV may be used twice with one key, also not after a restart, so they are to be reserved durably
+    /// before it returns. `seed` must be a number that no other party can know ([`Ipsec::seeded`]).
+    ///
+    /// # Errors
+    /// If IVs cannot be reserved, and if the database refuses an SA or a policy.
+    ///
+    /// # Panics
+    /// If `reserve` returns fewer ranges than it was given keys.
+    pub fn into_sad<E: Diagnostic + Send + Sync + 'static>(
+        self,
+        seed: u64,
+        reserve: impl FnOnce(Vec<&SaKeys>) -> Result<Vec<IvRange>, E>,
+    ) -> Result<(Ipsec, Vec<SaKeys>), IntoSadError> {
+        let has_ivs =
+            |entry: &&SaEntry| entry.direction == Direction::Seal && entry.config.suite.iv_len() > 0;
+        let keys = self.entries.iter().filter(has_ivs).map(|entry| &entry.keys).collect();
+        let mut ivs = reserve(keys).map_err(|error| IntoSadError::Ivs(Box::new(error)))?.into_iter();
+        self.build(seed, |entry| match entry.config.suite.iv_len() {
+            // Numbers that no packet carries need no reservation.
+            0 => IvRange::share(0, u64::MAX, 0, 1),
+            _ => ivs.next().expect("one range for each outbound SA with IVs"),
+        })
+    }
+
+    /// The same for the inbound SAs and policies alone, which need no IVs; outbound ones are left out.
+    pub fn into_inbound_sad(self, seed: u64) -> Result<(Ipsec, Vec<SaKeys>), IntoSadError> {
+        // Without outbound SAs nothing asks for an IV.
+        self.only(Direction::Open).build(seed, |_| IvRange::share(0, 0, 0, 1))
+    }
+
+    fn build(
+        self,
+        seed: u64,
+        mut iv: impl FnMut(&SaEntry) -> IvRange,
+    ) -> Result<(Ipsec, Vec<SaKeys>), IntoSadError> {
+        let (mut sad, mut keys) = (Ipsec::seeded(seed), Vec::with_capacity(self.entries.len()));
+        let mut outers = Vec::new();
+        for entry in self.entries {
+            let session = match entry.direction {
+                Direction::Open => sad.add_inbound(entry.config),
+                Direction::Seal => {
+                    let iv = iv(&entry);
+                    sad.add_outbound(entry.config, iv)
+                }
+            };
+            let session = session.map_err(IntoSadError::Sad)?;
+            outers.extend(entry.outer.map(|outer| (session, SessionId(outer as u32))));
+            keys.push(entry.keys);
+        }
+        for (inner, outer) in outers {
+            sad.nest(inner, outer).map_err(IntoSadError::Sad)?;
+        }
+        for entry in self.policies {
+            sad.add_policy(entry.policy, PolicyPlace::Last).map_err(IntoSadError::Policy)?;
+        }
+        Ok((sad, keys))
+    }
+}

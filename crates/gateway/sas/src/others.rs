@@ -1,0 +1,18 @@
+//! What else a file of SAs may hold.
+
+/// The keys beside those of SAs and policies: a gateway's file has sections of its own.
+#[derive(Clone, Copy, Debug)]
+pub struct OtherKeys {
+    /// Whether a section, or a key at the top of the file, has this name.
+    pub is_section: fn(&str) -> bool,
+    /// Whether any section has this key, written with its section in front or without. Errors may show its value.
+    pub is_known: fn(&str) -> bool,
+    /// Whether a line that begins so is the header of a section.
+    pub is_header: fn(&str) -> bool,
+}
+
+impl OtherKeys {
+    /// A file of SAs and policies alone.
+    pub const NONE: OtherKeys =
+        OtherKeys { is_section: |_| false, is_known: |_| false, is_header: |_| false };
+}

@@ -1,0 +1,94 @@
+//! Lets lifetimes of the file's SAs go on over restarts and reloads: they are limits of keys, not of a process.
+
+use forebay_ipsec::{Lifetime, Lived};
+use forebay_time::Duration;
+
+use crate::{IvStore, IvStoreError, LifeNote, SequenceId};
+use forebay_sas::{SaEntry, SasFile};
+use forebay_worker::Worker;
+
+/// The lives of SAs, by their places in the file.
+pub type Lives = Vec<(usize, Lived)>;
+
+/// Lifetimes that the `new` SAs of a file, given by index, have used before.
+///
+/// # Errors
+/// If the lifetimes cannot be read, or the start of an SA cannot be recorded.
+pub fn open(
+    store: &IvStore,
+    file: &SasFile,
+    new: impl Fn(usize) -> bool,
+    now: std::time::Duration,
+) -> Result<Lives, IvStoreError> {
+    let now = now.as_millis() as u64;
+    let (places, ids): (Vec<usize>, Vec<SequenceId>) = limited(file).filter(|(place, _)| new(*place)).unzip();
+    let notes = store.lives(&ids, now)?;
+    Ok(places.into_iter().zip(notes.into_iter().map(|note| lived(note, now))).collect())
+}
+
+/// What belongs into the same order as [`Worker::install`], behind it and before numbers are granted: new SAs go on with
+/// their lives.
+pub fn give(worker: &mut Worker, lives: &Lives) {
+    let sessions = worker.sessions().to_vec();
+    for (place, lived) in lives {
+        if let Some(&session) = sessions.get(*place) {
+            worker.engine().resume_life(session, lived);
+        }
+    }
+}
+
+/// How far the SAs of the file that this worker has have come.
+pub fn take(worker: &mut Worker, file: &SasFile) -> Lives {
+    let sessions = worker.sessions().to_vec();
+    let sad = worker.engine().sad();
+    limited(file).filter_map(|(place, _)| Some((place, sad.lived(*sessions.get(place)?)?))).collect()
+}
+
+/// Notes what was taken.
+pub fn settle(store: &IvStore, file: &SasFile, taken: &[Lives], now: std::time::Duration) {
+    let now = now.as_millis() as u64;
+    let id =
+        |place: usize| file.entries.get(place).map(|entry| SequenceId::of(&entry.keys, entry.config.spi));
+    let notes = taken.iter().flatten().filter_map(|(place, lived)| Some((id(*place)?, note(lived, now))));
+    if let Err(error) = store.settle_lives(&notes.collect::<Vec<_>>()) {
+        tracing::warn!(%error, "cannot save lifetimes; packets and bytes counted since the last reload are lost");
+    }
+}
+
+/// The SAs that have limits.
+fn limited(file: &SasFile) -> impl Iterator<Item = (usize, SequenceId)> {
+    let id = |entry: &SaEntry| SequenceId::of(&entry.keys, entry.config.spi);
+    let entries = file.entries.iter().enumerate();
+    entries
+        .filter(|(_, entry)| entry.config.lifetime != Lifetime::default())
+        .map(move |(place, entry)| (place, id(entry)))
+}
+
+fn lived(note: LifeNote, now: u64) -> Lived {
+    // A clock that was put back makes nothing younger than new.
+    let since = |then: u64| Duration::from_millis(now.saturating_sub(then));
+    Lived { age: since(note.since), used: note.used.map(since), packets: note.packets, bytes: note.bytes }
+}
+
+fn note(lived: &Lived, now: u64) -> LifeNote {
+    let before = |length: Duration| now.saturating_sub(length.as_nanos() / 1_000_000);
+    let Lived { age, used, packets, bytes } = *lived;
+    LifeNote { since: before(age), used: used.map(before), packets, bytes }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_says_what_was_lived_whenever_it_is_read() {
+        let lived_for = |ms| Duration::from_millis(ms);
+        let before = Lived { age: lived_for(5_000), used: Some(lived_for(3_000)), packets: 7, bytes: 70 };
+        let kept = note(&before, 100_000);
+        assert_eq!(kept, LifeNote { since: 95_000, used: Some(97_000), packets: 7, bytes: 70 });
+        assert_eq!(lived(kept, 100_000), before);
+        let later = Lived { age: lived_for(65_000), used: Some(lived_for(63_000)), ..before };
+        assert_eq!(lived(kept, 160_000), later);
+        assert_eq!(lived(kept, 0).age, Duration::ZERO, "the clock was put back");
+    }
+}

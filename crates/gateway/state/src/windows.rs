@@ -1,0 +1,256 @@
+//! Records the replay windows of inbound SAs durably: a sequence number is recorded before its packet is delivered.
+//!
+//! For each window [`WindowStore`] has recorded a limit up to which all numbers count as received. Half-way to the limit
+//! the worker sends a message to the recording thread, which records a higher limit and lets the engine use it, so that
+//! packets seldom wait for a disk. A packet with a number beyond the limit (the first packet of an SA, one behind a gap, a
+//! sudden burst) waits at the worker until the limit is raised. The limit is ahead by about the number of packets that the
+//! SA received in its last second, and is lowered when the rate falls: after a crash all numbers up to it are refused, and
+//! thus at most about a second's packets.
+//!
+//! After a clean stop or an end by an error, and when a reload or an update replaces an SA, the window is carried over
+//! exactly, with its gaps.
+//!
+//! The state has one lock, which is never held while the disk is written, because workers take it between packets.
+
+mod keeper;
+mod state;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use forebay_crypto::{Direction, SessionId};
+use forebay_ipsec::Received;
+use forebay_planted::{Fault, planted};
+
+pub use self::keeper::Keeper;
+use self::state::{Notes, Rate, State, Window};
+use crate::{IvStoreError, SequenceId, WindowNote, WindowStore};
+use forebay_sas::{SaEntry, SasFile};
+use forebay_worker::Word;
+use forebay_worker::{Handle, Worker};
+
+/// See the module. A copy is the same one.
+#[derive(Clone)]
+pub struct Windows {
+    notes: Arc<Notes>,
+    thread: mpsc::Sender<Word>,
+}
+
+impl Windows {
+    /// The windows, and the thread that records them. `clock` returns the time since the Unix epoch.
+    pub fn new(
+        store: WindowStore,
+        clock: fn() -> std::time::Duration,
+        workers: Vec<Handle>,
+    ) -> (Windows, Keeper) {
+        let (thread, words) = mpsc::channel();
+        let notes = Arc::new(Notes { store, clock, state: Mutex::default(), writing: Mutex::default() });
+        let keeper = Keeper {
+            notes: notes.clone(),
+            workers,
+            wanted: BTreeMap::new(),
+            urgent: false,
+            ahead: BTreeSet::new(),
+            looked: clock(),
+            removed: false,
+            words,
+        };
+        (Windows { notes, thread }, keeper)
+    }
+
+    /// Lets a worker send messages about its windows.
+    pub fn attend(&self, worker: &mut Worker) {
+        worker.send_windows(self.thread.clone());
+    }
+
+    /// Reads the records of a file's inbound SAs, before they are installed.
+    ///
+    /// # Errors
+    /// If it cannot be read, or not be changed so that it holds while the SAs are in use.
+    pub fn open_file(&self, file: &SasFile) -> Result<(), IvStoreError> {
+        let ids: Vec<SequenceId> = file.entries.iter().filter_map(inbound_id).collect();
+        self.open(&ids)
+    }
+
+    /// Reads the records of these SAs, which [`Windows::give`] restores into SAs of the engine.
+    ///
+    /// # Errors
+    /// As [`Windows::open_file`].
+    pub fn open(&self, ids: &[SequenceId]) -> Result<(), IvStoreError> {
+        let _writing = self.notes.writing();
+        let mut new = Vec::new();
+        let mut state = self.state();
+        for &id in ids {
+            match state.windows.get_mut(&id) {
+                Some(window) => window.awaited = true,
+                None => new.push(id),
+            }
+        }
+        drop(state);
+        if new.is_empty() {
+            return Ok(());
+        }
+        // Better no SA than one whose packets are all held.
+        self.notes.store.prepare()?;
+        self.begin(self.notes.store.of(&new)?)?;
+        let mut state = self.state();
+        for id in new {
+            state.windows.entry(id).or_default().awaited = true;
+        }
+        Ok(())
+    }
+
+    /// Reads all records, for SAs that are not known yet.
+    ///
+    /// # Errors
+    /// As [`Windows::open_file`].
+    pub fn open_all(&self) -> Result<(), IvStoreError> {
+        let _writing = self.notes.writing();
+        self.notes.store.prepare()?;
+        self.begin(self.notes.store.all()?)
+    }
+
+    fn begin(&self, notes: Vec<WindowNote>) -> Result<(), IvStoreError> {
+        // Gaps are filled in use, so what is noted must not have any.
+        let full = notes.iter().filter(|note| !note.received.missing.is_empty()).map(|note| WindowNote {
+            id: note.id,
+            received: Received { missing: Vec::new(), ..note.received.clone() },
+        });
+        self.notes.put(&full.collect::<Vec<_>>())?;
+        let mut state = self.state();
+        for WindowNote { id, received } in notes {
+            let (limit, certain) = (received.top, received.certain);
+            let window = Window { limit, certain, carried: Some(received), ..Window::default() };
+            state.windows.insert(id, window);
+            state.loose.insert(id);
+        }
+        Ok(())
+    }
+
+    /// What belongs into the same order as [`Worker::install`], behind it: the file's inbound SAs continue with what was
+    /// received under their keys.
+    pub fn give_file(&self, worker: &mut Worker, file: &SasFile) {
+        let sessions = worker.sessions().to_vec();
+        for (session, entry) in sessions.into_iter().zip(&file.entries) {
+            if let Some(id) = inbound_id(entry) {
+                self.give(worker, session, id, 0);
+            }
+        }
+    }
+
+    /// Lets a new inbound SA of this worker continue with what was received under its keys, and at least behind
+    /// `received`. Does nothing for one that it has already, is another worker's, or has no window.
+    pub fn give(&self, worker: &mut Worker, session: SessionId, id: SequenceId, received: u64) {
+        let at = (worker.share().place(), session);
+        let mut state = self.state();
+        if state.places.get(&at) == Some(&id) {
+            state.windows.entry(id).or_default().awaited = false;
+            return;
+        }
+        if worker.engine().sad().received(session).is_none() {
+            return;
+        }
+        state.loose.remove(&id);
+        let window = state.windows.entry(id).or_default();
+        let known = window.carried.take().unwrap_or_else(|| Received {
+            top: window.limit,
+            certain: window.certain,
+            missing: Vec::new(),
+        });
+        let continues = if known.top < received { Received::up_to(received) } else { known };
+        let limit = window.limit;
+        let held = std::mem::take(&mut window.held);
+        let packets = worker.engine().sad().admitted(session);
+        let rate =
+            Rate { before: (std::time::Duration::ZERO, packets), last: (std::time::Duration::ZERO, packets) };
+        (window.rate, window.awaited) = (rate, false);
+        if let Some(before) = window.place.replace(at)
+            && state.places.get(&before) == Some(&id)
+        {
+            state.places.remove(&before);
+        }
+        state.places.insert(at, id);
+        drop(state);
+        if !planted(Fault::WindowsForgotten) {
+            worker.engine().restore_window(session, &continues);
+        }
+        worker.note_window(session, limit);
+        worker.put_held(session, held.1);
+    }
+
+    /// Takes what SAs of a worker have received, to be carried over to others with their keys, or to be noted by
+    /// [`Windows::settle`]; which keys they have. What these SAs receive from now on is not noted: they have to be
+    /// removed at once.
+    pub fn take_back(&self, worker: &mut Worker, sessions: &[SessionId]) -> Vec<SequenceId> {
+        let place = worker.share().place();
+        let mut state = self.state();
+        let mut taken = Vec::new();
+        for &session in sessions {
+            let Some(id) = state.places.remove(&(place, session)) else { continue };
+            let Some(window) = state.windows.get_mut(&id) else { continue };
+            window.place = None;
+            window.carried = worker.engine().sad().received(session);
+            window.held = (place, worker.take_held(session));
+            state.loose.insert(id);
+            taken.push(id);
+        }
+        taken
+    }
+
+    /// The same for all SAs of a worker.
+    pub fn take_back_all(&self, worker: &mut Worker) -> Vec<SequenceId> {
+        let place = worker.share().place();
+        let sessions = |state: &State| {
+            let own = state.places.keys().filter(|(worker, _)| *worker == place);
+            own.map(|(_, session)| *session).collect::<Vec<_>>()
+        };
+        let sessions = sessions(&self.state());
+        self.take_back(worker, &sessions)
+    }
+
+    /// Drops the packets of a worker's SAs that were taken back and given to no other SA.
+    pub fn abandon(&self, worker: &mut Worker, taken: &[SequenceId]) {
+        let place = worker.share().place();
+        let mut held = Vec::new();
+        let mut state = self.state();
+        for id in taken {
+            if let Some(window) = state.windows.get_mut(id)
+                && window.place.is_none()
+                && window.held.0 == place
+            {
+                held.append(&mut window.held.1);
+            }
+        }
+        drop(state);
+        worker.drop_held(held);
+    }
+
+    /// Records the windows that were taken back and not given to another SA.
+    pub fn settle(&self) {
+        self.notes.settle(false);
+    }
+
+    /// The same at the end, when no more SAs will be added.
+    pub fn end(&self) {
+        self.notes.settle(true);
+    }
+
+    /// Has the thread do the same as [`Windows::settle`].
+    pub fn settle_later(&self) {
+        let _ = self.thread.send(Word::Removed);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.notes.state()
+    }
+}
+
+/// The name of an inbound SA that has a replay window.
+fn inbound_id(entry: &SaEntry) -> Option<SequenceId> {
+    let is_inbound = entry.direction == Direction::Open && entry.config.replay_window > 0;
+    is_inbound.then(|| SequenceId::of(&entry.keys, entry.config.spi))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,187 @@
+//! The thread that raises the limits of replay windows, and takes them back.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::mpsc;
+
+use forebay_crypto::SessionId;
+use forebay_planted::{Fault, planted};
+
+use super::state::{LEAST, MOST, Notes, Raised};
+use crate::recorder::Recorder;
+use crate::{SequenceId, WindowNote};
+use forebay_worker::Handle;
+use forebay_worker::Word;
+
+/// Requests for which no packet waits are recorded together: until none has come for so long, or so many have come.
+const GATHER: std::time::Duration = std::time::Duration::from_millis(5);
+const GATHERED: usize = 64;
+/// Between two checks whether limits are too far ahead, and between two attempts to record.
+const LOOK: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// The thread.
+pub struct Keeper {
+    /// What it shares.
+    pub notes: Arc<Notes>,
+    /// The workers.
+    pub workers: Vec<Handle>,
+    /// Windows whose limits are to be raised: the highest number, and how many packets have come.
+    pub wanted: BTreeMap<SequenceId, (u64, u64)>,
+    /// Whether a packet waits for one of them.
+    pub urgent: bool,
+    /// Windows whose limits may be too far ahead.
+    pub ahead: BTreeSet<SequenceId>,
+    /// When they were looked at.
+    pub looked: std::time::Duration,
+    /// Whether SAs were removed.
+    pub removed: bool,
+    /// Messages of workers.
+    pub words: mpsc::Receiver<Word>,
+}
+
+impl Recorder for Keeper {
+    type Message = Word;
+    const THREAD: &'static str = "forebay-windows";
+    const AGAIN: std::time::Duration = LOOK;
+
+    fn messages(&self) -> &mpsc::Receiver<Word> {
+        &self.words
+    }
+
+    fn has_work(&self) -> bool {
+        !self.wanted.is_empty() || !self.ahead.is_empty()
+    }
+
+    /// Takes this message and those that follow shortly. No packet waits for most of them, and one record costs as much as
+    /// many.
+    fn gather(&mut self, first: Word) {
+        self.take(first);
+        while !self.urgent && self.wanted.len() < GATHERED {
+            let Ok(word) = self.words.recv_timeout(GATHER) else { break };
+            self.take(word);
+        }
+    }
+
+    fn take(&mut self, word: Word) {
+        let Word::Wanted { worker, session, top, packets } = word else {
+            self.removed = true;
+            return;
+        };
+        let state = self.notes.state();
+        // One that has just been removed.
+        let Some(id) = state.places.get(&(worker, session)).copied() else { return };
+        let Some(window) = state.windows.get(&id) else { return };
+        self.urgent |= top > window.limit;
+        let wanted = self.wanted.entry(id).or_default();
+        *wanted = (wanted.0.max(top), packets);
+    }
+
+    fn work(&mut self) {
+        if std::mem::take(&mut self.removed) {
+            self.notes.settle(false);
+        }
+        if !self.wanted.is_empty() {
+            self.raise();
+        }
+        let now = (self.notes.clock)();
+        // A clock that was put back does not keep limits where they are.
+        if now < self.looked || now - self.looked >= LOOK {
+            self.looked = now;
+            self.lower(now);
+        }
+    }
+}
+
+impl Keeper {
+    /// Raises the limits that are wanted, and lets the engines use them.
+    fn raise(&mut self) {
+        self.urgent = false;
+        let notes = self.notes.clone();
+        let _writing = notes.writing();
+        let now = (notes.clock)();
+        let mut state = notes.state();
+        let raised = self.wanted.iter().filter_map(|(&id, &(top, packets))| {
+            let window = state.windows.get_mut(&id)?;
+            let lately = window.rate.lately(now, packets).clamp(LEAST, MOST);
+            Some(Raised { id, top, limit: top.saturating_add(lately).max(window.limit) })
+        });
+        let raised: Vec<Raised> = raised.collect();
+        drop(state);
+        let written: Vec<WindowNote> =
+            raised.iter().filter(|_| !planted(Fault::WindowsNotNoted)).map(Raised::note).collect();
+        if let Err(error) = notes.put(&written) {
+            tracing::error!(%error, "cannot record received sequence numbers; new packets are held, and dropped when too many are held");
+            return;
+        }
+        self.wanted.clear();
+        self.ahead.extend(raised.iter().map(|raised| raised.id));
+        let mut by_worker: BTreeMap<usize, Vec<(SessionId, u64)>> = BTreeMap::new();
+        let mut state = notes.state();
+        for Raised { id, top, limit } in raised {
+            let Some(window) = state.windows.get_mut(&id) else { continue };
+            (window.limit, window.certain) = (limit, top);
+            // Another SA may have the keys by now, elsewhere.
+            let Some((worker, session)) = window.place else { continue };
+            by_worker.entry(worker).or_default().push((session, limit));
+        }
+        drop(state);
+        for (worker, sessions) in by_worker {
+            let (Some(handle), notes) = (self.workers.get(worker), notes.clone()) else { continue };
+            drop(handle.post(move |at| {
+                for (session, limit) in sessions {
+                    // Or the SA is gone by now.
+                    let is_noted = notes.state().is_noted(worker, session, limit);
+                    if is_noted {
+                        at.note_window(session, limit);
+                    }
+                }
+            }));
+        }
+    }
+
+    /// Takes limits back that are further ahead than packets have come lately: after a crash so many would be refused.
+    fn lower(&mut self, now: std::time::Duration) {
+        let notes = self.notes.clone();
+        let _writing = notes.writing();
+        let mut by_worker: BTreeMap<usize, Vec<(SequenceId, SessionId)>> = BTreeMap::new();
+        let state = notes.state();
+        self.ahead.retain(|id| {
+            let place = state.windows.get(id).and_then(|window| window.place);
+            place.is_some_and(|(worker, session)| {
+                by_worker.entry(worker).or_default().push((*id, session));
+                true
+            })
+        });
+        drop(state);
+        let mut lowered = Vec::new();
+        for (worker, sessions) in by_worker {
+            let (Some(handle), notes) = (self.workers.get(worker), notes.clone()) else { continue };
+            let looked = handle.ask(move |at| {
+                let mut state = notes.state();
+                let look = |(id, session): (SequenceId, SessionId)| {
+                    let (found, window) = state.at(worker, session)?;
+                    (found == id).then(|| window.lower(at, session, id, now)).flatten()
+                };
+                sessions.into_iter().filter_map(look).collect::<Vec<_>>()
+            });
+            for (is_quiet, raised) in looked.unwrap_or_default() {
+                if is_quiet {
+                    self.ahead.remove(&raised.id);
+                } else {
+                    lowered.push(raised);
+                }
+            }
+        }
+        lowered.retain(|raised| raised.limit > 0);
+        if let Err(error) = notes.put(&lowered.iter().map(Raised::note).collect::<Vec<_>>()) {
+            tracing::warn!(%error, "cannot compact the record of received sequence numbers");
+            return;
+        }
+        let mut state = notes.state();
+        for Raised { id, top, limit } in lowered {
+            if let Some(window) = state.windows.get_mut(&id) {
+                (window.limit, window.certain) = (limit, top);
+            }
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! What is known of replay windows, and how it is noted.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use forebay_crypto::SessionId;
+use forebay_engine::Output;
+use forebay_ipsec::Received;
+use forebay_time::Duration;
+
+use crate::{IvStoreError, SequenceId, WindowNote, WindowStore};
+use forebay_worker::Worker;
+
+/// Numbers that are noted ahead at least: so many are refused after a crash where packets are rare.
+pub const LEAST: u64 = 16;
+/// Numbers that are noted ahead at most: 16 million packets a second.
+pub const MOST: u64 = 1 << 24;
+/// Time whose packets are recorded ahead; limits follow from it.
+const PERIOD: Duration = Duration::from_millis(1_000);
+
+/// An inbound SA with a replay window.
+#[derive(Default)]
+pub struct Window {
+    /// Where it is; none while it is carried over.
+    pub place: Option<(usize, SessionId)>,
+    /// All numbers up to this one are noted.
+    pub limit: u64,
+    /// The highest number that was certainly received when the limit was noted.
+    pub certain: u64,
+    /// Whether an SA is about to be added that goes on with it.
+    pub awaited: bool,
+    /// How many packets it receives.
+    pub rate: Rate,
+    /// What was received, until there is an SA again.
+    pub carried: Option<Received>,
+    /// Packets of the SA that was there which wait for the limit, and their worker.
+    pub held: (usize, Vec<Output>),
+}
+
+impl Window {
+    /// Takes the limit of an SA back if it is too far ahead: the new one, zero if it stays, and whether it is as low as it
+    /// gets.
+    pub fn lower(
+        &mut self,
+        worker: &mut Worker,
+        session: SessionId,
+        id: SequenceId,
+        now: std::time::Duration,
+    ) -> Option<(bool, Raised)> {
+        let sad = worker.engine().sad();
+        let (top, packets) = (sad.sequence(session)?, sad.admitted(session));
+        let lately = self.rate.lately(now, packets).clamp(LEAST, MOST);
+        let ahead = self.limit.saturating_sub(top);
+        if ahead <= 2 * lately {
+            return Some((ahead <= 2 * LEAST, Raised { id, top, limit: 0 }));
+        }
+        let limit = top + lately;
+        worker.note_window(session, limit);
+        Some((false, Raised { id, top, limit }))
+    }
+}
+
+/// How many packets came lately.
+#[derive(Clone, Copy, Default)]
+pub struct Rate {
+    /// When it was looked about a period ago, and how many packets had come.
+    pub before: (std::time::Duration, u64),
+    /// The same of the last look.
+    pub last: (std::time::Duration, u64),
+}
+
+impl Rate {
+    /// Packets in about the last period, now that there have been so many in all.
+    pub fn lately(&mut self, now: std::time::Duration, packets: u64) -> u64 {
+        if now < self.last.0 {
+            // The clock was put back.
+            self.before = (now, self.last.1);
+        }
+        if now.saturating_sub(self.before.0).as_nanos() >= u128::from(PERIOD.as_nanos()) {
+            self.before = self.last;
+        }
+        self.last = (now, packets);
+        packets.saturating_sub(self.before.1)
+    }
+}
+
+/// All windows.
+#[derive(Default)]
+pub struct State {
+    /// By the keys of their SAs.
+    pub windows: BTreeMap<SequenceId, Window>,
+    /// Those that no SA has.
+    pub loose: BTreeSet<SequenceId>,
+    /// Which SA of which worker has which.
+    pub places: BTreeMap<(usize, SessionId), SequenceId>,
+}
+
+impl State {
+    /// The window of an SA.
+    pub fn at(&mut self, worker: usize, session: SessionId) -> Option<(SequenceId, &mut Window)> {
+        let id = *self.places.get(&(worker, session))?;
+        self.windows.get_mut(&id).map(|window| (id, window))
+    }
+
+    /// Whether a window's numbers are noted up to `limit`, and it is that of this SA.
+    pub fn is_noted(&self, worker: usize, session: SessionId, limit: u64) -> bool {
+        let id = self.places.get(&(worker, session));
+        id.and_then(|id| self.windows.get(id)).is_some_and(|window| window.limit >= limit)
+    }
+}
+
+/// What the thread and the others share.
+pub struct Notes {
+    /// Where windows are noted.
+    pub store: WindowStore,
+    /// The time since the Unix epoch.
+    pub clock: fn() -> std::time::Duration,
+    /// What is known.
+    pub state: Mutex<State>,
+    /// Held from the decision what to note until that is done, so that an older note never follows a newer one.
+    pub writing: Mutex<()>,
+}
+
+impl Notes {
+    /// What is known, locked.
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The right to note.
+    pub fn writing(&self) -> MutexGuard<'_, ()> {
+        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes this and makes it durable.
+    ///
+    /// # Errors
+    /// As [`WindowStore::put`].
+    pub fn put(&self, notes: &[WindowNote]) -> Result<(), IvStoreError> {
+        let is_used = |id: &SequenceId| {
+            self.state().windows.get(id).is_some_and(|window| window.place.is_some() || window.awaited)
+        };
+        self.store.put(notes, (self.clock)().as_secs(), &is_used)
+    }
+
+    /// Notes what no SA has now; of those that an SA is awaited for, too, if this is the `end`.
+    pub fn settle(&self, end: bool) {
+        let _writing = self.writing();
+        let mut gone = Vec::new();
+        let mut state = self.state();
+        for id in std::mem::take(&mut state.loose) {
+            let Some(window) = state.windows.get_mut(&id) else { continue };
+            if window.awaited && !end {
+                state.loose.insert(id);
+                continue;
+            }
+            // Of one that the engine has lost, what is noted holds; of one that has received nothing, nothing is noted.
+            let received = window.carried.take().filter(|received| received.top > 0);
+            gone.extend(received.map(|received| WindowNote { id, received }));
+            state.windows.remove(&id);
+        }
+        drop(state);
+        if let Err(error) = self.put(&gone) {
+            tracing::warn!(%error, "cannot save replay windows; after the next start their SAs reject some new packets");
+        }
+    }
+}
+
+/// A limit that was noted: of which SA, and the highest number that it had received.
+pub struct Raised {
+    /// Which SA.
+    pub id: SequenceId,
+    /// The highest number that it had received.
+    pub top: u64,
+    /// The limit.
+    pub limit: u64,
+}
+
+impl Raised {
+    /// What is to be noted.
+    pub fn note(&self) -> WindowNote {
+        let received = Received { top: self.limit, certain: self.top, missing: Vec::new() };
+        WindowNote { id: self.id, received }
+    }
+}
