@@ -8,7 +8,7 @@ use forebay_embedded::report::{self, Point};
 use miette::{IntoDiagnostic, WrapErr, miette};
 use serde_json::{Value, json};
 
-use super::files::made;
+use crate::study::made;
 use forebay_terminal::Answer;
 
 /// Arguments of `forebay explore compare`.

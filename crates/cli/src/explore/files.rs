@@ -4,17 +4,11 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use forebay_embedded::report::{self, Made, Point};
+use forebay_embedded::report::{self, Point};
 use forebay_embedded::{Figures, Setup};
 use forebay_workbench::columnar::Runs;
 use miette::IntoDiagnostic;
 use serde_json::{Value, json};
-
-/// Who makes reports.
-pub fn made() -> miette::Result<Made> {
-    let forebay_study::Made { version, host, at } = crate::study::made()?;
-    Ok(Made { version, host, at })
-}
 
 fn manifest(config: &Path, sets: &[String], sweeps: &[String]) -> Value {
     json!({
@@ -37,7 +31,7 @@ pub fn keep_run(
     output: &[u8],
 ) -> miette::Result<()> {
     let name = config.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    let page = report::run(&name, figures, &made()?);
+    let page = report::run(&name, figures, &crate::study::made()?);
     let pretty = |value: &Value| serde_json::to_string_pretty(value).map(|text| text + "\n");
     let write = || -> std::io::Result<()> {
         fs::create_dir_all(dir)?;
@@ -99,7 +93,7 @@ impl Sweep {
     /// Writes what is written at the end.
     pub fn finish(self, dir: &Path, name: &str, points: &[Point]) -> miette::Result<()> {
         self.columns.write(&dir.join("figures.parquet")).into_diagnostic()?;
-        fs::write(dir.join("report.html"), report::points(name, points, &made()?)).into_diagnostic()
+        fs::write(dir.join("report.html"), report::points(name, points, &crate::study::made()?)).into_diagnostic()
     }
 }
 
