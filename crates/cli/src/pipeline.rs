@@ -1,7 +1,5 @@
 //! `forebay simulate`, `solve` and `size-buffers` of pipelines and inline cards.
 
-mod page;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -12,6 +10,7 @@ use forebay_pipeline::scenario::{CardScenario, Scenario};
 use forebay_pipeline::{Carried, ClosedForm, Replications, Simulated, Solved};
 use forebay_terminal::Answer;
 use forebay_terminal::progress::{self, Progress};
+use forebay_workbench::pages;
 use forebay_workbench::{Model, NoFigures, Options, Outcome, Ran, Step, Way};
 use miette::{Context, IntoDiagnostic, miette};
 use serde::Serialize;
@@ -98,7 +97,7 @@ fn finish(
             "host": forebay_terminal::host::model(),
         });
         let name = args.path.file_name().unwrap_or_default().to_string_lossy();
-        let page = page::render(&name, outcomes, notes, &resolved, &crate::study::made()?);
+        let page = pages::pipeline(&name, outcomes, notes, &resolved, &crate::study::made()?);
         let keep = || -> std::io::Result<()> {
             fs::create_dir_all(dir)?;
             fs::write(dir.join("report.html"), page)?;

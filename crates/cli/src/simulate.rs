@@ -1,7 +1,6 @@
 //! `forebay simulate`: a scenario file into figures.
 
 mod folder;
-mod page;
 mod search;
 pub mod sweep;
 

@@ -4,11 +4,12 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use forebay_page::Made;
 use forebay_page::document::Block;
 use forebay_sim::{Columns, Document, Outcome, Scenario};
-use forebay_study::Made;
 use forebay_workbench::columnar::{Runs, write_packets};
-use forebay_workbench::flat;
+use forebay_workbench::results::Done;
+use forebay_workbench::{flat, pages};
 use miette::{IntoDiagnostic, WrapErr};
 use serde_json::json;
 
@@ -26,7 +27,7 @@ pub fn keep(
     let kept = || -> io::Result<()> {
         fs::create_dir_all(dir)?;
         let name = args.scenario.file_name().unwrap_or_default().to_string_lossy();
-        let page = forebay_study::simulation(&name, scenario, outcome, made, blocks);
+        let page = pages::simulation(&name, scenario, outcome, made, blocks);
         fs::write(dir.join("report.html"), page)?;
         let from = args.scenario.parent().filter(|from| !from.as_os_str().is_empty());
         let from = from.unwrap_or(Path::new(".")).display();
@@ -57,14 +58,6 @@ pub fn keep(
         }
     };
     kept().into_diagnostic().wrap_err_with(|| format!("cannot write {}", dir.display()))
-}
-
-/// How much of what was asked for is in a folder.
-pub struct Done {
-    pub runs: usize,
-    pub of: usize,
-    /// Whether the runs came to their ends too.
-    pub complete: bool,
 }
 
 /// Writes what the runs in a folder were.

@@ -2,10 +2,11 @@
 
 use forebay_sim::{Bound, Document, Figures, Rate, Scenario, highest_rate};
 use forebay_time::Duration;
+use forebay_workbench::pages;
 use miette::{IntoDiagnostic, WrapErr, miette};
 use serde_json::{Value, json};
 
-use super::{SimulateArgs, page};
+use super::SimulateArgs;
 use forebay_terminal::Answer;
 use forebay_terminal::progress::{self, Progress};
 
@@ -51,7 +52,7 @@ pub fn run(args: &SimulateArgs) -> miette::Result<Answer> {
             &at,
             &found.outcome,
             &crate::study::made()?,
-            page::search(&found, bound),
+            pages::search(&found, bound),
         )?;
         let document = json!({ "schema": 1, "highest_rate_bps": found.rate, "above_bps": found.above,
             "bounds": bounds, "complete": found.complete, "tried": found.tried });

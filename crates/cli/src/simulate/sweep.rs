@@ -8,13 +8,14 @@ use forebay_terminal::Answer;
 use forebay_terminal::progress::{self, Progress};
 use forebay_workbench::columnar::Runs;
 use forebay_workbench::flat;
+use forebay_workbench::pages::{Row, Sweep};
 use forebay_workbench::pool::{self, Wanted};
+use forebay_workbench::results::Done;
 use miette::{IntoDiagnostic, WrapErr, miette};
 use serde_json::{Map, Value, json};
 
 use super::SimulateArgs;
-use super::folder::{self, Done};
-use super::page::{Row, Sweep};
+use super::folder;
 
 /// Most points times replications.
 const RUNS_MAX: usize = 1_000_000;

@@ -6,12 +6,16 @@
 //!
 //! This crate prints nothing and asks nothing: it reports progress to the caller, which decides whether to continue.
 
-#[cfg(feature = "parquet")]
+#[cfg(feature = "results")]
 pub mod columnar;
 pub mod explore;
 mod flat;
 mod model;
+#[cfg(feature = "results")]
+pub mod pages;
 pub mod pool;
+#[cfg(feature = "results")]
+pub mod results;
 
 pub use flat::flat;
 pub use model::{Model, NoFigures, Options, Outcome, Ran, Step, Watch, Way};

@@ -1,12 +1,12 @@
 //! Pages of sweeps and searches.
 
+use forebay_page::Made;
 use forebay_page::document::{Block, Frame, Table, page};
 use forebay_page::plot::{Plot, Series};
 use forebay_page::units;
 use forebay_sim::{Bound, Estimate, Highest};
-use forebay_study::Made;
 
-use super::folder::Done;
+use crate::results::Done;
 
 /// Lines of a plot at most: there are as many colours.
 const LINES: usize = 8;
@@ -40,10 +40,15 @@ impl Row {
 
 /// What a page says of a sweep besides its points.
 pub struct Sweep<'a> {
+    /// The scenario's file.
     pub name: String,
+    /// The swept keys.
     pub keys: &'a [&'a str],
+    /// Runs of each point.
     pub replications: usize,
+    /// What the reader of the figures should know.
     pub notes: Vec<String>,
+    /// How many of the runs are done.
     pub done: &'a Done,
     /// The first point's scenario.
     pub scenario: String,
