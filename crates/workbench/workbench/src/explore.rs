@@ -1,11 +1,20 @@
-//! Runs of embedded cores. Configurations of which one execution is the other's are timed by one execution.
+//! Runs and sweeps of embedded cores. Configurations of which one execution is the other's are timed by one execution.
+
+mod compare;
+mod points;
+mod sweep;
 
 use std::ops::ControlFlow;
 
 use forebay_embedded::{Done, Figures, Prepared, RunError, Setup};
 use forebay_riscv::Config;
 
+use crate::Error;
 use crate::pool::{GoOn, in_order};
+
+pub use compare::{comparison, rows};
+pub use points::Points;
+pub use sweep::{Sweep, document};
 
 /// Clocks that read one execution's trace, at most: their caches' lines share the host's cache.
 const CLOCKS_MAX: usize = 24;
@@ -20,8 +29,8 @@ pub fn run_all(
     setups: &[Setup],
     threads: usize,
     look: impl FnMut(usize) -> ControlFlow<()>,
-    mut each: impl FnMut(usize, Figures, Done) -> miette::Result<()>,
-) -> miette::Result<usize> {
+    mut each: impl FnMut(usize, Figures, Done) -> Result<(), Error>,
+) -> Result<usize, Error> {
     let mut prepared: Vec<(Prepared, Vec<usize>)> = Vec::new();
     for (number, setup) in setups.iter().enumerate() {
         let known = prepared.iter_mut().find(|(_, members)| {
@@ -30,7 +39,7 @@ pub fn run_all(
         });
         match known {
             Some((_, members)) => members.push(number),
-            None => prepared.push((Prepared::new(setup)?, vec![number])),
+            None => prepared.push((Prepared::new(setup).map_err(Error::Firmware)?, vec![number])),
         }
     }
     let clocks = setups.len().div_ceil(threads.max(1)).clamp(1, CLOCKS_MAX);
@@ -47,7 +56,7 @@ pub fn run_all(
                 Ok(timed.map(|(&at, account)| (at, (figures(at, account), done.clone()))).collect())
             }
             Err(RunError::Cancelled) => Ok(Vec::new()),
-            Err(error) => Err(one.report(&error)),
+            Err(error) => Err(Error::Firmware(one.report(&error))),
         }
     };
     in_order(&tasks, threads, work, look, |number, (figures, done)| each(number, figures, done))

@@ -7,4 +7,4 @@ mod sweep;
 
 pub use pipeline::render as pipeline;
 pub use run::simulation;
-pub use sweep::{Row, Sweep, search};
+pub use sweep::{Row, SweepPage, search};

@@ -39,11 +39,11 @@ impl Row {
 }
 
 /// What a page says of a sweep besides its points.
-pub struct Sweep<'a> {
+pub struct SweepPage<'a> {
     /// The scenario's file.
     pub name: String,
     /// The swept keys.
-    pub keys: &'a [&'a str],
+    pub keys: &'a [String],
     /// Runs of each point.
     pub replications: usize,
     /// What the reader of the figures should know.
@@ -57,7 +57,7 @@ pub struct Sweep<'a> {
 /// A figure that is plotted: its name, the plot's title, the axis, the factor.
 type Shown = (String, String, &'static str, f64);
 
-impl Sweep<'_> {
+impl SweepPage<'_> {
     /// Writes the page.
     pub fn render(&self, rows: &[Row], made: &Made) -> String {
         let Done { runs, of, complete } = self.done;
@@ -124,7 +124,7 @@ impl Sweep<'_> {
             (0..self.keys.len()).max_by_key(|&key| (numeric(key).is_some(), distinct(key))).unwrap_or(0);
         let others = |row: &Row| -> Vec<String> {
             let others = (0..self.keys.len()).filter(|&key| key != across);
-            others.map(|key| format!("{} {}", last(self.keys[key]), row.values[key])).collect()
+            others.map(|key| format!("{} {}", last(&self.keys[key]), row.values[key])).collect()
         };
         let mut lines: Vec<(Vec<String>, Vec<&Row>)> = Vec::new();
         for row in rows {
@@ -158,7 +158,7 @@ impl Sweep<'_> {
         let series: Vec<Series> = series.collect();
         let x = match &unit {
             Some(unit) if !unit.is_empty() => format!("{} ({unit})", self.keys[across]),
-            _ => self.keys[across].to_owned(),
+            _ => self.keys[across].clone(),
         };
         let places = rows.iter().filter_map(|row| number(&row.values[across])).map(|(value, _)| value);
         Plot {
@@ -182,7 +182,7 @@ impl Sweep<'_> {
         };
         Table {
             title: "All points".to_owned(),
-            head: self.keys.iter().map(|key| (*key).to_owned()).chain(heads).collect(),
+            head: self.keys.iter().cloned().chain(heads).collect(),
             rows: rows.iter().map(row).collect(),
         }
     }
