@@ -13,6 +13,7 @@ mod explore;
 mod gateway;
 mod import;
 mod manual;
+mod measured;
 mod operation;
 mod pipeline;
 mod request;

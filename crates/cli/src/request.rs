@@ -5,6 +5,8 @@ use forebay_terminal::progress::Interrupted;
 use forebay_workbench::{Axis, Error, Grid};
 use miette::miette;
 
+use crate::measured;
+
 /// The values of `--sweep`.
 pub fn grid(sweeps: &[String]) -> miette::Result<Grid> {
     let axis = |text: &String| {
@@ -27,6 +29,17 @@ pub fn made() -> miette::Result<Made> {
         host: forebay_terminal::host::model(),
         at: forebay_terminal::host::timestamp()?,
     })
+}
+
+/// An error of a measurement.
+pub fn measured(error: measured::Error) -> miette::Report {
+    match error {
+        measured::Error::Cancelled => Interrupted.into(),
+        measured::Error::Setting { message, hint } if hint.is_empty() => miette!("--{message}"),
+        measured::Error::Setting { message, hint } => miette!(help = hint, "--{message}"),
+        measured::Error::Failed(report) => report,
+        error => error.into(),
+    }
 }
 
 /// An error of the workbench's library.
