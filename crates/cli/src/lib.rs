@@ -13,7 +13,6 @@ mod explore;
 mod gateway;
 mod import;
 mod manual;
-mod measured;
 mod operation;
 mod pipeline;
 mod request;

@@ -5,7 +5,7 @@ use forebay_terminal::progress::Interrupted;
 use forebay_workbench::{Axis, Error, Grid};
 use miette::miette;
 
-use crate::measured;
+use forebay_measure as measured;
 
 /// The values of `--sweep`.
 pub fn grid(sweeps: &[String]) -> miette::Result<Grid> {

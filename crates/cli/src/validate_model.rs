@@ -1,22 +1,15 @@
 //! `forebay validate-model`: the engine with emulated cards beside the simulator, on the same packets.
 
-mod compare;
-mod emulated;
-mod packets;
-mod page;
-mod simulated;
 mod table;
-mod validate;
-mod words;
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use forebay_measure::validate::{EngineClock, Settings, keep, validate};
 use forebay_processors::Backend;
 use forebay_terminal::progress::{self, Progress};
 use forebay_terminal::{Answer, host};
 use miette::IntoDiagnostic;
-use validate::{EngineClock, Settings, keep, validate};
 
 use crate::request::measured;
 

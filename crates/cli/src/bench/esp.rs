@@ -1,8 +1,5 @@
 //! `forebay bench esp`: whole packets through the data plane, in memory.
 
-mod bare;
-mod measure;
-
 use std::ops::ControlFlow;
 
 use clap::{Args, ValueEnum};
@@ -12,7 +9,7 @@ use forebay_terminal::Answer;
 use miette::IntoDiagnostic;
 
 use crate::request::measured;
-use measure::{Line, Settings, measure};
+use forebay_measure::esp::{Line, Settings, measure};
 
 /// Arguments of `forebay bench esp`.
 #[derive(Args)]

@@ -1,7 +1,5 @@
 //! `forebay bench processors`: what a job costs on each processor of this machine.
 
-mod measure;
-
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -11,7 +9,7 @@ use forebay_time::Duration;
 use miette::{IntoDiagnostic, WrapErr};
 
 use crate::request::measured;
-use measure::measure;
+use forebay_measure::processors::measure;
 
 /// Arguments of `forebay bench processors`.
 #[derive(Args)]

@@ -1,10 +1,5 @@
 //! `forebay bench scheduler`: real processors of this machine behind the engine, by every policy.
 
-mod figures;
-mod limits;
-mod measure;
-mod page;
-mod plan;
 mod table;
 
 use std::path::PathBuf;
@@ -15,9 +10,7 @@ use forebay_terminal::{Answer, host};
 use miette::{IntoDiagnostic, WrapErr};
 
 use crate::request::measured;
-use measure::measure;
-use page::keep;
-use plan::{Plan, Settings};
+use forebay_measure::scheduler::{Plan, Settings, keep, measure};
 
 /// Arguments of `forebay bench scheduler`.
 #[derive(Args)]

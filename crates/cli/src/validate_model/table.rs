@@ -2,8 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::compare::Comparison;
-use super::words::{value, verdict, why};
+use forebay_measure::validate::{Comparison, value, verdict, why};
 
 /// Writes the tables of all rates.
 pub fn table(comparison: &Comparison) -> String {

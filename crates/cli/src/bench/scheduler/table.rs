@@ -4,8 +4,7 @@ use std::fmt::Write as _;
 
 use forebay_page::units;
 
-use super::figures::{Document, Latency, Outcome};
-use super::limits::limits_in_words;
+use forebay_measure::scheduler::{Document, Latency, Outcome, limits_in_words};
 
 /// Writes a table for each size and window.
 pub fn table(document: &Document, color: bool) -> String {

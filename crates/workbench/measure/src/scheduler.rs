@@ -11,20 +11,29 @@
 //! the best fixed split of the packets that a search finds. Rounds go through all configurations before the next
 //! round begins, so that a machine that changes its speed changes it for all; medians are reported.
 
+mod figures;
+mod limits;
+mod page;
+mod plan;
+
 use std::ops::ControlFlow;
 
 use forebay_engine::{Clock, ProcessorStats};
 use forebay_scheduler::Policy;
 use forebay_time::Duration;
 
-use super::figures::{Alone, Document, Latency, Limits, Outcome, Share, Size, SizeLimits};
-use super::plan::{Plan, Rule};
-use crate::measured::Error;
+use crate::Error;
 use forebay_loadgen::median::median;
 use forebay_loadgen::mix::Mix;
 use forebay_loadgen::processors::Bank;
 use forebay_loadgen::rig::{Rig, Setting};
 use forebay_loadgen::search::{self, best_share};
+
+pub use figures::{Alone, Document, Latency, Limits, Outcome, Share, Size, SizeLimits};
+pub use limits::limits_in_words;
+pub use page::keep;
+use plan::Rule;
+pub use plan::{Plan, Settings};
 
 /// From which size on a packet is large for `size-threshold`: DPDK's default for its packet-size mode.
 const THRESHOLD: u64 = 128;

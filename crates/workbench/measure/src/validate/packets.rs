@@ -5,8 +5,8 @@ use std::path::Path;
 use forebay_sim::{Scenario, Stream};
 use forebay_time::Time;
 
-use super::validate::Settings;
-use crate::measured::Error;
+use super::settings::Settings;
+use crate::Error;
 
 /// Shortest and longest plain packet in bytes: a tunnel's overhead still fits an Ethernet frame.
 pub const LENGTHS: (u32, u32) = (40, 1_400);

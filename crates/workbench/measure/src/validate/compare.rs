@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::validate::{EngineClock, Settings};
+use super::settings::{EngineClock, Settings};
 
 /// Throughput and packets per processor may differ by this share.
 pub const THROUGHPUT: f64 = 0.03;

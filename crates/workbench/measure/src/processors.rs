@@ -9,7 +9,7 @@ use forebay_engine::{Clock, Lane, calibrate};
 use forebay_processors::{Backend, Costs, Kind, MeasuredCost, Surroundings, kinds};
 use miette::IntoDiagnostic;
 
-use crate::measured::Error;
+use crate::Error;
 
 /// The name of the core behind a lane.
 const WORKER: &str = "worker.1";

@@ -7,6 +7,8 @@
 //! Both are measured in turn, slice by slice, so that a machine that changes its speed changes it for both;
 //! the medians are reported.
 
+mod bare;
+
 use std::ops::ControlFlow;
 use std::sync::Barrier;
 
@@ -19,8 +21,8 @@ use forebay_time::Duration;
 use miette::{IntoDiagnostic, miette};
 use serde::Serialize;
 
-use super::bare::Bare;
-use crate::measured::Error;
+use crate::Error;
+use bare::Bare;
 
 /// Packets in flight in the bench: what a burst from each of two queues would be.
 const PACKETS: usize = 2 * BURST;

@@ -9,7 +9,7 @@ use miette::{IntoDiagnostic, WrapErr};
 
 use super::figures::{Document, Outcome, Size};
 use super::limits::limits_in_words;
-use crate::measured::Error;
+use crate::Error;
 
 /// Writes `report.html` and `figures.json`.
 ///

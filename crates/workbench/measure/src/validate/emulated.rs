@@ -15,8 +15,8 @@ use miette::{IntoDiagnostic, miette};
 
 use super::compare::{Figures, Processor as ProcessorFigures, Real};
 use super::packets::{self, Plain};
-use super::validate::{EngineClock, Settings as Plan};
-use crate::measured::Error;
+use super::settings::{EngineClock, Settings as Plan};
+use crate::Error;
 use forebay_processors::{self as processors, Costs};
 
 /// A window that does not fill is waited for this long.

@@ -6,7 +6,7 @@ use forebay_loadgen::processors::Spec;
 use forebay_scheduler::{Registered, registered};
 use forebay_time::Duration;
 
-use crate::measured::Error;
+use crate::Error;
 
 /// Processors that policy `split` can deal packets out to.
 const PROCESSORS_MAX: usize = 8;

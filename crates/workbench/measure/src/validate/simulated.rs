@@ -12,8 +12,8 @@ use miette::{IntoDiagnostic, WrapErr, miette};
 use super::compare::{Figures, Processor};
 use super::emulated::{Emulated, WINDOW_TIMEOUT, percentiles};
 use super::packets::Plain;
-use super::validate::Settings;
-use crate::measured::Error;
+use super::settings::Settings;
+use crate::Error;
 
 /// Runs the packets as the engine had them; leaves `scenario.toml` and `packets.csv` in `dir`.
 pub fn run(settings: &Settings, dir: &Path, packets: &[Plain], engine: &Emulated) -> Result<Figures, Error> {
