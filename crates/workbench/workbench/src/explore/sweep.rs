@@ -7,7 +7,8 @@ use forebay_embedded::Setup;
 use forebay_embedded::report::Point;
 use serde_json::{Map, Value, json};
 
-use super::{Points, run_all};
+use super::points::Points;
+use super::run::run_all;
 use crate::Error;
 
 /// The configurations of a sweep, read and checked, before any of them runs.

@@ -9,7 +9,7 @@ use forebay_embedded::{Figures, Setup};
 use forebay_page::Made;
 use serde_json::Value;
 
-use super::{field, manifest, write_json};
+use super::request::{field, manifest, write_json};
 use crate::Error;
 use crate::columnar::Runs;
 use crate::explore::document;

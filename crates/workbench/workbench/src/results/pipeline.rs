@@ -7,7 +7,7 @@ use std::path::Path;
 use forebay_page::Made;
 use serde::Serialize;
 
-use super::{manifest, write_json};
+use super::request::{manifest, write_json};
 use crate::{Error, Model, Outcome, Ran, pages};
 
 /// Writes the folder of the runs of the model of the file `path` with `sets`; `document` is their

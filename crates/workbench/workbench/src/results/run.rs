@@ -8,7 +8,7 @@ use forebay_page::Made;
 use forebay_page::document::Block;
 use forebay_sim::{Columns, Document, Outcome, Scenario, Source};
 
-use super::{Done, Request, field, write_json};
+use super::request::{Done, Request, field, write_json};
 use crate::columnar::{Runs, write_packets};
 use crate::{Error, flat, pages};
 

@@ -6,7 +6,8 @@ use std::path::Path;
 use forebay_page::Made;
 use forebay_sim::{Bound, Highest, Scenario};
 
-use super::{Kept, Request};
+use super::request::Request;
+use super::run::{self, Kept};
 use crate::{Error, pages, search};
 
 /// Writes the folder of the run at the rate that was found, and `search.json` with all rates that were tried.
@@ -25,7 +26,7 @@ pub fn keep(
     let mut sets = request.sets.to_vec();
     sets.push(format!("traffic.rate={}", found.rate));
     let at = Scenario::load(request.scenario, &sets)?;
-    super::keep(dir, request, &at, &found.outcome, kept, made, pages::search(found, bound))?;
+    run::keep(dir, request, &at, &found.outcome, kept, made, pages::search(found, bound))?;
     let document = search::summary(found, bound);
     fs::write(dir.join("search.json"), format!("{document:#}\n")).map_err(Error::writing(dir))
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use forebay_page::Made;
 use forebay_sim::Outcome;
 
-use super::{Done, Request, field};
+use super::request::{Done, Request, field};
 use crate::columnar::Runs;
 use crate::pages::{Row, SweepPage};
 use crate::sweep::{Event, Point, Sweep, estimates};
