@@ -27,8 +27,9 @@ mod workers;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
+use forebay_diagnostics::{Findings, Place, Problem};
 use forebay_iv_store as iv_store;
-use forebay_scenario::{Findings, Place, Problem, Table, Value, tree};
+use forebay_scenario::{Table, Value, tree};
 use toml::de::DeTable;
 
 pub use diff::{Changed, Changes, LIVE, Setting};

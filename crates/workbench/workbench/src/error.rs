@@ -4,8 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use forebay_diagnostics::ScenarioErrors;
 use forebay_models as models;
-use forebay_scenario::ScenarioErrors;
 use forebay_sim::RunError;
 use miette::{Diagnostic, LabeledSpan, Report, Severity, SourceCode};
 
