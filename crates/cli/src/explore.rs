@@ -1,18 +1,20 @@
 //! `forebay explore`: firmware on simulated cores.
 
 mod compare;
-mod files;
 mod sweep;
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use forebay_embedded::{Done, Figures, Setup, packets};
+use forebay_embedded::{Figures, Setup, packets};
 use forebay_page::units;
 use forebay_terminal::Answer;
 use forebay_terminal::progress::{self, Progress};
-use forebay_workbench::explore;
-use miette::{IntoDiagnostic, WrapErr, miette};
+use forebay_workbench::{explore, results};
+use miette::{IntoDiagnostic, miette};
+
+use crate::request::{made, report};
 
 /// What to explore.
 #[derive(Subcommand)]
@@ -60,30 +62,28 @@ impl Explore {
     }
 }
 
-/// [`explore::run_all`] with a bar, until the user interrupts.
-fn run_all(
-    setups: &[Setup],
-    threads: usize,
-    each: impl FnMut(usize, Figures, Done) -> miette::Result<()>,
-) -> miette::Result<usize> {
+/// Work on `total` runs with a bar, until the user interrupts.
+fn with_bar<T>(total: usize, work: impl FnOnce(&mut dyn FnMut(usize) -> ControlFlow<()>) -> T) -> T {
     let mut bar = Progress::runs("exploring");
-    bar.of(setups.len() as u64);
-    let look = |done: usize| {
+    bar.of(total as u64);
+    let worked = work(&mut |done| {
         bar.at(done as u64);
         progress::go_on()
-    };
-    let count = explore::run_all(setups, threads, look, each);
+    });
     bar.finish();
-    count
+    worked
 }
 
 fn run(args: &RunArgs) -> miette::Result<Answer> {
     let setup = Setup::load(&args.config, &args.sets)?;
     let mut got = None;
-    run_all(std::slice::from_ref(&setup), 1, |_, figures, done| {
-        got = Some((figures, done));
-        Ok(())
-    })?;
+    let ran = with_bar(1, |look| {
+        explore::run_all(std::slice::from_ref(&setup), 1, look, |_, figures, done| {
+            got = Some((figures, done));
+            Ok(())
+        })
+    });
+    ran.map_err(report)?;
     let Some((figures, done)) = got else { return Err(progress::Interrupted.into()) };
     if !done.printed.is_empty() {
         eprintln!("{}", done.printed.trim_end());
@@ -92,8 +92,9 @@ fn run(args: &RunArgs) -> miette::Result<Answer> {
         packets::write(path, &done.output).map_err(|error| miette!(help = error.help.clone(), "{error}"))?;
     }
     if let Some(dir) = &args.out {
-        let written = files::keep_run(dir, &args.config, &args.sets, &setup, &figures, &done.output);
-        written.wrap_err_with(|| format!("cannot write {}", dir.display()))?;
+        let request = results::explore::Request { config: &args.config, sets: &args.sets, sweeps: &[] };
+        let kept = results::explore::keep(dir, request, &setup, &figures, &done.output, &made()?);
+        kept.map_err(report)?;
     }
     if args.json {
         println!("{}", serde_json::to_string_pretty(&figures.document(&setup)).into_diagnostic()?);

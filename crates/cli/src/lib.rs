@@ -15,6 +15,7 @@ mod import;
 mod manual;
 mod operation;
 mod pipeline;
+mod request;
 mod seal_open;
 mod simulate;
 mod size_buffers;

@@ -1,8 +1,5 @@
 //! `forebay simulate`, `solve` and `size-buffers` of pipelines and inline cards.
 
-mod page;
-
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -12,10 +9,11 @@ use forebay_pipeline::scenario::{CardScenario, Scenario};
 use forebay_pipeline::{Carried, ClosedForm, Replications, Simulated, Solved};
 use forebay_terminal::Answer;
 use forebay_terminal::progress::{self, Progress};
+use forebay_workbench::results;
 use forebay_workbench::{Model, NoFigures, Options, Outcome, Ran, Step, Way};
-use miette::{Context, IntoDiagnostic, miette};
-use serde::Serialize;
-use serde_json::json;
+use miette::{IntoDiagnostic, miette};
+
+use crate::request::{made, report, threads};
 
 /// What `forebay simulate` was given.
 pub struct Simulate<'a> {
@@ -36,22 +34,25 @@ pub fn simulate(args: &Simulate<'_>, model: &Model) -> miette::Result<Answer> {
     if args.timeline {
         return Err(miette!("--timeline requires a scenario of the host model"));
     }
-    let Ran { seed, outcome: Outcome::Runs(outcomes), notes } = simulated(model)? else {
-        return Err(miette!("{}: not of a pipeline or an inline card", args.path.display()));
-    };
-    let document = match model {
-        Model::Card(scenario) => Simulated::card(scenario, &outcomes),
-        Model::Pipeline(scenario) => Simulated::new(scenario, &outcomes),
+    let ran = simulated(model)?;
+    let (document, outcomes) = match (model, &ran.outcome) {
+        (Model::Card(scenario), Outcome::Runs(runs)) => (Simulated::card(scenario, runs), runs),
+        (Model::Pipeline(scenario), Outcome::Runs(runs)) => (Simulated::new(scenario, runs), runs),
         _ => return Err(miette!("{}: not of a pipeline or an inline card", args.path.display())),
     };
-    finish(args, &document, &outcomes, &notes, model.resolved_toml(), seed)?;
-    if !args.json {
-        if let Model::Card(scenario) = model {
-            let mbps = outcomes[0].throughput_pps * 8.0 * f64::from(scenario.payload) / 1e6;
-            println!("{mbps:.1} Mbit/s of payload carried, {:.1} offered", scenario.offered_bps / 1e6);
-        }
-        print_simulated(&outcomes, &notes);
+    if let Some(dir) = args.out {
+        let made = made()?;
+        results::pipeline::keep(dir, args.path, args.sets, model, &ran, &document, &made).map_err(report)?;
     }
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&document).into_diagnostic()?);
+        return Ok(Answer::Yes);
+    }
+    if let Model::Card(scenario) = model {
+        let mbps = outcomes[0].throughput_pps * 8.0 * f64::from(scenario.payload) / 1e6;
+        println!("{mbps:.1} Mbit/s of payload carried, {:.1} offered", scenario.offered_bps / 1e6);
+    }
+    print_simulated(outcomes, &ran.notes);
     Ok(Answer::Yes)
 }
 
@@ -66,8 +67,8 @@ fn simulated(model: &Model) -> miette::Result<Ran<'_>> {
         }
         progress::go_on()
     };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let ran = model.run(Way::Simulation, &Options { threads, ..Options::default() }, &watch);
+    let options = Options { threads: threads(None), ..Options::default() };
+    let ran = model.run(Way::Simulation, &options, &watch);
     if let Ok((_, bar)) = bar.into_inner() {
         bar.finish();
     }
@@ -75,43 +76,6 @@ fn simulated(model: &Model) -> miette::Result<Ran<'_>> {
         NoFigures::Cancelled => progress::Interrupted.into(),
         error => miette!("{error}"),
     })
-}
-
-/// Prints the document if asked for, and keeps the folder of the run: with it, and this version, the
-/// run can be had again.
-fn finish(
-    args: &Simulate<'_>,
-    document: &impl Serialize,
-    outcomes: &[forebay_pipeline::Outcome],
-    notes: &[String],
-    resolved: String,
-    seed: u64,
-) -> miette::Result<()> {
-    let text = serde_json::to_string_pretty(document).into_diagnostic()?;
-    if let Some(dir) = args.out {
-        let manifest = json!({
-            "schema": 1,
-            "version": env!("CARGO_PKG_VERSION"),
-            "scenario": args.path.display().to_string(),
-            "set": args.sets,
-            "seed": seed,
-            "host": forebay_terminal::host::model(),
-        });
-        let name = args.path.file_name().unwrap_or_default().to_string_lossy();
-        let page = page::render(&name, outcomes, notes, &resolved, &crate::study::made()?);
-        let keep = || -> std::io::Result<()> {
-            fs::create_dir_all(dir)?;
-            fs::write(dir.join("report.html"), page)?;
-            fs::write(dir.join("scenario.toml"), format!("# All defaults filled in.\n{resolved}"))?;
-            fs::write(dir.join("figures.json"), format!("{text}\n"))?;
-            fs::write(dir.join("manifest.json"), serde_json::to_string_pretty(&manifest)? + "\n")
-        };
-        keep().into_diagnostic().wrap_err_with(|| format!("cannot write {}", dir.display()))?;
-    }
-    if args.json {
-        println!("{text}");
-    }
-    Ok(())
 }
 
 fn print_simulated(outcomes: &[forebay_pipeline::Outcome], notes: &[String]) {

@@ -1,23 +1,23 @@
 //! `forebay simulate`: a scenario file into figures.
 
-mod folder;
-mod page;
 mod search;
-pub mod sweep;
+mod sweep;
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use forebay_engine::Clock;
-use forebay_sim::{Document, Figures, Options, Outcome, RunError, Scenario, Source, run as run_scenario};
+use forebay_sim::{Document, Figures, Options, Outcome, RunError, Scenario, run as run_scenario};
 use forebay_terminal::Answer;
-use forebay_terminal::progress::{self, Interrupted, Progress};
+use forebay_terminal::progress::{self, Progress};
 use forebay_time::Time;
-use forebay_workbench::Model;
+use forebay_workbench::results::{self, Kept, Packets};
+use forebay_workbench::{Error, Model};
 use miette::{IntoDiagnostic, miette};
 use serde::Serialize;
 
 use crate::pipeline::Simulate;
+use crate::request::{made, report};
 
 /// Arguments of `forebay simulate`.
 #[derive(Args)]
@@ -74,14 +74,35 @@ enum Format {
 
 /// Default number of entries of a time line.
 const TIMELINE: usize = 10_000;
-/// The page shows what single packets did in runs of up to so many, for it takes 32 bytes for each.
-const PLOTTED_MAX: u64 = 1 << 21;
 
 impl SimulateArgs {
     /// The same for the models that are not simulated here.
     fn of_pipelines(&self) -> Simulate<'_> {
         let SimulateArgs { scenario, sets, json, out, timeline, .. } = self;
         Simulate { path: scenario, sets, json: *json, out: out.as_deref(), timeline: timeline.is_some() }
+    }
+
+    /// The same as a manifest says it.
+    fn request(&self) -> results::Request<'_> {
+        let SimulateArgs { scenario, sets, sweeps, replications, .. } = self;
+        results::Request { scenario, sets, sweeps, replications: *replications }
+    }
+
+    /// What is kept of a run.
+    fn kept(&self) -> Kept {
+        let packets = self.columns.map(|format| match format {
+            Format::Parquet => Packets::Parquet,
+            Format::Csv => Packets::Csv,
+        });
+        Kept { timeline: self.timeline != Some(0), packets }
+    }
+
+    /// Says how much of a run its kept time line lacks, if one was asked for.
+    fn say_what_is_left_out(&self, outcome: &Outcome) {
+        let later = outcome.timeline.as_ref().map_or(0, |timeline| timeline.left_out());
+        if later > 0 && self.timeline.is_some_and(|entries| entries > 0) {
+            eprintln!("timeline.json covers the start of the run; {later} later entries are omitted");
+        }
     }
 }
 
@@ -113,20 +134,20 @@ pub fn run(args: &SimulateArgs) -> miette::Result<Answer> {
         _ => Scenario::load(&args.scenario, &args.sets)?,
     };
     let mut bar: Option<Progress> = None;
-    let mut report = |done, total| {
+    let mut watch = |done, total| {
         bar.get_or_insert_with(|| Progress::packets("simulating", total)).at(done);
         progress::go_on()
     };
     let kept = args.out.is_some();
     let options = Options {
         timeline: kept.then(|| args.timeline.unwrap_or(TIMELINE)),
-        columns: kept && (args.columns.is_some() || packets(&scenario) <= PLOTTED_MAX),
-        progress: Some(&mut report),
+        columns: kept && (args.columns.is_some() || results::plots_packets(&scenario)),
+        progress: Some(&mut watch),
         keep: true,
         ..Options::default()
     };
     let clock = Clock::of_this_thread();
-    let outcome = run_scenario(&scenario, options).map_err(|error| failed(args, error))?;
+    let outcome = run_scenario(&scenario, options).map_err(|error| report(failed(args, error)))?;
     let took_s = clock.now().since(Time::ZERO).as_secs();
     let timing = args
         .timing
@@ -141,7 +162,9 @@ pub fn run(args: &SimulateArgs) -> miette::Result<Answer> {
         scenario = Scenario::load(&args.scenario, &sets)?;
     }
     if let Some(dir) = &args.out {
-        folder::keep(dir, args, &scenario, &outcome, &crate::study::made()?, Vec::new())?;
+        let kept = results::keep(dir, args.request(), &scenario, &outcome, args.kept(), &made()?, Vec::new());
+        kept.map_err(report)?;
+        args.say_what_is_left_out(&outcome);
     }
     if args.json {
         let document = Timed { document: Document::new(&scenario, &outcome), timing };
@@ -156,29 +179,11 @@ pub fn run(args: &SimulateArgs) -> miette::Result<Answer> {
     Ok(Answer::Yes)
 }
 
-/// The most packets that a run can have.
-fn packets(scenario: &Scenario) -> u64 {
-    let limit = scenario.traffic.packets.unwrap_or(u64::MAX);
-    match &scenario.traffic.source {
-        Source::Trace(trace) => limit.min(trace.len() as u64),
-        Source::Drawn(_) => limit,
-    }
-}
-
-/// Why a run has no figures, as its user sees it.
-fn failed(args: &SimulateArgs, error: RunError) -> miette::Report {
+/// Why a run has no figures.
+fn failed(args: &SimulateArgs, error: RunError) -> Error {
     match error {
-        RunError::Cancelled => Interrupted.into(),
-        error => {
-            let help = match &error {
-                RunError::TooLong => {
-                    "a higher traffic.rate, or shorter times of processors; with a rate the times of a trace do not count"
-                }
-                RunError::NoPackets => "a lower traffic.warm_up, or more packets",
-                _ => "forebay simulate --json shows under `resolved` what the scenario came to",
-            };
-            miette!(help = help, "{}: {error}", args.scenario.display())
-        }
+        RunError::Cancelled => Error::Cancelled,
+        error => Error::Run { path: args.scenario.clone(), error },
     }
 }
 

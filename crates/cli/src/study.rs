@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use clap::{Args, Subcommand};
-use forebay_study::{Findings, Made, Options, Study, document, keep, run as run_study};
+use forebay_study::{Findings, Options, Study, document, keep, run as run_study};
 use miette::{Context, IntoDiagnostic};
 
+use crate::request::{made, threads};
 use forebay_terminal::Answer;
 use forebay_terminal::progress::{self, Progress};
 
@@ -81,8 +82,8 @@ fn run(args: &RunArgs) -> miette::Result<Answer> {
         bar.at(done as u64);
         progress::go_on()
     };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let findings = run_study(&study, Options { quick: args.quick, threads, watch: Box::new(watch) })?;
+    let findings =
+        run_study(&study, Options { quick: args.quick, threads: threads(None), watch: Box::new(watch) })?;
     if let Some(bar) = bar.take() {
         bar.finish();
     }
@@ -105,15 +106,6 @@ fn run(args: &RunArgs) -> miette::Result<Answer> {
     }
     let fails = args.strict && !findings.all_hold();
     Ok(if fails { Answer::No } else { Answer::Yes })
-}
-
-/// What a page says of its making.
-pub fn made() -> miette::Result<Made> {
-    Ok(Made {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        host: forebay_terminal::host::model(),
-        at: forebay_terminal::host::timestamp()?,
-    })
 }
 
 fn print(findings: &Findings) {

@@ -1,29 +1,17 @@
 //! `forebay validate-model`: the engine with emulated cards beside the simulator, on the same packets.
-//!
-//! ```text
-//!                 +--> engine: real crypto, real bytes, a clock that runs --+
-//! drawn packets --+    running core, emulated cards on one bus              +--> compared
-//!                 +--> simulator: the same cards, bus, scheduler, costs ----+
-//! ```
-//!
-//! The engine goes first. What it tells the simulator is only what no scenario can know: how long the
-//! packets are once they are sealed, and what the running core takes for them.
 
-mod compare;
-mod emulated;
-mod packets;
-mod report;
-mod simulated;
 mod table;
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use miette::{IntoDiagnostic, WrapErr, miette};
-
-use compare::{Comparison, Pair};
+use forebay_measure::validate::{EngineClock, Settings, keep, validate};
 use forebay_processors::Backend;
-use forebay_terminal::{Answer, progress};
+use forebay_terminal::progress::{self, Progress};
+use forebay_terminal::{Answer, host};
+use miette::IntoDiagnostic;
+
+use crate::request::measured;
 
 /// Arguments of `forebay validate-model`.
 #[derive(Args)]
@@ -87,84 +75,48 @@ enum Time {
     Wall,
 }
 
-/// Below what two cards do, near it, and beyond it.
-const RATES: [&str; 3] = ["200 Mbit/s", "400 Mbit/s", "1 Gbit/s"];
-
-/// Runs the command.
-pub fn run(args: &ValidateModelArgs) -> miette::Result<Answer> {
-    check(args)?;
-    let folder = match &args.out {
-        Some(dir) => Folder::Kept(dir.clone()),
-        None => Folder::Passing(
-            tempfile::tempdir().into_diagnostic().wrap_err("cannot create a temporary directory")?,
-        ),
-    };
-    let rates: Vec<&str> = match args.rate.is_empty() {
-        true => RATES.to_vec(),
-        false => args.rate.iter().map(String::as_str).collect(),
-    };
-    let mut bar = progress::Progress::packets("engine", args.packets * rates.len() as u64);
-    let mut pairs: Vec<Pair> = Vec::new();
-    for (number, rate) in rates.iter().enumerate() {
-        let packets = packets::draw(args, rate)?;
-        let begun = number as u64 * args.packets;
-        let engine = emulated::run(args, &packets, |done| bar.at(begun + done))?;
-        let dir = folder.path().join(format!("rate-{}", number + 1));
-        let simulator = simulated::run(args, &dir, &packets, &engine)?;
-        pairs.push(Pair { rate: (*rate).to_owned(), engine: engine.figures, simulator });
-    }
-    bar.finish();
-    let comparison = Comparison::new(args, pairs);
-    let json = serde_json::to_string_pretty(&comparison).into_diagnostic()?;
-    if let Some(dir) = &args.out {
-        for (name, text) in
-            [("report.html", report::render(&comparison)), ("figures.json", json.clone() + "\n")]
-        {
-            let path = dir.join(name);
-            let written = std::fs::write(&path, text).into_diagnostic();
-            written.wrap_err_with(|| format!("cannot write {}", path.display()))?;
+impl ValidateModelArgs {
+    fn settings(&self) -> Settings {
+        Settings {
+            packets: self.packets,
+            rates: self.rate.clone(),
+            cards: self.cards,
+            write_buffer: self.write_buffer,
+            prefetch: self.prefetch,
+            queue: self.queue,
+            alpha: self.alpha,
+            window: self.window,
+            sas: self.sas,
+            mean: self.mean,
+            seed: self.seed,
+            proposal: self.proposal.clone(),
+            backend: self.backend,
+            clock: match self.clock {
+                Time::Thread => EngineClock::Thread,
+                Time::Wall => EngineClock::Wall,
+            },
         }
     }
+}
+
+/// Runs the command; the answer is no if the two differ.
+pub fn run(args: &ValidateModelArgs) -> miette::Result<Answer> {
+    let settings = args.settings();
+    let mut bar = Progress::packets("engine", settings.packets * settings.rates().len() as u64);
+    let watch = |done| {
+        bar.at(done);
+        progress::go_on()
+    };
+    let comparison = validate(&settings, &host::model(), args.out.as_deref(), watch);
+    bar.finish();
+    let comparison = comparison.map_err(measured)?;
+    if let Some(dir) = &args.out {
+        keep(dir, &comparison).map_err(measured)?;
+    }
     if args.json {
-        println!("{json}");
+        println!("{}", serde_json::to_string_pretty(&comparison).into_diagnostic()?);
     } else {
         print!("{}", table::table(&comparison));
     }
     Ok(if comparison.holds { Answer::Yes } else { Answer::No })
-}
-
-/// Where the simulator's packets lie.
-enum Folder {
-    Kept(PathBuf),
-    Passing(tempfile::TempDir),
-}
-
-impl Folder {
-    fn path(&self) -> &std::path::Path {
-        match self {
-            Folder::Kept(dir) => dir,
-            Folder::Passing(dir) => dir.path(),
-        }
-    }
-}
-
-fn check(args: &ValidateModelArgs) -> miette::Result<()> {
-    let limits: [(&str, u64, u64, u64); 7] = [
-        ("packets", args.packets, 1, 10_000_000),
-        ("cards", args.cards as u64, 1, 64),
-        ("queue", args.queue as u64, 1, 100_000),
-        ("window", args.window as u64, 1, 64),
-        ("sas", args.sas as u64, 1, 250),
-        ("mean", args.mean.into(), 41, 1_400),
-        ("prefetch", args.prefetch.max(args.write_buffer) as u64, 0, 1_000),
-    ];
-    for (name, value, least, most) in limits {
-        if !(least..=most).contains(&value) {
-            return Err(miette!("--{name} {value}: expected {least} to {most}"));
-        }
-    }
-    if !(1.0..=1e9).contains(&args.alpha) {
-        return Err(miette!("--alpha {}: expected 1 to 1e9", args.alpha));
-    }
-    Ok(())
 }

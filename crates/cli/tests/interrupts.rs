@@ -19,9 +19,13 @@ const HOST: &str = "model = \"host\"\nseed = 5\n[traffic]\nsource = \"paper\"\nr
                     [[processor]]\nname = \"card\"\nkind = \"accelerator\"\n[scheduler]\ninput = 1000\n";
 
 fn forebay(folder: &Path, args: &[&str]) -> Child {
+    forebay_to(folder, args, Stdio::piped())
+}
+
+fn forebay_to(folder: &Path, args: &[&str], stdout: Stdio) -> Child {
     fs::write(folder.join("host.toml"), HOST).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_forebay"));
-    command.args(args).current_dir(folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.args(args).current_dir(folder).stdin(Stdio::null()).stdout(stdout).stderr(Stdio::piped());
     command.spawn().unwrap()
 }
 
@@ -199,9 +203,10 @@ fn a_reader_that_goes_away_ends_it_quietly() {
         // A sweep ends at the first point after the reader has closed the pipe.
         &["simulate", "host.toml", long, "--threads", "1"],
     ] {
-        let mut child = forebay(dir.path(), args);
-        drop(child.stdout.take());
-        let output = child.wait_with_output().unwrap();
+        // Closed before the program begins: a sweep that prints its first point sooner would not notice.
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = forebay_to(dir.path(), args, writer.into()).wait_with_output().unwrap();
         let error = text(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{args:?}: {error}");
         assert!(!error.contains("panicked"), "{args:?}: {error}");

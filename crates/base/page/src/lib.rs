@@ -7,8 +7,11 @@ pub mod draw;
 pub mod element;
 pub mod heat;
 pub mod lanes;
+mod made;
 pub mod plot;
 pub mod units;
+
+pub use made::Made;
 
 /// The style sheet of all reports: light and dark, screen and print.
 pub const STYLE: &str = include_str!("style.css");

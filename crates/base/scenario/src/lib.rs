@@ -5,8 +5,6 @@
 //! found, what was expected, and the nearest valid key.
 
 pub mod decimal;
-pub mod finding;
-pub mod report;
 pub mod schema;
 pub mod section;
 pub mod tree;
@@ -14,11 +12,11 @@ pub mod tree;
 use std::cell::RefCell;
 use std::path::Path;
 
+use forebay_diagnostics::{Findings, Problem, ScenarioErrors, Text};
+
 pub use decimal::{Decimal, Unit};
-pub use finding::{Finding, Findings, Problem, ScenarioErrors};
-pub use report::Text;
 pub use section::{Section, tables};
-pub use tree::{Place, Table, Value};
+pub use tree::{Table, Value};
 
 /// The words that `model` may be.
 pub const MODELS: &[&str] = &["host", "pipeline", "inline-card"];

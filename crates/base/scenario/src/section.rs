@@ -2,11 +2,11 @@
 
 use std::cell::RefCell;
 
+use forebay_diagnostics::{Findings, Place, Problem, nearest};
 use forebay_time::Duration;
 
 use crate::decimal::{Decimal, NoQuantity, Unit};
-use crate::finding::{Findings, Problem, nearest};
-use crate::tree::{Node, Place, Table, Value};
+use crate::tree::{Node, Table, Value};
 
 /// A table with what it is called and where it begins. A value that is wrong counts as absent after
 /// its finding, so that reading goes on.

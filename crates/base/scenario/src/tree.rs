@@ -2,18 +2,8 @@
 
 use std::ops::Range;
 
+use forebay_diagnostics::{Findings, Place, Problem};
 use toml::de::{DeTable, DeValue};
-
-use crate::finding::{Findings, Problem};
-
-/// Where something stands: in the file (0) or in the n-th `--set`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// 0: the file; n: the n-th `--set`.
-    pub source: usize,
-    /// Bytes of it.
-    pub span: Range<usize>,
-}
 
 /// A value and its place.
 #[derive(Clone, Debug)]

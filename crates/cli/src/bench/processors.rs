@@ -1,21 +1,15 @@
 //! `forebay bench processors`: what a job costs on each processor of this machine.
 
-use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use forebay_crypto::{Processor, Suite};
-use forebay_crypto_aws_lc::AwsLc;
-use forebay_crypto_card::{Bus, BusConfig};
-use forebay_engine::{Clock, Lane, calibrate};
-use forebay_time::Duration;
-use miette::{IntoDiagnostic, WrapErr, miette};
-
-use forebay_processors::{Backend, Costs, Kind, MeasuredCost, Surroundings, kinds};
+use forebay_processors::Costs;
 use forebay_terminal::Answer;
+use forebay_time::Duration;
+use miette::{IntoDiagnostic, WrapErr};
 
-/// The name of the core behind a lane.
-const WORKER: &str = "worker.1";
+use crate::request::measured;
+use forebay_measure::processors::measure;
 
 /// Arguments of `forebay bench processors`.
 #[derive(Args)]
@@ -38,57 +32,27 @@ pub struct ProcessorsArgs {
 
 /// Runs the command.
 pub fn run(args: &ProcessorsArgs) -> miette::Result<Answer> {
-    let suites = args.proposal.iter().map(|word| {
-        word.parse::<Suite>()
-            .map_err(|error| miette!(help = format!("did you mean `{}`?", error.nearest), "{error}"))
-    });
-    let suites: Vec<Suite> = suites.collect::<miette::Result<_>>()?;
-    let clock = Clock::start();
-    let mut costs = Costs::default();
-    for mut processor in processors(clock)? {
-        for &suite in &suites {
-            let Some(calibration) = calibrate(&mut *processor, suite, clock) else {
-                eprintln!("{} does not support {suite}", processor.name());
-                continue;
-            };
-            costs.processors.push(MeasuredCost::new(processor.name(), suite, &calibration));
-        }
+    let found = measure(&args.proposal).map_err(measured)?;
+    for note in &found.notes {
+        eprintln!("{note}");
     }
-    let json = serde_json::to_string_pretty(&costs).into_diagnostic()?;
+    let json = serde_json::to_string_pretty(&found.costs).into_diagnostic()?;
     if let Some(path) = &args.save {
-        std::fs::write(path, &json)
-            .into_diagnostic()
-            .wrap_err_with(|| format!("cannot write {}", path.display()))?;
+        write(path, &json)?;
     }
-    if let (Some(path), Some(&suite)) = (&args.scenario, suites.first()) {
-        std::fs::write(path, scenario(&costs, suite))
-            .into_diagnostic()
-            .wrap_err_with(|| format!("cannot write {}", path.display()))?;
+    if let (Some(path), Some(scenario)) = (&args.scenario, found.scenario()) {
+        write(path, &scenario)?;
     }
     if args.json {
         println!("{json}");
     } else {
-        print(&costs);
+        print(&found.costs);
     }
     Ok(Answer::Yes)
 }
 
-/// Every kind of processor this build has: cores in place, a core behind a lane, one device of each kind.
-fn processors(clock: Clock) -> miette::Result<Vec<Box<dyn Processor>>> {
-    let mut all: Vec<Box<dyn Processor>> = Vec::new();
-    match forebay_crypto_ipsec_mb::new() {
-        Ok(processor) => all.push(processor),
-        Err(why) => eprintln!("no ipsec-mb: {why}"),
-    }
-    all.push(Box::new(AwsLc::new()));
-    let lane = Lane::new(Backend::Auto.open()?, WORKER, clock).into_diagnostic()?;
-    all.push(Box::new(lane));
-    let buses = [Bus::new(BusConfig::pci_66())];
-    for kind in kinds() {
-        let surroundings = Surroundings { name: kind.word, library: Box::new(AwsLc::new()), buses: &buses };
-        all.push((kind.sample)().open(surroundings)?);
-    }
-    Ok(all)
+fn write(path: &Path, text: &str) -> miette::Result<()> {
+    std::fs::write(path, text).into_diagnostic().wrap_err_with(|| format!("cannot write {}", path.display()))
 }
 
 fn print(costs: &Costs) {
@@ -123,39 +87,4 @@ fn print(costs: &Costs) {
         };
         println!("{:<10} {:<18} {:>32} {:>32}", one.name, one.proposal, rates(64), rates(1440));
     }
-}
-
-/// A scenario whose processors take as long as those measured: the first core that works in place, and whatever
-/// jobs are handed over to.
-fn scenario(costs: &Costs, suite: Suite) -> String {
-    let word = suite.to_string();
-    let mut text = format!(
-        "# The processors of this machine with {word}, as `forebay bench processors` measured them.\n\
-         model = \"host\"\nseed = 1\n\n[traffic]\nsource = \"paper\"\npackets = 100_000\nrate = \"1 Gbit/s\"\n\n\
-         [scheduler]\npolicy = \"finish-time\"\nburst = 32\n"
-    );
-    let measured = costs.processors.iter().filter(|one| one.proposal == word);
-    let mut has_core = false;
-    for one in measured {
-        let is_card = Kind::of(&one.name).is_some();
-        let in_place = !is_card && one.name != WORKER;
-        if in_place && has_core {
-            continue;
-        }
-        has_core |= in_place;
-        let kind = if is_card { "accelerator" } else { "cpu" };
-        let _ = write!(text, "\n[[processor]]\nname = \"{}\"\nkind = \"{kind}\"\n", one.name);
-        let cost = one.cost();
-        for (key, time) in [
-            ("init", cost.init),
-            ("block", cost.block),
-            ("packet", cost.packet),
-            ("submit", cost.submit),
-            ("wake", cost.wake),
-        ] {
-            let _ = writeln!(text, "{key} = \"{} ps\"", time.0);
-        }
-        let _ = writeln!(text, "lanes = {}", cost.lanes);
-    }
-    text
 }

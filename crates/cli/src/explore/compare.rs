@@ -1,14 +1,14 @@
 //! `forebay explore compare`: runs side by side.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
-use forebay_embedded::Figures;
-use forebay_embedded::report::{self, Point};
-use miette::{IntoDiagnostic, WrapErr, miette};
-use serde_json::{Value, json};
+use forebay_embedded::report;
+use forebay_workbench::explore::{comparison, rows};
+use forebay_workbench::results::explore::load;
+use miette::{IntoDiagnostic, WrapErr};
 
-use super::files::made;
+use crate::request;
 use forebay_terminal::Answer;
 
 /// Arguments of `forebay explore compare`.
@@ -27,23 +27,18 @@ pub struct CompareArgs {
 
 /// Runs the command.
 pub fn run(args: &CompareArgs) -> miette::Result<Answer> {
-    let points = args.runs.iter().map(|dir| load(dir)).collect::<miette::Result<Vec<_>>>()?;
+    let points =
+        args.runs.iter().map(|dir| load(dir)).collect::<Result<Vec<_>, _>>().map_err(request::report)?;
     if let Some(path) = &args.page {
-        std::fs::write(path, report::points("comparison", &points, &made()?))
+        std::fs::write(path, report::points("comparison", &points, &request::made()?))
             .into_diagnostic()
             .wrap_err_with(|| format!("cannot write {}", path.display()))?;
     }
-    let rows = rows(&points);
     if args.json {
-        let row = |(name, values): &(String, Vec<f64>)| json!({ "figure": name, "values": values });
-        let document = json!({
-            "schema": 1,
-            "runs": points.iter().map(|one| &one.name).collect::<Vec<_>>(),
-            "figures": rows.iter().map(row).collect::<Vec<_>>(),
-        });
-        println!("{}", serde_json::to_string_pretty(&document).into_diagnostic()?);
+        println!("{:#}", comparison(&points));
         return Ok(Answer::Yes);
     }
+    let rows = rows(&points);
     print!("{:24}", "");
     points.iter().for_each(|one| print!(" {:>24}", tail(&one.name)));
     println!();
@@ -67,31 +62,4 @@ pub fn run(args: &CompareArgs) -> miette::Result<Answer> {
 fn tail(name: &str) -> String {
     let skip = name.chars().count().saturating_sub(24);
     name.chars().skip(skip).collect()
-}
-
-fn load(dir: &Path) -> miette::Result<Point> {
-    let path = dir.join("figures.json");
-    let help = "give directories written by `forebay explore run --out DIR`";
-    let text = std::fs::read_to_string(&path)
-        .map_err(|error| miette!(help = help, "{}: {error}", path.display()))?;
-    let wrong = |error: serde_json::Error| miette!(help = help, "{}: {error}", path.display());
-    let mut document: Value = serde_json::from_str(&text).map_err(wrong)?;
-    let figures: Figures = serde_json::from_value(document["figures"].take()).map_err(wrong)?;
-    Ok(Point { name: dir.display().to_string(), values: Vec::new(), figures })
-}
-
-/// Every figure that any of the runs has, and its values; zero where a run lacks it.
-fn rows(points: &[Point]) -> Vec<(String, Vec<f64>)> {
-    let all: Vec<Vec<(String, f64)>> = points.iter().map(|one| one.figures.row()).collect();
-    let mut rows: Vec<(String, Vec<f64>)> = Vec::new();
-    for (at, row) in all.iter().enumerate() {
-        for (name, value) in row {
-            let known = rows.iter().position(|(known, _)| known == name).unwrap_or_else(|| {
-                rows.push((name.clone(), vec![0.0; all.len()]));
-                rows.len() - 1
-            });
-            rows[known].1[at] = *value;
-        }
-    }
-    rows
 }

@@ -1,72 +1,40 @@
 //! `--highest-rate`: the most that a design carries within bounds.
 
-use forebay_sim::{Bound, Document, Figures, Rate, Scenario, highest_rate};
+use forebay_sim::{Bound, Figures, Scenario};
 use forebay_time::Duration;
-use miette::{IntoDiagnostic, WrapErr, miette};
-use serde_json::{Value, json};
+use forebay_workbench::results;
+use forebay_workbench::search::{PARTS, RATES, document, highest_rate};
+use miette::{IntoDiagnostic, miette};
 
-use super::{SimulateArgs, page};
+use super::SimulateArgs;
+use crate::request::{made, report};
 use forebay_terminal::Answer;
 use forebay_terminal::progress::{self, Progress};
-
-/// Rates that are searched, in bit/s.
-const RATES: (u64, u64) = (100_000, 1_000_000_000_000);
-/// The rate is found to one part in so many.
-const PARTS: u64 = 1_000;
 
 /// Searches.
 pub fn run(args: &SimulateArgs) -> miette::Result<Answer> {
     let scenario = Scenario::load(&args.scenario, &args.sets)?;
-    let latency = args.latency.as_deref().map(time).transpose()?;
-    if scenario.scheduler.input.is_none() && latency.is_none() {
-        return Err(miette!(
-            help = "set `--latency \"1 ms\"` (for the 99 % quantile), or limit the input queue with `--set scheduler.input=1000`",
-            "an unlimited input queue loses nothing at any rate"
-        ));
-    }
-    let bound = Bound { loss: args.loss, latency };
+    let bound = Bound { loss: args.loss, latency: args.latency.as_deref().map(time).transpose()? };
     let mut bar = Progress::share("searching");
-    let mut watch = |done: u64, all: u64, (placed, total): (u64, u64)| {
-        let part = placed as f64 / total.max(1) as f64;
-        bar.at((progress::WHOLE as f64 * (done as f64 + part) / all.max(1) as f64) as u64);
+    let mut watch = |share: f64| {
+        bar.at((progress::WHOLE as f64 * share) as u64);
         progress::go_on()
     };
-    let found = highest_rate(&scenario, bound, RATES, PARTS, &mut watch);
+    let found = highest_rate(&args.scenario, &scenario, bound, &mut watch);
     bar.finish();
-    let found = found.map_err(|error| super::failed(args, error))?;
-    let Some(found) = found else {
+    let Some(found) = found.map_err(report)? else {
         let (least, _) = RATES;
         eprintln!("the bounds are exceeded even at {least} bit/s");
         return Ok(Answer::No);
     };
-    let bounds = json!({ "loss": bound.loss, "latency_p99_s": latency.map(Duration::as_secs) });
     if let Some(dir) = &args.out {
-        // The run at the rate found, as a run of its own would be kept.
-        let mut sets = args.sets.clone();
-        sets.push(format!("traffic.rate={}", found.rate));
-        let at = Scenario::load(&args.scenario, &sets)?;
-        super::folder::keep(
-            dir,
-            args,
-            &at,
-            &found.outcome,
-            &crate::study::made()?,
-            page::search(&found, bound),
-        )?;
-        let document = json!({ "schema": 1, "highest_rate_bps": found.rate, "above_bps": found.above,
-            "bounds": bounds, "complete": found.complete, "tried": found.tried });
-        let written = std::fs::write(dir.join("search.json"), format!("{document:#}\n"));
-        written.into_diagnostic().wrap_err_with(|| format!("cannot write {}", dir.display()))?;
+        let kept = results::keep_search(dir, args.request(), &found, bound, args.kept(), &made()?);
+        kept.map_err(report)?;
+        args.say_what_is_left_out(&found.outcome);
     }
     let answer = if found.complete { Answer::Yes } else { Answer::Interrupted };
     if args.json {
-        let at = scenario.with_rate(Rate::per_second(found.rate));
-        let mut document = serde_json::to_value(Document::new(&at, &found.outcome)).into_diagnostic()?;
-        document["highest_rate_bps"] = found.rate.into();
-        document["above_bps"] = found.above.into();
-        document["complete"] = found.complete.into();
-        document["bounds"] = bounds;
-        document["resolved"]["traffic"]["rate"] = Value::from(found.rate);
+        let document = document(&scenario, &found, bound);
         println!("{}", serde_json::to_string_pretty(&document).into_diagnostic()?);
         return Ok(answer);
     }

@@ -22,9 +22,10 @@ mod workers;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
+use forebay_diagnostics::{Findings, Place, Problem};
 use forebay_sas as sas;
 use forebay_sas::{Finding, Findings as FileFindings, SasErrors, SasFile, mask};
-use forebay_scenario::{Findings, Place, Problem, Table, Value, tree};
+use forebay_scenario::{Table, Value, tree};
 use toml::de::DeTable;
 
 pub use diff::{Changed, Changes, LIVE, Setting};

@@ -343,7 +343,7 @@ pub(super) fn outside(top: &Table, context: &Context<'_>) -> Option<Vec<Outside>
     let tables = tables(top, "outside", context);
     // With its older name the section is there, and its name has been reported.
     if tables.is_empty() && ["outside", "protected"].iter().all(|name| top.get(name).is_none()) {
-        let problem = forebay_scenario::Problem::Conflict {
+        let problem = forebay_diagnostics::Problem::Conflict {
             message: "no link to peers is configured".to_owned(),
             help: "add `[[outside]]` and, below it, `kind = \"udp\"` or `kind = \"raw\"`".to_owned(),
         };

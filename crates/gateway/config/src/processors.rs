@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use forebay_crypto::Suite;
 use forebay_crypto_card::BusConfig;
+use forebay_diagnostics::Place;
 use forebay_processors::{Backend, CORE, Device, Kind, Values};
-use forebay_scenario::{Place, Table, Unit};
+use forebay_scenario::{Table, Unit};
 use forebay_time::Duration;
 
 use super::links::check_distinct;
@@ -148,7 +149,7 @@ pub(super) fn read(top: &Table, buses: Option<&[Bus]>, context: &Context<'_>) ->
     if processors.len() > PROCESSORS_MAX as usize {
         let message = format!("{} processors exceed the maximum", processors.len());
         let help = format!("configure at most {PROCESSORS_MAX}");
-        let problem = forebay_scenario::Problem::Conflict { message, help };
+        let problem = forebay_diagnostics::Problem::Conflict { message, help };
         context.findings.borrow_mut().add(problem, super::whole());
     }
     complete.then_some(processors)

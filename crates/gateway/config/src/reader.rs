@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use forebay_crypto::nearest;
+use forebay_diagnostics::{Findings, Place, Problem};
 use forebay_scenario::tree::Node;
-use forebay_scenario::{Decimal, Findings, Place, Problem, Section, Table, Unit, Value, tree};
+use forebay_scenario::{Decimal, Section, Table, Unit, Value, tree};
 use forebay_time::Duration;
 
 use super::diff::Setting;

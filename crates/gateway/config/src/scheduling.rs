@@ -205,7 +205,7 @@ fn classes(top: &Table, defaults: ClassConfig, context: &Context<'_>) -> Option<
     let complete = sets.iter().all(Option::is_some);
     if rest.is_none() && complete && taken.0 != u64::MAX {
         let point = (!taken.0).trailing_zeros();
-        let problem = forebay_scenario::Problem::Conflict {
+        let problem = forebay_diagnostics::Problem::Conflict {
             message: format!("no class contains code point {point}"),
             help: "add a class without `dscp` for the remaining code points".to_owned(),
         };

@@ -63,7 +63,7 @@ pub(super) fn check(config: &Config, context: &Context<'_>) {
         return;
     }
     if let Err((message, help)) = config.check_workers(config.workers(|_| 1), |_| 1) {
-        context.findings.borrow_mut().add(forebay_scenario::Problem::Conflict { message, help }, whole());
+        context.findings.borrow_mut().add(forebay_diagnostics::Problem::Conflict { message, help }, whole());
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use forebay_scenario::{Place, Text, report};
+use forebay_diagnostics::{Place, Text, report};
 
 use super::mask;
 use super::others::OtherKeys;

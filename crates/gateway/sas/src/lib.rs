@@ -57,7 +57,7 @@ pub use schema::PARTS;
 pub use table::Section;
 
 use entry::Claim;
-use forebay_scenario::report::Lines;
+use forebay_diagnostics::report::Lines;
 use names::Names;
 use table::Table;
 

@@ -5,8 +5,8 @@ use std::io;
 use std::net::IpAddr;
 
 use forebay_crypto::{KeyError, Suite};
+use forebay_diagnostics::report::Fault;
 use forebay_ipsec::{SaConfigError, Spi};
-use forebay_scenario::report::Fault;
 use ipnet::IpNet;
 use miette::Severity;
 
@@ -321,7 +321,7 @@ pub enum Problem {
         error: SaConfigError,
     },
     /// Something else in the file of a gateway that holds the SAs.
-    Setting(forebay_scenario::Problem),
+    Setting(forebay_diagnostics::Problem),
     /// A key of a gateway's file that stands in the wrong section.
     Misplaced {
         /// The key.

@@ -2,8 +2,9 @@
 
 use std::cell::RefCell;
 
+use forebay_diagnostics::{Findings, Place, ScenarioErrors};
 use forebay_riscv::{CacheConfig, Extension, Policy, Replacement};
-use forebay_scenario::{Findings, Place, ScenarioErrors, Section, Table, Unit};
+use forebay_scenario::{Section, Table, Unit};
 use serde::{Deserialize, Serialize};
 
 use crate::instructions::Instructions;

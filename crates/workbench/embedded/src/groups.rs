@@ -13,8 +13,9 @@
 use std::cell::RefCell;
 use std::path::Path;
 
+use forebay_diagnostics::{Findings, Problem, ScenarioErrors};
 use forebay_riscv::{Function, Node, ROOT};
-use forebay_scenario::{Findings, Problem, ScenarioErrors, Section, Table, Value};
+use forebay_scenario::{Section, Table, Value};
 
 /// The groups of our own firmware.
 const OURS: &str = include_str!("../data/functions.toml");
@@ -94,7 +95,7 @@ fn fits(pattern: &str, name: &str) -> bool {
 }
 
 fn read(table: &Table, findings: &RefCell<Findings>) -> Option<Groups> {
-    let start = forebay_scenario::Place { source: 0, span: 0..0 };
+    let start = forebay_diagnostics::Place { source: 0, span: 0..0 };
     let top = Section::new(table, "the file".to_owned(), start, &["groups", "sides"], findings);
     let groups = lists(&top, "groups");
     let sides = lists(&top, "sides");

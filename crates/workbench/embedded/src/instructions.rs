@@ -29,8 +29,8 @@ pub mod language;
 
 use std::path::Path;
 
+use forebay_diagnostics::ScenarioErrors;
 use forebay_riscv::Custom;
-use forebay_scenario::ScenarioErrors;
 
 pub use builtin::ipsec;
 

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use forebay_diagnostics::ScenarioErrors;
 use forebay_riscv::Account;
-use forebay_scenario::ScenarioErrors;
 use miette::{Report, miette};
 
 use crate::area::parts;

@@ -4,6 +4,7 @@ mod bars;
 mod flame;
 mod frontier;
 
+use forebay_page::Made;
 use forebay_page::document;
 use forebay_page::element::{Element, element};
 use forebay_page::units;
@@ -11,17 +12,6 @@ use forebay_page::units;
 use crate::figures::Figures;
 
 pub use frontier::{Point, best, marginal};
-
-/// The origin of a page: program version, machine, time.
-#[derive(Clone, Debug)]
-pub struct Made {
-    /// The program's version.
-    pub version: String,
-    /// The machine, in words.
-    pub host: String,
-    /// When, in UTC.
-    pub at: String,
-}
 
 /// The page of a run.
 pub fn run(name: &str, figures: &Figures, made: &Made) -> String {

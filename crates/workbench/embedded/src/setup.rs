@@ -6,8 +6,8 @@ mod read;
 
 use std::path::{Path, PathBuf};
 
+use forebay_diagnostics::ScenarioErrors;
 use forebay_riscv::{Config, Custom, Extension, Isa};
-use forebay_scenario::ScenarioErrors;
 use serde_json::{Value as Json, json};
 
 use crate::instructions::{self, Instructions};

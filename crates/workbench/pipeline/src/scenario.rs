@@ -15,8 +15,9 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
 
+use forebay_diagnostics::{Findings, Place, ScenarioErrors};
 use forebay_scenario::schema::known;
-use forebay_scenario::{Findings, MODELS, Place, ScenarioErrors, Section, Table, Unit};
+use forebay_scenario::{MODELS, Section, Table, Unit};
 use forebay_time::Duration;
 use serde_json::{Map, Value as Json};
 

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use forebay_diagnostics::Problem;
 use forebay_reference::{File, files};
 use forebay_scenario::schema::{Absent, Key, Part, Takes};
-use forebay_scenario::{Decimal, Problem, Unit};
+use forebay_scenario::{Decimal, Unit};
 use forebay_workbench::Model;
 use serde_json::Value as Json;
 

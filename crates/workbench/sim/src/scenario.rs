@@ -18,14 +18,15 @@ use forebay_station::BusConfig;
 use forebay_time::Duration;
 use serde_json::{Map, Value as Json};
 
-pub use forebay_scenario::{Finding, Problem, ScenarioErrors};
+pub use forebay_diagnostics::{Finding, Problem, ScenarioErrors};
 pub use schema::PARTS;
 
 use crate::traffic::Traffic;
+use forebay_diagnostics::{Findings, Place};
 use forebay_scenario::schema::known;
-use forebay_scenario::{Findings, MODELS, Place, Section, Table, Unit, Value, tables};
+use forebay_scenario::{MODELS, Section, Table, Unit, Value, tables};
 // By the names of the rooms, for those who read the sections.
-use forebay_scenario::{decimal, finding, section, tree};
+use forebay_scenario::{decimal, section, tree};
 
 /// The most processors of a scenario, all of a `count` counted.
 pub const MAX_PROCESSORS: usize = 1_024;

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+pub use forebay_page::Made;
 pub use forebay_page::document::{Block, Table};
 pub use forebay_page::heat::Heat;
 pub use forebay_page::plot::{Plot, Series, Xs};
@@ -50,22 +51,4 @@ pub struct Claim {
     pub holds: bool,
     /// Why not, or under what condition.
     pub why: String,
-}
-
-/// What went into a page besides its findings.
-#[derive(Clone, Debug, Default)]
-pub struct Made {
-    /// The program's version.
-    pub version: String,
-    /// The machine, in words.
-    pub host: String,
-    /// When, in UTC.
-    pub at: String,
-}
-
-impl Made {
-    /// By what, where and when, as the beginning of a sentence that `rest` ends.
-    pub fn sentence(&self, rest: &str) -> String {
-        format!("Made by forebay {} on {}, {}{rest}", self.version, self.host, self.at)
-    }
 }

@@ -26,7 +26,7 @@ pub use forebay_workbench::Way;
 pub use functions::{FUNCTIONS, Function};
 pub use keep::{Manifest, document, keep};
 pub use model::Figures;
-pub use report::{render, simulation};
+pub use report::render;
 pub use runs::{Record, Watch};
 pub use script::{Options, run};
 pub use study::Study;

@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::rc::Rc;
 
+use forebay_diagnostics::{Finding, ScenarioErrors};
 use forebay_pipeline::{Simulated, Solved};
-use forebay_scenario::{Finding, ScenarioErrors};
 use forebay_sim::Scenario;
 use forebay_time::Duration;
 use forebay_workbench::{Model, NoFigures, Options, Outcome, Way};

@@ -1,7 +1,5 @@
 //! The page of a study: claims first, then what the script showed, then every run.
 
-mod host;
-mod packets;
 mod pipelines;
 
 use forebay_page::document::{self, Frame};
@@ -11,8 +9,6 @@ use forebay_page::units;
 use crate::findings::{Claim, Findings, Made};
 use crate::model::Figures;
 use crate::runs::Record;
-
-pub use host::simulation;
 
 /// Writes the page as one self-contained HTML document; all text of a study is escaped.
 pub fn render(findings: &Findings, made: &Made) -> String {

@@ -111,9 +111,8 @@ pub struct Runs {
 
 impl Runs {
     /// An empty table with a column of text for each swept key.
-    pub fn new(keys: &[&str]) -> Runs {
-        let keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
-        Runs { values: vec![Vec::new(); keys.len()], keys, ..Runs::default() }
+    pub fn new(keys: &[String]) -> Runs {
+        Runs { values: vec![Vec::new(); keys.len()], keys: keys.to_vec(), ..Runs::default() }
     }
 
     /// Adds a run.
@@ -200,7 +199,7 @@ mod tests {
     fn what_is_written_is_read_back() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("figures.parquet");
-        let mut runs = Runs::new(&["a.b"]);
+        let mut runs = Runs::new(&["a.b".to_owned()]);
         let figures = vec![("lost".to_owned(), 0.5), ("bus.load".to_owned(), 1.0)];
         runs.add(&["x".to_owned()], u64::MAX, figures);
         runs.write(&path).unwrap();

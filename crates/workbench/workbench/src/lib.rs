@@ -1,17 +1,30 @@
 //! Runs scenario files of any model and returns their figures.
 //!
-//! [`Model::load`] reads a file of any model; [`Model::run`] simulates or solves it and returns the results. [`pool`]
-//! makes many runs on all cores, whose number affects only the time taken; [`explore`] does so for embedded cores, of
-//! which one execution times many. [`flat()`] and `columnar` make tables of figures.
+//! [`Model::load`] reads a file of any model; [`Model::run`] simulates or solves it and returns the results. [`sweep`]
+//! runs the host model with every combination of values of its keys, [`search`] finds the highest rate that it carries,
+//! [`size_buffers`] sizes the buffers of pipelines, and [`explore`] runs embedded cores, of which one execution times
+//! many. [`pool`] makes many runs on all cores, whose number affects only the time taken. [`flat()`] makes tables of
+//! figures; with the feature `results` there are also pages of figures and folders of results.
 //!
 //! This crate prints nothing and asks nothing: it reports progress to the caller, which decides whether to continue.
 
-#[cfg(feature = "parquet")]
+#[cfg(feature = "results")]
 pub mod columnar;
+mod error;
 pub mod explore;
 mod flat;
+mod grid;
 mod model;
+#[cfg(feature = "results")]
+pub mod pages;
 pub mod pool;
+#[cfg(feature = "results")]
+pub mod results;
+pub mod search;
+pub mod size_buffers;
+pub mod sweep;
 
+pub use error::Error;
 pub use flat::flat;
+pub use grid::{Axis, Grid};
 pub use model::{Model, NoFigures, Options, Outcome, Ran, Step, Watch, Way};

@@ -4,11 +4,12 @@ use std::fmt;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use forebay_diagnostics::ScenarioErrors;
 use forebay_embedded::Setup;
 use forebay_models::{self as models, Solution};
 use forebay_pipeline::scenario::{CardScenario, Scenario as PipelineScenario};
 use forebay_pipeline::{self as pipeline, Arrivals, Carried, ClosedForm, Pipeline, Simulated, Solved};
-use forebay_scenario::{ScenarioErrors, model_of};
+use forebay_scenario::model_of;
 use forebay_sim::{Document, RunError, Scenario};
 use forebay_time::Duration;
 use serde::Serialize;

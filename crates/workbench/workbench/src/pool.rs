@@ -6,8 +6,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use forebay_sim::{Options, Outcome, RunError, Scenario};
-
 /// Maximum interval between two checks whether the run continues.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
@@ -104,38 +102,6 @@ pub fn in_order<T: Sync, R: Send, E: Send>(
         }
     }
     failed.map_or(Ok(delivered), Err)
-}
-
-/// A run of the host model that is wanted.
-#[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
-    /// What.
-    pub scenario: &'a Scenario,
-    /// With this seed.
-    pub seed: u64,
-}
-
-/// Runs of the host model by [`in_order`].
-///
-/// # Errors
-/// As [`in_order`].
-pub fn hosts(
-    wanted: &[Wanted<'_>],
-    threads: usize,
-    look: impl FnMut(usize) -> ControlFlow<()>,
-    deliver: impl FnMut(usize, Outcome) -> miette::Result<()>,
-) -> miette::Result<usize> {
-    let numbered: Vec<(usize, &Wanted<'_>)> = wanted.iter().enumerate().collect();
-    let work = |&(number, one): &(usize, &Wanted<'_>), go_on: GoOn<'_>| {
-        let mut progress = |_, _| go_on();
-        let options = Options { seed: Some(one.seed), progress: Some(&mut progress), ..Options::default() };
-        match forebay_sim::run(one.scenario, options) {
-            Ok(outcome) => Ok(vec![(number, outcome)]),
-            Err(RunError::Cancelled) => Ok(Vec::new()),
-            Err(error) => Err(miette::miette!("{error}")),
-        }
-    };
-    in_order(&numbered, threads, work, look, deliver)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use forebay_page::units;
 
-use super::figures::{Document, Latency, Outcome, SizeLimits};
+use forebay_measure::scheduler::{Document, Latency, Outcome, limits_in_words};
 
 /// Writes a table for each size and window.
 pub fn table(document: &Document, color: bool) -> String {
@@ -69,13 +69,4 @@ fn rate(packets_per_s: f64) -> String {
 
 fn counted(count: usize, noun: &str) -> String {
     units::plain(&units::counted(count as u64, noun, &format!("{noun}s")))
-}
-
-/// The limits of one size in a sentence.
-pub fn limits_in_words(limits: &SizeLimits) -> String {
-    format!(
-        "sum of the processors alone: {} packets/s; best fixed split: {} packets/s",
-        rate(limits.sum_packets_per_s),
-        rate(limits.best_static_packets_per_s)
-    )
 }

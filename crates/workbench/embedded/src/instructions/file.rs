@@ -3,9 +3,10 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use forebay_diagnostics::{Findings, Place, Problem};
 use forebay_riscv::{Clash, Custom, Definition, INVERSE_SBOX, SBOX};
 use forebay_scenario::schema::known;
-use forebay_scenario::{Findings, Place, Problem, Section, Table as Tree, Unit, tables};
+use forebay_scenario::{Section, Table as Tree, Unit, tables};
 
 use super::Instructions;
 use super::language::{self, Program, Register};

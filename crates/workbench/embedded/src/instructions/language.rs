@@ -377,7 +377,7 @@ impl Compiler<'_> {
         known: impl Iterator<Item = &'a str>,
         at: Place,
     ) -> Result<T, Mistake> {
-        let near = forebay_scenario::finding::nearest(name, known).unwrap_or_default();
+        let near = forebay_diagnostics::problem::nearest(name, known).unwrap_or_default();
         self.mistake(format!("`{name}` is not known; did you mean `{near}`?"), at)
     }
 

@@ -3,9 +3,10 @@
 use std::cell::RefCell;
 use std::path::Path;
 
+use forebay_diagnostics::{Findings, Place, Problem};
 use forebay_riscv::{Branches, CacheConfig, Config, Extension, Policy, Replacement};
 use forebay_scenario::schema::known;
-use forebay_scenario::{Findings, Place, Problem, Section, Table, Unit, Value, tables};
+use forebay_scenario::{Section, Table, Unit, Value, tables};
 use serde_json::Value as Json;
 
 use super::{Input, InstructionSource, SasSource, Setup};

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use forebay_scenario::{Problem, Section, Unit, tables};
+use forebay_diagnostics::Problem;
+use forebay_scenario::{Section, Unit, tables};
 use forebay_sim::{Trace, read_trace};
 use forebay_time::{Duration, PS_PER_S, Time};
 use serde_json::{Map, Value as Json};

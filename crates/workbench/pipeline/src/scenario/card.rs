@@ -27,8 +27,9 @@
 use std::cell::RefCell;
 use std::path::Path;
 
+use forebay_diagnostics::{Findings, Place, ScenarioErrors};
 use forebay_models::card::{Card, Resource};
-use forebay_scenario::{Findings, Place, ScenarioErrors, Section, Table, Unit, tables};
+use forebay_scenario::{Section, Table, Unit, tables};
 use serde_json::{Map, Value as Json};
 
 use super::{CARD_PARTS, Timing, is_of, known, timing};

@@ -1,7 +1,8 @@
 //! What is found wrong with a scenario after it was read, said with its line.
 
+use forebay_diagnostics::{Place, Problem, ScenarioErrors};
 use forebay_models::Error;
-use forebay_scenario::{Place, Problem, ScenarioErrors, Section, Table, Value, tables};
+use forebay_scenario::{Section, Table, Value, tables};
 
 use super::{PARTS, Scenario, known};
 use crate::solved::{Part, obstacle};

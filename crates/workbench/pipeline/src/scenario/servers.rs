@@ -1,6 +1,7 @@
 //! `[[server]]`.
 
-use forebay_scenario::{Place, Section, Unit, tables};
+use forebay_diagnostics::Place;
+use forebay_scenario::{Section, Unit, tables};
 use forebay_time::Duration;
 use serde_json::{Map, Value as Json};
 

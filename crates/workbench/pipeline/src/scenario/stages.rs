@@ -1,6 +1,7 @@
 //! `[[stage]]`.
 
-use forebay_scenario::{Place, Problem, Section, Unit, Value, tables};
+use forebay_diagnostics::{Place, Problem};
+use forebay_scenario::{Section, Unit, Value, tables};
 use forebay_time::Duration;
 use serde_json::{Map, Value as Json};
 

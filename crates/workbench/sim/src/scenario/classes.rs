@@ -9,12 +9,12 @@ use forebay_scheduler::{ClassConfig, DscpMap, Service, Windowing};
 use serde_json::{Map, Value as Json};
 
 use super::decimal::Unit;
-use super::finding::Problem;
 use super::section::Section;
 use super::traffic::{SIZE_KEYS, drawn_sizes};
 use super::tree::{Node, Value};
 use super::{Class, PARTS, Settings, known, seconds, tables};
 use crate::traffic::{DrawnClass, Source, Trace};
+use forebay_diagnostics::Problem;
 
 /// The number of classes that [`crate::Arrival::class`] can distinguish.
 const MOST: usize = 256;

@@ -7,10 +7,11 @@ use serde_json::{Map, Value as Json};
 
 use super::classes::{self, Entry};
 use super::decimal::Unit;
-use super::finding::Problem;
 use super::section::Section;
-use super::tree::{Place, Table};
+use super::tree::Table;
 use super::{Bus, PARTS, Processor, RunningCore, Settings, known, seconds, tables};
+use forebay_diagnostics::Place;
+use forebay_diagnostics::Problem;
 
 const ALPHA: [&str; 4] = ["alpha_upper", "alpha_lower", "alpha_most", "alpha_period"];
 pub(super) const WINDOW_MAX: u64 = 1 << 16;

@@ -8,11 +8,11 @@ use serde_json::{Map, Value as Json, json};
 
 use super::classes::{self, Entry};
 use super::decimal::Unit;
-use super::finding::Problem;
 use super::section::Section;
 use super::tree::{Node, Value};
 use super::{PARTS, known, seconds, tables};
 use crate::traffic::{Arrivals, Bin, DrawnClass, Rate, Sizes, Source, Traffic, read_trace};
+use forebay_diagnostics::Problem;
 
 const SOURCES: &[&str] = &["file", "exponential", "uniform", "fixed", "imix", "histogram", "paper"];
 /// The keys of all distributions of sizes.

@@ -1,12 +1,12 @@
 //! Pages of sweeps and searches.
 
+use forebay_page::Made;
 use forebay_page::document::{Block, Frame, Table, page};
 use forebay_page::plot::{Plot, Series};
 use forebay_page::units;
 use forebay_sim::{Bound, Estimate, Highest};
-use forebay_study::Made;
 
-use super::folder::Done;
+use crate::results::Done;
 
 /// Lines of a plot at most: there are as many colours.
 const LINES: usize = 8;
@@ -39,11 +39,16 @@ impl Row {
 }
 
 /// What a page says of a sweep besides its points.
-pub struct Sweep<'a> {
+pub struct SweepPage<'a> {
+    /// The scenario's file.
     pub name: String,
-    pub keys: &'a [&'a str],
+    /// The swept keys.
+    pub keys: &'a [String],
+    /// Runs of each point.
     pub replications: usize,
+    /// What the reader of the figures should know.
     pub notes: Vec<String>,
+    /// How many of the runs are done.
     pub done: &'a Done,
     /// The first point's scenario.
     pub scenario: String,
@@ -52,7 +57,7 @@ pub struct Sweep<'a> {
 /// A figure that is plotted: its name, the plot's title, the axis, the factor.
 type Shown = (String, String, &'static str, f64);
 
-impl Sweep<'_> {
+impl SweepPage<'_> {
     /// Writes the page.
     pub fn render(&self, rows: &[Row], made: &Made) -> String {
         let Done { runs, of, complete } = self.done;
@@ -119,7 +124,7 @@ impl Sweep<'_> {
             (0..self.keys.len()).max_by_key(|&key| (numeric(key).is_some(), distinct(key))).unwrap_or(0);
         let others = |row: &Row| -> Vec<String> {
             let others = (0..self.keys.len()).filter(|&key| key != across);
-            others.map(|key| format!("{} {}", last(self.keys[key]), row.values[key])).collect()
+            others.map(|key| format!("{} {}", last(&self.keys[key]), row.values[key])).collect()
         };
         let mut lines: Vec<(Vec<String>, Vec<&Row>)> = Vec::new();
         for row in rows {
@@ -153,7 +158,7 @@ impl Sweep<'_> {
         let series: Vec<Series> = series.collect();
         let x = match &unit {
             Some(unit) if !unit.is_empty() => format!("{} ({unit})", self.keys[across]),
-            _ => self.keys[across].to_owned(),
+            _ => self.keys[across].clone(),
         };
         let places = rows.iter().filter_map(|row| number(&row.values[across])).map(|(value, _)| value);
         Plot {
@@ -177,7 +182,7 @@ impl Sweep<'_> {
         };
         Table {
             title: "All points".to_owned(),
-            head: self.keys.iter().map(|key| (*key).to_owned()).chain(heads).collect(),
+            head: self.keys.iter().cloned().chain(heads).collect(),
             rows: rows.iter().map(row).collect(),
         }
     }

@@ -1,10 +1,10 @@
 //! The page of a simulated pipeline.
 
+use forebay_page::Made;
 use forebay_page::document::{Block, Frame, Table, page};
 use forebay_page::plot::{Plot, Series};
 use forebay_page::units;
 use forebay_pipeline::{Outcome, Replications};
-use forebay_study::Made;
 
 /// Writes the page of the runs of a scenario.
 pub fn render(name: &str, outcomes: &[Outcome], notes: &[String], resolved: &str, made: &Made) -> String {

@@ -1,33 +1,58 @@
 //! All measurements of a plan, and what they come to.
+//!
+//! ```text
+//!                                     +--> running core
+//! packets in memory --> engine -------+--> lanes, cards        --> order checked, counted
+//!   closed loop: as fast as they go   (policy, window)
+//!   open loop: at drawn times, 50 % and 90 % of that
+//! ```
+//!
+//! Each policy is held against two limits: the sum of what each processor does alone through the same engine, and
+//! the best fixed split of the packets that a search finds. Rounds go through all configurations before the next
+//! round begins, so that a machine that changes its speed changes it for all; medians are reported.
+
+mod figures;
+mod limits;
+mod page;
+mod plan;
+
+use std::ops::ControlFlow;
 
 use forebay_engine::{Clock, ProcessorStats};
 use forebay_scheduler::Policy;
 use forebay_time::Duration;
 
-use super::args::{Plan, Rule};
-use super::figures::{Alone, Document, Latency, Limits, Outcome, Share, Size, SizeLimits};
+use crate::Error;
 use forebay_loadgen::median::median;
 use forebay_loadgen::mix::Mix;
 use forebay_loadgen::processors::Bank;
 use forebay_loadgen::rig::{Rig, Setting};
 use forebay_loadgen::search::{self, best_share};
-use forebay_terminal::progress::{self, Progress};
+
+pub use figures::{Alone, Document, Latency, Limits, Outcome, Share, Size, SizeLimits};
+pub use limits::limits_in_words;
+pub use page::keep;
+use plan::Rule;
+pub use plan::{Plan, Settings};
 
 /// From which size on a packet is large for `size-threshold`: DPDK's default for its packet-size mode.
 const THRESHOLD: u64 = 128;
 /// Shares of the throughput at which latency is measured.
 const LOADS: [f64; 2] = [0.5, 0.9];
 
-/// Measures everything that is planned.
+/// Measures everything that is planned. `host` is the machine in words. `watch` is called with the number of measurements
+/// that are done and the number that is planned, and returns whether to go on.
 ///
 /// # Errors
-/// If a processor cannot be used, or what comes out is not what went in; [`progress::Interrupted`] if the user
-/// breaks it off.
-pub fn measure(plan: &Plan) -> miette::Result<Document> {
+/// If a processor cannot be used, or what comes out is not what went in; [`Error::Cancelled`] if `watch` stops the work.
+pub fn measure(
+    plan: &Plan,
+    host: &str,
+    mut watch: impl FnMut(u64, u64) -> ControlFlow<()>,
+) -> Result<Document, Error> {
     let clock = Clock::start();
     let bank = Bank::new(&plan.processors, plan.suite, clock)?;
-    let mut lab = Lab { plan, bank, clock, bar: Progress::runs("measuring"), done: 0 };
-    lab.bar.of(lab.planned());
+    let mut lab = Lab { plan, bank, clock, watch: &mut watch, done: 0 };
     let (mut results, mut alone, mut by_size) = (Vec::new(), Vec::new(), Vec::new());
     for mix in &plan.mixes {
         let (of_mix, alone_of_mix) = lab.mix(mix)?;
@@ -37,11 +62,10 @@ pub fn measure(plan: &Plan) -> miette::Result<Document> {
         by_size.push(limits);
     }
     let names = (0..lab.bank.count()).map(|place| lab.bank.name(place).to_owned()).collect();
-    lab.bar.finish();
     Ok(Document {
         schema: 1,
         version: env!("CARGO_PKG_VERSION"),
-        host: forebay_terminal::host::model(),
+        host: host.to_owned(),
         proposal: plan.suite.to_string(),
         sas: plan.sas,
         rounds: plan.rounds,
@@ -74,7 +98,7 @@ struct Lab<'a> {
     plan: &'a Plan,
     bank: Bank,
     clock: Clock,
-    bar: Progress,
+    watch: &'a mut dyn FnMut(u64, u64) -> ControlFlow<()>,
     done: u64,
 }
 
@@ -123,14 +147,14 @@ impl Lab<'_> {
     }
 
     /// Everything about packets of one mix.
-    fn mix(&mut self, mix: &Mix) -> miette::Result<(Vec<Outcome>, Vec<Alone>)> {
+    fn mix(&mut self, mix: &Mix) -> Result<(Vec<Outcome>, Vec<Alone>), Error> {
         let packets = mix.packets(self.plan.sas);
         let everybody: Vec<usize> = (0..self.bank.count()).collect();
         let mut outcomes = Vec::new();
         let mut alone: Vec<Option<Alone>> = vec![None; everybody.len()];
         for &window in &self.plan.windows {
             let first = everybody.iter().map(|&place| self.alone(&packets, place, window));
-            let first = first.collect::<miette::Result<Vec<f64>>>()?;
+            let first = first.collect::<Result<Vec<f64>, Error>>()?;
             let weights = self.split(&packets, &everybody, window, &first)?;
             let mut cases = self.cases(&first, weights);
             let mut rates = vec![Vec::new(); everybody.len()];
@@ -187,7 +211,7 @@ impl Lab<'_> {
     }
 
     /// Packets per second with `place` as the only processor that does crypto.
-    fn alone(&mut self, packets: &[Vec<u8>], place: usize, window: usize) -> miette::Result<f64> {
+    fn alone(&mut self, packets: &[Vec<u8>], place: usize, window: usize) -> Result<f64, Error> {
         let (places, policy): (&[usize], _) = match place {
             0 => (&[0], Policy::FinishTime),
             _ => (&[0, place], Policy::Single { processor: 1 }),
@@ -206,7 +230,7 @@ impl Lab<'_> {
         everybody: &[usize],
         window: usize,
         alone: &[f64],
-    ) -> miette::Result<[u16; 8]> {
+    ) -> Result<[u16; 8], Error> {
         let others: f64 = alone[1..].iter().sum();
         if everybody.len() == 1 {
             return Ok(search::weights(0.0, alone));
@@ -217,7 +241,7 @@ impl Lab<'_> {
             let mut rig = self.warm(&setting, everybody)?;
             let rate = rig.saturate(self.plan.slice)?;
             rig.drain()?;
-            Ok::<f64, miette::Report>(rate)
+            Ok::<f64, Error>(rate)
         })?;
         Ok(search::weights(share, alone))
     }
@@ -229,7 +253,7 @@ impl Lab<'_> {
         everybody: &[usize],
         window: usize,
         case: &mut Case,
-    ) -> miette::Result<()> {
+    ) -> Result<(), Error> {
         let setting = self.setting(packets, case.policy, window);
         let mut rig = self.warm(&setting, everybody)?;
         let before: Vec<ProcessorStats> = rig.engine().processors().cloned().collect();
@@ -246,7 +270,7 @@ impl Lab<'_> {
         case.released += after.released - counts.released;
         case.held += (after.held - counts.held).as_secs();
         rig.drain()?;
-        rig.verify()
+        Ok(rig.verify()?)
     }
 
     /// One round of a case at half and at nine tenths of its throughput.
@@ -257,7 +281,7 @@ impl Lab<'_> {
         window: usize,
         case: &mut Case,
         round: u64,
-    ) -> miette::Result<()> {
+    ) -> Result<(), Error> {
         let rate = median(case.rates.clone());
         for (load, rounds) in LOADS.into_iter().zip(&mut case.latencies) {
             rounds.offered = load * rate;
@@ -279,13 +303,13 @@ impl Lab<'_> {
     }
 
     /// An engine of new processors that has run for a while. Every measurement begins here.
-    fn warm<'a>(&mut self, setting: &'a Setting<'a>, places: &[usize]) -> miette::Result<Rig<'a>> {
-        if progress::is_interrupted() {
-            return Err(progress::Interrupted.into());
+    fn warm<'a>(&mut self, setting: &'a Setting<'a>, places: &[usize]) -> Result<Rig<'a>, Error> {
+        let planned = self.planned();
+        if (self.watch)(self.done, planned).is_break() {
+            return Err(Error::Cancelled);
         }
-        self.bar.at(self.done);
         self.done += 1;
-        Rig::warm(setting, self.bank.open(places)?, self.plan.slice)
+        Ok(Rig::warm(setting, self.bank.open(places)?, self.plan.slice)?)
     }
 
     fn outcome(&self, case: Case, mix: &Mix, window: usize) -> Outcome {

@@ -5,7 +5,8 @@ use std::path::Path;
 use forebay_sim::{Scenario, Stream};
 use forebay_time::Time;
 
-use super::ValidateModelArgs;
+use super::settings::Settings;
+use crate::Error;
 
 /// Shortest and longest plain packet in bytes: a tunnel's overhead still fits an Ethernet frame.
 pub const LENGTHS: (u32, u32) = (40, 1_400);
@@ -22,13 +23,13 @@ pub struct Plain {
 }
 
 /// Draws packets back to back at a rate, as a scenario would have them.
-pub fn draw(args: &ValidateModelArgs, rate: &str) -> miette::Result<Vec<Plain>> {
+pub fn draw(settings: &Settings, rate: &str) -> Result<Vec<Plain>, Error> {
     let (min, max) = LENGTHS;
     let text = format!(
         "model = \"host\"\nseed = {}\n[traffic]\nsource = \"exponential\"\nmean = {}\nmin = {min}\nmax = {max}\n\
          packets = {}\nsas = {}\noverhead = 0\nrate = {rate:?}\n[[processor]]\nname = \"cpu\"\nkind = \"cpu\"\n\
          init = \"0 s\"\nblock = \"1 ns\"\n",
-        args.seed, args.mean, args.packets, args.sas
+        settings.seed, settings.mean, settings.packets, settings.sas
     );
     let scenario = Scenario::parse(&text, "the packets", &[], Path::new("."))?;
     let stream = Stream::new(&scenario.traffic, scenario.seed);

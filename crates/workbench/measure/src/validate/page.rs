@@ -5,7 +5,7 @@ use forebay_page::plot::{Plot, Series};
 use forebay_page::units;
 
 use super::compare::{Comparison, Figures, Run};
-use super::table;
+use super::words;
 
 const SIDES: [&str; 2] = ["engine", "simulator"];
 
@@ -13,7 +13,7 @@ const SIDES: [&str; 2] = ["engine", "simulator"];
 pub fn render(comparison: &Comparison) -> String {
     let frame = Frame {
         kind: "Forebay: engine and simulator".to_owned(),
-        verdict: table::verdict(comparison),
+        verdict: words::verdict(comparison),
         good: Some(comparison.holds),
         intro: vec![format!(
             "{} {} packets at each rate; the engine's clock: {}. {}.",
@@ -36,7 +36,7 @@ fn section(run: &Run) -> Vec<Block> {
         Block::Plot(packets(both)),
         Block::Plot(distribution(both)),
         Block::Table(comparison(run)),
-        Block::Text(table::why(run)),
+        Block::Text(words::why(run)),
     ]
 }
 
@@ -75,7 +75,7 @@ fn comparison(run: &Run) -> Table {
             difference += " !";
         }
         let limit = line.limit.map_or(String::new(), |limit| format!("{:.0} %", 100.0 * limit));
-        let [engine, simulator] = [line.engine, line.simulator].map(|value| table::value(value, line.unit));
+        let [engine, simulator] = [line.engine, line.simulator].map(|value| words::value(value, line.unit));
         vec![line.figure.clone(), engine, simulator, difference, limit]
     });
     Table {

@@ -1,5 +1,6 @@
 //! The page of a single simulation.
 
+use forebay_page::Made;
 use forebay_page::document::{Block, Frame, Table, page};
 use forebay_page::lanes::{Lanes, Span};
 use forebay_page::plot::{Plot, Series};
@@ -7,7 +8,6 @@ use forebay_page::units;
 use forebay_sim::{Doing, Figures, Latency, Outcome, Scenario, Timeline};
 
 use super::packets;
-use crate::findings::Made;
 
 /// Most spans that the page draws of a time line; all of it is in timeline.json.
 const SPANS: usize = 160;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Time, ValidateModelArgs};
+use super::settings::{EngineClock, Settings};
 
 /// Throughput and packets per processor may differ by this share.
 pub const THROUGHPUT: f64 = 0.03;
@@ -37,8 +37,11 @@ pub struct Comparison {
 /// A rate, both sides.
 #[derive(Debug)]
 pub struct Pair {
+    /// As it was given.
     pub rate: String,
+    /// The engine.
     pub engine: Figures,
+    /// The simulator.
     pub simulator: Figures,
 }
 
@@ -134,29 +137,29 @@ pub struct Real {
 
 impl Comparison {
     /// Compares all runs.
-    pub fn new(args: &ValidateModelArgs, pairs: Vec<Pair>) -> Comparison {
+    pub fn new(settings: &Settings, host: &str, pairs: Vec<Pair>) -> Comparison {
         let runs: Vec<Run> = pairs.into_iter().map(Run::new).collect();
-        let clock = match args.clock {
-            Time::Thread => "CPU time of the engine's thread",
-            Time::Wall => "wall clock",
+        let clock = match settings.clock {
+            EngineClock::Thread => "CPU time of the engine's thread",
+            EngineClock::Wall => "wall clock",
         };
         Comparison {
             schema: 1,
             version: env!("CARGO_PKG_VERSION"),
-            host: forebay_terminal::host::model(),
-            packets: args.packets,
+            host: host.to_owned(),
+            packets: settings.packets,
             clock,
             setup: format!(
                 "{}, running core with alpha {}, {} cards of 230 Mbit/s (write buffer {}, prefetch {}), bus \
                  66 MHz, queue {}, window {}, {} SAs",
-                args.proposal,
-                args.alpha,
-                args.cards,
-                args.write_buffer,
-                args.prefetch,
-                args.queue,
-                args.window,
-                args.sas
+                settings.proposal,
+                settings.alpha,
+                settings.cards,
+                settings.write_buffer,
+                settings.prefetch,
+                settings.queue,
+                settings.window,
+                settings.sas
             ),
             holds: runs.iter().all(|run| run.holds),
             runs,

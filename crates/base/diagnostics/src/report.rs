@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use miette::{Diagnostic, LabeledSpan, NamedSource, Severity, SourceCode};
 
-use crate::tree::Place;
+use crate::place::Place;
 
 /// Maximum number of findings that are kept; more than fit on a screen are of no use.
 const MAX_FINDINGS: usize = 32;

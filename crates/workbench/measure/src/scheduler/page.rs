@@ -1,11 +1,29 @@
 //! The figures as a page: one file that needs no network.
 
+use std::path::Path;
+
 use forebay_page::document::{Block, Frame, Table, page};
 use forebay_page::plot::{Plot, Series};
 use forebay_page::units;
+use miette::{IntoDiagnostic, WrapErr};
 
 use super::figures::{Document, Outcome, Size};
-use super::table::limits_in_words;
+use super::limits::limits_in_words;
+use crate::Error;
+
+/// Writes `report.html` and `figures.json`.
+///
+/// # Errors
+/// If `dir` cannot be written.
+pub fn keep(dir: &Path, document: &Document) -> Result<(), Error> {
+    let json = serde_json::to_string_pretty(document).into_diagnostic()?;
+    for (name, text) in [("report.html", render(document)), ("figures.json", json + "\n")] {
+        let path = dir.join(name);
+        let written = std::fs::write(&path, text).into_diagnostic();
+        written.wrap_err_with(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
 
 /// Writes the page.
 pub fn render(document: &Document) -> String {

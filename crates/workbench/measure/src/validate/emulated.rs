@@ -1,5 +1,6 @@
 //! The engine's side: real crypto, cards that deliver when a card would.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,11 +13,11 @@ use forebay_scheduler::{Cost, Kind};
 use forebay_time::{Duration, Time};
 use miette::{IntoDiagnostic, miette};
 
-use super::ValidateModelArgs;
 use super::compare::{Figures, Processor as ProcessorFigures, Real};
 use super::packets::{self, Plain};
+use super::settings::{EngineClock, Settings as Plan};
+use crate::Error;
 use forebay_processors::{self as processors, Costs};
-use forebay_terminal::progress;
 
 /// A window that does not fill is waited for this long.
 pub const WINDOW_TIMEOUT: Duration = Duration::from_micros(100);
@@ -39,18 +40,18 @@ pub struct Emulated {
     pub sealed: Vec<u32>,
 }
 
-/// Runs the packets through an engine in real time; `report` is told how many are through.
+/// Runs the packets through an engine in real time; `watch` is told how many are through, and says whether to go on.
 pub fn run(
-    args: &ValidateModelArgs,
+    plan: &Plan,
     packets: &[Plain],
-    mut report: impl FnMut(u64),
-) -> miette::Result<Emulated> {
-    let clock = match args.clock {
-        super::Time::Thread => Clock::of_this_thread(),
-        super::Time::Wall => Clock::start(),
+    mut watch: impl FnMut(u64) -> ControlFlow<()>,
+) -> Result<Emulated, Error> {
+    let clock = match plan.clock {
+        EngineClock::Thread => Clock::of_this_thread(),
+        EngineClock::Wall => Clock::start(),
     };
     let late = Arc::new(AtomicU64::new(0));
-    let mut engine = engine(args, clock, &late)?;
+    let mut engine = engine(plan, clock, &late)?;
     let mut filler: Vec<u8> = (0..packets::LENGTHS.1).map(|at| at as u8).collect();
     let mut books = Books::new(packets.len());
     let (wall, start) = (Clock::start(), clock.now());
@@ -68,7 +69,7 @@ pub fn run(
             let mut packet = engine.buffer();
             packet.fill(bytes);
             if let Err((_, reason)) = engine.admit(Direction::Seal, packet, next as u64) {
-                return Err(miette!("the engine rejected packet {next}: {reason:?}"));
+                return Err(miette!("the engine rejected packet {next}: {reason:?}").into());
             }
             books.admission_late += arrived.since(plain.at);
             next += 1;
@@ -82,17 +83,17 @@ pub fn run(
             last = now;
             if books.released >= reported + REPORT_EVERY {
                 reported = books.released;
-                report(reported as u64);
-                if progress::is_interrupted() {
-                    return Err(progress::Interrupted.into());
+                if watch(reported as u64).is_break() {
+                    return Err(Error::Cancelled);
                 }
             }
         } else if next > books.released && now.since(last) > STUCK {
-            return Err(miette!("the engine stalled with {} packets in flight", engine.in_flight()));
+            let stuck = miette!("the engine stalled with {} packets in flight", engine.in_flight());
+            return Err(stuck.into());
         }
     }
     let wall_s = wall.now().since(Time::ZERO).as_secs();
-    Ok(books.finish(args, &engine, packets, wall_s, Duration(late.load(Ordering::Relaxed))))
+    Ok(books.finish(plan, &engine, packets, wall_s, Duration(late.load(Ordering::Relaxed))))
 }
 
 /// What is noted while packets go through.
@@ -161,7 +162,7 @@ impl Books {
 
     fn finish(
         mut self,
-        args: &ValidateModelArgs,
+        plan: &Plan,
         engine: &Engine,
         packets: &[Plain],
         wall_s: f64,
@@ -195,7 +196,7 @@ impl Books {
             turn_mean_s: elapsed_s / self.turns.max(1) as f64,
             turn_max_s: self.turn_max.as_secs(),
             long_turns_s: self.long_turns.as_secs(),
-            wall_ratio: if args.clock == super::Time::Thread { wall_s / elapsed_s } else { 1.0 },
+            wall_ratio: if plan.clock == EngineClock::Thread { wall_s / elapsed_s } else { 1.0 },
             audits: engine.stats().audits,
         };
         let figures = Figures {
@@ -221,37 +222,35 @@ pub fn percentiles(values: &mut [Duration]) -> Vec<f64> {
 }
 
 /// A running core and cards on one bus.
-fn engine(args: &ValidateModelArgs, clock: Clock, late: &Arc<AtomicU64>) -> miette::Result<Engine> {
-    let suite: Suite = args.proposal.parse().map_err(|error: forebay_crypto::SuiteError| {
-        miette!(help = format!("did you mean `{}`?", error.nearest), "{error}")
-    })?;
-    let (sad, keys) = sas(args.sas, suite)?;
-    let mut core = processors::set_up(args.backend.open()?, Kind::Cpu, suite, &Costs::default(), clock)?;
-    core.alpha = args.alpha;
-    core.queue = args.queue;
+fn engine(plan: &Plan, clock: Clock, late: &Arc<AtomicU64>) -> Result<Engine, Error> {
+    let suite: Suite = plan.proposal.parse()?;
+    let (sad, keys) = sas(plan.sas, suite)?;
+    let mut core = processors::set_up(plan.backend.open()?, Kind::Cpu, suite, &Costs::default(), clock)?;
+    core.alpha = plan.alpha;
+    core.queue = plan.queue;
     let mut setups = vec![core];
     let bus = Bus::new(BusConfig::pci_66());
-    for number in 0..args.cards {
+    for number in 0..plan.cards {
         let config = CardConfig {
             name: format!("card.{number}"),
-            queue: args.queue,
-            write_buffer: args.write_buffer,
-            prefetch: args.prefetch,
+            queue: plan.queue,
+            write_buffer: plan.write_buffer,
+            prefetch: plan.prefetch,
             ..CardConfig::paper_230_mbit()
         };
         let cost = Cost { init: config.init, block: config.block, ..Cost::default() };
         let card = Card::new(config, &bus, Box::new(AwsLc::new()));
         let processor = Box::new(Watched { card, late: late.clone() });
-        let (kind, queue) = (Kind::Accelerator, args.queue);
+        let (kind, queue) = (Kind::Accelerator, plan.queue);
         setups.push(ProcessorSetup { processor, kind, cost, alpha: 1.0, beta: Duration::ZERO, queue });
     }
-    let timeout = (args.window > 1).then_some(WINDOW_TIMEOUT);
-    let scheduling = Scheduling { window: args.window, batch: 1, timeout, ..Scheduling::default() };
+    let timeout = (plan.window > 1).then_some(WINDOW_TIMEOUT);
+    let scheduling = Scheduling { window: plan.window, batch: 1, timeout, ..Scheduling::default() };
     // Room for all that may wait, so that packets queue where the model has them queue.
-    let in_flight = ((args.cards + 1) * (args.queue + 2) * args.window + BURST).clamp(1_024, 1 << 16);
+    let in_flight = ((plan.cards + 1) * (plan.queue + 2) * plan.window + BURST).clamp(1_024, 1 << 16);
     let limits = Limits { in_flight, hold: STUCK, ..Limits::default() };
     let settings = Settings { scheduling, limits, ..Settings::default() };
-    Engine::new(sad, &keys, setups, settings, clock).into_diagnostic()
+    Ok(Engine::new(sad, &keys, setups, settings, clock).into_diagnostic()?)
 }
 
 /// Outbound SAs, chosen by the second octet of the destination.

@@ -9,19 +9,15 @@ use forebay_sim::{Columns, Options, Scenario};
 use forebay_time::{Duration, Time};
 use miette::{IntoDiagnostic, WrapErr, miette};
 
-use super::ValidateModelArgs;
 use super::compare::{Figures, Processor};
 use super::emulated::{Emulated, WINDOW_TIMEOUT, percentiles};
 use super::packets::Plain;
+use super::settings::Settings;
+use crate::Error;
 
 /// Runs the packets as the engine had them; leaves `scenario.toml` and `packets.csv` in `dir`.
-pub fn run(
-    args: &ValidateModelArgs,
-    dir: &Path,
-    packets: &[Plain],
-    engine: &Emulated,
-) -> miette::Result<Figures> {
-    write(args, dir, packets, engine)
+pub fn run(settings: &Settings, dir: &Path, packets: &[Plain], engine: &Emulated) -> Result<Figures, Error> {
+    write(settings, dir, packets, engine)
         .into_diagnostic()
         .wrap_err_with(|| format!("cannot write {}", dir.display()))?;
     let scenario = Scenario::load(&dir.join("scenario.toml"), &[])?;
@@ -64,7 +60,7 @@ fn in_order(columns: &Columns) -> Vec<Duration> {
         .collect()
 }
 
-fn write(args: &ValidateModelArgs, dir: &Path, packets: &[Plain], engine: &Emulated) -> std::io::Result<()> {
+fn write(settings: &Settings, dir: &Path, packets: &[Plain], engine: &Emulated) -> std::io::Result<()> {
     fs::create_dir_all(dir)?;
     let mut csv = "size,time,sa\n".to_owned();
     for (plain, sealed) in packets.iter().zip(&engine.sealed) {
@@ -72,13 +68,14 @@ fn write(args: &ValidateModelArgs, dir: &Path, packets: &[Plain], engine: &Emula
         let _ = writeln!(csv, "{sealed},{s}.{ps:012},{}", plain.sa);
     }
     fs::write(dir.join("packets.csv"), csv)?;
-    fs::write(dir.join("scenario.toml"), scenario(args, engine))
+    fs::write(dir.join("scenario.toml"), scenario(settings, engine))
 }
 
-fn scenario(args: &ValidateModelArgs, engine: &Emulated) -> String {
+fn scenario(settings: &Settings, engine: &Emulated) -> String {
     let card = CardConfig::paper_230_mbit();
     let ps = |time: Duration| format!("\"{} ps\"", time.0);
-    let timeout = if args.window > 1 { format!("timeout = {}\n", ps(WINDOW_TIMEOUT)) } else { String::new() };
+    let timeout =
+        if settings.window > 1 { format!("timeout = {}\n", ps(WINDOW_TIMEOUT)) } else { String::new() };
     format!(
         "# Made by validate-model. Sizes are those of sealed packets; the core's cost is what the engine measured.\n\
          model = \"host\"\n\n[traffic]\nsource = \"file\"\npath = \"packets.csv\"\narrivals = \"stamps\"\n\
@@ -88,14 +85,14 @@ fn scenario(args: &ValidateModelArgs, engine: &Emulated) -> String {
          queue = {queue}\nwrite_buffer = {}\nprefetch = {}\n\n[scheduler]\nwindow = {}\n{timeout}",
         ps(engine.core.init),
         ps(engine.core.block),
-        args.alpha,
-        args.cards,
+        settings.alpha,
+        settings.cards,
         ps(card.init),
         ps(card.block),
-        args.write_buffer,
-        args.prefetch,
-        args.window,
-        queue = args.queue,
+        settings.write_buffer,
+        settings.prefetch,
+        settings.window,
+        queue = settings.queue,
     )
 }
 

@@ -1,0 +1,12 @@
+//! Places in the texts that a file is read from.
+
+use std::ops::Range;
+
+/// Where something stands: in the file (0) or in the n-th `--set`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// 0: the file; n: the n-th `--set`.
+    pub source: usize,
+    /// Bytes of it.
+    pub span: Range<usize>,
+}

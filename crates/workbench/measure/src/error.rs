@@ -1,0 +1,106 @@
+//! Why there is no measurement.
+
+use std::fmt;
+
+use forebay_crypto::SuiteError;
+use forebay_sim::ScenarioErrors;
+use miette::{Diagnostic, LabeledSpan, Report, SourceCode};
+
+/// Why there is no measurement.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The caller's progress function has stopped the work.
+    Cancelled,
+    /// A setting cannot be met.
+    Setting {
+        /// What is wrong; the name of the setting comes first: `window 65: expected 1 to 64`.
+        message: String,
+        /// What to do about it; may be empty.
+        hint: String,
+    },
+    /// The proposal is not known.
+    Suite(SuiteError),
+    /// What is wrong with the packets' description.
+    Scenario(ScenarioErrors),
+    /// The machine, a processor or a file has failed.
+    Failed(Report),
+}
+
+impl Error {
+    /// A setting outside its range.
+    pub(crate) fn range(setting: &str, found: impl fmt::Display, expected: impl fmt::Display) -> Error {
+        Error::Setting { message: format!("{setting} {found}: expected {expected}"), hint: String::new() }
+    }
+
+    /// The error that stands for this one, if it is only passed on.
+    fn inner(&self) -> Option<&dyn Diagnostic> {
+        match self {
+            Error::Scenario(errors) => Some(errors),
+            Error::Failed(report) => Some(report.as_ref()),
+            _ => None,
+        }
+    }
+}
+
+impl From<Report> for Error {
+    fn from(report: Report) -> Error {
+        Error::Failed(report)
+    }
+}
+
+impl From<ScenarioErrors> for Error {
+    fn from(errors: ScenarioErrors) -> Error {
+        Error::Scenario(errors)
+    }
+}
+
+impl From<SuiteError> for Error {
+    fn from(error: SuiteError) -> Error {
+        Error::Suite(error)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Cancelled => f.write_str("interrupted"),
+            Error::Setting { message, .. } => f.write_str(message),
+            Error::Suite(error) => error.fmt(f),
+            Error::Scenario(errors) => errors.fmt(f),
+            Error::Failed(report) => report.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Scenario(errors) => std::error::Error::source(errors),
+            Error::Failed(report) => report.source(),
+            _ => None,
+        }
+    }
+}
+
+impl Diagnostic for Error {
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        match self {
+            Error::Setting { hint, .. } if !hint.is_empty() => Some(Box::new(hint)),
+            Error::Suite(error) => Some(Box::new(format!("did you mean `{}`?", error.nearest))),
+            _ => self.inner().and_then(Diagnostic::help),
+        }
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        self.inner().and_then(Diagnostic::source_code)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        self.inner().and_then(Diagnostic::labels)
+    }
+
+    fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn Diagnostic> + 'a>> {
+        self.inner().and_then(Diagnostic::related)
+    }
+}

@@ -1,0 +1,89 @@
+//! The points of a sweep of configurations.
+
+use std::path::Path;
+
+use crate::{Error, Grid};
+
+/// Most configurations.
+const POINTS_MAX: usize = 100_000;
+
+/// Keys and what is set at each point.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Points {
+    /// The keys.
+    pub keys: Vec<String>,
+    /// The points: values in the order of the keys; `None` is the value of the configuration.
+    pub values: Vec<Vec<Option<String>>>,
+}
+
+impl Points {
+    /// Every combination of a grid's values.
+    ///
+    /// # Errors
+    /// [`Error::TooMany`] above 100,000 configurations.
+    pub fn combinations(grid: &Grid) -> Result<Points, Error> {
+        let count = grid.count();
+        if count > POINTS_MAX {
+            return Err(Error::TooMany { found: format!("{count} configurations: {POINTS_MAX} at most") });
+        }
+        let point = |number| grid.point(number).into_iter().map(Some).collect();
+        Ok(Points { keys: grid.keys(), values: (0..count).map(point).collect() })
+    }
+
+    /// The configuration, and each value of each key alone.
+    pub fn one_at_a_time(grid: &Grid) -> Points {
+        let keys = grid.keys();
+        let mut values = vec![vec![None; keys.len()]];
+        for (at, axis) in grid.axes.iter().enumerate() {
+            for value in &axis.values {
+                let mut point = vec![None; keys.len()];
+                point[at] = Some(value.clone());
+                values.push(point);
+            }
+        }
+        Points { keys, values }
+    }
+
+    /// Reads a file with one point in each line, such as `icache.size=4096 memory.width=128`; `#` begins a comment.
+    ///
+    /// # Errors
+    /// If the file cannot be read, a word has no `=`, or there are no points or too many.
+    pub fn load(path: &Path) -> Result<Points, Error> {
+        let text = std::fs::read_to_string(path).map_err(|error| Error::of_file(path, error))?;
+        let mut keys: Vec<String> = Vec::new();
+        let mut lines = Vec::new();
+        for (number, line) in text.lines().enumerate() {
+            let line = line.split('#').next().unwrap_or_default().trim();
+            if line.is_empty() {
+                continue;
+            }
+            let mut pairs = Vec::new();
+            for pair in line.split_whitespace() {
+                let Some((key, value)) = pair.split_once('=') else {
+                    let hint =
+                        "write lines such as `icache.size=4096 memory.width=128`, without spaces in values";
+                    return Err(Error::File {
+                        path: path.to_owned(),
+                        line: Some(number + 1),
+                        found: format!("`{pair}` has no `=`"),
+                        hint: hint.to_owned(),
+                    });
+                };
+                if !keys.iter().any(|known| known == key) {
+                    keys.push(key.to_owned());
+                }
+                pairs.push((key.to_owned(), value.to_owned()));
+            }
+            lines.push(pairs);
+        }
+        if lines.is_empty() || lines.len() > POINTS_MAX {
+            let found = format!("{} points; 1 to {POINTS_MAX} can be", lines.len());
+            return Err(Error::of_file(path, found));
+        }
+        let value = |pairs: &[(String, String)], key: &String| {
+            pairs.iter().rev().find(|(known, _)| known == key).map(|(_, value)| value.clone())
+        };
+        let values = lines.iter().map(|pairs| keys.iter().map(|key| value(pairs, key)).collect()).collect();
+        Ok(Points { keys, values })
+    }
+}

@@ -1,0 +1,193 @@
+//! The smallest buffers of a pipeline for a loss ratio, and the maximum throughput of given ones.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use forebay_models as models;
+use forebay_pipeline::scenario::{CardScenario, Rules, Scenario};
+use forebay_pipeline::size::{By, highest_load_with, smallest_buffers_with};
+use forebay_pipeline::{Arrivals, Buffer, Pipeline, Sizes, SmallestBuffers, Stage};
+use forebay_time::PS_PER_S;
+use serde_json::Value;
+
+use crate::Error;
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// The maximum loss ratio, above 0 and below 1.
+    pub loss: f64,
+    /// The largest buffer to try, in packets, at least 1.
+    pub buffer_max: u32,
+    /// How loss is found; `None`: by the Markov chain if the model is solvable.
+    pub by: Option<Method>,
+    /// Runs of each design if loss is found by simulation, at least 2.
+    pub runs: usize,
+    /// Threads for these runs, whose number affects only the time taken.
+    pub threads: usize,
+}
+
+/// How loss is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// By exact solution of the Markov chain.
+    Chain,
+    /// By several simulations: the upper end of the 95 % confidence interval.
+    Simulation,
+}
+
+/// A pipeline or an inline card whose buffers are to be sized.
+#[derive(Debug)]
+pub struct Design {
+    path: PathBuf,
+    pipeline: Pipeline,
+    method: Method,
+    notes: Vec<String>,
+    approximations: Vec<String>,
+    resolved: Value,
+    /// Bytes that an inline card's packets carry.
+    payload: Option<u32>,
+    /// The file of a pipeline.
+    scenario: Option<Scenario>,
+}
+
+impl Design {
+    /// Reads the scenario at `path` with `sets` (`key=value`).
+    ///
+    /// # Errors
+    /// All that is wrong with it.
+    pub fn load(path: &Path, sets: &[String]) -> Result<Design, Error> {
+        let text = forebay_scenario::load(path)?;
+        if forebay_scenario::model_of(&text, sets).as_deref() == Some("inline-card") {
+            let card = CardScenario::parse(&text, &path.display().to_string(), sets)?;
+            let approximations =
+                vec!["all times are assumed exponential, without loss between the stages".to_owned()];
+            return Ok(Design {
+                path: path.to_owned(),
+                pipeline: card.pipeline,
+                method: Method::Simulation,
+                notes: card.notes,
+                approximations,
+                resolved: card.resolved,
+                payload: Some(card.payload),
+                scenario: None,
+            });
+        }
+        let scenario = Scenario::load(path, sets)?;
+        Ok(Design {
+            path: path.to_owned(),
+            pipeline: scenario.simulated(),
+            method: if scenario.rules == Rules::Markov { Method::Chain } else { Method::Simulation },
+            notes: scenario.notes.clone(),
+            approximations: scenario.approximations(),
+            resolved: scenario.resolved.clone(),
+            payload: None,
+            scenario: Some(scenario),
+        })
+    }
+
+    /// Finds the smallest buffers, and the maximum throughput of the design's own. `watch` is called with the number of
+    /// designs tried, and returns whether to go on.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`] if it was stopped; [`Error::Design`] if a design cannot be solved; [`Error::Scenario`] or
+    /// [`Error::File`] if the scenario cannot be.
+    pub fn size_buffers(
+        &self,
+        settings: &Settings,
+        watch: &mut dyn FnMut(usize) -> ControlFlow<()>,
+    ) -> Result<Sizes<'_>, Error> {
+        let &Settings { loss, buffer_max, runs, threads, .. } = settings;
+        let pipeline = &self.pipeline;
+        let (by, word, notes) = match settings.by.unwrap_or(self.method) {
+            Method::Chain => (By::Chain(models::Options::default()), "chain", &self.approximations),
+            Method::Simulation => (By::Simulation { runs, threads }, "simulation", &self.notes),
+        };
+        let mut notes = notes.clone();
+        // What cannot be kept whatever the buffers is known without trying.
+        let ceiling = ceiling(pipeline, loss);
+        let offered = offered(pipeline);
+        let sized = if offered > ceiling {
+            notes.push(format!(
+                "the offered {offered:.1} packets/s exceed the loss ratio with buffers of any size"
+            ));
+            None
+        } else {
+            smallest_buffers_with(pipeline, loss, buffer_max, by, watch).map_err(|error| self.error(error))?
+        };
+        let load = match pipeline.arrivals {
+            Arrivals::Trace(_) => {
+                notes.push(
+                    "the maximum throughput is not searched for, because the load of a trace is fixed"
+                        .to_owned(),
+                );
+                Ok(None)
+            }
+            _ => highest_load_with(pipeline, loss, ceiling, by, watch),
+        };
+        let load = match load {
+            Ok(load) => load,
+            Err(error @ (models::Error::TooLarge { .. } | models::Error::NotConverged { .. })) => {
+                notes.push(format!("the maximum throughput with the file's buffers is unknown: {error}"));
+                None
+            }
+            Err(error) => return Err(self.error(error)),
+        };
+        let buffers = |sizes: &[u32]| {
+            let stages = pipeline.stages.iter().zip(sizes);
+            stages.map(|(stage, &buffer)| Buffer { name: stage.name.clone(), buffer }).collect()
+        };
+        Ok(Sizes {
+            schema: 1,
+            by: word,
+            loss,
+            smallest: sized.map(|sized| SmallestBuffers {
+                total: sized.buffers.iter().map(|&buffer| u64::from(buffer)).sum(),
+                loss_probability: sized.loss,
+                tried: sized.tried,
+                stages: buffers(&sized.buffers),
+            }),
+            highest_load_pps: load,
+            highest_load_bps: self.payload.and_then(|bytes| Some(load? * 8.0 * f64::from(bytes))),
+            notes,
+            resolved: &self.resolved,
+        })
+    }
+
+    fn error(&self, error: models::Error) -> Error {
+        match (error, &self.scenario) {
+            (models::Error::Cancelled, _) => Error::Cancelled,
+            // These two are of the designs tried, not of the file.
+            (error @ (models::Error::TooLarge { .. } | models::Error::NotConverged { .. }), _) => {
+                Error::Design(error)
+            }
+            (error, Some(scenario)) => scenario.objection(&error).into(),
+            (error, None) => Error::of_file(&self.path, error),
+        }
+    }
+}
+
+/// The offered packets per second; 0 for a trace.
+fn offered(pipeline: &Pipeline) -> f64 {
+    match &pipeline.arrivals {
+        Arrivals::Constant(gap) | Arrivals::Exponential(gap) => PS_PER_S as f64 / gap.0.max(1) as f64,
+        Arrivals::Trace(_) => 0.0,
+    }
+}
+
+/// A load, in packets a second, of which more than `bound` is lost for certain: more than that cannot
+/// be served. Somewhat above what the busiest unit or server can do.
+fn ceiling(pipeline: &Pipeline, bound: f64) -> f64 {
+    let time = |stage: &Stage| {
+        stage.time.mean(pipeline.packet_bytes).as_secs() + stage.setup.as_secs() / f64::from(stage.batch)
+    };
+    let own = (pipeline.stages.iter().filter(|stage| stage.server.is_none()))
+        .map(|stage| time(stage) / f64::from(stage.units));
+    let shared = pipeline.servers.iter().enumerate().map(|(index, server)| {
+        let on = pipeline.stages.iter().filter(|stage| stage.server == Some(index));
+        on.map(time).sum::<f64>() / f64::from(server.cores)
+    });
+    let busiest = own.chain(shared).fold(0.0, f64::max).max(1e-12);
+    // Short runs may serve a few more than their share.
+    1.1 / (busiest * (1.0 - bound))
+}
