@@ -1,6 +1,6 @@
 //! The security associations file.
 
-use forebay_config::sas;
+use forebay_sas as sas;
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
 
 /// Longest text that is tried: what a parser does is done within a few SAs.

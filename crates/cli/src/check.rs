@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use forebay_config::sas::Finding;
 use forebay_config::{self as config, Config};
 use forebay_gateway::service::{kernel_entries, lacks_guard};
 use forebay_guard::Plan;
+use forebay_sas::Finding;
 use miette::{Context, Diagnostic, IntoDiagnostic};
 use serde::Serialize;
 

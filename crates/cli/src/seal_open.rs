@@ -5,7 +5,6 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use forebay_config::sas;
 use forebay_crypto::{Direction, Job, JobSpec, Packet};
 use forebay_engine::{Addresses, BURST, Clock, Engine, Limits, Order, Refusal, Scheduling, Settings};
 use forebay_ipsec::{DropCounts, DropReason};
@@ -13,6 +12,7 @@ use forebay_iv_store::{IVS_PER_SA, IvStore};
 use forebay_links::LinkType;
 use forebay_links::capture::{CaptureError, Reader, Writer};
 use forebay_links::frame::{IpAt, locate, reframe};
+use forebay_sas as sas;
 use forebay_time::{Duration, Time};
 use forebay_wire::{Ip, Malformed};
 use miette::{IntoDiagnostic, miette};

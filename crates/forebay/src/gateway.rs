@@ -34,7 +34,6 @@
 //!
 //! The example `gateway.rs` joins two gateways and sends a packet through both.
 
-pub use forebay_config::sas::{Finding, SasErrors, SasFile};
 pub use forebay_config::{Changes, Config, Raw, Tun, Udp, Xdp, load, parse};
 pub use forebay_engine::{Clock, ProcessorSetup};
 pub use forebay_gateway::control::gather::Snapshot;
@@ -48,3 +47,4 @@ pub use forebay_iv_store::{Files, System};
 pub use forebay_links::datagram::DatagramLink;
 pub use forebay_links::nftables::{Counted, Table};
 pub use forebay_links::{Link, RxDrops, TxReport};
+pub use forebay_sas::{Finding, SasErrors, SasFile};

@@ -4,11 +4,11 @@ use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration as StdDuration;
 
-use forebay_config::sas::{Finding, SasErrors};
 use forebay_config::{Changes, Config, Metrics};
 use forebay_gateway::control::gather::Snapshot;
 use forebay_gateway::control::{self, FindingDoc, ReloadDoc, Request, Response, SCHEMA, Server};
 use forebay_gateway::service::Service;
+use forebay_sas::{Finding, SasErrors};
 use forebay_time::Time;
 
 /// Longest wait for the loop to read the file again.

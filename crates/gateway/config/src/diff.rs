@@ -9,7 +9,7 @@ use forebay_ipsec::{Action, Spi};
 use forebay_time::Duration;
 
 use super::Config;
-use crate::sas::{PolicyEntry, SaEntry};
+use forebay_sas::{PolicyEntry, SaEntry};
 
 /// A value as the file gives it, or its default.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use forebay_ipsec::Action;
 use super::operation::GuardMode;
 use super::reader::Context;
 use super::{Config, InsideLink, KeySource, OutsideLink};
-use crate::sas::SasFile;
 use forebay_guard::{Entry, Host, Plan};
+use forebay_sas::SasFile;
 
 impl Config {
     /// What the guard's rules have to know of the host.

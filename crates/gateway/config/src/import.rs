@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 
 pub use write::{KeyFile, Written, write};
 
-use crate::sas::mask;
+use forebay_sas::mask;
 
 /// An SA of another system.
 #[derive(Debug)]

@@ -1,14 +1,13 @@
 //! The gateway's file: links, keys, processors, scheduler, limits and operation in one TOML file.
 //!
 //! [`load`] reports everything that is wrong in one run, each with file, line, what was found, what was expected and
-//! a hint. `[[sa]]` and `[[policy]]` are those of the [SAs file](crate::sas); all other keys stand in [`schema`],
+//! a hint. `[[sa]]` and `[[policy]]` are those of the [SAs file](forebay_sas); all other keys stand in [`schema`],
 //! from which the reference (`docs/reference/gateway.md`) is made. Nothing but files is looked at: neither interfaces nor the
 //! kernel, nor whether a processor is there.
 //!
-//! [`sas`] reads the SAs file, [`import`] what other systems are configured with; [`esp_sa`] writes SAs for Wireshark.
+//! [`import`] reads what other systems are configured with.
 
 mod diff;
-pub mod esp_sa;
 mod guard;
 pub mod import;
 mod keys;
@@ -19,7 +18,6 @@ mod reader;
 #[cfg(test)]
 mod reference;
 mod routes;
-pub mod sas;
 mod scheduling;
 pub mod schema;
 mod workers;
@@ -28,6 +26,8 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use forebay_iv_store as iv_store;
+use forebay_sas as sas;
+use forebay_sas::{Finding, Findings as FileFindings, SasErrors, SasFile, mask};
 use forebay_scenario::{Findings, Place, Problem, Table, Value, tree};
 use toml::de::DeTable;
 
@@ -42,8 +42,6 @@ pub use routes::prefixes;
 pub use scheduling::{Limits, Scheduler};
 pub use workers::deal;
 
-use crate::sas::errors::Findings as FileFindings;
-use crate::sas::{Finding, SasErrors, SasFile, mask};
 use reader::{Context, Reader};
 
 /// What a gateway's file says.
@@ -91,7 +89,7 @@ pub struct Config {
 /// Everything that is wrong with it, and with the file of SAs that it names.
 pub fn load(path: &Path) -> Result<Config, SasErrors> {
     let name = path.display().to_string();
-    let text = sas::read_text(path).map_err(|problem| sas::errors::of_file(&name, of_gateway(problem)))?;
+    let text = sas::read_text(path).map_err(|problem| sas::of_file(&name, of_gateway(problem)))?;
     let directory = path.parent().map(PathBuf::from).unwrap_or_default();
     read(&text, &name, &directory)
 }
@@ -139,7 +137,7 @@ fn read(text: &str, name: &str, directory: &Path) -> Result<Config, SasErrors> {
         }
         // If `[keys]` could not be read, what is wrong with SAs is said all the same.
         Some(KeySource::Static { sas: None }) | None => {
-            let files = sas::keys::KeyFiles::In(directory.to_owned());
+            let files = sas::KeyFiles::In(directory.to_owned());
             let mut notes = context.notes.borrow_mut();
             if source.is_some() || document.keys().any(|key| sas::is_table(key.get_ref())) {
                 Some(sas::read_tables(document, text, &files, &mut notes))
@@ -176,7 +174,7 @@ fn read(text: &str, name: &str, directory: &Path) -> Result<Config, SasErrors> {
         // Never: but a reader that says nothing must not end a gateway that runs.
         let message = "internal error: a value was rejected without a reason".to_owned();
         let problem = Problem::Conflict { message, help: "please report this file".to_owned() };
-        return Err(sas::errors::of_file(name, sas::Problem::Setting(problem)));
+        return Err(sas::of_file(name, sas::Problem::Setting(problem)));
     };
     let of_sas = std::mem::take(&mut config.sas.warnings);
     config.settings = settings.into_inner();

@@ -296,7 +296,7 @@ fn interface(key: &'static str, section: &Reader<'_>) -> Option<String> {
     let name = section.text(key)?;
     let odd = |char: char| char.is_whitespace() || char.is_control() || char == '/' || char == ':';
     if name.len() > NAME_MAX || name.contains(odd) || name == "." || name == ".." {
-        let found = crate::sas::mask::shown(&name);
+        let found = forebay_sas::mask::shown(&name);
         let help = format!("at most {NAME_MAX} characters, no spaces, no `/` and no `:`");
         section.conflict(key, format!("`{found}` is not a valid interface name"), help);
         return None;

@@ -12,8 +12,7 @@ use forebay_time::Duration;
 
 use super::diff::Setting;
 use super::schema::{self, Absent, Key, Part, Takes};
-use crate::sas::errors::Findings as FileFindings;
-use crate::sas::{Problem as FileProblem, Section as SaSection, mask};
+use forebay_sas::{Findings as FileFindings, Problem as FileProblem, Section as SaSection, mask};
 
 /// What all sections of one file share.
 pub(super) struct Context<'a> {

@@ -113,7 +113,7 @@ fn the_example_works() {
 }
 
 /// The errors with their hints.
-fn shown(errors: &crate::sas::SasErrors) -> String {
+fn shown(errors: &forebay_sas::SasErrors) -> String {
     let lines =
         errors.findings().iter().map(|one| format!("{:?} {one}: {}", one.line(), one.problem().help()));
     lines.collect::<Vec<_>>().join("\n")

@@ -8,7 +8,7 @@ use ipnet::{IpNet, IpSubnets, Ipv4Net, Ipv4Subnets, Ipv6Net, Ipv6Subnets};
 
 use super::reader::Context;
 use super::{Config, InsideLink, OutsideLink, Routes, Tun};
-use crate::sas::SasFile;
+use forebay_sas::SasFile;
 
 impl Config {
     /// The routes to the interface, or what is taken from a card: those that are given, or those to what SAs

@@ -12,7 +12,7 @@ use forebay_scenario::Unit;
 use forebay_scenario::schema::key;
 pub use forebay_scenario::schema::{Absent, Key, Part, TEXTS, Takes};
 
-use crate::sas::OtherKeys;
+use forebay_sas::OtherKeys;
 
 /// A section that stands once.
 const fn once(section: &'static str, keys: &'static [Key]) -> Part {

@@ -4,12 +4,12 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use forebay_config::sas::SasErrors;
 use forebay_config::{
     Config, InsideLink, KeySource, MssClamp, OutsideLink, ProcessorKind, Routes, load, parse,
 };
 use forebay_engine::Order;
 use forebay_processors::{Backend, EmulatedCard};
+use forebay_sas::SasErrors;
 use forebay_scheduler::{Policy, Service};
 use forebay_time::Duration;
 
@@ -36,7 +36,7 @@ fn sa(name: &str, spi: u32, rest: &str) -> String {
 /// Line and message of each finding.
 fn errors(text: &str) -> Vec<(usize, String, String)> {
     let errors = read(text).expect_err("it is wrong");
-    let one = |finding: &forebay_config::sas::Finding| {
+    let one = |finding: &forebay_sas::Finding| {
         let problem = finding.problem();
         (finding.line().unwrap_or(0), problem.to_string(), problem.help().into_owned())
     };

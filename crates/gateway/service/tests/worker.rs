@@ -9,13 +9,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 
 use forebay_config::Changes;
-use forebay_config::sas::parse;
 use forebay_crypto::{SaKeys, SecretBytes, SessionId, Suite};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{Addresses, Clock, Engine, ProcessorSetup, Settings};
 use forebay_gateway::service::{Handle, Handoff, Outside, Paths, Poll, Port, Setup, Share, Worker};
 use forebay_ipsec::{Encapsulation, Ipsec, IvRange, SaConfig, Spi};
 use forebay_links::{Link, RxDrops, TxReport};
+use forebay_sas::parse;
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::Duration;
 

@@ -5,12 +5,12 @@ use std::io::{Cursor, Read};
 use std::net::IpAddr;
 use std::path::Path;
 
-use forebay_config::sas::{self, SaEntry, SasErrors};
 use forebay_crypto::{Cipher, Direction, Integrity};
 use forebay_ipsec::{Mode, Protocol, TrafficSelector};
 use forebay_links::LinkType;
 use forebay_links::capture::{CaptureError, Reader, Resolution, Writer};
 use forebay_links::frame::locate;
+use forebay_sas::{self as sas, SaEntry, SasErrors};
 use forebay_wire::Ip;
 
 use crate::builtin;

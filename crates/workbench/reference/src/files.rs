@@ -1,6 +1,7 @@
 //! The kinds of files, and what is said of each as a whole.
 
-use forebay_config::{LIVE, sas, schema};
+use forebay_config::{LIVE, schema};
+use forebay_sas as sas;
 use forebay_scenario::schema::Part;
 
 /// A kind of file.

@@ -1,5 +1,5 @@
 //! The lists of keys say what the readers take: examples and words are accepted, what is out of range is not, and defaults
-//! are those of the resolved scenario. The gateway's file and the SAs file have such tests in `forebay-config`.
+//! are those of the resolved scenario. The gateway's file and the SAs file have such tests in `forebay-config` and `forebay-sas`.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;

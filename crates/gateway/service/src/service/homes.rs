@@ -13,7 +13,7 @@ use forebay_crypto::Direction;
 use forebay_ipsec::Spi;
 use forebay_links::udp::steer;
 
-use forebay_config::sas::{SaEntry, SasFile};
+use forebay_sas::{SaEntry, SasFile};
 
 /// One worker's place among so many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,7 +121,7 @@ mod tests {
                 format!("{spi:08x}").repeat(5)
             )
         };
-        forebay_config::sas::parse(&sas.iter().map(entry).collect::<String>(), "test").unwrap()
+        forebay_sas::parse(&sas.iter().map(entry).collect::<String>(), "test").unwrap()
     }
 
     #[test]

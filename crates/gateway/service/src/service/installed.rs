@@ -8,7 +8,7 @@ use forebay_ipsec::{Action, Ipsec, IvRange, Policy, PolicyError, PolicyId, Polic
 
 use super::homes::Share;
 use forebay_config::Changes;
-use forebay_config::sas::{SaEntry, SasFile};
+use forebay_sas::{SaEntry, SasFile};
 
 /// Where the file's SAs and policies are, by their places in it.
 #[derive(Debug, Default)]

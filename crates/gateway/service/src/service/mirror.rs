@@ -31,8 +31,8 @@ use super::worker::Worker;
 use super::workers::Workers;
 use crate::privileges;
 use forebay_config::Xfrm;
-use forebay_config::esp_sa;
 use forebay_iv_store::SequenceId;
+use forebay_sas::esp_sa;
 
 /// Between two looks at limits and wanted SAs.
 const TICK: Duration = Duration::from_millis(100);

@@ -28,8 +28,8 @@ pub use self::keeper::Keeper;
 use self::state::{Notes, Rate, State, Window};
 use self::word::Word;
 use super::worker::{Handle, Worker};
-use forebay_config::sas::{SaEntry, SasFile};
 use forebay_iv_store::{IvStoreError, SequenceId, WindowNote, WindowStore};
+use forebay_sas::{SaEntry, SasFile};
 
 /// See the module. A copy is the same one.
 #[derive(Clone)]

@@ -44,7 +44,7 @@ use super::port::Port;
 use super::wait::Wait;
 use super::windows::word::Word;
 use forebay_config::Changes;
-use forebay_config::sas::SasFile;
+use forebay_sas::SasFile;
 
 /// Rounds between two looks at ICMP while there is too much to do to ask poll(2): a system call each.
 const ICMP_EVERY: u64 = 64;

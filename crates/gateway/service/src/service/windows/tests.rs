@@ -21,8 +21,8 @@ use super::*;
 use crate::service::recorder::Recorder;
 use crate::service::{Handoff, Outside, Paths, Poll, Port, Setup, Share};
 use forebay_config::Changes;
-use forebay_config::sas::parse;
 use forebay_iv_store::IvStore;
+use forebay_sas::parse;
 
 /// An SA of ESP, as its sender and as its receiver have it.
 fn file(direction: &str, more: &str) -> SasFile {

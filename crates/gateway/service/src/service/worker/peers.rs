@@ -13,7 +13,7 @@ use forebay_planted::{Fault, planted};
 
 use super::Worker;
 use forebay_config::Changes;
-use forebay_config::sas::{SaEntry, SasFile};
+use forebay_sas::{SaEntry, SasFile};
 
 /// A local address, and the address and port of a peer.
 type Ends = (IpAddr, SocketAddr);

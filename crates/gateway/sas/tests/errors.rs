@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use forebay_config::sas::{Problem, load, parse};
+use forebay_sas::{Problem, load, parse};
 
 #[test]
 fn the_sample_is_right() {

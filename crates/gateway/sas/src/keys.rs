@@ -18,7 +18,7 @@ use super::table::Table;
 const MAX_KEY_FILE_LEN: usize = 4096;
 
 /// Where key files may be.
-pub(crate) enum KeyFiles {
+pub enum KeyFiles {
     /// Nowhere: the SAs come from a text, not from a file.
     None,
     /// Relative to this directory.

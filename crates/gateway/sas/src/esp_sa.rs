@@ -9,7 +9,7 @@ use forebay_crypto::{Cipher, Direction, Integrity, SaKeys};
 use forebay_ipsec::{Protocol, SaConfig};
 use zeroize::Zeroizing;
 
-use crate::sas::SaEntry;
+use crate::SaEntry;
 
 /// One line for each SA of ESP that Wireshark supports. Wireshark supports neither ChaCha20-Poly1305 nor AES-CCM and
 /// AES-GMAC, and does not check ICVs by AES. With ESN it decrypts, but reports the ICV of every packet as bad,

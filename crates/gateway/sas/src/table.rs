@@ -42,7 +42,7 @@ impl Section {
     }
 
     /// The section as it is written.
-    pub(crate) fn header(self) -> &'static str {
+    pub fn header(self) -> &'static str {
         match self {
             Section::Sa => "[[sa]]",
             Section::Policy => "[[policy]]",
@@ -51,7 +51,7 @@ impl Section {
     }
 
     /// A section that has such a key.
-    pub(crate) fn with(key: &str) -> Option<Section> {
+    pub fn with(key: &str) -> Option<Section> {
         Section::ALL.into_iter().find(|section| section.has(key))
     }
 }

@@ -3,12 +3,12 @@
 mod common;
 
 use common::*;
-use forebay_config::sas::{PARTS, parse};
-use forebay_config::schema::Takes;
 use forebay_ipsec::{
     DontFragment, Dscp, DscpSet, Ecn, FlowLabel, HopLimit, InnerDscp, Iptfs, Lifetime, Limits, SaConfig, Tfc,
     TunnelRules,
 };
+use forebay_sas::{PARTS, parse};
+use forebay_scenario::schema::Takes;
 use forebay_time::Duration;
 
 const SECOND: u64 = 1_000_000_000_000;

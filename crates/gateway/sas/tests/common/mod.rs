@@ -1,7 +1,7 @@
 //! What the tests of the SAs file share.
 #![allow(dead_code)]
 
-use forebay_config::sas::{SasFile, load};
+use forebay_sas::{SasFile, load};
 use miette::{GraphicalReportHandler, GraphicalTheme};
 
 /// Cipher key and salt of the sample.

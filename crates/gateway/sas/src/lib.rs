@@ -9,16 +9,20 @@
 //! Out of reach of that are: a key written with escapes (`"\u0030..."`), of which the TOML parser
 //! keeps a decoded copy; the parser's copy of the whole text after a syntax error; and, for a file
 //! that is a pipe, what its growing buffer leaves behind.
+//!
+//! A gateway's file holds the same tables beside sections of its own ([`OtherKeys`]); its reader has them read by
+//! [`read_tables`]. [`esp_sa`] writes SAs for Wireshark.
 
 mod database;
 mod entry;
-pub(crate) mod errors;
+mod errors;
+pub mod esp_sa;
 mod example;
 mod help;
 mod iptfs;
-pub(crate) mod keys;
+mod keys;
 mod lifetime;
-pub(crate) mod mask;
+pub mod mask;
 mod names;
 mod numbers;
 mod others;
@@ -45,16 +49,15 @@ use toml::de::{DeTable, DeValue};
 use zeroize::Zeroizing;
 
 pub use database::IntoSadError;
-pub use errors::{Finding, SasErrors};
-pub(crate) use others::OtherKeys;
+pub use errors::{Finding, Findings, SasErrors, of_file};
+pub use keys::KeyFiles;
+pub use others::OtherKeys;
 pub use problem::Problem;
 pub use schema::PARTS;
 pub use table::Section;
 
 use entry::Claim;
-use errors::Findings;
 use forebay_scenario::report::Lines;
-use keys::KeyFiles;
 use names::Names;
 use table::Table;
 
@@ -104,7 +107,7 @@ pub struct SasFile {
 /// Reads the SAs file at `path`; the key files it names are relative to its directory.
 pub fn load(path: &Path) -> Result<SasFile, SasErrors> {
     let name = path.display().to_string();
-    let text = read_text(path).map_err(|problem| errors::of_file(&name, problem))?;
+    let text = read_text(path).map_err(|problem| of_file(&name, problem))?;
     let directory = path.parent().map(PathBuf::from).unwrap_or_default();
     read(&text, &name, &KeyFiles::In(directory))
 }
@@ -115,7 +118,11 @@ pub fn parse(text: &str, name: &str) -> Result<SasFile, SasErrors> {
     read(text, name, &KeyFiles::None)
 }
 
-pub(crate) fn read_text(path: &Path) -> Result<Zeroizing<String>, Problem> {
+/// The text of a file, in a buffer that is wiped.
+///
+/// # Errors
+/// [`Problem::Unreadable`], [`Problem::TooLong`] and [`Problem::NotUtf8`].
+pub fn read_text(path: &Path) -> Result<Zeroizing<String>, Problem> {
     let mut bytes = read_secret(path, MAX_FILE_LEN).map_err(Problem::Unreadable)?;
     if bytes.len() > MAX_FILE_LEN {
         return Err(Problem::TooLong { limit: MAX_FILE_LEN });
@@ -180,12 +187,12 @@ fn read_document(
 const TABLES: [&str; 2] = ["sa", "policy"];
 
 /// Whether it is the name of one of these tables.
-pub(crate) fn is_table(key: &str) -> bool {
+pub fn is_table(key: &str) -> bool {
     TABLES.contains(&key)
 }
 
 /// The SAs and policies of a document, whatever else it holds.
-pub(crate) fn read_tables(
+pub fn read_tables(
     document: &DeTable<'_>,
     text: &str,
     files: &KeyFiles,

@@ -14,12 +14,12 @@ pub type Finding = report::Finding<Problem>;
 pub type SasErrors = report::FileErrors<Problem>;
 
 /// A problem with the file as a whole.
-pub(crate) fn of_file(file: &str, problem: Problem) -> SasErrors {
+pub fn of_file(file: &str, problem: Problem) -> SasErrors {
     SasErrors::of_file(&mask::shown(file), problem)
 }
 
 /// Problems and their places, while the file is being read.
-pub(crate) struct Findings {
+pub struct Findings {
     found: report::Findings<Problem>,
     /// What else the file may hold.
     pub(super) others: OtherKeys,
@@ -27,11 +27,12 @@ pub(crate) struct Findings {
 
 impl Findings {
     /// None yet, of a file that may hold `others` beside SAs and policies.
-    pub(crate) fn beside(others: OtherKeys) -> Findings {
+    pub fn beside(others: OtherKeys) -> Findings {
         Findings { found: report::Findings::default(), others }
     }
 
-    pub(crate) fn add(&mut self, problem: Problem, span: Range<usize>, label: &str) {
+    /// Notes a problem at `span` of the text; `label` is written there.
+    pub fn add(&mut self, problem: Problem, span: Range<usize>, label: &str) {
         self.found.add_labelled(problem, Place { source: 0, span }, label);
     }
 
@@ -52,8 +53,11 @@ impl Findings {
         self.found.is_crowded()
     }
 
-    /// The warnings, or all errors: those of `text`, which is called `file`.
-    pub(crate) fn finish(self, file: &str, text: &str) -> Result<Vec<Finding>, SasErrors> {
+    /// The warnings of `text`, which is called `file`.
+    ///
+    /// # Errors
+    /// All errors, if there are any.
+    pub fn finish(self, file: &str, text: &str) -> Result<Vec<Finding>, SasErrors> {
         let (file, shown) = (mask::shown(file), mask::source(text, &self.others));
         self.found.finish(&file, &[Text { title: &file, name: &file, shown: &shown, lines: true }])
     }

@@ -2,17 +2,17 @@
 
 /// The keys beside those of SAs and policies: a gateway's file has sections of its own.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct OtherKeys {
+pub struct OtherKeys {
     /// Whether a section, or a key at the top of the file, has this name.
-    pub(crate) is_section: fn(&str) -> bool,
+    pub is_section: fn(&str) -> bool,
     /// Whether any section has this key, written with its section in front or without. Errors may show its value.
-    pub(crate) is_known: fn(&str) -> bool,
+    pub is_known: fn(&str) -> bool,
     /// Whether a line that begins so is the header of a section.
-    pub(crate) is_header: fn(&str) -> bool,
+    pub is_header: fn(&str) -> bool,
 }
 
 impl OtherKeys {
     /// A file of SAs and policies alone.
-    pub(crate) const NONE: OtherKeys =
+    pub const NONE: OtherKeys =
         OtherKeys { is_section: |_| false, is_known: |_| false, is_header: |_| false };
 }

@@ -5,10 +5,10 @@ mod common;
 use std::os::unix::fs::PermissionsExt;
 
 use common::*;
-use forebay_config::sas::{load, parse};
 use forebay_crypto::Direction;
 use forebay_ipsec::{Encapsulation, Mode, Protocol};
 use forebay_iv_store::{IVS_PER_SA, IvStore};
+use forebay_sas::{load, parse};
 use proptest::prelude::*;
 
 fn hex(bytes: &[u8]) -> String {

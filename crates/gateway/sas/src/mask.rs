@@ -1,7 +1,7 @@
 //! What of an SAs file may be shown.
 //!
 //! The rule is lexical, because errors must be shown for texts that cannot be parsed: the value of a
-//! line is shown only if its key is known and no key material, and no run of [`RUN`] or more hex
+//! line is shown only if its key is known and no key material, and no run of `RUN` or more hex
 //! digits is shown anywhere. Masked text keeps its length, so that positions stay right.
 
 use std::ops::Range;
@@ -25,7 +25,7 @@ fn is_header(line: &str, others: &OtherKeys) -> bool {
 const SHOWN: usize = 60;
 
 /// A word of the file as messages may quote it.
-pub(crate) fn shown(text: &str) -> String {
+pub fn shown(text: &str) -> String {
     let mut hidden = Vec::new();
     hex_runs(text, 0, &mut hidden);
     let mut shown = cover(text, &hidden);

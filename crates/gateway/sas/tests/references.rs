@@ -3,10 +3,10 @@
 mod common;
 
 use common::*;
-use forebay_config::sas::{SasFile, parse};
 use forebay_crypto::{Direction, SessionId};
 use forebay_ipsec::{Action, DscpSet};
 use forebay_iv_store::{IVS_PER_SA, IvStore};
+use forebay_sas::{SasFile, parse};
 
 fn right(text: &str) -> SasFile {
     parse(text, "SAS.toml").unwrap_or_else(|errors| panic!("{}", rendered(&errors)))
