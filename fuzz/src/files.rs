@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use forebay_config::{self as config, import};
+use forebay_config as config;
+use forebay_import as import;
 use miette::Diagnostic;
 
 /// Longest text that is tried.

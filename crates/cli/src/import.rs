@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use forebay_config as config;
-use forebay_config::import::{self, Imported, Remark, Written};
+use forebay_import::{self as import, Imported, Remark, Written};
 use miette::{Context, IntoDiagnostic, miette};
 use serde::Serialize;
 use zeroize::Zeroizing;

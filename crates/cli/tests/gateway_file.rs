@@ -7,8 +7,8 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-const XFRM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../gateway/config/tests/data/xfrm.txt");
-const SECGW: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../gateway/config/tests/data/secgw.cfg");
+const XFRM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../gateway/import/tests/data/xfrm.txt");
+const SECGW: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../gateway/import/tests/data/secgw.cfg");
 
 struct Folder(tempfile::TempDir);
 

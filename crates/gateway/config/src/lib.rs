@@ -4,12 +4,9 @@
 //! a hint. `[[sa]]` and `[[policy]]` are those of the [SAs file](forebay_sas); all other keys stand in [`schema`],
 //! from which the reference (`docs/reference/gateway.md`) is made. Nothing but files is looked at: neither interfaces nor the
 //! kernel, nor whether a processor is there.
-//!
-//! [`import`] reads what other systems are configured with.
 
 mod diff;
 mod guard;
-pub mod import;
 mod keys;
 mod links;
 mod operation;

@@ -12,7 +12,7 @@ use forebay_time::Duration;
 use super::algorithm::{self, Algorithm};
 use super::policy::Selector;
 use super::{Imported, Line};
-use crate::import::{ImportedSa, check_keys, name};
+use crate::{ImportedSa, check_keys, name};
 
 /// A state as it is printed.
 #[derive(Debug)]

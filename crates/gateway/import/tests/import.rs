@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use forebay_config::import::{Imported, Remark, secgw, write, xfrm};
 use forebay_config::{self as config, Config};
 use forebay_crypto::Direction;
+use forebay_import::{Imported, Remark, secgw, write, xfrm};
 use forebay_ipsec::{Action, DontFragment, Ecn, Encapsulation, InnerDscp, Mode, Protocol};
 use forebay_time::Duration;
 
