@@ -1,5 +1,5 @@
 /* Why a packet was not passed on. One list gives number and name; names are those of the gateway
- * (crates/dataplane/ipsec/src/drops.rs), which are Linux's where it has one. */
+ * (crates/dataplane/drops/src/lib.rs), which are Linux's where it has one. */
 #ifndef DROP_H
 #define DROP_H
 

@@ -3,8 +3,8 @@
 use forebay_wire::udp::{self, NAT_T_PORT};
 use forebay_wire::{Ah, Esp, Family, Ip, Malformed, Udp, protocol};
 
-use crate::drops::DropReason;
 use crate::sa::Encapsulation;
+use forebay_drops::DropReason;
 
 /// Where the ESP header of a received packet stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,6 @@ use forebay_time::Time;
 use forebay_wire::{Fragments, Ip, Ipv4};
 
 use crate::aggregation::Aggregation;
-use crate::drops::DropReason;
 use crate::find::{AhAt, EspAt};
 use crate::hash::Seed;
 use crate::path_mtu::PathMtus;
@@ -20,6 +19,7 @@ use crate::spd::{Decision, Spd};
 use crate::step::{Next, Path, Prepared};
 use crate::tunnel::Inner;
 use crate::watch::Watch;
+use forebay_drops::DropReason;
 
 /// The IPsec of one core: which packets go through which SAs, and what becomes of them. Each part owns its state;
 /// here they meet.

@@ -15,7 +15,6 @@
 
 mod aggregation;
 mod ah;
-mod drops;
 mod dscp;
 mod esp;
 mod find;
@@ -44,7 +43,8 @@ mod step;
 mod tunnel;
 mod watch;
 
-pub use drops::{DropCounts, DropReason};
+pub use forebay_drops::{DropCounts, DropReason};
+
 pub use dscp::{DscpError, DscpSet};
 pub use ipsec::Ipsec;
 pub use iptfs::Iptfs;

@@ -10,8 +10,8 @@ use std::fmt;
 use forebay_crypto::SessionId;
 use forebay_time::{Duration, Time};
 
-use crate::drops::DropReason;
 use crate::watch::{EventKind, Watch};
+use forebay_drops::DropReason;
 
 /// How long something may go on; each limit on its own, `None` for none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -28,9 +28,9 @@ use forebay_crypto::Packet;
 use forebay_time::{Duration, Time};
 use forebay_wire::fragment;
 
-use crate::drops::{DropCounts, DropReason};
 use chain::{Chain, Ends, NONE};
 use datagram::Datagram;
+use forebay_drops::{DropCounts, DropReason};
 use found::{Found, Key, Part};
 use store::{BLOCK, Store};
 

@@ -26,7 +26,6 @@ use forebay_crypto::{Direction, SessionId};
 use forebay_planted::{Fault, planted};
 use forebay_wire::Ip;
 
-use crate::drops::DropReason;
 use crate::dscp::DscpSet;
 use crate::hash::Seed;
 use crate::headers::{Depth, Headers};
@@ -36,6 +35,7 @@ use crate::rule::Rule;
 use classify::Classifier;
 pub use decision::Decision;
 use flow_cache::{FlowCache, FlowPlace};
+use forebay_drops::DropReason;
 use labels::Labels;
 use sa_list::{SaList, Turn};
 

@@ -2,7 +2,7 @@
 
 use forebay_crypto::SessionId;
 
-use crate::drops::DropReason;
+use forebay_drops::DropReason;
 
 /// Most SAs that one packet goes through: a host's tunnel inside a gateway's, each AH over ESP. It bounds
 /// what a packet made of nothing but headers may cost.

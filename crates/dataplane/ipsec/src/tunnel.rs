@@ -9,8 +9,8 @@ use std::fmt;
 
 use forebay_wire::{Ip, ip, protocol};
 
-use crate::drops::DropReason;
 use crate::flow;
+use forebay_drops::DropReason;
 
 /// DSCP of outer headers (RFC 4301 5.1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -6,7 +6,6 @@ use forebay_crypto::{Direction, JobSpec, Packet, SessionId};
 use forebay_wire::{Ah, Family, Ip, ah, ipv4, ipv6, protocol};
 
 use super::layout::{Headers, Sizes, in_hdr_error, tunnel_protocol};
-use crate::drops::DropReason;
 use crate::dscp::DscpSet;
 use crate::esp::{check_selectors, want_note};
 use crate::find::AhAt;
@@ -18,6 +17,7 @@ use crate::sa::{Mode, SaConfig};
 use crate::step::Next;
 use crate::tunnel::{self, Decapsulator};
 use crate::watch::Watch;
+use forebay_drops::DropReason;
 
 /// An inbound SA of AH: its settings and its replay window.
 #[derive(Debug)]

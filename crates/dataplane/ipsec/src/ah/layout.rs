@@ -5,7 +5,7 @@ use forebay_wire::ipv6::{self, MAX_EXTENSIONS};
 use forebay_wire::{Family, Ip, Malformed, ah, ipv4, protocol};
 
 use super::image;
-use crate::drops::DropReason;
+use forebay_drops::DropReason;
 
 /// Longest headers in front of AH, in bytes: IPv4's longest, or IPv6's with 152 bytes of extension
 /// headers, where hop-by-hop options, a routing header and destination options come to some 80. The

@@ -7,7 +7,6 @@ use forebay_wire::ipv4::DONT_FRAGMENT;
 use forebay_wire::{Family, Ip, Malformed, ah, ipv4, ipv6, protocol};
 
 use super::layout::{HEADERS_MAX, Headers, Sizes};
-use crate::drops::DropReason;
 use crate::esp::sequence_end;
 use crate::iv::IvRange;
 use crate::lifetime::{Life, Lived, Refused};
@@ -16,6 +15,7 @@ use crate::path_limit::{PathLimit, is_divisible};
 use crate::sa::{Mode, SaConfig, Spi};
 use crate::tunnel::{Encapsulator, Inner};
 use crate::watch::Watch;
+use forebay_drops::DropReason;
 
 /// An outbound SA of AH.
 #[derive(Debug)]

@@ -7,13 +7,13 @@ use forebay_wire::udp;
 use forebay_wire::{Family, Ip, Malformed, esp, ipv4, ipv6, protocol};
 
 use super::front::{self, Front};
-use crate::drops::DropReason;
 use crate::iv::IvRange;
 use crate::lifetime::{Life, Lived, Refused};
 use crate::path_limit::{PathLimit, is_divisible};
 use crate::sa::{Encapsulation, Mode, SaConfig, Tfc};
 use crate::tunnel::{Encapsulator, Inner};
 use crate::watch::Watch;
+use forebay_drops::DropReason;
 
 /// Room for the longest IV.
 const IV_ROOM: usize = 16;

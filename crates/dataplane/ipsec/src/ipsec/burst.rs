@@ -4,9 +4,9 @@ use forebay_crypto::{Direction, Job, SessionId};
 use forebay_wire::{Ip, Ipv4};
 
 use super::Ipsec;
-use crate::drops::DropReason;
 use crate::find::EspAt;
 use crate::step::{Next, Prepared, Stop};
+use forebay_drops::DropReason;
 
 /// Above so many SAs, which no second-level cache holds, a burst's are loaded before they are used.
 const WARM_FROM: usize = 4096;

@@ -7,7 +7,7 @@ use forebay_time::{Duration, PS_PER_S, Time};
 use forebay_wire::aggfrag::{self, CongestionInfo};
 
 use super::settings::Iptfs;
-use crate::drops::DropReason;
+use forebay_drops::DropReason;
 
 /// Payloads that a fixed-rate tunnel sends in a row when its driver comes late; what it missed beyond that
 /// is left out, so that a stall does not become a burst on the path.

@@ -13,7 +13,7 @@ use forebay_wire::Aggfrag;
 use forebay_wire::aggfrag::{Block, CongestionInfo};
 
 use super::settings::Iptfs;
-use crate::drops::DropReason;
+use forebay_drops::DropReason;
 
 /// Payloads that may wait to be read, those in the reorder window not counted: as many as a driver
 /// completes before it asks for the inner packets.

@@ -6,7 +6,7 @@ use forebay_wire::{Family, ipv4, ipv6};
 
 use super::found::{HEADER_ROOM, Key, MAX_LEN, Part};
 use super::store::Store;
-use crate::drops::DropReason;
+use forebay_drops::DropReason;
 
 /// Congestion experienced (RFC 3168).
 const CE: u8 = 3;

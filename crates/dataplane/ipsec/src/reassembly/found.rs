@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use forebay_wire::udp::NAT_T_PORT;
 use forebay_wire::{Family, Fragment, Ip, esp, ipv6, protocol, udp};
 
-use crate::drops::DropReason;
+use forebay_drops::DropReason;
 
 /// The longest headers before the fragmentable part. Those of IPv4 have up to 60 bytes; IPv6's
 /// hop-by-hop options and routing headers are rare and short where they are allowed at all.

@@ -3,9 +3,9 @@
 use forebay_crypto::{Direction, SessionId};
 
 use crate::ah::{InboundAh, OutboundAh};
-use crate::drops::DropReason;
 use crate::esp::{InboundSa, OutboundSa};
 use crate::step::Prepared;
+use forebay_drops::DropReason;
 
 /// In as few cache lines as may be: with very many SAs they are what a packet waits for.
 #[derive(Debug)]

@@ -9,11 +9,11 @@ use forebay_wire::Ip;
 use super::Sad;
 use super::entry::{Entry, Further, State};
 use crate::aggregation::Aggregation;
-use crate::drops::DropReason;
 use crate::find::{AhAt, EspAt};
 use crate::step::{Next, Prepared};
 use crate::tunnel::Inner;
 use crate::watch::Watch;
+use forebay_drops::DropReason;
 
 impl Sad {
     /// Prepares a packet for sealing with an SA, whatever its selectors say.

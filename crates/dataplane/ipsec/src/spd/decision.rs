@@ -1,6 +1,6 @@
 //! What the policies say of a packet.
 
-use crate::drops::DropReason;
+use forebay_drops::DropReason;
 
 /// The decision of the SPD on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
