@@ -11,15 +11,14 @@ use forebay_wire::{Fragments, Ip, Ipv4};
 
 use crate::aggregation::Aggregation;
 use crate::find::{AhAt, EspAt};
-use crate::hash::Seed;
 use crate::path_mtu::PathMtus;
 use crate::sad::Sad;
 use crate::sad::entry::Further;
-use crate::spd::{Decision, Spd};
 use crate::step::{Next, Path, Prepared};
 use crate::tunnel::Inner;
 use crate::watch::Watch;
 use forebay_drops::DropReason;
+use forebay_spd::{Decision, Seed, Spd};
 
 /// The IPsec of one core: which packets go through which SAs, and what becomes of them. Each part owns its state;
 /// here they meet.

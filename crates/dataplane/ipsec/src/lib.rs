@@ -15,12 +15,9 @@
 
 mod aggregation;
 mod ah;
-mod dscp;
 mod esp;
 mod find;
 mod flow;
-mod hash;
-mod headers;
 mod ipsec;
 pub mod iptfs;
 mod iv;
@@ -29,23 +26,22 @@ mod mtu;
 mod overhead;
 mod path_limit;
 mod path_mtu;
-mod policy;
 pub mod reassembly;
 mod received;
 mod replay;
 mod resync;
-mod rule;
 mod sa;
 mod sad;
-mod selector;
-mod spd;
 mod step;
 mod tunnel;
 mod watch;
 
 pub use forebay_drops::{DropCounts, DropReason};
+pub use forebay_spd::{
+    Action, DscpError, DscpSet, Policy, PolicyError, PolicyId, PolicyPlace, PortRange, SelectorError,
+    TrafficSelector,
+};
 
-pub use dscp::{DscpError, DscpSet};
 pub use ipsec::Ipsec;
 pub use iptfs::Iptfs;
 pub use iv::{IvRange, IvRefill};
@@ -53,7 +49,6 @@ pub use lifetime::{Lifetime, LifetimeError, Limits, Lived};
 pub use mtu::{LEARNED_FOR, MIN_PATH_MTU_V4};
 pub use overhead::Overhead;
 pub use path_mtu::PathMtuCounters;
-pub use policy::{Action, Policy, PolicyError, PolicyId, PolicyPlace};
 pub use reassembly::{Reassembler, Reassembly};
 pub use received::Received;
 pub use replay::{MAX_WINDOW, Replay, ReplayWindow};
@@ -61,8 +56,6 @@ pub use resync::{GUESSES, TRIGGER};
 pub use sa::{Encapsulation, Mode, Protocol, SaConfig, SaConfigError, Spi, Tfc, UdpPorts};
 pub use sad::entry::SaCounters;
 pub use sad::error::SadError;
-pub use selector::parse::SelectorError;
-pub use selector::{PortRange, TrafficSelector};
 pub use step::{NEST_MAX, Next, Path, Prepared, Stop};
 pub use tunnel::{DontFragment, Dscp, Ecn, FlowLabel, HopLimit, InnerDscp, TunnelRules, TunnelRulesError};
 pub use watch::{Event, EventKind};

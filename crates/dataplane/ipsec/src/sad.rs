@@ -12,7 +12,6 @@ use forebay_crypto::{Direction, SessionId};
 
 use crate::ah::{InboundAh, OutboundAh};
 use crate::esp::{InboundSa, OutboundSa};
-use crate::hash::Seed;
 use crate::iv::IvRange;
 use crate::lifetime::{Life, Lived};
 use crate::path_limit::PathLimit;
@@ -23,6 +22,7 @@ use crate::step::NEST_MAX;
 use crate::watch::Watch;
 use entry::{Entry, SaCounters, State};
 use error::SadError;
+use forebay_spd::Seed;
 use spi_map::SpiMap;
 
 /// The number of no SA, in place of one that was removed.

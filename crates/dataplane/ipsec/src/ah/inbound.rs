@@ -6,18 +6,17 @@ use forebay_crypto::{Direction, JobSpec, Packet, SessionId};
 use forebay_wire::{Ah, Family, Ip, ah, ipv4, ipv6, protocol};
 
 use super::layout::{Headers, Sizes, in_hdr_error, tunnel_protocol};
-use crate::dscp::DscpSet;
 use crate::esp::{check_selectors, want_note};
 use crate::find::AhAt;
 use crate::lifetime::{Life, Lived};
 use crate::replay::{Replay, ReplayWindow};
 use crate::resync::Resync;
-use crate::rule::Rule;
 use crate::sa::{Mode, SaConfig};
 use crate::step::Next;
 use crate::tunnel::{self, Decapsulator};
 use crate::watch::Watch;
 use forebay_drops::DropReason;
+use forebay_spd::{DscpSet, Rule};
 
 /// An inbound SA of AH: its settings and its replay window.
 #[derive(Debug)]

@@ -10,18 +10,16 @@ use forebay_wire::udp;
 use forebay_wire::{Esp, Ip, Malformed, Udp, esp, ipv4, ipv6, protocol};
 
 use crate::aggregation::Aggregation;
-use crate::dscp::DscpSet;
 use crate::find::{EspAt, may_nest, names_ipsec};
-use crate::headers::{Depth, Headers};
 use crate::lifetime::{Life, Lived};
 use crate::replay::{Replay, ReplayWindow};
 use crate::resync::Resync;
-use crate::rule::{Match, Rule};
 use crate::sa::{Encapsulation, Mode, SaConfig};
 use crate::step::Next;
 use crate::tunnel::{self, Decapsulator};
 use crate::watch::{EventKind, Watch};
 use forebay_drops::DropReason;
+use forebay_spd::{Depth, DscpSet, Headers, Match, Rule};
 
 /// Moves of a peer that are followed at once after a quiet time, and the time that each takes of the next ones: a NAT gives
 /// out another port now and then, and who sends genuine packets on from two places is not to keep the gateway busy.

@@ -11,13 +11,12 @@ use crate::iptfs::IptfsCounters;
 use crate::iv::IvRange;
 use crate::lifetime::Lived;
 use crate::path_mtu::PathMtuCounters;
-use crate::policy::{Policy, PolicyError, PolicyId, PolicyPlace};
 use crate::received::Received;
-use crate::rule::Rule;
 use crate::sa::SaConfig;
 use crate::sad::entry::SaCounters;
 use crate::sad::error::SadError;
 use crate::watch::Event;
+use forebay_spd::{Policy, PolicyError, PolicyId, PolicyPlace, Rule};
 
 /// SAs.
 impl Ipsec {

@@ -1,7 +1,7 @@
 //! Inbound SAs by SPI: one array that is never more than half full, so that a packet waits for one cache line
 //! of it and seldom for two.
 
-use crate::hash::Seed;
+use forebay_spd::Seed;
 
 /// Fewest slots.
 const MIN_SLOTS: usize = 16;

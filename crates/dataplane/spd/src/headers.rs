@@ -26,14 +26,19 @@ const MAX_EXTENSIONS: usize = 8;
 /// The selectors' values of one packet, by side and not by source and destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Headers {
+    /// Whether it is an IPv6 packet.
     pub v6: bool,
-    /// Aligned left: an IPv4 address is in the upper 32 bits.
+    /// The address of this side, aligned left: an IPv4 address is in the upper 32 bits.
     pub local: u128,
+    /// The address of the other side, likewise.
     pub remote: u128,
-    /// A protocol's number or [`UNKNOWN`].
+    /// A protocol's number, or 256 if it cannot be seen.
     pub protocol: u16,
+    /// The port of this side, in 18 bits.
     pub local_port: Port,
+    /// The port of the other side, likewise.
     pub remote_port: Port,
+    /// The differentiated services code point.
     pub dscp: u8,
 }
 
@@ -42,6 +47,7 @@ pub struct Headers {
 pub struct Depth {
     /// Protocol and ports.
     pub upper: bool,
+    /// The differentiated services code point.
     pub dscp: bool,
 }
 
@@ -87,6 +93,7 @@ impl Headers {
 }
 
 /// Whether a protocol begins with source and destination port.
+#[inline]
 pub fn has_ports(protocol: u16) -> bool {
     const DCCP: u8 = 33;
     const SCTP: u8 = 132;
@@ -98,6 +105,7 @@ pub fn has_ports(protocol: u16) -> bool {
 }
 
 /// Whether a protocol has one field for both sides.
+#[inline]
 pub fn has_type(protocol: u16) -> bool {
     matches!(u8::try_from(protocol), Ok(ICMP | ICMP_V6 | MOBILITY))
 }

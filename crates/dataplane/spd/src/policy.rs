@@ -43,7 +43,8 @@ impl Policy {
         Policy { name, direction, local_ts: vec![], remote_ts: vec![], dscp: DscpSet::ALL, action }
     }
 
-    pub(crate) fn sas(&self) -> &[SessionId] {
+    /// The SAs of a policy that protects, none of another.
+    pub fn sas(&self) -> &[SessionId] {
         match &self.action {
             Action::Protect(sas) => sas,
             Action::Bypass | Action::Discard => &[],

@@ -8,12 +8,14 @@ use std::hash::{BuildHasher, Hasher};
 pub struct Seed([u64; 2]);
 
 impl Seed {
+    /// The key that is made of this number.
     pub fn new(seed: u64) -> Seed {
         // Two odd numbers without a pattern in their bits, whatever the seed.
         let spread = |n: u64| fold(seed ^ n, 0x9e37_79b9_7f4a_7c15) ^ seed.rotate_left(32);
         Seed([spread(0x243f_6a88_85a3_08d3), spread(0x1319_8a2e_0370_7344) | 1])
     }
 
+    /// The hash of these words.
     #[inline]
     pub fn hash(self, words: &[u64]) -> u64 {
         let mixed = words.iter().fold(self.0[0], |mixed, &word| fold(mixed ^ word, self.0[1]));
@@ -37,6 +39,7 @@ impl BuildHasher for Seed {
     }
 }
 
+/// A hash that is being computed.
 pub struct SeededHasher {
     mixed: u64,
     factor: u64,
@@ -48,6 +51,7 @@ impl Hasher for SeededHasher {
         fold(self.mixed, self.factor)
     }
 
+    #[inline]
     fn write(&mut self, bytes: &[u8]) {
         for chunk in bytes.chunks(8) {
             let mut word = [0; 8];

@@ -7,6 +7,8 @@ use forebay_drops::DropReason;
 pub enum Decision {
     /// Outbound the SA to use; inbound the policy, which says by which SAs it must have come.
     Protect(u32),
+    /// It passes as it is.
     Bypass,
+    /// It is dropped, for this reason.
     Drop(DropReason),
 }

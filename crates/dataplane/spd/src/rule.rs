@@ -10,17 +10,20 @@ use crate::selector::{PortRange, TrafficSelector};
 /// Whether a packet is one of those meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Match {
+    /// It is none.
     No,
     /// It may belong to one that is meant; the deciding field is in another fragment.
     Maybe,
+    /// It is one.
     Yes,
 }
 
 /// The traffic selectors of both sides and the classes of an SA or policy.
 #[derive(Clone, Debug)]
 pub struct Rule {
-    pub local: Box<[Side]>,
-    pub remote: Box<[Side]>,
+    pub(crate) local: Box<[Side]>,
+    pub(crate) remote: Box<[Side]>,
+    /// The classes of traffic that are meant.
     pub dscp: DscpSet,
     /// Whether nothing but addresses matters.
     pub wide: bool,
@@ -46,6 +49,7 @@ pub enum Families {
 }
 
 impl Families {
+    #[inline]
     pub fn has(self, v6: bool) -> bool {
         self == Families::Both || v6 == (self == Families::V6)
     }
@@ -134,6 +138,7 @@ impl Side {
     }
 
     /// RFC 4301 4.4.1.1: a range of ports matches no packet whose ports cannot be seen; OPAQUE no other.
+    #[inline]
     fn match_port(&self, protocol: u16, port: Port) -> Match {
         let opaque = self.ports == PortRange::OPAQUE;
         // Ports without a protocol are for those that have ports, and not for the types of others.

@@ -101,6 +101,7 @@ impl Slot {
 }
 
 impl Spd {
+    /// Without policies and SAs; `seed` is the key of the hash of its tables.
     pub fn new(seed: Seed) -> Spd {
         let side = |direction| Side {
             policies: Classifier::new(direction, seed),
@@ -153,6 +154,10 @@ impl Spd {
         self.changed();
     }
 
+    /// Adds a policy.
+    ///
+    /// # Errors
+    /// [`PolicyError::NoSuchPolicy`] if the one beside which it is to stand is not of its direction.
     pub fn add(&mut self, mut policy: Policy, place: PolicyPlace) -> Result<PolicyId, PolicyError> {
         let direction = policy.direction;
         let label_of = |id: PolicyId| match self.slot(id) {
@@ -194,6 +199,7 @@ impl Spd {
         Ok(PolicyId { index, generation })
     }
 
+    /// Takes a policy out; `None` if there is no such one.
     pub fn remove(&mut self, id: PolicyId) -> Option<Policy> {
         let policy = self.slot(id)?.whole()?;
         self.unlink_all(id.index);
@@ -214,6 +220,9 @@ impl Spd {
     }
 
     /// Gives a policy that protects other SAs.
+    ///
+    /// # Errors
+    /// If there is no such policy, and if it does not protect.
     pub fn set_sas(&mut self, id: PolicyId, sas: Vec<SessionId>) -> Result<(), PolicyError> {
         self.check_protects(id)?;
         self.unlink_all(id.index);
@@ -224,6 +233,9 @@ impl Spd {
     }
 
     /// Puts an SA before all others of a policy that protects, from wherever it is there.
+    ///
+    /// # Errors
+    /// As [`Spd::set_sas`].
     pub fn put_sa_first(&mut self, id: PolicyId, session: SessionId) -> Result<(), PolicyError> {
         self.check_protects(id)?;
         if let Some(turn) = self.unlink(id.index, session) {
@@ -247,10 +259,12 @@ impl Spd {
         (slot.generation == id.generation && slot.policy.is_some()).then_some(slot)
     }
 
+    /// The direction of a policy.
     pub fn direction(&self, id: PolicyId) -> Option<Direction> {
         self.slot(id)?.policy.as_ref().map(|policy| policy.direction)
     }
 
+    /// A policy with its SAs.
     pub fn get(&self, id: PolicyId) -> Option<Policy> {
         self.slot(id)?.whole()
     }
