@@ -26,7 +26,6 @@ mod mtu;
 mod overhead;
 mod path_limit;
 mod path_mtu;
-pub mod reassembly;
 mod received;
 mod replay;
 mod resync;
@@ -37,6 +36,7 @@ mod tunnel;
 mod watch;
 
 pub use forebay_drops::{DropCounts, DropReason};
+pub use forebay_reassembly::{self as reassembly, Reassembler, Reassembly};
 pub use forebay_spd::{
     Action, DscpError, DscpSet, Policy, PolicyError, PolicyId, PolicyPlace, PortRange, SelectorError,
     TrafficSelector,
@@ -49,7 +49,6 @@ pub use lifetime::{Lifetime, LifetimeError, Limits, Lived};
 pub use mtu::{LEARNED_FOR, MIN_PATH_MTU_V4};
 pub use overhead::Overhead;
 pub use path_mtu::PathMtuCounters;
-pub use reassembly::{Reassembler, Reassembly};
 pub use received::Received;
 pub use replay::{MAX_WINDOW, Replay, ReplayWindow};
 pub use resync::{GUESSES, TRIGGER};

@@ -4,8 +4,8 @@
 use std::process::Command;
 
 use forebay_crypto::Packet;
-use forebay_ipsec::DropReason;
-use forebay_ipsec::reassembly::{Reassembler, Reassembly, ReassemblyLimits};
+use forebay_drops::DropReason;
+use forebay_reassembly::{Reassembler, Reassembly, ReassemblyLimits};
 use forebay_time::{Duration, Time};
 use forebay_wire::checksum::Sum;
 use proptest::prelude::*;
