@@ -5,9 +5,9 @@ use forebay_crypto::{Packet, SessionId};
 use forebay_time::Time;
 use forebay_wire::aggfrag::CongestionInfo;
 
-use crate::iptfs::{Aggregator, Deaggregator, IptfsCounters, Timers};
 use crate::sa::SaConfig;
 use forebay_drops::DropReason;
+use forebay_iptfs::{Aggregator, Deaggregator, IptfsCounters, Timers};
 
 /// The aggregators of outbound SAs and the deaggregators of inbound ones, each with a timer.
 #[derive(Debug, Default)]

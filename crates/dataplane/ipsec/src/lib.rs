@@ -19,7 +19,6 @@ mod esp;
 mod find;
 mod flow;
 mod ipsec;
-pub mod iptfs;
 mod iv;
 mod lifetime;
 mod mtu;
@@ -36,14 +35,13 @@ mod tunnel;
 mod watch;
 
 pub use forebay_drops::{DropCounts, DropReason};
+pub use forebay_iptfs::{self as iptfs, Iptfs};
 pub use forebay_reassembly::{self as reassembly, Reassembler, Reassembly};
 pub use forebay_spd::{
     Action, DscpError, DscpSet, Policy, PolicyError, PolicyId, PolicyPlace, PortRange, SelectorError,
     TrafficSelector,
 };
-
 pub use ipsec::Ipsec;
-pub use iptfs::Iptfs;
 pub use iv::{IvRange, IvRefill};
 pub use lifetime::{Lifetime, LifetimeError, Limits, Lived};
 pub use mtu::{LEARNED_FOR, MIN_PATH_MTU_V4};

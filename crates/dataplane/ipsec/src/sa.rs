@@ -6,11 +6,11 @@ use std::net::IpAddr;
 use forebay_crypto::{Cipher, Suite};
 use forebay_wire::{Family, esp, udp};
 
-use crate::iptfs::settings::{Iptfs, IptfsError};
 use crate::lifetime::{Lifetime, LifetimeError};
 use crate::mtu::min_path_mtu;
 use crate::replay::MAX_WINDOW;
 use crate::tunnel::{TunnelRules, TunnelRulesError};
+use forebay_iptfs::{Iptfs, IptfsError};
 use forebay_spd::{DscpSet, TrafficSelector};
 
 /// A Security Parameters Index; never zero, which is for local use (RFC 4303 2.1).

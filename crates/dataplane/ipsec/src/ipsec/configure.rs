@@ -7,7 +7,6 @@ use forebay_time::Time;
 use forebay_wire::aggfrag::CongestionInfo;
 
 use super::Ipsec;
-use crate::iptfs::IptfsCounters;
 use crate::iv::IvRange;
 use crate::lifetime::Lived;
 use crate::path_mtu::PathMtuCounters;
@@ -16,6 +15,7 @@ use crate::sa::SaConfig;
 use crate::sad::entry::SaCounters;
 use crate::sad::error::SadError;
 use crate::watch::Event;
+use forebay_iptfs::IptfsCounters;
 use forebay_spd::{Policy, PolicyError, PolicyId, PolicyPlace, Rule};
 
 /// SAs.

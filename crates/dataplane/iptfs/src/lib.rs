@@ -21,11 +21,11 @@
 mod aggregator;
 mod congestion;
 mod deaggregator;
-pub(crate) mod settings;
+mod settings;
 mod timers;
 
 pub use aggregator::Aggregator;
 pub use congestion::{Congestion, LossHistory};
 pub use deaggregator::{Deaggregator, IptfsCounters};
 pub use settings::{Iptfs, IptfsError, MAX_REORDER_WINDOW, MIN_ROOM};
-pub(crate) use timers::Timers;
+pub use timers::Timers;

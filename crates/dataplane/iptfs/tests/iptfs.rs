@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashSet};
 
 use forebay_crypto::Packet;
-use forebay_ipsec::DropReason;
-use forebay_ipsec::iptfs::{Aggregator, Deaggregator, Iptfs, IptfsCounters};
+use forebay_drops::DropReason;
+use forebay_iptfs::{Aggregator, Deaggregator, Iptfs, IptfsCounters};
 use forebay_time::{Duration, Time};
 use forebay_wire::aggfrag::CongestionInfo;
 use proptest::prelude::*;

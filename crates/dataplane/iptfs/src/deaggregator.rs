@@ -151,6 +151,7 @@ impl Deaggregator {
     }
 
     /// When a payload will have waited long enough for one before it; [`Time::MAX`] if none waits.
+    #[inline]
     pub fn due(&self) -> Time {
         let oldest = self.held.iter().filter_map(|held| held.since).min();
         oldest.map_or(Time::MAX, |since| since + self.lost_after)
@@ -162,6 +163,7 @@ impl Deaggregator {
     }
 
     /// Counters of the packets that came out so far.
+    #[inline]
     pub fn counters(&self) -> IptfsCounters {
         self.counters
     }

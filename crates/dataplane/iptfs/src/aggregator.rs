@@ -124,6 +124,7 @@ impl Aggregator {
     }
 
     /// Bytes of inner packets that wait.
+    #[inline]
     pub fn waiting(&self) -> usize {
         self.held
     }

@@ -102,7 +102,7 @@ impl Iptfs {
     }
 
     /// Checks the settings for payloads of up to `payload` bytes.
-    pub(crate) fn check(&self, payload: Option<usize>) -> Result<(), IptfsError> {
+    pub fn check(&self, payload: Option<usize>) -> Result<(), IptfsError> {
         let room = payload.and_then(|payload| payload.checked_sub(self.header_len()));
         let room = room.filter(|&room| room >= MIN_ROOM && self.packet_size <= 65_535);
         let room = room.ok_or(IptfsError::PacketSize(self.packet_size))?;
