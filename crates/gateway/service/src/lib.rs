@@ -4,5 +4,6 @@
 //! that the process does not need. [`forebay_config`] reads the configuration file.
 
 pub mod control;
-pub mod privileges;
 pub mod service;
+
+pub use forebay_privileges as privileges;

@@ -15,8 +15,8 @@ use std::time::Duration as StdDuration;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 
 use super::{REQUEST_MAX, Request, Response, metrics};
-use crate::privileges;
 use forebay_config::{Control, Metrics};
+use forebay_privileges as privileges;
 
 /// Longest silence of a client before its connection is closed.
 const IDLE: StdDuration = StdDuration::from_secs(60);

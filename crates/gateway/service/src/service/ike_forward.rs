@@ -22,7 +22,7 @@ use forebay_wire::esp::NON_ESP_MARKER;
 use forebay_wire::{ipv4, ipv6};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
-use crate::privileges;
+use forebay_privileges as privileges;
 
 /// Messages that wait for the thread; peers send others again (RFC 7296 2.1).
 const QUEUE: usize = 64;

@@ -29,9 +29,9 @@ use super::homes::by_spi;
 use super::windows::Windows;
 use super::worker::Worker;
 use super::workers::Workers;
-use crate::privileges;
 use forebay_config::Xfrm;
 use forebay_iv_store::SequenceId;
+use forebay_privileges as privileges;
 use forebay_sas::esp_sa;
 
 /// Between two looks at limits and wanted SAs.

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use crate::privileges;
+use forebay_privileges as privileges;
 
 /// What such a thread does with the messages of workers.
 pub trait Recorder: Sized + Send + 'static {

@@ -29,9 +29,9 @@ use super::taps::{Side, Taps, TapsStatus};
 use super::windows::{self, Windows};
 use super::worker::{Handle, Outside, Setup, Steps, Worker};
 use super::workers::Workers;
-use crate::privileges;
 use forebay_config::{Changes, Config, InsideLink, KeySource, MssClamp, Routes, Tun, Xfrm, deal, prefixes};
 use forebay_iv_store::{IvStore, IvStoreError, Lock, Used, WindowStore};
+use forebay_privileges as privileges;
 use forebay_sas::esp_sa;
 
 /// What a failure of the guard is said of.

@@ -23,8 +23,8 @@ use std::time::Duration;
 use forebay_links::Link;
 
 use crate::control::{TapSideDoc, TapsDoc};
-use crate::privileges;
 use forebay_config as config;
+use forebay_privileges as privileges;
 use tapped::Tapped;
 use writing::Writing;
 

@@ -10,8 +10,8 @@ use forebay_links::capture::blocks;
 
 use super::files::Files;
 use super::{Side, Slot, State, Tap, fail, lock, switch_off};
-use crate::privileges;
 use forebay_config as config;
+use forebay_privileges as privileges;
 
 /// Between two looks at what has come; a slot that is half full wakes the thread.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
