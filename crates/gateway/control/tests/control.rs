@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use forebay_config::{Control, Metrics};
-use forebay_gateway::control::{
+use forebay_control::{
     Answer, Client, ControlError, LinkDoc, ProcessorDoc, REQUEST_MAX, Request, Response, SaDoc, Server,
     StatusDoc, metrics,
 };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
 
-use forebay_ipsec::DropReason;
+use forebay_drops::DropReason;
 
 use super::{GuardDoc, StatusDoc, TapsDoc};
 

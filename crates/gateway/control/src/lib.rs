@@ -1,0 +1,89 @@
+//! How a running gateway is asked: requests and answers over a Unix socket, one JSON document a line each way.
+//!
+//! [`Request`] and [`Response`] are the protocol, [`Server`] answers by a function that the service gives it, [`Client`]
+//! asks. [`StatusDoc`] is what `forebay status`, `top` and the metrics ([`metrics`]) are made of.
+
+mod client;
+mod documents;
+pub mod metrics;
+mod server;
+
+use serde::{Deserialize, Serialize};
+
+pub use client::{Client, ControlError};
+pub use documents::{
+    CostDoc, DropsDoc, EngineDoc, ErrorDoc, FindingDoc, GuardDoc, LifetimeDoc, LimitsDoc, LinkDoc,
+    PoliciesDoc, PolicyDoc, ProcessorDoc, ProcessorsDoc, ReloadDoc, SaDoc, SasDoc, StatusDoc, TapSideDoc,
+    TapsDoc,
+};
+pub use server::{Answer, Server};
+
+/// Version of every document.
+pub const SCHEMA: u32 = 1;
+
+/// Longest request that is read, in bytes.
+pub const REQUEST_MAX: usize = 4_096;
+/// Longest answer that is read, in bytes: room for some 500 000 SAs.
+pub const RESPONSE_MAX: u64 = 256 << 20;
+
+/// What is asked, as one line: `{"request":"status"}`. Further keys mean nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "request", rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Request {
+    /// Everything that is counted.
+    Status,
+    /// The SAs.
+    Sas,
+    /// The policies.
+    Policies,
+    /// The processors.
+    Processors,
+    /// Packets that were dropped, by reason.
+    Drops,
+    /// To read the file again.
+    Reload,
+}
+
+/// What is answered, as one line: `{"response":"status","schema":1,...}`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "response", rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Response {
+    /// To [`Request::Status`].
+    Status(Box<StatusDoc>),
+    /// To [`Request::Sas`].
+    Sas(SasDoc),
+    /// To [`Request::Policies`].
+    Policies(PoliciesDoc),
+    /// To [`Request::Processors`].
+    Processors(ProcessorsDoc),
+    /// To [`Request::Drops`].
+    Drops(DropsDoc),
+    /// To [`Request::Reload`].
+    Reload(ReloadDoc),
+    /// The request is none, or nothing can be said.
+    Error(ErrorDoc),
+}
+
+impl Response {
+    /// The error that says this.
+    pub fn error(message: impl Into<String>) -> Response {
+        Response::Error(ErrorDoc { schema: SCHEMA, message: message.into() })
+    }
+
+    /// What of `status` answers `request`; `None` for a request that takes more than a look.
+    pub fn of(request: Request, status: StatusDoc) -> Option<Response> {
+        let schema = SCHEMA;
+        Some(match request {
+            Request::Status => Response::Status(Box::new(status)),
+            Request::Sas => Response::Sas(SasDoc { schema, sas: status.sas }),
+            Request::Policies => Response::Policies(PoliciesDoc { schema, policies: status.policies }),
+            Request::Processors => {
+                Response::Processors(ProcessorsDoc { schema, processors: status.processors })
+            }
+            Request::Drops => Response::Drops(DropsDoc { schema, drops: status.drops }),
+            Request::Reload => return None,
+        })
+    }
+}
