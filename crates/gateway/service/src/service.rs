@@ -24,11 +24,12 @@ mod recorder;
 mod routes;
 mod start;
 mod start_error;
-mod taps;
 mod wait;
 mod windows;
 mod worker;
 mod workers;
+
+pub use forebay_taps::{Side, Taps, TapsStatus};
 
 pub use export::KeyExport;
 pub use guard::{Guard, kernel_entries, lacks_guard};
@@ -45,7 +46,6 @@ pub use processors::open_processors;
 pub use routes::Routing;
 pub use start::{Service, workers};
 pub use start_error::StartError;
-pub use taps::{Side, Taps, TapsStatus};
 pub use wait::{Poll, Wait};
 pub use worker::{Handle, Outside, Setup, Steps, Worker, WorkerCounts};
 pub use workers::Workers;

@@ -25,7 +25,6 @@ use super::pin::pin;
 use super::recorder::Recorder;
 use super::routes::RouteTable;
 use super::start_error::{StartError, link_error};
-use super::taps::{Side, Taps, TapsStatus};
 use super::windows::{self, Windows};
 use super::worker::{Handle, Outside, Setup, Steps, Worker};
 use super::workers::Workers;
@@ -33,6 +32,7 @@ use forebay_config::{Changes, Config, InsideLink, KeySource, MssClamp, Routes, T
 use forebay_iv_store::{IvStore, IvStoreError, Lock, Used, WindowStore};
 use forebay_privileges as privileges;
 use forebay_sas::esp_sa;
+use forebay_taps::{Side, Taps, TapsStatus};
 
 /// What a failure of the guard is said of.
 const GUARD: &str = "the guard's rules (nftables; `mode` of `[guard]`)";

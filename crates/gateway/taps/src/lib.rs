@@ -22,8 +22,8 @@ use std::time::Duration;
 
 use forebay_links::Link;
 
-use crate::control::{TapSideDoc, TapsDoc};
 use forebay_config as config;
+use forebay_control::{TapSideDoc, TapsDoc};
 use forebay_privileges as privileges;
 use tapped::Tapped;
 use writing::Writing;
