@@ -1,51 +1,37 @@
 //! The running gateway.
 
-mod audit;
 mod export;
 mod guard;
-mod handoff;
-mod held;
-mod homes;
 mod host;
 mod ike_forward;
 mod in_process;
-mod installed;
-mod intake;
-mod keepalive;
 mod lifetimes;
 mod links;
 mod machine;
 mod mirror;
 mod numbers;
 mod pin;
-mod port;
 mod processors;
 mod recorder;
 mod routes;
 mod start;
 mod start_error;
-mod wait;
 mod windows;
-mod worker;
-mod workers;
 
 pub use forebay_taps::{Side, Taps, TapsStatus};
+pub use forebay_worker::{
+    Bell, Handle, Handoff, HandoffPacket, InstallError, Installed, Lost, Outside, Paths, Poll, Port,
+    PortCounts, Setup, Share, Steps, Wait, Worker, WorkerCounts, Workers,
+};
 
 pub use export::KeyExport;
 pub use guard::{Guard, kernel_entries, lacks_guard};
-pub use handoff::{Bell, Handoff, HandoffPacket};
-pub use homes::{Paths, Share};
 pub use host::{CardSide, Firewall, Host, Queues};
 pub use in_process::InProcess;
-pub use installed::{InstallError, Installed};
 pub use machine::Machine;
 pub use mirror::{OnPolicies, SyncLimits, XfrmSync};
 pub use pin::pin;
-pub use port::{Lost, Port, PortCounts};
 pub use processors::open_processors;
 pub use routes::Routing;
 pub use start::{Service, workers};
 pub use start_error::StartError;
-pub use wait::{Poll, Wait};
-pub use worker::{Handle, Outside, Setup, Steps, Worker, WorkerCounts};
-pub use workers::Workers;

@@ -12,9 +12,9 @@ use forebay_links::nftables::{Counted, Nftables, Table};
 use super::numbers;
 use super::routes::Routing;
 use super::start_error::{StartError, lacking};
-use super::wait::Wait;
 use forebay_config::{Config, Raw, Tun, Udp, Xdp};
 use forebay_iv_store::Files;
+use forebay_worker::Wait;
 
 /// The queues of a link, one for each worker.
 pub type Queues = Vec<Box<dyn Link + Send>>;

@@ -16,7 +16,7 @@ use super::host::{Firewall, Host, Queues};
 use super::machine::Machine;
 use super::routes::Routing;
 use super::start_error::{StartError, lacking, link_error};
-use super::wait::{Poll, Wait};
+use forebay_worker::{Poll, Wait};
 
 /// A host for a gateway inside a program: the inside is one end of a pair of sockets (`UnixDatagram::pair`), whose
 /// other end the program reads and writes, one IP packet for each datagram. There is no interface and no route, so no

@@ -3,9 +3,9 @@
 use forebay_ipsec::{Lifetime, Lived};
 use forebay_time::Duration;
 
-use super::worker::Worker;
 use forebay_iv_store::{IvStore, IvStoreError, LifeNote, SequenceId};
 use forebay_sas::{SaEntry, SasFile};
+use forebay_worker::Worker;
 
 /// The lives of SAs, by their places in the file.
 pub type Lives = Vec<(usize, Lived)>;

@@ -7,10 +7,10 @@ use forebay_time::Duration;
 use forebay_wire::protocol;
 
 use super::host::{CardSide, Host};
-use super::port::Port;
 use super::start_error::{StartError, lacking};
-use super::worker::Outside;
 use forebay_config::{Config, InsideLink, MssClamp, OutsideLink};
+use forebay_worker::Outside;
+use forebay_worker::Port;
 
 /// Packets that wait for a link without room.
 const QUEUE: usize = 4_096;

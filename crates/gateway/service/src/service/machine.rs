@@ -20,9 +20,9 @@ use super::host::{self, CardSide, Firewall, Host, Queues};
 use super::ike_forward::IkeForward;
 use super::routes::{self, Routing};
 use super::start_error::{StartError, lacking, link_error};
-use super::wait::{Poll, Wait};
 use forebay_config::{self as config, Config, InsideLink, Raw, Tun, Xdp, XdpMode};
 use forebay_iv_store::{Files, System};
+use forebay_worker::{Poll, Wait};
 
 /// The machine that this process runs on.
 #[derive(Clone, Copy, Debug)]

@@ -25,14 +25,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use self::following::{Following, follow};
 use super::export::KeyExport;
-use super::homes::by_spi;
 use super::windows::Windows;
-use super::worker::Worker;
-use super::workers::Workers;
 use forebay_config::Xfrm;
 use forebay_iv_store::SequenceId;
 use forebay_privileges as privileges;
 use forebay_sas::esp_sa;
+use forebay_worker::Worker;
+use forebay_worker::Workers;
+use forebay_worker::homes::by_spi;
 
 /// Between two looks at limits and wanted SAs.
 const TICK: Duration = Duration::from_millis(100);

@@ -16,9 +16,9 @@ use forebay_planted::{Fault, planted};
 use forebay_time::{Duration, Time};
 
 use super::recorder::Recorder;
-use super::worker::{Handle, Worker};
 use forebay_iv_store::{Block, IVS_PER_SA, IvStore, IvStoreError, KeyId, SequenceId, Used, Wanted};
 use forebay_sas::{SaEntry, SasFile};
+use forebay_worker::{Handle, Worker};
 
 /// Numbers of a block: what is lost at most when the process is killed, the 4096th part of all without ESN.
 pub const BLOCK: u64 = 1 << 20;

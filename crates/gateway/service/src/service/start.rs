@@ -12,10 +12,7 @@ use forebay_time::Duration;
 
 use super::export::{self, KeyExport};
 use super::guard::{self, Guard};
-use super::handoff::Handoff;
-use super::homes::{Paths, Share, homes};
 use super::host::Host;
-use super::installed::{self, InstallError, takes_ivs};
 use super::lifetimes;
 use super::links::{inside, mss_clamp, outside, receive_queues};
 use super::machine::Machine;
@@ -26,13 +23,17 @@ use super::recorder::Recorder;
 use super::routes::RouteTable;
 use super::start_error::{StartError, link_error};
 use super::windows::{self, Windows};
-use super::worker::{Handle, Outside, Setup, Steps, Worker};
-use super::workers::Workers;
 use forebay_config::{Changes, Config, InsideLink, KeySource, MssClamp, Routes, Tun, Xfrm, deal, prefixes};
 use forebay_iv_store::{IvStore, IvStoreError, Lock, Used, WindowStore};
 use forebay_privileges as privileges;
 use forebay_sas::esp_sa;
 use forebay_taps::{Side, Taps, TapsStatus};
+use forebay_worker::Handoff;
+use forebay_worker::Workers;
+use forebay_worker::homes::homes;
+use forebay_worker::installed::{self, InstallError, takes_ivs};
+use forebay_worker::{Handle, Outside, Setup, Steps, Worker};
+use forebay_worker::{Paths, Share};
 
 /// What a failure of the guard is said of.
 const GUARD: &str = "the guard's rules (nftables; `mode` of `[guard]`)";

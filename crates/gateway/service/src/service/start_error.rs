@@ -5,8 +5,8 @@ use std::io;
 
 use forebay_engine::EngineError;
 
-use super::installed::InstallError;
 use forebay_iv_store::IvStoreError;
+use forebay_worker::InstallError;
 
 /// Why a gateway did not start, or did not change.
 #[derive(Debug)]

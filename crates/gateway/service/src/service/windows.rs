@@ -14,7 +14,6 @@
 
 mod keeper;
 mod state;
-pub mod word;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc;
@@ -26,10 +25,10 @@ use forebay_planted::{Fault, planted};
 
 pub use self::keeper::Keeper;
 use self::state::{Notes, Rate, State, Window};
-use self::word::Word;
-use super::worker::{Handle, Worker};
 use forebay_iv_store::{IvStoreError, SequenceId, WindowNote, WindowStore};
 use forebay_sas::{SaEntry, SasFile};
+use forebay_worker::Word;
+use forebay_worker::{Handle, Worker};
 
 /// See the module. A copy is the same one.
 #[derive(Clone)]

@@ -10,7 +10,7 @@ use forebay_time::Duration;
 use forebay_xfrm::{self as xfrm, Done, Flow, SaId, Way};
 
 use super::{Follow, SyncedSa};
-use crate::service::worker::Worker;
+use forebay_worker::Worker;
 
 /// Sequence numbers that are reported to the kernel before they are used: about three seconds' worth at twenty
 /// million packets per second. Another process continues behind them.

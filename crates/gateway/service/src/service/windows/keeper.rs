@@ -8,10 +8,10 @@ use forebay_crypto::SessionId;
 use forebay_planted::{Fault, planted};
 
 use super::state::{LEAST, MOST, Notes, Raised};
-use super::word::Word;
 use crate::service::recorder::Recorder;
-use crate::service::worker::Handle;
 use forebay_iv_store::{SequenceId, WindowNote};
+use forebay_worker::Handle;
+use forebay_worker::Word;
 
 /// Requests for which no packet waits are recorded together: until none has come for so long, or so many have come.
 const GATHER: std::time::Duration = std::time::Duration::from_millis(5);

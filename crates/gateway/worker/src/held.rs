@@ -1,4 +1,4 @@
-//! Received packets that wait until their sequence numbers are recorded durably: see [`windows`](super::windows).
+//! Received packets that wait until their sequence numbers are recorded durably: see `forebay-state`.
 
 use forebay_crypto::SessionId;
 use forebay_engine::Output;

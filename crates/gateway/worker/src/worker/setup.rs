@@ -8,10 +8,10 @@ use forebay_links::Link;
 use forebay_time::Duration;
 use forebay_wire::{Ip, ipv4, protocol};
 
-use crate::service::handoff::Handoff;
-use crate::service::homes::{Paths, Share};
-use crate::service::port::Port;
-use crate::service::wait::Wait;
+use crate::handoff::Handoff;
+use crate::homes::{Paths, Share};
+use crate::port::Port;
+use crate::wait::Wait;
 
 /// A link to the outside, and what it carries.
 pub struct Outside {

@@ -5,8 +5,8 @@ use forebay_engine::{Engine, Output};
 use forebay_planted::{Fault, planted};
 
 use super::Worker;
-use crate::service::intake::{self, FROM_INSIDE};
-use crate::service::port::{Outgoing, Port};
+use crate::intake::{self, FROM_INSIDE};
+use crate::port::{Outgoing, Port};
 
 impl Worker {
     /// Puts what is through onto its link, and sends.

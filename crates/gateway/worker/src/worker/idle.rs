@@ -5,7 +5,7 @@ use forebay_time::Duration;
 use rustix::event::PollFlags;
 
 use super::{NAP, Worker};
-use crate::service::intake::TAKE;
+use crate::intake::TAKE;
 
 /// Longest sleep while a link holds packets that it took and the kernel did not.
 const UNSENT_NAP: Duration = Duration::from_millis(1);

@@ -12,12 +12,12 @@ use forebay_config::Changes;
 use forebay_crypto::{SaKeys, SecretBytes, SessionId, Suite};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{Addresses, Clock, Engine, ProcessorSetup, Settings};
-use forebay_gateway::service::{Handle, Handoff, Outside, Paths, Poll, Port, Setup, Share, Worker};
 use forebay_ipsec::{Encapsulation, Ipsec, IvRange, SaConfig, Spi};
 use forebay_links::{Link, RxDrops, TxReport};
 use forebay_sas::parse;
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::Duration;
+use forebay_worker::{Handle, Handoff, Outside, Paths, Poll, Port, Setup, Share, Worker};
 
 /// What a link of memory has been given, what it will give, and how it behaves.
 #[derive(Default)]

@@ -42,7 +42,7 @@ use super::intake::{self, Intake, TAKE};
 use super::keepalive::Keepalives;
 use super::port::Port;
 use super::wait::Wait;
-use super::windows::word::Word;
+use super::word::Word;
 use forebay_config::Changes;
 use forebay_sas::SasFile;
 

@@ -1,4 +1,4 @@
-//! Received packets are delivered when their sequence numbers are noted: see [`windows`](super::super::windows).
+//! Received packets are delivered when their sequence numbers are noted: see `forebay-state`.
 
 use std::sync::mpsc;
 
@@ -8,7 +8,7 @@ use forebay_ipsec::DropReason;
 use forebay_planted::{Fault, planted};
 
 use super::Worker;
-use crate::service::windows::word::Word;
+use crate::word::Word;
 
 impl Worker {
     /// Sends word of replay windows from now on, and lets received packets wait until their numbers are noted.

@@ -14,11 +14,11 @@ use std::thread::JoinHandle;
 use forebay_crypto::{Direction, SaKeys, SecretBytes, SessionId};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{Clock, Engine, ProcessorSetup, Settings};
-use forebay_gateway::service::{Handle, Handoff, Outside, Paths, Poll, Port, Setup, Share, Worker};
 use forebay_ipsec::{Action, Ipsec, IvRange, Policy, PolicyId, PolicyPlace, SaConfig, Spi};
 use forebay_links::{Link, RxDrops, TxReport};
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::Duration;
+use forebay_worker::{Handle, Handoff, Outside, Paths, Poll, Port, Setup, Share, Worker};
 
 /// Rekeys: `FOREBAY_REKEYS` changes it, for longer runs.
 const REKEYS: u32 = 2_000;

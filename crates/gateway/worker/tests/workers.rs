@@ -13,11 +13,11 @@ use std::time::Duration as StdDuration;
 use forebay_crypto::{Direction, SaKeys, SecretBytes, SessionId, Suite};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{Clock, Engine, ProcessorSetup, Settings};
-use forebay_gateway::service::{Handle, Handoff, Outside, Paths, Poll, Port, Setup, Share, Worker, Workers};
 use forebay_ipsec::{DropReason, Encapsulation, Ipsec, IvRange, SaConfig, Spi};
 use forebay_links::{Link, RxDrops, TxReport};
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::Duration;
+use forebay_worker::{Handle, Handoff, Outside, Paths, Poll, Port, Setup, Share, Worker, Workers};
 
 /// A link that can be slept for.
 struct Pipe(UnixDatagram);
@@ -235,7 +235,7 @@ fn a_packet_is_sealed_and_opened_where_its_sa_is_whoever_takes_it() {
             assert_eq!(*dropped, 0);
         }
         assert_eq!(sum, 660);
-        let handed = |of: fn(&forebay_gateway::service::WorkerCounts) -> u64| {
+        let handed = |of: fn(&forebay_worker::WorkerCounts) -> u64| {
             all.iter().map(|(_, _, counts, _)| of(counts)).sum::<u64>()
         };
         assert_eq!(handed(|one| one.handed_over), handed(|one| one.taken_over));
