@@ -198,7 +198,8 @@ fn build_engine(args: &SealOpenArgs, direction: Direction) -> miette::Result<Eng
     let costs = args.costs.as_deref().map(Costs::load).transpose()?.unwrap_or_default();
     let (sad, keys) = match direction {
         Direction::Seal => {
-            file.into_sad(&open_state(args.state.as_deref())?, unix_ns()?, IVS_PER_SA, seed)?
+            let (store, now_ns) = (open_state(args.state.as_deref())?, unix_ns()?);
+            file.into_sad(seed, |keys| store.ranges(keys, now_ns, IVS_PER_SA))?
         }
         Direction::Open => file.into_inbound_sad(seed)?,
     };

@@ -22,7 +22,6 @@ mod workers;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
-use forebay_iv_store as iv_store;
 use forebay_sas as sas;
 use forebay_sas::{Finding, Findings as FileFindings, SasErrors, SasFile, mask};
 use forebay_scenario::{Findings, Place, Problem, Table, Value, tree};
@@ -40,6 +39,9 @@ pub use scheduling::{Limits, Scheduler};
 pub use workers::deal;
 
 use reader::{Context, Reader};
+
+/// Where the system keeps state of its services.
+pub const SYSTEM_DIRECTORY: &str = "/var/lib/forebay";
 
 /// What a gateway's file says.
 #[derive(Debug)]
@@ -200,7 +202,7 @@ fn sections(top: &Table, context: &Context<'_>) -> Option<Config> {
     let privileges = privileges?;
     if privileges.user.is_some() {
         // Not that of the user who starts it.
-        keys.state.get_or_insert_with(|| PathBuf::from(iv_store::SYSTEM_DIRECTORY));
+        keys.state.get_or_insert_with(|| PathBuf::from(SYSTEM_DIRECTORY));
     }
     Some(Config {
         inside: inside?,

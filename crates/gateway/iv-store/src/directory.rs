@@ -14,7 +14,7 @@ pub(super) fn of_user(environment: impl Fn(&str) -> Option<OsString>, is_root: b
     path("FOREBAY_STATE")
         .or_else(|| absolute("XDG_STATE_HOME").map(|state| state.join("forebay")))
         .or_else(|| absolute("HOME").map(|home| home.join(".local/state/forebay")))
-        .or_else(|| is_root.then(|| super::SYSTEM_DIRECTORY.into()))
+        .or_else(|| is_root.then(|| forebay_config::SYSTEM_DIRECTORY.into()))
 }
 
 /// Makes the directory and those above it that are missing, each durably.

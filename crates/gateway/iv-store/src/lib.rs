@@ -60,8 +60,6 @@ const MAX_MARK_LEN: u64 = 256;
 const OWN_FILES: usize = 16;
 /// That file.
 const TOGETHER: &str = "together.json";
-/// Where the system keeps state of its services.
-pub const SYSTEM_DIRECTORY: &str = "/var/lib/forebay";
 
 const SCHEMA: u32 = 1;
 

@@ -7,14 +7,13 @@ use forebay_ipsec::{Action, Ipsec, IvRange, PolicyError, PolicyPlace, SadError};
 use miette::Diagnostic;
 
 use super::{SaEntry, SasFile};
-use forebay_iv_store::{IvStore, IvStoreError};
 
 /// Why SAs that were read could not be made ready for packets.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum IntoSadError {
     /// No IVs for the outbound SAs.
-    Ivs(IvStoreError),
+    Ivs(Box<dyn Diagnostic + Send + Sync>),
     /// The database refuses an SA; the reader found no fault in it.
     Sad(SadError),
     /// The database refuses a policy; the reader found no fault in it.
@@ -74,20 +73,24 @@ impl SasFile {
     /// The database of these SAs and policies, and the keys, in the order of the file: an SA's position is the number
     /// of its key session.
     ///
-    /// Each outbound SA whose suite has IVs gets `ivs_per_sa` of them, reserved in `store` before this returns;
-    /// [`IVS_PER_SA`](forebay_iv_store::IVS_PER_SA) lasts an SA without ESN for life. `now_ns` is the time since the
-    /// Unix epoch; `seed` must be a number that no other party can know ([`Ipsec::seeded`]).
-    pub fn into_sad(
+    /// `reserve` is given the keys of the outbound SAs whose suites have IVs, and returns a range of IVs for each, in
+    /// their order. No IV may be used twice with one key, also not after a restart, so they are to be reserved durably
+    /// before it returns. `seed` must be a number that no other party can know ([`Ipsec::seeded`]).
+    ///
+    /// # Errors
+    /// If IVs cannot be reserved, and if the database refuses an SA or a policy.
+    ///
+    /// # Panics
+    /// If `reserve` returns fewer ranges than it was given keys.
+    pub fn into_sad<E: Diagnostic + Send + Sync + 'static>(
         self,
-        store: &IvStore,
-        now_ns: u64,
-        ivs_per_sa: u64,
         seed: u64,
+        reserve: impl FnOnce(Vec<&SaKeys>) -> Result<Vec<IvRange>, E>,
     ) -> Result<(Ipsec, Vec<SaKeys>), IntoSadError> {
         let has_ivs =
             |entry: &&SaEntry| entry.direction == Direction::Seal && entry.config.suite.iv_len() > 0;
-        let keys = self.entries.iter().filter(has_ivs).map(|entry| &entry.keys);
-        let mut ivs = store.ranges(keys, now_ns, ivs_per_sa).map_err(IntoSadError::Ivs)?.into_iter();
+        let keys = self.entries.iter().filter(has_ivs).map(|entry| &entry.keys).collect();
+        let mut ivs = reserve(keys).map_err(|error| IntoSadError::Ivs(Box::new(error)))?.into_iter();
         self.build(seed, |entry| match entry.config.suite.iv_len() {
             // Numbers that no packet carries need no reservation.
             0 => IvRange::share(0, u64::MAX, 0, 1),

@@ -5,9 +5,8 @@ mod common;
 use std::os::unix::fs::PermissionsExt;
 
 use common::*;
-use forebay_crypto::Direction;
+use forebay_crypto::{Direction, SaKeys};
 use forebay_ipsec::{Encapsulation, Mode, Protocol};
-use forebay_iv_store::{IVS_PER_SA, IvStore};
 use forebay_sas::{load, parse};
 use proptest::prelude::*;
 
@@ -60,9 +59,7 @@ fn ah_has_an_integrity_key_or_that_of_gmac() {
 
 #[test]
 fn sas_become_a_database_in_their_order() {
-    let directory = tempfile::tempdir().unwrap();
-    let store = IvStore::new(directory.path().join("state"));
-    let (sad, keys) = parse(&sample(), "SAS.toml").unwrap().into_sad(&store, 1000, IVS_PER_SA, 7).unwrap();
+    let (sad, keys) = parse(&sample(), "SAS.toml").unwrap().into_sad(7, ivs).unwrap();
     let sas: Vec<_> = sad
         .iter()
         .map(|(session, direction, config, _)| (session.0, direction, config.name.clone()))
@@ -72,32 +69,25 @@ fn sas_become_a_database_in_their_order() {
         keys.iter().map(|keys| keys.suite().to_string()).collect::<Vec<_>>(),
         ["aes128gcm16", "aes128-sha256"]
     );
-    // One mark, for the outbound SA, and the lock.
-    let names: Vec<_> = store
-        .directory()
-        .read_dir()
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
-    assert_eq!(names.len(), 2, "{names:?}");
-    assert_secret(&[&names.join(" ")], 8);
 }
 
 #[test]
-fn an_sa_without_ivs_leaves_no_mark() {
-    let directory = tempfile::tempdir().unwrap();
-    let store = IvStore::new(directory.path().join("state"));
-    let text = format!(
+fn ivs_are_reserved_for_outbound_sas_with_ivs_alone() {
+    let without = format!(
         "[[sa]]\ndirection = \"out\"\nspi = 7\nproposal = \"null-sha256\"\nauth_key = \"{AUTH_KEY}\"\nlocal = \"::1\"\nremote = \"::2\"\n"
     );
-    let (sad, _) = parse(&text, "SAS.toml").unwrap().into_sad(&store, 1000, IVS_PER_SA, 7).unwrap();
-    assert_eq!(sad.iter().count(), 1);
-    assert!(!store.directory().exists());
-    let (_, keys) = parse(&format!("{}{text}", sample()), "SAS.toml")
-        .unwrap()
-        .into_sad(&store, 1000, IVS_PER_SA, 7)
-        .unwrap();
-    assert_eq!(keys.len(), 3);
+    for (text, sas, with_ivs) in [(without.clone(), 1, vec![]), (sample() + &without, 3, vec![KEY])] {
+        let mut asked = vec![];
+        let reserve = |keys: Vec<&SaKeys>| {
+            asked = keys.iter().map(|keys| hex(keys.cipher()) + &hex(keys.salt())).collect();
+            ivs(keys)
+        };
+        let (sad, keys) = parse(&text, "SAS.toml").unwrap().into_sad(7, reserve).unwrap();
+        assert_eq!(
+            (sad.iter().count(), keys.len(), asked),
+            (sas, sas, with_ivs.iter().map(ToString::to_string).collect())
+        );
+    }
 }
 
 #[test]

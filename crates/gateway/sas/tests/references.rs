@@ -5,7 +5,6 @@ mod common;
 use common::*;
 use forebay_crypto::{Direction, SessionId};
 use forebay_ipsec::{Action, DscpSet};
-use forebay_iv_store::{IVS_PER_SA, IvStore};
 use forebay_sas::{SasFile, parse};
 
 fn right(text: &str) -> SasFile {
@@ -41,9 +40,7 @@ fn policies_in_the_order_of_the_file() {
 
 #[test]
 fn policies_and_nests_reach_the_database() {
-    let directory = tempfile::tempdir().unwrap();
-    let store = IvStore::new(directory.path().join("state"));
-    let (sad, keys) = right(&full()).into_sad(&store, 1000, IVS_PER_SA, 7).unwrap();
+    let (sad, keys) = right(&full()).into_sad(7, ivs).unwrap();
     assert_eq!((sad.iter().count(), keys.len()), (2, 2));
     let policies = |direction| sad.policies(direction).map(|(_, policy)| policy.name).collect::<Vec<_>>();
     assert_eq!(policies(Direction::Seal), ["voice", "policy-2"]);
@@ -74,7 +71,7 @@ fn one_direction_alone_keeps_its_references() {
         let [entry] = &file.policies[..] else { panic!() };
         assert_eq!(entry.policy.action, Action::Protect(vec![SessionId(1), SessionId(0)]));
         assert_eq!(entry.policy.direction, direction);
-        let (sad, _) = file.into_sad(&IvStore::new(tempfile::tempdir().unwrap().path()), 0, 9, 7).unwrap();
+        let (sad, _) = file.into_sad(7, ivs).unwrap();
         assert_eq!(sad.iter().count(), 3);
     }
 }

@@ -99,7 +99,9 @@ fn write_secret(path: &Path, content: &[u8]) -> miette::Result<()> {
 /// Gateway A.
 pub fn sealing(args: &DemoArgs, files: &SaFiles, costs: &Costs, clock: Clock) -> miette::Result<Engine> {
     let store = IvStore::new(&files.state);
-    let (sad, keys) = sas::load(&files.a)?.into_sad(&store, host::unix_ns()?, IVS_PER_SA, host::seed())?;
+    let now_ns = host::unix_ns()?;
+    let (sad, keys) =
+        sas::load(&files.a)?.into_sad(host::seed(), |keys| store.ranges(keys, now_ns, IVS_PER_SA))?;
     engine(args, sad, &keys, costs, clock)
 }
 

@@ -1,6 +1,10 @@
 //! What the tests of the SAs file share.
 #![allow(dead_code)]
 
+use std::convert::Infallible;
+
+use forebay_crypto::SaKeys;
+use forebay_ipsec::IvRange;
 use forebay_sas::{SasFile, load};
 use miette::{GraphicalReportHandler, GraphicalTheme};
 
@@ -75,6 +79,11 @@ pub fn rendered(diagnostic: &dyn miette::Diagnostic) -> String {
         .render_report(&mut rendered, diagnostic)
         .unwrap();
     rendered
+}
+
+/// IVs for keys that nothing else ever uses.
+pub fn ivs(keys: Vec<&SaKeys>) -> Result<Vec<IvRange>, Infallible> {
+    Ok(keys.iter().map(|_| IvRange::for_throwaway_key()).collect())
 }
 
 /// No text holds `run` consecutive digits of any key.
