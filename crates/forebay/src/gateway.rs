@@ -43,8 +43,8 @@ pub use forebay_gateway::service::{
     StartError, Wait, Worker, Workers, open_processors, workers,
 };
 pub use forebay_ipsec::Protocol;
-pub use forebay_iv_store::{Files, System};
 pub use forebay_links::datagram::DatagramLink;
 pub use forebay_links::nftables::{Counted, Table};
 pub use forebay_links::{Link, RxDrops, TxReport};
 pub use forebay_sas::{Finding, SasErrors, SasFile};
+pub use forebay_state::{Files, System};

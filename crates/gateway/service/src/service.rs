@@ -5,18 +5,14 @@ mod guard;
 mod host;
 mod ike_forward;
 mod in_process;
-mod lifetimes;
 mod links;
 mod machine;
 mod mirror;
-mod numbers;
 mod pin;
 mod processors;
-mod recorder;
 mod routes;
 mod start;
 mod start_error;
-mod windows;
 
 pub use forebay_taps::{Side, Taps, TapsStatus};
 pub use forebay_worker::{

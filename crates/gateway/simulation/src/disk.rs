@@ -11,9 +11,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use forebay_iv_store::{Files, Identity, Writing};
 use forebay_planted::{Fault, planted};
 use forebay_random::Random;
+use forebay_state::{Files, Identity, Writing};
 
 /// A file's bytes.
 #[derive(Clone, Debug, Default)]

@@ -6,8 +6,8 @@ use forebay_config::{self as config, Config};
 use forebay_crypto::fault::FaultControl;
 use forebay_gateway::service::{Service, StartError, Worker};
 use forebay_ipsec::{SaConfig, SaCounters};
-use forebay_iv_store::IvStoreError;
 use forebay_random::Random;
+use forebay_state::IvStoreError;
 use forebay_time::{Duration, Time};
 
 use crate::clock::{HostClock, unix_time};

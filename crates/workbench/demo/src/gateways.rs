@@ -9,9 +9,9 @@ use forebay_crypto::Suite;
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_crypto_card::{Bus, BusConfig, Card, CardConfig};
 use forebay_engine::{Clock, Engine, Lane, Limits, Order, Scheduling, Settings};
-use forebay_iv_store::{IVS_PER_SA, IvStore};
 use forebay_sas::{self as sas, esp_sa};
 use forebay_scheduler::Kind;
+use forebay_state::{IVS_PER_SA, IvStore};
 use forebay_time::Duration;
 use miette::{IntoDiagnostic, WrapErr, miette};
 

@@ -9,11 +9,11 @@ use forebay_ipsec::Protocol;
 use forebay_links::Link;
 use forebay_links::nftables::{Counted, Nftables, Table};
 
-use super::numbers;
 use super::routes::Routing;
 use super::start_error::{StartError, lacking};
 use forebay_config::{Config, Raw, Tun, Udp, Xdp};
-use forebay_iv_store::Files;
+use forebay_state::Files;
+use forebay_state::numbers;
 use forebay_worker::Wait;
 
 /// The queues of a link, one for each worker.

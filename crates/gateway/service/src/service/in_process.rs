@@ -8,9 +8,9 @@ use std::sync::Arc;
 use forebay_config::{Config, Raw, Tun, Udp};
 use forebay_engine::Clock;
 use forebay_ipsec::Protocol;
-use forebay_iv_store::{Files, System};
 use forebay_links::datagram::DatagramLink;
 use forebay_links::nftables::{Counted, Table};
+use forebay_state::{Files, System};
 
 use super::host::{Firewall, Host, Queues};
 use super::machine::Machine;

@@ -21,7 +21,7 @@ use super::ike_forward::IkeForward;
 use super::routes::{self, Routing};
 use super::start_error::{StartError, lacking, link_error};
 use forebay_config::{self as config, Config, InsideLink, Raw, Tun, Xdp, XdpMode};
-use forebay_iv_store::{Files, System};
+use forebay_state::{Files, System};
 use forebay_worker::{Poll, Wait};
 
 /// The machine that this process runs on.

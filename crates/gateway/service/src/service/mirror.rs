@@ -25,11 +25,11 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use self::following::{Following, follow};
 use super::export::KeyExport;
-use super::windows::Windows;
 use forebay_config::Xfrm;
-use forebay_iv_store::SequenceId;
 use forebay_privileges as privileges;
 use forebay_sas::esp_sa;
+use forebay_state::SequenceId;
+use forebay_state::windows::Windows;
 use forebay_worker::Worker;
 use forebay_worker::Workers;
 use forebay_worker::homes::by_spi;

@@ -5,7 +5,7 @@ use std::io;
 
 use forebay_engine::EngineError;
 
-use forebay_iv_store::IvStoreError;
+use forebay_state::IvStoreError;
 use forebay_worker::InstallError;
 
 /// Why a gateway did not start, or did not change.

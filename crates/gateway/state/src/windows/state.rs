@@ -8,7 +8,7 @@ use forebay_engine::Output;
 use forebay_ipsec::Received;
 use forebay_time::Duration;
 
-use forebay_iv_store::{IvStoreError, SequenceId, WindowNote, WindowStore};
+use crate::{IvStoreError, SequenceId, WindowNote, WindowStore};
 use forebay_worker::Worker;
 
 /// Numbers that are noted ahead at least: so many are refused after a crash where packets are rare.

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::process::{Child, Command, Stdio};
 
 use forebay_crypto::{SaKeys, SecretBytes};
-use forebay_iv_store::{IvStore, KeyId};
+use forebay_state::{IvStore, KeyId};
 
 const DIRECTORY: &str = "FOREBAY_TEST_IV_DIRECTORY";
 

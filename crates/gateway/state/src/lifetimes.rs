@@ -3,7 +3,7 @@
 use forebay_ipsec::{Lifetime, Lived};
 use forebay_time::Duration;
 
-use forebay_iv_store::{IvStore, IvStoreError, LifeNote, SequenceId};
+use crate::{IvStore, IvStoreError, LifeNote, SequenceId};
 use forebay_sas::{SaEntry, SasFile};
 use forebay_worker::Worker;
 

@@ -18,11 +18,11 @@ use forebay_time::Duration;
 
 use super::state::LEAST;
 use super::*;
-use crate::service::recorder::Recorder;
-use crate::service::{Handoff, Outside, Paths, Poll, Port, Setup, Share};
+use crate::IvStore;
+use crate::recorder::Recorder;
 use forebay_config::Changes;
-use forebay_iv_store::IvStore;
 use forebay_sas::parse;
+use forebay_worker::{Handoff, Outside, Paths, Poll, Port, Setup, Share};
 
 /// An SA of ESP, as its sender and as its receiver have it.
 fn file(direction: &str, more: &str) -> SasFile {

@@ -13,9 +13,9 @@ use forebay_links::{Link, RxDrops, TxReport};
 use forebay_scheduler::{Cost, Kind};
 
 use super::*;
-use crate::service::{Handoff, Outside, Paths, Poll, Port, Setup, Share};
 use forebay_config::Changes;
 use forebay_sas::parse;
+use forebay_worker::{Handoff, Outside, Paths, Poll, Port, Setup, Share};
 
 const FILE: &str = "[[sa]]\nname = \"out\"\ndirection = \"out\"\nspi = 0x1001\nproposal = \"aes128gcm16\"\n\
                     key = \"0707070707070707070707070707070707070707\"\nlocal = \"192.0.2.1\"\nremote = \"192.0.2.2\"\n";

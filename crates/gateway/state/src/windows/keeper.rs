@@ -8,8 +8,8 @@ use forebay_crypto::SessionId;
 use forebay_planted::{Fault, planted};
 
 use super::state::{LEAST, MOST, Notes, Raised};
-use crate::service::recorder::Recorder;
-use forebay_iv_store::{SequenceId, WindowNote};
+use crate::recorder::Recorder;
+use crate::{SequenceId, WindowNote};
 use forebay_worker::Handle;
 use forebay_worker::Word;
 

@@ -15,8 +15,8 @@ use forebay_ipsec::{Event, EventKind, IvRange, IvRefill};
 use forebay_planted::{Fault, planted};
 use forebay_time::{Duration, Time};
 
-use super::recorder::Recorder;
-use forebay_iv_store::{Block, IVS_PER_SA, IvStore, IvStoreError, KeyId, SequenceId, Used, Wanted};
+use crate::recorder::Recorder;
+use crate::{Block, IVS_PER_SA, IvStore, IvStoreError, KeyId, SequenceId, Used, Wanted};
 use forebay_sas::{SaEntry, SasFile};
 use forebay_worker::{Handle, Worker};
 

@@ -25,7 +25,7 @@ use forebay_planted::{Fault, planted};
 
 pub use self::keeper::Keeper;
 use self::state::{Notes, Rate, State, Window};
-use forebay_iv_store::{IvStoreError, SequenceId, WindowNote, WindowStore};
+use crate::{IvStoreError, SequenceId, WindowNote, WindowStore};
 use forebay_sas::{SaEntry, SasFile};
 use forebay_worker::Word;
 use forebay_worker::{Handle, Worker};

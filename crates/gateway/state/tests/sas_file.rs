@@ -1,8 +1,8 @@
 //! IVs for the SAs of a file: what is left on disk.
 
 use forebay_crypto::SaKeys;
-use forebay_iv_store::{IVS_PER_SA, IvStore};
 use forebay_sas::parse;
+use forebay_state::{IVS_PER_SA, IvStore};
 
 const KEY: &str = "f1e2d3c4b5a697887766554433221100aabbccdd";
 

@@ -1,0 +1,17 @@
+//! What survives a restart of the gateway: no IV and no sequence number is used twice, no packet is received twice, and no
+//! lifetime begins again.
+//!
+//! [`IvStore`] and [`WindowStore`] are the files; they know nothing of a running gateway. The modules [`numbers`],
+//! [`windows`] and [`lifetimes`] keep them ahead of the workers, from threads of their own ([`recorder`]), so that no
+//! packet waits for a disk.
+
+pub mod lifetimes;
+pub mod numbers;
+pub mod recorder;
+mod store;
+pub mod windows;
+
+pub use store::{
+    Block, Files, IVS_PER_SA, Identity, IvStore, IvStoreError, KeyId, LifeNote, Lock, SequenceId, System,
+    Used, Wanted, WindowNote, WindowStore, Writing,
+};
