@@ -164,7 +164,7 @@ instructions: setup
 RUNS ?= 10000000
 soak: $(FOREBAY)
 	scripts/labs.sh $(FOREBAY) full
-	FOREBAY_REKEYS=100000 $(CARGO) test --release --locked --package forebay-gateway --test rekey -- --nocapture
+	FOREBAY_REKEYS=100000 $(CARGO) test --release --locked --package forebay-worker --test rekey -- --nocapture
 	$(CARGO) test --release --locked --package forebay-pipeline -- --ignored
 	cd fuzz && RUNS=$(RUNS) CARGO_TARGET_DIR=$(CURDIR)/target $(CARGO) test --release --locked -- --nocapture
 
