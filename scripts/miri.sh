@@ -44,7 +44,8 @@ run '' forebay-crypto-ipsec-mb --test round_trip
 run '' forebay-links-sys --lib
 run '' forebay-wire --lib
 run "$properties" forebay-crypto --lib layout:: packet:: fault::
-run "$properties" forebay-ipsec --lib replay:: spi_map::
+run "$properties" forebay-replay --lib
+run "$properties" forebay-ipsec --lib spi_map::
 run "$properties" forebay-scheduler --lib
 # Three orders of the threads each: Miri's seed decides when they are preempted.
 for seed in ${MIRI_SEEDS:-1 2 3}; do

@@ -25,9 +25,6 @@ mod mtu;
 mod overhead;
 mod path_limit;
 mod path_mtu;
-mod received;
-mod replay;
-mod resync;
 mod sa;
 mod sad;
 mod step;
@@ -37,6 +34,7 @@ mod watch;
 pub use forebay_drops::{DropCounts, DropReason};
 pub use forebay_iptfs::{self as iptfs, Iptfs};
 pub use forebay_reassembly::{self as reassembly, Reassembler, Reassembly};
+pub use forebay_replay::{GUESSES, MAX_WINDOW, Received, Replay, ReplayWindow, TRIGGER};
 pub use forebay_spd::{
     Action, DscpError, DscpSet, Policy, PolicyError, PolicyId, PolicyPlace, PortRange, SelectorError,
     TrafficSelector,
@@ -47,9 +45,6 @@ pub use lifetime::{Lifetime, LifetimeError, Limits, Lived};
 pub use mtu::{LEARNED_FOR, MIN_PATH_MTU_V4};
 pub use overhead::Overhead;
 pub use path_mtu::PathMtuCounters;
-pub use received::Received;
-pub use replay::{MAX_WINDOW, Replay, ReplayWindow};
-pub use resync::{GUESSES, TRIGGER};
 pub use sa::{Encapsulation, Mode, Protocol, SaConfig, SaConfigError, Spi, Tfc, UdpPorts};
 pub use sad::entry::SaCounters;
 pub use sad::error::SadError;

@@ -15,13 +15,12 @@ use crate::esp::{InboundSa, OutboundSa};
 use crate::iv::IvRange;
 use crate::lifetime::{Life, Lived};
 use crate::path_limit::PathLimit;
-use crate::received::Received;
-use crate::replay::ReplayWindow;
 use crate::sa::{Encapsulation, Protocol, SaConfig, SaConfigError, Spi};
 use crate::step::NEST_MAX;
 use crate::watch::Watch;
 use entry::{Entry, SaCounters, State};
 use error::SadError;
+use forebay_replay::{Received, ReplayWindow};
 use forebay_spd::Seed;
 use spi_map::SpiMap;
 

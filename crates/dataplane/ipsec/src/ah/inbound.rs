@@ -9,13 +9,12 @@ use super::layout::{Headers, Sizes, in_hdr_error, tunnel_protocol};
 use crate::esp::{check_selectors, want_note};
 use crate::find::AhAt;
 use crate::lifetime::{Life, Lived};
-use crate::replay::{Replay, ReplayWindow};
-use crate::resync::Resync;
 use crate::sa::{Mode, SaConfig};
 use crate::step::Next;
 use crate::tunnel::{self, Decapsulator};
 use crate::watch::Watch;
 use forebay_drops::DropReason;
+use forebay_replay::{Replay, ReplayWindow, Resync};
 use forebay_spd::{DscpSet, Rule};
 
 /// An inbound SA of AH: its settings and its replay window.

@@ -12,13 +12,12 @@ use forebay_wire::{Esp, Ip, Malformed, Udp, esp, ipv4, ipv6, protocol};
 use crate::aggregation::Aggregation;
 use crate::find::{EspAt, may_nest, names_ipsec};
 use crate::lifetime::{Life, Lived};
-use crate::replay::{Replay, ReplayWindow};
-use crate::resync::Resync;
 use crate::sa::{Encapsulation, Mode, SaConfig};
 use crate::step::Next;
 use crate::tunnel::{self, Decapsulator};
 use crate::watch::{EventKind, Watch};
 use forebay_drops::DropReason;
+use forebay_replay::{Replay, ReplayWindow, Resync};
 use forebay_spd::{Depth, DscpSet, Headers, Match, Rule};
 
 /// Moves of a peer that are followed at once after a quiet time, and the time that each takes of the next ones: a NAT gives

@@ -11,9 +11,9 @@ use forebay_wire::{esp, ipv4, ipv6, protocol, udp};
 use super::inbound::InboundSa;
 use crate::find::{EspAt, names_ipsec};
 use crate::lifetime::LONGEST;
-use crate::replay::Replay;
 use crate::sa::Encapsulation;
 use crate::tunnel::traffic_class;
+use forebay_replay::Replay;
 
 impl InboundSa {
     /// Prepares jobs from the front of `jobs` while their packets are ESP of this SA in IPv4 without options, whole and

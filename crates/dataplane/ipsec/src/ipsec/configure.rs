@@ -10,12 +10,12 @@ use super::Ipsec;
 use crate::iv::IvRange;
 use crate::lifetime::Lived;
 use crate::path_mtu::PathMtuCounters;
-use crate::received::Received;
 use crate::sa::SaConfig;
 use crate::sad::entry::SaCounters;
 use crate::sad::error::SadError;
 use crate::watch::Event;
 use forebay_iptfs::IptfsCounters;
+use forebay_replay::Received;
 use forebay_spd::{Policy, PolicyError, PolicyId, PolicyPlace, Rule};
 
 /// SAs.

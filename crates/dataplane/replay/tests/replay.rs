@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use forebay_ipsec::{MAX_WINDOW, Replay, ReplayWindow};
+use forebay_replay::{MAX_WINDOW, Replay, ReplayWindow};
 use proptest::prelude::*;
 
 /// Everything that was ever settled, and the highest of it.

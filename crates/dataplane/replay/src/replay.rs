@@ -84,11 +84,13 @@ impl ReplayWindow {
     }
 
     /// Whether numbers are checked at all.
+    #[inline]
     pub fn is_on(&self) -> bool {
         self.window > 0
     }
 
     /// The highest sequence number that was settled, zero before the first.
+    #[inline]
     pub fn top(&self) -> u64 {
         self.top
     }
@@ -232,6 +234,7 @@ impl ReplayWindow {
     }
 
     /// The number up to which all are noted; `None` if nothing was ever noted.
+    #[inline]
     pub fn limit(&self) -> Option<u64> {
         self.noted.as_ref().map(|noted| noted.limit)
     }
@@ -271,6 +274,7 @@ impl ReplayWindow {
     }
 
     /// Packets that were refused because they may have been received before a crash.
+    #[inline]
     pub fn unsure(&self) -> u64 {
         self.noted.as_ref().map_or(0, |noted| noted.unsure)
     }
