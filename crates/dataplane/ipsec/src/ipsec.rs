@@ -15,10 +15,10 @@ use crate::path_mtu::PathMtus;
 use crate::sad::Sad;
 use crate::sad::entry::Further;
 use crate::step::{Next, Path, Prepared};
-use crate::tunnel::Inner;
 use crate::watch::Watch;
 use forebay_drops::DropReason;
 use forebay_spd::{Decision, Seed, Spd};
+use forebay_tunnel::Inner;
 
 /// The IPsec of one core: which packets go through which SAs, and what becomes of them. Each part owns its state;
 /// here they meet.

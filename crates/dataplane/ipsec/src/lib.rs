@@ -17,7 +17,6 @@ mod aggregation;
 mod ah;
 mod esp;
 mod find;
-mod flow;
 mod ipsec;
 mod iv;
 mod lifetime;
@@ -28,7 +27,6 @@ mod path_mtu;
 mod sa;
 mod sad;
 mod step;
-mod tunnel;
 mod watch;
 
 pub use forebay_drops::{DropCounts, DropReason};
@@ -38,6 +36,9 @@ pub use forebay_replay::{GUESSES, MAX_WINDOW, Received, Replay, ReplayWindow, TR
 pub use forebay_spd::{
     Action, DscpError, DscpSet, Policy, PolicyError, PolicyId, PolicyPlace, PortRange, SelectorError,
     TrafficSelector,
+};
+pub use forebay_tunnel::{
+    DontFragment, Dscp, Ecn, FlowLabel, HopLimit, InnerDscp, TunnelRules, TunnelRulesError,
 };
 pub use ipsec::Ipsec;
 pub use iv::{IvRange, IvRefill};
@@ -49,5 +50,4 @@ pub use sa::{Encapsulation, Mode, Protocol, SaConfig, SaConfigError, Spi, Tfc, U
 pub use sad::entry::SaCounters;
 pub use sad::error::SadError;
 pub use step::{NEST_MAX, Next, Path, Prepared, Stop};
-pub use tunnel::{DontFragment, Dscp, Ecn, FlowLabel, HopLimit, InnerDscp, TunnelRules, TunnelRulesError};
 pub use watch::{Event, EventKind};

@@ -4,8 +4,8 @@ use forebay_wire::{Family, Ip, ipv6, protocol};
 
 use crate::overhead::Overhead;
 use crate::sa::{SaConfig, Tfc};
-use crate::tunnel::Inner;
 use forebay_drops::DropReason;
+use forebay_tunnel::Inner;
 
 /// The limits that the path MTU of an outbound SA sets for its packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

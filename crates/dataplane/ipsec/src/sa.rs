@@ -8,10 +8,10 @@ use forebay_wire::{Family, esp, udp};
 
 use crate::lifetime::{Lifetime, LifetimeError};
 use crate::mtu::min_path_mtu;
-use crate::tunnel::{TunnelRules, TunnelRulesError};
 use forebay_iptfs::{Iptfs, IptfsError};
 use forebay_replay::MAX_WINDOW;
 use forebay_spd::{DscpSet, TrafficSelector};
+use forebay_tunnel::{TunnelRules, TunnelRulesError};
 
 /// A Security Parameters Index; never zero, which is for local use (RFC 4303 2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -11,11 +11,11 @@ use crate::find::AhAt;
 use crate::lifetime::{Life, Lived};
 use crate::sa::{Mode, SaConfig};
 use crate::step::Next;
-use crate::tunnel::{self, Decapsulator};
 use crate::watch::Watch;
 use forebay_drops::DropReason;
 use forebay_replay::{Replay, ReplayWindow, Resync};
 use forebay_spd::{DscpSet, Rule};
+use forebay_tunnel::{self as tunnel, Decapsulator};
 
 /// An inbound SA of AH: its settings and its replay window.
 #[derive(Debug)]

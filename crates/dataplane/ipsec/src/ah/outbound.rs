@@ -13,9 +13,9 @@ use crate::lifetime::{Life, Lived, Refused};
 use crate::overhead::Overhead;
 use crate::path_limit::{PathLimit, is_divisible};
 use crate::sa::{Mode, SaConfig, Spi};
-use crate::tunnel::{Encapsulator, Inner};
 use crate::watch::Watch;
 use forebay_drops::DropReason;
+use forebay_tunnel::{Encapsulator, Inner};
 
 /// An outbound SA of AH.
 #[derive(Debug)]

@@ -20,7 +20,7 @@ use forebay_wire::ipv4::DONT_FRAGMENT;
 use forebay_wire::{esp, ipv4, ipv6, protocol, udp};
 
 use crate::sa::{Encapsulation, SaConfig};
-use crate::tunnel::Outer;
+use forebay_tunnel::Outer;
 
 /// Length of a front, in bytes.
 pub const LEN: usize = 64;

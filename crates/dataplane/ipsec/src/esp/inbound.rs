@@ -14,11 +14,11 @@ use crate::find::{EspAt, may_nest, names_ipsec};
 use crate::lifetime::{Life, Lived};
 use crate::sa::{Encapsulation, Mode, SaConfig};
 use crate::step::Next;
-use crate::tunnel::{self, Decapsulator};
 use crate::watch::{EventKind, Watch};
 use forebay_drops::DropReason;
 use forebay_replay::{Replay, ReplayWindow, Resync};
 use forebay_spd::{Depth, DscpSet, Headers, Match, Rule};
+use forebay_tunnel::{self as tunnel, Decapsulator};
 
 /// Moves of a peer that are followed at once after a quiet time, and the time that each takes of the next ones: a NAT gives
 /// out another port now and then, and who sends genuine packets on from two places is not to keep the gateway busy.

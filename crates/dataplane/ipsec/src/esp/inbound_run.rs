@@ -12,8 +12,8 @@ use super::inbound::InboundSa;
 use crate::find::{EspAt, names_ipsec};
 use crate::lifetime::LONGEST;
 use crate::sa::Encapsulation;
-use crate::tunnel::traffic_class;
 use forebay_replay::Replay;
+use forebay_tunnel::traffic_class;
 
 impl InboundSa {
     /// Prepares jobs from the front of `jobs` while their packets are ESP of this SA in IPv4 without options, whole and

@@ -11,9 +11,9 @@ use crate::iv::IvRange;
 use crate::lifetime::{Life, Lived, Refused};
 use crate::path_limit::{PathLimit, is_divisible};
 use crate::sa::{Encapsulation, Mode, SaConfig, Tfc};
-use crate::tunnel::{Encapsulator, Inner};
 use crate::watch::Watch;
 use forebay_drops::DropReason;
+use forebay_tunnel::{Encapsulator, Inner};
 
 /// Room for the longest IV.
 const IV_ROOM: usize = 16;

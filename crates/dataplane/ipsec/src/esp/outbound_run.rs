@@ -17,7 +17,7 @@ use super::front::{self, Front};
 use super::outbound::OutboundSa;
 use crate::lifetime::LONGEST;
 use crate::sa::{Encapsulation, Mode};
-use crate::tunnel::{Inner, Outer};
+use forebay_tunnel::{Inner, Outer};
 
 /// Template and IV, laid down in one array so that its bounds are checked once.
 const FRONT: usize = front::LEN + 16;

@@ -11,9 +11,9 @@ use super::entry::{Entry, Further, State};
 use crate::aggregation::Aggregation;
 use crate::find::{AhAt, EspAt};
 use crate::step::{Next, Prepared};
-use crate::tunnel::Inner;
 use crate::watch::Watch;
 use forebay_drops::DropReason;
+use forebay_tunnel::Inner;
 
 impl Sad {
     /// Prepares a packet for sealing with an SA, whatever its selectors say.

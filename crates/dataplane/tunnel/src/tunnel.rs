@@ -148,14 +148,20 @@ impl TunnelRules {
 /// The fields of the inner packet from which a tunnel header is made.
 #[derive(Clone, Copy, Debug)]
 pub struct Inner {
+    /// Length of the packet in bytes.
     pub len: usize,
+    /// The protocol number of its IP version in an outer header.
     pub next_header: u8,
+    /// DSCP and ECN.
     pub traffic_class: u8,
+    /// TTL or hop limit.
     pub ttl: u8,
+    /// DF of IPv4; always set for IPv6.
     pub dont_fragment: bool,
 }
 
 impl Inner {
+    /// Those of this packet.
     #[inline]
     pub fn of(ip: &Ip<'_>) -> Inner {
         let (next_header, ttl, dont_fragment) = match ip {
@@ -169,6 +175,7 @@ impl Inner {
 /// Fields of a tunnel header that follow the inner packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outer {
+    /// DSCP and ECN.
     pub traffic_class: u8,
     /// The number to add to the hop limit in the template: the inner hop limit, or zero.
     pub copied_ttl: u8,
@@ -232,12 +239,14 @@ impl Encapsulator {
 
     /// Whether all is as [`Encapsulator::outer`] makes it by default: DSCP, ECN and DF as inside, a fixed hop
     /// limit, no flow label.
+    #[inline]
     pub fn is_plain(&self) -> bool {
         let copied = self.class_mask == 0xff && self.df_mask && self.ttl_mask == 0;
         copied && self.flow_label == FlowLabel::Zero
     }
 
     /// The hop limit, as far as it is the same for all packets.
+    #[inline]
     pub fn fixed_ttl(&self) -> u8 {
         self.ttl_bits
     }
@@ -330,6 +339,7 @@ impl Decapsulator {
     }
 
     /// Packets so far with a combination of marks that no tunnel makes.
+    #[inline]
     pub fn odd(&self) -> u64 {
         self.odd
     }
