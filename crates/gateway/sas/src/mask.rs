@@ -1,7 +1,7 @@
 //! What of an SAs file may be shown.
 //!
 //! The rule is lexical, because errors must be shown for texts that cannot be parsed: the value of a
-//! line is shown only if its key is known and no key material, and no run of [`RUN`] or more hex
+//! line is shown only if its key is known and no key material, and no run of `RUN` or more hex
 //! digits is shown anywhere. Masked text keeps its length, so that positions stay right.
 
 use std::ops::Range;
