@@ -27,7 +27,7 @@ mod workers;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
-use forebay_diagnostics::{Findings, Place, Problem};
+use forebay_diagnostics::{Findings, Located, Place, Problem};
 use forebay_iv_store as iv_store;
 use forebay_scenario::{Table, Value, tree};
 use toml::de::DeTable;
@@ -164,7 +164,7 @@ fn read(text: &str, name: &str, directory: &Path) -> Result<Config, SasErrors> {
     }
     let Context { findings, notes, settings, .. } = context;
     let mut notes = notes.into_inner();
-    for (problem, place) in findings.into_inner().into_problems() {
+    for Located { problem, place } in findings.into_inner().into_problems() {
         notes.add(sas::Problem::Setting(masked(problem)), place.span, "");
     }
     let warnings = match (notes.finish(name, text), other) {

@@ -52,7 +52,7 @@ pub use table::Section;
 use crate::schema::is_section;
 use entry::Claim;
 use errors::Findings;
-use forebay_diagnostics::report::Lines;
+use forebay_diagnostics::Lines;
 use keys::KeyFiles;
 use names::Names;
 use table::Table;
