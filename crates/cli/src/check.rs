@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use forebay_config::{self as config, Config};
+use forebay_diagnostics::Plain;
 use forebay_gateway::service::{kernel_entries, lacks_guard};
 use forebay_guard::Plan;
 use forebay_sas::Finding;
@@ -59,13 +60,8 @@ struct Value {
 
 impl Entry {
     fn new(finding: &Finding) -> Entry {
-        let problem = finding.problem();
-        Entry {
-            file: finding.file().to_owned(),
-            line: finding.line(),
-            message: problem.to_string(),
-            help: problem.help().into_owned(),
-        }
+        let Plain { file, line, message, hint: help, .. } = finding.plain();
+        Entry { file, line, message, help }
     }
 
     fn all(findings: &[Finding]) -> Vec<Entry> {

@@ -46,7 +46,7 @@ pub fn measured(error: measured::Error) -> miette::Report {
 pub fn report(error: Error) -> miette::Report {
     match error {
         Error::Cancelled => Interrupted.into(),
-        Error::Scenario(errors) => errors.into(),
+        Error::Input(errors) => errors.into(),
         Error::Firmware(report) => report,
         Error::Design(error) => miette!(help = "lower `--most`, or use `--by simulation`", "{error}"),
         Error::Unbounded => miette!(

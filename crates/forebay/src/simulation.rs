@@ -34,7 +34,7 @@
 //! The example `simulate.rs` compares policies. For loops over many runs, the host model's own functions are here too:
 //! [`run`], [`replicate`] with confidence intervals, [`highest_rate`] for the largest rate that a design carries.
 
-pub use forebay_diagnostics::{Finding, Problem, ScenarioErrors};
+pub use forebay_diagnostics::{FileErrors, Finding, Problem};
 pub use forebay_sim::{
     BusFigures, ClassFigures, Estimate, Figures, Latency, Options as HostOptions, Outcome as HostOutcome,
     ProcessorFigures, Replications, RunError, Scenario, highest_rate, replicate, run,

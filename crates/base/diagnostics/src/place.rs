@@ -10,3 +10,12 @@ pub struct Place {
     /// Bytes of it.
     pub span: Range<usize>,
 }
+
+/// A problem and its place, before the name of the text is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Located<P> {
+    /// What is wrong.
+    pub problem: P,
+    /// Where.
+    pub place: Place,
+}

@@ -1,8 +1,8 @@
-//! What can be wrong with a scenario.
+//! What can be wrong with the keys and values of a TOML file.
 
 use std::fmt;
 
-use crate::report::{self, Fault};
+use crate::finding::Fault;
 
 /// What is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -153,16 +153,36 @@ impl Fault for Problem {
     fn help(&self) -> String {
         self.help()
     }
+
+    fn found(&self) -> Option<String> {
+        match self {
+            Problem::UnknownKey { key: found, .. }
+            | Problem::NoElement { step: found, .. }
+            | Problem::UnknownWord { found, .. }
+            | Problem::BadQuantity { found, .. }
+            | Problem::OutOfRange { found, .. } => Some(found.clone()),
+            Problem::NotInside { found, .. } | Problem::WrongType { found, .. } => Some((*found).to_owned()),
+            _ => None,
+        }
+    }
+
+    fn expected(&self) -> Option<String> {
+        match self {
+            Problem::UnknownKey { nearest: expected, .. }
+            | Problem::WrongType { expected, .. }
+            | Problem::OutOfRange { expected, .. } => Some(expected.clone()),
+            Problem::MissingKey { example: expected, .. } | Problem::BadQuantity { expected, .. } => {
+                Some((*expected).to_owned())
+            }
+            Problem::NoElement { names: expected, .. } | Problem::UnknownWord { expected, .. } => {
+                Some(expected.join(", "))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// The candidate with the smallest edit distance.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     candidates.into_iter().min_by_key(|candidate| strsim::levenshtein(word, candidate))
 }
-
-/// One thing that is wrong with a scenario, and where.
-pub type Finding = report::Finding<Problem>;
-/// Everything that is wrong with a scenario.
-pub type ScenarioErrors = report::FileErrors<Problem>;
-/// Problems and their places, while a scenario is being read.
-pub type Findings = report::Findings<Problem>;

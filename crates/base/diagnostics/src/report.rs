@@ -1,6 +1,4 @@
-//! Findings: problems with their places, collected until all of a file is read, and shown together.
-//!
-//! What can be wrong is each reader's own [`Fault`].
+//! Findings, collected until all of a file is read, and shown together.
 
 use std::fmt;
 use std::ops::Range;
@@ -8,92 +6,16 @@ use std::sync::Arc;
 
 use miette::{Diagnostic, LabeledSpan, NamedSource, Severity, SourceCode};
 
-use crate::place::Place;
+use crate::finding::{Fault, Finding};
+use crate::place::{Located, Place};
+use crate::problem::Problem;
 
 /// Maximum number of findings that are kept; more than fit on a screen are of no use.
 const MAX_FINDINGS: usize = 32;
 
-/// What can be wrong with a file. Its display says what was found.
-pub trait Fault: fmt::Debug + fmt::Display {
-    /// What to do about it, or what was expected.
-    fn help(&self) -> String;
-
-    /// Whether it hinders, or only deserves a look.
-    fn severity(&self) -> Severity {
-        Severity::Error
-    }
-
-    /// The error behind it.
-    fn cause(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        None
-    }
-}
-
-/// One thing that is wrong, or noteworthy, and where.
-#[derive(Clone, Debug)]
-pub struct Finding<P> {
-    problem: P,
-    labels: Vec<LabeledSpan>,
-    file: String,
-    line: Option<usize>,
-    source: Option<Arc<NamedSource<String>>>,
-}
-
-impl<P> Finding<P> {
-    /// What is wrong.
-    pub fn problem(&self) -> &P {
-        &self.problem
-    }
-
-    /// The file, or the `--set`, as it was given.
-    pub fn file(&self) -> &str {
-        &self.file
-    }
-
-    /// The line, from 1; `None` if it is about the file as a whole or a `--set`.
-    pub fn line(&self) -> Option<usize> {
-        self.line
-    }
-}
-
-impl<P: Fault> fmt::Display for Finding<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // With a source, file and line stand above the piece that is shown.
-        match &self.source {
-            Some(_) => write!(f, "{}", self.problem),
-            None => write!(f, "{}: {}", self.file, self.problem),
-        }
-    }
-}
-
-impl<P: Fault> std::error::Error for Finding<P> {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.problem.cause()
-    }
-}
-
-impl<P: Fault> Diagnostic for Finding<P> {
-    fn severity(&self) -> Option<Severity> {
-        Some(self.problem.severity())
-    }
-
-    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        Some(Box::new(self.problem.help()))
-    }
-
-    fn source_code(&self) -> Option<&dyn SourceCode> {
-        self.source.as_deref().map(|source| source as &dyn SourceCode)
-    }
-
-    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        self.source.as_ref()?;
-        Some(Box::new(self.labels.iter().cloned()))
-    }
-}
-
 /// Everything that is wrong with a file, in its order.
 #[derive(Clone, Debug)]
-pub struct FileErrors<P> {
+pub struct FileErrors<P = Problem> {
     file: String,
     /// Never empty.
     findings: Vec<Finding<P>>,
@@ -202,7 +124,7 @@ pub struct Text<'a> {
 
 /// Problems and their places, while a file is being read.
 #[derive(Debug)]
-pub struct Findings<P>(Vec<(P, usize, Vec<LabeledSpan>)>);
+pub struct Findings<P = Problem>(Vec<(P, usize, Vec<LabeledSpan>)>);
 
 impl<P> Default for Findings<P> {
     fn default() -> Findings<P> {
@@ -245,12 +167,16 @@ impl<P> Findings<P> {
     }
 
     /// The problems with their places, for a reader that has others too.
-    pub fn into_problems(self) -> Vec<(P, Place)> {
+    pub fn into_problems(self) -> Vec<Located<P>> {
         let place = |source, labels: &[LabeledSpan]| {
             let (start, len) = labels.first().map_or((0, 0), |label| (label.offset(), label.len()));
             Place { source, span: start..start + len }
         };
-        self.0.into_iter().map(|(problem, at, labels)| (problem, place(at, &labels))).collect()
+        let located = |(problem, at, labels): (P, usize, Vec<LabeledSpan>)| Located {
+            place: place(at, &labels),
+            problem,
+        };
+        self.0.into_iter().map(located).collect()
     }
 }
 

@@ -12,23 +12,23 @@ pub mod tree;
 use std::cell::RefCell;
 use std::path::Path;
 
-use forebay_diagnostics::{Findings, Problem, ScenarioErrors, Text};
+use forebay_diagnostics::{FileErrors, Findings, Problem, Text};
 
 pub use decimal::{Decimal, Unit};
 pub use section::{Section, tables};
 pub use tree::{Table, Value};
 
 /// The words that `model` may be.
-pub const MODELS: &[&str] = &["host", "pipeline", "inline-card"];
+pub const MODELS: &[&str] = &["host", "pipeline", "inline-card", "embedded"];
 
 /// The text of a scenario file.
 ///
 /// # Errors
 /// That the file cannot be read, and why.
-pub fn load(path: &Path) -> Result<String, ScenarioErrors> {
+pub fn load(path: &Path) -> Result<String, FileErrors> {
     std::fs::read_to_string(path).map_err(|error| {
         let problem = Problem::Unreadable { error: error.to_string() };
-        ScenarioErrors::of_file(&path.display().to_string(), problem)
+        FileErrors::of_file(&path.display().to_string(), problem)
     })
 }
 
@@ -43,7 +43,7 @@ pub fn read<T>(
     name: &str,
     sets: &[String],
     model: impl FnOnce(&Table, &RefCell<Findings>) -> Option<T>,
-) -> Result<T, ScenarioErrors> {
+) -> Result<T, FileErrors> {
     let mut findings = Findings::default();
     let root = tree_of(text, sets, &mut findings);
     // What was recovered from a broken text would only bring errors that are none.
@@ -54,7 +54,7 @@ pub fn read<T>(
 }
 
 /// What was found in `text`, which is called `name`, and in `sets`, as errors.
-fn finish(findings: Findings, name: &str, text: &str, sets: &[String]) -> Result<(), ScenarioErrors> {
+fn finish(findings: Findings, name: &str, text: &str, sets: &[String]) -> Result<(), FileErrors> {
     let names: Vec<String> = sets.iter().map(|set| format!("--set {set}")).collect();
     let mut texts = vec![Text { title: name, name, shown: text, lines: true }];
     for (set, name) in sets.iter().zip(&names) {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration as StdDuration;
 
 use forebay_config::{Changes, Config, Metrics};
+use forebay_diagnostics::Plain;
 use forebay_gateway::control::gather::Snapshot;
 use forebay_gateway::control::{self, FindingDoc, ReloadDoc, Request, Response, SCHEMA, Server};
 use forebay_gateway::service::Service;
@@ -129,10 +130,6 @@ pub fn failed(message: String) -> ReloadDoc {
 }
 
 fn finding(one: &Finding) -> FindingDoc {
-    FindingDoc {
-        file: one.file().to_owned(),
-        line: one.line(),
-        message: one.problem().to_string(),
-        help: one.problem().help().into_owned(),
-    }
+    let Plain { file, line, message, hint: help, .. } = one.plain();
+    FindingDoc { file, line, message, help }
 }

@@ -22,9 +22,14 @@ mod workers;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
+<<<<<<< HEAD
 use forebay_diagnostics::{Findings, Place, Problem};
 use forebay_sas as sas;
 use forebay_sas::{Finding, Findings as FileFindings, SasErrors, SasFile, mask};
+=======
+use forebay_diagnostics::{Findings, Located, Place, Problem};
+use forebay_iv_store as iv_store;
+>>>>>>> bench
 use forebay_scenario::{Table, Value, tree};
 use toml::de::DeTable;
 
@@ -161,7 +166,7 @@ fn read(text: &str, name: &str, directory: &Path) -> Result<Config, SasErrors> {
     }
     let Context { findings, notes, settings, .. } = context;
     let mut notes = notes.into_inner();
-    for (problem, place) in findings.into_inner().into_problems() {
+    for Located { problem, place } in findings.into_inner().into_problems() {
         notes.add(sas::Problem::Setting(masked(problem)), place.span, "");
     }
     let warnings = match (notes.finish(name, text), other) {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use forebay_diagnostics::{Place, Text, report};
+use forebay_diagnostics::{self as report, Place, Text};
 
 use super::mask;
 use super::others::OtherKeys;

@@ -5,7 +5,7 @@ use std::io;
 use std::net::IpAddr;
 
 use forebay_crypto::{KeyError, Suite};
-use forebay_diagnostics::report::Fault;
+use forebay_diagnostics::Fault;
 use forebay_ipsec::{SaConfigError, Spi};
 use ipnet::IpNet;
 use miette::Severity;

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use forebay_diagnostics::{Findings, Place, ScenarioErrors};
+use forebay_diagnostics::{FileErrors, Findings, Place};
 use forebay_riscv::{CacheConfig, Extension, Policy, Replacement};
 use forebay_scenario::{Section, Table, Unit};
 use serde::{Deserialize, Serialize};
@@ -87,7 +87,7 @@ fn cache(figures: &Figures, cache: &CacheConfig, dirty: bool) -> f64 {
     bits * figures.sram_bit + logic
 }
 
-fn figures() -> Result<Figures, ScenarioErrors> {
+fn figures() -> Result<Figures, FileErrors> {
     forebay_scenario::read(PUBLISHED, "area.toml", &[], read)
 }
 

@@ -13,7 +13,7 @@
 use std::cell::RefCell;
 use std::path::Path;
 
-use forebay_diagnostics::{Findings, Problem, ScenarioErrors};
+use forebay_diagnostics::{FileErrors, Findings, Problem};
 use forebay_riscv::{Function, Node, ROOT};
 use forebay_scenario::{Section, Table, Value};
 
@@ -40,7 +40,7 @@ impl Groups {
     ///
     /// # Errors
     /// All that is wrong with it.
-    pub fn load(path: &Path) -> Result<Groups, ScenarioErrors> {
+    pub fn load(path: &Path) -> Result<Groups, FileErrors> {
         Groups::parse(&forebay_scenario::load(path)?, &path.display().to_string())
     }
 
@@ -48,7 +48,7 @@ impl Groups {
     ///
     /// # Errors
     /// All that is wrong with it.
-    pub fn parse(text: &str, name: &str) -> Result<Groups, ScenarioErrors> {
+    pub fn parse(text: &str, name: &str) -> Result<Groups, FileErrors> {
         forebay_scenario::read(text, name, &[], read)
     }
 

@@ -29,7 +29,7 @@ pub mod language;
 
 use std::path::Path;
 
-use forebay_diagnostics::ScenarioErrors;
+use forebay_diagnostics::FileErrors;
 use forebay_riscv::Custom;
 
 pub use builtin::ipsec;
@@ -51,7 +51,7 @@ impl Instructions {
     ///
     /// # Errors
     /// All that is wrong with it: encodings that clash, semantics that cannot be.
-    pub fn load(path: &Path) -> Result<Instructions, ScenarioErrors> {
+    pub fn load(path: &Path) -> Result<Instructions, FileErrors> {
         Instructions::parse(&forebay_scenario::load(path)?, &path.display().to_string())
     }
 
@@ -59,7 +59,7 @@ impl Instructions {
     ///
     /// # Errors
     /// As [`Instructions::load`].
-    pub fn parse(text: &str, name: &str) -> Result<Instructions, ScenarioErrors> {
+    pub fn parse(text: &str, name: &str) -> Result<Instructions, FileErrors> {
         forebay_scenario::read(text, name, &[], file::instructions)
     }
 }

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use forebay_crypto::{Cipher, Direction, Integrity};
+use forebay_diagnostics::Plain;
 use forebay_ipsec::{Mode, Protocol, TrafficSelector};
 use forebay_links::LinkType;
 use forebay_links::capture::{CaptureError, Reader, Resolution, Writer};
@@ -44,13 +45,13 @@ fn capture_error(error: CaptureError) -> PacketError {
 }
 
 fn sas_error(errors: &SasErrors) -> PacketError {
-    let one = |finding: &sas::Finding| {
-        let line = finding.line().map_or(String::new(), |line| format!("{line}: "));
-        format!("{}:{line}{}", finding.file(), finding.problem())
-    };
-    let all: Vec<String> = errors.findings().iter().map(one).collect();
-    let help = errors.findings().first().map_or(String::new(), |one| one.problem().help().into_owned());
-    PacketError { message: all.join("; "), help }
+    let all: Vec<Plain> = errors.findings().iter().map(|one| one.plain()).collect();
+    let said = all.iter().map(|Plain { file, line, message, .. }| {
+        let line = line.map_or(String::new(), |line| format!("{line}: "));
+        format!("{file}:{line}{message}")
+    });
+    let message = said.collect::<Vec<_>>().join("; ");
+    PacketError { message, help: all.into_iter().next().map_or(String::new(), |one| one.hint) }
 }
 
 /// The input image of packets and SAs.

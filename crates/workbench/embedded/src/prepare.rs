@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use forebay_diagnostics::ScenarioErrors;
+use forebay_diagnostics::FileErrors;
 use forebay_riscv::Account;
 use miette::{Report, miette};
 
@@ -46,7 +46,7 @@ impl Prepared {
             Some(path) => Groups::load(path)?,
             None => Groups::ours(),
         };
-        let instructions: Result<Instructions, ScenarioErrors> = setup.custom();
+        let instructions: Result<Instructions, FileErrors> = setup.custom();
         let instructions = instructions?;
         let input = match &setup.input {
             Input::Nothing => Vec::new(),

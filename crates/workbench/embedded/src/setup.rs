@@ -6,7 +6,7 @@ mod read;
 
 use std::path::{Path, PathBuf};
 
-use forebay_diagnostics::ScenarioErrors;
+use forebay_diagnostics::FileErrors;
 use forebay_riscv::{Config, Custom, Extension, Isa};
 use serde_json::{Value as Json, json};
 
@@ -80,7 +80,7 @@ impl Setup {
     ///
     /// # Errors
     /// All that is wrong with it.
-    pub fn load(path: &Path, sets: &[String]) -> Result<Setup, ScenarioErrors> {
+    pub fn load(path: &Path, sets: &[String]) -> Result<Setup, FileErrors> {
         let folder = path.parent().unwrap_or(Path::new(""));
         Setup::parse(&forebay_scenario::load(path)?, &path.display().to_string(), folder, sets)
     }
@@ -89,7 +89,7 @@ impl Setup {
     ///
     /// # Errors
     /// All that is wrong with it.
-    pub fn parse(text: &str, name: &str, folder: &Path, sets: &[String]) -> Result<Setup, ScenarioErrors> {
+    pub fn parse(text: &str, name: &str, folder: &Path, sets: &[String]) -> Result<Setup, FileErrors> {
         forebay_scenario::read(text, name, sets, |table, findings| read::setup(table, folder, findings))
     }
 
@@ -113,7 +113,7 @@ impl Setup {
     ///
     /// # Errors
     /// What is wrong with their file.
-    pub fn custom(&self) -> Result<Instructions, ScenarioErrors> {
+    pub fn custom(&self) -> Result<Instructions, FileErrors> {
         match &self.instructions {
             InstructionSource::None => Ok(Instructions::default()),
             InstructionSource::Ipsec => Ok(instructions::ipsec()),

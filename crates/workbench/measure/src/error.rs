@@ -3,7 +3,7 @@
 use std::fmt;
 
 use forebay_crypto::SuiteError;
-use forebay_sim::ScenarioErrors;
+use forebay_diagnostics::FileErrors;
 use miette::{Diagnostic, LabeledSpan, Report, SourceCode};
 
 /// Why there is no measurement.
@@ -22,7 +22,7 @@ pub enum Error {
     /// The proposal is not known.
     Suite(SuiteError),
     /// What is wrong with the packets' description.
-    Scenario(ScenarioErrors),
+    Input(FileErrors),
     /// The machine, a processor or a file has failed.
     Failed(Report),
 }
@@ -36,7 +36,7 @@ impl Error {
     /// The error that stands for this one, if it is only passed on.
     fn inner(&self) -> Option<&dyn Diagnostic> {
         match self {
-            Error::Scenario(errors) => Some(errors),
+            Error::Input(errors) => Some(errors),
             Error::Failed(report) => Some(report.as_ref()),
             _ => None,
         }
@@ -49,9 +49,9 @@ impl From<Report> for Error {
     }
 }
 
-impl From<ScenarioErrors> for Error {
-    fn from(errors: ScenarioErrors) -> Error {
-        Error::Scenario(errors)
+impl From<FileErrors> for Error {
+    fn from(errors: FileErrors) -> Error {
+        Error::Input(errors)
     }
 }
 
@@ -67,7 +67,7 @@ impl fmt::Display for Error {
             Error::Cancelled => f.write_str("interrupted"),
             Error::Setting { message, .. } => f.write_str(message),
             Error::Suite(error) => error.fmt(f),
-            Error::Scenario(errors) => errors.fmt(f),
+            Error::Input(errors) => errors.fmt(f),
             Error::Failed(report) => report.fmt(f),
         }
     }
@@ -76,7 +76,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Error::Scenario(errors) => std::error::Error::source(errors),
+            Error::Input(errors) => std::error::Error::source(errors),
             Error::Failed(report) => report.source(),
             _ => None,
         }

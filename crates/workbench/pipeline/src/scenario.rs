@@ -15,7 +15,7 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
 
-use forebay_diagnostics::{Findings, Place, ScenarioErrors};
+use forebay_diagnostics::{FileErrors, Findings, Place};
 use forebay_scenario::schema::known;
 use forebay_scenario::{MODELS, Section, Table, Unit};
 use forebay_time::Duration;
@@ -64,7 +64,7 @@ impl Scenario {
     ///
     /// # Errors
     /// All that is wrong with it.
-    pub fn load(path: &Path, sets: &[String]) -> Result<Scenario, ScenarioErrors> {
+    pub fn load(path: &Path, sets: &[String]) -> Result<Scenario, FileErrors> {
         let directory = path.parent().unwrap_or(Path::new("."));
         Scenario::parse(&forebay_scenario::load(path)?, &path.display().to_string(), sets, directory)
     }
@@ -73,12 +73,7 @@ impl Scenario {
     ///
     /// # Errors
     /// All that is wrong with it.
-    pub fn parse(
-        text: &str,
-        name: &str,
-        sets: &[String],
-        directory: &Path,
-    ) -> Result<Scenario, ScenarioErrors> {
+    pub fn parse(text: &str, name: &str, sets: &[String], directory: &Path) -> Result<Scenario, FileErrors> {
         let source = Arc::new(objection::Source::new(text, name, sets));
         forebay_scenario::read(text, name, sets, |root, findings| read(root, findings, directory, source))
     }

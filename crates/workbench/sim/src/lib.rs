@@ -39,8 +39,8 @@ pub use outcome::{Columns, EXACT_MAX, Options, Outcome, Progress, RunError};
 pub use replicate::{Estimate, Replications, replicate};
 pub use run::run;
 pub use scenario::{
-    Answers, Bus, Class, Feed, Finding, MAX_PROCESSORS, PARTS, Problem, Processor, RunningCore, Scenario,
-    ScenarioErrors, Settings,
+    Answers, Bus, Class, Feed, FileErrors, Finding, MAX_PROCESSORS, PARTS, Problem, Processor, RunningCore,
+    Scenario, Settings,
 };
 pub use search::{Bound, Highest, Tried, highest_rate};
 pub use timeline::{Doing, Span, Timeline};

@@ -18,7 +18,7 @@ use forebay_station::BusConfig;
 use forebay_time::Duration;
 use serde_json::{Map, Value as Json};
 
-pub use forebay_diagnostics::{Finding, Problem, ScenarioErrors};
+pub use forebay_diagnostics::{FileErrors, Finding, Problem};
 pub use schema::PARTS;
 
 use crate::traffic::Traffic;
@@ -162,7 +162,7 @@ pub struct Class {
 impl Scenario {
     /// Reads a scenario file; traces it names are relative to its directory. `sets` are what `--set`
     /// was given, `key=value`; the later of two counts.
-    pub fn load(path: &Path, sets: &[String]) -> Result<Scenario, ScenarioErrors> {
+    pub fn load(path: &Path, sets: &[String]) -> Result<Scenario, FileErrors> {
         let name = path.display().to_string();
         let text = forebay_scenario::load(path)?;
         let directory = path.parent().map(PathBuf::from).unwrap_or_default();
@@ -170,12 +170,7 @@ impl Scenario {
     }
 
     /// Reads a scenario from `text`, calling it `name` in errors.
-    pub fn parse(
-        text: &str,
-        name: &str,
-        sets: &[String],
-        directory: &Path,
-    ) -> Result<Scenario, ScenarioErrors> {
+    pub fn parse(text: &str, name: &str, sets: &[String], directory: &Path) -> Result<Scenario, FileErrors> {
         forebay_scenario::read(text, name, sets, |root, findings| read(root, directory, findings))
     }
 
@@ -198,7 +193,10 @@ fn read(root: &Table, directory: &Path, findings: &RefCell<Findings>) -> Option<
     match top.text("model") {
         Some("host") => {}
         Some(_) => {
-            top.word("model", MODELS);
+            // Of another model, or of none.
+            if top.word("model", MODELS).is_some() {
+                top.word("model", &["host"]);
+            }
             return None;
         }
         None if top.has("model") => {}

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::rc::Rc;
 
-use forebay_diagnostics::{Finding, ScenarioErrors};
+use forebay_diagnostics::{FileErrors, Finding};
 use forebay_pipeline::{Simulated, Solved};
 use forebay_sim::Scenario;
 use forebay_time::Duration;
@@ -131,7 +131,7 @@ fn document(document: &impl Serialize) -> Figures {
     Figures::Other(document)
 }
 
-fn said(file: &str, sets: &[String], errors: &ScenarioErrors) -> String {
+fn said(file: &str, sets: &[String], errors: &FileErrors) -> String {
     let one = |finding: &Finding| format!("{finding} ({})", finding.problem().help());
     let all: Vec<String> = errors.findings().iter().map(one).collect();
     let with = if sets.is_empty() { String::new() } else { format!(" with {}", sets.join(", ")) };

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use forebay_diagnostics::ScenarioErrors;
+use forebay_diagnostics::{FileErrors, Problem};
 use forebay_models as models;
 use forebay_sim::RunError;
 use miette::{Diagnostic, LabeledSpan, Report, Severity, SourceCode};
@@ -15,19 +15,8 @@ use miette::{Diagnostic, LabeledSpan, Report, Severity, SourceCode};
 pub enum Error {
     /// The caller's progress function has stopped the work.
     Cancelled,
-    /// What is wrong with a scenario or with the values that were set in it.
-    Scenario(ScenarioErrors),
-    /// What is wrong with another file.
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Its line, from 1; `None` if it is about the file as a whole.
-        line: Option<usize>,
-        /// What was found.
-        found: String,
-        /// What to do about it; may be empty.
-        hint: String,
-    },
+    /// What is wrong with a file, or with the values that were set in it.
+    Input(FileErrors),
     /// A sweep of more points or runs than can be.
     TooMany {
         /// What was found, in words.
@@ -56,9 +45,10 @@ pub enum Error {
 }
 
 impl Error {
-    /// A problem with a file as a whole, without a hint.
-    pub(crate) fn of_file(path: &Path, found: impl fmt::Display) -> Error {
-        Error::File { path: path.to_owned(), line: None, found: found.to_string(), hint: String::new() }
+    /// A problem with a file as a whole; `help` may be empty.
+    pub(crate) fn of_file(path: &Path, message: impl fmt::Display, help: &str) -> Error {
+        let problem = Problem::Conflict { message: message.to_string(), help: help.to_owned() };
+        Error::Input(FileErrors::of_file(&path.display().to_string(), problem))
     }
 
     /// That `path` cannot be written.
@@ -71,16 +61,16 @@ impl Error {
     /// The error that stands for this one, if it is only passed on.
     fn inner(&self) -> Option<&dyn Diagnostic> {
         match self {
-            Error::Scenario(errors) => Some(errors),
+            Error::Input(errors) => Some(errors),
             Error::Firmware(report) => Some(report.as_ref()),
             _ => None,
         }
     }
 }
 
-impl From<ScenarioErrors> for Error {
-    fn from(errors: ScenarioErrors) -> Error {
-        Error::Scenario(errors)
+impl From<FileErrors> for Error {
+    fn from(errors: FileErrors) -> Error {
+        Error::Input(errors)
     }
 }
 
@@ -88,11 +78,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Cancelled => f.write_str("interrupted"),
-            Error::Scenario(errors) => errors.fmt(f),
-            Error::File { path, line: None, found, .. } => write!(f, "{}: {found}", path.display()),
-            Error::File { path, line: Some(line), found, .. } => {
-                write!(f, "{}:{line}: {found}", path.display())
-            }
+            Error::Input(errors) => errors.fmt(f),
             Error::TooMany { found } => f.write_str(found),
             Error::Unbounded => f.write_str("an unlimited input queue loses nothing at any rate"),
             Error::Run { path, error } => write!(f, "{}: {error}", path.display()),
@@ -106,7 +92,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Error::Scenario(errors) => errors.source(),
+            Error::Input(errors) => errors.source(),
             Error::Firmware(report) => report.source(),
             Error::Write { error, .. } => Some(error),
             _ => None,
@@ -121,7 +107,6 @@ impl Diagnostic for Error {
 
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
         let hint = match self {
-            Error::File { hint, .. } if !hint.is_empty() => hint,
             Error::Run { error: RunError::TooLong, .. } => {
                 "a higher traffic.rate, or shorter times of processors; with a rate the times of a trace do not count"
             }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use forebay_diagnostics::ScenarioErrors;
+use forebay_diagnostics::FileErrors;
 use forebay_embedded::Setup;
 use forebay_models::{self as models, Solution};
 use forebay_pipeline::scenario::{CardScenario, Scenario as PipelineScenario};
@@ -165,7 +165,7 @@ impl Model {
     /// # Errors
     /// All that is wrong with it, in the words of its model's reader; of a model that is not known, in those of the host
     /// model's.
-    pub fn load(path: &Path, sets: &[String]) -> Result<Model, ScenarioErrors> {
+    pub fn load(path: &Path, sets: &[String]) -> Result<Model, FileErrors> {
         let text = forebay_scenario::load(path)?;
         let directory = path.parent().unwrap_or(Path::new("."));
         Model::parse(&text, &path.display().to_string(), sets, directory)
@@ -176,7 +176,7 @@ impl Model {
     /// # Errors
     /// As [`Model::load`]; for any other model, the message of the pipelines' reader, which names the models that it
     /// supports.
-    pub fn load_solvable(path: &Path, sets: &[String]) -> Result<Model, ScenarioErrors> {
+    pub fn load_solvable(path: &Path, sets: &[String]) -> Result<Model, FileErrors> {
         let text = forebay_scenario::load(path)?;
         match model_of(&text, sets).as_deref() {
             Some("inline-card") => Model::load(path, sets),
@@ -188,7 +188,7 @@ impl Model {
     ///
     /// # Errors
     /// As [`Model::load`].
-    pub fn parse(text: &str, name: &str, sets: &[String], directory: &Path) -> Result<Model, ScenarioErrors> {
+    pub fn parse(text: &str, name: &str, sets: &[String], directory: &Path) -> Result<Model, FileErrors> {
         match model_of(text, sets).as_deref() {
             Some("pipeline") => PipelineScenario::parse(text, name, sets, directory)
                 .map(|scenario| Model::Pipeline(Box::new(scenario))),

@@ -90,8 +90,8 @@ impl Design {
     /// designs tried, and returns whether to go on.
     ///
     /// # Errors
-    /// [`Error::Cancelled`] if it was stopped; [`Error::Design`] if a design cannot be solved; [`Error::Scenario`] or
-    /// [`Error::File`] if the scenario cannot be.
+    /// [`Error::Cancelled`] if it was stopped; [`Error::Design`] if a design cannot be solved; [`Error::Input`] if the
+    /// scenario cannot be.
     pub fn size_buffers(
         &self,
         settings: &Settings,
@@ -162,7 +162,7 @@ impl Design {
                 Error::Design(error)
             }
             (error, Some(scenario)) => scenario.objection(&error).into(),
-            (error, None) => Error::of_file(&self.path, error),
+            (error, None) => Error::of_file(&self.path, error, ""),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use forebay_diagnostics::{Findings, Place, Problem};
+use forebay_diagnostics::{Findings, Located, Place, Problem};
 use forebay_riscv::{Clash, Custom, Definition, INVERSE_SBOX, SBOX};
 use forebay_scenario::schema::known;
 use forebay_scenario::{Section, Table as Tree, Unit, tables};
@@ -163,11 +163,11 @@ fn instruction(
     let text = section.text("semantics")?;
     let program = match Program::new(text, registers, made, words) {
         Ok(program) => program,
-        Err(mistake) => {
-            let piece = text.get(mistake.at.clone()).unwrap_or_default().trim();
-            let line = 1 + text[..mistake.at.start].matches('\n').count();
-            let message = format!("semantics of `{name}`, line {line}, at `{piece}`: {}", mistake.message);
-            section.conflict("semantics", message, "rs1, rs2, i, word[n], registers and tables are values");
+        Err(Located { problem, place }) => {
+            let piece = text.get(place.span.clone()).unwrap_or_default().trim();
+            let line = 1 + text[..place.span.start].matches('\n').count();
+            let message = format!("semantics of `{name}`, line {line}, at `{piece}`: {problem}");
+            section.conflict("semantics", message, problem.help());
             return None;
         }
     };

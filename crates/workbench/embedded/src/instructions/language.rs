@@ -13,6 +13,7 @@
 //!
 //! A text is checked and made into a list of operations once; executing it runs through the list.
 
+use forebay_diagnostics::{Located, Place, Problem};
 use forebay_riscv::{CustomCall, Semantics};
 
 /// Most operations of an instruction.
@@ -38,15 +39,6 @@ pub struct Table {
     pub name: String,
     /// Its values.
     pub values: Vec<u64>,
-}
-
-/// What is wrong with a text, and from which byte to which.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mistake {
-    /// What.
-    pub message: String,
-    /// Where.
-    pub at: std::ops::Range<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +96,12 @@ impl Program {
     ///
     /// # Errors
     /// The first mistake.
-    pub fn new(text: &str, registers: &[Register], tables: &[Table], words: u32) -> Result<Program, Mistake> {
+    pub fn new(
+        text: &str,
+        registers: &[Register],
+        tables: &[Table],
+        words: u32,
+    ) -> Result<Program, Located<Problem>> {
         let mut compiler = Compiler {
             text,
             tokens: tokens(text)?,
@@ -199,7 +196,13 @@ enum Token {
     End,
 }
 
-type Place = std::ops::Range<usize>;
+type Span = std::ops::Range<usize>;
+
+/// What is wrong with the text, and from which byte to which.
+fn wrong(message: String, span: Span) -> Located<Problem> {
+    let help = "rs1, rs2, i, word[n], registers and tables are values".to_owned();
+    Located { problem: Problem::Conflict { message, help }, place: Place { source: 0, span } }
+}
 
 /// Longer ones first.
 const SIGNS: [&str; 26] = [
@@ -207,7 +210,7 @@ const SIGNS: [&str; 26] = [
     ":", ",", "=", ";", "\n", "!",
 ];
 
-fn tokens(text: &str) -> Result<Vec<(Token, Place)>, Mistake> {
+fn tokens(text: &str) -> Result<Vec<(Token, Span)>, Located<Problem>> {
     let mut found = Vec::new();
     let mut at = 0;
     while let Some(first) = text[at..].chars().next() {
@@ -223,9 +226,8 @@ fn tokens(text: &str) -> Result<Vec<(Token, Place)>, Mistake> {
                 Some(hex) => u64::from_str_radix(hex, 16),
                 None => digits.parse(),
             };
-            let number = number.map_err(|_| Mistake {
-                message: format!("`{}` is no number of 64 bits", &rest[..length]),
-                at: at..at + length,
+            let number = number.map_err(|_| {
+                wrong(format!("`{}` is no number of 64 bits", &rest[..length]), at..at + length)
             })?;
             found.push((Token::Number(number), at..at + length));
             length
@@ -238,7 +240,7 @@ fn tokens(text: &str) -> Result<Vec<(Token, Place)>, Mistake> {
             first.len_utf8()
         } else {
             let at = at..at + first.len_utf8();
-            return Err(Mistake { message: format!("`{first}` means nothing here"), at });
+            return Err(wrong(format!("`{first}` means nothing here"), at));
         };
         at += length;
     }
@@ -248,7 +250,7 @@ fn tokens(text: &str) -> Result<Vec<(Token, Place)>, Mistake> {
 
 struct Compiler<'a> {
     text: &'a str,
-    tokens: Vec<(Token, Place)>,
+    tokens: Vec<(Token, Span)>,
     at: usize,
     registers: &'a [Register],
     tables: &'a [Table],
@@ -283,20 +285,20 @@ const FUNCTIONS: [(&str, Kind, usize); 5] = [
 const DEPTH_MAX: usize = 64;
 
 impl Compiler<'_> {
-    fn mistake<T>(&self, message: impl Into<String>, at: Place) -> Result<T, Mistake> {
-        Err(Mistake { message: message.into(), at })
+    fn fail<T>(&self, message: impl Into<String>, at: Span) -> Result<T, Located<Problem>> {
+        Err(wrong(message.into(), at))
     }
 
-    fn push(&mut self, kind: Kind, a: u16, b: u16) -> Result<u16, Mistake> {
+    fn push(&mut self, kind: Kind, a: u16, b: u16) -> Result<u16, Located<Problem>> {
         if self.operations.len() == OPERATIONS_MAX {
             let message = format!("more than {OPERATIONS_MAX} operations: make it several instructions");
-            return self.mistake(message, 0..self.text.len());
+            return self.fail(message, 0..self.text.len());
         }
         self.operations.push(Operation { kind, a, b });
         Ok(self.operations.len() as u16 - 1)
     }
 
-    fn next(&mut self) -> (Token, Place) {
+    fn next(&mut self) -> (Token, Span) {
         let token = self.tokens[self.at].clone();
         self.at = (self.at + 1).min(self.tokens.len() - 1);
         token
@@ -310,15 +312,15 @@ impl Compiler<'_> {
         taken
     }
 
-    fn needs(&mut self, sign: &str) -> Result<(), Mistake> {
+    fn needs(&mut self, sign: &str) -> Result<(), Located<Problem>> {
         if self.takes(sign) {
             return Ok(());
         }
         let at = self.tokens[self.at].1.clone();
-        self.mistake(format!("expected `{sign}`"), at)
+        self.fail(format!("expected `{sign}`"), at)
     }
 
-    fn statements(&mut self) -> Result<(), Mistake> {
+    fn statements(&mut self) -> Result<(), Located<Problem>> {
         loop {
             while self.takes(";") || self.takes("\n") {}
             if self.tokens[self.at].0 == Token::End {
@@ -327,21 +329,21 @@ impl Compiler<'_> {
             self.statement()?;
             if !self.takes(";") && !self.takes("\n") && self.tokens[self.at].0 != Token::End {
                 let at = self.tokens[self.at].1.clone();
-                return self.mistake("expected an operator, or `;`", at);
+                return self.fail("expected an operator, or `;`", at);
             }
         }
     }
 
-    fn statement(&mut self) -> Result<(), Mistake> {
+    fn statement(&mut self) -> Result<(), Located<Problem>> {
         let (token, at) = self.next();
         let Token::Name(name) = token else {
-            return self.mistake("expected `rd = ...`, a register, or `let`", at);
+            return self.fail("expected `rd = ...`, a register, or `let`", at);
         };
         if name == "let" {
             let (token, at) = self.next();
-            let Token::Name(name) = token else { return self.mistake("expected a name", at) };
+            let Token::Name(name) = token else { return self.fail("expected a name", at) };
             if self.is_known(&name) {
-                return self.mistake(format!("`{name}` is the name of something else"), at);
+                return self.fail(format!("`{name}` is the name of something else"), at);
             }
             self.needs("=")?;
             let value = self.value(0)?;
@@ -375,20 +377,20 @@ impl Compiler<'_> {
         &self,
         name: &str,
         known: impl Iterator<Item = &'a str>,
-        at: Place,
-    ) -> Result<T, Mistake> {
-        let near = forebay_diagnostics::problem::nearest(name, known).unwrap_or_default();
-        self.mistake(format!("`{name}` is not known; did you mean `{near}`?"), at)
+        at: Span,
+    ) -> Result<T, Located<Problem>> {
+        let near = forebay_diagnostics::nearest(name, known).unwrap_or_default();
+        self.fail(format!("`{name}` is not known; did you mean `{near}`?"), at)
     }
 
     /// The index behind a register's name; zero for one that is no array.
-    fn index(&mut self, register: &Register, at: Place) -> Result<u16, Mistake> {
+    fn index(&mut self, register: &Register, at: Span) -> Result<u16, Located<Problem>> {
         if register.count == 1 {
             return self.push(Kind::Constant(0), 0, 0);
         }
         if !self.takes("[") {
             let message = format!("`{}` is an array: write `{}[0]`", register.name, register.name);
-            return self.mistake(message, at);
+            return self.fail(message, at);
         }
         let index = self.value(0)?;
         self.needs("]")?;
@@ -396,10 +398,10 @@ impl Compiler<'_> {
     }
 
     /// A value, with `?:`.
-    fn value(&mut self, depth: usize) -> Result<u16, Mistake> {
+    fn value(&mut self, depth: usize) -> Result<u16, Located<Problem>> {
         if depth > DEPTH_MAX {
             let at = self.tokens[self.at].1.clone();
-            return self.mistake("too many parentheses", at);
+            return self.fail("too many parentheses", at);
         }
         let condition = self.binary(0, depth)?;
         if !self.takes("?") {
@@ -411,7 +413,7 @@ impl Compiler<'_> {
         self.push(Kind::Choose(no), condition, yes)
     }
 
-    fn binary(&mut self, level: usize, depth: usize) -> Result<u16, Mistake> {
+    fn binary(&mut self, level: usize, depth: usize) -> Result<u16, Located<Problem>> {
         let Some(operators) = LEVELS.get(level) else { return self.unary(depth) };
         let mut left = self.binary(level + 1, depth)?;
         loop {
@@ -428,10 +430,10 @@ impl Compiler<'_> {
         }
     }
 
-    fn unary(&mut self, depth: usize) -> Result<u16, Mistake> {
+    fn unary(&mut self, depth: usize) -> Result<u16, Located<Problem>> {
         if depth > DEPTH_MAX {
             let at = self.tokens[self.at].1.clone();
-            return self.mistake("too many signs", at);
+            return self.fail("too many signs", at);
         }
         for (sign, kind) in [("~", Kind::Not), ("-", Kind::Negate)] {
             if self.takes(sign) {
@@ -448,17 +450,17 @@ impl Compiler<'_> {
                 Ok(value)
             }
             Token::Name(name) => self.named(&name, at, depth),
-            _ => self.mistake("expected a value", at),
+            _ => self.fail("expected a value", at),
         }
     }
 
-    fn named(&mut self, name: &str, at: Place, depth: usize) -> Result<u16, Mistake> {
+    fn named(&mut self, name: &str, at: Span, depth: usize) -> Result<u16, Located<Problem>> {
         match name {
             "rs1" => return self.push(Kind::Rs1, 0, 0),
             "rs2" => return self.push(Kind::Rs2, 0, 0),
             "i" => return self.push(Kind::Selector, 0, 0),
             "word" if self.words == 0 => {
-                return self.mistake("the instruction loads no words: write `words = 4`", at);
+                return self.fail("the instruction loads no words: write `words = 4`", at);
             }
             "word" => {
                 self.needs("[")?;

@@ -27,7 +27,7 @@
 use std::cell::RefCell;
 use std::path::Path;
 
-use forebay_diagnostics::{Findings, Place, ScenarioErrors};
+use forebay_diagnostics::{FileErrors, Findings, Place};
 use forebay_models::card::{Card, Resource};
 use forebay_scenario::{Section, Table, Unit, tables};
 use serde_json::{Map, Value as Json};
@@ -64,7 +64,7 @@ impl CardScenario {
     ///
     /// # Errors
     /// All that is wrong with it.
-    pub fn load(path: &Path, sets: &[String]) -> Result<CardScenario, ScenarioErrors> {
+    pub fn load(path: &Path, sets: &[String]) -> Result<CardScenario, FileErrors> {
         CardScenario::parse(&forebay_scenario::load(path)?, &path.display().to_string(), sets)
     }
 
@@ -72,7 +72,7 @@ impl CardScenario {
     ///
     /// # Errors
     /// All that is wrong with it.
-    pub fn parse(text: &str, name: &str, sets: &[String]) -> Result<CardScenario, ScenarioErrors> {
+    pub fn parse(text: &str, name: &str, sets: &[String]) -> Result<CardScenario, FileErrors> {
         forebay_scenario::read(text, name, sets, read)
     }
 

@@ -1,6 +1,6 @@
 //! What is found wrong with a scenario after it was read, said with its line.
 
-use forebay_diagnostics::{Place, Problem, ScenarioErrors};
+use forebay_diagnostics::{FileErrors, Place, Problem};
 use forebay_models::Error;
 use forebay_scenario::{Section, Table, Value, tables};
 
@@ -32,7 +32,7 @@ impl Scenario {
     /// let errors = scenario.objection(&forebay_models::Error::Unstable { utilisation: 1.143 });
     /// assert_eq!(errors.findings()[0].line(), Some(2));
     /// ```
-    pub fn objection(&self, error: &Error) -> ScenarioErrors {
+    pub fn objection(&self, error: &Error) -> FileErrors {
         let (part, keys, help): (Part, &[&str], &str) = match error {
             Error::Unstable { .. } => (
                 Part::Arrivals,
@@ -67,7 +67,7 @@ impl Scenario {
         )
     }
 
-    fn object(&self, part: Part, keys: &[&str], message: &str, help: &str) -> ScenarioErrors {
+    fn object(&self, part: Part, keys: &[&str], message: &str, help: &str) -> FileErrors {
         let Source { text, name, sets } = &*self.source;
         let read = forebay_scenario::read(text, name, sets, |root, findings| {
             let whole = Place { source: 0, span: 0..0 };

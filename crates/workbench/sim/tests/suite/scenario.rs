@@ -127,6 +127,15 @@ fn every_error_is_reported_at_once_with_its_line() {
 }
 
 #[test]
+fn a_scenario_of_another_model_is_refused_with_its_line() {
+    for model in ["pipeline", "inline-card", "embedded"] {
+        let message = format!("unknown model `{model}`");
+        let help = "expected `host`; did you mean `host`?".to_owned();
+        assert_eq!(wrong(&format!("model = \"{model}\"\n"), &[]), [(Some(1), message, help)]);
+    }
+}
+
+#[test]
 fn an_error_points_into_the_file() {
     let errors = Scenario::parse("model = \"host\"\nsede = 1\n", "s.toml", &[], Path::new("")).unwrap_err();
     let mut text = String::new();

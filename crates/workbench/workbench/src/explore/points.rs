@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use forebay_diagnostics::{Findings, Place, Problem, Text};
+
 use crate::{Error, Grid};
 
 /// Most configurations.
@@ -49,10 +51,11 @@ impl Points {
     /// # Errors
     /// If the file cannot be read, a word has no `=`, or there are no points or too many.
     pub fn load(path: &Path) -> Result<Points, Error> {
-        let text = std::fs::read_to_string(path).map_err(|error| Error::of_file(path, error))?;
+        let text = std::fs::read_to_string(path).map_err(|error| Error::of_file(path, error, ""))?;
         let mut keys: Vec<String> = Vec::new();
         let mut lines = Vec::new();
-        for (number, line) in text.lines().enumerate() {
+        let mut findings = Findings::default();
+        for line in text.lines() {
             let line = line.split('#').next().unwrap_or_default().trim();
             if line.is_empty() {
                 continue;
@@ -60,14 +63,8 @@ impl Points {
             let mut pairs = Vec::new();
             for pair in line.split_whitespace() {
                 let Some((key, value)) = pair.split_once('=') else {
-                    let hint =
-                        "write lines such as `icache.size=4096 memory.width=128`, without spaces in values";
-                    return Err(Error::File {
-                        path: path.to_owned(),
-                        line: Some(number + 1),
-                        found: format!("`{pair}` has no `=`"),
-                        hint: hint.to_owned(),
-                    });
+                    findings.add(no_assignment(pair), place(&text, pair));
+                    continue;
                 };
                 if !keys.iter().any(|known| known == key) {
                     keys.push(key.to_owned());
@@ -76,14 +73,47 @@ impl Points {
             }
             lines.push(pairs);
         }
+        let name = path.display().to_string();
+        findings.finish(&name, &[Text { title: &name, name: &name, shown: &text, lines: true }])?;
         if lines.is_empty() || lines.len() > POINTS_MAX {
             let found = format!("{} points; 1 to {POINTS_MAX} can be", lines.len());
-            return Err(Error::of_file(path, found));
+            return Err(Error::of_file(path, found, ""));
         }
         let value = |pairs: &[(String, String)], key: &String| {
             pairs.iter().rev().find(|(known, _)| known == key).map(|(_, value)| value.clone())
         };
         let values = lines.iter().map(|pairs| keys.iter().map(|key| value(pairs, key)).collect()).collect();
         Ok(Points { keys, values })
+    }
+}
+
+fn no_assignment(pair: &str) -> Problem {
+    let help = "write lines such as `icache.size=4096 memory.width=128`, without spaces in values".to_owned();
+    Problem::Conflict { message: format!("`{pair}` has no `=`"), help }
+}
+
+/// Where a piece of the text stands in it.
+fn place(text: &str, piece: &str) -> Place {
+    let from = piece.as_ptr().addr() - text.as_ptr().addr();
+    Place { source: 0, span: from..from + piece.len() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_without_a_value_are_all_reported_with_their_lines() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("points.txt");
+        std::fs::write(&path, "# two keys\na=1 b=2\nb\na=3 c # no value\n").unwrap();
+        let Err(Error::Input(errors)) = Points::load(&path) else { panic!("two words have no value") };
+        let found: Vec<_> = errors.findings().iter().map(|one| (one.line(), one.to_string())).collect();
+        let expected = [(Some(3), "`b` has no `=`".to_owned()), (Some(4), "`c` has no `=`".to_owned())];
+        assert_eq!(found, expected);
+        std::fs::write(&path, "a=1 b=2\na=3\n").unwrap();
+        let points = Points::load(&path).unwrap();
+        assert_eq!(points.keys, ["a", "b"]);
+        assert_eq!(points.values[1], [Some("3".to_owned()), None]);
     }
 }

@@ -57,7 +57,7 @@ impl Sweep {
         run_all(&self.setups, threads, look, |number, figures, run| {
             if figures.code != 0 {
                 let found = format!("the firmware exited with code {}", run.code);
-                return Err(Error::of_file(&self.config, found));
+                return Err(Error::of_file(&self.config, found, ""));
             }
             let (keys, set) = (&self.points.keys, &self.points.values[number]);
             let value = |(key, value): (&String, &Option<String>)| match value {

@@ -71,8 +71,7 @@ pub fn keep(
 pub fn load(dir: &Path) -> Result<Point, Error> {
     let path = dir.join("figures.json");
     let wrong = |found: String| {
-        let hint = "give directories written by `forebay explore run --out DIR`".to_owned();
-        Error::File { path: path.clone(), line: None, found, hint }
+        Error::of_file(&path, found, "give directories written by `forebay explore run --out DIR`")
     };
     let text = fs::read_to_string(&path).map_err(|error| wrong(error.to_string()))?;
     let mut document: Value = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
