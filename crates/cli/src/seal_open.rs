@@ -158,7 +158,7 @@ pub fn run(args: &SealOpenArgs, direction: Direction) -> miette::Result<Answer> 
     // No packets follow, so the time is advanced until those that wait for others are released. When sealing, this
     // ends as soon as none waits, because a tunnel of a fixed rate sends empty packets without end.
     while engine.waiting() > 0 || (direction == Direction::Open && engine.next_due() < Time::MAX) {
-        engine.tell_time(engine.next_due());
+        engine.set_time(engine.next_due());
         pass.drain(&mut engine)?;
     }
     progress.finish();
@@ -293,10 +293,10 @@ impl Pass<'_> {
     /// Admits the packets that have been gathered.
     fn send_burst(&mut self, engine: &mut Engine) -> miette::Result<()> {
         while engine.room() < ROOM && engine.in_flight() > 0 {
-            engine.turn();
+            engine.poll();
             self.take_outputs(engine)?;
         }
-        engine.tell_time(self.burst_time);
+        engine.set_time(self.burst_time);
         engine.admit_burst(self.direction, &mut self.burst);
         for Refusal { packet, tag, reason } in engine.refusals() {
             self.free.push(packet);
@@ -304,7 +304,7 @@ impl Pass<'_> {
                 name_drop(tag, reason);
             }
         }
-        engine.turn();
+        engine.poll();
         self.take_outputs(engine)
     }
 

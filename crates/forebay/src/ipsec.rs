@@ -49,9 +49,9 @@ pub use forebay_crypto::{
 #[cfg(feature = "aws-lc")]
 pub use forebay_crypto_aws_lc::AwsLc;
 pub use forebay_engine::{
-    AddSaError, Addresses, Answer, Calibration, Clock, Engine, EngineError, EngineStats, HandOver, Lane,
+    AddSaError, Addresses, Answer, Calibration, Clock, Engine, EngineError, EngineStats, Lane,
     Limits as EngineLimits, Order, Output, PendingSpiLimits, ProcessorSetup, ProcessorStats, Refusal,
-    Scheduling, Settings, calibrate,
+    RemotePacket, Scheduling, Settings, calibrate,
 };
 pub use forebay_ipsec::{
     Action, DropCounts, DropReason, DscpSet, Encapsulation, Event, EventKind, Ipsec, Iptfs, IvRange,

@@ -92,7 +92,7 @@ static NOW: AtomicU64 = AtomicU64::new(0);
 fn measured_burst(engine: &mut Engine, burst: &mut Vec<Job>, out: &mut Vec<Packet>, direction: Direction) {
     engine.admit_burst(direction, burst);
     while engine.in_flight() > 0 {
-        engine.turn();
+        engine.poll();
     }
     out.extend(engine.outputs().map(|output| output.packet));
 }
@@ -159,7 +159,7 @@ fn drain(engine: &mut Engine, packets: &[Vec<u8>], (burst, out): &mut (Vec<Job>,
     }
     engine.admit_burst(Direction::Seal, burst);
     while engine.in_flight() > 0 {
-        engine.turn();
+        engine.poll();
     }
     out.extend(engine.outputs().map(|output| output.packet));
     out.drain(..).for_each(|packet| engine.recycle(packet));

@@ -6,7 +6,7 @@ use forebay_scheduler::{Item, Work};
 use forebay_wire::Ip;
 
 use crate::edges::may_be_fragment;
-use crate::engine::{Engine, HandOver, Output, Refusal};
+use crate::engine::{Engine, Output, Refusal, RemotePacket};
 use crate::in_flight::InFlight;
 
 impl Engine {
@@ -14,7 +14,7 @@ impl Engine {
     /// and leaves it empty. Packets that cannot be admitted are counted, and [`Engine::refusals`] gives them back.
     ///
     /// A burst that stays at the running core is done at once, and its packets wait in [`Engine::outputs`]; any other
-    /// burst moves on at the next [`Engine::turn`].
+    /// burst moves on at the next [`Engine::poll`].
     ///
     /// One packet may become several outputs (fragments, the packets of an aggregate), and several packets may become
     /// one (a reassembled datagram, an aggregate), which then has the tag of the last one.
@@ -24,7 +24,7 @@ impl Engine {
         self.now = self.clock.now();
         if self.pool.len() > 1 && self.moving.admit(burst.len(), self.clock) {
             self.scheduler.set_moving(self.moving.per_packet());
-            self.pool.set_handing_over(self.moving.per_handed_over(), &mut self.scheduler);
+            self.pool.set_dispatching(self.moving.per_dispatched(), &mut self.scheduler);
         }
         self.scheduler.set_host_alone(self.moving.keeps_all());
         let room = self.room();
@@ -40,7 +40,7 @@ impl Engine {
         self.enter(direction, burst);
     }
 
-    /// Admits one packet, to be done at the next [`Engine::turn`] with others. A packet that cannot be admitted comes
+    /// Admits one packet, to be done at the next [`Engine::poll`] with others. A packet that cannot be admitted comes
     /// back with the reason, which is counted.
     pub fn admit(
         &mut self,
@@ -209,7 +209,7 @@ impl Engine {
             }
             Stop::Bypass => self.bypass(packet, tag),
             Stop::Remote(core) => {
-                self.outward.hand_overs.push(HandOver { core, direction, packet, tag });
+                self.outward.remote_packets.push(RemotePacket { core, direction, packet, tag });
             }
             Stop::Drop(DropReason::OutPathMtu) => self.too_big(burst, at, packet, tag),
             Stop::Drop(DropReason::InNoStates) => {

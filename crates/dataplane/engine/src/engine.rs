@@ -5,7 +5,7 @@
 //! admit_burst:  gather -> prepare -+-> the running core alone: crypto in place, complete, outputs   (in_place.rs)
 //!                                  |
 //!                                  +-> in flight: a slot each, scheduler                            (admit.rs)
-//! turn:  answers of other processors taken                                                          (collect.rs)
+//! poll:  answers of other processors taken                                                          (collect.rs)
 //!        shares placed: running core, or a copy to another processor                                (place.rs)
 //!        the running core's share done in place                                                     (place.rs)
 //!        done and first of its SA? complete -> outputs, or the next SA of a nest                    (release.rs)
@@ -56,7 +56,7 @@ pub struct Output {
 
 /// A packet whose SA is at the engine of another core: see [`Ipsec::add_remote`].
 #[derive(Debug)]
-pub struct HandOver {
+pub struct RemotePacket {
     /// The number of that core.
     pub core: u16,
     /// The direction in which it was admitted here and is to be admitted there.
@@ -82,7 +82,7 @@ pub struct Refusal {
 #[derive(Default)]
 pub(crate) struct Outward {
     pub outputs: Vec<Output>,
-    pub hand_overs: Vec<HandOver>,
+    pub remote_packets: Vec<RemotePacket>,
     pub refusals: Vec<Refusal>,
 }
 
@@ -275,7 +275,7 @@ impl Engine {
         let mut idle = Idle::default();
         while self.in_flight() > 0 && self.now < end {
             self.flush();
-            idle.after(self.turn());
+            idle.after(self.poll());
         }
         self.in_flight() == 0
     }
@@ -288,8 +288,8 @@ impl Engine {
 
     /// Packets admitted since the last call that are for the engines of other cores, in their order. They take up no
     /// room here; to be taken after each burst.
-    pub fn hand_overs(&mut self) -> std::vec::Drain<'_, HandOver> {
-        self.outward.hand_overs.drain(..)
+    pub fn remote_packets(&mut self) -> std::vec::Drain<'_, RemotePacket> {
+        self.outward.remote_packets.drain(..)
     }
 
     /// Takes the packets that [`Engine::admit_burst`] could not admit.
@@ -309,7 +309,7 @@ impl Engine {
     }
 
     /// The next time at which something is due without a packet; [`Time::MAX`] if nothing is. It is a time as SAs are
-    /// told it ([`Engine::tell_time`]).
+    /// told it ([`Engine::set_time`]).
     pub fn next_due(&self) -> Time {
         self.sad.next_due().min(self.edges.next_due())
     }

@@ -18,7 +18,7 @@ pub struct Idle {
 }
 
 impl Idle {
-    /// Tells how the last turn went, and rests a little if it was one of many with nothing to do.
+    /// Tells how the last poll went, and rests a little if it was one of many with nothing to do.
     #[allow(clippy::disallowed_methods)] // the engine may wait
     pub fn after(&mut self, worked: bool) {
         if worked {

@@ -58,7 +58,7 @@ impl LaneSteps {
     /// finished. Returns whether there was anything to do.
     pub fn step(&self) -> bool {
         let mut worker = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        worker.turn().0
+        worker.poll().0
     }
 }
 
@@ -164,7 +164,7 @@ impl Lane {
 }
 
 impl Lane {
-    fn hand_over(&mut self, sources: Option<&Arc<Vec<Packet>>>, jobs: &mut Vec<Job>) {
+    fn dispatch(&mut self, sources: Option<&Arc<Vec<Packet>>>, jobs: &mut Vec<Job>) {
         // A lane whose thread has panicked takes nothing more.
         if jobs.is_empty() || self.to.slots() == 0 || self.to.is_abandoned() {
             return;
@@ -215,11 +215,11 @@ impl Processor for Lane {
     }
 
     fn submit(&mut self, _now: Time, jobs: &mut Vec<Job>) {
-        self.hand_over(None, jobs);
+        self.dispatch(None, jobs);
     }
 
     fn submit_copies(&mut self, _now: Time, sources: &Arc<Vec<Packet>>, jobs: &mut Vec<Job>) {
-        self.hand_over(Some(sources), jobs);
+        self.dispatch(Some(sources), jobs);
     }
 
     fn is_asleep(&self) -> bool {
@@ -289,7 +289,7 @@ impl Worker {
         let (mut looks, mut since, mut nap) = (0u32, self.clock.now(), SLEEP_MIN);
         let (mut usual, mut spin) = (SPIN_MIN, SPIN_MIN);
         while !self.stop.load(Ordering::Acquire) {
-            let (worked, start) = self.turn();
+            let (worked, start) = self.poll();
             if worked {
                 if looks > 0 {
                     let wait = start.since(since).min(SPIN_MAX.times(2));
@@ -315,7 +315,7 @@ impl Worker {
 
     /// Obeys, takes a submission if none is left over, and works; whether there was anything to do, and
     /// when the work began.
-    fn turn(&mut self) -> (bool, Time) {
+    fn poll(&mut self) -> (bool, Time) {
         let ordered = self.obey();
         let start = self.clock.now();
         let mut waiting = std::mem::take(&mut self.waiting);

@@ -23,12 +23,12 @@ mod lane;
 mod moving;
 mod pending_spi;
 mod place;
+mod poll;
 mod pool;
 mod release;
 mod sas;
 mod setup;
 mod stats;
-mod turn;
 
 /// Number of packets that go through each step together: enough to spread the cost of fetching each step's code and
 /// of the call to the processor, and few enough for the packets to stay in the first-level cache.
@@ -44,7 +44,7 @@ pub use calibrate::{BATCHES, Calibration, Point, SIZES, calibrate, calibrate_wit
 pub use clock::Clock;
 pub use doorbell::{Doorbell, Until, Wake};
 pub use edges::{Addresses, Answer};
-pub use engine::{Engine, HandOver, Output, Refusal};
+pub use engine::{Engine, Output, Refusal, RemotePacket};
 pub use health::Removal;
 pub use idle::Idle;
 pub use in_flight::Order;

@@ -36,7 +36,7 @@ pub struct Moving {
     /// Packets that the running core is still to keep, and packets until it is to keep some again.
     alone: u64,
     until_alone: u64,
-    handed_over: u64,
+    dispatched: u64,
     /// Of the time since the last measurement: crypto in place, handing jobs over and taking them back, turns in
     /// which nothing moved.
     accounted: Duration,
@@ -53,7 +53,7 @@ impl Default for Moving {
             packets: 0,
             alone: 2 * ALONE,
             until_alone: ALONE_EVERY,
-            handed_over: 0,
+            dispatched: 0,
             accounted: Duration::ZERO,
             since: None,
             each: 0.0,
@@ -75,7 +75,7 @@ impl Moving {
     }
 
     /// How much more a packet costs that is handed over.
-    pub fn per_handed_over(&self) -> Duration {
+    pub fn per_dispatched(&self) -> Duration {
         Duration(self.more as u64)
     }
 
@@ -87,8 +87,8 @@ impl Moving {
 
     /// Counts packets that are handed over.
     #[inline]
-    pub fn hand_over(&mut self, packets: usize) {
-        self.handed_over += packets as u64;
+    pub fn dispatch(&mut self, packets: usize) {
+        self.dispatched += packets as u64;
     }
 
     /// Counts packets that are admitted; whether there are new figures.
@@ -115,26 +115,26 @@ impl Moving {
         let now = clock.running();
         let since = self.since.replace(now);
         let packets = std::mem::take(&mut self.packets) as f64;
-        let handed_over = std::mem::take(&mut self.handed_over) as f64;
+        let dispatched = std::mem::take(&mut self.dispatched) as f64;
         let accounted = std::mem::take(&mut self.accounted);
         let Some(since) = since else { return false };
-        self.learn(packets, handed_over, ((now - since) - accounted).0 as f64);
+        self.learn(packets, dispatched, ((now - since) - accounted).0 as f64);
         true
     }
 
-    fn learn(&mut self, packets: f64, handed_over: f64, time: f64) {
+    fn learn(&mut self, packets: f64, dispatched: f64, time: f64) {
         // Measurements of packets that all stay are few where many are handed over.
-        let fades = if handed_over == 0.0 { FADES / 4.0 } else { FADES };
+        let fades = if dispatched == 0.0 { FADES / 4.0 } else { FADES };
         let fade = |mean: &mut f64, new: f64| *mean += (new - *mean) / fades;
-        let mean = (time - handed_over * self.more).max(0.0) / packets;
+        let mean = (time - dispatched * self.more).max(0.0) / packets;
         if self.each == 0.0 {
             self.each = mean;
-        } else if handed_over * FEW <= packets {
+        } else if dispatched * FEW <= packets {
             fade(&mut self.each, mean);
             self.more *= FORGETS;
-        } else if handed_over * MANY >= packets {
+        } else if dispatched * MANY >= packets {
             let rest = time - packets * self.each;
-            fade(&mut self.more, rest.max(0.0) / handed_over);
+            fade(&mut self.more, rest.max(0.0) / dispatched);
             if rest < 0.0 {
                 fade(&mut self.each, time / packets);
             }

@@ -47,7 +47,7 @@ impl PendingSpi {
         PendingSpi { limits, waiting: VecDeque::with_capacity(limits.packets), news: false }
     }
 
-    /// Says that an inbound SA has come. The packets are let in at the next turn, when everything is known of it.
+    /// Says that an inbound SA has come. The packets are let in at the next poll, when everything is known of it.
     pub fn announce(&mut self) {
         self.news = !self.waiting.is_empty();
     }

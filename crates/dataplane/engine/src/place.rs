@@ -50,7 +50,7 @@ impl Engine {
                         let submission = self.in_flight.submissions.open(head, jobs, placed, members);
                         self.scratch.open[processor] = submission;
                         if other {
-                            self.hand_over(processor, open);
+                            self.dispatch(processor, open);
                         }
                     }
                 }
@@ -67,7 +67,7 @@ impl Engine {
             for processor in 0..self.pool.len() {
                 let open = std::mem::replace(&mut self.scratch.open[processor], NONE);
                 if open != NONE {
-                    self.hand_over(processor, open);
+                    self.dispatch(processor, open);
                 }
             }
         }
@@ -75,7 +75,7 @@ impl Engine {
     }
 
     /// Hands a submission to its processor.
-    fn hand_over(&mut self, processor: usize, index: u32) {
+    fn dispatch(&mut self, processor: usize, index: u32) {
         let limits = &self.limits;
         let submission = self.in_flight.submissions.get_mut(index);
         let predicted = submission.placed.prediction.finish().since(self.now);
@@ -120,7 +120,7 @@ impl Engine {
             }
         }
         let count = jobs.len();
-        self.moving.hand_over(count);
+        self.moving.dispatch(count);
         let attached = self.pool.get_mut(processor);
         attached.health.submitted(count);
         attached.processor.submit_copies(self.now, sources, &mut jobs);

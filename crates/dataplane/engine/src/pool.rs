@@ -51,7 +51,7 @@ pub struct Attached {
     /// What waking it costs the running core.
     waking: Duration,
     /// And what else a packet costs more that is handed over.
-    handing_over: Duration,
+    dispatching: Duration,
     /// Submissions that it holds, in the order of their hand-over.
     pub submissions: VecDeque<u32>,
     pub stats: ProcessorStats,
@@ -67,7 +67,7 @@ impl Attached {
     /// Time that the running core spends to hand jobs to it and take them back.
     pub fn feed(&self) -> Cost {
         let feed = self.feed.cost();
-        let init = feed.init + self.collect + self.handing_over;
+        let init = feed.init + self.collect + self.dispatching;
         Cost { init, wake: self.waking, ..feed }
     }
 }
@@ -108,7 +108,7 @@ impl Pool {
                 collect: Duration::ZERO,
                 collected: (0, Duration::ZERO),
                 waking: Duration::ZERO,
-                handing_over: Duration::ZERO,
+                dispatching: Duration::ZERO,
                 submissions: VecDeque::with_capacity(in_flight),
             }
         });
@@ -252,10 +252,10 @@ impl Pool {
     }
 
     /// Takes in what a packet costs the running core more that is handed over, beyond handing over and taking back.
-    pub fn set_handing_over(&mut self, more: Duration, scheduler: &mut Scheduler) {
+    pub fn set_dispatching(&mut self, more: Duration, scheduler: &mut Scheduler) {
         for processor in self.others() {
             let attached = &mut self.all[processor];
-            attached.handing_over = more;
+            attached.dispatching = more;
             scheduler.set_feed(processor, attached.feed());
         }
     }

@@ -48,7 +48,7 @@ impl Engine {
 
     /// Adds an SA that the engine of another core owns: see [`Ipsec::add_remote`](forebay_ipsec::Ipsec::add_remote).
     /// No processor gets its keys.
-    pub fn add_away(
+    pub fn add_remote(
         &mut self,
         direction: Direction,
         config: SaConfig,
@@ -72,7 +72,7 @@ impl Engine {
         self.sessions.check(keys, self.sad.next_session(), &mut self.pool)
     }
 
-    /// Removes an SA. Its packets in flight are dropped when they complete. After the last of them [`Engine::turn`]
+    /// Removes an SA. Its packets in flight are dropped when they complete. After the last of them [`Engine::poll`]
     /// closes the SA's sessions at every processor.
     pub fn remove_sa(&mut self, session: SessionId) -> Option<(SaConfig, SaCounters)> {
         let is_away = self.sad.remote(session).is_some();

@@ -168,7 +168,7 @@ fn pass(engine: &mut Engine, direction: Direction, packets: Vec<(u64, Vec<u8>)>)
     engine.admit_burst(direction, &mut burst);
     let mut out = Vec::new();
     while out.len() < expected {
-        engine.turn();
+        engine.poll();
         let outputs: Vec<_> = engine.outputs().collect();
         for output in outputs {
             assert_eq!(output.result, Ok(()), "packet {}", output.tag);

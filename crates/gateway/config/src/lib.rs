@@ -22,14 +22,9 @@ mod workers;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
-<<<<<<< HEAD
-use forebay_diagnostics::{Findings, Place, Problem};
+use forebay_diagnostics::{Findings, Located, Place, Problem};
 use forebay_sas as sas;
 use forebay_sas::{Finding, Findings as FileFindings, SasErrors, SasFile, mask};
-=======
-use forebay_diagnostics::{Findings, Located, Place, Problem};
-use forebay_iv_store as iv_store;
->>>>>>> bench
 use forebay_scenario::{Table, Value, tree};
 use toml::de::DeTable;
 

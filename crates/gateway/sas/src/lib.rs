@@ -57,13 +57,7 @@ pub use schema::PARTS;
 pub use table::Section;
 
 use entry::Claim;
-<<<<<<< HEAD:crates/gateway/sas/src/lib.rs
-use forebay_diagnostics::report::Lines;
-=======
-use errors::Findings;
 use forebay_diagnostics::Lines;
-use keys::KeyFiles;
->>>>>>> bench:crates/gateway/config/src/sas.rs
 use names::Names;
 use table::Table;
 

@@ -17,7 +17,7 @@ mod start_error;
 pub use forebay_taps::{Side, Taps, TapsStatus};
 pub use forebay_worker::{
     Bell, Handle, Handoff, HandoffPacket, InstallError, Installed, Lost, Outside, Paths, Poll, Port,
-    PortCounts, Setup, Share, Steps, Wait, Worker, WorkerCounts, Workers,
+    PortCounts, Setup, Steps, Wait, Worker, WorkerCounts, WorkerIndex, Workers,
 };
 
 pub use export::KeyExport;

@@ -142,7 +142,7 @@ impl Windows {
     /// Lets a new inbound SA of this worker continue with what was received under its keys, and at least behind
     /// `received`. Does nothing for one that it has already, is another worker's, or has no window.
     pub fn give(&self, worker: &mut Worker, session: SessionId, id: SequenceId, received: u64) {
-        let at = (worker.share().place(), session);
+        let at = (worker.index().get(), session);
         let mut state = self.state();
         if state.places.get(&at) == Some(&id) {
             state.windows.entry(id).or_default().awaited = false;
@@ -183,7 +183,7 @@ impl Windows {
     /// [`Windows::settle`]; which keys they have. What these SAs receive from now on is not noted: they have to be
     /// removed at once.
     pub fn take_back(&self, worker: &mut Worker, sessions: &[SessionId]) -> Vec<SequenceId> {
-        let place = worker.share().place();
+        let place = worker.index().get();
         let mut state = self.state();
         let mut taken = Vec::new();
         for &session in sessions {
@@ -200,7 +200,7 @@ impl Windows {
 
     /// The same for all SAs of a worker.
     pub fn take_back_all(&self, worker: &mut Worker) -> Vec<SequenceId> {
-        let place = worker.share().place();
+        let place = worker.index().get();
         let sessions = |state: &State| {
             let own = state.places.keys().filter(|(worker, _)| *worker == place);
             own.map(|(_, session)| *session).collect::<Vec<_>>()
@@ -211,7 +211,7 @@ impl Windows {
 
     /// Drops the packets of a worker's SAs that were taken back and given to no other SA.
     pub fn abandon(&self, worker: &mut Worker, taken: &[SequenceId]) {
-        let place = worker.share().place();
+        let place = worker.index().get();
         let mut held = Vec::new();
         let mut state = self.state();
         for id in taken {

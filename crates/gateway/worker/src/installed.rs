@@ -6,7 +6,7 @@ use forebay_crypto::{Direction, SessionId};
 use forebay_engine::{AddSaError, Engine, EngineError};
 use forebay_ipsec::{Action, Ipsec, IvRange, Policy, PolicyError, PolicyId, PolicyPlace, SadError};
 
-use super::homes::Share;
+use super::owners::WorkerIndex;
 use forebay_config::Changes;
 use forebay_sas::{SaEntry, SasFile};
 
@@ -102,8 +102,8 @@ impl Installed {
     }
 
     /// Makes the engine's SAs and policies those of `file`, between two packets. SAs that stay keep their
-    /// numbers and counters. `ivs` are for the SAs of the worker's share that are new and take some, in order; SAs
-    /// whose `homes` are other workers are theirs.
+    /// numbers and counters. `ivs` are for the SAs of the worker's SAs that are new and take some, in order; SAs
+    /// whose `owners` are other workers are theirs.
     ///
     /// # Errors
     /// At the first that the engine refuses. Then nothing of the file is in the engine any more: with some of the
@@ -111,14 +111,14 @@ impl Installed {
     pub fn change(
         &mut self,
         engine: &mut Engine,
-        share: Share,
+        index: WorkerIndex,
         file: &SasFile,
-        homes: &[usize],
+        owners: &[WorkerIndex],
         changes: &Changes,
         ivs: Vec<IvRange>,
     ) -> Result<(), InstallError> {
         let before = self.sas.clone();
-        self.try_change(engine, share, file, homes, changes, ivs).inspect_err(|_| {
+        self.try_change(engine, index, file, owners, changes, ivs).inspect_err(|_| {
             for session in before {
                 engine.remove_sa(session);
             }
@@ -139,9 +139,9 @@ impl Installed {
     fn try_change(
         &mut self,
         engine: &mut Engine,
-        share: Share,
+        index: WorkerIndex,
         file: &SasFile,
-        homes: &[usize],
+        owners: &[WorkerIndex],
         changes: &Changes,
         ivs: Vec<IvRange>,
     ) -> Result<(), InstallError> {
@@ -159,15 +159,15 @@ impl Installed {
         let old = std::mem::take(&mut self.sas);
         let mut ivs = ivs.into_iter();
         let mut nested = Vec::new();
-        let away = homes.iter().map(|&home| share.away(home));
-        for ((entry, kept), away) in file.entries.iter().zip(&changes.kept).zip(away) {
+        let remote = owners.iter().map(|&owner| index.remote(owner));
+        for ((entry, kept), remote) in file.entries.iter().zip(&changes.kept).zip(remote) {
             let session = match kept.and_then(|place| old.get(place)) {
                 Some(&session) => session,
                 None => {
                     if let Some(outer) = entry.outer {
                         nested.push((self.sas.len(), outer));
                     }
-                    add(engine, entry, away, &mut ivs)?
+                    add(engine, entry, remote, &mut ivs)?
                 }
             };
             self.sas.push(session);
@@ -190,14 +190,14 @@ impl Installed {
 fn add(
     engine: &mut Engine,
     entry: &SaEntry,
-    away: Option<u16>,
+    remote: Option<u16>,
     ivs: &mut impl Iterator<Item = IvRange>,
 ) -> Result<SessionId, InstallError> {
     let config = entry.config.clone();
     // Numbers that no packet carries need no reservation.
     let unused = IvRange::share(0, u64::MAX, 0, 1);
-    let added = match (entry.direction, away) {
-        (direction, Some(worker)) => engine.add_away(direction, config, worker).map_err(AddSaError::Sad),
+    let added = match (entry.direction, remote) {
+        (direction, Some(worker)) => engine.add_remote(direction, config, worker).map_err(AddSaError::Sad),
         (Direction::Open, None) => engine.add_inbound(config, &entry.keys),
         (Direction::Seal, None) => {
             let iv = if takes_ivs(entry) { ivs.next().unwrap_or(IvRange::share(0, 0, 0, 1)) } else { unused };

@@ -5,10 +5,10 @@
 mod audit;
 mod handoff;
 mod held;
-pub mod homes;
 pub mod installed;
 mod intake;
 mod keepalive;
+pub mod owners;
 mod port;
 mod wait;
 mod word;
@@ -16,8 +16,8 @@ mod worker;
 mod workers;
 
 pub use handoff::{Bell, Handoff, HandoffPacket};
-pub use homes::{Paths, Share};
 pub use installed::{InstallError, Installed};
+pub use owners::{Paths, WorkerIndex};
 pub use port::{Lost, Port, PortCounts};
 pub use wait::{Poll, Wait};
 pub use word::Word;

@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, mpsc};
 
 use forebay_crypto::{Direction, SessionId};
-use forebay_engine::{Answer, Engine, EngineError, HandOver, Output};
+use forebay_engine::{Answer, Engine, EngineError, Output, RemotePacket};
 use forebay_ipsec::{DropReason, Event, EventKind, IvRange};
 use forebay_links::Link;
 use forebay_time::{Duration, Time};
@@ -36,10 +36,10 @@ pub use self::setup::{Outside, Setup, WorkerCounts};
 use super::audit::{Audit, Limiter};
 use super::handoff::{Bell, Handoff, HandoffPacket};
 use super::held::Held;
-use super::homes::{Paths, Share};
 use super::installed::{InstallError, Installed};
 use super::intake::{self, Intake, TAKE};
 use super::keepalive::Keepalives;
+use super::owners::{Paths, WorkerIndex};
 use super::port::Port;
 use super::wait::Wait;
 use super::word::Word;
@@ -81,7 +81,7 @@ pub struct Worker {
     keepalives: Keepalives,
     moves_said: Limiter,
     orders: mpsc::Receiver<Order>,
-    share: Share,
+    index: WorkerIndex,
     handoff: Handoff,
     paths: Arc<Paths>,
     processors: Vec<usize>,
@@ -99,7 +99,7 @@ pub struct Worker {
     /// Emptied in every round.
     outputs: Vec<Output>,
     answers: Vec<Answer>,
-    hand_overs: Vec<HandOver>,
+    remote_packets: Vec<RemotePacket>,
     wait: Box<dyn Wait>,
     stop: bool,
     /// Consecutive sleeps that an error of a link ended, which poll(2) would report again at once.
@@ -185,7 +185,7 @@ impl Worker {
             window_waits: setup.window_waits,
             intake: Intake::new(Audit::new(setup.audit.0, setup.audit.1)),
             orders,
-            share: setup.share,
+            index: setup.index,
             handoff: setup.handoff,
             paths: setup.paths,
             processors: setup.processors,
@@ -198,7 +198,7 @@ impl Worker {
             installed: Installed::default(),
             outputs: Vec::new(),
             answers: Vec::new(),
-            hand_overs: Vec::new(),
+            remote_packets: Vec::new(),
             wait: setup.wait,
             stop: false,
             faults: 0,
@@ -277,7 +277,7 @@ impl Worker {
         &self.counts
     }
 
-    /// Makes the file's SAs and policies those of `file`, which are at `homes`: see [`Installed::change`]. Packets in
+    /// Makes the file's SAs and policies those of `file`, which are owned by `owners`: see [`Installed::change`]. Packets in
     /// flight of SAs that go are dropped: [`Worker::finish`] comes before, and before what they have received is taken
     /// back.
     ///
@@ -286,7 +286,7 @@ impl Worker {
     pub fn install(
         &mut self,
         file: &SasFile,
-        homes: &[usize],
+        owners: &[WorkerIndex],
         changes: &Changes,
         ivs: Vec<IvRange>,
     ) -> Result<(), InstallError> {
@@ -300,7 +300,7 @@ impl Worker {
             let held = self.take_held(session);
             self.drop_held(held);
         }
-        self.installed.change(&mut self.engine, self.share, file, homes, changes, ivs)?;
+        self.installed.change(&mut self.engine, self.index, file, owners, changes, ivs)?;
         self.find_peers(file, changes);
         Ok(())
     }
@@ -309,10 +309,14 @@ impl Worker {
     ///
     /// # Errors
     /// What [`Worker::install`] would say; nothing is changed.
-    pub fn check(&mut self, file: &SasFile, homes: &[usize], changes: &Changes) -> Result<(), EngineError> {
-        let place = self.share.place();
-        let new = file.entries.iter().zip(homes).zip(&changes.kept);
-        let new = new.filter(|((_, home), kept)| **home == place && kept.is_none());
+    pub fn check(
+        &mut self,
+        file: &SasFile,
+        owners: &[WorkerIndex],
+        changes: &Changes,
+    ) -> Result<(), EngineError> {
+        let new = file.entries.iter().zip(owners).zip(&changes.kept);
+        let new = new.filter(|((_, owner), kept)| **owner == self.index && kept.is_none());
         self.engine.check_keys(new.map(|((entry, _), _)| (entry.direction, &entry.keys)))
     }
 
@@ -329,8 +333,8 @@ impl Worker {
     }
 
     /// Its place among the workers.
-    pub fn share(&self) -> Share {
-        self.share
+    pub fn index(&self) -> WorkerIndex {
+        self.index
     }
 
     /// The places in the file of the engine's processors.
@@ -352,7 +356,7 @@ impl Worker {
         let end = self.engine.clock().now() + FINISH;
         while sas.iter().any(|&sa| self.engine.sad().in_flight(sa) > 0) && self.engine.clock().now() < end {
             self.engine.flush();
-            self.turn();
+            self.poll();
         }
     }
 
@@ -386,22 +390,22 @@ impl Worker {
         }
         if self.take_handed() {
             moved = true;
-            self.turn();
+            self.poll();
         }
         if !self.sealed_wait() && self.handoff.has_room(TAKE) {
             moved |= self.take_inside();
-            moved |= self.turn();
+            moved |= self.poll();
         }
         for index in 0..self.outside.len() {
             moved |= self.take_outside(index);
-            moved |= self.turn();
+            moved |= self.poll();
         }
         if std::mem::take(&mut self.icmp_ready) || self.counts.rounds.is_multiple_of(ICMP_EVERY) {
             moved |= self.take_icmp();
         }
         if !moved && !self.window_waits && self.engine.in_flight() > 0 {
             self.engine.flush();
-            moved |= self.turn();
+            moved |= self.poll();
         }
         self.look_after_sas();
         moved
@@ -418,9 +422,9 @@ impl Worker {
     }
 
     /// Lets the engine do what it has got, and sends what comes out.
-    fn turn(&mut self) -> bool {
+    fn poll(&mut self) -> bool {
         let mut moved = false;
-        while self.engine.turn() {
+        while self.engine.poll() {
             moved = true;
         }
         self.hand_over();
@@ -460,13 +464,13 @@ impl Worker {
 
     /// Gives packets of other workers' SAs to them.
     fn hand_over(&mut self) {
-        let mut hand_overs = std::mem::take(&mut self.hand_overs);
-        hand_overs.extend(self.engine.hand_overs());
-        if hand_overs.is_empty() {
-            self.hand_overs = hand_overs;
+        let mut remote_packets = std::mem::take(&mut self.remote_packets);
+        remote_packets.extend(self.engine.remote_packets());
+        if remote_packets.is_empty() {
+            self.remote_packets = remote_packets;
             return;
         }
-        for HandOver { core, direction, packet, .. } in hand_overs.drain(..) {
+        for RemotePacket { core, direction, packet, .. } in remote_packets.drain(..) {
             match self.handoff.give(core.into(), HandoffPacket { direction, packet }) {
                 Ok(()) => self.counts.handed_over += 1,
                 Err(HandoffPacket { packet, .. }) => {
@@ -476,7 +480,7 @@ impl Worker {
                 }
             }
         }
-        self.hand_overs = hand_overs;
+        self.remote_packets = remote_packets;
         self.handoff.ring();
     }
 
@@ -517,7 +521,7 @@ impl Worker {
             self.paths_seen = now;
             let sad = self.engine.sad();
             let paths = sad.iter().filter_map(|(session, ..)| sad.effective_mtu(session, ipv4::MIN_HEADER));
-            self.paths.set(self.share.place(), paths.min());
+            self.paths.set(self.index, paths.min());
             self.mss_clamp = self.mss_most.map(|most| self.paths.narrowest().unwrap_or(most).min(most));
         }
         for packet in self.keepalives.due(now, self.engine.sad()) {

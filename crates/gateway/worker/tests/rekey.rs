@@ -18,7 +18,7 @@ use forebay_ipsec::{Action, Ipsec, IvRange, Policy, PolicyId, PolicyPlace, SaCon
 use forebay_links::{Link, RxDrops, TxReport};
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::Duration;
-use forebay_worker::{Handle, Handoff, Outside, Paths, Poll, Port, Setup, Share, Worker};
+use forebay_worker::{Handle, Handoff, Outside, Paths, Poll, Port, Setup, Worker, WorkerIndex};
 
 /// Rekeys: `FOREBAY_REKEYS` changes it, for longer runs.
 const REKEYS: u32 = 2_000;
@@ -98,7 +98,7 @@ fn gateway(plain: End, wire: End) -> Gateway {
         keepalive: None,
         audit: (10, 10),
         window_waits: false,
-        share: Share::ALL,
+        index: WorkerIndex::ONLY,
         handoff: Handoff::between(1).unwrap().remove(0),
         paths: Arc::new(Paths::new(1)),
         processors: vec![0],

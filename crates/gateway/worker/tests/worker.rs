@@ -17,7 +17,7 @@ use forebay_links::{Link, RxDrops, TxReport};
 use forebay_sas::parse;
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::Duration;
-use forebay_worker::{Handle, Handoff, Outside, Paths, Poll, Port, Setup, Share, Worker};
+use forebay_worker::{Handle, Handoff, Outside, Paths, Poll, Port, Setup, Worker, WorkerIndex};
 
 /// What a link of memory has been given, what it will give, and how it behaves.
 #[derive(Default)]
@@ -165,7 +165,7 @@ fn gateway(change: impl FnOnce(&mut Setup)) -> Gateway {
         mss_by_path: false,
         audit: (10, 10),
         window_waits: false,
-        share: Share::ALL,
+        index: WorkerIndex::ONLY,
         handoff: Handoff::between(1).unwrap().remove(0),
         paths: Arc::new(Paths::new(1)),
         processors: vec![0],
@@ -488,18 +488,24 @@ fn a_file_that_the_engine_refuses_leaves_nothing_of_any_file() {
         restart: vec![],
     };
     let inbound = forebay_crypto::Direction::Open;
-    worker.install(&file(0x1002), &[0; 2], &changes(vec![None, None], vec![]), vec![]).unwrap();
+    worker
+        .install(&file(0x1002), &[WorkerIndex::ONLY; 2], &changes(vec![None, None], vec![]), vec![])
+        .unwrap();
     let sad = worker.engine().sad();
     assert_eq!((sad.iter().count(), sad.policies(inbound).count()), (2, 1));
     // Another SA has the SPI.
     let other = other_end(sa(0x2002, Encapsulation::None, "10.2.0.0/16"));
     worker.engine().add_inbound(other, &keys()).unwrap();
-    worker.install(&file(0x2002), &[0; 2], &changes(vec![Some(0), None], vec![1]), vec![]).unwrap_err();
+    worker
+        .install(&file(0x2002), &[WorkerIndex::ONLY; 2], &changes(vec![Some(0), None], vec![1]), vec![])
+        .unwrap_err();
     let sad = worker.engine().sad();
     let left: Vec<u32> = sad.iter().map(|(_, _, sa, _)| sa.spi.get()).collect();
     assert_eq!((left, sad.policies(inbound).count()), (vec![0x2002], 0));
     // And the next is put in whole.
-    worker.install(&file(0x1002), &[0; 2], &changes(vec![None, None], vec![]), vec![]).unwrap();
+    worker
+        .install(&file(0x1002), &[WorkerIndex::ONLY; 2], &changes(vec![None, None], vec![]), vec![])
+        .unwrap();
     let sad = worker.engine().sad();
     assert_eq!((sad.iter().count(), sad.policies(inbound).count()), (3, 1));
 }
@@ -534,7 +540,7 @@ fn a_new_outbound_sa_goes_to_where_its_peer_has_moved() {
         restart: vec![],
     };
     let ivs = || vec![IvRange::for_throwaway_key()];
-    far.worker.install(&old, &[0; 2], &changes(vec![None; 2], vec![]), ivs()).unwrap();
+    far.worker.install(&old, &[WorkerIndex::ONLY; 2], &changes(vec![None; 2], vec![]), ivs()).unwrap();
     near.inside.give(plain(2, 100));
     rounds(&mut near.worker);
     let mut sealed = near.udp.take().remove(0);
@@ -542,7 +548,7 @@ fn a_new_outbound_sa_goes_to_where_its_peer_has_moved() {
     sealed[20..22].copy_from_slice(&1_024_u16.to_be_bytes());
     far.udp.give(sealed);
     rounds(&mut far.worker);
-    far.worker.install(&new, &[0; 2], &changes(vec![Some(0), None], vec![1]), ivs()).unwrap();
+    far.worker.install(&new, &[WorkerIndex::ONLY; 2], &changes(vec![Some(0), None], vec![1]), ivs()).unwrap();
     let session = far.worker.sessions()[1];
     let sa = far.worker.engine().sad().config(session).unwrap();
     assert_eq!((sa.remote, sa.udp.remote), ([198, 51, 100, 7].into(), 1_024));
@@ -576,13 +582,13 @@ fn a_new_sa_goes_to_where_its_pair_is_and_nowhere_if_peers_are_in_doubt() {
         restart: vec![],
     };
     let ivs = |count| (0..count).map(|_| IvRange::for_throwaway_key()).collect();
-    worker.install(&file(1, 2), &[0; 4], &changes(vec![None; 4], vec![]), ivs(2)).unwrap();
+    worker.install(&file(1, 2), &[WorkerIndex::ONLY; 4], &changes(vec![None; 4], vec![]), ivs(2)).unwrap();
     for (place, session) in worker.sessions().to_vec().into_iter().enumerate() {
         let to = SocketAddr::from(([198, 51, 100, 7], 1_000 + place as u16 / 2));
         assert_eq!(worker.engine().move_peer(session, to), Ok(true));
     }
     let kept = vec![Some(0), None, Some(2), None, None, None];
-    worker.install(&file(16, 3), &[0; 6], &changes(kept, vec![1, 3]), ivs(3)).unwrap();
+    worker.install(&file(16, 3), &[WorkerIndex::ONLY; 6], &changes(kept, vec![1, 3]), ivs(3)).unwrap();
     let sessions = worker.sessions().to_vec();
     let places: Vec<u16> = sessions.iter().map(|&session| peer_of(&mut worker, session).port()).collect();
     assert_eq!(places, [1_000, 1_000, 1_001, 1_001, 4_500, 4_500]);

@@ -17,7 +17,7 @@ use forebay_ipsec::{DropReason, Encapsulation, Ipsec, IvRange, SaConfig, Spi};
 use forebay_links::{Link, RxDrops, TxReport};
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::Duration;
-use forebay_worker::{Handle, Handoff, Outside, Paths, Poll, Port, Setup, Share, Worker, Workers};
+use forebay_worker::{Handle, Handoff, Outside, Paths, Poll, Port, Setup, Worker, WorkerIndex, Workers};
 
 /// A link that can be slept for.
 struct Pipe(UnixDatagram);
@@ -96,7 +96,7 @@ fn gateway(count: usize, room: usize, directions: &[Direction], sas: u32) -> Gat
             Engine::new(Ipsec::default(), &[], vec![core], Settings::default(), Clock::start()).unwrap();
         let ((plain, program), (udp, peer)) = (pipe(), pipe());
         let port = |name, link: Pipe| Port::new(name, Box::new(link), 4_096);
-        let share = Share::of(place, count);
+        let index = WorkerIndex::new(place, count);
         let (mut worker, handle) = Worker::new(Setup {
             engine,
             inside: port("inside", plain),
@@ -107,7 +107,7 @@ fn gateway(count: usize, room: usize, directions: &[Direction], sas: u32) -> Gat
             keepalive: None,
             audit: (0, 0),
             window_waits: false,
-            share,
+            index,
             handoff,
             paths: paths.clone(),
             processors: vec![0],
@@ -115,8 +115,8 @@ fn gateway(count: usize, room: usize, directions: &[Direction], sas: u32) -> Gat
         });
         for (&direction, n) in directions.iter().flat_map(|direction| (0..sas).map(move |n| (direction, n))) {
             let (engine, config) = (worker.engine(), sa(n));
-            match (direction, share.away_by_spi(config.spi)) {
-                (_, Some(home)) => drop(engine.add_away(direction, config, home).unwrap()),
+            match (direction, index.remote_by_spi(config.spi)) {
+                (_, Some(owner)) => drop(engine.add_remote(direction, config, owner).unwrap()),
                 (Direction::Seal, None) => {
                     engine.add_outbound(config, IvRange::for_throwaway_key(), &keys()).map(drop).unwrap();
                 }
@@ -190,8 +190,8 @@ fn a_packet_is_sealed_and_opened_where_its_sa_is_whoever_takes_it() {
                 remote_ts: vec![],
                 ..config
             };
-            match Share::of(place, WORKERS).away_by_spi(config.spi) {
-                Some(home) => drop(worker.engine().add_away(Direction::Open, config, home).unwrap()),
+            match WorkerIndex::new(place, WORKERS).remote_by_spi(config.spi) {
+                Some(owner) => drop(worker.engine().add_remote(Direction::Open, config, owner).unwrap()),
                 None => drop(worker.engine().add_inbound(config, &keys()).unwrap()),
             }
         }
@@ -205,14 +205,14 @@ fn a_packet_is_sealed_and_opened_where_its_sa_is_whoever_takes_it() {
             for number in 0..burst {
                 near.programs[taker].send(&plain(n, number)).unwrap();
             }
-            let home = (0x1000 + n) as usize % WORKERS;
+            let owner = (0x1000 + n) as usize % WORKERS;
             for _ in 0..burst {
-                let sealed = receive(&near.peers[home]);
+                let sealed = receive(&near.peers[owner]);
                 assert_eq!(spi_and_sequence(&sealed).0, 0x1000 + n);
                 far.peers[opener].send(&sealed).unwrap();
             }
             for wanted in 0..burst {
-                let opened = receive(&far.programs[home]);
+                let opened = receive(&far.programs[owner]);
                 assert_eq!((opened[17], number(&opened)), (n as u8 + 2, wanted));
             }
         }
@@ -324,8 +324,8 @@ fn a_peer_that_moves_is_followed_where_its_other_sas_are() {
     let inbound = SaConfig { spi: Spi::new(0x2001).unwrap(), ..back(sa(1)) };
     let peer_s = SaConfig { local: inbound.remote, remote: inbound.local, ..inbound.clone() };
     for (place, worker) in gateway.workers.iter_mut().enumerate() {
-        match Share::of(place, 2).away_by_spi(inbound.spi) {
-            Some(home) => drop(worker.engine().add_away(Direction::Open, inbound.clone(), home).unwrap()),
+        match WorkerIndex::new(place, 2).remote_by_spi(inbound.spi) {
+            Some(owner) => drop(worker.engine().add_remote(Direction::Open, inbound.clone(), owner).unwrap()),
             None => drop(worker.engine().add_inbound(inbound.clone(), &keys()).unwrap()),
         }
     }
@@ -377,7 +377,7 @@ fn a_change_is_made_by_all_at_one_moment_and_waits_for_nobody_who_has_ended() {
                     let inside = inside.clone();
                     let all = workers.change(move |worker| {
                         let before = inside.fetch_add(1, Ordering::SeqCst);
-                        let place = worker.share().place();
+                        let place = worker.index().get();
                         assert!(before < 3, "of two changes at a time");
                         while !(inside.load(Ordering::SeqCst)).is_multiple_of(3) {
                             std::thread::yield_now();
@@ -386,7 +386,7 @@ fn a_change_is_made_by_all_at_one_moment_and_waits_for_nobody_who_has_ended() {
                         place
                     });
                     assert_eq!(all, Some(vec![0, 1, 2]));
-                    assert_eq!(workers.ask(|worker| worker.share().place()), Some(vec![0, 1, 2]));
+                    assert_eq!(workers.ask(|worker| worker.index().get()), Some(vec![0, 1, 2]));
                 }
             })
         })
@@ -396,9 +396,9 @@ fn a_change_is_made_by_all_at_one_moment_and_waits_for_nobody_who_has_ended() {
     workers.get(1).unwrap().ask(Worker::stop).unwrap();
     // It does what it is told in its last round.
     while workers.get(1).unwrap().ask(|_| ()).is_some() {}
-    assert_eq!(workers.change(|worker| worker.share().place()), None);
-    assert_eq!(workers.change(|worker| assert_ne!(worker.share().place(), 2, "as meant")), None);
-    assert_eq!(workers.get(0).unwrap().ask(|worker| worker.share().place()), Some(0));
+    assert_eq!(workers.change(|worker| worker.index().get()), None);
+    assert_eq!(workers.change(|worker| assert_ne!(worker.index().get(), 2, "as meant")), None);
+    assert_eq!(workers.get(0).unwrap().ask(|worker| worker.index().get()), Some(0));
     workers.get(0).unwrap().ask(Worker::stop).unwrap();
     let ended: Vec<bool> = threads.into_iter().map(|thread| thread.join().is_ok()).collect();
     assert_eq!(ended, [true, true, false]);
@@ -410,7 +410,7 @@ fn numbers_need_not_be_the_same_everywhere() {
     gateway.workers[1].engine().remove_sa(SessionId(0)).unwrap();
     let other = SaConfig { spi: Spi::new(0x1007).unwrap(), ..sa(7) };
     let here = gateway.workers[1].engine().add_outbound(other.clone(), IvRange::for_throwaway_key(), &keys());
-    let there = gateway.workers[0].engine().add_away(Direction::Seal, other, 1);
+    let there = gateway.workers[0].engine().add_remote(Direction::Seal, other, 1);
     assert_eq!((here.unwrap(), there.unwrap()), (SessionId(0), SessionId(2)));
     let (workers, threads) = gateway.run();
     gateway.programs[0].send(&plain(7, 3)).unwrap();

@@ -56,7 +56,7 @@ pub fn run(
         if !moved {
             engine.flush();
         }
-        moved |= engine.turn();
+        moved |= engine.poll();
         comparer.learn(&expected);
         let mut free = Vec::new();
         for output in engine.outputs() {

@@ -73,7 +73,7 @@ pub fn run(
         engine.admit_burst(Direction::Seal, &mut burst);
         refused.extend(engine.refusals().map(|refusal| refusal.packet));
         refused.drain(..).for_each(|packet| engine.recycle(packet));
-        let moved = engine.turn() | gateway.send(&mut engine)?;
+        let moved = engine.poll() | gateway.send(&mut engine)?;
         idle.after(moved || next > before);
         if next.is_multiple_of(1024) && progress::is_interrupted() {
             return Err(progress::Interrupted.into());
@@ -82,7 +82,7 @@ pub fn run(
     let end = shared.clock.now() + LAST_WORDS;
     while (engine.in_flight() > 0 || !gateway.pending.is_empty()) && shared.clock.now() < end {
         engine.flush();
-        let moved = engine.turn() | gateway.send(&mut engine)?;
+        let moved = engine.poll() | gateway.send(&mut engine)?;
         idle.after(moved);
     }
     gateway.writer.finish().map_err(capture_error)?;

@@ -211,14 +211,14 @@ impl<'a> Rig<'a> {
                 return Err(miette!("the engine rejected a packet: {}", refusal.reason.explanation()));
             }
         }
-        while self.engine.turn() {
+        while self.engine.poll() {
             moved = true;
         }
         moved |= self.take(&mut each)?;
         if !moved && self.engine.in_flight() > 0 {
             // Nothing more is at hand, so that no packet waits for the window to fill.
             self.engine.flush();
-            moved |= self.engine.turn();
+            moved |= self.engine.poll();
             moved |= self.take(&mut each)?;
             if !moved && self.now().since(self.moved) > STUCK {
                 return Err(miette!("the engine stalled with {} packets in flight", self.engine.in_flight()));

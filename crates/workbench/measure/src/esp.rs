@@ -284,7 +284,7 @@ impl Path {
             self.jobs.push(Job::new(packet, JobSpec::default(), place as u64));
         }
         self.engine.admit_burst(direction, &mut self.jobs);
-        while self.engine.turn() {}
+        while self.engine.poll() {}
         for output in self.engine.outputs() {
             if let Err(reason) = output.result {
                 return Err(miette!("the benchmark dropped a packet: {}", reason.explanation()));

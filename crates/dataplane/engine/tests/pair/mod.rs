@@ -144,11 +144,11 @@ impl End {
         }
     }
 
-    fn turn(&mut self) {
+    fn poll(&mut self) {
         let now = self.engine.clock().now();
         self.gap = self.gap.max(now.since(self.last_turn));
         self.last_turn = now;
-        self.engine.turn();
+        self.engine.poll();
     }
 
     /// What came out, checked to be what had to come out next.
@@ -334,7 +334,7 @@ impl Pair {
     }
 
     fn step(&mut self) {
-        self.a.turn();
+        self.a.poll();
         for output in self.a.outputs() {
             if output.result.is_ok() {
                 self.send(output.packet.bytes().to_vec(), output.tag);
@@ -348,7 +348,7 @@ impl Pair {
             assert!(packet.fill(&bytes));
             self.b.admit(Direction::Open, packet, number);
         }
-        self.b.turn();
+        self.b.poll();
         for output in self.b.outputs() {
             match output.result {
                 Ok(()) => {

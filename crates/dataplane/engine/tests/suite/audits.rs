@@ -97,7 +97,7 @@ fn answers_behind_one_that_is_audited_wait_for_its_result() {
             admit(&mut seal, Direction::Seal, &bytes, sent);
             sent += 1;
         }
-        seal.turn();
+        seal.poll();
         take(&mut seal);
     }
     assert!(seal.drain(Duration::from_millis(10_000)), "{} packets in flight", seal.in_flight());

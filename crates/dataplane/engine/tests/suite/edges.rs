@@ -94,9 +94,9 @@ fn pass(engine: &mut Engine, direction: Direction, packets: &[Vec<u8>]) -> (Pass
         }
     };
     for (tag, bytes) in packets.iter().enumerate() {
-        engine.tell_time(Time::ZERO + Duration::from_millis(tag as u64));
+        engine.set_time(Time::ZERO + Duration::from_millis(tag as u64));
         while engine.room() < 64 {
-            engine.turn();
+            engine.poll();
             take(engine);
         }
         let mut packet = engine.buffer();
@@ -112,7 +112,7 @@ fn pass(engine: &mut Engine, direction: Direction, packets: &[Vec<u8>]) -> (Pass
         if engine.waiting() == 0 && (direction == Direction::Seal || engine.next_due() == Time::MAX) {
             break;
         }
-        engine.tell_time(engine.next_due());
+        engine.set_time(engine.next_due());
     }
     (out, refused)
 }

@@ -117,7 +117,7 @@ fn pass(engine: &mut Engine, count: u64) {
         if sent == count {
             engine.flush();
         }
-        engine.turn();
+        engine.poll();
         let out = take(engine);
         passed += out;
         let now = engine.clock().now();
@@ -277,7 +277,7 @@ fn an_engine_may_be_dropped_while_jobs_are_under_way() {
         for number in 0..200 {
             admit(&mut engine, number).expect("there is room");
         }
-        engine.turn();
+        engine.poll();
         assert!(engine.in_flight() > 0);
         let clock = engine.clock();
         let start = clock.now();

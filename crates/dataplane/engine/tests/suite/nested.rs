@@ -161,7 +161,7 @@ fn pass_on(
     for packets in packets.chunks(at_once) {
         while engine.room() < at_once {
             engine.flush();
-            engine.turn();
+            engine.poll();
             take(&mut engine);
         }
         for bytes in packets {
@@ -177,7 +177,7 @@ fn pass_on(
             }),
         }
         assert_eq!(engine.refusals().count(), 0);
-        engine.turn();
+        engine.poll();
     }
     assert!(engine.drain(Duration::from_millis(20_000)), "{} are stuck", engine.in_flight());
     take(&mut engine);

@@ -149,7 +149,7 @@ fn pass(engine: &mut Engine, plain: &[Vec<u8>], packets: u64) {
             assert!(engine.admit(Direction::Seal, packet, sent).is_ok());
             sent += 1;
         }
-        engine.turn();
+        engine.poll();
         if sent == packets {
             engine.flush();
         }

@@ -152,7 +152,7 @@ fn a_thousand_rekeys_under_traffic_lose_no_packet_and_leave_no_key() {
             sealer.admit(Direction::Seal, plain(sent), sent).expect("room");
             sent += 1;
         }
-        sealer.turn();
+        sealer.poll();
         ins.push(begin(&mut opener, number, Direction::Open));
         let old = std::mem::replace(&mut out, begin(&mut sealer, number, Direction::Seal));
         sealer.put_policy_sa_first(policy, out).expect("an SA of this direction");
@@ -177,7 +177,7 @@ fn a_thousand_rekeys_under_traffic_lose_no_packet_and_leave_no_key() {
     // Orders to a lane take their time.
     let end = clock.now() + Duration::from_millis(20_000);
     while seen.iter().any(|seen| seen.sessions() > 1) && clock.now() < end {
-        sealer.turn();
+        sealer.poll();
         std::thread::yield_now();
     }
     assert_eq!(seen.each_ref().map(Seen::sessions), [1; 4], "only the last SA's keys are left");
@@ -277,7 +277,7 @@ fn packets_that_come_before_their_sa_wait_for_it_a_little() {
     let end = opener.clock().now() + Duration::from_millis(20_000);
     let mut heard = Vec::new();
     while heard.len() < 5 && opener.clock().now() < end {
-        opener.turn();
+        opener.poll();
         heard.extend(opener.outputs().map(|output| (output.tag, output.result)));
         std::thread::yield_now();
     }

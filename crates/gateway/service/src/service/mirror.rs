@@ -31,8 +31,8 @@ use forebay_sas::esp_sa;
 use forebay_state::SequenceId;
 use forebay_state::windows::Windows;
 use forebay_worker::Worker;
+use forebay_worker::WorkerIndex;
 use forebay_worker::Workers;
-use forebay_worker::homes::by_spi;
 
 /// Between two looks at limits and wanted SAs.
 const TICK: Duration = Duration::from_millis(100);
@@ -58,7 +58,7 @@ struct SyncedSa {
     /// Its number at each worker.
     sessions: Vec<SessionId>,
     /// The worker that has it.
-    home: usize,
+    owner: WorkerIndex,
     direction: Direction,
     sa: xfrm::Sa,
     /// The higher the newer.
@@ -297,7 +297,7 @@ impl Follow {
     /// Takes an SA over. One that `goes_on` stays at its worker, and goes on behind what it has sent and received so far.
     fn add(&mut self, mut sa: xfrm::Sa, goes_on: bool) {
         let before = self.forget(&sa.id);
-        let stays = before.as_ref().filter(|_| goes_on).map(|taken| taken.home);
+        let stays = before.as_ref().filter(|_| goes_on).map(|taken| taken.owner);
         let before = before.map(|taken| taken.sessions);
         if self.sas.len() >= self.most.sas {
             tracing::error!(sa = %sa.id, most = self.most.sas, "SA not synchronized: raise `sas` in [limits]");
@@ -327,7 +327,7 @@ impl Follow {
         };
         let (config, keys) = (sa.config.clone(), sa.keys.clone());
         let users = self.users(&sa);
-        let home = stays.unwrap_or_else(|| self.home(&sa));
+        let owner = stays.unwrap_or_else(|| self.owner(&sa));
         // IVs count from the clock, in nanoseconds: a process that had these keys before used smaller ones.
         let now_ns = (self.clock)().as_nanos() as u64;
         let (windows, changed) = (self.windows.clone(), before.is_some());
@@ -340,9 +340,9 @@ impl Follow {
             }
         };
         let added = self.workers.change(move |worker| {
-            let share = worker.share();
+            let index = worker.index();
             let (mut behind, mut iv, mut taken) = (told, now_ns, vec![]);
-            if let Some(&one) = before.as_ref().and_then(|before| before.get(share.place())) {
+            if let Some(&one) = before.as_ref().and_then(|before| before.get(index.get())) {
                 // Packets in flight count as received, so they are finished first.
                 worker.finish(&[one]);
                 let sad = worker.engine().sad();
@@ -356,9 +356,9 @@ impl Follow {
             }
             let engine = worker.engine();
             let config = config.clone();
-            let session = match (direction, share.away(home)) {
-                (direction, Some(home)) => {
-                    engine.add_away(direction, config, home).map_err(|error| error.to_string())
+            let session = match (direction, index.remote(owner)) {
+                (direction, Some(worker)) => {
+                    engine.add_remote(direction, config, worker).map_err(|error| error.to_string())
                 }
                 (Direction::Seal, None) => {
                     let iv = IvRange::share(iv, u64::MAX, 0, 1);
@@ -371,7 +371,7 @@ impl Follow {
             if direction == Direction::Seal && behind > 0 {
                 engine.continue_after(session, behind);
             }
-            for policy in users.iter().filter_map(|ids| ids.get(share.place())) {
+            for policy in users.iter().filter_map(|ids| ids.get(index.get())) {
                 if let Err(error) = engine.put_policy_sa_first(*policy, session) {
                     engine.remove_sa(session);
                     return Err(error.to_string());
@@ -386,13 +386,13 @@ impl Follow {
         let added = added.map(|added| self.all_or_none(added, remove));
         match added {
             Some(Ok(added)) => {
-                let behind = added.get(home).map_or(told, |(_, behind)| *behind);
+                let behind = added.get(owner.get()).map_or(told, |(_, behind)| *behind);
                 let sessions = added.into_iter().map(|(session, _)| session).collect();
                 tracing::info!(sa = %id, ?direction, suite = %sa.config.suite, "SA of the kernel added");
                 let counters = SaCounters::default();
                 let taken = SyncedSa {
                     sessions,
-                    home,
+                    owner,
                     direction,
                     sa,
                     age,
@@ -433,7 +433,7 @@ impl Follow {
         if sa.direction == Direction::Seal && moved == *before {
             let to = SocketAddr::new(sa.config.remote, sa.config.udp.remote);
             self.workers.change(move |worker| {
-                let session = sessions.get(worker.share().place());
+                let session = sessions.get(worker.index().get());
                 session.map(|&session| worker.engine().move_peer(session, to).is_ok())
             });
             if let Some(taken) = self.sas.get_mut(&sa.id) {
@@ -465,7 +465,7 @@ impl Follow {
 
     /// The worker that is to have an SA: an outbound one is beside the newest inbound one of its tunnel, which daemons add
     /// first.
-    fn home(&self, sa: &xfrm::Sa) -> usize {
+    fn owner(&self, sa: &xfrm::Sa) -> WorkerIndex {
         let companion = |taken: &&SyncedSa| {
             let other = &taken.sa;
             taken.direction == Direction::Open
@@ -474,14 +474,17 @@ impl Follow {
         };
         let alike = self.by_reqid.get(&sa.reqid).into_iter().flatten().filter_map(|id| self.sas.get(id));
         let newest = alike.filter(companion).max_by_key(|taken| taken.age);
-        newest.map_or_else(|| by_spi(sa.config.spi, self.workers.handles().len()), |taken| taken.home)
+        newest.map_or_else(
+            || WorkerIndex::by_spi(sa.config.spi, self.workers.handles().len()),
+            |taken| taken.owner,
+        )
     }
 
     /// Removes an SA everywhere.
     fn take_out(&self, sessions: Vec<SessionId>) {
         let windows = self.windows.clone();
         self.workers.change(move |worker| {
-            if let Some(&session) = sessions.get(worker.share().place()) {
+            if let Some(&session) = sessions.get(worker.index().get()) {
                 worker.finish(&[session]);
                 let taken = windows.take_back(worker, &[session]);
                 windows.abandon(worker, &taken);
@@ -501,7 +504,7 @@ impl Follow {
         let there: Vec<Option<T>> = added.iter().map(|one| one.as_ref().ok().copied()).collect();
         added.into_iter().collect::<Result<Vec<T>, E>>().inspect_err(|_| {
             self.workers.change(move |worker| {
-                let one = there.get(worker.share().place()).copied().flatten();
+                let one = there.get(worker.index().get()).copied().flatten();
                 one.into_iter().for_each(|one| take_out(worker, one));
             });
         })

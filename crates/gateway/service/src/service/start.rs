@@ -30,10 +30,10 @@ use forebay_state::{IvStore, IvStoreError, Lock, Used, WindowStore};
 use forebay_taps::{Side, Taps, TapsStatus};
 use forebay_worker::Handoff;
 use forebay_worker::Workers;
-use forebay_worker::homes::homes;
 use forebay_worker::installed::{self, InstallError, takes_ivs};
+use forebay_worker::owners::owners;
 use forebay_worker::{Handle, Outside, Setup, Steps, Worker};
-use forebay_worker::{Paths, Share};
+use forebay_worker::{Paths, WorkerIndex};
 
 /// What a failure of the guard is said of.
 const GUARD: &str = "the guard's rules (nftables; `mode` of `[guard]`)";
@@ -46,7 +46,7 @@ pub struct Service {
     /// Set by a worker that has failed: it moves no more packets, and waits for [`Service::stop`].
     failed: Arc<AtomicBool>,
     /// The workers that have the file's SAs.
-    homes: Vec<usize>,
+    owners: Vec<WorkerIndex>,
     store: IvStore,
     /// One for each worker.
     reservers: Arc<[SequenceReserver]>,
@@ -129,7 +129,7 @@ impl Service {
         let reservers: Arc<[SequenceReserver]> = (0..count)
             .map(|_| SequenceReserver::new(store.clone(), unix_time, host.sequence_block()))
             .collect();
-        let homes = homes(&config.sas, count, |_| None);
+        let owners = owners(&config.sas, count, |_| None);
         let (windows, window_keeper) = Windows::new(WindowStore::new(&store), unix_time, handles.clone());
         let window_keeper = match host.has_threads() {
             true => window_keeper.start().map(|()| None).map_err(StartError::System)?,
@@ -140,7 +140,7 @@ impl Service {
             KeySource::Xfrm(_) => windows.open_all(),
         }
         .map_err(StartError::Ivs)?;
-        let news = news(&store, &reservers, &config, &changes, &homes, now_ns)?;
+        let news = news(&store, &reservers, &config, &changes, &owners, now_ns)?;
         let mut keepers = Vec::new();
         let lives = lifetimes::open(&store, &config.sas, |_| true, unix_time()).map_err(StartError::Ivs)?;
         for (place, (worker, (ivs, numbers))) in workers.iter_mut().zip(news).enumerate() {
@@ -151,7 +151,7 @@ impl Service {
                     false => keepers.push(keeper),
                 }
             }
-            worker.install(&config.sas, &homes, &changes, ivs).map_err(StartError::Install)?;
+            worker.install(&config.sas, &owners, &changes, ivs).map_err(StartError::Install)?;
             lifetimes::give(worker, &lives);
             reservers[place].give(worker, &config.sas, numbers);
             windows.attend(worker);
@@ -169,7 +169,7 @@ impl Service {
             workers: Workers::new(handles),
             threads: vec![],
             failed: Arc::default(),
-            homes,
+            owners,
             store,
             reservers,
             windows,
@@ -288,9 +288,9 @@ impl Service {
             true => Changes::all(&config),
         };
         let config = Arc::new(config);
-        let stays = |place: usize| changes.kept[place].and_then(|old| self.homes.get(old).copied());
-        let homes = Arc::new(homes(&config.sas, self.reservers.len(), stays));
-        let (file, at, what) = (config.clone(), homes.clone(), changes.clone());
+        let stays = |index: usize| changes.kept[index].and_then(|old| self.owners.get(old).copied());
+        let owners = Arc::new(owners(&config.sas, self.reservers.len(), stays));
+        let (file, at, what) = (config.clone(), owners.clone(), changes.clone());
         let checked =
             self.workers.ask(move |worker| worker.check(&file.sas, &at, &what)).ok_or_else(ended)?;
         for checked in checked {
@@ -301,14 +301,14 @@ impl Service {
         let lives =
             lifetimes::open(&self.store, &config.sas, |place| changes.kept[place].is_none(), (self.clock)());
         let lives = lives.map_err(StartError::Ivs)?;
-        let news = news(&self.store, &self.reservers, &config, &changes, &homes, now_ns)?;
+        let news = news(&self.store, &self.reservers, &config, &changes, &owners, now_ns)?;
         // Each is taken once, by whom it is for.
         let news: Vec<_> = news.into_iter().map(|news| Mutex::new(Some(news))).collect();
         let (file, at, what, reservers) =
-            (config.clone(), homes.clone(), changes.clone(), self.reservers.clone());
+            (config.clone(), owners.clone(), changes.clone(), self.reservers.clone());
         let windows = self.windows.clone();
         let changed = self.workers.change(move |worker| {
-            let place = worker.share().place();
+            let place = worker.index().get();
             let reserver = &reservers[place];
             let going = worker.removed(&what);
             // Packets in flight count as received, so they are finished first.
@@ -342,7 +342,7 @@ impl Service {
         changed.map_err(StartError::Install)?;
         // From here on it is by this file that it runs, whatever else fails.
         self.config = config;
-        self.homes = homes.to_vec();
+        self.owners = owners.to_vec();
         if changes.taps || self.taps.have_failed() {
             self.taps.change(self.config.taps.as_ref());
         }
@@ -383,7 +383,7 @@ impl Service {
             worker.post(move |worker| {
                 worker.stop();
                 windows.take_back_all(worker);
-                let used = reservers[worker.share().place()].take_back(worker, |_| true);
+                let used = reservers[worker.index().get()].take_back(worker, |_| true);
                 (used, lifetimes::take(worker, &config.sas))
             })
         };
@@ -458,7 +458,7 @@ fn set_up(
             keepalive,
             audit: if config.log.audit { (config.log.audit_rate, config.log.audit_burst) } else { (0, 0) },
             window_waits: config.scheduler.scheduling.timeout.is_some(),
-            share: Share::of(place, count),
+            index: WorkerIndex::new(place, count),
             handoff,
             paths: paths.clone(),
             processors: dealt,
@@ -537,21 +537,24 @@ fn news(
     reservers: &[SequenceReserver],
     config: &Config,
     changes: &Changes,
-    homes: &[usize],
+    owners: &[WorkerIndex],
     now_ns: u64,
 ) -> Result<Vec<NewSaResources>, StartError> {
-    let new = config.sas.entries.iter().zip(homes).zip(&changes.kept);
+    let new = config.sas.entries.iter().zip(owners).zip(&changes.kept);
     let new = new.filter(|((entry, _), kept)| kept.is_none() && takes_ivs(entry)).map(|(new, _)| new);
     let ranges = store.ranges(new.clone().map(|(entry, _)| &entry.keys), now_ns, config.keys.iv_reserve);
     let mut dealt: Vec<Dealt> = reservers.iter().map(|_| Dealt::default()).collect();
-    for ((entry, &home), range) in new.zip(ranges.map_err(StartError::Ivs)?) {
+    for ((entry, &owner), range) in new.zip(ranges.map_err(StartError::Ivs)?) {
         let (range, ivs) = Ivs::of(entry, range, config.keys.iv_reserve);
-        dealt[home].0.push(range);
-        dealt[home].1.push(ivs);
+        dealt[owner.get()].0.push(range);
+        dealt[owner.get()].1.push(ivs);
     }
     let reserve = |(place, (reserver, (ranges, ivs))): (usize, (&SequenceReserver, Dealt))| {
-        let new: Vec<bool> =
-            homes.iter().zip(&changes.kept).map(|(&home, kept)| home == place && kept.is_none()).collect();
+        let new: Vec<bool> = owners
+            .iter()
+            .zip(&changes.kept)
+            .map(|(&owner, kept)| owner.get() == place && kept.is_none())
+            .collect();
         let reserved = reserver.reserve(&config.sas, &new).map_err(StartError::Ivs)?;
         Ok((ranges, reserved.with_ivs(ivs)))
     };

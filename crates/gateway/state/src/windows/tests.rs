@@ -22,7 +22,7 @@ use crate::IvStore;
 use crate::recorder::Recorder;
 use forebay_config::Changes;
 use forebay_sas::parse;
-use forebay_worker::{Handoff, Outside, Paths, Poll, Port, Setup, Share};
+use forebay_worker::{Handoff, Outside, Paths, Poll, Port, Setup, WorkerIndex};
 
 /// An SA of ESP, as its sender and as its receiver have it.
 fn file(direction: &str, more: &str) -> SasFile {
@@ -171,7 +171,7 @@ fn bench_with(directory: tempfile::TempDir, more: &str) -> Bench {
         keepalive: None,
         audit: (0, 0),
         window_waits: false,
-        share: Share::ALL,
+        index: WorkerIndex::ONLY,
         handoff: Handoff::between(1).unwrap().remove(0),
         paths: Arc::new(Paths::new(1)),
         processors: vec![0],
@@ -184,7 +184,7 @@ fn bench_with(directory: tempfile::TempDir, more: &str) -> Bench {
     let file = file("in", more);
     windows.attend(&mut worker);
     windows.open_file(&file).unwrap();
-    worker.install(&file, &[0], &changes(vec![]), vec![]).unwrap();
+    worker.install(&file, &[WorkerIndex::ONLY], &changes(vec![]), vec![]).unwrap();
     windows.give_file(&mut worker, &file);
     let failed = Arc::<AtomicBool>::default();
     let fails = failed.clone();
@@ -249,7 +249,7 @@ impl Bench {
             let going = worker.removed(&what);
             worker.finish(&going);
             let taken = windows.take_back(worker, &going);
-            worker.install(&file, &[0], &what, vec![]).unwrap();
+            worker.install(&file, &[WorkerIndex::ONLY], &what, vec![]).unwrap();
             windows.give_file(worker, &file);
             windows.abandon(worker, &taken);
         };
@@ -400,7 +400,7 @@ fn a_rekey_begins_anew_and_the_old_keys_go_on_if_they_come_back() {
         let (windows, what) = (bench.windows.clone(), changes(vec![0]));
         let swap = move |worker: &mut Worker| {
             let taken = windows.take_back(worker, &worker.removed(&what));
-            worker.install(&file, &[0], &what, vec![]).unwrap();
+            worker.install(&file, &[WorkerIndex::ONLY], &what, vec![]).unwrap();
             windows.give_file(worker, &file);
             windows.abandon(worker, &taken);
         };

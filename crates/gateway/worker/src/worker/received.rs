@@ -30,7 +30,7 @@ impl Worker {
 
     pub(super) fn want_note(&self, session: SessionId, top: u64, packets: u64) {
         if let Some(to) = &self.windows_to {
-            let worker = self.share.place();
+            let worker = self.index.get();
             let _ = to.send(Word::Wanted { worker, session, top, packets });
         }
     }

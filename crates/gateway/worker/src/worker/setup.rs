@@ -9,7 +9,7 @@ use forebay_time::Duration;
 use forebay_wire::{Ip, ipv4, protocol};
 
 use crate::handoff::Handoff;
-use crate::homes::{Paths, Share};
+use crate::owners::{Paths, WorkerIndex};
 use crate::port::Port;
 use crate::wait::Wait;
 
@@ -63,7 +63,7 @@ pub struct Setup {
     /// Whether to wait for the scheduler's window to fill by its timeout alone.
     pub window_waits: bool,
     /// Its place among the workers.
-    pub share: Share,
+    pub index: WorkerIndex,
     /// The ways to the other workers.
     pub handoff: Handoff,
     /// The narrowest paths of all workers' SAs.

@@ -77,7 +77,7 @@ pub fn run(
                 engine.flush();
             }
         }
-        engine.turn();
+        engine.poll();
         let taken = books.take(&mut engine, start, packets)?;
         if taken > 0 {
             last = now;

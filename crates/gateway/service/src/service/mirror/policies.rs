@@ -78,7 +78,7 @@ impl Follow {
         let next = self.policies.range(rank..).next().filter(|((out, ..), _)| *out == seals);
         let next = next.map(|(_, next)| next.ids.clone());
         let added = self.workers.change(move |worker| {
-            let (at, engine) = (worker.share().place(), worker.engine());
+            let (at, engine) = (worker.index().get(), worker.engine());
             let action = match &wanted {
                 PolicyAction::Protect(_) => {
                     Action::Protect(sas.iter().filter_map(|sessions| sessions.get(at)).copied().collect())
@@ -125,7 +125,7 @@ impl Follow {
     /// Removes a policy everywhere.
     fn take_policy_out(&self, ids: Vec<PolicyId>) {
         self.workers.change(move |worker| {
-            let id = ids.get(worker.share().place());
+            let id = ids.get(worker.index().get());
             id.map(|&id| worker.engine().remove_policy(id).is_some())
         });
     }

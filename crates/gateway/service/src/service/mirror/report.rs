@@ -36,9 +36,11 @@ impl Follow {
             .report
             .is_some_and(|every| now.saturating_sub(self.reported).as_nanos() as u64 >= every.as_nanos());
         let Some(news) = self.workers.ask(news) else { return Ok(()) };
-        // By home and number there.
-        let name =
-            |(id, taken): (&SaId, &SyncedSa)| Some(((taken.home, *taken.sessions.get(taken.home)?), *id));
+        // By owner and number there.
+        let name = |(id, taken): (&SaId, &SyncedSa)| {
+            let owner = taken.owner.get();
+            Some(((owner, *taken.sessions.get(owner)?), *id))
+        };
         let names: HashMap<(usize, SessionId), SaId> = self.sas.iter().filter_map(name).collect();
         let mut wanted = Vec::new();
         for (place, news) in news.into_iter().enumerate() {

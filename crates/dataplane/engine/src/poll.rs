@@ -1,4 +1,4 @@
-//! A turn: one pass through the steps between admission and release, and through everything that is due by time.
+//! A poll: one pass through the steps between admission and release, and through everything that is due by time.
 
 use forebay_crypto::{Direction, Job, JobSpec};
 use forebay_ipsec::DropReason;
@@ -8,9 +8,9 @@ use crate::engine::{Engine, Output};
 use crate::pending_spi::Pending;
 
 impl Engine {
-    /// One turn: collects answers, places jobs, does those of the running core, and watches deadlines. Returns whether
+    /// One pass: collects answers, places jobs, does those of the running core, and watches deadlines. Returns whether
     /// anything moved; if not, the caller may sleep for a short time.
-    pub fn turn(&mut self) -> bool {
+    pub fn poll(&mut self) -> bool {
         let before = self.now;
         self.now = self.clock.now();
         self.polled_before = std::mem::replace(&mut self.polled, self.now);
@@ -44,7 +44,7 @@ impl Engine {
     }
 
     /// Tells the SAs the time. From now on it replaces the time of the clock: packets of a file have their own times.
-    pub fn tell_time(&mut self, time: Time) {
+    pub fn set_time(&mut self, time: Time) {
         self.edges.told = Some(time);
         self.pass_time();
     }

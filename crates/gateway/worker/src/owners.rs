@@ -1,4 +1,4 @@
-//! Which worker owns which SA; the owning worker is the SA's *home*.
+//! Which worker owns which SA.
 //!
 //! An inbound SA belongs to the worker to which the kernel steers packets with its SPI. An outbound SA belongs to the
 //! same worker as the inbound one of the same tunnel: packets from the inbound SA reach programs through that
@@ -15,75 +15,81 @@ use forebay_links::udp::steer;
 
 use forebay_sas::{SaEntry, SasFile};
 
-/// One worker's place among so many.
+/// The index of a worker among all workers of a gateway, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Share {
-    place: usize,
+pub struct WorkerIndex {
+    index: usize,
     workers: usize,
 }
 
-impl Share {
-    /// The share of the only worker.
-    pub const ALL: Share = Share { place: 0, workers: 1 };
+impl WorkerIndex {
+    /// The only worker.
+    pub const ONLY: WorkerIndex = WorkerIndex { index: 0, workers: 1 };
 
-    /// The share of worker number `place`, from 0, of `workers`.
+    /// Worker number `index` of `workers`.
     ///
     /// # Panics
     /// If there is no such worker.
-    pub fn of(place: usize, workers: usize) -> Share {
-        assert!(place < workers, "worker {place} of {workers}");
-        Share { place, workers }
+    pub fn new(index: usize, workers: usize) -> WorkerIndex {
+        assert!(index < workers, "worker {index} of {workers}");
+        WorkerIndex { index, workers }
     }
 
-    /// The worker's number.
-    pub fn place(self) -> usize {
-        self.place
+    /// The worker, of `workers`, that the kernel steers packets with this SPI to.
+    pub fn by_spi(spi: Spi, workers: usize) -> WorkerIndex {
+        WorkerIndex::new(steer(spi.get(), workers), workers)
     }
 
-    /// The worker at `home`, if that is another.
-    pub fn away(self, home: usize) -> Option<u16> {
+    /// The number by which lists of workers are indexed.
+    pub fn get(self) -> usize {
+        self.index
+    }
+
+    /// The number of the worker that owns an SA, if this worker does not own it: an SA that is remote here
+    /// ([`Ipsec::add_remote`](forebay_ipsec::Ipsec::add_remote)).
+    pub fn remote(self, owner: WorkerIndex) -> Option<u16> {
         // There are 256 at most.
-        (home != self.place).then_some(home as u16)
+        (owner.index != self.index).then_some(owner.index as u16)
     }
 
-    /// The worker that the kernel steers packets with this SPI to, if that is another.
-    pub fn away_by_spi(self, spi: Spi) -> Option<u16> {
-        self.away(by_spi(spi, self.workers))
+    /// The number of the worker that the kernel steers packets with this SPI to, if that is another.
+    pub fn remote_by_spi(self, spi: Spi) -> Option<u16> {
+        self.remote(WorkerIndex::by_spi(spi, self.workers))
     }
 }
 
-/// The worker, of so many, that the kernel steers packets with this SPI to.
-pub fn by_spi(spi: Spi, workers: usize) -> usize {
-    steer(spi.get(), workers)
-}
-
-/// The owning worker of each SA of a file, among `workers`. An SA that continues stays where it is, as `stays` says
+/// The worker that owns each SA of a file, among `workers`. An SA that continues stays where it is, as `stays` says
 /// by its index in the file.
-pub fn homes(file: &SasFile, workers: usize, stays: impl Fn(usize) -> Option<usize>) -> Vec<usize> {
+pub fn owners(
+    file: &SasFile,
+    workers: usize,
+    stays: impl Fn(usize) -> Option<WorkerIndex>,
+) -> Vec<WorkerIndex> {
     let tunnel = |entry: &SaEntry| {
         let config = &entry.config;
         format!("{} {} {:?} {:?}", config.local, config.remote, config.local_ts, config.remote_ts)
     };
-    let own =
-        |place: usize, entry: &SaEntry| stays(place).unwrap_or_else(|| by_spi(entry.config.spi, workers));
+    let own = |index: usize, entry: &SaEntry| {
+        stays(index).unwrap_or_else(|| WorkerIndex::by_spi(entry.config.spi, workers))
+    };
     let all = || file.entries.iter().enumerate();
     let inbound = all().filter(|(_, entry)| entry.direction == Direction::Open && workers > 1);
-    let inbound: HashMap<String, usize> =
-        inbound.map(|(place, entry)| (tunnel(entry), own(place, entry))).collect();
-    let by_itself = |(place, entry): (usize, &SaEntry)| {
+    let inbound: HashMap<String, WorkerIndex> =
+        inbound.map(|(index, entry)| (tunnel(entry), own(index, entry))).collect();
+    let by_itself = |(index, entry): (usize, &SaEntry)| {
         let companion = match entry.direction {
-            Direction::Seal if workers > 1 && stays(place).is_none() => inbound.get(&tunnel(entry)).copied(),
+            Direction::Seal if workers > 1 && stays(index).is_none() => inbound.get(&tunnel(entry)).copied(),
             _ => None,
         };
-        companion.unwrap_or_else(|| own(place, entry))
+        companion.unwrap_or_else(|| own(index, entry))
     };
-    let by_itself: Vec<usize> = all().map(by_itself).collect();
-    let outermost = |place: usize| {
+    let by_itself: Vec<WorkerIndex> = all().map(by_itself).collect();
+    let outermost = |index: usize| {
         // The reader lets no circles pass; if one did, this would end all the same.
-        let outer = |place: &usize| file.entries.get(*place)?.outer;
-        std::iter::successors(Some(place), outer).take(file.entries.len()).last().unwrap_or(place)
+        let outer = |index: &usize| file.entries.get(*index)?.outer;
+        std::iter::successors(Some(index), outer).take(file.entries.len()).last().unwrap_or(index)
     };
-    (0..file.entries.len()).map(|place| by_itself[outermost(place)]).collect()
+    (0..file.entries.len()).map(|index| by_itself[outermost(index)]).collect()
 }
 
 /// The narrowest path of each worker's SAs, for segments of TCP: they are clamped before it is known whose SA it is.
@@ -97,8 +103,8 @@ impl Paths {
     }
 
     /// Says what a worker's narrowest path lets through, in bytes; `None` if it has none.
-    pub fn set(&self, place: usize, mtu: Option<u16>) {
-        if let Some(of) = self.0.get(place) {
+    pub fn set(&self, worker: WorkerIndex, mtu: Option<u16>) {
+        if let Some(of) = self.0.get(worker.index) {
             of.store(mtu.map_or(u32::MAX, u32::from), Ordering::Relaxed);
         }
     }
@@ -113,6 +119,11 @@ impl Paths {
 mod tests {
     use super::*;
 
+    fn numbers(file: &SasFile, workers: usize, stays: impl Fn(usize) -> Option<usize>) -> Vec<usize> {
+        let stays = |index| stays(index).map(|worker| WorkerIndex::new(worker, workers));
+        owners(file, workers, stays).into_iter().map(WorkerIndex::get).collect()
+    }
+
     fn file(sas: &[(&str, &str, u32, &str)]) -> SasFile {
         let entry = |(name, direction, spi, more): &(&str, &str, u32, &str)| {
             format!(
@@ -125,19 +136,20 @@ mod tests {
     }
 
     #[test]
-    fn every_sa_has_one_home_and_nests_stay_together() {
+    fn every_sa_has_one_owner_and_nests_stay_together() {
         let file = file(&[
             ("a", "out", 0x1000, ""),
             ("b", "out", 0x1001, ""),
             ("c", "out", 0x1003, "outer = \"b\""),
             ("d", "out", 0x1004, "outer = \"c\""),
         ]);
-        assert_eq!(homes(&file, 1, |_| None), [0; 4]);
+        assert_eq!(numbers(&file, 1, |_| None), [0; 4]);
         // 0x1000 is 1 modulo 3.
-        assert_eq!(homes(&file, 3, |_| None), [1, 2, 2, 2]);
+        assert_eq!(numbers(&file, 3, |_| None), [1, 2, 2, 2]);
         // What stays takes along what is new inside of it.
-        assert_eq!(homes(&file, 3, |place| (place == 1).then_some(0)), [1, 0, 0, 0]);
-        assert_eq!((Share::of(0, 3).away(0), Share::of(0, 3).away(2)), (None, Some(2)));
+        assert_eq!(numbers(&file, 3, |index| (index == 1).then_some(0)), [1, 0, 0, 0]);
+        let [first, last] = [0, 2].map(|index| WorkerIndex::new(index, 3));
+        assert_eq!((first.remote(first), first.remote(last)), (None, Some(2)));
     }
 
     #[test]
@@ -150,19 +162,19 @@ mod tests {
             ("d", "in", 0x2001, one),
             ("e", "in", 0x2002, two),
         ]);
-        assert_eq!(homes(&file, 2, |_| None), [1, 0, 0, 1, 0]);
+        assert_eq!(numbers(&file, 2, |_| None), [1, 0, 0, 1, 0]);
         // The inbound one is another now, as after a reload: the outbound one cannot leave its sequence numbers.
-        assert_eq!(homes(&file, 2, |place| (place == 0).then_some(0)), [0, 0, 0, 1, 0]);
+        assert_eq!(numbers(&file, 2, |index| (index == 0).then_some(0)), [0, 0, 0, 1, 0]);
     }
 
     #[test]
     fn the_narrowest_path_of_all_counts() {
         let paths = Paths::new(2);
         assert_eq!(paths.narrowest(), None);
-        paths.set(1, Some(1_300));
-        paths.set(0, Some(1_400));
+        paths.set(WorkerIndex::new(1, 2), Some(1_300));
+        paths.set(WorkerIndex::new(0, 2), Some(1_400));
         assert_eq!(paths.narrowest(), Some(1_300));
-        paths.set(1, None);
+        paths.set(WorkerIndex::new(1, 2), None);
         assert_eq!(paths.narrowest(), Some(1_400));
     }
 }
