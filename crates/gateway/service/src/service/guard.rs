@@ -123,6 +123,17 @@ impl Guard {
         let _ = state.make();
     }
 
+    /// Tells the log of a gateway that did not start that its rules are there all the same.
+    pub fn say_that_they_stay(&self) {
+        if let Some(made) = &self.lock().made {
+            tracing::warn!(
+                table = %made.name,
+                "the gateway did not start; its guard rules stay and drop cleartext packets (to remove them: nft delete table inet {})",
+                made.name
+            );
+        }
+    }
+
     /// Deletes the rules if the file says so.
     pub fn end(&self) {
         let state = &mut *self.lock();

@@ -75,9 +75,14 @@ const CLAIMS: (u32, std::time::Duration) = (100, std::time::Duration::from_milli
 /// Claims the state directory. A gateway that was killed a moment ago may hold it until the system has ended it.
 #[allow(clippy::disallowed_methods)] // what is waited for is the end of another process
 fn claim(store: &IvStore) -> Result<Lock, IvStoreError> {
-    for _ in 0..CLAIMS.0 {
+    for attempt in 0..CLAIMS.0 {
         match store.claim() {
-            Err(IvStoreError::InUse { .. }) => std::thread::sleep(CLAIMS.1),
+            Err(IvStoreError::InUse { .. }) => {
+                if attempt == 0 {
+                    tracing::info!("another gateway has the state directory; waiting up to 3 s for its end");
+                }
+                std::thread::sleep(CLAIMS.1);
+            }
             claimed => return claimed,
         }
     }
@@ -113,16 +118,31 @@ impl Service {
         seed: u64,
         unix_time: fn() -> std::time::Duration,
     ) -> Result<Service, StartError> {
-        let now_ns = unix_time().as_nanos() as u64;
         check(&config)?;
         let store = match &config.keys.state {
             Some(directory) => IvStore::on(directory, host.files()),
             None => IvStore::of_user().map_err(StartError::Ivs)?,
         };
         let claim = claim(&store).map_err(StartError::Ivs)?;
-        let count = processors.len();
         // Before there is anything that it is to guard.
         let guard = Guard::new(&config, host.firewall()).map_err(link_error(GUARD))?;
+        let rules = guard.clone();
+        Service::start_guarded(host, config, processors, clock, seed, unix_time, (store, claim, guard))
+            .inspect_err(|_| rules.say_that_they_stay())
+    }
+
+    /// Starts it behind its guard, whose rules stay whatever happens here.
+    fn start_guarded(
+        host: &dyn Host,
+        config: Config,
+        processors: Vec<Vec<ProcessorSetup>>,
+        clock: Clock,
+        seed: u64,
+        unix_time: fn() -> std::time::Duration,
+        (store, claim, guard): (IvStore, Lock, Guard),
+    ) -> Result<Service, StartError> {
+        let now_ns = unix_time().as_nanos() as u64;
+        let count = processors.len();
         let mut taps = Taps::new(unix_time);
         let (mut workers, handles) = set_up(host, &config, processors, &mut taps, clock, seed)?;
         let changes = Changes::all(&config);
