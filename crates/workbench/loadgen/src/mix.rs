@@ -1,12 +1,10 @@
 //! The packets that are offered: lengths, and for each a packet of one of the SAs.
 
-use forebay_links::capture::Reader;
+use forebay_links::capture::{CaptureError, Reader};
 use forebay_links::frame::locate;
 use forebay_random::Random;
 use forebay_wire::Ip;
-use miette::miette;
-
-use forebay_terminal::capture_error;
+use miette::{MietteDiagnostic, Report, miette};
 
 /// The shortest packet is an empty UDP packet; the longest, a jumbo frame's.
 const LENGTHS: std::ops::RangeInclusive<usize> = 28..=9000;
@@ -69,6 +67,14 @@ impl Mix {
         let count = self.lengths.len() * PACKETS_MIN.div_ceil(self.lengths.len());
         let lengths = self.lengths.iter().cycle().take(count);
         lengths.map(|&length| packet(length, random.below(sas as u64) as u8)).collect()
+    }
+}
+
+fn capture_error(error: CaptureError) -> Report {
+    let report = MietteDiagnostic::new(error.to_string());
+    match error.hint() {
+        Some(hint) => report.with_help(hint).into(),
+        None => report.into(),
     }
 }
 
