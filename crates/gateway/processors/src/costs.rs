@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use forebay_crypto::{Processor, Suite};
-use forebay_engine::{Calibration, Clock, Lane, Point, ProcessorSetup, calibrate_within};
+use forebay_engine::{Calibration, Clock, Point, ProcessorSetup, calibrate_within};
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::Duration;
 use miette::{IntoDiagnostic, WrapErr, miette};
@@ -216,7 +216,7 @@ pub fn cores(
     let mut setups = vec![core];
     for number in 1..cores {
         let name = format!("worker.{number}");
-        let lane = Lane::new(backend.open()?, &name, clock).into_diagnostic()?;
+        let lane = forebay_engine::Lane::new(backend.open()?, &name, clock).into_diagnostic()?;
         // The same library on another core: what that costs is learnt from there on.
         let known = costs.find(&name, suite).unwrap_or(Cost { wake: WAKE, ..setups[0].cost });
         let queue = lane.capabilities().queue.min(CORE_QUEUE);
