@@ -9,7 +9,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 packages=(forebay)
-for name in time scheduler crypto crypto-aws-lc drops spd reassembly iptfs replay tunnel ipsec engine diagnostics scenario sim workbench sas config state links privileges control taps worker gateway; do
+for name in time scheduler crypto crypto-aws-lc drops spd reassembly iptfs replay tunnel ipsec engine diagnostics scenario sim workbench sas config state netlink links privileges control taps worker gateway; do
     packages+=("forebay-$name")
 done
 base=${1:-$(git describe --tags --abbrev=0 2>/dev/null || true)}

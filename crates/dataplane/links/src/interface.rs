@@ -10,8 +10,8 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 pub use blackhole::Blackholes;
+use forebay_netlink::find;
 use request::Request;
-pub(crate) use request::attribute;
 pub use way::{NextHop, RouteLookup};
 
 /// A network interface of the network namespace that the thread was in which asked for it.
@@ -103,7 +103,7 @@ impl Interface {
         const IFINFOMSG: usize = 16;
         Request::new(RTM_GETLINK, 0)
             .link(self.index, 0, 0)
-            .ask(&self.netlink, |answer| attribute(answer.get(IFINFOMSG..)?, kind).and_then(value))
+            .ask(&self.netlink, |answer| find(answer.get(IFINFOMSG..)?, kind).and_then(value))
     }
 
     /// Gives it an address and the network it is in; one that it has already is no error. An IPv6

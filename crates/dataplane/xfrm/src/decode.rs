@@ -9,7 +9,7 @@ use crate::kernel::{
     Algorithm, Encap, KernelPolicy, KernelSa, KernelTemplate, LifetimeConfig, Mark, Message, SaId, Selector,
     Sequence, Usage, Way,
 };
-use crate::netlink::{
+use forebay_netlink::{
     Attributes, DONE, DUMP_INTERRUPTED, ERROR, Frame, Malformed, bytes_at, u16_at, u32_at, u64_at,
 };
 

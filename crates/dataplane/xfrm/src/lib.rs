@@ -21,7 +21,6 @@ mod direction;
 mod event;
 mod kernel;
 mod mirror;
-mod netlink;
 mod refusal;
 mod request;
 mod selectors;
@@ -31,12 +30,12 @@ mod suite;
 
 pub use decode::decode;
 pub use event::{Event, Policy, PolicyAction, PolicyIndex, Refused, Sa, Template};
+pub use forebay_netlink::{Frame, Frames, Malformed};
 pub use kernel::{
     Algorithm, Encap, KernelPolicy, KernelSa, KernelTemplate, LifetimeConfig, Mark, Message, SaId, Selector,
     Sequence, Usage, Way,
 };
 pub use mirror::{Counts, Mirror};
-pub use netlink::{Frame, Frames, Malformed};
 pub use refusal::Refusal;
 pub use request::{Done, Flow};
 pub use state::{Filter, State};

@@ -14,10 +14,10 @@ use zeroize::{Zeroize, Zeroizing};
 use crate::abi::{family, group, route};
 use crate::event::PolicyIndex;
 use crate::kernel::Message;
-use crate::netlink::{Attributes, Frames, bytes_at, u32_at};
 use crate::request::{self, Done, Flow};
 use crate::state::{Filter, State};
 use crate::{Event, SaId, decode::decode};
+use forebay_netlink::{Attributes, Frames, bytes_at, u32_at};
 
 /// Above the longest datagram of a dump, which the kernel makes at most 32 KiB long.
 const DATAGRAM: usize = 64 << 10;

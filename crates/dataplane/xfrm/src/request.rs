@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use crate::abi::{attribute, family, len, message, route};
 use crate::kernel::{KernelPolicy, KernelSa, Mark};
-use crate::netlink::{Builder, DUMP, REPLACE};
+use forebay_netlink::{Builder, DUMP, REPLACE};
 
 /// What Forebay has done with an SA since it was added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,38 +4,34 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
+use forebay_netlink::{ACK, Builder, ERROR, Frames, put_attribute};
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, socket_with};
 
-/// Length of `nlmsghdr`.
-const HEADER: usize = 16;
-const NLM_F_REQUEST: u16 = 1;
-const NLM_F_ACK: u16 = 4;
-const NLMSG_ERROR: u16 = 2;
-
 /// A request in the making.
-pub(super) struct Request(Vec<u8>);
+pub(super) struct Request {
+    kind: u16,
+    flags: u16,
+    /// The fixed part, and attributes behind it.
+    body: Vec<u8>,
+}
 
 impl Request {
     pub(super) fn new(kind: u16, flags: u16) -> Request {
-        let mut bytes = vec![0; HEADER];
-        bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
-        bytes[6..8].copy_from_slice(&(flags | NLM_F_REQUEST).to_ne_bytes());
-        bytes[8] = 1; // sequence number
-        Request(bytes)
+        Request { kind, flags, body: vec![] }
     }
 
     /// `ifinfomsg`: of the interface's flags, those in `mask` become `flags`.
     pub(super) fn link(mut self, index: u32, flags: u32, mask: u32) -> Request {
-        self.0.extend([0; 4]);
-        self.0.extend([index, flags, mask].map(u32::to_ne_bytes).as_flattened());
+        self.body.extend([0; 4]);
+        self.body.extend([index, flags, mask].map(u32::to_ne_bytes).as_flattened());
         self
     }
 
     /// `ifaddrmsg`.
     pub(super) fn address(mut self, family: u8, prefix: u8, index: u32, flags: u8) -> Request {
-        self.0.extend([family, prefix, flags, 0]);
-        self.0.extend(index.to_ne_bytes());
+        self.body.extend([family, prefix, flags, 0]);
+        self.body.extend(index.to_ne_bytes());
         self
     }
 
@@ -56,17 +52,14 @@ impl Request {
     fn main_route(mut self, family: u8, prefix: u8, scope: u8, kind: u8) -> Request {
         const RT_TABLE_MAIN: u8 = 254;
         const RTPROT_BOOT: u8 = 3;
-        self.0.extend([family, prefix, 0, 0, RT_TABLE_MAIN, RTPROT_BOOT, scope, kind]);
-        self.0.extend([0; 4]);
+        self.body.extend([family, prefix, 0, 0, RT_TABLE_MAIN, RTPROT_BOOT, scope, kind]);
+        self.body.extend([0; 4]);
         self
     }
 
     /// `rtattr`.
     pub(super) fn attribute(mut self, kind: u16, value: &[u8]) -> Request {
-        self.0.extend((4 + value.len() as u16).to_ne_bytes());
-        self.0.extend(kind.to_ne_bytes());
-        self.0.extend(value);
-        self.0.resize(self.0.len().next_multiple_of(4), 0);
+        put_attribute(&mut self.body, kind, value);
         self
     }
 
@@ -80,24 +73,23 @@ impl Request {
 
     /// `rtmsg` of a question: the route to an address of `len` bits.
     pub(super) fn route_to(mut self, family: u8, len: u8) -> Request {
-        self.0.extend([family, len, 0, 0, 0, 0, 0, 0]);
-        self.0.extend([0; 4]);
+        self.body.extend([family, len, 0, 0, 0, 0, 0, 0]);
+        self.body.extend([0; 4]);
         self
     }
 
     /// `ndmsg`.
     pub(super) fn neighbour(mut self, family: u8, index: u32, state: u16, flags: u8) -> Request {
-        self.0.extend([family, 0, 0, 0]);
-        self.0.extend(index.to_ne_bytes());
-        self.0.extend(state.to_ne_bytes());
-        self.0.extend([flags, 0]);
+        self.body.extend([family, 0, 0, 0]);
+        self.body.extend(index.to_ne_bytes());
+        self.body.extend(state.to_ne_bytes());
+        self.body.extend([flags, 0]);
         self
     }
 
     /// Sends the request and waits for the answer, which is an error or that all is well.
     pub(super) fn send(mut self, socket: &OwnedFd) -> io::Result<()> {
-        let flags = u16::from_ne_bytes([self.0[6], self.0[7]]) | NLM_F_ACK;
-        self.0[6..8].copy_from_slice(&flags.to_ne_bytes());
+        self.flags |= ACK;
         match self.exchange(socket, &mut [0; ANSWER])? {
             None => Ok(()),
             Some(_) => Err(malformed()),
@@ -111,16 +103,16 @@ impl Request {
     }
 
     /// `None` for a plain acknowledgement.
-    fn exchange<'a>(mut self, socket: &OwnedFd, room: &'a mut [u8; ANSWER]) -> io::Result<Option<&'a [u8]>> {
-        let len = self.0.len() as u32;
-        self.0[..4].copy_from_slice(&len.to_ne_bytes());
-        rustix::net::sendto(socket, &self.0, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
+    fn exchange<'a>(self, socket: &OwnedFd, room: &'a mut [u8; ANSWER]) -> io::Result<Option<&'a [u8]>> {
+        const SEQUENCE: u32 = 1;
+        let request = Builder::new(self.kind, self.flags, SEQUENCE, &self.body).finish();
+        rustix::net::sendto(socket, &request, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
         let (len, _) = rustix::net::recv(socket, &mut room[..], RecvFlags::empty())?;
-        let (header, rest) = room[..len].split_at_checked(HEADER).ok_or_else(malformed)?;
-        if u16::from_ne_bytes([header[4], header[5]]) != NLMSG_ERROR {
-            return Ok(Some(rest));
+        let frame = Frames::new(&room[..len]).next().and_then(Result::ok).ok_or_else(malformed)?;
+        if frame.kind != ERROR {
+            return Ok(Some(frame.body));
         }
-        match rest.first_chunk().map(|code| i32::from_ne_bytes(*code)).ok_or_else(malformed)? {
+        match frame.body.first_chunk().map(|code| i32::from_ne_bytes(*code)).ok_or_else(malformed)? {
             0 => Ok(None),
             code => Err(io::Error::from_raw_os_error(code.wrapping_neg())),
         }
@@ -132,20 +124,6 @@ const ANSWER: usize = 16 * 1024;
 
 fn malformed() -> io::Error {
     io::ErrorKind::InvalidData.into()
-}
-
-/// The value of the first attribute of a kind.
-pub(crate) fn attribute(mut bytes: &[u8], kind: u16) -> Option<&[u8]> {
-    loop {
-        let [l0, l1, k0, k1] = *bytes.first_chunk()?;
-        let len = usize::from(u16::from_ne_bytes([l0, l1]));
-        let value = bytes.get(4..len)?;
-        // The two highest bits are flags.
-        if u16::from_ne_bytes([k0, k1]) & 0x3fff == kind {
-            return Some(value);
-        }
-        bytes = bytes.get(len.next_multiple_of(4)..)?;
-    }
 }
 
 /// A socket for requests, in the namespace that the thread is in.

@@ -4,7 +4,9 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
-use super::request::{self, Request, attribute};
+use forebay_netlink::find;
+
+use super::request::{self, Request};
 use super::{NLM_F_CREATE, RTA_DST, RTA_OIF, family};
 
 /// Where packets for an address leave.
@@ -38,10 +40,10 @@ impl RouteLookup {
         let bits = if to.is_ipv6() { 128 } else { 32 };
         Request::new(RTM_GETROUTE, 0).route_to(family(to), bits).ip(RTA_DST, to).ask(&self.0, |answer| {
             let attributes = answer.get(RTMSG..)?;
-            let index = u32::from_ne_bytes(*attribute(attributes, RTA_OIF)?.first_chunk()?);
-            let gateway = attribute(attributes, RTA_GATEWAY).and_then(ip).or_else(|| {
+            let index = u32::from_ne_bytes(*find(attributes, RTA_OIF)?.first_chunk()?);
+            let gateway = find(attributes, RTA_GATEWAY).and_then(ip).or_else(|| {
                 // A router of the other family: two bytes say which, then its address.
-                attribute(attributes, RTA_VIA).and_then(|via| ip(via.get(2..)?))
+                find(attributes, RTA_VIA).and_then(|via| ip(via.get(2..)?))
             });
             Some(NextHop { index, address: gateway.unwrap_or(to) })
         })
@@ -61,11 +63,7 @@ impl RouteLookup {
             .ask(&self.0, |answer| {
                 let state = u16::from_ne_bytes(*answer.get(8..)?.first_chunk()?);
                 let known = state & KNOWN != 0;
-                Some(
-                    attribute(answer.get(NDMSG..)?, NDA_LLADDR)
-                        .filter(|_| known)
-                        .and_then(|a| a.try_into().ok()),
-                )
+                Some(find(answer.get(NDMSG..)?, NDA_LLADDR).filter(|_| known).and_then(|a| a.try_into().ok()))
             })
     }
 

@@ -2,10 +2,11 @@
 
 use std::net::IpAddr;
 
+use forebay_netlink::{ACK, DUMP, HEADER, put_message};
+
 use super::expression::Attributes;
 use super::table::{Chain, Hook, Match, Rule, Set, Table};
 
-pub(super) const HEADER: usize = 16;
 pub(super) const SUBSYSTEM: u16 = 10 << 8;
 pub(super) const GET_RULE: u16 = SUBSYSTEM | 7;
 pub(super) const GET_COUNTER: u16 = SUBSYSTEM | 19;
@@ -19,9 +20,6 @@ const NEW_ELEMENTS: u16 = SUBSYSTEM | 12;
 const DELETE_ELEMENTS: u16 = SUBSYSTEM | 14;
 const BATCH_BEGIN: u16 = 0x10;
 const BATCH_END: u16 = 0x11;
-const REQUEST: u16 = 1;
-const ACK: u16 = 4;
-pub(super) const DUMP: u16 = 0x300;
 const CREATE: u16 = 0x400;
 const APPEND: u16 = 0x800;
 /// `NFPROTO_INET`.
@@ -196,16 +194,9 @@ impl Messages {
 
     fn raw(&mut self, kind: u16, flags: u16, general: [u8; 4], write: impl FnOnce(&mut Attributes<'_>)) {
         self.sequence = self.sequence.wrapping_add(1);
-        let begin = self.bytes.len();
-        self.bytes.extend([0; 4]);
-        self.bytes.extend(kind.to_ne_bytes());
-        self.bytes.extend((flags | REQUEST).to_ne_bytes());
-        self.bytes.extend(self.sequence.to_ne_bytes());
-        self.bytes.extend([0; 4]);
-        self.bytes.extend(general);
-        write(&mut Attributes(&mut self.bytes));
-        let len = (self.bytes.len() - begin) as u32;
-        self.bytes[begin..begin + 4].copy_from_slice(&len.to_ne_bytes());
+        put_message(&mut self.bytes, kind, flags, self.sequence, &general, |bytes| {
+            write(&mut Attributes(bytes));
+        });
     }
 }
 

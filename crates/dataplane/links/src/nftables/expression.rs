@@ -3,10 +3,10 @@
 
 use std::net::IpAddr;
 
+use forebay_netlink::{put_attribute, put_nested};
+
 use super::table::{End, Match, Verdict};
 
-/// `NLA_F_NESTED`.
-const NESTED: u16 = 0x8000;
 /// `NFPROTO_IPV4`, `NFPROTO_IPV6`.
 const V4: u8 = 2;
 const V6: u8 = 10;
@@ -38,10 +38,7 @@ pub(super) struct Attributes<'a>(pub(super) &'a mut Vec<u8>);
 
 impl Attributes<'_> {
     pub fn attribute(&mut self, kind: u16, value: &[u8]) {
-        self.0.extend((4 + value.len() as u16).to_ne_bytes());
-        self.0.extend(kind.to_ne_bytes());
-        self.0.extend(value);
-        self.0.resize(self.0.len().next_multiple_of(4), 0);
+        put_attribute(self.0, kind, value);
     }
 
     pub fn text(&mut self, kind: u16, text: &str) {
@@ -53,11 +50,7 @@ impl Attributes<'_> {
     }
 
     pub fn nested(&mut self, kind: u16, write: impl FnOnce(&mut Attributes<'_>)) {
-        let begin = self.0.len();
-        self.attribute(kind | NESTED, &[]);
-        write(&mut Attributes(self.0));
-        let len = (self.0.len() - begin) as u16;
-        self.0[begin..begin + 2].copy_from_slice(&len.to_ne_bytes());
+        put_nested(self.0, kind, |bytes| write(&mut Attributes(bytes)));
     }
 
     /// An element of a list of them.

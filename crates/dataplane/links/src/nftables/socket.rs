@@ -5,6 +5,7 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
+use forebay_netlink::{DONE, ERROR, HEADER, find};
 use rustix::io::Errno;
 use rustix::net::netlink::{self, SocketAddrNetlink};
 use rustix::net::{
@@ -13,10 +14,7 @@ use rustix::net::{
 
 use super::encode::{self, Messages};
 use super::table::Table;
-use crate::interface::attribute;
 
-const ERROR: u16 = 2;
-const DONE: u16 = 3;
 /// Dumps come in datagrams of at most 32 KiB.
 const DATAGRAM: usize = 64 << 10;
 /// The longest transaction, in bytes: some hundred thousand ranges.
@@ -166,13 +164,13 @@ impl Nftables {
                 Err(error) => return Err(error.into()),
             };
             let mut rest = &room[..len.min(DATAGRAM)];
-            while let Some(header) = rest.first_chunk::<{ encode::HEADER }>() {
+            while let Some(header) = rest.first_chunk::<{ HEADER }>() {
                 let word = |at: usize| {
                     u32::from_ne_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
                 };
                 let len = word(0) as usize;
                 // An error quotes the message that it is about, of which there may not be room for all.
-                let Some(body) = rest.get(encode::HEADER..len.min(rest.len())) else { break };
+                let Some(body) = rest.get(HEADER..len.min(rest.len())) else { break };
                 if take(u16::from_ne_bytes([header[4], header[5]]), word(8), body) {
                     return Ok(());
                 }
@@ -185,9 +183,9 @@ impl Nftables {
 /// Name and packets of a counter.
 fn counter(body: &[u8]) -> Option<(String, u64)> {
     const PACKETS: u16 = 2;
-    let name = attribute(body, encode::NAME)?;
+    let name = find(body, encode::NAME)?;
     let name = std::str::from_utf8(name.strip_suffix(&[0]).unwrap_or(name)).ok()?;
-    let packets = attribute(attribute(body, 4)?, PACKETS)?;
+    let packets = find(find(body, 4)?, PACKETS)?;
     Some((name.to_owned(), u64::from_be_bytes(*packets.first_chunk()?)))
 }
 

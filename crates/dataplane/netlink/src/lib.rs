@@ -1,5 +1,8 @@
-//! Netlink's framing: messages in a datagram, attributes in a message. Everything is in the machine's byte order;
-//! whatever does not fit where it claims to be is [`Malformed`], never a panic.
+//! Netlink's framing: messages in a datagram, attributes in a message (`linux/netlink.h`). Everything is in the machine's
+//! byte order; whatever does not fit where it claims to be is [`Malformed`], never a panic.
+//!
+//! The mirror of the kernel's SAs (XFRM), interfaces and routes (rtnetlink) and the guard's rules (nf_tables) are read and
+//! written with it. It has no sockets.
 
 use std::fmt;
 
@@ -7,6 +10,8 @@ use std::fmt;
 pub const HEADER: usize = 16;
 /// Length of `struct nlattr` in bytes.
 const ATTRIBUTE_HEADER: usize = 4;
+/// `NLA_F_NESTED`: the attribute holds attributes.
+const NESTED: u16 = 0x8000;
 /// `NLMSG_ERROR`: the answer to a request.
 pub const ERROR: u16 = 2;
 /// `NLMSG_DONE`: the end of a dump.
@@ -15,6 +20,8 @@ pub const DONE: u16 = 3;
 pub const REQUEST: u16 = 0x1;
 /// `NLM_F_DUMP_INTR` in what comes: the dump has seen two states of the list.
 pub const DUMP_INTERRUPTED: u16 = 0x10;
+/// `NLM_F_ACK`.
+pub const ACK: u16 = 0x4;
 /// `NLM_F_REPLACE` in what is sent.
 pub const REPLACE: u16 = 0x100;
 /// `NLM_F_DUMP`.
@@ -114,6 +121,11 @@ impl<'a> Iterator for Attributes<'a> {
     }
 }
 
+/// The content of the first attribute of a kind in these attributes.
+pub fn find(attributes: &[u8], kind: u16) -> Option<&[u8]> {
+    Attributes(attributes).map_while(Result::ok).find(|one| one.0 == kind).map(|one| one.1)
+}
+
 /// Bytes up to the next multiple of four.
 fn align(len: usize) -> usize {
     len.next_multiple_of(4)
@@ -139,29 +151,62 @@ pub fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     bytes_at(bytes, at).map(u64::from_ne_bytes)
 }
 
-/// A message being written.
+/// Appends a request to others of a datagram: its fixed part, and what `write` appends.
+pub fn put_message(
+    bytes: &mut Vec<u8>,
+    kind: u16,
+    flags: u16,
+    sequence: u32,
+    fixed: &[u8],
+    write: impl FnOnce(&mut Vec<u8>),
+) {
+    let begin = bytes.len();
+    bytes.extend_from_slice(&[0; 4]);
+    bytes.extend_from_slice(&kind.to_ne_bytes());
+    bytes.extend_from_slice(&(REQUEST | flags).to_ne_bytes());
+    bytes.extend_from_slice(&sequence.to_ne_bytes());
+    bytes.extend_from_slice(&[0; 4]);
+    bytes.extend_from_slice(fixed);
+    bytes.resize(align(bytes.len()), 0);
+    write(bytes);
+    let len = (bytes.len() - begin) as u32;
+    bytes[begin..begin + 4].copy_from_slice(&len.to_ne_bytes());
+}
+
+/// Appends an attribute.
+pub fn put_attribute(bytes: &mut Vec<u8>, kind: u16, content: &[u8]) {
+    let len = (ATTRIBUTE_HEADER + content.len()) as u16;
+    bytes.extend_from_slice(&len.to_ne_bytes());
+    bytes.extend_from_slice(&kind.to_ne_bytes());
+    bytes.extend_from_slice(content);
+    bytes.resize(align(bytes.len()), 0);
+}
+
+/// Appends an attribute of attributes, which `write` appends.
+pub fn put_nested(bytes: &mut Vec<u8>, kind: u16, write: impl FnOnce(&mut Vec<u8>)) {
+    let begin = bytes.len();
+    put_attribute(bytes, kind | NESTED, &[]);
+    write(bytes);
+    let len = (bytes.len() - begin) as u16;
+    bytes[begin..begin + 2].copy_from_slice(&len.to_ne_bytes());
+}
+
+/// One message being written.
 #[derive(Debug)]
 pub struct Builder(Vec<u8>);
 
 impl Builder {
     /// A request with this fixed part.
     pub fn new(kind: u16, flags: u16, sequence: u32, fixed: &[u8]) -> Builder {
-        let mut bytes = vec![0; HEADER];
-        bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
-        bytes[6..8].copy_from_slice(&(REQUEST | flags).to_ne_bytes());
-        bytes[8..12].copy_from_slice(&sequence.to_ne_bytes());
-        bytes.extend_from_slice(fixed);
-        bytes.resize(align(bytes.len()), 0);
+        let mut bytes = Vec::new();
+        put_message(&mut bytes, kind, flags, sequence, fixed, |_| {});
         Builder(bytes)
     }
 
     /// Adds an attribute.
+    #[must_use]
     pub fn attribute(mut self, kind: u16, content: &[u8]) -> Builder {
-        let len = (ATTRIBUTE_HEADER + content.len()) as u16;
-        self.0.extend_from_slice(&len.to_ne_bytes());
-        self.0.extend_from_slice(&kind.to_ne_bytes());
-        self.0.extend_from_slice(content);
-        self.0.resize(align(self.0.len()), 0);
+        put_attribute(&mut self.0, kind, content);
         self
     }
 
@@ -187,6 +232,22 @@ mod tests {
         let attributes: Vec<_> = Attributes::behind(frames[0].body, 3).map(Result::unwrap).collect();
         assert_eq!(attributes, [(5, &[4u8; 6][..])]);
         assert_eq!((frames[1].kind, frames[1].body), (8, &[][..]));
+    }
+
+    #[test]
+    fn what_is_nested_is_found() {
+        let mut bytes = Vec::new();
+        put_attribute(&mut bytes, 1, &[1]);
+        put_nested(&mut bytes, 2, |bytes| {
+            put_attribute(bytes, 3, &[9; 5]);
+            put_attribute(bytes, 4, &[8; 4]);
+        });
+        let inner = find(&bytes, 2).unwrap();
+        assert_eq!(
+            (find(inner, 3), find(inner, 4), find(inner, 2)),
+            (Some(&[9; 5][..]), Some(&[8; 4][..]), None)
+        );
+        assert_eq!((find(&bytes, 1), find(&bytes[..6], 2)), (Some(&[1][..]), None));
     }
 
     #[test]
