@@ -48,6 +48,8 @@ use forebay_sas::SasFile;
 
 /// Rounds between two looks at ICMP while there is too much to do to ask poll(2): a system call each.
 const ICMP_EVERY: u64 = 64;
+/// How long ICMP does not wake a worker after it was read: much shorter than a path MTU takes to matter.
+const ICMP_RESTS: Duration = Duration::from_millis(10);
 /// Longest that an SA which goes holds others up.
 const FINISH: Duration = Duration::from_millis(5);
 /// Longest sleep, and so the longest interval at which SAs get the time.
@@ -70,6 +72,8 @@ pub struct Worker {
     icmp: Vec<Box<dyn Link + Send>>,
     /// poll(2) says that there is something of it.
     icmp_ready: bool,
+    /// Until when ICMP does not wake the worker.
+    icmp_rests: Time,
     /// As it was set, and as it is for the paths that there are.
     mss_most: Option<u16>,
     mss_clamp: Option<u16>,
@@ -178,6 +182,7 @@ impl Worker {
             outside: setup.outside,
             icmp: setup.icmp,
             icmp_ready: true,
+            icmp_rests: Time::ZERO,
             mss_most: setup.mss_clamp,
             mss_clamp: setup.mss_clamp,
             mss_by_path: setup.mss_by_path,
@@ -484,7 +489,8 @@ impl Worker {
         self.handoff.ring();
     }
 
-    /// Learns from ICMP how large packets may be on the way to a peer.
+    /// Learns from ICMP how large packets may be on the way to a peer. Returns whether there may be more messages. Those
+    /// that come in the next milliseconds are taken together: anybody can send them, and one is not worth a wake-up.
     fn take_icmp(&mut self) -> bool {
         let (engine, counts) = (&mut self.engine, &mut self.counts);
         let mut message = Vec::new();
@@ -500,7 +506,10 @@ impl Worker {
             });
             taken += received.unwrap_or(0);
         }
-        taken > 0
+        if taken > 0 {
+            self.icmp_rests = self.engine.clock().now() + ICMP_RESTS;
+        }
+        taken >= TAKE
     }
 
     fn look_after_sas(&mut self) {

@@ -17,7 +17,8 @@ use forebay_links::{Link, RxDrops, TxReport};
 use forebay_sas::parse;
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::Duration;
-use forebay_worker::{Handle, Handoff, Outside, Paths, Poll, Port, Setup, Worker, WorkerIndex};
+use forebay_worker::{Handle, Handoff, Outside, Paths, Poll, Port, Setup, Wait, Worker, WorkerIndex};
+use rustix::event::PollFlags;
 
 /// What a link of memory has been given, what it will give, and how it behaves.
 #[derive(Default)]
@@ -592,4 +593,43 @@ fn a_new_sa_goes_to_where_its_pair_is_and_nowhere_if_peers_are_in_doubt() {
     let sessions = worker.sessions().to_vec();
     let places: Vec<u16> = sessions.iter().map(|&session| peer_of(&mut worker, session).port()).collect();
     assert_eq!(places, [1_000, 1_000, 1_001, 1_001, 4_500, 4_500]);
+}
+
+/// Notes how many descriptors a worker waits for; none is ever ready, and no time is spent.
+struct Asked(Arc<Mutex<Vec<usize>>>);
+
+impl Wait for Asked {
+    fn poll(&mut self, asked: &[(BorrowedFd<'_>, PollFlags)], _: Duration) -> io::Result<Vec<PollFlags>> {
+        self.0.lock().unwrap().push(asked.len());
+        Ok(vec![PollFlags::empty(); asked.len()])
+    }
+
+    fn rest(&mut self, _: bool) {}
+}
+
+#[test]
+fn icmp_messages_that_follow_each_other_do_not_wake_the_worker_one_by_one() {
+    let asked = Arc::new(Mutex::new(vec![]));
+    let mut gateway = gateway(|setup| setup.wait = Box::new(Asked(asked.clone())));
+    let mut step = || {
+        gateway.worker.step().unwrap();
+        asked.lock().unwrap().pop()
+    };
+    // Bell, inside, two links outside, and ICMP.
+    step();
+    assert_eq!(step(), Some(5));
+    // It is looked at in every 64th round at least; a busy machine may spend its rest before the worker sleeps.
+    let rests = (0..1_000).any(|_| {
+        gateway.icmp.give(vec![0; 60]);
+        step() == Some(4)
+    });
+    assert!(rests, "ICMP was asked for all the time");
+    std::thread::sleep(std::time::Duration::from_millis(11));
+    let mut last = step();
+    if last == Some(4) {
+        // That round has read it once more.
+        std::thread::sleep(std::time::Duration::from_millis(11));
+        last = step();
+    }
+    assert_eq!(last, Some(5));
 }

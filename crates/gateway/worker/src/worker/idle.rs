@@ -36,7 +36,11 @@ impl Worker {
             false if self.ports().any(|port| port.link.unsent()) => UNSENT_NAP,
             false => NAP,
         };
-        let due = self.engine.next_due().min(self.keepalives.next()).since(now).min(most);
+        let mut due = self.engine.next_due().min(self.keepalives.next()).since(now).min(most);
+        let icmp_rests = self.icmp_rests.since(now);
+        if icmp_rests > Duration::ZERO {
+            due = due.min(icmp_rests);
+        }
         let mut fds = vec![(self.handoff.bell().fd(), PollFlags::IN)];
         let ports = std::iter::once(&self.inside).chain(self.outside.iter().map(|one| &one.port));
         for (index, port) in ports.enumerate() {
@@ -44,7 +48,8 @@ impl Worker {
             wanted.set(PollFlags::OUT, port.is_blocked());
             fds.push((port.link.fd(), wanted));
         }
-        fds.extend(self.icmp.iter().map(|link| (link.fd(), PollFlags::IN)));
+        let icmp = if icmp_rests > Duration::ZERO { &[][..] } else { &self.icmp };
+        fds.extend(icmp.iter().map(|link| (link.fd(), PollFlags::IN)));
         let asked = if faulty { 1 } else { fds.len() };
         let mut ready = self.wait.poll(&fds[..asked], due)?;
         // Those that were not asked are not ready.
@@ -59,7 +64,9 @@ impl Worker {
         };
         // Behind the bell and the ports.
         let icmp_from = 2 + self.outside.len();
-        self.icmp_ready = ready[icmp_from..].iter().any(|ready| !ready.is_empty());
+        // Behind its rest it is asked for without another sleep.
+        let has_rested = icmp_rests > Duration::ZERO && self.engine.clock().now() >= self.icmp_rests;
+        self.icmp_ready = has_rested || ready[icmp_from..].iter().any(|ready| !ready.is_empty());
         let ports = std::iter::once(&mut self.inside).chain(self.outside.iter_mut().map(|one| &mut one.port));
         for (port, ready) in ports.zip(&ready[1..]) {
             if ready.intersects(PollFlags::OUT | PollFlags::ERR) && !planted(Fault::NotUnblocked) {
