@@ -180,16 +180,7 @@ fn sa(words: &[&str], line: usize, text: &str, imported: &mut Imported) -> Resul
             other => return Err(format!("unknown option `{}`", super::shown(other))),
         }
     }
-    let proposal = match (cipher, auth, aead) {
-        (None, None, Some(aead)) => aead.to_owned(),
-        (Some("null"), Some(""), None) => {
-            return Err(
-                "the SA neither encrypts nor authenticates: use a policy with action = \"bypass\"".to_owned()
-            );
-        }
-        (Some(cipher), Some(auth), None) => format!("{cipher}{auth}"),
-        _ => return Err("expected cipher_algo and auth_algo, or aead_algo alone".to_owned()),
-    };
+    let proposal = proposal(cipher, auth, aead)?;
     if auth == Some("-sha256") {
         imported.note(line, text, "an ICV of 128 bits (RFC 4868); ipsec-secgw before DPDK 20.02 sends 96");
     }
@@ -213,6 +204,20 @@ fn sa(words: &[&str], line: usize, text: &str, imported: &mut Imported) -> Resul
         return Err(format!("line {} has this SPI already", first.line));
     }
     Ok(ImportedSa { config, direction, key: cipher_key, auth_key, outer: None, line })
+}
+
+/// The proposal of these algorithms, in Forebay's words.
+fn proposal(cipher: Option<&str>, auth: Option<&str>, aead: Option<&str>) -> Result<String, String> {
+    Ok(match (cipher, auth, aead) {
+        (None, None, Some(aead)) => aead.to_owned(),
+        (Some("null"), Some(""), None) => {
+            return Err(
+                "the SA neither encrypts nor authenticates: use a policy with action = \"bypass\"".to_owned()
+            );
+        }
+        (Some(cipher), Some(auth), None) => format!("{cipher}{auth}"),
+        _ => return Err("expected cipher_algo and auth_algo, or aead_algo alone".to_owned()),
+    })
 }
 
 fn address(text: &str) -> Result<IpAddr, String> {

@@ -13,6 +13,7 @@ use super::table::Section;
 
 impl Problem {
     /// What to do about it.
+    // Long because there is one arm for each problem.
     pub fn help(&self) -> Cow<'static, str> {
         match self {
             Problem::Unreadable(error) if error.kind() == io::ErrorKind::NotFound => {

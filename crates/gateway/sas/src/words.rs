@@ -8,6 +8,7 @@ use super::problem::Problem;
 use super::table::Section;
 
 impl fmt::Display for Problem {
+    // Long because there is one arm for each problem.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Problem::Unreadable(_) => f.write_str("cannot read the SAs file"),

@@ -133,22 +133,25 @@ pub struct Stack {
 
 const CAUSES: usize = Cause::ALL.len();
 
-impl Figures {
-    /// The figures of a run; `size` is its packets and their bytes.
-    pub fn new(
-        done: &Done,
-        account: &Account,
-        groups: &Groups,
-        area: Vec<Part>,
-        size: (u64, u64),
-    ) -> Figures {
-        let names = groups.names();
-        let group_of = groups.of_nodes(&done.functions, &done.nodes);
+/// The cycles of a run, added up in several ways.
+struct Cycles {
+    causes: [u64; CAUSES],
+    /// By class of instructions: how many there are, cycles, and those of the protocol and of cryptography.
+    classes: Vec<[u64; 4]>,
+    /// Instructions, and cycles by cause.
+    by_group: Vec<(u64, [u64; CAUSES])>,
+    by_function: Vec<(u64, [u64; CAUSES])>,
+    by_node: Vec<u64>,
+}
+
+impl Cycles {
+    fn of(done: &Done, account: &Account, groups: &Groups, group_of: &[usize]) -> Cycles {
         let mut causes = [0_u64; CAUSES];
         let mut classes = vec![[0_u64; 4]; Class::ALL.len()];
-        let mut by_group = vec![(0_u64, [0_u64; CAUSES]); names.len()];
+        let mut by_group = vec![(0_u64, [0_u64; CAUSES]); groups.names().len()];
         let mut by_function = vec![(0_u64, [0_u64; CAUSES]); done.functions.len()];
         let mut by_node = vec![0_u64; done.nodes.len()];
+        let names = groups.names();
         for cell in &account.cells {
             let (node, cause, class) = (cell.node as usize, cell.cause as usize, cell.class as usize);
             let (group, function) = (group_of[node], done.nodes[node].function as usize);
@@ -168,6 +171,23 @@ impl Figures {
                 _ => {}
             }
         }
+        Cycles { causes, classes, by_group, by_function, by_node }
+    }
+}
+
+impl Figures {
+    /// The figures of a run; `size` is its packets and their bytes.
+    pub fn new(
+        done: &Done,
+        account: &Account,
+        groups: &Groups,
+        area: Vec<Part>,
+        size: (u64, u64),
+    ) -> Figures {
+        let names = groups.names();
+        let group_of = groups.of_nodes(&done.functions, &done.nodes);
+        let Cycles { causes, classes, by_group, by_function, by_node } =
+            Cycles::of(done, account, groups, &group_of);
         let group_shares: Vec<GroupShare> = names
             .iter()
             .zip(&by_group)

@@ -24,6 +24,7 @@ impl From<FaultKind> for Halt {
 }
 
 /// Executes one instruction that does not end a block. Addresses of loads and stores go into `addresses`.
+// Long because there is one arm for each instruction.
 #[inline(always)]
 pub(crate) fn execute(
     one: Instruction,

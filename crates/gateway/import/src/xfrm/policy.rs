@@ -188,74 +188,77 @@ fn policy(block: &[Line<'_>], imported: &mut Imported) -> Result<RawPolicy, (usi
     };
     let mut lifetimes = false;
     for &(line, text) in &block[2..] {
-        let words: Vec<&str> = text.split_whitespace().collect();
-        match words.as_slice() {
-            ["tmpl", rest @ ..] => {
-                let address = |key| after(rest, key).and_then(|word| word.parse().ok());
-                let (src, dst) = (address("src"), address("dst"));
-                let (Some(src), Some(dst)) = (src, dst) else {
-                    return Err((line, "a template without addresses".to_owned()));
-                };
-                let (protocol, mode) = (None, None);
-                policy.templates.push(Template {
-                    src,
-                    dst,
-                    protocol,
-                    mode,
-                    spi: 0,
-                    reqid: 0,
-                    optional: false,
-                });
-            }
-            ["proto", protocol, rest @ ..] => {
-                let template =
-                    policy.templates.last_mut().ok_or((line, "cannot parse this line".to_owned()))?;
-                template.protocol = match *protocol {
-                    "esp" => Some(Protocol::Esp),
-                    "ah" => Some(Protocol::Ah),
-                    _ => None,
-                };
-                template.mode = match after(rest, "mode") {
-                    Some("tunnel") => Some(Mode::Tunnel),
-                    Some("transport") => Some(Mode::Transport),
-                    _ => None,
-                };
-                template.spi = after(rest, "spi").and_then(number).unwrap_or(0) as u32;
-                template.reqid = after(rest, "reqid").and_then(number).unwrap_or(0) as u32;
-            }
-            ["level", level, ..] => {
-                if let Some(template) = policy.templates.last_mut() {
-                    template.optional = *level == "use";
-                }
-            }
-            ["enc-mask", ..] => {}
-            ["mark", ..] => imported.note(line, text, "marks select policies by routing; here selectors do"),
-            ["if_id", ..] => {
-                imported.note(line, text, "interface IDs select policies by routing; here selectors do")
-            }
-            ["crypto", "offload", ..] => {
-                imported.note(line, text, "the scheduler chooses the processor: see [[processor]]");
-            }
-            ["lifetime", ..] => lifetimes = true,
-            ["limit:", "soft", soft, "hard", hard] if lifetimes => {
-                if [soft, hard].iter().any(|limit| !limit.contains("INF")) {
-                    imported.lose(line, text, "lifetimes of policies are not supported");
-                }
-            }
-            ["expire", _, "soft", soft, "hard", hard] if lifetimes => {
-                if [soft, hard].iter().any(|limit| number(limit) != Some(0)) {
-                    imported.lose(line, text, "lifetimes of policies are not supported");
-                }
-            }
-            [_, _] | ["add", ..] | ["lastused", ..] if lifetimes => {}
-            ["lastused", ..] => {}
-            ["security", "context", ..] => {
-                return Err((line, "security contexts are not supported".to_owned()));
-            }
-            _ => imported.lose(line, text, "cannot parse this line"),
-        }
+        further(line, text, &mut policy, &mut lifetimes, imported)?;
     }
     Ok(policy)
+}
+
+/// A line below the first two of a policy; `lifetimes` is whether those before it began the list of lifetimes.
+fn further(
+    line: usize,
+    text: &str,
+    policy: &mut RawPolicy,
+    lifetimes: &mut bool,
+    imported: &mut Imported,
+) -> Result<(), (usize, String)> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    match words.as_slice() {
+        ["tmpl", rest @ ..] => {
+            let address = |key| after(rest, key).and_then(|word| word.parse().ok());
+            let (src, dst) = (address("src"), address("dst"));
+            let (Some(src), Some(dst)) = (src, dst) else {
+                return Err((line, "a template without addresses".to_owned()));
+            };
+            let (protocol, mode) = (None, None);
+            policy.templates.push(Template { src, dst, protocol, mode, spi: 0, reqid: 0, optional: false });
+        }
+        ["proto", protocol, rest @ ..] => {
+            let template = policy.templates.last_mut().ok_or((line, "cannot parse this line".to_owned()))?;
+            template.protocol = match *protocol {
+                "esp" => Some(Protocol::Esp),
+                "ah" => Some(Protocol::Ah),
+                _ => None,
+            };
+            template.mode = match after(rest, "mode") {
+                Some("tunnel") => Some(Mode::Tunnel),
+                Some("transport") => Some(Mode::Transport),
+                _ => None,
+            };
+            template.spi = after(rest, "spi").and_then(number).unwrap_or(0) as u32;
+            template.reqid = after(rest, "reqid").and_then(number).unwrap_or(0) as u32;
+        }
+        ["level", level, ..] => {
+            if let Some(template) = policy.templates.last_mut() {
+                template.optional = *level == "use";
+            }
+        }
+        ["enc-mask", ..] => {}
+        ["mark", ..] => imported.note(line, text, "marks select policies by routing; here selectors do"),
+        ["if_id", ..] => {
+            imported.note(line, text, "interface IDs select policies by routing; here selectors do")
+        }
+        ["crypto", "offload", ..] => {
+            imported.note(line, text, "the scheduler chooses the processor: see [[processor]]");
+        }
+        ["lifetime", ..] => *lifetimes = true,
+        ["limit:", "soft", soft, "hard", hard] if *lifetimes => {
+            if [soft, hard].iter().any(|limit| !limit.contains("INF")) {
+                imported.lose(line, text, "lifetimes of policies are not supported");
+            }
+        }
+        ["expire", _, "soft", soft, "hard", hard] if *lifetimes => {
+            if [soft, hard].iter().any(|limit| number(limit) != Some(0)) {
+                imported.lose(line, text, "lifetimes of policies are not supported");
+            }
+        }
+        [_, _] | ["add", ..] | ["lastused", ..] if *lifetimes => {}
+        ["lastused", ..] => {}
+        ["security", "context", ..] => {
+            return Err((line, "security contexts are not supported".to_owned()));
+        }
+        _ => imported.lose(line, text, "cannot parse this line"),
+    }
+    Ok(())
 }
 
 /// Adds the policies in their order.

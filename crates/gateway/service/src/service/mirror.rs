@@ -6,6 +6,7 @@
 //! reports back to the kernel what the daemon needs: limits that were reached, packets that need an SA, counters, and
 //! sequence numbers ahead of their use, from which another process would continue.
 
+mod adding;
 mod following;
 mod policies;
 mod report;
@@ -18,11 +19,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use forebay_crypto::{Direction, SessionId};
-use forebay_ipsec::{IvRange, PolicyId, SaConfig, SaCounters, UdpPorts};
+use forebay_ipsec::{PolicyId, SaConfig, SaCounters, UdpPorts};
 use forebay_time::Duration;
 use forebay_xfrm::{self as xfrm, Filter, Mirror, PolicyIndex, SaId, Template};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use self::adding::Adding;
 use self::following::{Following, follow};
 use super::export::KeyExport;
 use forebay_config::Xfrm;
@@ -325,64 +327,28 @@ impl Follow {
             Direction::Seal => sa.sequence.sent,
             Direction::Open => sa.sequence.received,
         };
-        let (config, keys) = (sa.config.clone(), sa.keys.clone());
-        let users = self.users(&sa);
         let owner = stays.unwrap_or_else(|| self.owner(&sa));
-        // IVs count from the clock, in nanoseconds: a process that had these keys before used smaller ones.
-        let now_ns = (self.clock)().as_nanos() as u64;
         let (windows, changed) = (self.windows.clone(), before.is_some());
-        let remove = {
-            let windows = windows.clone();
-            move |worker: &mut Worker, (session, _)| {
-                let taken = windows.take_back(worker, &[session]);
-                windows.abandon(worker, &taken);
-                worker.remove_sa(session);
-            }
+        let adding = Adding {
+            config: sa.config.clone(),
+            keys: sa.keys.clone(),
+            direction,
+            owner,
+            before,
+            goes_on,
+            told,
+            // IVs count from the clock, in nanoseconds: a process that had these keys before used smaller ones.
+            now_ns: (self.clock)().as_nanos() as u64,
+            users: self.users(&sa),
+            key_id,
+            windows: windows.clone(),
         };
-        let added = self.workers.change(move |worker| {
-            let index = worker.index();
-            let (mut behind, mut iv, mut taken) = (told, now_ns, vec![]);
-            if let Some(&one) = before.as_ref().and_then(|before| before.get(index.get())) {
-                // Packets in flight count as received, so they are finished first.
-                worker.finish(&[one]);
-                let sad = worker.engine().sad();
-                if goes_on {
-                    behind = sad.sequence(one).unwrap_or(told);
-                    // The clock may have been put back since the SA was added.
-                    iv = iv.max(sad.next_iv(one).unwrap_or(0));
-                }
-                taken = windows.take_back(worker, &[one]);
-                worker.remove_sa(one);
-            }
-            let engine = worker.engine();
-            let config = config.clone();
-            let session = match (direction, index.remote(owner)) {
-                (direction, Some(worker)) => {
-                    engine.add_remote(direction, config, worker).map_err(|error| error.to_string())
-                }
-                (Direction::Seal, None) => {
-                    let iv = IvRange::share(iv, u64::MAX, 0, 1);
-                    engine.add_outbound(config, iv, &keys).map_err(|error| error.to_string())
-                }
-                (Direction::Open, None) => {
-                    engine.add_inbound(config, &keys).map_err(|error| error.to_string())
-                }
-            }?;
-            if direction == Direction::Seal && behind > 0 {
-                engine.continue_after(session, behind);
-            }
-            for policy in users.iter().filter_map(|ids| ids.get(index.get())) {
-                if let Err(error) = engine.put_policy_sa_first(*policy, session) {
-                    engine.remove_sa(session);
-                    return Err(error.to_string());
-                }
-            }
-            if direction == Direction::Open {
-                windows.give(worker, session, key_id, behind);
-            }
+        let added = self.workers.change(move |worker| adding.to(worker));
+        let remove = move |worker: &mut Worker, (session, _)| {
+            let taken = windows.take_back(worker, &[session]);
             windows.abandon(worker, &taken);
-            Ok::<(SessionId, u64), String>((session, behind))
-        });
+            worker.remove_sa(session);
+        };
         let added = added.map(|added| self.all_or_none(added, remove));
         match added {
             Some(Ok(added)) => {

@@ -132,6 +132,7 @@ impl Service {
     }
 
     /// Starts it behind its guard, whose rules stay whatever happens here.
+    // Long because every part of a gateway needs those before it.
     fn start_guarded(
         host: &dyn Host,
         config: Config,
@@ -141,7 +142,6 @@ impl Service {
         unix_time: fn() -> std::time::Duration,
         (store, claim, guard): (IvStore, Lock, Guard),
     ) -> Result<Service, StartError> {
-        let now_ns = unix_time().as_nanos() as u64;
         let count = processors.len();
         let mut taps = Taps::new(unix_time);
         let (mut workers, handles) = set_up(host, &config, processors, &mut taps, clock, seed)?;
@@ -160,7 +160,7 @@ impl Service {
             KeySource::Xfrm(_) => windows.open_all(),
         }
         .map_err(StartError::Ivs)?;
-        let news = news(&store, &reservers, &config, &changes, &owners, now_ns)?;
+        let news = news(&store, &reservers, &config, &changes, &owners, unix_time().as_nanos() as u64)?;
         let mut keepers = Vec::new();
         let lives = lifetimes::open(&store, &config.sas, |_| true, unix_time()).map_err(StartError::Ivs)?;
         for (place, (worker, (ivs, numbers))) in workers.iter_mut().zip(news).enumerate() {
@@ -208,9 +208,7 @@ impl Service {
         if !host.has_threads() {
             let handles = service.workers.handles().iter();
             service.steps = handles.zip(workers).map(|(handle, worker)| handle.stepped(worker)).collect();
-            return Ok(service);
-        }
-        if let Err(error) = service.begin(workers, unix_time) {
+        } else if let Err(error) = service.begin(workers, unix_time) {
             // Those that have begun end.
             let _ = service.stop();
             return Err(error);
