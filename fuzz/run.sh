@@ -5,7 +5,7 @@
 #
 #     fuzz/run.sh [SECONDS [TARGET...]]
 #
-# JOBS=n fuzzes so many targets at a time (default: one). With MINIMISE=1 those inputs of up to 2048 bytes that reach what
+# JOBS=n fuzzes so many targets at a time (default: one). With MINIMISE=1 those inputs of up to 1024 bytes that reach code which
 # no seed reaches become seeds too.
 #
 # Nightly Rust is fetched by rustup, and cargo-fuzz is built into target/tools. Where they cannot be had this says so and
@@ -85,6 +85,6 @@ while [ -n "$(jobs -p)" ]; do wait -n || failed=1; done
 for target in "${targets[@]}"; do
     # Only inputs that reach what no seed reaches are added.
     cargo +nightly fuzz run --features libfuzzer "$target" "seeds/$target" "corpus/$target" -- \
-        -merge=1 -max_len=2048 >/dev/null 2>&1
+        -merge=1 -max_len=1024 -use_counters=0 >/dev/null 2>&1
     echo "$target: $(find "seeds/$target" -type f | wc -l) seeds"
 done
