@@ -34,9 +34,9 @@ ALGORITHMS = [
     ("enc 'ecb(cipher_null)' '' auth-trunc 'hmac(sha256)' 0x" + "2b" * 32 + " 128", "null-sha256"),
 ]
 REFUSED = [
-    ("enc 'cbc(aes)' 0x" + "1a" * 16 + " auth 'hmac(sha256)' 0x" + "2b" * 32, "no such algorithm"),
+    ("enc 'cbc(aes)' 0x" + "1a" * 16 + " auth 'hmac(sha256)' 0x" + "2b" * 32, "unsupported algorithm"),
     ("enc 'cbc(aes)' 0x" + "1a" * 16 + " auth 'hmac(md5)' 0x" + "2b" * 16, "weak"),
-    ("enc 'cbc(camellia)' 0x" + "1a" * 16 + " auth 'hmac(sha1)' 0x" + "2b" * 20, "no such algorithm"),
+    ("enc 'cbc(camellia)' 0x" + "1a" * 16 + " auth 'hmac(sha1)' 0x" + "2b" * 20, "unsupported algorithm"),
     (GCM.format(0), "keys are not shown"),
 ]
 

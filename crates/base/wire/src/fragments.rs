@@ -44,7 +44,8 @@ impl<'a> Fragments<'a> {
     /// packet's.
     ///
     /// `None` for what may not or cannot be divided: IPv4 with "don't fragment" or options that
-    /// contradict themselves, IPv6 with a fragment header, an `mtu` with no room for eight bytes of payload.
+    /// contradict themselves, IPv6 with a fragment header or with more headers than the first fragment holds (RFC 7112), an `mtu` with
+    /// no room for eight bytes of payload.
     pub fn new(packet: &Ip<'a>, mtu: usize, identification: u32) -> Option<Fragments<'a>> {
         // Longer ones could not say how long they are.
         let mtu = mtu.min(65_535);
@@ -70,6 +71,16 @@ impl<'a> Fragments<'a> {
         // Wherever it stands, one behind destination options included.
         let no_fragment = matches!(ip.fragment_header(), Ok(None));
         if !no_fragment || mtu < header.len() + FRAGMENT_HEADER + 8 {
+            return None;
+        }
+        // The first fragment has to hold all headers (RFC 7112).
+        let upper = ip.upper_layer().ok()?;
+        let upper_len = match upper.protocol {
+            protocol::AH => 8 + 4 * usize::from(*ip.bytes().get(upper.at + 1)?),
+            _ => 8,
+        };
+        let headers = (upper.at + upper_len).min(ip.bytes().len());
+        if headers > place.at + ((mtu - place.at - FRAGMENT_HEADER) & !7) {
             return None;
         }
         let form = Form::V6 { header, named_at: place.named_at, protocol: place.protocol, identification };

@@ -187,3 +187,19 @@ fn a_fragment_header_behind_destination_options_is_found() {
         assert_eq!(all(&ipv6(&fragment, 44, 1_300), 1_280), None);
     }
 }
+
+/// RFC 7112: the first fragment holds all headers, the first eight bytes of the upper layer's included; else the packet
+/// is not divided.
+#[test]
+fn headers_that_the_first_fragment_does_not_hold_are_not_divided() {
+    // Destination options belong to the fragmentable part.
+    for (units, divides) in [(0, true), (64, true), (100, true), (152, true), (153, false), (200, false)] {
+        let mut options = vec![50, units, 1, 4, 0, 0, 0, 0];
+        options.resize(8 + 8 * usize::from(units), 0);
+        // 40 bytes of header and 8 of the fragment header leave 1,232 of 1,280.
+        let fragments = all(&ipv6(&options, 60, 2_000), 1_280);
+        assert_eq!(fragments.is_some(), divides, "{} bytes of options", options.len());
+        let held = fragments.map_or(0, |fragments| fragments[0].len() - 48);
+        assert!(!divides || held >= options.len() + 8);
+    }
+}

@@ -34,6 +34,9 @@ use forebay_drops::{DropCounts, DropReason};
 use found::{Found, Key, Part};
 use store::{BLOCK, Store};
 
+/// The longest headers, in bytes, that a fragment may repeat; one with more is dropped.
+pub const MAX_HEADERS: usize = found::HEADER_ROOM;
+
 /// Limits on the fragments that are held.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReassemblyLimits {
