@@ -3,6 +3,9 @@
 //! The generator is xoshiro256++ 1.0 (Blackman, Vigna, 2019), seeded by SplitMix64 as its authors advise. Each
 //! thing that is drawn has a stream of its own, named by [`hash`]: so drawing one otherwise leaves the others as they
 //! were, and designs that are compared see the same packets (common random numbers). Nothing here is for keys.
+//!
+//! The bits belong to the recorded results of studies and tests, so they may not change with a version of another crate
+//! such as rand_xoshiro; the generator is shorter than what would guard it.
 
 /// One stream of random numbers.
 #[derive(Clone, Debug)]

@@ -3,6 +3,9 @@
 //!
 //! The mirror of the kernel's SAs (XFRM), interfaces and routes (rtnetlink) and the guard's rules (nf_tables) are read and
 //! written with it. It has no sockets.
+//!
+//! The netlink-packet crates make a tree of owned values of a message, with a type for each attribute. What is wanted here
+//! are a few attributes of messages that come by the ten thousand, looked up where they stand.
 
 use std::fmt;
 

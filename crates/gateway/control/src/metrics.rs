@@ -1,4 +1,7 @@
 //! The status in Prometheus's text format (exposition format 0.0.4).
+//!
+//! Written here and not by a client library: those keep counters of their own, which code increments. Here the workers
+//! count, and what they have counted is read as one status, of which this is another print.
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};

@@ -1,4 +1,7 @@
 //! Executables: ELF of 32 bits, little-endian, RISC-V, statically linked.
+//!
+//! Not by the crate object, which reads files of every kind: of this one kind three tables are wanted, and an error says
+//! which of them is wrong and how.
 
 use std::fmt;
 

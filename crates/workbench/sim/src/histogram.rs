@@ -1,4 +1,7 @@
 //! Counts of latencies in buckets of bounded relative width.
+//!
+//! As hdrhistogram's, which pipelines and benchmarks use; but the buckets' bounds are part of the fingerprints of runs here,
+//! so they may not change with another crate's version.
 
 /// Bits of a value that a bucket keeps: buckets are at most 2^-8 = 0.4 % of their values wide.
 const KEPT: u32 = 8;

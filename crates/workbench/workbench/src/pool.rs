@@ -1,4 +1,7 @@
 //! Many runs on all cores, what comes of them in the order in which they were asked for.
+//!
+//! Not rayon's pool: results are passed on in order while others still run, each run can be stopped between two of its
+//! steps, and the calling thread looks after progress and interrupts meanwhile.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
