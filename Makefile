@@ -166,7 +166,7 @@ soak: $(FOREBAY)
 	RUNS=$(RUNS) $(CARGO) test --release --locked --package forebay-fuzz -- --nocapture
 
 # The night's run. Of each seed that breaks a rule the shortest list of faults that does is printed.
-EVENTS ?= 6000
+EVENTS ?= 6300
 FIRST ?= 0
 simulate-faults: setup
 	$(CARGO) run --release --locked --package forebay-gateway-sim -- $(or $(SEEDS),100000) $(FIRST) $(EVENTS) $$(nproc)
