@@ -5,8 +5,8 @@
 #
 #     fuzz/run.sh [SECONDS [TARGET...]]
 #
-# JOBS=n fuzzes so many targets at a time (default: one). With MINIMISE=1 those inputs of up to 1024 bytes that reach code which
-# no seed reaches become seeds too.
+# JOBS=n fuzzes so many targets at a time (default: one). With MINIMISE=1 those inputs of up to 1024 bytes that reach code
+# which no seed reaches become seeds too.
 #
 # Nightly Rust is fetched by rustup, and cargo-fuzz is built into target/tools. Where they cannot be had this says so and
 # ends with 0, or with 2 if FUZZ_REQUIRED=1 is set.

@@ -44,8 +44,8 @@ impl<'a> Fragments<'a> {
     /// packet's.
     ///
     /// `None` for what may not or cannot be divided: IPv4 with "don't fragment" or options that
-    /// contradict themselves, IPv6 with a fragment header or with more headers than the first fragment holds (RFC 7112), an `mtu` with
-    /// no room for eight bytes of payload.
+    /// contradict themselves, IPv6 with a fragment header or with more headers than the first fragment holds
+    /// (RFC 7112), an `mtu` with no room for eight bytes of payload.
     pub fn new(packet: &Ip<'a>, mtu: usize, identification: u32) -> Option<Fragments<'a>> {
         // Longer ones could not say how long they are.
         let mtu = mtu.min(65_535);
