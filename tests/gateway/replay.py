@@ -17,7 +17,7 @@ from lab import HOST_A, HOST_B, Count, Wire, ask, edit, ip, kill, program, send
 COUNT = 1_000
 ELSEWHERE = "192.0.2.66"
 ESN = os.environ.get("ESN") == "1"
-# Numbers that are noted ahead at least (LEAST in service/windows.rs); at rest they are at most twice as many.
+# Numbers that are noted ahead at least (LEAST in gateway/state/src/windows/state.rs); at rest they are at most twice as many.
 LEAST = 16
 
 # Sends IPv4 packets of a file again, each behind its length: from another address, at a rate.

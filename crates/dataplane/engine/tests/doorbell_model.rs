@@ -231,7 +231,7 @@ impl fenceless::doorbell::Wake for Descriptor {
     }
 }
 
-/// A worker gives `$packets` packets to another by a ring with room for one, as `gateway/src/service/hand_off.rs` does:
+/// A worker gives `$packets` packets to another by a ring with room for one, as `gateway/worker/src/handoff.rs` does:
 /// the taker sleeps while there are none, the giver while there is no room. `$ring` is what the taker does behind a
 /// packet, `$until` what the giver sleeps until.
 macro_rules! worker_gives {

@@ -14,8 +14,8 @@ use DropReason::*;
 const SPI: u32 = 0x1001;
 
 const REASSEMBLY: &str =
-    "the reassembler, before there is an ESP packet: crates/dataplane/ipsec/tests/reassembly.rs";
-const IPTFS: &str = "SAs that aggregate: crates/dataplane/ipsec/tests/iptfs.rs and iptfs_sad.rs";
+    "the reassembler, before there is an ESP packet: crates/dataplane/reassembly/tests/reassembly.rs";
+const IPTFS: &str = "SAs that aggregate: crates/dataplane/iptfs/tests/iptfs.rs and ipsec/tests/iptfs_sad.rs";
 
 /// Reasons that are given elsewhere, and by whom.
 const ELSEWHERE: &[(DropReason, &str)] = &[
@@ -25,7 +25,7 @@ const ELSEWHERE: &[(DropReason, &str)] = &[
     (QueueFull, "the engine, before the SA is looked up"),
     (HandOffFull, "the gateway's workers"),
     (InStateNotNoted, "the gateway's workers"),
-    (InNestAway, "the database, of SAs at several cores: ipsec/tests/away.rs"),
+    (InNestAway, "the database, of SAs at several cores: crates/dataplane/ipsec/tests/remote.rs"),
     (DupFrag, REASSEMBLY),
     (FragError, REASSEMBLY),
     (FragOverlap, REASSEMBLY),
