@@ -10,7 +10,7 @@ import math
 import os
 import pickle
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -221,15 +221,21 @@ def _identity(policy: Placement) -> str:
     return f"{kind.__qualname__}\n{source}\n{sorted(vars(policy).items(), key=lambda item: item[0])!r}"
 
 
-def run(plan: Plan, first: int, last: int) -> Iterator[str]:
-    """Run the points from `first` to before `last`; yield the line of ``points.jsonl`` of each, without its end."""
+Watch = Callable[[int, int], "bool | None"]
+
+
+def run(plan: Plan, first: int, last: int, watch: Watch | None = None) -> Iterator[str]:
+    """Run the points from `first` to before `last`; yield the line of ``points.jsonl`` of each, without its end.
+
+    `watch` is called some times per second; once it has returned False, no further point is yielded.
+    """
     policy = None if plan.policy is None else pickle.loads(plan.policy)
     for number in range(first, last):
         if plan.compiled:
             sweep = native(plan, [(key, [_toml.setting(value)]) for key, value in zip(plan.keys, plan.values(number))])
-            yield from sweep.run(0, 1, 1, None)
-        else:
-            yield _line(plan, number, policy)
+            yield from sweep.run(0, 1, 1, watch)
+        elif (line := _line(plan, number, policy, watch)) is not None:
+            yield line
 
 
 def native(plan: Plan, axes: Sequence[tuple[str, list[str]]]) -> Any:
@@ -241,8 +247,19 @@ def native(plan: Plan, axes: Sequence[tuple[str, list[str]]]) -> Any:
     )
 
 
-def _line(plan: Plan, number: int, policy: Placement | None) -> str:
-    """A point that the compiled sweep does not run, in the form that it would give it."""
+class _Stopped(Exception):
+    """A run that its watch has ended: its figures are those of other packets."""
+
+
+def _line(plan: Plan, number: int, policy: Placement | None, watch: Watch | None) -> str | None:
+    """A point that the compiled sweep does not run, in the form that it would give it; None if it was stopped."""
+    try:
+        return _json(_document(plan, number, policy, watch))
+    except _Stopped:
+        return None
+
+
+def _document(plan: Plan, number: int, policy: Placement | None, watch: Watch | None) -> dict[str, Any]:
     one = plan.scenario
     sets = plan.sets(number)
     model = _forebay.Model.parse(one.text, one.name, [*one.sets, *sets], one.directory)
@@ -251,13 +268,16 @@ def _line(plan: Plan, number: int, policy: Placement | None) -> str:
     def once(replication: int) -> Run:
         # A policy may have a state, which must not pass from one run to the next.
         seed = (model.seed + replication) % 2**64
-        return Run(scenario, model.run("simulation", seed, False, copy.deepcopy(policy), None))
+        ran = model.run("simulation", seed, False, copy.deepcopy(policy), watch)
+        if ran.interrupted:
+            raise _Stopped
+        return Run(scenario, ran)
 
     document: dict[str, Any] = {"schema": 1, "model": plan.model, "seed": model.seed}
     document["sweep"] = {key: _toml.setting(value) for key, value in zip(plan.keys, plan.values(number))}
     if plan.replications == 1:
         document["figures"] = flat(once(0).figures)
-        return _json(document)
+        return document
     if isinstance(plan.replications, Until):
         until = plan.replications
         figure = until.figure or _MAIN[plan.model]
@@ -272,8 +292,7 @@ def _line(plan: Plan, number: int, policy: Placement | None) -> str:
     for name in rows[0]:
         found = estimate([row[name] for row in rows if name in row], confidence)
         estimates[name] = {"mean": found.mean, "half_width": found.half_width}
-    document |= {"replications": len(runs), "confidence": confidence, "estimates": estimates}
-    return _json(document)
+    return document | {"replications": len(runs), "confidence": confidence, "estimates": estimates}
 
 
 def _json(document: Mapping[str, Any]) -> str:

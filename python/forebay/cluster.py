@@ -198,7 +198,7 @@ def execute(
     flight: set[Any] = set()
     done = 0
     failed: Result | None = None
-    finished = distributed.as_completed(with_results=True, raise_errors=False)
+    finished = distributed.as_completed(loop=client.loop, with_results=True, raise_errors=False)
 
     def fill() -> None:
         while len(flight) < work.wanted() and (span := work.take()):

@@ -251,7 +251,10 @@ def _ask(
     """The next trials: first those that an interrupt has left without a result, then new ones."""
     running = study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.RUNNING,))
     asked = [(one.number, dict(one.params)) for one in running if set(one.params) == set(space)]
-    for _ in range(len(asked), count):
+    if asked:
+        # Their batch is completed first, so that the next one knows what it would know without the interrupt.
+        return asked
+    for _ in range(count):
         # Trials of one batch must not depend on which of the others came first.
         number = len(study.get_trials(deepcopy=False))
         study.sampler = optuna.samplers.TPESampler(

@@ -367,25 +367,28 @@ def warm_up(data: Any, batch: int = 5) -> Warmup:
     -----
     White, Cobb and Spratt, "A comparison of five steady-state truncation heuristics for simulation", Proceedings
     of the Winter Simulation Conference 2000: of k batch means Z_1 ... Z_k the first d are cut off that minimise
-    sum over j > d of (Z_j - mean)^2 / (k - d)^2. The usual rule holds that d must not lie in the second half.
+    sum over j > d of (Z_j - mean)^2 / (k - d)^2. The last five batches are no candidates, because the statistic of
+    a handful of values is small by chance, and a d in the second half means that the run is too short (Hoad,
+    Robinson and Davies, "Automating warm-up length estimation", Journal of the Operational Research Society 61,
+    2010).
     """
     series = _latencies(data)
+    if batch < 1 or len(series) < 10 * batch:
+        raise ValueError(f"expected at least {10 * max(batch, 1)} observations, found {len(series)}")
     count = len(series) // batch
-    if batch < 1 or count < 4:
-        raise ValueError(f"expected at least {4 * max(batch, 1)} observations, found {len(series)}")
     whole = math.fsum(series) / len(series)
     # Sums of the deviations from the whole mean: the squares of near-equal latencies would lose their digits.
     means = [math.fsum(series[at * batch : (at + 1) * batch]) / batch - whole for at in range(count)]
     total = square = 0.0
     cut, smallest = 0, math.inf
-    # From the end, so that one pass has all sums; a tail of fewer than two batches has no variance.
+    # From the end, so that one pass has all sums.
     for at in range(count - 1, -1, -1):
         total += means[at]
         square += means[at] ** 2
         left = count - at
-        if left >= 2:
+        if left > 5:
             statistic = max(square - total**2 / left, 0.0) / left**2
-            if statistic <= smallest and (at <= count // 2 or statistic < smallest):
+            if statistic <= smallest:
                 cut, smallest = at, statistic
     packets = cut * batch
     return Warmup(packets, math.fsum(series[packets:]) / (len(series) - packets), whole, cut <= count // 2, batch)

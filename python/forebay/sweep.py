@@ -233,12 +233,17 @@ def _threads(made: Plan, results: _Results, threads: int, watch: Callable[[int],
         threads = 1
     waiting = iter(numbers)
     done = 0
+    stopped = False
+
+    def one_point(number: int) -> list[str]:
+        return list(run(made, number, number + 1, lambda done, whole: not stopped))
+
     with ThreadPoolExecutor(threads) as pool:
 
         def begin() -> None:
             number = next(waiting, None)
             if number is not None:
-                flight[pool.submit(lambda: list(run(made, number, number + 1)))] = number
+                flight[pool.submit(one_point, number)] = number
 
         flight: dict[Any, int] = {}
         for _ in range(2 * threads):
@@ -253,6 +258,7 @@ def _threads(made: Plan, results: _Results, threads: int, watch: Callable[[int],
                     begin()
                 watch(done)
         finally:
+            stopped = True
             for one, number in list(flight.items()):
                 if not one.cancel() and one.exception() is None:
                     results.add(number, one.result())
