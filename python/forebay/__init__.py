@@ -19,11 +19,12 @@ from forebay.errors import (
     StudyError,
 )
 from forebay.gateway import Gateway
-from forebay.placement import Placement
+from forebay.placement import Candidate, Job, Placement
 from forebay.run import Packets, Replications, Run
 from forebay.scenario import Scenario, highest_rate
 
 __all__ = [
+    "Candidate",
     "Chain",
     "Core",
     "Error",
@@ -32,6 +33,7 @@ __all__ = [
     "Gateway",
     "GatewayError",
     "Interrupted",
+    "Job",
     "Packets",
     "Placement",
     "PolicyError",
