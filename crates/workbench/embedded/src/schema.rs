@@ -89,7 +89,8 @@ const INPUT: &[Key] = &[
         "direction",
         Word(&["out", "in"]),
         Is("\"out\""),
-        "`out`: the firmware protects the packets of the capture; `in`: they are protected, and the firmware opens them",
+        "`out`: the firmware protects the packets of the capture; `in`: they are protected, and the firmware opens them; \
+         packets that are built in are protected first, with the same SAs",
         "\"in\"",
     ),
     key(
