@@ -363,7 +363,6 @@ impl Figures {
             row.push((format!("class.{}.crypto", one.name), one.crypto_cycles as f64));
         }
         row.extend(self.functions.iter().map(|one| (format!("function.{}", one.name), one.cycles as f64)));
-        row.extend(self.functions.iter().map(|one| (format!("total.{}", one.name), one.total_cycles as f64)));
         row.extend(self.groups.iter().map(|one| (format!("code.{}", one.name), one.code_bytes as f64)));
         for one in &self.windows {
             row.push((format!("windows.{}.overflows", one.registers), one.overflows as f64));
