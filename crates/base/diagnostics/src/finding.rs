@@ -62,6 +62,14 @@ impl<P> Finding<P> {
         self.line
     }
 
+    /// The column in characters, from 1; `None` where there is no line.
+    pub fn column(&self) -> Option<usize> {
+        self.line?;
+        let before = self.source.as_ref()?.inner().get(..self.span()?.start)?;
+        let begin = before.rfind('\n').map_or(0, |newline| newline + 1);
+        Some(before[begin..].chars().count() + 1)
+    }
+
     /// The bytes of the text that it is about; `None` if it is about the file as a whole.
     pub fn span(&self) -> Option<Range<usize>> {
         self.labels.first().map(|label| label.offset()..label.offset() + label.len())
@@ -74,6 +82,7 @@ impl<P: Fault> Finding<P> {
         Plain {
             file: self.file.clone(),
             line: self.line,
+            column: self.column(),
             span: self.span(),
             severity: self.problem.severity(),
             message: self.problem.to_string(),
@@ -91,6 +100,8 @@ pub struct Plain {
     pub file: String,
     /// The line, from 1; `None` if it is about the file as a whole or a `--set`.
     pub line: Option<usize>,
+    /// The column in characters, from 1.
+    pub column: Option<usize>,
     /// The bytes of the text that it is about.
     pub span: Option<Range<usize>>,
     /// Whether it hinders, or only deserves a look.

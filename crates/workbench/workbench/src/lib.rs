@@ -27,4 +27,4 @@ pub mod sweep;
 pub use error::Error;
 pub use flat::flat;
 pub use grid::{Axis, Grid};
-pub use model::{Model, NoFigures, Options, Outcome, Ran, Step, Watch, Way};
+pub use model::{Model, NoFigures, Options, Outcome, Ran, Step, Watch, Way, Written};

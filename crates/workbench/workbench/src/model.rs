@@ -12,7 +12,7 @@ use forebay_pipeline::{self as pipeline, Arrivals, Carried, ClosedForm, Pipeline
 use forebay_scenario::model_of;
 use forebay_sim::{Document, RunError, Scenario};
 use forebay_time::Duration;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 /// A scenario that can be run.
@@ -251,29 +251,101 @@ impl Model {
     /// The figures of a run of this model as JSON: the document that `forebay simulate --json` or `forebay solve --json`
     /// prints; of firmware on a core, its row of figures. `Null` for the outcome of another model.
     pub fn document(&self, outcome: &Outcome<'_>) -> Value {
-        let document = match (self, outcome) {
-            (Model::Host(scenario), Outcome::Host(outcome)) => {
-                serde_json::to_value(Document::new(scenario, outcome))
-            }
-            (Model::Pipeline(scenario), Outcome::Runs(runs)) => {
-                serde_json::to_value(Simulated::new(scenario, runs))
-            }
-            (Model::Card(scenario), Outcome::Runs(runs)) => {
-                serde_json::to_value(Simulated::card(scenario, runs))
-            }
-            (Model::Pipeline(scenario), Outcome::Solution(solution)) => {
-                serde_json::to_value(Solved::new(scenario, solution))
-            }
-            (Model::Pipeline(_), Outcome::ClosedForm(closed)) => serde_json::to_value(closed),
-            (Model::Card(_), Outcome::Limits(limits)) => serde_json::to_value(limits),
-            (Model::Embedded(_), Outcome::Embedded(figures)) => {
-                let row = figures.row().into_iter().map(|(name, value)| (name, Value::from(value)));
-                return Value::Object(row.collect());
-            }
-            _ => return Value::Null,
-        };
         // Only keys that are no text could fail, and every key is a field's name.
-        document.unwrap_or_default()
+        serde_json::to_value(self.written(outcome)).unwrap_or_default()
+    }
+
+    /// The same to be written, with the keys in the order in which the commands print them.
+    pub fn written<'a>(&'a self, outcome: &'a Outcome<'a>) -> Written<'a> {
+        Written { model: self, outcome }
+    }
+
+    /// The word of the key `model`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Model::Host(_) => "host",
+            Model::Pipeline(_) => "pipeline",
+            Model::Card(_) => "inline-card",
+            Model::Embedded(_) => "embedded",
+        }
+    }
+
+    /// The seed of its first run; 0 where nothing is drawn.
+    pub fn seed(&self) -> u64 {
+        match self {
+            Model::Host(scenario) => scenario.seed,
+            Model::Pipeline(scenario) => scenario.pipeline.seed,
+            Model::Card(scenario) => scenario.pipeline.seed,
+            Model::Embedded(_) => 0,
+        }
+    }
+
+    /// The same with another seed; where nothing is drawn it is as it was.
+    #[must_use]
+    pub fn with_seed(&self, seed: u64) -> Model {
+        let mut model = self.clone();
+        let resolved = match &mut model {
+            Model::Host(scenario) => {
+                scenario.seed = seed;
+                &mut scenario.resolved
+            }
+            Model::Pipeline(scenario) => {
+                scenario.pipeline.seed = seed;
+                &mut scenario.resolved
+            }
+            Model::Card(scenario) => {
+                scenario.pipeline.seed = seed;
+                &mut scenario.resolved
+            }
+            Model::Embedded(_) => return model,
+        };
+        resolved["seed"] = seed.into();
+        model
+    }
+
+    /// The same with so many packets, as a run of the host model was that was broken off; other models are as they were.
+    #[must_use]
+    pub fn with_packets(&self, packets: u64) -> Model {
+        let mut model = self.clone();
+        if let Model::Host(scenario) = &mut model {
+            scenario.traffic.packets = Some(packets);
+            scenario.resolved["traffic"]["packets"] = packets.into();
+        }
+        model
+    }
+
+    /// The scenario with every default filled in, in the form of the file.
+    pub fn resolved(&self) -> &Value {
+        match self {
+            Model::Host(scenario) => &scenario.resolved,
+            Model::Pipeline(scenario) => &scenario.resolved,
+            Model::Card(scenario) => &scenario.resolved,
+            Model::Embedded(setup) => &setup.resolved,
+        }
+    }
+}
+
+/// An outcome of a model as the document of its command: see [`Model::written`].
+#[derive(Debug)]
+pub struct Written<'a> {
+    model: &'a Model,
+    outcome: &'a Outcome<'a>,
+}
+
+impl Serialize for Written<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match (self.model, self.outcome) {
+            (Model::Host(scenario), Outcome::Host(outcome)) => Document::new(scenario, outcome).serialize(to),
+            (Model::Pipeline(scenario), Outcome::Runs(runs)) => Simulated::new(scenario, runs).serialize(to),
+            (Model::Card(scenario), Outcome::Runs(runs)) => Simulated::card(scenario, runs).serialize(to),
+            (Model::Pipeline(scenario), Outcome::Solution(solution)) => {
+                Solved::new(scenario, solution).serialize(to)
+            }
+            (Model::Pipeline(_), Outcome::ClosedForm(closed)) => closed.serialize(to),
+            (Model::Card(_), Outcome::Limits(limits)) => limits.serialize(to),
+            (Model::Embedded(_), Outcome::Embedded(figures)) => to.collect_map(figures.row()),
+            _ => to.serialize_unit(),
+        }
     }
 }
 

@@ -1,0 +1,328 @@
+"""The points of a sweep: what they are, what identifies them, and how a range of them is run."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import inspect
+import json
+import math
+import os
+import pickle
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from forebay import _forebay, _toml
+from forebay.placement import Placement
+from forebay.run import Run
+from forebay.scenario import Scenario
+from forebay.stats import Until, estimate, sequential
+
+# The figure whose interval ends a point's replications where none is named.
+_MAIN = {"host": "throughput_bps", "pipeline": "throughput_pps", "inline-card": "payload_bps", "embedded": "cycles"}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A sweep as a value: the same plan gives the same lines on every machine.
+
+    Attributes
+    ----------
+    scenario : Scenario
+        The scenario with its settings.
+    model : str
+        Its model, such as "host".
+    keys : tuple of str
+        The swept keys.
+    axes : tuple of tuples or None
+        The values of each key, of which every combination is a point; the last key changes fastest.
+    rows : tuple of tuples or None
+        The values of each point, in place of axes.
+    replications : int or Until
+        Runs of each point, with the seeds s, s + 1, ...
+    policy : bytes or None
+        A pickled `Placement`.
+    policy_key : str
+        What identifies the policy.
+    """
+
+    scenario: Scenario
+    model: str
+    keys: tuple[str, ...]
+    axes: tuple[tuple[Any, ...], ...] | None
+    rows: tuple[tuple[Any, ...], ...] | None
+    replications: int | Until = 1
+    policy: bytes | None = None
+    policy_key: str = ""
+    version: str = _forebay.version
+
+    @property
+    def count(self) -> int:
+        """Number of points."""
+        if self.rows is not None:
+            return len(self.rows)
+        return math.prod(len(axis) for axis in self.axes or ())
+
+    @property
+    def compiled(self) -> bool:
+        """Whether the compiled sweep of the command runs the points."""
+        return self.model == "host" and self.policy is None and isinstance(self.replications, int)
+
+    def values(self, number: int) -> tuple[Any, ...]:
+        """The values of a point, in the order of the keys."""
+        if self.rows is not None:
+            return self.rows[number]
+        values: list[Any] = []
+        for axis in reversed(self.axes or ()):
+            number, at = divmod(number, len(axis))
+            values.append(axis[at])
+        return tuple(reversed(values))
+
+    def sets(self, number: int) -> list[str]:
+        """The settings of a point, ``key=value``."""
+        return [f"{key}={_toml.setting(value)}" for key, value in zip(self.keys, self.values(number))]
+
+    def key(self) -> str:
+        """The digest of everything that the lines depend on.
+
+        That is the version, the resolved scenario, the content of the files that it names, the keys and values,
+        the replications and the policy.
+        """
+        try:
+            resolved = self.scenario.toml
+        except _forebay_errors():
+            # The keys of a sweep may give what the scenario lacks.
+            resolved = self.scenario.text + "\n" + "\n".join(self.scenario.sets)
+        digest = hashlib.sha256()
+        values = self.rows if self.rows is not None else self.axes
+        parts = (
+            self.version,
+            resolved,
+            json.dumps(list(_files(self.scenario))),
+            json.dumps([list(self.keys), [[_toml.setting(one) for one in part] for part in values or ()]]),
+            "rows" if self.rows is not None else "axes",
+            repr(self.replications),
+            self.policy_key,
+        )
+        for part in parts:
+            encoded = part.encode()
+            digest.update(len(encoded).to_bytes(8, "little") + encoded)
+        return digest.hexdigest()[:32]
+
+
+def _forebay_errors() -> type[Exception]:
+    from forebay.errors import Error
+
+    return Error
+
+
+def plan(
+    scenario: Scenario,
+    points: Mapping[str, Iterable[Any]] | Iterable[Mapping[str, Any]],
+    replications: int | str | Until = 1,
+    policy: Placement | str | None = None,
+    seed: int | None = None,
+) -> Plan:
+    """Make a plan and check it: every value of every key is validated before the first run."""
+    if seed is not None:
+        scenario = scenario.set("seed", seed)
+    if isinstance(policy, str):
+        scenario, policy = scenario.set("scheduler.policy", policy), None
+    if isinstance(replications, str):
+        replications = Until.parse(replications)
+    if isinstance(replications, int) and replications < 1:
+        raise ValueError(f"replications: expected at least 1, found {replications}")
+    axes: tuple[tuple[Any, ...], ...] | None = None
+    rows: tuple[tuple[Any, ...], ...] | None = None
+    if isinstance(points, Mapping):
+        keys = tuple(points)
+        axes = tuple(_axis(key, values) for key, values in points.items())
+    else:
+        listed = list(points)
+        keys = tuple(listed[0]) if listed else ()
+        for number, one in enumerate(listed):
+            if set(one) != set(keys):
+                raise ValueError(f"point {number}: expected values for {', '.join(keys)}, found {', '.join(one)}")
+        rows = tuple(tuple(_toml.plain(one[key]) for key in keys) for one in listed)
+        if not rows:
+            raise ValueError("expected at least one point, found none")
+    draft = Plan(scenario, "host", keys, axes, rows, replications)
+    model = _check(draft)
+    pickled, policy_key = (None, "") if policy is None else (_pickled(policy), _identity(policy))
+    return Plan(scenario, model, keys, axes, rows, replications, pickled, policy_key)
+
+
+def _axis(key: str, values: Iterable[Any]) -> tuple[Any, ...]:
+    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
+        raise TypeError(f"{key}: expected a list of values, found {values!r}")
+    axis = tuple(_toml.plain(value) for value in values)
+    if not axis:
+        raise ValueError(f"{key}: expected at least one value, found none")
+    return axis
+
+
+def _check(draft: Plan) -> str:
+    """Validate the first point, and each further value of each key beside the first values of the others."""
+    scenario = draft.scenario
+    if draft.rows is not None:
+        settings = [draft.sets(number) for number in range(min(draft.count, 1000))]
+    else:
+        settings = [draft.sets(0)]
+        steps = [math.prod(len(axis) for axis in (draft.axes or ())[at + 1 :]) for at in range(len(draft.keys))]
+        for axis, step in zip(draft.axes or (), steps):
+            settings.extend(draft.sets(step * at) for at in range(1, min(len(axis), 1000)))
+    model = ""
+    for sets in settings:
+        read = _forebay.Model.parse(scenario.text, scenario.name, [*scenario.sets, *sets], scenario.directory)
+        model = model or read.kind
+    return model
+
+
+def _files(scenario: Scenario) -> Iterator[tuple[str, str]]:
+    """The files that the text of a scenario names, with the digest of their content."""
+    directory = Path(scenario.directory)
+    # Quoted words of the text are the only places where a path can stand; most of them are no file.
+    for word in sorted(set((scenario.text + "\n".join(scenario.sets)).replace("'", '"').split('"'))):
+        if "\n" in word or len(word) > 255 or not word.strip():
+            continue
+        path = directory / word
+        if path.is_file():
+            yield word, hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _pickled(policy: Placement) -> bytes:
+    """The policy for other processes; a class of the user's own module travels as a value."""
+    try:
+        import cloudpickle  # type: ignore[import-untyped,unused-ignore]
+    except ModuleNotFoundError:
+        return pickle.dumps(policy)
+    module = sys.modules.get(type(policy).__module__)
+    file = getattr(module, "__file__", None)
+    own = module is not None and file is not None and "site-packages" not in Path(file).parts
+    if own and not type(policy).__module__.startswith("forebay."):
+        cloudpickle.register_pickle_by_value(module)
+        try:
+            return bytes(cloudpickle.dumps(policy))
+        finally:
+            cloudpickle.unregister_pickle_by_value(module)
+    return bytes(cloudpickle.dumps(policy))
+
+
+def _identity(policy: Placement) -> str:
+    """What the choices of a policy depend on: its source and its attributes."""
+    kind = type(policy)
+    try:
+        source = inspect.getsource(kind)
+    except (OSError, TypeError):
+        source = hashlib.sha256(_pickled(policy)).hexdigest()
+    return f"{kind.__qualname__}\n{source}\n{sorted(vars(policy).items(), key=lambda item: item[0])!r}"
+
+
+Watch = Callable[[int, int], "bool | None"]
+
+
+def run(plan: Plan, first: int, last: int, watch: Watch | None = None) -> Iterator[str]:
+    """Run the points from `first` to before `last`; yield the line of ``points.jsonl`` of each, without its end.
+
+    `watch` is called some times per second; once it has returned False, no further point is yielded.
+    """
+    policy = None if plan.policy is None else pickle.loads(plan.policy)
+    for number in range(first, last):
+        if plan.compiled:
+            sweep = native(plan, [(key, [_toml.setting(value)]) for key, value in zip(plan.keys, plan.values(number))])
+            yield from sweep.run(0, 1, 1, watch)
+        elif (line := _line(plan, number, policy, watch)) is not None:
+            yield line
+
+
+def native(plan: Plan, axes: Sequence[tuple[str, list[str]]]) -> Any:
+    """The compiled sweep over these axes."""
+    one = plan.scenario
+    assert isinstance(plan.replications, int)
+    return _forebay.Sweep.parse(
+        one.text, one.name, list(one.sets), one.directory, list(axes), plan.replications
+    )
+
+
+class _Stopped(Exception):
+    """A run that its watch has ended: its figures are those of other packets."""
+
+
+def _line(plan: Plan, number: int, policy: Placement | None, watch: Watch | None) -> str | None:
+    """A point that the compiled sweep does not run, in the form that it would give it; None if it was stopped."""
+    try:
+        return _json(_document(plan, number, policy, watch))
+    except _Stopped:
+        return None
+
+
+def _document(plan: Plan, number: int, policy: Placement | None, watch: Watch | None) -> dict[str, Any]:
+    one = plan.scenario
+    sets = plan.sets(number)
+    model = _forebay.Model.parse(one.text, one.name, [*one.sets, *sets], one.directory)
+    scenario = Scenario._of(one.text, one.name, one.directory, (*one.sets, *sets))
+
+    def once(replication: int) -> Run:
+        # A policy may have a state, which must not pass from one run to the next.
+        seed = (model.seed + replication) % 2**64
+        ran = model.run("simulation", seed, False, copy.deepcopy(policy), watch)
+        if ran.interrupted:
+            raise _Stopped
+        return Run(scenario, ran)
+
+    document: dict[str, Any] = {"schema": 1, "model": plan.model, "seed": model.seed}
+    document["sweep"] = {key: _toml.setting(value) for key, value in zip(plan.keys, plan.values(number))}
+    if plan.replications == 1:
+        document["figures"] = flat(once(0).figures)
+        return document
+    if isinstance(plan.replications, Until):
+        until = plan.replications
+        figure = until.figure or _MAIN[plan.model]
+        runs = sequential(once, lambda run: run[figure], until)
+        converged = until.converged([run[figure] for run in runs])
+        document["until"] = {"relative": until.relative, "figure": figure, "converged": converged}
+        confidence = until.confidence
+    else:
+        runs, confidence = [once(number) for number in range(plan.replications)], 0.95
+    rows = [flat(run.figures) for run in runs]
+    estimates = {}
+    for name in rows[0]:
+        found = estimate([row[name] for row in rows if name in row], confidence)
+        estimates[name] = {"mean": found.mean, "half_width": found.half_width}
+    return document | {"replications": len(runs), "confidence": confidence, "estimates": estimates}
+
+
+def _json(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+_REST = ("schema", "model", "seed", "notes", "resolved", "interrupted_after", "replications", "rules", "warnings")
+_ONE = {"processors": "processor", "buses": "bus", "classes": "class"}
+
+
+def flat(figures: Mapping[str, Any]) -> dict[str, float]:
+    """Figures as ``points.jsonl`` names them: ``bus.load``, ``processor.card.0.packets``."""
+    found: dict[str, float] = {}
+
+    def walk(path: str, value: Any) -> None:
+        if isinstance(value, Mapping):
+            for key, one in value.items():
+                if path or key not in _REST:
+                    walk(f"{path}.{_ONE.get(key, key)}" if path else _ONE.get(key, key), one)
+        elif isinstance(value, list):
+            for one in value:
+                name = one.get("name", "?") if isinstance(one, Mapping) else "?"
+                walk(f"{path}.{name}", one)
+        elif isinstance(value, (int, float)) and not isinstance(value, bool):
+            found[path] = float(value)
+
+    walk("", figures)
+    return found
+
+
+def cores() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,296 @@
+"""Runs ranges of points on Dask (dask.distributed): on processes of this machine, or on a cluster.
+
+A task runs some points, as many as take about a quarter of a second; while much is left, more, so that a large sweep
+is not limited by the scheduler. Which worker runs which points changes nothing in their lines. A worker that is lost
+takes with it the tasks that it had, and the scheduler gives them to others; workers that join get tasks at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from forebay import _forebay
+from forebay._parts import encode
+from forebay._points import Plan, cores, run
+from forebay.errors import Error, RunError
+
+if TYPE_CHECKING:
+    import distributed
+
+__all__ = ["connect", "local_cluster"]
+
+Client = Any
+"""What ``client=`` takes: None, "local", "local:4", an address, a scheduler file, a Dask client or cluster."""
+
+# Seconds that a task should take: long beside the millisecond that the scheduler spends on it.
+_TASK_S = 0.25
+_TASK_MAX_S = 60.0
+# Tasks that each thread should still get while much is left (guided self-scheduling, Polychronopoulos and Kuck 1987).
+_SHARES = 4
+# Tasks in flight per thread: one that runs and some that wait, so that no thread waits for the network.
+_IN_FLIGHT = 3
+_FIRST_WORKER_S = 60.0
+
+
+@dataclass
+class Result:
+    """What a task gives back: points in their order, and the error that ended it, if one did."""
+
+    first: int
+    last: int
+    lines: list[str] | None
+    part: bytes | None
+    seconds: float
+    error: bytes | None = None
+    trace: str = ""
+
+
+class _Remote(Exception):
+    """The traceback of another process, as text."""
+
+    def __init__(self, trace: str) -> None:
+        super().__init__(trace)
+
+    def __str__(self) -> str:
+        return f'\n"""\n{self.args[0]}"""'
+
+
+def task(plan: Plan, key: str, first: int, last: int, whole: bool) -> Result:
+    """Run the points of a task; `whole` gives them back as a part of a dataset, otherwise as lines."""
+    if plan.version != _forebay.version:
+        message = f"the worker {os.uname().nodename} has Forebay {_forebay.version}, the client {plan.version}"
+        raise RunError(message, hint="install the same version on all machines")
+    begun = time.perf_counter()
+    lines: list[str] = []
+    error, trace = None, ""
+    try:
+        for line in run(plan, first, last):
+            lines.append(line)
+    except Exception as caught:
+        # An error ends the sweep, but not what this task has finished.
+        trace = traceback.format_exc()
+        try:
+            error = pickle.dumps(caught)
+        except Exception:
+            error = pickle.dumps(RunError(f"{type(caught).__name__}: {caught}"))
+    part = encode(plan, key, first, lines) if whole and lines else None
+    seconds = time.perf_counter() - begun
+    return Result(first, first + len(lines), None if whole else lines, part, seconds, error, trace)
+
+
+def local_cluster(workers: int | None = None) -> Any:
+    """Start worker processes on this machine, one for each core or as many as `workers`.
+
+    The processes are started by a command line and not by multiprocessing, so that a script requires no
+    ``if __name__ == "__main__"``. Close the cluster, or use it in a ``with`` statement.
+    """
+    distributed = _distributed()
+    from distributed.deploy.spec import SpecCluster
+    from distributed.deploy.subprocess import SubprocessWorker
+
+    count = workers or cores()
+    options = {"host": "127.0.0.1", "nthreads": 1, "dashboard": False, "death_timeout": 60}
+    worker = {"cls": SubprocessWorker, "options": {"worker_class": "distributed.Nanny", "worker_kwargs": options}}
+    scheduler = {
+        "cls": distributed.Scheduler,
+        "options": {"host": "127.0.0.1", "port": 0, "dashboard": False},
+    }
+    with _quiet():
+        return SpecCluster(
+            scheduler=scheduler,
+            workers={number: worker for number in range(count)},
+            worker=worker,
+            name="forebay",
+            silence_logs=40,
+        )
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Processes that are started meanwhile log errors only."""
+    name = "DASK_LOGGING__DISTRIBUTED"
+    before = os.environ.get(name)
+    os.environ.setdefault(name, "error")
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(name, None)
+
+
+def _distributed() -> Any:
+    try:
+        import distributed
+    except ModuleNotFoundError:
+        raise RunError("client= requires dask.distributed", hint='pip install "forebay[dask]"') from None
+    return distributed
+
+
+@contextlib.contextmanager
+def connect(client: Client) -> Iterator[distributed.Client]:
+    """Connect to a cluster; what was not given as an object is closed at the end.
+
+    Parameters
+    ----------
+    client : str, distributed.Client or cluster
+        "local" or "local:4" starts processes on this machine; "tcp://host:8786" is the address of a scheduler;
+        another text is the path of a scheduler file; a client or a cluster of Dask is used as it is.
+    """
+    distributed = _distributed()
+    with contextlib.ExitStack() as stack:
+        if isinstance(client, distributed.Client):
+            yield client
+            return
+        target: Any = client
+        if isinstance(client, str) and client.partition(":")[0] == "local":
+            number = client.partition(":")[2]
+            if number and not (number.isdigit() and int(number) > 0):
+                raise ValueError(f'expected "local" or "local:4", found "{client}"')
+            target = stack.enter_context(local_cluster(int(number) if number else None))
+        options = {"set_as_default": False, "timeout": 30}
+        if isinstance(target, str) and "://" not in target and os.path.exists(target):
+            connected = distributed.Client(scheduler_file=target, **options)
+        else:
+            try:
+                connected = distributed.Client(target, **options)
+            except (OSError, TimeoutError, ValueError) as error:
+                raise RunError(
+                    f"cannot connect to the Dask scheduler at {target}: {error}",
+                    hint="start one with `dask scheduler`, and workers with `dask worker ADDRESS`",
+                ) from error
+        yield stack.enter_context(connected)
+
+
+def execute(
+    plan: Plan,
+    ranges: list[tuple[int, int]],
+    client: distributed.Client,
+    deliver: Callable[[Result], None],
+    watch: Callable[[int], None] = lambda done: None,
+    *,
+    key: str | None = None,
+    parts: bool = False,
+) -> None:
+    """Run the points of some ranges on a cluster.
+
+    Each result is passed to `deliver` as it comes, in any order; `watch` is called with the number of points that
+    were delivered. An error of a point, or an interrupt, is raised after everything that is done was delivered.
+    """
+    distributed = _distributed()
+    try:
+        client.wait_for_workers(1, timeout=_FIRST_WORKER_S)
+    except TimeoutError:
+        raise RunError(
+            f"no worker at {client.scheduler.address} after {_FIRST_WORKER_S:.0f} s",
+            hint="start workers with `dask worker ADDRESS`",
+        ) from None
+    key = key or plan.key()
+    # A task, and not scattered data: the scheduler makes it again if the workers that hold it are lost.
+    shared = client.submit(_same, plan, key=f"forebay-plan-{key}", pure=True)
+    work = _Work(plan, list(ranges), _threads(client))
+    flight: set[Any] = set()
+    done = 0
+    failed: Result | None = None
+    finished = distributed.as_completed(loop=client.loop, with_results=True, raise_errors=False)
+
+    def fill() -> None:
+        while len(flight) < work.wanted() and (span := work.take()):
+            name = f"forebay-points-{key}-{span[0]}-{span[1]}{'-part' if parts else ''}"
+            future = client.submit(task, shared, key, *span, parts, key=name, pure=True)
+            flight.add(future)
+            finished.add(future)
+
+    def receive(future: Any, result: Any) -> None:
+        nonlocal done, failed
+        flight.discard(future)
+        if future.status != "finished":
+            raise _lost(future, result)
+        if result.last > result.first:
+            deliver(result)
+            done += result.last - result.first
+            work.took(result.last - result.first, result.seconds)
+            watch(done)
+        if result.error is not None:
+            failed = failed or result
+
+    try:
+        fill()
+        for future, result in finished:
+            receive(future, result)
+            if failed is not None:
+                break
+            work.threads = _threads(client)
+            fill()
+    finally:
+        for future in list(flight):
+            if future.status == "finished":
+                with contextlib.suppress(Exception):
+                    receive(future, future.result())
+        if flight:
+            client.cancel(list(flight))
+    if failed is not None and failed.error is not None:
+        raise pickle.loads(failed.error) from _Remote(failed.trace)
+
+
+def _same(plan: Plan) -> Plan:
+    return plan
+
+
+def _threads(client: distributed.Client) -> int:
+    return max(1, sum(client.nthreads().values()))
+
+
+def _lost(future: Any, result: Any) -> Exception:
+    """What became of a task without a result: an error of Dask or of ours."""
+    if isinstance(result, tuple) and len(result) == 3 and isinstance(result[1], Exception):
+        result = result[1]
+    if isinstance(result, Error):
+        return result
+    return RunError(
+        f"the task {future.key} was lost: {type(result).__name__}: {result}",
+        hint="look at the logs of scheduler and workers; the same call with out= goes on where it stopped",
+    )
+
+
+class _Work:
+    """Divides ranges of points into tasks by how long points have taken so far."""
+
+    def __init__(self, plan: Plan, ranges: list[tuple[int, int]], threads: int) -> None:
+        self.ranges = ranges[::-1]
+        self.left = sum(last - first for first, last in ranges)
+        self.threads = threads
+        self.point_s: float | None = None
+
+    def wanted(self) -> int:
+        """Number of tasks that should be in flight."""
+        return _IN_FLIGHT * self.threads
+
+    def took(self, points: int, seconds: float) -> None:
+        """Learn how long some points took."""
+        each = seconds / points
+        # The mean of the past and this one: points of a sweep become slower or faster along an axis.
+        self.point_s = each if self.point_s is None else 0.5 * (self.point_s + each)
+
+    def take(self) -> tuple[int, int] | None:
+        """The range of the next task."""
+        if not self.ranges:
+            return None
+        size = 1
+        if self.point_s is not None:
+            share_s = self.left * self.point_s / (self.threads * _SHARES)
+            aim_s = min(max(share_s, _TASK_S), _TASK_MAX_S)
+            # At the end every thread gets the same, even if its task is short then.
+            size = min(int(aim_s / max(self.point_s, 1e-6)), -(-self.left // self.threads))
+        first, last = self.ranges.pop()
+        middle = min(last, first + max(size, 1))
+        if middle < last:
+            self.ranges.append((middle, last))
+        self.left -= middle - first
+        return first, middle

@@ -1,0 +1,334 @@
+"""The results of runs."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, overload
+
+from forebay import _forebay
+from forebay.errors import FigureError
+
+if TYPE_CHECKING:
+    import numpy
+    import pandas
+    import polars
+
+    from forebay.scenario import Scenario
+
+__all__ = ["Estimate", "Packets", "Replications", "Run"]
+
+# Lists whose elements have names, so that a path can go through them by name.
+_LISTS = ("processors", "classes", "stages", "servers", "resources")
+# What a document has besides figures.
+_REST = ("schema", "model", "notes", "warnings", "resolved", "runs", "bounds")
+
+
+class Run:
+    """The figures of one run, with everything that is required to repeat it.
+
+    Examples
+    --------
+    >>> run["cpu.load"], run["total_latency.p99_s"]     # doctest: +SKIP
+    """
+
+    __slots__ = ("_document", "_figures", "_packets", "cut", "notes", "scenario", "seed", "version")
+
+    def __init__(self, scenario: Scenario, ran: _forebay.Ran) -> None:
+        self.scenario: Scenario = scenario
+        self.seed: int = ran.seed
+        self.version: str = _forebay.version
+        self.notes: list[str] = list(ran.notes)
+        self.cut: int | None = ran.cut
+        self._document: str = ran.document()
+        self._figures: dict[str, Any] | None = None
+        table = ran.packets()
+        self._packets: Packets | None = None if table is None else Packets(table)
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """All figures: the JSON document that ``forebay simulate --json`` or ``forebay solve --json`` prints."""
+        if self._figures is None:
+            self._figures = json.loads(self._document)
+        return self._figures
+
+    @property
+    def document(self) -> str:
+        """The same as text, byte for byte as the command prints it."""
+        return self._document
+
+    @property
+    def packets(self) -> Packets:
+        """Every packet of the run, if it was made with ``packets=True``."""
+        if self._packets is None:
+            raise FigureError("the run has no packets", hint="simulate with packets=True (host model)")
+        return self._packets
+
+    def __getitem__(self, path: str) -> float:
+        """The figure at a path.
+
+        Parameters
+        ----------
+        path : str
+            ``"throughput_bps"``, ``"total_latency.p99_s"``, or one of a processor, service class, stage, server or
+            resource by its name: ``"cpu.load"``, ``"card.0.packets"``, ``"receive.max_queue"``.
+
+        Raises
+        ------
+        FigureError
+            A KeyError that lists the figures that the run has.
+        """
+        value = _at(self.figures, path)
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise _unknown(path, self.keys())
+        return float(value)
+
+    def __contains__(self, path: object) -> bool:
+        return isinstance(path, str) and isinstance(_at(self.figures, path), (int, float))
+
+    def get(self, path: str, default: float = math.nan) -> float:
+        """The figure at a path, or ``default`` if there is none."""
+        return self[path] if path in self else default
+
+    def keys(self) -> list[str]:
+        """The paths of all figures."""
+        return list(_paths(self.figures, ""))
+
+    def flat(self) -> dict[str, float]:
+        """All figures by their paths, for tables."""
+        return {path: self[path] for path in self.keys()}
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Packets stay: a table of a million rows is made again from scenario and seed.
+        names = ("scenario", "seed", "version", "notes", "cut", "_document")
+        return {name: getattr(self, name) for name in names}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            setattr(self, name, value)
+        self._figures = None
+        self._packets = None
+
+    def __repr__(self) -> str:
+        return f"<forebay.Run of {self.scenario.name}, seed {self.seed}: {_headline(self)}>"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        rows = "".join(
+            f"<tr><td style='text-align:left'>{escape(path)}</td><td>{escape(_forebay.digits(value))}</td></tr>"
+            for path, value in self.flat().items()
+        )
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
+        head = f"{escape(self.scenario.name)}, seed {self.seed}, Forebay {escape(self.version)}"
+        return (
+            f"<details open><summary><b>{escape(_headline(self))}</b> ({head})</summary>"
+            f"<table><tbody>{rows}</tbody></table></details>{notes}"
+        )
+
+
+def _headline(run: Run) -> str:
+    if "throughput_bps" in run:
+        latency = run.get("total_latency.p99_s")
+        text = _forebay.bits(run["throughput_bps"])
+        return text if math.isnan(latency) else f"{text}, 99 % within {_forebay.time(latency)}"
+    for path in ("throughput_pps", "payload_bps", "cycles"):
+        if path in run:
+            return f"{path} {_forebay.digits(run[path])}"
+    return f"{len(run.keys())} figures"
+
+
+class Estimate:
+    """A mean with its 95 % confidence interval (Student's t, independent runs).
+
+    Attributes
+    ----------
+    mean : float
+        The mean over the runs, in the unit of the figure.
+    half_width : float
+        Half the width of the interval; infinite for a single run.
+    """
+
+    __slots__ = ("half_width", "mean")
+
+    def __init__(self, mean: float, half_width: float) -> None:
+        self.mean = mean
+        self.half_width = half_width
+
+    @property
+    def low(self) -> float:
+        """The lower end of the interval."""
+        return self.mean - self.half_width
+
+    @property
+    def high(self) -> float:
+        """The upper end of the interval."""
+        return self.mean + self.half_width
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Estimate) and (self.mean, self.half_width) == (other.mean, other.half_width)
+
+    def __hash__(self) -> int:
+        return hash((self.mean, self.half_width))
+
+    def __repr__(self) -> str:
+        return f"{_forebay.digits(self.mean)} +- {_forebay.digits(self.half_width)}"
+
+
+class Replications(Sequence[Run]):
+    """Runs of one scenario with the seeds s, s + 1, ..., in that order."""
+
+    def __init__(self, scenario: Scenario, runs: Sequence[Run]) -> None:
+        self.scenario = scenario
+        self._runs = tuple(runs)
+
+    @overload
+    def __getitem__(self, at: int) -> Run: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Run, ...]: ...
+
+    def __getitem__(self, at: int | slice) -> Run | tuple[Run, ...]:
+        return self._runs[at]
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    @property
+    def seeds(self) -> list[int]:
+        """The seed of each run."""
+        return [run.seed for run in self._runs]
+
+    def values(self, path: str) -> list[float]:
+        """The figure at a path, of each run."""
+        return [run[path] for run in self._runs]
+
+    def estimate(self, path: str) -> Estimate:
+        """Mean and 95 % confidence interval of the figure at a path."""
+        return Estimate(*_forebay.estimate(self.values(path)))
+
+    @property
+    def estimates(self) -> dict[str, Estimate]:
+        """Mean and 95 % confidence interval of every figure."""
+        return {path: self.estimate(path) for path in (self._runs[0].keys() if self._runs else [])}
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """One row per run: its seed and all figures."""
+        import pandas
+
+        return pandas.DataFrame([{"seed": run.seed, **run.flat()} for run in self._runs])
+
+    def __repr__(self) -> str:
+        return f"<forebay.Replications: {len(self)} runs of {self.scenario.name}>"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        rows = "".join(
+            f"<tr><td style='text-align:left'>{escape(path)}</td><td>{escape(_forebay.digits(one.mean))}</td>"
+            f"<td>&plusmn; {escape(_forebay.digits(one.half_width))}</td></tr>"
+            for path, one in self.estimates.items()
+        )
+        head = f"{len(self)} runs of {escape(self.scenario.name)}, mean and 95 % confidence interval"
+        return f"<details open><summary>{head}</summary><table><tbody>{rows}</tbody></table></details>"
+
+
+class Packets:
+    """Every packet of a run as an Arrow table, in the order of arrival.
+
+    Columns: ``packet``, ``bytes``, ``sa``, ``arrived_ps``, ``chosen_ps``, ``completed_ps`` (picoseconds of simulated
+    time), ``processor``. Of a lost packet processor and later times are null. Any library that reads Arrow's C stream
+    interface takes the object itself: ``pyarrow.table(packets)``, ``polars.DataFrame(packets)``.
+    """
+
+    __slots__ = ("_table",)
+
+    def __init__(self, table: _forebay.Table) -> None:
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+    def __len__(self) -> int:
+        return self._table.rows
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return self._table.columns
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The packets as a DataFrame (pandas and pyarrow are required); columns without nulls are not copied."""
+        import pyarrow
+
+        frame: pandas.DataFrame = pyarrow.table(self).to_pandas(split_blocks=True)
+        return frame
+
+    def to_polars(self) -> polars.DataFrame:
+        """The packets as a DataFrame of polars, without a copy."""
+        import polars
+
+        return polars.DataFrame(self)
+
+    def to_numpy(self) -> dict[str, numpy.ndarray[Any, Any]]:
+        """One array per column (pyarrow is required). Times with nulls are floats with NaN."""
+        import pyarrow
+
+        table = pyarrow.table(self)
+        return {name: table.column(name).to_numpy() for name in table.column_names}
+
+    def __repr__(self) -> str:
+        return f"<forebay.Packets: {len(self):,} rows of {', '.join(self.columns)}>"
+
+
+def _at(value: Any, path: str) -> Any:
+    """The value at a path. Names may have dots in them."""
+    inside = _inside(value, path)
+    if inside is not None:
+        return inside
+    dot = path.find(".")
+    while dot >= 0:
+        outer = _inside(value, path[:dot])
+        if outer is not None:
+            found = _at(outer, path[dot + 1 :])
+            if found is not None:
+                return found
+        dot = path.find(".", dot + 1)
+    return None
+
+
+def _inside(value: Any, step: str) -> Any:
+    if not isinstance(value, dict):
+        return None
+    if step in value and step not in _LISTS:
+        return value[step]
+    for name in _LISTS:
+        for one in value.get(name) or ():
+            if isinstance(one, dict) and one.get("name") == step:
+                return one
+    return None
+
+
+def _paths(value: Any, path: str) -> Iterator[str]:
+    def below(key: str) -> str:
+        return f"{path}.{key}" if path else key
+
+    if isinstance(value, dict):
+        for key, one in value.items():
+            if not path and key in _REST:
+                continue
+            if key in _LISTS:
+                for element in one or ():
+                    yield from _paths(element, below(str(element.get("name", "?"))))
+            else:
+                yield from _paths(one, below(key))
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield path
+
+
+def _unknown(path: str, known: list[str]) -> FigureError:
+    near = difflib.get_close_matches(path, known, n=1, cutoff=0.0)
+    hint = f"did you mean `{near[0]}`? There are {', '.join(known)}" if near else "the run has no figures"
+    return FigureError(f"no figure `{path}`", hint=hint)

@@ -1,0 +1,289 @@
+"""Design-space search with Optuna: trials are points that run like those of a sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from forebay import _points, cluster
+from forebay._progress import Progress
+from forebay.errors import FigureError, Interrupted, RunError
+from forebay.placement import Placement
+from forebay.scenario import Scenario
+from forebay.stats import Until
+from forebay.sweep import collect
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+    import optuna
+    import pandas
+
+__all__ = ["Search", "search"]
+
+Objective = str | Sequence[str] | Mapping[str, str]
+
+
+class Search:
+    """The trials of a search.
+
+    Attributes
+    ----------
+    study : optuna.Study
+        The study of Optuna, for its own plots and analyses.
+    objectives : dict of str to str
+        The path of each figure, and whether it is minimised or maximised.
+    rows : list of dict
+        One row for each complete trial: its number, parameters and objectives.
+    """
+
+    def __init__(self, scenario: Scenario, study: optuna.Study, objectives: dict[str, str], version: str) -> None:
+        self.scenario = scenario
+        self.study = study
+        self.objectives = objectives
+        self.version = version
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each complete trial."""
+        return [self._row(trial) for trial in self.study.trials if trial.values is not None]
+
+    def _row(self, trial: Any) -> dict[str, Any]:
+        return {"trial": trial.number, **trial.params, **dict(zip(self.objectives, trial.values))}
+
+    @property
+    def best(self) -> dict[str, Any]:
+        """The best trial as a row; of several objectives the first of the Pareto front, see `front`."""
+        front = self.front
+        if not front:
+            raise RunError("the search has no complete trial")
+        return front[0]
+
+    @property
+    def front(self) -> list[dict[str, Any]]:
+        """The trials than which no other is better in every objective (the Pareto front), by the first objective."""
+        if len(self.objectives) == 1:
+            return [self._row(self.study.best_trial)] if self.rows else []
+        rows = [self._row(trial) for trial in self.study.best_trials]
+        first, direction = next(iter(self.objectives.items()))
+        return sorted(rows, key=lambda row: float(row[first]), reverse=direction == "maximize")
+
+    @property
+    def best_scenario(self) -> Scenario:
+        """The scenario with the parameters of the best trial."""
+        scenario = self.scenario
+        for key, value in self.best.items():
+            if key != "trial" and key not in self.objectives:
+                scenario = scenario.set(key, value)
+        return scenario
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The rows as a DataFrame of pandas."""
+        import pandas
+
+        return pandas.DataFrame(self.rows)
+
+    def plot(self, **options: Any) -> matplotlib.axes.Axes:
+        """Draw the trials: the objective over the trials, or two objectives with their Pareto front."""
+        from forebay import plots
+
+        return plots.search(self, **options)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        goals = ", ".join(f"{direction} {path}" for path, direction in self.objectives.items())
+        return f"<forebay.Search: {len(self)} trials; {goals}>"
+
+
+def search(
+    scenario: Scenario,
+    space: Mapping[str, Sequence[Any]],
+    *,
+    minimise: Objective = (),
+    maximise: Objective = (),
+    trials: int = 100,
+    replications: int | str | Until = 1,
+    policy: Placement | str | None = None,
+    seed: int = 1,
+    client: cluster.Client = None,
+    storage: str | Any = None,
+    name: str = "forebay",
+    batch: int = 8,
+    progress: Callable[[int, int], bool | None] | bool | None = None,
+) -> Search:
+    """Search the parameters at which figures are smallest or largest.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        The scenario, of any model.
+    space : mapping of str to (low, high), (low, high, "log") or list
+        For each key a range as a tuple, of whole numbers if both limits are, or a list of choices.
+    minimise, maximise : str, or list or mapping of them
+        Paths of the figures; together at least one. With several the result has a Pareto front. The values of a
+        mapping are the paths, its keys are words for the reader and not used.
+    trials : int, default 100
+        Number of trials, those that the storage has included.
+    replications : int, str or Until
+        Runs of each trial, as for `forebay.sweep`; the objective is their mean.
+    policy : Placement, str or None
+        As for `forebay.sweep`.
+    seed : int, default 1
+        Seed of the search. The seeds of the runs are those of the scenario.
+    client : None, str, Client or cluster
+        As for `forebay.sweep`.
+    storage : str or optuna.storages.BaseStorage, optional
+        Where trials are kept, such as "sqlite:///search.db"; the same call goes on where the last one stopped.
+    name : str
+        Name of the study in the storage.
+    batch : int, default 8
+        Trials that are proposed together and run in parallel. It, and not the number of workers, decides how many
+        results a proposal can take into account, so that the trials are the same on every cluster.
+    progress : callable or bool, optional
+        As for `forebay.sweep`; called with trials.
+
+    Returns
+    -------
+    Search
+        The trials, the best one and the Pareto front.
+
+    Raises
+    ------
+    Interrupted
+        By Ctrl-C; its ``partial`` has the trials that were done.
+
+    Notes
+    -----
+    Proposals are those of the tree-structured Parzen estimator (Bergstra et al., NeurIPS 2011; for several
+    objectives Ozaki et al., GECCO 2020), with the constant liar for the trials in flight. A trial's proposal draws
+    from its own seed, so that a search that was broken off and resumed gives the trials of one that was not.
+    """
+    optuna = _optuna()
+    objectives = _objectives(minimise, maximise)
+    for key, values in space.items():
+        _check(key, values)
+    # Validated before the first trial: the scenario, and each limit and choice.
+    corners = {key: [values[0], values[1]] if isinstance(values, tuple) else list(values) for key, values in space.items()}
+    model = _points.plan(scenario, corners, replications, policy)
+    if model.model == "embedded" and replications != 1:
+        raise RunError("firmware on a core draws no random numbers", hint="use replications=1")
+    study = optuna.create_study(
+        study_name=name,
+        storage=storage,
+        directions=list(objectives.values()),
+        load_if_exists=storage is not None,
+    )
+    _identify(study, model, space, objectives)
+    result = Search(scenario, study, objectives, model.version)
+    with Progress(progress, "search") as show:
+        while (rest := trials - _complete(study, optuna)) > 0:
+            asked = _ask(study, space, min(batch, rest), batch, seed, optuna)
+            try:
+                table = collect(
+                    _points.plan(scenario, [params for _, params in asked], replications, policy),
+                    client=client,
+                    progress=False,
+                )
+            except Interrupted as interrupted:
+                _tell(study, asked, objectives, interrupted.partial)
+                raise Interrupted(f"interrupted: {len(result)} of {trials} trials are complete", result) from None
+            except Exception as error:
+                _tell(study, asked, objectives, getattr(error, "partial", None))
+                error.partial = result  # type: ignore[attr-defined]
+                raise
+            _tell(study, asked, objectives, table)
+            if show is not None and show(len(result), trials) is False:
+                raise Interrupted(f"interrupted: {len(result)} of {trials} trials are complete", result)
+    return result
+
+
+def _optuna() -> Any:
+    try:
+        import optuna
+    except ModuleNotFoundError:
+        raise RunError("search requires optuna", hint='pip install "forebay[dask]"') from None
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    return optuna
+
+
+def _objectives(minimise: Objective, maximise: Objective) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for given, direction in ((minimise, "minimize"), (maximise, "maximize")):
+        paths = [given] if isinstance(given, str) else list(given.values() if isinstance(given, Mapping) else given)
+        found |= {path: direction for path in paths}
+    if not found:
+        raise ValueError('expected minimise= or maximise= with the path of a figure, such as "throughput_bps"')
+    return found
+
+
+def _check(key: str, values: Any) -> None:
+    if isinstance(values, tuple):
+        numbers = all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in values[:2])
+        if len(values) in (2, 3) and numbers and values[0] < values[1] and values[2:] in ((), ("log",)):
+            return
+    elif isinstance(values, list) and values:
+        return
+    raise ValueError(f'{key}: expected (low, high), (low, high, "log") or a list of choices, found {values!r}')
+
+
+def _identify(study: Any, plan: _points.Plan, space: Mapping[str, Any], objectives: dict[str, str]) -> None:
+    """Hold a storage to one search: trials of another scenario would mislead the proposals."""
+    identity = {"scenario": plan.key(), "space": repr(dict(space)), "objectives": repr(objectives)}
+    for key, value in identity.items():
+        found = study.user_attrs.get(key)
+        if found is None:
+            study.set_user_attr(key, value)
+        elif found != value:
+            raise RunError(
+                f"the storage has a search with another {key}: found {found}, expected {value}",
+                hint="give the search another name=, or use another storage",
+            )
+
+
+def _complete(study: Any, optuna: Any) -> int:
+    return len(study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.COMPLETE,)))
+
+
+def _ask(
+    study: Any, space: Mapping[str, Any], count: int, batch: int, seed: int, optuna: Any
+) -> list[tuple[int, dict[str, Any]]]:
+    """The next trials: first those that an interrupt has left without a result, then new ones."""
+    running = study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.RUNNING,))
+    asked = [(one.number, dict(one.params)) for one in running if set(one.params) == set(space)]
+    if asked:
+        # Their batch is completed first, so that the next one knows what it would know without the interrupt.
+        return asked
+    for _ in range(count):
+        # Trials of one batch must not depend on which of the others came first.
+        number = len(study.get_trials(deepcopy=False))
+        study.sampler = optuna.samplers.TPESampler(
+            seed=(seed * 1_000_003 + number) % 2**32, constant_liar=batch > 1, multivariate=False
+        )
+        trial = study.ask()
+        asked.append((trial.number, {key: _suggest(trial, key, values) for key, values in space.items()}))
+    return asked
+
+
+def _suggest(trial: Any, key: str, values: Any) -> Any:
+    if isinstance(values, list):
+        return trial.suggest_categorical(key, values)
+    low, high, log = values[0], values[1], values[2:] == ("log",)
+    if isinstance(low, int) and isinstance(high, int):
+        return trial.suggest_int(key, low, high, log=log)
+    return trial.suggest_float(key, float(low), float(high), log=log)
+
+
+def _tell(study: Any, asked: list[tuple[int, dict[str, Any]]], objectives: dict[str, str], table: Any) -> None:
+    """Report the trials that are done, in the order in which they were asked for."""
+    for row in table if table is not None else ():
+        number = asked[row["point"]][0]
+        values = []
+        for path in objectives:
+            name = path if path in row else path.removeprefix("processor.").removeprefix("class.")
+            if name not in row:
+                known = ", ".join(key for key in row if not key.endswith(".half_width"))
+                raise FigureError(f"no figure `{path}`", hint=f"there are {known}")
+            values.append(float(row[name]))
+        study.tell(number, values)
+

@@ -1,0 +1,406 @@
+"""Statistics of simulation runs: confidence intervals, sequential stopping, paired designs, warm-up.
+
+All functions are pure: the same values give the same result on every machine, whatever computed the values.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from statistics import NormalDist
+from typing import Any
+
+__all__ = [
+    "Difference",
+    "Estimate",
+    "Until",
+    "Warmup",
+    "compare",
+    "estimate",
+    "paired",
+    "sequential",
+    "student_t",
+    "warm_up",
+]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean with the half width of its confidence interval.
+
+    Attributes
+    ----------
+    mean : float
+        Mean of the values, in their unit.
+    half_width : float
+        The interval is mean - half_width to mean + half_width; infinite for a single value.
+    confidence : float
+        Probability with which the interval covers the true mean, such as 0.95.
+    n : int
+        Number of values.
+    """
+
+    mean: float
+    half_width: float
+    confidence: float
+    n: int
+
+    @property
+    def relative(self) -> float:
+        """Half width divided by the absolute mean; infinite if only the mean is 0, and 0 if both are 0."""
+        if self.half_width == 0:
+            return 0.0
+        return self.half_width / abs(self.mean) if self.mean else math.inf
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Lower and upper limit, in the unit of the values."""
+        return self.mean - self.half_width, self.mean + self.half_width
+
+    def __contains__(self, value: float) -> bool:
+        return abs(value - self.mean) <= self.half_width
+
+    def __str__(self) -> str:
+        return f"{self.mean:.6g} +- {self.half_width:.2g} ({100 * self.confidence:g} %, n = {self.n})"
+
+
+@lru_cache(maxsize=4096)
+def student_t(confidence: float, freedom: int) -> float:
+    """Return the t that a Student variable exceeds in absolute value with probability 1 - confidence.
+
+    Parameters
+    ----------
+    confidence : float
+        Two-sided confidence, above 0 and below 1; 0.95 gives the 97.5 % point of the distribution.
+    freedom : int
+        Degrees of freedom, at least 1.
+
+    Notes
+    -----
+    Up to 1,000 degrees of freedom the distribution function is the finite sum of Abramowitz and Stegun 26.7.3
+    and 26.7.4, which is solved by bisection; above, the quantile is the expansion of 26.7.5, whose error is then
+    below 1e-12.
+    """
+    if not 0 < confidence < 1 or freedom < 1:
+        raise ValueError(f"expected 0 < confidence < 1 and freedom >= 1, found {confidence} and {freedom}")
+    if freedom > 1000:
+        return _expanded(NormalDist().inv_cdf(0.5 + 0.5 * confidence), float(freedom))
+    low, high = 0.0, 1.0
+    while _within(high, freedom) < confidence:
+        high *= 2
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        if middle in (low, high):
+            break
+        if _within(middle, freedom) < confidence:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _within(t: float, freedom: int) -> float:
+    """Probability that a Student variable is within -t and t (Abramowitz and Stegun 26.7.3, 26.7.4)."""
+    angle = math.atan(t / math.sqrt(freedom))
+    sine, cosine = math.sin(angle), math.cos(angle)
+    odd = freedom % 2 == 1
+    term, total = (cosine if odd else 1.0), 0.0
+    for step in range(freedom // 2):
+        total += term
+        above, below = (2 * step + 2, 2 * step + 3) if odd else (2 * step + 1, 2 * step + 2)
+        term *= above / below * cosine * cosine
+    return (angle + sine * total) * 2 / math.pi if odd else sine * total
+
+
+def _expanded(z: float, freedom: float) -> float:
+    """Student's quantile from the normal quantile z (Abramowitz and Stegun 26.7.5)."""
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return z + sum(term / freedom ** (power + 1) for power, term in enumerate(terms))
+
+
+def estimate(values: Iterable[float], confidence: float = 0.95) -> Estimate:
+    """Return the mean of independent values with its confidence interval.
+
+    Parameters
+    ----------
+    values : iterable of float
+        One value for each replication.
+    confidence : float, default 0.95
+        Probability with which the interval covers the true mean.
+
+    Notes
+    -----
+    half_width = t * sqrt(variance / n), with Student's t of n - 1 degrees of freedom and the unbiased variance
+    (Law, Simulation Modeling and Analysis, 5th edition, equation 4.12).
+    """
+    sample = [float(value) for value in values]
+    n = len(sample)
+    if n == 0:
+        raise ValueError("expected at least one value, found none")
+    mean = math.fsum(sample) / n
+    if n == 1:
+        return Estimate(mean, math.inf, confidence, 1)
+    variance = math.fsum((value - mean) ** 2 for value in sample) / (n - 1)
+    # Equal values differ from their rounded mean by the last digit, which is no variance.
+    half_width = 0.0 if min(sample) == max(sample) else student_t(confidence, n - 1) * math.sqrt(variance / n)
+    return Estimate(mean, half_width, confidence, n)
+
+
+_UNTIL = re.compile(r"until\s+([0-9.]+(?:e-?[0-9]+)?)\s*(%?)(?:\s+of\s+(\S+))?", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Until:
+    """Replicate until the confidence interval of a figure is narrow enough.
+
+    Attributes
+    ----------
+    relative : float
+        Maximum half width divided by the absolute mean, such as 0.01.
+    figure : str or None
+        Path of the figure, such as "total_latency.p99_s"; None: the main figure of the model, its throughput.
+    least : int
+        Minimum number of replications; an interval from fewer is not trusted.
+    most : int
+        Maximum number of replications; a point that reaches it is marked as not converged.
+    confidence : float
+        Confidence of the interval.
+
+    Notes
+    -----
+    The sequential procedure of Law, Simulation Modeling and Analysis, 5th edition, section 9.4.1, with the plain
+    relative half width as the criterion. Each replication is tested in the order of the seeds, so the number of
+    replications depends on the scenario and its seed only.
+    """
+
+    relative: float = 0.01
+    figure: str | None = None
+    least: int = 5
+    most: int = 1000
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        if not 0 < self.relative < math.inf:
+            raise ValueError(f"expected a relative half width above 0, found {self.relative}")
+        if not 2 <= self.least <= self.most:
+            raise ValueError(f"expected 2 <= least <= most, found {self.least} and {self.most}")
+
+    @classmethod
+    def parse(cls, text: str) -> Until:
+        """Read ``"until 1 %"``, ``"until 0.01"`` or ``"until 2 % of total_latency.mean_s"``."""
+        match = _UNTIL.fullmatch(text.strip())
+        if match is None:
+            raise ValueError(f'expected "until 1 %" or "until 1 % of total_latency.mean_s", found "{text}"')
+        number, percent, figure = match.groups()
+        return cls(relative=float(number) / (100 if percent else 1), figure=figure)
+
+    def enough(self, values: Sequence[float]) -> bool:
+        """Return whether these values, one for each replication, end the procedure."""
+        return len(values) >= self.least and (len(values) >= self.most or self.converged(values))
+
+    def converged(self, values: Sequence[float]) -> bool:
+        """Return whether the interval of these values is narrow enough."""
+        return estimate(values, self.confidence).relative <= self.relative
+
+    def __str__(self) -> str:
+        of = f" of {self.figure}" if self.figure else ""
+        return f"until {100 * self.relative:g} %{of}"
+
+
+def sequential(run: Callable[[int], Any], value: Callable[[Any], float], until: Until) -> list[Any]:
+    """Call ``run(0)``, ``run(1)``, ... until the values of the results satisfy `until`; return the results."""
+    results: list[Any] = []
+    values: list[float] = []
+    while not values or not until.enough(values):
+        results.append(run(len(results)))
+        values.append(value(results[-1]))
+    return results
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The difference of a figure between two designs that saw the same random numbers.
+
+    Attributes
+    ----------
+    figure : str
+        Path of the figure.
+    mean, half_width, confidence, n
+        As in `Estimate`, of the differences b - a of the pairs.
+    a, b : Estimate
+        The figure of each design alone.
+    correlation : float
+        Correlation of the pairs; the nearer to 1, the more the common random numbers have narrowed the interval.
+    """
+
+    figure: str
+    mean: float
+    half_width: float
+    confidence: float
+    n: int
+    a: Estimate
+    b: Estimate
+    correlation: float
+
+    @property
+    def significant(self) -> bool:
+        """Whether the interval of the difference excludes 0."""
+        return abs(self.mean) > self.half_width
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Lower and upper limit of the difference."""
+        return self.mean - self.half_width, self.mean + self.half_width
+
+    def __str__(self) -> str:
+        verdict = "differs from 0" if self.significant else "is not distinguishable from 0"
+        return f"{self.figure}: b - a = {self.mean:.6g} +- {self.half_width:.2g}, which {verdict} (n = {self.n})"
+
+
+def paired(a: Sequence[float], b: Sequence[float], figure: str = "", confidence: float = 0.95) -> Difference:
+    """Return the mean difference b - a of paired values with its confidence interval.
+
+    Notes
+    -----
+    The paired-t interval of Law, Simulation Modeling and Analysis, 5th edition, section 10.2.1; with common
+    random numbers (section 11.2) the pairs are positively correlated, which narrows it.
+    """
+    if len(a) != len(b) or len(a) < 2:
+        raise ValueError(f"expected two lists of the same length of at least 2, found {len(a)} and {len(b)}")
+    both = estimate([y - x for x, y in zip(a, b)], confidence)
+    first, second = estimate(a, confidence), estimate(b, confidence)
+    spread_a = math.fsum((x - first.mean) ** 2 for x in a)
+    spread_b = math.fsum((y - second.mean) ** 2 for y in b)
+    common = math.fsum((x - first.mean) * (y - second.mean) for x, y in zip(a, b))
+    product = math.sqrt(spread_a * spread_b)
+    correlation = common / product if product > 0 else math.nan
+    return Difference(figure, both.mean, both.half_width, confidence, len(a), first, second, correlation)
+
+
+def compare(
+    a: Any,
+    b: Any,
+    figure: str = "throughput_bps",
+    *,
+    replications: int = 10,
+    seed: int | None = None,
+    confidence: float = 0.95,
+) -> Difference:
+    """Compare two designs on the same random numbers.
+
+    Parameters
+    ----------
+    a, b : Scenario or sequence of Run
+        Scenarios are run `replications` times each, with the same seeds; runs must have the same seeds already.
+    figure : str, default "throughput_bps"
+        Path of the figure that is compared.
+    replications : int, default 10
+        Runs of each scenario, at least 2; not used for runs.
+    seed : int or None
+        Seed of the first replication; None: the seed of scenario `a`.
+    confidence : float, default 0.95
+        Confidence of the interval.
+
+    Returns
+    -------
+    Difference
+        b - a, with its interval and whether it excludes 0.
+    """
+    if replications < 2:
+        raise ValueError(f"expected at least 2 replications, found {replications}")
+    if hasattr(a, "simulate"):
+        a = a.simulate(seed=seed, replications=replications)
+    first = [run.seed for run in a]
+    if hasattr(b, "simulate"):
+        b = b.simulate(seed=first[0], replications=len(first))
+    second = [run.seed for run in b]
+    if first != second:
+        raise ValueError(f"expected runs with the same seeds, found {first[:3]}... and {second[:3]}...")
+    return paired([float(run[figure]) for run in a], [float(run[figure]) for run in b], figure, confidence)
+
+
+@dataclass(frozen=True)
+class Warmup:
+    """Where the warm-up of a run ends.
+
+    Attributes
+    ----------
+    packets : int
+        Number of observations at the beginning that belong to the warm-up.
+    mean : float
+        Mean of the observations after it, in their unit.
+    whole : float
+        Mean of all observations.
+    sufficient : bool
+        False if the statistic is smallest in the second half of the run: then the run is too short to tell.
+    batch : int
+        Observations in a batch.
+    """
+
+    packets: int
+    mean: float
+    whole: float
+    sufficient: bool
+    batch: int
+
+
+def warm_up(data: Any, batch: int = 5) -> Warmup:
+    """Find the end of the warm-up by MSER-5.
+
+    Parameters
+    ----------
+    data : Run or iterable of float
+        A run that was simulated with ``packets=True`` (its total latencies in the order of arrival are used), or
+        any series of observations.
+    batch : int, default 5
+        Observations that are averaged into one batch; 5 gives MSER-5.
+
+    Notes
+    -----
+    White, Cobb and Spratt, "A comparison of five steady-state truncation heuristics for simulation", Proceedings
+    of the Winter Simulation Conference 2000: of k batch means Z_1 ... Z_k the first d are cut off that minimise
+    sum over j > d of (Z_j - mean)^2 / (k - d)^2. The last five batches are no candidates, because the statistic of
+    a handful of values is small by chance, and a d in the second half means that the run is too short (Hoad,
+    Robinson and Davies, "Automating warm-up length estimation", Journal of the Operational Research Society 61,
+    2010).
+    """
+    series = _latencies(data)
+    if batch < 1 or len(series) < 10 * batch:
+        raise ValueError(f"expected at least {10 * max(batch, 1)} observations, found {len(series)}")
+    count = len(series) // batch
+    whole = math.fsum(series) / len(series)
+    # Sums of the deviations from the whole mean: the squares of near-equal latencies would lose their digits.
+    means = [math.fsum(series[at * batch : (at + 1) * batch]) / batch - whole for at in range(count)]
+    total = square = 0.0
+    cut, smallest = 0, math.inf
+    # From the end, so that one pass has all sums.
+    for at in range(count - 1, -1, -1):
+        total += means[at]
+        square += means[at] ** 2
+        left = count - at
+        if left > 5:
+            statistic = max(square - total**2 / left, 0.0) / left**2
+            if statistic <= smallest:
+                cut, smallest = at, statistic
+    packets = cut * batch
+    return Warmup(packets, math.fsum(series[packets:]) / (len(series) - packets), whole, cut <= count // 2, batch)
+
+
+def _latencies(data: Any) -> list[float]:
+    """Total latencies of a run's packets in seconds, or the values themselves."""
+    packets = getattr(data, "packets", None)
+    if packets is None:
+        if hasattr(data, "figures"):
+            raise ValueError("the run has no packets; simulate it with packets=True")
+        return [float(value) for value in data]
+    frame = packets.to_pandas().dropna(subset=["completed_ps"])
+    waited = frame["completed_ps"].astype("int64") - frame["arrived_ps"].astype("int64")
+    return [float(value) * 1e-12 for value in waited.tolist()]

@@ -1,0 +1,270 @@
+//! Scenarios and their runs.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use forebay_sim::Bound as Limits;
+use forebay_time::Duration;
+use forebay_workbench::{self as workbench, NoFigures, Options, Outcome, Way, pool, search};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
+use pyo3::prelude::*;
+
+use crate::errors;
+use crate::packets::{Raw, Table};
+use crate::ran::Ran;
+use crate::watch::{Shared, attended};
+
+/// A scenario that can be run.
+#[pyclass(frozen, module = "forebay._forebay")]
+#[derive(Debug)]
+pub struct Model {
+    pub model: workbench::Model,
+    /// What it is called in errors.
+    pub name: String,
+}
+
+/// What came of a run, before the interpreter is told.
+struct Came {
+    document: String,
+    seed: u64,
+    notes: Vec<String>,
+    cut: Option<u64>,
+    packets: Option<Raw>,
+}
+
+impl Came {
+    fn into_ran(self, py: Python<'_>, interrupted: bool) -> PyResult<Ran> {
+        let Came { document, seed, notes, cut, packets } = self;
+        let packets = packets.map(|raw| Table::new(raw).and_then(|table| Py::new(py, table))).transpose()?;
+        Ok(Ran { document, seed, notes, cut, interrupted, packets })
+    }
+}
+
+#[pymethods]
+impl Model {
+    /// Reads the file at `path` with settings (`key=value`).
+    #[staticmethod]
+    #[pyo3(signature = (path, sets = Vec::new()))]
+    fn load(py: Python<'_>, path: &str, sets: Vec<String>) -> PyResult<Model> {
+        let model = py.detach(|| workbench::Model::load(Path::new(path), &sets));
+        model.map(|model| Model { model, name: path.to_owned() }).map_err(|wrong| errors::file(py, &wrong))
+    }
+
+    /// Reads a text, which is called `name`; files that it names are relative to `directory`.
+    #[staticmethod]
+    #[pyo3(signature = (text, name, sets, directory))]
+    fn parse(py: Python<'_>, text: &str, name: &str, sets: Vec<String>, directory: &str) -> PyResult<Model> {
+        let model = py.detach(|| workbench::Model::parse(text, name, &sets, Path::new(directory)));
+        model.map(|model| Model { model, name: name.to_owned() }).map_err(|wrong| errors::file(py, &wrong))
+    }
+
+    /// The word of the key `model`.
+    #[getter]
+    fn kind(&self) -> &'static str {
+        self.model.kind()
+    }
+
+    /// The seed of its first run; 0 where nothing is drawn.
+    #[getter]
+    fn seed(&self) -> u64 {
+        self.model.seed()
+    }
+
+    /// With every default filled in, as TOML.
+    fn resolved(&self) -> String {
+        self.model.resolved_toml()
+    }
+
+    /// The same as JSON.
+    fn resolved_json(&self) -> String {
+        self.model.resolved().to_string()
+    }
+
+    /// Its figures by a way: "simulation", "solution" or "closed-form".
+    #[pyo3(signature = (way = "simulation", seed = None, packets = false, policy = None, watch = None, threads = 1))]
+    #[allow(clippy::too_many_arguments)] // they are of Python, by their names
+    fn run(
+        &self,
+        py: Python<'_>,
+        way: &str,
+        seed: Option<u64>,
+        packets: bool,
+        policy: Option<Py<PyAny>>,
+        watch: Option<Py<PyAny>>,
+        threads: usize,
+    ) -> PyResult<Ran> {
+        let way = match way {
+            "simulation" => Way::Simulation,
+            "solution" => Way::Solution,
+            "closed-form" => Way::ClosedForm,
+            _ => return Err(PyValueError::new_err(format!("no way {way:?} to figures"))),
+        };
+        if policy.is_some() {
+            return Err(PyValueError::new_err("policies in Python are not yet supported"));
+        }
+        let (came, raised) = attended(py, watch.as_ref(), |shared| {
+            let options = Options { threads, columns: packets, keep: true, ..Options::default() };
+            figures(&self.seeded(seed), way, &options, &|step| shared.step(step))
+        });
+        let interrupted =
+            raised.as_ref().is_some_and(|error| error.is_instance_of::<PyKeyboardInterrupt>(py));
+        match (came, raised) {
+            (came, Some(error)) if !interrupted => {
+                drop(came);
+                Err(error)
+            }
+            (Ok(came), raised) => {
+                // An interrupt after the end of the run is one all the same.
+                let is_whole = came.cut.is_none();
+                match raised {
+                    Some(error) if is_whole => Err(error),
+                    _ => came.into_ran(py, interrupted),
+                }
+            }
+            (Err(NoFigures::Cancelled), Some(error)) => Err(error),
+            (Err(why), _) => Err(errors::no_figures(py, &self.name, &why)),
+        }
+    }
+
+    /// Runs with the seeds `first`, `first` + 1, ...: those that are complete, and whether they were interrupted.
+    #[pyo3(signature = (first, count, threads, packets = false, policy = None, watch = None))]
+    #[allow(clippy::too_many_arguments)] // they are of Python, by their names
+    fn replicate(
+        &self,
+        py: Python<'_>,
+        first: u64,
+        count: u64,
+        threads: usize,
+        packets: bool,
+        policy: Option<Py<PyAny>>,
+        watch: Option<Py<PyAny>>,
+    ) -> PyResult<(Vec<Ran>, bool)> {
+        if policy.is_some() {
+            return Err(PyValueError::new_err("policies in Python are not yet supported"));
+        }
+        let (all, raised) =
+            attended(py, watch.as_ref(), |shared| self.replications(first, count, threads, packets, shared));
+        let interrupted = match raised {
+            Some(error) if error.is_instance_of::<PyKeyboardInterrupt>(py) => true,
+            Some(error) => return Err(error),
+            None => false,
+        };
+        let mut ran = Vec::new();
+        for one in all.into_iter().flatten() {
+            match one {
+                Ok(came) => ran.push(came.into_ran(py, false)?),
+                Err(NoFigures::Cancelled) => {}
+                Err(why) => return Err(errors::no_figures(py, &self.name, &why)),
+            }
+        }
+        Ok((ran, interrupted))
+    }
+}
+
+impl Model {
+    /// The same with another seed.
+    fn seeded(&self, seed: Option<u64>) -> Cow<'_, workbench::Model> {
+        match seed.filter(|seed| *seed != self.model.seed()) {
+            Some(seed) => Cow::Owned(self.model.with_seed(seed)),
+            None => Cow::Borrowed(&self.model),
+        }
+    }
+
+    /// What came of each seed, as far as they were begun.
+    fn replications(
+        &self,
+        first: u64,
+        count: u64,
+        threads: usize,
+        columns: bool,
+        shared: &Shared,
+    ) -> Vec<Option<Result<Came, NoFigures>>> {
+        let seeds: Vec<u64> = (0..count).map(|number| first.wrapping_add(number)).collect();
+        let mut all: Vec<Option<Result<Came, NoFigures>>> = seeds.iter().map(|_| None).collect();
+        let work = |&seed: &u64, go_on: pool::GoOn<'_>| {
+            let options = Options { columns, ..Options::default() };
+            figures(&self.seeded(Some(seed)), Way::Simulation, &options, &|_| go_on())
+        };
+        let mut done = 0;
+        pool::each(&seeds, threads, work, |result| {
+            if let Some((at, came)) = result {
+                all[at] = Some(came);
+                done += 1;
+            }
+            shared.at(done, count)
+        });
+        all
+    }
+}
+
+/// Runs a model and writes its document.
+fn figures(
+    model: &workbench::Model,
+    way: Way,
+    options: &Options,
+    watch: workbench::Watch<'_>,
+) -> Result<Came, NoFigures> {
+    let mut ran = model.run(way, options, watch)?;
+    let (mut cut, mut packets) = (None, None);
+    if let (workbench::Model::Host(scenario), Outcome::Host(outcome)) = (model, &mut ran.outcome) {
+        cut = outcome.cut;
+        packets = outcome.columns.take().map(|columns| Raw::new(scenario, columns));
+    }
+    let shorter = cut.map(|packets| model.with_packets(packets));
+    let written = shorter.as_ref().unwrap_or(model).written(&ran.outcome);
+    let document = serde_json::to_string_pretty(&written).unwrap_or_default();
+    Ok(Came { document, seed: ran.seed, notes: ran.notes, cut, packets })
+}
+
+/// Reads the text of a scenario's file.
+#[pyfunction]
+fn read_scenario(py: Python<'_>, path: &str) -> PyResult<String> {
+    forebay_scenario::load(Path::new(path)).map_err(|wrong| errors::file(py, &wrong))
+}
+
+/// The run at the highest rate of a host within bounds (`latency`: of the 99 % quantile, in seconds), or None.
+#[pyfunction]
+#[pyo3(signature = (model, loss, latency = None, watch = None))]
+fn highest_rate(
+    py: Python<'_>,
+    model: &Model,
+    loss: f64,
+    latency: Option<f64>,
+    watch: Option<Py<PyAny>>,
+) -> PyResult<Option<Ran>> {
+    let workbench::Model::Host(scenario) = &model.model else {
+        return Err(PyValueError::new_err(format!(
+            "{}: the highest rate is searched for in the host model only, found {}",
+            model.name,
+            model.model.kind()
+        )));
+    };
+    if !(0.0..=1.0).contains(&loss) {
+        return Err(PyValueError::new_err(format!("loss is {loss}; expected a ratio from 0 to 1")));
+    }
+    let bound = Limits { loss, latency: latency.map(Duration::from_secs) };
+    let (found, raised) = attended(py, watch.as_ref(), |shared| {
+        let mut share = |share: f64| shared.at((share * 1000.0) as u64, 1000);
+        search::highest_rate(Path::new(&model.name), scenario, bound, &mut share)
+    });
+    let interrupted = raised.as_ref().is_some_and(|error| error.is_instance_of::<PyKeyboardInterrupt>(py));
+    match (found, raised) {
+        (_, Some(error)) if !interrupted => Err(error),
+        (Err(_), Some(error)) => Err(error),
+        (Err(why), None) => Err(errors::workbench(py, &why)),
+        (Ok(None), _) => Ok(None),
+        (Ok(Some(found)), _) => {
+            let document = search::document(scenario, &found, bound);
+            let document = serde_json::to_string_pretty(&document).unwrap_or_default();
+            let (seed, notes) = (found.outcome.seed, found.outcome.notes);
+            let ran = Ran { document, seed, notes, cut: None, interrupted: !found.complete, packets: None };
+            Ok(Some(ran))
+        }
+    }
+}
+
+/// Adds what is here besides its class.
+pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(read_scenario, module)?)?;
+    module.add_function(wrap_pyfunction!(highest_rate, module)?)
+}

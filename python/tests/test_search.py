@@ -1,0 +1,85 @@
+"""Searches: repeatable, resumable, the same on a cluster."""
+
+from pathlib import Path
+
+import pytest
+
+import forebay as fb
+from test_sweep import HOST
+
+optuna = pytest.importorskip("optuna")
+
+SPACE = {"processor.cpu.alpha": (0.5, 100.0, "log"), "processor.card.count": (1, 4), "bus.width": [4, 8]}
+
+
+@pytest.fixture()
+def host() -> fb.Scenario:
+    return fb.Scenario.parse(HOST.replace("packets = 2000", "packets = 500"))
+
+
+def test_a_search_finds_what_a_sweep_would(host: fb.Scenario) -> None:
+    found = fb.search(host, {"processor.card.count": (1, 8)}, maximise="throughput_bps", trials=16)
+    assert len(found) == 16
+    swept = fb.sweep(host, {"processor.card.count": list(range(1, 9))})
+    assert found.best["throughput_bps"] == max(swept["throughput_bps"])
+    assert found.best_scenario.simulate()["throughput_bps"] == found.best["throughput_bps"]
+    assert "16 trials" in repr(found)
+
+
+def test_the_same_seed_gives_the_same_trials_and_another_others(host: fb.Scenario) -> None:
+    first = fb.search(host, SPACE, minimise="total_latency.p99_s", trials=12)
+    again = fb.search(host, SPACE, minimise="total_latency.p99_s", trials=12)
+    other = fb.search(host, SPACE, minimise="total_latency.p99_s", trials=12, seed=2)
+    assert first.rows == again.rows != other.rows
+    for row in first.rows:
+        assert 0.5 <= row["processor.cpu.alpha"] <= 100 and row["bus.width"] in (4, 8)
+        assert row["processor.card.count"] in range(1, 5)
+
+
+def test_a_search_that_is_broken_off_and_resumed_is_one_that_was_not(host: fb.Scenario, tmp_path: Path) -> None:
+    options = {"minimise": "total_latency.p99_s", "trials": 16, "batch": 4}
+    whole = fb.search(host, SPACE, **options)
+    storage = f"sqlite:///{tmp_path}/search.db"
+    with pytest.raises(fb.Interrupted) as caught:
+        fb.search(host, SPACE, storage=storage, progress=lambda done, all: done < 8, **options)
+    assert len(caught.value.partial) == 8
+    # Two trials that were proposed, of which an interrupt has left no result.
+    resumed = fb.search(host, SPACE, storage=storage, **options)
+    assert resumed.rows == whole.rows
+    with pytest.raises(fb.RunError, match="another scenario"):
+        fb.search(host.set("seed", 9), SPACE, storage=storage, **options)
+
+
+def test_several_objectives_have_a_front(host: fb.Scenario) -> None:
+    found = fb.search(
+        host, SPACE, minimise={"latency": "total_latency.p99_s"}, maximise=["throughput_bps"], trials=20
+    )
+    assert found.objectives == {"total_latency.p99_s": "minimize", "throughput_bps": "maximize"}
+    front = found.front
+    for one in found.rows:
+        assert not any(
+            other["total_latency.p99_s"] < one["total_latency.p99_s"]
+            and other["throughput_bps"] > one["throughput_bps"]
+            for other in found.rows
+            if one in front
+        )
+    latencies = [row["total_latency.p99_s"] for row in front]
+    assert latencies == sorted(latencies) and found.best == front[0]
+
+
+def test_workers_change_no_trial(host: fb.Scenario) -> None:
+    pytest.importorskip("distributed")
+    options = {"maximise": "throughput_bps", "trials": 10}
+    assert fb.search(host, SPACE, client="local:2", **options).rows == fb.search(host, SPACE, **options).rows
+
+
+def test_bad_spaces_and_objectives_are_errors(host: fb.Scenario) -> None:
+    with pytest.raises(ValueError, match="minimise= or maximise="):
+        fb.search(host, SPACE)
+    for bad in ((4, 1), (1,), (1, 2, "linear"), [], "4", ("1", "2")):
+        with pytest.raises(ValueError, match="bus.width: expected"):
+            fb.search(host, {"bus.width": bad}, maximise="throughput_bps")
+    with pytest.raises(fb.FigureError, match="throughput_bps"):
+        fb.search(host, {"bus.width": [4]}, maximise="nothing", trials=1)
+    with pytest.raises(fb.ScenarioError):
+        fb.search(host, {"bus.width": (0, 4)}, maximise="throughput_bps", trials=1)

@@ -1,0 +1,265 @@
+"""Sweeps on one machine: the command's bytes, folders that are resumed, interrupts, errors."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import forebay as fb
+from forebay import sweep
+from forebay.stats import Until
+
+HOST = """
+model = "host"
+seed = 7
+[traffic]
+source = "paper"
+packets = 2000
+rate = "1 Gbit/s"
+overhead = 40
+[[processor]]
+name = "cpu"
+kind = "cpu"
+init = "1 us"
+throughput = "110 Mbit/s"
+throughput_size = 640
+[[processor]]
+name = "card"
+kind = "accelerator"
+count = 2
+init = "1 us"
+block = "440 ns"
+"""
+AXES = {"processor.cpu.alpha": [1, 2.5, 10], "traffic.rate": ["200 Mbit/s", "1 Gbit/s"]}
+SWEEPS = ["--sweep", "processor.cpu.alpha=1,2.5,10", "--sweep", "traffic.rate=200 Mbit/s,1 Gbit/s"]
+
+
+@pytest.fixture()
+def host(tmp_path: Path) -> fb.Scenario:
+    path = tmp_path / "host.toml"
+    path.write_text(HOST)
+    return fb.Scenario(path)
+
+
+def command(folder: Path, *arguments: str) -> None:
+    """Run the command of the package in a process of its own."""
+    code = "import sys; from forebay import _forebay; sys.exit(_forebay.main(sys.argv))"
+    subprocess.run([sys.executable, "-c", code, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+def has_pyarrow() -> bool:
+    try:
+        import pyarrow  # noqa: F401
+    except ModuleNotFoundError:
+        return False
+    return True
+
+
+needs_pyarrow = pytest.mark.skipif(not has_pyarrow(), reason="requires pyarrow")
+
+
+@pytest.mark.parametrize("replications", [1, 4])
+def test_points_are_the_bytes_of_the_command(host: fb.Scenario, tmp_path: Path, replications: int) -> None:
+    command(tmp_path, "simulate", "host.toml", *SWEEPS, "--replications", str(replications), "--out", "command")
+    expected = (tmp_path / "command/points.jsonl").read_bytes()
+    table = fb.sweep(host, AXES, replications=replications, threads=2)
+    table.write(str(tmp_path / "points.jsonl"))
+    assert (tmp_path / "points.jsonl").read_bytes() == expected
+    # The points one by one, as a list.
+    listed = [{key: row[key] for key in AXES} for row in table]
+    assert fb.sweep(host, listed, replications=replications).lines == table.lines
+    if has_pyarrow():
+        fb.sweep(host, AXES, replications=replications, out=tmp_path / "out")
+        assert (tmp_path / "out/points.jsonl").read_bytes() == expected
+
+
+def test_rows_have_parameters_seeds_and_figures(host: fb.Scenario) -> None:
+    table = fb.sweep(host, AXES)
+    assert len(table) == 6 and table.complete and table.keys == tuple(AXES)
+    row = table[3]
+    assert (row["point"], row["processor.cpu.alpha"], row["traffic.rate"]) == (3, 2.5, "1 Gbit/s")
+    run = host.set("processor.cpu.alpha", 2.5).set("traffic.rate", "1 Gbit/s").simulate()
+    assert row["seed"] == run.seed == 7
+    for path in ("throughput_bps", "cpu.load", "card.0.packets", "total_latency.p99_s", "bus.load"):
+        assert row[path] == run[path] == table[path][3], path
+    assert table["processor.cpu.load"] == table["cpu.load"]
+    with pytest.raises(fb.FigureError, match="throughput_bps"):
+        table["nothing"]
+
+
+def test_replications_have_means_and_half_widths(host: fb.Scenario) -> None:
+    row = fb.sweep(host, {"processor.cpu.alpha": [5]}, replications=6)[0]
+    runs = host.set("processor.cpu.alpha", 5).simulate(replications=6)
+    values = [run["throughput_bps"] for run in runs]
+    assert row["replications"] == 6
+    assert row["throughput_bps"] == pytest.approx(sum(values) / 6)
+    assert row["throughput_bps.half_width"] == pytest.approx(fb.stats.estimate(values).half_width, rel=1e-3)
+
+
+def test_sequential_stopping_replicates_each_point_as_often_as_it_requires(host: fb.Scenario) -> None:
+    until = Until(0.02, "total_latency.mean_s", least=4, most=40)
+    table = fb.sweep(host, {"traffic.packets": [500, 20_000]}, replications=until)
+    few, many = table
+    assert few["replications"] > many["replications"] >= 4
+    for row in table:
+        width = row["total_latency.mean_s.half_width"] / row["total_latency.mean_s"]
+        assert row["converged"] == (width <= 0.02)
+    assert table.lines == fb.sweep(host, {"traffic.packets": [500, 20_000]}, replications=until, threads=1).lines
+
+
+def test_values_are_validated_before_the_first_run(host: fb.Scenario) -> None:
+    with pytest.raises(fb.ScenarioError) as caught:
+        fb.sweep(host.set("traffic.packets", 10**12), {"processor.cpu.alpha": [1], "bus.width": [4, "wide"]})
+    assert "bus.width" in str(caught.value)
+    with pytest.raises(ValueError, match="at least one value"):
+        fb.sweep(host, {"bus.width": []})
+    with pytest.raises(TypeError, match="list of values"):
+        fb.sweep(host, {"bus.width": "4"})
+    with pytest.raises(ValueError, match="point 1"):
+        fb.sweep(host, [{"bus.width": 4}, {"seed": 1}])
+
+
+def test_tables_become_frames(host: fb.Scenario) -> None:
+    pandas = pytest.importorskip("pandas")
+    table = fb.sweep(host, AXES)
+    frame = table.to_pandas()
+    assert list(frame["processor.cpu.alpha"]) == [1, 1, 2.5, 2.5, 10, 10]
+    assert pandas.api.types.is_float_dtype(frame["cpu.load"])
+    assert "cpu.load" in table._repr_html_() or "point" in table._repr_html_()
+    if has_pyarrow():
+        assert table.to_arrow().num_rows == 6
+        polars = pytest.importorskip("polars")
+        assert table.to_polars().shape == (6, frame.shape[1])
+        assert isinstance(table.to_polars(), polars.DataFrame)
+
+
+@needs_pyarrow
+def test_a_folder_that_is_whole_runs_nothing_again(host: fb.Scenario, tmp_path: Path) -> None:
+    first = fb.sweep(host, AXES, out=tmp_path / "out")
+    parts = {path: path.stat().st_mtime_ns for path in (tmp_path / "out/points").rglob("*.parquet")}
+    begun: list[int] = []
+    again = fb.sweep(host, AXES, out=tmp_path / "out", progress=lambda done, all: begun.append(done) or True)
+    assert again.lines == first.lines and not begun
+    assert parts == {path: path.stat().st_mtime_ns for path in (tmp_path / "out/points").rglob("*.parquet")}
+    assert again.to_pandas().shape[0] == 6
+    manifest = json.loads((tmp_path / "out/manifest.json").read_text())
+    assert manifest["complete"] and manifest["runs"] == 6 and manifest["version"] == fb.__version__
+
+
+@needs_pyarrow
+def test_a_folder_of_another_sweep_is_refused(host: fb.Scenario, tmp_path: Path) -> None:
+    fb.sweep(host, AXES, out=tmp_path / "out")
+    for other, axes in ((host, {"bus.width": [4]}), (host.set("seed", 8), AXES)):
+        with pytest.raises(fb.RunError, match="another sweep"):
+            fb.sweep(other, axes, out=tmp_path / "out")
+
+
+@needs_pyarrow
+def test_a_half_written_part_is_run_again(host: fb.Scenario, tmp_path: Path) -> None:
+    axes = {"traffic.packets": list(range(1000, 1040))}
+    whole = fb.sweep(host, axes).lines
+    fb.sweep(host, axes, out=tmp_path / "out")
+    parts = sorted((tmp_path / "out/points").rglob("*.parquet"))
+    parts[0].write_bytes(parts[0].read_bytes()[:-9])
+    beside = parts[0].with_name(f".{parts[0].name}.1")
+    beside.write_bytes(b"PAR1")
+    assert fb.sweep(host, axes, out=tmp_path / "out").lines == whole
+    assert not beside.exists()
+
+
+@needs_pyarrow
+def test_a_sweep_that_was_killed_goes_on_where_it_stopped(host: fb.Scenario, tmp_path: Path) -> None:
+    axes = {"traffic.packets": [100_000 + at for at in range(120)]}
+    script = tmp_path / "killed.py"
+    script.write_text(f"import forebay as fb\nfb.sweep(fb.Scenario('host.toml'), {axes!r}, out='out', threads=1)\n")
+    child = subprocess.Popen([sys.executable, str(script)], cwd=tmp_path)
+    try:
+        wait_for(lambda: any((tmp_path / "out").rglob("part-*.parquet")) or child.poll() is not None)
+    finally:
+        child.kill()
+        child.wait()
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("part-*.parquet")}
+    table = fb.sweep(host, axes, out=tmp_path / "out")
+    assert before and all(path.stat().st_mtime_ns == at for path, at in before.items())
+    assert table.lines == fb.sweep(host, axes).lines
+
+
+def wait_for(condition: "object", seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < end, "nothing came"
+        time.sleep(0.02)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
+def test_an_interrupt_keeps_what_is_done(host: fb.Scenario, tmp_path: Path) -> None:
+    script = tmp_path / "interrupted.py"
+    script.write_text(
+        "import forebay as fb\n"
+        "import sys\n"
+        "axes = {'traffic.packets': [2000] * 40 + [4_000_000_000]}\n"
+        "try:\n"
+        "    fb.sweep(fb.Scenario('host.toml'), axes, threads=1, progress=lambda done, all: print(done, flush=True))\n"
+        "except fb.Interrupted as interrupted:\n"
+        "    print('kept', len(interrupted.partial), interrupted.partial.complete, interrupted)\n"
+    )
+    child = subprocess.Popen([sys.executable, str(script)], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    try:
+        assert child.stdout is not None
+        for line in child.stdout:
+            if int(line) >= 4:
+                break
+        time.sleep(0.5)
+        child.send_signal(signal.SIGINT)
+        last = child.communicate(timeout=60)[0].splitlines()[-1]
+    finally:
+        child.kill()
+    kept, number, complete = last.split()[:3]
+    assert kept == "kept" and 4 <= int(number) <= 40 and complete == "False", last
+
+
+class Fastest(fb.Placement):
+    """Chooses by the predicted finish time."""
+
+    def choose(self, job, candidates):  # type: ignore[no-untyped-def]
+        return min(candidates, key=lambda one: one.finish)
+
+
+class Third(fb.Placement):
+    """Raises at a size that only some points have."""
+
+    def choose(self, job, candidates):  # type: ignore[no-untyped-def]
+        if job.bytes == 1003:
+            raise ZeroDivisionError("at 1003")
+        return candidates[0]
+
+
+def test_a_policy_in_python_places_the_jobs_of_all_points(host: fb.Scenario) -> None:
+    pytest.importorskip("distributed")
+    axes = {"traffic.packets": [300, 400, 500]}
+    table = fb.sweep(host, axes, policy=Fastest(), threads=2)
+    for row in table:
+        run = host.set("traffic.packets", row["traffic.packets"]).simulate(policy=Fastest())
+        assert row["cpu.packets"] == run["cpu.packets"] and row["total_latency.mean_s"] == run["total_latency.mean_s"]
+
+
+@pytest.mark.parametrize("client", [None, "local:2"])
+def test_a_policy_that_raises_ends_the_sweep_and_loses_no_point(
+    host: fb.Scenario, client: "str | None", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if client is None:
+        monkeypatch.setattr(sweep, "_has_dask", lambda: False)
+    else:
+        pytest.importorskip("distributed")
+    axes = {"traffic.value": [1000, 1001, 1002, 1003]}
+    sized = host.set("traffic.source", "fixed").set("traffic.value", 1000).set("traffic.overhead", 0)
+    with pytest.raises(fb.PolicyError) as caught:
+        fb.sweep(sized, axes, policy=Third(), client=client)
+    shown = f"{caught.value!r} {caught.value.__cause__} {caught.value.traceback}"
+    assert "ZeroDivisionError" in shown and "in choose" in shown
+    assert [row["traffic.value"] for row in caught.value.partial] == [1000, 1001, 1002]  # type: ignore[attr-defined]
