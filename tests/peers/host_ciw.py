@@ -43,14 +43,15 @@ class Service(ciw.dists.Distribution):
 class FirstDone(ciw.routing.NodeRouting):
     """To the processor that finishes the packet first; accelerators win ties."""
 
-    def __init__(self, packets, services):
-        self.packets, self.services, self.chosen = packets, services, {}
+    def __init__(self, packets, processors):
+        self.packets, self.order, self.chosen = packets, [*range(1, processors), 0], {}
 
     def next_node(self, ind):
         now, size = self.simulation.current_time, self.packets[ind.id_number - 1]
-        order = [*range(1, len(self.services)), 0]
-        at = min(order, key=lambda at: self.services[at].wait(now) + self.services[at].cost(size))
-        self.services[at].waiting_cost += self.services[at].cost(size)
+        # The simulation's own copies of the distributions.
+        services = {at: self.simulation.service_times[at + 2][ind.customer_class] for at in self.order}
+        at = min(self.order, key=lambda at: services[at].wait(now) + services[at].cost(size))
+        services[at].waiting_cost += services[at].cost(size)
         self.chosen[ind.id_number] = (now, at)
         return self.simulation.nodes[at + 2]
 
@@ -67,7 +68,7 @@ def main():
     begin = time.process_time()
     services = [Service(packets, CPU_INIT, CPU_BLOCK, False)]
     services += [Service(packets, CARD_INIT, CARD_BLOCK, True) for _ in range(cards)]
-    router = FirstDone(packets, services)
+    router = FirstDone(packets, cards + 1)
     # The first packet at 0, each behind the one before; nothing comes after the last.
     gaps = [0.0] + [8 * size / rate for size in packets[:-1]] + [float("inf")]
     nodes = cards + 2

@@ -39,6 +39,18 @@ impl TraceError {
         self.fault.line
     }
 
+    /// What is wrong, without file and line.
+    pub fn message(&self) -> String {
+        let mut message = self.fault.message.clone();
+        if let Some(found) = &self.fault.found {
+            message.push_str(&format!(" is `{found}`"));
+        }
+        if let Some(expected) = self.fault.expected {
+            message.push_str(&format!(", expected {expected}"));
+        }
+        message
+    }
+
     /// What is in the file, if the error is about a value.
     pub fn found(&self) -> Option<&str> {
         self.fault.found.as_deref()
@@ -61,14 +73,7 @@ impl fmt::Display for TraceError {
         if let Some(line) = self.fault.line {
             write!(f, ":{line}")?;
         }
-        write!(f, ": {}", self.fault.message)?;
-        if let Some(found) = &self.fault.found {
-            write!(f, " is `{found}`")?;
-        }
-        match self.fault.expected {
-            Some(expected) => write!(f, ", expected {expected}"),
-            None => Ok(()),
-        }
+        write!(f, ": {}", self.message())
     }
 }
 
