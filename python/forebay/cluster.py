@@ -37,6 +37,7 @@ _SHARES = 4
 # Tasks in flight per thread: one that runs and some that wait, so that no thread waits for the network.
 _IN_FLIGHT = 3
 _FIRST_WORKER_S = 60.0
+_CONNECT_S = 30.0
 
 
 @dataclass
@@ -154,7 +155,7 @@ def connect(client: Client) -> Iterator[distributed.Client]:
             if number and not (number.isdigit() and int(number) > 0):
                 raise ValueError(f'expected "local" or "local:4", found "{client}"')
             target = stack.enter_context(local_cluster(int(number) if number else None))
-        options = {"set_as_default": False, "timeout": 30}
+        options = {"set_as_default": False, "timeout": _CONNECT_S}
         if isinstance(target, str) and "://" not in target and os.path.exists(target):
             connected = distributed.Client(scheduler_file=target, **options)
         else:

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import forebay as fb
-from forebay import sweep
 from forebay.stats import Until
 
 HOST = """
@@ -253,7 +252,7 @@ def test_a_policy_that_raises_ends_the_sweep_and_loses_no_point(
     host: fb.Scenario, client: "str | None", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if client is None:
-        monkeypatch.setattr(sweep, "_has_dask", lambda: False)
+        monkeypatch.setattr(sys.modules["forebay.sweep"], "_has_dask", lambda: False)
     else:
         pytest.importorskip("distributed")
     axes = {"traffic.value": [1000, 1001, 1002, 1003]}
