@@ -20,7 +20,7 @@ from forebay.errors import (
     StudyError,
 )
 from forebay.gateway import Gateway
-from forebay.placement import Placement
+from forebay.placement import Candidate, Job, Placement
 from forebay.run import Packets, Replications, Run
 from forebay.scenario import Scenario, highest_rate
 from forebay.search import Search, search
@@ -29,6 +29,7 @@ from forebay.sweep import sweep
 from forebay.table import Table
 
 __all__ = [
+    "Candidate",
     "Chain",
     "Core",
     "Error",
@@ -37,6 +38,7 @@ __all__ = [
     "Gateway",
     "GatewayError",
     "Interrupted",
+    "Job",
     "Packets",
     "Placement",
     "PolicyError",

@@ -1,0 +1,116 @@
+"""``python -m forebay.study list | run | copy``, which is also ``forebay study``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from forebay.study import files
+from forebay.study.errors import Error
+from forebay.study.running import run
+
+__all__ = ["main"]
+
+
+def _arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="forebay study", description="Run studies: scenarios and comparisons into figures, claims and a page."
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("list", help="list the shipped studies")
+    one = commands.add_parser("run", help="run a shipped study by name, or a directory with a study.py")
+    one.add_argument("study", help="a shipped study (`forebay study list`), or a directory")
+    one.add_argument("--out", metavar="DIR", type=Path, help="output directory for report.html, results.json, "
+                     "claims.json, manifest.json and every resolved scenario")  # fmt: skip
+    one.add_argument("--json", action="store_true", help="print the claims and the figures of every run as JSON")
+    one.add_argument("--quick", action="store_true", help="run a fiftieth of the packets, to test the study; its "
+                     "figures are not meaningful")  # fmt: skip
+    one.add_argument("--strict", action="store_true", help="exit with code 1 if a claim or an observation does not hold")
+    copy = commands.add_parser("copy", help="copy a shipped study to a directory, to change it")
+    copy.add_argument("name", help="name of the study")
+    copy.add_argument("directory", type=Path, help="the new directory")
+    return parser
+
+
+def _interrupt(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def _run(options: argparse.Namespace) -> int:
+    findings = run(options.study, quick=options.quick)
+    report = findings.keep(options.out) if options.out is not None else None
+    if options.json:
+        print(json.dumps(findings.document(), indent=2, ensure_ascii=False))
+    else:
+        print("\n".join(findings.lines()))
+        if report is not None:
+            print(report)
+    if not findings.complete:
+        return 130
+    return 1 if options.strict and not findings.all_hold() else 0
+
+
+def _copy(options: argparse.Namespace) -> int:
+    try:
+        files.find(options.name).copy_to(options.directory)
+    except OSError as error:
+        print(f"error: cannot write {options.directory}: {error}", file=sys.stderr)
+        print("  help: the directory must not exist yet", file=sys.stderr)
+        return 2
+    print(f"forebay study run {options.directory}")
+    return 0
+
+
+def _say(error: Error, study: str) -> None:
+    """An error with its hint; one of a scenario also with the line of study.py that used it."""
+    print(f"error: {error}", file=sys.stderr)
+    for one in error.findings:
+        if one.expected:
+            print(f"  expected: {one.expected}", file=sys.stderr)
+        if one.found:
+            print(f"  found: {one.found}", file=sys.stderr)
+    line = getattr(error, "study_line", None)
+    if line is not None and error.line != line:
+        print(f"  at {study}, line {line}", file=sys.stderr)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; returns its exit code: 0, 1 (a claim does not hold), 2 (an error) or 130 (interrupted)."""
+    options = _arguments().parse_args(arguments)
+    # A request to terminate keeps what is done, as an interrupt does.
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        if options.command == "list":
+            for name, study in files.shipped().items():
+                print(f"{name:20} {study.title()}")
+            return 0
+        return _run(options) if options.command == "run" else _copy(options)
+    except Error as error:
+        _say(error, f"{getattr(options, 'study', '')}/{files.SCRIPT}")
+        return 2
+    except BrokenPipeError:
+        sys.stdout = None  # type: ignore[assignment]
+        return 0
+    except OSError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except Exception:
+        _trace()
+        return 2
+
+
+def _trace() -> None:
+    """The traceback of a study's own error, from study.py on."""
+    kind, error, trace = sys.exc_info()
+    inner = trace
+    while inner is not None and not inner.tb_frame.f_code.co_filename.endswith(files.SCRIPT):
+        inner = inner.tb_next
+    traceback.print_exception(kind, error, inner or trace)
