@@ -10,7 +10,7 @@ import math
 import os
 import pickle
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,7 +69,7 @@ class Plan:
     @property
     def compiled(self) -> bool:
         """Whether the compiled sweep of the command runs the points."""
-        return self.model == "host" and self.policy is None and isinstance(self.replications, int)
+        return self.model == "host" and isinstance(self.replications, int)
 
     def values(self, number: int) -> tuple[Any, ...]:
         """The values of a point, in the order of the keys."""
@@ -224,27 +224,56 @@ def _identity(policy: Placement) -> str:
 Watch = Callable[[int, int], "bool | None"]
 
 
-def run(plan: Plan, first: int, last: int, watch: Watch | None = None) -> Iterator[str]:
-    """Run the points from `first` to before `last`; yield the line of ``points.jsonl`` of each, without its end.
+def run(
+    plan: Plan,
+    first: int,
+    last: int,
+    emit: Callable[[str], object],
+    watch: Watch | None = None,
+    threads: int = 1,
+) -> bool:
+    """Run the points from `first` to before `last`.
 
-    `watch` is called some times per second; once it has returned False, no further point is yielded.
+    `emit` is called with the line of ``points.jsonl`` of each point, without its end, in their order and as soon as it
+    is there. `watch` is called some times per second with points that are done and points in all; once it has returned
+    False, the rest is left. Returns whether all points were run.
     """
+    count = 0
+
+    def add(_: int, line: str) -> None:
+        nonlocal count
+        count += 1
+        emit(line)
+
     policy = None if plan.policy is None else pickle.loads(plan.policy)
+    if plan.compiled and plan.axes is not None:
+        axes = [(key, [_toml.setting(one) for one in values]) for key, values in zip(plan.keys, plan.axes)]
+        _sweep(plan, axes).run(first, last, threads, _per_point(plan, watch), add, policy)
+        return count == last - first
     for number in range(first, last):
         if plan.compiled:
-            sweep = native(plan, [(key, [_toml.setting(value)]) for key, value in zip(plan.keys, plan.values(number))])
-            yield from sweep.run(0, 1, 1, watch)
+            axes = [(key, [_toml.setting(value)]) for key, value in zip(plan.keys, plan.values(number))]
+            _sweep(plan, axes).run(0, 1, 1, watch, add, policy)
         elif (line := _line(plan, number, policy, watch)) is not None:
-            yield line
+            add(number, line)
+        if count <= number - first:
+            return False
+    return True
 
 
-def native(plan: Plan, axes: Sequence[tuple[str, list[str]]]) -> Any:
+def _sweep(plan: Plan, axes: list[tuple[str, list[str]]]) -> _forebay.Sweep:
     """The compiled sweep over these axes."""
     one = plan.scenario
     assert isinstance(plan.replications, int)
-    return _forebay.Sweep.parse(
-        one.text, one.name, list(one.sets), one.directory, list(axes), plan.replications
-    )
+    return _forebay.Sweep(one.text, one.name, list(one.sets), one.directory, axes, plan.replications)
+
+
+def _per_point(plan: Plan, watch: Watch | None) -> Watch | None:
+    """A watch of points from one of runs."""
+    replications = plan.replications
+    if watch is None or not isinstance(replications, int):
+        return watch
+    return lambda done, whole: watch(done // replications, whole // replications)
 
 
 class _Stopped(Exception):

@@ -72,8 +72,7 @@ def task(plan: Plan, key: str, first: int, last: int, whole: bool) -> Result:
     lines: list[str] = []
     error, trace = None, ""
     try:
-        for line in run(plan, first, last):
-            lines.append(line)
+        run(plan, first, last, lines.append)
     except Exception as caught:
         # An error ends the sweep, but not what this task has finished.
         trace = traceback.format_exc()
@@ -98,10 +97,11 @@ def local_cluster(workers: int | None = None) -> Any:
 
     count = workers or cores()
     options = {"host": "127.0.0.1", "nthreads": 1, "dashboard": False, "death_timeout": 60}
+    # No dashboard; the port of the scheduler's status is any that is free.
     worker = {"cls": SubprocessWorker, "options": {"worker_class": "distributed.Nanny", "worker_kwargs": options}}
     scheduler = {
         "cls": distributed.Scheduler,
-        "options": {"host": "127.0.0.1", "port": 0, "dashboard": False},
+        "options": {"host": "127.0.0.1", "port": 0, "dashboard": False, "dashboard_address": "127.0.0.1:0"},
     }
     with _quiet():
         return SpecCluster(

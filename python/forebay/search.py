@@ -11,7 +11,7 @@ from forebay.errors import FigureError, Interrupted, RunError
 from forebay.placement import Placement
 from forebay.scenario import Scenario
 from forebay.stats import Until
-from forebay.sweep import collect
+from forebay.sweep import collect, parallel
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -176,25 +176,27 @@ def search(
     )
     _identify(study, model, space, objectives)
     result = Search(scenario, study, objectives, model.version)
-    with Progress(progress, "search") as show:
+
+    def interrupted() -> Interrupted:
+        return Interrupted(f"interrupted: {len(result)} of {trials} trials are complete", result)
+
+    # One cluster for all batches.
+    with parallel(model, client) as connected, Progress(progress, "search") as show:
         while (rest := trials - _complete(study, optuna)) > 0:
             asked = _ask(study, space, min(batch, rest), batch, seed, optuna)
+            points = _points.plan(scenario, [params for _, params in asked], replications, policy)
             try:
-                table = collect(
-                    _points.plan(scenario, [params for _, params in asked], replications, policy),
-                    client=client,
-                    progress=False,
-                )
-            except Interrupted as interrupted:
-                _tell(study, asked, objectives, interrupted.partial)
-                raise Interrupted(f"interrupted: {len(result)} of {trials} trials are complete", result) from None
+                table = collect(points, client=connected, progress=False)
+            except Interrupted as caught:
+                _tell(study, asked, objectives, caught.partial)
+                raise interrupted() from None
             except Exception as error:
                 _tell(study, asked, objectives, getattr(error, "partial", None))
                 error.partial = result  # type: ignore[attr-defined]
                 raise
             _tell(study, asked, objectives, table)
             if show is not None and show(len(result), trials) is False:
-                raise Interrupted(f"interrupted: {len(result)} of {trials} trials are complete", result)
+                raise interrupted()
     return result
 
 

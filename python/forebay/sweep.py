@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from typing import Any
 
-from forebay import _toml, cluster
+from forebay import cluster
 from forebay._parts import Parts, encode
-from forebay._points import Plan, cores, native, plan, run
+from forebay._points import Plan, cores, plan, run
 from forebay._progress import Progress
 from forebay.errors import Error, Interrupted
 from forebay.placement import Placement
@@ -121,13 +122,11 @@ def collect(
 def _run(
     made: Plan, results: _Results, client: cluster.Client, threads: int | None, watch: Callable[[int], None]
 ) -> None:
-    if client is None and made.policy is not None and made.count > 1 and _has_dask():
-        # Threads would run one after the other: a policy in Python holds the interpreter's lock.
-        client = f"local:{min(threads or cores(), made.count)}"
-    if client is None:
-        (_pool if made.compiled and made.axes is not None else _threads)(made, results, threads or cores(), watch)
-        return
-    with cluster.connect(client) as connected:
+    with parallel(made, client, threads) as connected:
+        if connected is None:
+            run_here = _pool if made.compiled and made.axes is not None else _threads
+            run_here(made, results, threads or cores(), watch)
+            return
         cluster.execute(
             made,
             results.missing(),
@@ -137,6 +136,19 @@ def _run(
             key=results.key,
             parts=results.parts is not None,
         )
+
+
+@contextlib.contextmanager
+def parallel(made: Plan, client: cluster.Client, threads: int | None = None) -> Iterator[Any]:
+    """Connect to where the points of a plan run: a client of Dask, or None for the threads of this process."""
+    if client is None and made.policy is not None and made.count > 1 and _has_dask():
+        # Threads would run one after the other: a policy in Python holds the interpreter's lock.
+        client = f"local:{min(threads or cores(), made.count)}"
+    if client is None:
+        yield None
+        return
+    with cluster.connect(client) as connected:
+        yield connected
 
 
 def _has_dask() -> bool:
@@ -194,33 +206,24 @@ class _Results:
 
 def _pool(made: Plan, results: _Results, threads: int, watch: Callable[[int], None]) -> None:
     """Run ranges by the compiled pool, each as long as a part should take."""
-    axes = [(key, [_toml.setting(one) for one in values]) for key, values in zip(made.keys, made.axes or ())]
-    compiled = native(made, axes)
-    done, size = 0, 4 * threads
+    before, size = 0, 4 * threads
     for first, end in results.missing():
         while first < end:
             begun = time.perf_counter()
             last = min(end, first + size)
-            broken = False
+            lines: list[str] = []
 
-            def look(*_: Any, base: int = done) -> bool:
-                nonlocal broken
-                try:
-                    watch(base)
-                except KeyboardInterrupt:
-                    broken = True
-                return not broken
+            def look(done: int, whole: int, base: int = before) -> bool:
+                watch(base + done)
+                return True
 
             try:
-                lines = compiled.run(first, last, threads, look)
-            except Interrupted as interrupted:
-                results.add(first, list(interrupted.partial or []))
-                raise
-            results.add(first, lines)
-            done += len(lines)
-            if broken or len(lines) < last - first:
-                raise KeyboardInterrupt
-            watch(done)
+                run(made, first, last, lines.append, look, threads)
+            finally:
+                # By an interrupt or an error, too, what is done is kept.
+                results.add(first, lines)
+            before += last - first
+            watch(before)
             took = max(time.perf_counter() - begun, 1e-3)
             size = max(threads, min(int((last - first) * _PART_S / took) + 1, 8 * (last - first)))
             first = last
@@ -236,7 +239,9 @@ def _threads(made: Plan, results: _Results, threads: int, watch: Callable[[int],
     stopped = False
 
     def one_point(number: int) -> list[str]:
-        return list(run(made, number, number + 1, lambda done, whole: not stopped))
+        lines: list[str] = []
+        run(made, number, number + 1, lines.append, lambda done, whole: not stopped)
+        return lines
 
     with ThreadPoolExecutor(threads) as pool:
 

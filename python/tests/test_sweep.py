@@ -47,8 +47,8 @@ def host(tmp_path: Path) -> fb.Scenario:
 
 def command(folder: Path, *arguments: str) -> None:
     """Run the command of the package in a process of its own."""
-    code = "import sys; from forebay import _forebay; sys.exit(_forebay.main(sys.argv))"
-    subprocess.run([sys.executable, "-c", code, *arguments], cwd=folder, check=True, capture_output=True)
+    line = [sys.executable, "-m", "forebay", *arguments]
+    subprocess.run(line, cwd=folder, check=True, capture_output=True)
 
 
 def has_pyarrow() -> bool:
