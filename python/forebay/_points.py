@@ -22,7 +22,12 @@ from forebay.scenario import Scenario
 from forebay.stats import Until, estimate, sequential
 
 # The figure whose interval ends a point's replications where none is named.
-_MAIN = {"host": "throughput_bps", "pipeline": "throughput_pps", "inline-card": "payload_bps", "embedded": "cycles"}
+_MAIN = {
+    "host": "throughput_bps",
+    "pipeline": "throughput_pps",
+    "inline-card": "payload_bps",
+    "embedded": "cycles",
+}
 
 
 @dataclass(frozen=True)
@@ -88,8 +93,8 @@ class Plan:
     def key(self) -> str:
         """The digest of everything that the lines depend on.
 
-        That is the version, the resolved scenario, the content of the files that it names, the keys and values,
-        the replications and the policy.
+        That is the version, the resolved scenario, the content of the files that it names, the keys and
+        values, the replications and the policy.
         """
         try:
             resolved = self.scenario.toml
@@ -145,7 +150,9 @@ def plan(
         keys = tuple(listed[0]) if listed else ()
         for number, one in enumerate(listed):
             if set(one) != set(keys):
-                raise ValueError(f"point {number}: expected values for {', '.join(keys)}, found {', '.join(one)}")
+                raise ValueError(
+                    f"point {number}: expected values for {', '.join(keys)}, found {', '.join(one)}"
+                )
         rows = tuple(tuple(_toml.plain(one[key]) for key in keys) for one in listed)
         if not rows:
             raise ValueError("expected at least one point, found none")
@@ -171,7 +178,9 @@ def _check(draft: Plan) -> str:
         settings = [draft.sets(number) for number in range(min(draft.count, 1000))]
     else:
         settings = [draft.sets(0)]
-        steps = [math.prod(len(axis) for axis in (draft.axes or ())[at + 1 :]) for at in range(len(draft.keys))]
+        steps = [
+            math.prod(len(axis) for axis in (draft.axes or ())[at + 1 :]) for at in range(len(draft.keys))
+        ]
         for axis, step in zip(draft.axes or (), steps):
             settings.extend(draft.sets(step * at) for at in range(1, min(len(axis), 1000)))
     model = ""
@@ -234,9 +243,9 @@ def run(
 ) -> bool:
     """Run the points from `first` to before `last`.
 
-    `emit` is called with the line of ``points.jsonl`` of each point, without its end, in their order and as soon as it
-    is there. `watch` is called some times per second with points that are done and points in all; once it has returned
-    False, the rest is left. Returns whether all points were run.
+    `emit` is called with the line of ``points.jsonl`` of each point, without its end, in their order and as
+    soon as it is there. `watch` is called some times per second with points that are done and points in all;
+    once it has returned False, the rest is left. Returns whether all points were run.
     """
     count = 0
 
@@ -281,7 +290,7 @@ class _Stopped(Exception):
 
 
 def _line(plan: Plan, number: int, policy: Placement | None, watch: Watch | None) -> str | None:
-    """A point that the compiled sweep does not run, in the form that it would give it; None if it was stopped."""
+    """A point that the compiled sweep does not run, in its form; None if it was stopped."""
     try:
         return _json(_document(plan, number, policy, watch))
     except _Stopped:
@@ -328,8 +337,18 @@ def _json(document: Mapping[str, Any]) -> str:
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
-_REST = ("schema", "model", "seed", "notes", "resolved", "interrupted_after", "replications", "rules", "warnings")
-_ONE = {"processors": "processor", "buses": "bus", "classes": "class"}
+_REST = (
+    "schema",
+    "model",
+    "seed",
+    "notes",
+    "resolved",
+    "interrupted_after",
+    "replications",
+    "rules",
+    "warnings",
+)
+_ONE: dict[str, str] = {"processors": "processor", "buses": "bus", "classes": "class"}
 
 
 def flat(figures: Mapping[str, Any]) -> dict[str, float]:
@@ -339,8 +358,11 @@ def flat(figures: Mapping[str, Any]) -> dict[str, float]:
     def walk(path: str, value: Any) -> None:
         if isinstance(value, Mapping):
             for key, one in value.items():
-                if path or key not in _REST:
-                    walk(f"{path}.{_ONE.get(key, key)}" if path else _ONE.get(key, key), one)
+                name = _ONE.get(str(key)) or str(key)
+                if path:
+                    walk(f"{path}.{name}", one)
+                elif key not in _REST:
+                    walk(name, one)
         elif isinstance(value, list):
             for one in value:
                 name = one.get("name", "?") if isinstance(one, Mapping) else "?"

@@ -44,33 +44,34 @@ def sweep(
     scenario : Scenario
         The scenario, of any model.
     points : mapping of str to values, or list of mappings
-        Values of each key, of which every combination is a point and the last key changes fastest; or the points
-        themselves, each with a value for the same keys. Text may carry its unit, as in a scenario.
+        Values of each key, of which every combination is a point and the last key changes fastest; or the
+        points themselves, each with a value for the same keys. Text may carry its unit, as in a scenario.
     replications : int, str or Until, default 1
         Runs of each point with the seeds s, s + 1, ...; or "until 1 %" (of the throughput), "until 2 % of
-        total_latency.p99_s", or an `Until` with limits: as many as a 95 % confidence interval of that half width
-        relative to the mean requires.
+        total_latency.p99_s", or an `Until` with limits: as many as a 95 % confidence interval of that half
+        width relative to the mean requires.
     policy : Placement, str or None
         How jobs are placed, an object or the name of a policy. Each run has its own copy of the object.
     seed : int, optional
         The seed of the first run in place of the scenario's. All points see the same random numbers.
     client : None, "local", "local:4", address, dask.distributed.Client or cluster
-        Where the points run. None: on the cores of this machine, by the compiled pool; a policy in Python runs in
-        one process for each core, if dask.distributed is installed. Otherwise see `forebay.cluster.connect`.
+        Where the points run. None: on the cores of this machine, by the compiled pool; a policy in Python
+        runs in one process for each core, if dask.distributed is installed. Otherwise see
+        `forebay.cluster.connect`.
     out : path, optional
-        Folder of the results, to which finished points are written as they come. The same call with the same folder
-        goes on where the last one stopped. pyarrow is required.
+        Folder of the results, to which finished points are written as they come. The same call with the same
+        folder goes on where the last one stopped. pyarrow is required.
     threads : int, optional
         Threads with client=None; by default one for each core.
     progress : callable or bool, optional
-        Called with the points that are done and their number; False breaks the sweep off. By default a bar on a
-        terminal's stderr after two seconds; False: none.
+        Called with the points that are done and their number; False breaks the sweep off. By default a bar on
+        a terminal's stderr after two seconds; False: none.
 
     Returns
     -------
     Table
-        One row for each point. The lines of ``points.jsonl`` are the same bytes whatever the client and the number of
-        workers, and those of ``forebay simulate --sweep``.
+        One row for each point. The lines of ``points.jsonl`` are the same bytes whatever the client and the
+        number of workers, and those of ``forebay simulate --sweep``.
 
     Raises
     ------
@@ -112,7 +113,9 @@ def collect(
     except KeyboardInterrupt:
         table = results.table()
         kept = "" if out is None else "; the same call goes on from there"
-        raise Interrupted(f"interrupted: {len(table)} of {made.count} points are complete{kept}", table) from None
+        raise Interrupted(
+            f"interrupted: {len(table)} of {made.count} points are complete{kept}", table
+        ) from None
     except Error as error:
         error.partial = results.table()  # type: ignore[attr-defined]
         raise
@@ -140,7 +143,7 @@ def _run(
 
 @contextlib.contextmanager
 def parallel(made: Plan, client: cluster.Client, threads: int | None = None) -> Iterator[Any]:
-    """Connect to where the points of a plan run: a client of Dask, or None for the threads of this process."""
+    """Connect to where the points of a plan run: a client of Dask; None for threads of this process."""
     if client is None and made.policy is not None and made.count > 1 and _has_dask():
         # Threads would run one after the other: a policy in Python holds the interpreter's lock.
         client = f"local:{min(threads or cores(), made.count)}"

@@ -36,7 +36,9 @@ def test_the_same_seed_gives_the_same_trials_and_another_others(host: fb.Scenari
         assert row["processor.card.count"] in range(1, 5)
 
 
-def test_a_search_that_is_broken_off_and_resumed_is_one_that_was_not(host: fb.Scenario, tmp_path: Path) -> None:
+def test_a_search_that_is_broken_off_and_resumed_is_one_that_was_not(
+    host: fb.Scenario, tmp_path: Path
+) -> None:
     options = {"minimise": "total_latency.p99_s", "trials": 16, "batch": 4}
     whole = fb.search(host, SPACE, **options)
     storage = f"sqlite:///{tmp_path}/search.db"

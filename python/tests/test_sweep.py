@@ -64,7 +64,9 @@ needs_pyarrow = pytest.mark.skipif(not has_pyarrow(), reason="requires pyarrow")
 
 @pytest.mark.parametrize("replications", [1, 4])
 def test_points_are_the_bytes_of_the_command(host: fb.Scenario, tmp_path: Path, replications: int) -> None:
-    command(tmp_path, "simulate", "host.toml", *SWEEPS, "--replications", str(replications), "--out", "command")
+    command(
+        tmp_path, "simulate", "host.toml", *SWEEPS, "--replications", str(replications), "--out", "command"
+    )
     expected = (tmp_path / "command/points.jsonl").read_bytes()
     table = fb.sweep(host, AXES, replications=replications, threads=2)
     table.write(str(tmp_path / "points.jsonl"))
@@ -108,7 +110,9 @@ def test_sequential_stopping_replicates_each_point_as_often_as_it_requires(host:
     for row in table:
         width = row["total_latency.mean_s.half_width"] / row["total_latency.mean_s"]
         assert row["converged"] == (width <= 0.02)
-    assert table.lines == fb.sweep(host, {"traffic.packets": [500, 20_000]}, replications=until, threads=1).lines
+    assert (
+        table.lines == fb.sweep(host, {"traffic.packets": [500, 20_000]}, replications=until, threads=1).lines
+    )
 
 
 def test_values_are_validated_before_the_first_run(host: fb.Scenario) -> None:
@@ -175,7 +179,9 @@ def test_a_half_written_part_is_run_again(host: fb.Scenario, tmp_path: Path) -> 
 def test_a_sweep_that_was_killed_goes_on_where_it_stopped(host: fb.Scenario, tmp_path: Path) -> None:
     axes = {"traffic.packets": [100_000 + at for at in range(120)]}
     script = tmp_path / "killed.py"
-    script.write_text(f"import forebay as fb\nfb.sweep(fb.Scenario('host.toml'), {axes!r}, out='out', threads=1)\n")
+    script.write_text(
+        f"import forebay as fb\nfb.sweep(fb.Scenario('host.toml'), {axes!r}, out='out', threads=1)\n"
+    )
     child = subprocess.Popen([sys.executable, str(script)], cwd=tmp_path)
     try:
         wait_for(lambda: any((tmp_path / "out").rglob("part-*.parquet")) or child.poll() is not None)
@@ -203,7 +209,8 @@ def test_an_interrupt_keeps_what_is_done(host: fb.Scenario, tmp_path: Path) -> N
         "import sys\n"
         "axes = {'traffic.packets': [2000] * 40 + [4_000_000_000]}\n"
         "try:\n"
-        "    fb.sweep(fb.Scenario('host.toml'), axes, threads=1, progress=lambda done, all: print(done, flush=True))\n"
+        "    show = lambda done, all: print(done, flush=True)\n"
+        "    fb.sweep(fb.Scenario('host.toml'), axes, threads=1, progress=show)\n"
         "except fb.Interrupted as interrupted:\n"
         "    print('kept', len(interrupted.partial), interrupted.partial.complete, interrupted)\n"
     )
@@ -244,7 +251,10 @@ def test_a_policy_in_python_places_the_jobs_of_all_points(host: fb.Scenario) -> 
     table = fb.sweep(host, axes, policy=Fastest(), threads=2)
     for row in table:
         run = host.set("traffic.packets", row["traffic.packets"]).simulate(policy=Fastest())
-        assert row["cpu.packets"] == run["cpu.packets"] and row["total_latency.mean_s"] == run["total_latency.mean_s"]
+        assert (
+            row["cpu.packets"] == run["cpu.packets"]
+            and row["total_latency.mean_s"] == run["total_latency.mean_s"]
+        )
 
 
 @pytest.mark.parametrize("client", [None, "local:2"])
@@ -261,4 +271,5 @@ def test_a_policy_that_raises_ends_the_sweep_and_loses_no_point(
         fb.sweep(sized, axes, policy=Third(), client=client)
     shown = f"{caught.value!r} {caught.value.__cause__} {caught.value.traceback}"
     assert "ZeroDivisionError" in shown and "in choose" in shown
-    assert [row["traffic.value"] for row in caught.value.partial] == [1000, 1001, 1002]  # type: ignore[attr-defined]
+    partial = caught.value.partial  # type: ignore[attr-defined]
+    assert [row["traffic.value"] for row in partial] == [1000, 1001, 1002]
