@@ -19,8 +19,8 @@ def core_figures(figures: dict[str, Any]) -> dict[str, float]:
     Returns
     -------
     dict
-        ``cycles``, ``cause.NAME``, ``group.NAME``, ``side.NAME``, ``class.NAME.cycles``, ``function.NAME``,
-        ``area.NAME`` (thousand gate equivalents), ``memory.loads`` and others; cycles but where the name says else.
+        ``cycles``, ``cause.NAME``, ``group.NAME``, ``side.NAME``, ``class.NAME.cycles``, ``function.NAME``
+        (cycles), ``area.NAME`` (thousand gate equivalents), ``memory.loads`` and others.
     """
     row = {key: float(one) for key, one in figures.items() if isinstance(one, (int, float)) and key != "code"}
     for list_name, word in (("causes", "cause"), ("groups", "group"), ("sides", "side")):
@@ -37,12 +37,12 @@ def core_figures(figures: dict[str, Any]) -> dict[str, float]:
 
 def falls(values: Sequence[float], slack: float = 0.0) -> bool:
     """Whether no value exceeds the one before it by more than the share `slack`."""
-    return all(after <= before * (1.0 + slack) for before, after in zip(values, values[1:]))
+    return all(after <= before * (1.0 + slack) for before, after in zip(values, values[1:], strict=False))
 
 
 def rises(values: Sequence[float], slack: float = 0.0) -> bool:
     """Whether no value falls below the one before it by more than the share `slack`."""
-    return all(after >= before * (1.0 - slack) for before, after in zip(values, values[1:]))
+    return all(after >= before * (1.0 - slack) for before, after in zip(values, values[1:], strict=False))
 
 
 def join(values: Iterable[Any]) -> str:
