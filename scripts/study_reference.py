@@ -21,7 +21,7 @@ PAGE = ROOT / "docs/reference/study.md"
 PARTS = [
     ("Claims and observations", "study", "Study", ["claim", "observation", "printed", "assumed", "band"]),
     ("Results of claims", "claims", "Claim", ["measured", "holds"]),
-    ("Scenarios", "study", "Study", ["scenario"]),
+    ("Scenarios", "study", "Study", ["scenario", "file"]),
     ("Settings of scenarios", "scenarios", "StudyScenario", ["set", "solved", "closed"]),
     ("Runs", "study", "Study", ["run", "sweep", "grid", "bound", "optimum", "figures", "quick"]),
     ("The report", "study", "Study", ["section", "text", "series", "paper", "plot", "table", "heat"]),

@@ -1,4 +1,5 @@
-/* AES in CBC mode (NIST SP 800-38A 6.2; RFC 3602). */
+/* HOTSPOT CBC, by words: AES in CBC mode (NIST SP 800-38A 6.2; RFC 3602); what stands on 4-byte boundaries is moved
+ * and XORed a word at a time. */
 #include "aes.h"
 
 PROFILED void aes_cbc_encrypt(const struct aes_key *key, const uint8_t iv[16], uint8_t *data, size_t len)
