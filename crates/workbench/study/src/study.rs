@@ -9,6 +9,9 @@ use crate::error::StudyError;
 /// The file that makes a directory a study.
 pub const SCRIPT: &str = "study.py";
 
+/// Endings of what goes with it: scenarios, notebooks, measurements. `build.rs` and `forebay.study` have the same.
+const ENDINGS: [&str; 3] = [".toml", ".ipynb", ".json"];
+
 /// A study's files by name.
 type Files = &'static [(&'static str, &'static str)];
 
@@ -50,14 +53,14 @@ impl Study {
         })
     }
 
-    /// Reads a directory: its script, its scenarios (`*.toml`) and its notebooks.
+    /// Reads a directory: its script, and the scenarios, notebooks and measurements beside it.
     pub fn load(path: &Path) -> Result<Study, StudyError> {
         let unreadable = |path: &Path, error| StudyError::Unreadable { path: path.to_owned(), error };
         let mut files = BTreeMap::new();
         for entry in fs::read_dir(path).map_err(|error| unreadable(path, error))? {
             let entry = entry.map_err(|error| unreadable(path, error))?;
             let name = entry.file_name().to_string_lossy().into_owned();
-            if name == SCRIPT || name.ends_with(".toml") || name.ends_with(".ipynb") {
+            if name == SCRIPT || ENDINGS.iter().any(|ending| name.ends_with(ending)) {
                 let file = entry.path();
                 files.insert(name, fs::read_to_string(&file).map_err(|error| unreadable(&file, error))?);
             }
