@@ -21,6 +21,8 @@ Times are in seconds, sizes in bytes and rates in bit/s, unless a value carries 
 ORDER = """Scenario Run Replications Estimate Until Packets sweep Table search Search highest_rate compare warm_up Placement Job
 Candidate Chain size_buffers Core Gateway Error Finding ScenarioError RunError PolicyError FigureError StudyError GatewayError
 Interrupted""".split()
+# Classes that are results: nobody makes an object of them.
+RESULTS = {"Run", "Replications", "Packets", "Job", "Candidate", "Table", "Search", "Estimate"}
 SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
 
 
@@ -47,13 +49,14 @@ def page() -> str:
             parts.append(klass(name, one))
         else:
             parts.append(entry("##", f"forebay.{name}", one))
-    return "\n".join(parts)
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(parts)).rstrip() + "\n"
 
 
 def klass(name: str, one: type) -> str:
     parts = [entry("##", f"forebay.{name}", one)]
-    for member in [name for name in vars(one) if not name.startswith("_")]:
-        value = inspect.getattr_static(one, member)
+    members = [(member, inspect.getattr_static(one, member)) for member in vars(one) if not member.startswith("_")]
+    # What is a function comes after what is a value.
+    for member, value in sorted(members, key=lambda pair: callable(pair[1]) or hasattr(pair[1], "__func__")):
         if isinstance(value, property) or inspect.isgetsetdescriptor(value):
             said = (value.__doc__ or "").strip()
             if said:
@@ -64,7 +67,9 @@ def klass(name: str, one: type) -> str:
 
 
 def entry(level: str, name: str, one: object) -> str:
-    return f"{level} {name}\n\n    {name.split('.')[-1]}{signature(one)}\n\n{prose(inspect.getdoc(one))}"
+    last = name.split(".")[-1]
+    call = "" if last in RESULTS else f"    {last}{signature(one)}\n\n"
+    return f"{level} {name}\n\n{call}{prose(inspect.getdoc(one))}"
 
 
 def signature(one: object) -> str:
@@ -72,8 +77,9 @@ def signature(one: object) -> str:
         found = inspect.signature(one)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return ""
-    parameters = [each for each in found.parameters.values() if each.name != "self"]
-    return re.sub(r" ?-> .*$", "", str(found.replace(parameters=parameters)))
+    own = [each for each in found.parameters.values() if each.name != "self"]
+    bare = [each.replace(annotation=inspect.Parameter.empty) for each in own]
+    return str(found.replace(parameters=bare, return_annotation=inspect.Signature.empty))
 
 
 def flat(text: str) -> str:
