@@ -418,7 +418,7 @@ def observations(s: Study) -> dict[str, Claim]:
     border = s.observation(
         "t-init-border",
         says="Two cards and the CPU carry 500 Mbit/s up to a t_init of about 1 us: throughput-500 depends "
-             "on it.",
+        "on it.",
         band=s.band(0.9, 1.2, "us", "interpolated between the runs"),
         parameters=common(s, BETA[0], ALPHA[0]),
     )
