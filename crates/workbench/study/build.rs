@@ -6,7 +6,7 @@ use std::{env, fs, io};
 
 /// The file that makes a directory a study, and the endings of what goes with it.
 const SCRIPT: &str = "study.py";
-const ENDINGS: [&str; 2] = [".toml", ".ipynb"];
+const ENDINGS: [&str; 3] = [".toml", ".ipynb", ".json"];
 
 fn main() -> io::Result<()> {
     let root = Path::new(&env::var("CARGO_MANIFEST_DIR").expect("cargo says where a package is"))
