@@ -42,6 +42,11 @@ fn bases(file: &str) -> Vec<String> {
             host(&format!("source = \"exponential\"\nmean = 256\n{rate}"), ""),
             host(&format!("source = \"uniform\"\nmax = 2000\n{rate}"), ""),
             host(&format!("source = \"histogram\"\nbins = [[1, 1]]\n{rate}"), ""),
+            host(
+                "source = \"histogram\"\nbins = [[1, 1], [2, 1]]\ntransitions = [[1, 1], [1, 1]]\nsas = 2\n\
+                 gaps = [[1, 1, 1], [2, 2, 1]]\n",
+                "",
+            ),
             host(&format!("source = \"imix\"\n{rate}"), ""),
             host("source = \"file\"\npath = \"trace.csv\"\n", ""),
             policy("single"),
