@@ -3,6 +3,7 @@
 Times are in seconds, sizes in bytes and rates in bit/s, unless a value carries its unit as text ("50 us", "1 Gbit/s").
 """
 
+from forebay import cluster, plots, stats
 from forebay._forebay import version as __version__
 from forebay.buffers import size_buffers
 from forebay.chain import Chain
@@ -19,11 +20,16 @@ from forebay.errors import (
     StudyError,
 )
 from forebay.gateway import Gateway
-from forebay.placement import Placement
+from forebay.placement import Candidate, Job, Placement
 from forebay.run import Packets, Replications, Run
 from forebay.scenario import Scenario, highest_rate
+from forebay.search import Search, search
+from forebay.stats import Until, compare, warm_up
+from forebay.sweep import sweep
+from forebay.table import Table
 
 __all__ = [
+    "Candidate",
     "Chain",
     "Core",
     "Error",
@@ -32,6 +38,7 @@ __all__ = [
     "Gateway",
     "GatewayError",
     "Interrupted",
+    "Job",
     "Packets",
     "Placement",
     "PolicyError",
@@ -40,8 +47,18 @@ __all__ = [
     "RunError",
     "Scenario",
     "ScenarioError",
+    "Search",
     "StudyError",
+    "Table",
+    "Until",
     "__version__",
+    "cluster",
+    "compare",
     "highest_rate",
+    "plots",
+    "search",
     "size_buffers",
+    "stats",
+    "sweep",
+    "warm_up",
 ]

@@ -1,7 +1,7 @@
-"""The folder of a sweep: a Parquet dataset whose parts are written one by one, and what is made of it at the end.
+"""The folder of a sweep: a Parquet dataset that is written part by part, and what is made of it at the end.
 
-A part has the points of a range. It is written beside its place and renamed, so that a part that is there is whole;
-its name and metadata say which sweep and which points it has. A range that is there is not run again.
+A part has the points of a range. It is written beside its place and renamed, so that a part that is there is
+whole; its name and metadata say which sweep and which points it has. A range that is there is not run again.
 """
 
 from __future__ import annotations
@@ -87,7 +87,9 @@ def encode(plan: Plan, key: str, first: int, lines: Sequence[str]) -> bytes:
     import pyarrow.parquet
 
     numbers = range(first, first + len(lines))
-    table = pyarrow.table({**columns(plan, numbers, lines), "document": pyarrow.array(lines, pyarrow.string())})
+    table = pyarrow.table(
+        {**columns(plan, numbers, lines), "document": pyarrow.array(lines, pyarrow.string())}
+    )
     about = {
         "version": plan.version,
         "sweep": key,
@@ -154,7 +156,11 @@ class Parts:
             except (OSError, KeyError, TypeError, ValueError):
                 continue
             # Ranges depend on how fast points are, so that those of two attempts may overlap.
-            if about["sweep"] == self.key and (about["first"], about["last"]) == (first, last) and first >= end:
+            if (
+                about["sweep"] == self.key
+                and (about["first"], about["last"]) == (first, last)
+                and first >= end
+            ):
                 self._ranges[first, last] = path
                 end = last
 

@@ -1,4 +1,4 @@
-"""Plots with one call each (matplotlib). Each function draws into `ax`, or a new figure, and returns the Axes."""
+"""Plots with one call each (matplotlib). Each draws into `ax` or a new figure; it returns the Axes."""
 
 from __future__ import annotations
 
@@ -81,7 +81,9 @@ def table(
         xs, ys, widths = zip(*points)
         label = f"{hue} = {group}" if hue else "simulated"
         bars = list(widths) if any(widths) else None
-        axes.errorbar(xs, ys, yerr=bars, marker="o", markersize=4, capsize=3, color=colours[group], label=label)
+        axes.errorbar(
+            xs, ys, yerr=bars, marker="o", markersize=4, capsize=3, color=colours[group], label=label
+        )
     _paper(axes, paper, colours, places)
     if places:
         axes.set_xticks(list(places.values()), [str(one) for one in places])
@@ -119,7 +121,7 @@ def _paper(
 
 
 def run(
-    data: Run, *, kind: str | None = None, paper: Mapping[str, float] | None = None, ax: Any = None
+    data: Run, *, kind: str | None = None, paper: Mapping[Any, float] | None = None, ax: Any = None
 ) -> matplotlib.axes.Axes:
     """Draw a run.
 
@@ -128,8 +130,8 @@ def run(
     data : Run
         The run.
     kind : "load", "latency" or None
-        "load": the load of each processor, server or stage in %. "latency": the distribution of the total latency;
-        of a run without packets, its quantiles. None: "load" if the run has loads, else "latency".
+        "load": the load of each processor, server or stage in %. "latency": the distribution of the total
+        latency; of a run without packets, its quantiles. None: "load" if the run has loads, else "latency".
     paper : mapping, optional
         Printed values: of "load" in % by name, of "latency" in us by share (0 to 1).
     ax : matplotlib Axes, optional
@@ -185,7 +187,7 @@ def _latency(data: Run) -> tuple[list[float], list[float]]:
 
 
 def search(data: Search, *, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
-    """Draw a search: one objective and its best over the trials; of several the first two and their Pareto front."""
+    """Draw a search: one objective over the trials; of several the first two with their Pareto front."""
     axes = _axes(ax)
     rows = data.rows
     paths = list(data.objectives)
@@ -209,14 +211,15 @@ def search(data: Search, *, ax: matplotlib.axes.Axes | None = None) -> matplotli
     return _finish(axes, labels[0], labels[1], None)
 
 
-def _axes(ax: Any) -> Any:
+def _axes(ax: matplotlib.axes.Axes | None) -> matplotlib.axes.Axes:
     if ax is not None:
         return ax
     try:
         import matplotlib.pyplot as pyplot
     except ModuleNotFoundError:
         raise RunError("plots require matplotlib", hint='pip install "forebay[plot]"') from None
-    return pyplot.subplots(figsize=(6.4, 4.0), layout="constrained")[1]
+    axes: matplotlib.axes.Axes = pyplot.subplots(figsize=(6.4, 4.0), layout="constrained")[1]
+    return axes
 
 
 def _unit(path: str) -> tuple[str, float]:
@@ -226,7 +229,7 @@ def _unit(path: str) -> tuple[str, float]:
     return _UNITS.get("load" if ending == "utilisation" else ending, ("", 1.0))
 
 
-def _finish(axes: Any, x: str, y: str, title: str | None) -> Any:
+def _finish(axes: matplotlib.axes.Axes, x: str, y: str, title: str | None) -> matplotlib.axes.Axes:
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     axes.set_ylim(bottom=0 if axes.get_ylim()[0] >= 0 else None)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from forebay import _forebay, _toml
 from forebay._progress import Progress, Watch
-from forebay.errors import Interrupted
+from forebay.errors import Interrupted, PolicyError
 from forebay.run import Replications, Run
 
 if TYPE_CHECKING:
@@ -246,6 +246,12 @@ class Scenario:
     def _with_policy(self, policy: Placement | str | None) -> tuple[Scenario, Placement | None]:
         if isinstance(policy, str):
             return self.set("scheduler.policy", policy), None
+        if policy is not None and not callable(getattr(policy, "choose", None)):
+            found = type(policy).__qualname__
+            raise PolicyError(
+                f"a policy has a method choose(self, job, candidates); {found} has none",
+                hint="derive a class from forebay.Placement, and pass an object of it",
+            )
         return self, policy
 
     def solve(self) -> Run:

@@ -9,8 +9,10 @@
 mod errors;
 mod model;
 mod packets;
+mod policy;
 mod ran;
 mod study;
+mod sweep;
 mod units;
 mod watch;
 
@@ -23,6 +25,9 @@ fn _forebay(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<model::Model>()?;
     module.add_class::<ran::Ran>()?;
     module.add_class::<packets::Table>()?;
+    module.add_class::<policy::Candidate>()?;
+    module.add_class::<policy::Job>()?;
+    module.add_class::<sweep::Sweep>()?;
     model::add(module)?;
     study::add(module)?;
     units::add(module)

@@ -17,7 +17,11 @@ from test_sweep import HOST, SWEEPS, command, wait_for
 distributed = pytest.importorskip("distributed")
 pytest.importorskip("pyarrow")
 
-AXES = {"processor.cpu.alpha": [1, 2.5, 10], "traffic.rate": ["200 Mbit/s", "1 Gbit/s"], "seed": list(range(20))}
+AXES = {
+    "processor.cpu.alpha": [1, 2.5, 10],
+    "traffic.rate": ["200 Mbit/s", "1 Gbit/s"],
+    "seed": list(range(20)),
+}
 
 
 class Cluster:
@@ -45,7 +49,15 @@ class Cluster:
 
     def add(self) -> None:
         """Start one more worker, without waiting for it."""
-        options = ["--host", "127.0.0.1", "--nthreads", "1", "--no-nanny", "--local-directory", str(self.folder)]
+        options = [
+            "--host",
+            "127.0.0.1",
+            "--nthreads",
+            "1",
+            "--no-nanny",
+            "--local-directory",
+            str(self.folder),
+        ]
         self.workers.append(self._start("worker", self.address, *options))
 
     def kill(self) -> None:
@@ -70,7 +82,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 @pytest.fixture()
 def host(tmp_path: Path) -> fb.Scenario:
-    (tmp_path / "host.toml").write_text(HOST.replace("packets = 2000", "packets = 20_000"))
+    (tmp_path / "host.toml").write_text(HOST.replace("packets = 2000", "packets = 60_000"))
     return fb.Scenario(tmp_path / "host.toml")
 
 
@@ -87,6 +99,7 @@ def test_the_bytes_are_those_of_the_command_with_any_workers(
 
         def progress(done: int, whole: int) -> bool:
             if calls:
+                assert done < whole
                 calls.pop()()
             return True
 

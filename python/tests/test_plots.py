@@ -15,9 +15,13 @@ def host() -> fb.Scenario:
 
 
 def test_a_table_has_a_line_for_each_hue_and_marks_for_the_paper(host: fb.Scenario) -> None:
-    table = fb.sweep(host, {"processor.card.count": [1, 2], "processor.cpu.alpha": [10, 1, 100]}, replications=3)
+    table = fb.sweep(
+        host, {"processor.card.count": [1, 2], "processor.cpu.alpha": [10, 1, 100]}, replications=3
+    )
     paper = {1: [(1, 300.0), (10, 280.0)]}
-    axes = table.plot("processor.cpu.alpha", "throughput_bps", hue="processor.card.count", paper=paper, log_x=True)
+    axes = table.plot(
+        "processor.cpu.alpha", "throughput_bps", hue="processor.card.count", paper=paper, log_x=True
+    )
     line, _, _ = axes.containers[0]
     assert list(line.get_xdata()) == [1, 10, 100]
     rows = [row for row in table if row["processor.card.count"] == 1]

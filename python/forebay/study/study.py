@@ -136,6 +136,13 @@ class Study:
             raise problem(f"the study has no scenario `{file}`", expected=known or "a *.toml beside study.py")
         return StudyScenario.of(Scenario.parse(text, file, self._files.scenario_directory()))
 
+    def file(self, name: str) -> str:
+        """The text of a file beside ``study.py``, such as measurements (``*.json``) that a figure stands beside."""
+        text = self._files.files.get(name)
+        if text is None:
+            raise problem(f"the study has no file `{name}`", expected=", ".join(self._files.files))
+        return text
+
     @overload
     def run(self, scenario: Scenario) -> StudyRun: ...
 
