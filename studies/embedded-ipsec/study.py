@@ -1105,11 +1105,11 @@ def table_1(s: Study, book: Book, plain: dict[str, Core], custom: dict[str, Core
             for mix in MIXES
         }
         found = f"{digits(faster['reference'][0])} times; tuned {digits(faster['tuned'][0])} times"
-        why = (
+        reason = (
             "The larger the share of what has an instruction, the larger the gain: our protocol is a "
             "smaller part of the whole."
         )
-        book.measured(f"together-{mode}", faster, found, why)
+        book.measured(f"together-{mode}", faster, found, reason)
 
 
 # ---- Beyond the paper
