@@ -9,13 +9,16 @@ import json
 import math
 import os
 import pickle
+import platform
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from forebay import _forebay, _toml
+from forebay.errors import Error, RunError
 from forebay.placement import Placement
 from forebay.run import Run
 from forebay.scenario import Scenario
@@ -52,6 +55,8 @@ class Plan:
         A pickled `Placement`.
     policy_key : str
         What identifies the policy.
+    files : tuple of pairs of str
+        The files that the scenario names, such as a trace, each with the digest of its content.
     """
 
     scenario: Scenario
@@ -62,6 +67,7 @@ class Plan:
     replications: int | Until = 1
     policy: bytes | None = None
     policy_key: str = ""
+    files: tuple[tuple[str, str], ...] = ()
     version: str = _forebay.version
 
     @property
@@ -98,7 +104,7 @@ class Plan:
         """
         try:
             resolved = self.scenario.toml
-        except _forebay_errors():
+        except Error:
             # The keys of a sweep may give what the scenario lacks.
             resolved = self.scenario.text + "\n" + "\n".join(self.scenario.sets)
         digest = hashlib.sha256()
@@ -106,7 +112,7 @@ class Plan:
         parts = (
             self.version,
             resolved,
-            json.dumps(list(_files(self.scenario))),
+            json.dumps(self.files),
             json.dumps([list(self.keys), [[_toml.setting(one) for one in part] for part in values or ()]]),
             "rows" if self.rows is not None else "axes",
             repr(self.replications),
@@ -116,12 +122,6 @@ class Plan:
             encoded = part.encode()
             digest.update(len(encoded).to_bytes(8, "little") + encoded)
         return digest.hexdigest()[:32]
-
-
-def _forebay_errors() -> type[Exception]:
-    from forebay.errors import Error
-
-    return Error
 
 
 def plan(
@@ -159,7 +159,8 @@ def plan(
     draft = Plan(scenario, "host", keys, axes, rows, replications)
     model = _check(draft)
     pickled, policy_key = (None, "") if policy is None else (_pickled(policy), _identity(policy))
-    return Plan(scenario, model, keys, axes, rows, replications, pickled, policy_key)
+    files = tuple(_files(scenario))
+    return Plan(scenario, model, keys, axes, rows, replications, pickled, policy_key, files)
 
 
 def _axis(key: str, values: Iterable[Any]) -> tuple[Any, ...]:
@@ -188,6 +189,18 @@ def _check(draft: Plan) -> str:
         read = _forebay.Model.parse(scenario.text, scenario.name, [*scenario.sets, *sets], scenario.directory)
         model = model or read.kind
     return model
+
+
+@lru_cache(maxsize=64)
+def check_files(directory: str, files: tuple[tuple[str, str], ...]) -> None:
+    """Refuse to run where a file that the scenario names is absent or another one."""
+    for name, digest in files:
+        path = Path(directory) / name
+        place = f"on {platform.node()}"
+        if not path.is_file():
+            raise RunError(f"{path} is absent {place}", hint="files must have the same path on all machines")
+        if hashlib.sha256(path.read_bytes()).hexdigest() != digest:
+            raise RunError(f"{path} has another content {place}", hint="copy the file to all machines")
 
 
 def _files(scenario: Scenario) -> Iterator[tuple[str, str]]:
