@@ -24,7 +24,7 @@ from forebay.placement import Candidate, Job, Placement
 from forebay.run import Packets, Replications, Run
 from forebay.scenario import Scenario, highest_rate
 from forebay.search import Search, search
-from forebay.stats import Until, compare, warm_up
+from forebay.stats import Estimate, Until, compare, warm_up
 from forebay.sweep import sweep
 from forebay.table import Table
 
@@ -33,6 +33,7 @@ __all__ = [
     "Chain",
     "Core",
     "Error",
+    "Estimate",
     "FigureError",
     "Finding",
     "Gateway",

@@ -122,15 +122,15 @@ class Candidate:
 
 @final
 class Sweep:
-    def __init__(
-        self,
+    @staticmethod
+    def parse(
         text: str,
         name: str,
         sets: list[str],
         directory: str,
         axes: list[tuple[str, list[str]]],
         replications: int = 1,
-    ) -> None: ...
+    ) -> Sweep: ...
     @staticmethod
     def load(
         path: str, sets: list[str], axes: list[tuple[str, list[str]]], replications: int = 1
@@ -172,6 +172,8 @@ def size_buffers(
     threads: int,
     watch: _Watch | None = None,
 ) -> str: ...
+def gateway_request(socket: str, request: str) -> str: ...
+def main(words: list[str]) -> int: ...
 def shipped_studies() -> dict[str, dict[str, str]]: ...
 def digits(value: float) -> str: ...
 def percent(share: float) -> str: ...

@@ -18,19 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from forebay import _forebay, _toml
+from forebay._sequential import _MAIN
 from forebay.errors import Error, RunError
 from forebay.placement import Placement
 from forebay.run import Run
 from forebay.scenario import Scenario
 from forebay.stats import Until, estimate, sequential
-
-# The figure whose interval ends a point's replications where none is named.
-_MAIN = {
-    "host": "throughput_bps",
-    "pipeline": "throughput_pps",
-    "inline-card": "payload_bps",
-    "embedded": "cycles",
-}
 
 
 @dataclass(frozen=True)
@@ -331,7 +324,7 @@ def _document(plan: Plan, number: int, policy: Placement | None, watch: Watch | 
         return document
     if isinstance(plan.replications, Until):
         until = plan.replications
-        figure = until.figure or _MAIN[plan.model]
+        figure = until.figure or _MAIN.get(plan.model, "cycles")
         runs = sequential(once, lambda run: run[figure], until)
         converged = until.converged([run[figure] for run in runs])
         document["until"] = {"relative": until.relative, "figure": figure, "converged": converged}

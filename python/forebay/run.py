@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from forebay import _forebay
 from forebay.errors import FigureError
+from forebay.stats import Estimate
 
 if TYPE_CHECKING:
     import numpy
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from forebay.scenario import Scenario
 
-__all__ = ["Estimate", "Packets", "Replications", "Run"]
+__all__ = ["Packets", "Replications", "Run"]
 
 # Lists whose elements have names, so that a path can go through them by name.
 _LISTS = ("processors", "classes", "stages", "servers", "resources")
@@ -140,43 +141,6 @@ def _headline(run: Run) -> str:
     return f"{len(run.keys())} figures"
 
 
-class Estimate:
-    """A mean with its 95 % confidence interval (Student's t, independent runs).
-
-    Attributes
-    ----------
-    mean : float
-        The mean over the runs, in the unit of the figure.
-    half_width : float
-        Half the width of the interval; infinite for a single run.
-    """
-
-    __slots__ = ("half_width", "mean")
-
-    def __init__(self, mean: float, half_width: float) -> None:
-        self.mean = mean
-        self.half_width = half_width
-
-    @property
-    def low(self) -> float:
-        """The lower end of the interval."""
-        return self.mean - self.half_width
-
-    @property
-    def high(self) -> float:
-        """The upper end of the interval."""
-        return self.mean + self.half_width
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Estimate) and (self.mean, self.half_width) == (other.mean, other.half_width)
-
-    def __hash__(self) -> int:
-        return hash((self.mean, self.half_width))
-
-    def __repr__(self) -> str:
-        return f"{_forebay.digits(self.mean)} +- {_forebay.digits(self.half_width)}"
-
-
 class Replications(Sequence[Run]):
     """Runs of one scenario with the seeds s, s + 1, ..., in that order."""
 
@@ -207,7 +171,8 @@ class Replications(Sequence[Run]):
 
     def estimate(self, path: str) -> Estimate:
         """Mean and 95 % confidence interval of the figure at a path."""
-        return Estimate(*_forebay.estimate(self.values(path)))
+        values = self.values(path)
+        return Estimate(*_forebay.estimate(values), 0.95, len(values))
 
     @property
     def estimates(self) -> dict[str, Estimate]:

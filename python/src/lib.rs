@@ -6,6 +6,7 @@
 // A program as the command is: it asks for the time, of progress and of how a page was made.
 #![allow(clippy::disallowed_methods)]
 
+mod command;
 mod errors;
 mod model;
 mod packets;
@@ -28,6 +29,7 @@ fn _forebay(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<policy::Candidate>()?;
     module.add_class::<policy::Job>()?;
     module.add_class::<sweep::Sweep>()?;
+    command::add(module)?;
     model::add(module)?;
     study::add(module)?;
     units::add(module)
