@@ -1,6 +1,6 @@
 //! Segment runs inbound: ESP packets of one IPv4 flow that follow each other, opened. The first packet of a run
-//! and everything unusual go by [`InboundSa::prepare`] and [`InboundSa::complete`]; `tests/segment_run.rs` holds the
-//! two against each other.
+//! and everything unusual go by [`InboundSa::prepare`] and [`InboundSa::complete`]; `tests/suite/segment_run.rs`
+//! holds the two against each other.
 
 use std::net::SocketAddr;
 
