@@ -54,6 +54,12 @@ mutate() {
     (cd "$tree" && CARGO_TARGET_DIR=$out/build CARGO_PROFILE_DEV_DEBUG=0 CARGO_INCREMENTAL=1 \
         PROPTEST_DISABLE_FAILURE_PERSISTENCE=1 "$tool" "${words[@]}") || true
 }
+# A test program ends with its first failure, which the tests' harness knows as an option that is not stable yet.
+# shellcheck disable=SC2016
+printf '#!/bin/sh\nRUSTC_BOOTSTRAP=1 exec "$@" -Zunstable-options --fail-fast\n' >"$out/runner"
+chmod +x "$out/runner"
+host=$(rustc -vV | sed -n 's/^host: //p' | tr a-z- A-Z_)
+export "CARGO_TARGET_${host}_RUNNER=$out/runner"
 export -f mutate tests_of
 export out tree tool every seed
 for package in "${packages[@]}"; do rm -rf "${out:?}/$package"; done
