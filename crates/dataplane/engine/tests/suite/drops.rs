@@ -15,7 +15,8 @@ const SPI: u32 = 0x1001;
 
 const REASSEMBLY: &str =
     "the reassembler, before there is an ESP packet: crates/dataplane/reassembly/tests/reassembly.rs";
-const IPTFS: &str = "SAs that aggregate: crates/dataplane/iptfs/tests/iptfs.rs and ipsec/tests/suite/iptfs_sad.rs";
+const IPTFS: &str =
+    "SAs that aggregate: crates/dataplane/iptfs/tests/iptfs.rs and ipsec/tests/suite/iptfs_sad.rs";
 
 /// Reasons that are given elsewhere, and by whom.
 const ELSEWHERE: &[(DropReason, &str)] = &[
