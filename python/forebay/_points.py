@@ -9,25 +9,21 @@ import json
 import math
 import os
 import pickle
+import platform
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from forebay import _forebay, _toml
+from forebay._sequential import _MAIN
+from forebay.errors import Error, RunError
 from forebay.placement import Placement
 from forebay.run import Run
 from forebay.scenario import Scenario
 from forebay.stats import Until, estimate, sequential
-
-# The figure whose interval ends a point's replications where none is named.
-_MAIN = {
-    "host": "throughput_bps",
-    "pipeline": "throughput_pps",
-    "inline-card": "payload_bps",
-    "embedded": "cycles",
-}
 
 
 @dataclass(frozen=True)
@@ -52,6 +48,8 @@ class Plan:
         A pickled `Placement`.
     policy_key : str
         What identifies the policy.
+    files : tuple of pairs of str
+        The files that the scenario names, such as a trace, each with the digest of its content.
     """
 
     scenario: Scenario
@@ -62,6 +60,7 @@ class Plan:
     replications: int | Until = 1
     policy: bytes | None = None
     policy_key: str = ""
+    files: tuple[tuple[str, str], ...] = ()
     version: str = _forebay.version
 
     @property
@@ -98,7 +97,7 @@ class Plan:
         """
         try:
             resolved = self.scenario.toml
-        except _forebay_errors():
+        except Error:
             # The keys of a sweep may give what the scenario lacks.
             resolved = self.scenario.text + "\n" + "\n".join(self.scenario.sets)
         digest = hashlib.sha256()
@@ -106,7 +105,7 @@ class Plan:
         parts = (
             self.version,
             resolved,
-            json.dumps(list(_files(self.scenario))),
+            json.dumps(self.files),
             json.dumps([list(self.keys), [[_toml.setting(one) for one in part] for part in values or ()]]),
             "rows" if self.rows is not None else "axes",
             repr(self.replications),
@@ -116,12 +115,6 @@ class Plan:
             encoded = part.encode()
             digest.update(len(encoded).to_bytes(8, "little") + encoded)
         return digest.hexdigest()[:32]
-
-
-def _forebay_errors() -> type[Exception]:
-    from forebay.errors import Error
-
-    return Error
 
 
 def plan(
@@ -159,7 +152,8 @@ def plan(
     draft = Plan(scenario, "host", keys, axes, rows, replications)
     model = _check(draft)
     pickled, policy_key = (None, "") if policy is None else (_pickled(policy), _identity(policy))
-    return Plan(scenario, model, keys, axes, rows, replications, pickled, policy_key)
+    files = tuple(_files(scenario))
+    return Plan(scenario, model, keys, axes, rows, replications, pickled, policy_key, files)
 
 
 def _axis(key: str, values: Iterable[Any]) -> tuple[Any, ...]:
@@ -188,6 +182,18 @@ def _check(draft: Plan) -> str:
         read = _forebay.Model.parse(scenario.text, scenario.name, [*scenario.sets, *sets], scenario.directory)
         model = model or read.kind
     return model
+
+
+@lru_cache(maxsize=64)
+def check_files(directory: str, files: tuple[tuple[str, str], ...]) -> None:
+    """Refuse to run where a file that the scenario names is absent or another one."""
+    for name, digest in files:
+        path = Path(directory) / name
+        place = f"on {platform.node()}"
+        if not path.is_file():
+            raise RunError(f"{path} is absent {place}", hint="files must have the same path on all machines")
+        if hashlib.sha256(path.read_bytes()).hexdigest() != digest:
+            raise RunError(f"{path} has another content {place}", hint="copy the file to all machines")
 
 
 def _files(scenario: Scenario) -> Iterator[tuple[str, str]]:
@@ -318,7 +324,7 @@ def _document(plan: Plan, number: int, policy: Placement | None, watch: Watch | 
         return document
     if isinstance(plan.replications, Until):
         until = plan.replications
-        figure = until.figure or _MAIN[plan.model]
+        figure = until.figure or _MAIN.get(plan.model, "cycles")
         runs = sequential(once, lambda run: run[figure], until)
         converged = until.converged([run[figure] for run in runs])
         document["until"] = {"relative": until.relative, "figure": figure, "converged": converged}

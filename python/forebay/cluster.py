@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+import platform
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from forebay import _forebay
 from forebay._parts import encode
-from forebay._points import Plan, cores, run
+from forebay._points import Plan, check_files, cores, run
 from forebay.errors import Error, RunError
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ _TASK_MAX_S = 60.0
 _SHARES = 4
 # Tasks in flight per thread: one that runs and some that wait, so that no thread waits for the network.
 _IN_FLIGHT = 3
+_ASK_S = 0.5
 _FIRST_WORKER_S = 60.0
 _CONNECT_S = 30.0
 
@@ -68,10 +70,9 @@ class _Remote(Exception):
 def task(plan: Plan, key: str, first: int, last: int, whole: bool) -> Result:
     """Run the points of a task; `whole` gives them back as a part of a dataset, otherwise as lines."""
     if plan.version != _forebay.version:
-        message = (
-            f"the worker {os.uname().nodename} has Forebay {_forebay.version}, the client {plan.version}"
-        )
-        raise RunError(message, hint="install the same version on all machines")
+        found = f"the worker {platform.node()} has Forebay {_forebay.version}, the client {plan.version}"
+        raise RunError(found, hint="install the same version on all machines")
+    check_files(plan.scenario.directory, plan.files)
     begun = time.perf_counter()
     lines: list[str] = []
     error, trace = None, ""
@@ -204,7 +205,7 @@ def execute(
     shared = client.submit(_same, plan, key=f"forebay-plan-{key}", pure=True)
     work = _Work(plan, list(ranges), _threads(client))
     flight: set[Any] = set()
-    done = 0
+    done, ask = 0, 0.0
     failed: Result | None = None
     finished = distributed.as_completed(loop=client.loop, with_results=True, raise_errors=False)
 
@@ -234,7 +235,9 @@ def execute(
             receive(future, result)
             if failed is not None:
                 break
-            work.threads = _threads(client)
+            # Asked for now and then only: it is a request to the scheduler.
+            if time.monotonic() >= ask:
+                work.threads, ask = _threads(client), time.monotonic() + _ASK_S
             fill()
     finally:
         for future in list(flight):

@@ -90,11 +90,18 @@ def table(
     _finish(axes, x, f"{name} ({unit})" if unit else name, title)
     if log_x:
         axes.set_xscale("log")
+        _plain(axes.xaxis)
     if log_y:
         axes.set_yscale("log")
+        _plain(axes.yaxis)
     if hue or paper:
         axes.legend(frameon=False)
     return axes
+
+
+def _plain(axis: Any) -> None:
+    """Numbers as on the other axes, 100 and not 10 to the power of 2."""
+    axis.set_major_formatter(lambda value, _: f"{value:g}")
 
 
 def _place(value: Any, places: dict[Any, float]) -> float:
@@ -160,7 +167,9 @@ def run(
     times, shares = _latency(data)
     axes.plot(times, shares, color=_COLOURS[0], label="simulated", marker="o" if len(times) < 10 else "")
     if paper:
-        axes.plot(list(paper.values()), [float(one) for one in paper], "D", color=_COLOURS[1], label="paper")
+        options = {"markerfacecolor": "none", "markersize": 9}
+        shown = [float(share) for share in paper]
+        axes.plot(list(paper.values()), shown, "D", color=_COLOURS[1], label="paper", **options)
         axes.legend(frameon=False)
     return _finish(axes, "total latency (us)", "share of packets", data.scenario.name)
 
@@ -208,7 +217,7 @@ def search(data: Search, *, ax: matplotlib.axes.Axes | None = None) -> matplotli
     axes.plot(*points(rows), "o", color=_COLOURS[5], markersize=4, label="trial")
     axes.plot(*points(data.front), "o-", color=_COLOURS[0], markersize=5, label="Pareto front")
     axes.legend(frameon=False)
-    return _finish(axes, labels[0], labels[1], None)
+    return _finish(axes, labels[0], labels[1], None, zero=False)
 
 
 def _axes(ax: matplotlib.axes.Axes | None) -> matplotlib.axes.Axes:
@@ -229,10 +238,13 @@ def _unit(path: str) -> tuple[str, float]:
     return _UNITS.get("load" if ending == "utilisation" else ending, ("", 1.0))
 
 
-def _finish(axes: matplotlib.axes.Axes, x: str, y: str, title: str | None) -> matplotlib.axes.Axes:
+def _finish(
+    axes: matplotlib.axes.Axes, x: str, y: str, title: str | None, zero: bool = True
+) -> matplotlib.axes.Axes:
     axes.set_xlabel(x)
     axes.set_ylabel(y)
-    axes.set_ylim(bottom=0 if axes.get_ylim()[0] >= 0 else None)
+    if zero and axes.get_ylim()[0] >= 0:
+        axes.set_ylim(bottom=0)
     axes.grid(True, alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
     if title:

@@ -13,6 +13,7 @@ from forebay.errors import FigureError
 from forebay.stats import Estimate
 
 if TYPE_CHECKING:
+    import matplotlib.axes
     import numpy
     import pandas
     import polars
@@ -113,6 +114,12 @@ class Run:
     def flat(self) -> dict[str, float]:
         """All figures by their paths, for tables."""
         return {path: self[path] for path in self.keys()}
+
+    def plot(self, **options: Any) -> matplotlib.axes.Axes:
+        """Draw the loads or the latencies; the arguments are those of :func:`forebay.plots.run`."""
+        from forebay import plots
+
+        return plots.run(self, **options)
 
     def __getstate__(self) -> dict[str, Any]:
         # Packets stay: a table of a million rows is made again from scenario and seed.

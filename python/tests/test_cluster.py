@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 import forebay as fb
+from forebay import _points
+from forebay import cluster as cluster_module
 from test_sweep import HOST, SWEEPS, command, wait_for
 
 distributed = pytest.importorskip("distributed")
@@ -142,6 +144,22 @@ def test_a_sweep_that_loses_its_cluster_keeps_its_points_and_goes_on_elsewhere(
     assert whole.complete and whole.lines == fb.sweep(host, axes).lines
 
 
+def test_a_file_that_is_another_one_on_a_worker_is_refused(
+    host: fb.Scenario, cluster: Cluster, tmp_path: Path
+) -> None:
+    cluster.add()
+    (tmp_path / "sizes.csv").write_text("size\n" + "100\n" * 50)
+    traced = tmp_path / "traced.toml"
+    traced.write_text(HOST.replace('source = "paper"\npackets = 2000', 'source = "file"\npath = "sizes.csv"'))
+    plan = _points.plan(fb.Scenario(traced), {"bus.width": [4, 8]})
+    assert [name for name, _ in plan.files] == ["sizes.csv"]
+    key = plan.key()
+    (tmp_path / "sizes.csv").write_text("size\n" + "200\n" * 50)
+    assert _points.plan(fb.Scenario(traced), {"bus.width": [4, 8]}).key() != key
+    with pytest.raises(fb.RunError, match="another content"):
+        sys.modules["forebay.sweep"].collect(plan, client=cluster.address)
+
+
 class OfThisFile(fb.Placement):
     """A class that no worker can import: this file is no module of theirs."""
 
@@ -172,11 +190,8 @@ def test_a_cluster_without_workers_and_no_cluster_are_errors(
 
 
 def test_tasks_are_longer_than_the_scheduler_needs_for_them() -> None:
-    from forebay._points import Plan
-    from forebay.cluster import _Work
-
-    plan = Plan.__new__(Plan)
-    work = _Work(plan, [(0, 100_000)], threads=10)
+    plan = _points.Plan.__new__(_points.Plan)
+    work = cluster_module._Work(plan, [(0, 100_000)], threads=10)
     assert work.take() == (0, 1)
     work.took(1, 0.001)
     sizes = []
@@ -190,10 +205,7 @@ def test_tasks_are_longer_than_the_scheduler_needs_for_them() -> None:
 
 
 def test_tasks_do_not_outlive_a_minute() -> None:
-    from forebay._points import Plan
-    from forebay.cluster import _Work
-
-    work = _Work(Plan.__new__(Plan), [(0, 10_000_000)], threads=100)
+    work = cluster_module._Work(_points.Plan.__new__(_points.Plan), [(0, 10_000_000)], threads=100)
     work.took(1, 0.5)
     assert work.take() == (0, 120)
     begun = time.perf_counter()

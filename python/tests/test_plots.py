@@ -47,9 +47,9 @@ def test_values_that_are_no_numbers_stand_side_by_side(host: fb.Scenario) -> Non
 
 def test_a_run_shows_its_loads_or_its_latencies(host: fb.Scenario) -> None:
     run = host.simulate(packets=True)
-    axes = fb.plots.run(run, paper={"cpu": 80.0})
+    axes = run.plot(paper={"cpu": 80.0})
     assert len(axes.patches) == len([path for path in run.keys() if path.endswith(".load")])
-    latency = fb.plots.run(run, kind="latency")
+    latency = run.plot(kind="latency")
     shares = latency.lines[0].get_ydata()
     assert shares[-1] == 1 and list(shares) == sorted(shares)
     times = latency.lines[0].get_xdata()
