@@ -55,7 +55,9 @@ def page() -> str:
 def klass(name: str, one: type) -> str:
     parts = [entry("##", f"forebay.{name}", one)]
     members = [(member, inspect.getattr_static(one, member)) for member in vars(one) if not member.startswith("_")]
-    # What is a function comes after what is a value.
+    # What is a function comes after what is a value; those of the native module have no order of their own.
+    if all(inspect.isgetsetdescriptor(value) for _, value in members):
+        members.sort(key=lambda pair: pair[0])
     for member, value in sorted(members, key=lambda pair: callable(pair[1]) or hasattr(pair[1], "__func__")):
         if isinstance(value, property) or inspect.isgetsetdescriptor(value):
             said = (value.__doc__ or "").strip()
