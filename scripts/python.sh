@@ -54,7 +54,7 @@ studies() {
 
 # A source distribution has the crates; what they take from outside of their folders when they are compiled is added.
 source_distribution() {
-    "$env/bin/maturin" sdist --quiet --manifest-path python/Cargo.toml --out "$wheels"
+    "$env/bin/maturin" sdist --manifest-path python/Cargo.toml --out "$wheels" >/dev/null 2>&1
     "$env/bin/python" scripts/python_sdist.py "$wheels"/forebay-*.tar.gz
 }
 
