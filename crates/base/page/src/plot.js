@@ -266,7 +266,10 @@
       let [low, high] = view ?? [Math.min(...all), Math.max(...all)];
       if (!view && data.log_x) [low, high] = low === high ? [low / 2, high * 2] : [low / 1.04, high * 1.04];
       if (!view && !data.log_x) {
-        low = Math.min(0, low);
+        // From zero, unless the values begin far from it.
+        const room = (high - low) * 0.04;
+        if (low > 0.25 * high && low < high) [low, high] = [low - room, high + room];
+        else low = Math.min(0, low);
         if (low === high) high = low + 1;
       }
       x = axis(low, high, left, right, data.log_x, Math.max(3, Math.floor((right - left) / 75)));

@@ -113,10 +113,16 @@ impl Plot {
         places.sort_by(f64::total_cmp);
         places.dedup();
         let few = places.len() <= PLACES_MAX;
-        let highest = places.last().copied().unwrap_or(0.0);
+        let (lowest, highest) = (places.first().copied()?, places.last().copied()?);
         let x = match self.log_x {
             true => Scale::logarithmic(places.iter().copied(), frame.left, RIGHT)?,
-            false if few => Scale::exact(highest, frame.left, RIGHT),
+            // From zero, unless the values begin far from it.
+            false if lowest > 0.25 * highest && lowest < highest => {
+                let room = (highest - lowest) * 0.04;
+                Scale::within(lowest - room, highest + room, frame.left, RIGHT)
+            }
+            false if few && lowest >= 0.0 => Scale::exact(highest, frame.left, RIGHT),
+            false if lowest < 0.0 => Scale::between(lowest, highest, frame.left, RIGHT),
             false => Scale::linear(highest, frame.left, RIGHT),
         };
         let axis = match few {
