@@ -31,10 +31,10 @@ PROFILE = {
 }
 # Figure 15.4: CLBs and block RAM in per cent; MHz and Gbit/s, predicted and measured.
 CIRCUITS: list[tuple[str, float | None, float | None, tuple[float, float], tuple[float, float]]] = [
-    ("X0, PCI", 47, 30, (35, 2.24), (33, 2.11)),
-    ("X0, I/O", None, None, (54, 1.73), (33, 1.06)),
-    ("X1/X2, AES core", 17, 65, (90, 1.06), (90, 1.06)),
-    ("X1/X2, I/O", None, None, (47, 1.50), (33, 1.06)),
+    ("X0 PCI", 47, 30, (35, 2.24), (33, 2.11)),
+    ("X0 I/O", None, None, (54, 1.73), (33, 1.06)),
+    ("AES core", 17, 65, (90, 1.06), (90, 1.06)),
+    ("X1/X2 I/O", None, None, (47, 1.50), (33, 1.06)),
     ("GRIP", 35, 43, (41, 1.33), (33, 1.06)),
     ("3DES", 31, 0, (77, 1.57), (83, 1.69)),
     ("SHA-1", 16, 0, (64, 1.00), (75, 1.14)),
@@ -556,8 +556,9 @@ def profile(s: Study, c: Declared) -> None:
         ["transmitter", "rate", *COLUMNS],
         rows,
         counterpart="[G] figure 15.3",
-        note=f"{about} Other programs had {percent(others)} of the machine; a side alone is what remains if "
-        "it had the processors for itself.",
+        note=f"{about} Other programs had {percent(others)} of the machine: it was "
+        f"{'not ' * (others > 0.05)}quiet. A side alone is counted as though it had the processors for "
+        "itself.",
     )
     s.plot(
         "Share of the processors' time, transmitters",
@@ -676,7 +677,7 @@ def circuits(s: Study, c: Declared, bulk: StudyScenario) -> None:
         note="Marks are the printed rates, which count headers; the payload is 8942 of 9000 bytes.",
     )
     alone = {name: mbps(runs[1]["core.limit_bps"]) for name, runs in cells.items()}
-    fixed = [alone[name] for name in ("X0, PCI", "X0, I/O", "GRIP")]
+    fixed = [alone[name] for name in ("X0 PCI", "X0 I/O", "GRIP")]
     c["static"].measured(
         fixed,
         found=f"X0 PCI {digits(fixed[0])}, X0 I/O {digits(fixed[1])}, GRIP {digits(fixed[2])} Mbit/s of "

@@ -560,6 +560,7 @@ def loads(s: Study, c: Declared, points: Points) -> None:
         note="14,300 to 10,000 packets per second. BW serves a packet in 93.6 µs of the core, 5342 within "
         "0.5 s; ID in 81 µs, 6173. With runs of 40 µs ID loses packets behind A, and A's work for them is "
         "wasted.",
+        log_x=True,
     )
     s.plot(
         "Packets lost within 0.5 s",
@@ -567,6 +568,7 @@ def loads(s: Study, c: Declared, points: Points) -> None:
         "packets",
         [s.series(name, X, means(runs, "lost")) for name, runs in named],
         counterpart="[N] figure 10",
+        log_x=True,
     )
     rows: list[list[Any]] = []
     for at, gap in enumerate(GAPS):
@@ -640,6 +642,7 @@ def draw_queues(s: Study, points: Points) -> None:
         ],
         counterpart="[N] figure 11",
         note="Mean of the largest of each run. The core has one queue, FIFO 2.",
+        log_x=True,
     )
     s.plot(
         "Largest number of packets waiting, ID",
@@ -654,6 +657,7 @@ def draw_queues(s: Study, points: Points) -> None:
         counterpart="[N] figure 12",
         note="A packet of B (49 µs) is cut off once in runs of 40 µs and has to ask again; one of A (32 µs) "
         "is not. B falls behind, and the queue is before B.",
+        log_x=True,
     )
     s.plot(
         "The same with the stated run length, 0.5 s",
@@ -661,6 +665,7 @@ def draw_queues(s: Study, points: Points) -> None:
         "packets",
         lines(points.half_second, FIFOS_OF_ID),
         note="A run ends with its packet, so A and B have as many runs each: the queue is before A.",
+        log_x=True,
     )
 
 
@@ -813,6 +818,7 @@ def utilisation(s: Study, c: Declared, points: Points) -> None:
             "utilisation (%)",
             lines,
             paper=[s.paper(name, [0.07], [value], "section 5") for name, value in printed],
+            log_x=True,
             counterpart=f"[N] figure {figure}",
             note=note,
         )
@@ -826,7 +832,10 @@ def utilisation(s: Study, c: Declared, points: Points) -> None:
     c["core-more"].measured(more, found=f"{join(more)} points more, at {join(X)} ms")
     idle = [100.0 - 100.0 * mean(runs[0], "receive.utilisation") for runs in (points.id, points.bw)]
     c["receiver-idle"].measured(
-        idle, found=f"ID {digits(idle[0])} %, BW {digits(idle[1])} % at 0.07 ms", why="27.3 µs every 70 µs."
+        idle,
+        found=f"ID {digits(idle[0])} %, BW {digits(idle[1])} % at 0.07 ms",
+        why="27.3 µs every 70 µs.",
+        log_x=True,
     )
 
 
@@ -951,6 +960,7 @@ def delays(s: Study, c: Declared, points: Points, turns: StudyScenario) -> None:
             s.series("BW", X, [1e3 * b for _, b in total]),
             s.series("ID, run length 0.5 s", X, means(points.half_second, "delay_mean_s", 1e3)),
         ],
+        log_x=True,
     )
     s.plot(
         "Mean time from the core's first work for a packet to its last",
@@ -962,6 +972,7 @@ def delays(s: Study, c: Declared, points: Points, turns: StudyScenario) -> None:
             s.series("ID, run length 0.5 s", X, [1e3 * one for one in half]),
         ],
         log_y=True,
+        log_x=True,
     )
     c["id-core-delay"].measured(
         [a / b for a, b in core],
