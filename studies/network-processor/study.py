@@ -835,7 +835,6 @@ def utilisation(s: Study, c: Declared, points: Points) -> None:
         idle,
         found=f"ID {digits(idle[0])} %, BW {digits(idle[1])} % at 0.07 ms",
         why="27.3 µs every 70 µs.",
-        log_x=True,
     )
 
 
