@@ -101,20 +101,20 @@ class Declared:
 
     def __init__(self, s: Study) -> None:
         self.s = s
-        self.times = s.printed("stage.*.time", "27.3, 32, 12.6, 49, 27.3 µs", "table II")
-        self.room = s.printed("stage.*.buffer", "100 that wait", "section 4.2: queues M/M/1/100")
+        self.times = s.printed(
+            "stage.*.time, stage.*.buffer, duration",
+            "27.3, 32, 12.6, 49, 27.3 µs; 100 that wait; 0.5 s",
+            "table II; section 4.2, queues M/M/1/100; section 5",
+        )
         self.loads = s.printed("arrivals.mean", "0.07 to 0.1 ms by 0.005", "section 5")
         self.highest = s.assumed(
-            "arrivals.mean",
-            "0.07 ms",
-            "the sentence names no load; the receiver's 60 % is the figure at the highest",
+            "arrivals.mean", "0.07 ms", "the sentence names no load; the receiver is 60 % idle at the highest"
         )
-        self.length = s.printed("duration", "0.5 s", "section 5")
         self.run_length = s.assumed(
             "server.core.run_length",
             "40 µs",
-            "section 6 prints 0.5 s, the length of the experiment; figure 12 shows that runs end sooner: "
-            "FIFO 4 fills with 33 to 48 µs only, all of which give the same figures",
+            "0.5 s is printed (section 6), the length of the experiment; figure 12 comes out with 33 to 48 "
+            "µs",
         )
         self.switch = s.assumed("server.core.switch_delay", 0, "table II has no time for a switch")
         self.repeats = s.assumed(
@@ -134,7 +134,7 @@ class Declared:
 
     def base(self, *more: Parameter) -> list[Parameter]:
         """The parameters that all runs over the paper's loads have."""
-        return [self.times, self.room, self.length, self.run_length, self.switch, self.repeats, *more]
+        return [self.times, self.run_length, self.switch, self.repeats, *more]
 
     def claim(self, name: str, **words: Any) -> None:
         self.all[name] = self.s.claim(name, **words)
@@ -188,7 +188,7 @@ class Declared:
             says="The largest number of packets in FIFO 1 is 4, in both schemes.",
             quote="fifo (1) has four as the highest number",
             where="[N] section 5, figures 11 and 12",
-            parameters=[self.times, self.room, self.length, self.highest, single],
+            parameters=[self.times, self.highest, single],
             band=level,
         )
         self.claim(
@@ -232,8 +232,6 @@ class Declared:
             where="[N] section 5, figure 12",
             parameters=[
                 self.times,
-                self.room,
-                self.length,
                 self.run_length,
                 self.switch,
                 self.highest,
@@ -290,7 +288,6 @@ class Declared:
                 where=f"[N] section 5, {figure}",
                 parameters=[
                     self.times,
-                    self.length,
                     self.loads,
                     self.run_length,
                     self.switch,
@@ -367,7 +364,6 @@ class Declared:
             where="[N] section 6",
             parameters=[
                 self.times,
-                self.room,
                 s.assumed(
                     "arrivals.packet_rate",
                     "1000, 2000, 5000, 10000",
@@ -387,7 +383,6 @@ class Declared:
             where="[N] section 6",
             parameters=[
                 self.times,
-                self.room,
                 lin,
                 longer,
                 self.run_length,
