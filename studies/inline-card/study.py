@@ -552,8 +552,9 @@ def profile(s: Study, c: Declared) -> None:
         "share of the time (%)",
         lines,
         paper=[
-            s.paper(f"GRIP, {name}", COLUMNS, [number(cell) for cell in cells], "figure 15.3")
-            for name, (_, cells) in PROFILE.items()
+            s.paper(
+                "GRIP, HDTV-SMP", COLUMNS, [number(cell) for cell in PROFILE["HDTV-SMP"][1]], "figure 15.3"
+            )
         ],
         note="GRIP's IPsec does not encrypt, its card does; Forebay's does. A printed <1 is drawn at 0.5.",
     )

@@ -647,7 +647,9 @@ def draw_queues(s: Study, points: Points) -> None:
         paper=[
             s.paper("FIFO 1, printed 4", [0.07], [4], "section 5"),
             s.paper("FIFO 2, printed 23", [0.07], [23], "section 5"),
-            s.paper("FIFO 3 and 5, printed 0", X, [0] * 7, "section 5"),
+            s.paper("FIFO 3, printed 0", X, [0] * 7, "section 5"),
+            s.paper("limit of FIFO 4, printed 100", [0.07], [100], "section 4.2"),
+            s.paper("FIFO 5, printed 0", X, [0] * 7, "section 5"),
         ],
         counterpart="[N] figure 12",
         note="A packet of B (49 µs) is cut off once in runs of 40 µs and has to ask again; one of A (32 µs) "
