@@ -793,10 +793,10 @@ def run_lengths(s: Study, c: Declared, turns: StudyScenario, points: Points) -> 
 
 def utilisation(s: Study, c: Declared, points: Points) -> None:
     s.section("Utilisation (figures 13 to 15)")
-    for title, stage, figure, printed in (
-        ("Receiver", "receive", 13, [("ID and BW, printed 60 % idle", 40.0)]),
-        ("Transmitter", "transmit", 14, [("ID and BW, printed 65 % idle", 35.0)]),
-        ("Core", "core", 15, [("ID, printed 99.8", 99.8), ("BW, printed 86.3", 86.3)]),
+    for title, stage, counterpart, printed in (
+        ("Receiver", "receive", "[N] figure 13", [("ID and BW, printed 60 % idle", 40.0)]),
+        ("Transmitter", "transmit", "[N] figure 14", [("ID and BW, printed 65 % idle", 35.0)]),
+        ("Core", "core", "[N] figure 15", [("ID, printed 99.8", 99.8), ("BW, printed 86.3", 86.3)]),
     ):  # fmt: skip
         lines = [
             s.series(name, X, means(runs, f"{stage}.utilisation", 100.0))
@@ -816,7 +816,7 @@ def utilisation(s: Study, c: Declared, points: Points) -> None:
             lines,
             paper=[s.paper(name, [0.07], [value], "section 5") for name, value in printed],
             log_x=True,
-            counterpart=f"[N] figure {figure}",
+            counterpart=counterpart,
             note=note,
         )
     core = [100.0 * mean(runs[0], "core.utilisation") for runs in (points.id, points.bw)]
