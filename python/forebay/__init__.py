@@ -22,6 +22,7 @@ from forebay.gateway import Gateway
 from forebay.placement import Placement
 from forebay.run import Packets, Replications, Run
 from forebay.scenario import Scenario, highest_rate
+from forebay.traffic import Goodness, Trace, Traffic, fit, read_trace
 
 __all__ = [
     "Chain",
@@ -31,6 +32,7 @@ __all__ = [
     "Finding",
     "Gateway",
     "GatewayError",
+    "Goodness",
     "Interrupted",
     "Packets",
     "Placement",
@@ -41,7 +43,11 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "StudyError",
+    "Trace",
+    "Traffic",
     "__version__",
+    "fit",
     "highest_rate",
+    "read_trace",
     "size_buffers",
 ]

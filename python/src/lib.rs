@@ -11,6 +11,7 @@ mod model;
 mod packets;
 mod ran;
 mod study;
+mod trace;
 mod units;
 mod watch;
 
@@ -25,5 +26,6 @@ fn _forebay(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<packets::Table>()?;
     model::add(module)?;
     study::add(module)?;
+    trace::add(module)?;
     units::add(module)
 }
