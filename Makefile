@@ -4,7 +4,7 @@ CARGO ?= cargo
 FOREBAY = target/release/forebay
 OUT ?= forebay-demo
 
-.PHONY: help build demo test test-arm64 extension check licences interop bench bench-gateway bench-simulator validate-model instructions soak simulate-faults planted-faults fuzz miri mutants semver publish-check lab tutorials docs browser interop-vm hdtv deb man setup setup-test wheel test-python clean
+.PHONY: help build demo test test-arm64 extension check licences interop bench bench-gateway bench-simulator peers validate-model instructions soak simulate-faults planted-faults fuzz miri mutants semver publish-check lab tutorials docs browser interop-vm hdtv deb man setup setup-test wheel test-python clean
 
 help:
 	@echo 'make demo          build, show what the scheduler gains, send a real capture through two gateways'
@@ -26,6 +26,7 @@ help:
 	@echo 'make bench-simulator  the simulator beside SystemC on the same packets; its time and memory'
 	@echo 'make wheel         the Python package: its wheel and source distribution in target/wheels, and target/python that has it'
 	@echo 'make test-python   mypy, pytest, and the wheel in clean environments of the oldest and newest CPython here; PYTHON='
+	@echo 'make peers         the host model in SystemC, ns-3, SimPy, salabim and Ciw beside ours; PEERS_ARGS="--packets N"'
 	@echo 'make validate-model the engine with emulated cards beside the simulator; VALIDATE_OUT='
 	@echo 'make instructions  instructions a packet, compared with the recorded ones'
 	@echo 'make soak          the long tests; ten million changed packets for each parser and direction; RUNS='
@@ -157,6 +158,13 @@ bench-gateway: $(FOREBAY)
 
 bench-simulator: $(FOREBAY)
 	scripts/systemc.sh $(FOREBAY)
+
+# SystemC and ns-3 are taken where they are installed: apt-get install g++ libsystemc-dev libns3-dev.
+PEERS = target/peers
+peers: $(FOREBAY)
+	@test -x $(PEERS)/bin/python || python3 -m venv $(PEERS)
+	@$(PEERS)/bin/pip install --quiet --disable-pip-version-check --requirement tests/peers/requirements.txt
+	$(PEERS)/bin/python tests/peers/compare.py $(FOREBAY) $(PEERS_ARGS)
 
 VALIDATE_OUT ?= forebay-validate-model
 validate-model: $(FOREBAY)

@@ -31,6 +31,19 @@ _REST = ("schema", "model", "notes", "warnings", "resolved", "runs", "bounds")
 class Run:
     """The figures of one run, with everything that is required to repeat it.
 
+    Attributes
+    ----------
+    scenario : Scenario
+        The scenario that was run.
+    seed : int
+        The seed; 0 if nothing is drawn.
+    version : str
+        The version of Forebay.
+    notes : list of str
+        What the reader of the figures should know.
+    cut : int or None
+        The packets of a run that was broken off: its figures are those of a run of as many packets.
+
     Examples
     --------
     >>> run["cpu.load"], run["total_latency.p99_s"]     # doctest: +SKIP

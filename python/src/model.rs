@@ -153,7 +153,7 @@ impl Model {
             None => false,
         };
         let mut ran = Vec::new();
-        for one in all.into_iter().flatten() {
+        for one in all.into_values() {
             match one {
                 Ok(came) => ran.push(came.into_ran(py, false)?),
                 Err(NoFigures::Cancelled) => {}
@@ -246,9 +246,9 @@ impl Model {
         threads: usize,
         columns: bool,
         shared: &Shared,
-    ) -> Vec<Option<Result<Came, NoFigures>>> {
+    ) -> BTreeMap<usize, Result<Came, NoFigures>> {
         let seeds: Vec<u64> = (0..count).map(|number| first.wrapping_add(number)).collect();
-        let mut all: Vec<Option<Result<Came, NoFigures>>> = seeds.iter().map(|_| None).collect();
+        let mut all = BTreeMap::new();
         let work = |&seed: &u64, go_on: pool::GoOn<'_>| {
             let options = Options { columns, ..Options::default() };
             figures(&self.seeded(Some(seed)), Way::Simulation, &options, &|_| go_on())
@@ -256,7 +256,7 @@ impl Model {
         let mut done = 0;
         pool::each(&seeds, threads, work, |result| {
             if let Some((at, came)) = result {
-                all[at] = Some(came);
+                all.insert(at, came);
                 done += 1;
             }
             shared.at(done, count)

@@ -72,13 +72,13 @@ def test_the_number_of_threads_changes_nothing(host: fb.Scenario) -> None:
 
 
 def test_replications_stop_when_the_estimate_is_narrow(host: fb.Scenario) -> None:
-    wide = host.simulate(replications="until 20 %", threads=1)
-    narrow = host.simulate(replications="until 0.5 %", threads=1)
+    wide = host.simulate(replications="until 50 %", threads=1)
+    narrow = host.simulate(replications="until 1 % of total_latency.p99_s", threads=1)
     assert isinstance(wide, fb.Replications) and isinstance(narrow, fb.Replications)
     assert len(wide) == fb.Until().least
     assert len(narrow) > len(wide)
-    assert narrow.estimate("throughput_bps").relative <= 0.005
-    several = host.simulate(replications="until 0.5 %", threads=3)
+    assert narrow.estimate("total_latency.p99_s").relative <= 0.01
+    several = host.simulate(replications="until 1 % of total_latency.p99_s", threads=3)
     assert isinstance(several, fb.Replications)
     assert [run.document for run in several] == [run.document for run in narrow]
 
@@ -166,7 +166,7 @@ def test_what_a_watch_raises_ends_the_run(host: fb.Scenario) -> None:
 
 
 def test_a_run_without_figures_is_a_run_error(host: fb.Scenario) -> None:
-    with pytest.raises(fb.RunError, match="warm-up"):
-        host.set("traffic.warm_up", 3000).simulate()
+    with pytest.raises(fb.RunError, match="more than 213 days"):
+        host.set("traffic.rate", 1).set("traffic.packets", 100_000).simulate()
     with pytest.raises(fb.RunError, match="there is no solution"):
         host.solve()

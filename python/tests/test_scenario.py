@@ -66,9 +66,11 @@ def test_settings_do_not_change_the_scenario(host: fb.Scenario) -> None:
 
 
 def test_dependent_keys_are_validated_together(host: fb.Scenario) -> None:
-    # Alone, the first setting is wrong.
-    changed = host.set("traffic.source", "fixed").set("traffic.value", 64)
-    assert changed.simulate()["packets"] == 3000
+    wrong = host.set("traffic", {"source": "uniform", "packets": 2000, "rate": 4e8})
+    with pytest.raises(fb.ScenarioError):
+        wrong.simulate()
+    right = wrong.set("traffic.min", 64).set("traffic.max", 1500)
+    assert right.simulate()["packets"] == 2000
 
 
 def test_a_scenario_is_pickled_with_its_settings(host: fb.Scenario) -> None:
@@ -79,15 +81,15 @@ def test_a_scenario_is_pickled_with_its_settings(host: fb.Scenario) -> None:
 
 def test_an_error_has_the_place_and_all_findings(tmp_path: Path) -> None:
     path = tmp_path / "wrong.toml"
-    path.write_text(HOST.replace("queue", "quue").replace("rate =", "rat ="))
+    path.write_text(HOST.replace("queue", "quue").replace("sas =", "sass ="))
     with pytest.raises(fb.ScenarioError) as caught:
         fb.Scenario(path)
     error = caught.value
     assert isinstance(error, fb.Error)
     assert len(error.findings) == 2
-    assert (error.file, error.line, error.column) == (str(path), 7, 1)
-    assert (error.found, error.expected) == ("rat", "rate")
-    assert "did you mean `rate`?" in error.hint
+    assert (error.file, error.line, error.column) == (str(path), 8, 1)
+    assert (error.found, error.expected) == ("sass", "sas")
+    assert "did you mean `sas`?" in error.hint
     assert error.findings[1].line == 24
     assert "quue" in str(error)
 

@@ -31,7 +31,11 @@ using sc_core::sc_time;
 namespace {
 
 constexpr uint64_t OVERHEAD = 40;                        // bytes
-constexpr uint64_t CPU_INIT = 3'000'000, CPU_BLOCK = 920'000;  // picoseconds
+#ifndef CPU_INIT_PS
+#define CPU_INIT_PS 3'000'000
+#define CPU_BLOCK_PS 920'000
+#endif
+constexpr uint64_t CPU_INIT = CPU_INIT_PS, CPU_BLOCK = CPU_BLOCK_PS;  // picoseconds
 constexpr uint64_t CARD_INIT = 1'000'000, CARD_BLOCK = 440'000;
 constexpr double BUS_CLOCK = 66e6;
 constexpr uint64_t BUS_WIDTH = 4, BUS_ADDRESS = 1;

@@ -45,5 +45,6 @@ pub use scenario::{
 pub use search::{Bound, Highest, Tried, highest_rate};
 pub use timeline::{Doing, Span, Timeline};
 pub use traffic::{
-    Arrival, Arrivals, Bin, DrawnClass, Rate, Sizes, Source, Stream, Trace, TraceError, Traffic, read_trace,
+    Arrival, Arrivals, Bin, Chain, DrawnClass, Gaps, Rate, Sizes, Source, Stream, Trace, TraceError, Traffic,
+    read_trace,
 };

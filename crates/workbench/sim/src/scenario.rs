@@ -4,6 +4,7 @@
 //! was expected, and the nearest known key.
 
 mod classes;
+mod order;
 mod processors;
 mod real;
 mod scheduler;

@@ -1,10 +1,14 @@
 //! What arrives: sizes, times and security associations of packets, one after the other.
 
+mod chain;
+mod gaps;
 mod sizes;
 mod source;
 mod stream;
 mod trace;
 
+pub use chain::Chain;
+pub use gaps::Gaps;
 pub use sizes::{Bin, Sizes};
 pub use source::{TraceError, read_trace};
 pub use stream::{Arrival, Stream};
@@ -27,6 +31,8 @@ pub struct Traffic {
     pub arrivals: Arrivals,
     /// SAs to draw, as weights that sum up to the last one; empty: the trace's column.
     pub sas: Vec<u64>,
+    /// Mean number of packets in a row of one SA that is drawn; 1: each packet's SA is drawn alone.
+    pub sa_run_length: f64,
     /// Classes to draw, by their numbers; empty: the trace's column.
     pub classes: Vec<DrawnClass>,
     /// Suites by number of the SA, in turn; never empty.
@@ -54,7 +60,7 @@ pub struct DrawnClass {
 }
 
 /// When packets arrive.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Arrivals {
     /// When the trace says.
     Stamps,
@@ -71,6 +77,8 @@ pub enum Arrivals {
         /// Mean length of a pause.
         off: Duration,
     },
+    /// With gaps from a table, in an order.
+    Gaps(Arc<Gaps>),
 }
 
 /// A rate in bit/s as an exact fraction.

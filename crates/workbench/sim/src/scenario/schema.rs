@@ -30,6 +30,8 @@ const WEIGHT: Takes = Whole(Unit::None, 1, 1 << 32);
 const SHARE: Takes = Whole(Unit::None, 0, u16::MAX as u64);
 const POINT: Takes = Either("a code point", &[Text, Whole(Unit::None, 0, 63)]);
 const BIN: Takes = List(&Whole(Unit::Bytes, 0, 1 << 32));
+const GAP: Takes = List(&Either("a time, or a weight", &[TIME, Whole(Unit::None, 1, 1 << 32)]));
+const WEIGHTS: Takes = List(&Whole(Unit::None, 0, 1 << 32));
 /// A processor by name or by number.
 const NAMED: Takes = Either("the name or the number of a processor", &[Text, Whole(Unit::None, 0, COUNT)]);
 
@@ -100,7 +102,8 @@ const TRAFFIC: &[Key] = &[
         "path",
         Path,
         Means("required with `file`"),
-        "with source `file`: CSV file with the header `size[,time][,sa][,class]`, or a packet capture",
+        "with source `file`: CSV or Parquet file with the columns `size[,time][,sa][,class]`, packet capture (pcap, \
+         pcapng), or text of the Internet Traffic Archive",
         "\"trace.csv\"",
     ),
     key(
@@ -124,6 +127,21 @@ const TRAFFIC: &[Key] = &[
         "8",
     ),
     key(
+        "transitions",
+        Either("a row of weights for each bin of `bins`", &[List(&WEIGHTS)]),
+        Means("each size is drawn alone"),
+        "with source `histogram`: first-order Markov chain of the bins (at most 128); row i holds the weights of the \
+         bins that follow bin i, and the weights in `bins` are those of the first packet",
+        "[[9, 1], [2, 3]]",
+    ),
+    key(
+        "transitions_per",
+        Word(&["traffic", "sa"]),
+        Is("\"traffic\""),
+        "packet on which the next bin depends: the preceding packet of all traffic, or of the same SA",
+        "\"sa\"",
+    ),
+    key(
         "rate",
         Positive(Unit::Rate),
         Means("required, unless the file has times or `packet_rate` is given"),
@@ -134,18 +152,34 @@ const TRAFFIC: &[Key] = &[
         "packet_rate",
         Positive(Unit::PacketRate),
         Means("`rate` applies"),
-        "with arrivals `poisson`: offered load in packets, in place of `rate`",
+        "with arrivals `poisson` and `gaps`: offered load in packets, in place of `rate`",
         "\"100 kpacket/s\"",
     ),
     key(
         "arrivals",
-        Word(&["back-to-back", "poisson", "on-off", "stamps"]),
+        Word(&["back-to-back", "poisson", "on-off", "gaps", "stamps"]),
         Means(
-            "`stamps` for a file with times and without `rate`; `poisson` with `packet_rate`; otherwise `back-to-back`",
+            "`stamps` for a file with times and without `rate`; `gaps` with `gaps`; `poisson` with `packet_rate`; \
+             otherwise `back-to-back`",
         ),
         "spacing of the packets: each behind the one before at `rate`, a Poisson process, bursts at `rate` with pauses \
-         between them, or the times of the file",
+         between them, gaps drawn from a table, or the times of the file",
         "\"poisson\"",
+    ),
+    key(
+        "gaps",
+        Either("a list of `[shortest, longest, weight]`", &[List(&GAP)]),
+        Means("required with arrivals `gaps`"),
+        "with arrivals `gaps`: times between packets with their weights (1 to 2^32); times within a range are equally \
+         likely; with `rate` or `packet_rate` all are multiplied by the factor that gives this mean rate",
+        "[[\"1 us\", \"2 us\", 3], [\"1 ms\", \"2 ms\", 1]]",
+    ),
+    key(
+        "gap_transitions",
+        Either("a row of weights for each bin of `gaps`", &[List(&WEIGHTS)]),
+        Means("each gap is drawn alone"),
+        "with arrivals `gaps`: first-order Markov chain of the bins of `gaps`, as `transitions` is of `bins`",
+        "[[9, 1], [2, 3]]",
     ),
     key(
         "on",
@@ -174,6 +208,13 @@ const TRAFFIC: &[Key] = &[
         Means("`sas` applies"),
         "one weight for each SA, in place of `sas`: SAs are drawn in proportion",
         "[3, 1, 1]",
+    ),
+    key(
+        "sa_run_length",
+        Number(1.0, f64::MAX),
+        Is("1"),
+        "mean number of successive packets with the same drawn SA",
+        "4",
     ),
     key(
         "suites",

@@ -8,6 +8,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::classes::{self, Entry};
 use super::decimal::Unit;
+use super::order;
 use super::section::Section;
 use super::tree::{Node, Value};
 use super::{PARTS, known, seconds, tables};
@@ -17,7 +18,7 @@ use forebay_diagnostics::Problem;
 const SOURCES: &[&str] = &["file", "exponential", "uniform", "fixed", "imix", "histogram", "paper"];
 /// The keys of all distributions of sizes.
 pub(super) const SIZE_KEYS: &[&str] = &["mean", "min", "max", "value", "bins", "imix"];
-const ARRIVALS: &[&str] = &["back-to-back", "poisson", "on-off", "stamps"];
+const ARRIVALS: &[&str] = &["back-to-back", "poisson", "on-off", "gaps", "stamps"];
 
 /// Packets drawn unless the file says how many.
 const DRAWN: u64 = 1_000_000;
@@ -80,6 +81,11 @@ pub(super) fn read(
         traffic.conflict("warm_up", message, "warm up over fewer packets, or take more");
     }
     let sas = sas(&traffic, &mut map);
+    let sa_run_length = order::run_length(&traffic, "sa_run_length", &mut map);
+    if traffic.has("sa_run_length") && sas.as_ref().is_some_and(Vec::is_empty) {
+        let message = "`sa_run_length` means nothing for SAs that are not drawn";
+        traffic.conflict("sa_run_length", message, "add `sas` or `sa_weights`, or take it away");
+    }
     let words = traffic.texts("suites").unwrap_or_else(|| vec!["any"]);
     if words.is_empty() {
         traffic.conflict("suites", "there is no suite", "leave `suites` away, or name at least one");
@@ -98,7 +104,8 @@ pub(super) fn read(
     let arrivals = arrivals(&traffic, source.as_ref().zip(mean), overhead as f64, &mut map);
     resolved.insert("traffic".to_owned(), map.into());
     let (source, overhead, arrivals, sas, suites) = (source?, overhead as u32, arrivals?, sas?, bits?);
-    Some(Traffic { source, packets, overhead, arrivals, sas, classes: classes?, suites, warm_up })
+    let (classes, sa_run_length) = (classes?, sa_run_length?);
+    Some(Traffic { source, packets, overhead, arrivals, sas, sa_run_length, classes, suites, warm_up })
 }
 
 fn source(
@@ -116,32 +123,18 @@ fn source(
             useless(traffic, "path", word);
         }
         let sizes = drawn(traffic, word, map)?;
-        return in_runs(traffic, sizes, map).map(Source::Drawn);
+        return order::in_order(traffic, word, sizes, map).map(Source::Drawn);
     }
     map.insert("source".to_owned(), word.into());
-    if traffic.has("run_length") {
-        useless(traffic, "run_length", word);
-    }
-    SIZE_KEYS.iter().filter(|key| traffic.has(key)).for_each(|key| useless(traffic, key, word));
+    SIZE_KEYS
+        .iter()
+        .chain(order::ORDER_KEYS)
+        .filter(|key| traffic.has(key))
+        .for_each(|key| useless(traffic, key, word));
     file(traffic, directory, notes, map).map(|trace| Source::Trace(Arc::new(trace)))
 }
 
-/// Sizes that come several times in a row, if that is said.
-fn in_runs(traffic: &Section<'_>, sizes: Sizes, map: &mut Map<String, Json>) -> Option<Sizes> {
-    if !traffic.has("run_length") {
-        return Some(sizes);
-    }
-    let length = traffic.positive("run_length", Unit::None)?.as_f64();
-    if length < 1.0 {
-        let message = format!("`run_length` is {length}, below 1");
-        traffic.conflict("run_length", message, "packets in a row of one size, on average: 1 or more");
-        return None;
-    }
-    map.insert("run_length".to_owned(), length.into());
-    Some(if length > 1.0 { Sizes::Runs { sizes: Box::new(sizes), length } } else { sizes })
-}
-
-fn useless(section: &Section<'_>, key: &str, source: &str) {
+pub(super) fn useless(section: &Section<'_>, key: &str, source: &str) {
     let message = format!("`{key}` means nothing for source `{source}`");
     section.conflict(key, message, "take it away, or take another source");
 }
@@ -334,6 +327,7 @@ fn arrivals(
 ) -> Option<Arrivals> {
     let stamped = matches!(source, Some((Source::Trace(trace), _)) if !trace.times.is_empty());
     let default = match traffic.has("rate") || !stamped {
+        _ if traffic.has("gaps") => "gaps",
         true if traffic.has("packet_rate") => "poisson",
         true => "back-to-back",
         false => "stamps",
@@ -341,10 +335,11 @@ fn arrivals(
     let word = if traffic.has("arrivals") { traffic.word("arrivals", ARRIVALS)? } else { default };
     map.insert("arrivals".to_owned(), word.into());
     let unused: &[&str] = match word {
-        "stamps" => &["rate", "packet_rate", "on", "off"],
-        "on-off" => &["packet_rate"],
-        "poisson" => &["on", "off"],
-        _ => &["packet_rate", "on", "off"],
+        "stamps" => &["rate", "packet_rate", "on", "off", "gaps", "gap_transitions"],
+        "on-off" => &["packet_rate", "gaps", "gap_transitions"],
+        "poisson" => &["on", "off", "gaps", "gap_transitions"],
+        "gaps" => &["on", "off"],
+        _ => &["packet_rate", "on", "off", "gaps", "gap_transitions"],
     };
     for key in unused.iter().filter(|key| traffic.has(key)) {
         let message = format!("`{key}` means nothing for arrivals `{word}`");
@@ -355,6 +350,10 @@ fn arrivals(
             traffic.conflict("arrivals", "the source has no times", "give a `rate`");
         }
         return stamped.then_some(Arrivals::Stamps);
+    }
+    if word == "gaps" {
+        let mean = source.map(|(_, mean)| mean + overhead);
+        return order::gaps(traffic, mean, map).map(|gaps| Arrivals::Gaps(Arc::new(gaps)));
     }
     if word == "poisson" && traffic.has("packet_rate") {
         if traffic.has("rate") {
@@ -412,13 +411,12 @@ fn mean(source: &Source, classes: &[DrawnClass]) -> f64 {
 impl Traffic {
     /// Changes how much is offered, on average: the same kind of arrivals at another rate.
     pub(crate) fn set_rate(&mut self, rate: Rate) {
-        self.arrivals = match self.arrivals {
+        let mean = || mean(&self.source, &self.classes) + f64::from(self.overhead);
+        self.arrivals = match &self.arrivals {
             Arrivals::Stamps | Arrivals::BackToBack(_) => Arrivals::BackToBack(rate),
-            Arrivals::Poisson(_) => {
-                let mean = mean(&self.source, &self.classes) + f64::from(self.overhead);
-                Arrivals::Poisson(Duration::from_secs(8.0 * mean / rate.as_bps()))
-            }
-            Arrivals::OnOff { on, off, .. } => Arrivals::OnOff { rate, on, off },
+            Arrivals::Poisson(_) => Arrivals::Poisson(Duration::from_secs(8.0 * mean() / rate.as_bps())),
+            &Arrivals::OnOff { on, off, .. } => Arrivals::OnOff { rate, on, off },
+            Arrivals::Gaps(gaps) => Arrivals::Gaps(Arc::new(gaps.with_mean(8e12 * mean() / rate.as_bps()))),
         };
     }
 }

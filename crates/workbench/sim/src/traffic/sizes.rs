@@ -1,5 +1,8 @@
 //! Payload sizes to draw.
 
+use std::sync::Arc;
+
+use super::Chain;
 use crate::random::{self, Random};
 
 /// A distribution of payload sizes in bytes.
@@ -23,6 +26,15 @@ pub enum Sizes {
         sizes: Box<Sizes>,
         /// Mean number of packets in a run, above 1.
         length: f64,
+    },
+    /// Whole numbers of a range, equally likely; the bin of a packet depends on that of the packet before it.
+    Chained {
+        /// The bins; their weights are those of the first packet.
+        bins: Vec<Bin>,
+        /// The order of the bins.
+        chain: Arc<Chain>,
+        /// Whether each SA has an order of its own.
+        per_sa: bool,
     },
 }
 
@@ -76,6 +88,10 @@ impl Sizes {
             }
             Sizes::Exponential { mean, .. } => *mean,
             Sizes::Runs { sizes, .. } => sizes.mean(),
+            Sizes::Chained { bins, chain, .. } => {
+                let middle = |bin: &Bin| f64::from(bin.low) / 2.0 + f64::from(bin.high) / 2.0;
+                chain.shares().iter().zip(bins).map(|(share, bin)| share * middle(bin)).sum()
+            }
         }
     }
 }
@@ -87,50 +103,72 @@ pub(crate) struct Drawer {
     total: u64,
     random: Random,
     run: Option<Run>,
+    /// With a chain: the last bin, of each SA if each has an order of its own.
+    last: Vec<Option<u16>>,
 }
 
-/// Packets of one size in a row.
+/// Packets in a row that have something in common.
 #[derive(Clone, Debug)]
-struct Run {
+pub(super) struct Run {
     /// By which an exponential is divided to have a geometric number.
     scale: f64,
     left: u64,
-    size: u32,
+    value: u32,
+}
+
+impl Run {
+    /// Runs of this mean number of packets, above 1.
+    pub(super) fn new(length: f64) -> Run {
+        Run { scale: -(1.0 - 1.0 / length.max(1.0 + 1e-9)).ln(), left: 0, value: 0 }
+    }
+
+    /// What the next packet has, if the run goes on.
+    #[inline]
+    pub(super) fn goes_on(&mut self) -> Option<u32> {
+        if self.left == 0 {
+            return None;
+        }
+        self.left -= 1;
+        Some(self.value)
+    }
+
+    /// A run begins with this packet.
+    #[inline]
+    pub(super) fn begin(&mut self, value: u32, random: &mut Random) {
+        self.value = value;
+        self.left = (random::exponential(random) / self.scale) as u64;
+    }
 }
 
 impl Drawer {
     pub(crate) fn new(sizes: Sizes, random: Random) -> Drawer {
         let (sizes, run) = match sizes {
-            Sizes::Runs { sizes, length } => {
-                let scale = -(1.0 - 1.0 / length.max(1.0 + 1e-9)).ln();
-                (*sizes, Some(Run { scale, left: 0, size: 0 }))
-            }
+            Sizes::Runs { sizes, length } => (*sizes, Some(Run::new(length))),
             sizes => (sizes, None),
         };
         let total = match &sizes {
             Sizes::Bins(bins) => bins.iter().map(|bin| bin.weight).sum(),
-            Sizes::Exponential { .. } | Sizes::Runs { .. } => 1,
+            Sizes::Exponential { .. } | Sizes::Runs { .. } | Sizes::Chained { .. } => 1,
         };
-        Drawer { sizes, total, random, run }
+        Drawer { sizes, total, random, run, last: Vec::new() }
     }
 
+    /// The size of the next packet, which is of this SA.
     #[inline]
-    pub(crate) fn draw(&mut self) -> u32 {
-        let Some(run) = &mut self.run else { return self.fresh() };
-        if run.left > 0 {
-            run.left -= 1;
-            return run.size;
+    pub(crate) fn draw(&mut self, sa: u32) -> u32 {
+        let Some(run) = &mut self.run else { return self.fresh(sa) };
+        if let Some(size) = run.goes_on() {
+            return size;
         }
-        let size = self.fresh();
+        let size = self.fresh(sa);
         if let Some(run) = &mut self.run {
-            run.size = size;
-            run.left = (random::exponential(&mut self.random) / run.scale) as u64;
+            run.begin(size, &mut self.random);
         }
         size
     }
 
     #[inline]
-    fn fresh(&mut self) -> u32 {
+    fn fresh(&mut self, sa: u32) -> u32 {
         match &self.sizes {
             Sizes::Bins(bins) => {
                 let mut at = if bins.len() == 1 { 0 } else { self.random.below(self.total) };
@@ -151,9 +189,24 @@ impl Drawer {
                     return size as u32;
                 }
             },
+            Sizes::Chained { .. } => self.next_of_chain(sa),
             // Runs of runs are not to be had from a scenario.
             Sizes::Runs { sizes, .. } => sizes.mean() as u32,
         }
+    }
+
+    #[inline(never)]
+    fn next_of_chain(&mut self, sa: u32) -> u32 {
+        let Sizes::Chained { bins, chain, per_sa } = &self.sizes else { return 0 };
+        let at = if *per_sa { sa as usize } else { 0 };
+        if at >= self.last.len() {
+            self.last.resize(at + 1, None);
+        }
+        let number = chain.draw(self.last[at], &mut self.random);
+        self.last[at] = Some(number);
+        let bin = bins[usize::from(number)];
+        let span = u64::from(bin.high - bin.low) + 1;
+        bin.low + if span == 1 { 0 } else { self.random.below(span) as u32 }
     }
 }
 
@@ -163,7 +216,7 @@ mod tests {
 
     fn draw(sizes: Sizes) -> Vec<u32> {
         let mut drawer = Drawer::new(sizes, random::stream(1, "sizes"));
-        (0..400_000).map(|_| drawer.draw()).collect()
+        (0..400_000).map(|_| drawer.draw(0)).collect()
     }
 
     fn moments(list: &[u32]) -> (f64, f64) {
@@ -199,6 +252,19 @@ mod tests {
         assert!((length - 10.0).abs() < 0.3, "{length}");
         let (mean, _) = moments(&list);
         assert!((mean - 500_000.0).abs() < 6_000.0, "{mean}");
+    }
+
+    #[test]
+    fn each_sa_has_its_own_place_in_the_chain() {
+        let bins = [40, 1_500].map(|size| Bin { low: size, high: size, weight: 1 }).to_vec();
+        // After a small packet comes a large one, after a large one a small one.
+        let chain = Arc::new(Chain::new(&[1, 0], &[vec![0, 1], vec![1, 0]]));
+        for (per_sa, expected) in [(true, [40, 40, 1_500, 1_500, 40]), (false, [40, 1_500, 40, 1_500, 40])] {
+            let sizes = Sizes::Chained { bins: bins.clone(), chain: chain.clone(), per_sa };
+            assert!((sizes.mean() - 770.0).abs() < 1e-9);
+            let mut drawer = Drawer::new(sizes, random::stream(1, "sizes"));
+            assert_eq!([7, 3, 3, 7, 7].map(|sa| drawer.draw(sa)), expected);
+        }
     }
 
     #[test]

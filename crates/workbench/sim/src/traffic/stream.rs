@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use forebay_time::{Duration, Time};
 
-use super::sizes::Drawer;
-use super::{Arrivals, DrawnClass, Line, Source, Trace, Traffic};
+use super::sizes::{Drawer, Run};
+use super::{Arrivals, DrawnClass, Gaps, Line, Source, Trace, Traffic};
 use crate::random::{self, Random};
 
 /// A packet that arrives.
@@ -34,6 +34,7 @@ pub struct Stream {
     clock: Clock,
     sas: Vec<u64>,
     sa_random: Random,
+    sa_run: Option<Run>,
     classes: Option<Box<Classes>>,
     suites: Vec<u8>,
 }
@@ -58,6 +59,7 @@ enum Clock {
     BackToBack(Line),
     Poisson { mean: Duration, now: u64, random: Random },
     OnOff { line: Line, on: Duration, off: Duration, left: u64, begun: u64, now: u64, random: Random },
+    Gaps { gaps: Arc<Gaps>, now: u64, last: Option<u16>, random: Random },
 }
 
 impl Stream {
@@ -71,15 +73,16 @@ impl Stream {
             }
         };
         let random = random::stream(seed, "arrivals");
-        let clock = match traffic.arrivals {
+        let clock = match &traffic.arrivals {
             Arrivals::Stamps => Clock::Stamps,
-            Arrivals::BackToBack(rate) => Clock::BackToBack(Line::new(rate)),
-            Arrivals::Poisson(mean) => Clock::Poisson { mean, now: 0, random },
-            Arrivals::OnOff { rate, on, off } => {
+            Arrivals::BackToBack(rate) => Clock::BackToBack(Line::new(*rate)),
+            Arrivals::Poisson(mean) => Clock::Poisson { mean: *mean, now: 0, random },
+            &Arrivals::OnOff { rate, on, off } => {
                 let mut random = random;
                 let left = exponential(&mut random, on);
                 Clock::OnOff { line: Line::new(rate), on, off, left, begun: 0, now: 0, random }
             }
+            Arrivals::Gaps(gaps) => Clock::Gaps { gaps: gaps.clone(), now: 0, last: None, random },
         };
         Stream {
             origin,
@@ -89,6 +92,7 @@ impl Stream {
             clock,
             sas: traffic.sas.clone(),
             sa_random: random::stream(seed, "sas"),
+            sa_run: (traffic.sa_run_length > 1.0).then(|| Run::new(traffic.sa_run_length)),
             classes: (!traffic.classes.is_empty()).then(|| Box::new(Classes::new(&traffic.classes, seed))),
             suites: traffic.suites.clone(),
         }
@@ -101,6 +105,18 @@ impl Stream {
 
     #[inline]
     fn draw_sa(&mut self) -> u32 {
+        if let Some(sa) = self.sa_run.as_mut().and_then(Run::goes_on) {
+            return sa;
+        }
+        let sa = self.fresh_sa();
+        if let Some(run) = &mut self.sa_run {
+            run.begin(sa, &mut self.sa_random);
+        }
+        sa
+    }
+
+    #[inline]
+    fn fresh_sa(&mut self) -> u32 {
         let total = self.sas[self.sas.len() - 1];
         let at = self.sa_random.below(total);
         if total == self.sas.len() as u64 {
@@ -120,18 +136,20 @@ impl Iterator for Stream {
         }
         let number = self.next as usize;
         self.next += 1;
-        let (mut size, stamp, mut sa, mut class) = match &mut self.origin {
-            Origin::Drawn(drawer) => (drawer.draw(), 0, 0, 0),
-            Origin::Trace(trace) => (
-                trace.sizes[number],
-                trace.times.get(number).copied().unwrap_or(0),
-                trace.sas.get(number).copied().unwrap_or(0),
-                trace.classes.get(number).copied().unwrap_or(0),
-            ),
+        let mut sa = if self.sas.is_empty() { 0 } else { self.draw_sa() };
+        let (mut size, stamp, mut class) = match &mut self.origin {
+            Origin::Drawn(drawer) => (drawer.draw(sa), 0, 0),
+            Origin::Trace(trace) => {
+                if self.sas.is_empty() {
+                    sa = trace.sas.get(number).copied().unwrap_or(0);
+                }
+                (
+                    trace.sizes[number],
+                    trace.times.get(number).copied().unwrap_or(0),
+                    trace.classes.get(number).copied().unwrap_or(0),
+                )
+            }
         };
-        if !self.sas.is_empty() {
-            sa = self.draw_sa();
-        }
         if let Some(classes) = &mut self.classes {
             class = classes.draw(&mut size);
         }
@@ -165,7 +183,7 @@ impl Classes {
         let at = self.random.below(self.borders[self.borders.len() - 1]);
         let class = self.borders.partition_point(|&border| border <= at);
         if let Some(drawer) = &mut self.sizes[class] {
-            *size = drawer.draw();
+            *size = drawer.draw(0);
         }
         class as u8
     }
@@ -198,6 +216,11 @@ impl Clock {
                 }
                 line.send(bytes);
                 now.saturating_add(into)
+            }
+            Clock::Gaps { gaps, now, last, random } => {
+                let at = *now;
+                *now = now.saturating_add(gaps.draw(last, random));
+                at
             }
         }
     }

@@ -7,6 +7,7 @@ mod classes;
 mod fingerprints;
 mod optimum;
 mod oracle;
+mod order;
 mod properties;
 mod queueing;
 mod scenario;

@@ -50,11 +50,113 @@ fn what_is_wrong_with_a_trace_has_its_line() {
     assert!(error("size,when\n").to_string().contains("column `when`, expected size, time, sa or class"));
     assert!(error("size,time\n1\n").to_string().contains("1 fields, expected 2"));
     assert!(error("size,time\n1,-1\n").to_string().contains("the time is `-1`"));
+    let wrong = error("size,class\n1,256\n");
+    assert_eq!((wrong.line(), wrong.found(), wrong.expected()), (Some(2), Some("256"), Some("0 to 255")));
+    assert!(wrong.help().contains("Parquet"));
     assert!(error("size\n").to_string().contains("no packets"));
     assert!(error("").to_string().contains("no packets"));
     let text = "model = \"host\"\n[traffic]\nsource = \"file\"\npath = \"t.csv\"\nrate = 1\n[[processor]]\nkind = \"accelerator\"\n";
     let errors = Scenario::load(&file(directory.path(), "s.toml", text), &[]).unwrap_err();
     assert_eq!((errors.findings().len(), errors.findings()[0].line()), (1, Some(4)));
+}
+
+#[test]
+fn files_of_the_archive_without_sizes_and_compressed_ones_are_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let flags = "0.010445 2 1 2436 23 S 1 0\n";
+    let error = read_trace(&file(directory.path(), "lbl-pkt-4.sf", flags)).unwrap_err();
+    assert!(error.to_string().ends_with(":1: the number of fields is `8`, expected 6, or 2"), "{error}");
+    assert!(error.help().contains("sanitize-syn-fin"));
+    let error = read_trace(&file(directory.path(), "BC-pAug89.TL.gz", [0x1f, 0x8b, 8, 8])).unwrap_err();
+    assert!(error.to_string().contains("compressed by gzip") && error.help().contains("gzip -d"));
+}
+
+#[cfg(feature = "parquet")]
+mod parquet_files {
+    use std::fs::File;
+    use std::sync::Arc;
+
+    use parquet::basic::{Compression, ZstdLevel};
+    use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type};
+    use parquet::file::properties::WriterProperties;
+    use parquet::file::writer::SerializedFileWriter;
+    use parquet::schema::parser::parse_message_type;
+
+    use super::*;
+
+    /// A file of three rows in two groups, with the size as `size`.
+    fn table(path: &Path, schema: &str, compression: Compression, null: bool) {
+        let properties = WriterProperties::builder().set_compression(compression).build();
+        let schema = Arc::new(parse_message_type(schema).unwrap());
+        let file = File::create(path).unwrap();
+        let mut writer = SerializedFileWriter::new(file, schema, Arc::new(properties)).unwrap();
+        for rows in [0..2, 2..3] {
+            let mut group = writer.next_row_group().unwrap();
+            let mut column = group.next_column().unwrap().unwrap();
+            let sizes = &[40, 1_460, 0][rows.clone()];
+            let levels: Vec<i16> = sizes.iter().map(|&size| i16::from(!null || size != 0)).collect();
+            let sizes = if null && sizes == [0] { &[] } else { sizes };
+            column.typed::<Int32Type>().write_batch(sizes, Some(&levels), None).unwrap();
+            column.close().unwrap();
+            let mut column = group.next_column().unwrap().unwrap();
+            column.typed::<DoubleType>().write_batch(&[10.1, 10.2, 10.4][rows.clone()], None, None).unwrap();
+            column.close().unwrap();
+            let mut column = group.next_column().unwrap().unwrap();
+            let sas = ["east", "west", "east"].map(ByteArray::from);
+            column.typed::<ByteArrayType>().write_batch(&sas[rows.clone()], None, None).unwrap();
+            column.close().unwrap();
+            let mut column = group.next_column().unwrap().unwrap();
+            column.typed::<Int64Type>().write_batch(&[1, 0, 7][rows], None, None).unwrap();
+            column.close().unwrap();
+            group.close().unwrap();
+        }
+        writer.close().unwrap();
+    }
+
+    const SCHEMA: &str = "message trace { optional int32 size; required double time; \
+                          required binary sa (UTF8); required int64 class; }";
+
+    #[test]
+    fn columns_are_read_by_name_and_whatever_compresses_them() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("trace");
+        for compression in
+            [Compression::UNCOMPRESSED, Compression::SNAPPY, Compression::ZSTD(ZstdLevel::default())]
+        {
+            table(&path, SCHEMA, compression, false);
+            let trace = read_trace(&path).unwrap();
+            assert_eq!((trace.sizes, trace.sas), (vec![40, 1_460, 0], vec![0, 1, 0]));
+            assert_eq!(trace.times, [0, 100_000_000_000, 300_000_000_000]);
+            assert_eq!(trace.classes, [1, 0, 7]);
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_table_has_its_row_and_column() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("trace");
+        table(&path, SCHEMA, Compression::SNAPPY, true);
+        let error = read_trace(&path).unwrap_err();
+        assert!(error.to_string().ends_with("row 3: the size is `null`, expected a value"), "{error}");
+        table(&path, &SCHEMA.replace("size", "length"), Compression::SNAPPY, false);
+        let error = read_trace(&path).unwrap_err();
+        assert_eq!(
+            (error.found(), error.expected()),
+            (Some("length, time, sa, class"), Some("one named `size`"))
+        );
+        table(
+            &path,
+            &SCHEMA.replace("sa (UTF8)", "class").replace("64 class", "64 sa"),
+            Compression::SNAPPY,
+            false,
+        );
+        let error = read_trace(&path).unwrap_err();
+        assert!(
+            error.to_string().contains("the type of the column `class` is `text`, expected whole numbers")
+        );
+        std::fs::write(&path, &std::fs::read(&path).unwrap()[..200]).unwrap();
+        assert!(read_trace(&path).unwrap_err().help().contains("complete"));
+    }
 }
 
 #[test]

@@ -1,0 +1,61 @@
+//! Packet captures as traces.
+
+use std::io::Read;
+use std::net::IpAddr;
+use std::path::Path;
+
+use forebay_links::capture::Reader;
+use forebay_links::frame::{Family, locate};
+
+use super::{Fault, Names};
+use crate::traffic::Trace;
+
+/// The magic numbers of pcap, with micro- and nanoseconds, and pcapng.
+pub(super) fn is_capture(magic: [u8; 4]) -> bool {
+    let number = u32::from_be_bytes(magic);
+    [number, number.swap_bytes()].iter().any(|n| [0xa1b2_c3d4, 0xa1b2_3c4d, 0x0a0d_0d0a].contains(n))
+}
+
+pub(super) fn read(input: impl Read, path: &Path) -> Result<Trace, Fault> {
+    let mut reader = Reader::new(input, path).map_err(Fault::new)?;
+    let (mut trace, mut stamps, mut names) = (Trace::default(), Vec::new(), Names::new());
+    while let Some(record) = reader.next_record().map_err(Fault::new)? {
+        let at = locate(record.link, record.data).ok();
+        let packet = at.and_then(|at| header(at.family, record.data.get(at.start..)?));
+        let Some(Header { bytes, destination, octet }) = packet else {
+            trace.skipped += 1;
+            continue;
+        };
+        trace.sizes.push(bytes);
+        trace.sas.push(names.number(destination));
+        trace.dscps.push(octet >> 2);
+        stamps.push(u128::from(record.timestamp_ns) * 1_000);
+    }
+    trace.set_times(&stamps);
+    Ok(trace)
+}
+
+/// What is read of an IP packet.
+struct Header {
+    bytes: u32,
+    destination: IpAddr,
+    /// The DS field and ECN's bits (RFC 2474 3, RFC 3168 5).
+    octet: u8,
+}
+
+/// The header of an IP packet (RFC 791 3.1, RFC 8200 3).
+fn header(family: Family, packet: &[u8]) -> Option<Header> {
+    let be16 = |at: usize| packet.get(at..at + 2).map(|two| u32::from(two[0]) << 8 | u32::from(two[1]));
+    Some(match family {
+        Family::V4 => Header {
+            bytes: be16(2)?,
+            destination: IpAddr::from(*packet.get(16..)?.first_chunk::<4>()?),
+            octet: *packet.get(1)?,
+        },
+        Family::V6 => Header {
+            bytes: be16(4)? + 40,
+            destination: IpAddr::from(*packet.get(24..)?.first_chunk::<16>()?),
+            octet: (be16(0)? >> 4) as u8,
+        },
+    })
+}

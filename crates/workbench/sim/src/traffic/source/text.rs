@@ -1,0 +1,131 @@
+//! Traces as text: CSV, and the formats of the Internet Traffic Archive.
+
+use std::io::BufRead;
+
+use super::{COLUMNS, Fault, Names, SIZE_MAX};
+use crate::scenario::ps_of;
+use crate::traffic::Trace;
+
+/// The Archive's files that hold no packets with their sizes.
+const NO_SIZES: &str = "the Archive's packets are in the files of `sanitize-tcp` and `sanitize-udp` (.tcp, .udp: time, \
+source, destination, two ports, data bytes) and of `BC` (time, length); those of `sanitize-syn-fin` (.sf) and \
+`tcp-reduce` have no size for each packet";
+
+/// What the fields of a line are.
+struct Layout {
+    separator: Option<char>,
+    size: usize,
+    time: Option<usize>,
+    sa: Option<usize>,
+    class: Option<usize>,
+    fields: usize,
+}
+
+/// The columns as they are read.
+#[derive(Default)]
+struct Columns {
+    trace: Trace,
+    stamps: Vec<u128>,
+}
+
+pub(super) fn read(input: impl BufRead) -> Result<Trace, Fault> {
+    let (mut columns, mut names) = (Columns::default(), Names::new());
+    let mut layout: Option<Layout> = None;
+    for (at, line) in input.lines().enumerate() {
+        let fail = |fault: Fault| fault.at(at + 1);
+        let line = line.map_err(|error| fail(Fault::new(error)))?;
+        let line = line.trim().trim_start_matches('\u{feff}');
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let Some(layout) = &layout else {
+            let (found, is_header) = layout_of(line).map_err(fail)?;
+            if !is_header {
+                columns.packet(line, &found, &mut names).map_err(fail)?;
+            }
+            layout = Some(found);
+            continue;
+        };
+        columns.packet(line, layout, &mut names).map_err(fail)?;
+    }
+    if layout.is_some_and(|layout| layout.time.is_some()) {
+        columns.trace.set_times(&columns.stamps);
+    }
+    Ok(columns.trace)
+}
+
+/// What the first line says, and whether it is a header.
+fn layout_of(line: &str) -> Result<(Layout, bool), Fault> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let numbers = words.iter().all(|word| word.parse::<f64>().is_ok());
+    match words.len() {
+        2 if numbers => {
+            let (size, time) = (1, Some(0));
+            return Ok((Layout { separator: None, size, time, sa: None, class: None, fields: 2 }, false));
+        }
+        6 if numbers => {
+            let (size, time, sa) = (5, Some(0), Some(2));
+            return Ok((Layout { separator: None, size, time, sa, class: None, fields: 6 }, false));
+        }
+        fields if fields > 1 && !line.contains(',') && ps_of(words[0]).is_some() => {
+            let fault = Fault::value("the number of fields", fields, "6, or 2");
+            return Err(fault.with_help(NO_SIZES));
+        }
+        _ => {}
+    }
+    let columns: Vec<&str> = line.split(',').map(str::trim).collect();
+    for column in &columns {
+        if !COLUMNS.contains(column) {
+            let fault = Fault::new(format!("the header has the column `{column}`"));
+            return Err(fault.expecting("size, time, sa or class"));
+        }
+        if columns.iter().filter(|other| *other == column).count() > 1 {
+            return Err(Fault::new(format!("the header has the column `{column}` twice")));
+        }
+    }
+    let place = |name| columns.iter().position(|column| *column == name);
+    let size = place("size").ok_or_else(|| Fault::new("the header has no column `size`"))?;
+    let (time, sa, class) = (place("time"), place("sa"), place("class"));
+    Ok((Layout { separator: Some(','), size, time, sa, class, fields: columns.len() }, true))
+}
+
+impl Columns {
+    fn packet(&mut self, line: &str, layout: &Layout, names: &mut Names<String>) -> Result<(), Fault> {
+        let mut fields = [""; 8];
+        let mut found = 0;
+        let mut put = |field| {
+            if let Some(place) = fields.get_mut(found) {
+                *place = field;
+            }
+            found += 1;
+        };
+        match layout.separator {
+            Some(separator) => line.split(separator).map(str::trim).for_each(&mut put),
+            None => line.split_whitespace().for_each(&mut put),
+        }
+        if found != layout.fields {
+            return Err(Fault::new(format!("{found} fields, expected {}", layout.fields)));
+        }
+        let size = fields[layout.size];
+        match size.parse().ok().filter(|size: &u64| *size <= SIZE_MAX) {
+            Some(size) => self.trace.sizes.push(size as u32),
+            None => return Err(Fault::value("the size", size, "a whole number of bytes")),
+        }
+        if let Some(at) = layout.time {
+            let time = fields[at];
+            let stamp = ps_of(time).ok_or_else(|| Fault::value("the time", time, "seconds from 0 on"))?;
+            self.stamps.push(stamp);
+        }
+        if let Some(at) = layout.sa {
+            self.trace.sas.push(match names.0.get(fields[at]) {
+                Some(&number) => number,
+                None => names.number(fields[at].to_owned()),
+            });
+        }
+        if let Some(at) = layout.class {
+            let class = fields[at];
+            self.trace.classes.push(class.parse().map_err(|_| Fault::value("the class", class, "0 to 255"))?);
+        }
+        Ok(())
+    }
+}
