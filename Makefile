@@ -55,6 +55,7 @@ demo: setup
 
 test: setup-test
 	$(CARGO) test --workspace --locked
+	scripts/python.sh studies
 	$(CARGO) tree --quiet --manifest-path examples/extension/Cargo.toml --locked >/dev/null
 	$(MAKE) -C firmware test
 	scripts/interop.sh target/debug/forebay quick
@@ -81,6 +82,7 @@ interop-vm: $(FOREBAY)
 
 browser: $(FOREBAY) docs
 	@scripts/setup.sh browser
+	scripts/python.sh develop
 	scripts/browser.sh $(FOREBAY)
 	[ ! -e target/site/index.html ] || tests/browser/site.py target/site
 
@@ -132,6 +134,7 @@ check: setup
 	$(CARGO) fmt --manifest-path examples/extension/Cargo.toml --check
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --document-private-items
 	scripts/docs.py
+	scripts/study_reference.py --check
 	scripts/site.sh installed
 	$(MAKE) licences
 

@@ -3,6 +3,7 @@
 #
 #   scripts/python.sh env       the virtual environment target/python with maturin and what the tests use
 #   scripts/python.sh develop   and the package in it as it stands in python/, with the module of the profile `dev`
+#   scripts/python.sh studies   the same, and every study in its quick form; commands and tutorials find the environment
 #   scripts/python.sh wheel     the wheel and the source distribution in target/wheels, and the wheel in the environment
 #   scripts/python.sh test      mypy and pytest on the package, and the wheel in clean environments of the oldest and the
 #                               newest CPython that are here
@@ -44,6 +45,11 @@ develop() {
     environment
     VIRTUAL_ENV=$env CARGO_TARGET_DIR=$target "$env/bin/maturin" develop --quiet --locked \
         --manifest-path python/Cargo.toml --profile "${PROFILE:-dev}"
+}
+
+studies() {
+    develop
+    (cd python && "$env/bin/python" -m pytest -q tests/test_study.py tests/test_figures.py)
 }
 
 # A source distribution has the crates; what they take from outside of their folders when they are compiled is added.
@@ -111,8 +117,9 @@ sdist() {
 case "${1:-}" in
 env) environment ;;
 develop) develop ;;
+studies) studies ;;
 wheel) wheel ;;
 test) tests ;;
 sdist) sdist ;;
-*) fail "expected env, develop, wheel, test or sdist, found '${1:-}'" ;;
+*) fail "expected env, develop, studies, wheel, test or sdist, found '${1:-}'" ;;
 esac

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Adds to a source distribution what its crates take from outside of their folders when they are compiled.
 
-maturin takes the crates along, but no path with `..`: studies, the example of a gateway's file, replaced crates.
+maturin takes the crates along, but no path with `..`: studies, the example of a gateway's file, licences.
 """
 
 import gzip
@@ -11,7 +11,7 @@ import sys
 import tarfile
 from pathlib import Path
 
-EXTRA = ["packaging/gateway.toml", "studies", "third-party", "LICENSE-APACHE", "LICENSE-MIT"]
+EXTRA = ["packaging/gateway.toml", "studies", "LICENSE-APACHE", "LICENSE-MIT"]
 
 
 def main(path: Path) -> None:

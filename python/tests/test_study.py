@@ -102,7 +102,7 @@ def test_observations_are_counted_apart(own) -> None:
     manifest = findings.manifest()
     assert (manifest["claims"], manifest["claims_held"]) == (1, 1)
     assert (manifest["observations"], manifest["observations_held"]) == (1, 0)
-    assert findings.lines()[-1] == "1 of 1 claims hold, 0 of 1 observations; 1 runs"
+    assert findings.lines()[-1] == "1 of 1 claims hold; 0 of 1 observations hold; 1 runs"
     assert not findings.all_hold()
     frame = findings.to_pandas()
     assert list(frame["kind"]) == ["claim", "observation"]

@@ -1,20 +1,23 @@
 """Embedded processors: which cache, which bus, which instruction pays for IPsec
 
-Potlapally, Ravi, Raghunathan, Lee and Jha, "Impact of Configurability and Extensibility on IPSec Protocol Execution on
-Embedded Processors", [E]: their claims, one by one, on a RISC-V core that runs firmware of our own.
+Potlapally, Ravi, Raghunathan, Lee and Jha, "Impact of Configurability and Extensibility on IPSec Protocol
+Execution on Embedded Processors", [E]: their claims, one by one, on a RISC-V core that runs firmware of our
+own.
 
-Their core is an Xtensa with instructions of 24 bits and register windows, their software is lwIP with embedded IPsec and
-an AES that the paper does not name, and the latencies of their memory are not printed. Our core is RV32IMC with 8 cycles
-to memory for a read and 4 for a write. So ratios are compared, not cycles. The bands are those of this study since its
-first version: a claim with a figure holds if ours is within a factor of 1.5 for how many times, and of 2 for per cents.
+Their core is an Xtensa with instructions of 24 bits and register windows, their software is lwIP with
+embedded IPsec and an AES that the paper does not name, and the latencies of their memory are not printed.
+Our core is RV32IMC with 8 cycles to memory for a read and 4 for a write. So ratios are compared, not cycles.
+The bands are those of this study since its first version: a claim with a figure holds if ours is within a
+factor of 1.5 for how many times, and of 2 for per cents.
 
-The firmware comes in two mixes. The reference mix is written as portable libraries of 2004 were: CBC, and the state of
-the cipher, go byte by byte, and instructions of their own bring round keys into custom registers, as the paper defines
-them. The tuned mix is today's: it goes by words, and a round reads its key itself. The claims are decided on the
-reference mix, for it is the paper's kind of software; the last section has every figure of both.
+The firmware comes in two mixes. The reference mix is written as portable libraries of 2004 were: CBC, and
+the state of the cipher, go byte by byte, and instructions of their own bring round keys into custom
+registers, as the paper defines them. The tuned mix is today's: it goes by words, and a round reads its key
+itself. The claims are decided on the reference mix, for it is the paper's kind of software; the last section
+has every figure of both.
 
-The traffic is 200 packets of the demonstration's capture each way through a tunnel: outbound, and inbound as the peer
-protects them. ESP enciphers without authenticating and AH uses HMAC-MD5, as in [E].
+The traffic is 200 packets of the demonstration's capture each way through a tunnel: outbound, and inbound as
+the peer protects them. ESP enciphers without authenticating and AH uses HMAC-MD5, as in [E].
 """
 
 from __future__ import annotations
@@ -172,15 +175,20 @@ class Book:
         base = "1 KB direct-mapped caches with lines of 16 bytes, 4 slots, 32 bits"
         self.common = [
             s.printed("icache, dcache, write_buffer, memory.width", base, "III.D"),
-            s.assumed("memory.latency", 8, "the paper prints no latencies; the study varies it where it decides"),
+            s.assumed(
+                "memory.latency", 8, "the paper prints no latencies; the study varies it where it decides"
+            ),
             s.assumed("memory.write_latency", 4, "as above"),
             s.assumed(
-                "input.capture", "demo", "the paper's traces of web transactions are not published; 200 packets each way"
+                "input.capture",
+                "demo",
+                "the paper's traces of web transactions are not published; 200 packets each way",
             ),
             s.assumed(
                 "firmware.path",
                 "ipsec-reference",
-                "theirs is lwIP with embedded IPsec; the AES in it is not published, libraries of the time went by bytes",
+                "theirs is lwIP with embedded IPsec; the AES in it is not published, libraries of the time "
+                "went by bytes",
             ),
             s.assumed("key of AES", "128 bits", "the paper names no length"),
         ]
@@ -192,19 +200,33 @@ class Book:
             key = OPTION_OF[id]
             own.append(s.printed(key, next(values for _, one, values in OPTIONS if one == key), "III.D"))
         if id.startswith(("table-", "together-")):
-            own += [s.printed(key, value, "III.E") for key, value in BEST.items() if not key.endswith(".line")]
+            own += [
+                s.printed(key, value, "III.E") for key, value in BEST.items() if not key.endswith(".line")
+            ]
             why = "III.E prints lines of 64 bits, III.D has lines of 64 bytes and none of 64 bits"
             own += [s.assumed(key, 64, why) for key in ("icache.line", "dcache.line")]
         if id.startswith("windows"):
             own += [
                 s.printed("registers", [32, 64], "III.D"),
-                s.assumed("registers of a window", 8, "call8, what Xtensa's compilers use; our firmware's calls are counted"),
+                s.assumed(
+                    "registers of a window",
+                    8,
+                    "call8, what Xtensa's compilers use; our firmware's calls are counted",
+                ),
                 s.assumed("cycles of an exception", WINDOW_CYCLES, "eight words moved and a short handler"),
             ]
         return self.common + own
 
     def add(
-        self, id: str, says: str, quote: str, where: str, low: float | None, high: float | None, unit: str, source: str
+        self,
+        id: str,
+        says: str,
+        quote: str,
+        where: str,
+        low: float | None,
+        high: float | None,
+        unit: str,
+        source: str,
     ) -> None:
         band = self.s.band(low, high, unit, source)
         self.claims[id] = self.s.claim(
@@ -240,7 +262,8 @@ def declare_profile(book: Book) -> None:
     book.cents(
         "protocol-share",
         "Nearly 48 % of the cycles of IPsec are protocol processing, mean of AH and ESP.",
-        "nearly 48% (averaged over multiple traces, and across both modes) of the IPSec processing cycles are spent in "
+        "nearly 48% (averaged over multiple traces, and across both modes) of the IPSec processing cycles "
+        "are spent in "
         "protocol processing",
         "II.A, figure 1",
         48.0,
@@ -338,7 +361,8 @@ def declare_caches(book: Book) -> None:
     book.add(
         "dcache-size",
         "A larger D-cache helps the protocol, and not the cryptography.",
-        "Larger D-cache size improves the performance of protocol processing, but, not that of cryptographic processing",
+        "Larger D-cache size improves the performance of protocol processing, but, not that of "
+        "cryptographic processing",
         "III.D",
         2.0,
         None,
@@ -356,7 +380,10 @@ def declare_caches(book: Book) -> None:
         "%",
         "10 % is what the paper calls an improvement, in the next sentence; 2 and 4 ways",
     )
-    quote = "Similar observation is true for D-cache associativity except in the case of protocol processing (whose performance improves by 10%)"
+    quote = (
+        "Similar observation is true for D-cache associativity except in the case of protocol "
+        "processing (whose performance improves by 10%)"
+    )
     book.cents("dcache-ways", "Four ways of the D-cache give the protocol 10 %.", quote, "III.D", 10.0)
     book.add(
         "dcache-ways-crypto",
@@ -391,7 +418,10 @@ def declare_caches(book: Book) -> None:
 
 
 def declare_memory(book: Book) -> None:
-    quote = "Increasing the register file size from 32 to 64 drastically reduces the window overflows and underflows"
+    quote = (
+        "Increasing the register file size from 32 to 64 drastically reduces the window overflows and "
+        "underflows"
+    )
     book.add(
         "windows",
         "64 registers in place of 32 remove most overflows and underflows of windows.",
@@ -413,7 +443,9 @@ def declare_memory(book: Book) -> None:
         "modest is less than the 10 % that the paper calls an improvement",
     )
     quote = "Protocol processing spends about 30% of its cycles waiting for free slots in the write buffer"
-    book.cents("write-waits", "The protocol waits for free slots in 30 % of its cycles.", quote, "III.D", 30.0)
+    book.cents(
+        "write-waits", "The protocol waits for free slots in 30 % of its cycles.", quote, "III.D", 30.0
+    )
     quote = "increasing the write buffer slots improves protocol processing by 10%"
     book.cents("write-slots", "32 slots improve the protocol by 10 %.", quote, "III.D", 10.0)
     book.add(
@@ -426,7 +458,10 @@ def declare_memory(book: Book) -> None:
         "%",
         "no effect is less than what counts as a benefit, for AES and MD5",
     )
-    quote = "Increasing PIF width to 128 bits improves cryptographic processing by 15%, and protocol processing by nearly 30%"
+    quote = (
+        "Increasing PIF width to 128 bits improves cryptographic processing by 15%, and protocol "
+        "processing by nearly 30%"
+    )
     book.cents("width-crypto", "128 bits improve the cryptography by 15 %.", quote, "III.D", 15.0)
     book.cents("width-protocol", "128 bits improve the protocol by nearly 30 %.", quote, "III.D", 30.0)
 
@@ -441,8 +476,12 @@ def declare_table(book: Book) -> None:
     for option, parts in TABLE_1.items():
         for part, printed in parts.items():
             says = f"The {option} options save {printed:g} % of the cycles of {part}."
-            quote = f"{option.capitalize()} {' '.join(f'{parts[one]:g} %' for one in ('protocol', 'MD5', 'AES'))}"
-            book.cents(f"table-{option}-{part.lower()}", says, quote, f"III.E, table I, column {part}", printed)
+            quote = (
+                f"{option.capitalize()} {' '.join(f'{parts[one]:g} %' for one in ('protocol', 'MD5', 'AES'))}"
+            )
+            book.cents(
+                f"table-{option}-{part.lower()}", says, quote, f"III.E, table I, column {part}", printed
+            )
     book.add(
         "table-protocol",
         "The protocol gains at least twice as much by configuring as by extending.",
@@ -488,7 +527,10 @@ def figure_1(s: Study, book: Book, plain: dict[str, Core], traffic: Traffic) -> 
     mean = {mix: [(one[0] + one[1]) / 2.0] for mix, one in shares.items()}
     names = ["ESP", "AH", "mean"]
     series = [s.series(f"protocol, {mix}", names, [*shares[mix], mean[mix][0]]) for mix in MIXES]
-    series += [s.series(f"cryptography, {mix}", names, [100.0 - one for one in [*shares[mix], *mean[mix]]]) for mix in MIXES]
+    series += [
+        s.series(f"cryptography, {mix}", names, [100.0 - one for one in [*shares[mix], *mean[mix]]])
+        for mix in MIXES
+    ]
     s.plot(
         "Cycles of IPsec on the base core, without custom instructions",
         x="mode",
@@ -515,33 +557,47 @@ def figure_1(s: Study, book: Book, plain: dict[str, Core], traffic: Traffic) -> 
     book.measured(
         "protocol-share",
         mean,
-        f"{percent(mean['reference'][0] / 100)}: ESP {digits(shares['reference'][0])} %, AH {digits(shares['reference'][1])} %; "
+        f"{percent(mean['reference'][0] / 100)}: ESP {digits(shares['reference'][0])} %, AH "
+        f"{digits(shares['reference'][1])} %; "
         f"the protocol takes {digits(per_byte['reference'])} cycles a byte",
-        f"Beside the paper's 415 cycles a byte for AES and 105 for MD5, 48 % would be some hundreds of cycles a byte of "
-        f"protocol: theirs is a whole TCP/IP stack. Tried: packets of 40 bytes give {digits(sizes[40])} %, of 64 bytes "
-        f"{digits(sizes[64])} %, of 1408 bytes {digits(sizes[1408])} %; a memcpy that goes byte by byte (COPY_BYTES=1) 15.7 %. "
+        "Beside the paper's 415 cycles a byte for AES and 105 for MD5, 48 % would be some hundreds of "
+        "cycles a byte of "
+        f"protocol: theirs is a whole TCP/IP stack. Tried: packets of 40 bytes give {digits(sizes[40])} %, "
+        "of 64 bytes "
+        f"{digits(sizes[64])} %, of 1408 bytes {digits(sizes[1408])} %; a memcpy that goes byte by byte "
+        "(COPY_BYTES=1) 15.7 %. "
         "The public source of embedded IPsec copies every outbound ESP packet once more than ours.",
     )
     moves = {mix: [of_side(one.all, "protocol", MOVES)] for mix, one in plain.items()}
-    book.measured("protocol-moves", moves, f"{digits(moves['reference'][0])} % of its cycles, with what these instructions wait for")
-    computes = {mix: [of_side(one.esp, "crypto", COMPUTES), of_side(one.ah, "crypto", COMPUTES)] for mix, one in plain.items()}
+    book.measured(
+        "protocol-moves",
+        moves,
+        f"{digits(moves['reference'][0])} % of its cycles, with what these instructions wait for",
+    )
+    computes = {
+        mix: [of_side(one.esp, "crypto", COMPUTES), of_side(one.ah, "crypto", COMPUTES)]
+        for mix, one in plain.items()
+    }
     large = traffic.core("reference", False, {"dcache.size": 8192})
     warm = of_side(large.esp, "crypto", COMPUTES)
     book.measured(
         "crypto-computes",
         computes,
         f"AES {digits(computes['reference'][0])} %, MD5 {digits(computes['reference'][1])} %",
-        f"MD5 is additions and rotations. AES by four tables of 1 KB waits for its loads, which miss a D-cache of 1 KB; "
+        "MD5 is additions and rotations. AES by four tables of 1 KB waits for its loads, which miss a "
+        "D-cache of 1 KB; "
         f"tried: with a D-cache of 8 KB, in which the tables fit, AES has {digits(warm)} %.",
     )
 
 
 def shares_by_size(s: Study, traffic: Traffic) -> dict[int, float]:
-    """The protocol's share of packets of one size; the mean of both modes on the reference mix is returned."""
+    """The share of packets of one size; returns the mean of both modes on the reference mix."""
     means: dict[int, float] = {}
     series = []
     for mix in MIXES:
-        sets: list[dict[str, object]] = [{"input.capture": f"udp:{size}", "input.packets": 50} for size in SIZES]
+        sets: list[dict[str, object]] = [
+            {"input.capture": f"udp:{size}", "input.packets": 50} for size in SIZES
+        ]
         cores = traffic.cores(mix, False, sets)
         esp, ah = [protocol_share(one.esp) for one in cores], [protocol_share(one.ah) for one in cores]
         series += [s.series(f"ESP, {mix}", SIZES, esp), s.series(f"AH, {mix}", SIZES, ah)]
@@ -560,7 +616,8 @@ def shares_by_size(s: Study, traffic: Traffic) -> dict[int, float]:
 
 def figure_2(s: Study, book: Book, plain: dict[str, Core]) -> None:
     parts = {
-        mix: [100.0 * total(one.all, f"group.{part}") / one.protocol() for part in PROTOCOL] for mix, one in plain.items()
+        mix: [100.0 * total(one.all, f"group.{part}") / one.protocol() for part in PROTOCOL]
+        for mix, one in plain.items()
     }
     s.plot(
         "Protocol processing by function",
@@ -587,7 +644,9 @@ def aes_parts(s: Study, plain: dict[str, Core]) -> None:
     ]
     series = []
     for mix, one in plain.items():
-        cycles = [sum(run.get(f"function.{name}", 0.0) for run in one.esp for name in group) for group in functions]
+        cycles = [
+            sum(run.get(f"function.{name}", 0.0) for run in one.esp for name in group) for group in functions
+        ]
         cycles.append(one.aes() - sum(cycles))
         series.append(s.series(mix, names, [100.0 * part / one.aes() for part in cycles]))
     s.plot(
@@ -617,10 +676,13 @@ def md5_parts(s: Study, book: Book, plain: dict[str, Core]) -> None:
         y="share of the cycles of MD5 (%)",
         series=series,
         counterpart="[E] figure 2, third bar",
-        note="With the compression function, which both call; copies of a partial block count for the function that makes them.",
+        note="With the compression function, which both call; copies of a partial block count for the "
+        "function that makes them.",
     )
     found = shares["reference"]
-    book.measured("md5-functions", both, f"Update {digits(found[0])} %, Final {digits(found[1])} % of the cycles of MD5")
+    book.measured(
+        "md5-functions", both, f"Update {digits(found[0])} %, Final {digits(found[1])} % of the cycles of MD5"
+    )
 
 
 # ---- Custom instructions: figure 5 and III.C
@@ -633,7 +695,11 @@ def options_tables(s: Study) -> None:
     s.table(
         "Options of the core",
         ["option", "values", "base"],
-        [["instruction set", "RV32IMC; Xtensa in [E]", "fixed"], *values, ["custom instructions", "none, checksum, AES, MD5", "none"]],
+        [
+            ["instruction set", "RV32IMC; Xtensa in [E]", "fixed"],
+            *values,
+            ["custom instructions", "none, checksum, AES, MD5", "none"],
+        ],
         counterpart="[E] figure 3",
     )
     s.table(
@@ -641,8 +707,16 @@ def options_tables(s: Study) -> None:
         ["phase", "[E]", "here"],
         [
             ["data collection", "traces of web transactions over a LAN", "a capture of real programs"],
-            ["profiling", "lwIP and embedded IPsec on Xtensa's simulator, pseudo driver", "our stack on a simulated RV32 core, packets in memory"],
-            ["exploration", "a new processor for each combination of options", "a new configuration of the same core"],
+            [
+                "profiling",
+                "lwIP and embedded IPsec on Xtensa's simulator, pseudo driver",
+                "our stack on a simulated RV32 core, packets in memory",
+            ],
+            [
+                "exploration",
+                "a new processor for each combination of options",
+                "a new configuration of the same core",
+            ],
         ],
         counterpart="[E] figure 4",
     )
@@ -651,14 +725,21 @@ def options_tables(s: Study) -> None:
         ["instruction", "state", "what it computes", "cycles"],
         [
             ["ADD64, FOLD64", "one sum of 64 bits", "adds four halves; folds the sum to 16 bits", 1],
-            ["ENC_ROUND, DEC_ROUND", "4 columns, in the reference mix 4 words of the round key", "one round by four tables, a column a cycle", 4],
+            [
+                "ENC_ROUND, DEC_ROUND",
+                "4 columns, in the reference mix 4 words of the round key",
+                "one round by four tables, a column a cycle",
+                4,
+            ],
             ["MD5_ITERATION", "a, b, c, d", "one of the 64 steps", 1],
         ],
         counterpart="[E] figure 5",
     )
 
 
-def instructions(s: Study, book: Book, plain: dict[str, Core], custom: dict[str, Core], traffic: Traffic) -> None:
+def instructions(
+    s: Study, book: Book, plain: dict[str, Core], custom: dict[str, Core], traffic: Traffic
+) -> None:
     s.section("Custom instructions (III.C)")
     rows: list[list[object]] = []
     gains: dict[str, dict[str, list[float]]] = {"checksum": {}, "aes": {}, "md5": {}}
@@ -667,10 +748,26 @@ def instructions(s: Study, book: Book, plain: dict[str, Core], custom: dict[str,
         before, after = plain[mix], custom[mix]
         data = total(before.all, "bytes")
         pairs = {
-            "checksum": (total(before.all, "group.checksum") / data, total(after.all, "group.checksum") / data, "13 to 9, 1.4 times"),
-            "aes": (before.esp_out["group.aes"] / before.esp_out["bytes"], after.esp_out["group.aes"] / after.esp_out["bytes"], "415 to 102, 4.1 times"),
-            "aes, inbound": (before.esp_in["group.aes"] / before.esp_in["bytes"], after.esp_in["group.aes"] / after.esp_in["bytes"], ""),
-            "md5": (before.md5() / total(before.ah, "bytes"), after.md5() / total(after.ah, "bytes"), "105 to 34, 3.1 times"),
+            "checksum": (
+                total(before.all, "group.checksum") / data,
+                total(after.all, "group.checksum") / data,
+                "13 to 9, 1.4 times",
+            ),
+            "aes": (
+                before.esp_out["group.aes"] / before.esp_out["bytes"],
+                after.esp_out["group.aes"] / after.esp_out["bytes"],
+                "415 to 102, 4.1 times",
+            ),
+            "aes, inbound": (
+                before.esp_in["group.aes"] / before.esp_in["bytes"],
+                after.esp_in["group.aes"] / after.esp_in["bytes"],
+                "",
+            ),
+            "md5": (
+                before.md5() / total(before.ah, "bytes"),
+                after.md5() / total(after.ah, "bytes"),
+                "105 to 34, 3.1 times",
+            ),
         }
         for name, (first, second, printed) in pairs.items():
             found[mix, name] = (first, second)
@@ -688,21 +785,27 @@ def instructions(s: Study, book: Book, plain: dict[str, Core], custom: dict[str,
         return f"{digits(first)} to {digits(second)} cycles a byte, {digits(first / second)} times"
 
     book.measured("checksum", gains["checksum"], said("checksum"))
-    warm = {custom: traffic.core("reference", custom, {"dcache.size": 8192, "icache.size": 8192}) for custom in (False, True)}
+    warm = {
+        custom: traffic.core("reference", custom, {"dcache.size": 8192, "icache.size": 8192})
+        for custom in (False, True)
+    }
     warm_gain = warm[False].esp_out["group.aes"] / warm[True].esp_out["group.aes"]
     book.measured(
         "aes",
         gains["aes"],
         f"{said('aes')}; inbound {said('aes, inbound')}; tuned mix {said('aes', 'tuned')}",
-        f"With caches of 8 KB {digits(warm_gain)} times: the plain rounds then find their tables. The tuned mix gains far more, "
-        "for its round reads its key itself and nothing around it goes by bytes. With a memcpy byte by byte (COPY_BYTES=1) the "
+        f"With caches of 8 KB {digits(warm_gain)} times: the plain rounds then find their tables. The "
+        "tuned mix gains far more, "
+        "for its round reads its key itself and nothing around it goes by bytes. With a memcpy byte by "
+        "byte (COPY_BYTES=1) the "
         "reference mix gains 4.1 times.",
     )
     book.measured(
         "md5",
         gains["md5"],
         said("md5"),
-        "Unrolled in both versions: 64 steps are more code than a cache of 1 KB holds, and what is left is mostly fetching it.",
+        "Unrolled in both versions: 64 steps are more code than a cache of 1 KB holds, and what is left is "
+        "mostly fetching it.",
     )
     code_size(s, book, plain, custom)
 
@@ -724,7 +827,8 @@ def code_size(s: Study, book: Book, plain: dict[str, Core], custom: dict[str, Co
             values,
             f"{rows[-2][2]:,.0f} to {rows[-2][3]:,.0f} bytes, {digits(values['reference'][0])} % less; "
             f"tuned {digits(values['tuned'][0])} % less",
-            "All functions of the algorithm that ran outbound, key expansion and the frame around the hash with them.",
+            "All functions of the algorithm that ran outbound, key expansion and the frame around the hash "
+            "with them.",
         )
     s.table(
         "Bytes of code",
@@ -786,38 +890,68 @@ def cache_claims(book: Book, gains: Gains) -> None:
         return f"{cents(last(key)['reference'])}; tuned {cents(last(key)['tuned'])}"
 
     size = last("icache.size")
-    book.measured("icache-size", size, f"32 KB: {both('icache.size')}", "AES with its instruction is a loop that fits the smallest cache.")
-    level = {mix: [rows[-1][part] - rows[2][part] for part in (1, 2)] for mix, rows in by["icache.size"].items()}
+    book.measured(
+        "icache-size",
+        size,
+        f"32 KB: {both('icache.size')}",
+        "AES with its instruction is a loop that fits the smallest cache.",
+    )
+    level = {
+        mix: [rows[-1][part] - rows[2][part] for part in (1, 2)] for mix, rows in by["icache.size"].items()
+    }
     book.measured(
         "icache-4k",
         level,
-        f"beyond 4 KB AES saves {digits(level['reference'][0])} % more, MD5 {digits(level['reference'][1])} % more",
-        f"Between two packets the whole path runs, and puts code out of a cache that does not hold all of it. Tried: beyond "
-        f"8 KB MD5 saves {digits(by['icache.size']['reference'][-1][2] - by['icache.size']['reference'][3][2])} % more, beyond "
-        f"16 KB {digits(by['icache.size']['reference'][-1][2] - by['icache.size']['reference'][4][2])} % more.",
+        f"beyond 4 KB AES saves {digits(level['reference'][0])} % more, MD5 "
+        f"{digits(level['reference'][1])} % more",
+        "Between two packets the whole path runs, and puts code out of a cache that does not hold all of "
+        "it. Tried: beyond "
+        "8 KB MD5 saves "
+        f"{digits(by['icache.size']['reference'][-1][2] - by['icache.size']['reference'][3][2])} % more, "
+        "beyond "
+        f"16 KB {digits(by['icache.size']['reference'][-1][2] - by['icache.size']['reference'][4][2])} % "
+        "more.",
     )
     book.measured(
         "dcache-size",
         ratio("dcache.size"),
         f"32 KB: {both('dcache.size')}",
-        "Keys, constants and the packet are still data: in 1 KB, much of the packet that the checksum has brought in is "
+        "Keys, constants and the packet are still data: in 1 KB, much of the packet that the checksum has "
+        "brought in is "
         "gone when the cipher comes, and it puts round keys out.",
     )
     ways = {mix: [one for row in rows[1:] for one in row] for mix, rows in by["icache.ways"].items()}
-    book.measured("icache-ways", ways, f"4 ways: {both('icache.ways')}", "Code that does not fit a cache does not fit it with more ways.")
+    book.measured(
+        "icache-ways",
+        ways,
+        f"4 ways: {both('icache.ways')}",
+        "Code that does not fit a cache does not fit it with more ways.",
+    )
     dways = last("dcache.ways")
-    why = "Which lines conflict depends on where buffers, stack and keys lie: here round keys and constants meet the packet."
-    book.measured("dcache-ways", {mix: [row[0]] for mix, row in dways.items()}, f"4 ways: {both('dcache.ways')}", why)
-    book.measured("dcache-ways-crypto", {mix: row[1:] for mix, row in dways.items()}, f"4 ways: {both('dcache.ways')}", why)
+    why = (
+        "Which lines conflict depends on where buffers, stack and keys lie: here round keys and "
+        "constants meet the packet."
+    )
+    book.measured(
+        "dcache-ways", {mix: [row[0]] for mix, row in dways.items()}, f"4 ways: {both('dcache.ways')}", why
+    )
+    book.measured(
+        "dcache-ways-crypto",
+        {mix: row[1:] for mix, row in dways.items()},
+        f"4 ways: {both('dcache.ways')}",
+        why,
+    )
     lines = {
-        mix: [row[part] - row[1] for row in rows[1:] for part in (0, 2)] for mix, rows in by["icache.line"].items()
+        mix: [row[part] - row[1] for row in rows[1:] for part in (0, 2)]
+        for mix, rows in by["icache.line"].items()
     }
     book.measured("icache-line", lines, f"64 bytes: {both('icache.line')}")
     book.measured(
         "dcache-line",
         ratio("dcache.line"),
         f"64 bytes: {both('dcache.line')}",
-        "Packets are read in order: a longer line brings in more of what comes next, for the cipher as for the checksum.",
+        "Packets are read in order: a longer line brings in more of what comes next, for the cipher as for "
+        "the checksum.",
     )
 
 
@@ -830,12 +964,14 @@ def windows(s: Study, book: Book, custom: dict[str, Core]) -> None:
         removed[mix] = []
         for mode, runs in (("ESP", core.esp), ("AH", core.ah)):
             counts = [
-                total(runs, f"windows.{size}.overflows") + total(runs, f"windows.{size}.underflows") for size in (32, 64)
+                total(runs, f"windows.{size}.overflows") + total(runs, f"windows.{size}.underflows")
+                for size in (32, 64)
             ]
             removed[mix].append(saved(counts[0], counts[1]))
             rows.append([mix, mode, counts[0], counts[1], f"{digits(removed[mix][-1])} %"])
         events = [
-            sum(total(core.all, f"windows.{size}.{kind}") for kind in ("overflows", "underflows")) for size in (32, 64)
+            sum(total(core.all, f"windows.{size}.{kind}") for kind in ("overflows", "underflows"))
+            for size in (32, 64)
         ]
         cycles = total(core.all, "cycles")
         gained[mix] = [saved(cycles + WINDOW_CYCLES * events[0], cycles + WINDOW_CYCLES * events[1])]
@@ -843,7 +979,8 @@ def windows(s: Study, book: Book, custom: dict[str, Core]) -> None:
         "Overflows and underflows of register windows",
         ["mix", "mode", "32 registers", "64 registers", "fewer"],
         rows,
-        note="RISC-V has no windows: the calls of our firmware are counted as Xtensa's call8 makes them, and cost no cycles here.",
+        note="RISC-V has no windows: the calls of our firmware are counted as Xtensa's call8 makes them, "
+        "and cost no cycles here.",
     )
     found = ", ".join(f"{digits(one)} %" for one in removed["reference"])
     book.measured("windows", removed, f"{found} fewer with ESP and AH")
@@ -872,7 +1009,8 @@ def memory_claims(s: Study, book: Book, custom: dict[str, Core], gains: Gains, t
             f"{digits(saved(slow.protocol(), wide.protocol()))} %"
         )
     why = (
-        "How long a write holds the bus decides it, and is not printed: 5 cycles here; each store has a slot of its own. "
+        "How long a write holds the bus decides it, and is not printed: 5 cycles here; each store has a "
+        "slot of its own. "
         f"Tried: {'; '.join(tried)}. A bus that is too slow for the stores stays so with any number of slots."
     )
     book.measured("write-waits", waits, f"{digits(waits['reference'][0])} % waiting", why)
@@ -880,12 +1018,16 @@ def memory_claims(s: Study, book: Book, custom: dict[str, Core], gains: Gains, t
     book.measured("write-slots", {mix: [row[0]] for mix, row in slots.items()}, found, why)
     book.measured("write-slots-crypto", {mix: row[1:] for mix, row in slots.items()}, found, why)
     width = {mix: gains[mix]["memory.width"][-1] for mix in MIXES}
-    near, near_wide = traffic.cores("reference", True, [{"memory.latency": 2}, {"memory.latency": 2, "memory.width": 128}])
+    near, near_wide = traffic.cores(
+        "reference", True, [{"memory.latency": 2}, {"memory.latency": 2, "memory.width": 128}]
+    )
     close = [saved(*pair) for pair in zip(near.parts(), near_wide.parts())]
     found = f"128 bits: {cents(width['reference'])}; tuned {cents(width['tuned'])}"
     why = (
-        "A line of 16 bytes takes 8 cycles until its first word, and 4, 2 or 1 for its words: 12 cycles become 9, so three "
-        f"quarters of a miss remain. The latency is not printed. Tried: with 2 cycles until the first word {cents(close)}."
+        "A line of 16 bytes takes 8 cycles until its first word, and 4, 2 or 1 for its words: 12 cycles "
+        "become 9, so three "
+        "quarters of a miss remain. The latency is not printed. Tried: with 2 cycles until the first word "
+        f"{cents(close)}."
     )
     crypto = {mix: [(row[1] + row[2]) / 2.0] for mix, row in width.items()}
     book.measured("width-crypto", crypto, found, why)
@@ -918,7 +1060,9 @@ def table_1(s: Study, book: Book, plain: dict[str, Core], custom: dict[str, Core
             ["configurable alone", mix, *alone],
             ["extensible alone", mix, *ext[mix]],
         ]
-    rows += [[f"{name}, printed", "[E]", *(printed[part] for part in parts)] for name, printed in TABLE_1.items()]
+    rows += [
+        [f"{name}, printed", "[E]", *(printed[part] for part in parts)] for name, printed in TABLE_1.items()
+    ]
     s.table(
         "Cycles saved (%)",
         ["option", "mix", "protocol", "AES", "MD5"],
@@ -927,9 +1071,16 @@ def table_1(s: Study, book: Book, plain: dict[str, Core], custom: dict[str, Core
     )
     room = traffic.core("reference", True, {"icache.size": 4096})
     why = {
-        ("configurable", "MD5"): "MD5 with its instruction is 914 bytes of straight code, which a cache of 1 KB does not keep "
-        f"from one block to the next. Tried: with 4 KB of I-cache in the base it saves {digits(saved(room.md5(), best['reference'].md5()))} %.",
-        ("extensible", "protocol"): "Only the checksum gains, and it is a larger part of our lean protocol than of theirs.",
+        (
+            "configurable",
+            "MD5",
+        ): "MD5 with its instruction is 914 bytes of straight code, which a cache of 1 KB does not keep "
+        "from one block to the next. Tried: with 4 KB of I-cache in the base it saves "
+        f"{digits(saved(room.md5(), best['reference'].md5()))} %.",
+        (
+            "extensible",
+            "protocol",
+        ): "Only the checksum gains, and it is a larger part of our lean protocol than of theirs.",
     }
     for name, values in (("configurable", conf), ("extensible", ext)):
         for at, part in enumerate(parts):
@@ -937,7 +1088,11 @@ def table_1(s: Study, book: Book, plain: dict[str, Core], custom: dict[str, Core
             measured = {mix: [values[mix][at]] for mix in MIXES}
             book.measured(f"table-{name}-{part.lower()}", measured, found, why.get((name, part), ""))
     ratio = {mix: [conf[mix][0] / ext[mix][0]] for mix in MIXES}
-    book.measured("table-protocol", ratio, f"{digits(conf['reference'][0])} % by configuring, {digits(ext['reference'][0])} % by extending")
+    book.measured(
+        "table-protocol",
+        ratio,
+        f"{digits(conf['reference'][0])} % by configuring, {digits(ext['reference'][0])} % by extending",
+    )
     crypto = {mix: [ext[mix][at] / conf[mix][at] for at in (1, 2)] for mix in MIXES}
     found = (
         f"AES {digits(ext['reference'][1])} % by extending, {digits(conf['reference'][1])} % by configuring; "
@@ -946,11 +1101,15 @@ def table_1(s: Study, book: Book, plain: dict[str, Core], custom: dict[str, Core
     book.measured("table-crypto", crypto, found, why["configurable", "MD5"])
     for mode in ("ah", "esp"):
         faster = {
-            mix: [total(getattr(plain[mix], mode), "cycles") / total(getattr(best[mix], mode), "cycles")] for mix in MIXES
+            mix: [total(getattr(plain[mix], mode), "cycles") / total(getattr(best[mix], mode), "cycles")]
+            for mix in MIXES
         }
         found = f"{digits(faster['reference'][0])} times; tuned {digits(faster['tuned'][0])} times"
-        why = "The larger the share of what has an instruction, the larger the gain: our protocol is a smaller part of the whole."
-        book.measured(f"together-{mode}", faster, found, why)
+        reason = (
+            "The larger the share of what has an instruction, the larger the gain: our protocol is a "
+            "smaller part of the whole."
+        )
+        book.measured(f"together-{mode}", faster, found, reason)
 
 
 # ---- Beyond the paper
@@ -975,7 +1134,8 @@ def pays(s: Study, plain: dict[str, Core], custom: dict[str, Core], traffic: Tra
         "The options that pay most, reference mix",
         ["option", "cycles saved (%)", "area (kGE)", "% per kGE"],
         found[:11],
-        note="Areas are estimates from published figures. The instructions are those of the base core, the others come on top.",
+        note="Areas are estimates from published figures. The instructions are those of the base core, the "
+        "others come on top.",
     )
 
 
@@ -983,14 +1143,27 @@ def by_size(s: Study, traffic: Traffic) -> None:
     """Cycles a byte of packets of one size."""
     for mix in MIXES:
         series = []
-        for name, custom, extra in (("plain", False, {}), ("custom", True, {}), ("custom, best caches", True, BEST)):
-            sets: list[dict[str, object]] = [{"input.capture": f"udp:{size}", "input.packets": 50, **extra} for size in SIZES]
+        for name, custom, extra in (
+            ("plain", False, {}),
+            ("custom", True, {}),
+            ("custom, best caches", True, BEST),
+        ):
+            sets: list[dict[str, object]] = [
+                {"input.capture": f"udp:{size}", "input.packets": 50, **extra} for size in SIZES
+            ]
             cores = traffic.cores(mix, custom, sets)
             for mode in ("esp", "ah"):
-                cycles = [total(getattr(one, mode), "cycles") / total(getattr(one, mode), "bytes") for one in cores]
+                cycles = [
+                    total(getattr(one, mode), "cycles") / total(getattr(one, mode), "bytes") for one in cores
+                ]
                 series.append(s.series(f"{mode.upper()}, {name}", SIZES, cycles))
         s.plot(
-            f"Small packets, {mix} mix", x="bytes of a packet", y="cycles a byte", series=series, log_x=True, log_y=True,
+            f"Small packets, {mix} mix",
+            x="bytes of a packet",
+            y="cycles a byte",
+            series=series,
+            log_x=True,
+            log_y=True,
             note="50 UDP packets of one size, each way.",
         )
 
@@ -1017,13 +1190,22 @@ def suites(s: Study, scalar: Claim) -> None:
         if file == "esp.toml":
             scalar.measured(
                 runs[2]["cycles_per_byte"] / runs[1]["cycles_per_byte"],
-                f"{digits(runs[1]['cycles_per_byte'])} against {digits(runs[2]['cycles_per_byte'])} cycles a byte",
+                f"{digits(runs[1]['cycles_per_byte'])} against {digits(runs[2]['cycles_per_byte'])} cycles "
+                "a byte",
                 "A round is one instruction of four cycles against sixteen of one each.",
             )
     extensions = "Zbb, Zbkc, Zkn"
     s.table(
         "Cycles a byte by suite: custom rounds against RISC-V's scalar cryptography",
-        ["suite", "plain", "custom", extensions, "plain, best caches", "custom, best caches", f"{extensions}, best caches"],
+        [
+            "suite",
+            "plain",
+            "custom",
+            extensions,
+            "plain, best caches",
+            "custom, best caches",
+            f"{extensions}, best caches",
+        ],
         rows,
         note="Outbound, tuned mix.",
     )
@@ -1035,7 +1217,11 @@ def causes(s: Study, plain: dict[str, Core], custom: dict[str, Core]) -> None:
         for name, core in (("plain", plain[mix]), ("custom", custom[mix])):
             for mode, runs in (("ESP", core.esp), ("AH", core.ah)):
                 data = total(runs, "bytes")
-                series.append(s.series(f"{mode}, {name}", CAUSES, [total(runs, f"cause.{one}") / data for one in CAUSES]))
+                series.append(
+                    s.series(
+                        f"{mode}, {name}", CAUSES, [total(runs, f"cause.{one}") / data for one in CAUSES]
+                    )
+                )
         s.plot(f"Cycles a byte by cause, {mix} mix", x="cause", y="cycles a byte", series=series)
 
 
@@ -1062,8 +1248,15 @@ def study(s: Study) -> None:
     table_1(s, book, plain, custom, traffic)
     s.section("Every claim on both mixes")
     held = {mix: sum(row[4 + 2 * at] == "holds" for row in book.rows) for at, mix in enumerate(MIXES)}
-    s.text(f"Of {len(book.rows)} claims {held['reference']} hold on the reference mix and {held['tuned']} on the tuned one.")
-    s.table("Claims, bands and values", ["claim", "[E]", "band", "reference mix", "verdict", "tuned mix", "verdict"], book.rows)
+    s.text(
+        f"Of {len(book.rows)} claims {held['reference']} hold on the reference mix and {held['tuned']} on "
+        "the tuned one."
+    )
+    s.table(
+        "Claims, bands and values",
+        ["claim", "[E]", "band", "reference mix", "verdict", "tuned mix", "verdict"],
+        book.rows,
+    )
     s.section("Beyond the paper")
     causes(s, plain, custom)
     by_size(s, traffic)

@@ -1,12 +1,12 @@
 """Where does a card still pay?
 
-Cores that encipher 7 to 33 million packets a second, cards behind PCIe 4.0 and 5.0, and 100 or 400 Gbit/s of packets:
-by packet size and by the number of packets that go to the card together, how many cores a card is worth, and which of
-the two is done sooner.
+Cores that encipher 7 to 33 million packets a second, cards behind PCIe 4.0 and 5.0, and 100 or 400 Gbit/s of
+packets: by packet size and by the number of packets that go to the card together, how many cores a card is
+worth, and which of the two is done sooner.
 
-The core's figures are a line through two measured ones, bare AES-128-GCM on one machine with VAES: headers, policy and
-memory are not in them. The cards' figures are assumed (see the files), and handing a job to a card costs the core
-nothing in this model. Change both to yours: `forebay study copy modern DIR`.
+The core's figures are a line through two measured ones, bare AES-128-GCM on one machine with VAES: headers,
+policy and memory are not in them. The cards' figures are assumed (see the files), and handing a job to a
+card costs the core nothing in this model. Change both to yours: `forebay study copy modern DIR`.
 """
 
 from __future__ import annotations
@@ -41,13 +41,16 @@ def declare(s: Study) -> dict[str, Claim]:
         ),
         "large": s.observation(
             "large",
-            says="At 1408 bytes and one packet in a job, a card carries what its engines are sold for, less a fifth.",
+            says="At 1408 bytes and one packet in a job, a card carries what its engines are sold for, "
+            "less a fifth.",
             band=s.band(0.8, 1.05, "", "share of 100 and of 400 Gbit/s; the rest is t_init and the bus"),
         ),
         "sooner": s.observation(
             "sooner",
             says="At 10 Gbit/s a core is done sooner than either card, at every size it can carry.",
-            band=s.band(1.0, None, "times", "mean latency of the card over that of the core, from 256 bytes on"),
+            band=s.band(
+                1.0, None, "times", "mean latency of the card over that of the core, from 256 bytes on"
+            ),
         ),
     }
 
@@ -67,8 +70,9 @@ def core_alone(s: Study) -> Rates:
 def worth(s: Study, rates: Rates) -> Carried:
     s.section("How many cores a card is worth")
     s.text(
-        """Throughput of the card under overload as a multiple of one core's. The thick line is where a card is worth one
-        core. The core works packet by packet, for its t_init is that of a packet; the card pays its own once for each job."""
+        """Throughput of the card under overload as a multiple of one core's. The thick line is where a card
+        is worth one core. The core works packet by packet, for its t_init is that of a packet; the card pays
+        its own once for each job."""
     )
     carried: Carried = []
     for name, file in CARDS:
@@ -108,7 +112,14 @@ def cores_beside(s: Study, rates: Rates, carried: Carried) -> None:
                         more(offered, together, rates[at]),
                     ]
                 )
-    head = ["offered", "card", "bytes", "cores without it", "cores beside it, 1 packet in a job", "32 in a job"]
+    head = [
+        "offered",
+        "card",
+        "bytes",
+        "cores without it",
+        "cores beside it, 1 packet in a job",
+        "32 in a job",
+    ]
     s.table("Cores", head, rows)
 
 
@@ -140,7 +151,8 @@ def who_is_sooner(s: Study, sooner: Claim) -> None:
     nearest = min(line.ys[at] for line in lines[1:])
     sooner.measured(
         ratios,
-        f"1408 bytes: {time(core[at] * 1e-6)} on a core, {time(nearest * 1e-6)} on the card that is sooner; the ratio is "
+        f"1408 bytes: {time(core[at] * 1e-6)} on a core, {time(nearest * 1e-6)} on the card that is "
+        "sooner; the ratio is "
         f"{digits(min(ratios))} to {digits(max(ratios))}",
         "A core takes 1.2 ns for a block and an engine 5 or 10: engines are many, not fast.",
     )
@@ -161,14 +173,17 @@ def study(s: Study) -> None:
     alone = [gbit[0][0] / rates[0] for gbit in carried]
     expected["small-alone"].measured(alone, f"PCIe 4.0 {digits(alone[0])} cores, PCIe 5.0 {digits(alone[1])}")
     together = [gbit[0][BUNDLES.index(32)] / rates[0] for gbit in carried]
-    expected["bundles"].measured(together, f"PCIe 4.0 {digits(together[0])} cores, PCIe 5.0 {digits(together[1])}")
+    expected["bundles"].measured(
+        together, f"PCIe 4.0 {digits(together[0])} cores, PCIe 5.0 {digits(together[1])}"
+    )
     at = SIZES.index(1408)
     shares = [carried[0][at][0] / 100.0, carried[1][at][0] / 400.0]
     bundled = [gbit[at][BUNDLES.index(32)] for gbit in carried]
     expected["large"].measured(
         shares,
         f"{digits(carried[0][at][0])} and {digits(carried[1][at][0])} Gbit/s",
-        "t_init: 88 blocks take an engine of the first card 901 ns, and each job 500 ns before that. Tried: with 32 packets "
+        "t_init: 88 blocks take an engine of the first card 901 ns, and each job 500 ns before that. "
+        "Tried: with 32 packets "
         f"in a job the cards carry {digits(bundled[0])} and {digits(bundled[1])} Gbit/s.",
     )
     cores_beside(s, rates, carried)

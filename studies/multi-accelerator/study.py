@@ -418,7 +418,7 @@ def observations(s: Study) -> dict[str, Claim]:
     border = s.observation(
         "t-init-border",
         says="Two cards and the CPU carry 500 Mbit/s up to a t_init of about 1 us: throughput-500 depends "
-             "on it.",
+        "on it.",
         band=s.band(0.9, 1.2, "us", "interpolated between the runs"),
         parameters=common(s, BETA[0], ALPHA[0]),
     )
@@ -451,6 +451,11 @@ def flat(grid: Grid, path: str) -> list[float]:
 def ratios(after: Sequence[float], before: Sequence[float]) -> list[float]:
     """Quotients; that of two zeros is 1."""
     return [1.0 if y == 0 and x == 0 else x / y if y else nan for x, y in zip(after, before)]
+
+
+def change(value: float) -> str:
+    """A ratio near 1 as a change in per cent."""
+    return f"{100 * (value - 1):+.2f} %"
 
 
 def steps(grid: Grid, path: str) -> list[float]:
@@ -958,12 +963,12 @@ def buffer_places(b: Bench) -> None:
     alike_short = every(compare(50, "write buffer", "prefetch", wait))
     b.measured(
         "buffer-or-prefetch", [*alike[0], *alike[1]],
-        f"Throughput with a write buffer is {digits(min(alike[0]))} to {digits(max(alike[0]))} times that "
-        f"with prefetch, latency {digits(min(alike[1]))} to {digits(max(alike[1]))} times, for k = 1, 2, 4, "
-        "8.",
+        f"With a write buffer instead of prefetch throughput differs by {change(min(alike[0]))} to "
+        f"{change(max(alike[0]))}, latency by {change(min(alike[1]))} to {change(max(alike[1]))}, for "
+        "k = 1, 2, 4, 8.",
         "Each hides one of two equal transfers behind the computation. With queues of 50 latency differs "
-        f"more, {digits(min(alike_short))} to {digits(max(alike_short))} times: prefetched packets wait "
-        "beside the queue.",
+        f"more, by {change(min(alike_short))} to {change(max(alike_short))}: prefetched packets wait beside "
+        "the queue.",
     )  # fmt: skip
     plain = runs[1000]
     further = [plain["both", 1][at][rate] / max(plain[one, 1][at][rate] for one in ("write buffer", "prefetch"))
@@ -980,17 +985,16 @@ def buffer_places(b: Bench) -> None:
     gain = {queue: every(compare(queue, "both, aware", "both", rate)) for queue in (1000, 50)}
     b.measured(
         "prefetch-aware", gain[1000],
-        f"At most {digits(max(gain[1000]))} times the throughput, over alpha and k = 1, 2, 4, 8; with queues "
-        f"of 50 at most {digits(max(gain[50]))} times.",
+        f"At most {change(max(gain[1000]))} of throughput, over alpha and k = 1, 2, 4, 8; with queues of 50 "
+        f"at most {change(max(gain[50]))}.",
     )  # fmt: skip
     slower = {queue: compare(queue, "both, aware", "both", wait) for queue in (1000, 50)}
     worse = {queue: {k: max(row) for k, row in rows.items()} for queue, rows in slower.items()}
     b.measured(
         "aware-worse", max(worse[1000].values()),
-        f"At most {join(worse[1000].values())} times the latency with k = {join(PLACES)} and queues of 1000; "
-        f"{join(worse[50].values())} times with queues of 50.",
-        "The case is alpha 1 with k from 2 on: the card seems fuller by k jobs, and the CPU gets more "
-        "packets.",
+        f"At most {join(change(x) for x in worse[1000].values())} of latency with k = {join(PLACES)} and "
+        f"queues of 1000; {join(change(x) for x in worse[50].values())} with queues of 50.",
+        "It is alpha 1 with k from 2 on: the card seems fuller by k jobs, and the CPU gets more packets.",
     )  # fmt: skip
 
 

@@ -1,8 +1,9 @@
 """The rule against others, and against the best possible
 
-The host of [H] under every rule that the scheduler has: what the finishing time brings against simpler rules, what
-prediction of the bus, an alpha that follows the CPU's load and a window that follows the traffic add, and how far all of
-them are from what no placement can beat. Nothing here is a sentence of a paper: these are observations.
+The host of [H] under every rule that the scheduler has: what the finishing time brings against simpler
+rules, what prediction of the bus, an alpha that follows the CPU's load and a window that follows the traffic
+add, and how far all of them are from what no placement can beat. Nothing here is a sentence of a paper:
+these are observations.
 """
 
 from __future__ import annotations
@@ -30,7 +31,12 @@ def at_rates(scenario: StudyScenario, rates: Sequence[int]) -> list[StudyScenari
 
 
 def curves(
-    s: Study, names: Sequence[str], xs: Sequence[float], runs: Sequence[Sequence[StudyRun]], path: str, factor: float
+    s: Study,
+    names: Sequence[str],
+    xs: Sequence[float],
+    runs: Sequence[Sequence[StudyRun]],
+    path: str,
+    factor: float,
 ) -> list[Series]:
     return [s.series(name, xs, s.figures(one, path, factor)) for name, one in zip(names, runs)]
 
@@ -52,17 +58,32 @@ def declare(s: Study) -> dict[str, Claim]:
         one(
             "rule-near-optimum",
             says="On eight packets at once the rule's mean latency is within a quarter of the optimum's.",
-            band=s.band(1.0, 1.25, "times", "mean over 40 seeds; the optimum knows all packets, the rule one at a time"),
+            band=s.band(
+                1.0,
+                1.25,
+                "times",
+                "mean over 40 seeds; the optimum knows all packets, the rule one at a time",
+            ),
         ),
         one(
             "adaptive-alpha",
             says="The adaptive alpha leaves a CPU with other work the time for it.",
-            band=s.band(None, 101.0, "%", "crypto and other work together, for other work of 0 to 90 %; 1 % is the loop's"),
+            band=s.band(
+                None,
+                101.0,
+                "%",
+                "crypto and other work together, for other work of 0 to 90 %; 1 % is the loop's",
+            ),
         ),
         one(
             "adaptive-window",
             says="The adaptive window carries what the largest window does under overload.",
-            band=s.band(0.97, None, "times", "throughput over that of W = 32 at 1 Gbit/s; 3 % for jobs that are cut short"),
+            band=s.band(
+                0.97,
+                None,
+                "times",
+                "throughput over that of W = 32 at 1 Gbit/s; 3 % for jobs that are cut short",
+            ),
         ),
         one(
             "adaptive-window-idle",
@@ -71,8 +92,14 @@ def declare(s: Study) -> dict[str, Claim]:
         ),
         one(
             "classes-protect",
-            says="With classes, overload reaches real-time packets no further than the bulk in a processor's queue.",
-            band=s.band(None, 5e6 * LARGEST_S, "µs", "four bulk packets ahead and one in work, all the largest, on a card"),
+            says="With classes, overload reaches real-time packets no further than the bulk in a "
+            "processor's queue.",
+            band=s.band(
+                None,
+                5e6 * LARGEST_S,
+                "µs",
+                "four bulk packets ahead and one in work, all the largest, on a card",
+            ),
         ),
         one(
             "classes-lossless",
@@ -81,13 +108,16 @@ def declare(s: Study) -> dict[str, Claim]:
         ),
         one(
             "classes-places",
-            says="Places that bulk leaves free in the processors' queues at least halve the real-time packets' wait.",
+            says="Places that bulk leaves free in the processors' queues at least halve the real-time "
+            "packets' wait.",
             band=s.band(None, 0.5, "times", "99 % quantile with 4 places for bulk over that with 50"),
         ),
         one(
             "classes-cost",
             says="Classes cost no throughput.",
-            band=s.band(0.97, None, "times", "throughput over that without classes, at 800 Mbit/s; 3 % is noise"),
+            band=s.band(
+                0.97, None, "times", "throughput over that without classes, at 800 Mbit/s; 3 % is noise"
+            ),
         ),
     ]
     return {claim.id: claim for claim in expected}
@@ -126,14 +156,17 @@ def rules(s: Study, host: StudyScenario, expected: dict[str, Claim]) -> None:
         "1 Gbit/s offered, two cards, queues of 50.",
     )
     bound = bounds[-1]["throughput_bps"]
-    expected["rule-near-bound"].measured(first / bound, f"{percent(first / bound)} of the bound of {bits(bound)}")
+    expected["rule-near-bound"].measured(
+        first / bound, f"{percent(first / bound)} of the bound of {bits(bound)}"
+    )
 
 
 def small_cases(s: Study, near: Claim) -> None:
     s.section("Small cases, every placement tried")
     s.text(
-        """Eight packets, a CPU and two unlike cards: the smallest possible makespan and mean latency by trying all placements
-        and orders, over 40 seeds. The rule sees one packet at a time and keeps the order; the optimum knows all."""
+        """Eight packets, a CPU and two unlike cards: the smallest possible makespan and mean latency by
+        trying all placements and orders, over 40 seeds. The rule sees one packet at a time and keeps the
+        order; the optimum knows all."""
     )
     tiny = s.scenario("tiny.toml")
     seeds = SEEDS[:4] if s.quick else SEEDS
@@ -153,7 +186,8 @@ def small_cases(s: Study, near: Claim) -> None:
                 near.measured(
                     mean(means),
                     f"{digits(mean(means))} times on average, {digits(max(means))} times at worst",
-                    "What is lost is order: the optimum serves short packets first, the rule in order of arrival.",
+                    "What is lost is order: the optimum serves short packets first, the rule in order of "
+                    "arrival.",
                 )
             rows.append([rule, rate, mean(spans), max(spans), mean(means), max(means)])
     head = ["rule", "offered (Mbit/s)", "makespan, mean", "worst", "latency, mean", "worst"]
@@ -169,14 +203,16 @@ def bus(s: Study, host: StudyScenario) -> None:
         ("Throughput", "Mbit/s", "throughput_bps", 1e-6, False),
         ("CPU load", "%", "cpu.load", 100.0, False),
     ):
-        s.plot(title, x="offered (Mbit/s)", y=y, series=curves(s, names, RATES, runs, path, factor), log_y=log_y)
+        s.plot(
+            title, x="offered (Mbit/s)", y=y, series=curves(s, names, RATES, runs, path, factor), log_y=log_y
+        )
 
 
 def alpha(s: Study, host: StudyScenario, adaptive: Claim) -> None:
     s.section("An alpha that follows the CPU's load")
     s.text(
-        """The CPU does other work for a share of its time and reports that; alpha rises while both together are above 90 % and
-        falls below 70 %. 1 Gbit/s offered."""
+        """The CPU does other work for a share of its time and reports that; alpha rises while both together
+        are above 90 % and falls below 70 %. 1 Gbit/s offered."""
     )
     key = "processor.cpu.others"
     names = ["alpha 1", "alpha 10", "alpha 50", "adaptive"]
@@ -203,8 +239,8 @@ def alpha(s: Study, host: StudyScenario, adaptive: Claim) -> None:
 def window(s: Study, host: StudyScenario, expected: dict[str, Claim]) -> None:
     s.section("A window that follows the traffic")
     s.text(
-        """t_init 3 µs on the CPU and 2 µs on the card, 8 SAs, payloads as in [H]; the fixed windows wait for ever unless a
-        timeout is named."""
+        """t_init 3 µs on the CPU and 2 µs on the card, 8 SAs, payloads as in [H]; the fixed windows wait for
+        ever unless a timeout is named."""
     )
     base = host.set("traffic.sas", 8).set("processor.card.init", "2 us").set("processor.cpu.init", "3 us")
     wide = base.set("scheduler.window", 32)
@@ -226,19 +262,22 @@ def window(s: Study, host: StudyScenario, expected: dict[str, Claim]) -> None:
     none, large, adaptive = runs[0], runs[2], runs[4]
     full = [one[-1]["throughput_bps"] for one in (adaptive, large, none)]
     expected["adaptive-window"].measured(
-        full[0] / full[1], f"{bits(full[0])} against {bits(full[1])} with W = 32 and {bits(full[2])} without a window"
+        full[0] / full[1],
+        f"{bits(full[0])} against {bits(full[1])} with W = 32 and {bits(full[2])} without a window",
     )
     idle = [one[0]["total_latency.mean_s"] for one in (adaptive, large, none)]
     expected["adaptive-window-idle"].measured(
-        idle[0] / idle[2], f"{time(idle[0])} against {time(idle[2])} without a window and {time(idle[1])} with W = 32"
+        idle[0] / idle[2],
+        f"{time(idle[0])} against {time(idle[2])} without a window and {time(idle[1])} with W = 32",
     )
 
 
 def classes(s: Study, expected: dict[str, Claim]) -> None:
     s.section("Service classes")
     s.text(
-        """A fifth of the packets is real-time (160 bytes, strict), a tenth interactive and the rest bulk (IMIX), which share
-        by 4 to 1. An input of 1000 packets for each class; without classes, one of 1000 for all in the order of arrival."""
+        """A fifth of the packets is real-time (160 bytes, strict), a tenth interactive and the rest bulk
+        (IMIX), which share by 4 to 1. An input of 1000 packets for each class; without classes, one of 1000
+        for all in the order of arrival."""
     )
     served = s.scenario("classes.toml")
     setups = {
@@ -270,19 +309,24 @@ def class_claims(
     quiet, full = classed[0][path], classed[-1][path]
     expected["classes-protect"].measured(
         1e6 * full,
-        f"99 % of them take {time(full)} at 800 Mbit/s offered ({time(quiet)} at 200 Mbit/s), {time(blind[-1][path])} "
+        f"99 % of them take {time(full)} at 800 Mbit/s offered ({time(quiet)} at 200 Mbit/s), "
+        f"{time(blind[-1][path])} "
         "without classes",
         "Four bulk packets may wait ahead of one, and a fifth be computed.",
     )
     lost = [one[-1]["real-time.lost"] for one in (classed, blind)]
-    expected["classes-lossless"].measured(lost[0], f"{digits(lost[0])} lost, without classes {digits(lost[1])}")
+    expected["classes-lossless"].measured(
+        lost[0], f"{digits(lost[0])} lost, without classes {digits(lost[1])}"
+    )
     expected["classes-places"].measured(
         full / open_queues[-1][path],
         f"{time(full)} with 4 places for bulk, {time(open_queues[-1][path])} with 50",
         "An urgent packet passes bulk before the scheduler, never in a processor's queue.",
     )
     rates = [one[-1]["throughput_bps"] for one in (classed, blind)]
-    expected["classes-cost"].measured(rates[0] / rates[1], f"{bits(rates[0])} against {bits(rates[1])} at 800 Mbit/s offered")
+    expected["classes-cost"].measured(
+        rates[0] / rates[1], f"{bits(rates[0])} against {bits(rates[1])} at 800 Mbit/s offered"
+    )
 
 
 def study(s: Study) -> None:

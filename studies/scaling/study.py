@@ -1,11 +1,13 @@
 """How many cores does one SA use?
 
-One SA's packets go through a gateway of 1, 2, 4, 8 and 16 cores under overload. One core moves every packet: it
-receives, prepares, hands over, completes and sends. Crypto goes to whichever core is predicted to finish it first, in
-batches, and the packets leave in their order. More cores help until the running core does nothing but move.
+One SA's packets go through a gateway of 1, 2, 4, 8 and 16 cores under overload. One core moves every packet:
+it receives, prepares, hands over, completes and sends. Crypto goes to whichever core is predicted to finish
+it first, in batches, and the packets leave in their order. More cores help until the running core does
+nothing but move.
 
-All costs are placeholders: cores.toml has those of moving and handing over, COSTS those of the suites. Replace both by
-what `forebay bench processors --save` measures on your machine: `forebay study copy scaling DIR`.
+All costs are placeholders: cores.toml has those of moving and handing over, COSTS those of the suites.
+Replace both by what `forebay bench processors --save` measures on your machine: `forebay study copy scaling
+DIR`.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ def of_suite(scenario: StudyScenario, cost: tuple[str, float, float, int]) -> St
 
 
 def of_all(s: Study, scenario: StudyScenario) -> list[StudyRun]:
-    """Runs of all numbers of cores. One core has no worker: nothing is placed on the one that the file has."""
+    """Runs of all numbers of cores; where there is one, nothing is placed on the worker of the file."""
     one = scenario.set("scheduler.policy", "single").set("scheduler.processor", "core")
     more = [scenario.set("processor.worker.count", count - 1) for count in CORES[1:]]
     return s.run([one, *more])
@@ -53,12 +55,16 @@ def declare(s: Study) -> dict[str, Claim]:
         "fast-crypto": s.observation(
             "fast-crypto",
             says="Where handing over costs more than enciphering, other cores do not help.",
-            band=s.band(0.9, 1.1, "times", "aes128gcm16, 64 bytes, the best number of cores over one; 10 % is noise"),
+            band=s.band(
+                0.9, 1.1, "times", "aes128gcm16, 64 bytes, the best number of cores over one; 10 % is noise"
+            ),
         ),
         "monotonic": s.observation(
             "monotonic",
             says="No further core makes the gateway slower by more than 5 %.",
-            band=s.band(0.95, None, "times", "throughput over that of half as many cores, every suite and size"),
+            band=s.band(
+                0.95, None, "times", "throughput over that of half as many cores, every suite and size"
+            ),
         ),
         "alpha": s.observation(
             "alpha",
@@ -83,7 +89,9 @@ def by_size(s: Study, size: int, summary: list[list[object]]) -> dict[str, list[
         for at, count in enumerate(CORES):
             packets = rates[at] * 1e3 / 8.0 / size
             times = rates[at] / rates[0]
-            rows.append([cost[0], count, rates[at], packets, times, percent(moves[at]), percent(feeds[at]), holds[at]])
+            rows.append(
+                [cost[0], count, rates[at], packets, times, percent(moves[at]), percent(feeds[at]), holds[at]]
+            )
         lines.append(s.series(cost[0], CORES, rates))
         moving.append(s.series(cost[0], CORES, [100.0 * share for share in busy]))
         best = max(rates)
@@ -102,7 +110,16 @@ def by_size(s: Study, size: int, summary: list[list[object]]) -> dict[str, list[
         series=moving,
         log_x=True,
     )
-    head = ["suite", "cores", "Gbit/s", "Mpacket/s", "times one core", "moving", "handing over", "mean wait for the order (µs)"]
+    head = [
+        "suite",
+        "cores",
+        "Gbit/s",
+        "Mpacket/s",
+        "times one core",
+        "moving",
+        "handing over",
+        "mean wait for the order (µs)",
+    ]
     s.table(f"{size} bytes", head, rows)
     return found
 
@@ -111,16 +128,18 @@ def alphas(s: Study) -> dict[str, list[list[float]]]:
     """Gbit/s by suite: a list for each alpha, with a value for each number of cores."""
     s.section("A running core that gives more away")
     s.text(
-        """While the running core computes, it hands nothing over, and the other cores run out of work. The papers' alpha
-        keeps it free: its finishing times count alpha times. That helps under overload where crypto is what takes the
-        time; where handing a packet over costs more than enciphering it, it costs throughput."""
+        """While the running core computes, it hands nothing over, and the other cores run out of work. The
+        papers' alpha keeps it free: its finishing times count alpha times. That helps under overload where
+        crypto is what takes the time; where handing a packet over costs more than enciphering it, it costs
+        throughput."""
     )
     found: dict[str, list[list[float]]] = {}
     rows: list[list[object]] = []
     for cost in COSTS:
         base = of_suite(s.scenario("cores.toml"), cost)
         rates = [
-            s.figures(of_all(s, base.set("processor.core.alpha", alpha)), "throughput_bps", 1e-9) for alpha in ALPHAS
+            s.figures(of_all(s, base.set("processor.core.alpha", alpha)), "throughput_bps", 1e-9)
+            for alpha in ALPHAS
         ]
         found[cost[0]] = rates
         rows += [[cost[0], count, *(one[at] for one in rates)] for at, count in enumerate(CORES)]
@@ -134,10 +153,19 @@ def study(s: Study) -> None:
     summary: list[list[object]] = []
     found = {size: by_size(s, size, summary) for size in SIZES}
     slow = found[1408]["3des-sha1"]
-    expected["slow-crypto"].measured(slow[-1] / slow[0], f"{digits(slow[-1])} against {digits(slow[0])} Gbit/s")
+    expected["slow-crypto"].measured(
+        slow[-1] / slow[0], f"{digits(slow[-1])} against {digits(slow[0])} Gbit/s"
+    )
     fast = found[64]["aes128gcm16"]
-    expected["fast-crypto"].measured(max(fast) / fast[0], f"{digits(max(fast))} against {digits(fast[0])} Gbit/s")
-    steps = [after / before for one in found.values() for rates in one.values() for before, after in zip(rates, rates[1:])]
+    expected["fast-crypto"].measured(
+        max(fast) / fast[0], f"{digits(max(fast))} against {digits(fast[0])} Gbit/s"
+    )
+    steps = [
+        after / before
+        for one in found.values()
+        for rates in one.values()
+        for before, after in zip(rates, rates[1:])
+    ]
     every = all(rises(rates, 0.05) for one in found.values() for rates in one.values())
     expected["monotonic"].measured(
         steps,
@@ -146,10 +174,17 @@ def study(s: Study) -> None:
     )
     s.section("The limit")
     s.text(
-        """The running core is the limit where it does nothing but move packets and hand them over; where handing over costs
-        more than enciphering, it keeps the packets, and others do not help."""
+        """The running core is the limit where it does nothing but move packets and hand them over; where
+        handing over costs more than enciphering, it keeps the packets, and others do not help."""
     )
-    head = ["suite", "bytes", "Gbit/s on one core", "Gbit/s at most", "times", "the running core is the limit"]
+    head = [
+        "suite",
+        "bytes",
+        "Gbit/s on one core",
+        "Gbit/s at most",
+        "times",
+        "the running core is the limit",
+    ]
     s.table("One SA over 1 to 16 cores", head, summary)
     three = alphas(s)["3des-sha1"]
     first, third = three[ALPHAS.index(1)][-1], three[ALPHAS.index(3)][-1]

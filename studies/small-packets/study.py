@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import sqrt
-from statistics import correlation, fmean
+from statistics import correlation
 from typing import TYPE_CHECKING
 
 from forebay import Placement
@@ -376,9 +376,9 @@ def windows(b: Bench) -> None:
             ["payload", "Mbit/s", "CPU load (%)", "packets on the CPU (%)", "W = 10", "W = 30"], rows)  # fmt: skip
     b.measured(
         "bundle-1.33", counts[:TRACE], f"{min(counts[:TRACE]):.3f} to {max(counts[:TRACE]):.3f} packets.",
-        "The reference meets 29 / 100 others on average, which would give 1.29. What a multi-packet leaves "
-        "behind stays in the window and has none of the last references' SAs, so that the next one meets "
-        "more of its own.",
+        "The reference meets 29 / 100 others of its SA among fresh packets, which would give 1.29. Packets "
+        "that stay in the window are not of the last references' SAs, so that the next reference meets "
+        "more.",
     )  # fmt: skip
     b.measured("trace-2.57", counts[TRACE], f"{counts[TRACE]:.3f} packets with {TRACE_SAS} SAs.")
 
@@ -558,8 +558,8 @@ def latency_by_ratio(b: Bench) -> None:
         f"The highest latency at T_enc-ratio 3, 5 and 7 is {join(most)} times that at 1, for "
         f"{join(PATTERNS)}; for the trace {join(time(one) for one in rows[TRACE])} at {join(RATIO)}.",
         "From 3 to 7 it does not grow, from 1 to 3 it does. At 1 the CPU is as fast as the card and needs "
-        "no bus, so that its queue is worked off sooner. Where sizes differ, a slower CPU gets the small "
-        f"packets, and the 1000 jobs before the card are larger. Tried: {'; '.join(words)}.",
+        "no bus, so that its queue empties sooner. Where sizes differ, a slower CPU gets the small packets, "
+        f"and the 1000 jobs before the card are larger. Tried: {'; '.join(words)}.",
     )  # fmt: skip
 
 
@@ -653,9 +653,10 @@ def bounds(b: Bench) -> None:
         "latency-bound", [min(row) for row in waits],
         f"At the bound that suits it best, latency is {join(min(row) for row in waits)} times that without a "
         f"window, for {join(PATTERNS)}; throughput changes by {changes(lost)}.",
-        "The bound takes the gain with it: both come from the same bundles. A bound on time changes nothing "
-        "under overload, where the window is always full: with 10 us the trace's latency is "
-        f"{digits(latency_of(timed, 30) / latency_of(plain[TRACE], 1))} times.",
+        "A bound that removes the added latency removes the gain, too, because both come from the same "
+        "multi-packets. A bound on time changes nothing under overload, where the window is always full: "
+        f"with 10 us the trace's latency is {digits(latency_of(timed, 30) / latency_of(plain[TRACE], 1))} "
+        "times.",
     )  # fmt: skip
 
 
@@ -717,6 +718,3 @@ def below_overload(b: Bench) -> None:
         s.plot(title, "offered (Mbit/s)", unit,
                [s.series(names[window], OFFERED, s.figures(runs, path, factor)) for window, runs in rows.items()],
                log_y=path != "cpu.load")  # fmt: skip
-    shares = [fmean(share(run) for run in runs) for runs in rows.values()]
-    s.text(f"On average over these loads the CPU has {join(shares)} % of the packets without a window, with "
-           "W = 10 and with W = 30.")  # fmt: skip

@@ -145,10 +145,12 @@ class Findings:
             if not one.holds and one.why:
                 lines.append(f"  {one.why}")
         claims, observations = self.of_kind("claim"), self.of_kind("observation")
-        counts = f"{_held(claims)} of {len(claims)} claims hold"
-        if observations:
-            counts += f", {_held(observations)} of {len(observations)} observations"
-        lines.append(f"{counts}; {len(self.runs)} runs")
+        counts = [
+            f"{_held(some)} of {len(some)} {kind} hold"
+            for kind, some in (("claims", claims), ("observations", observations))
+            if some
+        ]
+        lines.append("; ".join([*counts, f"{len(self.runs)} runs"]))
         if self.quick:
             lines.append("This was a quick run: its figures are those of queues that are still filling.")
         if not self.complete:

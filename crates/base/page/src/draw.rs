@@ -276,3 +276,27 @@ fn round_down(value: f64) -> f64 {
     let factor = [5.0, 2.0, 1.0].into_iter().find(|f| value >= f * decade * (1.0 - 1e-9));
     factor.unwrap_or(1.0) * decade
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_wrapped_and_nothing_of_it_is_lost() {
+        let lines = wrap("fetch-and-decode waits, all of them", 80.0, TEXT);
+        assert!(lines.len() > 2, "{lines:?}");
+        assert_eq!(lines.concat().replace(' ', ""), "fetch-and-decodewaits,allofthem");
+        assert!(lines.iter().all(|line| width_of(line, TEXT) <= 80.0), "{lines:?}");
+        assert_eq!(wrap("unbreakable", 10.0, TEXT), ["unbreakable"]);
+        assert!(wrap("", 10.0, TEXT).is_empty());
+    }
+
+    #[test]
+    fn an_axis_between_two_values_has_round_ends_and_ticks_within() {
+        let scale = Scale::between(0.96, 1.0, 0.0, 100.0);
+        let (low, high) = scale.span();
+        assert!(low <= 0.96 && high >= 1.0 && low > 0.9, "{low} {high}");
+        assert!(scale.ticks().iter().all(|tick| (low..=high + 1e-9).contains(&tick.value)));
+        assert!(scale.ticks().len() >= 4);
+    }
+}

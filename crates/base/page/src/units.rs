@@ -138,15 +138,16 @@ pub fn round(text: String) -> String {
     unit.map_or_else(|| number.to_owned(), |unit| format!("{number}{NO_BREAK}{unit}"))
 }
 
-/// Times that are written as scenarios have them, `17.6 us`, with the letter of the unit: `17.6 µs`.
+/// Times that are written as scenarios have them, `17.6 us` or `(us)`, with the letter of the unit: `17.6 µs`.
 pub fn micro(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find("us") {
         let (before, after) = (&rest[..at], &rest[at + 2..]);
         let number = before.trim_end_matches([' ', NO_BREAK]).ends_with(|c: char| c.is_ascii_digit());
+        let unit = before.ends_with('(') && after.starts_with(')');
         out.push_str(before);
-        out.push_str(if number && !after.starts_with(char::is_alphanumeric) { "µs" } else { "us" });
+        out.push_str(if unit || number && !after.starts_with(char::is_alphanumeric) { "µs" } else { "us" });
         rest = after;
     }
     out + rest
@@ -192,4 +193,37 @@ fn scaled(value: f64, steps: &[(f64, &str)]) -> String {
         _ => *steps.iter().rev().find(|step| value.abs() >= step.0 * 0.9995).unwrap_or(&steps[0]),
     };
     format!("{}{NO_BREAK}{unit}", digits(value / size))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_in_one_way() {
+        for (value, text) in [
+            (0.0, "0"),
+            (240_000.0, "240,000"),
+            (-1234.0, "-1,234"),
+            (99.95, "100"),
+            (1.234, "1.23"),
+            (0.5, "0.500"),
+            (0.0123, "0.0123"),
+            (0.00012345, "0.000123"),
+            (2.4e-7, "2.40×10⁻⁷"),
+            (1.5e12, "1.50×10¹²"),
+            (f64::NAN, NOTHING),
+        ] {
+            assert_eq!(digits(value), text);
+        }
+        assert_eq!(plain("2.40×10⁻⁷ ×10.0 17.6\u{a0}µs \u{2013}"), "2.40e-7 x10.0 17.6 us -");
+    }
+
+    #[test]
+    fn microseconds_of_scenarios_get_their_letter_and_words_stay() {
+        assert_eq!(
+            micro("t=17.6 us (us) status of us, 3us; 4 users"),
+            "t=17.6 µs (µs) status of us, 3µs; 4 users"
+        );
+    }
 }

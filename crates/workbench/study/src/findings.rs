@@ -3,6 +3,7 @@
 use forebay_page::document::{Table, remark};
 use forebay_page::heat::Heat;
 use forebay_page::plot::{Plot, Series, Xs};
+use forebay_page::units::micro;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -204,13 +205,13 @@ impl From<PlotBlock> for Plot {
         });
         let paper: Vec<Series> = paper.collect();
         Plot {
-            title: block.title,
-            x: block.x,
-            y: block.y,
+            title: micro(&block.title),
+            x: micro(&block.x),
+            y: micro(&block.y),
             series: own.into_iter().chain(paper).collect(),
             log_x: block.log_x,
             log_y: block.log_y,
-            note: block.note,
+            note: micro(&block.note),
             counterpart: block.counterpart,
         }
     }
@@ -218,9 +219,13 @@ impl From<PlotBlock> for Plot {
 
 impl From<SeriesBlock> for Series {
     fn from(block: SeriesBlock) -> Series {
+        let xs = match block.xs {
+            Xs::Names(names) => Xs::Names(names.iter().map(|name| micro(name)).collect()),
+            numbers @ Xs::Numbers(_) => numbers,
+        };
         Series {
-            name: block.name,
-            xs: block.xs,
+            name: micro(&block.name),
+            xs,
             ys: numbers(block.ys),
             spread: numbers(block.spread),
             ..Series::default()
@@ -231,26 +236,30 @@ impl From<SeriesBlock> for Series {
 impl TableBlock {
     /// What stands below it.
     pub fn remark(&self) -> Option<String> {
-        remark(&self.counterpart, &self.note)
+        remark(&self.counterpart, &micro(&self.note))
     }
 }
 
 impl From<TableBlock> for Table {
     fn from(block: TableBlock) -> Table {
-        Table { title: block.title, head: block.head, rows: block.rows }
+        Table {
+            title: micro(&block.title),
+            head: block.head.iter().map(|cell| micro(cell)).collect(),
+            rows: block.rows.iter().map(|row| row.iter().map(|cell| micro(cell)).collect()).collect(),
+        }
     }
 }
 
 impl From<HeatBlock> for Heat {
     fn from(block: HeatBlock) -> Heat {
         Heat {
-            title: block.title,
-            x: block.x,
-            y: block.y,
-            columns: block.columns,
-            rows: block.rows,
+            title: micro(&block.title),
+            x: micro(&block.x),
+            y: micro(&block.y),
+            columns: block.columns.iter().map(|name| micro(name)).collect(),
+            rows: block.rows.iter().map(|name| micro(name)).collect(),
             values: block.values.into_iter().map(numbers).collect(),
-            note: block.note,
+            note: micro(&block.note),
             counterpart: block.counterpart,
         }
     }

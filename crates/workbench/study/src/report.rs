@@ -5,6 +5,7 @@ mod runs;
 
 use forebay_page::document::{self, Frame};
 use forebay_page::element::element;
+use forebay_page::units::micro;
 
 use crate::error::PageError;
 use crate::findings::{Block, Findings, Kind};
@@ -77,8 +78,8 @@ fn blocks(blocks: &[Block]) -> Vec<document::Block> {
     let mut all = Vec::with_capacity(blocks.len());
     for block in blocks.iter().cloned() {
         match block {
-            Block::Section(title) => all.push(document::Block::Section(title)),
-            Block::Text(words) => all.push(document::Block::Text(words)),
+            Block::Section(title) => all.push(document::Block::Section(micro(&title))),
+            Block::Text(words) => all.push(document::Block::Text(micro(&words))),
             Block::Plot(plot) => all.push(document::Block::Plot(plot.into())),
             Block::Table(table) => {
                 let remark = table.remark();

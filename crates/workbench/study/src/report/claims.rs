@@ -120,8 +120,10 @@ fn band(band: &Band) -> Element {
         (None, Some(high)) => format!("at most {}", number(high)),
         (None, None) => units::NOTHING.to_owned(),
     };
-    let unit = units::micro(&band.unit);
-    let ends = if unit.is_empty() { ends } else { format!("{ends}\u{a0}{unit}") };
+    let ends = match band.unit.as_str() {
+        "" => ends,
+        unit => units::micro(&format!("{ends}\u{a0}{unit}")),
+    };
     element("td")
         .child(element("b").text(ends))
         .child(element("p").class("why").text(units::micro(&band.source)))

@@ -1,11 +1,9 @@
 //! Replay windows that outlive their SA: what is carried over, what is noted, and what is refused after a crash. Each for
 //! ESP and AH, with extended sequence numbers and without.
 
-mod pair;
-
+use crate::pair::{PROTOCOLS, Pair, ipv4, speak};
 use forebay_crypto::SessionId;
 use forebay_ipsec::{DropReason, EventKind, MAX_WINDOW, Received, Replay, ReplayWindow};
-use pair::{PROTOCOLS, Pair, ipv4, speak};
 use proptest::prelude::*;
 
 fn plain() -> Vec<u8> {

@@ -1,12 +1,10 @@
 //! AH packets of all shapes, byte by byte: whatever the RFC calls mutable may change on the way, and
 //! nothing else. Each packet is built together with what the RFC says of each of its bytes.
 
-mod reference;
-
+use crate::reference::{Gateway, ah, keys, other_end};
 use forebay_crypto::Direction;
 use forebay_ipsec::{DropReason, Mode, SaConfig};
 use proptest::prelude::*;
-use reference::{Gateway, ah, keys, other_end};
 
 /// What becomes of a packet on its way when this byte is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,10 +1,8 @@
 //! SAs within SAs, both ways: AH over ESP, tunnels in tunnels, and what must not get through.
 
-mod reference;
-
+use crate::reference::{Gateway, ah, esp, keys, other_end};
 use forebay_crypto::{Direction, SessionId};
 use forebay_ipsec::{DropReason, Mode, NEST_MAX, SaConfig, SadError};
-use reference::{Gateway, ah, esp, keys, other_end};
 
 const HOSTS: [&str; 2] = ["10.1.0.1", "10.2.0.1"];
 const GATES: [&str; 2] = ["192.0.2.1", "192.0.2.2"];

@@ -1,15 +1,13 @@
 //! Lifetimes: each limit to the packet, the byte and the picosecond, packet by packet and in runs, both ways,
 //! of ESP and of AH.
 
-mod pair;
-
+use crate::pair::{PROTOCOLS, Pair, buffer, ipv4, speak, work};
 use forebay_crypto::{Direction, Job, JobSpec, SessionId};
 use forebay_ipsec::{
     DropReason, Event, EventKind, Ipsec, IvRange, Lifetime, LifetimeError, Limits, Lived, Protocol, SaConfig,
     SaConfigError, Spi, Stop,
 };
 use forebay_time::{Duration, Time};
-use pair::{PROTOCOLS, Pair, buffer, ipv4, speak, work};
 
 /// Bytes of payload in every packet that is counted.
 const LEN: usize = 20;

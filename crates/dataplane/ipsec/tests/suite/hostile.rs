@@ -1,13 +1,11 @@
 //! Whatever comes in: no panic, no span outside of the packet, no job that breaks the rules of
 //! processors, and nothing delivered that is not an IP packet.
 
-mod support;
-
+use crate::support::{Damage, SAS, buffer, damage, database, plain, seal, sealing};
 use forebay_crypto::{Direction, JobSpec, Layout, Packet, Span, Verdict};
 use forebay_ipsec::{DropReason, Ipsec};
 use forebay_wire::Ip;
 use proptest::prelude::*;
-use support::{Damage, SAS, buffer, damage, database, plain, seal, sealing};
 
 const DIRECTIONS: [Direction; 2] = [Direction::Seal, Direction::Open];
 

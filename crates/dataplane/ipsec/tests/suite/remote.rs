@@ -1,7 +1,6 @@
 //! SAs of other cores: every core decides alike, and says whose a packet is without touching it.
 
-mod traffic;
-
+use crate::traffic::{Flow, add_in, add_out, buffer, sa, sealed, ts};
 use forebay_crypto::{Direction, Job, JobSpec, Verdict};
 use forebay_ipsec::{
     Action, DropReason, Encapsulation, Ipsec, IvRange, Policy, PolicyPlace, Prepared, SaConfig, SadError,
@@ -9,7 +8,6 @@ use forebay_ipsec::{
 };
 use forebay_wire::protocol;
 use proptest::prelude::*;
-use traffic::{Flow, add_in, add_out, buffer, sa, sealed, ts};
 
 const CORES: u16 = 3;
 

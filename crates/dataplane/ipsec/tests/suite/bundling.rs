@@ -1,7 +1,7 @@
 //! The model behind `examples/bundling`, by hand: 1 us a job, 440 ns a block of 16 bytes.
 
 #[allow(dead_code)]
-#[path = "../examples/bundling/model.rs"]
+#[path = "../../examples/bundling/model.rs"]
 mod model;
 
 use forebay_scheduler::Cost;

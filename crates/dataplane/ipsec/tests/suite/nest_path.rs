@@ -1,9 +1,8 @@
 //! SAs within SAs whose paths are narrow and whose lives are short: a packet that is too big for any of them is
 //! known to be at the first, while its source can be told.
 
-mod pair;
-mod reference;
-
+use crate::pair::{ipv4, ipv6, with_header};
+use crate::reference::{Gateway, ah, buffer, esp, keys, other_end};
 use forebay_crypto::{Direction, JobSpec, Packet, SessionId, Verdict};
 use forebay_ipsec::{
     DropReason, Event, EventKind, LEARNED_FOR, Mode, Next, Path, Prepared, Protocol, SaConfig,
@@ -11,8 +10,6 @@ use forebay_ipsec::{
 use forebay_time::Time;
 use forebay_wire::icmp::{self, TooBig};
 use forebay_wire::{Fragments, Ip};
-use pair::{ipv4, ipv6, with_header};
-use reference::{Gateway, ah, buffer, esp, keys, other_end};
 
 const HOSTS: [&str; 2] = ["10.1.0.1", "10.2.0.1"];
 const GATES: [&str; 2] = ["192.0.2.1", "192.0.2.2"];

@@ -1,17 +1,15 @@
 //! Tunnel headers by their rules, of ESP and AH, in all four pairs of families: RFC 6040's tables typed in from its text,
 //! RFC 4301 5.1.2 and 8.1 field by field, and each rule the same in a run as packet by packet.
 
-mod pair;
-
 use std::collections::HashSet;
 use std::net::IpAddr;
 
+use crate::pair::{PROTOCOLS, Pair, buffer, ipv4, ipv6, slow_checksum, speak, with_header};
 use forebay_crypto::{Direction, Job, JobSpec};
 use forebay_ipsec::{
     DontFragment, DropReason, Dscp, Ecn, Encapsulation, FlowLabel, HopLimit, InnerDscp, Protocol, SaConfig,
     TunnelRules,
 };
-use pair::{PROTOCOLS, Pair, buffer, ipv4, ipv6, slow_checksum, speak, with_header};
 
 const V4: bool = false;
 const V6: bool = true;

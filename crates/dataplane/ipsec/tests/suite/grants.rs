@@ -1,12 +1,10 @@
 //! Sequence numbers that are granted block by block, their end, and what a day of them is like.
 
-mod pair;
-
 use std::collections::HashSet;
 
+use crate::pair::{PROTOCOLS, Pair, buffer, ipv4, speak};
 use forebay_crypto::{Direction, Job, JobSpec};
 use forebay_ipsec::{DropReason, EventKind, Protocol, Stop};
-use pair::{PROTOCOLS, Pair, buffer, ipv4, speak};
 
 fn plain() -> Vec<u8> {
     ipv4(17, &[5; 30])

@@ -1,10 +1,8 @@
 //! Removal of SAs: their packets in flight, their numbers, their SPIs, their policies.
 
-mod traffic;
-
+use crate::traffic::{Flow, add_in, add_out, buffer, receive, sa, sealed, send};
 use forebay_crypto::{Direction, JobSpec, Packet, SessionId, Verdict};
 use forebay_ipsec::{Action, DropReason, Ipsec, Policy, PolicyPlace, Prepared, SadError, Spi, Stop};
-use traffic::{Flow, add_in, add_out, buffer, receive, sa, sealed, send};
 
 fn flow() -> Flow {
     Flow::udp("10.1.0.1", "10.2.0.1", (1, 2))

@@ -1,11 +1,9 @@
 //! Packets as a hostile or a merely different peer would send them, a test for each kind, with a processor that
 //! finds out what was changed.
 
-mod pair;
-
+use crate::pair::{Pair, ipv4, ipv6, set_len, with_header};
 use forebay_crypto::Suite;
 use forebay_ipsec::{DropReason, Encapsulation, Mode, SaConfig};
-use pair::{Pair, ipv4, ipv6, set_len, with_header};
 
 const SUITES: [&str; 3] = ["aes128gcm16", "aes128-sha256", "aes128ctr-sha512"];
 

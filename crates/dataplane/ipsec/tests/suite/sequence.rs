@@ -1,11 +1,9 @@
 //! Sequence numbers on their whole way, a test for each thing that can go wrong with them: with a processor that
 //! finds out what was changed, so that a number told wrong fails. ESP and AH alike.
 
-mod pair;
-
+use crate::pair::{PROTOCOLS, Pair, ipv4, speak};
 use forebay_crypto::SessionId;
 use forebay_ipsec::{DropReason, GUESSES, Mode, Protocol, TRIGGER};
-use pair::{PROTOCOLS, Pair, ipv4, speak};
 
 const SUITES: [(Protocol, &str); 5] = [
     (Protocol::Esp, "aes128gcm16"),

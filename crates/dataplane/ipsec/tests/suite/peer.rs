@@ -1,13 +1,11 @@
 //! Peers behind a NAT that moves: whom a gateway believes, and where it sends from then on.
 
-mod reference;
-
 use std::net::{IpAddr, SocketAddr};
 
+use crate::reference::{Gateway, esp, keys, other_end};
 use forebay_crypto::{Direction, SessionId};
 use forebay_ipsec::{Encapsulation, EventKind, Mode, SaConfig, SadError};
 use forebay_time::{Duration, Time};
-use reference::{Gateway, esp, keys, other_end};
 
 const GATES: [&str; 2] = ["192.0.2.1", "192.0.2.2"];
 const MOVED: &str = "198.51.100.7";

@@ -1,9 +1,8 @@
 //! Path MTUs: what fits by trying every length, and what becomes of a packet that does not.
 
-mod pair;
-
 use std::net::IpAddr;
 
+use crate::pair::{PROTOCOLS, Pair, buffer, ipv4, ipv6, speak, with_header};
 use forebay_crypto::{Direction, JobSpec, Packet, Suite};
 use forebay_ipsec::{
     DropReason, Encapsulation, LEARNED_FOR, Mode, Overhead, PathMtuCounters, Protocol, SaConfig,
@@ -12,7 +11,6 @@ use forebay_ipsec::{
 use forebay_time::{Duration, Time};
 use forebay_wire::icmp::{self, TooBig};
 use forebay_wire::{Family, Fragments, Ip};
-use pair::{PROTOCOLS, Pair, buffer, ipv4, ipv6, speak, with_header};
 use proptest::prelude::*;
 
 fn over_v6(config: &mut SaConfig) {

@@ -1,14 +1,12 @@
 //! Other people's AH packets: DPDK's and OpenDataPlane's (sources in `data/README.md`).
 
-mod reference;
-
+use crate::reference::{Gateway, ah, other_end};
 use forebay_crypto::{Direction, SaKeys, SecretBytes, Suite};
 use forebay_ipsec::{DropReason, IvRange, Mode};
 use forebay_wire::Ip;
-use reference::{Gateway, ah, other_end};
 use serde_json::Value;
 
-const COPY: &str = include_str!("data/ah-vectors.jsonl");
+const COPY: &str = include_str!("../data/ah-vectors.jsonl");
 const ORIGINAL: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../../../shared/corpora/esp-ah/vectors.jsonl");
 

@@ -1,10 +1,8 @@
 //! Policies by scenario: what RFC 4301 says of packets that go out, come in protected, and come in clear.
 
-mod traffic;
-
+use crate::traffic::{Flow, Upper, add_in, add_out, buffer, receive, receive_clear, sa, sealed, send, ts};
 use forebay_crypto::{Direction, JobSpec, SessionId};
 use forebay_ipsec::{Action, DropReason, DscpSet, Ipsec, Policy, PolicyError, PolicyPlace, SaConfig};
-use traffic::{Flow, Upper, add_in, add_out, buffer, receive, receive_clear, sa, sealed, send, ts};
 
 fn policy(direction: Direction, local: &[&str], remote: &[&str], action: Action) -> Policy {
     Policy { local_ts: ts(local), remote_ts: ts(remote), ..Policy::new("p", direction, action) }

@@ -1,8 +1,7 @@
 //! Packets that are prepared and completed as a burst come out as those that are one by one: bytes,
 //! places, jobs, reasons, counters, events.
 
-mod support;
-
+use crate::support::{Damage, Plain, SAS, buffer, damage, database, opening, plain, seal, sealing};
 use forebay_crypto::{Direction, Job, JobSpec, SessionId, Verdict};
 use forebay_ipsec::{
     Action, DropReason, Event, EventKind, Ipsec, IvRange, Policy, PolicyPlace, Prepared, SaConfig,
@@ -10,7 +9,6 @@ use forebay_ipsec::{
 };
 use forebay_wire::Family;
 use proptest::prelude::*;
-use support::{Damage, Plain, SAS, buffer, damage, database, opening, plain, seal, sealing};
 
 /// What became of a packet.
 type Outcome = Result<(usize, Vec<u8>, JobSpec), DropReason>;

@@ -1,11 +1,9 @@
 //! AH from hostile hands: wrong lengths, fragments, chains of headers, numbers; and SAs that cannot be.
 
-mod reference;
-
+use crate::reference::{Gateway, ah, esp, keys, other_end};
 use forebay_crypto::{Direction, SessionId};
 use forebay_ipsec::{DropReason, Encapsulation, Ipsec, IvRange, Mode, Protocol, SaConfig, SaConfigError};
 use proptest::prelude::*;
-use reference::{Gateway, ah, esp, keys, other_end};
 
 const ENDS: [&str; 2] = ["192.0.2.1", "192.0.2.2"];
 const ENDS_V6: [&str; 2] = ["2001:db8::1", "2001:db8::2"];

@@ -1,17 +1,15 @@
 //! Thousands of random policies, put anywhere and taken out again under traffic, against a list that is
 //! gone through from its begin: the RFC's words on the values of the packet, not on its bytes.
 
-mod traffic;
-
 use std::net::IpAddr;
 
+use crate::traffic::{Flow, Upper, add_out, receive_clear, sa, send};
 use forebay_crypto::{Direction, SessionId};
 use forebay_ipsec::{
     Action, DropReason, DscpSet, Ipsec, Policy, PolicyId, PolicyPlace, PortRange, TrafficSelector,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
-use traffic::{Flow, Upper, add_out, receive_clear, sa, send};
 
 /// Whether a packet is meant by a selector; nothing if only ports that it does not hold could tell.
 fn meant(selector: &TrafficSelector, address: IpAddr, flow: &Flow, port: PortOf) -> Option<bool> {
