@@ -280,7 +280,7 @@ def _sweep(plan: Plan, axes: list[tuple[str, list[str]]]) -> _forebay.Sweep:
     """The compiled sweep over these axes."""
     one = plan.scenario
     assert isinstance(plan.replications, int)
-    return _forebay.Sweep.parse(one.text, one.name, list(one.sets), one.directory, axes, plan.replications)
+    return _forebay.Sweep(one.text, one.name, list(one.sets), one.directory, axes, plan.replications)
 
 
 def _per_point(plan: Plan, watch: Watch | None) -> Watch | None:
