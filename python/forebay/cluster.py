@@ -35,6 +35,8 @@ Client = Any
 _TASK_S = 0.15
 _TASK_LEAST_S = 0.05
 _TASK_MAX_S = 60.0
+# CPU time of client and scheduler for a task, as `python/benches/sweep.py` measures it.
+_TASK_COST_S = 0.008
 # Tasks that each thread should still get while much is left: guided self-scheduling (Polychronopoulos and
 # Kuck, IEEE Transactions on Computers C-36, 1987).
 _SHARES = 4
@@ -296,12 +298,14 @@ class _Work:
             return None
         size = 1
         if self.point_s is not None:
+            # All threads together must not end more tasks than client and scheduler can handle.
+            cost_s = self.threads * _TASK_COST_S
             share_s = self.left * self.point_s / (self.threads * _SHARES)
-            aim_s = min(max(share_s, _TASK_S), _TASK_MAX_S)
+            aim_s = min(max(share_s, _TASK_S, cost_s), _TASK_MAX_S)
             # At the end every thread gets the same, even if its task is short then.
             point_s = max(self.point_s, 1e-6)
             size = min(int(aim_s / point_s), -(-self.left // self.threads))
-            size = max(size, int(_TASK_LEAST_S / point_s))
+            size = max(size, int(max(_TASK_LEAST_S, 0.5 * cost_s) / point_s))
         first, last = self.ranges.pop()
         middle = min(last, first + max(size, 1))
         if middle < last:
