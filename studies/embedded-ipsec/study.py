@@ -172,25 +172,15 @@ class Book:
         self.s = s
         self.claims: dict[str, Claim] = {}
         self.rows: list[list[object]] = []
-        base = "1 KB direct-mapped caches with lines of 16 bytes, 4 slots, 32 bits"
         self.common = [
-            s.printed("icache, dcache, write_buffer, memory.width", base, "III.D"),
+            s.printed("core", "the base: 1 KB direct-mapped, lines of 16 bytes, 4 slots, 32 bits", "III.D"),
             s.assumed(
-                "memory.latency", 8, "the paper prints no latencies; the study varies it where it decides"
+                "memory.latency, write_latency", "8 and 4 cycles", "not printed; varied where they decide"
             ),
-            s.assumed("memory.write_latency", 4, "as above"),
+            s.assumed("input.capture", "demo, 200 packets each way", "their traces are not published"),
             s.assumed(
-                "input.capture",
-                "demo",
-                "the paper's traces of web transactions are not published; 200 packets each way",
+                "firmware.path", "ipsec-reference, AES-128", "neither their AES nor its key length is named"
             ),
-            s.assumed(
-                "firmware.path",
-                "ipsec-reference",
-                "theirs is lwIP with embedded IPsec; the AES in it is not published, libraries of the time "
-                "went by bytes",
-            ),
-            s.assumed("key of AES", "128 bits", "the paper names no length"),
         ]
 
     def parameters(self, id: str) -> list[Parameter]:
