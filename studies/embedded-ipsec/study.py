@@ -190,11 +190,13 @@ class Book:
             key = OPTION_OF[id]
             own.append(s.printed(key, next(values for _, one, values in OPTIONS if one == key), "III.D"))
         if id.startswith(("table-", "together-")):
+            sizes = "I-cache 4 KB, 4 ways; D-cache 4 KB, direct-mapped; 32 slots; 128 bits"
             own += [
-                s.printed(key, value, "III.E") for key, value in BEST.items() if not key.endswith(".line")
+                s.printed("configuration", sizes, "III.E"),
+                s.assumed(
+                    "icache.line, dcache.line", 64, "III.E prints 64 bits, III.D lines of 16 to 64 bytes"
+                ),
             ]
-            why = "III.E prints lines of 64 bits, III.D has lines of 64 bytes and none of 64 bits"
-            own += [s.assumed(key, 64, why) for key in ("icache.line", "dcache.line")]
         if id.startswith("windows"):
             own += [
                 s.printed("registers", [32, 64], "III.D"),
