@@ -122,15 +122,15 @@ class Candidate:
 
 @final
 class Sweep:
-    @staticmethod
-    def parse(
+    def __init__(
+        self,
         text: str,
         name: str,
         sets: list[str],
         directory: str,
         axes: list[tuple[str, list[str]]],
         replications: int = 1,
-    ) -> Sweep: ...
+    ) -> None: ...
     @staticmethod
     def load(
         path: str, sets: list[str], axes: list[tuple[str, list[str]]], replications: int = 1
@@ -155,6 +155,7 @@ class Sweep:
     def run_point(self, number: int, policy: Any = None) -> str: ...
 
 def read_scenario(path: str) -> str: ...
+def read_trace(path: str) -> tuple[Table, int]: ...
 def highest_rate(
     model: Model, loss: float, latency: float | None = None, watch: _Watch | None = None
 ) -> Ran | None: ...
