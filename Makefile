@@ -4,7 +4,7 @@ CARGO ?= cargo
 FOREBAY = target/release/forebay
 OUT ?= forebay-demo
 
-.PHONY: help build demo test test-arm64 extension check licences interop bench bench-gateway bench-simulator peers validate-model instructions soak simulate-faults planted-faults fuzz miri mutants semver publish-check lab tutorials docs browser interop-vm hdtv deb man setup setup-test clean
+.PHONY: help build demo test test-arm64 extension check licences interop bench bench-gateway bench-simulator peers validate-model instructions soak simulate-faults planted-faults fuzz miri mutants semver publish-check lab tutorials docs browser interop-vm hdtv deb man setup setup-test wheel test-python clean
 
 help:
 	@echo 'make demo          build, show what the scheduler gains, send a real capture through two gateways'
@@ -24,6 +24,8 @@ help:
 	@echo 'make bench         throughput of the data plane and of the processors; scheduler; backends'
 	@echo 'make bench-gateway two gateways beside wireguard-go and strongSwan libipsec; BENCH_OUT=, BENCH_ARGS=--quick'
 	@echo 'make bench-simulator  the simulator beside SystemC on the same packets; its time and memory'
+	@echo 'make wheel         the Python package: its wheel and source distribution in target/wheels, and target/python that has it'
+	@echo 'make test-python   mypy, pytest, and the wheel in clean environments of the oldest and newest CPython here; PYTHON='
 	@echo 'make peers         the host model in SystemC, ns-3, SimPy, salabim and Ciw beside ours; PEERS_ARGS="--packets N"'
 	@echo 'make validate-model the engine with emulated cards beside the simulator; VALIDATE_OUT='
 	@echo 'make instructions  instructions a packet, compared with the recorded ones'
@@ -53,6 +55,7 @@ demo: setup
 
 test: setup-test
 	$(CARGO) test --workspace --locked
+	scripts/python.sh studies
 	$(CARGO) tree --quiet --manifest-path examples/extension/Cargo.toml --locked >/dev/null
 	$(MAKE) -C firmware test
 	scripts/interop.sh target/debug/forebay quick
@@ -79,6 +82,7 @@ interop-vm: $(FOREBAY)
 
 browser: $(FOREBAY) docs
 	@scripts/setup.sh browser
+	scripts/python.sh develop
 	scripts/browser.sh $(FOREBAY)
 	[ ! -e target/site/index.html ] || tests/browser/site.py target/site
 
@@ -109,6 +113,13 @@ deb:
 	$(CROSS) sh -c 'in=target/$${CARGO_BUILD_TARGET:+$$CARGO_BUILD_TARGET/}release; scripts/deb.sh $$in/forebay-gateway $$in/forebay target/debian'
 	$(CROSS) tests/packaging/packages.sh target/debian
 
+# scripts/python.sh makes the environment with everything that is needed.
+wheel: setup
+	scripts/python.sh wheel
+
+test-python: setup
+	scripts/python.sh test
+
 # The crypto's vectors, the engine and captures on arm64, in emulation on x86-64.
 test-arm64:
 	@scripts/setup.sh build cross-arm64
@@ -123,6 +134,7 @@ check: setup
 	$(CARGO) fmt --manifest-path examples/extension/Cargo.toml --check
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --document-private-items
 	scripts/docs.py
+	scripts/study_reference.py --check
 	scripts/site.sh installed
 	$(MAKE) licences
 

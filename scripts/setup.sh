@@ -7,6 +7,7 @@
 #   scripts/setup.sh bench          what the gateways' benchmark measures with
 #   scripts/setup.sh browser        Chromium, which looks at reports
 #   scripts/setup.sh hdtv           GStreamer, and perf to see where time goes
+#   scripts/setup.sh python         virtual environments, for the Python package
 #   scripts/setup.sh vm             what virtual machines of Linux are made with
 #   scripts/setup.sh deb            cargo-deb, in target/tools
 #   scripts/setup.sh docs           mdBook, which makes the site of the documentation
@@ -25,6 +26,7 @@ declare -A PACKAGES=(
     [browser]="chromium"
     [deb]="dpkg-dev"
     [docs]="mdbook"
+    [python]="python3-venv"
     [cross-arm64]="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
     [vm]="qemu-system-x86 debootstrap cpio binutils iproute2 gcc libc6-dev util-linux"
 )

@@ -25,7 +25,7 @@ void aes_decrypt(const struct aes_key *inverse, uint32_t block[4]);
 
 extern const uint8_t aes_sbox[256];
 
-/* The modes work in place on data at a 4-byte boundary; those of CBC want whole blocks. */
+/* The modes work in place on data at a 4-byte boundary; those of CBC take whole blocks. HOTSPOT: CBC. */
 void aes_cbc_encrypt(const struct aes_key *key, const uint8_t iv[16], uint8_t *data, size_t len);
 void aes_cbc_decrypt(const struct aes_key *inverse, const uint8_t iv[16], uint8_t *data, size_t len);
 

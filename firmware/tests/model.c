@@ -73,6 +73,18 @@ void model_aes_round(unsigned kind, const uint32_t key[4])
         }
 }
 
+static uint32_t round_key[4];
+
+void model_aes_key_put(unsigned i, uint32_t word)
+{
+    round_key[i] = word;
+}
+
+void model_aes_keyed_round(unsigned kind)
+{
+    model_aes_round(kind, round_key);
+}
+
 static uint32_t aes32(uint32_t a, uint32_t b, int row, const uint8_t box[256], const uint8_t factors[4])
 {
     uint8_t byte = box[b >> 8 * row & 255];

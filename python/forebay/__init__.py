@@ -3,6 +3,7 @@
 Times are in seconds, sizes in bytes and rates in bit/s, unless a value carries its unit as text ("50 us", "1 Gbit/s").
 """
 
+from forebay import cluster, plots, stats
 from forebay._forebay import version as __version__
 from forebay.buffers import size_buffers
 from forebay.chain import Chain
@@ -19,21 +20,28 @@ from forebay.errors import (
     StudyError,
 )
 from forebay.gateway import Gateway
-from forebay.placement import Placement
+from forebay.placement import Candidate, Job, Placement
 from forebay.run import Packets, Replications, Run
 from forebay.scenario import Scenario, highest_rate
+from forebay.search import Search, search
+from forebay.stats import Estimate, Until, compare, warm_up
+from forebay.sweep import sweep
+from forebay.table import Table
 from forebay.traffic import Goodness, Trace, Traffic, fit, read_trace
 
 __all__ = [
+    "Candidate",
     "Chain",
     "Core",
     "Error",
+    "Estimate",
     "FigureError",
     "Finding",
     "Gateway",
     "GatewayError",
     "Goodness",
     "Interrupted",
+    "Job",
     "Packets",
     "Placement",
     "PolicyError",
@@ -42,12 +50,22 @@ __all__ = [
     "RunError",
     "Scenario",
     "ScenarioError",
+    "Search",
     "StudyError",
+    "Table",
     "Trace",
     "Traffic",
+    "Until",
     "__version__",
+    "cluster",
+    "compare",
     "fit",
     "highest_rate",
+    "plots",
     "read_trace",
+    "search",
     "size_buffers",
+    "stats",
+    "sweep",
+    "warm_up",
 ]

@@ -1,7 +1,7 @@
-"""The folder of a sweep: a Parquet dataset whose parts are written one by one, and what is made of it at the end.
+"""The folder of a sweep: a Parquet dataset that is written part by part, and what is made of it at the end.
 
-A part has the points of a range. It is written beside its place and renamed, so that a part that is there is whole;
-its name and metadata say which sweep and which points it has. A range that is there is not run again.
+A part has the points of a range. It is written beside its place and renamed, so that a part that is there is
+whole; its name and metadata say which sweep and which points it has. A range that is there is not run again.
 """
 
 from __future__ import annotations
@@ -87,7 +87,9 @@ def encode(plan: Plan, key: str, first: int, lines: Sequence[str]) -> bytes:
     import pyarrow.parquet
 
     numbers = range(first, first + len(lines))
-    table = pyarrow.table({**columns(plan, numbers, lines), "document": pyarrow.array(lines, pyarrow.string())})
+    table = pyarrow.table(
+        {**columns(plan, numbers, lines), "document": pyarrow.array(lines, pyarrow.string())}
+    )
     about = {
         "version": plan.version,
         "sweep": key,
@@ -100,7 +102,9 @@ def encode(plan: Plan, key: str, first: int, lines: Sequence[str]) -> bytes:
     table = table.replace_schema_metadata({_METADATA: json.dumps(about).encode()})
     sink = pyarrow.BufferOutputStream()
     # A column of doubles that is written once gains nothing by a dictionary.
-    pyarrow.parquet.write_table(table, sink, compression="zstd", use_dictionary=False)
+    pyarrow.parquet.write_table(
+        table, sink, compression="zstd", use_dictionary=False, write_page_checksum=True
+    )
     return bytes(sink.getvalue())
 
 
@@ -154,7 +158,11 @@ class Parts:
             except (OSError, KeyError, TypeError, ValueError):
                 continue
             # Ranges depend on how fast points are, so that those of two attempts may overlap.
-            if about["sweep"] == self.key and (about["first"], about["last"]) == (first, last) and first >= end:
+            if (
+                about["sweep"] == self.key
+                and (about["first"], about["last"]) == (first, last)
+                and first >= end
+            ):
                 self._ranges[first, last] = path
                 end = last
 
@@ -180,8 +188,6 @@ class Parts:
         beside = folder / f".{name}.{os.getpid()}"
         with open(beside, "wb") as file:
             file.write(part)
-            file.flush()
-            os.fsync(file.fileno())
         os.replace(beside, folder / name)
         self._ranges[first, last] = folder / name
 
@@ -190,9 +196,8 @@ class Parts:
         import pyarrow.parquet
 
         for span in sorted(self._ranges):
-            table = pyarrow.parquet.read_table(
-                self._ranges[span], columns=["point", "document"], partitioning=None
-            )
+            with pyarrow.parquet.ParquetFile(self._ranges[span], page_checksum_verification=True) as file:
+                table = file.read(["point", "document"], use_threads=False)
             yield from zip(table["point"].to_pylist(), table["document"].to_pylist())
 
     def to_arrow(self) -> pyarrow.Table:
@@ -200,10 +205,11 @@ class Parts:
         import pyarrow
         import pyarrow.parquet
 
-        tables = [
-            pyarrow.parquet.read_table(self._ranges[span], partitioning=None).drop_columns(["document"])
-            for span in sorted(self._ranges)
-        ]
+        tables = []
+        for span in sorted(self._ranges):
+            with pyarrow.parquet.ParquetFile(self._ranges[span], page_checksum_verification=True) as file:
+                names = [name for name in file.schema_arrow.names if name != "document"]
+                tables.append(file.read(names))
         if not tables:
             return pyarrow.table({})
         return pyarrow.concat_tables(tables, promote_options="default").replace_schema_metadata(None)

@@ -9,20 +9,21 @@ import json
 import math
 import os
 import pickle
+import platform
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from forebay import _forebay, _toml
+from forebay._sequential import _MAIN
+from forebay.errors import Error, RunError
 from forebay.placement import Placement
 from forebay.run import Run
 from forebay.scenario import Scenario
 from forebay.stats import Until, estimate, sequential
-
-# The figure whose interval ends a point's replications where none is named.
-_MAIN = {"host": "throughput_bps", "pipeline": "throughput_pps", "inline-card": "payload_bps", "embedded": "cycles"}
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,8 @@ class Plan:
         A pickled `Placement`.
     policy_key : str
         What identifies the policy.
+    files : tuple of pairs of str
+        The files that the scenario names, such as a trace, each with the digest of its content.
     """
 
     scenario: Scenario
@@ -57,6 +60,7 @@ class Plan:
     replications: int | Until = 1
     policy: bytes | None = None
     policy_key: str = ""
+    files: tuple[tuple[str, str], ...] = ()
     version: str = _forebay.version
 
     @property
@@ -69,7 +73,7 @@ class Plan:
     @property
     def compiled(self) -> bool:
         """Whether the compiled sweep of the command runs the points."""
-        return self.model == "host" and self.policy is None and isinstance(self.replications, int)
+        return self.model == "host" and isinstance(self.replications, int)
 
     def values(self, number: int) -> tuple[Any, ...]:
         """The values of a point, in the order of the keys."""
@@ -88,12 +92,12 @@ class Plan:
     def key(self) -> str:
         """The digest of everything that the lines depend on.
 
-        That is the version, the resolved scenario, the content of the files that it names, the keys and values,
-        the replications and the policy.
+        That is the version, the resolved scenario, the content of the files that it names, the keys and
+        values, the replications and the policy.
         """
         try:
             resolved = self.scenario.toml
-        except _forebay_errors():
+        except Error:
             # The keys of a sweep may give what the scenario lacks.
             resolved = self.scenario.text + "\n" + "\n".join(self.scenario.sets)
         digest = hashlib.sha256()
@@ -101,7 +105,7 @@ class Plan:
         parts = (
             self.version,
             resolved,
-            json.dumps(list(_files(self.scenario))),
+            json.dumps(self.files),
             json.dumps([list(self.keys), [[_toml.setting(one) for one in part] for part in values or ()]]),
             "rows" if self.rows is not None else "axes",
             repr(self.replications),
@@ -111,12 +115,6 @@ class Plan:
             encoded = part.encode()
             digest.update(len(encoded).to_bytes(8, "little") + encoded)
         return digest.hexdigest()[:32]
-
-
-def _forebay_errors() -> type[Exception]:
-    from forebay.errors import Error
-
-    return Error
 
 
 def plan(
@@ -145,14 +143,17 @@ def plan(
         keys = tuple(listed[0]) if listed else ()
         for number, one in enumerate(listed):
             if set(one) != set(keys):
-                raise ValueError(f"point {number}: expected values for {', '.join(keys)}, found {', '.join(one)}")
+                raise ValueError(
+                    f"point {number}: expected values for {', '.join(keys)}, found {', '.join(one)}"
+                )
         rows = tuple(tuple(_toml.plain(one[key]) for key in keys) for one in listed)
         if not rows:
             raise ValueError("expected at least one point, found none")
     draft = Plan(scenario, "host", keys, axes, rows, replications)
     model = _check(draft)
     pickled, policy_key = (None, "") if policy is None else (_pickled(policy), _identity(policy))
-    return Plan(scenario, model, keys, axes, rows, replications, pickled, policy_key)
+    files = tuple(_files(scenario))
+    return Plan(scenario, model, keys, axes, rows, replications, pickled, policy_key, files)
 
 
 def _axis(key: str, values: Iterable[Any]) -> tuple[Any, ...]:
@@ -171,7 +172,9 @@ def _check(draft: Plan) -> str:
         settings = [draft.sets(number) for number in range(min(draft.count, 1000))]
     else:
         settings = [draft.sets(0)]
-        steps = [math.prod(len(axis) for axis in (draft.axes or ())[at + 1 :]) for at in range(len(draft.keys))]
+        steps = [
+            math.prod(len(axis) for axis in (draft.axes or ())[at + 1 :]) for at in range(len(draft.keys))
+        ]
         for axis, step in zip(draft.axes or (), steps):
             settings.extend(draft.sets(step * at) for at in range(1, min(len(axis), 1000)))
     model = ""
@@ -179,6 +182,18 @@ def _check(draft: Plan) -> str:
         read = _forebay.Model.parse(scenario.text, scenario.name, [*scenario.sets, *sets], scenario.directory)
         model = model or read.kind
     return model
+
+
+@lru_cache(maxsize=64)
+def check_files(directory: str, files: tuple[tuple[str, str], ...]) -> None:
+    """Refuse to run where a file that the scenario names is absent or another one."""
+    for name, digest in files:
+        path = Path(directory) / name
+        place = f"on {platform.node()}"
+        if not path.is_file():
+            raise RunError(f"{path} is absent {place}", hint="files must have the same path on all machines")
+        if hashlib.sha256(path.read_bytes()).hexdigest() != digest:
+            raise RunError(f"{path} has another content {place}", hint="copy the file to all machines")
 
 
 def _files(scenario: Scenario) -> Iterator[tuple[str, str]]:
@@ -224,27 +239,56 @@ def _identity(policy: Placement) -> str:
 Watch = Callable[[int, int], "bool | None"]
 
 
-def run(plan: Plan, first: int, last: int, watch: Watch | None = None) -> Iterator[str]:
-    """Run the points from `first` to before `last`; yield the line of ``points.jsonl`` of each, without its end.
+def run(
+    plan: Plan,
+    first: int,
+    last: int,
+    emit: Callable[[str], object],
+    watch: Watch | None = None,
+    threads: int = 1,
+) -> bool:
+    """Run the points from `first` to before `last`.
 
-    `watch` is called some times per second; once it has returned False, no further point is yielded.
+    `emit` is called with the line of ``points.jsonl`` of each point, without its end, in their order and as
+    soon as it is there. `watch` is called some times per second with points that are done and points in all;
+    once it has returned False, the rest is left. Returns whether all points were run.
     """
+    count = 0
+
+    def add(_: int, line: str) -> None:
+        nonlocal count
+        count += 1
+        emit(line)
+
     policy = None if plan.policy is None else pickle.loads(plan.policy)
+    if plan.compiled and plan.axes is not None:
+        axes = [(key, [_toml.setting(one) for one in values]) for key, values in zip(plan.keys, plan.axes)]
+        _sweep(plan, axes).run(first, last, threads, _per_point(plan, watch), add, policy)
+        return count == last - first
     for number in range(first, last):
         if plan.compiled:
-            sweep = native(plan, [(key, [_toml.setting(value)]) for key, value in zip(plan.keys, plan.values(number))])
-            yield from sweep.run(0, 1, 1, watch)
+            axes = [(key, [_toml.setting(value)]) for key, value in zip(plan.keys, plan.values(number))]
+            _sweep(plan, axes).run(0, 1, 1, watch, add, policy)
         elif (line := _line(plan, number, policy, watch)) is not None:
-            yield line
+            add(number, line)
+        if count <= number - first:
+            return False
+    return True
 
 
-def native(plan: Plan, axes: Sequence[tuple[str, list[str]]]) -> Any:
+def _sweep(plan: Plan, axes: list[tuple[str, list[str]]]) -> _forebay.Sweep:
     """The compiled sweep over these axes."""
     one = plan.scenario
     assert isinstance(plan.replications, int)
-    return _forebay.Sweep.parse(
-        one.text, one.name, list(one.sets), one.directory, list(axes), plan.replications
-    )
+    return _forebay.Sweep(one.text, one.name, list(one.sets), one.directory, axes, plan.replications)
+
+
+def _per_point(plan: Plan, watch: Watch | None) -> Watch | None:
+    """A watch of points from one of runs."""
+    replications = plan.replications
+    if watch is None or not isinstance(replications, int):
+        return watch
+    return lambda done, whole: watch(done // replications, whole // replications)
 
 
 class _Stopped(Exception):
@@ -252,7 +296,7 @@ class _Stopped(Exception):
 
 
 def _line(plan: Plan, number: int, policy: Placement | None, watch: Watch | None) -> str | None:
-    """A point that the compiled sweep does not run, in the form that it would give it; None if it was stopped."""
+    """A point that the compiled sweep does not run, in its form; None if it was stopped."""
     try:
         return _json(_document(plan, number, policy, watch))
     except _Stopped:
@@ -280,7 +324,7 @@ def _document(plan: Plan, number: int, policy: Placement | None, watch: Watch | 
         return document
     if isinstance(plan.replications, Until):
         until = plan.replications
-        figure = until.figure or _MAIN[plan.model]
+        figure = until.figure or _MAIN.get(plan.model, "cycles")
         runs = sequential(once, lambda run: run[figure], until)
         converged = until.converged([run[figure] for run in runs])
         document["until"] = {"relative": until.relative, "figure": figure, "converged": converged}
@@ -299,8 +343,18 @@ def _json(document: Mapping[str, Any]) -> str:
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
-_REST = ("schema", "model", "seed", "notes", "resolved", "interrupted_after", "replications", "rules", "warnings")
-_ONE = {"processors": "processor", "buses": "bus", "classes": "class"}
+_REST = (
+    "schema",
+    "model",
+    "seed",
+    "notes",
+    "resolved",
+    "interrupted_after",
+    "replications",
+    "rules",
+    "warnings",
+)
+_ONE: dict[str, str] = {"processors": "processor", "buses": "bus", "classes": "class"}
 
 
 def flat(figures: Mapping[str, Any]) -> dict[str, float]:
@@ -310,8 +364,11 @@ def flat(figures: Mapping[str, Any]) -> dict[str, float]:
     def walk(path: str, value: Any) -> None:
         if isinstance(value, Mapping):
             for key, one in value.items():
-                if path or key not in _REST:
-                    walk(f"{path}.{_ONE.get(key, key)}" if path else _ONE.get(key, key), one)
+                name = _ONE.get(str(key)) or str(key)
+                if path:
+                    walk(f"{path}.{name}", one)
+                elif key not in _REST:
+                    walk(name, one)
         elif isinstance(value, list):
             for one in value:
                 name = one.get("name", "?") if isinstance(one, Mapping) else "?"

@@ -1,8 +1,9 @@
 """Runs ranges of points on Dask (dask.distributed): on processes of this machine, or on a cluster.
 
-A task runs some points, as many as take about a quarter of a second; while much is left, more, so that a large sweep
-is not limited by the scheduler. Which worker runs which points changes nothing in their lines. A worker that is lost
-takes with it the tasks that it had, and the scheduler gives them to others; workers that join get tasks at once.
+A task runs some points, as many as take about a quarter of a second; while much is left, more, so that a
+large sweep is not limited by the scheduler. Which worker runs which points changes nothing in their lines. A
+worker that is lost takes with it the tasks that it had, and the scheduler gives them to others; workers that
+join get tasks at once.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+import platform
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -18,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from forebay import _forebay
 from forebay._parts import encode
-from forebay._points import Plan, cores, run
+from forebay._points import Plan, check_files, cores, run
 from forebay.errors import Error, RunError
 
 if TYPE_CHECKING:
@@ -27,16 +29,19 @@ if TYPE_CHECKING:
 __all__ = ["connect", "local_cluster"]
 
 Client = Any
-"""What ``client=`` takes: None, "local", "local:4", an address, a scheduler file, a Dask client or cluster."""
+"""What ``client=`` takes: None, "local", "local:4", an address, a scheduler file, or an object of Dask."""
 
 # Seconds that a task should take: long beside the millisecond that the scheduler spends on it.
 _TASK_S = 0.25
 _TASK_MAX_S = 60.0
-# Tasks that each thread should still get while much is left (guided self-scheduling, Polychronopoulos and Kuck 1987).
+# Tasks that each thread should still get while much is left: guided self-scheduling (Polychronopoulos and
+# Kuck, IEEE Transactions on Computers C-36, 1987).
 _SHARES = 4
 # Tasks in flight per thread: one that runs and some that wait, so that no thread waits for the network.
 _IN_FLIGHT = 3
+_ASK_S = 0.5
 _FIRST_WORKER_S = 60.0
+_CONNECT_S = 30.0
 
 
 @dataclass
@@ -65,14 +70,14 @@ class _Remote(Exception):
 def task(plan: Plan, key: str, first: int, last: int, whole: bool) -> Result:
     """Run the points of a task; `whole` gives them back as a part of a dataset, otherwise as lines."""
     if plan.version != _forebay.version:
-        message = f"the worker {os.uname().nodename} has Forebay {_forebay.version}, the client {plan.version}"
-        raise RunError(message, hint="install the same version on all machines")
+        found = f"the worker {platform.node()} has Forebay {_forebay.version}, the client {plan.version}"
+        raise RunError(found, hint="install the same version on all machines")
+    check_files(plan.scenario.directory, plan.files)
     begun = time.perf_counter()
     lines: list[str] = []
     error, trace = None, ""
     try:
-        for line in run(plan, first, last):
-            lines.append(line)
+        run(plan, first, last, lines.append)
     except Exception as caught:
         # An error ends the sweep, but not what this task has finished.
         trace = traceback.format_exc()
@@ -92,18 +97,21 @@ def local_cluster(workers: int | None = None) -> Any:
     ``if __name__ == "__main__"``. Close the cluster, or use it in a ``with`` statement.
     """
     distributed = _distributed()
-    from distributed.deploy.spec import SpecCluster
+    import distributed.deploy.spec as spec
     from distributed.deploy.subprocess import SubprocessWorker
 
     count = workers or cores()
     options = {"host": "127.0.0.1", "nthreads": 1, "dashboard": False, "death_timeout": 60}
-    worker = {"cls": SubprocessWorker, "options": {"worker_class": "distributed.Nanny", "worker_kwargs": options}}
-    scheduler = {
-        "cls": distributed.Scheduler,
-        "options": {"host": "127.0.0.1", "port": 0, "dashboard": False},
+    worker = {
+        "cls": SubprocessWorker,
+        "options": {"worker_class": "distributed.Nanny", "worker_kwargs": options},
     }
+    # Any port that is free, that of the scheduler's status too.
+    serving = {"host": "127.0.0.1", "port": 0, "dashboard": False, "dashboard_address": "127.0.0.1:0"}
+    scheduler = {"cls": distributed.Scheduler, "options": serving}
     with _quiet():
-        return SpecCluster(
+        cluster: Any = spec.SpecCluster
+        return cluster(
             scheduler=scheduler,
             workers={number: worker for number in range(count)},
             worker=worker,
@@ -140,8 +148,8 @@ def connect(client: Client) -> Iterator[distributed.Client]:
     Parameters
     ----------
     client : str, distributed.Client or cluster
-        "local" or "local:4" starts processes on this machine; "tcp://host:8786" is the address of a scheduler;
-        another text is the path of a scheduler file; a client or a cluster of Dask is used as it is.
+        "local" or "local:4" starts processes on this machine; "tcp://host:8786" is the address of a
+        scheduler; another text is the path of a scheduler file; a client or a cluster of Dask is used as it is.
     """
     distributed = _distributed()
     with contextlib.ExitStack() as stack:
@@ -154,7 +162,7 @@ def connect(client: Client) -> Iterator[distributed.Client]:
             if number and not (number.isdigit() and int(number) > 0):
                 raise ValueError(f'expected "local" or "local:4", found "{client}"')
             target = stack.enter_context(local_cluster(int(number) if number else None))
-        options = {"set_as_default": False, "timeout": 30}
+        options = {"set_as_default": False, "timeout": _CONNECT_S}
         if isinstance(target, str) and "://" not in target and os.path.exists(target):
             connected = distributed.Client(scheduler_file=target, **options)
         else:
@@ -171,7 +179,7 @@ def connect(client: Client) -> Iterator[distributed.Client]:
 def execute(
     plan: Plan,
     ranges: list[tuple[int, int]],
-    client: distributed.Client,
+    client: Any,
     deliver: Callable[[Result], None],
     watch: Callable[[int], None] = lambda done: None,
     *,
@@ -180,8 +188,9 @@ def execute(
 ) -> None:
     """Run the points of some ranges on a cluster.
 
-    Each result is passed to `deliver` as it comes, in any order; `watch` is called with the number of points that
-    were delivered. An error of a point, or an interrupt, is raised after everything that is done was delivered.
+    Each result is passed to `deliver` as it comes, in any order; `watch` is called with the number of points
+    that were delivered. An error of a point, or an interrupt, is raised after everything that is done was
+    delivered.
     """
     distributed = _distributed()
     try:
@@ -196,7 +205,7 @@ def execute(
     shared = client.submit(_same, plan, key=f"forebay-plan-{key}", pure=True)
     work = _Work(plan, list(ranges), _threads(client))
     flight: set[Any] = set()
-    done = 0
+    done, ask = 0, 0.0
     failed: Result | None = None
     finished = distributed.as_completed(loop=client.loop, with_results=True, raise_errors=False)
 
@@ -226,7 +235,9 @@ def execute(
             receive(future, result)
             if failed is not None:
                 break
-            work.threads = _threads(client)
+            # Asked for now and then only: it is a request to the scheduler.
+            if time.monotonic() >= ask:
+                work.threads, ask = _threads(client), time.monotonic() + _ASK_S
             fill()
     finally:
         for future in list(flight):
@@ -243,8 +254,8 @@ def _same(plan: Plan) -> Plan:
     return plan
 
 
-def _threads(client: distributed.Client) -> int:
-    return max(1, sum(client.nthreads().values()))
+def _threads(client: Any) -> int:
+    return max(1, int(sum(client.nthreads().values())))
 
 
 def _lost(future: Any, result: Any) -> Exception:

@@ -72,7 +72,11 @@ class Error(Exception):
         Those of the first finding (see :class:`Finding`); None where there is none.
     findings : tuple of Finding
         All problems that were found.
+    partial : object
+        What was done before the error, where that is kept: the finished points of a sweep.
     """
+
+    partial: Any = None
 
     def __init__(self, message: str, findings: Sequence[Finding] = (), hint: str = "") -> None:
         super().__init__(message)

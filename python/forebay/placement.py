@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from forebay._forebay import Candidate, Job
 
-if TYPE_CHECKING:
-    from forebay._forebay import Candidate, Job
-
-__all__ = ["Placement"]
+__all__ = ["Candidate", "Job", "Placement"]
 
 
 class Placement:

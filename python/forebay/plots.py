@@ -1,4 +1,4 @@
-"""Plots with one call each (matplotlib). Each function draws into `ax`, or a new figure, and returns the Axes."""
+"""Plots with one call each (matplotlib). Each draws into `ax` or a new figure; it returns the Axes."""
 
 from __future__ import annotations
 
@@ -81,18 +81,27 @@ def table(
         xs, ys, widths = zip(*points)
         label = f"{hue} = {group}" if hue else "simulated"
         bars = list(widths) if any(widths) else None
-        axes.errorbar(xs, ys, yerr=bars, marker="o", markersize=4, capsize=3, color=colours[group], label=label)
+        axes.errorbar(
+            xs, ys, yerr=bars, marker="o", markersize=4, capsize=3, color=colours[group], label=label
+        )
     _paper(axes, paper, colours, places)
     if places:
         axes.set_xticks(list(places.values()), [str(one) for one in places])
     _finish(axes, x, f"{name} ({unit})" if unit else name, title)
     if log_x:
         axes.set_xscale("log")
+        _plain(axes.xaxis)
     if log_y:
         axes.set_yscale("log")
+        _plain(axes.yaxis)
     if hue or paper:
         axes.legend(frameon=False)
     return axes
+
+
+def _plain(axis: Any) -> None:
+    """Numbers as on the other axes, 100 and not 10 to the power of 2."""
+    axis.set_major_formatter(lambda value, _: f"{value:g}")
 
 
 def _place(value: Any, places: dict[Any, float]) -> float:
@@ -119,7 +128,7 @@ def _paper(
 
 
 def run(
-    data: Run, *, kind: str | None = None, paper: Mapping[str, float] | None = None, ax: Any = None
+    data: Run, *, kind: str | None = None, paper: Mapping[Any, float] | None = None, ax: Any = None
 ) -> matplotlib.axes.Axes:
     """Draw a run.
 
@@ -128,8 +137,8 @@ def run(
     data : Run
         The run.
     kind : "load", "latency" or None
-        "load": the load of each processor, server or stage in %. "latency": the distribution of the total latency;
-        of a run without packets, its quantiles. None: "load" if the run has loads, else "latency".
+        "load": the load of each processor, server or stage in %. "latency": the distribution of the total
+        latency; of a run without packets, its quantiles. None: "load" if the run has loads, else "latency".
     paper : mapping, optional
         Printed values: of "load" in % by name, of "latency" in us by share (0 to 1).
     ax : matplotlib Axes, optional
@@ -158,7 +167,9 @@ def run(
     times, shares = _latency(data)
     axes.plot(times, shares, color=_COLOURS[0], label="simulated", marker="o" if len(times) < 10 else "")
     if paper:
-        axes.plot(list(paper.values()), [float(one) for one in paper], "D", color=_COLOURS[1], label="paper")
+        options = {"markerfacecolor": "none", "markersize": 9}
+        shown = [float(share) for share in paper]
+        axes.plot(list(paper.values()), shown, "D", color=_COLOURS[1], label="paper", **options)
         axes.legend(frameon=False)
     return _finish(axes, "total latency (us)", "share of packets", data.scenario.name)
 
@@ -185,7 +196,7 @@ def _latency(data: Run) -> tuple[list[float], list[float]]:
 
 
 def search(data: Search, *, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
-    """Draw a search: one objective and its best over the trials; of several the first two and their Pareto front."""
+    """Draw a search: one objective over the trials; of several the first two with their Pareto front."""
     axes = _axes(ax)
     rows = data.rows
     paths = list(data.objectives)
@@ -206,17 +217,18 @@ def search(data: Search, *, ax: matplotlib.axes.Axes | None = None) -> matplotli
     axes.plot(*points(rows), "o", color=_COLOURS[5], markersize=4, label="trial")
     axes.plot(*points(data.front), "o-", color=_COLOURS[0], markersize=5, label="Pareto front")
     axes.legend(frameon=False)
-    return _finish(axes, labels[0], labels[1], None)
+    return _finish(axes, labels[0], labels[1], None, zero=False)
 
 
-def _axes(ax: Any) -> Any:
+def _axes(ax: matplotlib.axes.Axes | None) -> matplotlib.axes.Axes:
     if ax is not None:
         return ax
     try:
         import matplotlib.pyplot as pyplot
     except ModuleNotFoundError:
         raise RunError("plots require matplotlib", hint='pip install "forebay[plot]"') from None
-    return pyplot.subplots(figsize=(6.4, 4.0), layout="constrained")[1]
+    axes: matplotlib.axes.Axes = pyplot.subplots(figsize=(6.4, 4.0), layout="constrained")[1]
+    return axes
 
 
 def _unit(path: str) -> tuple[str, float]:
@@ -226,10 +238,13 @@ def _unit(path: str) -> tuple[str, float]:
     return _UNITS.get("load" if ending == "utilisation" else ending, ("", 1.0))
 
 
-def _finish(axes: Any, x: str, y: str, title: str | None) -> Any:
+def _finish(
+    axes: matplotlib.axes.Axes, x: str, y: str, title: str | None, zero: bool = True
+) -> matplotlib.axes.Axes:
     axes.set_xlabel(x)
     axes.set_ylabel(y)
-    axes.set_ylim(bottom=0 if axes.get_ylim()[0] >= 0 else None)
+    if zero and axes.get_ylim()[0] >= 0:
+        axes.set_ylim(bottom=0)
     axes.grid(True, alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
     if title:

@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Any, overload
 
 from forebay import _forebay
 from forebay.errors import FigureError
+from forebay.stats import Estimate
 
 if TYPE_CHECKING:
+    import matplotlib.axes
     import numpy
     import pandas
     import polars
 
     from forebay.scenario import Scenario
 
-__all__ = ["Estimate", "Packets", "Replications", "Run"]
+__all__ = ["Packets", "Replications", "Run"]
 
 # Lists whose elements have names, so that a path can go through them by name.
 _LISTS = ("processors", "classes", "stages", "servers", "resources")
@@ -28,6 +30,19 @@ _REST = ("schema", "model", "notes", "warnings", "resolved", "runs", "bounds")
 
 class Run:
     """The figures of one run, with everything that is required to repeat it.
+
+    Attributes
+    ----------
+    scenario : Scenario
+        The scenario that was run.
+    seed : int
+        The seed; 0 if nothing is drawn.
+    version : str
+        The version of Forebay.
+    notes : list of str
+        What the reader of the figures should know.
+    cut : int or None
+        The packets of a run that was broken off: its figures are those of a run of as many packets.
 
     Examples
     --------
@@ -100,6 +115,12 @@ class Run:
         """All figures by their paths, for tables."""
         return {path: self[path] for path in self.keys()}
 
+    def plot(self, **options: Any) -> matplotlib.axes.Axes:
+        """Draw the loads or the latencies; the arguments are those of :func:`forebay.plots.run`."""
+        from forebay import plots
+
+        return plots.run(self, **options)
+
     def __getstate__(self) -> dict[str, Any]:
         # Packets stay: a table of a million rows is made again from scenario and seed.
         names = ("scenario", "seed", "version", "notes", "cut", "_document")
@@ -140,43 +161,6 @@ def _headline(run: Run) -> str:
     return f"{len(run.keys())} figures"
 
 
-class Estimate:
-    """A mean with its 95 % confidence interval (Student's t, independent runs).
-
-    Attributes
-    ----------
-    mean : float
-        The mean over the runs, in the unit of the figure.
-    half_width : float
-        Half the width of the interval; infinite for a single run.
-    """
-
-    __slots__ = ("half_width", "mean")
-
-    def __init__(self, mean: float, half_width: float) -> None:
-        self.mean = mean
-        self.half_width = half_width
-
-    @property
-    def low(self) -> float:
-        """The lower end of the interval."""
-        return self.mean - self.half_width
-
-    @property
-    def high(self) -> float:
-        """The upper end of the interval."""
-        return self.mean + self.half_width
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Estimate) and (self.mean, self.half_width) == (other.mean, other.half_width)
-
-    def __hash__(self) -> int:
-        return hash((self.mean, self.half_width))
-
-    def __repr__(self) -> str:
-        return f"{_forebay.digits(self.mean)} +- {_forebay.digits(self.half_width)}"
-
-
 class Replications(Sequence[Run]):
     """Runs of one scenario with the seeds s, s + 1, ..., in that order."""
 
@@ -207,7 +191,8 @@ class Replications(Sequence[Run]):
 
     def estimate(self, path: str) -> Estimate:
         """Mean and 95 % confidence interval of the figure at a path."""
-        return Estimate(*_forebay.estimate(self.values(path)))
+        values = self.values(path)
+        return Estimate(*_forebay.estimate(values), 0.95, len(values))
 
     @property
     def estimates(self) -> dict[str, Estimate]:

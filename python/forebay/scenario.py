@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from forebay import _forebay, _toml
 from forebay._progress import Progress, Watch
-from forebay.errors import Interrupted
+from forebay._sequential import simulate_until
+from forebay.errors import Interrupted, PolicyError
 from forebay.run import Replications, Run
+from forebay.stats import Until
 
 if TYPE_CHECKING:
     from forebay.placement import Placement
@@ -173,7 +175,7 @@ class Scenario:
     def simulate(
         self,
         seed: int | None,
-        replications: int | str,
+        replications: int | str | Until,
         policy: Placement | str | None = None,
         packets: bool = False,
         progress: Watch | bool | None = None,
@@ -185,7 +187,7 @@ class Scenario:
         self,
         seed: int | None = None,
         *,
-        replications: int | str,
+        replications: int | str | Until,
         policy: Placement | str | None = None,
         packets: bool = False,
         progress: Watch | bool | None = None,
@@ -195,7 +197,7 @@ class Scenario:
     def simulate(
         self,
         seed: int | None = None,
-        replications: int | str = 1,
+        replications: int | str | Until = 1,
         policy: Placement | str | None = None,
         packets: bool = False,
         progress: Watch | bool | None = None,
@@ -207,9 +209,9 @@ class Scenario:
         ----------
         seed : int, optional
             The seed of the first run in place of the scenario's.
-        replications : int or str
+        replications : int, str or Until
             Number of runs, with the seeds s, s + 1, ...; or ``"until 1 %"``: as many as are required for a 95 %
-            confidence interval of the throughput within 1 % of its mean.
+            confidence interval of the throughput within 1 % of its mean; ``"until 2 % of total_latency.p99_s"``.
         policy : Placement or str, optional
             How jobs are placed (host model): an object, or a word of the key ``scheduler.policy``.
         packets : bool
@@ -234,8 +236,8 @@ class Scenario:
         """
         scenario, chosen = self._with_policy(policy)
         if isinstance(replications, str):
-            from forebay._sequential import simulate_until
-
+            replications = Until.parse(replications)
+        if isinstance(replications, Until):
             return simulate_until(scenario, replications, seed, chosen, packets, progress, threads)
         if replications < 1:
             raise ValueError(f"replications is {replications}; expected at least 1")
@@ -246,6 +248,12 @@ class Scenario:
     def _with_policy(self, policy: Placement | str | None) -> tuple[Scenario, Placement | None]:
         if isinstance(policy, str):
             return self.set("scheduler.policy", policy), None
+        if policy is not None and not callable(getattr(policy, "choose", None)):
+            found = type(policy).__qualname__
+            raise PolicyError(
+                f"a policy has a method choose(self, job, candidates); {found} has none",
+                hint="derive a class from forebay.Placement, and pass an object of it",
+            )
         return self, policy
 
     def solve(self) -> Run:

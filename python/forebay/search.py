@@ -11,7 +11,7 @@ from forebay.errors import FigureError, Interrupted, RunError
 from forebay.placement import Placement
 from forebay.scenario import Scenario
 from forebay.stats import Until
-from forebay.sweep import collect
+from forebay.sweep import collect, parallel
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -36,7 +36,9 @@ class Search:
         One row for each complete trial: its number, parameters and objectives.
     """
 
-    def __init__(self, scenario: Scenario, study: optuna.Study, objectives: dict[str, str], version: str) -> None:
+    def __init__(
+        self, scenario: Scenario, study: optuna.Study, objectives: dict[str, str], version: str
+    ) -> None:
         self.scenario = scenario
         self.study = study
         self.objectives = objectives
@@ -60,7 +62,7 @@ class Search:
 
     @property
     def front(self) -> list[dict[str, Any]]:
-        """The trials than which no other is better in every objective (the Pareto front), by the first objective."""
+        """The Pareto front: the trials than which no other is better in every objective, by the first one."""
         if len(self.objectives) == 1:
             return [self._row(self.study.best_trial)] if self.rows else []
         rows = [self._row(trial) for trial in self.study.best_trials]
@@ -121,8 +123,8 @@ def search(
     space : mapping of str to (low, high), (low, high, "log") or list
         For each key a range as a tuple, of whole numbers if both limits are, or a list of choices.
     minimise, maximise : str, or list or mapping of them
-        Paths of the figures; together at least one. With several the result has a Pareto front. The values of a
-        mapping are the paths, its keys are words for the reader and not used.
+        Paths of the figures; together at least one. With several the result has a Pareto front. The values of
+        a mapping are the paths, its keys are words for the reader and not used.
     trials : int, default 100
         Number of trials, those that the storage has included.
     replications : int, str or Until
@@ -134,12 +136,13 @@ def search(
     client : None, str, Client or cluster
         As for `forebay.sweep`.
     storage : str or optuna.storages.BaseStorage, optional
-        Where trials are kept, such as "sqlite:///search.db"; the same call goes on where the last one stopped.
+        Where trials are kept, such as "sqlite:///search.db"; the same call goes on where the last one
+        stopped.
     name : str
         Name of the study in the storage.
     batch : int, default 8
-        Trials that are proposed together and run in parallel. It, and not the number of workers, decides how many
-        results a proposal can take into account, so that the trials are the same on every cluster.
+        Trials that are proposed together and run in parallel. It, and not the number of workers, decides how
+        many results a proposal can take into account, so that the trials are the same on every cluster.
     progress : callable or bool, optional
         As for `forebay.sweep`; called with trials.
 
@@ -153,18 +156,20 @@ def search(
     Interrupted
         By Ctrl-C; its ``partial`` has the trials that were done.
 
-    Notes
-    -----
-    Proposals are those of the tree-structured Parzen estimator (Bergstra et al., NeurIPS 2011; for several
-    objectives Ozaki et al., GECCO 2020), with the constant liar for the trials in flight. A trial's proposal draws
-    from its own seed, so that a search that was broken off and resumed gives the trials of one that was not.
+    Notes ----- Proposals are those of the tree-structured Parzen estimator (Bergstra et al., NeurIPS 2011;
+    for several objectives Ozaki et al., GECCO 2020), with the constant liar for the trials in flight. A
+    trial's proposal draws from its own seed, so that a search that was broken off and resumed gives the
+    trials of one that was not.
     """
     optuna = _optuna()
     objectives = _objectives(minimise, maximise)
     for key, values in space.items():
         _check(key, values)
     # Validated before the first trial: the scenario, and each limit and choice.
-    corners = {key: [values[0], values[1]] if isinstance(values, tuple) else list(values) for key, values in space.items()}
+    corners = {
+        key: [values[0], values[1]] if isinstance(values, tuple) else list(values)
+        for key, values in space.items()
+    }
     model = _points.plan(scenario, corners, replications, policy)
     if model.model == "embedded" and replications != 1:
         raise RunError("firmware on a core draws no random numbers", hint="use replications=1")
@@ -176,25 +181,27 @@ def search(
     )
     _identify(study, model, space, objectives)
     result = Search(scenario, study, objectives, model.version)
-    with Progress(progress, "search") as show:
+
+    def interrupted() -> Interrupted:
+        return Interrupted(f"interrupted: {len(result)} of {trials} trials are complete", result)
+
+    # One cluster for all batches.
+    with parallel(model, client) as connected, Progress(progress, "search") as show:
         while (rest := trials - _complete(study, optuna)) > 0:
             asked = _ask(study, space, min(batch, rest), batch, seed, optuna)
+            points = _points.plan(scenario, [params for _, params in asked], replications, policy)
             try:
-                table = collect(
-                    _points.plan(scenario, [params for _, params in asked], replications, policy),
-                    client=client,
-                    progress=False,
-                )
-            except Interrupted as interrupted:
-                _tell(study, asked, objectives, interrupted.partial)
-                raise Interrupted(f"interrupted: {len(result)} of {trials} trials are complete", result) from None
+                table = collect(points, client=connected, progress=False)
+            except Interrupted as caught:
+                _tell(study, asked, objectives, caught.partial)
+                raise interrupted() from None
             except Exception as error:
                 _tell(study, asked, objectives, getattr(error, "partial", None))
                 error.partial = result  # type: ignore[attr-defined]
                 raise
             _tell(study, asked, objectives, table)
             if show is not None and show(len(result), trials) is False:
-                raise Interrupted(f"interrupted: {len(result)} of {trials} trials are complete", result)
+                raise interrupted()
     return result
 
 
@@ -210,10 +217,16 @@ def _optuna() -> Any:
 def _objectives(minimise: Objective, maximise: Objective) -> dict[str, str]:
     found: dict[str, str] = {}
     for given, direction in ((minimise, "minimize"), (maximise, "maximize")):
-        paths = [given] if isinstance(given, str) else list(given.values() if isinstance(given, Mapping) else given)
+        paths = (
+            [given]
+            if isinstance(given, str)
+            else list(given.values() if isinstance(given, Mapping) else given)
+        )
         found |= {path: direction for path in paths}
     if not found:
-        raise ValueError('expected minimise= or maximise= with the path of a figure, such as "throughput_bps"')
+        raise ValueError(
+            'expected minimise= or maximise= with the path of a figure, such as "throughput_bps"'
+        )
     return found
 
 
@@ -224,7 +237,9 @@ def _check(key: str, values: Any) -> None:
             return
     elif isinstance(values, list) and values:
         return
-    raise ValueError(f'{key}: expected (low, high), (low, high, "log") or a list of choices, found {values!r}')
+    raise ValueError(
+        f'{key}: expected (low, high), (low, high, "log") or a list of choices, found {values!r}'
+    )
 
 
 def _identify(study: Any, plan: _points.Plan, space: Mapping[str, Any], objectives: dict[str, str]) -> None:
@@ -274,7 +289,9 @@ def _suggest(trial: Any, key: str, values: Any) -> Any:
     return trial.suggest_float(key, float(low), float(high), log=log)
 
 
-def _tell(study: Any, asked: list[tuple[int, dict[str, Any]]], objectives: dict[str, str], table: Any) -> None:
+def _tell(
+    study: Any, asked: list[tuple[int, dict[str, Any]]], objectives: dict[str, str], table: Any
+) -> None:
     """Report the trials that are done, in the order in which they were asked for."""
     for row in table if table is not None else ():
         number = asked[row["point"]][0]
@@ -286,4 +303,3 @@ def _tell(study: Any, asked: list[tuple[int, dict[str, Any]]], objectives: dict[
                 raise FigureError(f"no figure `{path}`", hint=f"there are {known}")
             values.append(float(row[name]))
         study.tell(number, values)
-

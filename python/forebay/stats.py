@@ -78,11 +78,9 @@ def student_t(confidence: float, freedom: int) -> float:
     freedom : int
         Degrees of freedom, at least 1.
 
-    Notes
-    -----
-    Up to 1,000 degrees of freedom the distribution function is the finite sum of Abramowitz and Stegun 26.7.3
-    and 26.7.4, which is solved by bisection; above, the quantile is the expansion of 26.7.5, whose error is then
-    below 1e-12.
+    Notes ----- Up to 1,000 degrees of freedom the distribution function is the finite sum of Abramowitz and
+    Stegun 26.7.3 and 26.7.4, which is solved by bisection; above, the quantile is the expansion of 26.7.5,
+    whose error is then below 1e-12.
     """
     if not 0 < confidence < 1 or freedom < 1:
         raise ValueError(f"expected 0 < confidence < 1 and freedom >= 1, found {confidence} and {freedom}")
@@ -136,10 +134,8 @@ def estimate(values: Iterable[float], confidence: float = 0.95) -> Estimate:
     confidence : float, default 0.95
         Probability with which the interval covers the true mean.
 
-    Notes
-    -----
-    half_width = t * sqrt(variance / n), with Student's t of n - 1 degrees of freedom and the unbiased variance
-    (Law, Simulation Modeling and Analysis, 5th edition, equation 4.12).
+    Notes ----- half_width = t * sqrt(variance / n), with Student's t of n - 1 degrees of freedom and the
+    unbiased variance (Law, Simulation Modeling and Analysis, 5th edition, equation 4.12).
     """
     sample = [float(value) for value in values]
     n = len(sample)
@@ -174,11 +170,9 @@ class Until:
     confidence : float
         Confidence of the interval.
 
-    Notes
-    -----
-    The sequential procedure of Law, Simulation Modeling and Analysis, 5th edition, section 9.4.1, with the plain
-    relative half width as the criterion. Each replication is tested in the order of the seeds, so the number of
-    replications depends on the scenario and its seed only.
+    Notes ----- The sequential procedure of Law, Simulation Modeling and Analysis, 5th edition, section 9.4.1,
+    with the plain relative half width as the criterion. Each replication is tested in the order of the seeds,
+    so the number of replications depends on the scenario and its seed only.
     """
 
     relative: float = 0.01
@@ -216,7 +210,7 @@ class Until:
 
 
 def sequential(run: Callable[[int], Any], value: Callable[[Any], float], until: Until) -> list[Any]:
-    """Call ``run(0)``, ``run(1)``, ... until the values of the results satisfy `until`; return the results."""
+    """Call ``run(0)``, ``run(1)``, ... until the values of the results satisfy `until`; return all."""
     results: list[Any] = []
     values: list[float] = []
     while not values or not until.enough(values):
@@ -238,7 +232,8 @@ class Difference:
     a, b : Estimate
         The figure of each design alone.
     correlation : float
-        Correlation of the pairs; the nearer to 1, the more the common random numbers have narrowed the interval.
+        Correlation of the pairs; the nearer to 1, the more the common random numbers have narrowed the
+        interval.
     """
 
     figure: str
@@ -262,7 +257,9 @@ class Difference:
 
     def __str__(self) -> str:
         verdict = "differs from 0" if self.significant else "is not distinguishable from 0"
-        return f"{self.figure}: b - a = {self.mean:.6g} +- {self.half_width:.2g}, which {verdict} (n = {self.n})"
+        return (
+            f"{self.figure}: b - a = {self.mean:.6g} +- {self.half_width:.2g}, which {verdict} (n = {self.n})"
+        )
 
 
 def paired(a: Sequence[float], b: Sequence[float], figure: str = "", confidence: float = 0.95) -> Difference:
@@ -299,7 +296,8 @@ def compare(
     Parameters
     ----------
     a, b : Scenario or sequence of Run
-        Scenarios are run `replications` times each, with the same seeds; runs must have the same seeds already.
+        Scenarios are run `replications` times each, with the same seeds; runs must have the same seeds
+        already.
     figure : str, default "throughput_bps"
         Path of the figure that is compared.
     replications : int, default 10
@@ -358,19 +356,17 @@ def warm_up(data: Any, batch: int = 5) -> Warmup:
     Parameters
     ----------
     data : Run or iterable of float
-        A run that was simulated with ``packets=True`` (its total latencies in the order of arrival are used), or
-        any series of observations.
+        A run that was simulated with ``packets=True`` (its total latencies in the order of arrival are used),
+        or any series of observations.
     batch : int, default 5
         Observations that are averaged into one batch; 5 gives MSER-5.
 
-    Notes
-    -----
-    White, Cobb and Spratt, "A comparison of five steady-state truncation heuristics for simulation", Proceedings
-    of the Winter Simulation Conference 2000: of k batch means Z_1 ... Z_k the first d are cut off that minimise
-    sum over j > d of (Z_j - mean)^2 / (k - d)^2. The last five batches are no candidates, because the statistic of
-    a handful of values is small by chance, and a d in the second half means that the run is too short (Hoad,
-    Robinson and Davies, "Automating warm-up length estimation", Journal of the Operational Research Society 61,
-    2010).
+    Notes ----- White, Cobb and Spratt, "A comparison of five steady-state truncation heuristics for
+    simulation", Proceedings of the Winter Simulation Conference 2000: of k batch means Z_1 ... Z_k the first
+    d are cut off that minimise sum over j > d of (Z_j - mean)^2 / (k - d)^2. The last five batches are no
+    candidates, because the statistic of a handful of values is small by chance, and a d in the second half
+    means that the run is too short (Hoad, Robinson and Davies, "Automating warm-up length estimation",
+    Journal of the Operational Research Society 61, 2010).
     """
     series = _latencies(data)
     if batch < 1 or len(series) < 10 * batch:
@@ -391,7 +387,9 @@ def warm_up(data: Any, batch: int = 5) -> Warmup:
             if statistic <= smallest:
                 cut, smallest = at, statistic
     packets = cut * batch
-    return Warmup(packets, math.fsum(series[packets:]) / (len(series) - packets), whole, cut <= count // 2, batch)
+    return Warmup(
+        packets, math.fsum(series[packets:]) / (len(series) - packets), whole, cut <= count // 2, batch
+    )
 
 
 def _latencies(data: Any) -> list[float]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from typing import Any
 
-from forebay import _toml, cluster
+from forebay import cluster
 from forebay._parts import Parts, encode
-from forebay._points import Plan, cores, native, plan, run
+from forebay._points import Plan, cores, plan, run
 from forebay._progress import Progress
 from forebay.errors import Error, Interrupted
 from forebay.placement import Placement
@@ -43,33 +44,34 @@ def sweep(
     scenario : Scenario
         The scenario, of any model.
     points : mapping of str to values, or list of mappings
-        Values of each key, of which every combination is a point and the last key changes fastest; or the points
-        themselves, each with a value for the same keys. Text may carry its unit, as in a scenario.
+        Values of each key, of which every combination is a point and the last key changes fastest; or the
+        points themselves, each with a value for the same keys. Text may carry its unit, as in a scenario.
     replications : int, str or Until, default 1
         Runs of each point with the seeds s, s + 1, ...; or "until 1 %" (of the throughput), "until 2 % of
-        total_latency.p99_s", or an `Until` with limits: as many as a 95 % confidence interval of that half width
-        relative to the mean requires.
+        total_latency.p99_s", or an `Until` with limits: as many as a 95 % confidence interval of that half
+        width relative to the mean requires.
     policy : Placement, str or None
         How jobs are placed, an object or the name of a policy. Each run has its own copy of the object.
     seed : int, optional
         The seed of the first run in place of the scenario's. All points see the same random numbers.
     client : None, "local", "local:4", address, dask.distributed.Client or cluster
-        Where the points run. None: on the cores of this machine, by the compiled pool; a policy in Python runs in
-        one process for each core, if dask.distributed is installed. Otherwise see `forebay.cluster.connect`.
+        Where the points run. None: on the cores of this machine, by the compiled pool; a policy in Python
+        runs in one process for each core, if dask.distributed is installed. Otherwise see
+        `forebay.cluster.connect`.
     out : path, optional
-        Folder of the results, to which finished points are written as they come. The same call with the same folder
-        goes on where the last one stopped. pyarrow is required.
+        Folder of the results, to which finished points are written as they come. The same call with the same
+        folder goes on where the last one stopped. pyarrow is required.
     threads : int, optional
         Threads with client=None; by default one for each core.
     progress : callable or bool, optional
-        Called with the points that are done and their number; False breaks the sweep off. By default a bar on a
-        terminal's stderr after two seconds; False: none.
+        Called with the points that are done and their number; False breaks the sweep off. By default a bar on
+        a terminal's stderr after two seconds; False: none.
 
     Returns
     -------
     Table
-        One row for each point. The lines of ``points.jsonl`` are the same bytes whatever the client and the number of
-        workers, and those of ``forebay simulate --sweep``.
+        One row for each point. The lines of ``points.jsonl`` are the same bytes whatever the client and the
+        number of workers, and those of ``forebay simulate --sweep``.
 
     Raises
     ------
@@ -111,7 +113,9 @@ def collect(
     except KeyboardInterrupt:
         table = results.table()
         kept = "" if out is None else "; the same call goes on from there"
-        raise Interrupted(f"interrupted: {len(table)} of {made.count} points are complete{kept}", table) from None
+        raise Interrupted(
+            f"interrupted: {len(table)} of {made.count} points are complete{kept}", table
+        ) from None
     except Error as error:
         error.partial = results.table()  # type: ignore[attr-defined]
         raise
@@ -121,13 +125,11 @@ def collect(
 def _run(
     made: Plan, results: _Results, client: cluster.Client, threads: int | None, watch: Callable[[int], None]
 ) -> None:
-    if client is None and made.policy is not None and made.count > 1 and _has_dask():
-        # Threads would run one after the other: a policy in Python holds the interpreter's lock.
-        client = f"local:{min(threads or cores(), made.count)}"
-    if client is None:
-        (_pool if made.compiled and made.axes is not None else _threads)(made, results, threads or cores(), watch)
-        return
-    with cluster.connect(client) as connected:
+    with parallel(made, client, threads) as connected:
+        if connected is None:
+            run_here = _pool if made.compiled and made.axes is not None else _threads
+            run_here(made, results, threads or cores(), watch)
+            return
         cluster.execute(
             made,
             results.missing(),
@@ -137,6 +139,19 @@ def _run(
             key=results.key,
             parts=results.parts is not None,
         )
+
+
+@contextlib.contextmanager
+def parallel(made: Plan, client: cluster.Client, threads: int | None = None) -> Iterator[Any]:
+    """Connect to where the points of a plan run: a client of Dask; None for threads of this process."""
+    if client is None and made.policy is not None and made.count > 1 and _has_dask():
+        # Threads would run one after the other: a policy in Python holds the interpreter's lock.
+        client = f"local:{min(threads or cores(), made.count)}"
+    if client is None:
+        yield None
+        return
+    with cluster.connect(client) as connected:
+        yield connected
 
 
 def _has_dask() -> bool:
@@ -194,33 +209,24 @@ class _Results:
 
 def _pool(made: Plan, results: _Results, threads: int, watch: Callable[[int], None]) -> None:
     """Run ranges by the compiled pool, each as long as a part should take."""
-    axes = [(key, [_toml.setting(one) for one in values]) for key, values in zip(made.keys, made.axes or ())]
-    compiled = native(made, axes)
-    done, size = 0, 4 * threads
+    before, size = 0, 4 * threads
     for first, end in results.missing():
         while first < end:
             begun = time.perf_counter()
             last = min(end, first + size)
-            broken = False
+            lines: list[str] = []
 
-            def look(*_: Any, base: int = done) -> bool:
-                nonlocal broken
-                try:
-                    watch(base)
-                except KeyboardInterrupt:
-                    broken = True
-                return not broken
+            def look(done: int, whole: int, base: int = before) -> bool:
+                watch(base + done)
+                return True
 
             try:
-                lines = compiled.run(first, last, threads, look)
-            except Interrupted as interrupted:
-                results.add(first, list(interrupted.partial or []))
-                raise
-            results.add(first, lines)
-            done += len(lines)
-            if broken or len(lines) < last - first:
-                raise KeyboardInterrupt
-            watch(done)
+                run(made, first, last, lines.append, look, threads)
+            finally:
+                # By an interrupt or an error, too, what is done is kept.
+                results.add(first, lines)
+            before += last - first
+            watch(before)
             took = max(time.perf_counter() - begun, 1e-3)
             size = max(threads, min(int((last - first) * _PART_S / took) + 1, 8 * (last - first)))
             first = last
@@ -236,7 +242,9 @@ def _threads(made: Plan, results: _Results, threads: int, watch: Callable[[int],
     stopped = False
 
     def one_point(number: int) -> list[str]:
-        return list(run(made, number, number + 1, lambda done, whole: not stopped))
+        lines: list[str] = []
+        run(made, number, number + 1, lines.append, lambda done, whole: not stopped)
+        return lines
 
     with ThreadPoolExecutor(threads) as pool:
 

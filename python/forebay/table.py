@@ -22,9 +22,10 @@ __all__ = ["Table"]
 class Table(Sequence[dict[str, Any]]):
     """The points of a sweep in their order.
 
-    A row has the number of the point, the swept keys with the values that were given, the seed of the first run, the
-    number of replications, and every figure under the path that `Run` takes, in SI units. With several replications a
-    figure is the mean over them, and ``figure.half_width`` the half width of its confidence interval.
+    A row has the number of the point, the swept keys with the values that were given, the seed of the first
+    run, the number of replications, and every figure under the path that `Run` takes, in SI units. With
+    several replications a figure is the mean over them, and ``figure.half_width`` the half width of its
+    confidence interval.
 
     Attributes
     ----------
@@ -80,7 +81,7 @@ class Table(Sequence[dict[str, Any]]):
         return [self._lines[number] for number in self._numbers]
 
     def name(self, path: str) -> str:
-        """The column of a parameter or figure; a path of ``points.jsonl`` such as ``processor.cpu.load`` is known too.
+        """The column of a parameter or figure, also by its name in ``points.jsonl``: ``processor.cpu.load``.
 
         Raises
         ------
@@ -144,11 +145,14 @@ class Table(Sequence[dict[str, Any]]):
             return escape(f"{value:.6g}" if isinstance(value, float) else str(value))
 
         body = "".join(
-            "<tr>" + "".join(f"<td>{cell(one.get(head, ''))}</td>" for head in heads) + "</tr>" for one in shown
+            "<tr>" + "".join(f"<td>{cell(one.get(head, ''))}</td>" for head in heads) + "</tr>"
+            for one in shown
         )
         head = "".join(f"<th>{escape(one)}</th>" for one in heads)
         note = escape(repr(self).strip("<>"))
-        return f"<table><caption>{note}, Forebay {escape(self.version)}</caption><tr>{head}</tr>{body}</table>"
+        return (
+            f"<table><caption>{note}, Forebay {escape(self.version)}</caption><tr>{head}</tr>{body}</table>"
+        )
 
     def documents(self) -> list[dict[str, Any]]:
         """The lines of ``points.jsonl``, read."""

@@ -15,6 +15,8 @@ pub enum Kind {
     Run,
     /// A policy in Python.
     Policy,
+    /// A running gateway.
+    Gateway,
 }
 
 impl Kind {
@@ -23,6 +25,7 @@ impl Kind {
             Kind::Scenario => "ScenarioError",
             Kind::Run => "RunError",
             Kind::Policy => "PolicyError",
+            Kind::Gateway => "GatewayError",
         }
     }
 }

@@ -6,11 +6,14 @@
 // A program as the command is: it asks for the time, of progress and of how a page was made.
 #![allow(clippy::disallowed_methods)]
 
+mod command;
 mod errors;
 mod model;
 mod packets;
+mod policy;
 mod ran;
 mod study;
+mod sweep;
 mod trace;
 mod units;
 mod watch;
@@ -24,6 +27,10 @@ fn _forebay(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<model::Model>()?;
     module.add_class::<ran::Ran>()?;
     module.add_class::<packets::Table>()?;
+    module.add_class::<policy::Candidate>()?;
+    module.add_class::<policy::Job>()?;
+    module.add_class::<sweep::Sweep>()?;
+    command::add(module)?;
     model::add(module)?;
     study::add(module)?;
     trace::add(module)?;

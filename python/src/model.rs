@@ -1,16 +1,19 @@
 //! Scenarios and their runs.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use forebay_sim::Bound as Limits;
+use forebay_sim::{Bound as Within, Limits, Options as SimOptions, Outcome as SimOutcome, Scenario};
 use forebay_time::Duration;
+use forebay_workbench::size_buffers::{Design, Method, Settings};
 use forebay_workbench::{self as workbench, NoFigures, Options, Outcome, Way, pool, search};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 
 use crate::errors;
 use crate::packets::{Raw, Table};
+use crate::policy::{self, Ended};
 use crate::ran::Ran;
 use crate::watch::{Shared, attended};
 
@@ -99,8 +102,8 @@ impl Model {
             "closed-form" => Way::ClosedForm,
             _ => return Err(PyValueError::new_err(format!("no way {way:?} to figures"))),
         };
-        if policy.is_some() {
-            return Err(PyValueError::new_err("policies in Python are not yet supported"));
+        if let Some(policy) = policy {
+            return self.run_with_policy(py, way, seed, packets, policy.bind(py), watch.as_ref());
         }
         let (came, raised) = attended(py, watch.as_ref(), |shared| {
             let options = Options { threads, columns: packets, keep: true, ..Options::default() };
@@ -139,8 +142,8 @@ impl Model {
         policy: Option<Py<PyAny>>,
         watch: Option<Py<PyAny>>,
     ) -> PyResult<(Vec<Ran>, bool)> {
-        if policy.is_some() {
-            return Err(PyValueError::new_err("policies in Python are not yet supported"));
+        if let Some(policy) = policy {
+            return self.replicate_with_policy(py, first, count, packets, policy.bind(py), watch.as_ref());
         }
         let (all, raised) =
             attended(py, watch.as_ref(), |shared| self.replications(first, count, threads, packets, shared));
@@ -150,7 +153,7 @@ impl Model {
             None => false,
         };
         let mut ran = Vec::new();
-        for one in all.into_iter().flatten() {
+        for one in all.into_values() {
             match one {
                 Ok(came) => ran.push(came.into_ran(py, false)?),
                 Err(NoFigures::Cancelled) => {}
@@ -170,6 +173,71 @@ impl Model {
         }
     }
 
+    /// A run with an object of Python that places the jobs.
+    fn run_with_policy(
+        &self,
+        py: Python<'_>,
+        way: Way,
+        seed: Option<u64>,
+        columns: bool,
+        policy: &Bound<'_, PyAny>,
+        watch: Option<&Py<PyAny>>,
+    ) -> PyResult<Ran> {
+        let seeded = self.seeded(seed);
+        let (workbench::Model::Host(scenario), Way::Simulation) = (&*seeded, way) else {
+            let message = format!("{}: a policy is for simulations of the host model", self.name);
+            return Err(errors::error(py, errors::Kind::Policy, &message, &[], "run it without `policy`"));
+        };
+        let options = SimOptions { columns, keep: true, ..SimOptions::default() };
+        let Ended { scenario, outcome, raised, decided } =
+            policy::run(py, (**scenario).clone(), policy, options, watch)?;
+        let interrupted =
+            raised.as_ref().is_some_and(|error| error.is_instance_of::<PyKeyboardInterrupt>(py));
+        match (outcome, raised) {
+            (Ok(outcome), None) => came(Box::new(scenario), outcome).into_ran(py, false),
+            (Ok(outcome), Some(_)) if interrupted && decided && outcome.cut.is_some() => {
+                came(Box::new(scenario), outcome).into_ran(py, true)
+            }
+            (_, Some(error)) => Err(error),
+            (Err(why), None) => Err(errors::no_figures(py, &self.name, &NoFigures::from(why))),
+        }
+    }
+
+    /// The same with several seeds, each with a copy of the object.
+    fn replicate_with_policy(
+        &self,
+        py: Python<'_>,
+        first: u64,
+        count: u64,
+        columns: bool,
+        policy: &Bound<'_, PyAny>,
+        watch: Option<&Py<PyAny>>,
+    ) -> PyResult<(Vec<Ran>, bool)> {
+        let copy = py.import("copy")?.getattr("deepcopy")?;
+        let mut all = Vec::new();
+        for number in 0..count {
+            let (own, seed) = (copy.call1((policy,))?, first.wrapping_add(number));
+            match self.run_with_policy(py, Way::Simulation, Some(seed), columns, &own, None) {
+                // Only complete runs are kept.
+                Ok(ran) if ran.interrupted => return Ok((all, true)),
+                Ok(ran) => all.push(ran),
+                Err(error) if error.is_instance_of::<PyKeyboardInterrupt>(py) => return Ok((all, true)),
+                Err(error) => return Err(error),
+            }
+            let goes_on = match watch {
+                None => true,
+                Some(watch) => {
+                    let answer = watch.bind(py).call1((number + 1, count))?;
+                    answer.is_none() || answer.is_truthy()?
+                }
+            };
+            if !goes_on {
+                break;
+            }
+        }
+        Ok((all, false))
+    }
+
     /// What came of each seed, as far as they were begun.
     fn replications(
         &self,
@@ -178,9 +246,9 @@ impl Model {
         threads: usize,
         columns: bool,
         shared: &Shared,
-    ) -> Vec<Option<Result<Came, NoFigures>>> {
+    ) -> BTreeMap<usize, Result<Came, NoFigures>> {
         let seeds: Vec<u64> = (0..count).map(|number| first.wrapping_add(number)).collect();
-        let mut all: Vec<Option<Result<Came, NoFigures>>> = seeds.iter().map(|_| None).collect();
+        let mut all = BTreeMap::new();
         let work = |&seed: &u64, go_on: pool::GoOn<'_>| {
             let options = Options { columns, ..Options::default() };
             figures(&self.seeded(Some(seed)), Way::Simulation, &options, &|_| go_on())
@@ -188,7 +256,7 @@ impl Model {
         let mut done = 0;
         pool::each(&seeds, threads, work, |result| {
             if let Some((at, came)) = result {
-                all[at] = Some(came);
+                all.insert(at, came);
                 done += 1;
             }
             shared.at(done, count)
@@ -204,7 +272,21 @@ fn figures(
     options: &Options,
     watch: workbench::Watch<'_>,
 ) -> Result<Came, NoFigures> {
-    let mut ran = model.run(way, options, watch)?;
+    let ran = model.run(way, options, watch)?;
+    Ok(written(model, ran))
+}
+
+/// A run of the host model with its document.
+fn came(scenario: Box<Scenario>, outcome: SimOutcome) -> Came {
+    let (seed, notes) = (outcome.seed, outcome.notes.clone());
+    written(
+        &workbench::Model::Host(scenario),
+        workbench::Ran { seed, notes, outcome: Outcome::Host(Box::new(outcome)) },
+    )
+}
+
+/// A run with its document.
+fn written(model: &workbench::Model, mut ran: workbench::Ran<'_>) -> Came {
     let (mut cut, mut packets) = (None, None);
     if let (workbench::Model::Host(scenario), Outcome::Host(outcome)) = (model, &mut ran.outcome) {
         cut = outcome.cut;
@@ -213,7 +295,7 @@ fn figures(
     let shorter = cut.map(|packets| model.with_packets(packets));
     let written = shorter.as_ref().unwrap_or(model).written(&ran.outcome);
     let document = serde_json::to_string_pretty(&written).unwrap_or_default();
-    Ok(Came { document, seed: ran.seed, notes: ran.notes, cut, packets })
+    Came { document, seed: ran.seed, notes: ran.notes, cut, packets }
 }
 
 /// Reads the text of a scenario's file.
@@ -232,17 +314,11 @@ fn highest_rate(
     latency: Option<f64>,
     watch: Option<Py<PyAny>>,
 ) -> PyResult<Option<Ran>> {
-    let workbench::Model::Host(scenario) = &model.model else {
-        return Err(PyValueError::new_err(format!(
-            "{}: the highest rate is searched for in the host model only, found {}",
-            model.name,
-            model.model.kind()
-        )));
-    };
+    let scenario = host(py, model, "the highest rate is searched for in the host model")?;
     if !(0.0..=1.0).contains(&loss) {
         return Err(PyValueError::new_err(format!("loss is {loss}; expected a ratio from 0 to 1")));
     }
-    let bound = Limits { loss, latency: latency.map(Duration::from_secs) };
+    let bound = Within { loss, latency: latency.map(Duration::from_secs) };
     let (found, raised) = attended(py, watch.as_ref(), |shared| {
         let mut share = |share: f64| shared.at((share * 1000.0) as u64, 1000);
         search::highest_rate(Path::new(&model.name), scenario, bound, &mut share)
@@ -263,8 +339,84 @@ fn highest_rate(
     }
 }
 
+/// What no placement can beat, of the host model: elapsed time, throughput, mean total latency.
+#[pyfunction]
+fn bound(py: Python<'_>, model: &Model) -> PyResult<BTreeMap<&'static str, f64>> {
+    let scenario = host(py, model, "bounds are of the host model")?;
+    Ok(limits(py.detach(|| forebay_sim::bound(scenario, scenario.seed))))
+}
+
+/// The same of the best placement, found by trying all; None if there are too many.
+#[pyfunction]
+fn optimum(py: Python<'_>, model: &Model) -> PyResult<Option<BTreeMap<&'static str, f64>>> {
+    let scenario = host(py, model, "the optimum is of the host model")?;
+    Ok(py.detach(|| forebay_sim::optimum(scenario, scenario.seed)).map(limits))
+}
+
+fn host<'a>(py: Python<'_>, model: &'a Model, what: &str) -> PyResult<&'a Scenario> {
+    match &model.model {
+        workbench::Model::Host(scenario) => Ok(scenario),
+        other => {
+            let message = format!("{}: {what}, found model = \"{}\"", model.name, other.kind());
+            Err(errors::error(py, errors::Kind::Run, &message, &[], ""))
+        }
+    }
+}
+
+fn limits(of: Limits) -> BTreeMap<&'static str, f64> {
+    let Limits { elapsed_s, throughput_bps, total_latency_mean_s } = of;
+    BTreeMap::from([
+        ("elapsed_s", elapsed_s),
+        ("throughput_bps", throughput_bps),
+        ("total_latency_mean_s", total_latency_mean_s),
+    ])
+}
+
+/// The smallest buffers of a pipeline as JSON, as `forebay size-buffers --json` prints it.
+#[pyfunction]
+#[pyo3(signature = (text, name, sets, directory, loss, most, by, runs, threads, watch = None))]
+#[allow(clippy::too_many_arguments)] // they are of Python, by their names
+fn size_buffers(
+    py: Python<'_>,
+    text: &str,
+    name: &str,
+    sets: Vec<String>,
+    directory: &str,
+    loss: f64,
+    most: u32,
+    by: Option<&str>,
+    runs: usize,
+    threads: usize,
+    watch: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let by = match by {
+        None => None,
+        Some("chain") => Some(Method::Chain),
+        Some("simulation") => Some(Method::Simulation),
+        Some(other) => {
+            return Err(PyValueError::new_err(format!("by is {other:?}; expected chain or simulation")));
+        }
+    };
+    let design = Design::parse(text, name, &sets, Path::new(directory));
+    let design = design.map_err(|why| errors::workbench(py, &why))?;
+    let settings = Settings { loss, buffer_max: most, by, runs, threads };
+    let (sizes, raised) = attended(py, watch.as_ref(), |shared| {
+        let mut tried = |tried: usize| shared.at(tried as u64, 0);
+        let sizes = design.size_buffers(&settings, &mut tried)?;
+        Ok(serde_json::to_string_pretty(&sizes).unwrap_or_default())
+    });
+    match (sizes, raised) {
+        (_, Some(error)) => Err(error),
+        (Ok(sizes), None) => Ok(sizes),
+        (Err(why), None) => Err(errors::workbench(py, &why)),
+    }
+}
+
 /// Adds what is here besides its class.
 pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(read_scenario, module)?)?;
-    module.add_function(wrap_pyfunction!(highest_rate, module)?)
+    module.add_function(wrap_pyfunction!(highest_rate, module)?)?;
+    module.add_function(wrap_pyfunction!(bound, module)?)?;
+    module.add_function(wrap_pyfunction!(optimum, module)?)?;
+    module.add_function(wrap_pyfunction!(size_buffers, module)?)
 }

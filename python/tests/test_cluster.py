@@ -12,12 +12,18 @@ from pathlib import Path
 import pytest
 
 import forebay as fb
+from forebay import _points
+from forebay import cluster as cluster_module
 from test_sweep import HOST, SWEEPS, command, wait_for
 
 distributed = pytest.importorskip("distributed")
 pytest.importorskip("pyarrow")
 
-AXES = {"processor.cpu.alpha": [1, 2.5, 10], "traffic.rate": ["200 Mbit/s", "1 Gbit/s"], "seed": list(range(20))}
+AXES = {
+    "processor.cpu.alpha": [1, 2.5, 10],
+    "traffic.rate": ["200 Mbit/s", "1 Gbit/s"],
+    "seed": list(range(20)),
+}
 
 
 class Cluster:
@@ -45,7 +51,15 @@ class Cluster:
 
     def add(self) -> None:
         """Start one more worker, without waiting for it."""
-        options = ["--host", "127.0.0.1", "--nthreads", "1", "--no-nanny", "--local-directory", str(self.folder)]
+        options = [
+            "--host",
+            "127.0.0.1",
+            "--nthreads",
+            "1",
+            "--no-nanny",
+            "--local-directory",
+            str(self.folder),
+        ]
         self.workers.append(self._start("worker", self.address, *options))
 
     def kill(self) -> None:
@@ -70,7 +84,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 @pytest.fixture()
 def host(tmp_path: Path) -> fb.Scenario:
-    (tmp_path / "host.toml").write_text(HOST.replace("packets = 2000", "packets = 20_000"))
+    (tmp_path / "host.toml").write_text(HOST.replace("packets = 2000", "packets = 60_000"))
     return fb.Scenario(tmp_path / "host.toml")
 
 
@@ -87,6 +101,7 @@ def test_the_bytes_are_those_of_the_command_with_any_workers(
 
         def progress(done: int, whole: int) -> bool:
             if calls:
+                assert done < whole
                 calls.pop()()
             return True
 
@@ -129,6 +144,22 @@ def test_a_sweep_that_loses_its_cluster_keeps_its_points_and_goes_on_elsewhere(
     assert whole.complete and whole.lines == fb.sweep(host, axes).lines
 
 
+def test_a_file_that_is_another_one_on_a_worker_is_refused(
+    host: fb.Scenario, cluster: Cluster, tmp_path: Path
+) -> None:
+    cluster.add()
+    (tmp_path / "sizes.csv").write_text("size\n" + "100\n" * 50)
+    traced = tmp_path / "traced.toml"
+    traced.write_text(HOST.replace('source = "paper"\npackets = 2000', 'source = "file"\npath = "sizes.csv"'))
+    plan = _points.plan(fb.Scenario(traced), {"bus.width": [4, 8]})
+    assert [name for name, _ in plan.files] == ["sizes.csv"]
+    key = plan.key()
+    (tmp_path / "sizes.csv").write_text("size\n" + "200\n" * 50)
+    assert _points.plan(fb.Scenario(traced), {"bus.width": [4, 8]}).key() != key
+    with pytest.raises(fb.RunError, match="another content"):
+        sys.modules["forebay.sweep"].collect(plan, client=cluster.address)
+
+
 class OfThisFile(fb.Placement):
     """A class that no worker can import: this file is no module of theirs."""
 
@@ -159,11 +190,8 @@ def test_a_cluster_without_workers_and_no_cluster_are_errors(
 
 
 def test_tasks_are_longer_than_the_scheduler_needs_for_them() -> None:
-    from forebay._points import Plan
-    from forebay.cluster import _Work
-
-    plan = Plan.__new__(Plan)
-    work = _Work(plan, [(0, 100_000)], threads=10)
+    plan = _points.Plan.__new__(_points.Plan)
+    work = cluster_module._Work(plan, [(0, 100_000)], threads=10)
     assert work.take() == (0, 1)
     work.took(1, 0.001)
     sizes = []
@@ -177,10 +205,7 @@ def test_tasks_are_longer_than_the_scheduler_needs_for_them() -> None:
 
 
 def test_tasks_do_not_outlive_a_minute() -> None:
-    from forebay._points import Plan
-    from forebay.cluster import _Work
-
-    work = _Work(Plan.__new__(Plan), [(0, 10_000_000)], threads=100)
+    work = cluster_module._Work(_points.Plan.__new__(_points.Plan), [(0, 10_000_000)], threads=100)
     work.took(1, 0.5)
     assert work.take() == (0, 120)
     begun = time.perf_counter()

@@ -15,9 +15,13 @@ def host() -> fb.Scenario:
 
 
 def test_a_table_has_a_line_for_each_hue_and_marks_for_the_paper(host: fb.Scenario) -> None:
-    table = fb.sweep(host, {"processor.card.count": [1, 2], "processor.cpu.alpha": [10, 1, 100]}, replications=3)
+    table = fb.sweep(
+        host, {"processor.card.count": [1, 2], "processor.cpu.alpha": [10, 1, 100]}, replications=3
+    )
     paper = {1: [(1, 300.0), (10, 280.0)]}
-    axes = table.plot("processor.cpu.alpha", "throughput_bps", hue="processor.card.count", paper=paper, log_x=True)
+    axes = table.plot(
+        "processor.cpu.alpha", "throughput_bps", hue="processor.card.count", paper=paper, log_x=True
+    )
     line, _, _ = axes.containers[0]
     assert list(line.get_xdata()) == [1, 10, 100]
     rows = [row for row in table if row["processor.card.count"] == 1]
@@ -43,9 +47,9 @@ def test_values_that_are_no_numbers_stand_side_by_side(host: fb.Scenario) -> Non
 
 def test_a_run_shows_its_loads_or_its_latencies(host: fb.Scenario) -> None:
     run = host.simulate(packets=True)
-    axes = fb.plots.run(run, paper={"cpu": 80.0})
+    axes = run.plot(paper={"cpu": 80.0})
     assert len(axes.patches) == len([path for path in run.keys() if path.endswith(".load")])
-    latency = fb.plots.run(run, kind="latency")
+    latency = run.plot(kind="latency")
     shares = latency.lines[0].get_ydata()
     assert shares[-1] == 1 and list(shares) == sorted(shares)
     times = latency.lines[0].get_xdata()

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import forebay as fb
-from forebay import sweep
 from forebay.stats import Until
 
 HOST = """
@@ -48,8 +47,8 @@ def host(tmp_path: Path) -> fb.Scenario:
 
 def command(folder: Path, *arguments: str) -> None:
     """Run the command of the package in a process of its own."""
-    code = "import sys; from forebay import _forebay; sys.exit(_forebay.main(sys.argv))"
-    subprocess.run([sys.executable, "-c", code, *arguments], cwd=folder, check=True, capture_output=True)
+    line = [sys.executable, "-m", "forebay", *arguments]
+    subprocess.run(line, cwd=folder, check=True, capture_output=True)
 
 
 def has_pyarrow() -> bool:
@@ -65,7 +64,9 @@ needs_pyarrow = pytest.mark.skipif(not has_pyarrow(), reason="requires pyarrow")
 
 @pytest.mark.parametrize("replications", [1, 4])
 def test_points_are_the_bytes_of_the_command(host: fb.Scenario, tmp_path: Path, replications: int) -> None:
-    command(tmp_path, "simulate", "host.toml", *SWEEPS, "--replications", str(replications), "--out", "command")
+    command(
+        tmp_path, "simulate", "host.toml", *SWEEPS, "--replications", str(replications), "--out", "command"
+    )
     expected = (tmp_path / "command/points.jsonl").read_bytes()
     table = fb.sweep(host, AXES, replications=replications, threads=2)
     table.write(str(tmp_path / "points.jsonl"))
@@ -109,7 +110,9 @@ def test_sequential_stopping_replicates_each_point_as_often_as_it_requires(host:
     for row in table:
         width = row["total_latency.mean_s.half_width"] / row["total_latency.mean_s"]
         assert row["converged"] == (width <= 0.02)
-    assert table.lines == fb.sweep(host, {"traffic.packets": [500, 20_000]}, replications=until, threads=1).lines
+    assert (
+        table.lines == fb.sweep(host, {"traffic.packets": [500, 20_000]}, replications=until, threads=1).lines
+    )
 
 
 def test_values_are_validated_before_the_first_run(host: fb.Scenario) -> None:
@@ -176,7 +179,9 @@ def test_a_half_written_part_is_run_again(host: fb.Scenario, tmp_path: Path) -> 
 def test_a_sweep_that_was_killed_goes_on_where_it_stopped(host: fb.Scenario, tmp_path: Path) -> None:
     axes = {"traffic.packets": [100_000 + at for at in range(120)]}
     script = tmp_path / "killed.py"
-    script.write_text(f"import forebay as fb\nfb.sweep(fb.Scenario('host.toml'), {axes!r}, out='out', threads=1)\n")
+    script.write_text(
+        f"import forebay as fb\nfb.sweep(fb.Scenario('host.toml'), {axes!r}, out='out', threads=1)\n"
+    )
     child = subprocess.Popen([sys.executable, str(script)], cwd=tmp_path)
     try:
         wait_for(lambda: any((tmp_path / "out").rglob("part-*.parquet")) or child.poll() is not None)
@@ -204,7 +209,8 @@ def test_an_interrupt_keeps_what_is_done(host: fb.Scenario, tmp_path: Path) -> N
         "import sys\n"
         "axes = {'traffic.packets': [2000] * 40 + [4_000_000_000]}\n"
         "try:\n"
-        "    fb.sweep(fb.Scenario('host.toml'), axes, threads=1, progress=lambda done, all: print(done, flush=True))\n"
+        "    show = lambda done, all: print(done, flush=True)\n"
+        "    fb.sweep(fb.Scenario('host.toml'), axes, threads=1, progress=show)\n"
         "except fb.Interrupted as interrupted:\n"
         "    print('kept', len(interrupted.partial), interrupted.partial.complete, interrupted)\n"
     )
@@ -245,7 +251,10 @@ def test_a_policy_in_python_places_the_jobs_of_all_points(host: fb.Scenario) -> 
     table = fb.sweep(host, axes, policy=Fastest(), threads=2)
     for row in table:
         run = host.set("traffic.packets", row["traffic.packets"]).simulate(policy=Fastest())
-        assert row["cpu.packets"] == run["cpu.packets"] and row["total_latency.mean_s"] == run["total_latency.mean_s"]
+        assert (
+            row["cpu.packets"] == run["cpu.packets"]
+            and row["total_latency.mean_s"] == run["total_latency.mean_s"]
+        )
 
 
 @pytest.mark.parametrize("client", [None, "local:2"])
@@ -253,7 +262,7 @@ def test_a_policy_that_raises_ends_the_sweep_and_loses_no_point(
     host: fb.Scenario, client: "str | None", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if client is None:
-        monkeypatch.setattr(sweep, "_has_dask", lambda: False)
+        monkeypatch.setattr(sys.modules["forebay.sweep"], "_has_dask", lambda: False)
     else:
         pytest.importorskip("distributed")
     axes = {"traffic.value": [1000, 1001, 1002, 1003]}
@@ -262,4 +271,5 @@ def test_a_policy_that_raises_ends_the_sweep_and_loses_no_point(
         fb.sweep(sized, axes, policy=Third(), client=client)
     shown = f"{caught.value!r} {caught.value.__cause__} {caught.value.traceback}"
     assert "ZeroDivisionError" in shown and "in choose" in shown
-    assert [row["traffic.value"] for row in caught.value.partial] == [1000, 1001, 1002]  # type: ignore[attr-defined]
+    partial = caught.value.partial  # type: ignore[attr-defined]
+    assert [row["traffic.value"] for row in partial] == [1000, 1001, 1002]

@@ -16,7 +16,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCHEMAS = ROOT / "docs/schema"
 # Files of others, of tools, and those that are wrong on purpose.
-OTHERS = re.compile(r"(^|/)(target|\.git|third-party|\.cargo)/|Cargo\.toml$|(clippy|rustfmt|deny|book|area|functions)\.toml$"
+OTHERS = re.compile(r"(^|/)(target|\.git|\.cargo)/|Cargo\.toml$|(clippy|rustfmt|deny|book|area|functions)\.toml$"
                     r"|fuzz/seeds/sas_file/(wrong|small)\.toml$")
 EXAMPLES_MIN = 30
 

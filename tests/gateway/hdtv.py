@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Uncompressed HDTV through two gateways: GRIP's demonstration [G] with this machine's processors in the card's place.
 
-    tests/gateway/hdtv.py FOREBAY [--out DIR] [--json FILE] [--seconds 120] [--step 8] [--quick]
+    tests/gateway/hdtv.py FOREBAY [--out DIR] [--json FILE] [--seconds 120] [--step 8] [--record FILE] [--quick]
 
 GStreamer as Debian has it sends 1280x720 at 60 frames a second, 4:2:2 of 8 bits (885 Mbit/s), by RTP (RFC 4175) from
 one host of the laboratory (scripts/lab.sh) to the other: through both gateways, in packets of up to 9000 bytes, once with
@@ -48,6 +48,7 @@ def arguments():
     parser.add_argument(
         "--quick", action="store_true", help=f"three seconds of {QUICK}, nothing more; skips what is not installed"
     )
+    parser.add_argument("--record", type=pathlib.Path, help="where the profile for studies/inline-card goes")
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -92,6 +93,10 @@ def demonstrate(given, python):
     if not given.quick:
         (given.json or given.out / "hdtv.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
         (given.out / "index.html").write_text(page.page(results, given.out), encoding="utf-8")
+        if given.record:
+            command = f"tests/gateway/hdtv.py --seconds {given.seconds:g} --step {given.step:g}"
+            text = json.dumps(report.recording(results, command), indent=1)
+            given.record.write_text(text + "\n", encoding="utf-8")
         say(f"{given.out}/index.html, the pictures beside it")
     return 0 if all(map(is_whole, results["main"])) else 1
 

@@ -19,7 +19,7 @@ has() { command -v "$1" >/dev/null || { echo "packaging: SKIPPED, without $1: $2
 # The gateway's binary has none of what only the workbench needs.
 inside=$(cargo tree --offline --locked --package forebay-cli --no-default-features --edges normal --prefix none 2>/dev/null | cut -d' ' -f1 | sort -u)
 grep -qx forebay-engine <<<"$inside" || fail "cargo tree says nothing of the gateway's dependencies"
-for crate in rhai parquet ratatui crossterm indicatif forebay-sim forebay-study; do
+for crate in parquet ratatui crossterm indicatif forebay-sim forebay-study; do
     ! grep -qx "$crate" <<<"$inside" || fail "$crate is in the gateway's binary"
 done
 # As installed: it runs the workbench for the workbench's commands, and says what to install where there is none.

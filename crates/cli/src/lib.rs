@@ -30,7 +30,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use forebay_crypto::Direction;
-use forebay_terminal::{Answer, exit_code};
+use forebay_terminal::{Answer, exit_number};
 
 /// An IPsec gateway that places each crypto job by predicted finish time, and a simulator with the same scheduler.
 #[derive(Parser)]
@@ -87,12 +87,22 @@ enum Command {
 
 /// Runs the command by the arguments of the process: its exit code.
 pub fn main() -> ExitCode {
-    let words: Vec<OsString> = std::env::args_os().collect();
-    let answer = match workbench::renamed(&words) {
-        Some(refused) => Err(refused),
-        None => run(Cli::parse_from(words).command),
-    };
-    exit_code(answer)
+    ExitCode::from(main_of(std::env::args_os().collect()))
+}
+
+/// Runs the command by `words`, of which the first is its own name, inside of another program: its exit code.
+pub fn main_of(words: Vec<OsString>) -> u8 {
+    if let Some(refused) = workbench::renamed(&words) {
+        return exit_number(Err(refused));
+    }
+    match Cli::try_parse_from(words) {
+        Ok(cli) => exit_number(run(cli.command)),
+        Err(usage) => {
+            // Help, the version, or what is wrong with the words.
+            let _ = usage.print();
+            u8::try_from(usage.exit_code()).unwrap_or(2)
+        }
+    }
 }
 
 fn run(command: Command) -> miette::Result<Answer> {

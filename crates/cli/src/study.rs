@@ -1,23 +1,43 @@
-//! `forebay study`: a directory of scenarios and comparisons into figures, claims and a page.
+//! `forebay study`: a directory of scenarios and comparisons into figures, claims and a page. The package of Python runs
+//! them; the files of those that are shipped are here too.
 
-use std::cell::RefCell;
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::rc::Rc;
+use std::process::Command;
 
 use clap::{Args, Subcommand};
-use forebay_study::{Findings, Options, Study, document, keep, run as run_study};
-use miette::{Context, IntoDiagnostic};
-
-use crate::request::{made, threads};
+use forebay_study::Study;
 use forebay_terminal::Answer;
-use forebay_terminal::progress::{self, Progress};
+use miette::{Context, IntoDiagnostic, miette};
+
+/// Names the Python that runs studies.
+const PYTHON: &str = "FOREBAY_PYTHON";
+
+/// What Python runs: the package's own command, or one sentence on how it is installed. The current directory, where
+/// another `forebay` may lie, is no place of modules.
+const PROGRAM: &str = "\
+import sys
+if sys.path[:1] == ['']:
+    sys.path.pop(0)
+try:
+    from forebay.study.command import main
+except ModuleNotFoundError as error:
+    if (error.name or '').split('.')[0] != 'forebay':
+        raise
+    sys.exit(sys.stderr.write('error: forebay study run: the package forebay of Python is not installed for '
+        + sys.executable + '\\n  help: run `pip install forebay`, or `make wheel` in the source tree; FOREBAY_PYTHON '
+        'names another Python\\n') and 2)
+sys.exit(main(sys.argv[1:]))
+";
 
 /// Studies.
 #[derive(Subcommand)]
 pub enum StudyCommand {
     /// List the shipped studies.
     List,
-    /// Run a shipped study by name, or a directory with a study.rhai.
+    /// Run a shipped study by name, or a directory with a study.py; requires the package forebay of Python.
     #[command(after_help = "Example: forebay study run multi-accelerator --out multi-accelerator")]
     Run(RunArgs),
     /// Copy a shipped study to a directory, to change it.
@@ -33,7 +53,7 @@ pub enum StudyCommand {
 #[derive(Args)]
 pub struct RunArgs {
     /// A shipped study (`forebay study list`), or a directory.
-    study: String,
+    study: OsString,
     /// Output directory for report.html, results.json, claims.json, manifest.json and every resolved scenario.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -43,7 +63,7 @@ pub struct RunArgs {
     /// Run a fiftieth of the packets, to test the study; its figures are not meaningful.
     #[arg(long)]
     quick: bool,
-    /// Exit with code 1 if a claim does not hold.
+    /// Exit with code 1 if a claim or an observation does not hold.
     #[arg(long)]
     strict: bool,
 }
@@ -58,7 +78,7 @@ impl StudyCommand {
                 }
                 Ok(Answer::Yes)
             }
-            StudyCommand::Run(args) => run(args),
+            StudyCommand::Run(args) => Err(run(args)),
             StudyCommand::Copy { name, directory } => {
                 let study = Study::find(name)?;
                 study.copy_to(directory).into_diagnostic().wrap_err_with(|| {
@@ -71,57 +91,45 @@ impl StudyCommand {
     }
 }
 
-fn run(args: &RunArgs) -> miette::Result<Answer> {
-    let study = Study::find(&args.study)?;
-    let bar: Rc<RefCell<Option<Progress>>> = Rc::default();
-    let shown = bar.clone();
-    let watch = move |done: usize, all: usize| {
-        let mut bar = shown.borrow_mut();
-        let bar = bar.get_or_insert_with(|| Progress::runs("running"));
-        bar.of(all as u64);
-        bar.at(done as u64);
-        progress::go_on()
-    };
-    let findings =
-        run_study(&study, Options { quick: args.quick, threads: threads(None), watch: Box::new(watch) })?;
-    if let Some(bar) = bar.take() {
-        bar.finish();
+/// Becomes Python, so that signals and exit codes are its own. Returns why it cannot.
+fn run(args: &RunArgs) -> miette::Report {
+    let python = python();
+    let error = Command::new(&python).arg("-c").arg(PROGRAM).arg("run").args(words(args)).exec();
+    let name = PathBuf::from(&python).display().to_string();
+    match error.kind() {
+        ErrorKind::NotFound => miette!(
+            help = "install Python 3.10 or later and the package forebay: `pip install forebay`",
+            "forebay study run: {name} is not installed"
+        ),
+        _ => miette!("forebay study run: cannot run {name}: {error}"),
     }
-    let made = made()?;
-    if let Some(dir) = &args.out {
-        keep(dir, &study, &findings, &made)
-            .into_diagnostic()
-            .wrap_err_with(|| format!("cannot write {}", dir.display()))?;
-    }
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&document(&findings, &made)).into_diagnostic()?);
-    } else {
-        print(&findings);
-        if let Some(dir) = &args.out {
-            println!("{}", dir.join("report.html").display());
-        }
-    }
-    if !findings.complete {
-        return Ok(Answer::Interrupted);
-    }
-    let fails = args.strict && !findings.all_hold();
-    Ok(if fails { Answer::No } else { Answer::Yes })
 }
 
-fn print(findings: &Findings) {
-    for claim in &findings.claims {
-        let verdict = if claim.holds { "holds" } else { "does not hold" };
-        println!("{}: {verdict}\n  {}\n  {}", claim.id, claim.claim, claim.figure);
-        if !claim.holds {
-            println!("  {}", claim.why);
+/// The arguments for the package's command.
+fn words(args: &RunArgs) -> Vec<OsString> {
+    let mut words = Vec::new();
+    for (flag, given) in [("--json", args.json), ("--quick", args.quick), ("--strict", args.strict)] {
+        if given {
+            words.push(flag.into());
         }
     }
-    let held = findings.claims.iter().filter(|claim| claim.holds).count();
-    println!("{held} of {} claims hold; {} runs", findings.claims.len(), findings.runs.len());
-    if findings.quick {
-        println!("This was a quick run: its figures are those of queues that are still filling.");
+    if let Some(out) = &args.out {
+        words.extend(["--out".into(), out.into()]);
     }
-    if !findings.complete {
-        println!("Interrupted: the results are incomplete.");
+    words.extend(["--".into(), args.study.clone()]);
+    words
+}
+
+/// The Python that the environment names, else that of `make wheel` beside the program, else the first of the PATH.
+fn python() -> OsString {
+    if let Some(named) = std::env::var_os(PYTHON).filter(|named| !named.is_empty()) {
+        return named;
+    }
+    // target/python for target/release/forebay.
+    let beside =
+        std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.parent()?.join("python/bin/python3")));
+    match beside {
+        Some(beside) if beside.is_file() => beside.into(),
+        _ => "python3".into(),
     }
 }

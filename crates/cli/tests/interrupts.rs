@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods)]
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
@@ -171,24 +172,21 @@ fn a_search_that_is_broken_off_says_what_it_has_found() {
     panic!("no try of the search ends in time");
 }
 
+/// What Python does with an interrupt is tested with the package; the command becomes Python, so that it gets there.
 #[test]
-fn a_study_that_is_broken_off_keeps_its_runs() {
+fn an_interrupt_of_a_study_reaches_python() {
     let dir = tempfile::tempdir().unwrap();
-    fs::create_dir(dir.path().join("own")).unwrap();
-    fs::write(dir.path().join("own/host.toml"), HOST).unwrap();
-    let script = "// Two runs\nlet s = scenario(\"host.toml\");\nlet short = run(s);\nclaim(\"id\", \"words\", \"figure\", true, \"\");\n\
-                  print(\"first\");\nrun(s.set(\"traffic.packets\", 4000000000));\n";
-    fs::write(dir.path().join("own/study.rhai"), script).unwrap();
-    let child = forebay(dir.path(), &["study", "run", "own", "--out", "kept"]);
-    sleep(Duration::from_secs(2));
+    let script = "#!/bin/sh\ntrap 'echo interrupted; exit 130' INT\n: >\"${0%/*}/ready\"\nwhile :; do sleep 0.1; done\n";
+    let python = dir.path().join("python");
+    fs::write(&python, script).unwrap();
+    fs::set_permissions(&python, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_forebay"));
+    command.args(["study", "run", "scaling"]).env("FOREBAY_PYTHON", &python);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until("the start of Python", || dir.path().join("ready").exists());
     let output = interrupted(child);
     assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
-    assert!(text(&output.stdout).contains("Interrupted: the results are incomplete."));
-    let kept = dir.path().join("kept");
-    assert_eq!(json(&kept.join("manifest.json"))["complete"], false);
-    assert_eq!(json(&kept.join("results.json")).as_array().unwrap().len(), 1);
-    assert_eq!(json(&kept.join("claims.json"))[0]["id"], "id");
-    assert!(read(&kept.join("report.html")).contains("Broken off"));
+    assert_eq!(text(&output.stdout), "interrupted\n");
 }
 
 #[test]

@@ -19,22 +19,27 @@ pub enum Answer {
 
 /// The exit code of a command that ended so; its error is printed on stderr. What is buffered for stdout is written first.
 pub fn exit_code(ended: miette::Result<Answer>) -> ExitCode {
+    ExitCode::from(exit_number(ended))
+}
+
+/// The same as a number, for a program that is not the process.
+pub fn exit_number(ended: miette::Result<Answer>) -> u8 {
     output::flush();
     match ended {
-        Ok(Answer::Yes) => ExitCode::SUCCESS,
+        Ok(Answer::Yes) => 0,
         // The reader of the output has what it wanted.
-        Ok(Answer::Interrupted) if output::is_closed() => ExitCode::SUCCESS,
-        Ok(Answer::Interrupted) => ExitCode::from(130),
-        Ok(Answer::No) => ExitCode::from(1),
-        Ok(Answer::Broken) => ExitCode::from(2),
+        Ok(Answer::Interrupted) if output::is_closed() => 0,
+        Ok(Answer::Interrupted) => 130,
+        Ok(Answer::No) => 1,
+        Ok(Answer::Broken) => 2,
         #[cfg(feature = "progress")]
         Err(report) if report.is::<crate::progress::Interrupted>() => {
             output::complain(format_args!("{report}\n"));
-            ExitCode::from(130)
+            130
         }
         Err(report) => {
             output::complain(format_args!("{report:?}\n"));
-            ExitCode::from(2)
+            2
         }
     }
 }

@@ -14,7 +14,7 @@ pub mod output;
 #[cfg(feature = "progress")]
 pub mod progress;
 
-pub use answer::{Answer, exit_code};
+pub use answer::{Answer, exit_code, exit_number};
 use forebay_links::capture::CaptureError;
 use miette::miette;
 

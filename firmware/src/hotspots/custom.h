@@ -31,6 +31,10 @@ static inline uint32_t fold64(void)
 #define aes_round(kind, key) \
     __asm__ volatile(".insn r 0x0B, 3, %0, x0, %1, x0" : : "i"(kind), "r"(key), "m"(*(const uint32_t(*)[4])(key)))
 
+/* The same with the round key in custom registers: its word i in, and a round of the same kinds. */
+#define aes_key_put(i, word) __asm__ volatile(".insn r 0x0B, 4, %0, x0, %1, x0" : : "i"(i), "r"(word))
+#define aes_keyed_round(kind) __asm__ volatile(".insn r 0x0B, 5, %0, x0, x0, x0" : : "i"(kind))
+
 /* MD5: state word i in and out, and step `step` with message word x and constant t. */
 #define md5_put(i, word) __asm__ volatile(".insn r 0x2B, 1, %0, x0, %1, x0" : : "i"(i), "r"(word))
 #define md5_get(i, word) __asm__ volatile(".insn r 0x2B, 2, %1, %0, x0, x0" : "=r"(word) : "i"(i))
@@ -43,6 +47,8 @@ uint32_t fold64(void);
 void model_aes_put(unsigned i, uint32_t word);
 uint32_t model_aes_get(unsigned i);
 void model_aes_round(unsigned kind, const uint32_t key[4]);
+void model_aes_key_put(unsigned i, uint32_t word);
+void model_aes_keyed_round(unsigned kind);
 void model_md5_put(unsigned i, uint32_t word);
 uint32_t model_md5_get(unsigned i);
 void md5_iteration(unsigned step, uint32_t x, uint32_t t);
@@ -50,6 +56,8 @@ void md5_iteration(unsigned step, uint32_t x, uint32_t t);
 #define aes_put(i, word) model_aes_put(i, word)
 #define aes_get(i, word) ((word) = model_aes_get(i))
 #define aes_round(kind, key) model_aes_round(kind, key)
+#define aes_key_put(i, word) model_aes_key_put(i, word)
+#define aes_keyed_round(kind) model_aes_keyed_round(kind)
 #define md5_put(i, word) model_md5_put(i, word)
 #define md5_get(i, word) ((word) = model_md5_get(i))
 

@@ -65,7 +65,9 @@ class Band:
         if len(ends) == 2 and ends[0] > ends[1]:
             raise problem(f"the band's `low`, {ends[0]}, is above its `high`, {ends[1]}")
         if not self.source.strip():
-            raise problem("a band has no source", hint="say where its limits come from, as \"printed 4.1, ten per cent\"")
+            raise problem(
+                "a band has no source", hint='say where its limits come from, as "printed 4.1, ten per cent"'
+            )
 
     def __contains__(self, value: float) -> bool:
         return not math.isnan(value) and not (

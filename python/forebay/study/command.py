@@ -17,21 +17,27 @@ from forebay.study.running import run
 
 __all__ = ["main"]
 
+OUT = "output directory for report.html, results.json, claims.json, manifest.json and every resolved scenario"
+QUICK = "run a fiftieth of the packets, to test the study; its figures are not meaningful"
+
 
 def _arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="forebay study", description="Run studies: scenarios and comparisons into figures, claims and a page."
+        prog="forebay study",
+        description="Run studies: scenarios and comparisons into figures, claims and a page.",
     )
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("list", help="list the shipped studies")
     one = commands.add_parser("run", help="run a shipped study by name, or a directory with a study.py")
     one.add_argument("study", help="a shipped study (`forebay study list`), or a directory")
-    one.add_argument("--out", metavar="DIR", type=Path, help="output directory for report.html, results.json, "
-                     "claims.json, manifest.json and every resolved scenario")  # fmt: skip
-    one.add_argument("--json", action="store_true", help="print the claims and the figures of every run as JSON")
-    one.add_argument("--quick", action="store_true", help="run a fiftieth of the packets, to test the study; its "
-                     "figures are not meaningful")  # fmt: skip
-    one.add_argument("--strict", action="store_true", help="exit with code 1 if a claim or an observation does not hold")
+    one.add_argument("--out", metavar="DIR", type=Path, help=OUT)
+    one.add_argument(
+        "--json", action="store_true", help="print the claims and the figures of every run as JSON"
+    )
+    one.add_argument("--quick", action="store_true", help=QUICK)
+    one.add_argument(
+        "--strict", action="store_true", help="exit with code 1 if a claim or an observation does not hold"
+    )
     copy = commands.add_parser("copy", help="copy a shipped study to a directory, to change it")
     copy.add_argument("name", help="name of the study")
     copy.add_argument("directory", type=Path, help="the new directory")

@@ -9,7 +9,9 @@ from forebay.errors import Error, Finding, StudyError
 __all__ = ["Error", "StudyError", "at_line", "problem"]
 
 
-def problem(message: str, *, found: str | None = None, expected: str | None = None, hint: str = "") -> StudyError:
+def problem(
+    message: str, *, found: str | None = None, expected: str | None = None, hint: str = ""
+) -> StudyError:
     """An error of a study; the place in ``study.py`` is added where the study is run.
 
     Parameters
@@ -23,7 +25,7 @@ def problem(message: str, *, found: str | None = None, expected: str | None = No
 
 
 def at_line(error: Error, file: str, line: int | None) -> None:
-    """Gives an error that names no file its place in ``study.py``; others keep theirs, such as that in a scenario."""
+    """Gives an error that names no file its place in ``study.py``; others keep theirs."""
     if error.file is None and line is not None:
         first = error.findings[0] if error.findings else Finding(error.message, hint=error.hint)
         error.findings = (replace(first, file=file, line=line), *error.findings[1:])

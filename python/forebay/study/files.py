@@ -15,7 +15,7 @@ __all__ = ["SCRIPT", "StudyFiles", "find", "shipped"]
 SCRIPT = "study.py"
 """The file that makes a directory a study."""
 
-_ENDINGS = (".toml", ".ipynb")
+_ENDINGS = (".toml", ".ipynb", ".json")
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class StudyFiles:
     name : str
         The directory's name.
     files : dict
-        Text by name: ``study.py``, scenarios, notebook.
+        Text by name: ``study.py``, scenarios, notebook, measurements.
     directory : Path or None
         Where it came from; ``None``: out of the package.
     """
@@ -73,7 +73,7 @@ def shipped() -> dict[str, StudyFiles]:
 
 
 def load(directory: Path) -> StudyFiles:
-    """Reads a directory: ``study.py``, scenarios and notebooks."""
+    """Reads a directory: ``study.py``, scenarios, notebooks and measurements (``*.json``)."""
     files: dict[str, str] = {}
     for path in sorted(directory.iterdir()):
         if path.name == SCRIPT or path.suffix in _ENDINGS:

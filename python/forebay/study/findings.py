@@ -105,7 +105,7 @@ class Findings:
         return str(_forebay.study_page(json.dumps(findings), json.dumps(self.made)))
 
     def keep(self, directory: str | Path) -> Path:
-        """Writes report.html, results.json, claims.json, manifest.json, the study and every resolved scenario.
+        """Writes report, results, claims, manifest, the study and every resolved scenario.
 
         Returns
         -------
@@ -145,10 +145,12 @@ class Findings:
             if not one.holds and one.why:
                 lines.append(f"  {one.why}")
         claims, observations = self.of_kind("claim"), self.of_kind("observation")
-        counts = f"{_held(claims)} of {len(claims)} claims hold"
-        if observations:
-            counts += f", {_held(observations)} of {len(observations)} observations"
-        lines.append(f"{counts}; {len(self.runs)} runs")
+        counts = [
+            f"{_held(some)} of {len(some)} {kind} hold"
+            for kind, some in (("claims", claims), ("observations", observations))
+            if some
+        ]
+        lines.append("; ".join([*counts, f"{len(self.runs)} runs"]))
         if self.quick:
             lines.append("This was a quick run: its figures are those of queues that are still filling.")
         if not self.complete:
@@ -210,7 +212,9 @@ class Findings:
             for one in self.claims
             if one.is_measured
         )
-        counts = escape(self.lines()[-1] if not self.quick and self.complete else "; ".join(self.lines()[-2:]))
+        counts = escape(
+            self.lines()[-1] if not self.quick and self.complete else "; ".join(self.lines()[-2:])
+        )
         return (
             f"<p>{escape(self.study.title())}: {counts}</p>"
             f"<table><thead><tr><th>claim</th><th>where</th><th>found</th><th></th></tr></thead>{rows}</table>"
@@ -230,7 +234,11 @@ def _made() -> dict[str, str]:
     model = platform.processor() or platform.machine() or "unknown processor"
     if os.path.exists("/proc/cpuinfo"):
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as info:
-            names = [line.split(":", 1)[1].strip() for line in info if line.startswith("model name") and ":" in line]
+            names = [
+                line.split(":", 1)[1].strip()
+                for line in info
+                if line.startswith("model name") and ":" in line
+            ]
         model = names[0] if names else model
     at = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     return {"version": str(_forebay.version), "host": f"{model}, {cores()} cores", "at": at}

@@ -118,7 +118,9 @@ def plot(
     }
 
 
-def table(title: str, head: Sequence[Any], rows: Sequence[Sequence[Any]], note: str, counterpart: str) -> dict[str, Any]:
+def table(
+    title: str, head: Sequence[Any], rows: Sequence[Sequence[Any]], note: str, counterpart: str
+) -> dict[str, Any]:
     """A table for the page."""
     for row in rows:
         if len(row) != len(head):

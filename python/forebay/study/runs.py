@@ -27,7 +27,7 @@ _COMMON = ("schema", "seed", "notes", "warnings", "resolved")
 
 
 class StudyRun(Run):
-    """A run of a study: a :class:`forebay.Run` with its number; it can be made again with scenario and settings.
+    """A run of a study: a :class:`forebay.Run` with its number; scenario and settings repeat it.
 
     Attributes
     ----------
@@ -102,7 +102,11 @@ class Runner:
         keys: list[str] = []
         for scenario in scenarios:
             if not isinstance(scenario, Scenario):
-                raise problem("only a scenario can be run", found=repr(scenario), expected="what `s.scenario(file)` gives")
+                raise problem(
+                    "only a scenario can be run",
+                    found=repr(scenario),
+                    expected="what `s.scenario(file)` gives",
+                )
             model = self.model(scenario)
             key = f"{way_of(scenario)}\n{model.resolved()}"
             if key not in self._known and key not in wanted:

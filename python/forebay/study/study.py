@@ -22,7 +22,8 @@ __all__ = ["Study"]
 class Study:
     """A study while it runs: the argument of the function ``study`` in ``study.py``.
 
-    Claims and observations are declared first, then scenarios are run, and then each claim is told what was measured.
+    Claims and observations are declared first, then scenarios are run, and then each claim gets what was
+    measured.
     """
 
     def __init__(self, files: StudyFiles, runner: Runner) -> None:
@@ -57,7 +58,9 @@ class Study:
         """A parameter that the paper does not print, and why it has this value here."""
         return self._parameter(key, value, "assumed", reason)
 
-    def _parameter(self, key: str, value: Any, whose: Literal["printed", "assumed"], source: str) -> Parameter:
+    def _parameter(
+        self, key: str, value: Any, whose: Literal["printed", "assumed"], source: str
+    ) -> Parameter:
         if not source.strip():
             raise problem(f"parameter `{key}` is {whose}, and no source is given")
         return Parameter(key, value, whose, source)
@@ -102,7 +105,9 @@ class Study:
             Its ``measured`` decides.
         """
         if not quote.strip():
-            raise problem(f"claim `{id}` has no quote", hint="what no paper says is an observation: `s.observation`")
+            raise problem(
+                f"claim `{id}` has no quote", hint="what no paper says is an observation: `s.observation`"
+            )
         return self._declare(Claim(id, "claim", says, quote, where, tuple(parameters), band))
 
     def observation(
@@ -122,7 +127,9 @@ class Study:
         if not claim.id or not claim.says.strip():
             raise problem(f"{claim.kind} `{claim.id}` needs an id and what it says")
         if claim.kind == "claim" and not claim.where.strip():
-            raise problem(f"claim `{claim.id}` has no place in a paper", hint='give `where="[H] section 4.2"`')
+            raise problem(
+                f"claim `{claim.id}` has no place in a paper", hint='give `where="[H] section 4.2"`'
+            )
         self.claims.append(claim)
         return claim
 
@@ -135,6 +142,13 @@ class Study:
             known = ", ".join(name for name in self._files.files if name.endswith(".toml"))
             raise problem(f"the study has no scenario `{file}`", expected=known or "a *.toml beside study.py")
         return StudyScenario.of(Scenario.parse(text, file, self._files.scenario_directory()))
+
+    def file(self, name: str) -> str:
+        """The text of a file beside ``study.py``, such as measurements (``*.json``) that a figure stands beside."""
+        text = self._files.files.get(name)
+        if text is None:
+            raise problem(f"the study has no file `{name}`", expected=", ".join(self._files.files))
+        return text
 
     @overload
     def run(self, scenario: Scenario) -> StudyRun: ...
@@ -194,7 +208,9 @@ class Study:
         """A paragraph; line breaks and indentation do not count."""
         self.blocks.append({"text": " ".join(words.split(None))})
 
-    def series(self, name: str, xs: Sequence[Any], ys: Sequence[float], spread: Sequence[float] = ()) -> Series:
+    def series(
+        self, name: str, xs: Sequence[Any], ys: Sequence[float], spread: Sequence[float] = ()
+    ) -> Series:
         """A line of a plot over numbers, or bars over names.
 
         Parameters

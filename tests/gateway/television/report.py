@@ -1,5 +1,6 @@
 """The figures as text, beside those of the paper."""
 
+import datetime
 import os
 import pathlib
 import platform
@@ -78,6 +79,20 @@ def shares_table(results):
     )
     rows += [f"by {one['shares']['by']}" for one in results["main"][:1] if one["shares"]]
     return "\n".join(rows)
+
+
+def recording(results, command):
+    """What the study inline-card draws beside the paper's figure 15.3: machine, command, and the shares."""
+    streams = []
+    for one in results["main"]:
+        keys = ("suite", "format", "seconds", "bits_per_second", "frames", "packets", "lost_at")
+        if one["shares"] and "transmitter alone" in one["shares"]["sides"]:
+            parts = {"whole": is_whole(one), "by": one["shares"]["by"], "sides": one["shares"]["sides"]}
+            streams.append({key: one[key] for key in keys} | parts)
+    notes = [note for note in [crowd(results["main"])] if note]
+    notes += [f"{one['suite']} lost packets." for one in streams if not one["whole"]]
+    date = datetime.date.today().isoformat()
+    return {"machine": results["machine"], "date": date, "command": command, "notes": notes, "streams": streams}
 
 
 def crowd(main):

@@ -23,6 +23,7 @@ fn plain_data_has_what_was_found_and_expected_with_its_place() {
     let expected = Plain {
         file: "a.toml".to_owned(),
         line: Some(2),
+        column: Some(1),
         span: Some(9..15),
         severity: Severity::Error,
         message: "unknown key `windwo`".to_owned(),

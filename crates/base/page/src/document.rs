@@ -12,6 +12,8 @@ pub enum Block {
     Section(String),
     /// A paragraph.
     Text(String),
+    /// A remark on what stands before it, in small type.
+    Remark(String),
     /// A plot; two stand side by side where there is room.
     Plot(Plot),
     /// A table.
@@ -127,6 +129,9 @@ pub fn parts(blocks: &[Block]) -> Vec<Element> {
                 Some(open().child(element("h2").text(title.as_str())))
             }
             Block::Text(words) => Some(part.unwrap_or_else(open).child(element("p").text(words.as_str()))),
+            Block::Remark(words) => {
+                Some(part.unwrap_or_else(open).child(element("p").class("how").text(words.as_str())))
+            }
             Block::Table(one) => Some(part.unwrap_or_else(open).child(table(one))),
             Block::Heat(one) => Some(part.unwrap_or_else(open).child(one.figure())),
             Block::Lanes(one) => Some(part.unwrap_or_else(open).child(one.figure())),
@@ -156,6 +161,17 @@ pub fn table(table: &Table) -> Element {
         .child(element("thead").child(row("th", &table.head)))
         .child(body);
     scroll(&table.title, whole)
+}
+
+/// What stands below a figure or table: which one of a source it is the counterpart of, and what to see in it.
+pub fn remark(counterpart: &str, note: &str) -> Option<String> {
+    let counterpart = match counterpart {
+        "" => String::new(),
+        of => format!("Counterpart of {of}."),
+    };
+    let words = [counterpart.as_str(), note].map(str::trim);
+    let words: Vec<&str> = words.into_iter().filter(|words| !words.is_empty()).collect();
+    (!words.is_empty()).then(|| words.join(" "))
 }
 
 /// Room of its own for what may be wider than the window, which the keyboard reaches too.

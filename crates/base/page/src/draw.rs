@@ -88,6 +88,21 @@ pub fn fit(content: &str, pixels: f64, size: f64) -> String {
     content.chars().take(room.saturating_sub(1)).chain(['\u{2026}']).collect()
 }
 
+/// Text in lines of at most about `pixels` at a font size, broken at spaces and after hyphens, slashes and commas; a
+/// longer word has a line of its own.
+pub fn wrap(content: &str, pixels: f64, size: f64) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in content.split_inclusive([' ', '-', '/', ',']) {
+        match lines.last_mut() {
+            Some(line) if width_of(&format!("{line}{}", word.trim_end()), size) <= pixels => {
+                line.push_str(word)
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines.iter().map(|line| line.trim_end().to_owned()).filter(|line| !line.is_empty()).collect()
+}
+
 /// About how wide text is; on the wide side, since no font is at hand to measure.
 pub fn width_of(content: &str, size: f64) -> f64 {
     content.chars().count() as f64 * size * 0.58
@@ -124,6 +139,13 @@ impl Scale {
     /// From zero to a round number of packets or bytes, which come in whole numbers only.
     pub fn counts(high: f64, start: f64, end: f64) -> Self {
         Self::linear(high.max(5.0), start, end)
+    }
+
+    /// From round numbers at or below `low` to round numbers at or above `high`, in about five steps.
+    pub fn between(low: f64, high: f64, start: f64, end: f64) -> Self {
+        let step = round_up(((high - low) / 5.0).max(1e-12));
+        let (low, high) = ((low / step + 1e-9).floor() * step, (high / step - 1e-9).ceil() * step);
+        Self { logarithmic: false, low, high: high.max(low + step), start, end }
     }
 
     /// From zero to exactly `high`, for times and shares that end where they end.
@@ -169,9 +191,10 @@ impl Scale {
     }
 
     fn ticks_linear(&self) -> Vec<Tick> {
-        let step = round_up(self.high / 5.0);
-        let steps = (self.high / step + 1e-9).floor() as u32;
-        (0..=steps).map(|i| Tick { value: f64::from(i) * step, labelled: true, first: true }).collect()
+        let step = round_up((self.high - self.low) / 5.0);
+        let first = (self.low / step - 1e-9).ceil() as i64;
+        let last = (self.high / step + 1e-9).floor() as i64;
+        (first..=last).map(|i| Tick { value: i as f64 * step, labelled: true, first: true }).collect()
     }
 
     /// Powers of ten, and twice and five times those while they are few enough to read.
@@ -197,8 +220,18 @@ impl Scale {
 
 /// The lines and values of an axis below a chart, whose plot reaches from `top` to `bottom`.
 pub fn axis_below(scale: &Scale, top: f64, bottom: f64, label: impl Fn(f64) -> String) -> Element {
+    axis_below_at(scale, scale.ticks(), top, bottom, label)
+}
+
+/// The same with ticks at the values that are given.
+pub fn axis_below_at(
+    scale: &Scale,
+    mut ticks: Vec<Tick>,
+    top: f64,
+    bottom: f64,
+    label: impl Fn(f64) -> String,
+) -> Element {
     let mut group = element("g");
-    let mut ticks = scale.ticks();
     for tick in &ticks {
         let x = scale.at(tick.value);
         group = group.child(line((x, top), (x, bottom), if tick.labelled { "grid" } else { "grid faint" }));
@@ -242,4 +275,28 @@ fn round_down(value: f64) -> f64 {
     let decade = 10f64.powf(value.log10().floor());
     let factor = [5.0, 2.0, 1.0].into_iter().find(|f| value >= f * decade * (1.0 - 1e-9));
     factor.unwrap_or(1.0) * decade
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_wrapped_and_nothing_of_it_is_lost() {
+        let lines = wrap("fetch-and-decode waits, all of them", 80.0, TEXT);
+        assert!(lines.len() > 2, "{lines:?}");
+        assert_eq!(lines.concat().replace(' ', ""), "fetch-and-decodewaits,allofthem");
+        assert!(lines.iter().all(|line| width_of(line, TEXT) <= 80.0), "{lines:?}");
+        assert_eq!(wrap("unbreakable", 10.0, TEXT), ["unbreakable"]);
+        assert!(wrap("", 10.0, TEXT).is_empty());
+    }
+
+    #[test]
+    fn an_axis_between_two_values_has_round_ends_and_ticks_within() {
+        let scale = Scale::between(0.96, 1.0, 0.0, 100.0);
+        let (low, high) = scale.span();
+        assert!(low <= 0.96 && high >= 1.0 && low > 0.9, "{low} {high}");
+        assert!(scale.ticks().iter().all(|tick| (low..=high + 1e-9).contains(&tick.value)));
+        assert!(scale.ticks().len() >= 4);
+    }
 }

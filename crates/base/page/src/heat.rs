@@ -2,12 +2,13 @@
 
 use serde::Serialize;
 
-use crate::draw::{coloured, line, rect, svg, text};
+use crate::document::remark;
+use crate::draw::{TEXT, coloured, line, rect, svg, text, width_of, wrap};
 use crate::element::{Element, element};
 use crate::units;
 
 /// Ratios over two quantities; the line where they pass 1 is drawn.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Heat {
     /// What it shows.
     pub title: String,
@@ -23,6 +24,8 @@ pub struct Heat {
     pub values: Vec<Vec<f64>>,
     /// What to see in it.
     pub note: String,
+    /// The figure or table of a source that this is the counterpart of, or empty.
+    pub counterpart: String,
 }
 
 impl Heat {
@@ -33,34 +36,36 @@ impl Heat {
             .child(element("figcaption").child(element("b").text(self.title.as_str())))
             .child(crate::document::scroll(&self.title, draw(self)))
             .child(element("script").at("type", "application/json").class("data").json(self));
-        if self.note.is_empty() {
-            figure
-        } else {
-            figure.child(element("p").class("how").text(self.note.as_str()))
-        }
+        figure.children(
+            remark(&self.counterpart, &self.note).map(|words| element("p").class("how").text(words)),
+        )
     }
 }
 
 /// A map of ratios: above 1 in one colour, below in another, the stronger the further, with the line between.
 fn draw(heat: &Heat) -> Element {
-    const SIDE: f64 = 84.0;
     const CELL: f64 = 34.0;
     const WIDE: f64 = 860.0;
     let (columns, rows) = (heat.columns.len().max(1), heat.rows.len());
-    let step = (WIDE - SIDE) / columns as f64;
+    let side = heat.rows.iter().map(|name| width_of(name, TEXT)).fold(60.0, f64::max) + 14.0;
+    let step = (WIDE - side) / columns as f64;
     let bottom = 24.0 + CELL * rows as f64;
-    let mut drawing = svg(WIDE, bottom + 46.0, &heat.title)
-        .child(text(SIDE - 10.0, 15.0, "end quiet", heat.y.as_str()))
-        .child(text((SIDE + WIDE) / 2.0, bottom + 40.0, "middle quiet", heat.x.as_str()));
-    for (number, name) in heat.columns.iter().enumerate() {
-        drawing =
-            drawing.child(text(SIDE + step * (number as f64 + 0.5), bottom + 18.0, "middle", name.as_str()));
+    let lines: Vec<Vec<String>> = heat.columns.iter().map(|name| wrap(name, step - 4.0, TEXT)).collect();
+    let foot = bottom + 17.0 * lines.iter().map(Vec::len).max().unwrap_or(1) as f64;
+    let mut drawing = svg(WIDE, foot + 29.0, &heat.title)
+        .child(text(0.0, 15.0, "quiet", heat.y.as_str()))
+        .child(text((side + WIDE) / 2.0, foot + 22.0, "middle quiet", heat.x.as_str()));
+    for (number, lines) in lines.iter().enumerate() {
+        for (at, line) in lines.iter().enumerate() {
+            let y = bottom + 17.0 * (at as f64 + 1.0);
+            drawing = drawing.child(text(side + step * (number as f64 + 0.5), y, "middle", line.as_str()));
+        }
     }
     for (row, values) in heat.values.iter().enumerate() {
         let y = 24.0 + CELL * row as f64;
-        drawing = drawing.child(text(SIDE - 10.0, y + CELL / 2.0 + 5.0, "end", heat.rows[row].as_str()));
+        drawing = drawing.child(text(side - 10.0, y + CELL / 2.0 + 5.0, "end", heat.rows[row].as_str()));
         for (column, value) in values.iter().enumerate() {
-            let x = SIDE + step * column as f64;
+            let x = side + step * column as f64;
             let strength = (value.log2().abs() / 2.0).clamp(0.0, 1.0) * 0.75 + 0.05;
             let cell = rect(x, y, step, CELL, &coloured("cell", usize::from(*value <= 1.0)))
                 .at("fill-opacity", strength)
@@ -80,7 +85,7 @@ fn draw(heat: &Heat) -> Element {
             ));
         }
     }
-    drawing = drawing.child(border(heat, step, SIDE, CELL));
+    drawing = drawing.child(border(heat, step, side, CELL));
     drawing
 }
 

@@ -1,7 +1,9 @@
 //! The origin of a page.
 
+use serde::Deserialize;
+
 /// The program, machine and time that made a page.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize)]
 pub struct Made {
     /// The program's version.
     pub version: String,

@@ -4,7 +4,7 @@
 // this script the drawing made beforehand stays.
 (() => {
   const NS = "http://www.w3.org/2000/svg";
-  const TEXT = 13, TOP = 26, FOOT = 48, RIGHT = 12, MARKED = 40;
+  const TEXT = 13, LINE = 16, RIGHT = 12, TALL = 236, MARKED = 40, PLACES = 12;
   const DASHES = ["", "7 3", "2 3", "9 3 2 3", "5 2", "1 3", "12 4", "4 4 1 4"];
 
   // ---- Numbers as units.rs writes them.
@@ -13,18 +13,33 @@
     const size = Math.abs(value);
     if (!Number.isFinite(value)) return "–";
     if (size === 0) return "0";
-    if (size < 1e-3 || size >= 99999.5) return value.toExponential(2).replace("e+", "e");
+    if (size < 1e-6 || size >= 999999999.5) {
+      const [number, power] = value.toExponential(2).replace("e+", "e").split("e");
+      return `${number}×10${[...power].map((one) => (one === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[one])).join("")}`;
+    }
     if (size >= 999.5) return (value < 0 ? "-" : "") + thousands(String(Math.round(size)));
+    if (size < 0.09995) return value.toFixed(2 + Math.ceil(-Math.log10(size)));
     return value.toFixed(size >= 99.95 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 ? 2 : 3);
   }
   /** Five digits, for who asks for a single value. */
   function exact(value) {
     const size = Math.abs(value);
-    if (!Number.isFinite(value) || size === 0 || size < 1e-3 || size >= 1e8) return digits(value);
+    if (!Number.isFinite(value) || size < 0.1 || size >= 1e9) return digits(value);
     const [whole, part] = String(Number(value.toPrecision(5))).split(".");
     return thousands(whole) + (part ? `.${part}` : "");
   }
   const rounded = (text) => (/\.\d*$/.test(text) ? text.replace(/\.?0+$/, "") : text);
+
+  // ---- Text, as draw.rs measures and breaks it: on the wide side.
+  const wide = (text) => text.length * TEXT * 0.58;
+  function wrap(text, room) {
+    const lines = [];
+    for (const word of text.match(/[^ \-/,]*[ \-/,]|[^ \-/,]+$/g) ?? []) {
+      if (lines.length && wide((lines.at(-1) + word).trimEnd()) <= room) lines[lines.length - 1] += word;
+      else lines.push(word);
+    }
+    return lines.map((line) => line.trimEnd()).filter((line) => line);
+  }
 
   // ---- Axes.
   const STEPS = [1, 2, 5, 10];
@@ -81,6 +96,11 @@
     [[0, 1.15], [1.15, -1.15], [-1.15, -1.15]],
     [[-1.1, -1.1], [1.1, -1.1], [0, 0], [1.1, 1.1], [-1.1, 1.1], [0, 0]],
   ];
+  /** The hollow mark of a printed value. */
+  function printed(parent, of, x, y) {
+    const points = `${x},${y - 5.5} ${x + 5.5},${y} ${x},${y + 5.5} ${x - 5.5},${y}`;
+    return make("polygon", { points, class: of === undefined ? "printed alone" : `printed p${of % 8}` }, parent);
+  }
   function mark(parent, slot, x, y) {
     const shape = SHAPES[slot % 6], cls = `fill point p${slot % 8}`;
     if (!shape) return make("circle", { cx: x, cy: y, r: 4, class: cls }, parent);
@@ -152,7 +172,7 @@
       one.xs.map((x, at) => ({ x, y: one.ys[at], half: one.spread?.[at] ?? 0 })).filter((p) => Number.isFinite(p.y) && (named || Number.isFinite(p.x))));
     if (points.every((list) => list.length === 0)) return;
     const off = new Set();
-    let logY = data.log_y, view = null, stops = [], place = null, x = null, size = { width: 0, height: 0 };
+    let logY = data.log_y, view = null, stops = [], place = null, x = null, top = 26, size = { width: 0, height: 0 };
 
     const bar = document.createElement("div");
     bar.className = "tools";
@@ -203,9 +223,7 @@
 
     function draw() {
       const seen = shown().flat();
-      size = { width: Math.max(280, figure.clientWidth), height: figure.clientWidth < 460 ? 270 : 310 };
-      const bottom = size.height - FOOT;
-      svg.setAttribute("viewBox", `0 0 ${size.width} ${size.height}`);
+      const all = Math.max(280, figure.clientWidth);
       svg.replaceChildren();
       reset.hidden = !view;
       hide();
@@ -214,21 +232,29 @@
       let [low, high] = ends.length ? [Math.min(...ends), Math.max(...ends)] : [logY ? 1 : 0, 1];
       if (logY) [low, high] = [beside(low / 1.02, -1), beside(high * 1.02, 1)];
       else {
-        if (!view || named) low = Math.min(low, 0);
+        // Bars that are almost as long as each other would look the same from zero on.
+        if (named && low > 0.8 * high && low < high) low -= high - low;
+        else if (!view || named) low = Math.min(low, 0);
         if (low === high) [low, high] = low === 0 ? [0, 1] : [Math.min(0, low), Math.max(0, high)];
         const by = step(high - low, 5);
         [low, high] = [Math.floor(low / by + 1e-9) * by, Math.ceil(high / by - 1e-9) * by];
       }
-      const first = axis(low, high, bottom, TOP, logY, 5);
-      const left = Math.max(34, 12 + 7.4 * Math.max(0, ...first.ticks.map((tick) => rounded(digits(tick)).length)));
-      const right = size.width - RIGHT;
-      const y = first;
+      const right = all - RIGHT;
+      const left = Math.max(34, 12 + Math.max(0, ...axis(low, high, 1, 0, logY, 5).ticks.map((tick) => wide(rounded(digits(tick))))));
+      const begins = named && !logY && low > 0 ? ` (the axis begins at ${rounded(digits(low))})` : "";
+      const titles = wrap(data.y + begins, all), below = wrap(data.x, right - left);
+      top = 10 + LINE * titles.length;
+      const bottom = top + TALL - (all < 460 ? 40 : 0);
+      const foot = bottom + (named ? namesHeight((right - left) / data.series[0].xs.length) : LINE + 6);
+      size = { width: all, height: foot + LINE * below.length + 4 };
+      svg.setAttribute("viewBox", `0 0 ${size.width} ${size.height}`);
+      const y = axis(low, high, bottom, top, logY, 5);
       for (const tick of y.ticks) {
         make("line", { x1: left, x2: right, y1: y.at(tick), y2: y.at(tick), class: "grid" }, svg);
         label(svg, left - 7, y.at(tick) + 4, "end", rounded(digits(tick)));
       }
-      label(svg, 0, 12, "quiet", data.y);
-      label(svg, (left + right) / 2, size.height - 8, "middle quiet", data.x);
+      titles.forEach((words, at) => label(svg, 0, 12 + LINE * at, "quiet", words));
+      below.forEach((words, at) => label(svg, (left + right) / 2, foot + LINE * (at + 0.8), "middle quiet", words));
       if (named) bars(y, left, right, bottom);
       else lines(y, left, right, bottom);
       make("line", { x1: left, x2: right, y1: bottom, y2: bottom, class: "axis" }, svg);
@@ -244,16 +270,20 @@
         if (low === high) high = low + 1;
       }
       x = axis(low, high, left, right, data.log_x, Math.max(3, Math.floor((right - left) / 75)));
-      let free = -Infinity;
-      for (const tick of x.ticks) {
-        const at = x.at(tick), words = rounded(digits(tick)), half = (words.length * TEXT * 0.56) / 2;
-        make("line", { x1: at, x2: at, y1: TOP, y2: bottom, class: "grid" }, svg);
-        if (at - half < free) continue;
-        free = at + half + 6;
+      // Few values: ticks at them and nowhere else, those at the ends first.
+      const places = [...new Set(all)].sort((a, b) => a - b).filter((one) => one >= low && one <= high);
+      const few = new Set(all).size <= PLACES && places.length > 1;
+      const ticks = few ? [places[0], places.at(-1), ...places.slice(1, -1)] : x.ticks;
+      const written = [];
+      for (const tick of ticks) {
+        const at = x.at(tick), words = rounded(digits(tick)), half = wide(words) / 2 + 3;
+        make("line", { x1: at, x2: at, y1: top, y2: bottom, class: "grid" }, svg);
+        if (written.some(([from, to]) => at + half > from && at - half < to)) continue;
+        written.push([at - half, at + half]);
         label(svg, at, bottom + 17, "middle", words);
       }
       const clip = `clip-${Math.random().toString(36).slice(2)}`;
-      make("rect", { x: left, y: TOP - 5, width: right - left + 5, height: bottom - TOP + 10 }, make("clipPath", { id: clip }, svg));
+      make("rect", { x: left - 6, y: top - 7, width: right - left + 12, height: bottom - top + 14 }, make("clipPath", { id: clip }, svg));
       const area = make("g", { "clip-path": `url(#${clip})` }, svg);
       stops = [];
       points.forEach((list, slot) => {
@@ -266,33 +296,58 @@
           make("polygon", { points: edge.map(([a, b]) => `${x.at(a)},${y.at(b)}`).join(" "), class: `spread p${slot % 8}` }, group);
         }
         const path = drawn.map((p, n) => `${n ? "L" : "M"}${x.at(p.x).toFixed(2)} ${y.at(p.y).toFixed(2)}`).join("");
-        make("path", { d: path, class: `curve p${slot % 8}`, "stroke-dasharray": DASHES[slot % 8] }, group);
-        const inside = drawn.filter((p) => p.x >= low && p.x <= high);
-        if (inside.length <= MARKED) inside.forEach((p) => mark(group, slot, x.at(p.x), y.at(p.y)));
+        const inside = drawn.filter((p) => p.x >= low && p.x <= high), own = data.series[slot];
+        if (!own.printed) make("path", { d: path, class: `curve p${slot % 8}`, "stroke-dasharray": DASHES[slot % 8] }, group);
+        if (own.printed) inside.forEach((p) => printed(group, own.of, x.at(p.x), y.at(p.y)));
+        else if (inside.length <= MARKED) inside.forEach((p) => mark(group, slot, x.at(p.x), y.at(p.y)));
         for (const p of inside) stops.push({ pixel: x.at(p.x), key: p.x, slot, p });
       });
     }
 
     function bars(y, left, right, bottom) {
-      const names = data.series[0].xs, visible = data.series.map((_, slot) => slot).filter((slot) => !off.has(slot));
+      const names = data.series[0].xs, shown = data.series.map((_, slot) => slot).filter((slot) => !off.has(slot));
+      const visible = shown.filter((slot) => !data.series[slot].printed);
       const part = (right - left) / names.length, width = (part * 0.8) / Math.max(1, visible.length);
-      const room = Math.max(1, Math.floor(part / (TEXT * 0.56)));
       x = null;
       stops = [];
+      const lines = inLines(part);
       names.forEach((one, at) => {
-        const words = one.length > room ? one.slice(0, Math.max(1, room - 1)) + "…" : one;
-        label(svg, left + part * (at + 0.5), bottom + 17, "middle", words);
+        const middle = left + part * (at + 0.5), turn = `rotate(-45 ${middle} ${bottom + 14})`;
+        if (lines) lines[at].forEach((words, line) => label(svg, middle, bottom + 1 + LINE * (line + 1), "middle", words));
+        else make("text", { x: middle, y: bottom + 14, class: "end", transform: turn }, svg).textContent = one;
       });
       visible.forEach((slot, order) => {
         const group = make("g", { class: `series p${slot % 8}` }, svg);
         for (const p of points[slot]) {
           const at = names.indexOf(p.x), from = left + part * (at + 0.1) + width * order;
-          const [top, base] = [y.at(logY ? p.y : Math.max(p.y, 0)), logY ? bottom : y.at(Math.min(p.y, 0))];
-          make("rect", { x: from, y: top, width: width * 0.94, height: Math.max(0, base - top), class: `fill point p${slot % 8}` }, group);
+          const high = y.at(logY ? p.y : Math.max(p.y, 0)), base = logY ? bottom : Math.min(bottom, y.at(Math.min(p.y, 0)));
+          const said = rounded(digits(p.y));
+          make("rect", { x: from, y: high, width: width * 0.94, height: Math.max(0, base - high), class: `fill point p${slot % 8}` }, group);
+          if (!data.series[slot].spread && wide(said) < width + 4) label(group, from + width * 0.47, high - 4, "middle value", said);
           if (p.half > 0) make("line", { x1: from + width * 0.47, x2: from + width * 0.47, y1: y.at(p.y - p.half), y2: y.at(p.y + p.half), class: "whisker" }, group);
           stops.push({ pixel: left + part * (at + 0.5), key: p.x, slot, p });
         }
       });
+      for (const slot of shown.filter((slot) => data.series[slot].printed)) {
+        const group = make("g", { class: `series p${slot % 8}` }, svg), { of } = data.series[slot];
+        for (const p of points[slot].filter((p) => names.includes(p.x))) {
+          const middle = left + part * (names.indexOf(p.x) + 0.5), order = visible.indexOf(of);
+          const at = order < 0 ? middle : middle - part * 0.4 + width * (order + 0.47);
+          printed(group, of, at, y.at(p.y));
+          stops.push({ pixel: middle, key: p.x, slot, p });
+        }
+      }
+    }
+    /** Names below bars in lines, or nothing where they do not fit and are slanted. */
+    function inLines(part) {
+      const lines = data.series[0].xs.map((name) => wrap(name, part - 4));
+      const fit = lines.every((one) => one.length <= 3 && one.every((words) => wide(words) <= part));
+      return fit ? lines : null;
+    }
+    function namesHeight(part) {
+      const lines = inLines(part);
+      if (lines) return 6 + LINE * Math.max(...lines.map((one) => one.length));
+      return 14 + 0.71 * Math.max(...data.series[0].xs.map(wide));
     }
 
     // ---- Reading values.
@@ -315,12 +370,12 @@
       box.replaceChildren(title, ...rows);
       svg.querySelector(".cursor")?.remove();
       const pixel = same[0].pixel;
-      make("line", { x1: pixel, x2: pixel, y1: TOP, y2: place.bottom, class: "cursor", "data-key": key }, svg);
+      make("line", { x1: pixel, x2: pixel, y1: top, y2: place.bottom, class: "cursor", "data-key": key }, svg);
       box.hidden = false;
       const scale = svg.clientWidth / size.width, at = pixel * scale;
       const over = at + box.offsetWidth + 14 > figure.clientWidth;
       box.style.left = `${Math.max(0, over ? at - box.offsetWidth - 10 : at + 10)}px`;
-      box.style.top = `${svg.getBoundingClientRect().top - figure.getBoundingClientRect().top + TOP}px`;
+      box.style.top = `${svg.getBoundingClientRect().top - figure.getBoundingClientRect().top + top}px`;
     }
     const keys = () => [...new Map(stops.toSorted((a, b) => a.pixel - b.pixel).map((stop) => [stop.key, stop.pixel])).entries()];
     const pointed = (event) => {
@@ -347,7 +402,7 @@
       svg.focus({ preventScroll: true });
       svg.setPointerCapture(event.pointerId);
       from = at;
-      brush = make("rect", { x: at, y: TOP, width: 0, height: place.bottom - TOP, class: "brush" }, svg);
+      brush = make("rect", { x: at, y: top, width: 0, height: place.bottom - top, class: "brush" }, svg);
     });
     svg.addEventListener("pointerup", () => {
       if (!brush) return;

@@ -101,7 +101,7 @@ pub fn digits(value: f64) -> String {
     match value.abs() {
         v if !v.is_finite() => NOTHING.to_owned(),
         0.0 => "0".to_owned(),
-        v if !(1e-3..99_999.5).contains(&v) => format!("{value:.2e}"),
+        v if !(1e-6..999_999_999.5).contains(&v) => power(value),
         v if v >= 999.5 => {
             let sign = if value < 0.0 { "-" } else { "" };
             format!("{sign}{}", count(v.round() as u64))
@@ -109,23 +109,68 @@ pub fn digits(value: f64) -> String {
         v if v >= 99.95 => format!("{value:.0}"),
         v if v >= 9.995 => format!("{value:.1}"),
         v if v >= 0.9995 => format!("{value:.2}"),
-        _ => format!("{value:.3}"),
+        v if v >= 0.09995 => format!("{value:.3}"),
+        v => format!("{value:.*}", 2 + (-v.log10()).ceil() as usize),
     }
 }
+
+/// A number with a power of ten: `2.40×10⁻⁷`.
+fn power(value: f64) -> String {
+    let text = format!("{value:.2e}");
+    let (number, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let raised = exponent.chars().map(|c| match c.to_digit(10) {
+        Some(digit) => SUPERSCRIPTS[digit as usize],
+        None => '\u{207b}',
+    });
+    format!("{number}×10{}", raised.collect::<String>())
+}
+
+/// The digits of exponents.
+const SUPERSCRIPTS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
 
 /// A round number's text without the zeros that claim a precision it has not got: `1.50 ms` as `1.5 ms`.
 pub fn round(text: String) -> String {
     let (number, unit) = text.split_once(NO_BREAK).map_or((text.as_str(), None), |(n, u)| (n, Some(u)));
-    if !number.contains('.') || number.contains('e') {
+    if !number.contains('.') || number.contains('×') {
         return text;
     }
     let number = number.trim_end_matches('0').trim_end_matches('.');
     unit.map_or_else(|| number.to_owned(), |unit| format!("{number}{NO_BREAK}{unit}"))
 }
 
+/// Times that are written as scenarios have them, `17.6 us` or `(us)`, with the letter of the unit: `17.6 µs`.
+pub fn micro(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("us") {
+        let (before, after) = (&rest[..at], &rest[at + 2..]);
+        let number = before.trim_end_matches([' ', NO_BREAK]).ends_with(|c: char| c.is_ascii_digit());
+        let unit = before.ends_with('(') && after.starts_with(')');
+        out.push_str(before);
+        out.push_str(if unit || number && !after.starts_with(char::is_alphanumeric) { "µs" } else { "us" });
+        rest = after;
+    }
+    out + rest
+}
+
 /// The same text for a terminal: plain spaces and letters of ASCII.
 pub fn plain(text: &str) -> String {
-    text.replace(NO_BREAK, " ").replace('µ', "u").replace(NOTHING, "-").replace('×', "x")
+    let mut out = String::with_capacity(text.len());
+    let powers = SUPERSCRIPTS.iter().chain(&['\u{207b}']);
+    let text = powers.fold(text.to_owned(), |text, c| text.replace(&format!("×10{c}"), &format!("e{c}")));
+    for c in text.chars() {
+        match c {
+            NO_BREAK => out.push(' '),
+            'µ' => out.push('u'),
+            '\u{2013}' | '\u{207b}' => out.push('-'),
+            '×' => out.push('x'),
+            c => match SUPERSCRIPTS.iter().position(|one| *one == c) {
+                Some(digit) => out.push_str(&digit.to_string()),
+                None => out.push(c),
+            },
+        }
+    }
+    out
 }
 
 /// Whether a measured value can be shown and compared at all.
@@ -148,4 +193,37 @@ fn scaled(value: f64, steps: &[(f64, &str)]) -> String {
         _ => *steps.iter().rev().find(|step| value.abs() >= step.0 * 0.9995).unwrap_or(&steps[0]),
     };
     format!("{}{NO_BREAK}{unit}", digits(value / size))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_in_one_way() {
+        for (value, text) in [
+            (0.0, "0"),
+            (240_000.0, "240,000"),
+            (-1234.0, "-1,234"),
+            (99.95, "100"),
+            (1.234, "1.23"),
+            (0.5, "0.500"),
+            (0.0123, "0.0123"),
+            (0.00012345, "0.000123"),
+            (2.4e-7, "2.40×10⁻⁷"),
+            (1.5e12, "1.50×10¹²"),
+            (f64::NAN, NOTHING),
+        ] {
+            assert_eq!(digits(value), text);
+        }
+        assert_eq!(plain("2.40×10⁻⁷ ×10.0 17.6\u{a0}µs \u{2013}"), "2.40e-7 x10.0 17.6 us -");
+    }
+
+    #[test]
+    fn microseconds_of_scenarios_get_their_letter_and_words_stay() {
+        assert_eq!(
+            micro("t=17.6 us (us) status of us, 3us; 4 users"),
+            "t=17.6 µs (µs) status of us, 3µs; 4 users"
+        );
+    }
 }

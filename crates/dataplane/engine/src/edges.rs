@@ -137,4 +137,24 @@ mod tests {
         assert!([0, 43, 44, 60].into_iter().all(|next| may_be_fragment(&v6(next))));
         assert!(may_be_fragment(&[]) && may_be_fragment(&[0x45]));
     }
+
+    #[test]
+    fn answers_come_from_the_address_of_the_family_and_are_bounded() {
+        let v4 = Ipv4Addr::new(192, 0, 2, 1);
+        let from = Addresses { v4: Some(v4), v6: None };
+        let mut edges = Edges::new(ReassemblyLimits::default(), PendingSpiLimits::NONE, 0, from, 64);
+        edges.answer(Family::V6, 1, |_, _| panic!("there is no address"));
+        edges.answer(Family::V4, 2, |_, _| None);
+        for tag in 0..ANSWERS_MAX as u64 + 5 {
+            edges.answer(Family::V4, tag, |from, room| {
+                assert_eq!((from, room.len()), (IpAddr::V4(v4), ANSWER_MAX));
+                room[..3].copy_from_slice(b"icm");
+                Some(3)
+            });
+        }
+        let tags: Vec<u64> = edges.answers().map(|answer| answer.tag).collect();
+        assert_eq!(tags, (0..ANSWERS_MAX as u64).collect::<Vec<_>>());
+        edges.answer(Family::V4, 9, |_, _| Some(2));
+        assert_eq!(edges.answers().collect::<Vec<_>>(), [Answer { message: b"ic".to_vec(), tag: 9 }]);
+    }
 }

@@ -284,4 +284,37 @@ mod tests {
         health.removed(Removal::Silent, Time::ZERO);
         assert!(!health.may_return(Time::ZERO + Duration::from_millis(100_000)));
     }
+
+    #[test]
+    fn failures_in_a_row_eject_a_processor_and_a_job_done_ends_the_row() {
+        let mut health = Health::new(1);
+        let fail = |times: u32, health: &mut Health| {
+            (0..times).map(|_| health.contradicted(Verdict::Failed)).collect::<Vec<_>>()
+        };
+        assert_eq!(fail(FAILURES - 1, &mut health), vec![None; FAILURES as usize - 1]);
+        health.done(0);
+        assert_eq!(fail(FAILURES - 1, &mut health), vec![None; FAILURES as usize - 1]);
+        assert_eq!(fail(1, &mut health), [Some(Removal::Failing)]);
+        // It is said once: while it is out, nothing more is.
+        health.removed(Removal::Failing, Time::ZERO);
+        assert_eq!(fail(2 * FAILURES, &mut health), vec![None; 2 * FAILURES as usize]);
+        // A lie that is found out late still counts, and again only once.
+        assert_eq!([(); 2].map(|()| health.contradicted(Verdict::AuthFailed)), [None; 2]);
+        assert_eq!(health.contradicted(Verdict::AuthFailed), Some(Removal::WrongResult));
+        health.removed(Removal::WrongResult, Time::ZERO);
+        assert_eq!(health.contradicted(Verdict::AuthFailed), None);
+    }
+
+    #[test]
+    fn it_is_idle_when_all_was_answered() {
+        let mut health = Health::new(1);
+        assert!(health.is_idle());
+        health.submitted(3);
+        health.answered(2);
+        assert!(!health.is_idle());
+        health.answered(2);
+        assert!(health.is_idle(), "more answers than jobs are none");
+        health.submitted(1);
+        assert!(!health.is_idle());
+    }
 }

@@ -276,3 +276,6 @@ impl Pool {
         attached.collect = Duration(time.0 / (*all).max(1));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -158,4 +158,79 @@ mod tests {
             assert_eq!(size_class(len), expected, "{len}");
         }
     }
+
+    /// Placed at 1,000 after a wait for room since 600, expected to wait 200 and to take 300.
+    fn placed() -> Placed {
+        let prediction =
+            forebay_scheduler::Prediction { at: Time(1_000), wait: Duration(200), service: Duration(300) };
+        Placed { prediction, chosen: Time(600) }
+    }
+
+    #[test]
+    fn a_submission_by_hand() {
+        let mut stats = ProcessorStats::new("card");
+        let work = Work { packets: 5, blocks: 50, bytes: 700 };
+        stats.submission(3, &work, &placed(), Duration(250), Time(1_600));
+        let expected = ProcessorStats {
+            name: "card".to_owned(),
+            jobs: 3,
+            submissions: 1,
+            packets: 5,
+            bytes: 700,
+            busy: Duration(250),
+            predicted: Duration(300),
+            // 500 were expected and 600 it took, of which 400 more before it was dispatched.
+            predicted_response: Duration(3 * 500),
+            response: Duration(3 * 600),
+            response_error: Duration(3 * 100),
+            processing: Duration(5 * 1_000),
+            samples: vec![(Duration(500), Duration(600))],
+            ..ProcessorStats::default()
+        };
+        assert_eq!(stats, expected);
+        // Earlier than expected is as wrong as later.
+        stats.submission(1, &work, &placed(), Duration(50), Time(1_440));
+        assert_eq!((stats.jobs, stats.submissions, stats.packets, stats.bytes), (4, 2, 10, 1_400));
+        assert_eq!((stats.busy, stats.predicted), (Duration(300), Duration(600)));
+        assert_eq!((stats.predicted_response, stats.response), (Duration(4 * 500), Duration(1_800 + 440)));
+        assert_eq!((stats.response_error, stats.processing), (Duration(360), Duration(5_000 + 5 * 840)));
+    }
+
+    #[test]
+    fn samples_are_spread_evenly_over_the_run() {
+        let mut stats = ProcessorStats::new("card");
+        let mut after = |submissions: u64| {
+            while stats.submissions < submissions {
+                let now = Time(1_001 + stats.submissions);
+                stats.submission(1, &Work::packet(64), &placed(), Duration(1), now);
+            }
+            stats.samples.iter().map(|(_, actual)| actual.0).collect::<Vec<u64>>()
+        };
+        assert_eq!(after(512), (1..=512).collect::<Vec<u64>>());
+        // The first, third, fifth, ... stay; from then on every second comes in.
+        let halved: Vec<u64> = (1..512).step_by(2).chain([513]).collect();
+        assert_eq!(after(513), halved);
+        assert_eq!(after(514).last(), Some(&514));
+        assert_eq!([1_022, 1_024, 1_027, 1_028].map(|n| after(n).len()), [512, 257, 257, 258]);
+        // Every 32nd by then: 257 at number 8,192, and 56 more.
+        assert_eq!(after(10_000).len(), 313);
+    }
+
+    #[test]
+    fn a_burst_done_in_place_counts_each_packet() {
+        let mut stats = ProcessorStats::new("core");
+        let job = |len: usize| {
+            let mut packet = forebay_crypto::Packet::with_capacity(2_048);
+            assert!(packet.fill(&vec![0; len]));
+            Job::new(packet, forebay_crypto::JobSpec::default(), 0)
+        };
+        stats.in_place(&[64, 64, 100, 65, 1_500, 64, 1_500].map(job), Duration(70));
+        stats.in_place(&[200].map(job), Duration(5));
+        stats.in_place(&[], Duration(1));
+        assert_eq!((stats.jobs, stats.packets, stats.busy), (8, 8, Duration(76)));
+        assert_eq!(stats.bytes, 3 * 64 + 100 + 65 + 3_000 + 200);
+        assert_eq!(stats.sizes, [3, 2, 1, 0, 0, 2]);
+        stats.size(129);
+        assert_eq!(stats.sizes, [3, 2, 2, 0, 0, 2]);
+    }
 }

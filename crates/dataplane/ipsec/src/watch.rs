@@ -113,3 +113,25 @@ impl Watch {
         room
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_take_no_memory_once_there_is_room() {
+        let mut watch = Watch::default();
+        let tell = |watch: &mut Watch| watch.tell(SessionId(1), EventKind::Soft);
+        watch.reserve();
+        let taken = allocation_counter::measure(|| {
+            (0..10).for_each(|_| assert!(tell(&mut watch)));
+            watch.reserve();
+            (10..MAX_EVENTS).for_each(|_| assert!(tell(&mut watch)));
+            assert!(!tell(&mut watch), "it is full");
+            watch.reserve();
+        });
+        assert_eq!(taken.count_total, 0);
+        assert_eq!(watch.take(), Some(Event { session: SessionId(1), kind: EventKind::Soft }));
+        assert!(tell(&mut watch));
+    }
+}

@@ -463,7 +463,8 @@ impl Whole {
             let groups = (time / offer.group).max(0.0) as usize;
             *share = groups.saturating_mul(offer.lanes).min(left);
             left -= *share;
-            if *share > 0 && host.is_some() {
+            // The host feeds others, not itself.
+            if *share > 0 && !is_host {
                 feeding += offer.feed_batch + *share as f64 * offer.feed_job;
             }
         }

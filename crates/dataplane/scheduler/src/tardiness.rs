@@ -101,4 +101,24 @@ mod tests {
         lateness.fade(steps, Duration::from_micros(20));
         assert_eq!(lateness.usual(), Duration::from_micros(20));
     }
+
+    #[test]
+    fn steps_by_hand() {
+        let mut lateness = Tardiness::default();
+        let mut after = |late| {
+            lateness.add(Duration(late));
+            lateness.usual().0
+        };
+        // A sixteenth of what is above, a 128th of what is below.
+        assert_eq!([16_000, 0, 993, 1_009].map(&mut after), [1_000, 993, 993, 994]);
+        // A sixteenth of what is above the least, rounded up.
+        lateness.fade(2, Duration(100));
+        assert_eq!(lateness.usual(), Duration(994 - 56 - 53));
+        lateness.fade(0, Duration::ZERO);
+        assert_eq!(lateness.usual(), Duration(885));
+
+        let mut fading = Fading::default();
+        let mut steps = |us: u64| fading.steps(Time::ZERO + Duration::from_micros(us));
+        assert_eq!([9_999, 10_000, 19_999, 45_000, 54_999, 55_000].map(&mut steps), [0, 1, 0, 3, 0, 1]);
+    }
 }

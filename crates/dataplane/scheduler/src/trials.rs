@@ -139,4 +139,27 @@ mod tests {
         assert!(of(0).count() > 1_000, "{}", of(0).count());
         assert!(of(1).count() < 24, "{}", of(1).count());
     }
+
+    /// Each suite counts its own jobs; the first trials follow each other at an eighth of the interval.
+    #[test]
+    fn suites_have_trials_of_their_own_and_processors_one_after_the_other() {
+        let mut trials = Trials::new(3, 3);
+        let mut made = Vec::new();
+        for jobs in 1..=6_000u64 {
+            trials.count(1, 1);
+            assert!(!trials.any_due(0) && !trials.any_due(2));
+            // The processors that are free decide the order, and only they are tried.
+            while let Some((processor, size)) = trials.due(1, 8, [2, 0].into_iter()) {
+                assert!(trials.any_due(1));
+                made.push((jobs, processor, size));
+                if jobs < 2_000 && processor == 2 {
+                    trials.chosen(1, 2);
+                }
+                trials.made(1, processor);
+            }
+        }
+        assert_eq!(made, [(1_024, 0, 1), (1_536, 2, 1), (3_584, 2, 4), (5_120, 0, 4)]);
+        assert!(trials.any_due(1), "processor 1's is due since 1,280");
+        assert_eq!(trials.due(1, 1, 0..3), Some((1, 1)), "no share of nothing");
+    }
 }

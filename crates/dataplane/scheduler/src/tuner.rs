@@ -279,6 +279,85 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_bundles_save_by_hand() {
+        let mut joins = [0; 32];
+        joins[..6].copy_from_slice(&[0, 30, 20, 10, 8, 16]);
+        let (init, service) = (Duration(500), Duration(2_500));
+        let period = Period {
+            packets: 100,
+            bytes: 10_000,
+            joins,
+            jobs: 50,
+            placed: 100,
+            init,
+            service,
+            ..Period::default()
+        };
+        // A setup is 10, the rest of a packet 20; 60 of 100 packets join others: bundles of 2.5.
+        let is = |found: f64, expected: f64| {
+            assert!((found - expected).abs() < 1e-12, "{found}, by hand {expected}")
+        };
+        is(period.saving(4, 2, u64::MAX), (1.0 - 1.0 / 2.5) / 3.0);
+        is(period.saving(8, 3, u64::MAX), (1.0 - 1.0 / 3.125) / 3.0);
+        is(period.saving(2, 2, u64::MAX), 0.5 / 3.0);
+        // Of packets of 100 bytes, one and a half fit into 150.
+        is(period.saving(4, 2, 150), 1.0 / 9.0);
+        is(period.saving(4, 2, 50), 0.0);
+        is(Period { init: Duration::ZERO, ..period }.saving(4, 2, u64::MAX), 0.0);
+
+        let at = |began| Period { began: Time(began), packets: 256, ..Period::default() };
+        assert_eq!(at(1_000).arrive_in(Duration(10), Time(1_512)), 5);
+        assert_eq!(at(1_000).arrive_in(Duration(11), Time(1_001)), 11 * 256);
+        assert_eq!(at(1_000).arrive_in(Duration(1), Time(1_000)), u64::MAX);
+        assert_eq!(at(1_000).arrive_in(Duration::ZERO, Time(1_000)), 0);
+        assert_eq!(at(1_000).arrive_in(Duration(u64::MAX), Time(1_001)), u64::MAX);
+    }
+
+    #[test]
+    fn a_packet_joins_the_one_before_it_of_its_sa_in_the_smallest_block_with_both() {
+        let mut tuner = Tuner::new(&config(8));
+        // Packets 1 to 9: the blocks of two are 2-3, 4-5, ...; of four 4-7, 8-11; of eight 8-15.
+        for (at, sa) in [1, 1, 1, 2, 1, 2, 3, 3, 4].into_iter().enumerate() {
+            assert_eq!(tuner.arrived(Time(at as u64), &item(sa)), None);
+        }
+        // 2 and 3 are in one block of two; 4 and 6 in one of four; 1 and 2 too; 3 and 5, 7 and 8 in larger ones.
+        let mut joins = [0; 32];
+        (joins[1], joins[2], joins[3], joins[4]) = (1, 2, 1, 1);
+        assert_eq!(tuner.period.joins, joins);
+        assert_eq!((tuner.period.packets, tuner.period.bytes), (9, 900));
+    }
+
+    #[test]
+    fn decisions_come_after_four_windows_and_256_packets_and_a_job() {
+        let after = |window: usize, first_job: u64| {
+            let mut tuner = Tuner::new(&config(window));
+            let mut arrivals = 1..;
+            let decided = arrivals.find(|&number| {
+                if number >= first_job {
+                    place(&mut tuner, 1_000_000);
+                }
+                tuner.arrived(Time(number), &item(7)).is_some()
+            });
+            decided.expect("it is worth it")
+        };
+        assert_eq!((after(8, 1), after(64, 1), after(65, 1), after(100, 1)), (256, 256, 260, 400));
+        assert_eq!(after(8, 300), 300);
+    }
+
+    #[test]
+    fn the_mean_wait_of_the_jobs_is_the_timeout() {
+        let mut tuner = Tuner::new(&config(4));
+        (0..128).for_each(|_| place(&mut tuner, 300));
+        (0..128).for_each(|_| place(&mut tuner, 500));
+        let settings: Vec<_> = (0..256).filter_map(|at| tuner.arrived(Time(at), &item(7))).collect();
+        assert_eq!(settings, [(2, Duration(400))]);
+        // As long as it is a packet may wait, and not longer.
+        assert_eq!(tuner.arrived(Time(255 + 400), &item(7)), None);
+        assert_eq!(tuner.arrived(Time(255 + 801), &item(7)), Some((1, Duration::ZERO)));
+        assert_eq!(tuner.arrived(Time(255 + 9_000), &item(7)), None, "there is no window to end");
+    }
+
     /// The estimate that the choice is made from, against what real windows do with the same packets.
     #[test]
     fn the_bundles_foreseen_are_those_that_windows_of_all_sizes_make() {

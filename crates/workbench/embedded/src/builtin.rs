@@ -27,9 +27,13 @@ pub fn firmware(name: &str) -> Option<&'static [u8]> {
         "ipsec-plain" => include_bytes!("../data/prebuilt/ipsec-plain.elf"),
         "ipsec-custom" => include_bytes!("../data/prebuilt/ipsec-custom.elf"),
         "ipsec-zk" => include_bytes!("../data/prebuilt/ipsec-zk.elf"),
+        "ipsec-reference" => include_bytes!("../data/prebuilt/ipsec-reference.elf"),
+        "ipsec-reference-custom" => include_bytes!("../data/prebuilt/ipsec-reference-custom.elf"),
         "vectors-plain" => include_bytes!("../data/prebuilt/vectors-plain.elf"),
         "vectors-custom" => include_bytes!("../data/prebuilt/vectors-custom.elf"),
         "vectors-zk" => include_bytes!("../data/prebuilt/vectors-zk.elf"),
+        "vectors-reference" => include_bytes!("../data/prebuilt/vectors-reference.elf"),
+        "vectors-reference-custom" => include_bytes!("../data/prebuilt/vectors-reference-custom.elf"),
         _ => return None,
     })
 }

@@ -46,6 +46,9 @@ pub struct Figures {
     pub functions: Vec<FunctionShare>,
     /// How often memory was asked.
     pub memory: MemoryCounts,
+    /// What the calls would cost a core with register windows, by the size of its file.
+    #[serde(default)]
+    pub windows: Vec<WindowCounts>,
     /// Where the cycles went, for every path of calls: the stacks of a flame graph.
     #[serde(skip)]
     pub stacks: Vec<Stack>,
@@ -88,6 +91,9 @@ pub struct GroupShare {
     pub cycles: u64,
     /// Cycles by cause, in the order of [`Cause::ALL`].
     pub causes: Vec<u64>,
+    /// Bytes of the code of those of its functions that ran.
+    #[serde(default)]
+    pub code_bytes: u64,
 }
 
 /// Cycles of a function, without those that it calls.
@@ -101,6 +107,23 @@ pub struct FunctionShare {
     pub cycles: u64,
     /// Cycles by cause, in the order of [`Cause::ALL`].
     pub causes: Vec<u64>,
+    /// Cycles with those of all that it calls.
+    #[serde(default)]
+    pub total_cycles: u64,
+    /// Bytes of its code.
+    #[serde(default)]
+    pub code_bytes: u64,
+}
+
+/// Exceptions of register windows that move by 8 registers a call; RISC-V has none, and no cycles are counted.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct WindowCounts {
+    /// Registers of the file.
+    pub registers: u32,
+    /// Calls that put a window on the stack.
+    pub overflows: u64,
+    /// Returns that brought one back.
+    pub underflows: u64,
 }
 
 /// Requests to memory.
@@ -188,10 +211,14 @@ impl Figures {
         let group_of = groups.of_nodes(&done.functions, &done.nodes);
         let Cycles { causes, classes, by_group, by_function, by_node } =
             Cycles::of(done, account, groups, &group_of);
+        let totals = totals(done, &by_node);
+        let code_bytes = code_bytes(done, groups, &by_function);
         let group_shares: Vec<GroupShare> = names
             .iter()
             .zip(&by_group)
-            .map(|(name, (instructions, causes))| GroupShare {
+            .zip(code_bytes)
+            .map(|((name, (instructions, causes)), code_bytes)| GroupShare {
+                code_bytes,
                 name: (*name).to_owned(),
                 side: groups.side(name).to_owned(),
                 instructions: *instructions,
@@ -210,8 +237,11 @@ impl Figures {
             .functions
             .iter()
             .zip(&by_function)
-            .filter(|(_, (instructions, _))| *instructions > 0)
-            .map(|(function, (instructions, causes))| FunctionShare {
+            .zip(totals)
+            .filter(|((_, (instructions, _)), _)| *instructions > 0)
+            .map(|((function, (instructions, causes)), total_cycles)| FunctionShare {
+                total_cycles,
+                code_bytes: (function.end - function.start).into(),
                 name: function.name.clone(),
                 instructions: *instructions,
                 cycles: causes.iter().sum(),
@@ -263,6 +293,15 @@ impl Figures {
                 store_misses: account.misses.store,
                 written_back: account.misses.written_back,
             },
+            windows: account
+                .windows
+                .iter()
+                .map(|one| WindowCounts {
+                    registers: one.registers,
+                    overflows: one.overflows,
+                    underflows: one.underflows,
+                })
+                .collect(),
             stacks,
         }
     }
@@ -284,6 +323,7 @@ impl Figures {
             cells: Vec::new(),
             events: Vec::new(),
             misses: forebay_riscv::Misses::default(),
+            windows: [32, 64].map(forebay_riscv::Windows::new),
         };
         Figures::new(&done, &account, &Groups::ours(), Vec::new(), (0, 0))
     }
@@ -323,6 +363,11 @@ impl Figures {
             row.push((format!("class.{}.crypto", one.name), one.crypto_cycles as f64));
         }
         row.extend(self.functions.iter().map(|one| (format!("function.{}", one.name), one.cycles as f64)));
+        row.extend(self.groups.iter().map(|one| (format!("code.{}", one.name), one.code_bytes as f64)));
+        for one in &self.windows {
+            row.push((format!("windows.{}.overflows", one.registers), one.overflows as f64));
+            row.push((format!("windows.{}.underflows", one.registers), one.underflows as f64));
+        }
         row.extend(self.area.iter().map(|one| (format!("area.{}", one.name), one.kge)));
         for (name, count) in [
             ("fetch_misses", self.memory.fetch_misses),
@@ -343,6 +388,31 @@ impl Figures {
         lines.sort();
         lines.concat()
     }
+}
+
+/// Cycles of each function with those of all that it calls; a function is in a path once.
+fn totals(done: &Done, by_node: &[u64]) -> Vec<u64> {
+    let mut within = by_node.to_vec();
+    let mut totals = vec![0; done.functions.len()];
+    // A node comes after its parent.
+    for (at, node) in done.nodes.iter().enumerate().rev() {
+        totals[node.function as usize] += within[at];
+        if at > 0 {
+            within[node.parent as usize] += within[at];
+        }
+    }
+    totals
+}
+
+/// Bytes of code that ran, by group; functions of no group (`memcpy`) are in none.
+fn code_bytes(done: &Done, groups: &Groups, by_function: &[(u64, [u64; CAUSES])]) -> Vec<u64> {
+    let mut bytes = vec![0; groups.names().len()];
+    for (function, (instructions, _)) in done.functions.iter().zip(by_function) {
+        if let Some(group) = groups.of(&function.name).filter(|_| *instructions > 0) {
+            bytes[group] += u64::from(function.end - function.start);
+        }
+    }
+    bytes
 }
 
 fn path(done: &Done, mut node: usize) -> Vec<String> {

@@ -79,7 +79,8 @@ impl Groups {
         (0..nodes.len() as u32).map(group).collect()
     }
 
-    fn of(&self, function: &str) -> Option<usize> {
+    /// The number of a function's own group in [`Groups::names`].
+    pub fn of(&self, function: &str) -> Option<usize> {
         self.groups.iter().position(|(_, patterns)| patterns.iter().any(|one| fits(one, function)))
     }
 }

@@ -32,7 +32,7 @@ use std::path::Path;
 use forebay_diagnostics::FileErrors;
 use forebay_riscv::Custom;
 
-pub use builtin::ipsec;
+pub use builtin::{ipsec, ipsec_keys};
 
 /// The same as the built-in instructions, as a file: to begin one's own with.
 pub const IPSEC_FILE: &str = include_str!("../data/ipsec.toml");

@@ -16,6 +16,7 @@ pub mod packets;
 mod prepare;
 pub mod report;
 pub mod schema;
+mod sender;
 pub mod setup;
 
 pub use area::parts;

@@ -16,6 +16,7 @@ use forebay_wire::Ip;
 
 use crate::builtin;
 use crate::image;
+use crate::sender;
 use crate::setup::{Input, SasSource};
 
 /// What is wrong with a capture or with SAs.
@@ -93,7 +94,7 @@ pub fn image(input: &Input) -> Result<Vec<u8>, PacketError> {
     }
     let drawn = capture.to_str().and_then(builtin::datagrams);
     let bodies = match capture.to_str() {
-        _ if drawn.is_some() => Ok(vec![drawn.unwrap_or_default(); *packets as usize]),
+        _ if drawn.is_some() => Ok(vec![drawn.clone().unwrap_or_default(); *packets as usize]),
         Some(builtin::CAPTURE) => {
             let reader = Reader::new(Cursor::new(builtin::DEMO), builtin::CAPTURE);
             bodies(reader.map_err(capture_error)?, *packets as usize)
@@ -104,6 +105,12 @@ pub fn image(input: &Input) -> Result<Vec<u8>, PacketError> {
     if bodies.is_empty() {
         return wrong(format!("{} holds no whole IP packet", capture.display()), "take another capture");
     }
+    let ours = drawn.is_some() || capture.to_str() == Some(builtin::CAPTURE);
+    let bodies = match *inbound && ours {
+        true => sender::protected(&records, &policies, &bodies)
+            .map_err(|error| PacketError { message: error.to_string(), help: error.help() })?,
+        false => bodies,
+    };
     let bodies: Vec<(bool, &[u8])> = bodies.iter().map(|one| (*inbound, one.as_slice())).collect();
     Ok(image::input(*checksums, &records, &policies, &bodies))
 }

@@ -39,7 +39,8 @@ impl Prepared {
         let own = path.to_str().and_then(builtin::firmware);
         let file = own.map_or_else(|| read(path), |bytes| Ok(bytes.to_vec()))?;
         let executable = Executable::read(&file).map_err(|error| {
-            let help = "give a firmware for the core: ipsec-plain, ipsec-custom, ipsec-zk, or your own";
+            let help = "give a firmware for the core: ipsec-plain, ipsec-custom, ipsec-zk, ipsec-reference, \
+                        ipsec-reference-custom, or your own";
             miette!(help = help, "{}: {error}", path.display())
         })?;
         let groups = match &setup.functions {

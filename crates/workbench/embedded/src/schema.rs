@@ -42,7 +42,8 @@ const FIRMWARE: &[Key] = &[
         Path,
         Required,
         "executable for RV32 (ELF), or one that is built in: `ipsec-plain`, `ipsec-custom` (with the instructions `ipsec`), \
-         `ipsec-zk` (with the scalar crypto extensions)",
+         `ipsec-zk` (with the scalar crypto extensions); `ipsec-reference` and `ipsec-reference-custom` (with \
+         `ipsec-keys`) are written as an embedded stack of 2004 was",
         "\"ipsec-plain\"",
     ),
     key(
@@ -88,7 +89,8 @@ const INPUT: &[Key] = &[
         "direction",
         Word(&["out", "in"]),
         Is("\"out\""),
-        "`out`: the firmware protects the packets of the capture; `in`: they are protected, and the firmware opens them",
+        "`out`: the firmware protects the packets of the capture; `in`: they are protected, and the firmware opens them; \
+         packets that are built in are protected first, with the same SAs",
         "\"in\"",
     ),
     key(
@@ -115,7 +117,8 @@ const CORE: &[Key] = &[
         "instructions",
         Path,
         Is("\"none\""),
-        "custom instructions: `none`, `ipsec` (built in), or a file of them",
+        "custom instructions: `none`, `ipsec` or `ipsec-keys` (built in; with the second, instructions bring AES round keys \
+         into custom registers), or a file of them",
         "\"mine.toml\"",
     ),
     key("multiply", Whole(Unit::None, 1, CYCLES_MAX), Is("3"), "cycles of a multiplication", "1"),

@@ -71,6 +71,8 @@ pub enum InstructionSource {
     None,
     /// Those of the paper, built in.
     Ipsec,
+    /// The same with round keys in custom registers, built in.
+    IpsecKeys,
     /// A file.
     File(PathBuf),
 }
@@ -117,6 +119,7 @@ impl Setup {
         match &self.instructions {
             InstructionSource::None => Ok(Instructions::default()),
             InstructionSource::Ipsec => Ok(instructions::ipsec()),
+            InstructionSource::IpsecKeys => Ok(instructions::ipsec_keys()),
             InstructionSource::File(path) => Instructions::load(path),
         }
     }
@@ -164,6 +167,7 @@ impl Setup {
         let instructions = match &self.instructions {
             InstructionSource::None => "none".to_owned(),
             InstructionSource::Ipsec => "ipsec".to_owned(),
+            InstructionSource::IpsecKeys => "ipsec-keys".to_owned(),
             InstructionSource::File(path) => path.display().to_string(),
         };
         let input = match &self.input {

@@ -1,4 +1,4 @@
-//! Our own firmware on the machine: published vectors in all three builds, and one output from them all, which is
+//! Our own firmware on the machine: published vectors in all builds, and one output from them all, which is
 //! qemu's too.
 
 use std::path::Path;
@@ -7,9 +7,11 @@ use std::process::{Command, Stdio};
 use forebay_embedded::{Prepared, Setup, image};
 use forebay_riscv::Config;
 
-const BUILDS: [(&str, &[&str]); 3] = [
+const BUILDS: [(&str, &[&str]); 5] = [
     ("plain", &[]),
     ("custom", &["core.instructions=ipsec"]),
+    ("reference", &[]),
+    ("reference-custom", &["core.instructions=ipsec-keys"]),
     ("zk", &["core.extensions=m c zbb zbkc zkne zknd zknh"]),
 ];
 

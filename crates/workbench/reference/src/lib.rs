@@ -5,7 +5,6 @@
 //! forebay-reference` writes it.
 
 mod files;
-mod functions;
 mod markdown;
 mod schema;
 
@@ -14,7 +13,7 @@ pub use schema::schema;
 
 /// Every generated document, by its path under `docs/`.
 pub fn documents() -> Vec<(String, String)> {
-    let mut all = vec![("reference/study.md".to_owned(), functions::page())];
+    let mut all = Vec::new();
     for file in files() {
         let json = serde_json::to_string_pretty(&schema(&file)).expect("a tree of plain values");
         all.push((format!("reference/{}.md", file.name), markdown::page(&file)));

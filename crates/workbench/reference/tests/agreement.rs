@@ -1,8 +1,6 @@
 //! The lists of keys say what the readers take: examples and words are accepted, what is out of range is not, and defaults
 //! are those of the resolved scenario. The gateway's file and the SAs file have such tests in `forebay-config` and `forebay-sas`.
 
-use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::path::Path;
 
 use forebay_diagnostics::Problem;
@@ -291,20 +289,4 @@ fn examples_of_instructions_are_known() {
             }
         }
     }
-}
-
-/// The script on the page of a study's functions runs.
-#[test]
-fn the_example_of_a_study_runs() {
-    let documents = forebay_reference::documents();
-    let (_, page) = documents.iter().find(|(name, _)| name == "reference/study.md").unwrap();
-    let script = page.split("```rust,ignore\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
-    let host = host(&format!("{FIXED}rate = \"1 Gbit/s\"\n"), "");
-    let files = [("study.rhai", script.to_owned()), ("host.toml", host)];
-    let files: BTreeMap<String, String> = files.map(|(name, text)| (name.to_owned(), text)).into();
-    let study = forebay_study::Study { name: "example".to_owned(), files, directory: None };
-    let watch = Box::new(|_, _| ControlFlow::Continue(()));
-    let options = forebay_study::Options { quick: true, threads: 1, watch };
-    let findings = forebay_study::run(&study, options).unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!((findings.claims.len(), findings.runs.len()), (1, 4));
 }

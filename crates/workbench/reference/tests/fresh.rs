@@ -23,8 +23,10 @@ fn reference_and_schemas_are_those_of_the_code() {
     for folder in ["reference", "schema"] {
         for entry in std::fs::read_dir(docs.join(folder)).unwrap() {
             let name = format!("{folder}/{}", entry.unwrap().file_name().to_string_lossy());
+            // Scripts make those of the package of Python, from its docstrings.
+            let python = ["reference/python.md", "reference/study.md"].contains(&name.as_str());
             assert!(
-                documents.iter().any(|(known, _)| *known == name),
+                python || documents.iter().any(|(known, _)| *known == name),
                 "docs/{name} is not made from the code; remove it"
             );
         }

@@ -36,5 +36,5 @@ pub use program::{Code, End, Program, Trace};
 pub use scalar_crypto::{INVERSE_SBOX, SBOX};
 pub use timing::{
     Account, Branches, Cache, CacheConfig, Cause, Cell, Config, Event, Misses, Policy, Port, Replacement,
-    Timing, WriteBuffer,
+    Timing, Windows, WriteBuffer,
 };

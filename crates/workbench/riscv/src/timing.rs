@@ -22,9 +22,11 @@ mod buffer;
 mod cache;
 mod config;
 mod model;
+mod windows;
 
 pub use account::{Account, Cell, Event, Misses};
 pub use buffer::{Port, WriteBuffer};
 pub use cache::Cache;
 pub use config::{Branches, CacheConfig, Cause, Config, Policy, Replacement};
 pub use model::Timing;
+pub use windows::Windows;

@@ -3,9 +3,11 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
+use miette::Diagnostic;
 
-/// Why a study gives no findings.
+use crate::study::SCRIPT;
+
+/// Why a study is not to be had.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StudyError {
@@ -23,19 +25,6 @@ pub enum StudyError {
         /// Why not.
         error: std::io::Error,
     },
-    /// The script is wrong, or what it asked for is.
-    Script {
-        /// The script.
-        source: NamedSource<String>,
-        /// Line, from 1.
-        line: usize,
-        /// Column, from 1.
-        column: usize,
-        /// Where that is, in bytes.
-        at: usize,
-        /// What is wrong.
-        message: String,
-    },
 }
 
 impl fmt::Display for StudyError {
@@ -45,9 +34,6 @@ impl fmt::Display for StudyError {
                 write!(f, "no study `{name}`: neither shipped nor a directory")
             }
             StudyError::Unreadable { path, error } => write!(f, "{} cannot be read: {error}", path.display()),
-            StudyError::Script { source, line, column, message, .. } => {
-                write!(f, "{}:{line}:{column}: {message}", source.name())
-            }
         }
     }
 }
@@ -58,25 +44,21 @@ impl Diagnostic for StudyError {
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
         match self {
             StudyError::Unknown { shipped, .. } => {
-                Some(Box::new(format!("there are {}; a directory needs a study.rhai", shipped.join(", "))))
+                Some(Box::new(format!("there are {}; a directory needs a {SCRIPT}", shipped.join(", "))))
             }
-            _ => None,
-        }
-    }
-
-    fn source_code(&self) -> Option<&dyn SourceCode> {
-        match self {
-            StudyError::Script { source, .. } => Some(source),
-            _ => None,
-        }
-    }
-
-    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        match self {
-            StudyError::Script { at, .. } => {
-                Some(Box::new(std::iter::once(LabeledSpan::at_offset(*at, "here"))))
-            }
-            _ => None,
+            StudyError::Unreadable { .. } => None,
         }
     }
 }
+
+/// Why findings have no page: they are not as this version of the program writes them.
+#[derive(Debug)]
+pub struct PageError(pub(crate) serde_json::Error);
+
+impl fmt::Display for PageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the findings of the study cannot be read: {}", self.0)
+    }
+}
+
+impl std::error::Error for PageError {}

@@ -1,54 +1,266 @@
-//! What a study comes to.
+//! What a study found, as `forebay.study` of Python hands it over.
 
-use serde::Serialize;
+use forebay_page::document::{Table, remark};
+use forebay_page::heat::Heat;
+use forebay_page::plot::{Plot, Series, Xs};
+use forebay_page::units::micro;
+use serde::Deserialize;
+use serde_json::Value;
 
-pub use forebay_page::Made;
-pub use forebay_page::document::{Block, Table};
-pub use forebay_page::heat::Heat;
-pub use forebay_page::plot::{Plot, Series, Xs};
-
-use crate::runs::Record;
-
-/// All that a script said, in the order in which it said it.
-#[derive(Debug, Default)]
+/// All that a study said, in its order.
+#[derive(Clone, Debug, Default, Deserialize)]
 pub struct Findings {
     /// Name of the study.
     pub name: String,
-    /// Its comment, line by line; the first is the title.
+    /// The paragraphs of its docstring; the first is the title.
     pub about: Vec<String>,
     /// What stands on the page.
     pub blocks: Vec<Block>,
-    /// What was claimed elsewhere, and what came.
+    /// Claims and observations that were measured.
     pub claims: Vec<Claim>,
     /// Every run, once.
     pub runs: Vec<Record>,
     /// Whether only a fiftieth of the packets was run.
     pub quick: bool,
-    /// Whether the script came to its end, or was broken off.
+    /// Whether the study came to its end, or was interrupted.
     pub complete: bool,
 }
 
 impl Findings {
-    /// Whether every claim holds.
-    pub fn all_hold(&self) -> bool {
-        self.claims.iter().all(|claim| claim.holds)
+    /// The claims, or the observations.
+    pub fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Claim> {
+        self.claims.iter().filter(move |claim| claim.kind == kind)
     }
 }
 
-/// A claim, and what was found.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// Whose a statement is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A paper's.
+    Claim,
+    /// Ours.
+    Observation,
+}
+
+/// A statement, the band of values for which it holds, and what was measured.
+#[derive(Clone, Debug, Deserialize)]
 pub struct Claim {
     /// A short name, unique in its study.
     pub id: String,
-    /// What the source says.
+    /// Whose it is.
+    pub kind: Kind,
+    /// Our reading of it.
     pub claim: String,
-    /// The source's own words, where they are given.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    /// The paper's words; empty for observations.
     pub quote: String,
-    /// What was found here.
+    /// The place in the paper.
+    #[serde(rename = "where")]
+    pub place: String,
+    /// Parameters for which it was tested.
+    pub parameters: Vec<Parameter>,
+    /// The values for which it holds.
+    pub band: Band,
+    /// What was found, in words.
     pub figure: String,
-    /// Whether it holds.
+    /// Whether all measured values lie in the band.
     pub holds: bool,
-    /// Why not, or under what condition.
+    /// Why, or under what condition.
     pub why: String,
+}
+
+/// A parameter of a claim.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Parameter {
+    /// The scenario's key, or a name.
+    pub key: String,
+    /// The value.
+    pub value: Value,
+    /// Whose it is.
+    pub whose: Whose,
+    /// Where it is printed, or why it is assumed.
+    pub source: String,
+}
+
+/// Whose a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Whose {
+    /// Printed by the paper.
+    Printed,
+    /// Assumed here.
+    Assumed,
+}
+
+/// Values for which a claim holds, both ends included.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Band {
+    /// The lower end, if there is one.
+    pub low: Option<f64>,
+    /// The upper end, if there is one.
+    pub high: Option<f64>,
+    /// The unit of both.
+    pub unit: String,
+    /// Where they come from.
+    pub source: String,
+}
+
+/// A run: with scenario file and settings it can be made again.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Record {
+    /// From 1, in the order in which the study asked.
+    pub run: usize,
+    /// The scenario file.
+    pub scenario: String,
+    /// What the study set in it.
+    pub set: Vec<(String, String)>,
+    /// How its figures were found: `simulation`, `solution`, `closed-form`.
+    pub by: String,
+    /// The document of figures.
+    pub figures: Value,
+    /// What the reader of the figures should know.
+    pub notes: Vec<String>,
+}
+
+/// A part of the page.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Block {
+    /// A heading.
+    Section(String),
+    /// A paragraph.
+    Text(String),
+    /// A plot.
+    Plot(PlotBlock),
+    /// A table.
+    Table(TableBlock),
+    /// A map of ratios.
+    Heat(HeatBlock),
+}
+
+/// Lines over numbers or bars over names, and a paper's printed values.
+#[derive(Clone, Debug, Deserialize)]
+pub struct PlotBlock {
+    title: String,
+    x: String,
+    y: String,
+    series: Vec<SeriesBlock>,
+    paper: Vec<SeriesBlock>,
+    log_x: bool,
+    log_y: bool,
+    note: String,
+    counterpart: String,
+}
+
+/// Values of one name.
+#[derive(Clone, Debug, Deserialize)]
+struct SeriesBlock {
+    name: String,
+    xs: Xs,
+    ys: Vec<Option<f64>>,
+    spread: Vec<Option<f64>>,
+    #[serde(rename = "where")]
+    place: String,
+}
+
+/// Rows of text.
+#[derive(Clone, Debug, Deserialize)]
+pub struct TableBlock {
+    title: String,
+    head: Vec<String>,
+    rows: Vec<Vec<String>>,
+    note: String,
+    counterpart: String,
+}
+
+/// A map of ratios.
+#[derive(Clone, Debug, Deserialize)]
+pub struct HeatBlock {
+    title: String,
+    x: String,
+    y: String,
+    columns: Vec<String>,
+    rows: Vec<String>,
+    values: Vec<Vec<Option<f64>>>,
+    note: String,
+    counterpart: String,
+}
+
+/// What JSON cannot say is left out of drawings.
+fn numbers(values: Vec<Option<f64>>) -> Vec<f64> {
+    values.into_iter().map(|value| value.unwrap_or(f64::NAN)).collect()
+}
+
+impl From<PlotBlock> for Plot {
+    fn from(block: PlotBlock) -> Plot {
+        let own: Vec<Series> = block.series.into_iter().map(Series::from).collect();
+        let count = block.paper.len();
+        let paper = block.paper.into_iter().enumerate().map(|(number, one)| {
+            // Of the series of the same name, or of those in the same order; else by itself.
+            let of = own.iter().position(|series| series.name == one.name);
+            let of = of.or((count == own.len()).then_some(number));
+            let name =
+                if one.place.is_empty() { one.name.clone() } else { format!("{}, {}", one.name, one.place) };
+            Series { name, printed: true, of, ..Series::from(one) }
+        });
+        let paper: Vec<Series> = paper.collect();
+        Plot {
+            title: micro(&block.title),
+            x: micro(&block.x),
+            y: micro(&block.y),
+            series: own.into_iter().chain(paper).collect(),
+            log_x: block.log_x,
+            log_y: block.log_y,
+            note: micro(&block.note),
+            counterpart: block.counterpart,
+        }
+    }
+}
+
+impl From<SeriesBlock> for Series {
+    fn from(block: SeriesBlock) -> Series {
+        let xs = match block.xs {
+            Xs::Names(names) => Xs::Names(names.iter().map(|name| micro(name)).collect()),
+            numbers @ Xs::Numbers(_) => numbers,
+        };
+        Series {
+            name: micro(&block.name),
+            xs,
+            ys: numbers(block.ys),
+            spread: numbers(block.spread),
+            ..Series::default()
+        }
+    }
+}
+
+impl TableBlock {
+    /// What stands below it.
+    pub fn remark(&self) -> Option<String> {
+        remark(&self.counterpart, &micro(&self.note))
+    }
+}
+
+impl From<TableBlock> for Table {
+    fn from(block: TableBlock) -> Table {
+        Table {
+            title: micro(&block.title),
+            head: block.head.iter().map(|cell| micro(cell)).collect(),
+            rows: block.rows.iter().map(|row| row.iter().map(|cell| micro(cell)).collect()).collect(),
+        }
+    }
+}
+
+impl From<HeatBlock> for Heat {
+    fn from(block: HeatBlock) -> Heat {
+        Heat {
+            title: micro(&block.title),
+            x: micro(&block.x),
+            y: micro(&block.y),
+            columns: block.columns.iter().map(|name| micro(name)).collect(),
+            rows: block.rows.iter().map(|name| micro(name)).collect(),
+            values: block.values.into_iter().map(numbers).collect(),
+            note: micro(&block.note),
+            counterpart: block.counterpart,
+        }
+    }
 }

@@ -1,32 +1,22 @@
-//! Studies: a directory of scenario files and one script of comparisons, run into figures, claims and a page.
+//! Studies: a directory of scenario files and one `study.py` of comparisons, run into figures, claims and a page.
 //!
 //! ```text
-//!  study.rhai --> script --> runs (of any model, in parallel) --> Findings --> report.html, results.json, ...
-//!  *.toml ------------------/
+//!  study.py --> forebay.study (Python) --> findings as JSON --> page --> report.html
+//!  *.toml ----/
 //! ```
 //!
-//! This crate contains no study: a copy of a study's directory with one line changed is another study. The functions
-//! that a script may call are listed in [`FUNCTIONS`].
+//! The package `forebay` of Python runs studies. Here are the files of those that are shipped, the page of what a study
+//! found, and how a scenario is shortened for a quick run.
 
 mod error;
 mod findings;
-mod functions;
-mod keep;
-mod model;
+mod quick;
 mod report;
-mod runs;
-mod script;
-mod shipped;
 mod study;
-mod values;
 
-pub use error::StudyError;
-pub use findings::{Block, Claim, Findings, Heat, Made, Plot, Series, Table, Xs};
-pub use forebay_workbench::Way;
-pub use functions::{FUNCTIONS, Function};
-pub use keep::{Manifest, document, keep};
-pub use model::Figures;
-pub use report::render;
-pub use runs::{Record, Watch};
-pub use script::{Options, run};
-pub use study::Study;
+pub use error::{PageError, StudyError};
+pub use findings::{Band, Block, Claim, Findings, Kind, Parameter, Record, Whose};
+pub use forebay_page::Made;
+pub use quick::shorter;
+pub use report::{page, render};
+pub use study::{SCRIPT, Study};

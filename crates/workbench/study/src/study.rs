@@ -5,33 +5,40 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::StudyError;
-use crate::shipped;
 
 /// The file that makes a directory a study.
-pub(crate) const SCRIPT: &str = "study.rhai";
+pub const SCRIPT: &str = "study.py";
+
+/// Endings of what goes with it: scenarios, notebooks, measurements. `build.rs` and `forebay.study` have the same.
+const ENDINGS: [&str; 3] = [".toml", ".ipynb", ".json"];
+
+/// A study's files by name.
+type Files = &'static [(&'static str, &'static str)];
+
+/// Those of the repository, by name.
+const SHIPPED: &[(&str, Files)] = include!(concat!(env!("OUT_DIR"), "/studies.rs"));
 
 /// A study as it is on disk or in the program.
 #[derive(Clone, Debug)]
 pub struct Study {
-    /// What it is called: the directory's name.
+    /// The directory's name.
     pub name: String,
-    /// Its files by name: the script, scenarios, notes.
+    /// Its files by name: the script, scenarios, the notebook.
     pub files: BTreeMap<String, String>,
-    /// Where it came from; traces of its scenarios are sought there. `None`: out of the program.
+    /// Where it came from; `None`: out of the program.
     pub directory: Option<PathBuf>,
 }
 
 impl Study {
-    /// Those that come with the program.
+    /// Those that come with the program, by name.
     pub fn shipped() -> Vec<Study> {
-        shipped::STUDIES
-            .iter()
-            .map(|(name, files)| Study {
-                name: (*name).to_owned(),
-                files: files.iter().map(|(file, text)| ((*file).to_owned(), (*text).to_owned())).collect(),
-                directory: None,
-            })
-            .collect()
+        let files = |files: Files| files.iter().map(|(file, text)| ((*file).to_owned(), (*text).to_owned()));
+        let study = |(name, list): &(&str, Files)| Study {
+            name: (*name).to_owned(),
+            files: files(list).collect(),
+            directory: None,
+        };
+        SHIPPED.iter().map(study).collect()
     }
 
     /// A directory if `name` is one that holds a script, else the shipped one of this name.
@@ -42,25 +49,21 @@ impl Study {
         }
         Study::shipped().into_iter().find(|study| study.name == name).ok_or_else(|| StudyError::Unknown {
             name: name.to_owned(),
-            shipped: shipped::STUDIES.iter().map(|(name, _)| *name).collect(),
+            shipped: SHIPPED.iter().map(|(name, _)| *name).collect(),
         })
     }
 
-    /// Reads a directory: its script and its scenarios (`*.toml`).
+    /// Reads a directory: its script, and the scenarios, notebooks and measurements beside it.
     pub fn load(path: &Path) -> Result<Study, StudyError> {
         let unreadable = |path: &Path, error| StudyError::Unreadable { path: path.to_owned(), error };
         let mut files = BTreeMap::new();
         for entry in fs::read_dir(path).map_err(|error| unreadable(path, error))? {
             let entry = entry.map_err(|error| unreadable(path, error))?;
             let name = entry.file_name().to_string_lossy().into_owned();
-            if name == SCRIPT || name.ends_with(".toml") {
+            if name == SCRIPT || ENDINGS.iter().any(|ending| name.ends_with(ending)) {
                 let file = entry.path();
                 files.insert(name, fs::read_to_string(&file).map_err(|error| unreadable(&file, error))?);
             }
-        }
-        if !files.contains_key(SCRIPT) {
-            let error = std::io::ErrorKind::NotFound.into();
-            return Err(unreadable(&path.join(SCRIPT), error));
         }
         let full = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let name =
@@ -79,21 +82,60 @@ impl Study {
         self.files.get(SCRIPT).map_or("", String::as_str)
     }
 
-    /// The script's name in errors.
-    pub fn script_name(&self) -> String {
-        match &self.directory {
-            Some(directory) => directory.join(SCRIPT).display().to_string(),
-            None => format!("{}/{SCRIPT}", self.name),
+    /// The first line of the script's docstring.
+    pub fn title(&self) -> &str {
+        let text = self.script().split_once("\"\"\"").map_or("", |(_, text)| text);
+        let line = text.trim_start().lines().next().unwrap_or_default();
+        let line = line.split("\"\"\"").next().unwrap_or_default().trim();
+        if line.is_empty() { &self.name } else { line }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shipped_studies_are_those_of_the_repository() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../studies");
+        let mut names: Vec<_> = fs::read_dir(&root)
+            .unwrap()
+            .map(|entry| entry.unwrap())
+            .filter(|entry| entry.path().join(SCRIPT).is_file())
+            .map(|entry| entry.file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        let shipped = Study::shipped();
+        assert_eq!(names, shipped.iter().map(|study| study.name.clone()).collect::<Vec<_>>());
+        for study in shipped {
+            assert_eq!(study.files, Study::load(&root.join(&study.name)).unwrap().files, "{}", study.name);
         }
     }
 
-    /// The first line of the script's comment.
-    pub fn title(&self) -> &str {
-        self.about().next().unwrap_or(&self.name)
+    #[test]
+    fn the_title_is_the_first_line_of_the_docstring() {
+        let titled = |script: &str| {
+            let files = BTreeMap::from([(SCRIPT.to_owned(), script.to_owned())]);
+            Study { name: "name".to_owned(), files, directory: None }.title().to_owned()
+        };
+        assert_eq!(titled("\"\"\"A title\n\nAnd more.\"\"\"\n"), "A title");
+        assert_eq!(titled("# words\n\"\"\"\nA title\n\"\"\"\n"), "A title");
+        assert_eq!(titled("\"\"\"A title\"\"\"\n"), "A title");
+        assert_eq!(titled("import forebay\n"), "name");
     }
 
-    /// The comment that the script begins with, line by line.
-    pub fn about(&self) -> impl Iterator<Item = &str> {
-        self.script().lines().map_while(|line| line.strip_prefix("//")).map(str::trim)
+    #[test]
+    fn a_copy_is_the_same_study_and_overwrites_nothing() {
+        let files = [(SCRIPT, "\"\"\"T\"\"\"\n"), ("host.toml", "model = \"host\"\n")];
+        let files: BTreeMap<_, _> = files.map(|(name, text)| (name.to_owned(), text.to_owned())).into();
+        let study = Study { name: "one".to_owned(), files, directory: None };
+        let directory = tempfile::tempdir().unwrap();
+        let copy = directory.path().join("copy");
+        study.copy_to(&copy).unwrap();
+        assert_eq!(Study::load(&copy).unwrap().files, study.files);
+        assert_eq!(Study::find(copy.to_str().unwrap()).unwrap().name, "copy");
+        assert!(study.copy_to(&copy).is_err());
+        let error = Study::find("nowhere").unwrap_err();
+        assert!(error.to_string().contains("no study `nowhere`"));
     }
 }

@@ -159,6 +159,15 @@ impl fmt::Display for NoFigures {
 
 impl std::error::Error for NoFigures {}
 
+impl From<RunError> for NoFigures {
+    fn from(error: RunError) -> NoFigures {
+        match error {
+            RunError::Cancelled => NoFigures::Cancelled,
+            error => NoFigures::Host(error),
+        }
+    }
+}
+
 impl Model {
     /// Reads the file at `path`, with what `sets` (`key=value`) say instead.
     ///
@@ -354,10 +363,7 @@ fn host(scenario: &Scenario, options: &Options, watch: Watch<'_>) -> Result<Ran<
     let &Options { timeline, columns, keep, .. } = options;
     let progress = Some(&mut progress as _);
     let options = forebay_sim::Options { timeline, columns, keep, progress, ..Default::default() };
-    let outcome = forebay_sim::run(scenario, options).map_err(|error| match error {
-        RunError::Cancelled => NoFigures::Cancelled,
-        error => NoFigures::Host(error),
-    })?;
+    let outcome = forebay_sim::run(scenario, options)?;
     Ok(Ran { seed: outcome.seed, notes: outcome.notes.clone(), outcome: Outcome::Host(Box::new(outcome)) })
 }
 

@@ -58,12 +58,21 @@ impl Design {
     /// All that is wrong with it.
     pub fn load(path: &Path, sets: &[String]) -> Result<Design, Error> {
         let text = forebay_scenario::load(path)?;
-        if forebay_scenario::model_of(&text, sets).as_deref() == Some("inline-card") {
-            let card = CardScenario::parse(&text, &path.display().to_string(), sets)?;
+        let directory = path.parent().unwrap_or(Path::new("."));
+        Design::parse(&text, &path.display().to_string(), sets, directory)
+    }
+
+    /// Reads `text`, which is called `name` in errors; files that it names are relative to `directory`.
+    ///
+    /// # Errors
+    /// As [`Design::load`].
+    pub fn parse(text: &str, name: &str, sets: &[String], directory: &Path) -> Result<Design, Error> {
+        if forebay_scenario::model_of(text, sets).as_deref() == Some("inline-card") {
+            let card = CardScenario::parse(text, name, sets)?;
             let approximations =
                 vec!["all times are assumed exponential, without loss between the stages".to_owned()];
             return Ok(Design {
-                path: path.to_owned(),
+                path: name.into(),
                 pipeline: card.pipeline,
                 method: Method::Simulation,
                 notes: card.notes,
@@ -73,9 +82,9 @@ impl Design {
                 scenario: None,
             });
         }
-        let scenario = Scenario::load(path, sets)?;
+        let scenario = Scenario::parse(text, name, sets, directory)?;
         Ok(Design {
-            path: path.to_owned(),
+            path: name.into(),
             pipeline: scenario.simulated(),
             method: if scenario.rules == Rules::Markov { Method::Chain } else { Method::Simulation },
             notes: scenario.notes.clone(),

@@ -1,6 +1,6 @@
 //! Sweeps of the host model: every combination of values, with one or several seeds each.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 
 use forebay_sim::{Estimate, Options, Outcome, RunError, Scenario};
@@ -43,26 +43,75 @@ pub enum Event<'a> {
     Point(&'a Point, &'a [Outcome]),
 }
 
+/// A sweep whose points are not read yet, so that parts of it can be run in different places.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The scenario as TOML.
+    pub text: String,
+    /// What it is called in errors.
+    pub name: String,
+    /// Where the files that it names are.
+    pub directory: PathBuf,
+    /// What is set at all points (`key=value`).
+    pub sets: Vec<String>,
+    /// The values of the swept keys.
+    pub grid: Grid,
+    /// Runs of each point, with the seeds s, s + 1, ...
+    pub replications: usize,
+}
+
+impl Plan {
+    /// The sweep of the scenario at `path`.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn load(path: &Path, sets: Vec<String>, grid: Grid, replications: usize) -> Result<Plan, Error> {
+        let text = forebay_scenario::load(path)?;
+        let directory = path.parent().unwrap_or(Path::new(".")).to_owned();
+        Ok(Plan { text, name: path.display().to_string(), directory, sets, grid, replications })
+    }
+
+    /// The number of points.
+    pub fn points(&self) -> usize {
+        self.grid.count()
+    }
+
+    /// Reads the points of a range of their numbers.
+    ///
+    /// # Errors
+    /// What is wrong with the scenario at the first point where it is wrong; [`Error::TooMany`] above a million runs.
+    pub fn sweep(&self, points: Range<usize>) -> Result<Sweep, Error> {
+        let (count, replications) = (points.len(), self.replications);
+        if count.saturating_mul(replications) > RUNS_MAX {
+            let found =
+                format!("{count} points with {replications} runs each exceed the maximum of {RUNS_MAX} runs");
+            return Err(Error::TooMany { found });
+        }
+        let Plan { text, name, directory, grid, .. } = self;
+        let point = |number: usize| {
+            let values = grid.point(number);
+            let mut sets = self.sets.clone();
+            sets.extend(grid.axes.iter().zip(&values).map(|(axis, value)| format!("{}={value}", axis.key)));
+            Ok(Point { scenario: Scenario::parse(text, name, &sets, directory)?, values })
+        };
+        let points = points.map(point).collect::<Result<Vec<Point>, Error>>()?;
+        Ok(Sweep { keys: grid.keys(), points, replications: replications.max(1), path: name.into() })
+    }
+}
+
 impl Sweep {
     /// Reads the scenario at `path` with `sets` (`key=value`) at each point of `grid`.
     ///
     /// # Errors
     /// What is wrong with the scenario at the first point where it is wrong; [`Error::TooMany`] above a million runs.
     pub fn load(path: &Path, sets: &[String], grid: &Grid, replications: usize) -> Result<Sweep, Error> {
-        let count = grid.count();
-        if count.saturating_mul(replications) > RUNS_MAX {
-            let found =
-                format!("{count} points with {replications} runs each exceed the maximum of {RUNS_MAX} runs");
-            return Err(Error::TooMany { found });
-        }
-        let point = |number: usize| {
-            let values = grid.point(number);
-            let mut sets = sets.to_vec();
-            sets.extend(grid.axes.iter().zip(&values).map(|(axis, value)| format!("{}={value}", axis.key)));
-            Ok(Point { scenario: Scenario::load(path, &sets)?, values })
-        };
-        let points = (0..count).map(point).collect::<Result<Vec<Point>, Error>>()?;
-        Ok(Sweep { keys: grid.keys(), points, replications: replications.max(1), path: path.to_owned() })
+        let plan = Plan::load(path, sets.to_vec(), grid.clone(), replications)?;
+        plan.sweep(0..plan.points())
+    }
+
+    /// The scenario's file, or the name of its text.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The number of runs of all points together.

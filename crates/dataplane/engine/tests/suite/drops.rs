@@ -15,7 +15,8 @@ const SPI: u32 = 0x1001;
 
 const REASSEMBLY: &str =
     "the reassembler, before there is an ESP packet: crates/dataplane/reassembly/tests/reassembly.rs";
-const IPTFS: &str = "SAs that aggregate: crates/dataplane/iptfs/tests/iptfs.rs and ipsec/tests/iptfs_sad.rs";
+const IPTFS: &str =
+    "SAs that aggregate: crates/dataplane/iptfs/tests/iptfs.rs and ipsec/tests/suite/iptfs_sad.rs";
 
 /// Reasons that are given elsewhere, and by whom.
 const ELSEWHERE: &[(DropReason, &str)] = &[
@@ -25,7 +26,7 @@ const ELSEWHERE: &[(DropReason, &str)] = &[
     (QueueFull, "the engine, before the SA is looked up"),
     (HandOffFull, "the gateway's workers"),
     (InStateNotNoted, "the gateway's workers"),
-    (InNestAway, "the database, of SAs at several cores: crates/dataplane/ipsec/tests/remote.rs"),
+    (InNestAway, "the database, of SAs at several cores: crates/dataplane/ipsec/tests/suite/remote.rs"),
     (DupFrag, REASSEMBLY),
     (FragError, REASSEMBLY),
     (FragOverlap, REASSEMBLY),
@@ -36,19 +37,19 @@ const ELSEWHERE: &[(DropReason, &str)] = &[
     (InIptfsIncomplete, IPTFS),
     (OutStateModeError, IPTFS),
     (OutNoQueueSpace, IPTFS),
-    (InStateExpired, "an SA with a hard lifetime: crates/dataplane/ipsec/tests/lifetime.rs"),
-    (OutStateExpired, "an SA with a hard lifetime: crates/dataplane/ipsec/tests/lifetime.rs"),
-    (InPadding, "a peer with other habits of padding: crates/dataplane/ipsec/tests/scenarios.rs"),
-    (OutPathMtu, "an SA with a path MTU: crates/dataplane/ipsec/tests/path_mtu.rs"),
-    (InBufferError, "SAs within SAs: crates/dataplane/ipsec/tests/nest.rs"),
-    (InTmplMismatch, "policies: crates/dataplane/ipsec/tests/policies.rs"),
+    (InStateExpired, "an SA with a hard lifetime: crates/dataplane/ipsec/tests/suite/lifetime.rs"),
+    (OutStateExpired, "an SA with a hard lifetime: crates/dataplane/ipsec/tests/suite/lifetime.rs"),
+    (InPadding, "a peer with other habits of padding: crates/dataplane/ipsec/tests/suite/scenarios.rs"),
+    (OutPathMtu, "an SA with a path MTU: crates/dataplane/ipsec/tests/suite/path_mtu.rs"),
+    (InBufferError, "SAs within SAs: crates/dataplane/ipsec/tests/suite/nest.rs"),
+    (InTmplMismatch, "policies: crates/dataplane/ipsec/tests/suite/policies.rs"),
     (InNoPols, "policies"),
     (InPolBlock, "policies"),
     (InFragmentPorts, "policies"),
     (OutNoPols, "policies"),
     (OutPolBlock, "policies"),
     (OutFragmentPorts, "policies"),
-    (InStateInvalid, "removal of SAs: crates/dataplane/ipsec/tests/removal.rs"),
+    (InStateInvalid, "removal of SAs: crates/dataplane/ipsec/tests/suite/removal.rs"),
     (OutStateInvalid, "removal of SAs"),
 ];
 

@@ -2,6 +2,7 @@
 
 mod ah_vectors;
 mod audits;
+mod doorbell;
 mod drops;
 mod edges;
 mod esp_vectors;

@@ -1,6 +1,6 @@
 //! Segment runs inbound: ESP packets of one IPv4 flow that follow each other, opened. The first packet of a run
-//! and everything unusual go by [`InboundSa::prepare`] and [`InboundSa::complete`]; `tests/segment_run.rs` holds the
-//! two against each other.
+//! and everything unusual go by [`InboundSa::prepare`] and [`InboundSa::complete`]; `tests/suite/segment_run.rs`
+//! holds the two against each other.
 
 use std::net::SocketAddr;
 
@@ -265,4 +265,62 @@ fn plain_end(header: &[u8; MIN_HEADER], protocol: u8) -> Option<usize> {
     let fragment = u16::from_be_bytes([header[6], header[7]]) & (MORE_FRAGMENTS | OFFSET_MASK);
     let is_plain = header[0] == 0x45 && header[9] == protocol && fragment == 0;
     is_plain.then(|| u16::from_be_bytes([header[2], header[3]]).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ADDRESSES: [u8; 8] = [10, 1, 0, 1, 10, 2, 0, 1];
+    const OUTER: [u8; 2] = [0x45, 0];
+
+    /// The text of a packet of `len` bytes with `pad_len` bytes of padding.
+    fn text(len: u8, pad_len: u8) -> Vec<u8> {
+        let mut text = vec![0x45, 0, 0, len, 0, 0, 0, 0, 64, protocol::UDP, 0, 0];
+        text.extend(ADDRESSES);
+        text.resize(len.into(), 0xaa);
+        text.extend(1..=pad_len);
+        text.extend([pad_len, protocol::IPV4]);
+        text
+    }
+
+    /// A packet like the one that passed passes without another look, and one that differs in anything that was looked
+    /// at does not.
+    #[test]
+    fn what_is_alike_is_told_by_all_that_was_looked_at() {
+        for (pad_len, check_padding) in
+            (0..14).flat_map(|pad_len| [false, true].map(|check| (pad_len, check)))
+        {
+            let passed = text(60, pad_len);
+            let alike = Alike::of(OUTER, &passed, 60, check_padding);
+            assert!(alike.fits(OUTER, &passed, ADDRESSES), "{pad_len} bytes of padding");
+            assert_eq!(alike.len, 60);
+            // The rest of the header, the payload, and padding that nobody asks for.
+            let free = (4..12).filter(|&at| at != 9).chain(20..60);
+            let free: Vec<usize> = match check_padding {
+                true => free.collect(),
+                false => free.chain(60..60 + usize::from(pad_len)).collect(),
+            };
+            for at in 0..passed.len() {
+                let mut other = passed.clone();
+                other[at] ^= 0x10;
+                let fits = alike.fits(OUTER, &other, ADDRESSES);
+                assert_eq!(fits, free.contains(&at), "byte {at}, {pad_len} bytes of padding");
+            }
+            assert!(!alike.fits([0x45, 1], &passed, ADDRESSES));
+            assert!(!alike.fits(OUTER, &passed, [10, 1, 0, 2, 10, 2, 0, 1]));
+            assert!(!alike.fits(OUTER, &passed[1..], ADDRESSES));
+        }
+    }
+
+    /// Longer padding than is remembered is looked at with each packet, if it is looked at.
+    #[test]
+    fn long_padding_is_never_alike() {
+        for pad_len in [14, 15, 100] {
+            let passed = text(60, pad_len);
+            let fits = |check| Alike::of(OUTER, &passed, 60, check).fits(OUTER, &passed, ADDRESSES);
+            assert_eq!((fits(false), fits(true)), (true, false), "{pad_len} bytes of padding");
+        }
+        assert!(!Alike::NONE.fits([0; 2], &[0; 64], [0; 8]));
+    }
 }

@@ -4,7 +4,7 @@
 //! works out for a packet is the same for the next of its flow. Here it is worked out once and the
 //! loop does only what differs. The bytes are those of [`OutboundSa::prepare`], which takes the first
 //! packet of a run and everything unusual: the loop stops before a packet that it does not like, and
-//! `tests/segment_run.rs` holds the two against each other.
+//! `tests/suite/segment_run.rs` holds the two against each other.
 
 use std::ops::Range;
 

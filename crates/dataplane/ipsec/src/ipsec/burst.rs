@@ -139,3 +139,6 @@ fn stop_unless_delivered(completed: Result<Next, DropReason>) -> Result<(), Stop
         Err(reason) => Err(Stop::Drop(reason)),
     }
 }
+
+#[cfg(test)]
+mod tests;

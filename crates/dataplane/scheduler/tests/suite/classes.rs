@@ -100,6 +100,26 @@ fn each_class_has_its_own_window_timeout_and_input() {
 }
 
 #[test]
+fn of_classes_that_place_nothing_a_blocked_one_is_said_first_then_the_one_that_is_due_first() {
+    let class =
+        |timeout| ClassConfig { window: 4, timeout: Some(Duration(timeout)), ..ClassConfig::new(STRICT) };
+    for timeouts in [[50, 20], [20, 50], [20, 20]] {
+        let mut s = scheduler(processors(1, 1), timeouts.map(class).to_vec());
+        [0, 1].into_iter().for_each(|id| s.push(Time(0), item(id, id as u8, 0, 100)).unwrap());
+        assert_eq!(drain(&mut s, 0), (vec![], Decision::Wait { until: Time(20) }), "{timeouts:?}");
+    }
+    for waiting in 0..2u8 {
+        let mut classes = vec![ClassConfig::new(STRICT); 2];
+        classes[usize::from(waiting)] = class(50);
+        let mut s = scheduler(processors(1, 1), classes);
+        for (id, class) in [(0, 1 - waiting), (1, 1 - waiting), (2, waiting)] {
+            s.push(Time(0), item(id, class, 0, 100)).unwrap();
+        }
+        assert_eq!(drain(&mut s, 0), (vec![0], Decision::Blocked { processor: 0 }), "class {waiting} waits");
+    }
+}
+
+#[test]
 fn bulk_leaves_places_of_the_queues_to_the_urgent() {
     let bulk = ClassConfig { queue: 2, ..ClassConfig::new(STRICT) };
     let mut s = scheduler(processors(1, 4), vec![ClassConfig::new(STRICT), bulk]);

@@ -3,6 +3,7 @@
 mod adaptive;
 mod batch;
 mod classes;
+mod division;
 mod host;
 mod lateness;
 mod processor_state;

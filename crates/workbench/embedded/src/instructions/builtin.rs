@@ -11,6 +11,8 @@ const ACC: usize = 0;
 const AES: usize = 1;
 const MD5: usize = 5;
 const REGISTERS: usize = 9;
+/// The round key of [`ipsec_keys`].
+const KEY: usize = 9;
 
 /// Gate equivalents, counted from cells as `data/area.toml` explains.
 const GATES: [(&str, f64); 7] = [
@@ -27,6 +29,39 @@ const GATES: [(&str, f64); 7] = [
 pub fn ipsec() -> Instructions {
     let custom = Custom::new(definitions(), REGISTERS).expect("their encodings do not clash");
     Instructions { custom, gates: GATES.map(|(name, gates)| (name.to_owned(), gates)).to_vec() }
+}
+
+/// The same with rounds as \[E\] III.C.2 defines them: the round key is a custom register too, which an instruction of
+/// its own fills. `enc_round` and `dec_round` have other encodings than those of [`ipsec`].
+pub fn ipsec_keys() -> Instructions {
+    let is_round = |one: &Definition| one.words > 0;
+    let mut all = definitions();
+    for one in all.iter_mut().filter(|one| is_round(one)) {
+        (one.funct3, one.words) = (5, 0);
+        let reads_memory = Arc::clone(&one.semantics);
+        one.semantics = Arc::new(move |call: &mut CustomCall<'_>| {
+            let key = [0, 1, 2, 3].map(|at| call.registers[KEY + at] as u32);
+            let CustomCall { rs1, rs2, selector, .. } = *call;
+            let registers = &mut *call.registers;
+            reads_memory.execute(&mut CustomCall { rs1, rs2, selector, words: &key, registers })
+        });
+    }
+    let put_key: Arc<dyn Semantics> = Arc::new(put::<KEY>);
+    let name = "aes_key_put".to_owned();
+    let place = (0, 3);
+    all.push(Definition {
+        name,
+        opcode: 0x0b,
+        funct3: 4,
+        funct7: place,
+        latency: 1,
+        words: 0,
+        semantics: put_key,
+    });
+    let custom = Custom::new(all, REGISTERS + 4).expect("their encodings do not clash");
+    let mut gates = GATES.map(|(name, gates)| (name.to_owned(), gates)).to_vec();
+    gates.push(("AES round key".to_owned(), 1_066.0));
+    Instructions { custom, gates }
 }
 
 fn definitions() -> Vec<Definition> {

@@ -162,10 +162,15 @@ fn instructions(core: &Section<'_>, folder: &Path) -> InstructionSource {
     match core.text("instructions") {
         None | Some("none") => InstructionSource::None,
         Some("ipsec") => InstructionSource::Ipsec,
+        Some("ipsec-keys") => InstructionSource::IpsecKeys,
         Some(path) if Path::new(path).extension().is_some() => InstructionSource::File(folder.join(path)),
         Some(other) => {
             let message = format!("unknown instructions `{other}`");
-            core.conflict("instructions", message, "expected `none`, `ipsec`, or a file, `mine.toml`");
+            core.conflict(
+                "instructions",
+                message,
+                "expected `none`, `ipsec`, `ipsec-keys`, or a file, `mine.toml`",
+            );
             InstructionSource::None
         }
     }

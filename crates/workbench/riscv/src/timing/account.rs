@@ -8,6 +8,7 @@ use crate::program::Program;
 use super::block::{Ask, further};
 use super::config::Cause;
 use super::model::Timing;
+use super::windows::Windows;
 
 /// How often memory was asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,6 +65,8 @@ pub struct Account {
     pub events: Vec<Event>,
     /// Cache misses.
     pub misses: Misses,
+    /// Register windows in files of 32 and of 64 registers, if the core had them.
+    pub windows: [Windows; 2],
 }
 
 impl Account {
@@ -119,6 +122,7 @@ impl Account {
             instructions: issued.map(|cell| cell.cycles).sum(),
             events: events.into_iter().map(|(pc, (runs, cycles))| Event { pc, runs, cycles }).collect(),
             misses: timing.misses,
+            windows: timing.windows,
             cells,
         }
     }

@@ -1,8 +1,9 @@
 //! What a piece of code costs by itself, worked out once: its cycles without waits for memory, and where in
 //! it memory is asked.
 
+use crate::call::Way;
 use crate::instruction::{Class, Instruction, Op};
-use crate::program::{Code, End, Program};
+use crate::program::{Code, End, Program, way_of};
 
 use super::config::{Branches, Cause, Config};
 
@@ -41,6 +42,8 @@ pub(crate) struct Cost {
     /// Registers that its first instruction needs, and that its last one loads.
     pub(crate) needs: u32,
     pub(crate) loads: u32,
+    /// What its end does to the stack of calls.
+    pub(crate) way: Way,
 }
 
 /// Cycles of an instruction besides the first, and their cause.
@@ -96,6 +99,11 @@ pub(crate) fn cost(config: &Config, program: &Program, code: &Code, steps: &mut 
         onwards,
         needs: instructions.first().map_or(0, |one| one.needs()),
         loads: instructions.last().map_or(0, |one| one.loads_into()),
+        way: match code.end {
+            End::Jump(true) => Way::Call,
+            End::Indirect => instructions.last().map_or(Way::Jump, |&one| way_of(one)),
+            _ => Way::Jump,
+        },
     }
 }
 

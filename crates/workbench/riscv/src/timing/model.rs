@@ -1,5 +1,6 @@
 //! The clock: reads a trace and counts.
 
+use crate::call::Way;
 use crate::core::Sink;
 use crate::program::{Program, Trace};
 
@@ -8,6 +9,7 @@ use super::block::{Ask, Cost, Step, cost};
 use super::buffer::WriteBuffer;
 use super::cache::Cache;
 use super::config::{Config, Policy};
+use super::windows::Windows;
 
 /// Counts the cycles of one configuration.
 #[derive(Clone, Debug)]
@@ -28,6 +30,7 @@ pub struct Timing {
     /// Cycles waited in each block's steps: for lines, for writes.
     pub(super) waits: Vec<[u64; 2]>,
     pub(super) misses: Misses,
+    pub(super) windows: [Windows; 2],
     read_line: [u64; 2],
     read_word: u64,
     write: u64,
@@ -62,6 +65,7 @@ impl Timing {
             blocks: Vec::new(),
             waits: Vec::new(),
             misses: Misses::default(),
+            windows: [32, 64].map(Windows::new),
             read_line: [config.read_cycles(config.icache.line), config.read_cycles(config.dcache.line)],
             read_word: config.read_cycles(4),
             write: config.write_cycles(4),
@@ -206,6 +210,9 @@ impl Sink for Timing {
                 }
             }
             now += u64::from(cost.cycles + behind);
+            if cost.way != Way::Jump {
+                self.windows.iter_mut().for_each(|file| file.follow(cost.way));
+            }
         }
         self.now = now;
     }

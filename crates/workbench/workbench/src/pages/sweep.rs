@@ -169,6 +169,7 @@ impl SweepPage<'_> {
             log_y: far_apart(series.iter().flat_map(|one| one.ys.iter().copied())),
             series,
             note: if left_out > 0 { format!("The table has {left_out} more lines.") } else { String::new() },
+            ..Plot::default()
         }
     }
 

@@ -1,0 +1,341 @@
+"""Studies: claims, runs, pages, what is kept, and what is said when something is wrong."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from forebay import study
+from forebay.errors import Error, FigureError, ScenarioError, StudyError
+from forebay.study import Findings, Study
+from forebay.study.command import main
+
+HOST = """model = "host"
+traffic = { source = "fixed", value = 100, packets = 2000, rate = "100 Mbit/s" }
+[[processor]]
+name = "cpu"
+kind = "cpu"
+block = "1 us"
+"""
+LINE = """model = "pipeline"
+service = "exponential"
+overflow = "block"
+arrivals = { mean = "100 us" }
+[[stage]]
+name = "a.b"
+time = "100 us"
+buffer = 3
+"""
+CARD = """model = "inline-card"
+payload = 1000
+offered = "500 Mbit/s"
+[[resource]]
+name = "line"
+rate = "1 Gbit/s"
+"""
+HEAD = '"""A title\n\nAn introduction\nover two lines.\n"""\nfrom forebay.study import Study\n\n'
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Callable[[str], Path]:
+    """Writes a study whose function has this body."""
+
+    def write(body: str) -> Path:
+        directory = tmp_path / "own"
+        directory.mkdir(exist_ok=True)
+        for name, text in (("host.toml", HOST), ("line.toml", LINE), ("card.toml", CARD)):
+            (directory / name).write_text(text)
+        lines = "".join(f"    {line}\n" for line in body.splitlines())
+        (directory / "study.py").write_text(f"{HEAD}def study(s: Study) -> None:\n{lines}")
+        return directory
+
+    return write
+
+
+CLAIM = (
+    'c = s.claim("a", says="More.", quote="q", where="[H] 1", parameters=[], '
+    'band=s.band(1, 2, "times", "printed"))\n'
+)
+RUN = 'h = s.scenario("host.toml")\nr = s.run(h)\n'
+
+
+def run(directory: Path, threads: int = 2, quick: bool = False) -> Findings:
+    return study.run(directory, threads=threads, quick=quick, progress=False)
+
+
+# ---- Claims
+
+
+@pytest.mark.parametrize(
+    ("measured", "holds"),
+    [
+        ("1.0", True),
+        ("2.0", True),
+        ("0.999", False),
+        ("[1.5, 2.001]", False),
+        ("[1, 2]", True),
+        ("float('nan')", False),
+    ],
+)
+def test_a_claim_holds_if_every_value_lies_in_its_band(own, measured: str, holds: bool) -> None:
+    findings = run(own(f'{CLAIM}{RUN}c.measured({measured}, found="found")'))
+    (claim,) = findings.claims
+    assert claim.holds is holds
+    document = claim.document()
+    assert document["kind"] == "claim" and document["holds"] is holds
+    assert document["band"] == {"low": 1, "high": 2, "unit": "times", "source": "printed"}
+    assert all(value is None or math.isfinite(value) for value in document["values"])
+
+
+def test_observations_are_counted_apart(own) -> None:
+    body = CLAIM + 'o = s.observation("b", says="Less.", band=s.band(None, 0, "", "guess"))\n' + RUN
+    findings = run(own(body + 'c.measured(1, found="f")\no.measured(1, found="g")'))
+    manifest = findings.manifest()
+    assert (manifest["claims"], manifest["claims_held"]) == (1, 1)
+    assert (manifest["observations"], manifest["observations_held"]) == (1, 0)
+    assert findings.lines()[-1] == "1 of 1 claims hold; 0 of 1 observations hold; 1 runs"
+    assert not findings.all_hold()
+    frame = findings.to_pandas()
+    assert list(frame["kind"]) == ["claim", "observation"]
+
+
+@pytest.mark.parametrize(
+    ("body", "line", "words"),
+    [
+        (RUN + CLAIM, 11, "declared after the first run"),
+        (CLAIM + CLAIM, 10, "there already"),
+        (CLAIM + RUN, None, "declared and never measured: a"),
+        (CLAIM + 'c.measured(True, found="f")', 10, "measured by numbers"),
+        (CLAIM + 'c.measured([], found="f")', 10, "no values"),
+        (CLAIM + "c.measured(1, found='')", 10, "no `found`"),
+        (CLAIM + "c.measured(1, found='f')\nc.measured(1, found='f')", 11, "measured already"),
+        ('s.band(None, None, "", "x")', 9, "no end"),
+        ('s.band(2, 1, "", "x")', 9, "above its"),
+        ('s.band(1, 2, "", " ")', 9, "no source"),
+        ('s.assumed("key", 1, "")', 9, "assumed, and no source"),
+        (CLAIM.replace('quote="q"', 'quote=""'), 9, "no quote"),
+        ('s.scenario("hots.toml")', 9, "no scenario `hots.toml`"),
+        ('s.run("host.toml")', 9, "only a scenario can be run"),
+        ('s.series("a", [1, 2], [1])', 9, "2 places and 1 values"),
+        ('s.table("t", ["a"], [[1, 2]])', 9, "2 cells for 1 columns"),
+        ('s.plot("t", "x", "y", [])', 9, "has no series"),
+        ('s.heat("t", "x", "y", [1], [1], [[1, 2]])', 9, "1 rows of 1 values"),
+    ],
+)
+def test_an_error_names_the_line_of_the_study(own, body: str, line: int | None, words: str) -> None:
+    directory = own(body)
+    with pytest.raises(StudyError, match=words) as caught:
+        run(directory)
+    assert caught.value.line == line
+    if line is not None:
+        assert caught.value.file == str(directory / "study.py")
+        assert str(caught.value).startswith(f"{directory / 'study.py'}:{line}: ")
+
+
+def test_errors_of_scenarios_and_figures_keep_their_kind(own) -> None:
+    with pytest.raises(FigureError, match="no figure `cpu.lod`.*did you mean `cpu.load`"):
+        run(own(RUN + 'r["cpu.lod"]'))
+    with pytest.raises(ScenarioError, match="did you mean `rate`"):
+        run(own('s.run(s.scenario("host.toml").set("traffic.rat", 1))'))
+    with pytest.raises(Error, match="grows without limit"):
+        run(own('s.run(s.scenario("line.toml").closed())'))
+    with pytest.raises(NameError):
+        run(own("nothing"))
+
+
+# ---- Runs
+
+
+def test_runs_come_in_order_whatever_the_threads_and_equal_ones_are_made_once(own) -> None:
+    body = CLAIM + (
+        'h = s.scenario("host.toml")\n'
+        'runs = s.sweep(h, "traffic.value", [10, 100, 1000, 10])\n'
+        'grid = s.grid(h, "traffic.value", [10, 20], "seed", [1, 2])\n'
+        "same = s.run(h)\n"
+        'c.measured(1, found=str([run["cpu.mean_size"] for run in [*runs, *grid[1], same]]))'
+    )
+    one = run(own(body), threads=1)
+    sizes = [50.0, 140.0, 1040.0, 50.0, 60.0, 60.0, 140.0]
+    assert one.claims[0].found == str(sizes)
+    assert [record.number for record in one.runs] == list(range(1, len(one.runs) + 1))
+    assert len(one.runs) == 6
+    many = run(own(body), threads=8)
+    assert [record.record() for record in many.runs] == [record.record() for record in one.runs]
+
+
+def test_pipelines_and_cards_are_simulated_and_solved(own) -> None:
+    findings = run(
+        own(
+            CLAIM + 'line = s.scenario("line.toml")\n'
+            "exact = s.run(line.solved())\n"
+            'closed = s.run(line.closed().set("arrivals.mean", "200 us"))\n'
+            'drawn = s.run(line.set("runs", 3).set("duration", "20 ms"))\n'
+            'card = s.run(s.scenario("card.toml").solved())\n'
+            "c.measured(1, found=str([exact['a.b.utilisation'], closed['a.b.mean_delay_s'],"
+            " card['line.utilisation'], drawn['processed'] > 0]))"
+        )
+    )
+    # M/M/1/3 at full load: each of four states a quarter of the time. M/M/1 at half: 200 us.
+    values = json.loads(findings.claims[0].found.replace("True", "true"))
+    assert values == [pytest.approx(0.75), pytest.approx(0.0002), pytest.approx(0.5), True]
+    assert [record.record()["by"] for record in findings.runs] == [
+        "solution",
+        "closed-form",
+        "simulation",
+        "solution",
+    ]
+    page = findings.page()
+    assert "closed form" in page and "solution" in page
+
+
+def test_bounds_and_the_optimum_of_a_host(own) -> None:
+    body = (
+        'o = s.observation("b", says="In order.", band=s.band(0, None, "s", "by definition"))\n'
+        'h = s.scenario("host.toml").set("traffic.packets", 4)\n'
+        'best, low = s.optimum(h)["elapsed_s"], s.bound(h)["elapsed_s"]\n'
+        'assert s.optimum(h.set("traffic.packets", 9)) is None\n'
+        'o.measured([best - low, s.run(h)["elapsed_s"] - best], found="f")'
+    )
+    assert run(own(body)).all_hold()
+
+
+def test_a_quick_run_is_shorter_and_says_so(own) -> None:
+    directory = own(CLAIM + RUN + 'c.measured(1, found="f")')
+    (directory / "host.toml").write_text(HOST.replace("2000", "200_000"))
+    findings = run(directory, quick=True)
+    assert findings.runs[0]["packets"] == 4000
+    assert "quick run" in findings.lines()[-1] and "quick run" in findings.page()
+
+
+# ---- What is kept
+
+
+def test_a_directory_has_what_repeats_the_study(own, tmp_path: Path) -> None:
+    body = (
+        'c = s.claim("a", says="<b>", quote="The quote.", where="[H] figure 3",\n'
+        '    parameters=[s.printed("x.y", "17.6 us", "table 1"), s.assumed("z", 1, "no trace")],\n'
+        '    band=s.band(0, 1, "us", "printed 0.5"))\n'
+        'r = s.sweep(s.scenario("host.toml").set("traffic.rate", 1), "traffic.value", [7, 700])\n'
+        's.section("Section")\n'
+        'ours = s.series("ours", [7, 700], s.figures(r, "cpu.mean_size"))\n'
+        's.plot("Plot", x="size (B)", y="mean", series=[ours],\n'
+        '    paper=[s.paper("printed", [7], [40], "figure 3")], counterpart="[H] figure 3")\n'
+        's.plot("Bars", x="", y="mean", series=[s.series("ours", ["one", "two"], [1.0, 2.0])])\n'
+        's.table("Table", ["a", "b"], [[1.23456, None], ["x", True]], counterpart="[H] table 1")\n'
+        's.heat("Heat", "x", "y", [1, 2], [3], [[0.5, 2.0]], "note")\n'
+        'c.measured(0.5, found="240,000")'
+    )
+    out = tmp_path / "out"
+    findings = run(own(body))
+    report = findings.keep(out)
+    page = report.read_text()
+    expected = (
+        "&lt;b&gt;|The quote.|[H] figure 3|17.6 µs|assumed: no trace|0 to 1|printed 0.5|printed, figure 3|"
+    )
+    for words in f"{expected}Counterpart of [H] figure 3.|1.23|Heat".split("|"):
+        assert words in page, words
+    for wrong in ("http:", "https:", "src=", "import", "NaN"):
+        assert wrong not in page.replace('"http://www.w3.org/2000/svg"', "")
+    assert "value = 7" in (out / "scenarios/0001.toml").read_text()
+    results = json.loads((out / "results.json").read_text())
+    assert results[0]["set"] == [["traffic.rate", "1"], ["traffic.value", "7"]]
+    assert json.loads((out / "claims.json").read_text())[0]["parameters"][1]["whose"] == "assumed"
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["claims"] == 1 and manifest["runs"] == 2 and manifest["complete"]
+    again = study.run(out / "study", progress=False)
+    assert [one.record() for one in again.runs] == [one.record() for one in findings.runs]
+    # Fewer runs: the scenarios of the longer study are gone.
+    run(own(CLAIM + RUN + 'c.measured(1, found="f")')).keep(out)
+    assert [path.name for path in sorted((out / "scenarios").iterdir())] == ["0001.toml"]
+
+
+# ---- The command
+
+
+def test_the_command_lists_copies_and_runs(own, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list"]) == 0
+    listed = capsys.readouterr().out
+    assert "multi-accelerator" in listed
+    assert main(["copy", "scaling", str(tmp_path / "copy")]) == 0
+    assert (tmp_path / "copy/study.py").is_file()
+    assert main(["copy", "scaling", str(tmp_path / "copy")]) == 2
+    directory = own(CLAIM + RUN + 'c.measured(3, found="f", why="Because.")')
+    capsys.readouterr()
+    assert main(["run", str(directory)]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "a: does not hold",
+        "  More. ([H] 1)",
+        "  f",
+        "  Because.",
+        "0 of 1 claims hold; 1 runs",
+    ]
+    assert main(["run", str(directory), "--strict", "--json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert document["manifest"]["claims_held"] == 0 and document["claims"][0]["id"] == "a"
+    assert main(["run", "nowhere"]) == 2
+    assert "no study `nowhere`" in capsys.readouterr().err
+    directory = own(RUN + "nothing")
+    assert main(["run", str(directory)]) == 2
+    said = capsys.readouterr().err
+    assert "NameError" in said and "line 11" in said and "running.py" not in said
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_keeps_what_is_done(own, tmp_path: Path, number: signal.Signals) -> None:
+    body = CLAIM + RUN + 'c.measured(1, found="f")\nprint("first", flush=True)\n'
+    directory = own(body + 's.run(h.set("traffic.packets", 4_000_000_000))')
+    command = [sys.executable, "-m", "forebay.study", "run", str(directory), "--out", str(tmp_path / "kept")]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ)
+    assert child.stdout is not None and child.stdout.readline() == "first\n"
+    time.sleep(0.5)
+    child.send_signal(number)
+    rest, _ = child.communicate(timeout=60)
+    assert child.returncode == 130, rest
+    assert "Interrupted: the results are incomplete." in rest
+    kept = tmp_path / "kept"
+    assert json.loads((kept / "manifest.json").read_text())["complete"] is False
+    assert len(json.loads((kept / "results.json").read_text())) == 1
+    assert json.loads((kept / "claims.json").read_text())[0]["id"] == "a"
+    assert "Broken off" in (kept / "report.html").read_text()
+
+
+# ---- Shipped studies
+
+
+def test_shipped_studies_are_those_of_the_repository() -> None:
+    root = Path(__file__).parents[2] / "studies"
+    if not root.is_dir():
+        pytest.skip("no repository around the tests")
+    own = {path.parent.name for path in root.glob("*/study.py")}
+    assert set(study.shipped()) == own
+    for name, files in study.shipped().items():
+        assert files.files == study.find(root / name).files, (
+            f"{name}: the native module is of another version"
+        )
+
+
+@pytest.mark.parametrize("name", sorted(study.shipped()))
+def test_a_shipped_study_runs_in_its_quick_form(name: str) -> None:
+    findings = study.run(name, quick=True, progress=False)
+    assert findings.complete and findings.runs
+    for claim in findings.claims:
+        assert claim.found and claim.says and claim.band.source
+        if claim.kind == "claim":
+            assert claim.quote and claim.where and claim.parameters, claim.id
+    page = findings.page().replace('"http://www.w3.org/2000/svg"', "")
+    for wrong in ("http:", "https:", "src=", "import", "NaN"):
+        assert wrong not in page
+
+
+def test_a_study_object_is_what_the_function_is_given(own) -> None:
+    directory = own("assert isinstance(s, Study) and s.quick is False")
+    assert isinstance(run(directory), Findings) and Study.__doc__

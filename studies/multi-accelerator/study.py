@@ -1,0 +1,1052 @@
+"""Two cards and a CPU: placing packets by finishing time
+
+Castanier, Ferrante and Piuri, "A Packet Scheduling Algorithm for IPSec Multi-Accelerator Based Systems" (ASAP
+2004), [H]: counterparts of its figures and of its table, and a test of each claim at the point that its sentence
+names. The scheduler sends a packet to the processor with the earliest predicted finish time. The CPU's prediction
+is increased by alpha and beta, f0 = alpha (w0 + p0 + beta), which keeps the CPU free for other work.
+
+The paper does not print the setup time of a job (t_init: 1 us here unless a plot says otherwise), the length of
+the CPU's queue (as that of the cards here), the order of sizes in its trace (each size is drawn independently from
+a distribution with the published mean, median and deviation), or the sizes of write buffers and prefetch buffers
+(1, 2, 4 and 8 places here). Each claim lists which of its parameters are printed and which are assumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from math import nan
+from statistics import correlation, fmean
+
+from forebay.study import (
+    Claim,
+    Parameter,
+    Series,
+    Study,
+    StudyRun,
+    StudyScenario,
+    bits,
+    digits,
+    join,
+    percent,
+    time,
+)
+
+ALPHA = [1, 2.5, 5, 7.5, 10, 50, 100, 500]
+"""The paper's values of alpha (section 4.1); the first five are its low ones."""
+LOW = 5
+BETA = ["0 ns", "17.6 us", "660 us", "6.6 ms"]
+"""The paper's values of beta (table 1)."""
+BETA_SECONDS = [0.0, 17.6e-6, 660e-6, 6.6e-3]
+BETA_BYTES = [0, 640, 24_000, 240_000]
+"""What a card enciphers in beta, as table 1 prints it."""
+BLOCK = 440e-9
+"""A card's time per block, seconds: from table 1, 640 bytes in 17.6 us."""
+PLACES = [1, 2, 4, 8]
+"""Sizes k of write buffer and prefetch buffer."""
+INIT = [0, 0.25, 0.5, 0.75, 1, 1.5, 2, 4]
+"""t_init of all processors, us."""
+INIT_TESTED = 5
+"""The first so many are those with which a card carries about 230 Mbit/s."""
+CARDS = [1, 2, 3, 4, 6, 8]
+QUEUES = [10, 20, 50, 100, 200, 500, 1000, 2000]
+FINE_ALPHA = [100, 200, 300, 400, 450, 500, 550, 600, 650, 700, 800, 1000]
+FINE_BETA = [8, 8.5, 9, 9.25, 9.5, 9.75, 10, 10.25, 10.5, 11]
+"""Values of beta in ms at which the CPU's load falls."""
+SHORT = 300_000
+"""Packets of the runs that are beside the paper's figures: another seed changes the mean latency by 0.2 %."""
+STEP = 1.002
+"""A step of 0.2 % upwards counts as none: runs with other seeds differ by so much."""
+
+Grid = list[list[StudyRun]]
+
+
+@dataclass
+class Bench:
+    """The study while it runs: its claims by name, and the runs that several parts use."""
+
+    s: Study
+    host: StudyScenario
+    claims: dict[str, Claim]
+    grids: dict[str, Grid] = field(default_factory=dict)
+
+    def measured(self, name: str, value: float | Sequence[float], found: str, why: str = "") -> None:
+        self.claims[name].measured(value, found=found, why=why)
+
+
+def study(s: Study) -> None:
+    declare = (cpu_claims, figure_claims, queue_claims, card_claims, enhanced_claims, observations)
+    claims = {name: claim for one in declare for name, claim in one(s).items()}
+    b = Bench(s, s.scenario("host.toml"), claims)
+    make_grids(b)
+    scheme_and_printed(b)
+    two_cards(b)
+    two_card_measures(b)
+    queues(b)
+    setup_time(b)
+    calm(b)
+    card_count(b, s.scenario("buses.toml"))
+    one_card(b)
+    enhanced(b)
+    enhanced_measures(b)
+    buffer_places(b)
+    latency_at_alpha_1(b)
+    small_on_cpu(b)
+
+
+# ---- Claims
+
+
+def common(
+    s: Study, beta: Sequence[str] | str = BETA, alpha: Sequence[float] | float = ALPHA
+) -> list[Parameter]:
+    """The parameters of the overloaded host with queues of 1000."""
+    return [
+        s.printed("traffic.rate", "1 Gbit/s", "section 4.2"),
+        s.printed("processor.card.queue", 1000, "section 4.2: 1000 elements on the accelerators"),
+        s.assumed("processor.cpu.queue", 1000, "not printed; in figure 2 the CPU is one more accelerator "
+                                               "object"),
+        s.printed("processor.cpu.alpha", list(alpha) if isinstance(alpha, Sequence) else alpha, "section 4.1"),
+        s.printed("processor.cpu.beta", beta if isinstance(beta, str) else list(beta), "table 1"),
+        s.printed("processor.cpu.throughput", "110 Mbit/s", "section 4.1"),
+        s.assumed("processor.cpu.throughput_size", 640, "the size is not printed; 640 bytes are those of "
+                                                        "table 1"),
+        s.assumed("processor.card.init", "1 us", "t_init is not printed"),
+        s.assumed("traffic.source", "paper", "the trace is not published; sizes with the mean, median and "
+                                             "deviation that [S] prints for it, in independent order"),
+    ]  # fmt: skip
+
+
+def but(parameters: Iterable[Parameter], *others: Parameter) -> list[Parameter]:
+    """Parameters with others in the place of those with the same key, and before the rest."""
+    keys = {one.key for one in others}
+    return [*others, *(one for one in parameters if one.key not in keys)]
+
+
+def by_name(claims: Iterable[Claim]) -> dict[str, Claim]:
+    return {one.id: one for one in claims}
+
+
+def cpu_claims(s: Study) -> dict[str, Claim]:
+    """Figure 3."""
+    two = common(s)
+    both = but(two, s.printed("processor.card.queue", [1000, 50], "section 4.2"),
+               s.assumed("processor.cpu.queue", [1000, 50], "not printed; as the cards'"))  # fmt: skip
+    steps = "the sentence allows no rise; 0.2 % is the difference between seeds"
+    claims = [
+        s.claim(
+            "cpu-load-alpha",
+            says="At every beta, with queues of 1000 and of 50, the CPU's load does not rise from one alpha "
+                 "to the next.",
+            quote="The higher α0, the lower the CPU load",
+            where="[H] section 4.2, figure 3", parameters=both, band=s.band(None, STEP, "times", steps),
+        ),
+        s.claim(
+            "cpu-packets-alpha",
+            says="At every beta the number of packets on the CPU does not rise from one alpha to the next.",
+            quote="(and thus the number of packets processed by the CPU itself)",
+            where="[H] section 4.2, figure 3", parameters=two, band=s.band(None, STEP, "times", steps),
+        ),
+        s.claim(
+            "cpu-packets-beta",
+            says="At alpha 1, 2.5 and 5 the CPU has fewer packets with the largest beta than without beta.",
+            quote="The higher β0, the lower the number of packets processed by the CPU, even for low values "
+                  "of α0.",
+            where="[H] section 4.2, figure 3", parameters=common(s, alpha=ALPHA[:3]),
+            band=s.band(None, 0.99, "times", "no number is printed; 1 % is five times the difference "
+                                             "between seeds"),
+        ),
+        s.claim(
+            "cpu-control",
+            says="Alpha and beta together change the CPU's load by more than half of the time.",
+            quote="CPU usage can be controlled through the α0 and β0 parameters.",
+            where="[H] section 4.2, figure 3", parameters=two,
+            band=s.band(50, None, "percentage points", "no number is printed; control means most of the "
+                                                       "range"),
+        ),
+    ]  # fmt: skip
+    return by_name(claims)
+
+
+def figure_claims(s: Study) -> dict[str, Claim]:
+    """Figures 4 to 6."""
+    two = common(s)
+    follow = "no number is printed; a correlation of 0.95 leaves 10 % of the variance unexplained"
+    init = s.assumed(
+        "processor.card.init", [f"{one} us" for one in INIT[:INIT_TESTED]],
+        "not printed; with 0 to 1 us a card carries 228 to 218 Mbit/s of the 640 byte packets of table 1, "
+        "transfers included, and the paper prints about 230 Mbit/s",
+    )  # fmt: skip
+    claims = [
+        s.claim(
+            "throughput-follows",
+            says="Over all alpha and beta, throughput and CPU load are correlated.",
+            quote="throughput changes accordingly with the CPU load",
+            where="[H] section 4.2, figure 4", parameters=two, band=s.band(0.95, None, "", follow),
+        ),
+        s.claim(
+            "throughput-500",
+            says="Two cards and the CPU carry slightly more than 500 Mbit/s, with every t_init for which a "
+                 "card carries about 230 Mbit/s.",
+            quote="systems maximum throughput is slightly more than 500Mbit/s",
+            where="[H] section 4.2, figure 4",
+            parameters=but(common(s, BETA[0], ALPHA[0]), init),
+            band=s.band(500, 550, "Mbit/s", "printed: slightly more than 500, taken as at most a tenth more"),
+        ),
+        s.claim(
+            "latency-minimum",
+            says="Mean processing latency is lowest between the point with the most work on the CPU (alpha "
+                 "1, no beta) and the one with none (largest alpha and beta).",
+            quote="Average processing latency has a minimum corresponding to the best trade off",
+            where="[H] section 4.2, figure 5", parameters=two,
+            band=s.band(None, 0.95, "times the lower of both ends", "no number is printed; visible in a "
+                                                                    "figure"),
+        ),
+        s.claim(
+            "global-latency",
+            says="Over all alpha and beta, global latency falls as throughput grows.",
+            quote="the higher the throughput, the lower the global latency",
+            where="[H] section 4.2, figure 6", parameters=two, band=s.band(None, -0.95, "", follow),
+        ),
+        s.claim(
+            "global-latency-packets",
+            says="Global latency grows each time that the number of packets is doubled.",
+            quote="the global latency in a saturated network increases with the number of considered packets",
+            where="[H] section 4.2", parameters=common(s, BETA[0], ALPHA[0]),
+            band=s.band(1.1, None, "times", "no number is printed; a tenth is above all differences between "
+                                            "seeds"),
+        ),
+    ]  # fmt: skip
+    return by_name(claims)
+
+
+def queue_claims(s: Study) -> dict[str, Claim]:
+    """Queues of 50, and 200 Mbit/s."""
+    fifty = but(common(s), s.printed("processor.card.queue", 50, "section 4.2"),
+                s.assumed("processor.cpu.queue", 50, "not printed; as the cards'"))  # fmt: skip
+    slow = but(common(s), s.printed("traffic.rate", "200 Mbit/s", "section 4.2"))
+    claims = [
+        s.claim(
+            "queue-50-similar",
+            says="At every alpha and beta, throughput, global latency and CPU load are the same with 50 and "
+                 "1000.",
+            quote="the results obtained concerning throughput, global latency, and CPU usage are very "
+                  "similar",
+            where="[H] section 4.2", parameters=fifty,
+            band=s.band(0.9, 1.1, "times; CPU load: 1 + difference", "no number is printed; a tenth"),
+        ),
+        s.claim(
+            "queue-50-amplified",
+            says="Alpha and beta take more load off the CPU with queues of 50 than with 1000.",
+            quote="the effects obtained by changing the parameters α0 and β0 are amplified",
+            where="[H] section 4.2", parameters=fifty,
+            band=s.band(1.05, None, "times", "no number is printed; a twentieth, visible in a figure"),
+        ),
+        s.claim(
+            "queue-50-latency",
+            says="At every alpha and beta, processing latency is less than half with queues of 50.",
+            quote="its values are considerably lower in the second case",
+            where="[H] section 4.2", parameters=fifty,
+            band=s.band(None, 0.5, "times", "no number is printed; considerably: half"),
+        ),
+        s.claim(
+            "calm-cpu",
+            says="At 200 Mbit/s the CPU is busy for less than a twentieth of the time at all alpha and beta.",
+            quote="the CPU is barely used",
+            where="[H] section 4.2", parameters=slow,
+            band=s.band(None, 5, "% of the time", "no number is printed; barely: a twentieth"),
+        ),
+        s.claim(
+            "calm-unchanged",
+            says="At 200 Mbit/s throughput and processing latency are the same at all alpha and beta.",
+            quote="both latency and throughput do not change with α0 and β0",
+            where="[H] section 4.2", parameters=slow,
+            band=s.band(1, 1.01, "times, largest by smallest", "printed: no change; 1 % for the measurement"),
+        ),
+        s.claim(
+            "calm-cards",
+            says="At 200 Mbit/s the cards process all packets at all alpha and beta.",
+            quote="in this situation, all data traffic is always processed by the accelerators",
+            where="[H] section 4.2", parameters=slow,
+            band=s.band(99.9, 100, "% of the packets", "printed: all; one in a thousand for another trace"),
+        ),
+    ]  # fmt: skip
+    return by_name(claims)
+
+
+def card_claims(s: Study) -> dict[str, Claim]:
+    """Four cards, and one."""
+    four = [s.printed("processor.card.count", 4, "section 4.2"), *common(s, BETA[0], ALPHA[0])]
+    one = [s.printed("processor.card.count", 1, "section 4.2"), *common(s)]
+    fine = but(
+        one,
+        s.assumed("processor.cpu.alpha", FINE_ALPHA, "without beta; the paper's list has no value between "
+                                                     "100 and 500, where the load falls with one card and "
+                                                     "with two"),
+        s.assumed("processor.cpu.beta", [f"{ms} ms" for ms in FINE_BETA], "at alpha 1; the paper's list "
+                                                                          "ends below 9 ms, where the load "
+                                                                          "falls"),
+    )  # fmt: skip
+    claims = [
+        s.claim(
+            "four-bus",
+            says="Four cards carry more if each has a bus of its own.",
+            quote="In this case throughput was really limited by bus contention.",
+            where="[H] section 4.2", parameters=four,
+            band=s.band(1.05, None, "times", "no number is printed; a twentieth more without contention"),
+        ),
+        s.claim(
+            "cards-idle",
+            says="With two and with four cards on the bus, cards do not compute for more than a tenth of "
+                 "the time.",
+            quote="Coprocessors got idle in many cases waiting for the opportunity to write back the "
+                  "results in memory or to fetch data to be processed.",
+            where="[H] section 4.3", parameters=but(four, s.printed("processor.card.count", [2, 4], "section 4.2")),
+            band=s.band(10, None, "% of the time", "no number is printed; in many cases: a tenth of the "
+                                                   "time"),
+        ),
+        s.claim(
+            "one-card-similar",
+            says="Over all alpha and beta, throughput and both latencies change with one card as with two.",
+            quote="Results similar to the ones shown above are obtained for throughput and latency.",
+            where="[H] section 4.2", parameters=one,
+            band=s.band(0.9, None, "correlation", "no number is printed; 0.9 is usually called a strong "
+                                                  "correlation"),
+        ),
+        s.claim(
+            "one-card-alpha",
+            says="The alpha and the beta at which the CPU's load falls below half are higher with one card "
+                 "than with two.",
+            quote="higher values of α0 and β0 are needed to decrease main CPU usage",
+            where="[H] section 4.2", parameters=fine,
+            band=s.band(1.01, None, "times", "no number is printed; 1 % is above the differences between "
+                                             "seeds"),
+        ),
+    ]  # fmt: skip
+    return by_name(claims)
+
+
+def enhanced_claims(s: Study) -> dict[str, Claim]:
+    """Section 4.3: figures 7 and 8."""
+    base = [s.printed("processor.card.count", 1, "section 4.3"), *common(s, "17.6 us")]
+    low = [base[0], *common(s, "17.6 us", ALPHA[:LOW])]
+    size = "not printed; the paper calls the size of the prefetch buffer k"
+    place = [*base, s.assumed("processor.card.write_buffer", 1, "not printed; the smallest"),
+             s.assumed("processor.card.prefetch", 1, size)]  # fmt: skip
+    places = [*base, s.assumed("processor.card.write_buffer", PLACES, "not printed; as prefetch"),
+              s.assumed("processor.card.prefetch", PLACES, size)]  # fmt: skip
+    improves = ("The scheduling algorithm, especially for low values of the α0 parameter, improves "
+                "processing capability in terms of latency and throughput.")  # fmt: skip
+    closer = ("The higher is the value of α0, the closer is the performance of our system without the "
+              "scheduling algorithm to the one with the scheduler.")  # fmt: skip
+    same = ("The same performance improvement can be obtained by adopting either the write buffer or data "
+            "prefetch")  # fmt: skip
+    claims = [
+        claim_of(s, "scheduling-throughput", improves, "8", low, (1.05, None, "times"),
+                 "At alpha 1 to 10 throughput is higher with the scheduler than without.",
+                 "no number is printed; a twentieth, visible in a figure"),
+        claim_of(s, "scheduling-latency", improves, "7", low, (None, 0.95, "times"),
+                 "At alpha 1 to 10 mean processing latency is lower with the scheduler than without.",
+                 "no number is printed; a twentieth, visible in a figure"),
+        claim_of(s, "alpha-none-throughput", closer, "8", base, (None, 0.002, "change of the distance, per step"),
+                 "From one alpha to the next the ratio of both throughputs does not get farther from 1.",
+                 "the sentence allows no step away; 0.2 % is the difference between seeds"),
+        claim_of(s, "alpha-none-latency", closer, "7", base, (None, 0.002, "change of the distance, per step"),
+                 "From one alpha to the next the ratio of both processing latencies does not get farther "
+                 "from 1.",
+                 "the sentence allows no step away; 0.2 % is the difference between seeds"),
+        claim_of(s, "buffer-or-prefetch", same, "7, figure 8", places, (0.95, 1.05, "times"),
+                 "At every alpha and k, throughput and processing latency with a write buffer are those "
+                 "with prefetch.",
+                 "printed: the same; a twentieth, which a figure does not show"),
+        claim_of(s, "both-more", "By adopting both of them we can achieve some further "
+                                 "benefits.", "7, figure 8",
+                 place, (1.01, None, "times"),
+                 "At every alpha both together give more throughput and less latency than the better one "
+                 "alone.",
+                 "no number is printed; 1 % is above the differences between seeds"),
+        claim_of(s, "prefetch-aware", "does not give any valuable benefit in term of throughput", "8", places,
+                 (None, 1.01, "times"),
+                 "At every alpha and k, a scheduler that counts prefetched packets gains less than 1 % of "
+                 "throughput.",
+                 "no number is printed; valuable: 1 %"),
+        claim_of(s, "aware-worse", "In some cases this also worsens the average processing "
+                                   "latency.", "7", places,
+                 (1.01, None, "times"),
+                 "At some alpha and k, counting prefetched packets raises mean processing latency by 1 % or "
+                 "more.",
+                 "no number is printed; 1 % is five times the difference between seeds"),
+        s.claim(
+            "small-on-cpu",
+            says="At some alpha and beta the CPU's packets are on average less than half as large as the "
+                 "cards'.",
+            quote="There are values of α0 and β0 for which packets scheduled on the CPU are the smallest "
+                  "ones.",
+            where="[H] section 4.3", parameters=common(s),
+            band=s.band(None, 0.5, "times", "no number is printed; half"),
+        ),
+        s.claim(
+            "overload-most",
+            says="The scheduler gains more throughput at 1 Gbit/s than at 200 Mbit/s.",
+            quote="it can provide a performance enhancement especially when the overall system is overloaded",
+            where="[H] section 5",
+            parameters=but(
+                common(s, "17.6 us", ALPHA[0]),
+                s.printed("traffic.rate", ["200 Mbit/s", "1 Gbit/s"], "section 4.2"),
+                s.assumed("processor.card.count", 1, "the sentence names no number of cards; without the "
+                                                     "scheduler one card is used"),
+            ),
+            band=s.band(1.05, None, "times", "no number is printed; a twentieth"),
+        ),
+    ]  # fmt: skip
+    return by_name(claims)
+
+
+def claim_of(
+    s: Study, name: str, quote: str, figures: str, parameters: list[Parameter],
+    band: tuple[float | None, float | None, str], says: str, source: str,
+) -> Claim:  # fmt: skip
+    """A claim of section 4.3 about figure 7 or 8."""
+    where = f"[H] section 4.3, figure {figures}"
+    return s.claim(
+        name, says=says, quote=quote, where=where, parameters=parameters, band=s.band(*band, source)
+    )
+
+
+def observations(s: Study) -> dict[str, Claim]:
+    """What no sentence of the paper says."""
+    border = s.observation(
+        "t-init-border",
+        says="Two cards and the CPU carry 500 Mbit/s up to a t_init of about 1 us: throughput-500 depends "
+        "on it.",
+        band=s.band(0.9, 1.2, "us", "interpolated between the runs"),
+        parameters=common(s, BETA[0], ALPHA[0]),
+    )
+    order = s.observation(
+        "latency-order",
+        says="At alpha 1 the scheduler does not raise latency if sizes come in runs of ten packets or more.",
+        band=s.band(None, 1, "times", "latency with the scheduler by that without"),
+        parameters=[s.assumed("traffic.run_length", [10, 20, 50, 100], "the order of sizes is not printed")],
+    )
+    return {"t-init-border": border, "latency-order": order}
+
+
+# ---- Helpers
+
+
+def queue_of(host: StudyScenario, places: int) -> StudyScenario:
+    """All queues with so many places."""
+    return host.set("processor.cpu.queue", places).set("processor.card.queue", places)
+
+
+def single(host: StudyScenario) -> StudyScenario:
+    """Without the scheduler: every packet to the card."""
+    return host.set("scheduler.policy", "single").set("scheduler.processor", "card")
+
+
+def flat(grid: Grid, path: str) -> list[float]:
+    return [run[path] for row in grid for run in row]
+
+
+def ratios(after: Sequence[float], before: Sequence[float]) -> list[float]:
+    """Quotients; that of two zeros is 1."""
+    return [1.0 if y == 0 and x == 0 else x / y if y else nan for x, y in zip(after, before)]
+
+
+def change(value: float) -> str:
+    """A ratio near 1 as a change in per cent."""
+    return f"{100 * (value - 1):+.2f} %"
+
+
+def steps(grid: Grid, path: str) -> list[float]:
+    """In every row each value by the one before."""
+    rows = [[run[path] for run in row] for row in grid]
+    return [ratio for row in rows for ratio in ratios(row[1:], row[:-1])]
+
+
+def crossing(xs: Sequence[float], ys: Sequence[float], level: float) -> float:
+    """Where falling values pass a level, interpolated; not a number if they do not."""
+    for at in range(1, len(xs)):
+        if ys[at - 1] >= level > ys[at]:
+            share = (ys[at - 1] - level) / (ys[at - 1] - ys[at])
+            return xs[at - 1] + share * (xs[at] - xs[at - 1])
+    return nan
+
+
+def lines(s: Study, grid: Grid, path: str, factor: float) -> list[Series]:
+    """A line over alpha for each beta."""
+    return [s.series(f"beta {beta}", ALPHA, s.figures(row, path, factor)) for beta, row in zip(BETA, grid)]
+
+
+# ---- Figures 1 to 6
+
+
+def make_grids(b: Bench) -> None:
+    """Runs over all alpha and beta."""
+    short = b.host.set("traffic.packets", SHORT)
+    setups = {
+        "1000": b.host,
+        "50": queue_of(b.host, 50),
+        "calm": short.set("traffic.rate", "200 Mbit/s"),
+        "one": short.set("processor.card.count", 1),
+    }
+    for name, host in setups.items():
+        b.grids[name] = b.s.grid(host, "processor.cpu.beta", BETA, "processor.cpu.alpha", ALPHA)
+
+
+def scheme_and_printed(b: Bench) -> None:
+    """Figures 1 and 2, table 1, and numbers in the text."""
+    s = b.s
+    s.section("The model, and what the paper prints")
+    s.table(
+        "Objects of the model",
+        ["paper", "scenario"],
+        [
+            ["fifo for the input data (figures 1 and 2)", "[traffic]; input without limit"],
+            ["scheduler (figures 1 and 2)", "[scheduler], policy finish-time"],
+            ["N + 1 fifo_accel, one queue per processor", "processor.cpu.queue, processor.card.queue"],
+            ["accelerator 0: the CPU", "[[processor]] cpu, with alpha and beta"],
+            ["accelerators 1 to N", "[[processor]] card, count = N"],
+            ["bus (PCI, 32 bit, 66 MHz), first come first served", "[bus]"],
+        ],
+        counterpart="[H] figure 1; [H] figure 2",
+    )
+    s.table(
+        "Bytes that a card enciphers in beta, with t_block 440 ns",
+        ["beta", "bytes, here", "bytes, printed"],
+        [[time(one), digits(one / BLOCK * 16), printed] for one, printed in zip(BETA_SECONDS, BETA_BYTES)],
+        counterpart="[H] table 1",
+    )
+    fixed = {"source": "fixed", "value": 600, "packets": 50_000, "rate": "1 Gbit/s", "overhead": 40}
+    card = single(b.host.set("processor.card.count", 1))
+    cpu = b.host.set("scheduler.policy", "single").set("scheduler.processor", "cpu")
+    alone = s.run([one.set("traffic", fixed) for one in (card, cpu)])
+    best = b.grids["1000"][0][0]
+    s.table(
+        "Throughput",
+        ["", "here", "printed"],
+        [
+            [
+                "one card, packets of 640 bytes, transfers included",
+                bits(alone[0]["throughput_bps"]),
+                "about 230 Mbit/s",
+            ],
+            ["the CPU, packets of 640 bytes", bits(alone[1]["throughput_bps"]), "110 Mbit/s"],
+            ["two cards and the CPU, alpha 1", bits(best["throughput_bps"]), "slightly more than 500 Mbit/s"],
+        ],
+    )
+
+
+def two_cards(b: Bench) -> None:
+    """Figures 3 to 6, with queues of 1000 and of 50."""
+    s = b.s
+    s.section("Two cards, 1 Gbit/s offered")
+    s.text("""The paper shows queues of 1000 jobs. Under overload the cards' queues are full, so that a job
+        waits about 9 ms for a card with queues of 1000, and about half a millisecond with 50. The
+        scheduler chooses an idle CPU as long as alpha (p0 + beta) is less than that; p0 is about 20 µs.
+        With 1000 jobs alpha therefore has an effect from some hundreds on, with 50 from some tens on.""")
+    for queue in ("1000", "50"):
+        grid = b.grids[queue]
+        of = {"1000": "[H] figure {}", "50": None}[queue]
+        printed = [s.paper("printed: slightly more than 500 Mbit/s", [1], [500_000], "section 4.2")]
+        for number, title, unit, path, factor in (
+            (3, "CPU load", "CPU load (% of the time)", "cpu.load", 100.0),
+            (4, "Throughput", "throughput (kbit/s)", "throughput_bps", 1e-3),
+            (5, "Average processing latency", "processing latency (ms)", "processing_latency.mean_s", 1e3),
+            (6, "Average global latency", "global latency (s)", "total_latency.mean_s", 1.0),
+        ):
+            s.plot(
+                f"{title}, queues of {queue}", "alpha", unit, lines(s, grid, path, factor),
+                paper=printed if number == 4 else [], log_x=True,
+                counterpart=of.format(number) if of else None,
+            )  # fmt: skip
+
+
+def two_card_measures(b: Bench) -> None:
+    grid = b.grids["1000"]
+    loads, rates = flat(grid, "cpu.load"), flat(grid, "throughput_bps")
+    totals = flat(grid, "total_latency.mean_s")
+    first = [run["cpu.load"] for run in grid[0]]
+    short = b.grids["50"]
+    b.measured(
+        "cpu-load-alpha", [*steps(grid, "cpu.load"), *steps(short, "cpu.load")],
+        f"Without beta and with queues of 1000 the load is {join(percent(x) for x in first)} at alpha "
+        f"{join(ALPHA)}; with beta 17.6 us it ends at {percent(grid[1][-1]['cpu.load'])}. With queues of 50 "
+        f"it is {join(percent(run['cpu.load']) for run in short[0])}.",
+        "Up to alpha 100 the load hardly changes: an idle CPU is chosen until alpha p0 exceeds the time of "
+        "a full card queue. Most of the fall lies between alpha 100 and 500, and with beta before it.",
+    )  # fmt: skip
+    moved = grid[0][1]["cpu.bytes"] / grid[0][0]["cpu.bytes"]
+    own = b.s.run(one_step(b, 600))
+    b.measured(
+        "cpu-packets-alpha", steps(grid, "cpu.packets"),
+        f"Without beta the CPU has {join(run['cpu.packets'] for run in grid[0])} packets at alpha "
+        f"{join(ALPHA)}: {digits(100 * (grid[0][1]['cpu.packets'] / grid[0][0]['cpu.packets'] - 1))} % more "
+        "at 2.5 than at 1.",
+        "At alpha 1 the CPU's queue is full, and packets of all sizes wait for it. From 2.5 on it gets "
+        f"smaller ones ({digits(grid[0][1]['cpu.mean_size'])} B instead of "
+        f"{digits(grid[0][0]['cpu.mean_size'])} B on average) and is as busy as before. Tried: the CPU's "
+        f"bytes fall, to {digits(moved)} times at 2.5; with 600 places in the CPU's queue alone it has "
+        f"{digits(own[1]['cpu.packets'] / own[0]['cpu.packets'])} times the packets.",
+    )  # fmt: skip
+    low = [grid[-1][at]["cpu.packets"] / grid[0][at]["cpu.packets"] for at in range(3)]
+    half = b.s.sweep(queue_of(b.host, 500).set("traffic.packets", SHORT), "processor.cpu.beta", BETA)
+    b.measured(
+        "cpu-packets-beta", low,
+        f"With beta 6.6 ms the CPU has {join(low)} times the packets that it has without, at alpha 1, 2.5 "
+        "and 5.",
+        "At alpha 1 beta counts against the time of a full card queue, 9 to 13 ms, and the largest beta is "
+        "6.6 ms: it shortens the CPU's queue and does not change its load. Tried: with queues of 500 and "
+        f"alpha 1 it is {digits(half[-1]['cpu.packets'] / half[0]['cpu.packets'])} times, with queues of 50 "
+        f"{digits(b.grids['50'][-1][0]['cpu.packets'] / b.grids['50'][0][0]['cpu.packets'])} times.",
+    )  # fmt: skip
+    b.measured(
+        "cpu-control", 100 * (max(loads) - min(loads)),
+        f"The CPU's load is {percent(min(loads))} to {percent(max(loads))} over alpha and beta.",
+    )  # fmt: skip
+    b.measured(
+        "throughput-follows", correlation(loads, rates),
+        f"{bits(min(rates))} at a CPU load of {percent(min(loads))}, {bits(max(rates))} at "
+        f"{percent(max(loads))}; correlation {digits(correlation(loads, rates))} over {len(loads)} points.",
+    )  # fmt: skip
+    b.measured(
+        "global-latency", correlation(rates, totals),
+        f"{time(max(totals))} at {bits(min(rates))}, {time(min(totals))} at {bits(max(rates))}; correlation "
+        f"{digits(correlation(rates, totals))} over {len(rates)} points.",
+        "Packets wait in an input without limit.",
+    )  # fmt: skip
+    latency_measures(b)
+
+
+def one_step(b: Bench, queue: int) -> list[StudyScenario]:
+    """Alpha 1 and 2.5 with another length of the CPU's queue."""
+    host = b.host.set("traffic.packets", SHORT).set("processor.cpu.queue", queue)
+    return [host.set("processor.cpu.alpha", alpha) for alpha in ALPHA[:2]]
+
+
+def latency_measures(b: Bench) -> None:
+    grid = b.grids["1000"]
+    waits = [[run["processing_latency.mean_s"] for run in row] for row in grid]
+    best = min(min(row) for row in waits)
+    at = next(
+        (beta, alpha) for beta, row in zip(BETA, waits) for alpha, one in zip(ALPHA, row) if one == best
+    )
+    ends = (waits[0][0], waits[-1][-1])
+    b.measured(
+        "latency-minimum", best / min(ends),
+        f"{time(ends[0])} with the most work on the CPU, {time(ends[1])} with none, {time(best)} at alpha "
+        f"{at[1]} and beta {at[0]}. Lowest over alpha for each beta: "
+        + join(f"{time(min(row))} at alpha {ALPHA[row.index(min(row))]} (beta "
+               f"{beta})" for beta, row in zip(BETA, waits))
+        + ".",
+        "With beta 6.6 ms the minimum is at alpha 1, the end of the list: from 2.5 on the CPU has nothing "
+        "to do.",
+    )  # fmt: skip
+    numbers = [125_000, 250_000, 500_000, 1_000_000]
+    runs = b.s.sweep(b.host, "traffic.packets", numbers)
+    totals = b.s.figures(runs, "total_latency.mean_s")
+    b.measured(
+        "global-latency-packets", ratios(totals[1:], totals[:-1]),
+        f"{join(time(x) for x in totals)} for {join(numbers)} packets.",
+    )  # fmt: skip
+
+
+def queues(b: Bench) -> None:
+    """Queues of 50 against 1000."""
+    s, long, short = b.s, b.grids["1000"], b.grids["50"]
+    s.section("Queues of 50 and of 1000")
+    runs = s.run([queue_of(b.host, queue).set("traffic.packets", SHORT) for queue in QUEUES])
+    s.plot("Processing latency by queue, alpha 1", "places in every queue", "processing latency (ms)",
+           [s.series("mean", QUEUES, s.figures(runs, "processing_latency.mean_s", 1e3))], log_x=True, log_y=True)  # fmt: skip
+    s.plot("Throughput by queue, alpha 1", "places in every queue", "throughput (Mbit/s)",
+           [s.series("throughput", QUEUES, s.figures(runs, "throughput_bps", 1e-6))], log_x=True)  # fmt: skip
+    rate = ratios(flat(short, "throughput_bps"), flat(long, "throughput_bps"))
+    total = ratios(flat(short, "total_latency.mean_s"), flat(long, "total_latency.mean_s"))
+    load = [1 + x - y for x, y in zip(flat(short, "cpu.load"), flat(long, "cpu.load"))]
+    near = [row * len(ALPHA) + at for row in range(2) for at in range(LOW)]
+    zero = [f"{bits(short[0][at]['throughput_bps'])} instead of {bits(long[0][at]['throughput_bps'])} at "
+            f"alpha {ALPHA[at]}" for at in (0, 4, 5, 6)]  # fmt: skip
+    b.measured(
+        "queue-50-similar", [*rate, *total, *load],
+        f"Without beta {join(zero)}. Over all points throughput is {digits(min(rate))} to "
+        f"{digits(max(rate))} times, global latency {digits(min(total))} to {digits(max(total))} times that "
+        "with queues of 1000.",
+        "Tried: at alpha up to 10 and beta up to 17.6 us throughput is "
+        f"{digits(min(rate[at] for at in near))} to {digits(max(rate[at] for at in near))} times. Beyond, "
+        "the CPU is idle with queues of 50 and busy with 1000; the paper's next sentence says that effects "
+        "of alpha and beta are amplified, and that is what is seen.",
+    )  # fmt: skip
+    falls = [fmean(grid[0][0]["cpu.load"] - x for x in flat(grid, "cpu.load")) for grid in (short, long)]
+    b.measured(
+        "queue-50-amplified", ratios(falls[:1], falls[1:]),
+        f"On average over alpha and beta the load is {digits(100 * falls[0])} percentage points below that "
+        f"at alpha 1 without beta with queues of 50, and {digits(100 * falls[1])} with 1000.",
+    )  # fmt: skip
+    wait = ratios(flat(short, "processing_latency.mean_s"), flat(long, "processing_latency.mean_s"))
+    b.measured(
+        "queue-50-latency", wait,
+        f"{digits(min(wait))} to {digits(max(wait))} times that with queues of 1000; at alpha 1 without beta "
+        f"{time(short[0][0]['processing_latency.mean_s'])} instead of "
+        f"{time(long[0][0]['processing_latency.mean_s'])}.",
+    )  # fmt: skip
+
+
+def setup_time(b: Bench) -> None:
+    """What t_init does."""
+    s = b.s
+    s.section("What t_init does")
+    s.text("""The formula of the paper has a setup time t_init that is not printed. It determines how much
+        small packets cost, and with it the maximum throughput.""")
+    hosts = [
+        b.host.set("processor.card.init", f"{one} us").set("processor.cpu.init", f"{one} us") for one in INIT
+    ]
+    runs = s.run(hosts)
+    rates = s.figures(runs, "throughput_bps", 1e-6)
+    fixed = {"source": "fixed", "value": 600, "packets": 50_000, "rate": "1 Gbit/s", "overhead": 40}
+    alone = s.figures(s.run([single(one.set("processor.card.count", 1)).set("traffic", fixed) for one in hosts]),
+                      "throughput_bps", 1e-6)  # fmt: skip
+    s.plot("Two cards and the CPU, alpha 1", "t_init of all processors (µs)", "throughput (Mbit/s)",
+           [s.series("two cards and the CPU", INIT, rates), s.series("one card, 640 bytes", INIT, alone)],
+           paper=[s.paper("printed: slightly more than 500", INIT[:INIT_TESTED], [500] * INIT_TESTED, "section 4.2"),
+                  s.paper("printed: about 230", INIT[:INIT_TESTED], [230] * INIT_TESTED, "section 4.1")],
+           note="The printed values stand at those t_init for which the claim is tested.")  # fmt: skip
+    tested = rates[:INIT_TESTED]
+    b.measured(
+        "throughput-500", tested,
+        f"{join(tested)} Mbit/s with t_init {join(INIT[:INIT_TESTED])} us; {join(rates[INIT_TESTED:])} with "
+        f"{join(INIT[INIT_TESTED:])} us. One card alone carries {join(alone[:INIT_TESTED])} Mbit/s.",
+        "Table 1 makes 640 bytes last exactly 40 blocks, without any t_init, and a card then carries the "
+        "printed 230 Mbit/s nearly: small values of t_init are the likely ones.",
+    )  # fmt: skip
+    border = crossing(INIT, rates, 500)
+    b.measured("t-init-border", border, f"500 Mbit/s are passed at a t_init of {digits(border)} us.")
+
+
+def calm(b: Bench) -> None:
+    """200 Mbit/s."""
+    s, grid = b.s, b.grids["calm"]
+    s.section("200 Mbit/s offered: no overload")
+    loads, waits = flat(grid, "cpu.load"), flat(grid, "processing_latency.mean_s")
+    rates = flat(grid, "throughput_bps")
+    shares = [100 * (1 - run["cpu.packets"] / run["packets"]) for row in grid for run in row]
+    s.plot(
+        "CPU load at 200 Mbit/s",
+        "alpha",
+        "CPU load (% of the time)",
+        lines(s, grid, "cpu.load", 100.0),
+        log_x=True,
+    )
+    s.plot("Processing latency at 200 Mbit/s", "alpha", "processing latency (µs)",
+           lines(s, grid, "processing_latency.mean_s", 1e6), log_x=True)  # fmt: skip
+    b.measured("calm-cpu", [100 * x for x in loads],
+               f"The CPU is busy {percent(min(loads))} to {percent(max(loads))} of the time.")  # fmt: skip
+    b.measured("calm-unchanged", [max(rates) / min(rates), max(waits) / min(waits)],
+               f"{bits(min(rates))} to {bits(max(rates))}, {time(min(waits))} to {time(max(waits))}.")  # fmt: skip
+    b.measured(
+        "calm-cards",
+        shares,
+        f"The cards have {digits(min(shares))} to {digits(max(shares))} % of the packets.",
+    )
+
+
+# ---- Numbers of cards
+
+
+def card_count(b: Bench, apart: StudyScenario) -> None:
+    """One to eight cards on the bus; four with a bus each."""
+    s = b.s
+    s.section("One, two, four cards")
+    runs = s.sweep(b.host.set("traffic.packets", SHORT), "processor.card.count", CARDS)
+    idle = [100 * (1 - fmean(run[f"card.{at}.load"] if count > 1 else run["card.load"] for at in range(count)))
+            for count, run in zip(CARDS, runs)]  # fmt: skip
+    s.plot("Throughput by cards", "cards on one bus", "throughput (Mbit/s)",
+           [s.series("throughput", CARDS, s.figures(runs, "throughput_bps", 1e-6))],
+           paper=[s.paper("printed: slightly more than 500", [2], [500], "section 4.2")])  # fmt: skip
+    s.plot("Bus and cards", "cards on one bus", "% of the time",
+           [s.series("bus busy", CARDS, s.figures(runs, "bus.load", 100.0)),
+            s.series("cards not computing", CARDS, idle)])  # fmt: skip
+    four, own = runs[CARDS.index(4)], s.run(apart.set("traffic.packets", SHORT))
+    b.measured(
+        "four-bus", own["throughput_bps"] / four["throughput_bps"],
+        f"{bits(four['throughput_bps'])} with four cards on one bus, {percent(four['bus.load'])} busy; "
+        f"{bits(own['throughput_bps'])} with a bus for each.",
+        "The bus is not busy all the time, because a card without buffers uses it only when it does not "
+        "compute; but transfers wait for each other.",
+    )  # fmt: skip
+    b.measured(
+        "cards-idle", [idle[CARDS.index(2)], idle[CARDS.index(4)]],
+        f"Cards do not compute for {join(idle)} % of the time with {join(CARDS)} cards.",
+    )  # fmt: skip
+
+
+def thresholds(b: Bench, cards: int) -> tuple[float, float]:
+    """The alpha, and the beta in ms, at which the CPU's load falls below half."""
+    host = b.host.set("traffic.packets", SHORT).set("processor.card.count", cards)
+    alpha = b.s.sweep(host, "processor.cpu.alpha", FINE_ALPHA)
+    beta = b.s.sweep(host, "processor.cpu.beta", [f"{ms} ms" for ms in FINE_BETA])
+    return (crossing(FINE_ALPHA, b.s.figures(alpha, "cpu.load"), 0.5),
+            crossing(FINE_BETA, b.s.figures(beta, "cpu.load"), 0.5))  # fmt: skip
+
+
+def one_card(b: Bench) -> None:
+    """One card against two."""
+    s, one, two = b.s, b.grids["one"], b.grids["1000"]
+    s.section("One card instead of two")
+    for title, unit, path, factor in (
+        ("CPU load, one card", "CPU load (% of the time)", "cpu.load", 100.0),
+        ("Throughput, one card", "throughput (kbit/s)", "throughput_bps", 1e-3),
+        ("Average processing latency, one card", "processing latency (ms)", "processing_latency.mean_s", 1e3),
+    ):
+        s.plot(title, "alpha", unit, lines(s, one, path, factor), log_x=True)
+    paths = ("throughput_bps", "processing_latency.mean_s", "total_latency.mean_s")
+    alike = [correlation(flat(one, path), flat(two, path)) for path in paths]
+    b.measured("one-card-similar", alike,
+               f"Correlations over 32 points: throughput {digits(alike[0])}, processing latency "
+               f"{digits(alike[1])}, global latency {digits(alike[2])}.")  # fmt: skip
+    at_one, at_two = thresholds(b, 1), thresholds(b, 2)
+    slower = (
+        b.host.set("traffic.packets", SHORT).set("traffic.rate", "400 Mbit/s").set("processor.cpu.alpha", 2.5)
+    )
+    loads = s.run([queue_of(slower, 50).set("processor.card.count", count) for count in (1, 2)])
+    b.measured(
+        "one-card-alpha", ratios(at_one, at_two),
+        f"The load falls below half at alpha {digits(at_one[0])} with one card and {digits(at_two[0])} with "
+        f"two, and at a beta of {digits(at_one[1])} ms with one and {digits(at_two[1])} ms with two.",
+        "Under overload every card's queue is full, and the CPU is chosen until alpha (w0 + p0 + beta) "
+        "exceeds its time, which depends little on the number of cards. Beta behaves as the paper says, "
+        "alpha does not: with large alpha only small packets go to the CPU, and with one card fewer of them "
+        "pass per second. Tried: at 400 Mbit/s, alpha 2.5 and queues of 50 the CPU's load is "
+        f"{percent(loads[0]['cpu.load'])} with one card and {percent(loads[1]['cpu.load'])} with two, as the "
+        "paper says; it does not print another rate for this case.",
+    )  # fmt: skip
+
+
+# ---- Figures 7 and 8
+
+
+def architectures(b: Bench, places: int, queue: int = 1000) -> dict[str, StudyScenario]:
+    """One card without and with buffers of so many places."""
+    base = queue_of(b.host, queue).set("traffic.packets", SHORT)
+    base = base.set("processor.card.count", 1).set("processor.cpu.beta", "17.6 us")
+    buffer = base.set("processor.card.write_buffer", places)
+    both = buffer.set("processor.card.prefetch", places)
+    return {
+        "plain": base,
+        "write buffer": buffer,
+        "prefetch": base.set("processor.card.prefetch", places),
+        "both": both,
+        "both, aware": both.set("scheduler.prefetch_aware", True),
+    }
+
+
+def enhanced(b: Bench) -> None:
+    """Figures 7 and 8 as columns: the paper's alphas and no-sched."""
+    s = b.s
+    s.section("One card with write buffer and prefetch")
+    s.text("""Columns for each alpha, and without the scheduler: "no-sched", every packet to the card. beta
+        is 17.6 µs, queues have 1000 places, write buffer and prefetch one place each.""")
+    setups = architectures(b, 1)
+    for name, host in setups.items():
+        b.grids[name] = [s.sweep(host, "processor.cpu.alpha", ALPHA), [s.run(single(host))]]
+    names = [*(f"{alpha:g}" for alpha in ALPHA), "no-sched"]
+    for number, title, unit, path, factor in (
+        (
+            7,
+            "Average processing latency, one card",
+            "processing latency (ms)",
+            "processing_latency.mean_s",
+            1e3,
+        ),
+        (8, "Throughput, one card", "throughput (kbit/s)", "throughput_bps", 1e-3),
+    ):
+        columns = [s.series(name, names, s.figures([*b.grids[name][0], *b.grids[name][1]], path, factor))
+                   for name in setups]  # fmt: skip
+        s.plot(
+            f"{title}, with and without buffers", "alpha", unit, columns, counterpart=f"[H] figure {number}"
+        )
+
+
+def enhanced_measures(b: Bench) -> None:
+    rule, none = b.grids["plain"][0], b.grids["plain"][1][0]
+    rate = [run["throughput_bps"] / none["throughput_bps"] for run in rule]
+    wait = [run["processing_latency.mean_s"] / none["processing_latency.mean_s"] for run in rule]
+    b.measured(
+        "scheduling-throughput", rate[:LOW],
+        f"{join(rate[:LOW])} times at alpha {join(ALPHA[:LOW])}; {bits(rule[0]['throughput_bps'])} against "
+        f"{bits(none['throughput_bps'])} at alpha 1.",
+    )  # fmt: skip
+    b.measured("scheduling-latency", wait[:LOW], *latency_words(b, wait))
+    for name, values in (("throughput", rate), ("latency", wait)):
+        far = [abs(one - 1) for one in values]
+        b.measured(
+            f"alpha-none-{name}", [after - before for before, after in zip(far, far[1:])],
+            f"With the scheduler {join(values)} times that without, at alpha {join(ALPHA)}.",
+            "" if name == "throughput" else "Latency first falls below that without the scheduler, because "
+                                            "the CPU gets fewer large packets, and is equal to it only when "
+                                            "the CPU gets none. Tried: with queues of 50 it is "
+                                            f"{join(short_queue_latency(b))} times.",
+        )  # fmt: skip
+    slow = b.s.run([one.set("traffic.rate", "200 Mbit/s") for one in
+                    (architectures(b, 1)["plain"], single(architectures(b, 1)["plain"]))])  # fmt: skip
+    calm_gain = slow[0]["throughput_bps"] / slow[1]["throughput_bps"]
+    b.measured("overload-most", rate[0] / calm_gain,
+               f"{digits(rate[0])} times the throughput at 1 Gbit/s, {digits(calm_gain)} times at 200 "
+               "Mbit/s, at alpha 1.")  # fmt: skip
+
+
+def short_queue_latency(b: Bench) -> list[float]:
+    """Latency with the scheduler by that without, over alpha, with queues of 50."""
+    host = architectures(b, 1, 50)["plain"]
+    none = b.s.run(single(host))["processing_latency.mean_s"]
+    return [run["processing_latency.mean_s"] / none for run in b.s.sweep(host, "processor.cpu.alpha", ALPHA)]
+
+
+def latency_words(b: Bench, wait: Sequence[float]) -> tuple[str, str]:
+    """Found and tried for scheduling-latency."""
+    host = architectures(b, 1)["plain"]
+    fixed = {"source": "fixed", "value": 216, "packets": SHORT, "rate": "1 Gbit/s", "overhead": 40}
+    inits = host.set("processor.card.init", "4 us").set("processor.cpu.init", "4 us")
+    tried = {
+        "the CPU's queue of 600": host.set("processor.cpu.queue", 600),
+        "the CPU's queue of 400": host.set("processor.cpu.queue", 400),
+        "sizes in runs of ten packets": host.set("traffic.run_length", 10),
+        "packets of one size": host.set("traffic", fixed),
+        "t_init 4 us": inits,
+        "300 Mbit/s offered": host.set("traffic.rate", "300 Mbit/s"),
+    }
+    words = join(f"{digits(latency_ratio(b, setup))} with {name}" for name, setup in tried.items())
+    rule, none = b.grids["plain"][0][0], b.grids["plain"][1][0]
+    return (
+        f"{join(wait[:LOW])} times at alpha {join(ALPHA[:LOW])}, and {join(wait[LOW:])} at "
+        f"{join(ALPHA[LOW:])}.",
+        "It fails at alpha 1 and holds at the other low values. Under overload processing latency is the "
+        "time of a full queue. At alpha 1 the scheduler fills the CPU's queue too, and leaves the larger "
+        f"packets to the card ({digits(rule['card.mean_size'])} B instead of "
+        f"{digits(none['card.mean_size'])} B on average), whose 1000 jobs take longer. Tried at alpha 1: "
+        f"{words}.",
+    )
+
+
+def latency_ratio(b: Bench, host: StudyScenario) -> float:
+    """Processing latency with the scheduler by that without."""
+    runs = b.s.run([host, single(host)])
+    return runs[0]["processing_latency.mean_s"] / runs[1]["processing_latency.mean_s"]
+
+
+def over_places(b: Bench, queue: int) -> dict[tuple[str, int], list[StudyRun]]:
+    """Runs over alpha for each architecture and number of places."""
+    runs: dict[tuple[str, int], list[StudyRun]] = {}
+    for places in PLACES:
+        for name, host in architectures(b, places, queue).items():
+            runs[name, places] = b.s.sweep(host, "processor.cpu.alpha", ALPHA)
+    return runs
+
+
+def buffer_places(b: Bench) -> None:
+    """Buffers of 1, 2, 4 and 8 places."""
+    s = b.s
+    runs = {queue: over_places(b, queue) for queue in (1000, 50)}
+
+    def compare(queue: int, name: str, other: str, path: str) -> dict[int, list[float]]:
+        pairs = runs[queue]
+        return {k: [x[path] / y[path] for x, y in zip(pairs[name, k], pairs[other, k])] for k in PLACES}
+
+    rate, wait = "throughput_bps", "processing_latency.mean_s"
+    s.plot("Latency of the aware scheduler by that of the unaware one, queues of 1000", "alpha", "times",
+           [s.series(f"k = {k}", ALPHA, row) for k, row in compare(1000, "both, aware", "both", wait).items()],
+           log_x=True, note="k: places of write buffer and prefetch buffer.")  # fmt: skip
+
+    def every(rows: dict[int, list[float]]) -> list[float]:
+        return [x for row in rows.values() for x in row]
+
+    alike = [every(compare(1000, "write buffer", "prefetch", path)) for path in (rate, wait)]
+    alike_short = every(compare(50, "write buffer", "prefetch", wait))
+    b.measured(
+        "buffer-or-prefetch", [*alike[0], *alike[1]],
+        f"With a write buffer instead of prefetch throughput differs by {change(min(alike[0]))} to "
+        f"{change(max(alike[0]))}, latency by {change(min(alike[1]))} to {change(max(alike[1]))}, for "
+        "k = 1, 2, 4, 8.",
+        "Each hides one of two equal transfers behind the computation. With queues of 50 latency differs "
+        f"more, by {change(min(alike_short))} to {change(max(alike_short))}: prefetched packets wait beside "
+        "the queue.",
+    )  # fmt: skip
+    plain = runs[1000]
+    further = [plain["both", 1][at][rate] / max(plain[one, 1][at][rate] for one in ("write buffer", "prefetch"))
+               for at in range(len(ALPHA))]  # fmt: skip
+    less = [min(plain[one, 1][at][wait] for one in ("write buffer", "prefetch")) / plain["both", 1][at][wait]
+            for at in range(len(ALPHA))]  # fmt: skip
+    single_gain = [x[rate] / y[rate] for x, y in zip(plain["write buffer", 1], plain["plain", 1])]
+    b.measured(
+        "both-more", [*further, *less],
+        f"{digits(min(further))} to {digits(max(further))} times the throughput of the better one alone, "
+        f"which gives {digits(min(single_gain))} to {digits(max(single_gain))} times that of the plain card; "
+        f"latency is lower by a factor of {digits(min(less))} to {digits(max(less))}.",
+    )  # fmt: skip
+    gain = {queue: every(compare(queue, "both, aware", "both", rate)) for queue in (1000, 50)}
+    b.measured(
+        "prefetch-aware", gain[1000],
+        f"At most {change(max(gain[1000]))} of throughput, over alpha and k = 1, 2, 4, 8; with queues of 50 "
+        f"at most {change(max(gain[50]))}.",
+    )  # fmt: skip
+    slower = {queue: compare(queue, "both, aware", "both", wait) for queue in (1000, 50)}
+    worse = {queue: {k: max(row) for k, row in rows.items()} for queue, rows in slower.items()}
+    b.measured(
+        "aware-worse", max(worse[1000].values()),
+        f"At most {join(change(x) for x in worse[1000].values())} of latency with k = {join(PLACES)} and "
+        f"queues of 1000; {join(change(x) for x in worse[50].values())} with queues of 50.",
+        "It is alpha 1 with k from 2 on: the card seems fuller by k jobs, and the CPU gets more packets.",
+    )  # fmt: skip
+
+
+def latency_at_alpha_1(b: Bench) -> None:
+    """Why latency is higher with the scheduler at alpha 1."""
+    s = b.s
+    s.section("Why one card without the scheduler has the lower latency at alpha 1")
+    s.text("""Processing latency counts from the choice of a processor, so under overload it is the time
+        that a full queue takes. The scheduler sends small packets to the CPU and leaves large ones to the
+        card, whose 1000 waiting jobs then take longer. Where sizes come in runs, as in TCP flows, there is
+        less to sort. Below what card and CPU carry together, queues are short with the scheduler and full
+        without.""")
+    host = architectures(b, 1)["plain"]
+    run_lengths = [1, 2, 5, 10, 20, 50, 100]
+    by_run = [latency_ratio(b, host.set("traffic.run_length", length)) for length in run_lengths]
+    s.plot("Latency with the scheduler by that without, alpha "
+           "1", "packets in a row of one size, on average", "times",
+           [s.series("latency", run_lengths, by_run)], log_x=True)  # fmt: skip
+    ordered = by_run[run_lengths.index(10) :]
+    b.measured(
+        "latency-order", ordered, f"{join(by_run)} times with runs of {join(run_lengths)} packets on average."
+    )
+    cpu_queues = [100, 200, 400, 600, 700, 800, 1000]
+    by_queue = [latency_ratio(b, host.set("processor.cpu.queue", places)) for places in cpu_queues]
+    s.plot("The same by the CPU's queue", "places in the CPU's queue; the card's has 1000", "times",
+           [s.series("latency", cpu_queues, by_queue)])  # fmt: skip
+    offered = [150, 200, 250, 280, 300, 320, 340, 400, 600, 1000]
+    hosts = [host.set("traffic.rate", f"{rate} Mbit/s") for rate in offered]
+    path = "processing_latency.mean_s"
+    s.plot("Processing latency by offered load, alpha 1", "offered (Mbit/s)", "processing latency (ms)",
+           [s.series("scheduler", offered, s.figures(s.run(hosts), path, 1e3)),
+            s.series("card only", offered, s.figures(s.run([single(one) for one in hosts]), path, 1e3))],
+           log_y=True)  # fmt: skip
+
+
+def small_on_cpu(b: Bench) -> None:
+    """Sizes of packets on the CPU."""
+    s, grid = b.s, b.grids["1000"]
+    s.section("Which packets go to the CPU")
+    s.plot("Mean size of the CPU's packets, queues of 1000", "alpha", "bytes (0: it has none)",
+           lines(s, grid, "cpu.mean_size", 1.0), log_x=True)  # fmt: skip
+    s.plot("Mean size of the CPU's packets, queues of 50", "alpha", "bytes (0: it has none)",
+           lines(s, b.grids["50"], "cpu.mean_size", 1.0), log_x=True)  # fmt: skip
+    found = []
+    for beta, row in zip(BETA, grid):
+        for alpha, run in zip(ALPHA, row):
+            if run["cpu.packets"] > 0.001 * run["packets"]:
+                found.append((run["cpu.mean_size"] / run["card.0.mean_size"], alpha, beta, run))
+    ratio, alpha, beta, run = min(found, key=lambda one: one[0])
+    b.measured(
+        "small-on-cpu", ratio,
+        f"{digits(run['cpu.mean_size'])} B on the CPU and {digits(run['card.0.mean_size'])} B on a card at "
+        f"alpha {alpha}, beta {beta}; points where the CPU has less than 0.1 % of the packets are left out.",
+        "alpha multiplies p0, which grows with the packet: near the border only small packets go to the CPU.",
+    )  # fmt: skip

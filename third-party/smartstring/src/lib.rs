@@ -1,1 +1,0 @@
-//! See Cargo.toml: empty on purpose.
