@@ -54,7 +54,8 @@ studies() {
 
 # A source distribution has the crates; what they take from outside of their folders when they are compiled is added.
 source_distribution() {
-    "$env/bin/maturin" sdist --quiet --manifest-path python/Cargo.toml --out "$wheels"
+    local said
+    said=$("$env/bin/maturin" sdist --manifest-path python/Cargo.toml --out "$wheels" 2>&1) || fail "no source distribution: $said"
     "$env/bin/python" scripts/python_sdist.py "$wheels"/forebay-*.tar.gz
 }
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes docs/reference/python.md from the docstrings of the package; --check: says whether it is up to date.
 
-It runs with the Python that has the package: target/python/bin/python3 (scripts/python.sh develop).
+It requires the native module beside the package, where `scripts/python.sh develop` puts it, and runs with the Python that has
+the packages of the extras: target/python/bin/python3.
 """
 
 import inspect
@@ -9,9 +10,10 @@ import re
 import sys
 from pathlib import Path
 
-import forebay as fb
-
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "python"))
+
+import forebay as fb  # noqa: E402
 PAGE = ROOT / "docs/reference/python.md"
 HEAD = """# Python: classes and functions
 
@@ -55,7 +57,9 @@ def page() -> str:
 def klass(name: str, one: type) -> str:
     parts = [entry("##", f"forebay.{name}", one)]
     members = [(member, inspect.getattr_static(one, member)) for member in vars(one) if not member.startswith("_")]
-    # What is a function comes after what is a value.
+    # What is a function comes after what is a value; those of the native module have no order of their own.
+    if all(inspect.isgetsetdescriptor(value) for _, value in members):
+        members.sort(key=lambda pair: pair[0])
     for member, value in sorted(members, key=lambda pair: callable(pair[1]) or hasattr(pair[1], "__func__")):
         if isinstance(value, property) or inspect.isgetsetdescriptor(value):
             said = (value.__doc__ or "").strip()

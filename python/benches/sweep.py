@@ -76,10 +76,25 @@ def on_workers(host: fb.Scenario, points: int, rounds: int, folder: Path) -> Non
                     f"workers {1e3 * workers / points:.3f} ms, client and scheduler {1e3 * here / points:.3f} ms"
                 )
         ratio = [first / second for first, second in zip(walls[1], walls[2])]
-        print(f"two workers beside one: {statistics.median(ratio):.2f} times as fast (median of {rounds})")
+        limit = statistics.median(pool(host, points) for _ in range(rounds))
+        print(
+            f"two workers beside one: {statistics.median(ratio):.2f} times as fast (median of {rounds}); "
+            f"two threads of the compiled pool beside one: {limit:.2f} times"
+        )
         begun, tasks = time.perf_counter(), 2000
         two.gather([two.submit(pow, 2, number, pure=False) for number in range(tasks)])
         print(f"an empty task: {1e3 * (time.perf_counter() - begun) / tasks:.3f} ms")
+
+
+def pool(host: fb.Scenario, points: int) -> float:
+    """How many times as fast two threads of the compiled pool are as one: what the machine has to give."""
+    plan = _points.plan(host, {"seed": range(points)})
+    took = []
+    for threads in (1, 2):
+        begun = time.perf_counter()
+        _points.run(plan, 0, points, lambda line: None, threads=threads)
+        took.append(time.perf_counter() - begun)
+    return took[0] / took[1]
 
 
 def alone(host: fb.Scenario, points: int, folder: Path) -> None:

@@ -122,15 +122,15 @@ class Candidate:
 
 @final
 class Sweep:
-    @staticmethod
-    def parse(
+    def __init__(
+        self,
         text: str,
         name: str,
         sets: list[str],
         directory: str,
         axes: list[tuple[str, list[str]]],
         replications: int = 1,
-    ) -> Sweep: ...
+    ) -> None: ...
     @staticmethod
     def load(
         path: str, sets: list[str], axes: list[tuple[str, list[str]]], replications: int = 1

@@ -1,7 +1,7 @@
 """Runs ranges of points on Dask (dask.distributed): on processes of this machine, or on a cluster.
 
-A task runs some points, as many as take about a quarter of a second; while much is left, more, so that a
-large sweep is not limited by the scheduler. Which worker runs which points changes nothing in their lines. A
+A task runs some points, as many as take about 0.15 s; while much is left, more, so that a large sweep is not
+limited by the scheduler. Which worker runs which points changes nothing in their lines. A
 worker that is lost takes with it the tasks that it had, and the scheduler gives them to others; workers that
 join get tasks at once.
 """
@@ -32,13 +32,16 @@ Client = Any
 """What ``client=`` takes: None, "local", "local:4", an address, a scheduler file, or an object of Dask."""
 
 # Seconds that a task should take: long beside the millisecond that the scheduler spends on it.
-_TASK_S = 0.25
+_TASK_S = 0.15
+_TASK_LEAST_S = 0.05
 _TASK_MAX_S = 60.0
+# CPU time of client and scheduler for a task, as `python/benches/sweep.py` measures it.
+_TASK_COST_S = 0.008
 # Tasks that each thread should still get while much is left: guided self-scheduling (Polychronopoulos and
 # Kuck, IEEE Transactions on Computers C-36, 1987).
 _SHARES = 4
-# Tasks in flight per thread: one that runs and some that wait, so that no thread waits for the network.
-_IN_FLIGHT = 3
+# Tasks in flight per thread: one that runs and one that waits, so that no thread waits for the network.
+_IN_FLIGHT = 2
 _ASK_S = 0.5
 _FIRST_WORKER_S = 60.0
 _CONNECT_S = 30.0
@@ -295,10 +298,14 @@ class _Work:
             return None
         size = 1
         if self.point_s is not None:
+            # All threads together must not end more tasks than client and scheduler can handle.
+            cost_s = self.threads * _TASK_COST_S
             share_s = self.left * self.point_s / (self.threads * _SHARES)
-            aim_s = min(max(share_s, _TASK_S), _TASK_MAX_S)
+            aim_s = min(max(share_s, _TASK_S, cost_s), _TASK_MAX_S)
             # At the end every thread gets the same, even if its task is short then.
-            size = min(int(aim_s / max(self.point_s, 1e-6)), -(-self.left // self.threads))
+            point_s = max(self.point_s, 1e-6)
+            size = min(int(aim_s / point_s), -(-self.left // self.threads))
+            size = max(size, int(max(_TASK_LEAST_S, 0.5 * cost_s) / point_s))
         first, last = self.ranges.pop()
         middle = min(last, first + max(size, 1))
         if middle < last:

@@ -160,8 +160,9 @@ class Scenario:
         """The paths of all keys that have a value, as :meth:`set` takes them."""
         return list(_paths(self.resolved, ""))
 
+    # A literal 1 is also an int: the first form that fits is taken, and is right.
     @overload
-    def simulate(
+    def simulate(  # type: ignore[overload-overlap]
         self,
         seed: int | None = None,
         replications: Literal[1] = 1,
@@ -180,7 +181,7 @@ class Scenario:
         packets: bool = False,
         progress: Watch | bool | None = None,
         threads: int | None = None,
-    ) -> Run | Replications: ...
+    ) -> Replications: ...
 
     @overload
     def simulate(
@@ -192,7 +193,7 @@ class Scenario:
         packets: bool = False,
         progress: Watch | bool | None = None,
         threads: int | None = None,
-    ) -> Run | Replications: ...
+    ) -> Replications: ...
 
     def simulate(
         self,

@@ -156,7 +156,9 @@ def search(
     Interrupted
         By Ctrl-C; its ``partial`` has the trials that were done.
 
-    Notes ----- Proposals are those of the tree-structured Parzen estimator (Bergstra et al., NeurIPS 2011;
+    Notes
+    -----
+    Proposals are those of the tree-structured Parzen estimator (Bergstra et al., NeurIPS 2011;
     for several objectives Ozaki et al., GECCO 2020), with the constant liar for the trials in flight. A
     trial's proposal draws from its own seed, so that a search that was broken off and resumed gives the
     trials of one that was not.

@@ -78,7 +78,9 @@ def student_t(confidence: float, freedom: int) -> float:
     freedom : int
         Degrees of freedom, at least 1.
 
-    Notes ----- Up to 1,000 degrees of freedom the distribution function is the finite sum of Abramowitz and
+    Notes
+    -----
+    Up to 1,000 degrees of freedom the distribution function is the finite sum of Abramowitz and
     Stegun 26.7.3 and 26.7.4, which is solved by bisection; above, the quantile is the expansion of 26.7.5,
     whose error is then below 1e-12.
     """
@@ -134,7 +136,9 @@ def estimate(values: Iterable[float], confidence: float = 0.95) -> Estimate:
     confidence : float, default 0.95
         Probability with which the interval covers the true mean.
 
-    Notes ----- half_width = t * sqrt(variance / n), with Student's t of n - 1 degrees of freedom and the
+    Notes
+    -----
+    half_width = t * sqrt(variance / n), with Student's t of n - 1 degrees of freedom and the
     unbiased variance (Law, Simulation Modeling and Analysis, 5th edition, equation 4.12).
     """
     sample = [float(value) for value in values]
@@ -170,7 +174,9 @@ class Until:
     confidence : float
         Confidence of the interval.
 
-    Notes ----- The sequential procedure of Law, Simulation Modeling and Analysis, 5th edition, section 9.4.1,
+    Notes
+    -----
+    The sequential procedure of Law, Simulation Modeling and Analysis, 5th edition, section 9.4.1,
     with the plain relative half width as the criterion. Each replication is tested in the order of the seeds,
     so the number of replications depends on the scenario and its seed only.
     """
@@ -361,7 +367,9 @@ def warm_up(data: Any, batch: int = 5) -> Warmup:
     batch : int, default 5
         Observations that are averaged into one batch; 5 gives MSER-5.
 
-    Notes ----- White, Cobb and Spratt, "A comparison of five steady-state truncation heuristics for
+    Notes
+    -----
+    White, Cobb and Spratt, "A comparison of five steady-state truncation heuristics for
     simulation", Proceedings of the Winter Simulation Conference 2000: of k batch means Z_1 ... Z_k the first
     d are cut off that minimise sum over j > d of (Z_j - mean)^2 / (k - d)^2. The last five batches are no
     candidates, because the statistic of a handful of values is small by chance, and a d in the second half

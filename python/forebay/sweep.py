@@ -117,7 +117,7 @@ def collect(
             f"interrupted: {len(table)} of {made.count} points are complete{kept}", table
         ) from None
     except Error as error:
-        error.partial = results.table()  # type: ignore[attr-defined]
+        error.partial = results.table()
         raise
     return results.table()
 

@@ -20,9 +20,9 @@ pub struct Sweep(Plan);
 #[pymethods]
 impl Sweep {
     /// A sweep of a text, with `axes` as a list of keys with their values as `--sweep` takes them.
-    #[staticmethod]
+    #[new]
     #[pyo3(signature = (text, name, sets, directory, axes, replications = 1))]
-    fn parse(
+    fn new(
         text: String,
         name: String,
         sets: Vec<String>,

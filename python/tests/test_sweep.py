@@ -177,7 +177,7 @@ def test_a_half_written_part_is_run_again(host: fb.Scenario, tmp_path: Path) -> 
 
 @needs_pyarrow
 def test_a_sweep_that_was_killed_goes_on_where_it_stopped(host: fb.Scenario, tmp_path: Path) -> None:
-    axes = {"traffic.packets": [100_000 + at for at in range(120)]}
+    axes = {"traffic.packets": [50_000 + at for at in range(60)]}
     script = tmp_path / "killed.py"
     script.write_text(
         f"import forebay as fb\nfb.sweep(fb.Scenario('host.toml'), {axes!r}, out='out', threads=1)\n"

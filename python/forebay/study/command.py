@@ -101,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _say(error, f"{getattr(options, 'study', '')}/{files.SCRIPT}")
         return 2
     except BrokenPipeError:
-        sys.stdout = None  # type: ignore[assignment]
+        sys.stdout = None
         return 0
     except OSError as error:
         print(f"error: {error}", file=sys.stderr)
