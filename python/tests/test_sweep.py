@@ -115,6 +115,31 @@ def test_sequential_stopping_replicates_each_point_as_often_as_it_requires(host:
     )
 
 
+def test_designs_are_compared_on_the_same_random_numbers(host: fb.Scenario) -> None:
+    faster = host.set("processor.card.block", "430 ns")
+    found = fb.compare(host, faster, "total_latency.mean_s", replications=6)
+    assert found.n == 6 and found.significant and found.mean < 0
+    assert found.correlation > 0.9 and found.half_width < found.a.half_width
+    runs = host.simulate(replications=6), faster.simulate(replications=6)
+    assert fb.compare(*runs, "total_latency.mean_s") == found
+    with pytest.raises(ValueError, match="same seeds"):
+        fb.compare(runs[0], faster.simulate(seed=99, replications=6))
+    with pytest.raises(ValueError, match="at least 2"):
+        fb.compare(host, faster, replications=1)
+
+
+def test_the_warm_up_of_a_run_is_found_in_its_packets(host: fb.Scenario) -> None:
+    pytest.importorskip("pandas")
+    # 200 Mbit/s are carried: the queues fill from empty, and then the latency is stationary.
+    found = fb.warm_up(host.set("traffic.rate", "200 Mbit/s").simulate(packets=True))
+    assert 0 <= found.packets < 1000 and found.sufficient
+    assert found.whole == pytest.approx(
+        host.set("traffic.rate", "200 Mbit/s").simulate()["total_latency.mean_s"]
+    )
+    with pytest.raises(fb.FigureError, match="packets=True"):
+        fb.warm_up(host.simulate())
+
+
 def test_values_are_validated_before_the_first_run(host: fb.Scenario) -> None:
     with pytest.raises(fb.ScenarioError) as caught:
         fb.sweep(host.set("traffic.packets", 10**12), {"processor.cpu.alpha": [1], "bus.width": [4, "wide"]})
