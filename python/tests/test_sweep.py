@@ -140,6 +140,20 @@ def test_the_warm_up_of_a_run_is_found_in_its_packets(host: fb.Scenario) -> None
         fb.warm_up(host.simulate())
 
 
+def test_other_models_are_swept_with_the_paths_of_their_runs(pipeline_file: Path) -> None:
+    pipeline = fb.Scenario(pipeline_file)
+    table = fb.sweep(pipeline, {"arrivals.mean": ["70 us", "140 us"]}, replications=3)
+    row = table[1]
+    runs = pipeline.set("arrivals.mean", "140 us").simulate(replications=3)
+    for path in ("throughput_pps", "delay.p99_s", "receive.mean_queue", "core.utilisation"):
+        assert row[path] == pytest.approx(runs.estimate(path).mean), path
+    until = fb.sweep(pipeline, {"arrivals.mean": ["70 us"]}, replications="until 5 %")[0]
+    assert until["converged"] and until["throughput_pps.half_width"] <= 0.05 * until["throughput_pps"]
+    assert until["replications"] == len(
+        pipeline.set("arrivals.mean", "70 us").simulate(replications="until 5 %")
+    )
+
+
 def test_values_are_validated_before_the_first_run(host: fb.Scenario) -> None:
     with pytest.raises(fb.ScenarioError) as caught:
         fb.sweep(host.set("traffic.packets", 10**12), {"processor.cpu.alpha": [1], "bus.width": [4, "wide"]})
