@@ -140,6 +140,16 @@ def test_the_warm_up_of_a_run_is_found_in_its_packets(host: fb.Scenario) -> None
         fb.warm_up(host.simulate())
 
 
+def test_long_axes_are_taken_in_parts(host: fb.Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
+    axes = {"processor.card.count": [1, 2], "bus.width": [4, 8, 16], "seed": list(range(5))}
+    whole = fb.sweep(host, axes, threads=2).lines
+    monkeypatch.setattr(sys.modules["forebay._points"], "_AXES_MAX", 3)
+    assert fb.sweep(host, axes, threads=2).lines == whole
+    monkeypatch.setattr(sys.modules["forebay.sweep"], "_PART_S", 0.0)
+    assert fb.sweep(host, axes, threads=2).lines == whole
+    assert len(whole) == len(set(whole)) == 30
+
+
 def test_other_models_are_swept_with_the_paths_of_their_runs(pipeline_file: Path) -> None:
     pipeline = fb.Scenario(pipeline_file)
     table = fb.sweep(pipeline, {"arrivals.mean": ["70 us", "140 us"]}, replications=3)
