@@ -98,6 +98,7 @@ lab: $(FOREBAY)
 	scripts/lab.sh $(FOREBAY) $(LAB)
 
 tutorials: $(FOREBAY)
+	scripts/python.sh develop
 	tests/docs/tutorials.py $(FOREBAY)
 
 docs:

@@ -27,6 +27,7 @@ from forebay.search import Search, search
 from forebay.stats import Estimate, Until, compare, warm_up
 from forebay.sweep import sweep
 from forebay.table import Table
+from forebay.traffic import Goodness, Trace, Traffic, fit, read_trace
 
 __all__ = [
     "Candidate",
@@ -38,6 +39,7 @@ __all__ = [
     "Finding",
     "Gateway",
     "GatewayError",
+    "Goodness",
     "Interrupted",
     "Job",
     "Packets",
@@ -51,12 +53,16 @@ __all__ = [
     "Search",
     "StudyError",
     "Table",
+    "Trace",
+    "Traffic",
     "Until",
     "__version__",
     "cluster",
     "compare",
+    "fit",
     "highest_rate",
     "plots",
+    "read_trace",
     "search",
     "size_buffers",
     "stats",

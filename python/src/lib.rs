@@ -14,6 +14,7 @@ mod policy;
 mod ran;
 mod study;
 mod sweep;
+mod trace;
 mod units;
 mod watch;
 
@@ -32,5 +33,6 @@ fn _forebay(module: &Bound<'_, PyModule>) -> PyResult<()> {
     command::add(module)?;
     model::add(module)?;
     study::add(module)?;
+    trace::add(module)?;
     units::add(module)
 }

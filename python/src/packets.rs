@@ -90,13 +90,17 @@ impl Table {
             ("completed_ps", time(completed)),
             ("processor", Arc::new(processor)),
         ];
+        Table::of(all, &["chosen_ps", "completed_ps", "processor"])
+    }
+
+    /// Columns of one length; `nullable`: those whose values may be absent.
+    pub fn of(columns: Vec<(&str, ArrayRef)>, nullable: &[&str]) -> PyResult<Table> {
         let field = |(name, array): &(&str, ArrayRef)| {
             let kind: &DataType = array.data_type();
-            let nullable = matches!(*name, "chosen_ps" | "completed_ps" | "processor");
-            Field::new(*name, kind.clone(), nullable)
+            Field::new(*name, kind.clone(), nullable.contains(name))
         };
-        let schema = Arc::new(Schema::new(all.iter().map(field).collect::<Vec<Field>>()));
-        let arrays = all.into_iter().map(|(_, array)| array).collect();
+        let schema = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<Field>>()));
+        let arrays = columns.into_iter().map(|(_, array)| array).collect();
         RecordBatch::try_new(schema, arrays).map(Table).map_err(wrong)
     }
 }

@@ -31,10 +31,10 @@ PROFILE = {
 }
 # Figure 15.4: CLBs and block RAM in per cent; MHz and Gbit/s, predicted and measured.
 CIRCUITS: list[tuple[str, float | None, float | None, tuple[float, float], tuple[float, float]]] = [
-    ("X0, PCI", 47, 30, (35, 2.24), (33, 2.11)),
-    ("X0, I/O", None, None, (54, 1.73), (33, 1.06)),
-    ("X1/X2, AES core", 17, 65, (90, 1.06), (90, 1.06)),
-    ("X1/X2, I/O", None, None, (47, 1.50), (33, 1.06)),
+    ("X0 PCI", 47, 30, (35, 2.24), (33, 2.11)),
+    ("X0 I/O", None, None, (54, 1.73), (33, 1.06)),
+    ("AES core", 17, 65, (90, 1.06), (90, 1.06)),
+    ("X1/X2 I/O", None, None, (47, 1.50), (33, 1.06)),
     ("GRIP", 35, 43, (41, 1.33), (33, 1.06)),
     ("3DES", 31, 0, (77, 1.57), (83, 1.69)),
     ("SHA-1", 16, 0, (64, 1.00), (75, 1.14)),
@@ -68,18 +68,13 @@ class Declared:
             "memory 8, PCI 2.11, I/O 1.06, AES 1.06 Gbit/s",
             "section 15.7.1 and figure 15.4, measured",
         )
-        self.line = s.assumed(
-            "resource.mac",
-            "1 Gbit/s with 38 bytes of framing per packet",
-            "Gigabit Ethernet, IEEE 802.3: preamble 8, header 14, check sequence 4, gap 12",
-        )
         self.transfers = s.printed("memory_transfers", 6, "section 15.7.1")
-        self.mtu = s.printed("payload + headers", MTU, "section 15.5.2: the 9000 octet Gigabit Ethernet MTU")
-        self.headers = s.assumed(
-            "headers",
-            MTU - PAYLOAD,
-            "ESP with AES counter mode (RFC 3686) without authentication, no options of IP and TCP: the "
-            "paper prints no header lengths",
+        self.packets = s.assumed(
+            "payload, headers, framing",
+            f"{PAYLOAD}, {MTU - PAYLOAD} and 38 bytes",
+            f"the MTU of {MTU} is printed (section 15.5.2), no header is: ESP with AES counter mode (RFC "
+            "3686) without authentication, no options; on the line of 1 Gbit/s preamble, header, check "
+            "sequence and gap",
         )
         self.smp = s.printed("resource.cpu", "53 % of two processors at 989 Mbit/s", "figure 15.3, iperf-SMP")
         self.video = s.printed("offered", "890 Mbit/s", "section 15.7.1")
@@ -102,7 +97,7 @@ class Declared:
 
     def throughput(self) -> None:
         s = self.s
-        common = [self.rates, self.line, self.transfers, self.mtu, self.headers]
+        common = [self.rates, self.transfers, self.packets]
         smooth = s.assumed(
             "distribution", "constant", "a capture card delivers video evenly; the text has no gaps"
         )
@@ -181,10 +176,8 @@ class Declared:
             where="[G] section 15.7.1, figure 15.3",
             parameters=[
                 self.rates,
-                self.line,
                 self.transfers,
-                self.mtu,
-                self.headers,
+                self.packets,
                 s.printed("resource.cpu.busy", 1.06, "figure 15.3: 53 % of two processors, the 2X factor"),
             ],
             band=s.band(979, 999, "Mbit/s", "printed 989 in both rows; one per cent"),
@@ -195,10 +188,8 @@ class Declared:
             quote="adding IPsec encryption is not feasible without hardware offload",
             where="[G] section 15.5.2",
             parameters=[
-                self.line,
                 self.transfers,
-                self.mtu,
-                self.headers,
+                self.packets,
                 self.video,
                 s.printed(
                     "resource.core.rate",
@@ -212,7 +203,7 @@ class Declared:
 
     def memory(self) -> None:
         s = self.s
-        common = [self.rates, self.line, self.mtu, self.headers]
+        common = [self.rates, self.packets]
         self.claim(
             "memory",
             says="In the bulk transfer main memory is busier than the line.",
@@ -252,8 +243,7 @@ class Declared:
             "and the GRIP board.",
             where="[G] section 15.8",
             parameters=[
-                self.mtu,
-                self.headers,
+                self.packets,
                 s.printed("resource.*.rate", "10 Gbit/s", "section 15.8: 10 Gbps end-to-end security"),
                 s.assumed(
                     "memory_transfers",
@@ -277,8 +267,7 @@ class Declared:
             quote="the static packet-processing infrastructure easily achieves 1 Gbps throughput",
             where="[G] section 15.7.2, figure 15.4",
             parameters=[
-                self.mtu,
-                self.headers,
+                self.packets,
                 s.printed(
                     "resource.*.rate",
                     "2.11, 1.06, 1.06 Gbit/s",
@@ -318,10 +307,8 @@ class Declared:
             where="[G] section 15.8",
             parameters=[
                 self.rates,
-                self.line,
                 self.transfers,
-                self.mtu,
-                self.headers,
+                self.packets,
                 self.smp,
                 s.printed("resource.hash.rate", "1.14 Gbit/s", "figure 15.4, SHA-1 measured"),
                 s.printed("resource.hash.rate", "1.00 Gbit/s", "section 15.8, and figure 15.4 predicted"),
@@ -339,8 +326,7 @@ class Declared:
             where="[G] section 15.6",
             parameters=[
                 self.rates,
-                self.mtu,
-                self.headers,
+                self.packets,
                 self.video,
                 s.assumed(
                     "resource.pci.crossings",
@@ -556,8 +542,9 @@ def profile(s: Study, c: Declared) -> None:
         ["transmitter", "rate", *COLUMNS],
         rows,
         counterpart="[G] figure 15.3",
-        note=f"{about} Other programs had {percent(others)} of the machine; a side alone is what remains if "
-        "it had the processors for itself.",
+        note=f"{about} Other programs had {percent(others)} of the machine: it was "
+        f"{'not ' * (others > 0.05)}quiet. A side alone is counted as though it had the processors for "
+        "itself.",
     )
     s.plot(
         "Share of the processors' time, transmitters",
@@ -565,8 +552,9 @@ def profile(s: Study, c: Declared) -> None:
         "share of the time (%)",
         lines,
         paper=[
-            s.paper(f"GRIP, {name}", COLUMNS, [number(cell) for cell in cells], "figure 15.3")
-            for name, (_, cells) in PROFILE.items()
+            s.paper(
+                "GRIP, HDTV-SMP", COLUMNS, [number(cell) for cell in PROFILE["HDTV-SMP"][1]], "figure 15.3"
+            )
         ],
         note="GRIP's IPsec does not encrypt, its card does; Forebay's does. A printed <1 is drawn at 0.5.",
     )
@@ -676,7 +664,7 @@ def circuits(s: Study, c: Declared, bulk: StudyScenario) -> None:
         note="Marks are the printed rates, which count headers; the payload is 8942 of 9000 bytes.",
     )
     alone = {name: mbps(runs[1]["core.limit_bps"]) for name, runs in cells.items()}
-    fixed = [alone[name] for name in ("X0, PCI", "X0, I/O", "GRIP")]
+    fixed = [alone[name] for name in ("X0 PCI", "X0 I/O", "GRIP")]
     c["static"].measured(
         fixed,
         found=f"X0 PCI {digits(fixed[0])}, X0 I/O {digits(fixed[1])}, GRIP {digits(fixed[2])} Mbit/s of "

@@ -101,20 +101,20 @@ class Declared:
 
     def __init__(self, s: Study) -> None:
         self.s = s
-        self.times = s.printed("stage.*.time", "27.3, 32, 12.6, 49, 27.3 µs", "table II")
-        self.room = s.printed("stage.*.buffer", "100 that wait", "section 4.2: queues M/M/1/100")
+        self.times = s.printed(
+            "stage.*.time, stage.*.buffer, duration",
+            "27.3, 32, 12.6, 49, 27.3 µs; 100 that wait; 0.5 s",
+            "table II; section 4.2, queues M/M/1/100; section 5",
+        )
         self.loads = s.printed("arrivals.mean", "0.07 to 0.1 ms by 0.005", "section 5")
         self.highest = s.assumed(
-            "arrivals.mean",
-            "0.07 ms",
-            "the sentence names no load; the receiver's 60 % is the figure at the highest",
+            "arrivals.mean", "0.07 ms", "the sentence names no load; the receiver is 60 % idle at the highest"
         )
-        self.length = s.printed("duration", "0.5 s", "section 5")
         self.run_length = s.assumed(
             "server.core.run_length",
             "40 µs",
-            "section 6 prints 0.5 s, the length of the experiment; figure 12 shows that runs end sooner: "
-            "FIFO 4 fills with 33 to 48 µs only, all of which give the same figures",
+            "0.5 s is printed (section 6), the length of the experiment; figure 12 comes out with 33 to 48 "
+            "µs",
         )
         self.switch = s.assumed("server.core.switch_delay", 0, "table II has no time for a switch")
         self.repeats = s.assumed(
@@ -134,7 +134,7 @@ class Declared:
 
     def base(self, *more: Parameter) -> list[Parameter]:
         """The parameters that all runs over the paper's loads have."""
-        return [self.times, self.room, self.length, self.run_length, self.switch, self.repeats, *more]
+        return [self.times, self.run_length, self.switch, self.repeats, *more]
 
     def claim(self, name: str, **words: Any) -> None:
         self.all[name] = self.s.claim(name, **words)
@@ -188,7 +188,7 @@ class Declared:
             says="The largest number of packets in FIFO 1 is 4, in both schemes.",
             quote="fifo (1) has four as the highest number",
             where="[N] section 5, figures 11 and 12",
-            parameters=[self.times, self.room, self.length, self.highest, single],
+            parameters=[self.times, self.highest, single],
             band=level,
         )
         self.claim(
@@ -232,8 +232,6 @@ class Declared:
             where="[N] section 5, figure 12",
             parameters=[
                 self.times,
-                self.room,
-                self.length,
                 self.run_length,
                 self.switch,
                 self.highest,
@@ -290,7 +288,6 @@ class Declared:
                 where=f"[N] section 5, {figure}",
                 parameters=[
                     self.times,
-                    self.length,
                     self.loads,
                     self.run_length,
                     self.switch,
@@ -367,7 +364,6 @@ class Declared:
             where="[N] section 6",
             parameters=[
                 self.times,
-                self.room,
                 s.assumed(
                     "arrivals.packet_rate",
                     "1000, 2000, 5000, 10000",
@@ -387,7 +383,6 @@ class Declared:
             where="[N] section 6",
             parameters=[
                 self.times,
-                self.room,
                 lin,
                 longer,
                 self.run_length,
@@ -560,6 +555,7 @@ def loads(s: Study, c: Declared, points: Points) -> None:
         note="14,300 to 10,000 packets per second. BW serves a packet in 93.6 µs of the core, 5342 within "
         "0.5 s; ID in 81 µs, 6173. With runs of 40 µs ID loses packets behind A, and A's work for them is "
         "wasted.",
+        log_x=True,
     )
     s.plot(
         "Packets lost within 0.5 s",
@@ -567,6 +563,7 @@ def loads(s: Study, c: Declared, points: Points) -> None:
         "packets",
         [s.series(name, X, means(runs, "lost")) for name, runs in named],
         counterpart="[N] figure 10",
+        log_x=True,
     )
     rows: list[list[Any]] = []
     for at, gap in enumerate(GAPS):
@@ -640,6 +637,7 @@ def draw_queues(s: Study, points: Points) -> None:
         ],
         counterpart="[N] figure 11",
         note="Mean of the largest of each run. The core has one queue, FIFO 2.",
+        log_x=True,
     )
     s.plot(
         "Largest number of packets waiting, ID",
@@ -649,11 +647,14 @@ def draw_queues(s: Study, points: Points) -> None:
         paper=[
             s.paper("FIFO 1, printed 4", [0.07], [4], "section 5"),
             s.paper("FIFO 2, printed 23", [0.07], [23], "section 5"),
-            s.paper("FIFO 3 and 5, printed 0", X, [0] * 7, "section 5"),
+            s.paper("FIFO 3, printed 0", X, [0] * 7, "section 5"),
+            s.paper("limit of FIFO 4, printed 100", [0.07], [100], "section 4.2"),
+            s.paper("FIFO 5, printed 0", X, [0] * 7, "section 5"),
         ],
         counterpart="[N] figure 12",
         note="A packet of B (49 µs) is cut off once in runs of 40 µs and has to ask again; one of A (32 µs) "
         "is not. B falls behind, and the queue is before B.",
+        log_x=True,
     )
     s.plot(
         "The same with the stated run length, 0.5 s",
@@ -661,6 +662,7 @@ def draw_queues(s: Study, points: Points) -> None:
         "packets",
         lines(points.half_second, FIFOS_OF_ID),
         note="A run ends with its packet, so A and B have as many runs each: the queue is before A.",
+        log_x=True,
     )
 
 
@@ -791,10 +793,10 @@ def run_lengths(s: Study, c: Declared, turns: StudyScenario, points: Points) -> 
 
 def utilisation(s: Study, c: Declared, points: Points) -> None:
     s.section("Utilisation (figures 13 to 15)")
-    for title, stage, figure, printed in (
-        ("Receiver", "receive", 13, [("ID and BW, printed 60 % idle", 40.0)]),
-        ("Transmitter", "transmit", 14, [("ID and BW, printed 65 % idle", 35.0)]),
-        ("Core", "core", 15, [("ID, printed 99.8", 99.8), ("BW, printed 86.3", 86.3)]),
+    for title, stage, counterpart, printed in (
+        ("Receiver", "receive", "[N] figure 13", [("ID and BW, printed 60 % idle", 40.0)]),
+        ("Transmitter", "transmit", "[N] figure 14", [("ID and BW, printed 65 % idle", 35.0)]),
+        ("Core", "core", "[N] figure 15", [("ID, printed 99.8", 99.8), ("BW, printed 86.3", 86.3)]),
     ):  # fmt: skip
         lines = [
             s.series(name, X, means(runs, f"{stage}.utilisation", 100.0))
@@ -813,7 +815,8 @@ def utilisation(s: Study, c: Declared, points: Points) -> None:
             "utilisation (%)",
             lines,
             paper=[s.paper(name, [0.07], [value], "section 5") for name, value in printed],
-            counterpart=f"[N] figure {figure}",
+            log_x=True,
+            counterpart=counterpart,
             note=note,
         )
     core = [100.0 * mean(runs[0], "core.utilisation") for runs in (points.id, points.bw)]
@@ -826,7 +829,9 @@ def utilisation(s: Study, c: Declared, points: Points) -> None:
     c["core-more"].measured(more, found=f"{join(more)} points more, at {join(X)} ms")
     idle = [100.0 - 100.0 * mean(runs[0], "receive.utilisation") for runs in (points.id, points.bw)]
     c["receiver-idle"].measured(
-        idle, found=f"ID {digits(idle[0])} %, BW {digits(idle[1])} % at 0.07 ms", why="27.3 µs every 70 µs."
+        idle,
+        found=f"ID {digits(idle[0])} %, BW {digits(idle[1])} % at 0.07 ms",
+        why="27.3 µs every 70 µs.",
     )
 
 
@@ -951,6 +956,7 @@ def delays(s: Study, c: Declared, points: Points, turns: StudyScenario) -> None:
             s.series("BW", X, [1e3 * b for _, b in total]),
             s.series("ID, run length 0.5 s", X, means(points.half_second, "delay_mean_s", 1e3)),
         ],
+        log_x=True,
     )
     s.plot(
         "Mean time from the core's first work for a packet to its last",
@@ -962,6 +968,7 @@ def delays(s: Study, c: Declared, points: Points, turns: StudyScenario) -> None:
             s.series("ID, run length 0.5 s", X, [1e3 * one for one in half]),
         ],
         log_y=True,
+        log_x=True,
     )
     c["id-core-delay"].measured(
         [a / b for a, b in core],

@@ -192,7 +192,7 @@ def compare(forebay: str, packets: int, rounds: int, cards: int, required: list[
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("forebay", help="the command")
-    parser.add_argument("--packets", type=int, default=100_000)
+    parser.add_argument("--packets", type=int, default=20_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--cards", type=int, default=2)
     parser.add_argument("--json", type=pathlib.Path, help="also write the rows to this file")

@@ -17,7 +17,6 @@ from forebay.errors import RunError
 from forebay.run import Run
 from forebay.scenario import Scenario
 from forebay.study.errors import problem
-from forebay.study.figures import core_figures
 from forebay.study.scenarios import settings, way_of
 
 __all__ = ["Runner", "StudyRun"]
@@ -41,8 +40,6 @@ class StudyRun(Run):
         super().__init__(scenario, ran)
         self.number = number
         self.resolved = resolved
-        if scenario.model == "embedded":
-            self._figures = dict(core_figures(self.figures["figures"]))
 
     def record(self) -> dict[str, Any]:
         """The run as in ``results.json``."""
@@ -165,9 +162,10 @@ def _run(one: _Wanted, stop: threading.Event) -> None:
 
 def _passed(scenario: Scenario, ran: _forebay.Ran) -> None:
     """A core's figures count only if its firmware did what it should."""
-    figures = json.loads(ran.document())["figures"]
-    if figures["code"] != 0 or figures["dropped"] > 0:
-        ended = f"the firmware ended with {figures['code']}, {figures['dropped']} packets did not pass"
+    figures = json.loads(ran.document())
+    code = figures.get("exit_code", 0.0)
+    if code != 0 or figures["dropped"] > 0:
+        ended = f"the firmware ended with {code:g}, {figures['dropped']:g} packets did not pass"
         raise RunError(f"{scenario.name}: {ended}")
 
 

@@ -89,8 +89,7 @@ def recording(results, command):
         if one["shares"] and "transmitter alone" in one["shares"]["sides"]:
             parts = {"whole": is_whole(one), "by": one["shares"]["by"], "sides": one["shares"]["sides"]}
             streams.append({key: one[key] for key in keys} | parts)
-    notes = [note for note in [crowd(results["main"])] if note]
-    notes += [f"{one['suite']} lost packets." for one in streams if not one["whole"]]
+    notes = [f"{one['suite']} lost packets." for one in streams if not one["whole"]]
     date = datetime.date.today().isoformat()
     return {"machine": results["machine"], "date": date, "command": command, "notes": notes, "streams": streams}
 

@@ -148,6 +148,11 @@ impl Scale {
         Self { logarithmic: false, low, high: high.max(low + step), start, end }
     }
 
+    /// From exactly `low` to exactly `high`.
+    pub fn within(low: f64, high: f64, start: f64, end: f64) -> Self {
+        Self { logarithmic: false, low, high, start, end }
+    }
+
     /// From zero to exactly `high`, for times and shares that end where they end.
     pub fn exact(high: f64, start: f64, end: f64) -> Self {
         let high = if units::usable(high) { high.clamp(1e-12, 1e30) } else { 1.0 };

@@ -97,9 +97,17 @@
     [[-1.1, -1.1], [1.1, -1.1], [0, 0], [1.1, 1.1], [-1.1, 1.1], [0, 0]],
   ];
   /** The hollow mark of a printed value. */
-  function printed(parent, of, x, y) {
-    const points = `${x},${y - 5.5} ${x + 5.5},${y} ${x},${y + 5.5} ${x - 5.5},${y}`;
-    return make("polygon", { points, class: of === undefined ? "printed alone" : `printed p${of % 8}` }, parent);
+  const PRINTED = [
+    [[0, -5.5], [5.5, 0], [0, 5.5], [-5.5, 0]],
+    [[-4.5, -4.5], [4.5, -4.5], [4.5, 4.5], [-4.5, 4.5]],
+    [[0, -5], [5, 4.5], [-5, 4.5]],
+    [[0, 5], [5, -4.5], [-5, -4.5]],
+  ];
+  function printed(parent, series, slot, x, y) {
+    const { of } = series[slot], alone = of === undefined;
+    const shape = alone ? series.slice(0, slot).filter((one) => one.printed && one.of === undefined).length : 0;
+    const points = PRINTED[shape % PRINTED.length].map(([dx, dy]) => `${x + dx},${y + dy}`).join(" ");
+    return make("polygon", { points, class: alone ? "printed alone" : `printed p${of % 8}` }, parent);
   }
   function mark(parent, slot, x, y) {
     const shape = SHAPES[slot % 6], cls = `fill point p${slot % 8}`;
@@ -266,7 +274,10 @@
       let [low, high] = view ?? [Math.min(...all), Math.max(...all)];
       if (!view && data.log_x) [low, high] = low === high ? [low / 2, high * 2] : [low / 1.04, high * 1.04];
       if (!view && !data.log_x) {
-        low = Math.min(0, low);
+        // From zero, unless the values begin far from it.
+        const room = (high - low) * 0.04;
+        if (low > 0.25 * high && low < high) [low, high] = [low - room, high + room];
+        else low = Math.min(0, low);
         if (low === high) high = low + 1;
       }
       x = axis(low, high, left, right, data.log_x, Math.max(3, Math.floor((right - left) / 75)));
@@ -298,7 +309,7 @@
         const path = drawn.map((p, n) => `${n ? "L" : "M"}${x.at(p.x).toFixed(2)} ${y.at(p.y).toFixed(2)}`).join("");
         const inside = drawn.filter((p) => p.x >= low && p.x <= high), own = data.series[slot];
         if (!own.printed) make("path", { d: path, class: `curve p${slot % 8}`, "stroke-dasharray": DASHES[slot % 8] }, group);
-        if (own.printed) inside.forEach((p) => printed(group, own.of, x.at(p.x), y.at(p.y)));
+        if (own.printed) inside.forEach((p) => printed(group, data.series, slot, x.at(p.x), y.at(p.y)));
         else if (inside.length <= MARKED) inside.forEach((p) => mark(group, slot, x.at(p.x), y.at(p.y)));
         for (const p of inside) stops.push({ pixel: x.at(p.x), key: p.x, slot, p });
       });
@@ -316,14 +327,15 @@
         if (lines) lines[at].forEach((words, line) => label(svg, middle, bottom + 1 + LINE * (line + 1), "middle", words));
         else make("text", { x: middle, y: bottom + 14, class: "end", transform: turn }, svg).textContent = one;
       });
+      // Values stand above the bars if there is room for all of them.
+      const said = visible.every((slot) => !data.series[slot].spread && points[slot].every((p) => wide(rounded(digits(p.y))) < width + 4));
       visible.forEach((slot, order) => {
         const group = make("g", { class: `series p${slot % 8}` }, svg);
         for (const p of points[slot]) {
           const at = names.indexOf(p.x), from = left + part * (at + 0.1) + width * order;
           const high = y.at(logY ? p.y : Math.max(p.y, 0)), base = logY ? bottom : Math.min(bottom, y.at(Math.min(p.y, 0)));
-          const said = rounded(digits(p.y));
           make("rect", { x: from, y: high, width: width * 0.94, height: Math.max(0, base - high), class: `fill point p${slot % 8}` }, group);
-          if (!data.series[slot].spread && wide(said) < width + 4) label(group, from + width * 0.47, high - 4, "middle value", said);
+          if (said) label(group, from + width * 0.47, high - 4, "middle value", rounded(digits(p.y)));
           if (p.half > 0) make("line", { x1: from + width * 0.47, x2: from + width * 0.47, y1: y.at(p.y - p.half), y2: y.at(p.y + p.half), class: "whisker" }, group);
           stops.push({ pixel: left + part * (at + 0.5), key: p.x, slot, p });
         }
@@ -333,7 +345,7 @@
         for (const p of points[slot].filter((p) => names.includes(p.x))) {
           const middle = left + part * (names.indexOf(p.x) + 0.5), order = visible.indexOf(of);
           const at = order < 0 ? middle : middle - part * 0.4 + width * (order + 0.47);
-          printed(group, of, at, y.at(p.y));
+          printed(group, data.series, slot, at, y.at(p.y));
           stops.push({ pixel: middle, key: p.x, slot, p });
         }
       }

@@ -123,7 +123,7 @@ impl Plot {
         if self.series.len() > 1 {
             let entry = |(slot, series): (usize, &Series)| {
                 let sign = if series.printed {
-                    drawing::printed(series.of, 7.0, 7.0)
+                    self.printed(slot, 7.0, 7.0)
                 } else {
                     mark(slot, 7.0, 7.0, 5.0, "fill")
                 };

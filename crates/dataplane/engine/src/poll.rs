@@ -31,16 +31,20 @@ impl Engine {
                     break;
                 }
             }
-            if !moved {
-                // Waiting for others is no work.
-                self.moving.account(self.now.since(before));
-            }
+            self.account_waiting(moved, before);
         }
         if self.pool.len() > 1 {
             self.watch();
         }
         self.close_ended();
         moved
+    }
+
+    /// Waiting for others is no work.
+    fn account_waiting(&mut self, moved: bool, before: Time) {
+        if !moved {
+            self.moving.account(self.now.since(before));
+        }
     }
 
     /// Tells the SAs the time. From now on it replaces the time of the clock: packets of a file have their own times.

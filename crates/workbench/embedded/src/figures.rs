@@ -381,6 +381,23 @@ impl Figures {
         row
     }
 
+    /// [`Figures::row`], and what would make a table too wide: what the firmware ended with, the cycles of functions
+    /// with all that they call, and the cycles of groups by cause.
+    pub fn by_name(&self) -> Vec<(String, f64)> {
+        let mut all = self.row();
+        all.push(("exit_code".to_owned(), self.code.into()));
+        all.extend(self.functions.iter().map(|one| (format!("total.{}", one.name), one.total_cycles as f64)));
+        for group in &self.groups {
+            let causes = Cause::ALL.into_iter().zip(&group.causes);
+            all.extend(
+                causes.map(|(cause, &cycles)| {
+                    (format!("group.{}.{}", group.name, cause.name()), cycles as f64)
+                }),
+            );
+        }
+        all
+    }
+
     /// Stacks in the form that flame graph programs read: `a;b;c cycles`.
     pub fn folded(&self) -> String {
         let mut lines: Vec<String> =

@@ -352,7 +352,7 @@ impl Serialize for Written<'_> {
             }
             (Model::Pipeline(_), Outcome::ClosedForm(closed)) => closed.serialize(to),
             (Model::Card(_), Outcome::Limits(limits)) => limits.serialize(to),
-            (Model::Embedded(_), Outcome::Embedded(figures)) => to.collect_map(figures.row()),
+            (Model::Embedded(_), Outcome::Embedded(figures)) => to.collect_map(figures.by_name()),
             _ => to.serialize_unit(),
         }
     }

@@ -113,10 +113,16 @@ impl Plot {
         places.sort_by(f64::total_cmp);
         places.dedup();
         let few = places.len() <= PLACES_MAX;
-        let highest = places.last().copied().unwrap_or(0.0);
+        let (lowest, highest) = (places.first().copied()?, places.last().copied()?);
         let x = match self.log_x {
             true => Scale::logarithmic(places.iter().copied(), frame.left, RIGHT)?,
-            false if few => Scale::exact(highest, frame.left, RIGHT),
+            // From zero, unless the values begin far from it.
+            false if lowest > 0.25 * highest && lowest < highest => {
+                let room = (highest - lowest) * 0.04;
+                Scale::within(lowest - room, highest + room, frame.left, RIGHT)
+            }
+            false if few && lowest >= 0.0 => Scale::exact(highest, frame.left, RIGHT),
+            false if lowest < 0.0 => Scale::between(lowest, highest, frame.left, RIGHT),
             false => Scale::linear(highest, frame.left, RIGHT),
         };
         let axis = match few {
@@ -136,7 +142,7 @@ impl Plot {
                 let said =
                     format!("{}, {} {}: {}", series.name, self.x, units::digits(*at), units::digits(*value));
                 let one = match series.printed {
-                    true => printed(series.of, place[0], place[1]),
+                    true => self.printed(slot, place[0], place[1]),
                     false => mark(slot, place[0], place[1], 4.0, "fill point"),
                 };
                 marks.push(one.title(said));
@@ -157,6 +163,12 @@ impl Plot {
         // The left edge of the bar of a series, and its middle.
         let edge =
             |number: usize, order: usize| frame.left + step * (number as f64 + 0.1) + width * order as f64;
+        // Values stand above the bars if there is room for all of them.
+        let said = |value: f64| units::round(units::digits(value));
+        let fits = |value: &f64| width_of(&said(*value), TEXT) < width + 4.0;
+        let values = own.iter().flat_map(|slot| &self.series[*slot].ys).filter(|value| value.is_finite());
+        let is_said =
+            own.iter().all(|slot| self.series[*slot].spread.is_empty()) && values.into_iter().all(fits);
         let mut chart = chart;
         for (order, slot) in own.iter().enumerate() {
             let series = &self.series[*slot];
@@ -172,9 +184,8 @@ impl Plot {
                 if let Some((low, high)) = series.ends(number) {
                     group = group.child(line((middle, y.at(low)), (middle, y.at(high)), "whisker"));
                 }
-                let said = units::round(units::digits(*value));
-                if series.spread.is_empty() && width_of(&said, TEXT) < width + 4.0 {
-                    group = group.child(text(middle, top - 4.0, "middle value", said));
+                if is_said {
+                    group = group.child(text(middle, top - 4.0, "middle value", said(*value)));
                 }
             }
             chart = chart.child(group);
@@ -188,8 +199,8 @@ impl Plot {
                 let middle = order.map_or(frame.left + step * (number as f64 + 0.5), |order| {
                     edge(number, order) + width * 0.47
                 });
-                let said = format!("{}, {place}: {}", series.name, units::digits(*value));
-                group = group.child(printed(series.of, middle, y.at(*value)).title(said));
+                let title = format!("{}, {place}: {}", series.name, units::digits(*value));
+                group = group.child(self.printed(slot, middle, y.at(*value)).title(title));
             }
             chart = chart.child(group);
         }
@@ -245,17 +256,30 @@ fn ticks(places: &[f64]) -> Vec<Tick> {
     places.iter().enumerate().map(|(at, &value)| Tick { value, labelled: true, first: end(at) }).collect()
 }
 
-/// The mark of a printed value: hollow, in the colour of the series that it belongs to, or in that of text.
-pub(super) fn printed(of: Option<usize>, x: f64, y: f64) -> Element {
-    const R: f64 = 5.5;
-    let path =
-        Path::default().to('M', &[x, y - R]).to('L', &[x + R, y]).to('L', &[x, y + R]).to('L', &[x - R, y]);
-    let path = path.to('Z', &[]).element();
-    match of {
-        Some(slot) => path.class(coloured("printed", slot)),
-        None => path.class("printed alone"),
+impl Plot {
+    /// The mark of a printed value of a series: hollow, in the colour of the series that it belongs to; else in that of text,
+    /// and of another shape for each of those.
+    pub(super) fn printed(&self, slot: usize, x: f64, y: f64) -> Element {
+        let alone = |series: &&Series| series.printed && series.of.is_none();
+        let (shape, class) = match self.series[slot].of {
+            Some(of) => (0, coloured("printed", of)),
+            None => (self.series[..slot].iter().filter(alone).count(), "printed alone".to_owned()),
+        };
+        let mut path = Path::default();
+        for (at, (dx, dy)) in PRINTED[shape % PRINTED.len()].iter().enumerate() {
+            path = path.to(if at == 0 { 'M' } else { 'L' }, &[x + dx, y + dy]);
+        }
+        path.to('Z', &[]).element().class(class)
     }
 }
+
+/// Shapes of printed values, as in plot.js: diamond, square, triangles.
+const PRINTED: [&[(f64, f64)]; 4] = [
+    &[(0.0, -5.5), (5.5, 0.0), (0.0, 5.5), (-5.5, 0.0)],
+    &[(-4.5, -4.5), (4.5, -4.5), (4.5, 4.5), (-4.5, 4.5)],
+    &[(0.0, -5.0), (5.0, 4.5), (-5.0, 4.5)],
+    &[(0.0, 5.0), (5.0, -4.5), (-5.0, -4.5)],
+];
 
 /// The confidence band of a line.
 fn band(series: &Series, points: &[(f64, f64)], x: &Scale, y: &Scale, slot: usize) -> Option<Element> {

@@ -130,3 +130,32 @@ impl Submissions {
         self.free.push(index);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use forebay_scheduler::Work;
+
+    use super::*;
+
+    fn share(packets: u32, service: u64) -> (JobHead, Placed) {
+        let work = Work { packets, blocks: 4 * packets, bytes: 60 * u64::from(packets) };
+        let head = JobHead { sa: 1, class: 0, suite: 2, work, arrived: Time::ZERO };
+        let prediction = Prediction { at: Time(10), wait: Duration(5), service: Duration(service) };
+        (head, Placed { prediction, chosen: Time(7) })
+    }
+
+    #[test]
+    fn shares_of_one_submission_add_up() {
+        let mut submissions = Submissions::new(4, 8);
+        let (head, placed) = share(2, 100);
+        let index = submissions.open(head, 2, placed, [7, 8].into_iter());
+        let (head, placed) = share(3, 50);
+        let submission = submissions.get_mut(index);
+        submission.extend(&head, 3, &placed, [1, 2, 3].into_iter());
+        assert_eq!(submission.head.work, Work { packets: 5, blocks: 20, bytes: 300 });
+        assert_eq!((submission.jobs, submission.shares, submission.remaining), (5, 2, 5));
+        let Prediction { at, wait, service } = submission.placed.prediction;
+        assert_eq!((at, wait, service), (Time(10), Duration(5), Duration(150)));
+        assert_eq!(submission.members, [7, 8, 1, 2, 3]);
+    }
+}

@@ -5,7 +5,7 @@ use crate::pair;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use forebay_crypto::{Direction, Job, Packet, Processor, SessionId, Verdict, forward_processor};
+use forebay_crypto::{Direction, Job, JobSpec, Packet, Processor, SessionId, Verdict, forward_processor};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{
     Clock, Engine, EngineError, Lane, Limits, Order, ProcessorSetup, Removal, Scheduling, Settings,
@@ -321,4 +321,33 @@ fn the_core_s_cost_is_learnt_from_bursts() {
     let block = engine.cost(0, SessionId(0)).expect("a cost").block.as_nanos();
     // 250 ns, give or take what a busy machine adds; by equal shares of a burst it would be a tenth of it.
     assert!((60..=1_000).contains(&block), "{block} ns a block");
+}
+
+/// The same where the core keeps whole bursts, which it does at once.
+#[test]
+fn and_from_bursts_that_it_does_in_place() {
+    let clock = Clock::start();
+    let prior = Cost { init: Duration::from_micros(8), ..Cost::default() };
+    let core = pair::setup(Box::new(Spinning(AwsLc::new(), clock)), Kind::Cpu, prior);
+    let slow = Cost { init: Duration::from_millis(100), ..Cost::default() };
+    let other = pair::setup(Box::new(AwsLc::new()), Kind::Cpu, slow);
+    let mut engine = engine(vec![core, other], settings(64), clock).expect("an engine");
+    let (mut burst, mut bytes) = (Vec::new(), Vec::new());
+    // Of one SA, and fewer than there are before the first trial of the other.
+    let mut numbers = (0..).filter(|&number| {
+        let mut bytes = Vec::new();
+        pair::plain(number, &mut bytes);
+        bytes[17] == 0
+    });
+    for _ in 0..40 {
+        for number in numbers.by_ref().take(20) {
+            pair::plain(number, &mut bytes);
+            let mut buffer = engine.buffer();
+            assert!(buffer.fill(&bytes));
+            burst.push(Job::new(buffer, JobSpec::default(), number));
+        }
+        engine.admit_burst(Direction::Seal, &mut burst);
+        assert_eq!(take(&mut engine), 20, "at once");
+    }
+    assert_ne!(engine.cost(0, SessionId(0)), Some(prior));
 }

@@ -2,6 +2,7 @@
 
 mod ah_vectors;
 mod audits;
+mod databases;
 mod doorbell;
 mod drops;
 mod edges;

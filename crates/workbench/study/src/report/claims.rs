@@ -25,10 +25,11 @@ pub(super) fn section(kind: Kind, findings: &Findings) -> Option<Element> {
     if claims.is_empty() {
         return None;
     }
-    let head = ["statement", "tested with", "band", "found"];
+    let head = ["statement", "band", "found"];
     let head = element("thead").child(element("tr").children(head.map(|name| element("th").text(name))));
-    let rows = element("tbody").children(claims.iter().map(|claim| row(claim)));
-    let table = element("table").class("claims").child(head).child(rows);
+    let rows = claims.iter().flat_map(|claim| [Some(row(claim)), parameters(&claim.parameters)]);
+    let body = element("tbody").children(rows.flatten());
+    let table = element("table").class("claims").child(head).child(body);
     let held = claims.iter().filter(|claim| claim.holds).count();
     let section = element("section")
         .child(element("h2").text(title))
@@ -60,12 +61,7 @@ fn row(claim: &Claim) -> Element {
         true => found,
         false => found.child(element("p").class("why").text(units::micro(&claim.why))),
     };
-    element("tr")
-        .at("id", claim.id.as_str())
-        .child(statement(claim))
-        .child(parameters(&claim.parameters))
-        .child(band(&claim.band))
-        .child(found)
+    element("tr").at("id", claim.id.as_str()).child(statement(claim)).child(band(&claim.band)).child(found)
 }
 
 /// The paper's words, then our reading and the place.
@@ -82,20 +78,20 @@ fn statement(claim: &Claim) -> Element {
         .child(element("code").text(claim.id.as_str()))
 }
 
-fn parameters(parameters: &[Parameter]) -> Element {
-    if parameters.is_empty() {
-        return element("td").text(units::NOTHING);
-    }
+/// A row below a claim with its parameters, if there are any.
+fn parameters(parameters: &[Parameter]) -> Option<Element> {
     let item = |one: &Parameter| {
         let value = format!("{}\u{a0}= {}", one.key, value(&one.value));
-        let (class, source) = match one.whose {
-            Whose::Printed => ("printed", format!("printed, {}", one.source)),
-            Whose::Assumed => ("assumed", format!("assumed: {}", one.source)),
+        let source = match one.whose {
+            Whose::Printed => format!(" (printed, {})", one.source),
+            Whose::Assumed => format!(" (assumed: {})", one.source),
         };
-        let source = element("span").class(class).text(units::micro(&source));
+        let source = element("span").text(units::micro(&source));
         element("li").child(element("b").text(value)).child(source)
     };
-    element("td").child(element("ul").class("parameters").children(parameters.iter().map(item)))
+    let list = element("ul").class("parameters").children(parameters.iter().map(item));
+    let cell = element("td").at("colspan", "3").child(list);
+    (!parameters.is_empty()).then(|| element("tr").class("with").child(cell))
 }
 
 /// A value of a scenario as text.
