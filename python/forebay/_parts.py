@@ -38,16 +38,21 @@ def row(plan: Plan, number: int, line: str) -> dict[str, Any]:
     if "until" in document:
         found["converged"] = document["until"]["converged"]
     for name, value in document.get("figures", {}).items():
-        found.setdefault(_path(name), value)
+        found.setdefault(path(name), value)
     for name, value in document.get("estimates", {}).items():
-        found.setdefault(_path(name), value["mean"])
-        found.setdefault(f"{_path(name)}.half_width", value["half_width"])
+        found.setdefault(path(name), value["mean"])
+        found.setdefault(f"{path(name)}.half_width", value["half_width"])
     return found
 
 
-def _path(name: str) -> str:
-    """A name of ``points.jsonl`` as a path of `Run`."""
-    return name.removeprefix("processor.").removeprefix("class.")
+_LISTS = ("processor.", "class.", "stages.", "servers.", "resources.")
+
+
+def path(name: str) -> str:
+    """A name of ``points.jsonl`` as a path of `Run`, which does not name the list."""
+    for prefix in _LISTS:
+        name = name.removeprefix(prefix)
+    return name
 
 
 def columns(plan: Plan, numbers: Sequence[int], lines: Sequence[str]) -> dict[str, Any]:

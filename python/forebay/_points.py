@@ -237,6 +237,8 @@ def _identity(policy: Placement) -> str:
 
 
 Watch = Callable[[int, int], "bool | None"]
+# Values of all keys that a task makes into text; of more it takes those that it needs.
+_AXES_MAX = 2_000
 
 
 def run(
@@ -261,34 +263,58 @@ def run(
         emit(line)
 
     policy = None if plan.policy is None else pickle.loads(plan.policy)
-    if plan.compiled and plan.axes is not None:
-        axes = [(key, [_toml.setting(one) for one in values]) for key, values in zip(plan.keys, plan.axes)]
-        _sweep(plan, axes).run(first, last, threads, _per_point(plan, watch), add, policy)
-        return count == last - first
+    if plan.compiled:
+        for axes, begin, end in _blocks(plan, first, last):
+            before = count
+            look = _per_point(plan, watch, before, last - first)
+            _sweep(plan, axes).run(begin, end, threads, look, add, policy)
+            if count - before < end - begin:
+                return False
+        return True
     for number in range(first, last):
-        if plan.compiled:
-            axes = [(key, [_toml.setting(value)]) for key, value in zip(plan.keys, plan.values(number))]
-            _sweep(plan, axes).run(0, 1, 1, watch, add, policy)
-        elif (line := _line(plan, number, policy, watch)) is not None:
-            add(number, line)
-        if count <= number - first:
+        line = _line(plan, number, policy, watch)
+        if line is None:
             return False
+        add(number, line)
     return True
 
 
-def _sweep(plan: Plan, axes: list[tuple[str, list[str]]]) -> _forebay.Sweep:
+_Axes = list[tuple[str, list[str]]]
+
+
+def _blocks(plan: Plan, first: int, last: int) -> Iterator[tuple[_Axes, int, int]]:
+    """The points of a range as ranges of compiled sweeps, for which short axes are made of long ones."""
+
+    def axes(values: Iterable[Iterable[Any]]) -> _Axes:
+        return [(key, [_toml.setting(one) for one in some]) for key, some in zip(plan.keys, values)]
+
+    if plan.axes is not None and sum(len(axis) for axis in plan.axes) <= _AXES_MAX:
+        yield axes(plan.axes), first, last
+        return
+    # Points between which the last key alone changes; of a list each point alone.
+    run = len(plan.axes[-1]) if plan.axes else 1
+    while first < last:
+        end = min(last, (first // run + 1) * run)
+        fixed = [[value] for value in plan.values(first)]
+        if plan.axes:
+            fixed[-1] = list(plan.axes[-1][first % run : first % run + end - first])
+        yield axes(fixed), 0, end - first
+        first = end
+
+
+def _sweep(plan: Plan, axes: _Axes) -> _forebay.Sweep:
     """The compiled sweep over these axes."""
     one = plan.scenario
     assert isinstance(plan.replications, int)
     return _forebay.Sweep(one.text, one.name, list(one.sets), one.directory, axes, plan.replications)
 
 
-def _per_point(plan: Plan, watch: Watch | None) -> Watch | None:
-    """A watch of points from one of runs."""
+def _per_point(plan: Plan, watch: Watch | None, before: int, points: int) -> Watch | None:
+    """The watch of all points from one of the runs of some; `before`: points that were done before these."""
     replications = plan.replications
     if watch is None or not isinstance(replications, int):
         return watch
-    return lambda done, whole: watch(done // replications, whole // replications)
+    return lambda done, whole: watch(before + done // replications, points)
 
 
 class _Stopped(Exception):

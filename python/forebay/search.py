@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from forebay import _points, cluster
+from forebay._parts import path
 from forebay._progress import Progress
 from forebay.errors import FigureError, Interrupted, RunError
 from forebay.placement import Placement
@@ -298,10 +299,10 @@ def _tell(
     for row in table if table is not None else ():
         number = asked[row["point"]][0]
         values = []
-        for path in objectives:
-            name = path if path in row else path.removeprefix("processor.").removeprefix("class.")
+        for objective in objectives:
+            name = objective if objective in row else path(objective)
             if name not in row:
                 known = ", ".join(key for key in row if not key.endswith(".half_width"))
-                raise FigureError(f"no figure `{path}`", hint=f"there are {known}")
+                raise FigureError(f"no figure `{objective}`", hint=f"there are {known}")
             values.append(float(row[name]))
         study.tell(number, values)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from forebay._parts import Parts, columns, row
+from forebay._parts import Parts, columns, path, row
 from forebay._points import Plan
 from forebay.errors import FigureError
 
@@ -80,7 +80,7 @@ class Table(Sequence[dict[str, Any]]):
             return [line for _, line in self._parts.lines()]
         return [self._lines[number] for number in self._numbers]
 
-    def name(self, path: str) -> str:
+    def name(self, name: str) -> str:
         """The column of a parameter or figure, also by its name in ``points.jsonl``: ``processor.cpu.load``.
 
         Raises
@@ -89,10 +89,10 @@ class Table(Sequence[dict[str, Any]]):
             If there is no such column; the message names those that there are.
         """
         known = dict.fromkeys(key for one in self.rows for key in one)
-        for name in (path, path.removeprefix("processor.").removeprefix("class.")):
-            if name in known:
-                return name
-        raise FigureError(f"no column `{path}`", hint=f"there are {', '.join(known)}")
+        for column in (name, path(name)):
+            if column in known:
+                return column
+        raise FigureError(f"no column `{name}`", hint=f"there are {', '.join(known)}")
 
     def to_arrow(self) -> pyarrow.Table:
         """The rows as an Arrow table (pyarrow is required)."""

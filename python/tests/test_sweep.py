@@ -115,6 +115,55 @@ def test_sequential_stopping_replicates_each_point_as_often_as_it_requires(host:
     )
 
 
+def test_designs_are_compared_on_the_same_random_numbers(host: fb.Scenario) -> None:
+    faster = host.set("processor.card.block", "430 ns")
+    found = fb.compare(host, faster, "total_latency.mean_s", replications=6)
+    assert found.n == 6 and found.significant and found.mean < 0
+    assert found.correlation > 0.9 and found.half_width < found.a.half_width
+    runs = host.simulate(replications=6), faster.simulate(replications=6)
+    assert fb.compare(*runs, "total_latency.mean_s") == found
+    with pytest.raises(ValueError, match="same seeds"):
+        fb.compare(runs[0], faster.simulate(seed=99, replications=6))
+    with pytest.raises(ValueError, match="at least 2"):
+        fb.compare(host, faster, replications=1)
+
+
+def test_the_warm_up_of_a_run_is_found_in_its_packets(host: fb.Scenario) -> None:
+    pytest.importorskip("pandas")
+    # 200 Mbit/s are carried: the queues fill from empty, and then the latency is stationary.
+    found = fb.warm_up(host.set("traffic.rate", "200 Mbit/s").simulate(packets=True))
+    assert 0 <= found.packets < 1000 and found.sufficient
+    assert found.whole == pytest.approx(
+        host.set("traffic.rate", "200 Mbit/s").simulate()["total_latency.mean_s"]
+    )
+    with pytest.raises(fb.FigureError, match="packets=True"):
+        fb.warm_up(host.simulate())
+
+
+def test_long_axes_are_taken_in_parts(host: fb.Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
+    axes = {"processor.card.count": [1, 2], "bus.width": [4, 8, 16], "seed": list(range(5))}
+    whole = fb.sweep(host, axes, threads=2).lines
+    monkeypatch.setattr(sys.modules["forebay._points"], "_AXES_MAX", 3)
+    assert fb.sweep(host, axes, threads=2).lines == whole
+    monkeypatch.setattr(sys.modules["forebay.sweep"], "_PART_S", 0.0)
+    assert fb.sweep(host, axes, threads=2).lines == whole
+    assert len(whole) == len(set(whole)) == 30
+
+
+def test_other_models_are_swept_with_the_paths_of_their_runs(pipeline_file: Path) -> None:
+    pipeline = fb.Scenario(pipeline_file)
+    table = fb.sweep(pipeline, {"arrivals.mean": ["70 us", "140 us"]}, replications=3)
+    row = table[1]
+    runs = pipeline.set("arrivals.mean", "140 us").simulate(replications=3)
+    for path in ("throughput_pps", "delay.p99_s", "receive.mean_queue", "core.utilisation"):
+        assert row[path] == pytest.approx(runs.estimate(path).mean), path
+    until = fb.sweep(pipeline, {"arrivals.mean": ["70 us"]}, replications="until 5 %")[0]
+    assert until["converged"] and until["throughput_pps.half_width"] <= 0.05 * until["throughput_pps"]
+    assert until["replications"] == len(
+        pipeline.set("arrivals.mean", "70 us").simulate(replications="until 5 %")
+    )
+
+
 def test_values_are_validated_before_the_first_run(host: fb.Scenario) -> None:
     with pytest.raises(fb.ScenarioError) as caught:
         fb.sweep(host.set("traffic.packets", 10**12), {"processor.cpu.alpha": [1], "bus.width": [4, "wide"]})
