@@ -49,7 +49,7 @@ develop() {
 
 studies() {
     develop
-    (cd python && "$env/bin/python" -m pytest -q tests/test_study.py tests/test_figures.py)
+    (cd python && "$env/bin/python" -m pytest -q tests/test_study.py tests/test_figures.py tests/test_notebooks.py)
 }
 
 # A source distribution has the crates; what they take from outside of their folders when they are compiled is added.
