@@ -53,17 +53,18 @@ def _distribution(ax: Any, values: Any, label: str, style: dict[str, Any]) -> No
 
 
 def _sizes(ax: Any, goodness: Goodness) -> None:
-    _distribution(ax, goodness.trace.sizes, "trace", _TRACE)
-    _distribution(ax, goodness.drawn.sizes, "generator", _DRAWN)
+    for trace, label, style in ((goodness.trace, "trace", _TRACE), (goodness.drawn, "generator", _DRAWN)):
+        # A logarithmic axis has no place for 0.
+        _distribution(ax, np.maximum(trace.sizes, 1), label, style)
     distance = _forebay.digits(goodness.figures["sizes_ks"])
-    ax.set(title=f"Sizes (distance {distance})", xlabel="size (bytes)", ylabel="share up to this size")
+    ax.set(title=f"Sizes (distance {distance})", xlabel="size (bytes; 0 at 1)", ylabel="share up to this size")
+    ax.set_xscale("log")
 
 
 def _gaps(ax: Any, goodness: Goodness) -> None:
     for trace, label, style in ((goodness.trace, "trace", _TRACE), (goodness.drawn, "generator", _DRAWN)):
         gaps = trace.gaps_s
         if gaps is not None:
-            # A logarithmic axis has no place for 0.
             _distribution(ax, np.maximum(gaps * 1e6, 1e-3), label, style)
     distance = _forebay.digits(goodness.figures["gaps_ks"])
     ax.set(title=f"Gaps (distance {distance})", xlabel="gap (us; 0 at 0.001)", ylabel="share up to this gap")

@@ -1,5 +1,6 @@
 """Scenarios for the tests, and the command of the package."""
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,9 @@ import pytest
 import forebay as fb
 
 ROOT = Path(__file__).parent.parent.parent
+
+# A background job of a shell has interrupts ignored, and hands that on to the programs that the tests interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 HOST = """\
 model = "host"

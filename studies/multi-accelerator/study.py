@@ -952,8 +952,9 @@ def buffer_places(b: Bench) -> None:
         return {k: [x[path] / y[path] for x, y in zip(pairs[name, k], pairs[other, k])] for k in PLACES}
 
     rate, wait = "throughput_bps", "processing_latency.mean_s"
-    s.plot("Latency of the aware scheduler by that of the unaware one, queues of 1000", "alpha", "times",
-           [s.series(f"k = {k}", ALPHA, row) for k, row in compare(1000, "both, aware", "both", wait).items()],
+    aware = compare(1000, "both, aware", "both", wait)
+    s.plot("What counting prefetched packets changes, queues of 1000", "alpha", "change of processing latency (%)",
+           [s.series(f"k = {k}", ALPHA, [100 * (x - 1) for x in row]) for k, row in aware.items()],
            log_x=True, note="k: places of write buffer and prefetch buffer.")  # fmt: skip
 
     def every(rows: dict[int, list[float]]) -> list[float]:

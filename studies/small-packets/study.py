@@ -17,13 +17,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import sqrt
 from statistics import correlation
-from typing import TYPE_CHECKING
 
-from forebay import Placement
+from forebay.placement import Candidate, Job, Placement
 from forebay.study import Claim, Parameter, Study, StudyRun, StudyScenario, digits, join, time
-
-if TYPE_CHECKING:
-    from forebay.placement import Candidate, Job
 
 PATTERNS = ["exponential", "uniform", "0 B", "24 B", "472 B", "984 B", "trace"]
 """The paper's seven patterns, in the order of its section IV-A."""

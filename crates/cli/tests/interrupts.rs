@@ -176,7 +176,13 @@ fn a_search_that_is_broken_off_says_what_it_has_found() {
 #[test]
 fn an_interrupt_of_a_study_reaches_python() {
     let dir = tempfile::tempdir().unwrap();
-    let script = "#!/bin/sh\ntrap 'echo interrupted; exit 130' INT\n: >\"${0%/*}/ready\"\nwhile :; do sleep 0.1; done\n";
+    // No shell: of one that was started with interrupts ignored, as in a background job, no trap catches them.
+    let script = "#!/usr/bin/env python3\n\
+        import pathlib, signal, sys, time\n\
+        def end(*_):\n    print('interrupted')\n    sys.exit(130)\n\
+        signal.signal(signal.SIGINT, end)\n\
+        pathlib.Path(__file__).with_name('ready').touch()\n\
+        time.sleep(60)\n";
     let python = dir.path().join("python");
     fs::write(&python, script).unwrap();
     fs::set_permissions(&python, fs::Permissions::from_mode(0o755)).unwrap();

@@ -53,7 +53,8 @@ fn arguments_reach_python_and_its_exit_code_is_that_of_the_command() {
 fn what_is_missing_is_said_with_how_to_install_it() {
     let directory = tempfile::tempdir().unwrap();
     let missing = study(&directory.path().join("nowhere"), &["run", "scaling"]);
-    let said = text(&missing.stderr);
+    // A terminal's lines may break within it.
+    let said = text(&missing.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(missing.status.code() == Some(2) && said.contains("nowhere is not installed"), "{said}");
     assert!(said.contains("pip install forebay"), "{said}");
     if Command::new("python3").arg("--version").output().is_err() {

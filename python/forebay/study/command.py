@@ -89,8 +89,10 @@ def _say(error: Error, study: str) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code: 0, 1 (a claim does not hold), 2 (an error) or 130 (interrupted)."""
     options = _arguments().parse_args(arguments)
-    # A request to terminate keeps what is done, as an interrupt does.
+    # A request to terminate keeps what is done, as an interrupt does; so does an interrupt of a background job, for which
+    # a shell has it ignored.
     signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         if options.command == "list":
             for name, study in files.shipped().items():

@@ -132,6 +132,7 @@ mod tests {
         let v4 = |flags: u16| [&[0x45, 0, 0, 0, 0, 0][..], &flags.to_be_bytes(), &[0; 12]].concat();
         assert!(!may_be_fragment(&v4(0)) && !may_be_fragment(&v4(0x4000)));
         assert!(may_be_fragment(&v4(0x2000)) && may_be_fragment(&v4(1)) && may_be_fragment(&v4(0x1f00)));
+        assert!(may_be_fragment(&v4(0x0101)), "an offset with the same bits in both bytes");
         let v6 = |next: u8| [&[0x60, 0, 0, 0, 0, 0, next][..], &[0; 33]].concat();
         assert!(!may_be_fragment(&v6(50)) && !may_be_fragment(&v6(17)));
         assert!([0, 43, 44, 60].into_iter().all(|next| may_be_fragment(&v6(next))));

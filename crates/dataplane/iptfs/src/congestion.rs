@@ -223,4 +223,36 @@ mod tests {
         let expected = 1.0 / (0.1 * (0.081_649_7 + 0.007_372_0));
         assert!((one.allowed_rate().unwrap() / expected - 1.0).abs() < 1e-4);
     }
+
+    #[test]
+    fn a_new_round_trip_counts_for_a_tenth() {
+        let at = |ms| Time(0) + Duration::from_millis(ms);
+        let mut one = Congestion { rtt: Some(Duration::from_millis(30)), ..Congestion::default() };
+        let echo = |sent| CongestionInfo { t_echo: clock(at(sent)), echo_delay: 5_000, ..one_info() };
+        one.received(at(255), &echo(200));
+        assert_eq!(one.rtt(), Some(Duration::from_millis(27 + 5)));
+        // Without an echo nothing is measured.
+        one.received(at(300), &one_info());
+        assert_eq!(one.rtt(), Some(Duration::from_millis(32)));
+        assert_eq!(one.peer_losses, Some(7));
+    }
+
+    fn one_info() -> CongestionInfo {
+        CongestionInfo { loss_event_rate: 7, ..CongestionInfo::default() }
+    }
+
+    #[test]
+    fn what_did_not_arrive_and_what_was_marked_are_losses() {
+        let at = |ms| Time(0) + Duration::from_millis(ms);
+        let mut one = Congestion::default();
+        (1..10).for_each(|sequence| one.payload(at(1), sequence, 0, false));
+        assert_eq!((one.info(at(1)).loss_event_rate, one.info(at(1)).ecn), (0, false));
+        // The first of the two that are missing before 12 ends an interval of 9; the open one has 3.
+        one.payload(at(2), 12, 2, false);
+        assert_eq!((one.info(at(2)).loss_event_rate, one.info(at(2)).ecn), (9, false));
+        // A mark at 20 ends one of 10: (10 + 9) / 2.
+        one.payload(at(3), 20, 0, true);
+        assert_eq!((one.info(at(3)).loss_event_rate, one.info(at(3)).ecn), (9, true));
+        assert_eq!((one.losses.events, &one.losses.begins[..2]), (2, &[20, 10][..]));
+    }
 }

@@ -96,6 +96,7 @@ mod tests {
     #[test]
     fn names_numbers_and_ranges() {
         assert_eq!("ef".parse(), Ok(DscpSet::of([46])));
+        assert_eq!(DscpSet::of([46, 46]), DscpSet::of([46]), "a point that is named twice is there once");
         assert_eq!("af11,af43".parse(), Ok(DscpSet::of([0b001010, 0b100110])));
         assert_eq!("cs6, 10-12".parse(), Ok(DscpSet::of([48, 10, 11, 12])));
         assert_eq!("all".parse(), Ok(DscpSet::ALL));

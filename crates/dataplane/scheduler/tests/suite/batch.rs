@@ -228,6 +228,27 @@ fn the_host_keeps_what_nobody_would_do_earlier() {
     assert!(s.keeps(Time::ZERO, 0, 32, &work(32)));
 }
 
+/// Rules other than finishing time may give any job away, unless they give all to the host.
+#[test]
+fn by_another_policy_the_host_keeps_only_what_is_all_its_own() {
+    let work = Work { packets: 4, blocks: 16, bytes: 256 };
+    let keeps = |policy, host| {
+        let two = vec![core(cost(1_000, 16)), core(cost(1_000, 16))];
+        let config = Config { batch: 64, host, policy, ..Config::new(two) };
+        Scheduler::new(config).unwrap().keeps(Time::ZERO, 0, 4, &work)
+    };
+    assert!(keeps(Policy::FinishTime, Some(0)) && !keeps(Policy::FinishTime, None));
+    for (policy, expected) in [
+        (Policy::Single { processor: 0 }, true),
+        (Policy::Single { processor: 1 }, false),
+        (Policy::RoundRobin, false),
+        (Policy::ShortestQueue, false),
+        (Policy::Split { weights: [1; 8] }, false),
+    ] {
+        assert_eq!(keeps(policy, Some(0)), expected, "{policy}");
+    }
+}
+
 #[test]
 fn a_sleeping_processor_is_woken_by_a_row_of_bursts_and_not_by_single_ones() {
     // Awake, the other core would save half of 32,000; waking it costs 40,000.

@@ -253,7 +253,7 @@ fn units_read_as_people_write_them() {
         (units::seconds(312.4e-6), "312 us"),
         (units::seconds(999.7e-6), "1.00 ms"),
         (units::seconds(0.0), "0 s"),
-        (units::seconds(4e-12), "0.004 ns"),
+        (units::seconds(4e-12), "0.00400 ns"),
         (units::seconds(f64::NAN), "-"),
         (units::bits_per_second(812.4e6), "812 Mbit/s"),
         (units::bytes(4_910_233.0), "4.91 MB"),
