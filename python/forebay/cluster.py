@@ -1,9 +1,9 @@
 """Runs ranges of points on Dask (dask.distributed): on processes of this machine, or on a cluster.
 
 A task runs some points, as many as take about 0.15 s; while much is left, more, so that a large sweep is not
-limited by the scheduler. Which worker runs which points changes nothing in their lines. A
-worker that is lost takes with it the tasks that it had, and the scheduler gives them to others; workers that
-join get tasks at once.
+limited by the scheduler. Which worker runs which points changes nothing in their lines. A worker that is lost
+takes with it the tasks that it had, and the scheduler gives them to others; workers that join get
+tasks at once.
 """
 
 from __future__ import annotations
@@ -70,8 +70,11 @@ class _Remote(Exception):
         return f'\n"""\n{self.args[0]}"""'
 
 
-def task(plan: Plan, key: str, first: int, last: int, whole: bool) -> Result:
-    """Run the points of a task; `whole` gives them back as a part of a dataset, otherwise as lines."""
+def task(plan: Plan, key: str, first: int, last: int, whole: bool, aim_s: float | None = None) -> Result:
+    """Run the points of a task; `whole` gives them back as a part of a dataset, otherwise as lines.
+
+    With `aim_s` it runs as many of them as take about so many seconds, and at least one.
+    """
     if plan.version != _forebay.version:
         found = f"the worker {platform.node()} has Forebay {_forebay.version}, the client {plan.version}"
         raise RunError(found, hint="install the same version on all machines")
@@ -80,7 +83,11 @@ def task(plan: Plan, key: str, first: int, last: int, whole: bool) -> Result:
     lines: list[str] = []
     error, trace = None, ""
     try:
-        run(plan, first, last, lines.append)
+        if aim_s is not None and last - first > 1:
+            run(plan, first, first + 1, lines.append)
+            each = max(time.perf_counter() - begun, 1e-6)
+            last = min(last, first + 1 + int(aim_s / each))
+        run(plan, first + len(lines), last, lines.append)
     except Exception as caught:
         # An error ends the sweep, but not what this task has finished.
         trace = traceback.format_exc()
@@ -207,21 +214,22 @@ def execute(
     # A task, and not scattered data: the scheduler makes it again if the workers that hold it are lost.
     shared = client.submit(_same, plan, key=f"forebay-plan-{key}", pure=True)
     work = _Work(plan, list(ranges), _threads(client))
-    flight: set[Any] = set()
+    flight: dict[Any, tuple[int, int]] = {}
     done, ask = 0, 0.0
     failed: Result | None = None
     finished = distributed.as_completed(loop=client.loop, with_results=True, raise_errors=False)
 
     def fill() -> None:
         while len(flight) < work.wanted() and (span := work.take()):
-            name = f"forebay-points-{key}-{span[0]}-{span[1]}{'-part' if parts else ''}"
-            future = client.submit(task, shared, key, *span, parts, key=name, pure=True)
-            flight.add(future)
+            aim_s = None if work.point_s is not None else _TASK_S
+            name = f"forebay-points-{key}-{span[0]}-{span[1]}-{'part' if parts else 'lines'}-{aim_s}"
+            future = client.submit(task, shared, key, *span, parts, aim_s, key=name, pure=True)
+            flight[future] = span
             finished.add(future)
 
     def receive(future: Any, result: Any) -> None:
         nonlocal done, failed
-        flight.discard(future)
+        last = flight.pop(future)[1]
         if future.status != "finished":
             raise _lost(future, result)
         if result.last > result.first:
@@ -231,6 +239,8 @@ def execute(
             watch(done)
         if result.error is not None:
             failed = failed or result
+        elif result.last < last:
+            work.give_back(result.last, last)
 
     try:
         fill()
@@ -292,11 +302,17 @@ class _Work:
         # The mean of the past and this one: points of a sweep become slower or faster along an axis.
         self.point_s = each if self.point_s is None else 0.5 * (self.point_s + each)
 
+    def give_back(self, first: int, last: int) -> None:
+        """Take back points that a task has not run."""
+        self.ranges.append((first, last))
+        self.left += last - first
+
     def take(self) -> tuple[int, int] | None:
         """The range of the next task."""
         if not self.ranges:
             return None
-        size = 1
+        # Before the first result nothing is known of the time of a point: these tasks end by time.
+        size = -(-self.left // self.wanted())
         if self.point_s is not None:
             # All threads together must not end more tasks than client and scheduler can handle.
             cost_s = self.threads * _TASK_COST_S

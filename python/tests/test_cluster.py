@@ -197,14 +197,15 @@ def test_a_cluster_without_workers_and_no_cluster_are_errors(
 def test_tasks_are_longer_than_the_scheduler_needs_for_them() -> None:
     plan = _points.Plan.__new__(_points.Plan)
     work = cluster_module._Work(plan, [(0, 100_000)], threads=10)
-    assert work.take() == (0, 1)
-    work.took(1, 0.001)
+    assert work.take() == (0, 5000)
+    work.took(150, 0.15)
+    work.give_back(150, 5000)
     sizes = []
     while (span := work.take()) is not None:
         sizes.append(span[1] - span[0])
         work.took(sizes[-1], 0.001 * sizes[-1])
     # 1 ms a point: 0.15 s or more, but for the last ones, which are divided among all threads.
-    assert sum(sizes) == 99_999 and sizes[0] > 2000
+    assert sum(sizes) == 99_850 and sizes[0] > 2000
     assert all(size >= 149 for size in sizes[:-60])
     assert len(sizes) < 10 * 40
 
