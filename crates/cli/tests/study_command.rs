@@ -16,6 +16,11 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// A message without the line breaks by which it fits into the terminal.
+fn unwrapped(bytes: &[u8]) -> String {
+    text(bytes).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// A shell script in the place of Python.
 fn script(directory: &Path, text: &str) -> PathBuf {
     let path = directory.join("python");
@@ -37,7 +42,7 @@ fn studies_are_listed_and_copied_without_python() {
     assert_eq!(copied.status.code(), Some(0), "{}", text(&copied.stderr));
     assert!(copy.join("study.py").is_file() && copy.join("cores.toml").is_file());
     let again = study(&nowhere, &["copy", "scaling", copy.to_str().unwrap()]);
-    assert!(again.status.code() == Some(2) && text(&again.stderr).contains("must not exist yet"));
+    assert!(again.status.code() == Some(2) && unwrapped(&again.stderr).contains("must not exist yet"));
 }
 
 #[test]
@@ -63,7 +68,7 @@ fn what_is_missing_is_said_with_how_to_install_it() {
     // Isolated and without site packages there is no package, whatever this machine has.
     let python = script(directory.path(), "exec python3 -I -S \"$@\"");
     let missing = study(&python, &["run", "scaling"]);
-    let said = text(&missing.stderr);
+    let said = unwrapped(&missing.stderr);
     assert!(
         missing.status.code() == Some(2) && said.contains("the package forebay of Python is not installed"),
         "{said}"
