@@ -159,7 +159,7 @@ def connect(client: Client) -> Iterator[distributed.Client]:
     ----------
     client : str, distributed.Client or cluster
         "local" or "local:4" starts processes on this machine; "tcp://host:8786" is the address of a
-        scheduler; another text is the path of a scheduler file; a client or a cluster of Dask is used as it is.
+        scheduler; another text is the path of a scheduler file; a client or cluster of Dask is used as it is.
     """
     distributed = _distributed()
     with contextlib.ExitStack() as stack:
