@@ -20,7 +20,7 @@ impl Input {
     }
 
     /// The next packet comes: when, and what the scheduler needs of it.
-    #[inline]
+    #[inline(always)] // into `push`, which is in one place
     pub(crate) fn take(&mut self, ledger: &mut Ledger) -> Option<(Time, Item)> {
         let arrival = self.next?;
         self.next = self.stream.next();

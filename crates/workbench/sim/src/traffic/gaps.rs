@@ -27,7 +27,7 @@ impl Gaps {
         Gaps { scale: mean / self.mean(), ..self.clone() }
     }
 
-    #[inline]
+    #[inline(never)] // few scenarios have gaps, and every packet comes by here
     pub(crate) fn draw(&self, last: &mut Option<u16>, random: &mut Random) -> u64 {
         let bin = self.chain.draw(*last, random);
         *last = Some(bin);

@@ -105,6 +105,11 @@ impl Stream {
 
     #[inline]
     fn draw_sa(&mut self) -> u32 {
+        if self.sa_run.is_some() { self.draw_sa_in_runs() } else { self.fresh_sa() }
+    }
+
+    #[inline(never)] // few scenarios have runs, and every packet comes by here
+    fn draw_sa_in_runs(&mut self) -> u32 {
         if let Some(sa) = self.sa_run.as_mut().and_then(Run::goes_on) {
             return sa;
         }
