@@ -156,6 +156,14 @@ fn a_packet_longer_than_the_buffers_is_refused_and_counted() {
     assert!(long.fill(&bytes));
     let refused = engine.admit(Direction::Seal, long, 0).expect_err("too long");
     assert_eq!((refused.1, engine.drops().get(DropReason::TooLong)), (DropReason::TooLong, 1));
+    // In a burst the others go on.
+    let mut short = engine.buffer();
+    pair::plain(1, &mut bytes);
+    assert!(short.fill(&bytes));
+    let mut burst = vec![Job::new(refused.0, JobSpec::default(), 7), Job::new(short, JobSpec::default(), 8)];
+    engine.admit_burst(Direction::Seal, &mut burst);
+    let refusals: Vec<_> = engine.refusals().map(|one| (one.tag, one.reason)).collect();
+    assert_eq!((refusals, take(&mut engine)), (vec![(7, DropReason::TooLong)], 1));
 }
 
 /// A short packet far behind in a buffer that is larger than the engine's, which has no copy of it to

@@ -7,5 +7,6 @@ mod division;
 mod host;
 mod lateness;
 mod processor_state;
+mod registry;
 mod rule;
 mod window;
