@@ -77,7 +77,8 @@ pub fn files() -> Vec<File> {
             "host",
             "Keys of host scenarios",
             "`forebay simulate FILE` runs a scenario with `model = \"host\"`: packets arrive at a host, and the gateway's \
-             scheduler places them on processors. [Host scenarios](../simulation.md) explains the model.",
+             scheduler places them on processors. [Host scenarios](../simulation.md) explains the model, and its section \
+             [Ties](../simulation.md#ties) the order of events at one instant.",
             forebay_sim::PARTS,
             &["traffic", "processor"],
         ),
