@@ -109,7 +109,7 @@ sdist() {
     source_distribution
     local out
     out=$(mktemp -d)
-    CARGO_TARGET_DIR=$target/sdist "$env/bin/pip" wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+    PATH=$env/bin:$PATH CARGO_TARGET_DIR=$target/sdist "$env/bin/pip" wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation \
         --config-settings=build-args="--profile quick" --wheel-dir "$out" "$wheels"/forebay-*.tar.gz
     try_wheel "$(echo "$out"/forebay-*.whl)"
     rm -rf "$out"
