@@ -141,6 +141,7 @@ class Run:
         rows = "".join(
             f"<tr><td style='text-align:left'>{escape(path)}</td><td>{escape(_forebay.digits(value))}</td></tr>"
             for path, value in self.flat().items()
+            if path != "seed"  # in the summary
         )
         notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
         head = f"{escape(self.scenario.name)}, seed {self.seed}, Forebay {escape(self.version)}"
