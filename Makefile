@@ -166,6 +166,7 @@ bench-simulator: $(FOREBAY)
 # SystemC and ns-3 are taken where they are installed: apt-get install g++ libsystemc-dev libns3-dev.
 PEERS = target/peers
 peers: $(FOREBAY)
+	@python3 -c 'import ensurepip' 2>/dev/null || scripts/setup.sh python
 	@test -x $(PEERS)/bin/python || python3 -m venv $(PEERS)
 	@$(PEERS)/bin/pip install --quiet --disable-pip-version-check --requirement tests/peers/requirements.txt
 	$(PEERS)/bin/python tests/peers/compare.py $(FOREBAY) $(PEERS_ARGS)
