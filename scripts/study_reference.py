@@ -107,7 +107,7 @@ def markdown(text):
     parts = re.split(r"\n\n?(\w[\w ]*)\n-{3,}\n", "\n" + text)
     lines = [paragraph(parts[0].strip())]
     for title, body in zip(parts[1::2], parts[2::2]):
-        # The type of what is given stands in the signature.
+        # The signature has the type of the returned value.
         items = [] if title == "Returns" else re.findall(r"^(\S[^\n]*)\n((?:    [^\n]*\n?|\n)*)", body + "\n", re.MULTILINE)
         rows = [f"- `{name.strip()}`: {paragraph(inspect.cleandoc(words))}" for name, words in items]
         if rows:

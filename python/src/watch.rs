@@ -9,14 +9,14 @@ use std::time::Duration;
 use forebay_workbench::Step;
 use pyo3::prelude::*;
 
-/// How often signals are looked for and progress is told.
+/// Interval between checks for signals and reports of progress.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// The whole of what is told in shares.
+/// The total of progress that is reported as a share.
 const WHOLE: u64 = 1_000;
 /// Parts in which shares are summed.
 const PARTS: f64 = 1e9;
 
-/// What work and its watcher share.
+/// State that a run and its observer share.
 #[derive(Debug, Default)]
 pub struct Shared {
     stop: AtomicBool,

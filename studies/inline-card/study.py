@@ -109,7 +109,7 @@ class Declared:
             where="[G] section 15.7.1",
             parameters=[*common, self.video, seen, smooth],
             band=s.band(
-                0.995, None, "of the rate", "full rate; half a per cent for the packets under way at the end"
+                0.995, None, "of the rate", "full rate; half a per cent for the packets in flight at the end"
             ),
         )
         self.claim(

@@ -7,7 +7,7 @@ use miette::Diagnostic;
 
 use crate::study::SCRIPT;
 
-/// Why a study is not to be had.
+/// Why a study cannot be read.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StudyError {

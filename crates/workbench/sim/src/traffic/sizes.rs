@@ -190,7 +190,7 @@ impl Drawer {
                 }
             },
             Sizes::Chained { .. } => self.next_of_chain(sa),
-            // Runs of runs are not to be had from a scenario.
+            // No scenario can describe runs of runs.
             Sizes::Runs { sizes, .. } => sizes.mean() as u32,
         }
     }
