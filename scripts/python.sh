@@ -3,7 +3,8 @@
 #
 #   scripts/python.sh env       the virtual environment target/python with maturin and what the tests use
 #   scripts/python.sh develop   and the package in it as it stands in python/, with the module of the profile `dev`
-#   scripts/python.sh studies   the same, and every study in its quick form; commands and tutorials find the environment
+#   scripts/python.sh studies   the same, and every study in its quick form; commands and tutorials find the environment.
+#                               Says so and ends with 0 where PyPI, which the environment is made from, cannot be had
 #   scripts/python.sh wheel     the wheel and the source distribution in target/wheels, and the wheel in the environment
 #   scripts/python.sh test      mypy and pytest on the package, and the wheel in clean environments of the oldest and the
 #                               newest CPython that are here
@@ -23,11 +24,11 @@ fail() {
     exit 2
 }
 
-environment() {
+environment() { # 1: it cannot be made
     "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null ||
         fail "'$python' is missing or older than 3.10; install Python 3.10 or later, or name one: PYTHON=/usr/bin/python3.12"
     if ! "$python" -c 'import ensurepip' 2>/dev/null; then
-        scripts/setup.sh python
+        scripts/setup.sh python || return 1
     fi
     # Another interpreter, or other requirements, want another environment.
     local stamp
@@ -35,19 +36,27 @@ environment() {
     if [ "$(cat "$env/requirements" 2>/dev/null)" != "$stamp" ]; then
         echo "python: making the environment target/python"
         rm -rf "$env"
-        "$python" -m venv "$env"
-        "$env/bin/pip" install --quiet --disable-pip-version-check -r python/requirements-test.txt
+        "$python" -m venv "$env" || return 1
+        "$env/bin/pip" install --quiet --disable-pip-version-check -r python/requirements-test.txt || return 1
         echo "$stamp" >"$env/requirements"
     fi
 }
 
+need_environment() {
+    environment || fail "the packages of python/requirements-test.txt cannot be installed in target/python"
+}
+
 develop() {
-    environment
+    need_environment
     VIRTUAL_ENV=$env CARGO_TARGET_DIR=$target "$env/bin/maturin" develop --quiet --locked \
         --manifest-path python/Cargo.toml --profile "${PROFILE:-dev}"
 }
 
 studies() {
+    if ! environment; then
+        echo "python: SKIPPED, what the studies use cannot be installed here (python/requirements-test.txt, from PyPI)"
+        return
+    fi
     develop
     (cd python && "$env/bin/python" -m pytest -q tests/test_study.py tests/test_figures.py tests/test_notebooks.py)
 }
@@ -60,10 +69,10 @@ source_distribution() {
 }
 
 wheel() {
-    environment
+    need_environment
     rm -rf "$wheels" && mkdir -p "$wheels"
     CARGO_TARGET_DIR=$target "$env/bin/maturin" build --locked --manifest-path python/Cargo.toml \
-        --profile "${WHEEL_PROFILE:-wheel}" --out "$wheels" --interpreter "$env/bin/python"
+        --profile "${WHEEL_PROFILE:-quick}" --out "$wheels" --interpreter "$env/bin/python"
     source_distribution
     "$env/bin/pip" install --quiet --disable-pip-version-check --force-reinstall --no-deps "$wheels"/forebay-*.whl
     ls -l "$wheels" | awk 'NR > 1 { printf "python: %s, %.1f MB\n", $9, $5 / 1e6 }'
@@ -99,11 +108,12 @@ tests() {
     develop
     (cd python && "$env/bin/mypy" forebay)
     (cd python && "$env/bin/python" -m pytest -q tests)
+    (cd tests/peers && FOREBAY=$env/bin/forebay "$env/bin/python" -m pytest -q)
     try_wheel "$(echo "$wheels"/forebay-*.whl)"
 }
 
 sdist() {
-    environment
+    need_environment
     mkdir -p "$wheels"
     rm -f "$wheels"/forebay-*.tar.gz
     source_distribution
@@ -116,7 +126,7 @@ sdist() {
 }
 
 case "${1:-}" in
-env) environment ;;
+env) need_environment ;;
 develop) develop ;;
 studies) studies ;;
 wheel) wheel ;;

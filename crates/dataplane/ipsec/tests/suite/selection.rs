@@ -183,13 +183,15 @@ fn flow() -> impl Strategy<Value = Flow> {
         prop::sample::select(vec![47u8, 50, 59, 253]).prop_map(Upper::Other),
     ];
     let ends = any::<bool>().prop_flat_map(|v6| (address(v6), address(v6)));
-    (ends, upper, prop_oneof![Just(0u8), Just(46), 0u8..64], prop::bool::weighted(0.2)).prop_map(
-        |((source, destination), upper, dscp, later_fragment)| Flow {
+    let fragment = (prop::bool::weighted(0.2), prop::bool::weighted(0.2));
+    (ends, upper, prop_oneof![Just(0u8), Just(46), 0u8..64], fragment).prop_map(
+        |((source, destination), upper, dscp, (later_fragment, first_fragment))| Flow {
             source,
             destination,
             upper,
             dscp,
             later_fragment,
+            first_fragment,
         },
     )
 }

@@ -38,6 +38,8 @@ pub struct Flow {
     pub dscp: u8,
     /// Behind the first fragment: no upper header in it.
     pub later_fragment: bool,
+    /// The first fragment: it has the upper header, which in IPv6 stands behind more destination options.
+    pub first_fragment: bool,
 }
 
 impl Flow {
@@ -51,7 +53,7 @@ impl Flow {
 
     pub fn new(source: &str, destination: &str, upper: Upper) -> Flow {
         let (source, destination) = (source.parse().expect("an address"), destination.parse().expect("one"));
-        Flow { source, destination, upper, dscp: 0, later_fragment: false }
+        Flow { source, destination, upper, dscp: 0, later_fragment: false, first_fragment: false }
     }
 
     /// The packet that answers.
@@ -80,7 +82,11 @@ impl Flow {
         match (self.source, self.destination) {
             (IpAddr::V4(source), IpAddr::V4(destination)) => {
                 let len = (20 + payload.len()) as u8;
-                let fragment = if self.later_fragment { [0x20, 0x03] } else { [0, 0] };
+                let fragment = match (self.later_fragment, self.first_fragment) {
+                    (true, _) => [0x20, 0x03],
+                    (false, true) => [0x20, 0],
+                    (false, false) => [0, 0],
+                };
                 let mut packet =
                     vec![0x45, self.dscp << 2, 0, len, 0, 9, fragment[0], fragment[1], 64, protocol, 0, 0];
                 packet.extend_from_slice(&source.octets());
@@ -89,9 +95,14 @@ impl Flow {
             }
             (IpAddr::V6(source), IpAddr::V6(destination)) => {
                 // Destination options before everything else, so that they are walked over.
-                let mut chain = vec![if self.later_fragment { 44 } else { protocol }, 0, 1, 4, 0, 0, 0, 0];
+                let is_fragment = self.later_fragment || self.first_fragment;
+                let mut chain = vec![if is_fragment { 44 } else { protocol }, 0, 1, 4, 0, 0, 0, 0];
                 if self.later_fragment {
                     chain.extend_from_slice(&[protocol, 0, 0, 0x19, 0, 0, 0, 1]);
+                } else if self.first_fragment {
+                    chain.extend_from_slice(&[60, 0, 0, 1, 0, 0, 0, 1]);
+                    chain.extend_from_slice(&[60, 0, 1, 4, 0, 0, 0, 0]);
+                    chain.extend_from_slice(&[protocol, 1, 1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
                 }
                 let len = (chain.len() + payload.len()) as u8;
                 let mut packet = vec![0x60 | self.dscp >> 2, self.dscp << 6, 0, 0, 0, len, 60, 64];

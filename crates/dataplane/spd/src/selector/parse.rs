@@ -243,6 +243,7 @@ mod tests {
             ("[icmp/8]", TrafficSelector::ANY.with(1, port(0x800, 0x8ff))),
             ("[icmp/3(1)]", TrafficSelector::ANY.with(1, port(0x301, 0x301))),
             ("[icmp/3(1)-4(0)]", TrafficSelector::ANY.with(1, port(0x301, 0x400))),
+            ("[icmp/3(1)-3(4)]", TrafficSelector::ANY.with(1, port(0x301, 0x304))),
             ("[icmp/8-11]", TrafficSelector::ANY.with(1, port(0x800, 0xbff))),
             ("[ipv6-icmp/128]", TrafficSelector::ANY.with(58, port(0x8000, 0x80ff))),
             ("[mobility-header/5]", TrafficSelector::ANY.with(135, port(0x500, 0x500))),

@@ -271,6 +271,22 @@ fn marks_of_many_keys_stand_together() {
     assert_eq!(store.directory().read_dir().unwrap().count(), 3);
     fs::write(store.directory().join(TOGETHER), "{}").unwrap();
     assert!(matches!(store.reserve(&many, 0), Err(IvStoreError::Corrupt { .. })));
+    // One that cannot be read is not one that is not there: its marks would be given out again.
+    fs::remove_file(store.directory().join(TOGETHER)).unwrap();
+    fs::create_dir(store.directory().join(TOGETHER)).unwrap();
+    assert!(matches!(store.reserve(&many, 0), Err(IvStoreError::Read { .. })));
+}
+
+/// A pipe cannot be made durable, which the system is asked for and says.
+#[test]
+fn what_is_written_is_made_durable() {
+    use std::os::fd::AsRawFd;
+    let (_reader, writer) = io::pipe().unwrap();
+    let path = PathBuf::from(format!("/proc/self/fd/{}", writer.as_raw_fd()));
+    for mut file in [System.create(&path).unwrap(), System.append(&path).unwrap()] {
+        file.write(b"mark").unwrap();
+        assert_eq!(file.sync().unwrap_err().kind(), io::ErrorKind::InvalidInput);
+    }
 }
 
 fn wanted(byte: u8, count: u64, end: u64) -> Wanted {
