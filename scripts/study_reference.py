@@ -19,7 +19,7 @@ PAGE = ROOT / "docs/reference/study.md"
 
 # Headings, and what stands under them: module, class or None, names.
 PARTS = [
-    ("Claims and observations", "study", "Study", ["claim", "observation", "printed", "assumed", "band"]),
+    ("Claims and observations", "study", "Study", ["claim", "observation", "measured", "printed", "assumed", "band"]),
     ("Results of claims", "claims", "Claim", ["measured", "holds"]),
     ("Scenarios", "study", "Study", ["scenario", "file"]),
     ("Settings of scenarios", "scenarios", "StudyScenario", ["set", "solved", "closed"]),
@@ -42,7 +42,8 @@ report. `forebay study run DIRECTORY --out OUT` runs it and writes `report.html`
 tutorial [A claim, a copy, a comparison](../tutorial-researcher.md) shows how.
 
 `s` is the study. A run is a [`forebay.Run`](../python.md): `run["cpu.load"]` is a figure by its path, and an unknown path is
-an error that lists the known ones. Figures are in SI base units. An error names the line of `study.py`.
+an error that lists the known ones. Figures are in SI base units. An error names the line of `study.py`, or of a module
+beside it: the study is a package, and `from .claims import declare` imports from its `claims.py`.
 """
 
 

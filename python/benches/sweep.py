@@ -18,29 +18,7 @@ from typing import Any
 import psutil
 
 import forebay as fb
-from forebay import _parts, _points
-
-HOST = """
-model = "host"
-seed = 1
-[traffic]
-source = "paper"
-packets = 10_000
-rate = "1 Gbit/s"
-overhead = 40
-[[processor]]
-name = "cpu"
-kind = "cpu"
-init = "1 us"
-throughput = "110 Mbit/s"
-throughput_size = 640
-[[processor]]
-name = "card"
-kind = "accelerator"
-count = 2
-init = "1 us"
-block = "440 ns"
-"""
+from forebay import _parts, _points, study
 
 
 def cpu_s(process: psutil.Process) -> float:
@@ -136,7 +114,9 @@ def main() -> None:
     parser.add_argument("--packets", type=int, default=10_000, help="packets of a point")
     parser.add_argument("--rounds", type=int, default=3)
     asked = parser.parse_args()
-    host = fb.Scenario.parse(HOST).set("traffic.packets", asked.packets)
+    host = fb.Scenario.parse(study.shipped()["multi-accelerator"].files["host.toml"]).set(
+        "traffic.packets", asked.packets
+    )
     folder = Path(tempfile.mkdtemp())
     try:
         print(f"{asked.points} points of {asked.packets} packets; Forebay {fb.__version__}")

@@ -141,6 +141,30 @@ def test_an_error_names_the_line_of_the_study(own, body: str, line: int | None, 
         assert str(caught.value).startswith(f"{directory / 'study.py'}:{line}: ")
 
 
+def test_a_study_has_modules_of_its_own(own, tmp_path: Path) -> None:
+    directory = own('from .more import declare\ndeclare(s)\ns.measured("a", 1, found="f")')
+    more = "def declare(s):\n    " + CLAIM
+    (directory / "more.py").write_text(more)
+    findings = run(directory)
+    assert findings.all_hold
+    # Out of the package as out of a directory: a study that was read needs its directory no longer.
+    read = study.StudyFiles("read", dict(findings.study.files))
+    assert study.run(read, progress=False).all_hold
+    assert not [name for name in sys.modules if name.startswith("forebay_study_")]
+    main(["copy", "network-processor", str(tmp_path / "copy")])
+    assert (tmp_path / "copy/claims.py").is_file()
+    (directory / "more.py").write_text(more.replace('quote="q"', 'quote=""'))
+    with pytest.raises(StudyError, match="no quote") as caught:
+        run(directory)
+    assert (caught.value.file, caught.value.line) == (str(directory / "more.py"), 2)
+    (directory / "more.py").write_text("import fullstop")
+    with pytest.raises(ModuleNotFoundError, match="fullstop"):
+        run(directory)
+    with pytest.raises(StudyError, match="there is no claim `b`") as caught:
+        run(own(CLAIM + 's.measured("b", 1, found="f")'))
+    assert caught.value.findings[0].expected == "a"
+
+
 def test_errors_of_scenarios_and_figures_keep_their_kind(own) -> None:
     with pytest.raises(FigureError, match="no figure `cpu.lod`.*did you mean `cpu.load`"):
         run(own(RUN + 'r["cpu.lod"]'))

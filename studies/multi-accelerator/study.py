@@ -13,14 +13,12 @@ a distribution with the published mean, median and deviation), or the sizes of w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import nan
 from statistics import correlation, fmean
 
 from forebay.study import (
-    Claim,
-    Parameter,
     Series,
     Study,
     StudyRun,
@@ -32,52 +30,33 @@ from forebay.study import (
     time,
 )
 
-ALPHA = [1, 2.5, 5, 7.5, 10, 50, 100, 500]
-"""The paper's values of alpha (section 4.1); the first five are its low ones."""
-LOW = 5
-BETA = ["0 ns", "17.6 us", "660 us", "6.6 ms"]
-"""The paper's values of beta (table 1)."""
+from .claims import ALPHA, BETA, FINE_ALPHA, FINE_BETA, INIT, INIT_TESTED, LOW, PLACES, declare
+
 BETA_SECONDS = [0.0, 17.6e-6, 660e-6, 6.6e-3]
 BETA_BYTES = [0, 640, 24_000, 240_000]
 """What a card enciphers in beta, as table 1 prints it."""
 BLOCK = 440e-9
 """A card's time per block, seconds: from table 1, 640 bytes in 17.6 us."""
-PLACES = [1, 2, 4, 8]
-"""Sizes k of write buffer and prefetch buffer."""
-INIT = [0, 0.25, 0.5, 0.75, 1, 1.5, 2, 4]
-"""t_init of all processors, us."""
-INIT_TESTED = 5
-"""The first so many are those with which a card carries about 230 Mbit/s."""
 CARDS = [1, 2, 3, 4, 6, 8]
 QUEUES = [10, 20, 50, 100, 200, 500, 1000, 2000]
-FINE_ALPHA = [100, 200, 300, 400, 450, 500, 550, 600, 650, 700, 800, 1000]
-FINE_BETA = [8, 8.5, 9, 9.25, 9.5, 9.75, 10, 10.25, 10.5, 11]
-"""Values of beta in ms at which the CPU's load falls."""
 SHORT = 300_000
 """Packets of the runs that are beside the paper's figures: another seed changes the mean latency by 0.2 %."""
-STEP = 0.2
-"""A step of 0.2 % upwards counts as none: runs with other seeds differ by so much."""
 
 Grid = list[list[StudyRun]]
 
 
 @dataclass
 class Bench:
-    """The study while it runs: its claims by name, and the runs that several parts use."""
+    """The study while it runs: the runs that several parts use."""
 
     s: Study
     host: StudyScenario
-    claims: dict[str, Claim]
     grids: dict[str, Grid] = field(default_factory=dict)
-
-    def measured(self, name: str, value: float | Sequence[float], found: str, why: str = "") -> None:
-        self.claims[name].measured(value, found=found, why=why)
 
 
 def study(s: Study) -> None:
-    declare = (cpu_claims, figure_claims, queue_claims, card_claims, enhanced_claims, observations)
-    claims = {name: claim for one in declare for name, claim in one(s).items()}
-    b = Bench(s, s.scenario("host.toml"), claims)
+    declare(s)
+    b = Bench(s, s.scenario("host.toml"))
     make_grids(b)
     scheme_and_printed(b)
     two_cards(b)
@@ -92,343 +71,6 @@ def study(s: Study) -> None:
     buffer_places(b)
     latency_at_alpha_1(b)
     small_on_cpu(b)
-
-
-# ---- Claims
-
-
-def common(
-    s: Study, beta: Sequence[str] | str = BETA, alpha: Sequence[float] | float = ALPHA
-) -> list[Parameter]:
-    """The parameters of the overloaded host with queues of 1000."""
-    return [
-        s.printed("traffic.rate", "1 Gbit/s", "section 4.2"),
-        s.printed("processor.card.queue", 1000, "section 4.2: 1000 elements on the accelerators"),
-        s.assumed("processor.cpu.queue", 1000, "not printed; in figure 2 the CPU is one more accelerator "
-                                               "object"),
-        s.printed("processor.cpu.alpha", list(alpha) if isinstance(alpha, Sequence) else alpha, "section 4.1"),
-        s.printed("processor.cpu.beta", beta if isinstance(beta, str) else list(beta), "table 1"),
-        s.printed("processor.cpu.throughput", "110 Mbit/s", "section 4.1"),
-        s.assumed("processor.cpu.throughput_size", 640, "the size is not printed; 640 bytes are those of "
-                                                        "table 1"),
-        s.assumed("processor.card.init", "1 us", "t_init is not printed"),
-        s.assumed("traffic.source", "paper", "the trace is not published; sizes with the mean, median and "
-                                             "deviation that [S] prints for it, in independent order"),
-    ]  # fmt: skip
-
-
-def but(parameters: Iterable[Parameter], *others: Parameter) -> list[Parameter]:
-    """Parameters with others in the place of those with the same key, and before the rest."""
-    keys = {one.key for one in others}
-    return [*others, *(one for one in parameters if one.key not in keys)]
-
-
-def by_name(claims: Iterable[Claim]) -> dict[str, Claim]:
-    return {one.id: one for one in claims}
-
-
-def cpu_claims(s: Study) -> dict[str, Claim]:
-    """Figure 3."""
-    two = common(s)
-    both = but(two, s.printed("processor.card.queue", [1000, 50], "section 4.2"),
-               s.assumed("processor.cpu.queue", [1000, 50], "not printed; as the cards'"))  # fmt: skip
-    steps = "the sentence allows no rise; 0.2 % is the difference between seeds"
-    claims = [
-        s.claim(
-            "cpu-load-alpha",
-            says="At every beta, with queues of 1000 and of 50, the CPU's load does not rise from one alpha "
-                 "to the next.",
-            quote="The higher α0, the lower the CPU load",
-            where="[H] section 4.2, figure 3", parameters=both, band=s.band(None, STEP, "% per step", steps),
-        ),
-        s.claim(
-            "cpu-packets-alpha",
-            says="At every beta the number of packets on the CPU does not rise from one alpha to the next.",
-            quote="(and thus the number of packets processed by the CPU itself)",
-            where="[H] section 4.2, figure 3", parameters=two, band=s.band(None, STEP, "% per step", steps),
-        ),
-        s.claim(
-            "cpu-packets-beta",
-            says="At alpha 1, 2.5 and 5 the CPU has fewer packets with the largest beta than without beta.",
-            quote="The higher β0, the lower the number of packets processed by the CPU, even for low values "
-                  "of α0.",
-            where="[H] section 4.2, figure 3", parameters=common(s, alpha=ALPHA[:3]),
-            band=s.band(None, 0.99, "times", "no number is printed; 1 % is five times the difference "
-                                             "between seeds"),
-        ),
-        s.claim(
-            "cpu-control",
-            says="Alpha and beta together change the CPU's load by more than half of the time.",
-            quote="CPU usage can be controlled through the α0 and β0 parameters.",
-            where="[H] section 4.2, figure 3", parameters=two,
-            band=s.band(50, None, "percentage points", "no number is printed; control means most of the "
-                                                       "range"),
-        ),
-    ]  # fmt: skip
-    return by_name(claims)
-
-
-def figure_claims(s: Study) -> dict[str, Claim]:
-    """Figures 4 to 6."""
-    two = common(s)
-    follow = "no number is printed; a correlation of 0.95 leaves 10 % of the variance unexplained"
-    init = s.assumed(
-        "processor.card.init", [f"{one} us" for one in INIT[:INIT_TESTED]],
-        "not printed; with 0 to 1 us a card carries 228 to 218 Mbit/s of the 640 byte packets of table 1, "
-        "transfers included, and the paper prints about 230 Mbit/s",
-    )  # fmt: skip
-    claims = [
-        s.claim(
-            "throughput-follows",
-            says="Over all alpha and beta, throughput and CPU load are correlated.",
-            quote="throughput changes accordingly with the CPU load",
-            where="[H] section 4.2, figure 4", parameters=two, band=s.band(0.95, None, "", follow),
-        ),
-        s.claim(
-            "throughput-500",
-            says="Two cards and the CPU carry slightly more than 500 Mbit/s, with every t_init for which a "
-                 "card carries about 230 Mbit/s.",
-            quote="systems maximum throughput is slightly more than 500Mbit/s",
-            where="[H] section 4.2, figure 4",
-            parameters=but(common(s, BETA[0], ALPHA[0]), init),
-            band=s.band(500, 550, "Mbit/s", "printed: slightly more than 500, taken as at most a tenth more"),
-        ),
-        s.claim(
-            "latency-minimum",
-            says="Mean processing latency is lowest between the point with the most work on the CPU (alpha "
-                 "1, no beta) and the one with none (largest alpha and beta).",
-            quote="Average processing latency has a minimum corresponding to the best trade off",
-            where="[H] section 4.2, figure 5", parameters=two,
-            band=s.band(None, 0.95, "times the lower of both ends", "no number is printed; visible in a "
-                                                                    "figure"),
-        ),
-        s.claim(
-            "global-latency",
-            says="Over all alpha and beta, global latency falls as throughput grows.",
-            quote="the higher the throughput, the lower the global latency",
-            where="[H] section 4.2, figure 6", parameters=two, band=s.band(None, -0.95, "", follow),
-        ),
-        s.claim(
-            "global-latency-packets",
-            says="Global latency grows each time that the number of packets is doubled.",
-            quote="the global latency in a saturated network increases with the number of considered packets",
-            where="[H] section 4.2", parameters=common(s, BETA[0], ALPHA[0]),
-            band=s.band(1.1, None, "times", "no number is printed; a tenth is above all differences between "
-                                            "seeds"),
-        ),
-    ]  # fmt: skip
-    return by_name(claims)
-
-
-def queue_claims(s: Study) -> dict[str, Claim]:
-    """Queues of 50, and 200 Mbit/s."""
-    fifty = but(common(s), s.printed("processor.card.queue", 50, "section 4.2"),
-                s.assumed("processor.cpu.queue", 50, "not printed; as the cards'"))  # fmt: skip
-    slow = but(common(s), s.printed("traffic.rate", "200 Mbit/s", "section 4.2"))
-    claims = [
-        s.claim(
-            "queue-50-similar",
-            says="At every alpha and beta, throughput, global latency and CPU load are the same with 50 and "
-                 "1000.",
-            quote="the results obtained concerning throughput, global latency, and CPU usage are very "
-                  "similar",
-            where="[H] section 4.2", parameters=fifty,
-            band=s.band(0.9, 1.1, "times; CPU load: 1 + difference", "no number is printed; a tenth"),
-        ),
-        s.claim(
-            "queue-50-amplified",
-            says="Alpha and beta take more load off the CPU with queues of 50 than with 1000.",
-            quote="the effects obtained by changing the parameters α0 and β0 are amplified",
-            where="[H] section 4.2", parameters=fifty,
-            band=s.band(1.05, None, "times", "no number is printed; a twentieth, visible in a figure"),
-        ),
-        s.claim(
-            "queue-50-latency",
-            says="At every alpha and beta, processing latency is less than half with queues of 50.",
-            quote="its values are considerably lower in the second case",
-            where="[H] section 4.2", parameters=fifty,
-            band=s.band(None, 0.5, "times", "no number is printed; considerably: half"),
-        ),
-        s.claim(
-            "calm-cpu",
-            says="At 200 Mbit/s the CPU is busy for less than a twentieth of the time at all alpha and beta.",
-            quote="the CPU is barely used",
-            where="[H] section 4.2", parameters=slow,
-            band=s.band(None, 5, "% of the time", "no number is printed; barely: a twentieth"),
-        ),
-        s.claim(
-            "calm-unchanged",
-            says="At 200 Mbit/s throughput and processing latency are the same at all alpha and beta.",
-            quote="both latency and throughput do not change with α0 and β0",
-            where="[H] section 4.2", parameters=slow,
-            band=s.band(1, 1.01, "times, largest by smallest", "printed: no change; 1 % for the measurement"),
-        ),
-        s.claim(
-            "calm-cards",
-            says="At 200 Mbit/s the cards process all packets at all alpha and beta.",
-            quote="in this situation, all data traffic is always processed by the accelerators",
-            where="[H] section 4.2", parameters=slow,
-            band=s.band(99.9, 100, "% of the packets", "printed: all; one in a thousand for another trace"),
-        ),
-    ]  # fmt: skip
-    return by_name(claims)
-
-
-def card_claims(s: Study) -> dict[str, Claim]:
-    """Four cards, and one."""
-    four = [s.printed("processor.card.count", 4, "section 4.2"), *common(s, BETA[0], ALPHA[0])]
-    one = [s.printed("processor.card.count", 1, "section 4.2"), *common(s)]
-    fine = but(
-        one,
-        s.assumed("processor.cpu.alpha", FINE_ALPHA, "without beta; the paper's list has no value between "
-                                                     "100 and 500, where the load falls with one card and "
-                                                     "with two"),
-        s.assumed("processor.cpu.beta", [f"{ms} ms" for ms in FINE_BETA], "at alpha 1; the paper's list "
-                                                                          "ends below 9 ms, where the load "
-                                                                          "falls"),
-    )  # fmt: skip
-    claims = [
-        s.claim(
-            "four-bus",
-            says="Four cards carry more if each has a bus of its own.",
-            quote="In this case throughput was really limited by bus contention.",
-            where="[H] section 4.2", parameters=four,
-            band=s.band(1.05, None, "times", "no number is printed; a twentieth more without contention"),
-        ),
-        s.claim(
-            "cards-idle",
-            says="With two and with four cards on the bus, cards do not compute for more than a tenth of "
-                 "the time.",
-            quote="Coprocessors got idle in many cases waiting for the opportunity to write back the "
-                  "results in memory or to fetch data to be processed.",
-            where="[H] section 4.3", parameters=but(four, s.printed("processor.card.count", [2, 4], "section 4.2")),
-            band=s.band(10, None, "% of the time", "no number is printed; in many cases: a tenth of the "
-                                                   "time"),
-        ),
-        s.claim(
-            "one-card-similar",
-            says="Over all alpha and beta, throughput and both latencies change with one card as with two.",
-            quote="Results similar to the ones shown above are obtained for throughput and latency.",
-            where="[H] section 4.2", parameters=one,
-            band=s.band(0.9, None, "correlation", "no number is printed; 0.9 is usually called a strong "
-                                                  "correlation"),
-        ),
-        s.claim(
-            "one-card-alpha",
-            says="The alpha and the beta at which the CPU's load falls below half are higher with one card "
-                 "than with two.",
-            quote="higher values of α0 and β0 are needed to decrease main CPU usage",
-            where="[H] section 4.2", parameters=fine,
-            band=s.band(1.01, None, "times", "no number is printed; 1 % is above the differences between "
-                                             "seeds"),
-        ),
-    ]  # fmt: skip
-    return by_name(claims)
-
-
-def enhanced_claims(s: Study) -> dict[str, Claim]:
-    """Section 4.3: figures 7 and 8."""
-    base = [s.printed("processor.card.count", 1, "section 4.3"), *common(s, "17.6 us")]
-    low = [base[0], *common(s, "17.6 us", ALPHA[:LOW])]
-    size = "not printed; the paper calls the size of the prefetch buffer k"
-    place = [*base, s.assumed("processor.card.write_buffer", 1, "not printed; the smallest"),
-             s.assumed("processor.card.prefetch", 1, size)]  # fmt: skip
-    places = [*base, s.assumed("processor.card.write_buffer", PLACES, "not printed; as prefetch"),
-              s.assumed("processor.card.prefetch", PLACES, size)]  # fmt: skip
-    improves = ("The scheduling algorithm, especially for low values of the α0 parameter, improves "
-                "processing capability in terms of latency and throughput.")  # fmt: skip
-    closer = ("The higher is the value of α0, the closer is the performance of our system without the "
-              "scheduling algorithm to the one with the scheduler.")  # fmt: skip
-    same = ("The same performance improvement can be obtained by adopting either the write buffer or data "
-            "prefetch")  # fmt: skip
-    claims = [
-        claim_of(s, "scheduling-throughput", improves, "8", low, (1.05, None, "times"),
-                 "At alpha 1 to 10 throughput is higher with the scheduler than without.",
-                 "no number is printed; a twentieth, visible in a figure"),
-        claim_of(s, "scheduling-latency", improves, "7", low, (None, 0.95, "times"),
-                 "At alpha 1 to 10 mean processing latency is lower with the scheduler than without.",
-                 "no number is printed; a twentieth, visible in a figure"),
-        claim_of(s, "alpha-none-throughput", closer, "8", base, (None, 0.002, "change of the distance, per step"),
-                 "From one alpha to the next the ratio of both throughputs does not get farther from 1.",
-                 "the sentence allows no step away; 0.2 % is the difference between seeds"),
-        claim_of(s, "alpha-none-latency", closer, "7", base, (None, 0.002, "change of the distance, per step"),
-                 "From one alpha to the next the ratio of both processing latencies does not get farther "
-                 "from 1.",
-                 "the sentence allows no step away; 0.2 % is the difference between seeds"),
-        claim_of(s, "buffer-or-prefetch", same, "7, figure 8", places, (0.95, 1.05, "times"),
-                 "At every alpha and k, throughput and processing latency with a write buffer are those "
-                 "with prefetch.",
-                 "printed: the same; a twentieth, which a figure does not show"),
-        claim_of(s, "both-more", "By adopting both of them we can achieve some further "
-                                 "benefits.", "7, figure 8",
-                 place, (1.01, None, "times"),
-                 "At every alpha both together give more throughput and less latency than the better one "
-                 "alone.",
-                 "no number is printed; 1 % is above the differences between seeds"),
-        claim_of(s, "prefetch-aware", "does not give any valuable benefit in term of throughput", "8", places,
-                 (None, 1.01, "times"),
-                 "At every alpha and k, a scheduler that counts prefetched packets gains less than 1 % of "
-                 "throughput.",
-                 "no number is printed; valuable: 1 %"),
-        claim_of(s, "aware-worse", "In some cases this also worsens the average processing "
-                                   "latency.", "7", places,
-                 (1.01, None, "times"),
-                 "At some alpha and k, counting prefetched packets raises mean processing latency by 1 % or "
-                 "more.",
-                 "no number is printed; 1 % is five times the difference between seeds"),
-        s.claim(
-            "small-on-cpu",
-            says="At some alpha and beta the CPU's packets are on average less than half as large as the "
-                 "cards'.",
-            quote="There are values of α0 and β0 for which packets scheduled on the CPU are the smallest "
-                  "ones.",
-            where="[H] section 4.3", parameters=common(s),
-            band=s.band(None, 0.5, "times", "no number is printed; half"),
-        ),
-        s.claim(
-            "overload-most",
-            says="The scheduler gains more throughput at 1 Gbit/s than at 200 Mbit/s.",
-            quote="it can provide a performance enhancement especially when the overall system is overloaded",
-            where="[H] section 5",
-            parameters=but(
-                common(s, "17.6 us", ALPHA[0]),
-                s.printed("traffic.rate", ["200 Mbit/s", "1 Gbit/s"], "section 4.2"),
-                s.assumed("processor.card.count", 1, "the sentence names no number of cards; without the "
-                                                     "scheduler one card is used"),
-            ),
-            band=s.band(1.05, None, "times", "no number is printed; a twentieth"),
-        ),
-    ]  # fmt: skip
-    return by_name(claims)
-
-
-def claim_of(
-    s: Study, name: str, quote: str, figures: str, parameters: list[Parameter],
-    band: tuple[float | None, float | None, str], says: str, source: str,
-) -> Claim:  # fmt: skip
-    """A claim of section 4.3 about figure 7 or 8."""
-    where = f"[H] section 4.3, figure {figures}"
-    return s.claim(
-        name, says=says, quote=quote, where=where, parameters=parameters, band=s.band(*band, source)
-    )
-
-
-def observations(s: Study) -> dict[str, Claim]:
-    """What no sentence of the paper says."""
-    border = s.observation(
-        "t-init-border",
-        says="Two cards and the CPU carry 500 Mbit/s up to a t_init of about 1 us: throughput-500 depends "
-        "on it.",
-        band=s.band(0.9, 1.2, "us", "interpolated between the runs"),
-        parameters=common(s, BETA[0], ALPHA[0]),
-    )
-    order = s.observation(
-        "latency-order",
-        says="At alpha 1 the scheduler does not raise latency if sizes come in runs of ten packets or more.",
-        band=s.band(None, 1, "times", "latency with the scheduler by that without"),
-        parameters=[s.assumed("traffic.run_length", [10, 20, 50, 100], "the order of sizes is not printed")],
-    )
-    return {"t-init-border": border, "latency-order": order}
 
 
 # ---- Helpers
@@ -568,7 +210,7 @@ def two_card_measures(b: Bench) -> None:
     totals = flat(grid, "total_latency.mean_s")
     first = [run["cpu.load"] for run in grid[0]]
     short = b.grids["50"]
-    b.measured(
+    b.s.measured(
         "cpu-load-alpha", [*steps(grid, "cpu.load"), *steps(short, "cpu.load")],
         f"Without beta and with queues of 1000 the load is {join(percent(x) for x in first)} at alpha "
         f"{join(ALPHA)}; with beta 17.6 us it ends at {percent(grid[1][-1]['cpu.load'])}. With queues of 50 "
@@ -578,7 +220,7 @@ def two_card_measures(b: Bench) -> None:
     )  # fmt: skip
     moved = grid[0][1]["cpu.bytes"] / grid[0][0]["cpu.bytes"]
     own = b.s.run(one_step(b, 600))
-    b.measured(
+    b.s.measured(
         "cpu-packets-alpha", steps(grid, "cpu.packets"),
         f"Without beta the CPU has {join(run['cpu.packets'] for run in grid[0])} packets at alpha "
         f"{join(ALPHA)}: {digits(100 * (grid[0][1]['cpu.packets'] / grid[0][0]['cpu.packets'] - 1))} % more "
@@ -591,7 +233,7 @@ def two_card_measures(b: Bench) -> None:
     )  # fmt: skip
     low = [grid[-1][at]["cpu.packets"] / grid[0][at]["cpu.packets"] for at in range(3)]
     half = b.s.sweep(queue_of(b.host, 500).set("traffic.packets", SHORT), "processor.cpu.beta", BETA)
-    b.measured(
+    b.s.measured(
         "cpu-packets-beta", low,
         f"With beta 6.6 ms the CPU has {join(low)} times the packets that it has without, at alpha 1, 2.5 "
         "and 5.",
@@ -600,16 +242,16 @@ def two_card_measures(b: Bench) -> None:
         f"alpha 1 it is {digits(half[-1]['cpu.packets'] / half[0]['cpu.packets'])} times, with queues of 50 "
         f"{digits(b.grids['50'][-1][0]['cpu.packets'] / b.grids['50'][0][0]['cpu.packets'])} times.",
     )  # fmt: skip
-    b.measured(
+    b.s.measured(
         "cpu-control", 100 * (max(loads) - min(loads)),
         f"The CPU's load is {percent(min(loads))} to {percent(max(loads))} over alpha and beta.",
     )  # fmt: skip
-    b.measured(
+    b.s.measured(
         "throughput-follows", correlation(loads, rates),
         f"{bits(min(rates))} at a CPU load of {percent(min(loads))}, {bits(max(rates))} at "
         f"{percent(max(loads))}; correlation {digits(correlation(loads, rates))} over {len(loads)} points.",
     )  # fmt: skip
-    b.measured(
+    b.s.measured(
         "global-latency", correlation(rates, totals),
         f"{time(max(totals))} at {bits(min(rates))}, {time(min(totals))} at {bits(max(rates))}; correlation "
         f"{digits(correlation(rates, totals))} over {len(rates)} points.",
@@ -632,7 +274,7 @@ def latency_measures(b: Bench) -> None:
         (beta, alpha) for beta, row in zip(BETA, waits) for alpha, one in zip(ALPHA, row) if one == best
     )
     ends = (waits[0][0], waits[-1][-1])
-    b.measured(
+    b.s.measured(
         "latency-minimum", best / min(ends),
         f"{time(ends[0])} with the most work on the CPU, {time(ends[1])} with none, {time(best)} at alpha "
         f"{at[1]} and beta {at[0]}. Lowest over alpha for each beta: "
@@ -645,7 +287,7 @@ def latency_measures(b: Bench) -> None:
     numbers = [125_000, 250_000, 500_000, 1_000_000]
     runs = b.s.sweep(b.host, "traffic.packets", numbers)
     totals = b.s.figures(runs, "total_latency.mean_s")
-    b.measured(
+    b.s.measured(
         "global-latency-packets", ratios(totals[1:], totals[:-1]),
         f"{join(time(x) for x in totals)} for {join(numbers)} packets.",
     )  # fmt: skip
@@ -666,7 +308,7 @@ def queues(b: Bench) -> None:
     near = [row * len(ALPHA) + at for row in range(2) for at in range(LOW)]
     zero = [f"{bits(short[0][at]['throughput_bps'])} instead of {bits(long[0][at]['throughput_bps'])} at "
             f"alpha {ALPHA[at]}" for at in (0, 4, 5, 6)]  # fmt: skip
-    b.measured(
+    b.s.measured(
         "queue-50-similar", [*rate, *total, *load],
         f"Without beta {join(zero)}. Over all points throughput is {digits(min(rate))} to "
         f"{digits(max(rate))} times, global latency {digits(min(total))} to {digits(max(total))} times that "
@@ -677,13 +319,13 @@ def queues(b: Bench) -> None:
         "of alpha and beta are amplified, and that is what is seen.",
     )  # fmt: skip
     falls = [fmean(grid[0][0]["cpu.load"] - x for x in flat(grid, "cpu.load")) for grid in (short, long)]
-    b.measured(
+    b.s.measured(
         "queue-50-amplified", ratios(falls[:1], falls[1:]),
         f"On average over alpha and beta the load is {digits(100 * falls[0])} percentage points below that "
         f"at alpha 1 without beta with queues of 50, and {digits(100 * falls[1])} with 1000.",
     )  # fmt: skip
     wait = ratios(flat(short, "processing_latency.mean_s"), flat(long, "processing_latency.mean_s"))
-    b.measured(
+    b.s.measured(
         "queue-50-latency", wait,
         f"{digits(min(wait))} to {digits(max(wait))} times that with queues of 1000; at alpha 1 without beta "
         f"{time(short[0][0]['processing_latency.mean_s'])} instead of "
@@ -711,7 +353,7 @@ def setup_time(b: Bench) -> None:
                   s.paper("printed: about 230", INIT[:INIT_TESTED], [230] * INIT_TESTED, "section 4.1")],
            note="The printed values stand at those t_init for which the claim is tested.")  # fmt: skip
     tested = rates[:INIT_TESTED]
-    b.measured(
+    b.s.measured(
         "throughput-500", tested,
         f"{join(tested)} Mbit/s with t_init {join(INIT[:INIT_TESTED])} us; {join(rates[INIT_TESTED:])} with "
         f"{join(INIT[INIT_TESTED:])} us. One card alone carries {join(alone[:INIT_TESTED])} Mbit/s.",
@@ -719,7 +361,7 @@ def setup_time(b: Bench) -> None:
         "printed 230 Mbit/s nearly: small values of t_init are the likely ones.",
     )  # fmt: skip
     border = crossing(INIT, rates, 500)
-    b.measured("t-init-border", border, f"500 Mbit/s are passed at a t_init of {digits(border)} us.")
+    b.s.measured("t-init-border", border, f"500 Mbit/s are passed at a t_init of {digits(border)} us.")
 
 
 def calm(b: Bench) -> None:
@@ -738,11 +380,11 @@ def calm(b: Bench) -> None:
     )
     s.plot("Processing latency at 200 Mbit/s", "alpha", "processing latency (µs)",
            lines(s, grid, "processing_latency.mean_s", 1e6), log_x=True)  # fmt: skip
-    b.measured("calm-cpu", [100 * x for x in loads],
+    b.s.measured("calm-cpu", [100 * x for x in loads],
                f"The CPU is busy {percent(min(loads))} to {percent(max(loads))} of the time.")  # fmt: skip
-    b.measured("calm-unchanged", [max(rates) / min(rates), max(waits) / min(waits)],
+    b.s.measured("calm-unchanged", [max(rates) / min(rates), max(waits) / min(waits)],
                f"{bits(min(rates))} to {bits(max(rates))}, {time(min(waits))} to {time(max(waits))}.")  # fmt: skip
-    b.measured(
+    b.s.measured(
         "calm-cards",
         shares,
         f"The cards have {digits(min(shares))} to {digits(max(shares))} % of the packets.",
@@ -766,14 +408,14 @@ def card_count(b: Bench, apart: StudyScenario) -> None:
            [s.series("bus busy", CARDS, s.figures(runs, "bus.load", 100.0)),
             s.series("cards not computing", CARDS, idle)])  # fmt: skip
     four, own = runs[CARDS.index(4)], s.run(apart.set("traffic.packets", SHORT))
-    b.measured(
+    b.s.measured(
         "four-bus", own["throughput_bps"] / four["throughput_bps"],
         f"{bits(four['throughput_bps'])} with four cards on one bus, {percent(four['bus.load'])} busy; "
         f"{bits(own['throughput_bps'])} with a bus for each.",
         "The bus is not busy all the time, because a card without buffers uses it only when it does not "
         "compute; but transfers wait for each other.",
     )  # fmt: skip
-    b.measured(
+    b.s.measured(
         "cards-idle", [idle[CARDS.index(2)], idle[CARDS.index(4)]],
         f"Cards do not compute for {join(idle)} % of the time with {join(CARDS)} cards.",
     )  # fmt: skip
@@ -800,7 +442,7 @@ def one_card(b: Bench) -> None:
         s.plot(title, "alpha", unit, lines(s, one, path, factor), log_x=True)
     paths = ("throughput_bps", "processing_latency.mean_s", "total_latency.mean_s")
     alike = [correlation(flat(one, path), flat(two, path)) for path in paths]
-    b.measured("one-card-similar", alike,
+    b.s.measured("one-card-similar", alike,
                f"Correlations over 32 points: throughput {digits(alike[0])}, processing latency "
                f"{digits(alike[1])}, global latency {digits(alike[2])}.")  # fmt: skip
     at_one, at_two = thresholds(b, 1), thresholds(b, 2)
@@ -808,7 +450,7 @@ def one_card(b: Bench) -> None:
         b.host.set("traffic.packets", SHORT).set("traffic.rate", "400 Mbit/s").set("processor.cpu.alpha", 2.5)
     )
     loads = s.run([queue_of(slower, 50).set("processor.card.count", count) for count in (1, 2)])
-    b.measured(
+    b.s.measured(
         "one-card-alpha", ratios(at_one, at_two),
         f"The load falls below half at alpha {digits(at_one[0])} with one card and {digits(at_two[0])} with "
         f"two, and at a beta of {digits(at_one[1])} ms with one and {digits(at_two[1])} ms with two.",
@@ -870,15 +512,15 @@ def enhanced_measures(b: Bench) -> None:
     rule, none = b.grids["plain"][0], b.grids["plain"][1][0]
     rate = [run["throughput_bps"] / none["throughput_bps"] for run in rule]
     wait = [run["processing_latency.mean_s"] / none["processing_latency.mean_s"] for run in rule]
-    b.measured(
+    b.s.measured(
         "scheduling-throughput", rate[:LOW],
         f"{join(rate[:LOW])} times at alpha {join(ALPHA[:LOW])}; {bits(rule[0]['throughput_bps'])} against "
         f"{bits(none['throughput_bps'])} at alpha 1.",
     )  # fmt: skip
-    b.measured("scheduling-latency", wait[:LOW], *latency_words(b, wait))
+    b.s.measured("scheduling-latency", wait[:LOW], *latency_words(b, wait))
     for name, values in (("throughput", rate), ("latency", wait)):
         far = [abs(one - 1) for one in values]
-        b.measured(
+        b.s.measured(
             f"alpha-none-{name}", [after - before for before, after in zip(far, far[1:])],
             f"With the scheduler {join(values)} times that without, at alpha {join(ALPHA)}.",
             "" if name == "throughput" else "Latency first falls below that without the scheduler, because "
@@ -889,7 +531,7 @@ def enhanced_measures(b: Bench) -> None:
     slow = b.s.run([one.set("traffic.rate", "200 Mbit/s") for one in
                     (architectures(b, 1)["plain"], single(architectures(b, 1)["plain"]))])  # fmt: skip
     calm_gain = slow[0]["throughput_bps"] / slow[1]["throughput_bps"]
-    b.measured("overload-most", rate[0] / calm_gain,
+    b.s.measured("overload-most", rate[0] / calm_gain,
                f"{digits(rate[0])} times the throughput at 1 Gbit/s, {digits(calm_gain)} times at 200 "
                "Mbit/s, at alpha 1.")  # fmt: skip
 
@@ -962,7 +604,7 @@ def buffer_places(b: Bench) -> None:
 
     alike = [every(compare(1000, "write buffer", "prefetch", path)) for path in (rate, wait)]
     alike_short = every(compare(50, "write buffer", "prefetch", wait))
-    b.measured(
+    b.s.measured(
         "buffer-or-prefetch", [*alike[0], *alike[1]],
         f"With a write buffer instead of prefetch throughput differs by {change(min(alike[0]))} to "
         f"{change(max(alike[0]))}, latency by {change(min(alike[1]))} to {change(max(alike[1]))}, for "
@@ -977,21 +619,21 @@ def buffer_places(b: Bench) -> None:
     less = [min(plain[one, 1][at][wait] for one in ("write buffer", "prefetch")) / plain["both", 1][at][wait]
             for at in range(len(ALPHA))]  # fmt: skip
     single_gain = [x[rate] / y[rate] for x, y in zip(plain["write buffer", 1], plain["plain", 1])]
-    b.measured(
+    b.s.measured(
         "both-more", [*further, *less],
         f"{digits(min(further))} to {digits(max(further))} times the throughput of the better one alone, "
         f"which gives {digits(min(single_gain))} to {digits(max(single_gain))} times that of the plain card; "
         f"latency is lower by a factor of {digits(min(less))} to {digits(max(less))}.",
     )  # fmt: skip
     gain = {queue: every(compare(queue, "both, aware", "both", rate)) for queue in (1000, 50)}
-    b.measured(
+    b.s.measured(
         "prefetch-aware", gain[1000],
         f"At most {change(max(gain[1000]))} of throughput, over alpha and k = 1, 2, 4, 8; with queues of 50 "
         f"at most {change(max(gain[50]))}.",
     )  # fmt: skip
     slower = {queue: compare(queue, "both, aware", "both", wait) for queue in (1000, 50)}
     worse = {queue: {k: max(row) for k, row in rows.items()} for queue, rows in slower.items()}
-    b.measured(
+    b.s.measured(
         "aware-worse", max(worse[1000].values()),
         f"At most {join(change(x) for x in worse[1000].values())} of latency with k = {join(PLACES)} and "
         f"queues of 1000; {join(change(x) for x in worse[50].values())} with queues of 50.",
@@ -1015,7 +657,7 @@ def latency_at_alpha_1(b: Bench) -> None:
            "1", "packets in a row of one size, on average", "times",
            [s.series("latency", run_lengths, by_run)], log_x=True)  # fmt: skip
     ordered = by_run[run_lengths.index(10) :]
-    b.measured(
+    b.s.measured(
         "latency-order", ordered, f"{join(by_run)} times with runs of {join(run_lengths)} packets on average."
     )
     cpu_queues = [100, 200, 400, 600, 700, 800, 1000]
@@ -1045,7 +687,7 @@ def small_on_cpu(b: Bench) -> None:
             if run["cpu.packets"] > 0.001 * run["packets"]:
                 found.append((run["cpu.mean_size"] / run["card.0.mean_size"], alpha, beta, run))
     ratio, alpha, beta, run = min(found, key=lambda one: one[0])
-    b.measured(
+    b.s.measured(
         "small-on-cpu", ratio,
         f"{digits(run['cpu.mean_size'])} B on the CPU and {digits(run['card.0.mean_size'])} B on a card at "
         f"alpha {alpha}, beta {beta}; points where the CPU has less than 0.1 % of the packets are left out.",

@@ -24,25 +24,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from forebay.study import Claim, Parameter, Study, StudyRun, StudyScenario, digits, join, percent, time
+from forebay.study import Study, StudyRun, StudyScenario, digits, join, percent, time
+
+from .claims import BUFFERS_OF_LIN, LIN_RATES, RUNS, SINGLE_RUNS, declare
 
 # The paper's loads: mean time between packets in µs (section 5), and the same in ms as its figures have it.
 GAPS = [70, 75, 80, 85, 90, 95, 100]
 X = [gap / 1000 for gap in GAPS]
 X_NAME = "mean time between packets (ms)"
-# Loads that Lin et al. have, in packets per second (section 6: "3 to 1000 packets per second").
-LIN_RATES = [3, 10, 30, 100, 300, 1000]
 STAGES = ["receive", "preprocess", "crypto", "ip", "transmit"]
 TIMES_US = [27.3, 32.0, 12.6, 49.0, 27.3]
-RUNS = 20
-# Single runs that a printed largest value is compared with.
-SINGLE_RUNS = 100
 RUN_LENGTHS = [20, 25, 30, 33, 36, 40, 45, 48, 50, 60, 100]
 SWITCHES = [0, 1, 2, 4, 6, 8, 12]
 RATES = [500, 2000, 5000, 8000, 9500, 10500, 11000, 12000, 14000]
 # Costs of a switch for which the crossing of the delays is searched.
 COSTS = [0.5, 1, 2, 4, 6]
-BUFFERS_OF_LIN = [3, 10, 30, 100, 1000]
 FIFOS_OF_BW = {"FIFO 1": "receive", "FIFO 2": "preprocess", "FIFO 3": "transmit"}
 FIFOS_OF_ID = {f"FIFO {number}": stage for number, stage in enumerate(STAGES, 1)}
 
@@ -96,416 +92,29 @@ class Points:
     half_second: list[StudyRun]
 
 
-class Declared:
-    """All claims and observations, with their bands, before the first run."""
-
-    def __init__(self, s: Study) -> None:
-        self.s = s
-        self.times = s.printed(
-            "stage.*.time, stage.*.buffer, duration",
-            "27.3, 32, 12.6, 49, 27.3 µs; 100 that wait; 0.5 s",
-            "table II; section 4.2, queues M/M/1/100; section 5",
-        )
-        self.loads = s.printed("arrivals.mean", "0.07 to 0.1 ms by 0.005", "section 5")
-        self.highest = s.assumed(
-            "arrivals.mean", "0.07 ms", "the sentence names no load; the receiver is 60 % idle at the highest"
-        )
-        self.run_length = s.assumed(
-            "server.core.run_length",
-            "40 µs",
-            "0.5 s is printed (section 6), the length of the experiment; figure 12 comes out with 33 to 48 "
-            "µs",
-        )
-        self.switch = s.assumed("server.core.switch_delay", 0, "table II has no time for a switch")
-        self.repeats = s.assumed(
-            "runs", RUNS, "the paper has one run and names no seed; means of 20 are tested"
-        )
-        self.all: dict[str, Claim] = {}
-        self.load_claims()
-        self.queue_claims()
-        self.buffer_claims()
-        self.utilisation_claims()
-        self.conclusions()
-        self.delay_claims()
-        self.observations()
-
-    def __getitem__(self, name: str) -> Claim:
-        return self.all[name]
-
-    def base(self, *more: Parameter) -> list[Parameter]:
-        """The parameters that all runs over the paper's loads have."""
-        return [self.times, self.run_length, self.switch, self.repeats, *more]
-
-    def claim(self, name: str, **words: Any) -> None:
-        self.all[name] = self.s.claim(name, **words)
-
-    def observation(self, name: str, **words: Any) -> None:
-        self.all[name] = self.s.observation(name, **words)
-
-    def load_claims(self) -> None:
-        s = self.s
-        self.claim(
-            "id-processes-more",
-            says="Interrupt-driven processes more packets than busy-waiting, at each of the seven loads.",
-            quote="It is obvious from Figure (9) that the ID system has superior performance over BW.",
-            where="[N] section 5, figure 9",
-            parameters=self.base(self.loads),
-            band=s.band(1.0, None, "times", "superior: more packets at every load; no values are printed"),
-        )
-        self.claim(
-            "losses-rise",
-            says="Both schemes lose more packets the shorter the mean time between packets is.",
-            quote="the lost packets are increased by decreasing the mean value of the arriving packets",
-            where="[N] section 5, figure 10",
-            parameters=self.base(self.loads),
-            band=s.band(0.0, None, "packets", "each step of 0.005 ms down must not lower the loss"),
-        )
-        self.claim(
-            "bw-capacity",
-            says="Busy-waiting loses at least as many packets as interrupt-driven, at each of the seven "
-            "loads.",
-            quote="The BW has lower capacity to accommodate the high arrival packets",
-            where="[N] section 5, figure 10",
-            parameters=self.base(self.loads),
-            band=s.band(
-                0.0, None, "packets", "lower capacity: the difference BW less ID is nowhere negative"
-            ),
-        )
-
-    def queue_claims(self) -> None:
-        s = self.s
-        level = s.band(
-            0.05,
-            None,
-            "share",
-            "the printed value is one run's: rejected below 5 %, the usual level of significance",
-        )
-        single = s.assumed(
-            "seed", f"1 to {SINGLE_RUNS}", "single runs, as the paper's, at 0.07 ms where queues are longest"
-        )
-        self.claim(
-            "fifo-1",
-            says="The largest number of packets in FIFO 1 is 4, in both schemes.",
-            quote="fifo (1) has four as the highest number",
-            where="[N] section 5, figures 11 and 12",
-            parameters=[self.times, self.highest, single],
-            band=level,
-        )
-        self.claim(
-            "bw-fifo-2",
-            says="Busy-waiting: FIFO 2 holds the most packets of the three, at each of the seven loads.",
-            quote="Due to the long processing time/packet of the Core, Fifo(2) has the highest number.",
-            where="[N] section 5, figure 11",
-            parameters=self.base(self.loads),
-            band=s.band(1.0, None, "times", "the highest: FIFO 2 over the larger of FIFO 1 and 3"),
-        )
-        self.claim(
-            "bw-overflow",
-            says="Busy-waiting: FIFO 2 reaches its limit of 100 packets at the highest load, and packets are "
-            "lost.",
-            quote="Because of this limitation some of the arriving packets discarded due to the overflow.",
-            where="[N] section 5, figure 11",
-            parameters=self.base(self.highest),
-            band=s.band(100.0, 100.0, "packets", "printed: the maximum size of 100 packets"),
-        )
-        self.claim(
-            "bw-fifo-3",
-            says="Busy-waiting: FIFO 3 is empty at each of the seven loads.",
-            quote="fifo (3) is always empty",
-            where="[N] section 5, figure 11",
-            parameters=self.base(self.loads),
-            band=s.band(0.0, 0.0, "packets", "printed: always empty"),
-        )
-        self.claim(
-            "id-fifo-4",
-            says="Interrupt-driven: FIFO 4 holds the most packets of the five, at each of the seven loads.",
-            quote="The fifo(4) has the highest number of packets, because of the long processing time of "
-            "CorB.",
-            where="[N] section 5, figure 12",
-            parameters=self.base(self.loads),
-            band=s.band(1.0, None, "times", "the highest: FIFO 4 over the largest of the others"),
-        )
-        self.claim(
-            "id-fifo-2",
-            says="Interrupt-driven: the largest number of packets in FIFO 2 is 23.",
-            quote="fifo (2) has 23 as the highest number",
-            where="[N] section 5, figure 12",
-            parameters=[
-                self.times,
-                self.run_length,
-                self.switch,
-                self.highest,
-                single,
-            ],
-            band=level,
-        )
-        self.claim(
-            "id-empty",
-            says="Interrupt-driven: FIFO 3 and FIFO 5 are empty at each of the seven loads.",
-            quote="fifo (3) and fifo (5) are always empty",
-            where="[N] section 5, figure 12",
-            parameters=self.base(self.loads),
-            band=s.band(0.0, 0.0, "packets", "printed: always empty"),
-        )
-
-    def buffer_claims(self) -> None:
-        s = self.s
-        unseen = s.band(
-            None, 0.001, "share of the packets", "no loss that figure 10 could show: one packet in 1000"
-        )
-        rows = {
-            "bw-remove-3": (
-                "Busy-waiting loses no more packets without FIFO 3.",
-                "fifo (3) can be removed from the scheme",
-                "figure 11",
-                "transmit 1: no place but the one in service",
-            ),
-            "bw-cut-2": (
-                "Busy-waiting loses no more packets with 4 places in FIFO 2.",
-                "the size of fifo (2) can be reduced to four",
-                "figure 11",
-                "preprocess 5: 4 that wait, one in service",
-            ),
-            "id-remove": (
-                "Interrupt-driven loses no more packets without FIFO 3 and FIFO 5.",
-                "fifo (3) and fifo (5) can be removed from the scheme",
-                "figure 12",
-                "crypto 1, transmit 1",
-            ),
-            "id-adjust": (
-                "Interrupt-driven loses no more packets with FIFO 2 and FIFO 1 cut to their highest numbers.",
-                "the size of fifo (2) and fifo (1) can be adjusted",
-                "figure 12",
-                "preprocess 24, receive 5: the printed highest numbers, 23 and 4, and one in service",
-            ),
-        }
-        for name, (says, quote, figure, buffers) in rows.items():
-            cut = s.printed("stage.*.buffer", buffers, f"section 5, {figure}")
-            self.claim(
-                name,
-                says=says,
-                quote=quote,
-                where=f"[N] section 5, {figure}",
-                parameters=[
-                    self.times,
-                    self.loads,
-                    self.run_length,
-                    self.switch,
-                    self.repeats,
-                    cut,
-                ],
-                band=unseen,
-            )
-
-    def utilisation_claims(self) -> None:
-        s = self.s
-        fives = "the text's two shares, 60 and 65 %, are multiples of five: rounded to 2.5 points"
-        half = "half a point for the one run of the paper"
-        rows: list[tuple[str, str, str, str, Any]] = [
-            (
-                "receiver-idle",
-                "The receiver is 60 % of the time idle, in both schemes.",
-                "The receiver coprocessor is 60% of the time free and in the idle state",
-                "figure 13",
-                s.band(57.5, 62.5, "%", f"printed 60; {fives}"),
-            ),
-            (
-                "transmitter-idle",
-                "The transmitter is 65 % of the time idle, in both schemes.",
-                "the sender is 65% of the time free for both ID and BW",
-                "figure 14",
-                s.band(62.5, 67.5, "%", f"printed 65; {fives}"),
-            ),
-            (
-                "transmitter-equal",
-                "The transmitter is idle for the same share of the time in both schemes.",
-                "for both ID and BW",
-                "figures 13 and 14",
-                s.band(-2.5, 2.5, "points", f"one number is printed for both schemes; {fives}"),
-            ),
-            (
-                "core-id",
-                "Interrupt-driven: the core is 99.8 % utilised.",
-                "the core is 99.8% utilized in the ID",
-                "figure 15",
-                s.band(99.3, 100.0, "%", f"printed 99.8, {half}"),
-            ),
-            (
-                "core-bw",
-                "Busy-waiting: the core is 86.3 % utilised.",
-                "but just 86.3% for the BW",
-                "figure 15",
-                s.band(85.8, 86.8, "%", f"printed 86.3, {half}"),
-            ),
-        ]
-        for name, says, quote, figure, band in rows:
-            where = f"[N] section 5, {figure}"
-            self.claim(
-                name, says=says, quote=quote, where=where, parameters=self.base(self.highest), band=band
-            )
-        self.claim(
-            "core-more",
-            says="The core works for a larger share of the time in interrupt-driven, at each of the seven "
-            "loads.",
-            quote="the Core has more working time in the ID than in the BW",
-            where="[N] section 5, figure 15",
-            parameters=self.base(self.loads),
-            band=s.band(0.0, None, "points", "more: the difference ID less BW is nowhere negative"),
-        )
-
-    def conclusions(self) -> None:
-        s = self.s
-        lin = s.printed("arrivals.packet_rate", join(LIN_RATES), "section 6: 3 to 1000 packets per second")
-        longer = s.assumed("duration", "20 s", "long enough for 60 packets at 3 packets per second")
-        self.claim(
-            "bw-average",
-            says="Busy-waiting loses no packets at average rates.",
-            quote="BW is easier than ID for implementation and works fine for an average rate network.",
-            where="[N] section 6",
-            parameters=[
-                self.times,
-                s.assumed(
-                    "arrivals.packet_rate",
-                    "1000, 2000, 5000, 10000",
-                    "average is not defined: up to the lowest rate of the paper",
-                ),
-                self.repeats,
-            ],
-            band=s.band(
-                None, 0.001, "share of the packets", "works fine: no more than one packet in 1000 is lost"
-            ),
-        )
-        self.claim(
-            "lin-bw",
-            says="At the loads of Lin et al. busy-waiting delays packets less than interrupt-driven.",
-            quote="reference number (11) recommends BW rather than ID contrary to this paper but for lower "
-            "loads",
-            where="[N] section 6",
-            parameters=[
-                self.times,
-                lin,
-                longer,
-                self.run_length,
-                s.assumed(
-                    "server.core.switch_delay",
-                    "5 µs",
-                    "TD is in the model and has no printed value; without cost the delays are equal",
-                ),
-            ],
-            band=s.band(1.0, None, "times", "better: the delay of ID over that of BW, at every load"),
-        )
-        self.claim(
-            "lin-buffers",
-            says="At 1000 packets per second, buffers of 3 to 1000 packets give the same throughput and "
-            "delay.",
-            quote="the change of buffer size from 3 to 1000 pkts has shown no effect on the performance",
-            where="[N] section 6",
-            parameters=[
-                self.times,
-                s.printed("stage.*.buffer", join(BUFFERS_OF_LIN), "section 6: 3 to 1000"),
-                s.printed("arrivals.packet_rate", 1000, "section 6, the highest of Lin et al."),
-                s.assumed("service", "exponential", "the times of the Markov chain of Lin et al."),
-                longer,
-            ],
-            band=s.band(-1.0, 1.0, "%", "no effect: one per cent against buffers of 1000"),
-        )
-        self.claim(
-            "buffers-by-rate",
-            says="The longest queue of either scheme is longer at 0.07 ms than at 0.1 ms.",
-            quote="good hint about the size of the buffers for the designer, which actually depends on the "
-            "input packet rate",
-            where="[N] section 6, figures 11 and 12",
-            parameters=self.base(self.loads),
-            band=s.band(1.1, None, "times", "depends: more than the spread of a mean of 20 runs, one tenth"),
-        )
-
-    def delay_claims(self) -> None:
-        s = self.s
-        self.claim(
-            "id-total-delay",
-            says="Interrupt-driven has the longer delay from arrival to transmission, at each of the seven "
-            "loads.",
-            quote="The ID has a total delay time for the packets higher than the BW",
-            where="[N] section 6",
-            parameters=self.base(self.loads),
-            band=s.band(1.0, None, "times", "higher: the delay of ID over that of BW, at every load"),
-        )
-        self.claim(
-            "id-core-delay",
-            says="Interrupt-driven takes longer from the core's first work for a packet to its last.",
-            quote="that is because of the core time division between the processing of two packets in "
-            "different stages",
-            where="[N] section 6",
-            parameters=self.base(
-                self.loads,
-                s.assumed(
-                    "delay",
-                    "in A, coprocessor and B, waits between them included",
-                    "the reason that the paper gives acts there; the wait for A is before it",
-                ),
-            ),
-            band=s.band(1.0, None, "times", "higher: the time of ID over that of BW, at every load"),
-        )
-
-    def observations(self) -> None:
-        s = self.s
-        self.observation(
-            "half-second",
-            says="With the stated run length of 0.5 s it is FIFO 2 that fills, not FIFO 4.",
-            where="[N] section 6 against figure 12",
-            band=s.band(1.0, None, "times", "FIFO 2 over FIFO 4, at every load"),
-        )
-        self.observation(
-            "switch-limit",
-            says="Interrupt-driven passes more at 14,000 packets per second if a switch costs less than 6.3 "
-            "µs.",
-            band=s.band(
-                6.0, 8.0, "µs", "half of the coprocessor's 12.6 µs is 6.3, within the costs that were run"
-            ),
-        )
-        self.observation(
-            "run-length",
-            says="Tuning the run length raises the core's utilisation where a switch costs 100 µs.",
-            where="Lin et al. state 2.26 times; [N] does not repeat it",
-            band=s.band(1.5, None, "times", "half as much again"),
-        )
-        self.observation(
-            "empty-fifos-needed",
-            says="With exponential times the buffers that constant times leave empty prevent losses.",
-            band=s.band(
-                1.1, None, "times", "loss with 1 packet over loss with 4 at the coprocessor and transmitter"
-            ),
-        )
-        self.observation(
-            "chain",
-            says="The solved chain and the simulation of one description agree.",
-            band=s.band(None, 1.7, "half widths", "1.7 half widths of a 95 % interval are one of 99.9 %"),
-        )
-
-
 def study(s: Study) -> None:
     """Declares the claims, runs the figures in the order of the paper, then what the paper does not have."""
-    c = Declared(s)
+    declare(s)
     turns = s.scenario("interrupt-driven.toml").set("runs", RUNS)
     waits = s.scenario("busy-waiting.toml").set("runs", RUNS)
     half = turns.set("server.core.run_length", "500 ms")
     gaps = [us(gap) for gap in GAPS]
     points = Points(*(s.sweep(one, "arrivals.mean", gaps) for one in (turns, waits, half)))
     the_system(s)
-    loads(s, c, points)
+    loads(s, points)
     draw_queues(s, points)
-    queues(c, points)
-    single_runs(s, c, turns.set("runs", 1))
-    run_lengths(s, c, turns, points)
-    utilisation(s, c, points)
-    transmitter_hypotheses(s, c, points, turns, waits)
-    buffers(s, c, turns, waits, points)
-    delays(s, c, points, turns)
-    light_load(s, c, turns, waits)
-    crossing(s, c, turns, waits)
-    chain_run_length(s, c, s.scenario("markov.toml"))
+    queues(s, points)
+    single_runs(s, turns.set("runs", 1))
+    run_lengths(s, turns, points)
+    utilisation(s, points)
+    transmitter_hypotheses(s, points, turns, waits)
+    buffers(s, turns, waits, points)
+    delays(s, points, turns)
+    light_load(s, turns, waits)
+    crossing(s, turns, waits)
+    chain_run_length(s, s.scenario("markov.toml"))
     closed_forms(s, waits)
-    chain(s, c, s.scenario("markov.toml"))
+    chain(s, s.scenario("markov.toml"))
 
 
 def the_system(s: Study) -> None:
@@ -543,7 +152,7 @@ def the_system(s: Study) -> None:
     )
 
 
-def loads(s: Study, c: Declared, points: Points) -> None:
+def loads(s: Study, points: Points) -> None:
     s.section("Packets processed and lost (figures 9 and 10)")
     named = [("ID", points.id), ("BW", points.bw), ("ID, run length 0.5 s", points.half_second)]
     s.plot(
@@ -598,7 +207,8 @@ def loads(s: Study, c: Declared, points: Points) -> None:
     done = [(mean(a, "processed"), mean(b, "processed")) for a, b in zip(points.id, points.bw)]
     other = means(points.half_second, "processed")
     ratios = [turned / waited for turned, waited in done]
-    c["id-processes-more"].measured(
+    s.measured(
+        "id-processes-more",
         ratios,
         found=f"{ratios_of(ratios)} times as many, at {join(X)} ms; with a run length of 0.5 s "
         f"{ratios_of([half / waited for half, (_, waited) in zip(other, done)])} times",
@@ -607,10 +217,11 @@ def loads(s: Study, c: Declared, points: Points) -> None:
     )
     lost_id, lost_bw = means(points.id, "lost"), means(points.bw, "lost")
     steps = [before - after for lost in (lost_id, lost_bw) for before, after in zip(lost, lost[1:])]
-    c["losses-rise"].measured(
-        steps, found=f"ID loses {join(lost_id)} packets, BW {join(lost_bw)}, at {join(X)} ms"
+    s.measured(
+        "losses-rise", steps, found=f"ID loses {join(lost_id)} packets, BW {join(lost_bw)}, at {join(X)} ms"
     )
-    c["bw-capacity"].measured(
+    s.measured(
+        "bw-capacity",
         [b - a for a, b in zip(lost_id, lost_bw)],
         found=f"BW loses {join(lost_bw)} packets, ID {join(lost_id)}, at {join(X)} ms",
     )
@@ -666,7 +277,7 @@ def draw_queues(s: Study, points: Points) -> None:
     )
 
 
-def queues(c: Declared, points: Points) -> None:
+def queues(s: Study, points: Points) -> None:
     """The largest queues over the paper's loads."""
 
     def largest(runs: list[StudyRun], stage: str) -> list[float]:
@@ -674,23 +285,27 @@ def queues(c: Declared, points: Points) -> None:
 
     second, third = largest(points.bw, "preprocess"), largest(points.bw, "transmit")
     first = largest(points.bw, "receive")
-    c["bw-fifo-2"].measured(
+    s.measured(
+        "bw-fifo-2",
         [b / max(a, d) for a, b, d in zip(first, second, third)],
         found=f"FIFO 2 holds up to {join(second)} packets, FIFO 1 {join(first)}, at {join(X)} ms",
     )
-    c["bw-overflow"].measured(
+    s.measured(
+        "bw-overflow",
         second[0],
         found=f"{digits(second[0])} packets at 0.07 ms, where "
         f"{percent(mean(points.bw[0], 'loss_probability'))} of the packets are lost",
     )
-    c["bw-fifo-3"].measured(
+    s.measured(
+        "bw-fifo-3",
         third,
         found=f"{join(third)} packets",
         why="Packets leave the core at least 93.6 µs apart and are sent in 27.3 µs.",
     )
     others = [max(largest(points.id, one)[at] for one in STAGES if one != "ip") for at in range(len(GAPS))]
     fourth = largest(points.id, "ip")
-    c["id-fifo-4"].measured(
+    s.measured(
+        "id-fifo-4",
         [a / b for a, b in zip(fourth, others)],
         found=f"FIFO 4 holds up to {join(fourth)} packets, the next {join(others)}, at {join(X)} ms",
         why="The run length was assumed because of this figure, which is thus no independent test of it. "
@@ -698,14 +313,16 @@ def queues(c: Declared, points: Points) -> None:
         f"{join(largest(points.half_second, 'preprocess'))}.",
     )
     empty = largest(points.id, "crypto") + largest(points.id, "transmit")
-    c["id-empty"].measured(
+    s.measured(
+        "id-empty",
         empty,
         found=f"{digits(max(empty))} packets at most",
         why="Constant times: packets leave A at least 32 µs apart and take 12.6 µs, and leave B at least 49 "
         "µs apart and take 27.3.",
     )
     half = points.half_second
-    c["half-second"].measured(
+    s.measured(
+        "half-second",
         [a / b for a, b in zip(largest(half, "preprocess"), largest(half, "ip"))],
         found=f"FIFO 2 {join(largest(half, 'preprocess'))}, FIFO 4 {join(largest(half, 'ip'))}",
     )
@@ -713,14 +330,15 @@ def queues(c: Declared, points: Points) -> None:
         (largest(runs, stage)[0], largest(runs, stage)[-1])
         for runs, stage in ((points.bw, "preprocess"), (points.id, "ip"))
     ]
-    c["buffers-by-rate"].measured(
+    s.measured(
+        "buffers-by-rate",
         [high / low for high, low in ends],
         found=f"BW's FIFO 2 {digits(ends[0][0])} at 0.07 ms and {digits(ends[0][1])} at 0.1 ms, ID's FIFO 4 "
         f"{digits(ends[1][0])} and {digits(ends[1][1])}",
     )
 
 
-def single_runs(s: Study, c: Declared, one: StudyScenario) -> None:
+def single_runs(s: Study, one: StudyScenario) -> None:
     """The printed largest values, 4 and 23, among those of single runs."""
     runs = s.sweep(one, "seed", range(1, SINGLE_RUNS + 1))
     rows: list[list[Any]] = []
@@ -739,7 +357,8 @@ def single_runs(s: Study, c: Declared, one: StudyScenario) -> None:
                 above,
             ]
         )
-        c[name].measured(
+        s.measured(
+            name,
             two_sided(found, printed),
             found=f"{digits(middle)} in the median of {len(found)} single runs, {digits(found[0])} to "
             f"{digits(found[-1])}; {printed} or fewer in {below}, {printed} or more in {above}",
@@ -762,7 +381,7 @@ def single_runs(s: Study, c: Declared, one: StudyScenario) -> None:
     )
 
 
-def run_lengths(s: Study, c: Declared, turns: StudyScenario, points: Points) -> None:
+def run_lengths(s: Study, turns: StudyScenario, points: Points) -> None:
     s.section("Which run length the figures have")
     runs = s.sweep(turns, "server.core.run_length", [us(length) for length in RUN_LENGTHS])
     s.plot(
@@ -791,7 +410,7 @@ def run_lengths(s: Study, c: Declared, turns: StudyScenario, points: Points) -> 
     s.table("The two readings at 0.07 ms", ["figure", *(name for name, _ in both), "printed"], rows)
 
 
-def utilisation(s: Study, c: Declared, points: Points) -> None:
+def utilisation(s: Study, points: Points) -> None:
     s.section("Utilisation (figures 13 to 15)")
     for title, stage, counterpart, printed in (
         ("Receiver", "receive", "[N] figure 13", [("ID and BW, printed 60 % idle", 40.0)]),
@@ -820,29 +439,29 @@ def utilisation(s: Study, c: Declared, points: Points) -> None:
             note=note,
         )
     core = [100.0 * mean(runs[0], "core.utilisation") for runs in (points.id, points.bw)]
-    c["core-id"].measured(core[0], found=f"{digits(core[0])} % at 0.07 ms")
-    c["core-bw"].measured(core[1], found=f"{digits(core[1])} % at 0.07 ms", why="81 of 93.6 µs are 86.5 %.")
+    s.measured("core-id", core[0], found=f"{digits(core[0])} % at 0.07 ms")
+    s.measured("core-bw", core[1], found=f"{digits(core[1])} % at 0.07 ms", why="81 of 93.6 µs are 86.5 %.")
     more = [
         100.0 * (mean(a, "core.utilisation") - mean(b, "core.utilisation"))
         for a, b in zip(points.id, points.bw)
     ]
-    c["core-more"].measured(more, found=f"{join(more)} points more, at {join(X)} ms")
+    s.measured("core-more", more, found=f"{join(more)} points more, at {join(X)} ms")
     idle = [100.0 - 100.0 * mean(runs[0], "receive.utilisation") for runs in (points.id, points.bw)]
-    c["receiver-idle"].measured(
+    s.measured(
+        "receiver-idle",
         idle,
         found=f"ID {digits(idle[0])} %, BW {digits(idle[1])} % at 0.07 ms",
         why="27.3 µs every 70 µs.",
     )
 
 
-def transmitter_hypotheses(
-    s: Study, c: Declared, points: Points, turns: StudyScenario, waits: StudyScenario
-) -> None:
+def transmitter_hypotheses(s: Study, points: Points, turns: StudyScenario, waits: StudyScenario) -> None:
     def idle(run: StudyRun) -> float:
         return 100.0 - 100.0 * mean(run, "transmit.utilisation")
 
     both = [(idle(a), idle(b)) for a, b in zip(points.id, points.bw)]
-    c["transmitter-equal"].measured(
+    s.measured(
+        "transmitter-equal",
         both[0][0] - both[0][1],
         found=f"{digits(both[0][0])} % in ID and {digits(both[0][1])} % in BW at 0.07 ms",
         why=f"Over the seven loads the difference reaches {digits(max(abs(a - b) for a, b in both))} points.",
@@ -856,7 +475,8 @@ def transmitter_hypotheses(
         ["transmitting takes 32.8 µs, not 27.3", idle(slower[0]), idle(slower[1])],
     ]
     s.table("Hypotheses on the transmitter's 65 %: idle at 0.07 ms, %", ["hypothesis", "ID", "BW"], rows)
-    c["transmitter-idle"].measured(
+    s.measured(
+        "transmitter-idle",
         list(both[0]),
         found=f"ID {digits(both[0][0])} %, BW {digits(both[0][1])} % at 0.07 ms",
         why="65 % idle needs 12,820 packets per second through 27.3 µs each; BW's core passes 10,684 at "
@@ -867,7 +487,7 @@ def transmitter_hypotheses(
     )
 
 
-def buffers(s: Study, c: Declared, turns: StudyScenario, waits: StudyScenario, points: Points) -> None:
+def buffers(s: Study, turns: StudyScenario, waits: StudyScenario, points: Points) -> None:
     s.section("Which buffers can be removed")
     s.text(
         "A stage whose buffer is 1 has room for the packet it serves and no waiting place. A packet that "
@@ -901,11 +521,12 @@ def buffers(s: Study, c: Declared, turns: StudyScenario, waits: StudyScenario, p
     ]
     s.table("Packets lost in addition, of all that came", ["design", *(f"{x:g} ms" for x in X)], rows)
     for name in ("bw-remove-3", "id-remove", "id-adjust"):
-        c[name].measured(more[name], found=f"at most {percent(max(more[name]))} more of the packets are lost")
+        s.measured(name, more[name], found=f"at most {percent(max(more[name]))} more of the packets are lost")
     delay = [
         mean(runs["bw"][-1], "delay_mean_s") for runs in ({"bw": points.bw}, {"bw": cut_runs["bw-cut-2"]})
     ]
-    c["bw-cut-2"].measured(
+    s.measured(
+        "bw-cut-2",
         more["bw-cut-2"],
         found=f"{join(percent(value) for value in more['bw-cut-2'])} more of the packets are lost, at "
         f"{join(X)} ms",
@@ -914,10 +535,10 @@ def buffers(s: Study, c: Declared, turns: StudyScenario, waits: StudyScenario, p
         f"to 4 the mean delay at 0.1 ms falls from {time(delay[0])} to {time(delay[1])}: a trade, not a "
         "removal.",
     )
-    exponential_buffers(s, c)
+    exponential_buffers(s)
 
 
-def exponential_buffers(s: Study, c: Declared) -> None:
+def exponential_buffers(s: Study) -> None:
     room = [1, 2, 3, 4, 6, 8]
     base = s.scenario("markov.toml").set("arrivals.mean", "100 µs")
     for stage in STAGES:
@@ -935,14 +556,15 @@ def exponential_buffers(s: Study, c: Declared) -> None:
         lines,
         note="Markov chains, 0.1 ms between packets; a stage waits for room in the next.",
     )
-    c["empty-fifos-needed"].measured(
+    s.measured(
+        "empty-fifos-needed",
         gains,
         found=f"{digits(gains[0])} times the loss at the coprocessor, {digits(gains[1])} times at the "
         "transmitter",
     )
 
 
-def delays(s: Study, c: Declared, points: Points, turns: StudyScenario) -> None:
+def delays(s: Study, points: Points, turns: StudyScenario) -> None:
     s.section("Delay")
     total = [(mean(a, "delay_mean_s"), mean(b, "delay_mean_s")) for a, b in zip(points.id, points.bw)]
     core = [(core_passage(a), core_passage(b)) for a, b in zip(points.id, points.bw)]
@@ -970,7 +592,8 @@ def delays(s: Study, c: Declared, points: Points, turns: StudyScenario) -> None:
         log_y=True,
         log_x=True,
     )
-    c["id-core-delay"].measured(
+    s.measured(
+        "id-core-delay",
         [a / b for a, b in core],
         found=f"{join(time(a) for a, _ in core)} against {join(time(b) for _, b in core)}, at {join(X)} ms; "
         f"with a run length of 0.5 s {join(time(one) for one in half)}",
@@ -995,7 +618,8 @@ def delays(s: Study, c: Declared, points: Points, turns: StudyScenario) -> None:
         ["hypothesis", *(f"{x:g} ms" for x in X)],
         [["ID, run length 40 µs", *plain], ["ID, run length 0.5 s", *unending], *rows],
     )
-    c["id-total-delay"].measured(
+    s.measured(
+        "id-total-delay",
         plain,
         found=f"{join(plain)} times BW's delay, at {join(X)} ms",
         why="BW has the longer queue before the core at every load, and the wait in it is part of the total "
@@ -1005,7 +629,7 @@ def delays(s: Study, c: Declared, points: Points, turns: StudyScenario) -> None:
     )
 
 
-def light_load(s: Study, c: Declared, turns: StudyScenario, waits: StudyScenario) -> None:
+def light_load(s: Study, turns: StudyScenario, waits: StudyScenario) -> None:
     s.section("Light load: the statements about Lin et al.")
     long_id, long_bw = (one.set("duration", "20 s").set("runs", 2) for one in (turns, waits))
     gaps = [us(1e6 / rate) for rate in LIN_RATES]
@@ -1018,7 +642,8 @@ def light_load(s: Study, c: Declared, turns: StudyScenario, waits: StudyScenario
     s.plot("Mean delay at the loads of Lin et al.", "packets per second", "µs", lines, log_x=True)
     ratios = [a / b for a, b in zip(by_cost[5], wait)]
     free = [a / b for a, b in zip(by_cost[0], wait)]
-    c["lin-bw"].measured(
+    s.measured(
+        "lin-bw",
         ratios,
         found=f"{ratios_of(ratios)} times BW's delay at {join(LIN_RATES)} packets per second; without cost "
         f"{ratios_of(free)} times",
@@ -1026,8 +651,10 @@ def light_load(s: Study, c: Declared, turns: StudyScenario, waits: StudyScenario
     )
     rates = [1000, 2000, 5000, 10000]
     lost = means(s.sweep(waits, "arrivals.mean", [us(1e6 / rate) for rate in rates]), "loss_probability")
-    c["bw-average"].measured(
-        lost, found=f"{join(percent(one) for one in lost)} lost at {join(rates)} packets per second"
+    s.measured(
+        "bw-average",
+        lost,
+        found=f"{join(percent(one) for one in lost)} lost at {join(rates)} packets per second",
     )
     rows: list[list[Any]] = []
     changes = []
@@ -1049,14 +676,15 @@ def light_load(s: Study, c: Declared, turns: StudyScenario, waits: StudyScenario
         ["", *(str(room) for room in BUFFERS_OF_LIN)],
         rows,
     )
-    c["lin-buffers"].measured(
+    s.measured(
+        "lin-buffers",
         changes,
         found=f"throughput and delay change by {digits(min(changes))} to {digits(max(changes))} %",
         why="At a load of a tenth no queue grows.",
     )
 
 
-def crossing(s: Study, c: Declared, turns: StudyScenario, waits: StudyScenario) -> None:
+def crossing(s: Study, turns: StudyScenario, waits: StudyScenario) -> None:
     s.section("Which scheme is better at which load")
     s.text(
         "Lin et al. recommend busy-waiting, [N] interrupt-driven, each at its own loads. ID needs 81 µs of "
@@ -1102,7 +730,8 @@ def crossing(s: Study, c: Declared, turns: StudyScenario, waits: StudyScenario) 
         "queue costs more.",
     )
     better = max((cost for cost, row in zip(SWITCHES, through) if row[-1] >= 1.0), default=0)
-    c["switch-limit"].measured(
+    s.measured(
+        "switch-limit",
         better,
         found=f"ID passes {ratios_of([row[-1] for row in through])} times as much with {join(SWITCHES)} µs "
         f"per switch; it is ahead up to {better} µs",
@@ -1142,7 +771,7 @@ def crossings(s: Study, at_rate: Callable[[float, float], tuple[StudyScenario, S
     )
 
 
-def chain_run_length(s: Study, c: Declared, markov: StudyScenario) -> None:
+def chain_run_length(s: Study, markov: StudyScenario) -> None:
     s.section("Run length in the chain")
     s.text(
         "Lin et al. tune the run length: longer runs need fewer switches. Markov chains with 4 packets per "
@@ -1172,8 +801,10 @@ def chain_run_length(s: Study, c: Declared, markov: StudyScenario) -> None:
         note="A run ends for want of work or of room after a few packets, so that longer ones bring nothing "
         "more.",
     )
-    c["run-length"].measured(
-        gain, found=f"up to {digits(gain)} times from runs of 10 µs to the best, with 100 µs per switch"
+    s.measured(
+        "run-length",
+        gain,
+        found=f"up to {digits(gain)} times from runs of 10 µs to the best, with 100 µs per switch",
     )
 
 
@@ -1322,7 +953,7 @@ def states(room: int) -> list[State]:
     ]
 
 
-def chain(s: Study, c: Declared, markov: StudyScenario) -> None:
+def chain(s: Study, markov: StudyScenario) -> None:
     s.section("The Markov chain (figures 5 and 6, table I)")
     s.text(
         "Vanishing states are eliminated exactly. The simulation under the same assumptions (exponential "
@@ -1373,7 +1004,8 @@ def chain(s: Study, c: Declared, markov: StudyScenario) -> None:
         ],
         rows,
     )
-    c["chain"].measured(
+    s.measured(
+        "chain",
         worst,
         found=f"throughput and loss of {len(rows)} designs differ by at most {digits(worst)} half widths of "
         "their 95 % intervals",

@@ -19,10 +19,10 @@ from math import sqrt
 from statistics import correlation
 
 from forebay.placement import Candidate, Job, Placement
-from forebay.study import Claim, Parameter, Study, StudyRun, StudyScenario, digits, join, time
+from forebay.study import Study, StudyRun, StudyScenario, digits, join, time
 
-PATTERNS = ["exponential", "uniform", "0 B", "24 B", "472 B", "984 B", "trace"]
-"""The paper's seven patterns, in the order of its section IV-A."""
+from .claims import BOUNDS, FIGURES, PATTERNS, RATIO, TRACE_SAS, WINDOWS, declare
+
 MEAN = [471, 976, 0, 24, 472, 984, 256]
 """Their mean payloads in bytes: table I, and the fixed sizes."""
 FIXED = [2, 3, 4, 5]
@@ -30,39 +30,23 @@ MIXED = [0, 1, 6]
 TRACE = 6
 TRACE_BINS = [[0, 162, 5010], [163, 517, 4285], [518, 1460, 705]]
 """Sizes with the trace's mean, median and deviation."""
-TRACE_SAS = 26
-RATIO = [1, 3, 5, 7]
-"""The paper's values of T_enc-ratio."""
-FIGURES = 3
-"""T_enc-ratio of figures 4 to 6."""
-WINDOWS = [10, 30]
-BOUNDS = [64, 250, 500, 1000, 1500, 3000]
-"""Bounds on a multi-packet in bytes."""
 SAS = [1, 2, 5, 10, 20, 50, 100, 200]
 INIT = [0, 0.25, 0.5, 1, 2, 4, 8]
 """t_init of the card, us."""
 OFFERED = [50, 100, 150, 200, 250, 300, 400]
 """Offered loads below and above what is carried, Mbit/s."""
-SAVED = -0.1
-"""A saving of 0.1 %: runs with other seeds differ by less."""
-STEP = 0.2
-"""A step of 0.2 % upwards counts as none."""
 SHORT = 50_000
 """Packets of the runs whose single jobs are looked at."""
 
 
 @dataclass
 class Bench:
-    """The study while it runs: its claims by name, and the runs that several parts use."""
+    """The study while it runs: the runs that several parts use."""
 
     s: Study
     hosts: list[StudyScenario]
-    claims: dict[str, Claim]
     runs: dict[tuple[int, int], list[StudyRun]] = field(default_factory=dict)
     """By window and T_enc-ratio, one for each pattern."""
-
-    def measured(self, name: str, value: float | Sequence[float], found: str, why: str = "") -> None:
-        self.claims[name].measured(value, found=found, why=why)
 
     def at(self, window: int, ratio: int = FIGURES) -> list[StudyRun]:
         """The runs of all patterns with a window."""
@@ -80,9 +64,9 @@ class Bench:
 
 
 def study(s: Study) -> None:
-    claims = {**figure_claims(s), **usage_claims(s), **latency_claims(s), **observations(s)}
+    declare(s)
     host = s.scenario("host.toml")
-    b = Bench(s, patterns(host), claims)
+    b = Bench(s, patterns(host))
     model_and_patterns(b, host)
     windows(b)
     cpu_by_ratio(b)
@@ -107,164 +91,6 @@ def patterns(host: StudyScenario) -> list[StudyScenario]:
     ]
     hosts += [host.set("traffic", {"source": "fixed", "value": size, **common}) for size in (0, 24, 472, 984)]
     return [*hosts, host.set("traffic.bins", TRACE_BINS).set("traffic.sas", TRACE_SAS)]
-
-
-# ---- Claims
-
-
-def common(s: Study, window: Sequence[int] | int, ratio: Sequence[int] | int = FIGURES) -> list[Parameter]:
-    """The parameters of the overloaded host with all seven patterns."""
-    return [
-        s.printed("traffic.rate", "1 Gbit/s", "section IV-A"),
-        s.printed("traffic.packets", 500_000, "section IV-A"),
-        s.printed("traffic.source", PATTERNS, "table I, and fixed payloads in section IV-A"),
-        s.printed("traffic.sas", 100, "section IV-A: random distribution of 100 SAs"),
-        s.assumed("traffic.sas of the trace", TRACE_SAS, "the SAs of the trace are not printed; 26 "
-                                                         "equiprobable ones give the printed 2.57 packets "
-                                                         "per multi-packet"),
-        s.assumed("sizes of the trace", "histogram", "the trace is not published; the histogram has the "
-                                                     "mean, median and deviation of table I, and sizes in "
-                                                     "independent order"),
-        s.printed("scheduler.window", window if isinstance(window, int) else list(window), "section IV-B"),
-        s.printed("processor.cpu.init_ratio", 3, "section IV-B"),
-        s.printed("processor.cpu.block_ratio", ratio if isinstance(ratio, int) else list(ratio), "section IV-B"),
-        s.assumed("processor.card.init", "1 us", "t_init is not printed"),
-        s.assumed("processor.card.block", "440 ns", "not printed here; of the paper [H], by the same "
-                                                    "authors, whose card has the same 230 Mbit/s"),
-        s.assumed("queues", 1000, "not printed here; as in [H]"),
-    ]  # fmt: skip
-
-
-def claim_of(
-    s: Study, name: str, says: str, quote: str, where: str, parameters: list[Parameter],
-    band: tuple[float | None, float | None, str], source: str,
-) -> Claim:  # fmt: skip
-    return s.claim(
-        name, says=says, quote=quote, where=f"[S] section IV-B{where}", parameters=parameters,
-        band=s.band(*band, source),
-    )  # fmt: skip
-
-
-def figure_claims(s: Study) -> dict[str, Claim]:
-    """Packets per job, figures 3 and 5."""
-    wide, both, over = common(s, 30), common(s, WINDOWS), common(s, 30, RATIO)
-    no_rise = "the sentence allows no rise; 0.2 % is the difference between seeds"
-    claims = [
-        claim_of(s, "bundle-1.33", "With W = 30 and 100 equiprobable SAs a job has 1.33 packets on average: "
-                                   "so we read \"multi-packets per window\".",
-                 "2.57 for the real trace and 1.33 for all other patterns", "", wide[:4] + wide[6:7],
-                 (-0.005, 0.005, "packets above 1.33"), "printed 1.33, rounded to two places"),
-        claim_of(s, "cpu-slower-less", "In every pattern the CPU has fewer packets the larger T_enc-ratio "
-                                       "is.",
-                 "CPU usage decreases for increasing values of Tenc-ratio", ", figure 3", over,
-                 (None, STEP, "% per step"), no_rise),
-        claim_of(s, "fixed-faster", "From T_enc-ratio 1 to 7 the CPU's share falls by a larger factor for "
-                                    "each of the four fixed sizes than for each of the other patterns.",
-                 "it does it faster for fix dimension patterns", ", figure 3", over, (None, 1, "times"),
-                 "the slowest fixed pattern by the fastest other one: below 1 all fixed ones are faster"),
-        claim_of(s, "throughput-up", "With W = 10 and with W = 30 throughput is higher in every pattern.",
-                 "The sliding window system improves the overall system throughput", ", figure 5", both,
-                 (0.1, None, "% more"), "no number is printed; 0.1 % is above the differences between "
-                                         "seeds"),
-        claim_of(s, "small-gain-most", "The gain falls with the payload over 0, 24, 472 and 984 bytes.",
-                 "The greater throughput increment is for small packets.", ", figure 5", both,
-                 (0.1, None, "percentage points from size to size"),
-                 "no number is printed; 0.1 % is above the differences between seeds"),
-        claim_of(s, "cpu-slower-throughput", "In every pattern throughput is lower the larger T_enc-ratio "
-                                             "is.",
-                 "throughput decreases for increasing values of the Tenc-ratio", "", over,
-                 (None, STEP, "% per step"), no_rise),
-        claim_of(s, "capability-500", "The highest throughput, with the fastest CPU, is about 500 Mbit/s.",
-                 "processing capability is of 500Mbit/s", "", common(s, [1, 10, 30], 1), (450, 550, "Mbit/s"),
-                 "printed 500, a tenth, for the card is of roughly 230 Mbit/s"),
-        claim_of(s, "few-of-an-sa", "With 10 SAs instead of 100 the gain of W = 30 is more than twice as "
-                                    "large.",
-                 "in average very few packets were identified to be related to the same SAs inside the "
-                 "sliding windows",
-                 "", wide, (2, None, "times"), "no number is printed; the main reason makes most of the "
-                                               "difference"),
-    ]  # fmt: skip
-    return {one.id: one for one in claims}
-
-
-def usage_claims(s: Study) -> dict[str, Claim]:
-    """Figure 4, and which jobs go to the CPU."""
-    both, slow = common(s, WINDOWS), common(s, 30, RATIO[1:])
-    save = "Our algorithm allows to save CPU usage by dispatching merged packets to the accelerator."
-    saved = "no number is printed; 0.1 % is above the differences between seeds"
-    claims = [
-        claim_of(s, "cpu-packets-down", "With W = 10 and with W = 30 the CPU has fewer packets in every "
-                                        "pattern. Figure 3 measures the CPU's load "
-                                        "so.", save, ", figure 4", both, (None, SAVED, "%"), saved),
-        claim_of(s, "cpu-time-down", "With W = 10 and with W = 30 the CPU is busy for a smaller part of the "
-                                     "time in every "
-                                     "pattern.", save, ", figure 4", both, (None, SAVED, "%"), saved),
-        claim_of(s, "merged-to-card", "A multi-packet goes to the card more often than a single packet does.",
-                 "the scheduler always tries to assign merged packets to the accelerator", "", slow,
-                 (1.05, None, "times"), "no number is printed; a twentieth more often in every pattern"),
-        claim_of(s, "singles-on-cpu", "Most of the CPU's jobs are single packets, in every pattern.",
-                 "Only single small packets are usually sent to the "
-                 "CPU", "", slow, (50, 100, "% of its jobs"),
-                 "no number is printed; usually: more often than not"),
-    ]  # fmt: skip
-    return {one.id: one for one in claims}
-
-
-def latency_claims(s: Study) -> dict[str, Claim]:
-    """Figure 6."""
-    wide, both = common(s, 30), common(s, WINDOWS)
-    entry = s.assumed("begin of the latency", "the packet enters the window", "section IV-B counts from "
-                                                                              "when a packet is scheduled "
-                                                                              "and explains the increase by "
-                                                                              "the time to fill the window, "
-                                                                              "which is before")  # fmt: skip
-    bounded = [*wide, s.assumed("scheduler.max_bytes", BOUNDS, "the paper does not print a bound")]
-    claims = [
-        claim_of(s, "latency-up", "With W = 10 and with W = 30 latency, the wait in the window included, is "
-                                  "higher in every pattern.",
-                 "Average processing latency increases due to the time that is needed to fill the sliding "
-                 "window.",
-                 ", figure 6", [*both, entry], (1.01, None, "times"), "no number is printed; 1 %"),
-        claim_of(s, "latency-large", "Over the seven patterns latency grows more the larger the mean "
-                                     "payload is.",
-                 "is higher when traces with big average sizes of the packets are considered", ", figure 6",
-                 [*both, entry], (0.8, 1, "rank correlation"),
-                 "no number is printed; a rank correlation of 0.8 is usually called strong"),
-        claim_of(s, "latency-ratio", "In every pattern, latency with W = 30 at T_enc-ratio 3, 5 and 7 is no "
-                                     "more than that at 1.",
-                 "the latency does not grow with increasing values of "
-                 "Tenc-ratio", "", [*common(s, 30, RATIO), entry],
-                 (None, 1.05, "times"), "printed: no growth; a twentieth, which a figure does not show"),
-        claim_of(s, "latency-bound", "For every pattern there is a bound on the bytes of a multi-packet "
-                                     "with which latency is that without a window.",
-                 "The problem with latency increase can be solved by introducing an upper bound on time or "
-                 "on total number of bytes for the sliding "
-                 "window.", "", [*bounded, entry], (None, 1.05, "times"),
-                 "printed: solved; a twentieth, as for latency-ratio"),
-    ]  # fmt: skip
-    return {one.id: one for one in claims}
-
-
-def observations(s: Study) -> dict[str, Claim]:
-    """What no sentence of the paper says."""
-    claims = [
-        s.observation(
-            "trace-2.57", says="26 equiprobable SAs give the 2.57 packets per multi-packet that the paper "
-                               "prints for its trace. The number of SAs is chosen by this.",
-            band=s.band(-0.005, 0.005, "packets above 2.57", "printed 2.57, rounded to two places"),
-        ),
-        s.observation(
-            "cpu-seconds", says="For the same 500,000 packets the CPU computes for a shorter time with a "
-                                "window.",
-            band=s.band(None, SAVED, "%", "as for cpu-time-down"), parameters=common(s, WINDOWS),
-        ),
-        s.observation(
-            "window-share", says="The wait in the window is less than a tenth of the latency that a window "
-                                 "adds; the rest is that a full queue holds as many jobs, which are longer.",
-            band=s.band(0, 0.1, "of the increase", "less than a tenth"), parameters=common(s, WINDOWS),
-        ),
-    ]  # fmt: skip
-    return {one.id: one for one in claims}
 
 
 # ---- Helpers
@@ -375,14 +201,14 @@ def windows(b: Bench) -> None:
             for name, run, ten, count in zip(PATTERNS, plain, b.at(10), counts)]  # fmt: skip
     s.table("Without a window, and packets per multi-packet with it",
             ["payload", "Mbit/s", "CPU load (%)", "packets on the CPU (%)", "W = 10", "W = 30"], rows)  # fmt: skip
-    b.measured(
+    b.s.measured(
         "bundle-1.33", [count - 1.33 for count in counts[:TRACE]],
         f"{min(counts[:TRACE]):.3f} to {max(counts[:TRACE]):.3f} packets.",
         "The reference meets 29 / 100 others of its SA among fresh packets, which would give 1.29. Packets "
         "that stay in the window are not of the last references' SAs, so that the next reference meets "
         "more.",
     )  # fmt: skip
-    b.measured("trace-2.57", counts[TRACE] - 2.57, f"{counts[TRACE]:.3f} packets with {TRACE_SAS} SAs.")
+    b.s.measured("trace-2.57", counts[TRACE] - 2.57, f"{counts[TRACE]:.3f} packets with {TRACE_SAS} SAs.")
 
 
 def cpu_by_ratio(b: Bench) -> None:
@@ -396,23 +222,23 @@ def cpu_by_ratio(b: Bench) -> None:
     s.plot("Throughput, W = 30", "T_enc-ratio", "throughput (Mbit/s)",
            [s.series(name, RATIO, row) for name, row in zip(PATTERNS, rates)],
            paper=[s.paper("printed: 500", [1], [500], "section IV-B")])  # fmt: skip
-    b.measured(
+    b.s.measured(
         "cpu-slower-less", [step for row in shares for step in percents(row[1:], row[:-1])],
         f"Trace: {join(shares[TRACE])} %; 472 B: {join(shares[4])} % at T_enc-ratio {join(RATIO)}.",
     )  # fmt: skip
     last = [row[-1] / row[0] for row in shares]
     slowest, fastest = max(last[at] for at in FIXED), min(last[at] for at in MIXED)
-    b.measured(
+    b.s.measured(
         "fixed-faster", slowest / fastest,
         f"The share at T_enc-ratio 7 is {join(last)} times that at 1 for {join(PATTERNS)}: at most "
         f"{digits(slowest)} for the fixed sizes, at least {digits(fastest)} for the others.",
     )  # fmt: skip
-    b.measured(
+    b.s.measured(
         "cpu-slower-throughput", [step for row in rates for step in percents(row[1:], row[:-1])],
         f"Trace: {join(rates[TRACE])} Mbit/s; 472 B: {join(rates[4])} Mbit/s at T_enc-ratio {join(RATIO)}.",
     )  # fmt: skip
     best = max(run["throughput_bps"] / 1e6 for window in (1, *WINDOWS) for run in b.at(window, 1))
-    b.measured("capability-500", best, f"{digits(best)} Mbit/s at T_enc-ratio 1.")
+    b.s.measured("capability-500", best, f"{digits(best)} Mbit/s at T_enc-ratio 1.")
 
 
 def bars(b: Bench, title: str, path: str, counterpart: str | None, note: str = "") -> None:
@@ -467,14 +293,14 @@ def usage(b: Bench) -> None:
     seconds = {w: percents(cpu_seconds(b.at(w)), cpu_seconds(plain)) for w in WINDOWS}
     words = {name: " and ".join(f"{changes(rows[w])} with W = {w}" for w in WINDOWS)
              for name, rows in (("packets", by_packets), ("time", by_time), ("seconds", seconds))}  # fmt: skip
-    b.measured("cpu-packets-down", [*by_packets[10], *by_packets[30]],
+    b.s.measured("cpu-packets-down", [*by_packets[10], *by_packets[30]],
                f"Packets on the CPU: {words['packets']}, for {join(PATTERNS)}.")  # fmt: skip
     below = b.s.run([b.hosts[at].set("scheduler.window", window).set("traffic.rate", f"{rate} Mbit/s")
                      for at, rate in ((2, 150), (3, 200), (TRACE, 250)) for window in (1, 30)])  # fmt: skip
     loads = [run["cpu.load"] for run in below]
     tried = [f"{name} {digits(loads[2 * at])} and {digits(loads[2 * at + 1])}"
              for at, name in enumerate(("0 B at 150 Mbit/s", "24 B at 200 Mbit/s", "trace at 250 Mbit/s"))]  # fmt: skip
-    b.measured(
+    b.s.measured(
         "cpu-time-down", [*by_time[10], *by_time[30]],
         f"Part of the time in which the CPU is busy: {words['time']}, for {join(PATTERNS)}.",
         "It cannot fall at the paper's load: 1 Gbit/s are offered and half of it or less is carried, so "
@@ -482,7 +308,7 @@ def usage(b: Bench) -> None:
         f"with W = 30: {join(tried)}. For the same packets the CPU computes for a shorter time "
         "(cpu-seconds).",
     )  # fmt: skip
-    b.measured("cpu-seconds", [*seconds[10], *seconds[30]],
+    b.s.measured("cpu-seconds", [*seconds[10], *seconds[30]],
                f"Time on the CPU: {words['seconds']}, for {join(PATTERNS)}.")  # fmt: skip
 
 
@@ -491,10 +317,10 @@ def throughput(b: Bench) -> None:
     plain = [run["throughput_bps"] for run in b.at(1)]
     gain = {window: percents([run["throughput_bps"] for run in b.at(window)], plain) for window in WINDOWS}
     words = " and ".join(f"{changes(gain[window])} with W = {window}" for window in WINDOWS)
-    b.measured("throughput-up", [*gain[10], *gain[30]], f"Throughput: {words}, for {join(PATTERNS)}.",
+    b.s.measured("throughput-up", [*gain[10], *gain[30]], f"Throughput: {words}, for {join(PATTERNS)}.",
                "t_init and the address phase are paid once for each multi-packet.")  # fmt: skip
     fixed = {window: [row[at] for at in FIXED] for window, row in gain.items()}
-    b.measured(
+    b.s.measured(
         "small-gain-most", [x - y for row in fixed.values() for x, y in zip(row, row[1:])],
         f"{changes(fixed[10])} with W = 10 and {changes(fixed[30])} with W = 30, for 0, 24, 472, 984 B.",
         "What is saved is the same for every packet; the rest grows with its size.",
@@ -508,7 +334,7 @@ def latency(b: Bench) -> None:
     chosen = ratios(
         b.s.figures(b.at(30), "processing_latency.mean_s"), b.s.figures(b.at(1), "processing_latency.mean_s")
     )
-    b.measured("latency-up", [*rows[10], *rows[30]], f"Latency times {words}, for {join(PATTERNS)}.",
+    b.s.measured("latency-up", [*rows[10], *rows[30]], f"Latency times {words}, for {join(PATTERNS)}.",
                f"From the scheduler's choice, without the wait in the window, times {join(chosen)} with W = "
                "30.")  # fmt: skip
     parts = []
@@ -516,7 +342,7 @@ def latency(b: Bench) -> None:
         for run, plain in zip(b.at(window), b.at(1)):
             more = latency_of(run, window) - latency_of(plain, 1)
             parts.append((in_window(run, window) - in_window(plain, 1)) / more)
-    b.measured(
+    b.s.measured(
         "window-share", parts, f"{digits(100 * min(parts))} to {digits(100 * max(parts))} % of the increase."
     )
     even = {window: row[:TRACE] for window, row in rows.items()}
@@ -525,7 +351,7 @@ def latency(b: Bench) -> None:
     )
     like = latency_of(hundred[1], 30) / latency_of(hundred[0], 1)
     order = [correlation(ranks(MEAN), ranks(rows[window])) for window in WINDOWS]
-    b.measured(
+    b.s.measured(
         "latency-large", order,
         f"Rank correlation {digits(order[0])} with W = 10 and {digits(order[1])} with W = 30. With W = 30 "
         f"latency is {join(rows[30])} times for mean payloads of {join(MEAN)} B.",
@@ -555,7 +381,7 @@ def latency_by_ratio(b: Bench) -> None:
     for name, sets in tried.items():
         values = [growth(b, at, sets) for at in range(len(PATTERNS))]
         words.append(f"{join(values)} with {name}")
-    b.measured(
+    b.s.measured(
         "latency-ratio", most,
         f"The highest latency at T_enc-ratio 3, 5 and 7 is {join(most)} times that at 1, for "
         f"{join(PATTERNS)}; for the trace {join(time(one) for one in rows[TRACE])} at {join(RATIO)}.",
@@ -611,12 +437,12 @@ def jobs_of_processors(b: Bench) -> None:
     s.plot("Multi-packets to the card, W = 30", "T_enc-ratio", "share to the card, times that of single "
                                                                "packets",
            [s.series(name, RATIO, row) for name, row in zip(PATTERNS, merged)])  # fmt: skip
-    b.measured(
+    b.s.measured(
         "merged-to-card", [one for row in merged for one in row[1:]],
         f"At T_enc-ratio 3 multi-packets go to the card {join(row[1] for row in merged)} times as often as "
         f"single packets, for {join(PATTERNS)}; at 1 {join(row[0] for row in merged)} times.",
     )  # fmt: skip
-    b.measured(
+    b.s.measured(
         "singles-on-cpu", [one for row in singles for one in row[1:]],
         f"At T_enc-ratio 3 {join(row[1] for row in singles)} % of the CPU's jobs are single packets, at 7 "
         f"{join(row[3] for row in singles)} %, for {join(PATTERNS)}.",
@@ -651,7 +477,7 @@ def bounds(b: Bench) -> None:
                log_x=True)  # fmt: skip
     timed = s.run(b.hosts[TRACE].set("scheduler.window", 30).set("scheduler.timeout", "10 us"))
     lost = [gain[wait.index(min(wait))] for gain, wait in zip(gains, waits)]
-    b.measured(
+    b.s.measured(
         "latency-bound", [min(row) for row in waits],
         f"At the bound that suits it best, latency is {join(min(row) for row in waits)} times that without a "
         f"window, for {join(PATTERNS)}; throughput changes by {changes([100 * (one - 1) for one in lost])}.",
@@ -680,7 +506,7 @@ def security_associations(b: Bench) -> None:
            [s.series(name, SAS, row) for name, row in zip(PATTERNS, gains)], log_x=True)  # fmt: skip
     ten, hundred = SAS.index(10), SAS.index(100)
     more = [(row[ten] - 1) / (row[hundred] - 1) for row in gains]
-    b.measured("few-of-an-sa", more,
+    b.s.measured("few-of-an-sa", more,
                f"The gain with 10 SAs is {join(more)} times that with 100, for {join(PATTERNS)}.")  # fmt: skip
 
 

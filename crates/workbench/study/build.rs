@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::{env, fs, io};
 
-/// The file that makes a directory a study, and the endings of what goes with it.
+/// The file that makes a directory a study, and the endings of its files.
 const SCRIPT: &str = "study.py";
-const ENDINGS: [&str; 3] = [".toml", ".ipynb", ".json"];
+const ENDINGS: [&str; 4] = [".py", ".toml", ".ipynb", ".json"];
 
 fn main() -> io::Result<()> {
     let root = Path::new(&env::var("CARGO_MANIFEST_DIR").expect("cargo says where a package is"))
@@ -22,7 +22,7 @@ fn main() -> io::Result<()> {
         }
         writeln!(list, "    ({study:?}, &[").expect("text grows");
         for file in names(&directory)? {
-            if file == SCRIPT || ENDINGS.iter().any(|ending| file.ends_with(ending)) {
+            if ENDINGS.iter().any(|ending| file.ends_with(ending)) {
                 let path = fs::canonicalize(directory.join(&file))?;
                 println!("cargo:rerun-if-changed={}", path.display());
                 writeln!(list, "        ({file:?}, include_str!({path:?})),").expect("text grows");

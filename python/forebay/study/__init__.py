@@ -1,7 +1,8 @@
 """Studies: scenarios and a ``study.py`` of comparisons, into figures, claims and a page.
 
 A study is a directory with scenario files and ``study.py``, a module whose docstring is the title (first line)
-and the introduction of the report, with one function::
+and the introduction of the report, with one function. It may import modules beside it (``from .claims import
+declare``)::
 
     from forebay.study import Study, bits
 

@@ -73,17 +73,17 @@ def _copy(options: argparse.Namespace) -> int:
     return 0
 
 
-def _say(error: Error, study: str) -> None:
-    """An error with its hint; one of a scenario also with the line of study.py that used it."""
+def _say(error: Error) -> None:
+    """An error with its hint; one of a scenario also with the place in the study that used it."""
     print(f"error: {error}", file=sys.stderr)
     for one in error.findings:
         if one.expected:
             print(f"  expected: {one.expected}", file=sys.stderr)
         if one.found:
             print(f"  found: {one.found}", file=sys.stderr)
-    line = getattr(error, "study_line", None)
-    if line is not None and error.line != line:
-        print(f"  at {study}, line {line}", file=sys.stderr)
+    place = getattr(error, "study_place", None)
+    if place is not None and place != (error.file, error.line):
+        print(f"  at {place[0]}, line {place[1]}", file=sys.stderr)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -100,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         return _run(options) if options.command == "run" else _copy(options)
     except Error as error:
-        _say(error, f"{getattr(options, 'study', '')}/{files.SCRIPT}")
+        _say(error)
         return 2
     except BrokenPipeError:
         sys.stdout = None

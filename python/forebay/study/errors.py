@@ -24,9 +24,9 @@ def problem(
     return StudyError(message, [Finding(message, found=found, expected=expected, hint=hint)])
 
 
-def at_line(error: Error, file: str, line: int | None) -> None:
+def at_line(error: Error, file: str, line: int) -> None:
     """Gives an error that names no file its place in ``study.py``; others keep theirs."""
-    if error.file is None and line is not None:
+    if error.file is None:
         first = error.findings[0] if error.findings else Finding(error.message, hint=error.hint)
         error.findings = (replace(first, file=file, line=line), *error.findings[1:])
         error.file, error.line = file, line

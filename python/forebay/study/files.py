@@ -15,7 +15,7 @@ __all__ = ["SCRIPT", "StudyFiles", "find", "shipped"]
 SCRIPT = "study.py"
 """The file that makes a directory a study."""
 
-_ENDINGS = (".toml", ".ipynb", ".json")
+_ENDINGS = (".py", ".toml", ".ipynb", ".json")
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class StudyFiles:
     name : str
         The directory's name.
     files : dict
-        Text by name: ``study.py``, scenarios, notebook, measurements.
+        Text by name: ``study.py`` and modules that it imports, scenarios, notebook, measurements.
     directory : Path or None
         Where it came from; ``None``: out of the package.
     """
@@ -40,9 +40,9 @@ class StudyFiles:
         """Where the files that scenarios name are sought."""
         return str(self.directory) if self.directory is not None else "."
 
-    def script_path(self) -> str:
-        """Path of ``study.py`` for errors and tracebacks."""
-        return str((self.directory if self.directory is not None else Path(self.name)) / SCRIPT)
+    def path_of(self, file: str) -> str:
+        """Path of a file for errors and tracebacks."""
+        return str((self.directory if self.directory is not None else Path(self.name)) / file)
 
     def about(self) -> list[str]:
         """The paragraphs of the script's docstring; the first is the title."""
@@ -73,10 +73,10 @@ def shipped() -> dict[str, StudyFiles]:
 
 
 def load(directory: Path) -> StudyFiles:
-    """Reads a directory: ``study.py``, scenarios, notebooks and measurements (``*.json``)."""
+    """Reads a directory: ``study.py`` and other modules, scenarios, notebooks and measurements (``*.json``)."""
     files: dict[str, str] = {}
     for path in sorted(directory.iterdir()):
-        if path.name == SCRIPT or path.suffix in _ENDINGS:
+        if path.suffix in _ENDINGS:
             try:
                 files[path.name] = path.read_text(encoding="utf-8")
             except (OSError, UnicodeDecodeError) as error:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
-import sys
-import types
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +9,7 @@ from forebay.study import files
 from forebay.study.errors import Error, at_line, problem
 from forebay.study.files import SCRIPT, StudyFiles
 from forebay.study.findings import Findings
+from forebay.study.modules import imported
 from forebay.study.runs import Runner, cores
 from forebay.study.study import Study
 
@@ -53,10 +51,15 @@ def run(
     """
     found = study if isinstance(study, StudyFiles) else files.find(study)
     bench = Study(found, Runner(quick, threads or cores(), progress))
-    path = found.script_path()
     complete = True
     try:
-        _call(found, path, bench)
+        with imported(found) as module:
+            function: Any = getattr(module, "study", None)
+            if not callable(function):
+                raise problem(
+                    f"{found.path_of(SCRIPT)} has no function `study`", expected="def study(s: Study) -> None"
+                )
+            function(bench)
         unmeasured = [one.id for one in bench.claims if not one.is_measured]
         if unmeasured:
             raise problem(
@@ -65,7 +68,7 @@ def run(
     except KeyboardInterrupt:
         complete = False
     except Error as error:
-        _place(error, path)
+        _place(error, found)
         raise
     findings = Findings(found, bench.blocks, bench.claims, bench._runner.records, quick, complete)
     if out is not None:
@@ -73,31 +76,15 @@ def run(
     return findings
 
 
-def _call(found: StudyFiles, path: str, bench: Study) -> None:
-    """Executes the script as a module and calls its function ``study``."""
-    text = found.files[SCRIPT]
-    module = types.ModuleType(f"forebay_study_{found.name.replace('-', '_')}")
-    module.__file__ = path
-    # Tracebacks show lines of a study that is in no file.
-    linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
-    sys.modules[module.__name__] = module
-    try:
-        exec(compile(text, path, "exec"), module.__dict__)
-        function: Any = getattr(module, "study", None)
-        if not callable(function):
-            raise problem(f"{path} has no function `study`", expected="def study(s: Study) -> None")
-        function(bench)
-    finally:
-        sys.modules.pop(module.__name__, None)
-
-
-def _place(error: Error, path: str) -> None:
-    """Notes the line of ``study.py`` at which an error came up."""
+def _place(error: Error, found: StudyFiles) -> None:
+    """Notes the place in the study at which an error came up, the innermost one."""
+    paths = {found.path_of(file) for file in found.files if file.endswith(".py")}
     trace = error.__traceback__
-    line = None
+    place: tuple[str, int] | None = None
     while trace is not None:
-        if trace.tb_frame.f_code.co_filename == path:
-            line = trace.tb_lineno
+        if trace.tb_frame.f_code.co_filename in paths:
+            place = (trace.tb_frame.f_code.co_filename, trace.tb_lineno)
         trace = trace.tb_next
-    error.study_line = line  # type: ignore[attr-defined]
-    at_line(error, path, line)
+    error.study_place = place  # type: ignore[attr-defined]
+    if place is not None:
+        at_line(error, *place)

@@ -133,6 +133,14 @@ class Study:
         self.claims.append(claim)
         return claim
 
+    def measured(self, id: str, value: float | Iterable[float], found: str, why: str = "") -> bool:
+        """Records what was measured for the claim or observation of this name; see :meth:`Claim.measured`."""
+        claim = next((one for one in self.claims if one.id == id), None)
+        if claim is None:
+            known = ", ".join(one.id for one in self.claims)
+            raise problem(f"there is no claim `{id}`", expected=known or "a claim that was declared before")
+        return claim.measured(value, found=found, why=why)
+
     # ---- Scenarios and runs
 
     def scenario(self, file: str) -> StudyScenario:

@@ -77,3 +77,27 @@ impl Store {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fragments_of_several_blocks_are_kept_and_all_blocks_come_back() {
+        let mut store = Store::new(8);
+        let lens = [1, BLOCK, BLOCK + 1, 3 * BLOCK];
+        for round in 0..3 {
+            let fragments = lens.map(|len| {
+                let bytes: Vec<u8> = (0..len).map(|at| (at + len + round) as u8).collect();
+                (store.put(&bytes), bytes)
+            });
+            assert_eq!((store.used(), store.free()), (7, 1));
+            for at in [2, 0, 3, 1] {
+                let (first, bytes) = &fragments[at];
+                assert_eq!(store.pieces(*first, bytes.len()).collect::<Vec<_>>().concat(), *bytes);
+                store.give_back(*first);
+            }
+            assert_eq!((store.used(), store.free()), (0, 8));
+        }
+    }
+}

@@ -9,8 +9,8 @@ use crate::error::StudyError;
 /// The file that makes a directory a study.
 pub const SCRIPT: &str = "study.py";
 
-/// Endings of what goes with it: scenarios, notebooks, measurements. `build.rs` and `forebay.study` have the same.
-const ENDINGS: [&str; 3] = [".toml", ".ipynb", ".json"];
+/// Endings of its files: modules, scenarios, notebooks, measurements. `build.rs` and `forebay.study` have the same.
+const ENDINGS: [&str; 4] = [".py", ".toml", ".ipynb", ".json"];
 
 /// A study's files by name.
 type Files = &'static [(&'static str, &'static str)];
@@ -23,7 +23,7 @@ const SHIPPED: &[(&str, Files)] = include!(concat!(env!("OUT_DIR"), "/studies.rs
 pub struct Study {
     /// The directory's name.
     pub name: String,
-    /// Its files by name: the script, scenarios, the notebook.
+    /// Its files by name: the script and modules that it imports, scenarios, the notebook.
     pub files: BTreeMap<String, String>,
     /// Where it came from; `None`: out of the program.
     pub directory: Option<PathBuf>,
@@ -53,14 +53,14 @@ impl Study {
         })
     }
 
-    /// Reads a directory: its script, and the scenarios, notebooks and measurements beside it.
+    /// Reads a directory: its script, and the modules, scenarios, notebooks and measurements beside it.
     pub fn load(path: &Path) -> Result<Study, StudyError> {
         let unreadable = |path: &Path, error| StudyError::Unreadable { path: path.to_owned(), error };
         let mut files = BTreeMap::new();
         for entry in fs::read_dir(path).map_err(|error| unreadable(path, error))? {
             let entry = entry.map_err(|error| unreadable(path, error))?;
             let name = entry.file_name().to_string_lossy().into_owned();
-            if name == SCRIPT || ENDINGS.iter().any(|ending| name.ends_with(ending)) {
+            if ENDINGS.iter().any(|ending| name.ends_with(ending)) {
                 let file = entry.path();
                 files.insert(name, fs::read_to_string(&file).map_err(|error| unreadable(&file, error))?);
             }

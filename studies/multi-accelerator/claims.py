@@ -1,0 +1,432 @@
+"""What [H] says, and what is taken as its confirmation: all claims and observations, with their bands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from forebay.study import Parameter, Study
+
+ALPHA = [1, 2.5, 5, 7.5, 10, 50, 100, 500]
+"""The paper's values of alpha (section 4.1); the first five are its low ones."""
+LOW = 5
+BETA = ["0 ns", "17.6 us", "660 us", "6.6 ms"]
+"""The paper's values of beta (table 1)."""
+PLACES = [1, 2, 4, 8]
+"""Sizes k of write buffer and prefetch buffer."""
+INIT = [0, 0.25, 0.5, 0.75, 1, 1.5, 2, 4]
+"""t_init of all processors, us."""
+INIT_TESTED = 5
+"""The first so many are those with which a card carries about 230 Mbit/s."""
+FINE_ALPHA = [100, 200, 300, 400, 450, 500, 550, 600, 650, 700, 800, 1000]
+FINE_BETA = [8, 8.5, 9, 9.25, 9.5, 9.75, 10, 10.25, 10.5, 11]
+"""Values of beta in ms at which the CPU's load falls."""
+STEP = 0.2
+"""A step of 0.2 % upwards counts as none: runs with other seeds differ by so much."""
+
+
+def declare(s: Study) -> None:
+    """Declares all claims and observations, before the first run."""
+    cpu_claims(s)
+    figure_claims(s)
+    queue_claims(s)
+    card_claims(s)
+    enhanced_claims(s)
+    observations(s)
+
+
+def common(
+    s: Study, beta: Sequence[str] | str = BETA, alpha: Sequence[float] | float = ALPHA
+) -> list[Parameter]:
+    """The parameters of the overloaded host with queues of 1000."""
+    return [
+        s.printed("traffic.rate", "1 Gbit/s", "section 4.2"),
+        s.printed("processor.card.queue", 1000, "section 4.2: 1000 elements on the accelerators"),
+        s.assumed("processor.cpu.queue", 1000, "not printed; in figure 2 the CPU is one more accelerator "
+                                               "object"),
+        s.printed("processor.cpu.alpha", list(alpha) if isinstance(alpha, Sequence) else alpha, "section 4.1"),
+        s.printed("processor.cpu.beta", beta if isinstance(beta, str) else list(beta), "table 1"),
+        s.printed("processor.cpu.throughput", "110 Mbit/s", "section 4.1"),
+        s.assumed("processor.cpu.throughput_size", 640, "the size is not printed; 640 bytes are those of "
+                                                        "table 1"),
+        s.assumed("processor.card.init", "1 us", "t_init is not printed"),
+        s.assumed("traffic.source", "paper", "the trace is not published; sizes with the mean, median and "
+                                             "deviation that [S] prints for it, in independent order"),
+    ]  # fmt: skip
+
+
+def but(parameters: Iterable[Parameter], *others: Parameter) -> list[Parameter]:
+    """Parameters with others in the place of those with the same key, and before the rest."""
+    keys = {one.key for one in others}
+    return [*others, *(one for one in parameters if one.key not in keys)]
+
+
+def cpu_claims(s: Study) -> None:
+    """Figure 3."""
+    two = common(s)
+    both = but(two, s.printed("processor.card.queue", [1000, 50], "section 4.2"),
+               s.assumed("processor.cpu.queue", [1000, 50], "not printed; as the cards'"))  # fmt: skip
+    steps = "the sentence allows no rise; 0.2 % is the difference between seeds"
+    s.claim(
+        "cpu-load-alpha",
+        says="At every beta, with queues of 1000 and of 50, the CPU's load does not rise from one alpha "
+        "to the next.",
+        quote="The higher α0, the lower the CPU load",
+        where="[H] section 4.2, figure 3",
+        parameters=both,
+        band=s.band(None, STEP, "% per step", steps),
+    )
+    s.claim(
+        "cpu-packets-alpha",
+        says="At every beta the number of packets on the CPU does not rise from one alpha to the next.",
+        quote="(and thus the number of packets processed by the CPU itself)",
+        where="[H] section 4.2, figure 3",
+        parameters=two,
+        band=s.band(None, STEP, "% per step", steps),
+    )
+    s.claim(
+        "cpu-packets-beta",
+        says="At alpha 1, 2.5 and 5 the CPU has fewer packets with the largest beta than without beta.",
+        quote="The higher β0, the lower the number of packets processed by the CPU, even for low values "
+        "of α0.",
+        where="[H] section 4.2, figure 3",
+        parameters=common(s, alpha=ALPHA[:3]),
+        band=s.band(
+            None, 0.99, "times", "no number is printed; 1 % is five times the difference between seeds"
+        ),
+    )
+    s.claim(
+        "cpu-control",
+        says="Alpha and beta together change the CPU's load by more than half of the time.",
+        quote="CPU usage can be controlled through the α0 and β0 parameters.",
+        where="[H] section 4.2, figure 3",
+        parameters=two,
+        band=s.band(50, None, "percentage points", "no number is printed; control means most of the range"),
+    )
+
+
+def figure_claims(s: Study) -> None:
+    """Figures 4 to 6."""
+    two = common(s)
+    follow = "no number is printed; a correlation of 0.95 leaves 10 % of the variance unexplained"
+    init = s.assumed(
+        "processor.card.init", [f"{one} us" for one in INIT[:INIT_TESTED]],
+        "not printed; with 0 to 1 us a card carries 228 to 218 Mbit/s of the 640 byte packets of table 1, "
+        "transfers included, and the paper prints about 230 Mbit/s",
+    )  # fmt: skip
+    s.claim(
+        "throughput-follows",
+        says="Over all alpha and beta, throughput and CPU load are correlated.",
+        quote="throughput changes accordingly with the CPU load",
+        where="[H] section 4.2, figure 4",
+        parameters=two,
+        band=s.band(0.95, None, "", follow),
+    )
+    s.claim(
+        "throughput-500",
+        says="Two cards and the CPU carry slightly more than 500 Mbit/s, with every t_init for which a "
+        "card carries about 230 Mbit/s.",
+        quote="systems maximum throughput is slightly more than 500Mbit/s",
+        where="[H] section 4.2, figure 4",
+        parameters=but(common(s, BETA[0], ALPHA[0]), init),
+        band=s.band(500, 550, "Mbit/s", "printed: slightly more than 500, taken as at most a tenth more"),
+    )
+    s.claim(
+        "latency-minimum",
+        says="Mean processing latency is lowest between the point with the most work on the CPU (alpha "
+        "1, no beta) and the one with none (largest alpha and beta).",
+        quote="Average processing latency has a minimum corresponding to the best trade off",
+        where="[H] section 4.2, figure 5",
+        parameters=two,
+        band=s.band(None, 0.95, "times the lower of both ends", "no number is printed; visible in a figure"),
+    )
+    s.claim(
+        "global-latency",
+        says="Over all alpha and beta, global latency falls as throughput grows.",
+        quote="the higher the throughput, the lower the global latency",
+        where="[H] section 4.2, figure 6",
+        parameters=two,
+        band=s.band(None, -0.95, "", follow),
+    )
+    s.claim(
+        "global-latency-packets",
+        says="Global latency grows each time that the number of packets is doubled.",
+        quote="the global latency in a saturated network increases with the number of considered packets",
+        where="[H] section 4.2",
+        parameters=common(s, BETA[0], ALPHA[0]),
+        band=s.band(
+            1.1, None, "times", "no number is printed; a tenth is above all differences between seeds"
+        ),
+    )
+
+
+def queue_claims(s: Study) -> None:
+    """Queues of 50, and 200 Mbit/s."""
+    fifty = but(common(s), s.printed("processor.card.queue", 50, "section 4.2"),
+                s.assumed("processor.cpu.queue", 50, "not printed; as the cards'"))  # fmt: skip
+    slow = but(common(s), s.printed("traffic.rate", "200 Mbit/s", "section 4.2"))
+    s.claim(
+        "queue-50-similar",
+        says="At every alpha and beta, throughput, global latency and CPU load are the same with 50 and "
+        "1000.",
+        quote="the results obtained concerning throughput, global latency, and CPU usage are very similar",
+        where="[H] section 4.2",
+        parameters=fifty,
+        band=s.band(0.9, 1.1, "times; CPU load: 1 + difference", "no number is printed; a tenth"),
+    )
+    s.claim(
+        "queue-50-amplified",
+        says="Alpha and beta take more load off the CPU with queues of 50 than with 1000.",
+        quote="the effects obtained by changing the parameters α0 and β0 are amplified",
+        where="[H] section 4.2",
+        parameters=fifty,
+        band=s.band(1.05, None, "times", "no number is printed; a twentieth, visible in a figure"),
+    )
+    s.claim(
+        "queue-50-latency",
+        says="At every alpha and beta, processing latency is less than half with queues of 50.",
+        quote="its values are considerably lower in the second case",
+        where="[H] section 4.2",
+        parameters=fifty,
+        band=s.band(None, 0.5, "times", "no number is printed; considerably: half"),
+    )
+    s.claim(
+        "calm-cpu",
+        says="At 200 Mbit/s the CPU is busy for less than a twentieth of the time at all alpha and beta.",
+        quote="the CPU is barely used",
+        where="[H] section 4.2",
+        parameters=slow,
+        band=s.band(None, 5, "% of the time", "no number is printed; barely: a twentieth"),
+    )
+    s.claim(
+        "calm-unchanged",
+        says="At 200 Mbit/s throughput and processing latency are the same at all alpha and beta.",
+        quote="both latency and throughput do not change with α0 and β0",
+        where="[H] section 4.2",
+        parameters=slow,
+        band=s.band(1, 1.01, "times, largest by smallest", "printed: no change; 1 % for the measurement"),
+    )
+    s.claim(
+        "calm-cards",
+        says="At 200 Mbit/s the cards process all packets at all alpha and beta.",
+        quote="in this situation, all data traffic is always processed by the accelerators",
+        where="[H] section 4.2",
+        parameters=slow,
+        band=s.band(99.9, 100, "% of the packets", "printed: all; one in a thousand for another trace"),
+    )
+
+
+def card_claims(s: Study) -> None:
+    """Four cards, and one."""
+    four = [s.printed("processor.card.count", 4, "section 4.2"), *common(s, BETA[0], ALPHA[0])]
+    one = [s.printed("processor.card.count", 1, "section 4.2"), *common(s)]
+    fine = but(
+        one,
+        s.assumed("processor.cpu.alpha", FINE_ALPHA, "without beta; the paper's list has no value between "
+                                                     "100 and 500, where the load falls with one card and "
+                                                     "with two"),
+        s.assumed("processor.cpu.beta", [f"{ms} ms" for ms in FINE_BETA], "at alpha 1; the paper's list "
+                                                                          "ends below 9 ms, where the load "
+                                                                          "falls"),
+    )  # fmt: skip
+    s.claim(
+        "four-bus",
+        says="Four cards carry more if each has a bus of its own.",
+        quote="In this case throughput was really limited by bus contention.",
+        where="[H] section 4.2",
+        parameters=four,
+        band=s.band(1.05, None, "times", "no number is printed; a twentieth more without contention"),
+    )
+    s.claim(
+        "cards-idle",
+        says="With two and with four cards on the bus, cards do not compute for more than a tenth of "
+        "the time.",
+        quote="Coprocessors got idle in many cases waiting for the opportunity to write back the "
+        "results in memory or to fetch data to be processed.",
+        where="[H] section 4.3",
+        parameters=but(four, s.printed("processor.card.count", [2, 4], "section 4.2")),
+        band=s.band(10, None, "% of the time", "no number is printed; in many cases: a tenth of the time"),
+    )
+    s.claim(
+        "one-card-similar",
+        says="Over all alpha and beta, throughput and both latencies change with one card as with two.",
+        quote="Results similar to the ones shown above are obtained for throughput and latency.",
+        where="[H] section 4.2",
+        parameters=one,
+        band=s.band(
+            0.9, None, "correlation", "no number is printed; 0.9 is usually called a strong correlation"
+        ),
+    )
+    s.claim(
+        "one-card-alpha",
+        says="The alpha and the beta at which the CPU's load falls below half are higher with one card "
+        "than with two.",
+        quote="higher values of α0 and β0 are needed to decrease main CPU usage",
+        where="[H] section 4.2",
+        parameters=fine,
+        band=s.band(1.01, None, "times", "no number is printed; 1 % is above the differences between seeds"),
+    )
+
+
+def enhanced_claims(s: Study) -> None:
+    """Section 4.3: figures 7 and 8."""
+    base = [s.printed("processor.card.count", 1, "section 4.3"), *common(s, "17.6 us")]
+    low = [base[0], *common(s, "17.6 us", ALPHA[:LOW])]
+    size = "not printed; the paper calls the size of the prefetch buffer k"
+    place = [*base, s.assumed("processor.card.write_buffer", 1, "not printed; the smallest"),
+             s.assumed("processor.card.prefetch", 1, size)]  # fmt: skip
+    places = [*base, s.assumed("processor.card.write_buffer", PLACES, "not printed; as prefetch"),
+              s.assumed("processor.card.prefetch", PLACES, size)]  # fmt: skip
+    improves = ("The scheduling algorithm, especially for low values of the α0 parameter, improves "
+                "processing capability in terms of latency and throughput.")  # fmt: skip
+    closer = ("The higher is the value of α0, the closer is the performance of our system without the "
+              "scheduling algorithm to the one with the scheduler.")  # fmt: skip
+    same = ("The same performance improvement can be obtained by adopting either the write buffer or data "
+            "prefetch")  # fmt: skip
+    (
+        claim_of(
+            s,
+            "scheduling-throughput",
+            improves,
+            "8",
+            low,
+            (1.05, None, "times"),
+            "At alpha 1 to 10 throughput is higher with the scheduler than without.",
+            "no number is printed; a twentieth, visible in a figure",
+        ),
+    )
+    (
+        claim_of(
+            s,
+            "scheduling-latency",
+            improves,
+            "7",
+            low,
+            (None, 0.95, "times"),
+            "At alpha 1 to 10 mean processing latency is lower with the scheduler than without.",
+            "no number is printed; a twentieth, visible in a figure",
+        ),
+    )
+    (
+        claim_of(
+            s,
+            "alpha-none-throughput",
+            closer,
+            "8",
+            base,
+            (None, 0.002, "change of the distance, per step"),
+            "From one alpha to the next the ratio of both throughputs does not get farther from 1.",
+            "the sentence allows no step away; 0.2 % is the difference between seeds",
+        ),
+    )
+    (
+        claim_of(
+            s,
+            "alpha-none-latency",
+            closer,
+            "7",
+            base,
+            (None, 0.002, "change of the distance, per step"),
+            "From one alpha to the next the ratio of both processing latencies does not get farther from 1.",
+            "the sentence allows no step away; 0.2 % is the difference between seeds",
+        ),
+    )
+    (
+        claim_of(
+            s,
+            "buffer-or-prefetch",
+            same,
+            "7, figure 8",
+            places,
+            (0.95, 1.05, "times"),
+            "At every alpha and k, throughput and processing latency with a write buffer are those "
+            "with prefetch.",
+            "printed: the same; a twentieth, which a figure does not show",
+        ),
+    )
+    (
+        claim_of(
+            s,
+            "both-more",
+            "By adopting both of them we can achieve some further benefits.",
+            "7, figure 8",
+            place,
+            (1.01, None, "times"),
+            "At every alpha both together give more throughput and less latency than the better one alone.",
+            "no number is printed; 1 % is above the differences between seeds",
+        ),
+    )
+    (
+        claim_of(
+            s,
+            "prefetch-aware",
+            "does not give any valuable benefit in term of throughput",
+            "8",
+            places,
+            (None, 1.01, "times"),
+            "At every alpha and k, a scheduler that counts prefetched packets gains less than 1 % of "
+            "throughput.",
+            "no number is printed; valuable: 1 %",
+        ),
+    )
+    (
+        claim_of(
+            s,
+            "aware-worse",
+            "In some cases this also worsens the average processing latency.",
+            "7",
+            places,
+            (1.01, None, "times"),
+            "At some alpha and k, counting prefetched packets raises mean processing latency by 1 % or more.",
+            "no number is printed; 1 % is five times the difference between seeds",
+        ),
+    )
+    s.claim(
+        "small-on-cpu",
+        says="At some alpha and beta the CPU's packets are on average less than half as large as the cards'.",
+        quote="There are values of α0 and β0 for which packets scheduled on the CPU are the smallest ones.",
+        where="[H] section 4.3",
+        parameters=common(s),
+        band=s.band(None, 0.5, "times", "no number is printed; half"),
+    )
+    s.claim(
+        "overload-most",
+        says="The scheduler gains more throughput at 1 Gbit/s than at 200 Mbit/s.",
+        quote="it can provide a performance enhancement especially when the overall system is overloaded",
+        where="[H] section 5",
+        parameters=but(
+            common(s, "17.6 us", ALPHA[0]),
+            s.printed("traffic.rate", ["200 Mbit/s", "1 Gbit/s"], "section 4.2"),
+            s.assumed(
+                "processor.card.count",
+                1,
+                "the sentence names no number of cards; without the scheduler one card is used",
+            ),
+        ),
+        band=s.band(1.05, None, "times", "no number is printed; a twentieth"),
+    )
+
+
+def claim_of(
+    s: Study, name: str, quote: str, figures: str, parameters: list[Parameter],
+    band: tuple[float | None, float | None, str], says: str, source: str,
+) -> None:  # fmt: skip
+    """A claim of section 4.3 about figure 7 or 8."""
+    where = f"[H] section 4.3, figure {figures}"
+    s.claim(name, says=says, quote=quote, where=where, parameters=parameters, band=s.band(*band, source))
+
+
+def observations(s: Study) -> None:
+    """What no sentence of the paper says."""
+    s.observation(
+        "t-init-border",
+        says="Two cards and the CPU carry 500 Mbit/s up to a t_init of about 1 us: throughput-500 depends "
+        "on it.",
+        band=s.band(0.9, 1.2, "us", "interpolated between the runs"),
+        parameters=common(s, BETA[0], ALPHA[0]),
+    )
+    s.observation(
+        "latency-order",
+        says="At alpha 1 the scheduler does not raise latency if sizes come in runs of ten packets or more.",
+        band=s.band(None, 1, "times", "latency with the scheduler by that without"),
+        parameters=[s.assumed("traffic.run_length", [10, 20, 50, 100], "the order of sizes is not printed")],
+    )
