@@ -1,0 +1,77 @@
+//! Crypto devices through DPDK's drivers (cryptodev): cards such as QAT, CAAM or Octeon's, virtio-crypto, and DPDK's
+//! software devices.
+//!
+//! A device is named as DPDK names it, `crypto_aesni_mb0` or a PCI address. Each [`Processor`](forebay_crypto::Processor)
+//! is one of its queue pairs. Packets are copied into DPDK's buffers when they are submitted, and what has changed is
+//! copied back; a submission is one burst, and one doorbell.
+//!
+//! DPDK is one for a process. It is started with the first device that is opened ([`open`]), with one thread's worth of
+//! cores, so that it starts no threads that compute, and takes its memory from huge pages where there are any.
+
+#[cfg(dpdk)]
+mod device;
+mod error;
+#[cfg(dpdk)]
+mod processor;
+#[cfg(dpdk)]
+mod session;
+
+pub use error::Unavailable;
+
+/// A device to be opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Name in figures and logs.
+    pub name: String,
+    /// DPDK's name of it: a PCI address (`0000:3d:00.0`), or the name of a virtual device with a number
+    /// (`crypto_openssl0`), which is made if there is none.
+    pub device: String,
+    /// What a virtual device is made with, `key=value,key=value`.
+    pub arguments: String,
+    /// Most jobs between submit and poll.
+    pub queue: usize,
+    /// Most sessions, each a direction of an SA.
+    pub sessions: usize,
+}
+
+impl Config {
+    /// A device with a queue of 512 jobs and 4,096 sessions.
+    pub fn new(device: &str) -> Config {
+        Config {
+            name: device.to_owned(),
+            device: device.to_owned(),
+            arguments: String::new(),
+            queue: 512,
+            sessions: 4_096,
+        }
+    }
+}
+
+/// Opens the next queue pair of a device.
+///
+/// # Errors
+/// If this build has no DPDK, DPDK does not start, there is no such device, or all of its queue pairs are in use.
+pub fn open(config: &Config) -> Result<Box<dyn forebay_crypto::Processor>, Unavailable> {
+    #[cfg(dpdk)]
+    {
+        processor::Dpdk::open(config)
+            .map(|processor| Box::new(processor) as Box<dyn forebay_crypto::Processor>)
+    }
+    #[cfg(not(dpdk))]
+    {
+        let _ = config;
+        Err(Unavailable::NotBuilt)
+    }
+}
+
+/// DPDK's version, if this build has it.
+pub fn version() -> Option<String> {
+    #[cfg(dpdk)]
+    {
+        Some(device::version())
+    }
+    #[cfg(not(dpdk))]
+    {
+        None
+    }
+}

@@ -1,0 +1,131 @@
+//! Bindings to the crypto devices of DPDK (22.11 and later), where its headers were installed when this was built.
+//!
+//! Much of DPDK's interface is macros and inline functions, so `src/shim.c` has the few functions that
+//! `forebay-crypto-dpdk` needs. Without the headers the crate holds nothing but [`AVAILABLE`].
+
+/// Whether this build has DPDK.
+pub const AVAILABLE: bool = cfg!(dpdk);
+
+#[cfg(dpdk)]
+mod bindings {
+    use std::ffi::{c_char, c_int, c_void};
+
+    /// Longest AAD of a job, in bytes.
+    pub const AAD_MAX: usize = 1024;
+
+    /// A queue pair of a device with the operations and buffers that it owns.
+    #[repr(C)]
+    pub struct Queue {
+        _opaque: [u8; 0],
+    }
+
+    /// What a session does and by which keys. Algorithms are DPDK's numbers; -1: none.
+    #[repr(C)]
+    #[allow(missing_docs)]
+    pub struct Keys {
+        pub aead: i32,
+        pub cipher: i32,
+        pub auth: i32,
+        pub cipher_key: *const u8,
+        pub auth_key: *const u8,
+        pub cipher_key_len: u16,
+        pub auth_key_len: u16,
+        pub iv_len: u16,
+        pub icv_len: u16,
+        pub aad_len: u16,
+        pub decrypt: u8,
+    }
+
+    /// A job: `len` bytes at `data` are copied into the buffer of `slot`, and all positions count from there.
+    #[repr(C)]
+    #[derive(Clone, Copy)]
+    #[allow(missing_docs)]
+    pub struct Job {
+        pub session: *mut c_void,
+        pub data: *const u8,
+        pub aad: *const u8,
+        /// The ICV that was received; null when sealing.
+        pub icv: *const u8,
+        pub len: u32,
+        pub cipher_start: u32,
+        pub cipher_len: u32,
+        pub auth_start: u32,
+        pub auth_len: u32,
+        pub slot: u32,
+        pub iv: [u8; 16],
+        pub aad_len: u16,
+        pub icv_len: u8,
+        pub aead: u8,
+        /// Four, or none: the high half of the sequence number behind what is authenticated.
+        pub seq_hi_len: u8,
+        pub seq_hi: [u8; 4],
+    }
+
+    /// A job that the device has given back. What is pointed at stays until its slot is used again.
+    #[repr(C)]
+    #[derive(Clone, Copy)]
+    pub struct Done {
+        /// The job's slot.
+        pub slot: u32,
+        /// [`DONE`], [`AUTH_FAILED`] or anything else.
+        pub status: u32,
+        /// The buffer.
+        pub data: *const u8,
+        /// The ICV, when sealing.
+        pub icv: *const u8,
+    }
+
+    /// Status: sealed, or opened with a matching ICV.
+    pub const DONE: u32 = 0;
+    /// Status: the ICV does not match.
+    pub const AUTH_FAILED: u32 = 1;
+
+    // Indices into the tables of shim.c.
+    /// AES-GCM.
+    pub const AEAD_AES_GCM: c_int = 0;
+    /// ChaCha20-Poly1305.
+    pub const AEAD_CHACHA20_POLY1305: c_int = 1;
+    /// AES-CBC.
+    pub const CIPHER_AES_CBC: c_int = 0;
+    /// AES-CTR.
+    pub const CIPHER_AES_CTR: c_int = 1;
+    /// Triple DES in CBC mode.
+    pub const CIPHER_3DES_CBC: c_int = 2;
+    /// HMAC-MD5.
+    pub const AUTH_MD5: c_int = 0;
+    /// HMAC-SHA-1.
+    pub const AUTH_SHA1: c_int = 1;
+    /// HMAC-SHA-256.
+    pub const AUTH_SHA256: c_int = 2;
+    /// HMAC-SHA-384.
+    pub const AUTH_SHA384: c_int = 3;
+    /// HMAC-SHA-512.
+    pub const AUTH_SHA512: c_int = 4;
+    /// AES-XCBC-MAC.
+    pub const AUTH_XCBC: c_int = 5;
+    /// AES-CMAC.
+    pub const AUTH_CMAC: c_int = 6;
+
+    #[allow(missing_docs)] // explained in shim.c
+    unsafe extern "C" {
+        pub fn fb_dpdk_version() -> *const c_char;
+        pub fn fb_dpdk_start(argc: c_int, argv: *mut *mut c_char) -> c_int;
+        pub fn fb_dpdk_find(name: *const c_char, arguments: *const c_char) -> c_int;
+        pub fn fb_dpdk_names(out: *mut c_char, size: usize);
+        pub fn fb_dpdk_queue_pairs(device: u8) -> u32;
+        pub fn fb_dpdk_has(device: u8, keys: *const Keys) -> c_int;
+        pub fn fb_dpdk_ready(device: u8, pairs: u16, descriptors: u32, sessions: u32) -> *mut c_void;
+        pub fn fb_dpdk_session(device: u8, pool: *mut c_void, keys: *const Keys) -> *mut c_void;
+        pub fn fb_dpdk_session_free(device: u8, session: *mut c_void);
+        pub fn fb_dpdk_queue(device: u8, pair: u16, slots: u32, longest: u32) -> *mut Queue;
+        pub fn fb_dpdk_queue_free(queue: *mut Queue);
+        pub fn fb_dpdk_enqueue(queue: *mut Queue, jobs: *const Job, n: u32) -> u32;
+        pub fn fb_dpdk_dequeue(queue: *mut Queue, done: *mut Done, n: u32) -> u32;
+        pub fn fb_dpdk_aead(which: c_int) -> c_int;
+        pub fn fb_dpdk_cipher(which: c_int) -> c_int;
+        pub fn fb_dpdk_auth(which: c_int) -> c_int;
+    }
+}
+
+#[cfg(dpdk)]
+pub use bindings::*;
