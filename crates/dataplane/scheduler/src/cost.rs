@@ -291,6 +291,9 @@ mod tests {
         assert_eq!(pci.of(1_500), Duration(5_696_970)); // 376 cycles: 5696969.69..
         let slow = Transfer { clock: 3, width: 1, address_cycles: 0 };
         assert_eq!(slow.of(40_000_000), Duration(13_333_333_333_333_333_333));
+        // More cycles than 64 bits hold as picoseconds.
+        let bus = Transfer { clock: 900_001, width: 1, address_cycles: 1 };
+        assert_eq!(bus.of(40_000_000), Duration(44_444_396_172_893));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! One packet into several and several into one, through a whole engine with a lane and a card: aggregation,
 //! fragments before and behind IPsec, answers to sources, policies that let packets pass, classes.
 
-use forebay_crypto::{Direction, SaKeys, SecretBytes, Suite};
+use forebay_crypto::{Direction, Job, JobSpec, SaKeys, SecretBytes, Suite};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_crypto_card::{Bus, BusConfig, Card, CardConfig};
 use forebay_engine::{Addresses, Clock, Engine, Lane, Limits, Order, ProcessorSetup, Scheduling, Settings};
@@ -132,6 +132,31 @@ fn many_small_packets_in_one_and_back_in_order() {
     assert_eq!(refused, []);
     assert!(opened.iter().map(|(_, packet)| packet).eq(&plains));
     assert_eq!(far.drops().total(), 0);
+}
+
+/// Bursts are taken packet by packet where SAs aggregate, so that all keep their order.
+#[test]
+fn bursts_are_aggregated_too() {
+    let iptfs = Iptfs { max_delay: Duration::from_millis(5), ..Iptfs::default() };
+    let mut near = engine(one(Direction::Seal, |sa| sa.iptfs = Some(iptfs.clone())), settings());
+    let plains: Vec<Vec<u8>> = (0..64).map(|n| plain(n, 60 + n as usize, 0, false)).collect();
+    let mut sealed = Vec::new();
+    for burst in plains.chunks(16) {
+        let mut jobs: Vec<Job> =
+            burst.iter().map(|_| Job::new(near.buffer(), JobSpec::default(), 7)).collect();
+        jobs.iter_mut().zip(burst).for_each(|(job, bytes)| assert!(job.packet.fill(bytes)));
+        near.admit_burst(Direction::Seal, &mut jobs);
+        assert!(jobs.is_empty());
+    }
+    near.set_time(Time::ZERO + Duration::from_millis(50));
+    assert!(near.drain(Duration::from_millis(20_000)));
+    sealed.extend(near.outputs().map(|output| output.packet.bytes().to_vec()));
+    assert!(!sealed.is_empty() && sealed.len() < 16, "{} aggregates", sealed.len());
+    assert!(near.free_buffers() > 0, "buffers of what was aggregated come back");
+    let mut far = engine(one(Direction::Open, |sa| sa.iptfs = Some(iptfs)), settings());
+    let (opened, refused) = pass(&mut far, Direction::Open, &sealed);
+    assert_eq!(refused, []);
+    assert!(opened.iter().map(|(_, packet)| packet).eq(&plains));
 }
 
 #[test]

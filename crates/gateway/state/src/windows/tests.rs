@@ -452,6 +452,22 @@ fn limits_come_back_when_it_is_quiet() {
     next.end(true);
 }
 
+/// Limits are looked at each second, and at once after the clock was set back.
+#[test]
+fn limits_are_looked_at_each_second_of_a_clock_that_may_be_set_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let ms = std::time::Duration::from_millis;
+    let store = WindowStore::new(&IvStore::new(directory.path()));
+    let (_windows, mut keeper) = Windows::new(store, || std::time::Duration::from_secs(10), vec![]);
+    for (looked, then) in
+        [(9_001, 9_001), (9_000, 10_000), (8_000, 10_000), (10_001, 10_000), (99_000, 10_000)]
+    {
+        keeper.looked = ms(looked);
+        keeper.work();
+        assert_eq!(keeper.looked, ms(then), "looked at {looked} ms");
+    }
+}
+
 #[test]
 fn a_clock_that_is_set_back_does_not_stop_the_rate() {
     let second = |second: u64| std::time::Duration::from_secs(second);
