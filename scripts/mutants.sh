@@ -25,11 +25,12 @@ if ! "$tool" mutants --version 2>/dev/null | grep -qF " $version"; then
         exit 0
     fi
 fi
-# Changes are made to a copy, which keeps what it has built: the tree itself stays as it is.
+# Changes are made to a copy: the tree itself stays as it is. What was built of an earlier copy may be a mutant, so that all
+# files count as new.
 out=$PWD/target/mutants
 tree=$out/tree
 rm -rf "$tree" && mkdir -p "$tree"
-git ls-files -z --cached --others --exclude-standard | tar --null --create --files-from=- | tar --extract --directory "$tree"
+git ls-files -z --cached --others --exclude-standard | tar --null --create --files-from=- | tar --extract --touch --directory "$tree"
 every=${sample#*/}
 limit=()
 [ -z "${MINUTES:-}" ] || limit=(timeout --signal=INT --kill-after=30 "$((MINUTES * 60))")
@@ -37,8 +38,8 @@ limit=()
 # The packages whose tests are run for a mutant of a package.
 tests_of() {
     case $1 in
-        drops | tunnel) echo ipsec ;;
-        spd | reassembly | iptfs | replay) echo "$1" ipsec ;;
+        tunnel) echo ipsec ;;
+        drops | spd | reassembly | iptfs | replay) echo "$1" ipsec ;;
         *) echo "$1" ;;
     esac
 }

@@ -11,6 +11,7 @@
 
 #include <rte_bus_vdev.h>
 #include <rte_cryptodev.h>
+#include <rte_dev.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_log.h>
@@ -85,15 +86,29 @@ int fb_dpdk_start(int argc, char **argv)
 	return result < 0 ? -rte_errno : 0;
 }
 
-// The number of a device by its name; a virtual one is made if there is none. Negative: there is none.
+// The number of the device of this name, or at this place on a bus: those are named by it and their driver.
+static int numbered(const char *name)
+{
+	const size_t len = strlen(name);
+	for (uint8_t device = 0; device < RTE_CRYPTO_MAX_DEVS; device++) {
+		if (!rte_cryptodev_is_valid_dev(device))
+			continue;
+		const char *found = rte_cryptodev_name_get(device);
+		if (strncmp(found, name, len) == 0 && (found[len] == 0 || (strchr(name, ':') != NULL && found[len] == '_')))
+			return device;
+	}
+	return -1;
+}
+
+// The number of a device by its name; one on a bus is looked for, and a virtual one is made, if there is none. Negative:
+// there is none.
 int fb_dpdk_find(const char *name, const char *arguments)
 {
-	int device = rte_cryptodev_get_dev_id(name);
+	int device = numbered(name);
 	if (device >= 0)
 		return device;
-	if (strchr(name, ':') != NULL || rte_vdev_init(name, arguments) != 0)
-		return -1;
-	return rte_cryptodev_get_dev_id(name);
+	int result = strchr(name, ':') != NULL ? rte_dev_probe(name) : rte_vdev_init(name, arguments);
+	return result == 0 ? numbered(name) : -1;
 }
 
 // Writes the names of all devices, one a line.

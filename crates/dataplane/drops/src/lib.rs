@@ -130,3 +130,21 @@ impl DropCounts {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_are_counted_by_reason_and_in_all() {
+        let mut drops = DropCounts::default();
+        assert_eq!((drops.total(), drops.iter().count()), (0, 0));
+        for (n, &reason) in DropReason::ALL.iter().enumerate() {
+            (0..n).for_each(|_| drops.count(reason));
+            assert_eq!(drops.get(reason), n as u64);
+        }
+        let all = DropReason::ALL.len() as u64;
+        assert_eq!(drops.total(), all * (all - 1) / 2);
+        assert!(drops.iter().eq(DropReason::ALL.iter().copied().zip(0..).skip(1)));
+    }
+}

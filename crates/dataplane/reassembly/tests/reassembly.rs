@@ -432,6 +432,24 @@ fn the_first_fragment_holds_the_header_chain() {
     assert_eq!(first(60, 24, true, &[44, 0]), error);
 }
 
+/// Headers before the fragment header are kept up to 256 bytes: the fixed one, options, and 26 words of eight bytes more.
+#[test]
+fn headers_before_the_fragment_header_have_a_limit() {
+    let first = |words: u8| {
+        let datagram = Datagram { v6: true, extras: 1, ..esp(304, 1) };
+        let mut packet = datagram.packet(0, &datagram.payload, true, true);
+        // Longer destination options.
+        packet[41] = words;
+        packet.splice(48..48, vec![0; 8 * usize::from(words)]);
+        let len = (packet.len() - 40) as u16;
+        packet[4..6].copy_from_slice(&len.to_be_bytes());
+        push(&mut reassembler(ReassemblyLimits::default()), Time::ZERO, &packet).0
+    };
+    assert_eq!(first(26), Reassembly::Held);
+    assert_eq!(first(26 + 1), Reassembly::Dropped(DropReason::FragError));
+    assert_eq!(first(u8::MAX), Reassembly::Dropped(DropReason::FragError));
+}
+
 /// RFC 5722: the datagram is gone, with what is still to come, until its time is over.
 #[test]
 fn an_overlap_ends_a_datagram() {
@@ -553,6 +571,20 @@ fn limits_of_all_and_of_a_source() {
     let outcomes: Vec<_> = big.fragments(1_400).iter().map(|f| push(&mut two, at_s(3), f).0).collect();
     assert!(outcomes.contains(&Reassembly::Dropped(DropReason::FragLimit)));
     assert!(!outcomes.contains(&Reassembly::Complete));
+}
+
+/// All of the memory is used before a datagram has to go.
+#[test]
+fn the_last_block_of_memory_is_used() {
+    let limits =
+        ReassemblyLimits { bytes: 4 * 2_048, bytes_per_source: 1 << 20, ..ReassemblyLimits::default() };
+    let mut reassembler = reassembler(limits);
+    for id in 0..4 {
+        assert_eq!(push(&mut reassembler, at_s(0), &esp(300, id).fragments(104)[0]).0, Reassembly::Held);
+    }
+    assert_eq!((reassembler.held().0, reassembler.drops().get(DropReason::FragLimit)), (4, 0));
+    assert_eq!(push(&mut reassembler, at_s(0), &esp(300, 4).fragments(104)[0]).0, Reassembly::Held);
+    assert_eq!((reassembler.held().0, reassembler.drops().get(DropReason::FragLimit)), (4, 1));
 }
 
 #[test]

@@ -368,3 +368,39 @@ fn policies_that_cannot_be() {
     let bypass = add(&mut sad, other);
     assert_eq!(sad.set_policy_sas(bypass, vec![]), Err(PolicyError::NotProtecting(bypass)));
 }
+
+/// A decision that was remembered counts no more when policies change, also those after the last one was removed.
+#[test]
+fn decisions_are_forgotten_when_policies_change() {
+    let mut sad = Ipsec::default();
+    let only = add(&mut sad, out(&[HERE], &[THERE], Action::Bypass));
+    sad.remove_policy(only).expect("it is there");
+    for n in 0..20 {
+        add(&mut sad, out(&[&format!("10.9.{n}.0/24")], &[THERE], Action::Bypass));
+    }
+    add(&mut sad, out(&[HERE], &[THERE], Action::Bypass));
+    for _ in 0..2 {
+        assert_eq!(send(&mut sad, &web()), Ok(None));
+    }
+    let first = out(&[HERE], &[THERE], Action::Discard);
+    let first = sad.add_policy(first, PolicyPlace::First).expect("no SAs to be there");
+    for _ in 0..2 {
+        assert_eq!(send(&mut sad, &web()), Err(DropReason::OutPolBlock));
+    }
+    sad.remove_policy(first).expect("it is there");
+    assert_eq!(send(&mut sad, &web()), Ok(None));
+}
+
+/// RFC 4301 4.4.1.1: a message has its type once, on the sender's side; of many policies with the same addresses too.
+#[test]
+fn types_of_the_receivers_side_do_not_count_in_a_crowd() {
+    let mut sad = Ipsec::default();
+    for kind in 0..40 {
+        add(&mut sad, into(&[&format!("{HERE}[icmp/{kind}]")], &[THERE], Action::Bypass));
+        add(&mut sad, into(&[HERE], &[&format!("{THERE}[mobility-header/{kind}]")], Action::Bypass));
+    }
+    let flow = |upper| Flow::new("10.1.0.1", "10.2.0.1", upper).back();
+    assert_eq!(receive_clear(&mut sad, &flow(Upper::Icmp(1, 200, 0))), Ok(()));
+    assert_eq!(receive_clear(&mut sad, &flow(Upper::Mobility(39))), Ok(()));
+    assert_eq!(receive_clear(&mut sad, &flow(Upper::Mobility(40))), Err(DropReason::InNoPols));
+}

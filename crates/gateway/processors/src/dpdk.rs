@@ -1,0 +1,92 @@
+//! Crypto devices through DPDK's drivers.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use forebay_crypto::Processor;
+use forebay_scenario::Unit;
+use forebay_scenario::schema::Absent::{Is, Means, Required};
+use forebay_scenario::schema::Takes::{Text, Whole};
+use forebay_scenario::schema::{Key, key};
+
+use crate::registry::{Device, Kind, Surroundings, Values};
+
+pub(crate) const KIND: Kind = Kind { word: WORD, keys: KEYS, read, sample };
+
+const WORD: &str = "dpdk";
+
+const KEYS: &[Key] = &[
+    key(
+        "device",
+        Text,
+        Required,
+        "DPDK's name of the device: a PCI address, or a virtual device with its number, which is made if there is none",
+        "\"crypto_aesni_mb0\"",
+    ),
+    key("arguments", Text, Means("none"), "what a virtual device is made with", "\"max_nb_queue_pairs=2\""),
+    key("queue", Whole(Unit::None, 32, 4_096), Is("512"), "maximum queue length in jobs", "1024"),
+    key(
+        "sessions",
+        Whole(Unit::None, 1, 1 << 20),
+        Is("4096"),
+        "most sessions of the device: one for each direction of an SA, for an AEAD two",
+        "65536",
+    ),
+];
+
+/// A queue pair of a crypto device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct DpdkDevice {
+    device: String,
+    arguments: String,
+    queue: usize,
+    sessions: usize,
+}
+
+fn read(values: &dyn Values) -> Option<Arc<dyn Device>> {
+    let (device, queue, sessions) = (values.text("device"), values.count("queue"), values.count("sessions"));
+    let arguments = if values.has("arguments") { values.text("arguments") } else { Some(String::new()) };
+    Some(Arc::new(DpdkDevice { device: device?, arguments: arguments?, queue: queue?, sessions: sessions? }))
+}
+
+fn sample() -> Arc<dyn Device> {
+    let device = "crypto_aesni_mb0".to_owned();
+    Arc::new(DpdkDevice { device, arguments: String::new(), queue: 512, sessions: 4_096 })
+}
+
+impl Device for DpdkDevice {
+    fn word(&self) -> &'static str {
+        WORD
+    }
+
+    #[cfg(feature = "dpdk")]
+    fn open(&self, surroundings: Surroundings<'_>) -> miette::Result<Box<dyn Processor>> {
+        let config = forebay_crypto_dpdk::Config {
+            name: surroundings.name.to_owned(),
+            device: self.device.clone(),
+            arguments: self.arguments.clone(),
+            queue: self.queue,
+            sessions: self.sessions,
+        };
+        let opened = forebay_crypto_dpdk::open(&config);
+        opened.map_err(|why| miette::miette!(help = why.help(), "{}: {why}", surroundings.name))
+    }
+
+    #[cfg(not(feature = "dpdk"))]
+    fn open(&self, surroundings: Surroundings<'_>) -> miette::Result<Box<dyn Processor>> {
+        Err(miette::miette!(
+            help = "install libdpdk-dev and build with `--features dpdk`, or take this `[[processor]]` out",
+            "{}: `{}` needs DPDK, and this program was built without it",
+            surroundings.name,
+            self.device
+        ))
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn is_like(&self, other: &dyn Device) -> bool {
+        other.as_any().downcast_ref() == Some(self)
+    }
+}
