@@ -4,7 +4,7 @@ CARGO ?= cargo
 FOREBAY = target/release/forebay
 OUT ?= forebay-demo
 
-.PHONY: help build demo test test-arm64 extension check licences interop bench bench-gateway bench-simulator peers validate-model instructions soak simulate-faults planted-faults fuzz miri mutants semver publish-check lab tutorials docs browser interop-vm hdtv deb man setup setup-test wheel test-python clean
+.PHONY: help build demo test test-arm64 extension dpdk check licences interop bench bench-gateway bench-simulator peers validate-model instructions soak simulate-faults planted-faults fuzz miri mutants semver publish-check lab tutorials docs browser interop-vm hdtv deb man setup setup-test wheel test-python clean
 
 help:
 	@echo 'make demo          build, show what the scheduler gains, send a real capture through two gateways'
@@ -12,6 +12,7 @@ help:
 	@echo 'make test          all tests, with scapy and tshark as peers'
 	@echo 'make check         format, lints, docs and their links, licences, advisories'
 	@echo 'make extension     a policy and a kind of processor outside the workspace: its tests, as a crate of its own'
+	@echo 'make dpdk          crypto devices by DPDK (fetches libdpdk-dev): vectors, and two gateways on its software devices'
 	@echo 'make interop       the whole matrix of suites against scapy and tshark'
 	@echo 'make test-arm64    vectors, engine and captures on arm64, in emulation on x86-64'
 	@echo 'make interop-vm    Linux and strongSwan as peers, in virtual machines of software emulation'
@@ -69,6 +70,10 @@ test: setup-test
 # As a crate of its own. Its program and tests are also an example and a test of the command, which `make test` runs.
 extension: setup
 	$(CARGO) test --manifest-path examples/extension/Cargo.toml --locked
+
+dpdk:
+	@scripts/setup.sh build dpdk lab
+	scripts/dpdk.sh
 
 interop: $(FOREBAY)
 	@scripts/setup.sh test
