@@ -106,8 +106,16 @@ impl Device {
 fn start(device: &str) -> Result<(), i32> {
     let allowed = if is_pci(device) { device } else { NO_DEVICE };
     let core = first_core().to_string();
-    let mut words =
-        vec!["forebay", "--no-telemetry", "--log-level=lib.eal:error", "--log-level=lib.cryptodev:warning", "-a", allowed, "-l", &core];
+    let mut words = vec![
+        "forebay",
+        "--no-telemetry",
+        "--log-level=lib.eal:error",
+        "--log-level=lib.cryptodev:warning",
+        "-a",
+        allowed,
+        "-l",
+        &core,
+    ];
     if has_huge_pages() {
         words.push("--in-memory");
     } else {

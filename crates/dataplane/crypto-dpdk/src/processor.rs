@@ -29,15 +29,25 @@ pub struct Dpdk {
     queue: NonNull<sys::Queue>,
     capabilities: Capabilities,
     sessions: Vec<Option<Session>>,
-    /// Jobs that the device has, by slot, with what is to be copied back.
-    held: Vec<Option<(Job, Part)>>,
+    /// Jobs that the device has, by slot.
+    held: Vec<Option<Held>>,
     /// Slots that no job has.
     free: Vec<u32>,
-    /// Sessions that were closed while the device had jobs.
-    closed: Vec<Session>,
+    /// How many jobs the device has been given.
+    given: u64,
+    /// Sessions that were closed while the device had jobs, and how many it had been given then.
+    closed: Vec<(u64, Session)>,
     /// Jobs with a verdict that the device does not get.
     settled: Vec<Job>,
     scratch: Scratch,
+}
+
+/// A job that the device has.
+struct Held {
+    job: Job,
+    part: Part,
+    /// How many the device was given before it.
+    number: u64,
 }
 
 /// What is made anew for each submission, in memory that stays.
@@ -89,6 +99,7 @@ impl Dpdk {
             sessions: Vec::new(),
             held: (0..slots).map(|_| None).collect(),
             free: (0..slots).rev().collect(),
+            given: 0,
             closed: Vec::new(),
             settled: Vec::new(),
             scratch: Scratch {
@@ -112,7 +123,9 @@ impl Dpdk {
         // SAFETY: the room that it is told; the queue is this processor's.
         let n = unsafe { sys::fb_dpdk_dequeue(self.queue.as_ptr(), room.as_mut_ptr(), room.len() as u32) };
         for answer in &room[..n as usize] {
-            let Some((mut job, part)) = self.held.get_mut(answer.slot as usize).and_then(Option::take) else {
+            let Some(Held { mut job, part, .. }) =
+                self.held.get_mut(answer.slot as usize).and_then(Option::take)
+            else {
                 continue;
             };
             job.verdict = match answer.status {
@@ -269,13 +282,15 @@ impl Processor for Dpdk {
         let Some(session) = self.sessions.get_mut(id.0 as usize).and_then(Option::take) else { return };
         // The device may be working with it.
         if !self.is_empty() {
-            self.closed.push(session);
+            self.closed.push((self.given, session));
         }
     }
 
     fn submit(&mut self, _now: Time, jobs: &mut Vec<Job>) {
         let Scratch { jobs: prepared, parts, places, aads, .. } = &mut self.scratch;
-        (prepared.clear(), parts.clear(), places.clear());
+        prepared.clear();
+        parts.clear();
+        places.clear();
         let room = self.free.len().min(jobs.len());
         if aads.len() < room {
             aads.resize(room, [0; sys::AAD_MAX]);
@@ -285,7 +300,11 @@ impl Processor for Dpdk {
             let Some(Some(session)) = self.sessions.get_mut(job.spec.session.0 as usize) else { continue };
             let slot = self.free[self.free.len() - 1 - prepared.len()];
             match prepare(session, job, slot, &mut aads[prepared.len()]) {
-                Ok((job, part)) => (prepared.push(job), parts.push(part), places.push(place)).0,
+                Ok((job, part)) => {
+                    prepared.push(job);
+                    parts.push(part);
+                    places.push(place);
+                }
                 Err(verdict) => job.verdict = verdict,
             }
         }
@@ -296,11 +315,16 @@ impl Processor for Dpdk {
         let n = n as usize;
         // Those from the first on that the device had no room for are left.
         let taken = places.get(n).copied().unwrap_or(room);
+        jobs[taken..room].iter_mut().for_each(|job| job.verdict = Verdict::Pending);
         self.free.truncate(self.free.len() - n);
         let mut next = places.iter().zip(prepared.iter().zip(parts.iter())).peekable();
         for (place, job) in jobs.drain(..taken).enumerate() {
             match next.next_if(|(of, _)| **of == place) {
-                Some((_, (prepared, part))) => self.held[prepared.slot as usize] = Some((job, *part)),
+                Some((_, (prepared, part))) => {
+                    let held = Held { job, part: *part, number: self.given };
+                    self.held[prepared.slot as usize] = Some(held);
+                    self.given += 1;
+                }
                 None => self.settled.push(job),
             }
         }
@@ -309,8 +333,9 @@ impl Processor for Dpdk {
     fn poll(&mut self, _now: Time, done: &mut Vec<Job>) {
         done.append(&mut self.settled);
         while !self.is_empty() && self.collect(done) > 0 {}
-        if self.is_empty() {
-            self.closed.clear();
+        if !self.closed.is_empty() {
+            let oldest = self.held.iter().flatten().map(|held| held.number).min().unwrap_or(u64::MAX);
+            self.closed.retain(|(given, _)| *given > oldest);
         }
     }
 }
@@ -326,7 +351,8 @@ impl Drop for Dpdk {
         }
         if !self.is_empty() {
             // A device that answers no more may still write: its buffers, sessions and queue pair are never used again.
-            self.sessions.drain(..).flatten().chain(self.closed.drain(..)).for_each(std::mem::forget);
+            let closed = self.closed.drain(..).map(|(_, session)| session);
+            self.sessions.drain(..).flatten().chain(closed).for_each(std::mem::forget);
             return;
         }
         // SAFETY: the device has none of the queue's buffers, and the pointer is not used again.

@@ -66,8 +66,8 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.salt.fill(0);
         for session in self.open.values() {
-            // SAFETY: opened by `of`, and the table is not used again. No job has it: a processor drops sessions only
-            // when its queue is empty.
+            // SAFETY: opened by `of`, and the table is not used again. No job has it: a processor keeps sessions
+            // until the device has given back all that it was given before they were closed.
             unsafe { self.device.close(*session) };
         }
     }
