@@ -344,13 +344,10 @@ impl Bytes<'_> {
             4 => Upper::Mobility(self.next() % 9),
             _ => Upper::Other([47, 59, 253][self.below(3)]),
         };
-        Flow {
-            source: self.address(v6),
-            destination: self.address(v6),
-            upper,
-            dscp: [0, 46, self.next() & 63][self.below(3)],
-            later_fragment: self.below(4) == 0,
-        }
+        let (source, destination) = (self.address(v6), self.address(v6));
+        let dscp = [0, 46, self.next() & 63][self.below(3)];
+        let part = self.below(8);
+        Flow { source, destination, upper, dscp, later_fragment: part % 4 == 0, first_fragment: part == 1 }
     }
 }
 

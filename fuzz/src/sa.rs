@@ -56,8 +56,12 @@ fn open(data: &[u8], config: impl Fn(Kind) -> SaConfig) {
 }
 
 /// Opens `packet` with a good ICV twice; the second must be refused.
+///
+/// With an extended sequence number the ICV is made for the number that the receiver infers. Where a packet within it goes
+/// through the SA too, that may have moved the window on by 2^32: then it is another packet the second time.
 fn deliver_twice(bench: &mut Bench, config: &SaConfig, packet: &[u8]) {
-    if bench.open_forged(packet).jobs > 0 && config.replay_window > 0 {
+    let jobs = bench.open_forged(packet).jobs;
+    if config.replay_window > 0 && (jobs == 1 || (jobs > 1 && !config.esn)) {
         let again = bench.open_forged(packet).result;
         let refused = matches!(again, Err(DropReason::InStateSeqError | DropReason::InStateExpired));
         assert!(refused, "a replay: {again:?}");
