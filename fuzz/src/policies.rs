@@ -347,7 +347,14 @@ impl Bytes<'_> {
         let (source, destination) = (self.address(v6), self.address(v6));
         let dscp = [0, 46, self.next() & 63][self.below(3)];
         let part = self.below(8);
-        Flow { source, destination, upper, dscp, later_fragment: part % 4 == 0, first_fragment: part == 1 }
+        Flow {
+            source,
+            destination,
+            upper,
+            dscp,
+            later_fragment: part.is_multiple_of(4),
+            first_fragment: part == 1,
+        }
     }
 }
 
