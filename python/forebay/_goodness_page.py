@@ -57,7 +57,9 @@ def _sizes(ax: Any, goodness: Goodness) -> None:
         # A logarithmic axis has no place for 0.
         _distribution(ax, np.maximum(trace.sizes, 1), label, style)
     distance = _forebay.digits(goodness.figures["sizes_ks"])
-    ax.set(title=f"Sizes (distance {distance})", xlabel="size (bytes; 0 at 1)", ylabel="share up to this size")
+    ax.set(
+        title=f"Sizes (distance {distance})", xlabel="size (bytes; 0 at 1)", ylabel="share up to this size"
+    )
     ax.set_xscale("log")
 
 
@@ -116,7 +118,9 @@ def page(goodness: Goodness) -> str:
     svg = drawing.getvalue()
     figures = goodness.figures
     rows = "".join(
-        _row(f"{name} ({unit})", figures[of], figures[drawn]) for name, of, drawn, unit in _ROWS if of in figures
+        _row(f"{name} ({unit})", figures[of], figures[drawn])
+        for name, of, drawn, unit in _ROWS
+        if of in figures
     )
     distances = "".join(_row(name, figures[key]) for name, key in _DISTANCES if key in figures)
     name = html.escape(goodness.trace.name)
@@ -137,7 +141,7 @@ svg {{ max-width: 100%; height: auto }}
 <table><tr><th>distance</th><th></th></tr>{distances}</table>
 <p>Independent samples of one distribution exceed a Kolmogorov-Smirnov distance of {critical} in 5 % of cases.
 Successive packets depend on each other, in the trace and in what is drawn: a perfect fit has larger distances too.</p>
-{svg[svg.index("<svg"):]}
+{svg[svg.index("<svg") :]}
 </body></html>
 """
 

@@ -52,7 +52,9 @@ def simulate_until(
                     return Replications(scenario, runs)
             if interrupted:
                 partial = Replications(scenario, runs)
-                raise Interrupted(f"interrupted after {len(runs)} runs; the estimate is not narrow enough", partial)
+                raise Interrupted(
+                    f"interrupted after {len(runs)} runs; the estimate is not narrow enough", partial
+                )
             if watch is not None and watch(len(runs), until.most) is False:
                 break
     return Replications(scenario, runs)

@@ -91,12 +91,20 @@ def table(
     if log_x:
         axes.set_xscale("log")
         _plain(axes.xaxis)
+        simulated = sorted({point[0] for points in groups.values() for point in points})
+        if not places and len(simulated) <= _TICKS:
+            axes.set_xticks(simulated)
+            axes.set_xticks([], minor=True)
     if log_y:
         axes.set_yscale("log")
         _plain(axes.yaxis)
     if hue or paper:
         axes.legend(frameon=False)
     return axes
+
+
+_TICKS = 12
+"""Most simulated values that stand as ticks on a logarithmic axis, which has few of its own."""
 
 
 def _plain(axis: Any) -> None:

@@ -36,9 +36,10 @@ def main(command: str) -> None:
         raise AssertionError("a wrong key is an error")
     said = subprocess.run([command, "--version"], check=True, capture_output=True, text=True).stdout
     assert said == f"forebay {fb.__version__}\n", said
-    assert "multi-accelerator" in subprocess.run(
-        [command, "study", "list"], check=True, capture_output=True, text=True
-    ).stdout
+    assert (
+        "multi-accelerator"
+        in subprocess.run([command, "study", "list"], check=True, capture_output=True, text=True).stdout
+    )
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ def test_a_table_has_a_line_for_each_hue_and_marks_for_the_paper(host: fb.Scenar
     assert list(marks.get_ydata()) == [300, 280] and marks.get_linestyle() == "None"
     assert marks.get_color() == line.get_color()
     assert axes.get_ylabel() == "throughput_bps (Mbit/s)" and axes.get_xscale() == "log"
+    assert list(axes.get_xticks()) == [1, 10, 100] and not list(axes.get_xticks(minor=True))
     labels = [text.get_text() for text in axes.get_legend().get_texts()]
     assert labels == ["paper, 1", "processor.card.count = 1", "processor.card.count = 2"] or len(labels) == 3
 
