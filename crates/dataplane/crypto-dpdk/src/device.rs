@@ -91,14 +91,14 @@ impl Device {
         NonNull::new(unsafe { sys::fb_dpdk_session(self.number, self.pool.as_ptr(), keys) })
     }
 
-    /// Closes a session, which no job has any more. DPDK wipes it.
+    /// Closes a session, which no job has any more, and wipes its keys.
     ///
     /// # Safety
     /// `session` is one that [`Device::open`] has opened and nobody has closed.
     pub unsafe fn close(&self, session: NonNull<c_void>) {
         let _one = self.sessions();
         // SAFETY: the caller's.
-        unsafe { sys::fb_dpdk_session_free(self.number, session.as_ptr()) };
+        unsafe { sys::fb_dpdk_session_free(self.number, self.pool.as_ptr(), session.as_ptr()) };
     }
 }
 

@@ -18,8 +18,8 @@ use crate::{Config, Unavailable};
 const MAX_SESSIONS: usize = 1 << 20;
 /// Longest part of a packet that goes to a device, in bytes: jumbo frames, and what ESP adds.
 const LONGEST: usize = 10_240;
-/// How often a queue is asked for what it still has when it is closed.
-const PATIENCE: usize = 1_000_000;
+/// Polls for the jobs that a queue still has when it is closed, at most.
+const DRAIN_POLLS: usize = 1_000_000;
 
 /// A queue pair of a crypto device.
 pub struct Dpdk {
@@ -309,7 +309,8 @@ impl Processor for Dpdk {
             }
         }
         // SAFETY: jobs, AADs and sessions are neither moved nor changed until the call returns, with which the queue has
-        // copied all that they point at but the sessions, which live until the queue is empty. Slots are free ones.
+        // copied all that they point at but the sessions, which live until the device has returned their jobs. Slots are
+        // free ones.
         let n =
             unsafe { sys::fb_dpdk_enqueue(self.queue.as_ptr(), prepared.as_ptr(), prepared.len() as u32) };
         let n = n as usize;
@@ -343,7 +344,7 @@ impl Processor for Dpdk {
 impl Drop for Dpdk {
     fn drop(&mut self) {
         let mut done = Vec::new();
-        for _ in 0..PATIENCE {
+        for _ in 0..DRAIN_POLLS {
             if self.is_empty() {
                 break;
             }

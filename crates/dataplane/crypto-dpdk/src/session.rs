@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use dpdk_sys as sys;
 use forebay_crypto::{Cipher, Direction, Integrity, SaKeys, Suite};
+use zeroize::Zeroize;
 
 use crate::device::Device;
 
@@ -64,7 +65,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.salt.fill(0);
+        self.salt.zeroize();
         for session in self.open.values() {
             // SAFETY: opened by `of`, and the table is not used again. No job has it: a processor keeps sessions
             // until the device has given back all that it was given before they were closed.

@@ -116,7 +116,7 @@ mod bindings {
         pub fn fb_dpdk_has(device: u8, keys: *const Keys) -> c_int;
         pub fn fb_dpdk_ready(device: u8, pairs: u16, descriptors: u32, sessions: u32) -> *mut c_void;
         pub fn fb_dpdk_session(device: u8, pool: *mut c_void, keys: *const Keys) -> *mut c_void;
-        pub fn fb_dpdk_session_free(device: u8, session: *mut c_void);
+        pub fn fb_dpdk_session_free(device: u8, pool: *mut c_void, session: *mut c_void);
         pub fn fb_dpdk_queue(device: u8, pair: u16, slots: u32, longest: u32) -> *mut Queue;
         pub fn fb_dpdk_queue_free(queue: *mut Queue);
         pub fn fb_dpdk_enqueue(queue: *mut Queue, jobs: *const Job, n: u32) -> u32;

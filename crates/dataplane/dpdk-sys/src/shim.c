@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <rte_bus_vdev.h>
@@ -237,7 +238,12 @@ void *fb_dpdk_session(uint8_t device, void *pool, const struct fb_keys *keys)
 	return rte_cryptodev_sym_session_create(device, begin, pool);
 }
 
-void fb_dpdk_session_free(uint8_t device, void *session) { rte_cryptodev_sym_session_free(device, session); }
+// Closes a session. Not every driver wipes it, so its place in the pool is wiped: the caller is alone with the pool.
+void fb_dpdk_session_free(uint8_t device, void *pool, void *session)
+{
+	if (rte_cryptodev_sym_session_free(device, session) == 0)
+		explicit_bzero(session, ((struct rte_mempool *)pool)->elt_size);
+}
 
 void fb_dpdk_queue_free(struct fb_queue *queue)
 {
