@@ -1,4 +1,4 @@
-"""What [G] says, and what is taken as its confirmation: all claims and observations, with their bands."""
+"""Claims of [G] and observations, with the parameters and the band of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What [N] says, and what is taken as its confirmation: all claims and observations, with their bands."""
+"""Claims of [N] and observations, with the parameters and the band of each."""
 
 from __future__ import annotations
 
