@@ -4,8 +4,9 @@
 #   scripts/miri.sh [full|short]
 #
 # `short` runs what holds all unsafe code that Miri can reach: the rings and places of AF_XDP, and the pointers that
-# libipsec-mb is given (a stand-in in Rust has the library's place). `full` adds the engine with its lanes, headers, the
-# scheduler and replay windows. Property tests run few cases: Miri takes a thousand times as long.
+# libipsec-mb is given (a stand-in in Rust has the library's place). `full` adds the engine with its lanes, headers,
+# replay windows and the map of SPIs. Property tests run few cases: Miri takes a thousand times as long. The scheduler has
+# neither unsafe code nor threads, and its tests would take hours.
 #
 # Nightly Rust with Miri is fetched by rustup. Where it cannot be had this says so and ends with 0, or with 2 if
 # MIRI_REQUIRED=1 is set.
@@ -46,7 +47,6 @@ run '' forebay-wire --lib
 run "$properties" forebay-crypto --lib -- layout:: packet:: fault::
 run "$properties" forebay-replay --lib
 run "$properties" forebay-ipsec --lib -- spi_map::
-run "$properties" forebay-scheduler --lib
 # Three orders of the threads each: Miri's seed decides when they are preempted.
 for seed in ${MIRI_SEEDS:-1 2 3}; do
     run "-Zmiri-seed=$seed" forebay-engine --test rust_only
