@@ -30,8 +30,9 @@ fn wrong_arguments_are_refused_with_a_hint() {
         (&["--processor", "core,core"], &["only the first processor can be the running core", "`worker`"]),
         (&["--processor", "core,fpga"], &["unknown processor", "aws-lc"]),
         (&["--processor", "core:openssl"], &["unknown library `openssl`"]),
-        (&["--processor", "core,gpu:0"], &["does not support GPU devices"]),
-        (&["--processor", "core,dpdk:crypto_null"], &["does not support DPDK crypto devices"]),
+        (&["--processor", "core,dpdk:"], &["unknown processor"]),
+        (&["--processor", "io"], &["no processor is left that does crypto", "--processor io,worker"]),
+        (&["--rival", "core"], &["the running core is no rival"]),
         (&["--processor", "core,worker,worker,worker,card,card,card,card,card"], &["expected 1 to 8"]),
         (&["--policy", "fifo"], &["unknown policy", "round-robin"]),
         (&["--processor", "core", "--policy", "size-threshold"], &["requires two processors"]),
@@ -99,11 +100,27 @@ fn figures_have_the_keys_of_the_surface() {
             assert!(number(&one["predicted_s"]) >= 0.0 && number(&one["actual_s"]) >= 0.0);
         }
     }
+    assert_eq!(document["rivals"], Value::Null);
     let split = results.iter().find(|row| row["policy"] == "split").unwrap();
     assert_eq!(split["weights"].as_array().unwrap().len(), 2);
     let alone = document["alone"].as_array().unwrap();
     assert_eq!(alone.len(), 4);
     assert!(alone.iter().all(|one| number(&one["packets_per_s"]) > 0.0));
+}
+
+#[test]
+fn a_core_without_crypto_leaves_all_to_others_and_rivals_stand_apart() {
+    let words = ["--processor", "io,worker:aws-lc", "--rival", "aws-lc", "--size", "256", "--window", "1"];
+    let document = figures(&[&words[..], &["--policy", "finish-time"]].concat());
+    let alone = document["alone"].as_array().unwrap();
+    assert_eq!(alone.iter().map(|one| &one["name"]).collect::<Vec<_>>(), ["worker:aws-lc"]);
+    for row in document["results"].as_array().unwrap() {
+        assert_eq!(number(&row["processors"][0]["share"]), 0.0, "{row}");
+    }
+    let rivals = document["rivals"].as_array().unwrap();
+    assert_eq!(rivals.len(), 1);
+    assert_eq!((&rivals[0]["policy"], &rivals[0]["processor"]), (&"rival".into(), &"aws-lc".into()));
+    assert!(number(&rivals[0]["packets_per_s"]) > 0.0);
 }
 
 #[test]

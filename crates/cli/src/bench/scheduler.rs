@@ -17,10 +17,12 @@ use forebay_measure::scheduler::{Plan, Settings, keep, measure};
 #[command(after_help = "\
 Processors, the running core first:
   core         the core that runs the engine
+  io           the same in its place, without crypto: it only moves packets
   worker       another core; repeat it for several
   ipsec-mb     a worker that uses this library
   aws-lc       a worker that uses this library
   card         an emulated card of 230 Mbit/s; all cards share one 66 MHz bus
+  dpdk:DEVICE  a crypto device by DPDK; a virtual one as DEVICE+KEY=VALUE+... (build with `--features dpdk`)
 `core` and `worker` use the fastest library available, or the one named after a colon.
 
 Example: forebay bench scheduler --processor core,worker:aws-lc --proposal 3des-sha1 --size 64,1408 --json")]
@@ -34,6 +36,9 @@ pub struct SchedulerArgs {
     /// Processors, the running core first (see below).
     #[arg(long, value_delimiter = ',', value_name = "NAME", default_value = "core,worker")]
     processor: Vec<String>,
+    /// Another processor to compare with, measured by itself through the same engine; repeat it for several.
+    #[arg(long, value_name = "NAME")]
+    rival: Vec<String>,
     /// Number of SAs, which are equally likely.
     #[arg(long, default_value_t = 4)]
     sas: usize,
@@ -63,6 +68,7 @@ impl SchedulerArgs {
             proposal: self.proposal.clone(),
             sizes: self.size.clone(),
             processors: self.processor.clone(),
+            rivals: self.rival.clone(),
             sas: self.sas,
             policies: self.policy.clone(),
             windows: self.window.clone(),

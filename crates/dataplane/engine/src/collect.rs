@@ -2,7 +2,7 @@
 
 use forebay_crypto::{Job, Packet, Verdict};
 use forebay_planted::{Fault, planted};
-use forebay_time::Duration;
+use forebay_time::{Duration, Time};
 
 use crate::check::{CHECK, Check};
 use crate::engine::Engine;
@@ -15,16 +15,16 @@ use crate::stats::REMOVALS;
 const TRIES: u8 = 4;
 
 impl Engine {
-    /// Takes the answers that there are; whether there were some.
-    pub(crate) fn collect(&mut self) -> bool {
+    /// Takes the answers that there are; whether there were some. It is called at `begun`.
+    pub(crate) fn collect(&mut self, mut begun: Time) -> bool {
         let mut moved = false;
         for index in self.pool.others() {
             let mut done = std::mem::take(&mut self.scratch.jobs);
+            // The time of the poll counts: devices copy in it, and those of software compute.
             self.pool.get_mut(index).processor.poll(self.now, &mut done);
             if !done.is_empty() {
                 moved = true;
                 let count = done.len();
-                let begun = self.clock.now();
                 self.pool.get_mut(index).health.answered(count);
                 let mut booking = Booking::default();
                 let checks = self.checks.len();
@@ -34,7 +34,9 @@ impl Engine {
                 }
                 done.clear();
                 self.book(index, booking);
-                let took = self.clock.now().since(begun);
+                let now = self.clock.now();
+                let took = now.since(begun);
+                begun = now;
                 self.moving.account(took);
                 self.pool.learn_collect(index, count, took);
             }

@@ -16,7 +16,8 @@ impl Engine {
         self.polled_before = std::mem::replace(&mut self.polled, self.now);
         let mut moved = self.pass_time();
         if !self.in_flight.is_empty() {
-            moved |= self.collect();
+            let begun = if moved { self.clock.now() } else { self.now };
+            moved |= self.collect(begun);
             if self.rules.lateness {
                 self.see_overdue();
             }

@@ -392,11 +392,21 @@ impl Whole {
     fn offers(&self, pool: &Pool<'_>, offers: &mut [Offer; OFFERS]) -> usize {
         let host = pool.host.map(|(host, _)| host);
         let others = pool.free().filter(|&one| Some(one) != host);
-        let last = pool.free().filter(|&one| Some(one) == host);
         let mut count = 0;
-        for (processor, offer) in others.take(OFFERS - 1).chain(last).zip(&mut *offers) {
+        for (processor, offer) in others.take(OFFERS - 1).zip(&mut *offers) {
             *offer = self.offer(pool, processor);
             count += 1;
+        }
+        if let Some(host) = host {
+            let takes = pool.is_free(host);
+            // A host that can take no job has to feed the others all the same.
+            if takes || count > 0 {
+                offers[count] = self.offer(pool, host);
+                if !takes {
+                    offers[count].group = f64::INFINITY;
+                }
+                count += 1;
+            }
         }
         count
     }

@@ -14,7 +14,7 @@ use miette::miette;
 use crate::registry::{Device, Kind, Surroundings, Values};
 
 /// See [`EmulatedCard`].
-pub(crate) const KIND: Kind = Kind { word: WORD, keys: KEYS, read, sample };
+pub(crate) const KIND: Kind = Kind { word: WORD, keys: KEYS, read, sample, detailed: |_| None };
 
 const WORD: &str = "card";
 

@@ -11,7 +11,7 @@ use forebay_scenario::schema::{Key, key};
 
 use crate::registry::{Device, Kind, Surroundings, Values};
 
-pub(crate) const KIND: Kind = Kind { word: WORD, keys: KEYS, read, sample };
+pub(crate) const KIND: Kind = Kind { word: WORD, keys: KEYS, read, sample, detailed };
 
 const WORD: &str = "dpdk";
 
@@ -50,8 +50,18 @@ fn read(values: &dyn Values) -> Option<Arc<dyn Device>> {
 }
 
 fn sample() -> Arc<dyn Device> {
-    let device = "crypto_aesni_mb0".to_owned();
-    Arc::new(DpdkDevice { device, arguments: String::new(), queue: 512, sessions: 4_096 })
+    named("crypto_aesni_mb0", "")
+}
+
+/// `DEVICE`, or `DEVICE+KEY=VALUE+...` with what a virtual device is made with.
+fn detailed(words: &str) -> Option<Arc<dyn Device>> {
+    let (device, arguments) = words.split_once('+').unwrap_or((words, ""));
+    (!device.is_empty()).then(|| named(device, &arguments.replace('+', ",")))
+}
+
+fn named(device: &str, arguments: &str) -> Arc<dyn Device> {
+    let (device, arguments) = (device.to_owned(), arguments.to_owned());
+    Arc::new(DpdkDevice { device, arguments, queue: 512, sessions: 4_096 })
 }
 
 impl Device for DpdkDevice {
@@ -67,6 +77,7 @@ impl Device for DpdkDevice {
             arguments: self.arguments.clone(),
             queue: self.queue,
             sessions: self.sessions,
+            copies: false,
         };
         let opened = forebay_crypto_dpdk::open(&config);
         opened.map_err(|why| miette::miette!(help = why.help(), "{}: {why}", surroundings.name))

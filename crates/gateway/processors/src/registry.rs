@@ -22,6 +22,8 @@ pub struct Kind {
     pub read: fn(&dyn Values) -> Option<Arc<dyn Device>>,
     /// The device that benchmarks measure where nothing is given.
     pub sample: fn() -> Arc<dyn Device>,
+    /// The device that benchmarks measure where its word is followed by a colon and this; `None` if there is no such.
+    pub detailed: fn(&str) -> Option<Arc<dyn Device>>,
 }
 
 /// What a `[[processor]]` of the file gives, checked against the keys of its kind, with their defaults. A value that

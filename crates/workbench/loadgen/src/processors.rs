@@ -1,29 +1,38 @@
 //! The processors by the names they are given on the command line.
 
-use forebay_crypto::{Processor, Suite};
+use std::sync::Arc;
+
+use forebay_crypto::{
+    Capabilities, Direction, Job, Processor, SaKeys, SessionError, SessionId, Suite, Verdict,
+};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_crypto_card::{Bus, BusConfig};
 use forebay_engine::{Clock, Lane, ProcessorSetup};
 use forebay_scheduler::{Cost, Kind};
-use forebay_time::Duration;
+use forebay_time::{Duration, Time};
 use miette::{IntoDiagnostic, miette};
 
-use forebay_processors::{Backend, Costs, Surroundings, set_up};
+use forebay_processors::{Backend, Costs, Device, Surroundings, set_up};
+
+/// The word for a running core that moves packets and leaves all crypto to others.
+const IO: &str = "io";
 
 /// A processor that was asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Spec {
     /// Its name in all figures: the word, followed by a number if it is not the first of its kind.
     pub name: String,
     what: What,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 enum What {
     Core(Backend),
+    /// The running core without crypto.
+    Io,
     Worker(Backend),
-    /// Of a kind of the registry, by its word.
-    Device(&'static str),
+    /// Of a kind of the registry.
+    Device(Arc<dyn Device>),
 }
 
 impl Spec {
@@ -32,7 +41,7 @@ impl Spec {
         let mut specs: Vec<Spec> = Vec::new();
         for (place, word) in words.iter().enumerate() {
             let what = parse(word)?;
-            let is_core = matches!(what, What::Core(_));
+            let is_core = matches!(what, What::Core(_) | What::Io);
             if place == 0 && !is_core {
                 let help = format!("start with the running core: `--processor core,{}`", words.join(","));
                 return Err(miette!(
@@ -41,7 +50,7 @@ impl Spec {
                 ));
             }
             if place > 0 && is_core {
-                let help = format!("use `{}` for another core", word.replacen("core", "worker", 1));
+                let help = "use `worker` for another core";
                 return Err(miette!(
                     help = help,
                     "--processor {word}: only the first processor can be the running core"
@@ -51,7 +60,29 @@ impl Spec {
             let name = if alike == 0 { word.clone() } else { format!("{word}.{}", alike + 1) };
             specs.push(Spec { name, what });
         }
+        if let [Spec { what: What::Io, .. }] = specs[..] {
+            return Err(miette!(
+                help = "add a processor, such as `--processor io,worker`",
+                "--processor io: no processor is left that does crypto"
+            ));
+        }
         Ok(specs)
+    }
+
+    /// Reads a word of `--rival`: a processor that is not the running core.
+    pub fn parse_rival(word: &str) -> miette::Result<Spec> {
+        match parse(word)? {
+            What::Core(_) | What::Io => Err(miette!(
+                help = "use worker, or a device",
+                "--rival {word}: the running core is no rival of itself"
+            )),
+            what => Ok(Spec { name: word.to_owned(), what }),
+        }
+    }
+
+    /// Whether it does no crypto.
+    pub fn is_io(&self) -> bool {
+        matches!(self.what, What::Io)
     }
 }
 
@@ -68,21 +99,22 @@ fn parse(word: &str) -> miette::Result<What> {
         ("worker", detail) => Ok(What::Worker(library(detail)?)),
         ("ipsec-mb", None) => Ok(What::Worker(Backend::IpsecMb)),
         ("aws-lc", None) => Ok(What::Worker(Backend::AwsLc)),
-        ("dpdk" | "gpu", _) => Err(miette!(
-            help = format!("use core, worker, ipsec-mb, aws-lc or {}", kinds()),
-            "--processor {word}: this build does not support {} devices",
-            if kind == "gpu" { "GPU" } else { "DPDK crypto" }
-        )),
-        _ => match (forebay_processors::Kind::of(kind), detail) {
-            (Some(kind), None) => Ok(What::Device(kind.word)),
-            _ => Err(miette!(
-                help = format!(
-                    "use core, worker (both optionally with :ipsec-mb or :aws-lc), ipsec-mb, aws-lc or {}",
-                    kinds()
-                ),
-                "--processor {word}: unknown processor"
-            )),
-        },
+        (IO, None) => Ok(What::Io),
+        _ => {
+            let device = forebay_processors::Kind::of(kind).and_then(|kind| match detail {
+                None => Some((kind.sample)()),
+                Some(detail) => (kind.detailed)(detail),
+            });
+            device.map(What::Device).ok_or_else(|| {
+                miette!(
+                    help = format!(
+                        "use core, worker (both optionally with :ipsec-mb or :aws-lc), io, ipsec-mb, aws-lc or {}",
+                        kinds()
+                    ),
+                    "--processor {word}: unknown processor"
+                )
+            })
+        }
     }
 }
 
@@ -114,6 +146,10 @@ impl Bank {
         let mut measured = Vec::new();
         for spec in specs {
             let (processor, kind) = open(spec, &Bus::new(BusConfig::pci_66()), clock)?;
+            if spec.is_io() {
+                measured.push(Measured { cost: Cost::default(), queue: 1 });
+                continue;
+            }
             let setup = set_up(processor, kind, suite, &Costs::default(), clock);
             let setup = setup.map_err(|error| miette!("--processor {}: {error}", spec.name))?;
             measured.push(Measured { cost: setup.cost, queue: setup.queue });
@@ -147,20 +183,57 @@ impl Bank {
 }
 
 fn open(spec: &Spec, bus: &Bus, clock: Clock) -> miette::Result<(Box<dyn Processor>, Kind)> {
-    Ok(match spec.what {
+    Ok(match &spec.what {
         What::Core(library) => (library.open()?, Kind::Cpu),
+        What::Io => (Box::new(Io::new()), Kind::Cpu),
         What::Worker(library) => {
             let lane = Lane::new(library.open()?, &spec.name, clock).into_diagnostic()?;
             (Box::new(lane), Kind::Cpu)
         }
-        What::Device(word) => {
-            let kind = forebay_processors::Kind::of(word).ok_or_else(|| miette!("no kind {word}"))?;
+        What::Device(device) => {
             let library = Box::new(AwsLc::new());
             let buses = std::slice::from_ref(bus);
-            let device = (kind.sample)().open(Surroundings { name: &spec.name, library, buses })?;
+            let device = device.open(Surroundings { name: &spec.name, library, buses })?;
             (device, Kind::Accelerator)
         }
     })
+}
+
+/// A processor without any suite.
+struct Io {
+    capabilities: Capabilities,
+    done: Vec<Job>,
+}
+
+impl Io {
+    fn new() -> Io {
+        Io { capabilities: Capabilities { suites: Vec::new(), best_burst: 32, queue: 1 }, done: Vec::new() }
+    }
+}
+
+impl Processor for Io {
+    fn name(&self) -> &str {
+        IO
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn open_session(&mut self, _: SessionId, keys: &SaKeys, _: Direction) -> Result<(), SessionError> {
+        Err(SessionError::Unsupported(keys.suite()))
+    }
+
+    fn close_session(&mut self, _: SessionId) {}
+
+    fn submit(&mut self, _: Time, jobs: &mut Vec<Job>) {
+        jobs.iter_mut().for_each(|job| job.verdict = Verdict::Failed);
+        self.done.append(jobs);
+    }
+
+    fn poll(&mut self, _: Time, done: &mut Vec<Job>) {
+        done.append(&mut self.done);
+    }
 }
 
 #[cfg(test)]
@@ -179,6 +252,14 @@ mod tests {
     fn names_are_the_words_and_a_number_where_they_repeat() {
         let names = read("core:aws-lc,worker,aws-lc,worker,card,card").unwrap();
         assert_eq!(names, ["core:aws-lc", "worker", "aws-lc", "worker.2", "card", "card.2"]);
+        let device = "dpdk:crypto_scheduler0+worker=crypto_aesni_mb1+mode=round-robin";
+        assert_eq!(read(&format!("io,{device}")).unwrap(), ["io", device]);
+    }
+
+    #[test]
+    fn the_running_core_is_no_rival() {
+        assert!(Spec::parse_rival("core").is_err() && Spec::parse_rival("io").is_err());
+        assert_eq!(Spec::parse_rival("worker:aws-lc").unwrap().name, "worker:aws-lc");
     }
 
     #[test]
@@ -187,8 +268,9 @@ mod tests {
             ("worker,core", "the first processor must be the running core"),
             ("core,core:aws-lc", "only the first processor can be the running core"),
             ("core:openssl", "unknown library `openssl`"),
-            ("core,gpu:0", "does not support GPU devices"),
-            ("core,dpdk:crypto_aesni_mb", "does not support DPDK crypto devices"),
+            ("io", "no processor is left that does crypto"),
+            ("core,io", "only the first processor can be the running core"),
+            ("core,dpdk:", "unknown processor"),
             ("core,card:2", "unknown processor"),
             ("core,", "unknown processor"),
         ] {

@@ -42,16 +42,22 @@ pub fn best_share<E>(guess: f64, mut measure: impl FnMut(f64) -> Result<f64, E>)
     Ok(best.0)
 }
 
-/// The weights that give the first processor all but `share` of the packets, and the others theirs in proportion to
-/// what each does alone.
+/// The weights that give the first processor that does anything alone all but `share` of the packets, and the others
+/// theirs in proportion to what each does alone.
 pub fn weights(share: f64, alone: &[f64]) -> [u16; 8] {
     let mut weights = [0; 8];
-    let others: f64 = alone[1..].iter().sum();
-    for (place, (weight, rate)) in weights.iter_mut().zip(alone).enumerate() {
-        let part = if place == 0 { 1.0 - share } else { share * rate / others.max(f64::MIN_POSITIVE) };
+    let first = first(alone);
+    let others: f64 = alone[first + 1..].iter().sum();
+    for (place, (weight, rate)) in weights.iter_mut().zip(alone).enumerate().skip(first) {
+        let part = if place == first { 1.0 - share } else { share * rate / others.max(f64::MIN_POSITIVE) };
         *weight = (WEIGHTS * part).round() as u16;
     }
     weights
+}
+
+/// The first processor that does anything alone: a running core that only moves packets does not.
+pub fn first(alone: &[f64]) -> usize {
+    alone.iter().position(|&rate| rate > 0.0).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -82,5 +88,6 @@ mod tests {
         assert_eq!(weights(0.0, &[1.0, 1.0])[..2], [1000, 0]);
         assert_eq!(weights(1.0, &[1.0, 1.0])[..2], [0, 1000]);
         assert_eq!(weights(0.0, &[1.0])[..1], [1000]);
+        assert_eq!(weights(0.25, &[0.0, 9.0, 3.0])[..3], [0, 750, 250]);
     }
 }

@@ -51,17 +51,20 @@ pub fn measure(
     mut watch: impl FnMut(u64, u64) -> ControlFlow<()>,
 ) -> Result<Document, Error> {
     let clock = Clock::start();
-    let bank = Bank::new(&plan.processors, plan.suite, clock)?;
+    let all = [&plan.processors[..], &plan.rivals].concat();
+    let bank = Bank::new(&all, plan.suite, clock)?;
     let mut lab = Lab { plan, bank, clock, watch: &mut watch, done: 0 };
-    let (mut results, mut alone, mut by_size) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut results, mut rivals) = (Vec::new(), Vec::new());
+    let (mut alone, mut by_size) = (Vec::new(), Vec::new());
     for mix in &plan.mixes {
         let (of_mix, alone_of_mix) = lab.mix(mix)?;
-        let (of_mix, limits) = held_against(of_mix, &alone_of_mix, Size::new(&mix.name));
+        let (mut of_mix, limits) = held_against(of_mix, &alone_of_mix, Size::new(&mix.name));
+        rivals.extend(of_mix.extract_if(.., |one| one.policy == figures::RIVAL));
         results.extend(of_mix);
         alone.extend(alone_of_mix);
         by_size.push(limits);
     }
-    let names = (0..lab.bank.count()).map(|place| lab.bank.name(place).to_owned()).collect();
+    let names = (0..plan.processors.len()).map(|place| lab.bank.name(place).to_owned()).collect();
     Ok(Document {
         schema: 1,
         version: env!("CARGO_PKG_VERSION"),
@@ -77,6 +80,7 @@ pub fn measure(
             by_size,
         },
         results,
+        rivals,
         alone,
     })
 }
@@ -106,6 +110,8 @@ struct Lab<'a> {
 struct Case {
     rule: Rule,
     policy: Policy,
+    /// The processors of its engines, the running core first.
+    places: Vec<usize>,
     rates: Vec<f64>,
     work: Vec<Work>,
     redone: u64,
@@ -140,7 +146,8 @@ struct Work {
 impl Lab<'_> {
     /// How many measurements there will be, about.
     fn planned(&self) -> u64 {
-        let (processors, cases) = (self.bank.count(), self.plan.rules.len() + 1);
+        let (processors, cases) =
+            (self.plan.processors.len(), self.plan.rules.len() + 1 + self.plan.rivals.len());
         let rounds = self.plan.rounds * (processors + cases + LOADS.len() * cases);
         let search = if processors > 1 { search::MEASUREMENTS } else { 0 };
         (self.plan.mixes.len() * self.plan.windows.len() * (processors + search + rounds)) as u64
@@ -149,30 +156,34 @@ impl Lab<'_> {
     /// Everything about packets of one mix.
     fn mix(&mut self, mix: &Mix) -> Result<(Vec<Outcome>, Vec<Alone>), Error> {
         let packets = mix.packets(self.plan.sas);
-        let everybody: Vec<usize> = (0..self.bank.count()).collect();
+        let everybody: Vec<usize> = (0..self.plan.processors.len()).collect();
+        let computing: Vec<usize> =
+            everybody.iter().copied().filter(|&place| !self.plan.processors[place].is_io()).collect();
         let mut outcomes = Vec::new();
         let mut alone: Vec<Option<Alone>> = vec![None; everybody.len()];
         for &window in &self.plan.windows {
-            let first = everybody.iter().map(|&place| self.alone(&packets, place, window));
-            let first = first.collect::<Result<Vec<f64>, Error>>()?;
+            let mut first = vec![0.0; everybody.len()];
+            for &place in &computing {
+                first[place] = self.alone(&packets, place, window)?;
+            }
             let weights = self.split(&packets, &everybody, window, &first)?;
             let mut cases = self.cases(&first, weights);
             let mut rates = vec![Vec::new(); everybody.len()];
             for _ in 0..self.plan.rounds {
-                for &place in &everybody {
+                for &place in &computing {
                     rates[place].push(self.alone(&packets, place, window)?);
                 }
                 for case in &mut cases {
-                    self.throughput(&packets, &everybody, window, case)?;
+                    self.throughput(&packets, window, case)?;
                 }
             }
             for round in 0..self.plan.rounds {
                 for case in &mut cases {
-                    self.latency(&packets, &everybody, window, case, round as u64)?;
+                    self.latency(&packets, window, case, round as u64)?;
                 }
             }
-            for (place, rates) in rates.into_iter().enumerate() {
-                let packets_per_s = median(rates);
+            for &place in &computing {
+                let packets_per_s = median(std::mem::take(&mut rates[place]));
                 let best = &mut alone[place];
                 if best.as_ref().is_none_or(|best| best.packets_per_s < packets_per_s) {
                     let (name, size) = (self.bank.name(place).to_owned(), Size::new(&mix.name));
@@ -184,30 +195,36 @@ impl Lab<'_> {
         Ok((outcomes, alone.into_iter().flatten().collect()))
     }
 
-    /// The policies with what their processors have been found to do.
+    /// The policies with what their processors have been found to do, and the rivals.
     fn cases(&self, alone: &[f64], weights: [u16; 8]) -> Vec<Case> {
         let fastest = (0..alone.len()).max_by(|&one, &two| alone[one].total_cmp(&alone[two])).unwrap_or(0);
-        let rules = self.plan.rules.iter().copied().chain([Rule::Split]);
-        let case = |rule| Case {
+        let small = search::first(alone);
+        let count = self.plan.processors.len();
+        let case = |rule, places: Vec<usize>| Case {
             rule,
             policy: match rule {
                 Rule::FinishTime => Policy::FinishTime,
                 Rule::Single => Policy::Single { processor: fastest },
+                Rule::Rival => Policy::Single { processor: 1 },
                 Rule::RoundRobin => Policy::RoundRobin,
                 Rule::ShortestQueue => Policy::ShortestQueue,
-                Rule::SizeThreshold => Policy::SizeThreshold { bytes: THRESHOLD, small: 0, large: 1 },
+                Rule::SizeThreshold => Policy::SizeThreshold { bytes: THRESHOLD, small, large: small + 1 },
                 Rule::Split => Policy::Split { weights },
                 Rule::Registered(registered) => Policy::Registered(registered),
             },
             rates: Vec::new(),
-            work: vec![Work::default(); self.bank.count()],
+            work: vec![Work::default(); places.len()],
+            places,
             redone: 0,
             removals: 0,
             released: 0,
             held: 0.0,
             latencies: Default::default(),
         };
-        rules.map(case).collect()
+        let rules = self.plan.rules.iter().copied().chain([Rule::Split]);
+        let ours = rules.map(|rule| case(rule, (0..count).collect()));
+        let rivals = (count..self.bank.count()).map(|rival| case(Rule::Rival, vec![0, rival]));
+        ours.chain(rivals).collect()
     }
 
     /// Packets per second with `place` as the only processor that does crypto.
@@ -231,11 +248,12 @@ impl Lab<'_> {
         window: usize,
         alone: &[f64],
     ) -> Result<[u16; 8], Error> {
-        let others: f64 = alone[1..].iter().sum();
-        if everybody.len() == 1 {
+        let first = search::first(alone);
+        let others: f64 = alone[first + 1..].iter().sum();
+        if others == 0.0 {
             return Ok(search::weights(0.0, alone));
         }
-        let share = best_share(others / (alone[0] + others), |share| {
+        let share = best_share(others / (alone[first] + others), |share| {
             let policy = Policy::Split { weights: search::weights(share, alone) };
             let setting = self.setting(packets, policy, window);
             let mut rig = self.warm(&setting, everybody)?;
@@ -247,15 +265,9 @@ impl Lab<'_> {
     }
 
     /// One round of a case under saturation.
-    fn throughput(
-        &mut self,
-        packets: &[Vec<u8>],
-        everybody: &[usize],
-        window: usize,
-        case: &mut Case,
-    ) -> Result<(), Error> {
+    fn throughput(&mut self, packets: &[Vec<u8>], window: usize, case: &mut Case) -> Result<(), Error> {
         let setting = self.setting(packets, case.policy, window);
-        let mut rig = self.warm(&setting, everybody)?;
+        let mut rig = self.warm(&setting, &case.places)?;
         let before: Vec<ProcessorStats> = rig.engine().processors().cloned().collect();
         let counts = Counts::of(&rig);
         let start = self.clock.now();
@@ -277,7 +289,6 @@ impl Lab<'_> {
     fn latency(
         &mut self,
         packets: &[Vec<u8>],
-        everybody: &[usize],
         window: usize,
         case: &mut Case,
         round: u64,
@@ -286,7 +297,7 @@ impl Lab<'_> {
         for (load, rounds) in LOADS.into_iter().zip(&mut case.latencies) {
             rounds.offered = load * rate;
             let setting = self.setting(packets, case.policy, window);
-            let mut rig = self.warm(&setting, everybody)?;
+            let mut rig = self.warm(&setting, &case.places)?;
             rig.drain()?;
             let latencies = rig.offer(rounds.offered, self.plan.slice, round)?;
             rig.drain()?;
@@ -315,7 +326,7 @@ impl Lab<'_> {
     fn outcome(&self, case: Case, mix: &Mix, window: usize) -> Outcome {
         let all: u64 = case.work.iter().map(|work| work.packets).sum();
         let jobs: u64 = case.work.iter().map(|work| work.jobs).sum();
-        let share = |(place, work): (usize, &Work)| work.share(self.bank.name(place), all);
+        let share = |(&place, work): (&usize, &Work)| work.share(self.bank.name(place), all);
         let packets_per_s = median(case.rates.clone());
         let [latency_50, latency_90] = case.latencies.map(|rounds| Latency {
             offered_packets_per_s: rounds.offered,
@@ -326,11 +337,11 @@ impl Lab<'_> {
         Outcome {
             policy: case.rule.word(),
             processor: match case.policy {
-                Policy::Single { processor } => Some(self.bank.name(processor).to_owned()),
+                Policy::Single { processor } => Some(self.bank.name(case.places[processor]).to_owned()),
                 _ => None,
             },
             weights: match case.policy {
-                Policy::Split { weights } => Some(weights[..self.bank.count()].to_vec()),
+                Policy::Split { weights } => Some(weights[..case.places.len()].to_vec()),
                 _ => None,
             },
             window,
@@ -346,7 +357,7 @@ impl Lab<'_> {
             removals: case.removals,
             latency_50,
             latency_90,
-            processors: case.work.iter().enumerate().map(share).collect(),
+            processors: case.places.iter().zip(&case.work).map(share).collect(),
         }
     }
 }

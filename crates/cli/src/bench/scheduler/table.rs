@@ -34,7 +34,8 @@ pub fn table(document: &Document, color: bool) -> String {
             "p50, p99 at 50 %",
             "p50, p99 at 90 %"
         );
-        for outcome in document.results.iter().filter(|one| one.size == limits.size) {
+        let outcomes = document.results.iter().chain(&document.rivals);
+        for outcome in outcomes.clone().filter(|one| one.size == limits.size) {
             let _ = writeln!(out, "  {}", line(outcome));
         }
     }
@@ -44,9 +45,11 @@ pub fn table(document: &Document, color: bool) -> String {
 fn line(outcome: &Outcome) -> String {
     let shares = outcome.processors.iter();
     let shares: Vec<String> = shares.map(|one| units::plain(&units::percent_short(one.share))).collect();
+    let label = outcome.label();
+    // The name of a rival may be as long as a line.
+    let label = if label.len() > 14 { format!("{label}\n  {:<14}", "") } else { format!("{label:<14}") };
     format!(
-        "{:<14} {:>6} {:>11} {:>7.2} {:>6.0} % {:>7.0} %  {:>17}  {:>17}  {}",
-        outcome.policy,
+        "{label} {:>6} {:>11} {:>7.2} {:>6.0} % {:>7.0} %  {:>17}  {:>17}  {}",
         outcome.window,
         rate(outcome.packets_per_s),
         outcome.bits_per_s / 1e9,

@@ -25,6 +25,9 @@ pub struct Document {
     pub limits: Limits,
     /// By size, window and policy.
     pub results: Vec<Outcome>,
+    /// By size, window and rival.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rivals: Vec<Outcome>,
     /// By size and processor.
     pub alone: Vec<Alone>,
 }
@@ -83,7 +86,7 @@ impl std::fmt::Display for Size {
 pub struct Outcome {
     /// Its word.
     pub policy: &'static str,
-    /// Which processor `single` takes.
+    /// Which processor `single` takes, or which rival it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processor: Option<String>,
     /// The weights of `split`, by processor.
@@ -118,6 +121,16 @@ pub struct Outcome {
     /// The running core first.
     pub processors: Vec<Share>,
 }
+
+impl Outcome {
+    /// What tells it from the others of its size: the policy, or the rival.
+    pub fn label(&self) -> &str {
+        self.processor.as_deref().filter(|_| self.policy == RIVAL).unwrap_or(self.policy)
+    }
+}
+
+/// The policy of what is measured of a rival.
+pub(super) const RIVAL: &str = "rival";
 
 /// From the time when a packet was due to its release.
 #[derive(Clone, Debug, Default, Serialize)]

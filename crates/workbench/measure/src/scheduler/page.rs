@@ -79,7 +79,7 @@ fn best<'a>(document: &'a Document, size: &'a Size) -> Option<&'a Outcome> {
 }
 
 fn of_size<'a>(document: &'a Document, size: &'a Size) -> impl Iterator<Item = &'a Outcome> {
-    document.results.iter().filter(move |one| one.size == *size)
+    document.results.iter().chain(&document.rivals).filter(move |one| one.size == *size)
 }
 
 fn section(document: &Document, size: &Size) -> Vec<Block> {
@@ -101,8 +101,8 @@ fn section(document: &Document, size: &Size) -> Vec<Block> {
 fn axes(outcomes: &[&Outcome]) -> (Vec<String>, Vec<usize>) {
     let (mut policies, mut windows): (Vec<String>, Vec<usize>) = (Vec::new(), Vec::new());
     for one in outcomes {
-        if !policies.iter().any(|known| known == one.policy) {
-            policies.push(one.policy.to_owned());
+        if !policies.iter().any(|known| known == one.label()) {
+            policies.push(one.label().to_owned());
         }
         if !windows.contains(&one.window) {
             windows.push(one.window);
@@ -114,7 +114,7 @@ fn axes(outcomes: &[&Outcome]) -> (Vec<String>, Vec<usize>) {
 fn bars(outcomes: &[&Outcome], of: impl Fn(&Outcome) -> f64) -> Vec<Series> {
     let (policies, windows) = axes(outcomes);
     let value = |window: usize, policy: &str| {
-        let found = outcomes.iter().find(|one| one.policy == policy && one.window == window);
+        let found = outcomes.iter().find(|one| one.label() == policy && one.window == window);
         found.map_or(f64::NAN, |one| of(one))
     };
     let series = |&window: &usize| {
@@ -164,7 +164,7 @@ fn policies(outcomes: &[&Outcome]) -> Table {
     let rows = outcomes.iter().map(|one| {
         let time = units::seconds;
         vec![
-            one.policy.to_owned(),
+            one.label().to_owned(),
             one.window.to_string(),
             units::count(one.packets_per_s.round() as u64),
             units::bits_per_second(one.bits_per_s),
@@ -188,7 +188,7 @@ fn processors(outcomes: &[&Outcome]) -> Table {
     for outcome in outcomes {
         for one in &outcome.processors {
             rows.push(vec![
-                outcome.policy.to_owned(),
+                outcome.label().to_owned(),
                 outcome.window.to_string(),
                 one.name.clone(),
                 units::percent(one.share),

@@ -6,6 +6,7 @@ use forebay_loadgen::processors::Spec;
 use forebay_scheduler::{Registered, registered};
 use forebay_time::Duration;
 
+use super::figures::RIVAL;
 use crate::Error;
 
 /// Processors that policy `split` can deal packets out to.
@@ -24,6 +25,8 @@ pub struct Settings {
     pub sizes: Vec<String>,
     /// Processors, the running core first, such as `core`, `worker:aws-lc` or `card`.
     pub processors: Vec<String>,
+    /// Processors that are measured by themselves through the same engine, to be compared with.
+    pub rivals: Vec<String>,
     /// Number of SAs, which are equally likely.
     pub sas: usize,
     /// Policies; if there is none, all that fit.
@@ -42,6 +45,7 @@ pub struct Plan {
     pub(super) suite: Suite,
     pub(super) mixes: Vec<Mix>,
     pub(super) processors: Vec<Spec>,
+    pub(super) rivals: Vec<Spec>,
     pub(super) sas: usize,
     pub(super) rules: Vec<Rule>,
     pub(super) windows: Vec<usize>,
@@ -62,6 +66,8 @@ pub(super) enum Rule {
     SizeThreshold,
     /// The best fixed split that was found.
     Split,
+    /// Everything to a rival, which is not among the processors.
+    Rival,
     /// One that the program has registered, with the defaults of its parameters.
     Registered(Registered),
 }
@@ -84,6 +90,7 @@ impl Rule {
             Rule::ShortestQueue => "shortest-queue",
             Rule::SizeThreshold => "size-threshold",
             Rule::Split => "split",
+            Rule::Rival => RIVAL,
             Rule::Registered(registered) => registered.kind().word,
         }
     }
@@ -106,11 +113,14 @@ impl Plan {
         }
         let processors = Spec::parse_all(&settings.processors)?;
         within("processor: their number,", processors.len(), 1, PROCESSORS_MAX)?;
+        let rivals = settings.rivals.iter().map(|word| Spec::parse_rival(word));
+        let computing = processors.iter().filter(|one| !one.is_io()).count();
         Ok(Plan {
             suite,
             mixes: settings.sizes.iter().map(|word| Mix::parse(word)).collect::<miette::Result<_>>()?,
-            rules: rules(&settings.policies, processors.len())?,
+            rules: rules(&settings.policies, computing)?,
             processors,
+            rivals: rivals.collect::<miette::Result<_>>()?,
             sas: settings.sas,
             windows: settings.windows.clone(),
             rounds: settings.rounds,
