@@ -96,6 +96,23 @@ fn what_feeding_costs_the_host_counts() {
     assert_eq!(jobs_of(&place(&mut s, Time(100_000), &[64; 32]), 1), 0);
 }
 
+/// Devices that compute while the host polls them: two of them are no faster than the better one, also where the host has
+/// no jobs of its own.
+#[test]
+fn a_host_without_jobs_feeds_the_others_all_the_same() {
+    for does_jobs in [false, true] {
+        let of = |init: u64| {
+            let feed = Cost { init: Duration(init), ..Cost::default() };
+            ProcessorConfig { feed, ..core(cost(init, 1)) }
+        };
+        let host = ProcessorConfig { suites: u64::from(does_jobs), ..core(cost(2_000, 1)) };
+        let config = Config { batch: 64, host: Some(0), ..Config::new(vec![host, of(1_500), of(1_000)]) };
+        let mut s = Scheduler::new(config).unwrap();
+        let shares = place(&mut s, Time::ZERO, &[64; 32]);
+        assert_eq!(jobs_of(&shares, 2), 32, "{shares:?}");
+    }
+}
+
 /// Feeding a share costs the host what opens a batch if it opens one, what wakes the processor if it is idle, and each job.
 #[test]
 fn the_host_s_next_share_waits_for_what_it_feeds_to_others() {
