@@ -6,9 +6,9 @@ use forebay_crypto::{
     Verdict,
 };
 use forebay_crypto_card::{Bus, BusConfig, Card, CardConfig};
-use forebay_engine::{Clock, Engine, Lane, Limits, ProcessorSetup, Settings};
+use forebay_engine::{Clock, Engine, Lane, Limits, ProcessorSetup, Scheduling, Settings};
 use forebay_ipsec::{Ipsec, IvRange, SaConfig, Spi};
-use forebay_scheduler::{Cost, Kind};
+use forebay_scheduler::{Cost, Kind, Policy};
 use forebay_time::{Duration, Time};
 
 const SAS: usize = 3;
@@ -119,13 +119,12 @@ fn engine(direction: Direction, clock: Clock) -> Engine {
         let key = SecretBytes::new(vec![7 + sa; suite().cipher_key_len() + suite().salt_len()]);
         keys.push(SaKeys::new(suite(), &key, &SecretBytes::new(vec![])).expect("keys"));
     }
-    // The core is to be spared, so that each processor has work.
-    let cost = |init: u64| Cost { init: Duration::from_nanos(init), ..Cost::default() };
-    let setup = |processor: Box<dyn Processor>, kind, init, alpha| ProcessorSetup {
+    let cost = Cost { init: Duration::from_nanos(1_000), ..Cost::default() };
+    let setup = |processor: Box<dyn Processor>, kind| ProcessorSetup {
         processor,
         kind,
-        cost: cost(init),
-        alpha,
+        cost,
+        alpha: 1.0,
         beta: Duration::ZERO,
         queue: 16,
     };
@@ -133,14 +132,16 @@ fn engine(direction: Direction, clock: Clock) -> Engine {
     let bus = Bus::new(BusConfig::pci_66());
     let card = Card::new(CardConfig::paper_230_mbit(), &bus, Box::new(Toy::new()));
     let processors = vec![
-        setup(Box::new(Toy::new()), Kind::Cpu, 100_000, 8.0),
-        setup(Box::new(lane), Kind::Cpu, 1_000, 1.0),
-        setup(Box::new(card), Kind::Accelerator, 1_000, 1.0),
+        setup(Box::new(Toy::new()), Kind::Cpu),
+        setup(Box::new(lane), Kind::Cpu),
+        setup(Box::new(card), Kind::Accelerator),
     ];
     // What is late is so because of Miri, or of a busy machine.
     let (hold, slack) = (Duration::from_millis(60_000), Duration::from_millis(60_000));
     let limits = Limits { in_flight: 64, packet_capacity: 256, hold, slack, ..Limits::default() };
-    Engine::new(ipsec, &keys, processors, Settings { limits, ..Settings::default() }, clock)
+    // In turn: by finishing time, what Miri takes to hand a job over would have the core do everything.
+    let scheduling = Scheduling { policy: Policy::RoundRobin, ..Scheduling::default() };
+    Engine::new(ipsec, &keys, processors, Settings { scheduling, limits, ..Settings::default() }, clock)
         .expect("an engine")
 }
 
@@ -196,6 +197,6 @@ fn packets_cross_two_engines_unchanged_and_in_their_sas_order() {
         }
     }
     let used: Vec<u64> = a.processors().map(|one| one.packets).collect();
-    assert!(used[1] > 0, "the lane did nothing: {used:?}");
+    assert!(used.iter().all(|&packets| packets > 0), "one did nothing: {used:?}");
     assert_eq!(used.iter().sum::<u64>(), BURSTS * BURST);
 }
