@@ -4,7 +4,7 @@ CARGO ?= cargo
 FOREBAY = target/release/forebay
 OUT ?= forebay-demo
 
-.PHONY: help build demo test test-arm64 extension dpdk check licences interop bench bench-gateway bench-simulator peers validate-model instructions soak simulate-faults planted-faults fuzz miri mutants semver publish-check lab tutorials docs browser interop-vm hdtv deb man setup setup-test wheel test-python clean
+.PHONY: help build demo test test-arm64 extension dpdk bench-dpdk check licences interop bench bench-gateway bench-simulator peers validate-model instructions soak simulate-faults planted-faults fuzz miri mutants semver publish-check lab tutorials docs browser interop-vm hdtv deb man setup setup-test wheel test-python clean
 
 help:
 	@echo 'make demo          build, show what the scheduler gains, send a real capture through two gateways'
@@ -13,6 +13,7 @@ help:
 	@echo 'make check         format, lints, docs and their links, licences, advisories'
 	@echo 'make extension     a policy and a kind of processor outside the workspace: its tests, as a crate of its own'
 	@echo 'make dpdk          crypto devices by DPDK (fetches libdpdk-dev): vectors, and two gateways on its software devices'
+	@echo 'make bench-dpdk    a software device of DPDK through Forebay, in turns with dpdk-test-crypto-perf'
 	@echo 'make interop       the whole matrix of suites against scapy and tshark'
 	@echo 'make test-arm64    vectors, engine and captures on arm64, in emulation on x86-64'
 	@echo 'make interop-vm    Linux and strongSwan as peers, in virtual machines of software emulation'
@@ -74,6 +75,12 @@ extension: setup
 dpdk:
 	@scripts/setup.sh build dpdk lab
 	scripts/dpdk.sh
+
+# In turns with DPDK's own program: about a minute.
+bench-dpdk:
+	@scripts/setup.sh build dpdk dpdk-bench
+	$(CARGO) build --release --locked --package forebay-crypto-dpdk --example perf
+	scripts/dpdk_perf.py $${CARGO_TARGET_DIR:-target}/release/examples/perf
 
 interop: $(FOREBAY)
 	@scripts/setup.sh test

@@ -63,6 +63,12 @@ impl Device {
         Ok(device)
     }
 
+    /// Whether it computes on this machine's cores, and so can work on a packet where it is.
+    pub fn is_software(&self) -> bool {
+        // SAFETY: a device that there is.
+        unsafe { sys::fb_dpdk_is_software(self.number) != 0 }
+    }
+
     /// Takes a queue pair.
     pub fn take_pair(&self) -> Result<u16, Unavailable> {
         let taken = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
@@ -171,6 +177,12 @@ fn ready(config: &Config) -> Result<Device, Unavailable> {
     let (Ok(name), Ok(arguments)) = (CString::new(&*config.device), CString::new(&*config.arguments)) else {
         return Err(missing());
     };
+    // The devices that DPDK's own scheduler (`crypto_scheduler`) is made of have to be there before it.
+    for worker in config.arguments.split(',').filter_map(|argument| argument.strip_prefix("worker=")) {
+        let worker = CString::new(worker).map_err(|_| missing())?;
+        // SAFETY: two texts that end with zeros.
+        unsafe { sys::fb_dpdk_find(worker.as_ptr(), c"".as_ptr()) };
+    }
     // SAFETY: two texts that end with zeros.
     let number = unsafe { sys::fb_dpdk_find(name.as_ptr(), arguments.as_ptr()) };
     let Ok(number) = u8::try_from(number) else { return Err(missing()) };

@@ -2,12 +2,14 @@
 //! software devices.
 //!
 //! A device is named as DPDK names it, `crypto_aesni_mb0` or a PCI address. Each [`Processor`](forebay_crypto::Processor)
-//! is one of its queue pairs. Packets are copied into DPDK's buffers when they are submitted, and what has changed is
-//! copied back; a submission is one burst, and one doorbell.
+//! is one of its queue pairs. Software devices work on packets where they are. For others packets are copied into DPDK's
+//! buffers when they are submitted, and what has changed is copied back. A submission is one burst, and one doorbell.
 //!
 //! DPDK is one for a process. It is started with the first device that is opened ([`open`]), with one thread's worth of
 //! cores, so that it starts no threads that compute, and takes its memory from huge pages where there are any.
 
+#[cfg(dpdk)]
+mod batches;
 #[cfg(dpdk)]
 mod device;
 mod error;
@@ -32,6 +34,8 @@ pub struct Config {
     pub queue: usize,
     /// Most sessions, each a direction of an SA.
     pub sessions: usize,
+    /// Copy packets for a software device too, as for every other: for tests, and to measure what copies cost.
+    pub copies: bool,
 }
 
 impl Config {
@@ -43,6 +47,7 @@ impl Config {
             arguments: String::new(),
             queue: 512,
             sessions: 4_096,
+            copies: false,
         }
     }
 }

@@ -45,9 +45,11 @@ fn all(processor: &mut dyn Processor, count: usize) -> Vec<Job> {
 
 fn with_devices(test: impl Fn(&str, Box<dyn Processor>)) {
     for device in ["crypto_aesni_mb0", "crypto_openssl0"] {
-        match open(&Config { queue: 64, ..Config::new(device) }) {
-            Ok(processor) => test(device, processor),
-            Err(why) => println!("skipped: {device}: {why}"),
+        for copies in [false, true] {
+            match open(&Config { queue: 64, copies, ..Config::new(device) }) {
+                Ok(processor) => test(device, processor),
+                Err(why) => println!("skipped: {device}: {why}"),
+            }
         }
     }
 }

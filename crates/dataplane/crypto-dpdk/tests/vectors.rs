@@ -18,26 +18,31 @@ fn devices() -> Vec<&'static str> {
     DEVICES.into_iter().filter(has).collect()
 }
 
-fn processor(device: &str) -> Box<dyn Processor> {
-    open(&Config::new(device)).expect("as a moment ago")
+/// On packets where they are, or on copies.
+fn processor(device: &str, copies: bool) -> Box<dyn Processor> {
+    open(&Config { copies, ..Config::new(device) }).expect("as a moment ago")
 }
 
 #[test]
 fn published_vectors_come_out_as_published() {
     for device in devices() {
-        let report = check_all(&mut || processor(device));
-        println!("{device}\n{report}");
-        assert!(report.run("") > 100, "{device}:\n{report}");
+        for copies in [false, true] {
+            let report = check_all(&mut || processor(device, copies));
+            println!("{device}\n{report}");
+            assert!(report.run("") > 100, "{device}:\n{report}");
+        }
     }
 }
 
 #[test]
 fn random_jobs_come_out_as_the_second_opinion_has_them() {
     for device in devices() {
-        let report = check_random(&mut || processor(device), 1, 5_000);
-        println!("{device}\n{report}");
-        for kind in ["seals", "opens", "flipped bits", "bad jobs", "unknown sessions"] {
-            assert!(report.run(kind) > 100, "{device}\n{report}");
+        for copies in [false, true] {
+            let report = check_random(&mut || processor(device, copies), 1, 5_000);
+            println!("{device}\n{report}");
+            for kind in ["seals", "opens", "flipped bits", "bad jobs", "unknown sessions"] {
+                assert!(report.run(kind) > 100, "{device}\n{report}");
+            }
         }
     }
 }

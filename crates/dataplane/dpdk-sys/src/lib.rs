@@ -9,6 +9,7 @@ pub const AVAILABLE: bool = cfg!(dpdk);
 #[cfg(dpdk)]
 mod bindings {
     use std::ffi::{c_char, c_int, c_void};
+    use std::ptr::null_mut;
 
     /// Longest AAD of a job, in bytes.
     pub const AAD_MAX: usize = 1024;
@@ -36,49 +37,78 @@ mod bindings {
         pub decrypt: u8,
     }
 
-    /// A job: `len` bytes at `data` are copied into the buffer of `slot`, and all positions count from there.
+    /// A job: all positions are in the buffer. `len` bytes from `start` are what the device gets.
     #[repr(C)]
     #[derive(Clone, Copy)]
     #[allow(missing_docs)]
     pub struct Job {
         pub session: *mut c_void,
-        pub data: *const u8,
-        pub aad: *const u8,
-        /// The ICV that was received; null when sealing.
-        pub icv: *const u8,
+        pub buffer: *mut u8,
+        pub start: u32,
         pub len: u32,
         pub cipher_start: u32,
         pub cipher_len: u32,
         pub auth_start: u32,
         pub auth_len: u32,
-        pub slot: u32,
+        pub icv_start: u32,
         pub iv: [u8; 16],
-        pub aad_len: u16,
-        pub icv_len: u8,
-        pub aead: u8,
-        /// Four, or none: the high half of the sequence number behind what is authenticated.
-        pub seq_hi_len: u8,
+        /// The high half of the sequence number, if [`HAS_SEQ_HI`].
         pub seq_hi: [u8; 4],
+        /// The shim's: what stood where it put the high half.
+        pub behind: [u8; 4],
+        pub icv_len: u8,
+        /// [`AEAD`] and so on.
+        pub flags: u8,
+        /// The shim's: whether the device has it.
+        pub is_held: u8,
     }
 
-    /// A job that the device has given back. What is pointed at stays until its slot is used again.
+    impl Job {
+        /// What a slot without a job has.
+        pub const NONE: Job = Job {
+            session: null_mut(),
+            buffer: null_mut(),
+            start: 0,
+            len: 0,
+            cipher_start: 0,
+            cipher_len: 0,
+            auth_start: 0,
+            auth_len: 0,
+            icv_start: 0,
+            iv: [0; 16],
+            seq_hi: [0; 4],
+            behind: [0; 4],
+            icv_len: 0,
+            flags: 0,
+            is_held: 0,
+        };
+    }
+
+    /// Flag: an AEAD, whose AAD is what is authenticated.
+    pub const AEAD: u8 = 1;
+    /// Flag: sealed rather than opened.
+    pub const SEALS: u8 = 2;
+    /// Flag: the high half of the sequence number is authenticated too.
+    pub const HAS_SEQ_HI: u8 = 4;
+    /// Flag: the text changes.
+    pub const HAS_TEXT: u8 = 8;
+
+    /// A job that the device has given back.
     #[repr(C)]
     #[derive(Clone, Copy)]
     pub struct Done {
         /// The job's slot.
         pub slot: u32,
-        /// [`DONE`], [`AUTH_FAILED`] or anything else.
+        /// [`DONE`], [`AUTH_FAILED`], [`NOT_HELD`] or anything else.
         pub status: u32,
-        /// The buffer.
-        pub data: *const u8,
-        /// The ICV, when sealing.
-        pub icv: *const u8,
     }
 
     /// Status: sealed, or opened with a matching ICV.
     pub const DONE: u32 = 0;
     /// Status: the ICV does not match.
     pub const AUTH_FAILED: u32 = 1;
+    /// Status: the device did not have this job.
+    pub const NOT_HELD: u32 = 3;
 
     // Indices into the tables of shim.c.
     /// AES-GCM.
@@ -117,10 +147,11 @@ mod bindings {
         pub fn fb_dpdk_ready(device: u8, pairs: u16, descriptors: u32, sessions: u32) -> *mut c_void;
         pub fn fb_dpdk_session(device: u8, pool: *mut c_void, keys: *const Keys) -> *mut c_void;
         pub fn fb_dpdk_session_free(device: u8, pool: *mut c_void, session: *mut c_void);
-        pub fn fb_dpdk_queue(device: u8, pair: u16, slots: u32, longest: u32) -> *mut Queue;
+        pub fn fb_dpdk_queue(device: u8, pair: u16, slots: u32, longest: u32, copies: c_int) -> *mut Queue;
         pub fn fb_dpdk_queue_free(queue: *mut Queue);
-        pub fn fb_dpdk_enqueue(queue: *mut Queue, jobs: *const Job, n: u32) -> u32;
-        pub fn fb_dpdk_dequeue(queue: *mut Queue, done: *mut Done, n: u32) -> u32;
+        pub fn fb_dpdk_enqueue(queue: *mut Queue, jobs: *mut Job, slots: *const u32, n: u32) -> u32;
+        pub fn fb_dpdk_dequeue(queue: *mut Queue, jobs: *mut Job, done: *mut Done, n: u32) -> u32;
+        pub fn fb_dpdk_is_software(device: u8) -> c_int;
         pub fn fb_dpdk_aead(which: c_int) -> c_int;
         pub fn fb_dpdk_cipher(which: c_int) -> c_int;
         pub fn fb_dpdk_auth(which: c_int) -> c_int;

@@ -1,7 +1,8 @@
 // What crypto-dpdk needs of DPDK's crypto devices: much of that API is inline functions and macros.
 //
-// A queue owns its operations and buffers for as long as it lives, each at a fixed number, its slot. What is to be worked
-// on is copied into the slot's buffer, and out of it by the caller after the device has given the operation back.
+// A queue owns its operations for as long as it lives, each at a fixed number, its slot. A software device works on packets
+// where they are. For any other the slot has a buffer, into which what is to be worked on is copied, and out of which what
+// has changed is copied back after the device has given the operation back.
 
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -20,21 +21,23 @@
 #include <rte_version.h>
 
 #define AAD_MAX 1024
+#define SEQ_HI_LEN 4
 
-// Behind each operation: what it points at.
+// Behind each operation: what it points at. The slot and the IV are in the operation's own cache lines.
 struct room {
-	uint8_t iv[16];
-	uint8_t aad[AAD_MAX];
-	uint8_t digest[64];
 	uint32_t slot;
+	uint8_t iv[16];
+	uint8_t digest[64];
+	uint8_t aad[AAD_MAX + SEQ_HI_LEN];
 };
 #define ROOM (sizeof(struct rte_crypto_op) + sizeof(struct rte_crypto_sym_op))
 
 struct fb_queue {
 	uint8_t device;
+	// Packets are copied.
+	uint8_t copies;
 	uint16_t pair;
 	uint32_t slots;
-	uint32_t longest;
 	struct rte_mempool *op_pool;
 	struct rte_mempool *mbuf_pool;
 	struct rte_crypto_op **ops;
@@ -50,29 +53,27 @@ struct fb_keys {
 	uint8_t decrypt;
 };
 
-// The fields of `fb_job` in lib.rs.
+// The fields of `Job` in lib.rs. All positions are in `buffer`.
 struct fb_job {
 	void *session;
-	const uint8_t *data;
-	const uint8_t *aad;
-	const uint8_t *icv;
-	uint32_t len;
+	uint8_t *buffer;
+	uint32_t start, len;
 	uint32_t cipher_start, cipher_len;
 	uint32_t auth_start, auth_len;
-	uint32_t slot;
+	uint32_t icv_start;
 	uint8_t iv[16];
-	uint16_t aad_len;
-	uint8_t icv_len, aead, seq_hi_len;
-	uint8_t seq_hi[4];
+	uint8_t seq_hi[SEQ_HI_LEN];
+	uint8_t behind[SEQ_HI_LEN];
+	uint8_t icv_len, flags, is_held;
 };
+enum { AEAD = 1, SEALS = 2, HAS_SEQ_HI = 4, HAS_TEXT = 8 };
 
-// The fields of `fb_done` in lib.rs.
+// The fields of `Done` in lib.rs.
 struct fb_done {
 	uint32_t slot;
 	uint32_t status;
-	const uint8_t *data;
-	const uint8_t *icv;
 };
+enum { DONE, AUTH_FAILED, FAILED, NOT_HELD };
 
 const char *fb_dpdk_version(void) { return rte_version(); }
 
@@ -127,6 +128,19 @@ uint32_t fb_dpdk_queue_pairs(uint8_t device)
 	struct rte_cryptodev_info info;
 	rte_cryptodev_info_get(device, &info);
 	return info.max_nb_queue_pairs;
+}
+
+// Whether the device is software that computes on this machine's cores, for which memory needs no more than an address.
+// DPDK's scheduler of devices may have others below it.
+int fb_dpdk_is_software(uint8_t device)
+{
+	const uint64_t by_core = RTE_CRYPTODEV_FF_CPU_SSE | RTE_CRYPTODEV_FF_CPU_AVX | RTE_CRYPTODEV_FF_CPU_AVX2 |
+				 RTE_CRYPTODEV_FF_CPU_AVX512 | RTE_CRYPTODEV_FF_CPU_AESNI | RTE_CRYPTODEV_FF_CPU_NEON |
+				 RTE_CRYPTODEV_FF_CPU_ARM_CE;
+	struct rte_cryptodev_info info;
+	rte_cryptodev_info_get(device, &info);
+	return (info.feature_flags & by_core) != 0 && (info.feature_flags & RTE_CRYPTODEV_FF_HW_ACCELERATED) == 0 &&
+	       strcmp(info.driver_name, "crypto_scheduler") != 0;
 }
 
 static int has_range(const struct rte_crypto_param_range *range, uint16_t value)
@@ -256,8 +270,9 @@ void fb_dpdk_queue_free(struct fb_queue *queue)
 	free(queue);
 }
 
-// A queue pair with its slots, for packets of up to so many bytes; nothing if there is no memory.
-struct fb_queue *fb_dpdk_queue(uint8_t device, uint16_t pair, uint32_t slots, uint32_t longest)
+// A queue pair with its slots, and if it copies with buffers for packets of up to so many bytes; nothing if there is no
+// memory.
+struct fb_queue *fb_dpdk_queue(uint8_t device, uint16_t pair, uint32_t slots, uint32_t longest, int copies)
 {
 	char name[32];
 	int socket = rte_cryptodev_socket_id(device);
@@ -267,13 +282,13 @@ struct fb_queue *fb_dpdk_queue(uint8_t device, uint16_t pair, uint32_t slots, ui
 	queue->device = device;
 	queue->pair = pair;
 	queue->slots = slots;
-	queue->longest = longest;
+	queue->copies = copies != 0;
 	queue->ops = calloc(slots, sizeof *queue->ops);
 	queue->burst = calloc(slots, sizeof *queue->burst);
 	snprintf(name, sizeof name, "forebay_ops_%u_%u", device, pair);
 	queue->op_pool = rte_crypto_op_pool_create(name, RTE_CRYPTO_OP_TYPE_SYMMETRIC, slots, 0, sizeof(struct room), socket);
 	snprintf(name, sizeof name, "forebay_data_%u_%u", device, pair);
-	queue->mbuf_pool = rte_pktmbuf_pool_create(name, slots, 0, 0, RTE_PKTMBUF_HEADROOM + longest, socket);
+	queue->mbuf_pool = rte_pktmbuf_pool_create(name, slots, 0, 0, copies ? RTE_PKTMBUF_HEADROOM + longest + SEQ_HI_LEN : 0, socket);
 	if (queue->ops == NULL || queue->burst == NULL || queue->op_pool == NULL || queue->mbuf_pool == NULL ||
 	    rte_crypto_op_bulk_alloc(queue->op_pool, RTE_CRYPTO_OP_TYPE_SYMMETRIC, queue->ops, slots) != slots) {
 		fb_dpdk_queue_free(queue);
@@ -285,77 +300,156 @@ struct fb_queue *fb_dpdk_queue(uint8_t device, uint16_t pair, uint32_t slots, ui
 			fb_dpdk_queue_free(queue);
 			return NULL;
 		}
-		queue->ops[slot]->sym->m_src = data;
-		rte_crypto_op_ctod_offset(queue->ops[slot], struct room *, ROOM)->slot = slot;
+		if (!copies)
+			data->data_off = 0;
+		struct rte_crypto_op *op = queue->ops[slot];
+		op->sess_type = RTE_CRYPTO_OP_WITH_SESSION;
+		op->sym->m_src = data;
+		op->sym->m_dst = NULL;
+		rte_crypto_op_ctod_offset(op, struct room *, ROOM)->slot = slot;
 	}
 	return queue;
 }
 
-static void prepare(struct rte_crypto_op *op, const struct fb_job *job)
+// Whether a separate algorithm covers the high half of the sequence number, which stands behind everything else
+// (RFC 4303 2.2.1). It may be put in the ICV's place, so the ICV is elsewhere meanwhile.
+static inline int is_lengthened(const struct fb_job *job)
+{
+	return (job->flags & (AEAD | HAS_SEQ_HI)) == HAS_SEQ_HI;
+}
+
+// The AAD of ESP with the high half of its sequence number between the SPI and the low half (RFC 4106 5); or as it is.
+static inline void copy_aad(uint8_t *to, const struct fb_job *job)
+{
+	const uint8_t *from = job->buffer + job->auth_start;
+	const uint32_t front = job->flags & HAS_SEQ_HI ? 4 : 0;
+	memcpy(to, from, front);
+	memcpy(to + front, job->seq_hi, front);
+	memcpy(to + 2 * front, from + front, job->auth_len - front);
+}
+
+static inline void prepare(struct rte_crypto_op *op, struct fb_job *job, const int copies)
 {
 	struct rte_crypto_sym_op *sym = op->sym;
 	struct rte_mbuf *data = sym->m_src;
 	struct room *room = rte_crypto_op_ctod_offset(op, struct room *, ROOM);
 	const rte_iova_t room_at = rte_crypto_op_ctophys_offset(op, ROOM);
-	uint8_t *bytes = rte_pktmbuf_mtod(data, uint8_t *);
+	uint8_t *bytes = job->buffer + job->start, *digest = job->buffer + job->icv_start;
+	uint32_t len = job->len;
 
-	memcpy(bytes, job->data, job->len);
+	if (copies) {
+		bytes = rte_pktmbuf_mtod(data, uint8_t *);
+		memcpy(bytes, job->buffer + job->start, len);
+	} else {
+		data->buf_addr = bytes;
+	}
+	if (copies || is_lengthened(job)) {
+		digest = room->digest;
+		if (!(job->flags & SEALS))
+			memcpy(digest, job->buffer + job->icv_start, job->icv_len);
+	}
 	memcpy(room->iv, job->iv, sizeof room->iv);
-	data->data_len = data->pkt_len = job->len;
 	op->status = RTE_CRYPTO_OP_STATUS_NOT_PROCESSED;
-	op->sess_type = RTE_CRYPTO_OP_WITH_SESSION;
-	sym->m_dst = NULL;
 	sym->session = job->session;
-	if (job->icv != NULL)
-		memcpy(room->digest, job->icv, job->icv_len);
-	if (job->aead) {
-		memcpy(room->aad, job->aad, job->aad_len);
-		sym->aead.data.offset = job->cipher_start;
+	if (job->flags & AEAD) {
+		uint8_t *aad = job->buffer + job->auth_start;
+		if (copies || job->flags & HAS_SEQ_HI) {
+			aad = room->aad;
+			copy_aad(aad, job);
+		}
+		sym->aead.data.offset = job->cipher_start - job->start;
 		sym->aead.data.length = job->cipher_len;
-		sym->aead.digest.data = room->digest;
+		sym->aead.digest.data = digest;
 		sym->aead.digest.phys_addr = room_at + offsetof(struct room, digest);
-		sym->aead.aad.data = room->aad;
+		sym->aead.aad.data = aad;
 		sym->aead.aad.phys_addr = room_at + offsetof(struct room, aad);
-		return;
+	} else {
+		const uint32_t end = job->auth_start + job->auth_len - job->start;
+		const uint32_t more = is_lengthened(job) ? SEQ_HI_LEN : 0;
+		if (more) {
+			memcpy(job->behind, bytes + end, SEQ_HI_LEN);
+			memcpy(bytes + end, job->seq_hi, SEQ_HI_LEN);
+			if (end + SEQ_HI_LEN > len)
+				len = end + SEQ_HI_LEN;
+		}
+		sym->cipher.data.offset = job->cipher_start - job->start;
+		sym->cipher.data.length = job->cipher_len;
+		sym->auth.data.offset = job->auth_start - job->start;
+		sym->auth.data.length = job->auth_len + more;
+		sym->auth.digest.data = digest;
+		sym->auth.digest.phys_addr = room_at + offsetof(struct room, digest);
 	}
-	// The high half of the sequence number stands behind everything else (RFC 4303 2.2.1).
-	if (job->seq_hi_len > 0) {
-		const uint32_t end = job->auth_start + job->auth_len;
-		memcpy(bytes + end, job->seq_hi, job->seq_hi_len);
-		if (end + job->seq_hi_len > job->len)
-			data->data_len = data->pkt_len = end + job->seq_hi_len;
-	}
-	sym->cipher.data.offset = job->cipher_start;
-	sym->cipher.data.length = job->cipher_len;
-	sym->auth.data.offset = job->auth_start;
-	sym->auth.data.length = job->auth_len + job->seq_hi_len;
-	sym->auth.digest.data = room->digest;
-	sym->auth.digest.phys_addr = room_at + offsetof(struct room, digest);
+	data->data_len = data->pkt_len = len;
+	if (!copies)
+		data->buf_len = len;
 }
 
-// Hands jobs to the device, those that there is room for; how many.
-uint32_t fb_dpdk_enqueue(struct fb_queue *queue, const struct fb_job *jobs, uint32_t n)
+// Puts back what stood where the sequence number's high half was.
+static inline void restore(struct fb_job *job)
+{
+	if (is_lengthened(job))
+		memcpy(job->buffer + job->auth_start + job->auth_len, job->behind, SEQ_HI_LEN);
+}
+
+// Hands the jobs of these slots to the device, those that there is room for; how many.
+uint32_t fb_dpdk_enqueue(struct fb_queue *queue, struct fb_job *jobs, const uint32_t *slots, uint32_t n)
 {
 	for (uint32_t at = 0; at < n; at++) {
-		queue->burst[at] = queue->ops[jobs[at].slot];
-		prepare(queue->burst[at], &jobs[at]);
+		struct rte_crypto_op *op = queue->burst[at] = queue->ops[slots[at]];
+		struct fb_job *job = &jobs[slots[at]];
+		job->is_held = 1;
+		if (queue->copies)
+			prepare(op, job, 1);
+		else
+			prepare(op, job, 0);
 	}
-	return rte_cryptodev_enqueue_burst(queue->device, queue->pair, queue->burst, n);
+	const uint32_t taken = rte_cryptodev_enqueue_burst(queue->device, queue->pair, queue->burst, n);
+	for (uint32_t at = taken; at < n; at++) {
+		jobs[slots[at]].is_held = 0;
+		if (!queue->copies)
+			restore(&jobs[slots[at]]);
+	}
+	return taken;
 }
 
-// Takes what the device has done; how many. What is pointed at stays until the slot is used again.
-uint32_t fb_dpdk_dequeue(struct fb_queue *queue, struct fb_done *done, uint32_t n)
+// Brings what the device has changed to where the packet is.
+static inline void take_back(struct rte_crypto_op *op, struct fb_job *job, uint32_t status, const int copies)
+{
+	const struct room *room = rte_crypto_op_ctod_offset(op, const struct room *, ROOM);
+	if (!copies)
+		restore(job);
+	if (status != DONE)
+		return;
+	if (copies && job->flags & HAS_TEXT)
+		memcpy(job->buffer + job->cipher_start,
+		       rte_pktmbuf_mtod_offset(op->sym->m_src, const uint8_t *, job->cipher_start - job->start),
+		       job->cipher_len);
+	if ((copies || is_lengthened(job)) && job->flags & SEALS)
+		memcpy(job->buffer + job->icv_start, room->digest, job->icv_len);
+}
+
+// Takes what the device has done; how many.
+uint32_t fb_dpdk_dequeue(struct fb_queue *queue, struct fb_job *jobs, struct fb_done *done, uint32_t n)
 {
 	n = rte_cryptodev_dequeue_burst(queue->device, queue->pair, queue->burst, n);
 	for (uint32_t at = 0; at < n; at++) {
 		struct rte_crypto_op *op = queue->burst[at];
-		struct room *room = rte_crypto_op_ctod_offset(op, struct room *, ROOM);
-		done[at].slot = room->slot;
-		done[at].status = op->status == RTE_CRYPTO_OP_STATUS_SUCCESS	    ? 0
-				  : op->status == RTE_CRYPTO_OP_STATUS_AUTH_FAILED ? 1
-										    : 2;
-		done[at].data = rte_pktmbuf_mtod(op->sym->m_src, const uint8_t *);
-		done[at].icv = room->digest;
+		const struct room *room = rte_crypto_op_ctod_offset(op, const struct room *, ROOM);
+		const uint32_t slot = room->slot;
+		// A device may lie: what is not its own, or was given back before, touches no packet.
+		if (slot >= queue->slots || queue->ops[slot] != op || !jobs[slot].is_held) {
+			done[at] = (struct fb_done){.slot = slot, .status = NOT_HELD};
+			continue;
+		}
+		const uint32_t status = op->status == RTE_CRYPTO_OP_STATUS_SUCCESS	 ? DONE
+					: op->status == RTE_CRYPTO_OP_STATUS_AUTH_FAILED ? AUTH_FAILED
+											 : FAILED;
+		jobs[slot].is_held = 0;
+		done[at] = (struct fb_done){.slot = slot, .status = status};
+		if (queue->copies)
+			take_back(op, &jobs[slot], status, 1);
+		else
+			take_back(op, &jobs[slot], status, 0);
 	}
 	return n;
 }
