@@ -75,6 +75,8 @@ pub(crate) struct Pool<'a> {
     pub(crate) suite: u8,
     /// Most jobs waiting in a queue that the class may join.
     pub(crate) queue: usize,
+    /// See [`crate::ClassConfig::latency_bound`].
+    pub(crate) bound: Duration,
     /// The processor that also moves packets, if there is one, and until when it is busy with that.
     pub(crate) host: Option<(usize, Time)>,
 }
@@ -89,9 +91,17 @@ impl Pool<'_> {
         self.is_capable(processor) && self.processor_states[processor].has_room(self.queue)
     }
 
-    /// Those that may be given jobs now.
+    /// Those that may be given jobs now; of a class with a latency bound those that keep it, if there are such.
     pub(crate) fn free(&self) -> impl Iterator<Item = usize> {
-        (0..self.processor_states.len()).filter(|&processor| self.is_free(processor))
+        let free = (0..self.processor_states.len()).filter(|&processor| self.is_free(processor));
+        let is_bounded = self.bound < Duration(u64::MAX) && free.clone().any(|one| self.is_in_time(one));
+        free.filter(move |&one| !is_bounded || self.is_in_time(one))
+    }
+
+    /// Whether a job of the class may be done there within its bound, from which the host is exempt.
+    fn is_in_time(&self, processor: usize) -> bool {
+        self.host.is_some_and(|(host, _)| host == processor)
+            || self.finish(processor, self.service(processor, self.costs[processor].init, 0)) <= self.bound
     }
 
     /// The waiting time of a processor; the host's with what it has to move.
@@ -110,7 +120,7 @@ impl Pool<'_> {
 
     /// Whether a share is done soon enough to be given away for the sake of a measurement.
     pub(crate) fn is_short(&self, processor: usize, time: Duration, bytes: u64) -> bool {
-        self.wait(processor) + self.service(processor, time, bytes) <= LONGEST
+        self.wait(processor) + self.service(processor, time, bytes) <= LONGEST.min(self.bound)
     }
 
     /// What is left of the burst as one share, if the processor may be given it for the sake of a measurement.
@@ -119,6 +129,11 @@ impl Pool<'_> {
         let time = burst.time(&self.costs[processor], jobs);
         let fits = self.is_free(processor) && self.is_short(processor, time, burst.next_work(jobs).bytes);
         fits.then_some(Share { processor, jobs })
+    }
+
+    /// The bound in picoseconds.
+    fn latest(&self) -> f64 {
+        if self.bound < Duration(u64::MAX) { self.bound.0 as f64 } else { f64::INFINITY }
     }
 
     /// The host's offer, which stands last.
@@ -411,7 +426,7 @@ impl Whole {
         count
     }
 
-    /// The processor that is done with the whole burst first, and when.
+    /// The processor that is done with the whole burst first, and when; one that keeps the bound before others.
     fn least_alone(&self, pool: &Pool<'_>, offers: &[Offer]) -> Option<(usize, f64)> {
         // The host, which stands last; feeding others all of it keeps it busy too.
         let host = pool.host.and_then(|(host, _)| offers.last().filter(|last| last.processor == host));
@@ -427,30 +442,39 @@ impl Whole {
             }
         };
         // The host before others that are as good.
+        let (host, latest) = (pool.host.map(|(host, _)| host), pool.latest());
         let ends = offers.iter().rev().map(|offer| (offer.processor, alone(offer)));
-        ends.min_by(|one, other| one.1.total_cmp(&other.1))
+        let is_late = |&(processor, end): &(usize, f64)| Some(processor) != host && end > latest;
+        ends.min_by(|one, other| is_late(one).cmp(&is_late(other)).then(one.1.total_cmp(&other.1)))
     }
 
     /// The division with which the last job is done first, if that is before `alone`: by offer.
     fn divide(&self, pool: &Pool<'_>, offers: &[Offer], alone: f64) -> Option<[usize; OFFERS]> {
         let host = pool.host_offer(offers);
-        let (best, end) = self.least(offers, host, alone)?;
+        let latest = pool.latest();
+        let (best, end) = self.least(offers, host, latest, alone)?;
         // The host has the next burst to move as soon as it is done: others take what hardly delays the end.
-        let relieved = host.and_then(|_| self.by(offers, host, (end * RELIEF).min(alone)));
+        let relieved = host.and_then(|_| self.by(offers, host, latest, (end * RELIEF).min(alone)));
         Some(relieved.unwrap_or(best))
     }
 
     /// The division with which the last job is done first, and when that is.
-    fn least(&self, offers: &[Offer], host: Option<&Offer>, alone: f64) -> Option<([usize; OFFERS], f64)> {
+    fn least(
+        &self,
+        offers: &[Offer],
+        host: Option<&Offer>,
+        latest: f64,
+        alone: f64,
+    ) -> Option<([usize; OFFERS], f64)> {
         if offers.len() < 2 {
             return None;
         }
         // What is saved is to be more than what rounding makes.
         let (mut low, mut high) = (0.0, alone * 0.999);
-        let mut best = self.by(offers, host, high)?;
+        let mut best = self.by(offers, host, latest, high)?;
         for _ in 0..STEPS {
             let middle = 0.5 * (low + high);
-            match self.by(offers, host, middle) {
+            match self.by(offers, host, latest, middle) {
                 Some(division) => (best, high) = (division, middle),
                 None => low = middle,
             }
@@ -460,7 +484,7 @@ impl Whole {
 
     /// How many jobs each processor does so that all are done by `end`; `None` if they are not.
     #[inline]
-    fn by(&self, offers: &[Offer], host: Option<&Offer>, end: f64) -> Option<[usize; OFFERS]> {
+    fn by(&self, offers: &[Offer], host: Option<&Offer>, latest: f64, end: f64) -> Option<[usize; OFFERS]> {
         let mut shares = [0; OFFERS];
         let (mut left, mut feeding) = (self.jobs, 0.0);
         let per_job = host.map(|host| host.group / host.lanes as f64);
@@ -469,6 +493,8 @@ impl Whole {
             if !is_host && per_job.is_some_and(|job| offer.feed_job >= job) {
                 continue;
             }
+            // The host does what others cannot do in time.
+            let end = if is_host { end } else { end.min(latest) };
             let time = end / offer.alpha - offer.before - if is_host { feeding } else { 0.0 };
             let groups = (time / offer.group).max(0.0) as usize;
             *share = groups.saturating_mul(offer.lanes).min(left);
@@ -497,7 +523,7 @@ impl Whole {
     /// Like [`Whole::divide`], but any division that is better will do.
     fn divide_at_all(&self, pool: &Pool<'_>, offers: &[Offer], alone: f64) -> Option<[usize; OFFERS]> {
         let host = pool.host_offer(offers);
-        if offers.len() < 2 { None } else { self.by(offers, host, alone * 0.999) }
+        if offers.len() < 2 { None } else { self.by(offers, host, pool.latest(), alone * 0.999) }
     }
 
     /// If processors sleep, and the host would do the burst for that reason: how much earlier it would be done if they
@@ -519,7 +545,7 @@ impl Whole {
             return None;
         }
         let (_, alone) = self.least_alone(pool, offers)?;
-        let (_, end) = self.least(offers, pool.host_offer(offers), alone)?;
+        let (_, end) = self.least(offers, pool.host_offer(offers), pool.latest(), alone)?;
         let picoseconds = |time: f64| Duration(time.max(0.0) as u64);
         Some(Lost { kept: picoseconds(kept), time: picoseconds(kept - end), waking: picoseconds(waking) })
     }

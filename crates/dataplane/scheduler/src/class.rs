@@ -75,6 +75,10 @@ pub struct ClassConfig {
     /// above the processor's own limit it changes nothing. The places that a bulk class leaves
     /// free are the urgent ones', and bound how much bulk an urgent job finds ahead of it.
     pub queue: usize,
+    /// Time after the choice by which another processor than the [host](Config::host) has to be predicted to be done
+    /// with jobs of this class, where any is; the host does what others cannot. `None`: no bound. Only where `batch` is
+    /// above 1: a single job goes to the processor that is done first anyway.
+    pub latency_bound: Option<Duration>,
 }
 
 impl ClassConfig {
@@ -88,6 +92,7 @@ impl ClassConfig {
             max_bytes: None,
             input: usize::MAX,
             queue: usize::MAX,
+            latency_bound: None,
         }
     }
 

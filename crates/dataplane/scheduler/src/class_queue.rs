@@ -30,6 +30,8 @@ pub(crate) struct ClassQueue {
     pub(crate) choice: Option<(usize, Time)>,
     /// Most jobs waiting in a queue that one of this class has joined.
     pub(crate) queue: usize,
+    /// See [`ClassConfig::latency_bound`]; none is the longest time there is.
+    pub(crate) bound: Duration,
     /// Only where the window adapts itself.
     tuner: Option<Box<Tuner>>,
 }
@@ -49,6 +51,7 @@ impl ClassQueue {
             fresh: 0,
             choice: None,
             queue: config.queue,
+            bound: config.latency_bound.unwrap_or(Duration(u64::MAX)),
             tuner: adaptive.then(|| Box::new(Tuner::new(config))),
         };
         if adaptive {

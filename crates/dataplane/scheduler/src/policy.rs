@@ -290,6 +290,7 @@ fn choose_by(placement: &mut dyn Placement, of: &Fastest<'_>, queue: usize) -> O
         costs: of.costs,
         suite,
         queue,
+        bound: Duration(u64::MAX),
         host: None,
     };
     let candidates = Candidates::new(pool, of.job, None);

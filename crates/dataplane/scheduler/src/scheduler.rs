@@ -292,6 +292,7 @@ impl Scheduler {
             costs,
             suite,
             queue: class_queue.queue,
+            bound: class_queue.bound,
             host,
         };
         let alone = self.host.filter(|host| host.alone && self.policy.goes_by_time());
@@ -383,6 +384,7 @@ impl Scheduler {
             costs,
             suite,
             queue,
+            bound: Duration(u64::MAX),
             host: Some((host, until)),
         };
         let alone = alone && pool.is_short(host, costs[host].of_jobs(jobs, work), work.bytes);

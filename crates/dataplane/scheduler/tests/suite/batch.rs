@@ -1,7 +1,8 @@
 //! Batches: bursts are shared out so that the last of their jobs is done first.
 
 use forebay_scheduler::{
-    Config, Cost, Decision, Item, Policy, ProcessorConfig, Progress, Scheduler, Transfer, Work,
+    ClassConfig, Config, Cost, Decision, Item, Kind, Policy, ProcessorConfig, Progress, Scheduler, Service,
+    Transfer, Work,
 };
 use forebay_time::{Duration, Time};
 use proptest::prelude::*;
@@ -111,6 +112,50 @@ fn a_host_without_jobs_feeds_the_others_all_the_same() {
         let shares = place(&mut s, Time::ZERO, &[64; 32]);
         assert_eq!(jobs_of(&shares, 2), 32, "{shares:?}");
     }
+}
+
+/// A processor of large batches: 300 us for up to 64 jobs; the host takes 20 us for one.
+#[test]
+fn a_class_with_a_latency_bound_does_not_wait_for_a_large_batch() {
+    let us = |us: u64| Duration::from_micros(us);
+    let host = core(Cost { init: us(20), ..Cost::default() });
+    let large = ProcessorConfig {
+        kind: Kind::Accelerator,
+        ..core(Cost { submit: us(100), init: us(200), lanes: 64, ..Cost::default() })
+    };
+    let class = |latency_bound| ClassConfig { latency_bound, ..ClassConfig::new(Service::Strict) };
+    let run = |bound: Option<Duration>, jobs: usize| {
+        let config = Config {
+            batch: 64,
+            host: Some(0),
+            classes: vec![class(bound)],
+            ..Config::new(vec![host.clone(), large.clone()])
+        };
+        place(&mut Scheduler::new(config).unwrap(), Time::ZERO, &vec![64; jobs])
+    };
+    assert!(jobs_of(&run(None, 32), 1) > 16);
+    assert_eq!(
+        jobs_of(&run(Some(us(200)), 32), 1),
+        0,
+        "the host takes 640 us, and the other cannot do one in 200"
+    );
+    assert!(jobs_of(&run(Some(us(320)), 32), 1) > 16, "300 us keep the bound");
+    // What is late everywhere goes where it is done first.
+    let suites = 0;
+    let away = ProcessorConfig { suites, ..host.clone() };
+    let config = Config { batch: 64, classes: vec![class(Some(us(200)))], ..Config::new(vec![away, large]) };
+    assert_eq!(jobs_of(&place(&mut Scheduler::new(config).unwrap(), Time::ZERO, &[64; 8]), 1), 8);
+}
+
+/// A share elsewhere is cut to what is done within the bound.
+#[test]
+fn a_share_of_a_burst_ends_within_the_latency_bound() {
+    let one = || core(Cost { init: Duration::from_micros(10), ..Cost::default() });
+    let class =
+        ClassConfig { latency_bound: Some(Duration::from_micros(150)), ..ClassConfig::new(Service::Strict) };
+    let config = Config { batch: 64, host: Some(0), classes: vec![class], ..Config::new(vec![one(), one()]) };
+    let shares = place(&mut Scheduler::new(config).unwrap(), Time::ZERO, &[64; 40]);
+    assert_eq!((jobs_of(&shares, 0), jobs_of(&shares, 1)), (25, 15));
 }
 
 /// Feeding a share costs the host what opens a batch if it opens one, what wakes the processor if it is idle, and each job.

@@ -268,6 +268,14 @@ pub const CLASS: Part = several(
             "jobs that may wait at a processor once one of this class has joined them",
             "32",
         ),
+        key(
+            "latency_bound",
+            Time("1 ns", "1 s"),
+            Means("none"),
+            "time after a placement by which another processor than the running core has to be predicted to be done with \
+             a job of the class, where any is: no job of the class waits for a large batch elsewhere",
+            "\"200 us\"",
+        ),
     ],
 );
 

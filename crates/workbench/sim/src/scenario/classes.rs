@@ -227,6 +227,10 @@ fn config(section: &Section<'_>, common: &Settings, map: &mut Map<String, Json>)
     let input = section.whole("input", Unit::None, window as u64, u32::MAX.into());
     let input = input.map(|packets| packets as usize).or(common.input);
     let queue = section.whole("queue", Unit::None, 1, u32::MAX.into());
+    let latency_bound = section.time("latency_bound");
+    if let Some(bound) = latency_bound {
+        map.insert("latency_bound".to_owned(), seconds(bound));
+    }
     map.insert("window".to_owned(), window.into());
     map.insert("windowing".to_owned(), windowing.word().into());
     if let Some(timeout) = timeout {
@@ -243,5 +247,5 @@ fn config(section: &Section<'_>, common: &Settings, map: &mut Map<String, Json>)
     }
     let queue = queue.map_or(usize::MAX, |jobs| jobs as usize);
     let input = input.unwrap_or(usize::MAX);
-    ClassConfig { service, window, windowing, timeout, max_bytes, input, queue }
+    ClassConfig { service, window, windowing, timeout, max_bytes, input, queue, latency_bound }
 }

@@ -612,6 +612,14 @@ const CLASS: &[Key] = &[
         "4",
     ),
     key(
+        "latency_bound",
+        TIME,
+        Means("none"),
+        "time after a placement by which another processor than the host has to be predicted to be done with a job of the \
+         class, where any is; with a `batch` above 1",
+        "\"200 us\"",
+    ),
+    key(
         "window",
         Whole(Unit::None, 1, 1 << 16),
         Means("as `[scheduler]`"),
