@@ -4,7 +4,9 @@ use std::env;
 
 fn main() {
     println!("cargo::rerun-if-changed=src/shim.c");
+    println!("cargo::rerun-if-changed=src/fault.c");
     println!("cargo::rerun-if-env-changed=FOREBAY_NO_DPDK");
+    println!("cargo::rerun-if-env-changed=FOREBAY_DPDK_SANITIZE");
     let wanted = env::var_os("FOREBAY_NO_DPDK").is_none_or(|value| value.is_empty() || value == "0");
     if !wanted || env::var_os("CARGO_CFG_MIRI").is_some() {
         return;
@@ -22,6 +24,15 @@ fn main() {
     // Headers of DPDK use these instructions unconditionally.
     if env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|arch| arch == "x86_64") {
         build.flag("-march=corei7");
+    }
+    if env::var_os("CARGO_FEATURE_FAULTS").is_some() {
+        build.file("src/fault.c");
+    }
+    // scripts/dpdk.sh; the program has to load the sanitizer's library first.
+    if let Ok(sanitizers) = env::var("FOREBAY_DPDK_SANITIZE") {
+        build.flag(format!("-fsanitize={sanitizers}")).flag("-fno-omit-frame-pointer");
+        println!("cargo::rustc-link-lib=dylib=asan");
+        println!("cargo::rustc-link-lib=dylib=ubsan");
     }
     build.compile("forebay_dpdk_shim");
     for path in &dpdk.link_paths {

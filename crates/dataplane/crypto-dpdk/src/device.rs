@@ -30,6 +30,8 @@ pub struct Device {
     pub number: u8,
     name: String,
     pairs: u16,
+    /// Most jobs of a queue pair.
+    pub queue: u32,
     /// The pool of its sessions.
     pool: NonNull<c_void>,
     /// Queue pairs that nobody has.
@@ -47,6 +49,15 @@ unsafe impl Sync for Device {}
 pub fn version() -> String {
     // SAFETY: a constant text of DPDK.
     unsafe { CStr::from_ptr(sys::fb_dpdk_version()) }.to_string_lossy().into_owned()
+}
+
+/// How many sessions a device that was readied has.
+pub fn sessions_in_use(device: &str) -> Option<u32> {
+    let state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+    let device = state.as_ref()?.devices.get(device)?;
+    let _one = device.sessions();
+    // SAFETY: the pool of a device, which stays until the process ends.
+    Some(unsafe { sys::fb_dpdk_in_use(device.pool.as_ptr()) })
 }
 
 impl Device {
@@ -188,10 +199,14 @@ fn ready(config: &Config) -> Result<Device, Unavailable> {
     let Ok(number) = u8::try_from(number) else { return Err(missing()) };
     // SAFETY: a device that there is.
     let pairs = unsafe { sys::fb_dpdk_queue_pairs(number) }.clamp(1, PAIRS) as u16;
-    let (descriptors, sessions) = (config.queue.max(32) as u32, config.sessions as u32);
+    // More than a processor ever has in flight: a driver that computes when it is given jobs, as OpenSSL's does, has worked
+    // on the packet that it then has no room for.
+    let descriptors = (config.queue as u32 + 1).next_power_of_two().max(64);
+    let sessions = config.sessions as u32;
     // SAFETY: as above; it was not readied before.
     let pool = unsafe { sys::fb_dpdk_ready(number, pairs, descriptors, sessions) };
     let pool = NonNull::new(pool).ok_or(Unavailable::NotReady { device: device.clone() })?;
     let free = Mutex::new((0..pairs).rev().collect());
-    Ok(Device { number, name: device, pairs, pool, free, sessions: Mutex::new(()) })
+    let queue = config.queue.max(1) as u32;
+    Ok(Device { number, name: device, pairs, queue, pool, free, sessions: Mutex::new(()) })
 }

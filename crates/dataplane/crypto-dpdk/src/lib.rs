@@ -13,6 +13,8 @@ mod batches;
 #[cfg(dpdk)]
 mod device;
 mod error;
+#[cfg(all(dpdk, feature = "faults"))]
+pub mod fault;
 #[cfg(dpdk)]
 mod processor;
 #[cfg(dpdk)]
@@ -66,6 +68,19 @@ pub fn open(config: &Config) -> Result<Box<dyn forebay_crypto::Processor>, Unava
     {
         let _ = config;
         Err(Unavailable::NotBuilt)
+    }
+}
+
+/// How many of DPDK's sessions a device that was opened has; `None` if it was not.
+pub fn sessions_in_use(device: &str) -> Option<u32> {
+    #[cfg(dpdk)]
+    {
+        device::sessions_in_use(device)
+    }
+    #[cfg(not(dpdk))]
+    {
+        let _ = device;
+        None
     }
 }
 

@@ -63,7 +63,7 @@ impl Dpdk {
     pub fn open(config: &Config) -> Result<Dpdk, Unavailable> {
         let device = Device::of(config)?;
         let pair = device.take_pair()?;
-        let slots = config.queue.max(1) as u32;
+        let slots = device.queue.min(config.queue.max(1) as u32);
         let copies = config.copies || !device.is_software();
         // SAFETY: a queue pair that the device was readied with and that nobody else has.
         let queue = unsafe { sys::fb_dpdk_queue(device.number, pair, slots, LONGEST as u32, copies.into()) };

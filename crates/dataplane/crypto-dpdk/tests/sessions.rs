@@ -1,34 +1,11 @@
 //! Sessions that are replaced while the device has jobs of them, and queues that are full.
 
-use forebay_crypto::{
-    Direction, Job, JobSpec, Packet, Processor, SaKeys, SecretBytes, SessionId, Span, Verdict,
-};
+mod support;
+
+use forebay_crypto::{Direction, Job, Processor, SessionId, Verdict};
 use forebay_crypto_dpdk::{Config, open};
 use forebay_time::Time;
-
-const SEAL: SessionId = SessionId(7);
-const TEXT: u32 = 100;
-
-fn keys(byte: u8) -> SaKeys {
-    let suite = "aes128gcm16".parse().expect("a proposal");
-    SaKeys::new(suite, &SecretBytes::new(vec![byte; 20]), &SecretBytes::new(vec![])).expect("a key")
-}
-
-/// A packet of ESP: SPI and sequence number, IV, text, room for the ICV.
-fn job(session: SessionId, number: u64) -> Job {
-    let mut packet = Packet::with_capacity(200);
-    assert!(packet.fill(&vec![number as u8; (8 + 8 + TEXT + 16) as usize]));
-    let start = packet.offset() as u32;
-    let spec = JobSpec {
-        session,
-        cipher: Span { start: start + 16, len: TEXT },
-        iv: start + 8,
-        auth: Span { start, len: 8 },
-        icv: start + 16 + TEXT,
-        seq_hi: None,
-    };
-    Job::new(packet, spec, number)
-}
+use support::{SEAL, TEXT, job, keys};
 
 fn all(processor: &mut dyn Processor, count: usize) -> Vec<Job> {
     let mut done = Vec::new();

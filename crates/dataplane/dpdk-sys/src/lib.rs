@@ -155,6 +155,11 @@ mod bindings {
         pub fn fb_dpdk_aead(which: c_int) -> c_int;
         pub fn fb_dpdk_cipher(which: c_int) -> c_int;
         pub fn fb_dpdk_auth(which: c_int) -> c_int;
+        pub fn fb_dpdk_in_use(pool: *const c_void) -> u32;
+        #[cfg(feature = "faults")]
+        pub fn fb_dpdk_fault(device: u8, fault: c_int, every: u32);
+        #[cfg(feature = "faults")]
+        pub fn fb_dpdk_struck(device: u8) -> u64;
     }
 }
 

@@ -259,6 +259,9 @@ void fb_dpdk_session_free(uint8_t device, void *pool, void *session)
 		explicit_bzero(session, ((struct rte_mempool *)pool)->elt_size);
 }
 
+// How many sessions are open.
+uint32_t fb_dpdk_in_use(const void *pool) { return rte_mempool_in_use_count(pool); }
+
 void fb_dpdk_queue_free(struct fb_queue *queue)
 {
 	if (queue == NULL)
