@@ -73,6 +73,11 @@ impl Latencies {
         self.histogram.len()
     }
 
+    /// Their mean in seconds; NaN without any.
+    pub fn mean(&self) -> f64 {
+        if self.count() == 0 { f64::NAN } else { self.histogram.mean() / 1e9 }
+    }
+
     /// What `share` of them are below, in seconds; NaN without any.
     pub fn quantile(&self, share: f64) -> f64 {
         match self.count() {
@@ -115,6 +120,7 @@ mod tests {
         (1..=1000).for_each(|us| latencies.add(Duration::from_micros(us)));
         assert!((latencies.quantile(0.5) - 500e-6).abs() < 1e-6);
         assert!((latencies.quantile(0.99) - 990e-6).abs() < 1e-6);
+        assert!((latencies.mean() - 500.5e-6).abs() < 1e-6);
         assert_eq!(latencies.count(), 1000);
     }
 }

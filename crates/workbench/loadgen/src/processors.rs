@@ -133,6 +133,7 @@ pub struct Bank {
 /// Initial parameters of a processor for the scheduler.
 #[derive(Clone, Copy)]
 struct Measured {
+    kind: Kind,
     cost: Cost,
     queue: usize,
 }
@@ -147,12 +148,12 @@ impl Bank {
         for spec in specs {
             let (processor, kind) = open(spec, &Bus::new(BusConfig::pci_66()), clock)?;
             if spec.is_io() {
-                measured.push(Measured { cost: Cost::default(), queue: 1 });
+                measured.push(Measured { kind, cost: Cost::default(), queue: 1 });
                 continue;
             }
             let setup = set_up(processor, kind, suite, &Costs::default(), clock);
             let setup = setup.map_err(|error| miette!("--processor {}: {error}", spec.name))?;
-            measured.push(Measured { cost: setup.cost, queue: setup.queue });
+            measured.push(Measured { kind, cost: setup.cost, queue: setup.queue });
         }
         Ok(Bank { clock, specs: specs.to_vec(), measured })
     }
@@ -167,6 +168,11 @@ impl Bank {
         &self.specs[place].name
     }
 
+    /// What a processor is, and the length of its queue.
+    pub fn kind(&self, place: usize) -> (Kind, usize) {
+        (self.measured[place].kind, self.measured[place].queue)
+    }
+
     /// New processors for an engine: those at `places`, the running core first.
     ///
     /// # Errors
@@ -175,7 +181,7 @@ impl Bank {
         let bus = Bus::new(BusConfig::pci_66());
         let setup = |&place: &usize| {
             let (processor, kind) = open(&self.specs[place], &bus, self.clock)?;
-            let Measured { cost, queue } = self.measured[place];
+            let Measured { cost, queue, .. } = self.measured[place];
             Ok(ProcessorSetup { processor, kind, cost, alpha: 1.0, beta: Duration::ZERO, queue })
         };
         places.iter().map(setup).collect()

@@ -16,7 +16,7 @@ const BURST: usize = 64;
 /// Packets in flight at most, as in `forebay seal`.
 const IN_FLIGHT: usize = 1024;
 /// The longest wait for the window to fill: the gateway's default.
-const WINDOW_TIMEOUT: Duration = Duration::from_micros(50);
+pub const WINDOW_TIMEOUT: Duration = Duration::from_micros(50);
 /// No packet takes so long: the engine stands still.
 const STUCK: Duration = Duration::from_millis(10_000);
 /// Packets that are opened and compared after each measurement.

@@ -15,6 +15,7 @@ mod figures;
 mod limits;
 mod page;
 mod plan;
+mod twin;
 
 use std::ops::ControlFlow;
 
@@ -34,6 +35,8 @@ pub use limits::limits_in_words;
 pub use page::keep;
 use plan::Rule;
 pub use plan::{Plan, Settings};
+use twin::Learnt;
+pub use twin::Twin;
 
 /// From which size on a packet is large for `size-threshold`: DPDK's default for its packet-size mode.
 const THRESHOLD: u64 = 128;
@@ -120,6 +123,8 @@ struct Case {
     released: u64,
     held: f64,
     latencies: [Rounds; 2],
+    /// What the engine knew of its processors after the last round, where the simulator is to do the same.
+    learnt: Option<Learnt>,
 }
 
 /// The quantiles of each round.
@@ -129,6 +134,7 @@ struct Rounds {
     packets: u64,
     p50: Vec<f64>,
     p99: Vec<f64>,
+    mean: Vec<f64>,
 }
 
 /// What one processor did while it was measured, in seconds.
@@ -190,7 +196,15 @@ impl Lab<'_> {
                     *best = Some(Alone { name, size, window, packets_per_s });
                 }
             }
-            outcomes.extend(cases.into_iter().map(|case| self.outcome(case, mix, window)));
+            for case in cases {
+                let learnt = case.learnt.as_ref().map(|learnt| {
+                    let plain: Vec<(usize, u8)> = packets.iter().map(|one| (one.len(), one[17])).collect();
+                    let offered = [0, 1].map(|load| case.latencies[load].offered);
+                    learnt.twin(&plain, self.plan.suite, window, offered)
+                });
+                let twin = learnt.transpose()?;
+                outcomes.push(Outcome { twin, ..self.outcome(case, mix, window) });
+            }
         }
         Ok((outcomes, alone.into_iter().flatten().collect()))
     }
@@ -220,6 +234,7 @@ impl Lab<'_> {
             released: 0,
             held: 0.0,
             latencies: Default::default(),
+            learnt: None,
         };
         let rules = self.plan.rules.iter().copied().chain([Rule::Split]);
         let ours = rules.map(|rule| case(rule, (0..count).collect()));
@@ -276,6 +291,10 @@ impl Lab<'_> {
         for ((work, after), before) in case.work.iter_mut().zip(rig.engine().processors()).zip(&before) {
             work.add(elapsed, before, after);
         }
+        if case.rule == Rule::FinishTime && !self.plan.processors[0].is_io() {
+            let kinds: Vec<_> = case.places.iter().map(|&place| self.bank.kind(place)).collect();
+            case.learnt = Some(Learnt::of(&rig, &kinds));
+        }
         let after = Counts::of(&rig);
         case.redone += after.redone - counts.redone;
         case.removals += after.removals - counts.removals;
@@ -304,6 +323,7 @@ impl Lab<'_> {
             rounds.packets += latencies.count();
             rounds.p50.push(latencies.quantile(0.5));
             rounds.p99.push(latencies.quantile(0.99));
+            rounds.mean.push(latencies.mean());
         }
         Ok(())
     }
@@ -333,6 +353,7 @@ impl Lab<'_> {
             packets: rounds.packets,
             p50_s: median(rounds.p50),
             p99_s: median(rounds.p99),
+            mean_s: median(rounds.mean),
         });
         Outcome {
             policy: case.rule.word(),
@@ -357,6 +378,7 @@ impl Lab<'_> {
             removals: case.removals,
             latency_50,
             latency_90,
+            twin: None,
             processors: case.places.iter().zip(&case.work).map(share).collect(),
         }
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use forebay_page::units;
 
-use forebay_measure::scheduler::{Document, Latency, Outcome, limits_in_words};
+use forebay_measure::scheduler::{Document, Latency, Outcome, Twin, limits_in_words};
 
 /// Writes a table for each size and window.
 pub fn table(document: &Document, color: bool) -> String {
@@ -38,6 +38,11 @@ pub fn table(document: &Document, color: bool) -> String {
         for outcome in outcomes.clone().filter(|one| one.size == limits.size) {
             let _ = writeln!(out, "  {}", line(outcome));
         }
+        for outcome in outcomes.filter(|one| one.size == limits.size) {
+            if let Some(twin) = &outcome.twin {
+                let _ = writeln!(out, "{}", against(outcome, twin));
+            }
+        }
     }
     out
 }
@@ -58,6 +63,23 @@ fn line(outcome: &Outcome) -> String {
         latency(&outcome.latency_50),
         latency(&outcome.latency_90),
         shares.join(" + "),
+    )
+}
+
+/// The simulator beside the engine.
+fn against(outcome: &Outcome, twin: &Twin) -> String {
+    let time = |seconds: f64| units::plain(&units::seconds(seconds));
+    let off = |twin: f64, real: f64| format!("{:+.0} %", 100.0 * (twin / real - 1.0));
+    format!(
+        "  simulated with the costs learnt, window {}: {} packets/s ({}); mean latency at 50 %: {} (measured {}), at 90 %: {} \
+         (measured {})",
+        outcome.window,
+        rate(twin.packets_per_s),
+        off(twin.packets_per_s, outcome.packets_per_s),
+        time(twin.latency_50_mean_s),
+        time(outcome.latency_50.mean_s),
+        time(twin.latency_90_mean_s),
+        time(outcome.latency_90.mean_s),
     )
 }
 

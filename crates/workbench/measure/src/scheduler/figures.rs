@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::twin::Twin;
+
 /// Everything.
 #[derive(Debug, Serialize)]
 pub struct Document {
@@ -118,6 +120,9 @@ pub struct Outcome {
     pub latency_50: Latency,
     /// With packets offered at nine tenths of the throughput.
     pub latency_90: Latency,
+    /// What the simulator makes of the same, with the costs that the engine has learnt: of finishing time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub twin: Option<Twin>,
     /// The running core first.
     pub processors: Vec<Share>,
 }
@@ -143,6 +148,8 @@ pub struct Latency {
     pub p50_s: f64,
     /// Median over the rounds of their 99th percentiles.
     pub p99_s: f64,
+    /// Median over the rounds of their means.
+    pub mean_s: f64,
 }
 
 /// What one processor did under saturation.
