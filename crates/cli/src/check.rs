@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use forebay_config::{self as config, Config};
+use forebay_config::{self as config, Config, ProcessorKind};
 use forebay_diagnostics::Plain;
 use forebay_gateway::service::{kernel_entries, lacks_guard};
 use forebay_guard::Plan;
@@ -123,7 +123,7 @@ pub fn run(args: &CheckArgs) -> miette::Result<Answer> {
 
 /// Warnings of what the file needs and this machine or build lacks: the gateway does not start here.
 fn lacking(file: &str, config: &Config) -> impl Iterator<Item = Entry> {
-    guard(file, config).into_iter().chain(library(file, config))
+    guard(file, config).into_iter().chain(library(file, config)).chain(devices(file, config))
 }
 
 /// A warning for the first processor whose crypto library is lacking.
@@ -135,6 +135,20 @@ fn library(file: &str, config: &Config) -> Option<Entry> {
         }
         opened.push(one.backend);
         let error = one.backend.open().err()?;
+        Some(Entry {
+            file: file.to_owned(),
+            line: None,
+            message: format!("processor `{}`: {error}", one.name),
+            help: error.help().map_or_else(String::new, |help| help.to_string()),
+        })
+    })
+}
+
+/// A warning for each device that this machine or build lacks.
+fn devices<'a>(file: &'a str, config: &'a Config) -> impl Iterator<Item = Entry> + 'a {
+    config.processors.iter().filter_map(move |one| {
+        let ProcessorKind::Device(device) = &one.kind else { return None };
+        let error = device.lacks()?;
         Some(Entry {
             file: file.to_owned(),
             line: None,

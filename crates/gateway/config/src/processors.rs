@@ -232,6 +232,10 @@ impl Values for Given<'_, '_> {
         self.section.time(key)
     }
 
+    fn word(&self, key: &'static str) -> Option<&'static str> {
+        self.section.word(key)
+    }
+
     fn text(&self, key: &'static str) -> Option<String> {
         self.section.text(key)
     }

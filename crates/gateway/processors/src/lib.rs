@@ -11,6 +11,7 @@ mod backend;
 mod card;
 mod costs;
 mod dpdk;
+mod gpu;
 mod registry;
 
 pub use backend::Backend;
@@ -21,7 +22,7 @@ pub use costs::{Costs, MeasuredBatch, MeasuredCost, set_up};
 pub use registry::{Device, Kind, Surroundings, Taken, Values, kinds, register};
 
 /// Every kind of processor of this crate besides cores. A new one is a module and a line here.
-pub static KINDS: &[Kind] = &[card::KIND, dpdk::KIND];
+pub static KINDS: &[Kind] = &[card::KIND, dpdk::KIND, gpu::KIND];
 
 /// The word of cores, which every file may have.
 pub const CORE: &str = "core";

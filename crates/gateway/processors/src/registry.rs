@@ -35,6 +35,8 @@ pub trait Values {
     fn count(&self, key: &'static str) -> Option<usize>;
     /// A time.
     fn time(&self, key: &'static str) -> Option<Duration>;
+    /// One of the words that the key takes.
+    fn word(&self, key: &'static str) -> Option<&'static str>;
     /// A text that is not empty.
     fn text(&self, key: &'static str) -> Option<String>;
     /// Proposals; the inner `None` is that the file has no such key.
@@ -53,6 +55,12 @@ pub trait Device: Debug + Send + Sync + 'static {
     /// # Errors
     /// What is lacking, with a hint.
     fn open(&self, surroundings: Surroundings<'_>) -> miette::Result<Box<dyn Processor>>;
+
+    /// What this machine or build lacks to open it, with a hint, as far as that shows without opening it: for `forebay
+    /// check`, which changes nothing.
+    fn lacks(&self) -> Option<miette::Report> {
+        None
+    }
 
     /// Itself, to be compared or taken for what it is.
     fn as_any(&self) -> &dyn Any;
