@@ -122,7 +122,7 @@ pub fn run(args: &CheckArgs) -> miette::Result<Answer> {
 }
 
 /// Warnings of what the file needs and this machine or build lacks: the gateway does not start here.
-fn lacking(file: &str, config: &Config) -> impl Iterator<Item = Entry> {
+fn lacking<'a>(file: &'a str, config: &'a Config) -> impl Iterator<Item = Entry> + use<'a> {
     guard(file, config).into_iter().chain(library(file, config)).chain(devices(file, config))
 }
 
@@ -145,7 +145,7 @@ fn library(file: &str, config: &Config) -> Option<Entry> {
 }
 
 /// A warning for each device that this machine or build lacks.
-fn devices<'a>(file: &'a str, config: &'a Config) -> impl Iterator<Item = Entry> + 'a {
+fn devices<'a>(file: &'a str, config: &'a Config) -> impl Iterator<Item = Entry> + use<'a> {
     config.processors.iter().filter_map(move |one| {
         let ProcessorKind::Device(device) = &one.kind else { return None };
         let error = device.lacks()?;
