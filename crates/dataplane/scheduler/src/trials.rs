@@ -8,7 +8,9 @@
 //! Trials are bounded. The first comes after half of [`EVERY`] jobs of a suite, a little later for each further
 //! processor. If the rule also chose the processor since its last trial, the next comes after [`EVERY`] jobs; otherwise
 //! the interval doubles, up to [`EVERY_MAX`] jobs. A trial whose predicted time is longer than [`LONGEST`](crate::burst::LONGEST) is left out,
-//! because the packets behind it would wait as long; such a slow processor keeps the cost of its calibration.
+//! because the packets behind it would wait as long; such a slow processor keeps the cost of its calibration. And the next
+//! trial of a processor comes no earlier than the fastest one could have done [`SPARED`] times as many jobs as in the time
+//! of this one: trials of a slow processor, which packets of the same SAs wait for, take no more than a small share.
 
 use crate::burst::{Burst, Pool, Share};
 
@@ -16,6 +18,9 @@ use crate::burst::{Burst, Pool, Share};
 pub(crate) const EVERY: u64 = 2_048;
 /// Maximum number of jobs between two trials.
 pub(crate) const EVERY_MAX: u64 = 1 << 18;
+/// Between two trials of a processor the others are to have so many times the jobs that they could have done in the
+/// time of the trial.
+const SPARED: u64 = 50;
 /// Sizes of the shares, in turn.
 const SIZES: [usize; 6] = [1, 16, 4, 32, 2, 8];
 
@@ -79,9 +84,12 @@ impl Trials {
             return None;
         }
         let (processor, jobs) = self.due(pool.suite, burst.left(), pool.free())?;
-        self.made(pool.suite, processor);
-        let time = burst.time(&pool.costs[processor], jobs);
-        let is_short = pool.is_short(processor, time, burst.next_work(jobs).bytes);
+        let (time, bytes) = (burst.time(&pool.costs[processor], jobs), burst.next_work(jobs).bytes);
+        let least = pool.free().map(|one| burst.time(&pool.costs[one], jobs)).min().unwrap_or(time);
+        // What wakes a processor costs the others nothing.
+        let lost = jobs as u64 * (time + pool.costs[processor].submit).0 / least.0.max(1);
+        self.made(pool.suite, processor, SPARED.saturating_mul(lost));
+        let is_short = pool.is_short(processor, time, bytes);
         is_short.then_some(Share { processor, jobs })
     }
 
@@ -99,14 +107,14 @@ impl Trials {
         Some((processor, size.min(left / 2).max(1)))
     }
 
-    /// Notes that the trial that was due has been made or left out.
-    pub(crate) fn made(&mut self, suite: u8, processor: usize) {
+    /// Notes that the trial that was due has been made or left out; the next is not due before so many jobs.
+    pub(crate) fn made(&mut self, suite: u8, processor: usize, spared: u64) {
         let jobs = self.jobs[usize::from(suite)];
         let state = &mut self.row(suite)[processor];
         state.turn += 1;
         state.every = if state.chosen { EVERY } else { (2 * state.every).min(EVERY_MAX) };
         state.chosen = false;
-        state.due = jobs + state.every;
+        state.due = jobs + state.every.max(spared);
     }
 
     /// Notes that the rule chose a processor.
@@ -128,7 +136,7 @@ mod tests {
             trials.count(0, 32);
             while let Some((processor, size)) = trials.due(0, 32, 0..2) {
                 made.push((burst * 32, processor, size));
-                trials.made(0, processor);
+                trials.made(0, processor, 0);
                 if processor == 0 {
                     trials.chosen(0, 0);
                 }
@@ -138,6 +146,18 @@ mod tests {
         assert_eq!(of(1).map(|(.., size)| *size).take(7).collect::<Vec<_>>(), [1, 16, 4, 16, 2, 8, 1]);
         assert!(of(0).count() > 1_000, "{}", of(0).count());
         assert!(of(1).count() < 24, "{}", of(1).count());
+    }
+
+    #[test]
+    fn the_next_trial_of_a_slow_processor_waits_until_it_was_worth_it() {
+        let mut trials = Trials::new(1, 1);
+        trials.count(0, 2_048);
+        assert_eq!(trials.due(0, 32, 0..1), Some((0, 1)));
+        trials.made(0, 0, 100_000);
+        trials.count(0, 99_999);
+        assert_eq!(trials.due(0, 32, 0..1), None);
+        trials.count(0, 1);
+        assert_eq!(trials.due(0, 32, 0..1), Some((0, 16)));
     }
 
     /// Each suite counts its own jobs; the first trials follow each other at an eighth of the interval.
@@ -155,7 +175,7 @@ mod tests {
                 if jobs < 2_000 && processor == 2 {
                     trials.chosen(1, 2);
                 }
-                trials.made(1, processor);
+                trials.made(1, processor, 0);
             }
         }
         assert_eq!(made, [(1_024, 0, 1), (1_536, 2, 1), (3_584, 2, 4), (5_120, 0, 4)]);
