@@ -4,7 +4,7 @@ CARGO ?= cargo
 FOREBAY = target/release/forebay
 OUT ?= forebay-demo
 
-.PHONY: help build demo test test-arm64 extension dpdk bench-dpdk check licences interop bench bench-gateway bench-simulator peers validate-model instructions soak simulate-faults planted-faults fuzz miri mutants semver publish-check lab tutorials docs browser interop-vm hdtv deb man setup setup-test wheel test-python clean
+.PHONY: help build demo test test-arm64 extension dpdk bench-dpdk gpu check licences interop bench bench-gateway bench-simulator peers validate-model instructions soak simulate-faults planted-faults fuzz miri mutants semver publish-check lab tutorials docs browser interop-vm hdtv deb man setup setup-test wheel test-python clean
 
 help:
 	@echo 'make demo          build, show what the scheduler gains, send a real capture through two gateways'
@@ -14,6 +14,7 @@ help:
 	@echo 'make extension     a policy and a kind of processor outside the workspace: its tests, as a crate of its own'
 	@echo 'make dpdk          crypto devices by DPDK (fetches libdpdk-dev): vectors, and two gateways on its software devices'
 	@echo 'make bench-dpdk    a software device of DPDK through Forebay, in turns with dpdk-test-crypto-perf'
+	@echo 'make gpu           GPUs by OpenCL or CUDA (fetches pocl, which needs none): vectors, faults, and two gateways with one'
 	@echo 'make interop       the whole matrix of suites against scapy and tshark'
 	@echo 'make test-arm64    vectors, engine and captures on arm64, in emulation on x86-64'
 	@echo 'make interop-vm    Linux and strongSwan as peers, in virtual machines of software emulation'
@@ -75,6 +76,10 @@ extension: setup
 dpdk:
 	@scripts/setup.sh build dpdk lab
 	scripts/dpdk.sh
+
+gpu:
+	@scripts/setup.sh build gpu lab
+	scripts/gpu.sh
 
 # In turns with DPDK's own program: about a minute.
 bench-dpdk:

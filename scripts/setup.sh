@@ -5,6 +5,7 @@
 #   scripts/setup.sh build test     and the peers of the tests: scapy, tshark, valgrind, jsonschema, qemu's RISC-V
 #   scripts/setup.sh dpdk           DPDK's headers and libraries, for crypto devices
 #   scripts/setup.sh dpdk-bench     and its own benchmark of them
+#   scripts/setup.sh gpu            OpenCL, and pocl, a device of it that computes on the CPU
 #   scripts/setup.sh lab            what the laboratory of namespaces uses
 #   scripts/setup.sh bench          what the gateways' benchmark measures with
 #   scripts/setup.sh browser        Chromium, which looks at reports
@@ -24,6 +25,7 @@ declare -A PACKAGES=(
     [test]="python3-scapy python3-cryptography python3-jsonschema tshark valgrind iproute2 procps ethtool nftables mandoc groff qemu-user binutils-riscv64-unknown-elf"
     [dpdk]="libdpdk-dev pkg-config"
     [dpdk-bench]="dpdk-dev"
+    [gpu]="ocl-icd-libopencl1 pocl-opencl-icd"
     [lab]="iproute2 procps iperf3"
     [hdtv]="gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good gir1.2-gst-plugins-base-1.0 python3-gi python3-gst-1.0 linux-perf iproute2 procps"
     [bench]="python3 iproute2 procps iperf3 iputils-ping wireguard-tools util-linux"

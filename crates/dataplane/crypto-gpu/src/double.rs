@@ -1,7 +1,7 @@
 //! A device of the tests: it computes nothing real, and fails as it is told.
 //!
-//! Its cipher inverts each bit of the text, and every tag is [`TAG`]; a sealed packet is one that it opens. Like a device it
-//! copies what it is given at the launch, and delivers when it is done.
+//! Its cipher inverts each bit of the text, and every tag is [`TAG`]. Like a device it copies what it is given at the launch, and
+//! delivers when it is done.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
