@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Crypto devices by DPDK: published vectors, random jobs and faults on DPDK's software devices, also with the shim under the
-# address and undefined behaviour sanitizers, and two gateways whose packets go to the devices in turn. Needs libdpdk-dev and
-# namespaces (scripts/setup.sh dpdk).
+# address and undefined behaviour sanitizers, and two gateways whose packets go to the devices in turn; last, virtio-crypto in a
+# virtual machine, where QEMU is installed (two minutes of software emulation). Needs libdpdk-dev and namespaces
+# (scripts/setup.sh dpdk lab, and vm for the virtual machine).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 : "${CARGO_TARGET_DIR:=target}"
@@ -34,3 +35,4 @@ device = "crypto_openssl0"
 [scheduler]
 policy = "round-robin"
 ' scripts/lab.sh "$CARGO_TARGET_DIR/debug/forebay" run tests/gateway/two_sites.py
+timeout 900 tests/vm/virtio_crypto.py "$CARGO_TARGET_DIR/debug/forebay"

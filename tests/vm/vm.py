@@ -109,9 +109,9 @@ class Namespace:
 class Vm:
     """Linux in a virtual machine, whose interfaces eth0, eth1, ... are taps in namespaces."""
 
-    def __init__(self, name, taps, ike=False, memory=256, initramfs=None):
+    def __init__(self, name, taps, ike=False, memory=256, initramfs=None, more=()):
         """`taps`: pairs of a namespace, one for all, and the name of a tap in it; `ike`: with strongSwan; `initramfs`:
-        another than those of image.sh."""
+        another than those of image.sh; `more`: words for qemu."""
         self.name = name
         self.number = 0
         self.work = Path(tempfile.mkdtemp(prefix=f"vm-{name}-", dir="/run"))
@@ -129,7 +129,7 @@ class Vm:
             octets = [0x52, 0x54, 0, sum(name.encode()) & 0xFF, len(name), index]
             words += ["-netdev", f"tap,id=n{index},ifname={tap},script=no,downscript=no",
                       "-device", f"virtio-net-pci,netdev=n{index},romfile=,mac={':'.join(f'{o:02x}' for o in octets)}"]
-        words = [str(word) for word in words]
+        words = [str(word) for word in [*words, *more]]
         words = namespace.command(words) if namespace else words
         self.process = subprocess.Popen(words, pass_fds=[control.fileno(), data.fileno()], stdin=subprocess.DEVNULL,
                                         stdout=open(self.work / "qemu", "wb"), stderr=subprocess.STDOUT)

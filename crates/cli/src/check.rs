@@ -8,7 +8,7 @@ use forebay_diagnostics::Plain;
 use forebay_gateway::service::{kernel_entries, lacks_guard};
 use forebay_guard::Plan;
 use forebay_sas::Finding;
-use miette::{Context, Diagnostic, IntoDiagnostic};
+use miette::{Context, Diagnostic, IntoDiagnostic, Severity};
 use serde::Serialize;
 
 use forebay_terminal::Answer;
@@ -79,28 +79,29 @@ pub fn run(args: &CheckArgs) -> miette::Result<Answer> {
                 config.warnings.into_iter().for_each(show);
                 return Ok(Answer::Yes);
             }
+            let (errors, warnings) = lacking(&file, &config);
+            let answer = if errors.is_empty() { Answer::Yes } else { Answer::Broken };
             if args.json {
-                let warnings =
-                    Entry::all(&config.warnings).into_iter().chain(lacking(&file, &config)).collect();
+                let warnings = Entry::all(&config.warnings).into_iter().chain(warnings).collect();
                 print(&Document {
                     schema: 1,
                     file,
-                    ok: true,
-                    errors: vec![],
+                    ok: errors.is_empty(),
+                    errors,
                     left_out: 0,
                     warnings,
                     settings: settings(&config),
                 })?;
-                return Ok(Answer::Yes);
+                return Ok(answer);
             }
             println!("{file}: {}", summary(&config));
-            for Entry { message, help, .. } in lacking(&file, &config) {
-                let warning =
-                    miette::diagnostic!(severity = miette::Severity::Warning, help = help, "{message}");
-                show(warning);
+            for (entries, severity) in [(errors, Severity::Error), (warnings, Severity::Warning)] {
+                for Entry { message, help, .. } in entries {
+                    show(miette::diagnostic!(severity = severity, help = help, "{message}"));
+                }
             }
             config.warnings.into_iter().for_each(show);
-            Ok(Answer::Yes)
+            Ok(answer)
         }
         Err(mut errors) => {
             if args.json {
@@ -121,9 +122,14 @@ pub fn run(args: &CheckArgs) -> miette::Result<Answer> {
     }
 }
 
-/// Warnings of what the file needs and this machine or build lacks: the gateway does not start here.
-fn lacking<'a>(file: &'a str, config: &'a Config) -> impl Iterator<Item = Entry> + use<'a> {
-    guard(file, config).into_iter().chain(library(file, config)).chain(devices(file, config))
+/// What the file needs and this machine or build lacks: errors, with which the gateway does not run as the file has it, and
+/// warnings.
+fn lacking(file: &str, config: &Config) -> (Vec<Entry>, Vec<Entry>) {
+    let (errors, warnings): (Vec<_>, Vec<_>) =
+        devices(file, config).partition(|(severity, _)| *severity == Severity::Error);
+    let entries = |all: Vec<(Severity, Entry)>| all.into_iter().map(|(_, entry)| entry);
+    let warnings = guard(file, config).into_iter().chain(library(file, config)).chain(entries(warnings));
+    (entries(errors).collect(), warnings.collect())
 }
 
 /// A warning for the first processor whose crypto library is lacking.
@@ -144,17 +150,26 @@ fn library(file: &str, config: &Config) -> Option<Entry> {
     })
 }
 
-/// A warning for each device that this machine or build lacks.
-fn devices<'a>(file: &'a str, config: &'a Config) -> impl Iterator<Item = Entry> + use<'a> {
+/// What each device lacks on this machine or in this build, or what slows it down; a warning where it does not say that it is
+/// an error.
+fn devices<'a>(file: &'a str, config: &'a Config) -> impl Iterator<Item = (Severity, Entry)> + 'a {
+    let mut said = vec![];
     config.processors.iter().filter_map(move |one| {
         let ProcessorKind::Device(device) = &one.kind else { return None };
-        let error = device.lacks()?;
-        Some(Entry {
-            file: file.to_owned(),
-            line: None,
-            message: format!("processor `{}`: {error}", one.name),
-            help: error.help().map_or_else(String::new, |help| help.to_string()),
-        })
+        let slowed = device.slowed();
+        let (report, about) = match device.lacks() {
+            Some(error) => (error, format!("processor `{}`: ", one.name)),
+            // The same of all devices of a kind.
+            None => (slowed?, String::new()),
+        };
+        let message = format!("{about}{report}");
+        if said.contains(&message) {
+            return None;
+        }
+        said.push(message.clone());
+        let help = report.help().map_or_else(String::new, |help| help.to_string());
+        let severity = report.severity().unwrap_or(Severity::Warning);
+        Some((severity, Entry { file: file.to_owned(), line: None, message, help }))
     })
 }
 

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration as StdDuration;
 
 use clap::Args;
-use forebay_config::{self as config, Config};
+use forebay_config::{self as config, Config, ProcessorKind};
 use forebay_engine::Clock;
 use forebay_gateway::control::ReloadDoc;
 use forebay_gateway::privileges;
@@ -55,8 +55,13 @@ pub fn run(args: &GatewayArgs) -> miette::Result<Answer> {
         flag::register(signal, seen.clone()).into_diagnostic().wrap_err("cannot register signal handlers")?;
     }
     let clock = Clock::start();
-    // The threads of processors, too, have no privileges.
-    let processors = privileges::without(|| open_processors(&config, clock))?;
+    // The threads of processors, too, have no privileges, but for those that a device's own library starts.
+    let takes_privileges =
+        |kind: &ProcessorKind| matches!(kind, ProcessorKind::Device(device) if device.takes_privileges());
+    let processors = match config.processors.iter().any(|one| takes_privileges(&one.kind)) {
+        true => open_processors(&config, clock)?,
+        false => privileges::without(|| open_processors(&config, clock))?,
+    };
     let mut service = Service::start(config, processors, clock, seed(), unix_time)?;
     let mut control_plane = ControlPlane::start(&service, &args.config.display().to_string(), clock.now());
     let _watchdog =

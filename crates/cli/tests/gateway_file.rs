@@ -133,3 +133,22 @@ fn keys_never_reach_standard_output_unless_they_are_asked_for() {
     assert_eq!(nothing.status.code(), Some(2));
     assert!(nothing.stdout.is_empty());
 }
+
+/// Built without DPDK the file may be for another program; with it the device is looked for.
+#[test]
+fn check_says_that_a_device_of_dpdk_is_lacking() {
+    let folder = Folder::new();
+    let file = "[[outside]]\nkind = \"udp\"\n[keys]\nsource = \"xfrm\"\n[[processor]]\nkind = \"core\"\n\
+                [[processor]]\nkind = \"dpdk\"\nname = \"card\"\ndevice = \"ffff:ff:1f.7\"\n";
+    std::fs::write(folder.path("gateway.toml"), file).unwrap();
+    let output = folder.run(&["check", "--config", "gateway.toml", "--json"], b"");
+    let (document, built) = (json(&output), cfg!(feature = "dpdk"));
+    let list = if built { "errors" } else { "warnings" };
+    let said = document[list].as_array().unwrap().iter().filter_map(|one| one["message"].as_str());
+    let said: Vec<&str> = said.filter(|text| text.contains("`card`")).collect();
+    assert_eq!((said.len(), document["ok"].as_bool()), (1, Some(!built)), "{document}");
+    assert_eq!(output.status.code(), Some(if built { 2 } else { 0 }));
+    if built && !said[0].contains("was built without DPDK") {
+        assert!(said[0].contains("there is no device ffff:ff:1f.7 on the PCI bus"), "{said:?}");
+    }
+}

@@ -9,17 +9,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dpdk_sys as sys;
 
-use crate::{Config, Unavailable};
+use crate::{Config, Unavailable, pci};
 
 /// Most queue pairs that a device is readied with.
 const PAIRS: u32 = 8;
 /// Where no device on the bus is wanted, only this one is looked for, which there never is.
 const NO_DEVICE: &str = "ffff:ff:1f.7";
 
+/// The kernel's folder of devices on the PCI bus.
+pub const PCI_DEVICES: &str = "/sys/bus/pci/devices";
+
 /// What this process has of DPDK: whether it was started, and the devices that were readied.
 #[derive(Default)]
 struct State {
     started: Option<Result<(), i32>>,
+    has_huge_pages: Option<bool>,
     devices: HashMap<String, Arc<Device>>,
 }
 
@@ -65,7 +69,12 @@ impl Device {
     pub fn of(config: &Config) -> Result<Arc<Device>, Unavailable> {
         let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
         let state = state.get_or_insert_default();
-        state.started.get_or_insert_with(|| start(&config.device)).map_err(Unavailable::NotStarted)?;
+        if pci::is_place(&config.device) && !state.devices.contains_key(&config.device) {
+            pci::look(Path::new(PCI_DEVICES), &config.device)?;
+        }
+        let has_huge_pages = *state.has_huge_pages.get_or_insert_with(huge_pages_are_free);
+        let started = state.started.get_or_insert_with(|| start(&config.device, has_huge_pages));
+        started.map_err(Unavailable::NotStarted)?;
         if let Some(device) = state.devices.get(&config.device) {
             return Ok(device.clone());
         }
@@ -120,8 +129,8 @@ impl Device {
 }
 
 /// Starts DPDK: an error number if it does not.
-fn start(device: &str) -> Result<(), i32> {
-    let allowed = if is_pci(device) { device } else { NO_DEVICE };
+fn start(device: &str, has_huge_pages: bool) -> Result<(), i32> {
+    let allowed = if pci::is_place(device) { device } else { NO_DEVICE };
     let core = first_core().to_string();
     let mut words = vec![
         "forebay",
@@ -133,7 +142,7 @@ fn start(device: &str) -> Result<(), i32> {
         "-l",
         &core,
     ];
-    if has_huge_pages() {
+    if has_huge_pages {
         words.push("--in-memory");
     } else {
         words.extend(["--no-shconf", "--no-huge", "-m", "256"]);
@@ -151,10 +160,6 @@ fn start(device: &str) -> Result<(), i32> {
     }
 }
 
-fn is_pci(device: &str) -> bool {
-    device.contains(':')
-}
-
 /// A core on which this process may run.
 fn first_core() -> u32 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -163,8 +168,13 @@ fn first_core() -> u32 {
     list.and_then(|list| digits(list).parse().ok()).unwrap_or(0)
 }
 
-/// Whether huge pages are free.
-fn has_huge_pages() -> bool {
+/// Whether DPDK has huge pages, or will have them when it is started.
+pub fn has_huge_pages() -> bool {
+    let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+    *state.get_or_insert_default().has_huge_pages.get_or_insert_with(huge_pages_are_free)
+}
+
+fn huge_pages_are_free() -> bool {
     let Ok(sizes) = fs::read_dir("/sys/kernel/mm/hugepages") else { return false };
     let free = |path: &Path| {
         fs::read_to_string(path.join("free_hugepages"))
@@ -173,18 +183,29 @@ fn has_huge_pages() -> bool {
     sizes.flatten().any(|size| free(&size.path()))
 }
 
-/// The names of all devices that DPDK has.
-fn names() -> Vec<String> {
+/// The lines that a function of the shim writes.
+fn lines(write: unsafe extern "C" fn(*mut c_char, usize)) -> Vec<String> {
     let mut text = vec![0; 4_096];
-    // SAFETY: the room that it is told.
-    unsafe { sys::fb_dpdk_names(text.as_mut_ptr().cast::<c_char>(), text.len()) };
+    // SAFETY: the room that it is told; all such functions write no more, and end the text.
+    unsafe { write(text.as_mut_ptr().cast::<c_char>(), text.len()) };
     let text = CStr::from_bytes_until_nul(&text).map(|text| text.to_string_lossy().into_owned());
     text.unwrap_or_default().lines().map(str::to_owned).collect()
 }
 
+/// Why DPDK does not find a device.
+fn missing(device: &str) -> Unavailable {
+    let drivers = lines(sys::fb_dpdk_drivers);
+    let device = device.to_owned();
+    let of = device.trim_end_matches(|last: char| last.is_ascii_digit());
+    if !pci::is_place(&device) && !drivers.iter().any(|driver| driver == of) {
+        return Unavailable::NoDriver { device, drivers };
+    }
+    Unavailable::NoDevice { device, found: lines(sys::fb_dpdk_names) }
+}
+
 fn ready(config: &Config) -> Result<Device, Unavailable> {
     let device = config.device.clone();
-    let missing = || Unavailable::NoDevice { device: device.clone(), found: names() };
+    let missing = || missing(&config.device);
     let (Ok(name), Ok(arguments)) = (CString::new(&*config.device), CString::new(&*config.arguments)) else {
         return Err(missing());
     };

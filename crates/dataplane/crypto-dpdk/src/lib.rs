@@ -16,6 +16,8 @@ mod error;
 #[cfg(all(dpdk, feature = "faults"))]
 pub mod fault;
 #[cfg(dpdk)]
+mod pci;
+#[cfg(dpdk)]
 mod processor;
 #[cfg(dpdk)]
 mod session;
@@ -68,6 +70,48 @@ pub fn open(config: &Config) -> Result<Box<dyn forebay_crypto::Processor>, Unava
     {
         let _ = config;
         Err(Unavailable::NotBuilt)
+    }
+}
+
+/// Whether a device can be opened, as far as that shows without touching what another process may be using: a virtual device
+/// is opened, of one on the PCI bus it is seen that it is there and has a driver for user space.
+///
+/// # Errors
+/// As [`open`].
+pub fn look(config: &Config) -> Result<(), Unavailable> {
+    #[cfg(dpdk)]
+    {
+        if pci::is_place(&config.device) {
+            return pci::look(std::path::Path::new(device::PCI_DEVICES), &config.device);
+        }
+    }
+    open(config).map(drop)
+}
+
+/// Whether a device can be opened by a process with privileges only: one that is driven without an IOMMU, for which DPDK has
+/// to know the physical addresses of its memory (CAP_SYS_ADMIN).
+pub fn takes_privileges(device: &str) -> bool {
+    #[cfg(dpdk)]
+    {
+        pci::takes_privileges(std::path::Path::new(device::PCI_DEVICES), device)
+    }
+    #[cfg(not(dpdk))]
+    {
+        let _ = device;
+        false
+    }
+}
+
+/// Whether DPDK has huge pages, or will have when the first device is opened; without them it takes ordinary memory. `None`:
+/// this build has no DPDK.
+pub fn has_huge_pages() -> Option<bool> {
+    #[cfg(dpdk)]
+    {
+        Some(device::has_huge_pages())
+    }
+    #[cfg(not(dpdk))]
+    {
+        None
     }
 }
 

@@ -1,7 +1,7 @@
 //! Published vectors and random jobs, as for every backend, on DPDK's software devices.
 
 use forebay_crypto::Processor;
-use forebay_crypto_dpdk::{Config, Unavailable, open};
+use forebay_crypto_dpdk::{Config, Unavailable, look, open};
 use forebay_crypto_vectors::{check_all, check_random};
 
 /// DPDK's software devices; a machine may have the driver of some.
@@ -49,9 +49,15 @@ fn random_jobs_come_out_as_the_second_opinion_has_them() {
 
 #[test]
 fn what_is_not_there_is_said() {
-    match open(&Config::new("crypto_of_nobody0")) {
-        Err(Unavailable::NotBuilt) => println!("skipped: built without DPDK"),
-        Err(Unavailable::NoDevice { device, .. }) => assert_eq!(device, "crypto_of_nobody0"),
-        other => panic!("{:?}", other.err()),
+    match open(&Config::new("crypto_of_nobody0")).map(drop) {
+        Err(Unavailable::NotBuilt) => return println!("skipped: built without DPDK"),
+        Err(Unavailable::NoDriver { device, drivers }) => {
+            assert_eq!(device, "crypto_of_nobody0");
+            assert!(!drivers.contains(&"crypto_of_nobody".to_owned()));
+        }
+        other => panic!("{other:?}"),
     }
+    let place = "ffff:ff:1f.7";
+    assert_eq!(open(&Config::new(place)).err(), Some(Unavailable::NotOnBus { device: place.to_owned() }));
+    assert_eq!(look(&Config::new(place)), Err(Unavailable::NotOnBus { device: place.to_owned() }));
 }

@@ -142,6 +142,7 @@ mod bindings {
         pub fn fb_dpdk_start(argc: c_int, argv: *mut *mut c_char) -> c_int;
         pub fn fb_dpdk_find(name: *const c_char, arguments: *const c_char) -> c_int;
         pub fn fb_dpdk_names(out: *mut c_char, size: usize);
+        pub fn fb_dpdk_drivers(out: *mut c_char, size: usize);
         pub fn fb_dpdk_queue_pairs(device: u8) -> u32;
         pub fn fb_dpdk_has(device: u8, keys: *const Keys) -> c_int;
         pub fn fb_dpdk_ready(device: u8, pairs: u16, descriptors: u32, sessions: u32) -> *mut c_void;

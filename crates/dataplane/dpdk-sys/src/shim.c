@@ -123,6 +123,17 @@ void fb_dpdk_names(char *out, size_t size)
 			used += (size_t)snprintf(out + used, size - used, "%s\n", rte_cryptodev_name_get(device));
 }
 
+// Writes the names of all drivers for crypto devices that are loaded, one a line.
+void fb_dpdk_drivers(char *out, size_t size)
+{
+	size_t used = 0;
+	const char *name;
+	out[0] = 0;
+	for (uint8_t driver = 0; driver < UINT8_MAX && (name = rte_cryptodev_driver_name_get(driver)) != NULL; driver++)
+		if (used < size)
+			used += (size_t)snprintf(out + used, size - used, "%s\n", name);
+}
+
 uint32_t fb_dpdk_queue_pairs(uint8_t device)
 {
 	struct rte_cryptodev_info info;

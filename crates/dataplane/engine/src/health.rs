@@ -75,6 +75,11 @@ impl Health {
         }
     }
 
+    /// The record of a processor that can do nothing, and never is given jobs.
+    pub fn absent(processor: usize) -> Health {
+        Health { out: Some(Out { until: Time::ZERO, for_good: true }), ..Health::new(processor) }
+    }
+
     /// Records that the processor was given `jobs`.
     pub fn submitted(&mut self, jobs: usize) {
         self.outstanding += jobs as u64;

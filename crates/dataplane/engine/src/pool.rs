@@ -93,10 +93,15 @@ impl Pool {
                 progress: Progress::InOrder,
                 ..ProcessorConfig::cpu(setup.cost)
             });
+            // One that does nothing is out from the start, and for good.
+            let out = setup.processor.capabilities().suites.is_empty();
+            let health = if out { Health::absent(index) } else { Health::new(index) };
+            let mut stats = ProcessorStats::new(setup.processor.name());
+            stats.out = out;
             Attached {
-                stats: ProcessorStats::new(setup.processor.name()),
+                stats,
                 processor: setup.processor,
-                health: Health::new(index),
+                health,
                 expected: setup.cost,
                 fits: vec![],
                 costs: vec![],

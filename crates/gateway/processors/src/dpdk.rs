@@ -64,6 +64,29 @@ fn named(device: &str, arguments: &str) -> Arc<dyn Device> {
     Arc::new(DpdkDevice { device, arguments, queue: 512, sessions: 4_096 })
 }
 
+impl DpdkDevice {
+    #[cfg(feature = "dpdk")]
+    fn config(&self, name: &str) -> forebay_crypto_dpdk::Config {
+        forebay_crypto_dpdk::Config {
+            name: name.to_owned(),
+            device: self.device.clone(),
+            arguments: self.arguments.clone(),
+            queue: self.queue,
+            sessions: self.sessions,
+            copies: false,
+        }
+    }
+
+    #[cfg(not(feature = "dpdk"))]
+    fn not_built(&self) -> miette::Report {
+        miette::miette!(
+            help = "install libdpdk-dev and build with `--features dpdk`, or take this `[[processor]]` out",
+            "`{}` needs DPDK, and this program was built without it",
+            self.device
+        )
+    }
+}
+
 impl Device for DpdkDevice {
     fn word(&self) -> &'static str {
         WORD
@@ -71,26 +94,42 @@ impl Device for DpdkDevice {
 
     #[cfg(feature = "dpdk")]
     fn open(&self, surroundings: Surroundings<'_>) -> miette::Result<Box<dyn Processor>> {
-        let config = forebay_crypto_dpdk::Config {
-            name: surroundings.name.to_owned(),
-            device: self.device.clone(),
-            arguments: self.arguments.clone(),
-            queue: self.queue,
-            sessions: self.sessions,
-            copies: false,
-        };
-        let opened = forebay_crypto_dpdk::open(&config);
+        let opened = forebay_crypto_dpdk::open(&self.config(surroundings.name));
         opened.map_err(|why| miette::miette!(help = why.help(), "{}: {why}", surroundings.name))
     }
 
     #[cfg(not(feature = "dpdk"))]
     fn open(&self, surroundings: Surroundings<'_>) -> miette::Result<Box<dyn Processor>> {
-        Err(miette::miette!(
-            help = "install libdpdk-dev and build with `--features dpdk`, or take this `[[processor]]` out",
-            "{}: `{}` needs DPDK, and this program was built without it",
-            surroundings.name,
-            self.device
-        ))
+        Err(self.not_built().wrap_err(surroundings.name.to_owned()))
+    }
+
+    /// An error where this program has DPDK, and a warning where it was built without it: the file may be for another.
+    #[cfg(feature = "dpdk")]
+    fn lacks(&self) -> Option<miette::Report> {
+        let why = forebay_crypto_dpdk::look(&self.config(&self.device)).err()?;
+        Some(miette::miette!(severity = miette::Severity::Error, help = why.help(), "{why}"))
+    }
+
+    #[cfg(not(feature = "dpdk"))]
+    fn lacks(&self) -> Option<miette::Report> {
+        Some(self.not_built())
+    }
+
+    #[cfg(feature = "dpdk")]
+    fn slowed(&self) -> Option<miette::Report> {
+        (forebay_crypto_dpdk::has_huge_pages() == Some(false)).then(|| {
+            miette::miette!(
+                severity = miette::Severity::Warning,
+                help = "reserve huge pages: `echo 512 | sudo tee /proc/sys/vm/nr_hugepages`",
+                "no huge pages are free: DPDK takes 256 MB of ordinary memory, whose addresses cost more look-ups (TLB), and \
+                 which devices reach only through an IOMMU"
+            )
+        })
+    }
+
+    #[cfg(feature = "dpdk")]
+    fn takes_privileges(&self) -> bool {
+        forebay_crypto_dpdk::takes_privileges(&self.device)
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -7,6 +7,7 @@
 //!
 //! The crate reads and opens; it does not choose. What a processor costs is measured, or read from a file ([`Costs`]).
 
+mod absent;
 mod backend;
 mod card;
 mod costs;
@@ -14,6 +15,7 @@ mod dpdk;
 mod gpu;
 mod registry;
 
+pub use absent::Absent;
 pub use backend::Backend;
 pub use card::EmulatedCard;
 #[cfg(feature = "libraries")]

@@ -57,9 +57,19 @@ pub trait Device: Debug + Send + Sync + 'static {
     fn open(&self, surroundings: Surroundings<'_>) -> miette::Result<Box<dyn Processor>>;
 
     /// What this machine or build lacks to open it, with a hint, as far as that shows without opening it: for `forebay
-    /// check`, which changes nothing.
+    /// check`, which changes nothing. Its severity says whether that is an error; a warning where it has none.
     fn lacks(&self) -> Option<miette::Report> {
         None
+    }
+
+    /// What makes it slower on this machine than it could be, with a hint; to be asked before it is opened.
+    fn slowed(&self) -> Option<miette::Report> {
+        None
+    }
+
+    /// Whether opening it takes privileges that the process gives up otherwise, such as to see physical addresses.
+    fn takes_privileges(&self) -> bool {
+        false
     }
 
     /// Itself, to be compared or taken for what it is.

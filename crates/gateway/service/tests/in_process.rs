@@ -8,7 +8,7 @@ use std::time::Duration;
 use forebay_config::{Config, GuardMode};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_engine::{Clock, ProcessorSetup};
-use forebay_gateway::service::{InProcess, Service, StartError};
+use forebay_gateway::service::{InProcess, Service, StartError, open_processors};
 use forebay_scheduler::{Cost, Kind};
 
 fn config(directory: &Path, more: &str) -> Config {
@@ -79,4 +79,30 @@ fn several_queues_are_refused_with_a_hint() {
         panic!("two workers");
     };
     assert!(error.to_string().contains("queues = 1"), "{error}");
+}
+
+/// The file is one of another machine, or the device is gone: traffic goes on by the core.
+#[test]
+fn a_device_that_cannot_be_opened_is_out_and_traffic_continues_without_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let ((inside, program), (outside, network)) =
+        (UnixDatagram::pair().unwrap(), UnixDatagram::pair().unwrap());
+    let host = InProcess::new(inside).with_outside(outside);
+    let devices = "[[processor]]\nkind = \"core\"\n[[processor]]\nkind = \"dpdk\"\nname = \"gone\"\n\
+                   device = \"crypto_of_nobody0\"\n[scheduler]\npolicy = \"round-robin\"\n";
+    let config = config(directory.path(), &format!("name = \"forebay0\"\n{devices}"));
+    let processors = open_processors(&config, Clock::start()).unwrap();
+    let names: Vec<_> = processors[0].iter().map(|one| one.processor.name().to_owned()).collect();
+    assert_eq!((processors.len(), &names[1..]), (1, &["gone".to_owned()][..]));
+    assert!(processors[0][1].processor.capabilities().suites.is_empty());
+    let unix_time = || Duration::from_secs(1_800_000_000);
+    let service = Service::start_on(&host, config, processors, Clock::start(), 1, unix_time).unwrap();
+    network.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    for number in 1..=20 {
+        program.send(&packet(Ipv4Addr::new(10, 2, 0, 1))).unwrap();
+        let mut sealed = [0; 200];
+        network.recv(&mut sealed).unwrap();
+        assert_eq!(sealed[20..28], [0, 0, 0x10, 0x01, 0, 0, 0, number]);
+    }
+    service.stop().unwrap();
 }

@@ -212,3 +212,33 @@ fn a_lane_whose_thread_does_not_begin_is_none() {
     assert_eq!(lane.err().map(|error| error.to_string()).as_deref(), Some("no such core"));
     assert_eq!(ended.recv_timeout(std::time::Duration::from_secs(20)), Ok(()), "its thread goes on");
 }
+
+/// What stands in the place of a device that could not be opened.
+#[test]
+fn a_processor_without_suites_is_out_and_stays_so() {
+    let suites: Vec<Suite> = vec![SUITES[0].parse().expect("a suite")];
+    let (sad, keys) = sas(Direction::Seal, &suites);
+    let setup = |processor: Box<dyn Processor>, kind| ProcessorSetup::new(processor, kind, Cost::default());
+    let processors = vec![
+        setup(Box::new(AwsLc::new()), Kind::Cpu),
+        setup(Box::new(Lacking::new(|_| true)), Kind::Accelerator),
+    ];
+    let mut settings = Settings::default();
+    settings.scheduling.policy = forebay_scheduler::Policy::RoundRobin;
+    let mut engine = Engine::new(sad, &keys, processors, settings, Clock::start()).expect("an engine");
+    let mut bytes = [0; 40];
+    (bytes[0], bytes[3], bytes[8], bytes[18]) = (0x45, 40, 64, 0);
+    bytes[16..20].copy_from_slice(&[10, 0, 0, 1]);
+    for number in 0..100 {
+        let mut packet = engine.buffer();
+        assert!(packet.fill(&bytes));
+        assert!(engine.admit(Direction::Seal, packet, number).is_ok());
+        engine.poll();
+        let outputs: Vec<_> = engine.outputs().collect();
+        assert!(outputs.iter().all(|output| output.result.is_ok()));
+        outputs.into_iter().for_each(|output| engine.recycle(output.packet));
+    }
+    let out: Vec<bool> = engine.processors().map(|stats| stats.out).collect();
+    let jobs: Vec<u64> = engine.processors().map(|stats| stats.packets).collect();
+    assert_eq!((out, jobs), (vec![false, true], vec![100, 0]));
+}
