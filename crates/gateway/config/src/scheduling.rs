@@ -260,7 +260,8 @@ fn class(defaults: ClassConfig, section: &Reader<'_>) -> Option<ClassConfig> {
         section.conflict("limit", message, "set `limit` to at least the window");
     }
     let queue = if section.has("queue") { section.count("queue")? } else { usize::MAX };
-    let latency_bound = if section.has("latency_bound") { Some(section.time("latency_bound")?) } else { None };
+    let latency_bound =
+        if section.has("latency_bound") { Some(section.time("latency_bound")?) } else { None };
     let service = weight.map_or(Service::Strict, |weight| Service::Weighted { weight });
     Some(ClassConfig { service, window, windowing, timeout, max_bytes, input, queue, latency_bound })
 }
