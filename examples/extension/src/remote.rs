@@ -15,6 +15,7 @@ pub static REMOTE: Kind = Kind {
     keys: &[ROUND_TRIP],
     read: |values: &dyn Values| Some(Arc::new(Remote { round_trip: values.time("round_trip")? })),
     sample: || Arc::new(Remote { round_trip: Duration::from_micros(20) }),
+    detailed: |_| None,
 };
 
 const ROUND_TRIP: Key = key(
