@@ -37,7 +37,7 @@ REFUSED = [
     ("enc 'cbc(aes)' 0x" + "1a" * 16 + " auth 'hmac(sha256)' 0x" + "2b" * 32, "unsupported algorithm"),
     ("enc 'cbc(aes)' 0x" + "1a" * 16 + " auth 'hmac(md5)' 0x" + "2b" * 16, "weak"),
     ("enc 'cbc(camellia)' 0x" + "1a" * 16 + " auth 'hmac(sha1)' 0x" + "2b" * 20, "unsupported algorithm"),
-    (GCM.format(0), "keys are not shown"),
+    (GCM.format(0), "hides its keys"),
 ]
 
 
