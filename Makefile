@@ -45,8 +45,9 @@ help:
 setup:
 	@scripts/setup.sh build
 
+# With devices of software for DPDK and OpenCL, whose tests are skipped where these cannot be had.
 setup-test:
-	@scripts/setup.sh build test
+	@scripts/setup.sh build test dpdk gpu
 
 $(FOREBAY): setup
 	$(CARGO) build --release --locked --package forebay-cli --bin forebay
