@@ -93,8 +93,8 @@ impl Pool {
                 progress: Progress::InOrder,
                 ..ProcessorConfig::cpu(setup.cost)
             });
-            // One that does nothing is out from the start, and for good.
-            let out = setup.processor.capabilities().suites.is_empty();
+            // One that does nothing is out from the start, and for good; the running core moves packets.
+            let out = index != RUNNING_CORE && setup.processor.capabilities().suites.is_empty();
             let health = if out { Health::absent(index) } else { Health::new(index) };
             let mut stats = ProcessorStats::new(setup.processor.name());
             stats.out = out;
