@@ -316,6 +316,36 @@ fn packets_out_of_ten_thousand_scattered_policies() {
     assert!(places.len() > 1_000 && places[places.len() / 2] > 1_000, "{}", places[places.len() / 2]);
 }
 
+/// In a crowd of policies for the same addresses, each for a port of one side, the last port there is as well.
+#[test]
+fn every_port_of_a_crowd_is_found() {
+    let net = |net: &str| TrafficSelector::from(net.parse::<ipnet::IpNet>().expect("a network"));
+    for is_remote in [false, true] {
+        let mut sad = database();
+        let mut list = Vec::new();
+        for port in (1..=40).map(|n| n * 100).chain([u16::MAX]) {
+            let narrow = |of: TrafficSelector, yes| if yes { of.with(17, PortRange::one(port)) } else { of };
+            let local_ts = vec![narrow(net("10.0.0.0/16"), !is_remote)];
+            let remote_ts = vec![narrow(net("10.1.0.0/16"), is_remote)];
+            let policy = Policy { local_ts, remote_ts, ..Policy::new("p", Direction::Seal, Action::Discard) };
+            sad.add_policy(policy.clone(), PolicyPlace::Last).expect("a policy");
+            list.push(policy);
+        }
+        for port in [100, 4_000, 4_001, u16::MAX - 1, u16::MAX] {
+            let (near, far) = if is_remote { (5, port) } else { (port, 5) };
+            let flow = Flow {
+                source: IpAddr::from([10, 0, 0, 1]),
+                destination: IpAddr::from([10, 1, 0, 1]),
+                upper: Upper::Ports(17, near, far),
+                dscp: 0,
+                later_fragment: false,
+                first_fragment: false,
+            };
+            assert_eq!(send(&mut sad, &flow), oracle(&list, &flow), "{flow:?}");
+        }
+    }
+}
+
 /// As above with policies that come and go, anywhere in the order, under the same traffic all the time.
 #[derive(Clone, Debug)]
 enum Step {
