@@ -22,6 +22,9 @@ else
 fi
 
 cargo build --locked --package forebay-cli --features dpdk --bin forebay
+for device in crypto_aesni_mb0 crypto_openssl0; do
+    scripts/device_interop.sh "$CARGO_TARGET_DIR/debug/forebay" "dpdk:$device"
+done
 PROCESSORS='[[processor]]
 kind = "core"
 [[processor]]

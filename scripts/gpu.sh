@@ -7,6 +7,7 @@ cd "$(dirname "$0")/.."
 
 cargo test --locked --package forebay-crypto-gpu
 cargo build --locked --package forebay-cli --features gpu --bin forebay
+scripts/device_interop.sh "$CARGO_TARGET_DIR/debug/forebay" gpu:0
 PROCESSORS='[[processor]]
 kind = "core"
 [[processor]]

@@ -6,12 +6,15 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use forebay_crypto::{Direction, Job, JobSpec, Packet};
-use forebay_engine::{Addresses, BURST, Clock, Engine, Limits, Order, Refusal, Scheduling, Settings};
+use forebay_engine::{
+    Addresses, BURST, Clock, Engine, Limits, Order, ProcessorSetup, Refusal, Scheduling, Settings,
+};
 use forebay_ipsec::{DropCounts, DropReason};
 use forebay_links::LinkType;
 use forebay_links::capture::{CaptureError, Reader, Writer};
 use forebay_links::frame::{IpAt, locate, reframe};
 use forebay_sas as sas;
+use forebay_scheduler::{Cost, Kind, Policy};
 use forebay_state::{IVS_PER_SA, IvStore};
 use forebay_time::{Duration, Time};
 use forebay_wire::{Ip, Malformed};
@@ -56,6 +59,9 @@ pub struct SealOpenArgs {
     /// Crypto library.
     #[arg(long, value_enum, default_value_t = Backend::Auto)]
     backend: Backend,
+    /// Device that does all crypto that it supports, such as `dpdk:crypto_openssl0` or `gpu:0`; the core does the rest.
+    #[arg(long, value_name = "NAME")]
+    device: Option<String>,
     /// File of measured costs (`forebay bench processors --save`) [default: costs are measured at start].
     #[arg(long, value_name = "FILE")]
     costs: Option<PathBuf>,
@@ -204,7 +210,12 @@ fn build_engine(args: &SealOpenArgs, direction: Direction) -> miette::Result<Eng
         Direction::Open => file.into_inbound_sad(seed)?,
     };
     let clock = Clock::start();
-    let processors = processors::cores(args.cores, args.backend, suite, &costs, clock)?;
+    let mut processors = processors::cores(args.cores, args.backend, suite, &costs, clock)?;
+    let mut scheduling = Scheduling::default();
+    if let Some(word) = &args.device {
+        scheduling.policy = Policy::Single { processor: processors.len() };
+        processors.push(open_device(word)?);
+    }
     let limits = Limits { in_flight: IN_FLIGHT, packet_capacity: LARGEST, ..Limits::default() };
     let addresses = Addresses {
         v4: args
@@ -216,9 +227,21 @@ fn build_engine(args: &SealOpenArgs, direction: Direction) -> miette::Result<Eng
             .iter()
             .find_map(|address| if let IpAddr::V6(v6) = address { Some(*v6) } else { None }),
     };
-    let scheduling = Scheduling::default();
     let settings = Settings { scheduling, limits, order: Order::Total, addresses, seed };
     Engine::new(sad, &keys, processors, settings, clock).into_diagnostic()
+}
+
+fn open_device(word: &str) -> miette::Result<ProcessorSetup> {
+    let device = processors::device(word).ok_or_else(|| {
+        let kinds = processors::kinds().iter().map(|kind| kind.word).collect::<Vec<_>>().join(", ");
+        miette!(
+            help = format!("use one of {kinds}, with a colon and its name"),
+            "--device {word}: unknown device"
+        )
+    })?;
+    let processor = processors::open_alone(&*device, word)?;
+    let queue = processor.capabilities().queue;
+    Ok(ProcessorSetup { queue, ..ProcessorSetup::new(processor, Kind::Accelerator, Cost::default()) })
 }
 
 /// The store of IVs in `dir`, or in the user's state directory.

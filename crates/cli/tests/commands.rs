@@ -237,6 +237,20 @@ fn an_unwritable_output_is_found_before_the_work() {
 }
 
 #[test]
+fn a_device_does_the_crypto() {
+    let bench = Bench::new();
+    let run = |command, sas, from, to, device| {
+        bench.run(&[command, "--sas", sas, from, "-o", to, "--device", device])
+    };
+    let error = bench.refused(&run("seal", "sas.toml", "plain.pcap", "sealed.pcap", "fpga:0"));
+    assert!(error.contains("unknown device") && error.contains("card"), "{error}");
+    assert_eq!(run("seal", "sas.toml", "plain.pcap", "sealed.pcap", "card").status.code(), Some(0));
+    assert_eq!(run("open", "in.toml", "sealed.pcap", "opened.pcap", "card").status.code(), Some(0));
+    let read = |name| std::fs::read(bench.path(name)).unwrap();
+    assert_eq!(read("plain.pcap"), read("opened.pcap"));
+}
+
+#[test]
 fn usage_errors_have_exit_code_two() {
     let bench = Bench::new();
     for args in [

@@ -110,3 +110,14 @@ impl Device for EmulatedCard {
         other.as_any().downcast_ref() == Some(self)
     }
 }
+
+/// Opens a device that has the papers' bus to itself, and AWS-LC to compute by.
+///
+/// # Errors
+/// Those of [`Device::open`].
+#[cfg(feature = "libraries")]
+pub fn open_alone(device: &dyn Device, name: &str) -> miette::Result<Box<dyn Processor>> {
+    let buses = [forebay_crypto_card::Bus::new(forebay_crypto_card::BusConfig::pci_66())];
+    let library = Box::new(forebay_crypto_aws_lc::AwsLc::new());
+    device.open(Surroundings { name, library, buses: &buses })
+}

@@ -19,9 +19,11 @@ pub use absent::Absent;
 pub use backend::Backend;
 pub use card::EmulatedCard;
 #[cfg(feature = "libraries")]
+pub use card::open_alone;
+#[cfg(feature = "libraries")]
 pub use costs::cores;
 pub use costs::{Costs, MeasuredBatch, MeasuredCost, set_up};
-pub use registry::{Device, Kind, Surroundings, Taken, Values, kinds, register};
+pub use registry::{Device, Kind, Surroundings, Taken, Values, device, kinds, register};
 
 /// Every kind of processor of this crate besides cores. A new one is a module and a line here.
 pub static KINDS: &[Kind] = &[card::KIND, dpdk::KIND, gpu::KIND];

@@ -127,6 +127,17 @@ pub fn kinds() -> Vec<&'static Kind> {
     KINDS.iter().chain(registered.iter().copied()).collect()
 }
 
+/// The device that a word names on the command line: a kind with the device of its benchmarks, or a kind, a colon and what
+/// tells the device from others of the kind (`dpdk:crypto_openssl0`, `gpu:1`). `None` if there is no such.
+pub fn device(word: &str) -> Option<Arc<dyn Device>> {
+    let (kind, detail) = word.split_once(':').map_or((word, None), |(kind, detail)| (kind, Some(detail)));
+    let kind = Kind::of(kind)?;
+    match detail {
+        None => Some((kind.sample)()),
+        Some(detail) => (kind.detailed)(detail),
+    }
+}
+
 impl Kind {
     /// The kind with this word.
     pub fn of(word: &str) -> Option<&'static Kind> {

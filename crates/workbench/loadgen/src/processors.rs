@@ -101,11 +101,7 @@ fn parse(word: &str) -> miette::Result<What> {
         ("aws-lc", None) => Ok(What::Worker(Backend::AwsLc)),
         (IO, None) => Ok(What::Io),
         _ => {
-            let device = forebay_processors::Kind::of(kind).and_then(|kind| match detail {
-                None => Some((kind.sample)()),
-                Some(detail) => (kind.detailed)(detail),
-            });
-            device.map(What::Device).ok_or_else(|| {
+            forebay_processors::device(word).map(What::Device).ok_or_else(|| {
                 miette!(
                     help = format!(
                         "use core, worker (both optionally with :ipsec-mb or :aws-lc), io, ipsec-mb, aws-lc or {}",
