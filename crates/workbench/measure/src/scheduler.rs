@@ -291,7 +291,9 @@ impl Lab<'_> {
         for ((work, after), before) in case.work.iter_mut().zip(rig.engine().processors()).zip(&before) {
             work.add(elapsed, before, after);
         }
-        if case.rule == Rule::FinishTime && !self.plan.processors[0].is_io() {
+        // An engine of one processor does not learn what moving packets costs.
+        let learns = case.places.len() > 1 && !self.plan.processors[0].is_io();
+        if case.rule == Rule::FinishTime && learns {
             let kinds: Vec<_> = case.places.iter().map(|&place| self.bank.kind(place)).collect();
             case.learnt = Some(Learnt::of(&rig, &kinds));
         }
