@@ -11,7 +11,7 @@ use crate::processor::{Gpu, Limits};
 const SEAL: SessionId = SessionId(1);
 const OPEN: SessionId = SessionId(2);
 const TEXT: usize = 96;
-const LIMITS: Limits = Limits { batch: 8, queue: 32, sessions: 4, patience: Duration(2_000_000) };
+const LIMITS: Limits = Limits { batch: 8, queue: 32, sessions: 4, timeout: Duration(2_000_000) };
 
 fn keys(byte: u8) -> SaKeys {
     let suite = "aes128gcm16".parse().expect("a proposal");
@@ -115,11 +115,11 @@ fn what_waits_in_a_slot_goes_when_a_launch_has_ended() {
 fn a_slow_device_loses_nothing() {
     let mut bench = Bench::new();
     bench.device.set(Fault::Slow);
-    // 30 polls of 0.1 us are beyond the patience of 2 us: within it, ten times slower is only slower.
+    // 30 polls of 0.1 us are beyond the timeout of 2 us: before it, ten times slower is only slower.
     bench.gpu = Gpu::new(
         "gpu",
         Box::new(Double::new(&LIMITS.sizes(), &bench.device)),
-        Limits { patience: Duration(20_000_000), ..LIMITS },
+        Limits { timeout: Duration(20_000_000), ..LIMITS },
     );
     bench.gpu.open_session(SEAL, &keys(1), Direction::Seal).expect("room");
     assert_eq!(bench.submit(SEAL, 32), 0);

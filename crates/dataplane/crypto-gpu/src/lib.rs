@@ -58,7 +58,7 @@ pub struct Config {
     /// Most sessions, each a direction of an SA.
     pub sessions: usize,
     /// After this time a launch counts as hung: its jobs come back as failed.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 impl Default for Config {
@@ -71,7 +71,7 @@ impl Default for Config {
             batch: 1_024,
             queue: 4_096,
             sessions: 16_384,
-            patience: Duration::from_millis(2_000),
+            timeout: Duration::from_millis(2_000),
         }
     }
 }
@@ -85,7 +85,7 @@ pub fn open(config: &Config) -> Result<Box<dyn Processor>, Unavailable> {
         batch: config.batch,
         queue: config.queue,
         sessions: config.sessions,
-        patience: config.patience,
+        timeout: config.timeout,
     };
     let runtime = runtime(config, &limits.sizes())?;
     Ok(Box::new(Gpu::new(&config.name, runtime, limits)))

@@ -34,7 +34,7 @@ pub struct Limits {
     /// Most sessions.
     pub sessions: usize,
     /// After this time a launch counts as hung.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 impl Limits {
@@ -48,7 +48,7 @@ impl Limits {
 /// A device.
 pub struct Gpu {
     name: String,
-    /// `None` once it is given up with launches in flight.
+    /// `None` once the processor is dropped.
     runtime: Option<Box<dyn Runtime>>,
     limits: Limits,
     sizes: Sizes,
@@ -84,7 +84,7 @@ enum State {
     Idle,
     /// In flight: number of the launch, and since when.
     Flying(u64, Time),
-    /// Its jobs were given up, and the device may still write.
+    /// Its jobs were answered as failed, and the device may still write.
     Hung(u64),
 }
 
@@ -175,7 +175,7 @@ impl Gpu {
                 slot.batch.finish(runtime.output(index), done);
                 slot.state = State::Idle;
             }
-            State::Flying(number, since) if now.since(since) > self.limits.patience => {
+            State::Flying(number, since) if now.since(since) > self.limits.timeout => {
                 self.held -= slot.batch.len();
                 slot.batch.fail(done);
                 slot.state = State::Hung(number);

@@ -1,6 +1,7 @@
-//! What stands in the place of a device that cannot be opened, so that traffic goes on without it.
+//! What stands in the place of a device that cannot be opened, so that traffic goes on without it; and the running core of
+//! benchmarks in which all crypto is done elsewhere.
 
-use forebay_crypto::{Capabilities, Direction, Job, Processor, SaKeys, SessionError, SessionId};
+use forebay_crypto::{Capabilities, Direction, Job, Processor, SaKeys, SessionError, SessionId, Verdict};
 use forebay_time::Time;
 
 /// A processor that does nothing: it has no suite, so it is given no jobs, and counts as taken out from the start.
@@ -32,7 +33,9 @@ impl Processor for Absent {
 
     fn close_session(&mut self, _: SessionId) {}
 
-    fn submit(&mut self, _: Time, _: &mut Vec<Job>) {}
+    fn submit(&mut self, _: Time, jobs: &mut Vec<Job>) {
+        jobs.iter_mut().for_each(|job| job.verdict = Verdict::Failed);
+    }
 
     fn poll(&mut self, _: Time, _: &mut Vec<Job>) {}
 }

@@ -43,7 +43,7 @@ const KEYS: &[Key] = &[
         "65536",
     ),
     key(
-        "hung",
+        "timeout",
         Time("1 ms", "1 h"),
         Is("\"2 s\""),
         "time after which the jobs of a launch without result are computed elsewhere",
@@ -59,19 +59,20 @@ struct GpuDevice {
     batch: usize,
     queue: usize,
     sessions: usize,
-    hung: Duration,
+    timeout: Duration,
 }
 
 fn read(values: &dyn Values) -> Option<Arc<dyn Device>> {
     let (runtime, device, batch) = (values.word("runtime"), values.count("device"), values.count("batch"));
-    let (queue, sessions, hung) = (values.count("queue"), values.count("sessions"), values.time("hung"));
+    let (queue, sessions, timeout) =
+        (values.count("queue"), values.count("sessions"), values.time("timeout"));
     Some(Arc::new(GpuDevice {
         runtime: runtime?,
         device: device?,
         batch: batch?,
         queue: queue?,
         sessions: sessions?,
-        hung: hung?,
+        timeout: timeout?,
     }))
 }
 
@@ -90,8 +91,8 @@ fn detailed(words: &str) -> Option<Arc<dyn Device>> {
 }
 
 fn of(runtime: &'static str, device: usize) -> GpuDevice {
-    let hung = Duration::from_millis(2_000);
-    GpuDevice { runtime, device, batch: 1_024, queue: 4_096, sessions: 16_384, hung }
+    let timeout = Duration::from_millis(2_000);
+    GpuDevice { runtime, device, batch: 1_024, queue: 4_096, sessions: 16_384, timeout }
 }
 
 #[cfg(feature = "gpu")]
@@ -127,7 +128,7 @@ impl Device for GpuDevice {
             batch: self.batch,
             queue: self.queue,
             sessions: self.sessions,
-            patience: self.hung,
+            timeout: self.timeout,
         };
         let opened = forebay_crypto_gpu::open(&config);
         opened.map_err(|why| miette::miette!(help = why.help(), "{}: {why}", surroundings.name))

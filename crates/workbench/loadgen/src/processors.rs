@@ -2,17 +2,15 @@
 
 use std::sync::Arc;
 
-use forebay_crypto::{
-    Capabilities, Direction, Job, Processor, SaKeys, SessionError, SessionId, Suite, Verdict,
-};
+use forebay_crypto::{Processor, Suite};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_crypto_card::{Bus, BusConfig};
 use forebay_engine::{Clock, Lane, ProcessorSetup};
 use forebay_scheduler::{Cost, Kind};
-use forebay_time::{Duration, Time};
+use forebay_time::Duration;
 use miette::{IntoDiagnostic, miette};
 
-use forebay_processors::{Backend, Costs, Device, Surroundings, set_up};
+use forebay_processors::{Absent, Backend, Costs, Device, Surroundings, set_up};
 
 /// The word for a running core that moves packets and leaves all crypto to others.
 const IO: &str = "io";
@@ -187,7 +185,7 @@ impl Bank {
 fn open(spec: &Spec, bus: &Bus, clock: Clock) -> miette::Result<(Box<dyn Processor>, Kind)> {
     Ok(match &spec.what {
         What::Core(library) => (library.open()?, Kind::Cpu),
-        What::Io => (Box::new(Io::new()), Kind::Cpu),
+        What::Io => (Box::new(Absent::new(IO)), Kind::Cpu),
         What::Worker(library) => {
             let lane = Lane::new(library.open()?, &spec.name, clock).into_diagnostic()?;
             (Box::new(lane), Kind::Cpu)
@@ -199,43 +197,6 @@ fn open(spec: &Spec, bus: &Bus, clock: Clock) -> miette::Result<(Box<dyn Process
             (device, Kind::Accelerator)
         }
     })
-}
-
-/// A processor without any suite.
-struct Io {
-    capabilities: Capabilities,
-    done: Vec<Job>,
-}
-
-impl Io {
-    fn new() -> Io {
-        Io { capabilities: Capabilities { suites: Vec::new(), best_burst: 32, queue: 1 }, done: Vec::new() }
-    }
-}
-
-impl Processor for Io {
-    fn name(&self) -> &str {
-        IO
-    }
-
-    fn capabilities(&self) -> &Capabilities {
-        &self.capabilities
-    }
-
-    fn open_session(&mut self, _: SessionId, keys: &SaKeys, _: Direction) -> Result<(), SessionError> {
-        Err(SessionError::Unsupported(keys.suite()))
-    }
-
-    fn close_session(&mut self, _: SessionId) {}
-
-    fn submit(&mut self, _: Time, jobs: &mut Vec<Job>) {
-        jobs.iter_mut().for_each(|job| job.verdict = Verdict::Failed);
-        self.done.append(jobs);
-    }
-
-    fn poll(&mut self, _: Time, done: &mut Vec<Job>) {
-        done.append(&mut self.done);
-    }
 }
 
 #[cfg(test)]

@@ -4,9 +4,8 @@ use std::fmt::Write;
 
 use forebay_crypto::{Processor, Suite};
 use forebay_crypto_aws_lc::AwsLc;
-use forebay_crypto_card::{Bus, BusConfig};
 use forebay_engine::{Clock, Lane, calibrate};
-use forebay_processors::{Backend, Costs, Kind, MeasuredCost, Surroundings, kinds};
+use forebay_processors::{Backend, Costs, Kind, MeasuredCost, kinds, open_alone};
 use miette::IntoDiagnostic;
 
 use crate::Error;
@@ -63,10 +62,8 @@ fn processors(clock: Clock, notes: &mut Vec<String>) -> Result<Vec<Box<dyn Proce
     all.push(Box::new(AwsLc::new()));
     let lane = Lane::new(Backend::Auto.open()?, WORKER, clock).into_diagnostic()?;
     all.push(Box::new(lane));
-    let buses = [Bus::new(BusConfig::pci_66())];
     for kind in kinds() {
-        let surroundings = Surroundings { name: kind.word, library: Box::new(AwsLc::new()), buses: &buses };
-        match (kind.sample)().open(surroundings) {
+        match open_alone(&*(kind.sample)(), kind.word) {
             Ok(processor) => all.push(processor),
             Err(why) => notes.push(format!("no {why}")),
         }
