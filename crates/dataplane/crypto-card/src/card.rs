@@ -39,6 +39,8 @@ pub struct Card {
     late: usize,
     /// Emptied after each use.
     batch: Vec<Job>,
+    /// Whether a job takes as long as the inner processor says, in the place of the figures.
+    timed_by_inner: bool,
 }
 
 impl Card {
@@ -62,7 +64,14 @@ impl Card {
             submissions: VecDeque::new(),
             late: 0,
             batch: Vec::new(),
+            timed_by_inner: false,
         }
+    }
+
+    /// A card whose jobs take t_init for a submission and then as long as `inner` says of each ([`Job::took`]), such as a
+    /// simulation of hardware; t_block does not count.
+    pub fn timed_by_inner(config: CardConfig, bus: &Bus, inner: Box<dyn Processor>) -> Card {
+        Card { timed_by_inner: true, ..Card::new(config, bus, inner) }
     }
 
     /// The card's figures.
@@ -87,21 +96,17 @@ impl Card {
         }
     }
 
-    /// Enters the submission into the model; `false` if the card has no room for it.
-    fn enter(&mut self, now: Time, jobs: &[Job]) -> bool {
+    /// Whether the card has room for a submission.
+    fn has_room(&self, now: Time) -> bool {
         let mut model = self.bus.model();
         model.advance(now);
         let full = model.delivered(self.number).len() >= COMPLETIONS_MAX;
-        if full || !model.has_room(self.number, self.config.queue) {
-            return false;
-        }
-        let mut work = Work { bytes: 0, time: self.config.init, tag: () };
-        for job in jobs {
-            work.bytes += job.packet.len() as u64;
-            work.time += self.config.blocks_time(job.packet.len());
-        }
-        model.submit(now, self.number, work);
-        true
+        !full && model.has_room(self.number, self.config.queue)
+    }
+
+    /// How long a job takes by itself.
+    fn job_time(&self, job: &Job) -> Duration {
+        if self.timed_by_inner { job.took } else { self.config.blocks_time(job.packet.len()) }
     }
 
     /// Has the crypto done: all of `jobs` that can be had back now are in `batch` afterwards.
@@ -158,18 +163,25 @@ impl Processor for Card {
     }
 
     fn submit(&mut self, now: Time, jobs: &mut Vec<Job>) {
-        if jobs.is_empty() || !self.enter(now, jobs) {
+        if jobs.is_empty() || !self.has_room(now) {
             return;
         }
         let given = jobs.len() as u64;
+        let mut work = Work { bytes: 0, time: self.config.init, tag: () };
+        work.bytes = jobs.iter().map(|job| job.packet.len() as u64).sum();
         self.compute(now, jobs);
         self.submissions.push_back(self.batch.len());
-        for (index, mut job) in self.batch.drain(..).enumerate() {
+        let mut batch = std::mem::take(&mut self.batch);
+        for (index, mut job) in batch.drain(..).enumerate() {
+            let time = self.job_time(&job);
+            work.time += time;
             // The rest of the division goes to the first jobs, a picosecond each.
             let init = self.config.init.0 / given + u64::from((index as u64) < self.config.init.0 % given);
-            job.took = Duration(init) + self.config.blocks_time(job.packet.len());
+            job.took = Duration(init) + time;
             self.held.push_back(job);
         }
+        self.batch = batch;
+        self.bus.model().submit(now, self.number, work);
     }
 
     fn poll(&mut self, now: Time, done: &mut Vec<Job>) {
