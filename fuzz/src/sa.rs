@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use forebay_crypto::Direction;
 use forebay_ipsec::{DropReason, Encapsulation, Mode, Protocol, SaConfig};
-use forebay_wire::{Fragment, Ip, ah, ipv4, ipv6, protocol};
+use forebay_wire::{Fragment, Ip, ah, ipv4, ipv6, nat, protocol};
 
 use crate::bench::{Bench, on_bench};
 use crate::kind::{Kind, other_end};
@@ -112,11 +112,16 @@ fn come_back(bench: &mut Bench, plain: &[u8], sealed: &[u8], sas: &[SaConfig]) -
     if ah && matches!(plain, Ip::V6(_)) && !matches!(Fragment::find(&plain), Ok(None)) {
         return true;
     }
-    let plain = plain.bytes();
+    let (mut opened, mut plain) = (opened, plain.bytes().to_vec());
     assert_eq!(opened.len(), plain.len());
+    // Behind a NAT, transport mode computes the sums inside anew, those that were wrong too.
+    if sas.iter().any(|sa| sa.mode == Mode::Transport && sa.encapsulation == Encapsulation::Udp) {
+        nat::repair_checksum(&mut opened, None);
+        nat::repair_checksum(&mut plain, None);
+    }
     // Transport mode writes the checksum of IPv4 headers anew.
     let checksum = if plain[0] >> 4 == 4 { 10..12 } else { 0..0 };
-    for (at, (opened, plain)) in opened.iter().zip(plain).enumerate() {
+    for (at, (opened, plain)) in opened.iter().zip(&plain).enumerate() {
         assert!(opened == plain || checksum.contains(&at), "byte {at}");
     }
     true

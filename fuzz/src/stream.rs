@@ -58,7 +58,7 @@ pub fn aggfrag(data: &[u8]) {
         // Mostly the next number; some back, some ahead.
         sequence = (sequence + 1 + u64::from(step >> 4)).saturating_sub((step & 15).into()).max(1);
         into += payload.len();
-        _ = deaggregator.push(sequence, payload);
+        _ = deaggregator.push(sequence, 0, payload);
         while let Some(taken) = deaggregator.take(Time::ZERO, &mut packet) {
             if taken.is_ok() {
                 let ip = Ip::parse(packet.bytes()).expect("an IP packet");

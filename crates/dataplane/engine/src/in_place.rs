@@ -105,9 +105,14 @@ impl Engine {
             }
         }
         while !again.is_empty() {
+            self.divide_in_place(burst, &mut again, &mut fates);
             self.go_on(burst, &mut again, &mut fates);
         }
         for (job, fate) in burst.drain(..).zip(fates.drain(..)) {
+            // A fragment that waits for others has given its buffer back.
+            if !job.packet.has_buffer() {
+                continue;
+            }
             self.give_out(job.packet, job.spec.session, job.token, admitted, fate);
         }
         self.scratch.fates = fates;
@@ -123,9 +128,17 @@ impl Engine {
         let mut jobs = std::mem::take(&mut self.scratch.again);
         again.retain_mut(|(place, path)| {
             let job = &mut burst[*place];
-            let prepared = self.sad.again(path, &mut job.packet, &mut job.spec);
-            match prepared {
-                Ok(()) => {
+            let gathered = self.gather_nested(&job.spec, &mut job.packet);
+            let goes_on = gathered.and_then(|whole| match whole {
+                true => self.sad.again(path, &mut job.packet, &mut job.spec).map(|()| true),
+                false => Ok(false),
+            });
+            match goes_on {
+                Ok(false) => {
+                    self.buffers.put(std::mem::take(&mut job.packet));
+                    false
+                }
+                Ok(true) => {
                     let packet = std::mem::take(&mut job.packet);
                     jobs.push(Job::new(packet, job.spec, *place as u64));
                     true

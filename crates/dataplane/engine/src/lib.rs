@@ -21,6 +21,7 @@ mod in_place;
 mod key_sessions;
 mod lane;
 mod moving;
+mod nested;
 mod pending_spi;
 mod place;
 mod poll;

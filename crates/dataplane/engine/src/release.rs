@@ -129,28 +129,62 @@ impl Engine {
     }
 
     /// Lets a packet, which is first in the order of `session`, go on through its next SA.
-    fn continue_in(
+    fn continue_in(&mut self, session: u32, index: u32, path: Path, mut packet: Packet, spec: JobSpec) {
+        match self.gather_nested(&spec, &mut packet) {
+            Ok(true) => {}
+            Ok(false) => {
+                self.in_flight.reorder.release(session);
+                self.in_flight.slots.give_back(index);
+                return self.buffers.put(packet);
+            }
+            Err(reason) => return self.drop_in_flight(session, index, packet, &spec, reason),
+        }
+        match self.nested_pieces(&spec, &packet) {
+            None => _ = self.continue_whole(session, index, path, packet, spec),
+            Some(pieces) => {
+                self.buffers.put(packet);
+                self.continue_in_pieces(session, index, path, spec, pieces);
+            }
+        }
+    }
+
+    /// The same for a packet that goes on as it is; whether it does.
+    pub(crate) fn continue_whole(
         &mut self,
         session: u32,
         index: u32,
         mut path: Path,
         mut packet: Packet,
         mut spec: JobSpec,
-    ) {
+    ) -> bool {
         match self.sad.again(&mut path, &mut packet, &mut spec) {
             Ok(()) => {
                 self.in_flight.slots.begin_again(index, path);
                 self.in_flight.reorder.go_on(session, spec.session.0, index);
                 self.launch(index, packet, spec);
+                true
             }
             Err(reason) => {
-                let slots = &self.in_flight.slots;
-                let (tag, admitted) = (slots.job(index).token, slots.get(index).admitted);
-                self.in_flight.reorder.release(session);
-                self.in_flight.slots.give_back(index);
-                self.give_out(packet, spec.session, tag, admitted, Err(reason));
+                self.drop_in_flight(session, index, packet, &spec, reason);
+                false
             }
         }
+    }
+
+    /// Drops a packet that is first in the order of `session`.
+    pub(crate) fn drop_in_flight(
+        &mut self,
+        session: u32,
+        index: u32,
+        packet: Packet,
+        spec: &JobSpec,
+        reason: DropReason,
+    ) {
+        let slots = &self.in_flight.slots;
+        let (tag, admitted) = (slots.job(index).token, slots.get(index).admitted);
+        self.in_flight.reorder.release(session);
+        self.in_flight.slots.give_back(index);
+        self.give_out(packet, spec.session, tag, admitted, Err(reason));
     }
 
     /// Lets a packet out that is complete, or that was dropped.

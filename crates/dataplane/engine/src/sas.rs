@@ -1,6 +1,6 @@
 //! SAs, policies and paths while running.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use forebay_crypto::{Direction, SaKeys, SessionId, Suite};
 use forebay_ipsec::{
@@ -151,6 +151,11 @@ impl Engine {
 
 /// Policies and paths: see the methods of [`Ipsec`](forebay_ipsec::Ipsec) by these names.
 impl Engine {
+    /// [`Ipsec::set_cpu`](forebay_ipsec::Ipsec::set_cpu).
+    pub fn set_cpu(&mut self, cpu: u32) {
+        self.sad.set_cpu(cpu);
+    }
+
     /// [`Ipsec::add_policy`](forebay_ipsec::Ipsec::add_policy).
     pub fn add_policy(&mut self, policy: Policy, place: PolicyPlace) -> Result<PolicyId, PolicyError> {
         self.sad.add_policy(policy, place)
@@ -169,6 +174,16 @@ impl Engine {
     /// [`Ipsec::put_policy_sa_first`](forebay_ipsec::Ipsec::put_policy_sa_first).
     pub fn put_policy_sa_first(&mut self, id: PolicyId, session: SessionId) -> Result<(), PolicyError> {
         self.sad.put_policy_sa_first(id, session)
+    }
+
+    /// [`Ipsec::take_fallback_flows`](forebay_ipsec::Ipsec::take_fallback_flows).
+    pub fn take_fallback_flows(&mut self) -> Vec<(IpAddr, IpAddr)> {
+        self.sad.take_fallback_flows()
+    }
+
+    /// [`Ipsec::forget_decisions`](forebay_ipsec::Ipsec::forget_decisions).
+    pub fn forget_decisions(&mut self) {
+        self.sad.forget_decisions();
     }
 
     /// [`Ipsec::move_peer`](forebay_ipsec::Ipsec::move_peer).

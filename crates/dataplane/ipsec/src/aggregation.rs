@@ -126,10 +126,28 @@ impl Aggregation {
         self.outbound.set(session, due);
     }
 
-    /// Takes in a copy of a payload that an inbound SA received under this sequence number.
-    pub fn receive(&mut self, session: SessionId, sequence: u64, payload: &[u8]) -> Result<(), DropReason> {
+    /// The ECN field for the outer header of the payload that [`Aggregation::fill`] filled last.
+    pub fn ecn(&self, session: SessionId) -> u8 {
+        self.outbound.get(session).map_or(0, Aggregator::ecn)
+    }
+
+    /// Takes in a copy of a payload that an inbound SA received under this sequence number, behind an IP header with
+    /// this traffic class.
+    pub fn receive(
+        &mut self,
+        session: SessionId,
+        sequence: u64,
+        traffic_class: u8,
+        payload: &[u8],
+    ) -> Result<(), DropReason> {
         let deaggregator = self.inbound.get_mut(session).ok_or(DropReason::InStateModeError)?;
-        deaggregator.push(sequence, payload)
+        deaggregator.push(sequence, traffic_class, payload)
+    }
+
+    /// The traffic class of the outer packet in which the inner packet taken last has come: with congestion
+    /// experienced if any of several has that.
+    pub fn traffic_class(&self, session: SessionId) -> u8 {
+        self.inbound.get(session).map_or(0, Deaggregator::traffic_class)
     }
 
     /// Puts the next inner packet of an inbound SA into `packet`; `None` if there is no more for now.

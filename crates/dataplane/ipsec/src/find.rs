@@ -1,7 +1,7 @@
 //! Where ESP or AH stands in a packet.
 
 use forebay_wire::udp::{self, NAT_T_PORT};
-use forebay_wire::{Ah, Esp, Family, Ip, Malformed, Udp, protocol};
+use forebay_wire::{Ah, Esp, Family, Ip, Ipv4, Malformed, Udp, ipv6, protocol};
 
 use crate::sa::Encapsulation;
 use forebay_drops::DropReason;
@@ -95,16 +95,29 @@ impl AhAt {
     }
 }
 
-/// Whether what an IP packet names first may lead to ESP or AH.
+/// Whether what an IP packet names first may lead to ESP or AH, or to ESP in UDP.
 #[inline]
 pub fn may_nest(ip: &Ip<'_>) -> bool {
     match ip {
-        Ip::V4(ip) => names_ipsec(ip.protocol()),
+        Ip::V4(ip) => names_ipsec(ip.protocol()) || (ip.protocol() == protocol::UDP && may_hold_esp(ip)),
         Ip::V6(ip) => {
             names_ipsec(ip.next_header())
                 || matches!(ip.next_header(), protocol::HOP_BY_HOP | protocol::ROUTING | protocol::FRAGMENT)
+                || (ip.next_header() == protocol::UDP && has_nat_t_port(&ip.bytes()[ipv6::HEADER..]))
         }
     }
+}
+
+/// Whether an IPv4 packet of UDP may have ESP in it: a later fragment does not show its ports.
+fn may_hold_esp(ip: &Ipv4<'_>) -> bool {
+    ip.is_fragment() || has_nat_t_port(&ip.bytes()[ip.header_len()..])
+}
+
+/// Whether a UDP datagram is to or from the port of ESP in UDP (RFC 3948 2.1).
+#[inline]
+pub fn has_nat_t_port(datagram: &[u8]) -> bool {
+    let port = NAT_T_PORT.to_be_bytes();
+    datagram.get(..2) == Some(&port) || datagram.get(2..4) == Some(&port)
 }
 
 /// Whether this next header is ESP or AH, or in IPv6 may lead to one.

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 use forebay_crypto::{Direction, JobSpec, Packet, SessionId, Verdict};
 use forebay_time::Time;
-use forebay_wire::{Fragments, Ip, Ipv4};
+use forebay_wire::{Fragment, Fragments, Ip, Ipv4};
 
 use crate::aggregation::Aggregation;
 use crate::find::{AhAt, EspAt};
@@ -29,6 +29,8 @@ pub struct Ipsec {
     iptfs: Aggregation,
     path_mtu: PathMtus,
     watch: Watch,
+    /// The number of this core among those that SAs may be bound to.
+    cpu: u32,
 }
 
 impl Default for Ipsec {
@@ -49,6 +51,7 @@ impl Ipsec {
             iptfs: Aggregation::default(),
             path_mtu: PathMtus::default(),
             watch: Watch::default(),
+            cpu: 0,
         }
     }
 
@@ -178,8 +181,11 @@ impl Ipsec {
     // By itself, so that what is around it has the registers.
     #[inline(never)]
     fn remember(&mut self, session: SessionId, packet: &Packet) {
-        if let Ok(addresses) = Ipv4::parse(packet.bytes()).map(|ip| ip.raw_addresses())
+        // What is for an SA in UDP of ours shows by its ports only.
+        if let Ok(ip) = Ipv4::parse(packet.bytes())
+            && let addresses = ip.raw_addresses()
             && self.spd.passes_all(addresses, session)
+            && self.sad.in_udp_at(&ip.destination().into()) == 0
         {
             self.sad.pass_all(session, addresses, self.spd.state());
         }
@@ -201,7 +207,7 @@ impl Ipsec {
         }
         let ip = Ip::parse(packet.bytes()).map_err(|_| DropReason::InStateModeError)?;
         if next == Next::Again {
-            if self.sad.is_ours(&ip) {
+            if self.sad.is_ours(&ip) || (is_fragment(&ip) && self.sad.is_inside(session, &ip)) {
                 return Ok(Next::Again);
             }
             self.sad.admit(session, &ip)?;
@@ -223,6 +229,9 @@ impl Ipsec {
 
     /// Prepares a packet for which complete has said [`Next::Again`] for the SA that is next, and adds the
     /// one it comes from to `path`. Its next complete is [`Ipsec::complete_on`].
+    ///
+    /// An outbound packet that is longer than the next SA's path takes goes there in pieces, see
+    /// [`Ipsec::divide_sealed`]; an inbound one may be such a piece, and is to be put together with the others first.
     pub fn again(
         &mut self,
         path: &mut Path,
@@ -296,7 +305,10 @@ impl Ipsec {
     ) -> Option<Result<SessionId, DropReason>> {
         while let Some(session) = self.iptfs.due_outbound(now) {
             let result = match self.iptfs.fill(now, session, packet) {
-                Ok(true) => self.sad.prepare_payload(session, packet, spec, &mut self.watch).map(|()| true),
+                Ok(true) => {
+                    let ecn = self.iptfs.ecn(session);
+                    self.sad.prepare_payload(session, packet, ecn, spec, &mut self.watch).map(|()| true)
+                }
                 other => other,
             };
             self.iptfs.reschedule(session, result.is_ok());
@@ -322,7 +334,10 @@ impl Ipsec {
         Some(taken.and_then(|()| {
             let ip = Ip::parse(packet.bytes()).map_err(|_| DropReason::InStateModeError)?;
             self.sad.admit(session, &ip)?;
-            if self.spd.has_inbound() { self.spd.check_opened(&ip, session) } else { Ok(()) }
+            if self.spd.has_inbound() {
+                self.spd.check_opened(&ip, session)?;
+            }
+            self.sad.decapsulate_shared(session, self.iptfs.traffic_class(session), packet)
         }))
     }
 
@@ -358,4 +373,8 @@ impl Ipsec {
     pub fn divide_sealed<'a>(&self, session: SessionId, sealed: &'a [u8]) -> Option<Fragments<'a>> {
         self.path_mtu.divide_sealed(session, self.sad.outer(session), sealed)
     }
+}
+
+fn is_fragment(ip: &Ip<'_>) -> bool {
+    Fragment::find(ip).is_ok_and(|fragment| fragment.is_some())
 }

@@ -40,6 +40,7 @@ pub use forebay_spd::{
 pub use forebay_tunnel::{
     DontFragment, Dscp, Ecn, FlowLabel, HopLimit, InnerDscp, TunnelRules, TunnelRulesError,
 };
+pub use forebay_wire::nat::Originals;
 pub use ipsec::Ipsec;
 pub use iv::{IvRange, IvRefill};
 pub use lifetime::{Lifetime, LifetimeError, Limits, Lived};

@@ -2,6 +2,7 @@
 
 use forebay_wire::{Family, Ip, ipv6, protocol};
 
+use crate::find::has_nat_t_port;
 use crate::overhead::Overhead;
 use crate::sa::{SaConfig, Tfc};
 use forebay_drops::DropReason;
@@ -66,11 +67,15 @@ impl PathLimit {
 /// Whether a packet may be fragmented once transport mode has protected it. IPv6 is fragmented only at its source; so
 /// only where the source could not be asked to send less, or where it is another SA of this gateway whose path MTU
 /// has been lowered already to what this one leaves.
-pub fn is_divisible(ip: &Ip<'_>, next_header: u8) -> bool {
+pub fn is_divisible(ip: &Ip<'_>, at: usize, next_header: u8) -> bool {
     match ip {
         Ip::V4(ip) => !ip.dont_fragment(),
         Ip::V6(ip) => {
-            ip.bytes().len() <= ipv6::MIN_MTU.into() || matches!(next_header, protocol::ESP | protocol::AH)
+            let is_sealed = match next_header {
+                protocol::UDP => ip.bytes().get(at..).is_some_and(has_nat_t_port),
+                other => matches!(other, protocol::ESP | protocol::AH),
+            };
+            is_sealed || ip.bytes().len() <= ipv6::MIN_MTU.into()
         }
     }
 }

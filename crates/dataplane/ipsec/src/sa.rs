@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 
 use forebay_crypto::{Cipher, Suite};
+use forebay_wire::nat::Originals;
 use forebay_wire::{Family, esp, udp};
 
 use crate::lifetime::{Lifetime, LifetimeError};
@@ -61,9 +62,8 @@ pub enum Protocol {
 pub enum Encapsulation {
     /// IP, protocol 50.
     None,
-    /// UDP between ports 4500 (RFC 3948). In transport mode the checksums of TCP and UDP inside stay as they arrived:
-    /// behind a NAT, correcting them (RFC 3948 3.1.2) requires the addresses before translation, which only a key
-    /// exchange provides (NAT-OA, RFC 3947 5.2). Tunnel mode needs no correction.
+    /// UDP between ports 4500 (RFC 3948). In transport mode a NAT makes the checksums inside wrong, which cover the
+    /// addresses: inbound they are repaired, see [`SaConfig::originals`]. Tunnel mode needs no repair.
     Udp,
 }
 
@@ -136,6 +136,10 @@ pub struct SaConfig {
     /// true only where no NAT can be in front of this side: behind a NAT the peer does not move, and an attacker on
     /// the path could forward packets from another address (RFC 7296 2.23).
     pub follow_peer: bool,
+    /// The addresses that the peer's packets have before any NAT (NAT-OA, RFC 3947 5.2), for an inbound SA of ESP in UDP
+    /// in transport mode: checksums of TCP, UDP and ICMPv6 are updated by them (RFC 3948 3.1.2, procedure 1). `None`
+    /// if they are not known: checksums are computed anew (procedure 2), unless the suite has no ICV.
+    pub originals: Option<Originals>,
     /// Number that the kernel's SAs of one tunnel share (`reqid` of XFRM), zero for none.
     pub reqid: u32,
     /// How inner packets share ESP packets; `None` if each has its own.
@@ -147,6 +151,10 @@ pub struct SaConfig {
     /// Classes of traffic that this SA is for, outbound, where several are for the same traffic: packets of
     /// unlike classes overtake each other, and one replay window would refuse the late ones (RFC 4301 4.1).
     pub dscp: DscpSet,
+    /// The CPU whose packets this SA is for, outbound, where its peer has several SAs for the same traffic (RFC 9611);
+    /// `None` for the fallback SA, which is for the packets of any CPU that has none of its own. Inbound the CPU that is
+    /// to receive: it changes nothing about the packets.
+    pub cpu: Option<u32>,
 }
 
 /// Whether a NAT has to be in front of this side: its address is a private one, the peer's is none.
@@ -172,6 +180,8 @@ fn is_behind_nat(local: IpAddr, remote: IpAddr) -> bool {
 pub enum SaConfigError {
     /// `local` and `remote` are of different IP versions.
     MixedFamilies,
+    /// An original address is of another IP version than `local` and `remote`.
+    OriginalsFamily,
     /// The replay window is wider than [`MAX_WINDOW`].
     WindowTooWide(u32),
     /// AH with a suite that enciphers.
@@ -205,6 +215,9 @@ impl fmt::Display for SaConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SaConfigError::MixedFamilies => f.write_str("local and remote are of different IP versions"),
+            SaConfigError::OriginalsFamily => {
+                f.write_str("an original address is of another IP version than local and remote")
+            }
             SaConfigError::WindowTooWide(window) => {
                 write!(f, "a replay window of {window} packets, at most {MAX_WINDOW} are possible")
             }
@@ -251,11 +264,13 @@ impl SaConfig {
             lifetime: Lifetime::default(),
             check_padding: true,
             follow_peer: !is_behind_nat(local, remote),
+            originals: None,
             reqid: 0,
             local_ts: vec![],
             remote_ts: vec![],
             iptfs: None,
             dscp: DscpSet::ALL,
+            cpu: None,
         }
     }
 
@@ -272,6 +287,13 @@ impl SaConfig {
     pub fn check(&self) -> Result<(), SaConfigError> {
         if Family::of(self.local) != Family::of(self.remote) {
             return Err(SaConfigError::MixedFamilies);
+        }
+        if let Some(Originals { source, destination }) = self.originals
+            && [source, destination]
+                .into_iter()
+                .any(|original| Family::of(original) != Family::of(self.local))
+        {
+            return Err(SaConfigError::OriginalsFamily);
         }
         if self.replay_window > MAX_WINDOW {
             return Err(SaConfigError::WindowTooWide(self.replay_window));

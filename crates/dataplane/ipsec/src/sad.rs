@@ -22,6 +22,7 @@ use entry::{Entry, SaCounters, State};
 use error::SadError;
 use forebay_replay::{Received, ReplayWindow};
 use forebay_spd::Seed;
+use forebay_wire::Ip;
 use spi_map::SpiMap;
 
 /// The number of no SA, in place of one that was removed.
@@ -47,9 +48,17 @@ pub struct Sad {
     /// SAs in UDP by this side's address and the peer's place.
     by_place: HashMap<(IpAddr, SocketAddr), Vec<u32>, Seed>,
     /// This side's addresses that inbound SAs have, and how many have each.
-    own: HashMap<IpAddr, u32, Seed>,
+    own: HashMap<IpAddr, Own, Seed>,
     /// SAs that are inside of others.
     nested: usize,
+}
+
+/// Inbound SAs that have one of this side's addresses.
+#[derive(Debug, Default)]
+struct Own {
+    all: u32,
+    /// Those of them in UDP.
+    in_udp: u32,
 }
 
 impl Sad {
@@ -136,7 +145,9 @@ impl Sad {
             Direction::Seal => drop(self.by_peer.insert((config.remote, config.spi), session.0)),
             Direction::Open => {
                 self.by_spi.insert(config.spi.get(), session.0);
-                *self.own.entry(config.local).or_default() += 1;
+                let own = self.own.entry(config.local).or_default();
+                own.all += 1;
+                own.in_udp += u32::from(config.encapsulation == Encapsulation::Udp);
             }
         }
         self.place(session, &config);
@@ -168,9 +179,10 @@ impl Sad {
             Direction::Seal => drop(self.by_peer.remove(&(config.remote, config.spi))),
             Direction::Open => {
                 self.by_spi.remove(&config.spi.get());
-                if let Some(count) = self.own.get_mut(&config.local) {
-                    *count -= 1;
-                    if *count == 0 {
+                if let Some(own) = self.own.get_mut(&config.local) {
+                    own.all -= 1;
+                    own.in_udp -= u32::from(config.encapsulation == Encapsulation::Udp);
+                    if own.all == 0 {
                         self.own.remove(&config.local);
                     }
                 }
@@ -480,6 +492,23 @@ impl Sad {
     /// Whether an inbound SA has this as its own address.
     pub fn is_local(&self, address: &IpAddr) -> bool {
         self.own.contains_key(address)
+    }
+
+    /// Inbound SAs in UDP that have this as their own address.
+    pub fn in_udp_at(&self, address: &IpAddr) -> u32 {
+        self.own.get(address).map_or(0, |own| own.in_udp)
+    }
+
+    /// Whether an inbound SA between the addresses of `ip` accepts only what has come through SA `outer`.
+    pub fn is_inside(&self, outer: SessionId, ip: &Ip<'_>) -> bool {
+        if self.nested == 0 || !self.is_local(&ip.destination()) {
+            return false;
+        }
+        let mut inside = self.sas.iter().zip(&self.configs).filter(|(entry, _)| entry.outer == Some(outer.0));
+        inside.any(|(_, config)| {
+            let config = config.as_ref();
+            config.is_some_and(|config| (config.remote, config.local) == (ip.source(), ip.destination()))
+        })
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use forebay_crypto::Packet;
 use forebay_time::{Duration, PS_PER_S, Time};
+use forebay_tunnel::{SharedEcn, traffic_class};
 use forebay_wire::aggfrag::{self, CongestionInfo};
 
 use super::settings::Iptfs;
@@ -34,6 +35,9 @@ pub struct Aggregator {
     max_delay: Duration,
     ticks: Option<Ticks>,
     congestion: Option<CongestionInfo>,
+    /// Whether outer packets have marks, and those of the payload filled last.
+    copies_ecn: bool,
+    ecn: SharedEcn,
 }
 
 #[derive(Debug)]
@@ -41,6 +45,7 @@ struct Waiting {
     /// Bytes that are still to be sent.
     left: usize,
     arrived: Time,
+    traffic_class: u8,
 }
 
 impl Aggregator {
@@ -59,6 +64,8 @@ impl Aggregator {
             max_delay: config.max_delay,
             ticks: config.rate.map(Ticks::new),
             congestion: config.congestion.then(CongestionInfo::default),
+            copies_ecn: config.ecn,
+            ecn: SharedEcn::default(),
         }
     }
 
@@ -76,7 +83,8 @@ impl Aggregator {
         self.ring[from..from + first.len()].copy_from_slice(first);
         self.ring[..second.len()].copy_from_slice(second);
         self.held += packet.len();
-        self.waiting.push_back(Waiting { left: packet.len(), arrived: now });
+        let traffic_class = traffic_class(packet);
+        self.waiting.push_back(Waiting { left: packet.len(), arrived: now, traffic_class });
         self.fit();
         Ok(())
     }
@@ -123,6 +131,12 @@ impl Aggregator {
         Ok(true)
     }
 
+    /// The ECN field for the outer header of the payload filled last: Not-ECT unless the settings ask for marks.
+    #[inline]
+    pub fn ecn(&self) -> u8 {
+        if self.copies_ecn { self.ecn.outer() } else { 0 }
+    }
+
     /// Bytes of inner packets that wait.
     #[inline]
     pub fn waiting(&self) -> usize {
@@ -165,9 +179,11 @@ impl Aggregator {
         self.head = (self.head + data.len()) % self.ring.len();
         self.held -= data.len();
         let mut taken = data.len();
+        self.ecn = SharedEcn::default();
         while taken > 0
             && let Some(packet) = self.waiting.front_mut()
         {
+            self.ecn.add(packet.traffic_class);
             if packet.left > taken {
                 packet.left -= taken;
                 self.begun = true;

@@ -14,6 +14,7 @@ use forebay_wire::aggfrag::{Block, CongestionInfo};
 
 use super::settings::Iptfs;
 use forebay_drops::DropReason;
+use forebay_tunnel::has_experienced_congestion;
 
 /// Payloads that may wait to be read, those in the reorder window not counted: as many as a driver
 /// completes before it asks for the inner packets.
@@ -40,6 +41,11 @@ pub struct Deaggregator {
     state: Partial,
     congestion: Option<CongestionInfo>,
     counters: IptfsCounters,
+    /// Traffic classes of outer packets: of the payload that is being read, of those that the inner packet has come in
+    /// that is being put together, and of the inner packet taken last.
+    current_class: u8,
+    partial_class: u8,
+    taken_class: u8,
 }
 
 #[derive(Debug)]
@@ -47,6 +53,8 @@ struct Held {
     sequence: u64,
     /// When it was first seen to wait for another.
     since: Option<Time>,
+    /// Of the outer packet.
+    traffic_class: u8,
     bytes: Vec<u8>,
 }
 
@@ -78,6 +86,8 @@ pub struct IptfsCounters {
     pub packets: u64,
     /// Those of them that were put together from several payloads.
     pub reassembled: u64,
+    /// Payloads read whose outer packet had experienced congestion.
+    pub marked: u64,
 }
 
 impl Deaggregator {
@@ -96,6 +106,9 @@ impl Deaggregator {
             state: Partial::None,
             congestion: None,
             counters: IptfsCounters::default(),
+            current_class: 0,
+            partial_class: 0,
+            taken_class: 0,
         }
     }
 
@@ -109,8 +122,8 @@ impl Deaggregator {
     }
 
     /// Takes in a copy of a payload that arrived in the ESP packet with this sequence number, 64 bits of it
-    /// where those are known.
-    pub fn push(&mut self, sequence: u64, payload: &[u8]) -> Result<(), DropReason> {
+    /// where those are known, behind an IP header with this traffic class.
+    pub fn push(&mut self, sequence: u64, traffic_class: u8, payload: &[u8]) -> Result<(), DropReason> {
         if sequence < self.next.max(self.horizon) {
             return Err(DropReason::InIptfsLate);
         }
@@ -124,7 +137,7 @@ impl Deaggregator {
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.clear();
         bytes.extend_from_slice(payload);
-        self.held.insert(place, Held { sequence, since: None, bytes });
+        self.held.insert(place, Held { sequence, since: None, traffic_class, bytes });
         self.horizon = self.horizon.max(sequence.saturating_sub(self.window));
         Ok(())
     }
@@ -137,6 +150,7 @@ impl Deaggregator {
             let taken = if self.state == Partial::Whole {
                 self.state = Partial::None;
                 self.counters.reassembled += 1;
+                self.taken_class = self.partial_class;
                 Some(fill(packet, &self.partial))
             } else if self.at < self.current.len() {
                 self.read(packet)
@@ -185,7 +199,15 @@ impl Deaggregator {
         let held = self.held.pop_front()?;
         self.spare.push(std::mem::replace(&mut self.current, held.bytes));
         self.next = held.sequence.saturating_add(1);
+        self.current_class = held.traffic_class;
+        self.counters.marked += u64::from(has_experienced_congestion(held.traffic_class));
         Some(self.begin())
+    }
+
+    /// The traffic class of the outer packet in which the inner packet taken last has come: with congestion
+    /// experienced if any of several has that.
+    pub fn traffic_class(&self) -> u8 {
+        self.taken_class
     }
 
     /// No payload waits longer for those before it than [`Iptfs::lost_after`].
@@ -239,6 +261,10 @@ impl Deaggregator {
         }
         let len = self.partial.len() + offset;
         self.partial.extend_from_slice(rest);
+        // As of fragments: one that is marked marks the whole (RFC 3168 5.3).
+        if !has_experienced_congestion(self.partial_class) {
+            self.partial_class = self.current_class;
+        }
         if self.state == Partial::Begun {
             match Block::read(&self.partial) {
                 Ok(Block::Packet(stated)) if stated == len => self.state = Partial::Length(len),
@@ -263,6 +289,7 @@ impl Deaggregator {
             && len <= rest.len()
         {
             self.at += len;
+            self.taken_class = self.current_class;
             return Some(fill(packet, &rest[..len]));
         }
         self.at = self.current.len();
@@ -274,6 +301,7 @@ impl Deaggregator {
         };
         self.partial.clear();
         self.partial.extend_from_slice(rest);
+        self.partial_class = self.current_class;
         None
     }
 }

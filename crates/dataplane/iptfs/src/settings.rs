@@ -35,6 +35,9 @@ pub struct Iptfs {
     pub queue: usize,
     /// Whether payloads carry congestion information (sub-type 1).
     pub congestion: bool,
+    /// Whether outer packets have the ECN marks of the inner ones (RFC 9347 3.1): off by default, because the marks are not
+    /// protected and show something of what is inside (RFC 9347 9).
+    pub ecn: bool,
 }
 
 impl Default for Iptfs {
@@ -52,6 +55,7 @@ impl Default for Iptfs {
             // 1 ms of 2 Gbit/s, and more than any one packet.
             queue: 1 << 18,
             congestion: false,
+            ecn: false,
         }
     }
 }

@@ -72,7 +72,7 @@ fn receive(
         reasons.extend(lost);
     };
     for (sequence, payload) in arrivals {
-        pushed.push(deaggregator.push(*sequence, payload));
+        pushed.push(deaggregator.push(*sequence, 0, payload));
         drain(&mut deaggregator, Time::ZERO);
     }
     drain(&mut deaggregator, Time::ZERO + config.lost_after);
@@ -260,14 +260,14 @@ fn loss_is_given_up_in_time() {
     let mut deaggregator = Deaggregator::new(&config);
     let arrivals = pairs(4);
     for place in [0, 2, 3] {
-        deaggregator.push(arrivals[place].0, &arrivals[place].1).unwrap();
+        deaggregator.push(arrivals[place].0, 0, &arrivals[place].1).unwrap();
     }
     assert_eq!(take_all(&mut deaggregator, at_ms(7)).0.len(), 2);
     assert_eq!(deaggregator.due(), at_ms(7) + config.lost_after);
     assert!(take_all(&mut deaggregator, at_ms(8)).0.is_empty());
     let due = deaggregator.due();
     assert_eq!(take_all(&mut deaggregator, due).0.len(), 4);
-    assert_eq!(deaggregator.push(2, &arrivals[1].1), Err(DropReason::InIptfsLate));
+    assert_eq!(deaggregator.push(2, 0, &arrivals[1].1), Err(DropReason::InIptfsLate));
 }
 
 /// RFC 9347 2.2.3: payloads of nothing but padding may stand between the parts of a packet.
@@ -324,10 +324,10 @@ fn congestion_information_is_carried() {
     let payloads = poll_all(&mut aggregator, Time::ZERO + LONG);
     assert_eq!(payloads[0].len(), 124);
     let mut deaggregator = Deaggregator::new(&config);
-    deaggregator.push(1, &payloads[0]).unwrap();
+    deaggregator.push(1, 0, &payloads[0]).unwrap();
     // A payload without data blocks (RFC 9347 2.2.4) carries nothing else.
     let newer = CongestionInfo { rtt: 4_321, ..info };
-    deaggregator.push(2, &newer.write_header(0)).unwrap();
+    deaggregator.push(2, 0, &newer.write_header(0)).unwrap();
     assert_eq!(take_all(&mut deaggregator, Time::ZERO), (vec![v4(100, 1)], vec![]));
     assert_eq!(deaggregator.congestion(), Some(newer));
 }
@@ -355,7 +355,7 @@ fn the_queue_has_an_end() {
 fn memory_is_bounded() {
     let config = Iptfs { reorder_window: 3, ..Iptfs::default() };
     let mut deaggregator = Deaggregator::new(&config);
-    let taken = (1..=1_000).filter(|&n| deaggregator.push(n, &[0; 1_404]).is_ok()).count();
+    let taken = (1..=1_000).filter(|&n| deaggregator.push(n, 0, &[0; 1_404]).is_ok()).count();
     assert_eq!(taken, 3 + 64 + 1);
 }
 
@@ -607,5 +607,89 @@ proptest! {
             let ip = forebay_wire::Ip::parse(&packet);
             prop_assert_eq!(ip.expect("an IP packet").bytes().len(), packet.len());
         }
+    }
+}
+
+const NOT_ECT: u8 = 0;
+const ECT_1: u8 = 1;
+const ECT_0: u8 = 2;
+const CE: u8 = 3;
+
+/// An inner packet with these marks, and a DSCP that shows nowhere.
+fn marked(len: usize, ecn: u8) -> Vec<u8> {
+    let mut packet = v4(len, 1);
+    packet[1] = 0xb8 | ecn;
+    packet
+}
+
+/// RFC 9347 3.1: congestion shows outside; and no mark where an inner packet would have to be dropped for it.
+#[test]
+fn an_outer_packet_is_marked_as_all_its_inner_packets_can_bear() {
+    let cases: [(&[u8], u8); 9] = [
+        (&[NOT_ECT], NOT_ECT),
+        (&[ECT_0, ECT_0], ECT_0),
+        (&[ECT_1, ECT_1], ECT_1),
+        (&[ECT_0, ECT_1], ECT_0),
+        (&[ECT_0, CE, ECT_0], CE),
+        (&[CE], CE),
+        (&[ECT_0, NOT_ECT, ECT_0], NOT_ECT),
+        (&[CE, NOT_ECT], NOT_ECT),
+        (&[NOT_ECT, CE], NOT_ECT),
+    ];
+    for (inner, outer) in cases {
+        for (ecn, expected) in [(true, outer), (false, NOT_ECT)] {
+            let mut aggregator = Aggregator::new(&Iptfs { ecn, ..Iptfs::default() }, 1_404);
+            inner.iter().for_each(|&ecn| aggregator.push(Time::ZERO, &marked(60, ecn)).unwrap());
+            assert_eq!(poll_all(&mut aggregator, Time::ZERO + LONG).len(), 1);
+            assert_eq!(aggregator.ecn(), expected, "{inner:?}");
+        }
+    }
+}
+
+/// Each payload has the marks of the packets that it has parts of, and one of padding alone has none.
+#[test]
+fn marks_are_those_of_one_payload() {
+    let mut aggregator = Aggregator::new(&Iptfs { ecn: true, rate: Some(1_000), ..Iptfs::default() }, 104);
+    for (len, ecn) in [(150, ECT_0), (30, CE), (60, NOT_ECT)] {
+        aggregator.push(Time::ZERO, &marked(len, ecn)).unwrap();
+    }
+    let mut room = Packet::with_capacity(2_000);
+    let marks: Vec<u8> = (0..4)
+        .map(|ms| {
+            assert_eq!(aggregator.poll(at_ms(ms), &mut room), Ok(true));
+            aggregator.ecn()
+        })
+        .collect();
+    // Bytes 0 to 100, 100 to 200 with all three, 200 to 240, and padding.
+    assert_eq!(marks, [ECT_0, NOT_ECT, NOT_ECT, NOT_ECT]);
+}
+
+/// An inner packet has what the payloads had in which it came; of several, congestion counts (RFC 3168 5.3).
+#[test]
+fn inner_packets_are_told_the_marks_of_their_payloads() {
+    let mut aggregator = Aggregator::new(&Iptfs { rate: Some(1_000), ..Iptfs::default() }, 104);
+    for len in [60, 150, 30, 60] {
+        aggregator.push(Time::ZERO, &v4(len, 7)).unwrap();
+    }
+    let payloads: Vec<_> = (0..3).flat_map(|ms| poll_all(&mut aggregator, at_ms(ms))).collect();
+    // The second packet stands in payloads 1, 2 and 3, the last two in the third.
+    for (classes, expected) in [
+        ([0, 0, 0], [0, 0, 0, 0]),
+        ([CE, 0, 0], [CE, CE, 0, 0]),
+        ([0, 0xb8 | CE, ECT_0], [0, 0xb8 | CE, ECT_0, ECT_0]),
+        ([0, 0, CE], [0, CE, CE, CE]),
+    ] {
+        let mut deaggregator = Deaggregator::new(&Iptfs::default());
+        let (mut buffer, mut told) = (Packet::with_capacity(2_000), vec![]);
+        for ((sequence, payload), class) in numbered(&payloads).into_iter().zip(classes) {
+            deaggregator.push(sequence, class, &payload).unwrap();
+            while let Some(taken) = deaggregator.take(Time::ZERO, &mut buffer) {
+                assert_eq!(taken, Ok(()));
+                told.push(deaggregator.traffic_class());
+            }
+        }
+        assert_eq!(told, expected, "{classes:?}");
+        let congested = classes.iter().filter(|class| **class & CE == CE).count() as u64;
+        assert_eq!(deaggregator.counters().marked, congested);
     }
 }

@@ -16,6 +16,8 @@ pub mod control;
 #[cfg(target_os = "linux")]
 pub mod option;
 #[cfg(target_os = "linux")]
+pub mod packet;
+#[cfg(target_os = "linux")]
 pub mod receive;
 #[cfg(target_os = "linux")]
 pub mod send;

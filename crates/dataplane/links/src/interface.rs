@@ -119,6 +119,35 @@ impl Interface {
             .send(&self.netlink)
     }
 
+    /// The same for some seconds: then the kernel takes the address away, unless it was added again. So the address of
+    /// a process that is killed does not stay. IPv6 addresses are not checked for duplicates.
+    ///
+    /// # Errors
+    /// As [`Interface::add_address`].
+    pub fn lease_address(&self, address: IpAddr, prefix: u8, seconds: u32) -> io::Result<()> {
+        let flags = if address.is_ipv6() { IFA_F_NODAD } else { 0 };
+        // `ifa_cacheinfo`: preferred and valid for so long; when it was made and changed is the kernel's to say.
+        let lifetimes = [seconds, seconds, 0, 0].map(u32::to_ne_bytes);
+        Request::new(RTM_NEWADDR, NLM_F_CREATE | NLM_F_REPLACE)
+            .address(family(address), prefix, self.index, flags)
+            .ip(IFA_LOCAL, address)
+            .ip(IFA_ADDRESS, address)
+            .attribute(IFA_CACHEINFO, lifetimes.as_flattened())
+            .send(&self.netlink)
+    }
+
+    /// Takes an address away.
+    ///
+    /// # Errors
+    /// As [`Interface::set_up`]; `AddrNotAvailable` if it does not have the address.
+    pub fn remove_address(&self, address: IpAddr, prefix: u8) -> io::Result<()> {
+        Request::new(RTM_DELADDR, 0)
+            .address(family(address), prefix, self.index, 0)
+            .ip(IFA_LOCAL, address)
+            .ip(IFA_ADDRESS, address)
+            .send(&self.netlink)
+    }
+
     /// Sends what goes to the network out by this interface; a route that is there already is replaced.
     ///
     /// # Errors
@@ -153,6 +182,7 @@ fn family(address: IpAddr) -> u8 {
 const RTM_NEWLINK: u16 = 16;
 const RTM_GETLINK: u16 = 18;
 const RTM_NEWADDR: u16 = 20;
+const RTM_DELADDR: u16 = 21;
 const RTM_NEWROUTE: u16 = 24;
 const RTM_DELROUTE: u16 = 25;
 const NLM_F_REPLACE: u16 = 0x100;
@@ -163,6 +193,7 @@ const IFLA_TXQLEN: u16 = 13;
 const IFLA_STATS64: u16 = 23;
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
+const IFA_CACHEINFO: u16 = 6;
 const RTA_DST: u16 = 1;
 const RTA_OIF: u16 = 4;
 const IFF_UP: u32 = 1;

@@ -39,6 +39,8 @@
 //! ```
 
 #[cfg(target_os = "linux")]
+pub mod announce;
+#[cfg(target_os = "linux")]
 pub mod beside;
 pub mod capture;
 #[cfg(target_os = "linux")]

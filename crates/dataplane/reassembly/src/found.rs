@@ -22,6 +22,8 @@ pub struct Key {
     destination: IpAddr,
     identification: u32,
     protocol: u8,
+    /// The SA that it came through, if through any: others cannot add to it.
+    through: Option<u32>,
 }
 
 impl Key {
@@ -31,6 +33,7 @@ impl Key {
         destination: IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED),
         identification: 0,
         protocol: 0,
+        through: None,
     };
 
     /// Whose share of the memory its fragments are in.
@@ -78,7 +81,8 @@ pub enum Found<'a> {
     Hopeless(Key, DropReason),
 }
 
-pub fn find(packet: &[u8]) -> Found<'_> {
+/// Looks at a packet that came through this SA, if through any.
+pub fn find(packet: &[u8], through: Option<u32>) -> Found<'_> {
     // What is wrong with other packets, prepare finds out.
     let Ok(ip) = Ip::parse(packet) else { return Found::Whole };
     let fragment = match Fragment::find(&ip) {
@@ -99,6 +103,7 @@ pub fn find(packet: &[u8]) -> Found<'_> {
             destination: ip.destination(),
             identification: fragment.identification,
             protocol: if family == Family::V4 { fragment.protocol } else { 0 },
+            through,
         },
         family,
         header,

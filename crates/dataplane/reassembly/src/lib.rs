@@ -8,8 +8,8 @@
 //! - A fragment that is a whole datagram is treated alone (RFC 6946).
 //! - The header is the first fragment's, with the CE mark if any fragment has it (RFC 3168 5.3).
 //!
-//! Only ESP, AH and UDP to or from port 4500 are put together. Packets inside a tunnel are fragments of
-//! other hosts, and pass as they are.
+//! Only ESP, AH and UDP to or from port 4500 are put together. Packets inside a tunnel are fragments of other hosts, and
+//! pass as they are, unless they are for an SA of this gateway that is nested in the tunnel's.
 //!
 //! Memory is set aside once, and what is held is limited by [`ReassemblyLimits`]: a sender of fragments
 //! that never become whole pushes out the oldest, its own first. No step costs more than a look at the at
@@ -144,8 +144,18 @@ impl Reassembler {
 
     /// Takes a received packet in; if it completes its datagram, that replaces it in `packet`.
     pub fn push(&mut self, now: Time, packet: &mut Packet) -> Reassembly {
+        self.push_from(now, packet, None)
+    }
+
+    /// The same for a packet that has come out of SA number `through`, as those of nested SAs do: its datagram is put
+    /// together from fragments that have come out of it only.
+    pub fn push_through(&mut self, now: Time, packet: &mut Packet, through: u32) -> Reassembly {
+        self.push_from(now, packet, Some(through))
+    }
+
+    fn push_from(&mut self, now: Time, packet: &mut Packet, through: Option<u32>) -> Reassembly {
         self.advance(now);
-        let placed = match found::find(packet.bytes()) {
+        let placed = match found::find(packet.bytes(), through) {
             Found::Whole => return Reassembly::Whole,
             Found::Atomic(part) => {
                 let (header_len, named_at, protocol) = (part.header.len(), part.named_at, part.protocol);

@@ -34,13 +34,17 @@ pub struct Policy {
     pub dscp: DscpSet,
     /// The treatment of matching packets.
     pub action: Action,
+    /// Whether each CPU is to have an SA of its own (RFC 9611): packets that go through the fallback SA for lack of one
+    /// are noted, see [`Spd::take_fallback_flows`](crate::Spd::take_fallback_flows).
+    pub per_cpu: bool,
 }
 
 impl Policy {
     /// A policy for any traffic of one direction.
     pub fn new(name: &str, direction: Direction, action: Action) -> Policy {
         let name = name.to_owned();
-        Policy { name, direction, local_ts: vec![], remote_ts: vec![], dscp: DscpSet::ALL, action }
+        let (local_ts, remote_ts) = (vec![], vec![]);
+        Policy { name, direction, local_ts, remote_ts, dscp: DscpSet::ALL, action, per_cpu: false }
     }
 
     /// The SAs of a policy that protects, none of another.

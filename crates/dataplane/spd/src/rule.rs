@@ -19,7 +19,7 @@ pub enum Match {
 }
 
 /// The traffic selectors of both sides and the classes of an SA or policy.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rule {
     pub(crate) local: Box<[Side]>,
     pub(crate) remote: Box<[Side]>,
@@ -30,7 +30,7 @@ pub struct Rule {
 }
 
 /// One traffic selector, its addresses aligned left as in [`Headers`].
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Side {
     pub families: Families,
     pub first: u128,
@@ -41,7 +41,7 @@ pub struct Side {
 }
 
 /// IP versions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Families {
     V4,
     V6,

@@ -7,6 +7,10 @@
 //! else does. Where policies are known to come from elsewhere ([`Spd::require_policies`]), having none
 //! is no reason to do without: what matches none is dropped then, too.
 //!
+//! **Per-CPU SAs** (RFC 9611). Which SA a packet is for is decided as if there were none of this CPU; if that SA is not
+//! bound to a CPU and this CPU has one with the same selectors and classes, among the same policy's SAs, the packet goes
+//! through that. SAs of other CPUs are not for this one's packets.
+//!
 //! **Fragments.** One behind the first holds no ports. It matches only policies whose ports are ANY or
 //! OPAQUE (RFC 4301 4.4.1.1), and where such a policy would let it pass *unprotected* although an earlier
 //! one that does not bypass may have been meant, had its ports been seen, it is dropped under a reason of
@@ -17,10 +21,12 @@ pub mod classify;
 mod decision;
 pub mod flow_cache;
 mod labels;
+mod per_cpu;
 mod prefix_map;
 mod sa_list;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
 
 use forebay_crypto::{Direction, SessionId};
 use forebay_planted::{Fault, planted};
@@ -37,6 +43,7 @@ pub use decision::Decision;
 use flow_cache::{FlowCache, FlowPlace};
 use forebay_drops::DropReason;
 use labels::Labels;
+use per_cpu::PerCpu;
 use sa_list::{SaList, Turn};
 
 /// Up to this many rules a look-up is as fast as the cache.
@@ -50,6 +57,13 @@ pub struct Spd {
     /// By the number of the SA.
     sas: Classifier,
     next_sa: u64,
+    /// Outbound SAs of this CPU.
+    own_sas: HashSet<u32, Seed>,
+    own: PerCpu,
+    /// Policies whose packets want SAs of this CPU.
+    per_cpu: usize,
+    /// A flow of each policy that had to do with the fallback SA, and where that policy is.
+    fallback_flows: Vec<(u32, IpAddr, IpAddr)>,
     outbound: Side,
     inbound: Side,
     slots: Vec<Slot>,
@@ -111,6 +125,10 @@ impl Spd {
         Spd {
             sas: Classifier::new(Direction::Seal, seed),
             next_sa: 0,
+            own_sas: HashSet::with_hasher(seed),
+            own: PerCpu::new(seed),
+            per_cpu: 0,
+            fallback_flows: Vec::new(),
             outbound: side(Direction::Seal),
             inbound: side(Direction::Open),
             slots: Vec::new(),
@@ -145,13 +163,22 @@ impl Spd {
     pub fn remove_sa(&mut self, session: SessionId) {
         for index in self.used_by.remove(&session.0).unwrap_or_default() {
             if let Some(turn) = self.turns.remove(&(session.0, index)) {
-                self.slots[index as usize].sas.remove(turn);
+                self.take_from_list(index, session, turn);
             }
         }
+        let was_own = self.own_sas.remove(&session.0);
         if let Some(rule) = self.sas.remove(session.0) {
             self.by_dscp -= usize::from(rule.dscp != DscpSet::ALL);
+            if was_own {
+                self.own.remove(&rule, session.0);
+            }
         }
         self.changed();
+    }
+
+    fn take_from_list(&mut self, index: u32, session: SessionId, turn: Turn) {
+        let own = self.own_sas.contains(&session.0).then(|| self.sas.rule(session.0)).flatten();
+        self.slots[index as usize].sas.remove(session, turn, own);
     }
 
     /// Adds a policy.
@@ -187,6 +214,7 @@ impl Spd {
             self.slots[index as usize].label = label;
         }
         self.by_dscp += usize::from(policy.dscp != DscpSet::ALL);
+        self.per_cpu += usize::from(policy.per_cpu);
         let sas = match &mut policy.action {
             Action::Protect(sas) => std::mem::take(sas),
             Action::Bypass | Action::Discard => vec![],
@@ -212,6 +240,8 @@ impl Spd {
             self.free.push(id.index);
         }
         self.by_dscp -= usize::from(policy.dscp != DscpSet::ALL);
+        self.per_cpu -= usize::from(policy.per_cpu);
+        self.fallback_flows.retain(|(policy, ..)| *policy != id.index);
         let side = self.side_mut(policy.direction);
         side.order.remove(label);
         side.policies.remove(id.index);
@@ -239,7 +269,7 @@ impl Spd {
     pub fn put_sa_first(&mut self, id: PolicyId, session: SessionId) -> Result<(), PolicyError> {
         self.check_protects(id)?;
         if let Some(turn) = self.unlink(id.index, session) {
-            self.slots[id.index as usize].sas.remove(turn);
+            self.take_from_list(id.index, session, turn);
         }
         self.link(id.index, session, true);
         self.changed();
@@ -289,10 +319,14 @@ impl Spd {
             return;
         }
         let list = &mut self.slots[index as usize].sas;
-        self.turns.insert((session.0, index), list.add(session, self.sas.rule(session.0), first));
+        let rule = self.sas.rule(session.0);
+        self.turns.insert((session.0, index), list.add(session, rule, first));
+        if let Some(rule) = rule.filter(|_| self.own_sas.contains(&session.0)) {
+            list.prefer(session, rule, first, self.seed);
+        }
         self.used_by.entry(session.0).or_default().push(index);
         // Only outbound there is anything to choose.
-        if list.wants_index() && self.sas.rule(session.0).is_some() {
+        if list.wants_index() && rule.is_some() {
             let (sas, turns) = (&self.sas, &mut self.turns);
             list.make_index(
                 self.seed,
@@ -446,13 +480,16 @@ impl Spd {
             Direction::Seal => self.sas.len() + self.outbound.policies.len(),
             Direction::Open => self.inbound.policies.len(),
         };
-        if rules <= SCAN_LIMIT {
+        if rules <= SCAN_LIMIT && self.per_cpu == 0 {
             return self.decide(direction, &headers);
         }
         if let Some(decided) = self.flows.get(direction, &headers) {
             return decided;
         }
         let (decision, wide) = self.decide(direction, &headers);
+        if self.per_cpu > 0 && direction == Direction::Seal {
+            self.note_fallback(ip, &headers, decision);
+        }
         // What matches nothing is not remembered, so that a flood of it drives nothing else out.
         if !matches!(
             decision,
@@ -472,7 +509,10 @@ impl Spd {
         if direction == Direction::Seal && policies.len() == 0 && !self.strict {
             let found = self.sas.find(headers);
             return match found.id {
-                Some(session) => (Decision::Protect(session), found.wide),
+                Some(session) => {
+                    let own = self.sas.rule(session).and_then(|rule| self.own.stand_in(rule));
+                    (Decision::Protect(own.unwrap_or(session)), found.wide)
+                }
                 None if found.doubtful => (Decision::Drop(fragment), false),
                 None => (Decision::Drop(DropReason::OutNoStates), false),
             };

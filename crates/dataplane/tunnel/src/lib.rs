@@ -5,5 +5,5 @@ mod tunnel;
 
 pub use tunnel::{
     Decapsulated, Decapsulator, DontFragment, Dscp, Ecn, Encapsulator, FlowLabel, HopLimit, Inner, InnerDscp,
-    Outer, TunnelRules, TunnelRulesError, traffic_class,
+    Outer, SharedEcn, TunnelRules, TunnelRulesError, has_experienced_congestion, traffic_class,
 };

@@ -338,11 +338,63 @@ impl Decapsulator {
         Ok(())
     }
 
+    /// The same for one of the inner packets that share an outer one, whose mark may be another's: only congestion says
+    /// something about each (RFC 9347 3.1).
+    pub fn apply_shared(&self, outer: u8, inner: &mut [u8]) -> Result<(), DropReason> {
+        let class = traffic_class(inner);
+        let ecn = match class & ECN {
+            NOT_ECT if has_experienced_congestion(outer) => return Err(DropReason::InEcn),
+            _ if has_experienced_congestion(outer) => CE,
+            own => own,
+        };
+        let new = outer & self.dscp_from_outer | class & !self.dscp_from_outer & DSCP | ecn;
+        if new != class {
+            ip::set_traffic_class(inner, new);
+        }
+        Ok(())
+    }
+
     /// Packets so far with a combination of marks that no tunnel makes.
     #[inline]
     pub fn odd(&self) -> u64 {
         self.odd
     }
+}
+
+/// The ECN field of an outer packet that several inner packets share. It has a mark only if each of them knows what that
+/// means: the far end drops one that does not if the outer packet experiences congestion (RFC 6040 4.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SharedEcn {
+    /// That of the packets so far; `None` while there are none.
+    so_far: Option<u8>,
+}
+
+impl SharedEcn {
+    /// Adds an inner packet with this traffic class.
+    #[inline]
+    pub fn add(&mut self, traffic_class: u8) {
+        self.so_far = Some(match (self.so_far, traffic_class & ECN) {
+            (None, ecn) => ecn,
+            (Some(NOT_ECT), _) | (Some(_), NOT_ECT) => NOT_ECT,
+            // RFC 9347 3.1: the value is that of a packet that indicates congestion.
+            (Some(CE), _) | (Some(_), CE) => CE,
+            (Some(one), other) if one == other => one,
+            // ECT(1) asks for the treatment of RFC 9331, which the others have not asked for.
+            _ => ECT_0,
+        });
+    }
+
+    /// The field of the outer packet: Not-ECT if it has no inner ones.
+    #[inline]
+    pub fn outer(self) -> u8 {
+        self.so_far.unwrap_or(NOT_ECT)
+    }
+}
+
+/// Whether a traffic class has the mark of a congested router (CE).
+#[inline]
+pub fn has_experienced_congestion(traffic_class: u8) -> bool {
+    traffic_class & ECN == CE
 }
 
 /// DSCP and ECN of the IP packet that `packet` starts with.

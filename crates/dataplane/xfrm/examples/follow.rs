@@ -116,7 +116,7 @@ fn command(
         ["acquire", index, source, destination] => {
             let [source, destination]: [IpAddr; 2] = [source.parse()?, destination.parse()?];
             let flow = Flow { source, destination, protocol: 1, ports: (0, 0) };
-            mirror.acquire(PolicyIndex(number(index)?), &flow)?
+            mirror.acquire(PolicyIndex(number(index)?), &flow, None)?
         }
         _ => return Err(format!("unknown command {line}").into()),
     };

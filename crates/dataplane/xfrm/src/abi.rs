@@ -49,6 +49,8 @@ pub mod attribute {
     pub const OFFLOAD_DEVICE: u16 = 28;
     pub const IF_ID: u16 = 31;
     pub const SA_DIRECTION: u16 = 33;
+    /// `XFRMA_SA_PCPU`, Linux 6.13.
+    pub const SA_CPU: u16 = 35;
 }
 
 /// Lengths of structures in bytes, padding at their ends included.
@@ -80,6 +82,8 @@ pub mod flag {
     pub const ESN: u8 = 128;
     /// `XFRM_SA_XFLAG_DONT_ENCAP_DSCP`.
     pub const EXTRA_DONT_ENCAP_DSCP: u32 = 1;
+    /// `XFRM_POLICY_CPU_ACQUIRE` of policies, Linux 6.13.
+    pub const POLICY_CPU_ACQUIRE: u8 = 4;
 }
 
 /// `XFRM_MODE_`.

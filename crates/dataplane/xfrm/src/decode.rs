@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use forebay_crypto::{Direction, SecretBytes};
 
-use crate::abi::{attribute, family, len, message};
+use crate::abi::{attribute, family, flag, len, message};
 use crate::kernel::{
     Algorithm, Encap, KernelPolicy, KernelSa, KernelTemplate, LifetimeConfig, Mark, Message, SaId, Selector,
     Sequence, Usage, Way,
@@ -165,6 +165,7 @@ fn sa(body: &[u8], attributes: Attributes<'_>) -> Result<KernelSa, Malformed> {
         sequence: Sequence::default(),
         direction: None,
         offloaded: false,
+        cpu: None,
     };
     for found in attributes {
         let (kind, content) = found?;
@@ -207,6 +208,7 @@ fn sa(body: &[u8], attributes: Attributes<'_>) -> Result<KernelSa, Malformed> {
                 };
             }
             attribute::OFFLOAD_DEVICE => sa.offloaded = true,
+            attribute::SA_CPU => sa.cpu = Some(word(content, 0)?),
             _ => {}
         }
     }
@@ -264,6 +266,7 @@ fn policy(body: &[u8]) -> Result<Message, Malformed> {
         selector: selector(info, family::UNSPEC)?,
         priority: word(info, 152)?,
         blocks: byte(info, 161)? != 0,
+        per_cpu: byte(info, 162)? & flag::POLICY_CPU_ACQUIRE != 0,
         templates: Vec::new(),
         mark: Mark::default(),
         if_id: 0,

@@ -111,6 +111,8 @@ pub struct Policy {
     pub mark: Mark,
     /// Interface ID, zero for none.
     pub if_id: u32,
+    /// Whether each CPU is to have an SA of its own, and to ask for it (RFC 9611).
+    pub per_cpu: bool,
 }
 
 /// What a policy does.
@@ -226,6 +228,7 @@ impl Sa {
         config.local_ts = local_ts;
         config.remote_ts = remote_ts;
         config.reqid = sa.reqid;
+        config.cpu = sa.cpu;
         if sa.tfc_padding != 0 && direction == Direction::Seal {
             config.tfc = Tfc::PadTo(sa.tfc_padding.min(u16::MAX.into()) as u16);
         }
@@ -315,6 +318,7 @@ impl Policy {
             remote_ts,
             mark: policy.mark,
             if_id: policy.if_id,
+            per_cpu: policy.per_cpu,
         }
     }
 }

@@ -162,6 +162,8 @@ pub struct KernelSa {
     pub direction: Option<Direction>,
     /// Whether a network card does the work.
     pub offloaded: bool,
+    /// The CPU whose packets it is for (`XFRMA_SA_PCPU`, RFC 9611); `None` for those of all.
+    pub cpu: Option<u32>,
 }
 
 impl KernelSa {
@@ -191,6 +193,7 @@ impl KernelSa {
             && self.tfc_padding == other.tfc_padding
             && self.direction == other.direction
             && self.offloaded == other.offloaded
+            && self.cpu == other.cpu
             && !self.has_other_keys(other)
     }
 }
@@ -238,6 +241,8 @@ pub struct KernelPolicy {
     pub priority: u32,
     /// Whether it blocks.
     pub blocks: bool,
+    /// Whether an SA is to be asked for by each CPU that has none of its own (`XFRM_POLICY_CPU_ACQUIRE`).
+    pub per_cpu: bool,
     /// SAs that it wants, the innermost first.
     pub templates: Vec<KernelTemplate>,
     /// Packets that it is for.

@@ -171,11 +171,12 @@ impl Mirror {
         self.say(self.state.sa(id).map(|sa| request::expire(sequence, sa, hard)))
     }
 
-    /// Asks the IKE daemon for an SA for a packet that a policy protects; `false` if there is no such policy or it
-    /// wants no SA. Each call makes a question: once a flow in, say, 30 s will do.
-    pub fn acquire(&mut self, policy: PolicyIndex, flow: &Flow) -> io::Result<bool> {
+    /// Asks the IKE daemon for an SA for a packet that a policy protects, one of its own for CPU number `cpu` if that is
+    /// said; `false` if there is no such policy or it wants no SA. Each call makes a question: once a flow in, say, 30 s will do.
+    pub fn acquire(&mut self, policy: PolicyIndex, flow: &Flow, cpu: Option<u32>) -> io::Result<bool> {
         let sequence = self.next_sequence();
-        self.say(self.state.policy(policy).and_then(|policy| request::acquire(sequence, policy, flow)))
+        let policy = self.state.policy(policy);
+        self.say(policy.and_then(|policy| request::acquire(sequence, policy, flow, cpu)))
     }
 
     fn say(&self, message: Option<Vec<u8>>) -> io::Result<bool> {

@@ -111,8 +111,9 @@ pub struct Flow {
     pub ports: (u16, u16),
 }
 
-/// Asks for an SA for a packet (`XFRM_MSG_ACQUIRE`); `None` if the policy wants none.
-pub fn acquire(sequence: u32, policy: &KernelPolicy, flow: &Flow) -> Option<Vec<u8>> {
+/// Asks for an SA for a packet (`XFRM_MSG_ACQUIRE`), one of its own for CPU number `cpu` if that is said; `None` if the
+/// policy wants none.
+pub fn acquire(sequence: u32, policy: &KernelPolicy, flow: &Flow, cpu: Option<u32>) -> Option<Vec<u8>> {
     let template = policy.templates.first()?;
     let said = |wanted: IpAddr, of_packet: IpAddr| if wanted.is_unspecified() { of_packet } else { wanted };
     let mut fixed = [0; len::ACQUIRE];
@@ -136,12 +137,14 @@ pub fn acquire(sequence: u32, policy: &KernelPolicy, flow: &Flow) -> Option<Vec<
     fixed[264..276].fill(0xff); // any algorithm
     let message = Builder::new(message::ACQUIRE, 0, sequence, &fixed)
         .attribute(attribute::TEMPLATES, &policy.raw_templates);
-    let message = marked(message, policy.mark);
-    Some(if policy.if_id == 0 {
-        message.finish()
-    } else {
-        message.attribute(attribute::IF_ID, &policy.if_id.to_ne_bytes()).finish()
-    })
+    let mut message = marked(message, policy.mark);
+    if policy.if_id != 0 {
+        message = message.attribute(attribute::IF_ID, &policy.if_id.to_ne_bytes());
+    }
+    if let Some(cpu) = cpu {
+        message = message.attribute(attribute::SA_CPU, &cpu.to_ne_bytes());
+    }
+    Some(message.finish())
 }
 
 fn family_of(address: IpAddr) -> u16 {
@@ -166,4 +169,40 @@ fn marked(message: Builder, mark: Mark) -> Builder {
         return message;
     }
     message.attribute(attribute::MARK, &in_bytes(&[mark.value, mark.mask]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode;
+    use crate::kernel::Message;
+    use forebay_netlink::{Attributes, Frames};
+
+    /// The policy that a kernel gave, see `tests/kernel.rs`.
+    fn policy() -> KernelPolicy {
+        let recorded = include_bytes!("../tests/data/kernel-6.18-per-cpu.netlink");
+        let frame = Frames::new(&recorded[4..]).next().unwrap().unwrap();
+        match decode(&frame).unwrap() {
+            Message::Policy(policy) => *policy,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn an_acquire_names_the_cpu_if_one_is_said() {
+        let address = |last: u8| IpAddr::from([10, 1, 0, last]);
+        let flow = Flow { source: address(1), destination: address(2), protocol: 17, ports: (1, 2) };
+        for cpu in [None, Some(3)] {
+            let bytes = acquire(7, &policy(), &flow, cpu).unwrap();
+            let frame = Frames::new(&bytes).next().unwrap().unwrap();
+            assert_eq!((frame.kind, frame.body.len() >= len::ACQUIRE), (message::ACQUIRE, true));
+            let attributes = Attributes::behind(frame.body, len::ACQUIRE).map(Result::unwrap);
+            let said: Vec<_> = attributes.filter(|(kind, _)| *kind == attribute::SA_CPU).collect();
+            match cpu {
+                // `XFRMA_SA_PCPU`, four bytes in the byte order of the machine.
+                Some(cpu) => assert_eq!(said, [(35, &cpu.to_ne_bytes()[..])]),
+                None => assert!(said.is_empty()),
+            }
+        }
+    }
 }

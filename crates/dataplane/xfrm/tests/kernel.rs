@@ -1,5 +1,5 @@
-//! Messages of a real kernel (Linux 6.1), recorded by `tests/vm/mirror.py --record`: read whole, and then changed in all
-//! sorts of ways, which must never do more than fail.
+//! Messages of real kernels: read whole, and then changed in all sorts of ways, which must never do more than fail. Those
+//! of Linux 6.1 were recorded by `tests/vm/mirror.py --record`, those of Linux 6.18 by `scripts/record_per_cpu.py`.
 
 use std::net::Ipv4Addr;
 
@@ -8,13 +8,19 @@ use forebay_xfrm::{Event, Filter, Frames, Mark, Message, Refusal, SaId, State, d
 use proptest::prelude::*;
 
 const RECORDED: &[u8] = include_bytes!("data/kernel-6.1.netlink");
+/// A policy that wants SAs per CPU, and an SA of CPU 1 that is being negotiated.
+const PER_CPU: &[u8] = include_bytes!("data/kernel-6.18-per-cpu.netlink");
 
 /// Of the recorded SAs and policies.
 const MARK: Mark = Mark { value: 0x4642, mask: u32::MAX };
 
-/// The datagrams, each with its length in front.
 fn datagrams() -> Vec<&'static [u8]> {
-    let mut rest = RECORDED;
+    datagrams_of(RECORDED)
+}
+
+/// The datagrams, each with its length in front.
+fn datagrams_of(recorded: &'static [u8]) -> Vec<&'static [u8]> {
+    let mut rest = recorded;
     let mut datagrams = Vec::new();
     while let Some((len, behind)) = rest.split_first_chunk::<4>() {
         let (datagram, next) = behind.split_at(u32::from_le_bytes(*len) as usize);
@@ -118,6 +124,25 @@ fn a_real_kernel_is_understood() {
     let shown = format!("{events:?}{state:?}");
     for key in ["1a1a", "2b2b", "26, 26", "43, 43"] {
         assert!(!shown.contains(key), "a key is shown");
+    }
+}
+
+#[test]
+fn the_cpu_of_an_sa_and_the_wish_of_a_policy_are_read() {
+    let messages = datagrams_of(PER_CPU).into_iter().flat_map(Frames::new);
+    let messages: Vec<Message> = messages.map(|frame| decode(&frame.unwrap()).unwrap()).collect();
+    let [Message::Policy(policy), Message::SaAdded(sa)] = &messages[..] else { panic!("{messages:?}") };
+    assert!(policy.per_cpu && policy.templates.len() == 1);
+    assert_eq!((sa.id.spi, sa.cpu, sa.is_larval()), (0x1001, Some(1), true));
+    // Linux 6.1 knows neither.
+    for datagram in datagrams() {
+        for frame in Frames::new(datagram) {
+            match decode(&frame.unwrap()).unwrap() {
+                Message::SaAdded(sa) | Message::SaUpdated(sa) => assert_eq!(sa.cpu, None),
+                Message::Policy(policy) => assert!(!policy.per_cpu),
+                _ => {}
+            }
+        }
     }
 }
 

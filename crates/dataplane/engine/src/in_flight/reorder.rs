@@ -73,6 +73,16 @@ impl ReorderBuffer {
         self.behind[slot as usize] = NONE;
     }
 
+    /// Puts a slot right behind another of the domain that `session` is in.
+    pub fn admit_behind(&mut self, session: u32, before: u32, slot: u32) {
+        let domain = self.domain(session);
+        let ends = &mut self.queues[domain];
+        self.behind[slot as usize] = std::mem::replace(&mut self.behind[before as usize], slot);
+        if ends.last == before {
+            ends.last = slot;
+        }
+    }
+
     /// Moves the first slot of one SA behind those of another, whose job is its next; in total order it
     /// keeps its place, and those behind it wait.
     pub fn go_on(&mut self, from: u32, to: u32, slot: u32) {

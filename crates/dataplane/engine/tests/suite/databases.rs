@@ -86,6 +86,7 @@ fn policies_and_nests() {
         remote_ts: vec![],
         dscp: DscpSet::ALL,
         action: Action::Protect(vec![SA]),
+        per_cpu: false,
     };
     let id = sealer.add_policy(policy.clone(), PolicyPlace::Last).expect("no fault");
     let sas = |engine: &Engine| engine.sad().policy(id).map(|policy| policy.action);

@@ -154,6 +154,19 @@ impl Vector {
             Mode::Transport => packet(&outer.headers, self.next_header, &self.payload),
         }
     }
+
+    /// The same as a receiver passes it on: behind a NAT sums are computed anew (RFC 3948 3.1.2), and that of one vector is
+    /// wrong.
+    fn received(&self, outer: &Outer) -> Vec<u8> {
+        self.repaired(outer, self.opened(outer))
+    }
+
+    fn repaired(&self, outer: &Outer, mut packet: Vec<u8>) -> Vec<u8> {
+        if self.mode() == Mode::Transport && outer.encapsulation == Encapsulation::Udp {
+            forebay_wire::nat::repair_checksum(&mut packet, None);
+        }
+        packet
+    }
 }
 
 /// What stands in front of the ESP header.
@@ -407,14 +420,15 @@ fn each_vector_through_the_whole_path_both_ways_on_every_backend() {
                 if vector.next_header == protocol::NONE {
                     assert_eq!(received, Err(DropReason::InDummy), "{context}");
                 } else {
-                    assert_eq!(received.as_ref(), Ok(&vector.opened(outer)), "{context}");
+                    assert_eq!(received.as_ref(), Ok(&vector.received(outer)), "{context}");
                 }
                 if let (Some(plain), Mode::Transport, true) = (
                     &vector.plain_packet,
                     vector.mode(),
                     given.as_ref().is_some_and(|g| std::ptr::eq(g, outer)),
                 ) {
-                    assert_eq!(received.as_ref(), Ok(plain), "{context}: the packet before ESP");
+                    let plain = vector.repaired(outer, plain.clone());
+                    assert_eq!(received.as_ref(), Ok(&plain), "{context}: the packet before ESP");
                 }
                 let again = gateway.pass(Direction::Open, &packet);
                 assert_eq!(again, Err(DropReason::InStateSeqError), "{context}: the same packet again");

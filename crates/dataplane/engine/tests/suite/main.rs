@@ -11,6 +11,7 @@ mod lacking;
 mod limits;
 mod matrix;
 mod nested;
+mod nested_pieces;
 mod no_alloc;
 #[allow(dead_code)]
 #[path = "../pair/mod.rs"]

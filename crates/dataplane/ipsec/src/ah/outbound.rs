@@ -228,7 +228,7 @@ impl OutboundAh {
         }
         let (family, payload_end) = (ip.family(), ip.bytes().len());
         let total = headers.len + self.ah_len(family) + (payload_end - at);
-        self.limit.admit_whole(family, total, is_divisible(&ip, next_header))?;
+        self.limit.admit_whole(family, total, is_divisible(&ip, at, next_header))?;
         Ok(Plan { family, headers, next_header, payload_at: at, payload_end, total })
     }
 

@@ -6,11 +6,12 @@ use forebay_crypto::{Direction, JobSpec, Packet, SessionId, Span};
 use forebay_planted::{Fault, planted};
 use forebay_time::{Duration, Time};
 use forebay_wire::esp::Trailer;
+use forebay_wire::nat::{self, Originals};
 use forebay_wire::udp;
 use forebay_wire::{Esp, Ip, Malformed, Udp, esp, ipv4, ipv6, protocol};
 
 use crate::aggregation::Aggregation;
-use crate::find::{EspAt, may_nest, names_ipsec};
+use crate::find::{EspAt, has_nat_t_port, may_nest, names_ipsec};
 use crate::lifetime::{Life, Lived};
 use crate::sa::{Encapsulation, Mode, SaConfig};
 use crate::step::Next;
@@ -31,6 +32,41 @@ pub struct Peer {
     pub at: SocketAddr,
     /// When its moves will have had all their time.
     moves_until: Time,
+}
+
+/// What is done about checksums that cover addresses which a NAT may have translated (RFC 3948 3.1.2).
+#[derive(Debug)]
+enum Repair {
+    /// Nothing.
+    None,
+    /// They are computed over the packet.
+    Computed,
+    /// They are updated, from the addresses that the peer used.
+    From(Box<Originals>),
+}
+
+impl Repair {
+    fn of(config: &SaConfig) -> Repair {
+        if config.mode == Mode::Tunnel || config.encapsulation == Encapsulation::None {
+            return Repair::None;
+        }
+        match config.originals {
+            Some(originals) => Repair::From(Box::new(originals)),
+            // A new sum over what nothing vouches for would make damage look good.
+            None if config.suite.icv_len() == 0 => Repair::None,
+            None => Repair::Computed,
+        }
+    }
+
+    #[inline]
+    fn apply(&self, packet: &mut [u8]) {
+        let originals = match self {
+            Repair::None => return,
+            Repair::Computed => None,
+            Repair::From(originals) => Some(&**originals),
+        };
+        nat::repair_checksum(packet, originals);
+    }
 }
 
 /// An inbound SA: its settings and its replay window. In few bytes, as [`OutboundSa`](super::outbound::OutboundSa).
@@ -55,6 +91,7 @@ pub struct InboundSa {
     pub(crate) life: Life,
     pub(crate) decapsulator: Decapsulator,
     selectors: Box<Rule>,
+    repair: Repair,
     /// Addresses of the last inner IPv4 packet that the selectors let pass, if they look at nothing else:
     /// packets come in runs.
     pub(crate) passed: Option<[u8; 8]>,
@@ -88,6 +125,7 @@ impl InboundSa {
             life: Life::new(config.lifetime, session, watch),
             decapsulator: Decapsulator::new(&config.tunnel),
             selectors: Box::new(Rule::new(&config.local_ts, &config.remote_ts, DscpSet::ALL)),
+            repair: Repair::of(config),
             passed: None,
             passed_under: 0,
             aggregates: config.iptfs.is_some(),
@@ -294,7 +332,8 @@ impl InboundSa {
             if trailer.next_header != protocol::AGGFRAG {
                 return Err(DropReason::InStateModeError);
             }
-            payloads.receive(self.session, sequence, &packet.bytes()[text_at..payload_end])?;
+            let outer_class = tunnel::traffic_class(packet.bytes());
+            payloads.receive(self.session, sequence, outer_class, &packet.bytes()[text_at..payload_end])?;
             packet.truncate(0);
             return Ok(Next::Unpack);
         }
@@ -372,7 +411,9 @@ impl InboundSa {
         next_header: u8,
     ) -> Result<Next, DropReason> {
         let ip = Ip::parse(packet.bytes()).map_err(in_hdr_error)?;
-        let next = if names_ipsec(next_header) { Next::Again } else { Next::Deliver };
+        let inner = packet.bytes().get(from..to).ok_or(DropReason::InStateModeError)?;
+        let may_nest = names_ipsec(next_header) || (next_header == protocol::UDP && has_nat_t_port(inner));
+        let next = if may_nest { Next::Again } else { Next::Deliver };
         let header_len = match self.encapsulation {
             Encapsulation::None => esp_at,
             Encapsulation::Udp => esp_at - udp::HEADER,
@@ -394,6 +435,7 @@ impl InboundSa {
         // Only now has the packet the protocol and ports that selectors are about.
         if next == Next::Deliver {
             check_selectors(&self.selectors, &Ip::parse(packet.bytes()).map_err(in_mode_error)?)?;
+            self.repair.apply(packet.bytes_mut());
         }
         Ok(next)
     }

@@ -175,19 +175,20 @@ impl OutboundSa {
         }
     }
 
-    /// Makes an ESP packet that only lacks encryption and ICV of a payload of inner packets.
+    /// Makes an ESP packet that only lacks encryption and ICV of a payload of inner packets, whose marks make `ecn`.
     pub fn prepare_payload(
         &mut self,
         packet: &mut Packet,
+        ecn: u8,
         spec: &mut JobSpec,
         watch: &mut Watch,
     ) -> Result<(), DropReason> {
-        // RFC 9347 2.2.5: nothing of the inner headers shows outside. The size is set to fit the path, so
+        // RFC 9347 2.2.5: nothing else of the inner headers shows outside. The size is set to fit the path, so
         // a path that is narrower is to say so.
         let inner = Inner {
             len: packet.len(),
             next_header: protocol::AGGFRAG,
-            traffic_class: 0,
+            traffic_class: ecn,
             ttl: 64,
             dont_fragment: true,
         };
@@ -285,7 +286,7 @@ impl OutboundSa {
         let head = self.udp_len() + esp::HEADER + self.iv_len();
         let tail = self.tail_len(len - at);
         let total = head + len + tail;
-        self.limit.admit_whole(family, total, is_divisible(&ip, next_header))?;
+        self.limit.admit_whole(family, total, is_divisible(&ip, at, next_header))?;
         packet.truncate(len);
         let growth = Growth { kept: at, head, tfc: 0, tail };
         let sequence = self.advance(packet, &growth, next_header, watch)?;

@@ -20,11 +20,23 @@ use forebay_spd::{Policy, PolicyError, PolicyId, PolicyPlace, Rule};
 
 /// SAs.
 impl Ipsec {
+    /// Makes this core's CPU number `cpu`, which is 0 otherwise: its packets go through outbound SAs that are bound to
+    /// this CPU ([`SaConfig::cpu`]) in the place of the fallback SA, and through none of those that are bound to others.
+    /// To be called before SAs are added.
+    pub fn set_cpu(&mut self, cpu: u32) {
+        self.cpu = cpu;
+    }
+
     /// Adds an outbound SA, which uses the IVs of `iv`. While there are no outbound policies, packets try
     /// outbound SAs in the order added.
     pub fn add_outbound(&mut self, config: SaConfig, iv: IvRange) -> Result<SessionId, SadError> {
         let (session, config) = self.sad.add_outbound(config, iv, &mut self.watch)?;
-        self.spd.add_sa(session, Rule::new(&config.local_ts, &config.remote_ts, config.dscp));
+        let rule = Rule::new(&config.local_ts, &config.remote_ts, config.dscp);
+        match config.cpu {
+            None => self.spd.add_sa(session, rule),
+            Some(cpu) if cpu == self.cpu => self.spd.add_own_sa(session, rule),
+            Some(_) => {}
+        }
         self.iptfs.add_outbound(session, config);
         self.path_mtu.add(session, config);
         Ok(session)
@@ -32,8 +44,14 @@ impl Ipsec {
 
     /// Adds an inbound SA.
     pub fn add_inbound(&mut self, config: SaConfig) -> Result<SessionId, SadError> {
+        let local = config.local;
+        let in_udp = self.sad.in_udp_at(&local);
         let (session, config) = self.sad.add_inbound(config, &mut self.watch)?;
         self.iptfs.add_inbound(session, config);
+        if in_udp != self.sad.in_udp_at(&local) && in_udp == 0 {
+            // What came to this address so far passed whatever its ports.
+            self.spd.forget_decisions();
+        }
         Ok(session)
     }
 
@@ -47,7 +65,8 @@ impl Ipsec {
         core: u16,
     ) -> Result<SessionId, SadError> {
         let (session, config) = self.sad.add_remote(direction, config, core)?;
-        if direction == Direction::Seal {
+        // One that is bound to a CPU is for the packets of that CPU alone, and no packet is handed off for it.
+        if direction == Direction::Seal && config.cpu.is_none() {
             self.spd.add_sa(session, Rule::new(&config.local_ts, &config.remote_ts, config.dscp));
         }
         Ok(session)
@@ -190,6 +209,11 @@ impl Ipsec {
         self.sad.remote(session)
     }
 
+    /// The SA that the packets of another go through next, or come through before ([`Ipsec::nest`]).
+    pub fn outer(&self, session: SessionId) -> Option<SessionId> {
+        self.sad.outer(session)
+    }
+
     /// Counters of the packets that went through the SA with this number.
     pub fn counters(&self, session: SessionId) -> Option<&SaCounters> {
         self.sad.counters(session)
@@ -249,6 +273,16 @@ impl Ipsec {
         let direction = self.spd.direction(id).ok_or(PolicyError::NoSuchPolicy(id))?;
         self.check_sas(direction, &[session])?;
         self.spd.put_sa_first(id, session)
+    }
+
+    /// [`Spd::take_fallback_flows`](forebay_spd::Spd::take_fallback_flows).
+    pub fn take_fallback_flows(&mut self) -> Vec<(IpAddr, IpAddr)> {
+        self.spd.take_fallback_flows()
+    }
+
+    /// [`Spd::forget_decisions`](forebay_spd::Spd::forget_decisions).
+    pub fn forget_decisions(&mut self) {
+        self.spd.forget_decisions();
     }
 
     /// The policy with this id.

@@ -41,17 +41,18 @@ impl Sad {
         Ok(Prepared::Job)
     }
 
-    /// Prepares a payload of an outbound SA that aggregates.
+    /// Prepares a payload of an outbound SA that aggregates, for an outer header with this ECN field.
     pub fn prepare_payload(
         &mut self,
         session: SessionId,
         packet: &mut Packet,
+        ecn: u8,
         spec: &mut JobSpec,
         watch: &mut Watch,
     ) -> Result<(), DropReason> {
         let entry = self.sas.get_mut(session.0 as usize).ok_or(DropReason::OutNoStates)?;
         let State::Outbound(sa) = &mut entry.state else { return Err(DropReason::OutNoStates) };
-        sa.prepare_payload(packet, spec, watch)?;
+        sa.prepare_payload(packet, ecn, spec, watch)?;
         entry.in_flight += 1;
         Ok(())
     }
@@ -280,6 +281,20 @@ impl Sad {
             && sa.passed == Some(addresses)
         {
             sa.pass_all(policies);
+        }
+    }
+
+    /// Gives an inner packet of an inbound SA that aggregates what the outer packet asks for that it has come in, of
+    /// `traffic_class`.
+    pub fn decapsulate_shared(
+        &self,
+        session: SessionId,
+        traffic_class: u8,
+        packet: &mut Packet,
+    ) -> Result<(), DropReason> {
+        match self.sas.get(session.0 as usize).map(|entry| &entry.state) {
+            Some(State::Inbound(sa)) => sa.decapsulator.apply_shared(traffic_class, packet.bytes_mut()),
+            _ => Ok(()),
         }
     }
 

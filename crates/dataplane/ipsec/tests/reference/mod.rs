@@ -8,9 +8,10 @@ use aes_gcm::aead::consts::U12;
 use aes_gcm::aead::{AeadInPlace, KeyInit};
 use aes_gcm::{Aes128Gcm, Aes256Gcm, AesGcm, aes::Aes192};
 use forebay_crypto::{
-    Cipher, Direction, Integrity, JobSpec, Layout, Packet, SaKeys, SecretBytes, SessionId, Suite, Verdict,
+    Cipher, Direction, Integrity, Job, JobSpec, Layout, Packet, SaKeys, SecretBytes, SessionId, Suite,
+    Verdict,
 };
-use forebay_ipsec::{DropReason, Ipsec, IvRange, Mode, Next, Path, Prepared, Protocol, SaConfig, Spi};
+use forebay_ipsec::{DropReason, Ipsec, IvRange, Mode, Next, Path, Prepared, Protocol, SaConfig, Spi, Stop};
 use hmac::{Hmac, Mac};
 
 /// SAs and their keys; does every job at once.
@@ -92,6 +93,50 @@ impl Gateway {
             match self.sad.complete_on(&path, packet, &spec, verdict)? {
                 Next::Deliver | Next::Unpack => return Ok(()),
                 Next::Again => self.sad.again(&mut path, packet, &mut spec)?,
+            }
+        }
+    }
+
+    /// Opens packets as a burst, which are prepared and completed in runs where they are alike.
+    pub fn pass_burst(&mut self, packets: &[Vec<u8>]) -> Vec<Result<Vec<u8>, DropReason>> {
+        let mut jobs: Vec<Job> =
+            packets.iter().map(|bytes| Job::new(buffer(bytes), JobSpec::default(), 0)).collect();
+        self.sad.prepare_burst(Direction::Open, &mut jobs).expect("all have jobs");
+        for job in &mut jobs {
+            job.verdict = self.work(&job.spec, &mut job.packet);
+        }
+        let (mut from, mut failed) = (0, Vec::new());
+        while let Err((place, stop)) = self.sad.complete_burst(&mut jobs[from..]) {
+            let at = from + place;
+            match stop {
+                Stop::Again => {
+                    let job = &mut jobs[at];
+                    let result = self.pass_rest(Path::default(), &mut job.packet, &mut job.spec);
+                    failed.extend(result.err().map(|reason| (at, reason)));
+                }
+                Stop::Drop(reason) => failed.push((at, reason)),
+                other => panic!("{other:?}"),
+            }
+            from = at + 1;
+        }
+        let mut results: Vec<_> = jobs.iter().map(|job| Ok(job.packet.bytes().to_vec())).collect();
+        failed.into_iter().for_each(|(at, reason)| results[at] = Err(reason));
+        results
+    }
+
+    /// Takes a packet on that goes through another SA next.
+    fn pass_rest(
+        &mut self,
+        mut path: Path,
+        packet: &mut Packet,
+        spec: &mut JobSpec,
+    ) -> Result<(), DropReason> {
+        loop {
+            self.sad.again(&mut path, packet, spec)?;
+            let verdict = self.work(spec, packet);
+            match self.sad.complete_on(&path, packet, spec, verdict)? {
+                Next::Deliver | Next::Unpack => return Ok(()),
+                Next::Again => {}
             }
         }
     }

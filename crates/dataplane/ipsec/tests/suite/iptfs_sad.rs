@@ -4,7 +4,7 @@
 use forebay_crypto::{Direction, Job, JobSpec, Packet, SessionId, Verdict};
 use forebay_ipsec::iptfs::IptfsError;
 use forebay_ipsec::{
-    DropReason, Encapsulation, Ipsec, Iptfs, IvRange, Mode, SaConfig, SaConfigError, Spi, Stop,
+    DropReason, Ecn, Encapsulation, Ipsec, Iptfs, IvRange, Mode, SaConfig, SaConfigError, Spi, Stop,
 };
 use forebay_time::{Duration, Time};
 use forebay_wire::{Ip, protocol};
@@ -332,4 +332,73 @@ fn waiting_counts_each_queue_once_after_removals() {
     assert_eq!(new, old[0], "numbers are used again in the order in which they were given up");
     assert_eq!(ipsec.aggregate(Time::ZERO, &buffer(&plain(500, 1))), Ok(Some(new)));
     assert_eq!(ipsec.waiting(), 500);
+}
+
+/// An IPv4 packet with this traffic class and a right header checksum.
+fn marked(class: u8, mark: u8) -> Vec<u8> {
+    let mut packet = plain(100, mark);
+    (packet[1], packet[10], packet[11]) = (class, 0, 0);
+    let checksum = (!header_sum(&packet)).to_be_bytes();
+    packet[10..12].copy_from_slice(&checksum);
+    packet
+}
+
+fn header_sum(packet: &[u8]) -> u16 {
+    let mut sum: u32 = packet[..20].chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum();
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
+}
+
+/// Marks on the path reach every inner packet that knows what they mean; one that does not is dropped, and takes no
+/// other with it (RFC 9347 3.1, RFC 6040 4.2). Marks that are no congestion may be those of other inner packets.
+#[test]
+fn congestion_on_the_path_reaches_the_inner_packets() {
+    const AF11: u8 = 10 << 2;
+    let iptfs = Iptfs { ecn: true, ..Iptfs::default() };
+    for n in [0, 4, 8, 12] {
+        for (inner, outer_sent, outer_arrived, expected) in [
+            ([2, 2], 2, 3, [Some(3), Some(3)]),
+            ([2, 1], 2, 3, [Some(3), Some(3)]),
+            ([2, 1], 2, 2, [Some(2), Some(1)]),
+            ([3, 2], 3, 3, [Some(3), Some(3)]),
+            ([2, 0], 0, 0, [Some(2), Some(0)]),
+            // An attacker on the path, or a peer that marks more freely.
+            ([2, 0], 0, 3, [Some(3), None]),
+            ([2, 0], 0, 2, [Some(2), Some(0)]),
+            ([0, 0], 0, 1, [Some(0), Some(0)]),
+        ] {
+            let (mut near, mut far) = pair(n, &iptfs);
+            for (mark, ecn) in [1, 2].into_iter().zip(inner) {
+                near.aggregate(Time::ZERO, &buffer(&marked(AF11 | ecn, mark))).unwrap();
+            }
+            let mut sealed = poll(&mut near, Time::ZERO + iptfs.max_delay).remove(0);
+            assert_eq!(Ip::parse(&sealed).unwrap().traffic_class(), outer_sent, "{inner:?}");
+            forebay_wire::ip::set_traffic_class(&mut sealed, outer_arrived);
+            let (packets, reasons) = open(&mut far, &sealed, Time::ZERO).unwrap();
+            let passed =
+                [1, 2].into_iter().zip(expected).filter_map(|(mark, ecn)| Some(marked(AF11 | ecn?, mark)));
+            assert_eq!(packets, passed.collect::<Vec<_>>(), "{inner:?} {outer_arrived}");
+            assert_eq!(reasons, vec![DropReason::InEcn; 2 - packets.len()]);
+            assert_eq!(far.ecn_odd(SessionId(0)), 0);
+            assert!(packets.iter().all(|packet| header_sum(packet) == 0xffff));
+        }
+    }
+}
+
+/// Without `ecn`, and where the tunnel copies none (RFC 6040's compatibility mode), outer packets have no marks.
+#[test]
+fn marks_show_outside_only_where_they_are_asked_for() {
+    for (ecn, rule, shown) in [(false, Ecn::Normal, 0), (true, Ecn::Compatibility, 0), (true, Ecn::Normal, 2)]
+    {
+        let iptfs = Iptfs { ecn, ..Iptfs::default() };
+        let mut config = sealing(0, iptfs.clone());
+        config.tunnel.ecn = rule;
+        let mut near = Ipsec::default();
+        near.add_outbound(config, IvRange::for_throwaway_key()).unwrap();
+        near.aggregate(Time::ZERO, &buffer(&marked(2, 1))).unwrap();
+        let sealed = poll(&mut near, Time::ZERO + iptfs.max_delay).remove(0);
+        assert_eq!(Ip::parse(&sealed).unwrap().traffic_class(), shown);
+    }
 }

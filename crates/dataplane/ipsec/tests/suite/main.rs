@@ -8,12 +8,14 @@ mod grants;
 mod hostile;
 mod iptfs_sad;
 mod lifetime;
+mod nat;
 mod nest;
 mod nest_path;
 #[path = "../pair/mod.rs"]
 mod pair;
 mod path_mtu;
 mod peer;
+mod per_cpu;
 mod policies;
 #[path = "../reference/mod.rs"]
 mod reference;

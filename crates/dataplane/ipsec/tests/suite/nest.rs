@@ -2,7 +2,7 @@
 
 use crate::reference::{Gateway, ah, esp, keys, other_end};
 use forebay_crypto::{Direction, SessionId};
-use forebay_ipsec::{DropReason, Mode, NEST_MAX, SaConfig, SadError};
+use forebay_ipsec::{DropReason, Encapsulation, Mode, NEST_MAX, SaConfig, SadError};
 
 const HOSTS: [&str; 2] = ["10.1.0.1", "10.2.0.1"];
 const GATES: [&str; 2] = ["192.0.2.1", "192.0.2.2"];
@@ -49,6 +49,51 @@ fn outer_protocol(packet: &[u8]) -> u8 {
     if packet[0] >> 4 == 4 { packet[9] } else { packet[6] }
 }
 
+fn in_udp(mode: Mode, spi: u32, ends: [&str; 2]) -> SaConfig {
+    SaConfig { encapsulation: Encapsulation::Udp, ..esp("aes128gcm16", mode, spi, ends) }
+}
+
+/// A datagram between `ends` from and to `port`, with `payload`.
+fn datagram(ends: [&str; 2], port: u16, payload: &[u8]) -> Vec<u8> {
+    let mut packet = plain(ends);
+    packet[20..24].copy_from_slice(&[port.to_be_bytes(), port.to_be_bytes()].concat());
+    packet[24..28].copy_from_slice(&[0, 20, 0, 0]);
+    packet[28..28 + payload.len()].copy_from_slice(payload);
+    packet
+}
+
+/// Through a tunnel come datagrams to the gateway itself, and ESP in UDP for it between the same addresses: neither is taken
+/// for the other, however many of one kind have come before, and also if the SA in UDP is added only then.
+#[test]
+fn datagrams_to_the_gateway_are_not_taken_for_esp_nor_the_other_way() {
+    let tunnel = esp("aes256gcm16", Mode::Tunnel, 0x1002, GATES_V6);
+    let inner = in_udp(Mode::Tunnel, 0x1001, GATES);
+    let (mut sealer, mut opener) = (Gateway::default(), Gateway::default());
+    sealer.seals(tunnel.clone(), keys(tunnel.suite, 1));
+    opener.opens(other_end(&tunnel), keys(tunnel.suite, 1));
+    let (mut host, _) = pair(std::slice::from_ref(&inner), false);
+    let burst = |sealer: &mut Gateway, opener: &mut Gateway, packets: &[Vec<u8>]| -> Vec<Vec<u8>> {
+        let sealed = packets.iter().map(|packet| sealer.pass(Direction::Seal, packet).expect("protected"));
+        let sealed: Vec<_> = sealed.collect();
+        opener.pass_burst(&sealed).into_iter().map(|opened| opened.expect("opened")).collect()
+    };
+    let others =
+        [datagram(GATES, 53, b"hello"), datagram(GATES, 4500, &[0xff]), datagram(GATES, 4500, &[0; 12])];
+    let unknown = host.pass(Direction::Seal, &plain(HOSTS)).expect("protected");
+    let many: Vec<_> = std::iter::repeat_n(others[0].clone(), 5).chain([unknown.clone()]).collect();
+    assert_eq!(burst(&mut sealer, &mut opener, &many), many, "there is no SA for it yet");
+    opener.opens(other_end(&inner), keys(inner.suite, 0));
+    for _ in 0..3 {
+        let known = host.pass(Direction::Seal, &plain(HOSTS)).expect("protected");
+        let mut mixed: Vec<_> = std::iter::repeat_n(others[0].clone(), 5).collect();
+        mixed.push(known);
+        mixed.extend(others.iter().cloned());
+        let mut expected = mixed.clone();
+        expected[5] = plain(HOSTS);
+        assert_eq!(burst(&mut sealer, &mut opener, &mixed), expected);
+    }
+}
+
 #[test]
 fn every_nesting_comes_through() {
     let ah_over_esp =
@@ -68,7 +113,18 @@ fn every_nesting_comes_through() {
         esp("aes192gcm16", Mode::Tunnel, 0x1003, GATES_V6),
         ah("sha512", Mode::Transport, 0x1004, GATES_V6),
     ];
-    let all: [(&[SaConfig], u8); 7] = [
+    let in_udp_in_tunnel =
+        [in_udp(Mode::Tunnel, 0x1001, GATES), esp("aes256gcm16", Mode::Tunnel, 0x1002, GATES_V6)];
+    let in_udp_v6_in_ah =
+        [in_udp(Mode::Tunnel, 0x1001, GATES_V6), ah("sha256", Mode::Transport, 0x1002, GATES_V6)];
+    let in_udp_in_transport =
+        [in_udp(Mode::Transport, 0x1001, HOSTS), esp("aes128gcm16", Mode::Transport, 0x1002, HOSTS)];
+    let in_udp_twice = [in_udp(Mode::Tunnel, 0x1001, GATES), in_udp(Mode::Tunnel, 0x1002, GATES_V6)];
+    let all: [(&[SaConfig], u8); 11] = [
+        (&in_udp_in_tunnel, 50),
+        (&in_udp_v6_in_ah, 51),
+        (&in_udp_in_transport, 50),
+        (&in_udp_twice, 17),
         (&ah_over_esp, 51),
         (&ah_over_esp_tunnel, 51),
         (&esp_over_ah, 50),

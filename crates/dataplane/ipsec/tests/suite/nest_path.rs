@@ -151,8 +151,15 @@ fn what_must_pass_does() {
                 sealer.sad.prepare_with(OUTER, &mut packet, &mut spec).expect("fits");
                 let sealed = finish(&mut sealer, &mut packet, &spec);
                 assert!(sealed.len() <= 1_280);
-                // A fragment of what is for ourselves is to be put together before it is opened.
-                assert_eq!(opener.pass(Direction::Open, &sealed), Ok(piece));
+                // A fragment of what is for the inner SA is to be put together before it is opened again.
+                let (mut packet, mut spec) = (buffer(&sealed), JobSpec::default());
+                let prepared = opener.sad.prepare(Direction::Open, &mut packet, &mut spec);
+                assert_eq!(prepared, Ok(Prepared::Job));
+                let verdict = opener.work(&spec, &mut packet);
+                assert_eq!(opener.sad.complete(&mut packet, &spec, verdict), Ok(Next::Again));
+                assert_eq!(packet.bytes(), piece);
+                let again = opener.sad.again(&mut Path::default(), &mut packet, &mut spec);
+                assert_eq!(again, Err(DropReason::InFragment), "alone it is no use");
                 carried += 1;
             }
             assert_eq!(carried, 2);

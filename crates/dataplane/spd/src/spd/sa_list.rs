@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use forebay_crypto::{Direction, SessionId};
 
 use super::classify::Classifier;
+use super::per_cpu::PerCpu;
 use crate::hash::Seed;
 use crate::headers::Headers;
 use crate::rule::{Match, Rule};
@@ -27,6 +28,8 @@ pub struct Turn {
 pub struct SaList {
     order: BTreeMap<u64, u32>,
     index: Option<Box<Index>>,
+    /// Those of this CPU, if there are any.
+    own: Option<Box<PerCpu>>,
 }
 
 #[derive(Debug)]
@@ -53,11 +56,21 @@ impl SaList {
         Turn { order, place }
     }
 
-    pub fn remove(&mut self, turn: Turn) {
+    /// Lets an SA of this CPU, which is in the list, stand in for the others with its rule.
+    pub fn prefer(&mut self, session: SessionId, rule: &Rule, first: bool, seed: Seed) {
+        let own = self.own.get_or_insert_with(|| Box::new(PerCpu::new(seed)));
+        own.add(rule, session.0, first);
+    }
+
+    /// Takes an SA out; `own` is the rule of one of this CPU.
+    pub fn remove(&mut self, session: SessionId, turn: Turn, own: Option<&Rule>) {
         self.order.remove(&turn.order);
         if let (Some(index), Some(place)) = (&mut self.index, turn.place) {
             index.classifier.remove(place);
             index.free.push(place);
+        }
+        if let (Some(list), Some(rule)) = (&mut self.own, own) {
+            list.remove(rule, session.0);
         }
     }
 
@@ -82,12 +95,19 @@ impl SaList {
         self.index = Some(Box::new(index));
     }
 
-    /// The first SA that is for the packet, and whether it is for every packet with its addresses.
+    /// The first SA that is for the packet, or the one of this CPU that stands in for it, and whether it is for every
+    /// packet with its addresses.
     pub fn choose<'a>(
         &self,
         headers: &Headers,
         rule_of: impl Fn(u32) -> Option<&'a Rule>,
     ) -> Option<(u32, bool)> {
+        let (session, wide) = self.first(headers, &rule_of)?;
+        let own = self.own.as_ref().zip(rule_of(session)).and_then(|(own, rule)| own.stand_in(rule));
+        Some((own.unwrap_or(session), wide))
+    }
+
+    fn first<'a>(&self, headers: &Headers, rule_of: impl Fn(u32) -> Option<&'a Rule>) -> Option<(u32, bool)> {
         if let Some(index) = &self.index {
             let found = index.classifier.find(headers);
             return found.id.map(|place| (index.sessions[place as usize], found.wide));

@@ -53,6 +53,7 @@ fn sa(spi: u32, source: Ipv4Addr, destination: Ipv4Addr, key: u8) -> KernelSa {
         sequence: Sequence::default(),
         direction: None,
         offloaded: false,
+        cpu: None,
     }
 }
 
@@ -72,6 +73,7 @@ fn policy(index: u32, way: Way, source: Ipv4Addr, destination: Ipv4Addr) -> Kern
         selector: any_selector(),
         priority: 0,
         blocks: false,
+        per_cpu: false,
         templates: vec![template],
         mark: Mark::default(),
         if_id: 0,
@@ -381,6 +383,30 @@ fn templates_find_their_sas() {
     };
     let PolicyAction::Protect(templates) = &policy.action else { panic!("{policy:?}") };
     assert!(templates[0].wants(first) && !templates[0].wants(second));
+}
+
+#[test]
+fn an_sa_says_which_cpu_it_is_for_and_another_cpu_is_an_update() {
+    let mut state = at_home();
+    let mut events = Vec::new();
+    let mut wanted = policy(8, Way::Out, US, PEER);
+    wanted.per_cpu = true;
+    state.apply(Message::Policy(Box::new(wanted)), &mut events);
+    let bound = |cpu| KernelSa { cpu, ..sa(1, US, PEER, 1) };
+    for cpu in [None, Some(1), Some(1), Some(0)] {
+        state.apply(added(bound(cpu)), &mut events);
+    }
+    let [
+        Event::PolicyAdded(policy),
+        Event::SaAdded(first),
+        Event::SaUpdated(second),
+        Event::SaUpdated(third),
+    ] = &events[..]
+    else {
+        panic!("{events:?}")
+    };
+    assert!(policy.per_cpu);
+    assert_eq!([first, second, third].map(|sa| sa.config.cpu), [None, Some(1), Some(0)]);
 }
 
 #[test]
