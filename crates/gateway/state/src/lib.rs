@@ -12,6 +12,6 @@ mod store;
 pub mod windows;
 
 pub use store::{
-    Block, Files, IVS_PER_SA, Identity, IvStore, IvStoreError, KeyId, LifeNote, Lock, SequenceId, System,
-    Used, Wanted, WindowNote, WindowStore, Writing,
+    Alone, Block, Files, IVS_PER_SA, Identity, IvStore, IvStoreError, KeyId, LifeNote, Lock, Noting,
+    PairNote, Record, Replica, SequenceId, System, Territory, Used, Wanted, WindowNote, WindowStore, Writing,
 };

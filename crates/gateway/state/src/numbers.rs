@@ -70,8 +70,9 @@ struct Numbers {
     end: u64,
     /// The last that is reserved.
     last: u64,
-    /// How many are reserved next.
+    /// How many are reserved next, and at most.
     block: u64,
+    most: u64,
     /// When the last were granted.
     granted: Time,
 }
@@ -137,7 +138,8 @@ impl SequenceReserver {
             }
             let end = if entry.config.esn { u64::MAX } else { u32::MAX.into() };
             let id = SequenceId::of(&entry.keys, entry.config.spi);
-            Some(Numbers { id, end, last: 0, block: self.block, granted: Time::ZERO })
+            let most = self.store.block_max(end).unwrap_or(BLOCK_MAX);
+            Some(Numbers { id, end, last: 0, block: self.block.min(most), most, granted: Time::ZERO })
         });
         let new: Vec<_> = new.collect();
         let wanted: Vec<Wanted> = new.iter().flatten().map(Numbers::wanted).collect();
@@ -353,7 +355,11 @@ fn grant(worker: &mut Worker, sas: &Sas, blocks: &[((SessionId, Numbers), Block)
         let lasted = now.since(std::mem::replace(&mut numbers.granted, now));
         numbers.last = block.last;
         if lasted < LASTS {
-            numbers.block = (numbers.block * 2).min(BLOCK_MAX);
+            numbers.block = (numbers.block * 2).min(numbers.most);
+        }
+        // Of a pair, numbers behind those that are granted may be the other gateway's.
+        if block.after > before.last && block.after < block.last {
+            worker.engine().continue_after(*session, block.after);
         }
         worker.engine().grant(*session, block.last);
     }

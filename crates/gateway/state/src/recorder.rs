@@ -15,6 +15,11 @@ pub trait Recorder: Sized + Send + 'static {
     /// Between two passes over work that is left, while no message comes.
     const AGAIN: Duration;
 
+    /// The same as it is now.
+    fn again(&self) -> Duration {
+        Self::AGAIN
+    }
+
     /// The messages.
     fn messages(&self) -> &Receiver<Self::Message>;
 
@@ -49,7 +54,7 @@ pub trait Recorder: Sized + Send + 'static {
         loop {
             let message = match self.has_work() {
                 false => self.messages().recv().map_err(|_| RecvTimeoutError::Disconnected),
-                true => self.messages().recv_timeout(Self::AGAIN),
+                true => self.messages().recv_timeout(self.again()),
             };
             match message {
                 Ok(message) => self.gather(message),

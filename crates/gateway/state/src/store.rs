@@ -2,7 +2,8 @@
 //! crashes, not between processes, not between SAs.
 //!
 //! A directory holds one small file for each key: the mark below which IVs may have been used. Marks of many keys that
-//! were raised at once stand in one file together; of two marks for a key the higher counts.
+//! were raised at once stand in one file together; of two marks for a key the higher counts. Where there are very many,
+//! one mark replaces those that are behind the clock (`floor`).
 //! [`IvStore::reserve`] raises the mark, makes that durable, and only then hands out what lies below
 //! it; what a process does not use of it is lost. A range starts behind the mark *and* behind the
 //! clock in nanoseconds since the Unix epoch, which still holds IVs apart if the directory is lost,
@@ -24,10 +25,13 @@
 mod directory;
 mod error;
 mod files;
+mod floor;
 mod key_id;
 mod lifetimes;
+mod pair;
 mod sequences;
 mod table;
+mod territory;
 mod windows;
 
 use std::collections::{BTreeMap, HashMap};
@@ -45,8 +49,9 @@ pub use error::IvStoreError;
 pub use files::{Files, Identity, Lock, System, Writing};
 pub use key_id::KeyId;
 pub use lifetimes::LifeNote;
+pub use pair::{Alone, Noting, PairNote, Record, Replica};
 pub use sequences::{Block, SequenceId, Used, Wanted};
-use table::Table;
+pub use territory::Territory;
 pub use windows::{WindowNote, WindowStore};
 
 /// IVs that suffice for an SA without ESN: its sequence numbers end earlier (RFC 4303 3.3.3).
@@ -81,6 +86,7 @@ enum Step {
     Synced,
     Renamed,
     DirectorySynced,
+    Removed,
 }
 
 /// A directory of marks.
@@ -88,6 +94,11 @@ enum Step {
 pub struct IvStore {
     directory: PathBuf,
     files: Arc<dyn Files>,
+    /// Marks that are kept before those behind the clock become one.
+    kept: usize,
+    /// Of a gateway of a pair.
+    territory: Option<Territory>,
+    replica: Arc<dyn Replica>,
 }
 
 impl IvStore {
@@ -98,7 +109,32 @@ impl IvStore {
 
     /// The same on another file system.
     pub fn on(directory: impl Into<PathBuf>, files: Arc<dyn Files>) -> IvStore {
-        IvStore { directory: directory.into(), files }
+        let (directory, kept, replica) = (directory.into(), floor::KEPT, Arc::new(Alone));
+        IvStore { directory, files, kept, territory: None, replica }
+    }
+
+    /// The same directory as that of a gateway of a pair, which uses only IVs and sequence numbers of its `territory`.
+    #[must_use]
+    pub fn in_territory(self, territory: Territory) -> IvStore {
+        // The floor would stand for marks that the other gateway has to know by their keys.
+        IvStore { territory: Some(territory), kept: usize::MAX, ..self }
+    }
+
+    /// The same with another gateway that notes every record before it is used.
+    #[must_use]
+    pub fn with_replica(self, replica: Arc<dyn Replica>) -> IvStore {
+        IvStore { replica, ..self }
+    }
+
+    /// The other gateway.
+    pub fn replica(&self) -> &Arc<dyn Replica> {
+        &self.replica
+    }
+
+    /// The largest block of sequence numbers that an SA should ask for whose last number is `end`; `None` where there is no
+    /// limit.
+    pub fn block_max(&self, end: u64) -> Option<u64> {
+        self.territory.map(|_| Territory::block_max(end))
     }
 
     /// The store where this user's state is kept: `$FOREBAY_STATE`, `$XDG_STATE_HOME/forebay`,
@@ -180,25 +216,31 @@ impl IvStore {
         let files = &*self.files;
         files.make_directory(&self.directory).map_err(failed(&self.directory))?;
         let lock_path = self.directory.join("lock");
-        // Open until this returns: closing it is what unlocks.
-        let _lock = files.lock(&lock_path).map_err(failed(&lock_path))?;
+        // Closing it is what unlocks.
+        let lock = files.lock(&lock_path).map_err(failed(&lock_path))?;
         after(Step::Locked).map_err(failed(&lock_path))?;
 
         let together_path = self.directory.join(TOGETHER);
-        let mut together = Table::read(files, &together_path)?;
+        let (floor, mut together) = self.prune(now_ns, after)?;
         let mut ranges = BTreeMap::new();
         for (&id, &count) in counts {
             let path = self.mark_path(id);
             let mark = together.marks.get(&id.to_string()).copied().unwrap_or_default();
             let mark = read_mark(files, &path)?.max(mark);
-            let start = if planted(Fault::IvMarkIgnored) { now_ns } else { mark.max(now_ns) };
-            let end = start.checked_add(count).ok_or(IvStoreError::UsedUp { path })?;
+            let own = self.territory.map_or(0..u64::MAX, Territory::ivs);
+            let clock = own.start.saturating_add(now_ns);
+            let start = if planted(Fault::IvMarkIgnored) { clock } else { mark.max(floor).max(clock) };
+            let end = start
+                .checked_add(count)
+                .filter(|&end| end <= own.end)
+                .ok_or(IvStoreError::UsedUp { path })?;
             ranges.insert(id, start..end);
         }
         let text = |reserved_until| -> io::Result<String> {
             Ok(serde_json::to_string(&Mark { schema: SCHEMA, reserved_until })? + "\n")
         };
-        let texts: io::Result<Vec<_>> = if ranges.len() > OWN_FILES {
+        // Of a pair all are in one file, which goes to the other gateway as a whole.
+        let texts: io::Result<Vec<_>> = if ranges.len() > OWN_FILES || self.territory.is_some() {
             together.marks.extend(ranges.iter().map(|(id, range)| (id.to_string(), range.end)));
             together.file(&together_path).map(|file| vec![file])
         } else {
@@ -210,10 +252,15 @@ impl IvStore {
                 })
                 .collect()
         };
+        let records: Vec<Record> =
+            ranges.iter().map(|(&key, range)| Record::Ivs { key, until: range.end }).collect();
+        let noting = self.replica.begin(&records);
         let written = texts.and_then(|texts| replace(files, &texts, after));
         written.map_err(failed(&self.directory))?;
         files.sync_directory(&self.directory).map_err(failed(&self.directory))?;
         after(Step::DirectorySynced).map_err(failed(&self.directory))?;
+        drop(lock);
+        noting.wait();
         Ok(ranges)
     }
 

@@ -54,6 +54,7 @@ impl Windows {
             ahead: BTreeSet::new(),
             looked: clock(),
             removed: false,
+            epoch: 0,
             words,
         };
         (Windows { notes, thread }, keeper)
@@ -121,7 +122,7 @@ impl Windows {
         let mut state = self.state();
         for WindowNote { id, received } in notes {
             let (limit, certain) = (received.top, received.certain);
-            let window = Window { limit, certain, carried: Some(received), ..Window::default() };
+            let window = Window { limit, disk: limit, certain, carried: Some(received), ..Window::default() };
             state.windows.insert(id, window);
             state.loose.insert(id);
         }

@@ -68,6 +68,22 @@ pub trait Files: fmt::Debug + Send + Sync {
     /// # Errors
     /// What the system says.
     fn sync_directory(&self, directory: &Path) -> io::Result<()>;
+
+    /// The names of the files in a directory.
+    ///
+    /// # Errors
+    /// What the system says. A file system on which nothing is ever removed need not list anything.
+    fn names(&self, _directory: &Path) -> io::Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+
+    /// Removes a file.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn remove(&self, _path: &Path) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
 /// What holds a lock until it is dropped.
@@ -143,6 +159,16 @@ impl Files for System {
 
     fn sync_directory(&self, path: &Path) -> io::Result<()> {
         directory::sync(path)
+    }
+
+    fn names(&self, directory: &Path) -> io::Result<Vec<String>> {
+        let names = fs::read_dir(directory)?.map(|entry| entry.map(|entry| entry.file_name()));
+        // Names that are no text are not ours.
+        names.filter_map(|name| name.map(|name| name.into_string().ok()).transpose()).collect()
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
     }
 }
 

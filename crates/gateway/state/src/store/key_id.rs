@@ -3,7 +3,10 @@
 use std::fmt;
 
 use forebay_crypto::{Cipher, SaKeys};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+
+use super::sequences::fingerprint;
 
 /// Sets these fingerprints apart from any other hash of the key.
 const DOMAIN: &[u8] = b"forebay iv reservation v1\0";
@@ -14,10 +17,14 @@ const DOMAIN: &[u8] = b"forebay iv reservation v1\0";
 /// AES-GMAC and AES-CTR make the same key stream out of the same key, salt and IV (RFC 4106 4, RFC 4543 3, RFC 3686
 /// 4), so SAs of all of them share one sequence of IVs. So does AES-CCM, whose counter blocks another salt could make
 /// equal to theirs. A suite without encryption has no key, and its fingerprint is never used.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct KeyId([u8; 16]);
 
 impl KeyId {
+    /// Length of a fingerprint as text, in hex digits.
+    pub(super) const DIGITS: usize = 32;
+
     /// The fingerprint of an SA's cipher key.
     pub fn of(keys: &SaKeys) -> KeyId {
         let cipher: &[u8] = match keys.suite().cipher() {
@@ -31,6 +38,20 @@ impl KeyId {
         let mut id = [0; 16];
         id.copy_from_slice(&digest.finalize()[..16]);
         KeyId(id)
+    }
+}
+
+impl From<KeyId> for String {
+    fn from(id: KeyId) -> String {
+        id.to_string()
+    }
+}
+
+impl TryFrom<String> for KeyId {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<KeyId, &'static str> {
+        fingerprint(&text).map(KeyId)
     }
 }
 

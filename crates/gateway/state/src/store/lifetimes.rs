@@ -10,10 +10,10 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Files, IvStore, IvStoreError, SCHEMA, SequenceId, replace};
+use super::{Files, IvStore, IvStoreError, Record, SCHEMA, SequenceId, replace};
 
 /// The file.
-const FILE: &str = "lifetimes.json";
+pub(super) const FILE: &str = "lifetimes.json";
 /// Longest file, in bytes: half a million SAs.
 const MAX_LEN: u64 = 64 << 20;
 
@@ -31,15 +31,24 @@ pub struct LifeNote {
     pub bytes: u64,
 }
 
+impl LifeNote {
+    /// What is left by both: the earlier start and the higher counts.
+    pub(super) fn further(&self, other: &LifeNote) -> LifeNote {
+        let used = self.used.into_iter().chain(other.used).min();
+        let (packets, bytes) = (self.packets.max(other.packets), self.bytes.max(other.bytes));
+        LifeNote { since: self.since.min(other.since), used, packets, bytes }
+    }
+}
+
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-struct Table {
+pub(super) struct Table {
     schema: u32,
-    sas: BTreeMap<SequenceId, LifeNote>,
+    pub(super) sas: BTreeMap<SequenceId, LifeNote>,
 }
 
 impl Table {
-    fn read(files: &dyn Files, path: &Path) -> Result<Table, IvStoreError> {
+    pub(super) fn read(files: &dyn Files, path: &Path) -> Result<Table, IvStoreError> {
         let corrupt = |why: String| IvStoreError::Corrupt { path: path.to_owned(), why };
         let text = match files.read(path, MAX_LEN) {
             Ok(text) => text,
@@ -82,7 +91,7 @@ impl IvStore {
         self.change_lives(|sas| sas.extend(lives.iter().copied()))
     }
 
-    fn change_lives<T>(
+    pub(super) fn change_lives<T>(
         &self,
         change: impl FnOnce(&mut BTreeMap<SequenceId, LifeNote>) -> T,
     ) -> Result<T, IvStoreError> {
@@ -92,15 +101,20 @@ impl IvStore {
         };
         self.files.make_directory(&self.directory).map_err(failed(&self.directory))?;
         let lock_path = self.directory.join("lock");
-        let _lock = self.files.lock(&lock_path).map_err(failed(&lock_path))?;
+        let lock = self.files.lock(&lock_path).map_err(failed(&lock_path))?;
         let path = self.directory.join(FILE);
         let mut table = Table::read(&*self.files, &path)?;
         let before = table.sas.clone();
         let changed = change(&mut table.sas);
         if table.sas != before {
+            let new = table.sas.iter().filter(|(id, note)| before.get(*id) != Some(*note));
+            let records: Vec<Record> = new.map(|(&id, &note)| Record::Life { id, note }).collect();
+            let noting = self.replica.begin(&records);
             let text = serde_json::to_string(&table).map_err(io::Error::from).map_err(failed(&path))?;
             replace(&*self.files, &[(path.clone(), text + "\n")], &mut |_| Ok(())).map_err(failed(&path))?;
             self.files.sync_directory(&self.directory).map_err(failed(&self.directory))?;
+            drop(lock);
+            noting.wait();
         }
         Ok(changed)
     }

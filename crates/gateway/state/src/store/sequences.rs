@@ -17,12 +17,12 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::table::Table;
-use super::{IvStore, IvStoreError, Step, replace};
+use super::{IvStore, IvStoreError, Record, Step, replace};
 
 /// Sets these fingerprints apart from any other hash of the keys.
 const DOMAIN: &[u8] = b"forebay sequence numbers v1\0";
 /// The file; each SA has a line in it.
-const FILE: &str = "sequences.json";
+pub(super) const FILE: &str = "sequences.json";
 
 /// A fingerprint of an SA's keys and SPI, which identifies the SA to its peer. An attacker who sees it can confirm a
 /// guess of the keys and learns nothing else.
@@ -53,17 +53,22 @@ impl TryFrom<String> for SequenceId {
     type Error = &'static str;
 
     fn try_from(text: String) -> Result<SequenceId, &'static str> {
-        let digits = text.as_bytes();
-        let mut id = [0; 16];
-        if digits.len() != 2 * id.len() {
-            return Err("a fingerprint has 32 hex digits");
-        }
-        for (byte, pair) in id.iter_mut().zip(digits.chunks_exact(2)) {
-            let digit = |digit: u8| char::from(digit).to_digit(16).ok_or("no hex digit");
-            *byte = (digit(pair[0])? << 4 | digit(pair[1])?) as u8;
-        }
-        Ok(SequenceId(id))
+        fingerprint(&text).map(SequenceId)
     }
+}
+
+/// The bytes of a fingerprint that was printed.
+pub(super) fn fingerprint(text: &str) -> Result<[u8; 16], &'static str> {
+    let digits = text.as_bytes();
+    let mut id = [0; 16];
+    if digits.len() != 2 * id.len() {
+        return Err("a fingerprint has 32 hex digits");
+    }
+    for (byte, pair) in id.iter_mut().zip(digits.chunks_exact(2)) {
+        let digit = |digit: u8| char::from(digit).to_digit(16).ok_or("no hex digit");
+        *byte = (digit(pair[0])? << 4 | digit(pair[1])?) as u8;
+    }
+    Ok(id)
 }
 
 impl fmt::Display for SequenceId {
@@ -119,6 +124,13 @@ impl IvStore {
         self.change_sequences(wanted.is_empty(), |marks| {
             let block = |wanted: &Wanted| {
                 let mark = marks.entry(wanted.id.to_string()).or_default();
+                if let Some(territory) = self.territory {
+                    let block = territory.block(*mark, wanted.count, wanted.end);
+                    if block.after < block.last {
+                        *mark = block.last;
+                    }
+                    return block;
+                }
                 let after = (*mark).min(wanted.end);
                 *mark = after.saturating_add(wanted.count).min(wanted.end);
                 Block { after, last: *mark }
@@ -143,7 +155,7 @@ impl IvStore {
         })
     }
 
-    fn change_sequences<T: Default>(
+    pub(super) fn change_sequences<T: Default>(
         &self,
         nothing: bool,
         change: impl FnOnce(&mut BTreeMap<String, u64>) -> T,
@@ -167,17 +179,27 @@ impl IvStore {
         let files = &*self.files;
         files.make_directory(&self.directory).map_err(failed(&self.directory))?;
         let lock_path = self.directory.join("lock");
-        let _lock = files.lock(&lock_path).map_err(failed(&lock_path))?;
+        let lock = files.lock(&lock_path).map_err(failed(&lock_path))?;
         after(Step::Locked).map_err(failed(&lock_path))?;
         let path = self.directory.join(FILE);
         let mut table = Table::read(files, &path)?;
+        let before = table.marks.clone();
         let changed = change(&mut table.marks);
+        // What was not used after all may be used here only, so that the other gateway need not hear of it.
+        let raised =
+            table.marks.iter().filter(|(id, last)| before.get(*id).is_none_or(|before| before < *last));
+        let record = |(id, last): (&String, &u64)| {
+            Some(Record::Numbers { id: id.clone().try_into().ok()?, last: *last })
+        };
+        let noting = self.replica.begin(&raised.filter_map(record).collect::<Vec<_>>());
         if planted(Fault::SequencesNotWritten) {
             return Ok(changed);
         }
         table.file(&path).and_then(|file| replace(files, &[file], after)).map_err(failed(&path))?;
         files.sync_directory(&self.directory).map_err(failed(&self.directory))?;
         after(Step::DirectorySynced).map_err(failed(&path))?;
+        drop(lock);
+        noting.wait();
         Ok(changed)
     }
 }

@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::files::{Files, Identity};
-use super::{IvStore, IvStoreError, SequenceId, Step, replace};
+use super::{IvStore, IvStoreError, Replica, SequenceId, Step, replace};
 
 /// The file.
 const FILE: &str = "windows.log";
@@ -96,6 +96,7 @@ struct Notes {
 pub struct WindowStore {
     directory: PathBuf,
     files: Arc<dyn Files>,
+    replica: Arc<dyn Replica>,
     notes: Arc<Mutex<Notes>>,
 }
 
@@ -103,7 +104,12 @@ impl WindowStore {
     /// The notes beside the marks of `store`. The file is made when something is noted first.
     pub fn new(store: &IvStore) -> WindowStore {
         let (directory, files) = (store.directory().to_owned(), store.files.clone());
-        WindowStore { directory, files, notes: Arc::default() }
+        WindowStore { directory, files, replica: store.replica.clone(), notes: Arc::default() }
+    }
+
+    /// The other gateway of a pair, which is to note first what [`WindowStore::put`] notes.
+    pub fn replica(&self) -> &dyn Replica {
+        &*self.replica
     }
 
     /// Makes sure that something can be noted.

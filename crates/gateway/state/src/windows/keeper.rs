@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::sync::mpsc;
 
 use forebay_crypto::SessionId;
-use forebay_planted::{Fault, planted};
 
-use super::state::{LEAST, MOST, Notes, Raised};
+use super::state::{LEAST, MOST, Notes, Raised, near};
+use crate::SequenceId;
 use crate::recorder::Recorder;
-use crate::{SequenceId, WindowNote};
 use forebay_worker::Handle;
 use forebay_worker::Word;
 
@@ -18,6 +17,9 @@ const GATHER: std::time::Duration = std::time::Duration::from_millis(5);
 const GATHERED: usize = 64;
 /// Between two checks whether limits are too far ahead, and between two attempts to record.
 const LOOK: std::time::Duration = std::time::Duration::from_secs(1);
+/// The same where another gateway notes limits, which are nearer then.
+const GATHER_NEAR: std::time::Duration = std::time::Duration::from_micros(200);
+const LOOK_NEAR: std::time::Duration = std::time::Duration::from_millis(100);
 
 /// The thread.
 pub struct Keeper {
@@ -35,6 +37,8 @@ pub struct Keeper {
     pub looked: std::time::Duration,
     /// Whether SAs were removed.
     pub removed: bool,
+    /// The connection to another gateway for which limits were looked at.
+    pub epoch: u64,
     /// Messages of workers.
     pub words: mpsc::Receiver<Word>,
 }
@@ -49,15 +53,20 @@ impl Recorder for Keeper {
     }
 
     fn has_work(&self) -> bool {
-        !self.wanted.is_empty() || !self.ahead.is_empty()
+        !self.wanted.is_empty() || !self.ahead.is_empty() || self.notes.store.replica().ahead().is_some()
+    }
+
+    fn again(&self) -> std::time::Duration {
+        self.look_every()
     }
 
     /// Takes this message and those that follow shortly. No packet waits for most of them, and one record costs as much as
     /// many.
     fn gather(&mut self, first: Word) {
         self.take(first);
+        let gather = if self.notes.store.replica().ahead().is_some() { GATHER_NEAR } else { GATHER };
         while !self.urgent && self.wanted.len() < GATHERED {
-            let Ok(word) = self.words.recv_timeout(GATHER) else { break };
+            let Ok(word) = self.words.recv_timeout(gather) else { break };
             self.take(word);
         }
     }
@@ -84,8 +93,14 @@ impl Recorder for Keeper {
             self.raise();
         }
         let now = (self.notes.clock)();
+        let epoch = self.notes.store.replica().epoch();
+        if epoch != self.epoch {
+            // Another gateway that has connected knows the limits on the disk, which are far ahead.
+            self.epoch = epoch;
+            self.ahead.extend(self.notes.state().places.values());
+        }
         // A clock that was put back does not keep limits where they are.
-        if now < self.looked || now - self.looked >= LOOK {
+        if now < self.looked || now - self.looked >= self.look_every() {
             self.looked = now;
             self.lower(now);
         }
@@ -93,23 +108,28 @@ impl Recorder for Keeper {
 }
 
 impl Keeper {
+    fn look_every(&self) -> std::time::Duration {
+        if self.notes.store.replica().ahead().is_some() { LOOK_NEAR } else { LOOK }
+    }
+
     /// Raises the limits that are wanted, and lets the engines use them.
     fn raise(&mut self) {
         self.urgent = false;
         let notes = self.notes.clone();
         let _writing = notes.writing();
         let now = (notes.clock)();
+        let ahead = notes.store.replica().ahead();
         let mut state = notes.state();
         let raised = self.wanted.iter().filter_map(|(&id, &(top, packets))| {
             let window = state.windows.get_mut(&id)?;
-            let lately = window.rate.lately(now, packets).clamp(LEAST, MOST);
-            Some(Raised { id, top, limit: top.saturating_add(lately).max(window.limit) })
+            let lately = window.rate.lately(now, packets);
+            let limit = top.saturating_add(near(lately, ahead)).max(window.limit);
+            let far = top.saturating_add(lately.clamp(LEAST, MOST)).max(limit);
+            Some(Raised { id, top, limit, disk: if limit > window.disk { far } else { 0 } })
         });
         let raised: Vec<Raised> = raised.collect();
         drop(state);
-        let written: Vec<WindowNote> =
-            raised.iter().filter(|_| !planted(Fault::WindowsNotNoted)).map(Raised::note).collect();
-        if let Err(error) = notes.put(&written) {
+        if let Err(error) = notes.put_raised(&raised) {
             tracing::error!(%error, "cannot record received sequence numbers; new packets are held, and dropped when too many are held");
             return;
         }
@@ -117,9 +137,9 @@ impl Keeper {
         self.ahead.extend(raised.iter().map(|raised| raised.id));
         let mut by_worker: BTreeMap<usize, Vec<(SessionId, u64)>> = BTreeMap::new();
         let mut state = notes.state();
-        for Raised { id, top, limit } in raised {
+        for Raised { id, top, limit, disk } in raised {
             let Some(window) = state.windows.get_mut(&id) else { continue };
-            (window.limit, window.certain) = (limit, top);
+            (window.limit, window.certain, window.disk) = (limit, top, window.disk.max(disk));
             // Another SA may have the keys by now, elsewhere.
             let Some((worker, session)) = window.place else { continue };
             by_worker.entry(worker).or_default().push((session, limit));
@@ -143,6 +163,7 @@ impl Keeper {
     fn lower(&mut self, now: std::time::Duration) {
         let notes = self.notes.clone();
         let _writing = notes.writing();
+        let near = notes.store.replica().ahead();
         let mut by_worker: BTreeMap<usize, Vec<(SequenceId, SessionId)>> = BTreeMap::new();
         let state = notes.state();
         self.ahead.retain(|id| {
@@ -160,7 +181,7 @@ impl Keeper {
                 let mut state = notes.state();
                 let look = |(id, session): (SequenceId, SessionId)| {
                     let (found, window) = state.at(worker, session)?;
-                    (found == id).then(|| window.lower(at, session, id, now)).flatten()
+                    (found == id).then(|| window.lower(at, session, id, now, near)).flatten()
                 };
                 sessions.into_iter().filter_map(look).collect::<Vec<_>>()
             });
@@ -172,15 +193,19 @@ impl Keeper {
                 }
             }
         }
-        lowered.retain(|raised| raised.limit > 0);
-        if let Err(error) = notes.put(&lowered.iter().map(Raised::note).collect::<Vec<_>>()) {
+        lowered.retain(|raised| raised.limit > 0 || raised.disk > 0);
+        if let Err(error) = notes.put_raised(&lowered) {
             tracing::warn!(%error, "cannot compact the record of received sequence numbers");
             return;
         }
         let mut state = notes.state();
-        for Raised { id, top, limit } in lowered {
-            if let Some(window) = state.windows.get_mut(&id) {
+        for Raised { id, top, limit, disk } in lowered {
+            let Some(window) = state.windows.get_mut(&id) else { continue };
+            if limit > 0 {
                 (window.limit, window.certain) = (limit, top);
+            }
+            if disk > 0 {
+                window.disk = disk;
             }
         }
     }

@@ -6,13 +6,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use forebay_crypto::SessionId;
 use forebay_engine::Output;
 use forebay_ipsec::Received;
+use forebay_planted::{Fault, planted};
 use forebay_time::Duration;
 
-use crate::{IvStoreError, SequenceId, WindowNote, WindowStore};
+use crate::{IvStoreError, Record, SequenceId, WindowNote, WindowStore};
 use forebay_worker::Worker;
 
 /// Numbers that are noted ahead at least: so many are refused after a crash where packets are rare.
 pub const LEAST: u64 = 16;
+/// The same where another gateway notes them: a message each, and after a take-over so many are refused.
+pub const LEAST_NEAR: u64 = 2;
 /// Numbers that are noted ahead at most: 16 million packets a second.
 pub const MOST: u64 = 1 << 24;
 /// Time whose packets are recorded ahead; limits follow from it.
@@ -25,6 +28,8 @@ pub struct Window {
     pub place: Option<(usize, SessionId)>,
     /// All numbers up to this one are noted.
     pub limit: u64,
+    /// All up to this one are on the disk here: more, where another gateway notes limits that are nearer.
+    pub disk: u64,
     /// The highest number that was certainly received when the limit was noted.
     pub certain: u64,
     /// Whether an SA is about to be added that goes on with it.
@@ -46,17 +51,33 @@ impl Window {
         session: SessionId,
         id: SequenceId,
         now: std::time::Duration,
+        ahead: Option<std::time::Duration>,
     ) -> Option<(bool, Raised)> {
         let sad = worker.engine().sad();
         let (top, packets) = (sad.sequence(session)?, sad.admitted(session));
-        let lately = self.rate.lately(now, packets).clamp(LEAST, MOST);
-        let ahead = self.limit.saturating_sub(top);
-        if ahead <= 2 * lately {
-            return Some((ahead <= 2 * LEAST, Raised { id, top, limit: 0 }));
+        let lately = self.rate.lately(now, packets);
+        let (far, near) = (lately.clamp(LEAST, MOST), near(lately, ahead));
+        let too_far = |limit: u64, far: u64| limit.saturating_sub(top) > 2 * far;
+        let disk = if too_far(self.disk, far) { top + far } else { 0 };
+        if !too_far(self.limit, near) {
+            let is_quiet = !too_far(self.limit, if ahead.is_some() { LEAST_NEAR } else { LEAST });
+            return Some((is_quiet && disk == 0, Raised { id, top, limit: 0, disk }));
         }
-        let limit = top + lately;
+        let limit = top + near;
         worker.note_window(session, limit);
-        Some((false, Raised { id, top, limit }))
+        Some((false, Raised { id, top, limit, disk }))
+    }
+}
+
+/// How many numbers a limit is ahead by of an SA that received so many packets lately: those of about [`PERIOD`], or of the
+/// time `ahead` where another gateway notes limits.
+pub fn near(lately: u64, ahead: Option<std::time::Duration>) -> u64 {
+    match ahead {
+        None => lately.clamp(LEAST, MOST),
+        Some(ahead) => {
+            let share = u128::from(lately) * ahead.as_nanos() / u128::from(PERIOD.as_nanos());
+            u64::try_from(share).unwrap_or(MOST).clamp(LEAST_NEAR, MOST)
+        }
     }
 }
 
@@ -137,6 +158,30 @@ impl Notes {
     /// # Errors
     /// As [`WindowStore::put`].
     pub fn put(&self, notes: &[WindowNote]) -> Result<(), IvStoreError> {
+        let records: Vec<Record> = notes.iter().map(Record::from).collect();
+        let noting = self.store.replica().begin(&records);
+        self.put_here(notes)?;
+        noting.wait();
+        Ok(())
+    }
+
+    /// Notes limits: at the other gateway all of them, here what is to be on the disk.
+    ///
+    /// # Errors
+    /// As [`WindowStore::put`].
+    pub fn put_raised(&self, raised: &[Raised]) -> Result<(), IvStoreError> {
+        let written = |limit: fn(&Raised) -> u64| {
+            let raised = raised.iter().filter(move |raised| limit(raised) > 0);
+            raised.filter(|_| !planted(Fault::WindowsNotNoted)).map(move |raised| raised.note(limit(raised)))
+        };
+        let records: Vec<Record> = written(|raised| raised.limit).map(|note| Record::from(&note)).collect();
+        let noting = self.store.replica().begin(&records);
+        self.put_here(&written(|raised| raised.disk).collect::<Vec<_>>())?;
+        noting.wait();
+        Ok(())
+    }
+
+    fn put_here(&self, notes: &[WindowNote]) -> Result<(), IvStoreError> {
         let is_used = |id: &SequenceId| {
             self.state().windows.get(id).is_some_and(|window| window.place.is_some() || window.awaited)
         };
@@ -172,14 +217,16 @@ pub struct Raised {
     pub id: SequenceId,
     /// The highest number that it had received.
     pub top: u64,
-    /// The limit.
+    /// The limit; zero if it stays.
     pub limit: u64,
+    /// The limit on the disk here; zero if it stays.
+    pub disk: u64,
 }
 
 impl Raised {
     /// What is to be noted.
-    pub fn note(&self) -> WindowNote {
-        let received = Received { top: self.limit, certain: self.top, missing: Vec::new() };
+    fn note(&self, limit: u64) -> WindowNote {
+        let received = Received { top: limit, certain: self.top, missing: Vec::new() };
         WindowNote { id: self.id, received }
     }
 }

@@ -1,0 +1,275 @@
+//! A connection between the two gateways: TCP, with Noise (`NNpsk0`) over it.
+//!
+//! The pattern authenticates both sides by the key that they share and gives each connection keys of its own, so that one
+//! that is stolen later opens no recording. Frames are a length of two bytes and a Noise message. A first message is
+//! genuine but may be repeated by anybody; only a message behind the handshake shows that the peer is there.
+
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use snow::StatelessTransportState;
+
+use super::key::Key;
+use super::message::{Hello, LEN_MAX, Message, Mismatch, decode, encode};
+
+const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_SHA256";
+/// Bound to the handshake, so that other uses of the key cannot be taken for this one.
+const PROLOGUE: &[u8] = b"forebay pair v1";
+/// The longest Noise message.
+const FRAME_MAX: usize = 65_535;
+/// How long a peer may take for its part of the handshake.
+const HANDSHAKE: Duration = Duration::from_secs(2);
+
+/// Why there is no connection.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ChannelError {
+    /// The connection failed.
+    Io(io::Error),
+    /// The peer has another key, or is another program.
+    Key,
+    /// The peer refused this gateway's key.
+    Refused,
+    /// The peer says something that is no message.
+    Malformed,
+    /// The peer is no part of this pair.
+    Mismatch(Mismatch),
+}
+
+impl fmt::Display for ChannelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ChannelError::Io(error) => error.fmt(f),
+            ChannelError::Key => {
+                f.write_str("the peer has another key; `key_file` in [pair] must hold the same key on both")
+            }
+            ChannelError::Refused => f.write_str(
+                "the peer refused this gateway's key; `key_file` in [pair] must hold the same key on both",
+            ),
+            ChannelError::Malformed => f.write_str("the peer sent a malformed message"),
+            ChannelError::Mismatch(mismatch) => mismatch.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ChannelError {}
+
+impl From<io::Error> for ChannelError {
+    fn from(error: io::Error) -> ChannelError {
+        ChannelError::Io(error)
+    }
+}
+
+/// The sending half.
+pub struct Sender {
+    stream: TcpStream,
+    noise: Arc<StatelessTransportState>,
+    nonce: u64,
+    frame: Vec<u8>,
+}
+
+/// The receiving half.
+pub struct Receiver {
+    stream: TcpStream,
+    noise: Arc<StatelessTransportState>,
+    nonce: u64,
+    frame: Vec<u8>,
+    plain: Vec<u8>,
+}
+
+/// Which side of the connection this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// It has connected.
+    Initiator,
+    /// It was connected to.
+    Responder,
+}
+
+/// Makes a connection of a TCP stream: the handshake, the greetings of both sides, and a check that they are a pair. Writes
+/// that take longer than `timeout` fail from then on.
+///
+/// # Errors
+/// See [`ChannelError`].
+pub fn open(
+    mut stream: TcpStream,
+    side: Side,
+    key: &Key,
+    own: &Hello,
+    timeout: Duration,
+) -> Result<(Sender, Receiver), ChannelError> {
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(HANDSHAKE))?;
+    stream.set_write_timeout(Some(HANDSHAKE))?;
+    let params = PATTERN.parse().map_err(|_| ChannelError::Malformed)?;
+    let builder =
+        snow::Builder::new(params).psk(0, key.bytes()).and_then(|builder| builder.prologue(PROLOGUE));
+    let noise = builder.and_then(|builder| match side {
+        Side::Initiator => builder.build_initiator(),
+        Side::Responder => builder.build_responder(),
+    });
+    let mut noise = noise.map_err(|_| ChannelError::Malformed)?;
+    let (mut frame, mut plain) = (vec![0; FRAME_MAX], vec![0; FRAME_MAX]);
+    let mut peer = None;
+    let turns = match side {
+        Side::Initiator => [true, false],
+        Side::Responder => [false, true],
+    };
+    for writes in turns {
+        if writes {
+            let len = noise.write_message(&encode(own), &mut frame).map_err(|_| ChannelError::Malformed)?;
+            write_frame(&mut stream, &frame[..len])?;
+            continue;
+        }
+        let len = read_frame(&mut stream, &mut frame)?;
+        if len == 0 {
+            return Err(ChannelError::Refused);
+        }
+        let Ok(len) = noise.read_message(&frame[..len], &mut plain) else {
+            // In words that anybody can read: the peer's log is to say what is wrong.
+            let _ = write_frame(&mut stream, &[]);
+            return Err(ChannelError::Key);
+        };
+        peer = Some(decode::<Hello>(&plain[..len]).ok_or(ChannelError::Malformed)?);
+    }
+    let noise = Arc::new(noise.into_stateless_transport_mode().map_err(|_| ChannelError::Malformed)?);
+    own.check(&peer.ok_or(ChannelError::Malformed)?).map_err(ChannelError::Mismatch)?;
+    stream.set_write_timeout(Some(timeout))?;
+    let sender = Sender { stream: stream.try_clone()?, noise: noise.clone(), nonce: 0, frame };
+    let receiver = Receiver { stream, noise, nonce: 0, frame: vec![0; FRAME_MAX], plain };
+    Ok((sender, receiver))
+}
+
+impl Sender {
+    /// Sends a message.
+    ///
+    /// # Errors
+    /// If the connection is closed, or the peer does not read; nothing more can be sent then.
+    pub fn send(&mut self, message: &Message) -> io::Result<()> {
+        let bytes = encode(message);
+        if bytes.len() > LEN_MAX {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let sealed = self.noise.write_message(self.nonce, &bytes, &mut self.frame);
+        let len = sealed.map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
+        self.nonce += 1;
+        let sent = write_frame(&mut self.stream, &self.frame[..len]);
+        if sent.is_err() {
+            // A part of a frame may have gone.
+            self.close();
+        }
+        sent
+    }
+
+    /// Closes the connection, for the receiving half too.
+    pub fn close(&self) {
+        let _ = self.stream.shutdown(Shutdown::Both);
+    }
+}
+
+impl Receiver {
+    /// The next message. The first has to come soon; then silence is for the caller to judge.
+    ///
+    /// # Errors
+    /// If the connection is closed, or the peer's message is none.
+    pub fn receive(&mut self) -> Result<Message, ChannelError> {
+        let len = read_frame(&mut self.stream, &mut self.frame)?;
+        let opened = self.noise.read_message(self.nonce, &self.frame[..len], &mut self.plain);
+        let len = opened.map_err(|_| ChannelError::Malformed)?;
+        if self.nonce == 0 {
+            self.stream.set_read_timeout(None)?;
+        }
+        self.nonce += 1;
+        decode(&self.plain[..len]).ok_or(ChannelError::Malformed)
+    }
+}
+
+fn write_frame(stream: &mut TcpStream, message: &[u8]) -> io::Result<()> {
+    let len = u16::try_from(message.len()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    let mut bytes = Vec::with_capacity(2 + message.len());
+    bytes.extend(len.to_be_bytes());
+    bytes.extend(message);
+    stream.write_all(&bytes)
+}
+
+fn read_frame(stream: &mut TcpStream, frame: &mut [u8]) -> io::Result<usize> {
+    let mut len = [0; 2];
+    stream.read_exact(&mut len)?;
+    let len = usize::from(u16::from_be_bytes(len));
+    stream.read_exact(&mut frame[..len])?;
+    Ok(len)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    type Opened = Result<(Sender, Receiver), ChannelError>;
+
+    fn key(byte: u8) -> Key {
+        Key::parse(format!("{byte:02x}").repeat(32).as_bytes()).unwrap()
+    }
+
+    fn hello(number: u8) -> Hello {
+        Hello::new(number, vec!["192.0.2.9/24".into()])
+    }
+
+    fn both(keys: (Key, Key), hellos: (Hello, Hello)) -> (Opened, Opened) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let timeout = Duration::from_secs(10);
+        let far = std::thread::spawn(move || {
+            open(listener.accept().unwrap().0, Side::Responder, &keys.1, &hellos.1, timeout)
+        });
+        let stream = TcpStream::connect(address).unwrap();
+        (open(stream, Side::Initiator, &keys.0, &hellos.0, timeout), far.join().unwrap())
+    }
+
+    #[test]
+    fn messages_arrive_in_both_directions() {
+        let (near, far) = both((key(1), key(1)), (hello(1), hello(0)));
+        let (mut near, mut far) = (near.unwrap(), far.unwrap());
+        for term in 0..3 {
+            let message = Message::Beat { active: true, term, preferred: false, unmerged: true };
+            near.0.send(&message).unwrap();
+            assert_eq!(far.1.receive().unwrap(), message);
+            far.0.send(&message).unwrap();
+            assert_eq!(near.1.receive().unwrap(), message);
+        }
+        near.0.close();
+        assert!(matches!(far.1.receive(), Err(ChannelError::Io(_))));
+    }
+
+    #[test]
+    fn another_key_is_refused_and_both_sides_say_so() {
+        let (near, far) = both((key(1), key(2)), (hello(1), hello(0)));
+        assert!(matches!(near.err(), Some(ChannelError::Refused)));
+        assert!(matches!(far.err(), Some(ChannelError::Key)));
+    }
+
+    #[test]
+    fn a_gateway_of_another_pair_is_refused_by_both_sides() {
+        let (near, far) = both((key(1), key(1)), (hello(0), hello(0)));
+        let is_number =
+            |opened: Opened| matches!(opened.err(), Some(ChannelError::Mismatch(Mismatch::Number(0))));
+        assert!(is_number(near) && is_number(far));
+    }
+
+    #[test]
+    fn bytes_that_were_changed_or_repeated_are_refused() {
+        let (near, far) = both((key(1), key(1)), (hello(1), hello(0)));
+        let (mut near, mut far) = (near.unwrap(), far.unwrap());
+        let message = Message::Merged {};
+        near.0.send(&message).unwrap();
+        assert_eq!(far.1.receive().unwrap(), message);
+        // The same again.
+        near.0.nonce = 0;
+        near.0.send(&message).unwrap();
+        assert!(matches!(far.1.receive(), Err(ChannelError::Malformed)));
+    }
+}

@@ -1,0 +1,194 @@
+//! Who of the two is active: a state machine that is told the time, and asks nobody.
+//!
+//! A gateway starts as standby. It becomes active if its peer is silent, has resigned, or is a standby too that gives way;
+//! each time with a *term* higher than any that it has heard of, which it remembers over restarts. Of two that are active
+//! the one with the higher term stays, of equal terms gateway 0.
+//!
+//! Time is monotonic: steps of the clock change nothing. If it was not asked for longer than the peer may be silent, the
+//! process was suspended: what it then holds true of the peer is old.
+
+use std::time::Duration;
+
+/// What a gateway does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It waits.
+    Standby,
+    /// It has the addresses and moves packets.
+    Active,
+}
+
+impl Role {
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Role::Standby => "standby",
+            Role::Active => "active",
+        }
+    }
+}
+
+/// How a gateway takes part.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// 0 or 1.
+    pub number: u8,
+    /// Whether it becomes active if both start.
+    pub preferred: bool,
+    /// After this time without a word the peer is taken for dead.
+    pub silence: Duration,
+    /// How long it waits for the peer when it starts.
+    pub start_timeout: Duration,
+}
+
+/// What the peer says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heard {
+    /// Its role.
+    pub role: Role,
+    /// The highest term that it knows; its own, if it is active.
+    pub term: u64,
+    /// Whether it is the one to become active.
+    pub preferred: bool,
+    /// It has ended its data plane, and its peer is to take over.
+    pub resigned: bool,
+}
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Become active, with the reason.
+    TakeOver(&'static str),
+    /// Become standby, with the reason.
+    StandDown(&'static str),
+}
+
+/// The state of a gateway.
+#[derive(Clone, Debug)]
+pub struct Election {
+    settings: Settings,
+    role: Role,
+    term: u64,
+    /// When it began to wait: at the start, or when it was suspended or stood down.
+    since: Duration,
+    ticked: Duration,
+    peer: Option<Heard>,
+    heard_at: Duration,
+    /// When the last connection was closed, if there is none.
+    closed_at: Option<Duration>,
+}
+
+impl Election {
+    /// A standby that has heard of terms up to `term`.
+    pub fn new(settings: Settings, term: u64, now: Duration) -> Election {
+        Election {
+            settings,
+            role: Role::Standby,
+            term,
+            since: now,
+            ticked: now,
+            peer: None,
+            heard_at: now,
+            closed_at: None,
+        }
+    }
+
+    /// Its role.
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// The highest term that it knows; its own, if it is active.
+    pub fn term(&self) -> u64 {
+        self.term
+    }
+
+    /// What the peer said last.
+    pub fn peer(&self) -> Option<Heard> {
+        self.peer
+    }
+
+    /// Whether the peer is to be believed alive.
+    pub fn hears(&self, now: Duration) -> bool {
+        self.peer.is_some() && !self.is_silent(now)
+    }
+
+    /// The peer says this.
+    pub fn hear(&mut self, now: Duration, heard: Heard) -> Option<Step> {
+        if self.peer.is_none() {
+            // Whoever is there, its last words count from here on.
+            self.since = now;
+        }
+        self.peer = Some(heard);
+        (self.heard_at, self.closed_at) = (now, None);
+        let own = self.term;
+        self.term = self.term.max(heard.term);
+        if self.role == Role::Active && heard.role == Role::Active {
+            let gives_way = heard.term > own || heard.term == own && self.settings.number == 1;
+            if gives_way {
+                return Some(self.stand_down(now, "the peer is active in a higher term"));
+            }
+            self.term = own;
+        }
+        None
+    }
+
+    /// The last connection to the peer was closed.
+    pub fn closed(&mut self, now: Duration) {
+        self.closed_at.get_or_insert(now);
+    }
+
+    /// Time has passed. `is_ready` says whether the records of the peer, if it has any, are here.
+    pub fn tick(&mut self, now: Duration, is_ready: bool) -> Option<Step> {
+        let asleep = now.saturating_sub(self.ticked) > self.settings.silence;
+        let was_heard =
+            self.peer.is_some() && self.ticked.saturating_sub(self.heard_at) <= self.settings.silence;
+        self.ticked = now;
+        if asleep {
+            // What was said meanwhile has not been read yet.
+            (self.since, self.heard_at) = (now, now);
+            self.closed_at = None;
+            if self.role == Role::Active && was_heard {
+                return Some(self.stand_down(now, "the process was suspended"));
+            }
+            return None;
+        }
+        if self.role == Role::Active {
+            return None;
+        }
+        let waited = now.saturating_sub(self.since);
+        let why = match self.peer {
+            None => (waited >= self.settings.start_timeout).then_some("no peer was heard since the start"),
+            Some(peer) if peer.resigned => Some("the peer resigned"),
+            Some(_) if self.is_silent(now) => Some("the peer is silent"),
+            Some(Heard { role: Role::Active, .. }) => None,
+            Some(peer) => {
+                let wins = match (self.settings.preferred, peer.preferred) {
+                    (own, other) if own != other => own,
+                    _ => self.settings.number == 0,
+                };
+                let waits = if is_ready { self.settings.silence } else { self.settings.start_timeout };
+                (wins && waited >= waits).then_some("both stand by")
+            }
+        }?;
+        self.role = Role::Active;
+        self.term += 1;
+        // A peer that comes back says who it is.
+        self.peer = self.peer.map(|peer| Heard { resigned: false, role: Role::Standby, ..peer });
+        Some(Step::TakeOver(why))
+    }
+
+    fn is_silent(&self, now: Duration) -> bool {
+        // A process that was killed has its connections closed at once. A connection that breaks is there again sooner.
+        let closed = self.closed_at.is_some_and(|at| now.saturating_sub(at) > self.settings.silence / 4);
+        closed || now.saturating_sub(self.heard_at) > self.settings.silence
+    }
+
+    fn stand_down(&mut self, now: Duration, why: &'static str) -> Step {
+        (self.role, self.since) = (Role::Standby, now);
+        Step::StandDown(why)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,181 @@
+//! What the standby keeps of the active gateway's records: in its own state directory, as if they were its own.
+//!
+//! Limits of replay windows come many times a second, and are near to what was received. On the disk they are noted further
+//! ahead, about once a second; the exact ones are in memory and are written when the standby takes over. If both
+//! gateways end, those on the disk hold.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use forebay_ipsec::Received;
+use forebay_state::{IvStore, IvStoreError, Record, SequenceId, WindowNote, WindowStore};
+
+/// Numbers that a note on the disk is ahead, at least and at most.
+const AHEAD: (u64, u64) = (64, 1 << 24);
+
+/// A window as the active gateway has noted it, and as it is on the disk here.
+#[derive(Clone, Debug)]
+struct Window {
+    received: Received,
+    disk: u64,
+    /// The limit when it was written, and the time.
+    written: (u64, Duration),
+}
+
+/// The records of the other gateway. See the module.
+#[derive(Debug)]
+pub struct Mirror {
+    store: IvStore,
+    windows: WindowStore,
+    known: BTreeMap<SequenceId, Window>,
+    /// The tops of windows when this gateway became active: what the peer had noted by then.
+    base: BTreeMap<SequenceId, u64>,
+    /// Windows that are merged when the data plane has stopped: while it runs, the notes are its own.
+    owed: Vec<WindowNote>,
+}
+
+/// Whose notes of replay windows are to hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holds {
+    /// The newer ones: of an active gateway whose peer has none of its own.
+    New,
+    /// Both: what either says was received counts as received.
+    Both,
+}
+
+impl Mirror {
+    /// The records in a store that has no replica.
+    pub fn new(store: IvStore) -> Mirror {
+        let windows = WindowStore::new(&store);
+        Mirror { store, windows, known: BTreeMap::new(), base: BTreeMap::new(), owed: Vec::new() }
+    }
+
+    /// Every record that is here.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub fn all(&self) -> Result<Vec<Record>, IvStoreError> {
+        let mut records = self.store.records()?;
+        let windows = self.windows.all()?;
+        let exact = windows.into_iter().map(|note| match self.known.get(&note.id) {
+            Some(window) => WindowNote { id: note.id, received: window.received.clone() },
+            None => note,
+        });
+        records.extend(exact.map(|note| Record::from(&note)));
+        Ok(records)
+    }
+
+    /// Notes records of the active gateway; durable when this returns. Times are of a monotonic clock.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    pub fn note(&mut self, records: &[Record], holds: Holds, now: Duration) -> Result<(), IvStoreError> {
+        self.store.take_over(records)?;
+        let notes: Vec<WindowNote> = records.iter().filter_map(window_note).collect();
+        let unknown: Vec<SequenceId> =
+            notes.iter().map(|note| note.id).filter(|id| !self.known.contains_key(id)).collect();
+        for note in self.windows.of(&unknown)? {
+            let written = (note.received.top, now);
+            self.known.insert(note.id, Window { disk: note.received.top, received: note.received, written });
+        }
+        let mut written = Vec::new();
+        for WindowNote { id, received } in notes {
+            let window = self.known.entry(id).or_insert_with(|| Window {
+                received: Received::up_to(0),
+                disk: 0,
+                written: (0, now),
+            });
+            window.received = match holds {
+                Holds::New => received,
+                Holds::Both => union(&window.received, &received),
+            };
+            let top = window.received.top;
+            let is_exact = !window.received.missing.is_empty() || window.received.certain == top;
+            if top <= window.disk && !is_exact {
+                continue;
+            }
+            // As many as came since the last write, for a second.
+            let (before, at) = window.written;
+            let ms = u64::try_from((now - at.min(now)).as_millis()).unwrap_or(u64::MAX).max(1);
+            let ahead = (top.saturating_sub(before).saturating_mul(1_000) / ms).clamp(AHEAD.0, AHEAD.1);
+            window.disk = if is_exact { top } else { top.saturating_add(ahead) };
+            window.written = (top, now);
+            let received = match is_exact {
+                true => window.received.clone(),
+                false => Received { top: window.disk, ..window.received.clone() },
+            };
+            written.push(WindowNote { id, received });
+        }
+        self.put(&written)
+    }
+
+    /// Merges records that the other gateway made while it could not send them. Whether numbers were used or received there
+    /// that the data plane here, which runs, does not know: then it is to be started again behind [`Mirror::settle`].
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    pub fn merge_running(&mut self, records: &[Record]) -> Result<bool, IvStoreError> {
+        let mut raised = self.store.take_over(records)?;
+        for note in records.iter().filter_map(window_note) {
+            if note.received.top > self.base.get(&note.id).copied().unwrap_or(0) {
+                self.owed.push(note);
+                raised = true;
+            }
+        }
+        Ok(raised)
+    }
+
+    /// Writes what is known exactly, before the data plane starts here.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn settle(&mut self) -> Result<(), IvStoreError> {
+        let known = std::mem::take(&mut self.known);
+        let exact = known.into_iter().map(|(id, window)| WindowNote { id, received: window.received });
+        self.put(&exact.collect::<Vec<_>>())?;
+        let owed = std::mem::take(&mut self.owed);
+        let ids: Vec<SequenceId> = owed.iter().map(|note| note.id).collect();
+        let mut merged: BTreeMap<SequenceId, Received> =
+            self.windows.of(&ids)?.into_iter().map(|note| (note.id, note.received)).collect();
+        for note in owed {
+            let known = merged.entry(note.id).or_insert_with(|| note.received.clone());
+            *known = union(known, &note.received);
+        }
+        let merged = merged.into_iter().map(|(id, received)| WindowNote { id, received });
+        self.put(&merged.collect::<Vec<_>>())?;
+        self.base = self.windows.all()?.into_iter().map(|note| (note.id, note.received.top)).collect();
+        Ok(())
+    }
+
+    fn put(&self, notes: &[WindowNote]) -> Result<(), IvStoreError> {
+        // Which of them an SA has is not known here. When they are written is said for the oldest to be forgotten first.
+        self.windows.put(notes, 0, &|_| true)
+    }
+}
+
+fn window_note(record: &Record) -> Option<WindowNote> {
+    let Record::Window { id, top, certain, missing } = record else { return None };
+    Some(WindowNote {
+        id: *id,
+        received: Received { top: *top, certain: *certain, missing: missing.clone() },
+    })
+}
+
+/// What was received by either: a number is missing if both miss it, or one does not reach it.
+fn union(one: &Received, other: &Received) -> Received {
+    let (low, high) = if one.top <= other.top { (one, other) } else { (other, one) };
+    let mut missing = Vec::new();
+    for &(first, last) in &high.missing {
+        for &(from, to) in low.missing.iter().chain(&[(low.top.saturating_add(1), u64::MAX)]) {
+            let gap = (first.max(from), last.min(to));
+            if gap.0 <= gap.1 {
+                missing.push(gap);
+            }
+        }
+    }
+    missing.sort_unstable();
+    Received { top: high.top, certain: one.certain.max(other.certain), missing }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,73 @@
+use super::*;
+
+fn id(digit: char) -> SequenceId {
+    digit.to_string().repeat(32).try_into().unwrap()
+}
+
+fn window(top: u64, certain: u64) -> Record {
+    Record::Window { id: id('1'), top, certain, missing: vec![] }
+}
+
+fn mirror() -> (tempfile::TempDir, Mirror) {
+    let directory = tempfile::tempdir().unwrap();
+    let store = IvStore::new(directory.path().join("state"));
+    (directory, Mirror::new(store))
+}
+
+/// What a process that starts with the directory finds.
+fn on_disk(directory: &tempfile::TempDir) -> Received {
+    let store = WindowStore::new(&IvStore::new(directory.path().join("state")));
+    store.all().unwrap().remove(0).received
+}
+
+#[test]
+fn limits_are_exact_at_a_take_over_and_ahead_on_the_disk_until_then() {
+    let (directory, mut mirror) = mirror();
+    let mut writes = 0;
+    let mut disk = 0;
+    for n in 0..1_000_u64 {
+        let now = Duration::from_millis(2 * n);
+        mirror.note(&[window(100 * n + 100, 100 * n)], Holds::New, now).unwrap();
+        let written = on_disk(&directory).top;
+        assert!(written >= 100 * n + 100);
+        writes += u64::from(written != disk);
+        disk = written;
+    }
+    assert!(writes < 10, "{writes} writes in two seconds");
+    mirror.settle().unwrap();
+    assert_eq!(on_disk(&directory), Received { top: 100_000, certain: 99_900, missing: vec![] });
+}
+
+#[test]
+fn what_a_gateway_that_stops_has_received_is_noted_with_its_gaps() {
+    let (directory, mut mirror) = mirror();
+    mirror.note(&[window(50, 40)], Holds::New, Duration::ZERO).unwrap();
+    let exact = Record::Window { id: id('1'), top: 45, certain: 45, missing: vec![(41, 42)] };
+    mirror.note(&[exact], Holds::New, Duration::ZERO).unwrap();
+    mirror.settle().unwrap();
+    assert_eq!(on_disk(&directory), Received { top: 45, certain: 45, missing: vec![(41, 42)] });
+}
+
+#[test]
+fn a_data_plane_that_runs_is_started_again_only_for_what_it_does_not_know() {
+    let (directory, mut mirror) = mirror();
+    mirror.note(&[window(50, 40)], Holds::New, Duration::ZERO).unwrap();
+    mirror.settle().unwrap();
+    assert!(!mirror.merge_running(&[window(50, 45)]).unwrap());
+    assert!(mirror.merge_running(&[window(70, 60)]).unwrap());
+    mirror.settle().unwrap();
+    assert_eq!(on_disk(&directory), Received { top: 70, certain: 60, missing: vec![] });
+    let numbers = |last| Record::Numbers { id: id('2'), last };
+    assert!(mirror.merge_running(&[numbers(9)]).unwrap());
+    assert!(!mirror.merge_running(&[numbers(9), numbers(8)]).unwrap());
+}
+
+#[test]
+fn of_two_windows_all_counts_as_received_that_is_in_either() {
+    let one = Received { top: 100, certain: 90, missing: vec![(10, 20), (95, 99)] };
+    let other = Received { top: 80, certain: 80, missing: vec![(15, 30)] };
+    let both = Received { top: 100, certain: 90, missing: vec![(15, 20), (95, 99)] };
+    assert_eq!(union(&one, &other), both);
+    assert_eq!(union(&other, &one), both);
+    assert_eq!(union(&one, &one), one);
+}

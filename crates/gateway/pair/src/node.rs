@@ -1,0 +1,511 @@
+//! A gateway of a pair: its connections, its election and its records, on threads of their own.
+//!
+//! | Thread | does |
+//! |---|---|
+//! | `forebay-pair` | tells the election the time, sends heartbeats, closes silent connections, begins sessions |
+//! | `forebay-pair-notes` | writes the peer's records, and acknowledges them |
+//! | `forebay-pair-link` | one for each connection: makes it and reads what comes |
+//!
+//! Whoever runs the data plane asks for the [`Verdict`] and starts or stops it.
+
+mod links;
+mod notes;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
+use std::time::{Duration, Instant};
+
+use forebay_privileges as privileges;
+use forebay_state::{IvStore, IvStoreError, Lock, Record, Territory};
+
+use self::notes::Work;
+use super::channel::Sender;
+use super::election::{Election, Heard, Role, Settings, Step};
+use super::key::{Key, KeyError};
+use super::memory::Memory;
+use super::message::{Hello, Message, chunks};
+use super::mirror::Mirror;
+use super::outbox::Outbox;
+
+/// How often time passes.
+const TICK: Duration = Duration::from_millis(10);
+/// Between two sessions: one that fails is not tried again at once.
+const SESSION_AGAIN: Duration = Duration::from_secs(1);
+/// How long a gateway that starts waits for its peer, as a multiple of the time after which it is dead.
+const START_TIMEOUT: u32 = 4;
+
+/// What the data plane is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Not run.
+    Standby,
+    /// Run.
+    Active,
+    /// Start again, because the peer was active at the same time and has used or received numbers that are not known here.
+    Restart,
+}
+
+/// Why a gateway cannot be one of a pair.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum PairError {
+    /// The key.
+    Key(KeyError),
+    /// The state directory.
+    State(IvStoreError),
+    /// The state directory is of the other gateway: its number, and this one's.
+    Number(u8, u8),
+    /// An address cannot be listened at.
+    Listen(SocketAddr, io::Error),
+    /// A thread.
+    System(io::Error),
+}
+
+impl fmt::Display for PairError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PairError::Key(error) => error.fmt(f),
+            PairError::State(error) => error.fmt(f),
+            PairError::Number(found, expected) => {
+                write!(
+                    f,
+                    "the state directory is of gateway {found} of a pair, expected that of gateway {expected}"
+                )
+            }
+            PairError::Listen(address, error) => {
+                write!(f, "cannot listen for the peer at {address}: {error}")
+            }
+            PairError::System(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for PairError {}
+
+impl miette::Diagnostic for PairError {
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        let hint = match self {
+            PairError::Key(error) => error.hint(),
+            PairError::State(error) => return error.help(),
+            PairError::Number(..) => {
+                "set `number` in [pair] to what it was, or give this gateway a state directory of its own"
+            }
+            PairError::Listen(..) => "set `listen` in [pair] to an address of this host that is not shared",
+            PairError::System(_) => return None,
+        };
+        Some(Box::new(hint))
+    }
+}
+
+/// What is told of the pair.
+#[derive(Clone, Debug)]
+pub struct PairStatus {
+    /// This gateway's number.
+    pub number: u8,
+    /// Its role.
+    pub role: Role,
+    /// The term that it knows.
+    pub term: u64,
+    /// Connections to the peer.
+    pub links: usize,
+    /// The role of the peer, if it is heard.
+    pub peer: Option<Role>,
+    /// Whether the standby has every record.
+    pub in_sync: bool,
+    /// Messages with records that the peer has not acknowledged yet.
+    pub waiting: u64,
+    /// Those that it has.
+    pub noted: u64,
+    /// What a message and its acknowledgement take.
+    pub takes: Duration,
+    /// How often this gateway has become active since it started.
+    pub take_overs: u64,
+    /// When it did last, since the Unix epoch, and why.
+    pub last: Option<(Duration, &'static str)>,
+}
+
+/// A connection.
+struct Link {
+    sender: Arc<Mutex<Sender>>,
+    heard: Duration,
+}
+
+struct State {
+    election: Election,
+    /// What the peer says of its records.
+    peer_unmerged: bool,
+    links: BTreeMap<u64, Link>,
+    next_link: u64,
+    /// The session of the outbox and its connection, and when it began.
+    session: Option<(u64, u64)>,
+    session_began: Option<Duration>,
+    /// Whether everything was sent in this session, and was merged.
+    merge_sent: bool,
+    merged: bool,
+    /// Whether the peer has sent everything over a connection that is still there.
+    received: Option<u64>,
+    /// Whether the data plane runs, or is about to.
+    running: bool,
+    restart: bool,
+    /// Connections whose records count as merged when the data plane starts again.
+    owed: Vec<u64>,
+    take_overs: u64,
+    last: Option<(Duration, &'static str)>,
+    beaten: Duration,
+    /// Errors of connections that were logged, and when.
+    said: BTreeMap<String, Duration>,
+}
+
+/// What the threads share.
+struct Shared {
+    settings: Settings,
+    heartbeat: Duration,
+    key: Key,
+    hello: Hello,
+    store: IvStore,
+    memory: Arc<Memory>,
+    outbox: Outbox,
+    mirror: Mutex<Mirror>,
+    state: Mutex<State>,
+    work: mpsc::Sender<Work>,
+    unix_time: fn() -> Duration,
+    ended: AtomicBool,
+}
+
+/// One of two gateways. Its threads end when it is dropped.
+pub struct Pair {
+    shared: Arc<Shared>,
+    claim: Arc<Lock>,
+}
+
+/// The time on a clock that nobody sets.
+#[allow(clippy::disallowed_methods)] // silence is measured by it; the election is told it
+fn clock() -> Duration {
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed()
+}
+
+#[allow(clippy::disallowed_methods)] // threads of their own, which have nothing else to do
+fn rest(time: Duration) {
+    std::thread::sleep(time);
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Pair {
+    /// Starts by `config` with the records in `store`, which `claim` keeps others from.
+    ///
+    /// # Errors
+    /// See [`PairError`].
+    pub fn start(
+        config: &forebay_config::Pair,
+        store: IvStore,
+        claim: Lock,
+        unix_time: fn() -> Duration,
+    ) -> Result<Pair, PairError> {
+        let key = Key::read(&config.key_file).map_err(PairError::Key)?;
+        let territory = Territory::of(config.number).ok_or(PairError::Number(config.number, 0))?;
+        let store = store.in_territory(territory);
+        let memory = Memory::open(store.clone(), config.number).map_err(PairError::State)?;
+        let note = memory.note();
+        if note.number != config.number {
+            return Err(PairError::Number(note.number, config.number));
+        }
+        let memory = Arc::new(memory);
+        let silence = Duration::from_nanos(config.silence.as_nanos());
+        let settings = Settings {
+            number: config.number,
+            preferred: config.preferred,
+            silence,
+            start_timeout: silence * START_TIMEOUT,
+        };
+        let (work, works) = mpsc::channel();
+        let now = clock();
+        let shared = Arc::new(Shared {
+            settings,
+            heartbeat: Duration::from_nanos(config.heartbeat.as_nanos()),
+            key,
+            hello: Hello::new(
+                config.number,
+                config.addresses.iter().map(|one| one.address.to_string()).collect(),
+            ),
+            outbox: Outbox::new(memory.clone(), silence, clock),
+            mirror: Mutex::new(Mirror::new(store.clone())),
+            state: Mutex::new(State {
+                election: Election::new(settings, note.term, now),
+                peer_unmerged: false,
+                links: BTreeMap::new(),
+                next_link: 0,
+                session: None,
+                session_began: None,
+                merge_sent: false,
+                merged: false,
+                received: None,
+                running: false,
+                restart: false,
+                owed: vec![],
+                take_overs: 0,
+                last: None,
+                beaten: Duration::ZERO,
+                said: BTreeMap::new(),
+            }),
+            store,
+            memory,
+            work,
+            unix_time,
+            ended: AtomicBool::new(false),
+        });
+        // Gateway 0 is connected to, gateway 1 connects.
+        let pair = Pair { shared: shared.clone(), claim: Arc::new(claim) };
+        if config.number == 0 {
+            for &address in &config.listen {
+                let listener =
+                    TcpListener::bind(address).map_err(|error| PairError::Listen(address, error))?;
+                links::listen(&shared, listener).map_err(PairError::System)?;
+            }
+        } else {
+            for &address in &config.peers {
+                links::dial(&shared, address).map_err(PairError::System)?;
+            }
+        }
+        spawn("forebay-pair-notes", {
+            let shared = shared.clone();
+            move || {
+                privileges::keep_files();
+                notes::run(&shared, &works);
+            }
+        })
+        .map_err(PairError::System)?;
+        spawn("forebay-pair", move || {
+            privileges::keep_files();
+            while !shared.ended.load(Ordering::Relaxed) {
+                shared.pass_time();
+                rest(TICK);
+            }
+        })
+        .map_err(PairError::System)?;
+        Ok(pair)
+    }
+
+    /// What the data plane is to do now.
+    pub fn verdict(&self) -> Verdict {
+        let state = lock(&self.shared.state);
+        match state.election.role() {
+            Role::Standby => Verdict::Standby,
+            Role::Active if state.restart => Verdict::Restart,
+            Role::Active => Verdict::Active,
+        }
+    }
+
+    /// What the data plane starts with: the records, which the peer notes from now on, and the claim of their directory.
+    ///
+    /// # Errors
+    /// If what is known of the peer's records cannot be written.
+    pub fn prepare(&self) -> Result<(IvStore, Lock), IvStoreError> {
+        let shared = &self.shared;
+        lock(&shared.state).running = true;
+        let settled = lock(&shared.mirror).settle();
+        let mut state = lock(&shared.state);
+        if let Err(error) = settled {
+            state.running = false;
+            return Err(error);
+        }
+        state.restart = false;
+        for link in std::mem::take(&mut state.owed) {
+            shared.send_on(&state, link, &Message::Merged {});
+        }
+        let store = shared.store.clone().with_replica(Arc::new(shared.outbox.clone()));
+        Ok((store, Box::new(self.claim.clone())))
+    }
+
+    /// The data plane has ended, and everything is recorded: what the peer has sent meanwhile is merged.
+    pub fn stopped(&self) {
+        if let Err(error) = lock(&self.shared.mirror).settle() {
+            tracing::error!(%error, "cannot merge the records of the peer");
+            return;
+        }
+        let mut state = lock(&self.shared.state);
+        (state.running, state.restart) = (false, false);
+        for link in std::mem::take(&mut state.owed) {
+            self.shared.send_on(&state, link, &Message::Merged {});
+        }
+    }
+
+    /// Has the peer take over at once, behind [`Pair::stopped`]: this gateway ends.
+    pub fn resign(&self) {
+        self.shared.ended.store(true, Ordering::Relaxed);
+        let state = lock(&self.shared.state);
+        let message = Message::Resign { term: state.election.term() };
+        state.links.keys().for_each(|&link| self.shared.send_on(&state, link, &message));
+    }
+
+    /// What is told of the pair.
+    pub fn status(&self) -> PairStatus {
+        let now = clock();
+        let state = lock(&self.shared.state);
+        let (waiting, noted) = self.shared.outbox.counts();
+        let role = state.election.role();
+        let in_sync = match role {
+            Role::Active => state.session.is_some() && state.merged,
+            Role::Standby => state.received.is_some_and(|link| state.links.contains_key(&link)),
+        };
+        PairStatus {
+            number: self.shared.settings.number,
+            role,
+            term: state.election.term(),
+            links: state.links.len(),
+            peer: state.election.peer().filter(|_| state.election.hears(now)).map(|peer| peer.role),
+            in_sync,
+            waiting,
+            noted,
+            takes: self.shared.outbox.takes(),
+            take_overs: state.take_overs,
+            last: state.last,
+        }
+    }
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        self.shared.ended.store(true, Ordering::Relaxed);
+        lock(&self.shared.state).links.values().for_each(|link| lock(&link.sender).close());
+    }
+}
+
+impl Shared {
+    /// Everything that is due by now.
+    fn pass_time(self: &Arc<Shared>) {
+        let now = clock();
+        let mut state = lock(&self.state);
+        let silent = |link: &Link| now.saturating_sub(link.heard) > self.settings.silence;
+        // Closing a connection ends the thread that reads it, which removes it.
+        state.links.values().filter(|link| silent(link)).for_each(|link| lock(&link.sender).close());
+        let is_ready = !state.peer_unmerged;
+        let step = state.election.tick(now, is_ready);
+        self.take(&mut state, step);
+        self.keep_session(&mut state, now);
+        let beats = (now.saturating_sub(state.beaten) >= self.heartbeat).then(|| {
+            state.beaten = now;
+            (self.beat(&state), state.links.values().map(|link| link.sender.clone()).collect::<Vec<_>>())
+        });
+        drop(state);
+        if let Some((beat, senders)) = beats {
+            senders.iter().for_each(|sender| drop(lock(sender).send(&beat)));
+        }
+    }
+
+    fn beat(&self, state: &State) -> Message {
+        Message::Beat {
+            active: state.election.role() == Role::Active,
+            term: state.election.term(),
+            preferred: self.settings.preferred,
+            unmerged: self.memory.note().unmerged,
+        }
+    }
+
+    /// Does what the election says.
+    fn take(&self, state: &mut State, step: Option<Step>) {
+        match step {
+            None => return,
+            Some(Step::TakeOver(why)) => {
+                state.merge_sent = false;
+                state.merged = false;
+                state.take_overs += 1;
+                state.last = Some(((self.unix_time)(), why));
+                tracing::warn!(term = state.election.term(), reason = why, "this gateway takes over");
+            }
+            Some(Step::StandDown(why)) => {
+                tracing::warn!(term = state.election.term(), reason = why, "this gateway stands down");
+            }
+        }
+        self.remember(state);
+    }
+
+    /// A term outlives the process, so that no other gateway is active in one that was.
+    fn remember(&self, state: &State) {
+        self.memory.change(|note| note.term = state.election.term());
+    }
+
+    /// Begins a session where there is none, and sends everything where that is to be done.
+    fn keep_session(self: &Arc<Shared>, state: &mut State, now: Duration) {
+        if let Some((session, _)) = state.session
+            && self.outbox.session() != Some(session)
+        {
+            state.session = None;
+        }
+        if state.session.is_none() {
+            let waits = state.session_began.is_some_and(|at| now.saturating_sub(at) < SESSION_AGAIN);
+            let Some((&link, Link { sender, .. })) = state.links.first_key_value().filter(|_| !waits) else {
+                return;
+            };
+            let sender = sender.clone();
+            let session = self.outbox.open(Arc::new(move |message| lock(&sender).send(message).is_ok()));
+            state.session = Some((session, link));
+            state.session_began = Some(now);
+            (state.merge_sent, state.merged) = (false, false);
+        }
+        let is_active = state.election.role() == Role::Active;
+        let is_due = is_active || !state.running && self.memory.note().unmerged;
+        let Some((session, link)) = state.session.filter(|_| is_due && !state.merge_sent) else { return };
+        state.merge_sent = true;
+        let shared = self.clone();
+        let spawned = spawn("forebay-pair-sync", move || {
+            privileges::keep_files();
+            shared.send_all(session, link, is_active);
+        });
+        if let Err(error) = spawned {
+            tracing::error!(%error, "cannot send records to the peer");
+        }
+    }
+
+    /// Sends every record that is here.
+    fn send_all(&self, session: u64, link: u64, active: bool) {
+        self.outbox.settled();
+        let records = lock(&self.mirror).all();
+        let records: Vec<Record> = match records {
+            Ok(records) => records,
+            Err(error) => {
+                tracing::error!(%error, "cannot read the records for the peer");
+                self.outbox.close(session);
+                return;
+            }
+        };
+        let chunks = chunks(&records);
+        let count = chunks.len();
+        for (place, chunk) in chunks.into_iter().enumerate() {
+            let message = Message::Merge { records: chunk.to_vec(), active, last: place + 1 == count };
+            self.send_on(&lock(&self.state), link, &message);
+        }
+    }
+
+    /// Sends a message over a connection, if it is still there. What fails ends the connection.
+    fn send_on(&self, state: &State, link: u64, message: &Message) {
+        if let Some(link) = state.links.get(&link) {
+            let _ = lock(&link.sender).send(message);
+        }
+    }
+
+    /// The peer says this of itself.
+    fn hear(&self, state: &mut State, heard: Heard) {
+        let term = state.election.term();
+        let step = state.election.hear(clock(), heard);
+        self.take(state, step);
+        if step.is_none() && state.election.term() > term {
+            self.remember(state);
+        }
+    }
+}
+
+/// Starts a thread.
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    std::thread::Builder::new().name(name.to_owned()).spawn(work).map(drop)
+}
+
+#[cfg(test)]
+mod tests;

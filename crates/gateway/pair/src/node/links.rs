@@ -1,0 +1,164 @@
+//! Connections: gateway 0 listens, gateway 1 connects; both read.
+
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use forebay_privileges as privileges;
+
+use super::notes::Work;
+use super::{Link, Shared, clock, lock, rest, spawn};
+use crate::channel::{ChannelError, Side, open};
+use crate::election::{Heard, Role};
+use crate::message::Message;
+
+/// Between two attempts to connect; after a refusal, which does not pass by itself, the second.
+const AGAIN: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(1)];
+/// Connections at a time, those included that are not made yet.
+const MOST: usize = 16;
+/// How long the same error is not logged again.
+const SAID_FOR: Duration = Duration::from_secs(60);
+
+/// Accepts connections at an address.
+pub(super) fn listen(shared: &Arc<Shared>, listener: TcpListener) -> std::io::Result<()> {
+    let shared = shared.clone();
+    let open = Arc::new(AtomicUsize::new(0));
+    // So that the thread sees the end.
+    listener.set_nonblocking(true)?;
+    spawn("forebay-pair-link", move || {
+        privileges::give_up();
+        while !shared.ended.load(Ordering::Relaxed) {
+            let Ok((stream, address)) = listener.accept() else {
+                rest(super::TICK);
+                continue;
+            };
+            if open.fetch_add(1, Ordering::Relaxed) >= MOST || stream.set_nonblocking(false).is_err() {
+                open.fetch_sub(1, Ordering::Relaxed);
+                continue;
+            }
+            let (shared, open) = (shared.clone(), open.clone());
+            // Without a thread the connection is closed, and the peer tries again.
+            let _ = spawn("forebay-pair-link", move || {
+                let ended = shared.talk(stream, address, Side::Responder);
+                shared.complain(address, &ended);
+                open.fetch_sub(1, Ordering::Relaxed);
+            });
+        }
+    })
+}
+
+/// Keeps a connection to an address.
+pub(super) fn dial(shared: &Arc<Shared>, address: SocketAddr) -> std::io::Result<()> {
+    let shared = shared.clone();
+    spawn("forebay-pair-link", move || {
+        privileges::give_up();
+        while !shared.ended.load(Ordering::Relaxed) {
+            let stream = TcpStream::connect_timeout(&address, shared.settings.silence);
+            let ended = match stream {
+                Ok(stream) => shared.talk(stream, address, Side::Initiator),
+                Err(error) => ChannelError::Io(error),
+            };
+            shared.complain(address, &ended);
+            rest(AGAIN[usize::from(!matches!(ended, ChannelError::Io(_)))]);
+        }
+    })
+}
+
+impl Shared {
+    /// Makes a connection of a stream and reads what comes until it ends; why it did.
+    fn talk(&self, stream: TcpStream, address: SocketAddr, side: Side) -> ChannelError {
+        let opened = open(stream, side, &self.key, &self.hello, self.settings.silence);
+        let (mut sender, mut receiver) = match opened {
+            Ok(opened) => opened,
+            Err(error) => return error,
+        };
+        let beat = self.beat(&lock(&self.state));
+        if let Err(error) = sender.send(&beat) {
+            return error.into();
+        }
+        // The first message shows that the peer is there, and not an attacker who replays what it once said.
+        let mut message = match receiver.receive() {
+            Ok(message) => message,
+            Err(error) => return error,
+        };
+        let sender = Arc::new(Mutex::new(sender));
+        let mut state = lock(&self.state);
+        let link = state.next_link;
+        state.next_link += 1;
+        state.links.insert(link, Link { sender: sender.clone(), heard: clock() });
+        drop(state);
+        tracing::info!(%address, "connected to the peer");
+        let ended = loop {
+            if self.read(link, message).is_none() {
+                break ChannelError::Malformed;
+            }
+            message = match receiver.receive() {
+                Ok(message) => message,
+                Err(error) => break error,
+            };
+        };
+        lock(&sender).close();
+        let mut state = lock(&self.state);
+        state.links.remove(&link);
+        if let Some((session, _)) = state.session.take_if(|(_, at)| *at == link) {
+            self.outbox.close(session);
+            // Another connection takes its place at once.
+            state.session_began = None;
+        }
+        if state.links.is_empty() {
+            state.election.closed(clock());
+            let alone = state.election.role() == Role::Active;
+            tracing::warn!(%address, alone, "connection to the peer lost: {ended}");
+        }
+        ended
+    }
+
+    /// Does what a message says; `None` if the connection is to end.
+    fn read(&self, link: u64, message: Message) -> Option<()> {
+        let mut state = lock(&self.state);
+        state.links.get_mut(&link)?.heard = clock();
+        let is_session = state.session.is_some_and(|(_, at)| at == link);
+        match message {
+            Message::Beat { active, term, preferred, unmerged } => {
+                let role = if active { Role::Active } else { Role::Standby };
+                state.peer_unmerged = unmerged;
+                self.hear(&mut state, Heard { role, term, preferred, resigned: false });
+            }
+            Message::Noted { at } if is_session => self.outbox.acknowledge(at),
+            Message::Merged {} if is_session && state.merge_sent => {
+                state.merged = true;
+                if let Some((session, _)) = state.session {
+                    self.outbox.merged(session);
+                }
+            }
+            // Of a session that has ended.
+            Message::Noted { .. } | Message::Merged {} => {}
+            Message::Note { at, records } => self.work.send(Work::Note { link, at, records }).ok()?,
+            Message::Merge { records, active, last } => {
+                self.work.send(Work::Merge { link, records, active, last }).ok()?;
+            }
+            Message::Resign { term } => self.work.send(Work::Resign { term }).ok()?,
+        }
+        Some(())
+    }
+
+    /// Logs why a connection ended or was not made, each reason seldom.
+    fn complain(&self, address: SocketAddr, error: &ChannelError) {
+        if self.ended.load(Ordering::Relaxed) {
+            return;
+        }
+        // The peer's port is another one each time.
+        let (text, now) = (format!("{}: {error}", address.ip()), clock());
+        let mut state = lock(&self.state);
+        state.said.retain(|_, at| now.saturating_sub(*at) < SAID_FOR);
+        if state.said.insert(text, now).is_some() {
+            return;
+        }
+        drop(state);
+        match error {
+            ChannelError::Io(error) => tracing::info!(%address, "no connection to the peer: {error}"),
+            refused => tracing::error!(%address, "refused the connection to the peer: {refused}"),
+        }
+    }
+}

@@ -1,0 +1,129 @@
+#![allow(clippy::disallowed_methods)] // a test that waits has an end
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use forebay_ipsec::Received;
+use forebay_state::{SequenceId, Wanted, WindowNote, WindowStore};
+
+use super::*;
+
+const END: u64 = u32::MAX as u64;
+
+fn id(digit: char) -> SequenceId {
+    digit.to_string().repeat(32).try_into().unwrap()
+}
+
+/// A gateway whose state is in a directory of this name. Times are for machines that do something else as well.
+fn start(directory: &Path, number: u8, port: u16) -> Pair {
+    let key_file = directory.join("pair.key");
+    fs::write(&key_file, "0f".repeat(32)).unwrap();
+    fs::set_permissions(&key_file, PermissionsExt::from_mode(0o600)).unwrap();
+    let address = SocketAddr::from(([127, 0, 0, 1], port));
+    let config = forebay_config::Pair {
+        number,
+        preferred: number == 0,
+        listen: vec![address],
+        peers: vec![address],
+        key_file,
+        addresses: vec![],
+        heartbeat: forebay_time::Duration::from_millis(50),
+        silence: forebay_time::Duration::from_millis(2_000),
+    };
+    let store = IvStore::new(directory.join(format!("state-{number}")));
+    let claim = store.claim().unwrap();
+    Pair::start(&config, store, claim, || Duration::ZERO).unwrap()
+}
+
+fn wait_until(what: &str, is_true: impl Fn() -> bool) {
+    let end = clock() + Duration::from_secs(60);
+    while !is_true() {
+        assert!(clock() < end, "not in time: {what}");
+        rest(Duration::from_millis(5));
+    }
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+#[test]
+fn the_standby_has_every_record_that_was_used_and_takes_over_behind_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let port = free_port();
+    let (zero, one) = (start(directory.path(), 0, port), start(directory.path(), 1, port));
+    wait_until("the preferred gateway is active", || zero.verdict() == Verdict::Active);
+    let (store, claim) = zero.prepare().unwrap();
+    wait_until("the standby is in sync", || zero.status().in_sync && one.status().in_sync);
+    assert_eq!(one.verdict(), Verdict::Standby);
+    let wanted = Wanted { id: id('1'), count: 1_000, end: END };
+    let block = store.reserve_sequences(&[wanted]).unwrap()[0];
+    assert_eq!((block.after, block.last), (0, 1_000));
+    let note = Record::Window { id: id('2'), top: 50, certain: 40, missing: vec![] };
+    store.replica().begin(&[note]).wait();
+    assert!(store.replica().ahead().is_some());
+    // As if it was killed.
+    drop((zero, store, claim));
+    wait_until("the standby takes over", || one.verdict() == Verdict::Active);
+    let (store, _claim) = one.prepare().unwrap();
+    let block = store.reserve_sequences(&[wanted]).unwrap()[0];
+    assert_eq!((block.after, block.last), ((1 << 22) - 1, (1 << 22) + 999));
+    let windows = WindowStore::new(&store).all().unwrap();
+    let received = Received { top: 50, certain: 40, missing: vec![] };
+    assert_eq!(windows, [WindowNote { id: id('2'), received }]);
+    // The other comes back, stands by, and knows all of this.
+    let zero = start(directory.path(), 0, port);
+    wait_until("the other is back", || one.status().in_sync && zero.status().in_sync);
+    assert_eq!((zero.verdict(), one.verdict()), (Verdict::Standby, Verdict::Active));
+    assert!(zero.status().term == one.status().term && one.status().take_overs == 1);
+    // It is told to take over.
+    one.stopped();
+    one.resign();
+    wait_until("it takes over again", || zero.verdict() == Verdict::Active);
+    let (store, _claim) = zero.prepare().unwrap();
+    assert_eq!(store.reserve_sequences(&[wanted]).unwrap()[0].after, (2 << 22) - 1);
+}
+
+#[test]
+fn of_two_that_were_active_alone_one_starts_again_with_the_records_of_the_other() {
+    let directory = tempfile::tempdir().unwrap();
+    // They cannot reach each other.
+    let (zero, one) = (start(directory.path(), 0, free_port()), start(directory.path(), 1, free_port()));
+    wait_until("both are active", || zero.verdict() == Verdict::Active && one.verdict() == Verdict::Active);
+    let wanted = Wanted { id: id('1'), count: 1_000, end: END };
+    let reserved = |pair: &Pair| pair.prepare().unwrap().0.reserve_sequences(&[wanted]).unwrap()[0];
+    assert_eq!((reserved(&zero).last, reserved(&one).last), (1_000, (1 << 22) + 999));
+    zero.stopped();
+    one.stopped();
+    drop((zero, one));
+    let port = free_port();
+    let (zero, one) = (start(directory.path(), 0, port), start(directory.path(), 1, port));
+    wait_until("gateway 0 is active", || zero.verdict() == Verdict::Active);
+    let (_, _claim) = zero.prepare().unwrap();
+    wait_until("they agree", || zero.status().in_sync && one.status().in_sync);
+    assert_eq!(one.verdict(), Verdict::Standby);
+    // Behind what gateway 1 has used, in its own territory.
+    assert_eq!(reserved(&zero).after, (2 << 22) - 1);
+}
+
+#[test]
+fn a_state_directory_of_the_other_gateway_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    drop(start(directory.path(), 1, 9));
+    fs::rename(directory.path().join("state-1"), directory.path().join("state-0")).unwrap();
+    let store = IvStore::new(directory.path().join("state-0"));
+    let claim = store.claim().unwrap();
+    let config = forebay_config::Pair {
+        number: 0,
+        preferred: false,
+        listen: vec![],
+        peers: vec![],
+        key_file: directory.path().join("pair.key"),
+        addresses: vec![],
+        heartbeat: forebay_time::Duration::from_millis(50),
+        silence: forebay_time::Duration::from_millis(500),
+    };
+    let refused = Pair::start(&config, store, claim, || Duration::ZERO);
+    assert!(matches!(refused.err(), Some(PairError::Number(1, 0))));
+}

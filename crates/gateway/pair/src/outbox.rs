@@ -1,0 +1,216 @@
+//! Records on their way to the peer: nothing that they allow is used before the peer has acknowledged them, or the connection
+//! is lost.
+//!
+//! A *session* is a connection over which this gateway sends its records: first everything that it has, then each record as it is
+//! made. To lose none in between, the session begins before everything is read, and reading waits for those that were
+//! begun without one.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::fmt;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use forebay_state::{Alone, Noting, Record, Replica};
+
+use super::memory::Memory;
+use super::message::{Message, chunks};
+
+/// How far ahead limits of replay windows are, at least: some times what a message takes between two machines.
+const AHEAD_MIN: Duration = Duration::from_millis(2);
+/// The same, as a multiple of what messages take.
+const AHEAD_TIMES: u32 = 4;
+
+/// What sends messages to the peer; false if the connection is lost.
+pub type Send = Arc<dyn Fn(&Message) -> bool + std::marker::Send + Sync>;
+
+#[derive(Default)]
+struct State {
+    /// Counts sessions, so that an acknowledgement of an older one means nothing.
+    session: u64,
+    send: Option<Send>,
+    /// The numbers of the last message sent and acknowledged in this session.
+    sent: u64,
+    acknowledged: u64,
+    /// Records that are being written, by the session that was the last when they were begun.
+    writing: BTreeMap<u64, usize>,
+    /// What a message and its acknowledgement take, smoothed.
+    takes: Duration,
+    /// How many messages were noted in all, and for how long the last one took.
+    noted: u64,
+}
+
+/// See the module. A copy is the same one.
+#[derive(Clone)]
+pub struct Outbox {
+    shared: Arc<(Mutex<State>, Condvar)>,
+    memory: Arc<Memory>,
+    /// Longest wait for an acknowledgement: then the connection counts as lost.
+    timeout: Duration,
+    clock: fn() -> Duration,
+}
+
+impl fmt::Debug for Outbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Outbox(..)")
+    }
+}
+
+impl Outbox {
+    /// One without a session. What is used without the peer is remembered. The peer may take as long as `timeout`; `clock`
+    /// is monotonic.
+    pub fn new(memory: Arc<Memory>, timeout: Duration, clock: fn() -> Duration) -> Outbox {
+        Outbox { shared: Arc::default(), memory, timeout, clock }
+    }
+
+    /// Begins a session; its number.
+    pub fn open(&self, send: Send) -> u64 {
+        let mut state = self.state();
+        state.session += 1;
+        (state.send, state.sent, state.acknowledged) = (Some(send), 0, 0);
+        self.shared.1.notify_all();
+        state.session
+    }
+
+    /// Ends a session: records are used without the peer from now on.
+    pub fn close(&self, session: u64) {
+        let mut state = self.state();
+        if state.session == session {
+            state.send = None;
+            self.shared.1.notify_all();
+        }
+    }
+
+    /// The session, if there is one.
+    pub fn session(&self) -> Option<u64> {
+        let state = self.state();
+        state.send.is_some().then_some(state.session)
+    }
+
+    /// The peer has merged everything that was sent in this session: from now on it has all that is used here.
+    pub fn merged(&self, session: u64) {
+        let state = self.state();
+        if state.send.is_some() && state.session == session {
+            self.memory.change(|note| note.unmerged = false);
+        }
+    }
+
+    /// The peer has noted all messages up to this one.
+    pub fn acknowledge(&self, at: u64) {
+        let mut state = self.state();
+        state.acknowledged = state.acknowledged.max(at);
+        state.noted += 1;
+        self.shared.1.notify_all();
+    }
+
+    /// Messages that the peer has not noted yet, and how many it has in all.
+    pub fn counts(&self) -> (u64, u64) {
+        let state = self.state();
+        let waiting = if state.send.is_some() { state.sent - state.acknowledged.min(state.sent) } else { 0 };
+        (waiting, state.noted)
+    }
+
+    /// What a message and its acknowledgement take.
+    pub fn takes(&self) -> Duration {
+        self.state().takes
+    }
+
+    /// Waits until no record is written that the session does not have.
+    pub fn settled(&self) {
+        let mut state = self.state();
+        let session = state.session;
+        while state.writing.range(..session).next().is_some() {
+            state = self.shared.1.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.shared.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Replica for Outbox {
+    fn begin(&self, records: &[Record]) -> Box<dyn Noting> {
+        let began = (self.clock)();
+        if records.is_empty() {
+            return Box::new(Alone);
+        }
+        let mut state = self.state();
+        let session = state.session;
+        *state.writing.entry(session).or_default() += 1;
+        let ticket = |at| Box::new(Ticket { outbox: self.clone(), began, session, at });
+        if let Some(send) = state.send.clone() {
+            // The lock is held, so that messages have the order of their numbers.
+            let mut is_sent = true;
+            for chunk in chunks(records) {
+                state.sent += 1;
+                let message = Message::Note { at: state.sent, records: chunk.to_vec() };
+                is_sent = is_sent && send(&message);
+            }
+            if is_sent {
+                return ticket(Some(state.sent));
+            }
+            state.send = None;
+            self.shared.1.notify_all();
+        }
+        self.memory.go_alone();
+        ticket(None)
+    }
+
+    fn ahead(&self) -> Option<Duration> {
+        let state = self.state();
+        state.send.as_ref().map(|_| (state.takes * AHEAD_TIMES).max(AHEAD_MIN))
+    }
+
+    fn epoch(&self) -> u64 {
+        self.state().session
+    }
+}
+
+struct Ticket {
+    outbox: Outbox,
+    began: Duration,
+    session: u64,
+    /// The message to be acknowledged, if it was sent.
+    at: Option<u64>,
+}
+
+impl Noting for Ticket {
+    fn wait(self: Box<Self>) {
+        let Some(at) = self.at else { return };
+        let session = self.session;
+        let (lock, changed) = &*self.outbox.shared;
+        let state = lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let waits =
+            |state: &mut State| state.session == session && state.send.is_some() && state.acknowledged < at;
+        let waited = changed.wait_timeout_while(state, self.outbox.timeout, waits);
+        let (mut state, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+        if state.session == session && state.acknowledged >= at {
+            let took = (self.outbox.clock)().saturating_sub(self.began);
+            state.takes = (state.takes * 7 + took) / 8;
+            return;
+        }
+        if waited.timed_out() {
+            tracing::warn!("the peer does not acknowledge records; this gateway goes on alone");
+            state.send = None;
+            changed.notify_all();
+        }
+        self.outbox.memory.go_alone();
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        let mut state = self.outbox.state();
+        if let Entry::Occupied(mut writing) = state.writing.entry(self.session) {
+            *writing.get_mut() -= 1;
+            if *writing.get() == 0 {
+                writing.remove();
+            }
+        }
+        self.outbox.shared.1.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,263 @@
+//! What two gateways with the same SAs tell each other of their records, and what each keeps of the other's.
+//!
+//! A record says the same as a line of a file in the directory. The gateway that is active sends each to the other before
+//! what is recorded is used; the other keeps it in its own directory, and takes over from there as it would start after
+//! a kill.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+use forebay_ipsec::Received;
+use serde::{Deserialize, Serialize};
+
+use super::table::Table;
+use super::{
+    IvStore, IvStoreError, KeyId, LifeNote, SCHEMA, SequenceId, TOGETHER, Territory, WindowNote, replace,
+};
+
+/// Marks of IVs of the other gateway, which it gets back if it has lost its own.
+const OTHER: &str = "peer-ivs.json";
+/// What a gateway of a pair remembers of the pair.
+const PAIR: &str = "pair.json";
+/// Longest such file, in bytes.
+const MAX_LEN: u64 = 1_024;
+
+/// A record of one key or SA.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub enum Record {
+    /// All IVs of a cipher key below `until`, in the territory that has it, may have been used.
+    Ivs {
+        /// The key.
+        key: KeyId,
+        /// The first that was not reserved.
+        until: u64,
+    },
+    /// Sequence numbers of an outbound SA up to `last` may have been used.
+    Numbers {
+        /// The SA.
+        id: SequenceId,
+        /// The last one.
+        last: u64,
+    },
+    /// What an inbound SA has received, or may have.
+    Window {
+        /// The SA.
+        id: SequenceId,
+        /// See [`Received::top`].
+        top: u64,
+        /// See [`Received::certain`].
+        certain: u64,
+        /// See [`Received::missing`].
+        missing: Vec<(u64, u64)>,
+    },
+    /// How far an SA has come in its life.
+    Life {
+        /// The SA.
+        id: SequenceId,
+        /// Its life.
+        note: LifeNote,
+    },
+}
+
+impl From<&WindowNote> for Record {
+    fn from(note: &WindowNote) -> Record {
+        let Received { top, certain, missing } = note.received.clone();
+        Record::Window { id: note.id, top, certain, missing }
+    }
+}
+
+/// The other gateway, as far as records go.
+pub trait Replica: fmt::Debug + Send + Sync {
+    /// Begins to have these noted there. What they allow must not be used before [`Noting::wait`] has returned; what is
+    /// returned is to be held until they are on the disk here.
+    fn begin(&self, records: &[Record]) -> Box<dyn Noting>;
+
+    /// By how much time limits of replay windows are to be ahead of their use, because each costs a message only and
+    /// a take-over refuses the numbers up to them; `None` where each costs a write to a disk.
+    fn ahead(&self) -> Option<Duration>;
+
+    /// Changes when another gateway has connected.
+    fn epoch(&self) -> u64;
+}
+
+/// Records on their way to the other gateway.
+pub trait Noting {
+    /// Waits until they are noted there, or the connection is lost: then this gateway goes on alone.
+    fn wait(self: Box<Self>);
+}
+
+/// No other gateway.
+#[derive(Clone, Copy, Debug)]
+pub struct Alone;
+
+impl Replica for Alone {
+    fn begin(&self, _records: &[Record]) -> Box<dyn Noting> {
+        Box::new(Alone)
+    }
+
+    fn ahead(&self) -> Option<Duration> {
+        None
+    }
+
+    fn epoch(&self) -> u64 {
+        0
+    }
+}
+
+impl Noting for Alone {
+    fn wait(self: Box<Self>) {}
+}
+
+/// What a gateway of a pair remembers over restarts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct PairNote {
+    schema: u32,
+    /// Its number: the territory that its records are of.
+    pub number: u8,
+    /// The highest term that it has heard of.
+    pub term: u64,
+    /// Whether it was active and has records that the other may not have.
+    pub unmerged: bool,
+}
+
+impl PairNote {
+    /// That of a gateway which was never one of a pair.
+    pub fn new(number: u8) -> PairNote {
+        PairNote { schema: SCHEMA, number, term: 0, unmerged: false }
+    }
+}
+
+impl IvStore {
+    /// What is remembered of the pair; `None` if nothing.
+    ///
+    /// # Errors
+    /// If it cannot be read, or says something else.
+    pub fn pair_note(&self) -> Result<Option<PairNote>, IvStoreError> {
+        let path = self.directory.join(PAIR);
+        let corrupt = |why: String| IvStoreError::Corrupt { path: path.clone(), why };
+        let text = match self.files.read(&path, MAX_LEN) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(IvStoreError::Read { path, error }),
+        };
+        let note: PairNote = serde_json::from_slice(&text).map_err(|error| corrupt(error.to_string()))?;
+        if note.schema != SCHEMA {
+            return Err(corrupt(format!("it has schema {}, expected {SCHEMA}", note.schema)));
+        }
+        Ok(Some(note))
+    }
+
+    /// Remembers this of the pair, durably. Only the gateway that has claimed the directory may, one thread at a time: the
+    /// directory is not locked, because it may be that already by whoever reserves something that the peer cannot note.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn remember_pair(&self, note: &PairNote) -> Result<(), IvStoreError> {
+        let path = self.directory.join(PAIR);
+        let write = || {
+            self.files.make_directory(&self.directory)?;
+            let text = serde_json::to_string(note)? + "\n";
+            replace(&*self.files, &[(path.clone(), text)], &mut |_| Ok(()))?;
+            self.files.sync_directory(&self.directory)
+        };
+        write().map_err(|error| IvStoreError::Write { path: path.clone(), error })
+    }
+
+    /// All records but replay windows, those that came from the other gateway included.
+    ///
+    /// # Errors
+    /// If a file cannot be read, or says something else.
+    pub fn records(&self) -> Result<Vec<Record>, IvStoreError> {
+        self.locked(|store| {
+            let files = &*store.files;
+            let mut records = Vec::new();
+            for name in [TOGETHER, OTHER] {
+                for (key, until) in Table::read(files, &store.directory.join(name))?.marks {
+                    records.extend(key.try_into().ok().map(|key| Record::Ivs { key, until }));
+                }
+            }
+            for (id, last) in Table::read(files, &store.directory.join(super::sequences::FILE))?.marks {
+                records.extend(id.try_into().ok().map(|id| Record::Numbers { id, last }));
+            }
+            let lives = super::lifetimes::Table::read(files, &store.directory.join(super::lifetimes::FILE))?;
+            records.extend(lives.sas.into_iter().map(|(id, note)| Record::Life { id, note }));
+            Ok(records)
+        })?
+    }
+
+    /// Takes over records of the other gateway, durably; replay windows are [`WindowStore`](super::WindowStore)'s. Of two
+    /// records of one SA that holds which allows less. Whether numbers were used there beyond those that are recorded here.
+    ///
+    /// # Errors
+    /// If a file cannot be read or written, or says something else.
+    pub fn take_over(&self, records: &[Record]) -> Result<bool, IvStoreError> {
+        let mut ivs: [BTreeMap<String, u64>; 2] = Default::default();
+        let (mut numbers, mut lives) = (Vec::new(), Vec::new());
+        let own = self.territory.map_or(0, Territory::number);
+        for record in records {
+            match record {
+                Record::Ivs { key, until } => {
+                    let other = Territory::owner_of_iv(*until) != own;
+                    let mark = ivs[usize::from(other)].entry(key.to_string()).or_default();
+                    *mark = (*mark).max(*until);
+                }
+                Record::Numbers { id, last } => numbers.push((id.to_string(), *last)),
+                Record::Life { id, note } => lives.push((*id, *note)),
+                Record::Window { .. } => {}
+            }
+        }
+        for (name, marks) in [TOGETHER, OTHER].into_iter().zip(ivs) {
+            self.raise(name, marks)?;
+        }
+        let raised = self.change_sequences(numbers.is_empty(), |marks| {
+            let mut raised = false;
+            for (id, last) in numbers {
+                let mark = marks.entry(id).or_default();
+                raised |= *mark < last;
+                *mark = (*mark).max(last);
+            }
+            raised
+        })?;
+        if !lives.is_empty() {
+            self.change_lives(|sas| {
+                for (id, note) in lives {
+                    let known = sas.entry(id).or_insert(note);
+                    *known = known.further(&note);
+                }
+            })?;
+        }
+        Ok(raised)
+    }
+
+    /// Raises the marks of a table.
+    fn raise(&self, name: &str, marks: BTreeMap<String, u64>) -> Result<(), IvStoreError> {
+        if marks.is_empty() {
+            return Ok(());
+        }
+        let path = self.directory.join(name);
+        self.locked(|store| {
+            let mut table = Table::read(&*store.files, &path)?;
+            for (key, mark) in marks {
+                let known = table.marks.entry(key).or_default();
+                *known = (*known).max(mark);
+            }
+            let written = table
+                .file(&path)
+                .and_then(|file| replace(&*store.files, &[file], &mut |_| Ok(())))
+                .and_then(|()| store.files.sync_directory(&store.directory));
+            written.map_err(|error| IvStoreError::Write { path: path.clone(), error })
+        })?
+    }
+
+    fn locked<T>(&self, work: impl FnOnce(&IvStore) -> T) -> Result<T, IvStoreError> {
+        let path = self.directory.clone();
+        self.files.make_directory(&path).map_err(|error| IvStoreError::Write { path, error })?;
+        let path = self.directory.join("lock");
+        let _lock = self.files.lock(&path).map_err(|error| IvStoreError::Write { path, error })?;
+        Ok(work(self))
+    }
+}
