@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use forebay_config::{self as config, Config, ProcessorKind};
+use forebay_crypto::Suite;
 use forebay_diagnostics::Plain;
 use forebay_gateway::service::{kernel_entries, lacks_guard};
 use forebay_guard::Plan;
@@ -125,11 +126,20 @@ pub fn run(args: &CheckArgs) -> miette::Result<Answer> {
 /// What the file needs and this machine or build lacks: errors, with which the gateway does not run as the file has it, and
 /// warnings.
 fn lacking(file: &str, config: &Config) -> (Vec<Entry>, Vec<Entry>) {
-    let (errors, warnings): (Vec<_>, Vec<_>) =
-        devices(file, config).partition(|(severity, _)| *severity == Severity::Error);
+    let (errors, warnings): (Vec<_>, Vec<_>) = devices(file, config)
+        .chain(without_sas(file, config))
+        .chain(pair(file, config))
+        .partition(|(severity, _)| *severity == Severity::Error);
     let entries = |all: Vec<(Severity, Entry)>| all.into_iter().map(|(_, entry)| entry);
     let warnings = guard(file, config).into_iter().chain(library(file, config)).chain(entries(warnings));
     (entries(errors).collect(), warnings.collect())
+}
+
+/// An error if the key of a pair cannot be used.
+fn pair(file: &str, config: &Config) -> Option<(Severity, Entry)> {
+    let error = forebay_pair::Key::read(&config.pair.as_ref()?.key_file).err()?;
+    let (message, help) = (error.to_string(), error.hint().to_owned());
+    Some((Severity::Error, Entry { file: file.to_owned(), line: None, message, help }))
 }
 
 /// A warning for the first processor whose crypto library is lacking.
@@ -170,6 +180,36 @@ fn devices<'a>(file: &'a str, config: &'a Config) -> impl Iterator<Item = (Sever
         let help = report.help().map_or_else(String::new, |help| help.to_string());
         let severity = report.severity().unwrap_or(Severity::Warning);
         Some((severity, Entry { file: file.to_owned(), line: None, message, help }))
+    })
+}
+
+/// An error for each device that supports the suite of no SA of the file, and so would never be given a job.
+fn without_sas<'a>(file: &'a str, config: &'a Config) -> impl Iterator<Item = (Severity, Entry)> + 'a {
+    let mut of_sas: Vec<Suite> = config.sas.entries.iter().map(|sa| sa.config.suite).collect();
+    of_sas.sort();
+    of_sas.dedup();
+    config.processors.iter().filter_map(move |one| {
+        let ProcessorKind::Device(device) = &one.kind else { return None };
+        let suites = device.suites().filter(|_| !of_sas.is_empty())?;
+        if suites.iter().any(|suite| of_sas.contains(suite)) {
+            return None;
+        }
+        let proposals = |suites: &[Suite]| {
+            let mut words: Vec<String> = suites.iter().take(8).map(|suite| format!("`{suite}`")).collect();
+            words.extend(suites.is_empty().then(|| "none".to_owned()));
+            words.extend((suites.len() > 8).then(|| format!("{} more", suites.len() - 8)));
+            words.join(", ")
+        };
+        let message = format!(
+            "processor `{}` supports the proposal of no SA (found {}); traffic goes on without it",
+            one.name,
+            proposals(&of_sas)
+        );
+        let help = format!(
+            "give an SA a `proposal` that the device supports ({}), or take this `[[processor]]` out",
+            proposals(&suites)
+        );
+        Some((Severity::Error, Entry { file: file.to_owned(), line: None, message, help }))
     })
 }
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use forebay_config as config;
 use forebay_gateway::control::{
-    Client, ControlError, FindingDoc, GuardDoc, LimitsDoc, PolicyDoc, ProcessorDoc, ReloadDoc, Request,
-    Response, SaDoc, StatusDoc, TapsDoc,
+    Client, ControlError, FindingDoc, GuardDoc, LimitsDoc, PairDoc, PolicyDoc, ProcessorDoc, ReloadDoc,
+    Request, Response, SaDoc, StatusDoc, TapsDoc,
 };
 use miette::{IntoDiagnostic, miette};
 use serde::Serialize;
@@ -235,7 +235,23 @@ fn overview(status: &StatusDoc) -> String {
         rows.push([vec![name, link.side.clone()], counts.to_vec()].concat());
     }
     text += &format!("\n{}\n{}", table(2, &rows), drops(&status.drops));
-    text + &guard(&status.guard) + &captures(&status.taps)
+    text + &guard(&status.guard)
+        + &captures(&status.taps)
+        + &status.pair.as_ref().map_or_else(String::new, pair)
+}
+
+/// The pair that the gateway is one of, in a line.
+fn pair(pair: &PairDoc) -> String {
+    let peer = match &pair.peer {
+        Some(role) => format!("peer {role} on {} links", pair.links),
+        None => "peer not heard".to_owned(),
+    };
+    let records = if pair.in_sync { "in sync" } else { "NOT in sync" };
+    let reason = pair.reason.as_ref().map_or_else(String::new, |reason| format!(", last because {reason}"));
+    let PairDoc { number, role, term, take_overs, .. } = pair;
+    format!(
+        "\nPair: gateway {number} {role}, term {term}, {peer}, records {records}; take-overs: {take_overs}{reason}\n"
+    )
 }
 
 /// The rules of the host, in a line.

@@ -5,6 +5,7 @@
 
 mod control_plane;
 mod log;
+mod paired;
 mod watchdog;
 
 use std::path::PathBuf;
@@ -14,7 +15,7 @@ use std::time::Duration as StdDuration;
 
 use clap::Args;
 use forebay_config::{self as config, Config, ProcessorKind};
-use forebay_engine::Clock;
+use forebay_engine::{Clock, ProcessorSetup};
 use forebay_gateway::control::ReloadDoc;
 use forebay_gateway::privileges;
 use forebay_gateway::service::{Service, open_processors};
@@ -54,44 +55,99 @@ pub fn run(args: &GatewayArgs) -> miette::Result<Answer> {
     for (signal, seen) in [(SIGINT, &end), (SIGTERM, &end), (SIGHUP, &reload)] {
         flag::register(signal, seen.clone()).into_diagnostic().wrap_err("cannot register signal handlers")?;
     }
-    let clock = Clock::start();
-    // The threads of processors, too, have no privileges, but for those that a device's own library starts.
-    let takes_privileges =
-        |kind: &ProcessorKind| matches!(kind, ProcessorKind::Device(device) if device.takes_privileges());
-    let processors = match config.processors.iter().any(|one| takes_privileges(&one.kind)) {
-        true => open_processors(&config, clock)?,
-        false => privileges::without(|| open_processors(&config, clock))?,
-    };
+    let process = Process { args, logging, end, reload, clock: Clock::start() };
+    match config.pair {
+        Some(_) => paired::run(&process, config),
+        None => alone(&process, config),
+    }
+}
+
+/// Runs a gateway that is not one of a pair.
+fn alone(process: &Process<'_>, config: Config) -> miette::Result<Answer> {
+    let clock = process.clock;
+    let processors = processors(&config, clock)?;
     let mut service = Service::start(config, processors, clock, seed(), unix_time)?;
-    let mut control_plane = ControlPlane::start(&service, &args.config.display().to_string(), clock.now());
+    let mut control_plane = ControlPlane::start(service.config(), &process.file(), clock.now(), None);
+    control_plane.tell_of(&service);
     let _watchdog =
         Watchdog::start(service.workers().clone()).into_diagnostic().wrap_err("cannot start the watchdog")?;
-    let kept = privileges::settle(service.config()).into_diagnostic().wrap_err("cannot drop privileges")?;
-    tell(&[NotifyState::Ready]);
-    let capabilities = kept.iter_names().map(|(name, _)| name).collect::<Vec<_>>().join(" ");
-    tracing::info!(sas = service.config().sas.entries.len(), %capabilities, "gateway started");
-    let mut looked_after = clock.now();
-    while service.is_running() && !end.load(Ordering::Relaxed) {
-        if clock.now().since(looked_after) >= GUARD_EVERY {
-            looked_after = clock.now();
-            service.guard().look_after();
-        }
-        let request = control_plane.reload_request();
-        if reload.swap(false, Ordering::Relaxed) || request.is_some() {
-            tell_of_reload();
-            let outcome = change(&mut service, args, &logging);
-            control_plane.show(service.config());
-            // Who asked may have gone.
-            request.map(|request| request.try_send(outcome));
-            tell(&[NotifyState::Ready]);
-        }
-        #[allow(clippy::disallowed_methods)] // the command line may wait
-        std::thread::sleep(LOOK_EVERY);
-    }
+    process.settle(service.config())?;
+    tracing::info!(sas = service.config().sas.entries.len(), "gateway started");
+    process.serve(&mut service, &mut control_plane, &mut || true);
     tell(&[NotifyState::Stopping]);
     service.stop().into_diagnostic().wrap_err("a worker thread failed")?;
     tracing::info!("gateway stopped");
     Ok(Answer::Yes)
+}
+
+/// The processors of a file, for each worker its own.
+fn processors(config: &Config, clock: Clock) -> miette::Result<Vec<Vec<ProcessorSetup>>> {
+    // The threads of processors, too, have no privileges, but for those that a device's own library starts.
+    let takes_privileges =
+        |kind: &ProcessorKind| matches!(kind, ProcessorKind::Device(device) if device.takes_privileges());
+    Ok(match config.processors.iter().any(|one| takes_privileges(&one.kind)) {
+        true => open_processors(config, clock)?,
+        false => privileges::without(|| open_processors(config, clock))?,
+    })
+}
+
+/// What outlives the data plane.
+struct Process<'a> {
+    args: &'a GatewayArgs,
+    logging: Logging,
+    end: Arc<AtomicBool>,
+    reload: Arc<AtomicBool>,
+    clock: Clock,
+}
+
+impl Process<'_> {
+    fn file(&self) -> String {
+        self.args.config.display().to_string()
+    }
+
+    fn is_ended(&self) -> bool {
+        self.end.load(Ordering::Relaxed)
+    }
+
+    /// Drops the privileges that starting took, and tells the service manager.
+    fn settle(&self, config: &Config) -> miette::Result<()> {
+        let kept = privileges::settle(config).into_diagnostic().wrap_err("cannot drop privileges")?;
+        tell(&[NotifyState::Ready]);
+        let capabilities = kept.iter_names().map(|(name, _)| name).collect::<Vec<_>>().join(" ");
+        tracing::info!(%capabilities, "privileges dropped");
+        Ok(())
+    }
+
+    /// Looks after a data plane until it fails, the process is to end, or `goes_on` says no.
+    fn serve(
+        &self,
+        service: &mut Service,
+        control_plane: &mut ControlPlane,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) {
+        let mut looked_after = self.clock.now();
+        while service.is_running() && !self.is_ended() && goes_on() {
+            if self.clock.now().since(looked_after) >= GUARD_EVERY {
+                looked_after = self.clock.now();
+                service.guard().look_after();
+            }
+            let request = control_plane.reload_request();
+            if self.reload.swap(false, Ordering::Relaxed) || request.is_some() {
+                tell_of_reload();
+                let outcome = change(service, self.args, &self.logging);
+                control_plane.show(service.config());
+                // Who asked may have gone.
+                request.map(|request| request.try_send(outcome));
+                tell(&[NotifyState::Ready]);
+            }
+            rest(LOOK_EVERY);
+        }
+    }
+}
+
+#[allow(clippy::disallowed_methods)] // the command line may wait
+fn rest(time: StdDuration) {
+    std::thread::sleep(time);
 }
 
 /// Time since the Unix epoch; zero on a clock that stands before.

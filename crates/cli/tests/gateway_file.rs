@@ -134,6 +134,34 @@ fn keys_never_reach_standard_output_unless_they_are_asked_for() {
     assert!(nothing.stdout.is_empty());
 }
 
+/// Such a device would never be given a job. The emulated card stands for all: it says its suites without being opened.
+#[test]
+fn check_refuses_a_device_that_supports_the_proposal_of_no_sa() {
+    let folder = Folder::new();
+    let sas = "[[sa]]\ndirection = \"out\"\nspi = 0x1001\nproposal = \"aes128gcm16\"\n\
+               key = \"0123456789abcdef0123456789abcdef01234567\"\nlocal = \"192.0.2.1\"\nremote = \"192.0.2.2\"\n\
+               encapsulation = \"udp\"\nlocal_ts = [\"10.1.0.0/16\"]\nremote_ts = [\"10.2.0.0/16\"]\n";
+    let file = |suites: &str| {
+        format!(
+            "[[outside]]\nkind = \"udp\"\n{sas}[[processor]]\nkind = \"core\"\n\
+             [[bus]]\nname = \"pci\"\n[[processor]]\nkind = \"card\"\nname = \"card\"\nsuites = [{suites}]\n"
+        )
+    };
+    let check = |suites: &str| {
+        std::fs::write(folder.path("gateway.toml"), file(suites)).unwrap();
+        let output = folder.run(&["check", "--config", "gateway.toml", "--json"], b"");
+        (output.status.code(), json(&output))
+    };
+    let (code, document) = check("\"3des-sha1\", \"aes128gcm16\"");
+    assert_eq!(code, Some(0), "{document}");
+    let (code, document) = check("\"3des-sha1\"");
+    assert_eq!(code, Some(2), "{document}");
+    let error = &document["errors"][0];
+    let says = |key: &str, words: &str| assert!(error[key].as_str().unwrap().contains(words), "{document}");
+    says("message", "processor `card` supports the proposal of no SA (found `aes128gcm16`)");
+    says("help", "give an SA a `proposal` that the device supports (`3des-sha1`)");
+}
+
 /// Built without DPDK the file may be for another program; with it the device is looked for.
 #[test]
 fn check_says_that_a_device_of_dpdk_is_lacking() {

@@ -1,14 +1,17 @@
 //! What others ask of the running gateway: the control socket and metrics.
 
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration as StdDuration;
 
 use forebay_config::{Changes, Config, Metrics};
 use forebay_diagnostics::Plain;
 use forebay_gateway::control::gather::Snapshot;
-use forebay_gateway::control::{self, FindingDoc, ReloadDoc, Request, Response, SCHEMA, Server};
-use forebay_gateway::service::Service;
+use forebay_gateway::control::{
+    self, FindingDoc, PairDoc, ReloadDoc, Request, Response, SCHEMA, Server, StatusDoc,
+};
+use forebay_gateway::service::{Guard, Service, TapsStatus, Workers};
+use forebay_pair::{Pair, PairStatus};
 use forebay_sas::{Finding, SasErrors};
 use forebay_time::Time;
 
@@ -20,7 +23,7 @@ pub type ReloadRequest = SyncSender<ReloadDoc>;
 
 /// The servers, and what they tell.
 pub struct ControlPlane {
-    shown: Arc<Mutex<Arc<Config>>>,
+    shown: Arc<Mutex<Option<Shown>>>,
     requests: Receiver<ReloadRequest>,
     answer: Arc<control::Answer>,
     /// Removes its socket at the end.
@@ -29,14 +32,22 @@ pub struct ControlPlane {
     wanted: Option<Metrics>,
 }
 
+/// The data plane that is told of.
+#[derive(Clone)]
+struct Shown {
+    config: Arc<Config>,
+    workers: Workers,
+    taps: TapsStatus,
+    guard: Guard,
+}
+
 impl ControlPlane {
-    /// Begins to answer for `service`, which runs by `file`. What cannot be opened is said in the log and hinders no
-    /// packet.
-    pub fn start(service: &Service, file: &str, start: Time) -> ControlPlane {
-        let config = service.config();
+    /// Begins to answer for a gateway by `config`, which was read from `file`. What cannot be opened is said in the log and
+    /// hinders no packet.
+    pub fn start(config: &Config, file: &str, start: Time, pair: Option<Arc<Pair>>) -> ControlPlane {
         let (reload, requests) = mpsc::channel();
-        let shown = Arc::new(Mutex::new(config.clone()));
-        let answer = answer(service, shown.clone(), reload, file.to_owned(), start);
+        let shown = Arc::default();
+        let answer = answer(Arc::clone(&shown), pair, reload, file.to_owned(), start);
         let control = &config.control;
         let limit = config.limits.control_connections;
         let server = Server::control(control, limit, answer.clone());
@@ -45,7 +56,7 @@ impl ControlPlane {
         });
         let mut control_plane =
             ControlPlane { shown, requests, answer, _control: server.ok(), metrics: None, wanted: None };
-        control_plane.show(config);
+        control_plane.serve_metrics(config);
         control_plane
     }
 
@@ -54,9 +65,32 @@ impl ControlPlane {
         self.requests.try_recv().ok()
     }
 
+    /// Tells of a data plane from now on.
+    pub fn tell_of(&mut self, service: &Service) {
+        let (config, workers) = (service.config().clone(), service.workers().clone());
+        let shown = Shown { config, workers, taps: service.taps(), guard: service.guard().clone() };
+        *self.shown() = Some(shown);
+        self.serve_metrics(service.config());
+    }
+
+    /// Tells that there is none.
+    pub fn tell_of_none(&mut self) {
+        *self.shown() = None;
+    }
+
     /// Tells of another version of the file from now on.
     pub fn show(&mut self, config: &Arc<Config>) {
-        *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = config.clone();
+        if let Some(shown) = &mut *self.shown() {
+            shown.config = config.clone();
+        }
+        self.serve_metrics(config);
+    }
+
+    fn shown(&self) -> MutexGuard<'_, Option<Shown>> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn serve_metrics(&mut self, config: &Config) {
         if self.wanted == config.metrics {
             return;
         }
@@ -74,15 +108,18 @@ impl ControlPlane {
 }
 
 fn answer(
-    service: &Service,
-    shown: Arc<Mutex<Arc<Config>>>,
+    shown: Arc<Mutex<Option<Shown>>>,
+    pair: Option<Arc<Pair>>,
     reload: Sender<ReloadRequest>,
     file: String,
     start: Time,
 ) -> Arc<control::Answer> {
-    let (workers, taps, guard) = (service.workers().clone(), service.taps(), service.guard().clone());
     Arc::new(move |request| {
+        let shown = shown.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if request == Request::Reload {
+            if shown.is_none() {
+                return Response::error("this gateway stands by; it reads its file when it takes over");
+            }
             let (reply, outcome) = mpsc::sync_channel(1);
             let asked = reload.send(reply).is_ok();
             return match outcome.recv_timeout(PATIENCE) {
@@ -90,15 +127,47 @@ fn answer(
                 _ => Response::error("the reload timed out"),
             };
         }
-        let Some(snapshots) = workers.ask(Snapshot::take) else {
-            return Response::error("the gateway has stopped");
+        let mut status = match (&shown, &pair) {
+            (Some(Shown { config, workers, taps, guard }), _) => {
+                let Some(snapshots) = workers.ask(Snapshot::take) else {
+                    return Response::error("the gateway has stopped");
+                };
+                let mut status = Snapshot::status(snapshots, config, &file, VERSION, start);
+                (status.taps, status.guard) = (taps.document(), guard.document());
+                status
+            }
+            (None, Some(_)) => StatusDoc {
+                schema: SCHEMA,
+                version: VERSION.to_owned(),
+                pid: std::process::id(),
+                config: file.clone(),
+                ..StatusDoc::default()
+            },
+            (None, None) => return Response::error("the gateway has not started yet"),
         };
-        let config = shown.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let mut status = Snapshot::status(snapshots, &config, &file, env!("CARGO_PKG_VERSION"), start);
-        status.taps = taps.document();
-        status.guard = guard.document();
+        status.pair = pair.as_ref().map(|pair| told(&pair.status()));
         Response::of(request, status).unwrap_or_else(|| Response::error("unknown request"))
     })
+}
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The status of a pair in the words of the control socket.
+fn told(status: &PairStatus) -> PairDoc {
+    PairDoc {
+        number: status.number,
+        role: status.role.word().to_owned(),
+        term: status.term,
+        links: status.links,
+        peer: status.peer.map(|role| role.word().to_owned()),
+        in_sync: status.in_sync,
+        waiting: status.waiting,
+        noted: status.noted,
+        lag_s: status.takes.as_secs_f64(),
+        take_overs: status.take_overs,
+        last_take_over: status.last.map(|(at, _)| at.as_secs_f64()),
+        reason: status.last.map(|(_, why)| why.to_owned()),
+    }
 }
 
 /// What a reload did, in the words of the control socket.

@@ -74,18 +74,19 @@ pub fn open(config: &Config) -> Result<Box<dyn forebay_crypto::Processor>, Unava
 }
 
 /// Whether a device can be opened, as far as that shows without touching what another process may be using: a virtual device
-/// is opened, of one on the PCI bus it is seen that it is there and has a driver for user space.
+/// is opened, of one on the PCI bus it is seen that it is there and has a driver for user space. Returns the suites of a virtual
+/// device; those of one on the bus show only when it is opened.
 ///
 /// # Errors
 /// As [`open`].
-pub fn look(config: &Config) -> Result<(), Unavailable> {
+pub fn look(config: &Config) -> Result<Option<Vec<forebay_crypto::Suite>>, Unavailable> {
     #[cfg(dpdk)]
     {
         if pci::is_place(&config.device) {
-            return pci::look(std::path::Path::new(device::PCI_DEVICES), &config.device);
+            return pci::look(std::path::Path::new(device::PCI_DEVICES), &config.device).map(|()| None);
         }
     }
-    open(config).map(drop)
+    open(config).map(|opened| Some(opened.capabilities().suites.clone()))
 }
 
 /// Whether a device can be opened by a process with privileges only: one that is driven without an IOMMU, for which DPDK has

@@ -125,6 +125,11 @@ pub fn look(of: Runtime, device: usize) -> Result<(), Unavailable> {
     if device < found.len() { Ok(()) } else { Err(Unavailable::NoDevice { index: device, found }) }
 }
 
+/// The suites that every GPU does.
+pub fn suites() -> Vec<forebay_crypto::Suite> {
+    forebay_crypto::Suite::all().filter(|&suite| pack::has(suite)).collect()
+}
+
 /// The names of a runtime's devices, in the order of their indices.
 ///
 /// # Errors

@@ -3,14 +3,12 @@
 //! A submission is launched at once while the device has little to do. When all but one of the slots are in flight, the last
 //! one is filled by further submissions until a launch ends: the busier the device, the larger its batches.
 
-use forebay_crypto::{
-    Capabilities, Direction, Job, Processor, SaKeys, SessionError, SessionId, Suite, Verdict,
-};
+use forebay_crypto::{Capabilities, Direction, Job, Processor, SaKeys, SessionError, SessionId, Verdict};
 use forebay_time::{Duration, Time};
 use zeroize::Zeroizing;
 
 use crate::keys::{RECORD_LEN, record};
-use crate::pack::{Added, Batch, Session, has, sizes};
+use crate::pack::{Added, Batch, Session, sizes};
 use crate::runtime::{Lost, Runtime, Sizes};
 
 /// Most sessions one processor keeps: bounds the table against a runaway number.
@@ -96,7 +94,7 @@ impl Gpu {
             name: name.to_owned(),
             runtime: Some(runtime),
             capabilities: Capabilities {
-                suites: Suite::all().filter(|&suite| has(suite)).collect(),
+                suites: crate::suites(),
                 best_burst: limits.batch,
                 queue: limits.queue,
             },

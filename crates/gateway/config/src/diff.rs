@@ -184,6 +184,7 @@ fn restart(old: &Config, new: &Config) -> Vec<Changed> {
         "bus" => old.buses != new.buses,
         "scheduler" | "class" => old.scheduler != new.scheduler,
         "limits" => old.limits != new.limits,
+        "pair" => old.pair != new.pair,
         "control" => old.control != new.control,
         "privileges" => old.privileges != new.privileges,
         _ => false,

@@ -10,6 +10,7 @@ mod guard;
 mod keys;
 mod links;
 mod operation;
+mod per_cpu;
 mod processors;
 mod reader;
 #[cfg(test)]
@@ -24,7 +25,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_diagnostics::{Findings, Located, Place, Problem};
 use forebay_sas as sas;
-use forebay_sas::{Finding, Findings as FileFindings, SasErrors, SasFile, mask};
+use forebay_sas::{Finding, Findings as FileFindings, SaEntry, SasErrors, SasFile, mask};
 use forebay_scenario::{Table, Value, tree};
 use toml::de::DeTable;
 
@@ -33,7 +34,7 @@ pub use keys::{KeySource, Keys, Mark, Xfrm};
 pub use links::{
     Blackhole, Inside, InsideLink, MssClamp, Outside, OutsideLink, Raw, Routes, Tun, Udp, Xdp, XdpMode,
 };
-pub use operation::{Control, Guard, GuardMode, Level, Log, Metrics, Privileges, Taps};
+pub use operation::{Control, Guard, GuardMode, Level, Log, Metrics, Pair, Privileges, SharedAddress, Taps};
 pub use processors::{Bus, Processor, ProcessorKind};
 pub use routes::prefixes;
 pub use scheduling::{Limits, Scheduler};
@@ -65,6 +66,8 @@ pub struct Config {
     pub limits: Limits,
     /// The rules of the host.
     pub guard: Guard,
+    /// The gateway that stands by, or for which this one does.
+    pub pair: Option<Pair>,
     /// The control socket.
     pub control: Control,
     /// Figures for Prometheus, if they are wanted.
@@ -195,6 +198,7 @@ fn sections(top: &Table, context: &Context<'_>) -> Option<Config> {
     let limits = scheduling::limits(top, context);
     let scheduler = scheduling::read(top, processors.as_deref(), limits.as_ref(), context);
     let guard = operation::guard(top, context);
+    let pair = operation::pair(top, context);
     let control = operation::control(top, context);
     let metrics = operation::metrics(top, context);
     let log = operation::log(top, context);
@@ -215,6 +219,7 @@ fn sections(top: &Table, context: &Context<'_>) -> Option<Config> {
         scheduler: scheduler?,
         limits: limits?,
         guard: guard?,
+        pair: pair?,
         control: control?,
         metrics: metrics?,
         log: log?,
@@ -271,7 +276,13 @@ fn check_together(config: &Config, top: &Table, text: &str, context: &Context<'_
             ("inside", "mtu"),
         );
     }
+    if config.pair.is_some() && matches!(config.keys.source, KeySource::Xfrm(_)) {
+        let help =
+            "set `source = \"static\"`: what an IKE daemon negotiates is not shared between gateways yet";
+        report("a pair whose SAs come from the kernel".to_owned(), help.to_owned(), ("keys", "source"));
+    }
     workers::check(config, context);
+    per_cpu::check(config, text, context);
     check_carried(config, text, context);
     routes::check(config, context);
     guard::check(config, context);
@@ -283,12 +294,8 @@ const HEADERS: usize = 256;
 /// Notes SAs that no link carries.
 fn check_carried(config: &Config, text: &str, context: &Context<'_>) {
     use forebay_ipsec::{Encapsulation, Protocol};
-    let inner: Vec<usize> = config.sas.entries.iter().filter_map(|entry| entry.outer).collect();
-    for (place, entry) in config.sas.entries.iter().enumerate() {
-        // What goes into another SA is not on the wire, and what goes around it is looked at itself.
-        if entry.outer.is_some() && !inner.contains(&place) {
-            continue;
-        }
+    // What goes into another SA is not on the wire, and what goes around it is looked at itself.
+    for entry in config.sas.entries.iter().filter(|entry| entry.outer.is_none()) {
         let wanted = (entry.config.protocol, entry.config.encapsulation);
         let carries = |link: &Outside| match (&link.link, wanted) {
             (OutsideLink::Xdp { .. }, _) => true,
@@ -308,12 +315,15 @@ fn check_carried(config: &Config, text: &str, context: &Context<'_>) {
             };
             let message =
                 format!("no link carries {what}, which SA `{}` requires", mask::shown(&entry.config.name));
-            // Those of another file have no place in this one.
-            let inside = matches!(config.keys.source, KeySource::Static { sas: None });
-            let place = if inside { place_of_line(text, entry.line) } else { whole() };
-            context.advise(message, help, &place);
+            context.advise(message, help, &place_of_sa(config, text, entry));
         }
     }
+}
+
+/// The line where an SA begins. One of another file has no place in this one.
+fn place_of_sa(config: &Config, text: &str, entry: &SaEntry) -> Place {
+    let inside = matches!(config.keys.source, KeySource::Static { sas: None });
+    if inside { place_of_line(text, entry.line) } else { whole() }
 }
 
 /// The line with this number, from 1.

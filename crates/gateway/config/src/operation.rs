@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use forebay_scenario::Table;
+use forebay_time::Duration;
 
 use ipnet::IpNet;
 
@@ -51,6 +52,46 @@ impl GuardMode {
     /// Whether the gateway makes them.
     pub fn makes(self) -> bool {
         matches!(self, GuardMode::Auto | GuardMode::Nftables)
+    }
+}
+
+/// The other gateway that shares addresses and SAs with this one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pair {
+    /// 0 or 1.
+    pub number: u8,
+    /// Whether it becomes active if both start.
+    pub preferred: bool,
+    /// Where gateway 0 is connected to.
+    pub listen: Vec<SocketAddr>,
+    /// Where gateway 1 connects to.
+    pub peers: Vec<SocketAddr>,
+    /// The file with the key that both have.
+    pub key_file: PathBuf,
+    /// The addresses that the active gateway has.
+    pub addresses: Vec<SharedAddress>,
+    /// Time between two heartbeats.
+    pub heartbeat: Duration,
+    /// Time without any after which the peer is dead.
+    pub silence: Duration,
+}
+
+/// An address of an interface that the active gateway of a pair has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharedAddress {
+    /// The interface.
+    pub interface: String,
+    /// The address with its prefix length.
+    pub address: IpNet,
+}
+
+impl std::str::FromStr for SharedAddress {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<SharedAddress, ()> {
+        let (interface, address) = text.trim().split_once(' ').ok_or(())?;
+        let Name(interface) = interface.parse()?;
+        Ok(SharedAddress { interface, address: address.trim().parse().map_err(|_| ())? })
     }
 }
 
@@ -178,6 +219,51 @@ impl std::str::FromStr for Name {
         let fits = (1..=NAME_MAX).contains(&text.len()) && text.bytes().all(is_name);
         if fits { Ok(Name(text.to_owned())) } else { Err(()) }
     }
+}
+
+pub(super) fn pair(top: &Table, context: &Context<'_>) -> Option<Option<Pair>> {
+    const ADDRESS: &str = "expected addresses with ports: \"10.9.0.1:7411\"";
+    const SHARED: &str = "expected an interface and an address with its prefix length: \"wan 192.0.2.9/24\"";
+    let Some(section) = there("pair", top, context) else { return Some(None) };
+    let number = section.whole("number").map(|number| number as u8);
+    let sockets = |name| match section.has(name) {
+        true => section.each_parsed::<SocketAddr>(name, ADDRESS),
+        false => Some(vec![]),
+    };
+    let (listen, peers) = (sockets("listen"), sockets("peers"));
+    let key_file = section.path("key_file");
+    let addresses = section.each_parsed::<SharedAddress>("addresses", SHARED);
+    let (heartbeat, silence) = (section.time("heartbeat"), section.time("silence"));
+    let preferred = section.flag("preferred");
+    let (number, listen, peers) = (number?, listen?, peers?);
+    let (needed, given) = if number == 0 { ("listen", &listen) } else { ("peers", &peers) };
+    if given.is_empty() {
+        let message = format!("gateway {number} of a pair without `{needed}`");
+        section.conflict("number", message, "gateway 0 listens for gateway 1, which connects to its `peers`");
+    }
+    if given.iter().any(|address| address.ip().is_unspecified()) {
+        section.advise(
+            needed,
+            "the peer link listens at all addresses",
+            "listen at the addresses of the link between the two gateways only",
+        );
+    }
+    let (heartbeat, silence) = (heartbeat?, silence?);
+    if silence.0 < heartbeat.0.saturating_mul(3) {
+        let help =
+            "set `silence` to at least three times `heartbeat`: one that is late must not cause a take-over";
+        section.conflict("silence", format!("{silence} of silence with heartbeats each {heartbeat}"), help);
+    }
+    Some(Some(Pair {
+        number,
+        preferred: preferred?,
+        listen,
+        peers,
+        key_file: key_file?,
+        addresses: addresses?,
+        heartbeat,
+        silence,
+    }))
 }
 
 pub(super) fn control(top: &Table, context: &Context<'_>) -> Option<Control> {

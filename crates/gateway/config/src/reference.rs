@@ -41,6 +41,9 @@ fn with(part: &Part, key: &Key) -> String {
     writeln!(lines, "{policy}{}", key.line()).unwrap();
     let rest = match (part.section, key.name) {
         ("class", "dscp") => "\n[[class]]\nname = \"rest\"\n",
+        ("pair", "listen") => "",
+        ("pair", "silence") => "listen = [\"10.9.0.1:7411\"]\nheartbeat = \"50 ms\"\n",
+        ("pair", _) => "listen = [\"10.9.0.1:7411\"]\n",
         _ => "",
     };
     let core = match (part.section, part.kind) {
@@ -49,12 +52,11 @@ fn with(part: &Part, key: &Key) -> String {
     };
     let card = if part.section == "scheduler" { "[[processor]]\nkind = \"card\"\n" } else { "" };
     let bus = if key.name == "bus" { "[[bus]]\nname = \"pci0\"\n" } else { "" };
-    let keys = if part.section == "keys" { "" } else { "[keys]\nsource = \"xfrm\"\n" };
-    let sas = if part.section == "keys" && part.kind != "xfrm" && !["sas", "source"].contains(&key.name) {
-        SA
-    } else {
-        ""
-    };
+    // SAs of a pair come from the file.
+    let is_pair = part.section == "pair";
+    let keys = if part.section == "keys" || is_pair { "" } else { "[keys]\nsource = \"xfrm\"\n" };
+    let has_sas = part.section == "keys" && part.kind != "xfrm" && !["sas", "source"].contains(&key.name);
+    let sas = if has_sas || is_pair { SA } else { "" };
     let header = if part.section.is_empty() { String::new() } else { part.header() };
     if part.section.is_empty() {
         return format!("{lines}{core}{LEAST}{keys}");
@@ -84,8 +86,9 @@ fn every_example_is_read() {
 fn every_default_is_read() {
     let Config { settings, .. } =
         parse(&format!("[keys]\nsource = \"xfrm\"\n{LEAST}"), "gateway.toml", Path::new("")).unwrap();
-    let defaults =
-        PARTS.iter().filter(|part| !part.several && part.kind.is_empty() && part.section != "taps");
+    let given =
+        |part: &&Part| !part.several && part.kind.is_empty() && !["taps", "pair"].contains(&part.section);
+    let defaults = PARTS.iter().filter(given);
     for key in defaults.flat_map(|part| part.keys).filter(|key| matches!(key.absent, Absent::Is(_))) {
         assert!(settings.iter().any(|one| one.key == key.name), "{}", key.name);
     }

@@ -86,6 +86,7 @@ const AFTER: &[Part] = &[
     processing::CLASS,
     processing::LIMITS,
     operation::GUARD,
+    operation::PAIR,
     operation::CONTROL,
     operation::METRICS,
     operation::LOG,

@@ -242,6 +242,14 @@ fn what_cannot_work_is_a_warning() {
     let udp = with_sa("").replace("raw", "udp");
     assert!(warnings(&udp)[0].contains("no link carries ESP without UDP encapsulation, which SA `east`"));
     assert!(warnings(&with_sa("encapsulation = \"udp\""))[0].contains("no link carries ESP in UDP"));
+    // Of three nested SAs only the outermost is on the wire.
+    let nest = [
+        sa("inner", 1, "outer = \"middle\""),
+        sa("middle", 2, "outer = \"outer\"\nencapsulation = \"udp\""),
+        sa("outer", 3, ""),
+    ];
+    let nested = format!("[[outside]]\nkind = \"raw\"\n{}", nest.concat());
+    assert!(!warnings(&nested).iter().any(|one| one.contains("no link carries")), "{:?}", warnings(&nested));
     let all = with_sa("").replace("10.2.0.0/16", "0.0.0.0/0");
     assert!(warnings(&all)[0].contains("also captures packets to the peer 192.0.2.2"));
     // Traffic from any to any address cannot be guarded, which is a warning unless the guard is off.
@@ -255,6 +263,38 @@ fn what_cannot_work_is_a_warning() {
     assert!(warnings(&format!("{marked}\nlocal_ts = [\"10.1.0.0/16\"]\n")).is_empty());
     assert!(warnings(&with_sa("[metrics]\nlisten = \"0.0.0.0:80\""))[0].contains("can read the metrics"));
     assert!(warnings(&with_sa("[control]\nmode = \"0666\""))[0].contains("open to all users"));
+}
+
+#[test]
+fn an_sa_of_a_worker_thread_that_is_not_there_or_gets_no_packets_is_a_warning() {
+    let warnings = |queues: u32, sas: &[(&str, u32, &str)]| {
+        let sas = sas.iter().map(|(direction, spi, more)| {
+            let sa = sa(&format!("sa-{spi}"), *spi, more);
+            if *direction == "in" { sa.replace("\"out\"", "\"in\"") } else { sa }
+        });
+        let text = format!("[inside]\nqueues = {queues}\n[[outside]]\nkind = \"raw\"\n");
+        let text = text + &sas.collect::<String>();
+        let config = read(&text).unwrap_or_else(|errors| panic!("{:?}", errors.findings()));
+        let said = config.warnings.iter().map(|one| one.problem().to_string());
+        said.filter(|message| message.contains("worker thread")).collect::<Vec<_>>()
+    };
+    let set = [("out", 256, ""), ("out", 257, "cpu = 0"), ("out", 258, "cpu = 2"), ("in", 300, "cpu = 1")];
+    assert_eq!(
+        warnings(2, &set),
+        [
+            "SA `sa-258` is unused: there is no worker thread 2, the last one is 1",
+            "packets of SA `sa-300` arrive at worker thread 0 and are handed off to worker thread 1",
+        ]
+    );
+    assert_eq!(
+        warnings(3, &set),
+        ["packets of SA `sa-300` arrive at worker thread 0 and are handed off to worker thread 1"]
+    );
+    assert_eq!(
+        warnings(1, &set[3..]),
+        ["`cpu` of SA `sa-300` has no effect: there is no worker thread 1, the last one is 0"]
+    );
+    assert!(warnings(2, &[("in", 301, "cpu = 1")]).is_empty());
 }
 
 #[test]

@@ -35,6 +35,41 @@ pub struct StatusDoc {
     /// The rules of the host.
     #[serde(default)]
     pub guard: GuardDoc,
+    /// Of a gateway of a pair.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pair: Option<PairDoc>,
+}
+
+/// One of two gateways that share addresses and SAs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PairDoc {
+    /// Its number.
+    pub number: u8,
+    /// `active` or `standby`.
+    pub role: String,
+    /// The highest term that it knows.
+    pub term: u64,
+    /// Connections to the peer.
+    pub links: usize,
+    /// The peer's role, while it is heard.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer: Option<String>,
+    /// Whether the standby has every record of the active gateway.
+    pub in_sync: bool,
+    /// Messages with records that the peer has not acknowledged yet.
+    pub waiting: u64,
+    /// Messages with records that the peer has acknowledged.
+    pub noted: u64,
+    /// Time from a message to its acknowledgement, smoothed.
+    pub lag_s: f64,
+    /// Times that this gateway became active since its start.
+    pub take_overs: u64,
+    /// When it last did, in seconds since the Unix epoch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_take_over: Option<f64>,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// The SAs.

@@ -8,7 +8,7 @@ use std::fmt::{Display, Write};
 
 use forebay_drops::DropReason;
 
-use super::{GuardDoc, StatusDoc, TapsDoc};
+use super::{GuardDoc, PairDoc, StatusDoc, TapsDoc};
 
 /// The content type for HTTP.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -27,6 +27,7 @@ pub fn text(status: &StatusDoc) -> String {
     engines(status, &mut text);
     taps(&status.taps, &mut text);
     guard(&status.guard, &mut text);
+    status.pair.iter().for_each(|one| pair(one, &mut text));
     text.0
 }
 
@@ -323,6 +324,47 @@ fn guard(guard: &GuardDoc, text: &mut Text) {
     for (name, help, count) in families {
         text.family(name, "counter", help);
         text.sample(name, &[], count);
+    }
+}
+
+fn pair(pair: &PairDoc, text: &mut Text) {
+    let families: [(&str, &str, &str, f64); 7] = [
+        (
+            "forebay_pair_active",
+            "gauge",
+            "1 while this gateway of a pair is active, otherwise 0.",
+            f64::from(u8::from(pair.role == "active")),
+        ),
+        ("forebay_pair_term", "gauge", "Highest term of the pair that this gateway knows.", pair.term as f64),
+        ("forebay_pair_links", "gauge", "Connections to the peer of the pair.", pair.links as f64),
+        (
+            "forebay_pair_in_sync",
+            "gauge",
+            "1 while the standby has every record of the active gateway, otherwise 0.",
+            f64::from(u8::from(pair.in_sync)),
+        ),
+        (
+            "forebay_pair_waiting",
+            "gauge",
+            "Messages with records that the peer has not acknowledged yet.",
+            pair.waiting as f64,
+        ),
+        (
+            "forebay_pair_lag_seconds",
+            "gauge",
+            "Smoothed time from a message with records to its acknowledgement.",
+            pair.lag_s,
+        ),
+        (
+            "forebay_pair_take_overs_total",
+            "counter",
+            "Times that this gateway became active since its start.",
+            pair.take_overs as f64,
+        ),
+    ];
+    for (name, kind, help, value) in families {
+        text.family(name, kind, help);
+        text.sample(name, &[], value);
     }
 }
 

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use forebay_config::{Control, Metrics};
 use forebay_control::{
-    Answer, Client, ControlError, LinkDoc, ProcessorDoc, REQUEST_MAX, Request, Response, SaDoc, Server,
-    StatusDoc, metrics,
+    Answer, Client, ControlError, LinkDoc, PairDoc, ProcessorDoc, REQUEST_MAX, Request, Response, SaDoc,
+    Server, StatusDoc, metrics,
 };
 
 fn status() -> StatusDoc {
@@ -41,6 +41,7 @@ fn status() -> StatusDoc {
         processors: vec![core],
         links: vec![link],
         drops: [("in_no_states".to_owned(), 9)].into(),
+        pair: Some(PairDoc { role: "active".to_owned(), ..PairDoc::default() }),
         ..StatusDoc::default()
     }
 }
@@ -216,6 +217,30 @@ fn metrics_keep_to_the_format() {
     }
 }
 
+/// The names of metrics in a text.
+fn metrics_in(text: &str) -> impl Iterator<Item = String> {
+    let is_part = |char: &char| char.is_ascii_alphanumeric() || *char == '_';
+    text.match_indices("forebay_").map(move |(at, _)| text[at..].chars().take_while(is_part).collect())
+}
+
+#[test]
+fn alerts_ask_for_metrics_and_reasons_that_there_are() {
+    let alerts = include_str!("../../../../docs/alerts.yml");
+    let text = metrics::text(&status());
+    for name in metrics_in(alerts) {
+        assert!(text.contains(&format!("# TYPE {name} ")), "{name}");
+    }
+    let mut reasons = 0;
+    for (at, found) in alerts.match_indices("reason=") {
+        let words = alerts[at + found.len()..].trim_start_matches('~').trim_start_matches('"');
+        for reason in words.split('"').next().unwrap().split('|') {
+            assert!(text.contains(&format!("forebay_drops_total{{reason=\"{reason}\"}}")), "{reason}");
+            reasons += 1;
+        }
+    }
+    assert!(reasons > 5);
+}
+
 #[test]
 fn the_dashboard_asks_for_metrics_that_there_are() {
     let dashboard = include_str!("../../../../docs/grafana.json");
@@ -223,9 +248,7 @@ fn the_dashboard_asks_for_metrics_that_there_are() {
     assert!(document["panels"].as_array().unwrap().len() > 10);
     let text = metrics::text(&status());
     let mut asked = 0;
-    for (at, _) in dashboard.match_indices("forebay_") {
-        let name: String =
-            dashboard[at..].chars().take_while(|char| char.is_ascii_alphanumeric() || *char == '_').collect();
+    for name in metrics_in(dashboard) {
         assert!(text.contains(&format!("# TYPE {name} ")), "{name}");
         asked += 1;
     }

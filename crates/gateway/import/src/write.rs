@@ -126,6 +126,9 @@ fn push_sa(
     if config.replay_window != 64 {
         push(text, format_args!("replay_window = {}\n", config.replay_window));
     }
+    if let Some(cpu) = config.cpu {
+        push(text, format_args!("cpu = {cpu}\n"));
+    }
     if let Some(outer) = sa.outer.and_then(|place| imported.sas.get(place)) {
         push(text, format_args!("outer = {}\n", quoted(&outer.config.name)));
     }

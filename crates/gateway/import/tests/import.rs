@@ -117,6 +117,26 @@ fn tunnel_flags_mean_the_same() {
 }
 
 #[test]
+fn outbound_states_of_cpus_are_bound_to_worker_threads() {
+    let state = |spi: u32, direction: &str, more: &str| {
+        format!(
+            "src 192.0.2.1 dst 192.0.2.2\n\tproto esp spi {spi:#010x} reqid 1 mode tunnel\n\treplay-window 0\n\taead \
+             rfc4106(gcm(aes)) 0x{spi:08x}0405060708090a0b0c0d0e0f10111213 128\n\tdir {direction}\n{more}"
+        )
+    };
+    let text = state(0x100, "out", "") + &state(0x101, "out", "\tpcpu-num 1\n");
+    let imported = xfrm::read(&text, &[]);
+    let config = through_the_file(&imported);
+    let cpus: Vec<_> = config.sas.entries.iter().map(|entry| entry.config.cpu).collect();
+    assert_eq!(cpus, [None, Some(1)]);
+    // Inbound SAs are where their SPIs lead; there are not so many worker threads.
+    let text = state(0x100, "in", "\tpcpu-num 1\n") + &state(0x101, "out", "\tpcpu-num 300\n");
+    let imported = xfrm::read(&text, &[]);
+    assert!(imported.sas.iter().all(|sa| sa.config.cpu.is_none()));
+    assert!(said(&imported, &text, "pcpu-num 300").reason.contains("no worker thread has this number"));
+}
+
+#[test]
 fn what_the_kernel_has_and_forebay_lacks_is_named() {
     let imported = xfrm::read(XFRM, &[]);
     for (part, reason) in [

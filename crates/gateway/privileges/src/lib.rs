@@ -9,7 +9,8 @@
 //! | what notes sequence numbers, and writes captures | nothing; see below |
 //! | the follower of the kernel's SAs | `CAP_NET_ADMIN`: netlink and routes |
 //! | what finds neighbours for AF_XDP | `CAP_NET_ADMIN`: netlink |
-//! | the one that started, and reads the file again | `CAP_NET_ADMIN` for routes and the guard, where there are such |
+//! | what writes the records of a pair | nothing; see below |
+//! | the one that started, and reads the file again | `CAP_NET_ADMIN` for routes and the guard, where there are such; of a gateway of a pair, which may start its data plane at any time, all that starting requires |
 //!
 //! Where the process stays root, threads that open files keep `CAP_DAC_OVERRIDE` too, because other users may own
 //! files and directories.
@@ -126,6 +127,10 @@ pub fn prepare(config: &Config) -> Result<bool, PrivilegeError> {
 /// # Errors
 /// If the system refuses, which it does not.
 pub fn settle(config: &Config) -> io::Result<CapabilitySet> {
+    if config.pair.is_some() {
+        // It opens links whenever its peer is gone.
+        return keep(FILES | STARTING);
+    }
     match config.inside.link {
         InsideLink::Xdp { .. } if !config.guard.mode.makes() => keep(FILES),
         InsideLink::Tun(_) | InsideLink::Xdp { .. } => keep(FILES | CapabilitySet::NET_ADMIN),

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use forebay_crypto::Processor;
+use forebay_crypto::{Processor, Suite};
 use forebay_crypto_card::{Card, CardConfig};
 use forebay_scenario::Unit;
 use forebay_scenario::schema::Absent::{Is, Means};
@@ -100,6 +100,10 @@ impl Device for EmulatedCard {
         let bus = buses.get(self.bus).ok_or_else(|| miette!("{name}: no such bus"))?;
         let config = CardConfig { name: name.to_owned(), ..self.card.clone() };
         Ok(Box::new(Card::new(config, bus, library)))
+    }
+
+    fn suites(&self) -> Option<Vec<Suite>> {
+        self.card.suites.clone()
     }
 
     fn as_any(&self) -> &dyn Any {

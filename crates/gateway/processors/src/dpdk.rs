@@ -4,6 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use forebay_crypto::Processor;
+#[cfg(feature = "dpdk")]
+use forebay_crypto::Suite;
 use forebay_scenario::Unit;
 use forebay_scenario::schema::Absent::{Is, Means, Required};
 use forebay_scenario::schema::Takes::{Text, Whole};
@@ -125,6 +127,11 @@ impl Device for DpdkDevice {
                  which devices reach only through an IOMMU"
             )
         })
+    }
+
+    #[cfg(feature = "dpdk")]
+    fn suites(&self) -> Option<Vec<Suite>> {
+        forebay_crypto_dpdk::look(&self.config(&self.device)).ok()?
     }
 
     #[cfg(feature = "dpdk")]

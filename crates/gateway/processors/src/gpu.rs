@@ -4,6 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use forebay_crypto::Processor;
+#[cfg(feature = "gpu")]
+use forebay_crypto::Suite;
 use forebay_scenario::Unit;
 use forebay_scenario::schema::Absent::Is;
 use forebay_scenario::schema::Takes::{Time, Whole, Word};
@@ -145,6 +147,11 @@ impl Device for GpuDevice {
     fn lacks(&self) -> Option<miette::Report> {
         let why = forebay_crypto_gpu::look(self.runtime(), self.device).err()?;
         Some(miette::miette!(help = why.help(), "{why}"))
+    }
+
+    #[cfg(feature = "gpu")]
+    fn suites(&self) -> Option<Vec<Suite>> {
+        Some(forebay_crypto_gpu::suites())
     }
 
     #[cfg(not(feature = "gpu"))]

@@ -67,6 +67,11 @@ pub trait Device: Debug + Send + Sync + 'static {
         None
     }
 
+    /// The suites that it supports, as far as that shows without touching what another process may be using.
+    fn suites(&self) -> Option<Vec<Suite>> {
+        None
+    }
+
     /// Whether opening it takes privileges that the process gives up otherwise, such as to see physical addresses.
     fn takes_privileges(&self) -> bool {
         false

@@ -4,17 +4,20 @@ use std::net::IpAddr;
 use std::ops::Range;
 
 use forebay_crypto::{Direction, Suite};
-use forebay_ipsec::{Encapsulation, MAX_WINDOW, Mode, Protocol, SaConfig, SaConfigError, Spi};
+use forebay_ipsec::{Encapsulation, MAX_WINDOW, Mode, Originals, Protocol, SaConfig, SaConfigError, Spi};
 
 use super::errors::Findings;
 use super::keys::{self, KeyFiles};
 use super::mask::shown;
 use super::names::Named;
 use super::problem::Problem;
+use super::schema::CPU_MAX;
 use super::table::Table;
 use super::{SaEntry, iptfs, lifetime, tunnel};
 
 pub(super) const DIRECTIONS: &[(&str, Direction)] = &[("out", Direction::Seal), ("in", Direction::Open)];
+/// The addresses before any NAT: source and destination of packets that arrive.
+const ORIGINALS: [&str; 2] = ["original_remote", "original_local"];
 const MODES: &[(&str, Mode)] = &[("tunnel", Mode::Tunnel), ("transport", Mode::Transport)];
 const ENCAPSULATIONS: &[(&str, Encapsulation)] =
     &[("none", Encapsulation::None), ("udp", Encapsulation::Udp)];
@@ -50,6 +53,7 @@ pub(super) fn read(sa: &Table<'_, '_>, line: usize, files: &KeyFiles, findings: 
         direction,
         span: sa.span(if sa.has("name") { "name" } else { "spi" }),
         outer: outer.clone().flatten().map(|(name, span)| (name.to_owned(), span)),
+        cpu: sa.has("cpu").then(|| sa.span("cpu")),
     };
     let core = core(sa, findings);
     let keys = keys::read(sa, core.suite, files, findings);
@@ -126,9 +130,14 @@ fn settings(sa: &Table<'_, '_>, core: &Core, findings: &mut Findings) -> Option<
     let plain = core.config(sa, findings);
     let follows = plain.as_ref().is_none_or(|config| config.follow_peer);
     let follow_peer = sa.flag("follow_peer", follows, findings);
+    let originals = originals(sa, core.local, findings);
     let replay_window = replay_window(sa, findings);
     let (local_ts, remote_ts) = (sa.selectors("local_ts", findings), sa.selectors("remote_ts", findings));
     let dscp = sa.classes(findings);
+    let cpu = sa.or("cpu", None, |key| {
+        let cpu = sa.ranged(key, 0..=CPU_MAX, "", findings)?;
+        u32::try_from(cpu).ok().map(Some)
+    });
     let lifetime = lifetime::read(sa, findings);
     let tunnel = tunnel::read(sa, findings);
     let mtu = tunnel::mtu(sa, core.local, findings);
@@ -139,10 +148,12 @@ fn settings(sa: &Table<'_, '_>, core: &Core, findings: &mut Findings) -> Option<
         esn: esn?,
         check_padding: check_padding?,
         follow_peer: follow_peer?,
+        originals: originals?,
         replay_window: replay_window?,
         local_ts: local_ts?,
         remote_ts: remote_ts?,
         dscp: dscp?,
+        cpu: cpu?,
         lifetime: lifetime?,
         tunnel: tunnel?,
         mtu: mtu?,
@@ -176,6 +187,11 @@ fn report_unused(sa: &Table<'_, '_>, core: &Core, direction: Option<Direction>, 
         if core.encapsulation == Some(Encapsulation::None) {
             report(&["follow_peer"], "only peers of SAs in UDP are followed");
         }
+    }
+    if direction == Some(Direction::Seal) {
+        report(&ORIGINALS, "it is about packets that arrive");
+    } else if core.mode == Some(Mode::Tunnel) || core.encapsulation == Some(Encapsulation::None) {
+        report(&ORIGINALS, "only ESP in UDP in transport mode has checksums to repair");
     }
 }
 
@@ -227,6 +243,27 @@ fn addresses(sa: &Table<'_, '_>, findings: &mut Findings) -> (Option<IpAddr>, Op
         findings.add_pair(problem, local_span.clone(), version(local), remote_span.clone(), version(remote));
     }
     (local.map(|(address, _)| address), remote.map(|(address, _)| address))
+}
+
+/// The addresses before any NAT, of which both are needed or none; `Some(None)` for none.
+fn originals(
+    sa: &Table<'_, '_>,
+    local: Option<IpAddr>,
+    findings: &mut Findings,
+) -> Option<Option<Originals>> {
+    if !ORIGINALS.iter().any(|key| sa.has(key)) {
+        return Some(None);
+    }
+    let [source, destination] = ORIGINALS.map(|key| {
+        let (address, span) = sa.address(key, findings)?;
+        if local.is_some_and(|local| local.is_ipv4() != address.is_ipv4()) {
+            let problem = Problem::Refused { error: SaConfigError::OriginalsFamily };
+            findings.add(problem, span, "expected the IP version of `local`");
+            return None;
+        }
+        Some(address)
+    });
+    Some(Some(Originals { source: source?, destination: destination? }))
 }
 
 fn claim(

@@ -20,10 +20,15 @@ pub(super) fn of(key: &str) -> &'static str {
         "allow_weak" => "allow_weak = false",
         "local_ts" => "local_ts = [\"10.1.0.0/16\"]",
         "remote_ts" => "remote_ts = [\"10.2.0.0/16\"]",
+        "cpu" => "cpu = 1, the number of a worker thread, from 0",
         "classes" => "classes = [\"ef\", \"af41-af43\", 10]",
         "outer" => "outer = \"gateway-out\", the name of the SA that goes around this one",
         "check_padding" => "check_padding = false for a peer that does not pad with 1, 2, 3, ...",
         "follow_peer" => "follow_peer = false for a peer that stays where it is",
+        "original_local" => "original_local = \"203.0.113.1\", the address that the peer sends to",
+        "original_remote" => {
+            "original_remote = \"10.9.0.7\", the address that the peer sends from, before any NAT"
+        }
         "copy_dscp" => "copy_dscp = \"out\", \"in\", \"yes\" or \"no\"",
         "dscp" => "dscp = 46 or \"ef\", for outer headers",
         "copy_ecn" => "copy_ecn = false for a peer that does not keep to RFC 6040",
@@ -50,6 +55,7 @@ pub(super) fn of(key: &str) -> &'static str {
         "lost_after" => "lost_after = \"20ms\"",
         "queue" => "queue = 262144, in bytes",
         "congestion" => "congestion = true to carry congestion information",
+        "ecn" => "ecn = true to copy ECN marks to outer headers",
         "action" => "action = \"protect\", \"bypass\" or \"discard\"",
         "sa" => "sa = \"east-out\", or several: sa = [\"east-out\", \"east-out-ef\"]",
         _ => "see the manual",

@@ -197,6 +197,17 @@ impl Problem {
                 "`outer` names the SA around this one: AH around ESP, or a gateway's tunnel around a host's".into()
             }
             Problem::NestTooDeep { .. } => format!("nest at most {NEST_MAX} SAs").into(),
+            Problem::SharedCpu { .. } => {
+                "give each CPU one SA for the same addresses, selectors and classes: change `cpu` of one of the two".into()
+            }
+            Problem::NoFallback { .. } => {
+                "add an outbound SA without `cpu` between the same addresses with the same selectors and classes, to the \
+                 same policy if there are policies"
+                    .into()
+            }
+            Problem::CpuOfOuter { cpu, .. } => {
+                format!("set `cpu = {cpu}` of the outer SA too: one worker thread has all SAs of a nest").into()
+            }
             Problem::SaOfNoUse => "remove `sa`, or set action = \"protect\"".into(),
             Problem::Refused { .. } => "change one of the two".into(),
             Problem::Setting(problem) => problem.help().into(),

@@ -45,6 +45,7 @@ pub(super) fn read(
     });
     let fragment = table.flag("fragment", defaults.fragment, findings);
     let congestion = table.flag("congestion", defaults.congestion, findings);
+    let ecn = table.flag("ecn", defaults.ecn, findings);
     let iptfs = Iptfs {
         packet_size: packet_size?,
         rate: rate?,
@@ -54,6 +55,7 @@ pub(super) fn read(
         lost_after: lost_after?,
         queue: queue?,
         congestion: congestion?,
+        ecn: ecn?,
     };
     let Some(config) = config else { return Some(Some(iptfs)) };
     suits(sa, table, &iptfs, config, findings).then_some(Some(iptfs))

@@ -26,6 +26,7 @@ pub mod mask;
 mod names;
 mod numbers;
 mod others;
+mod per_cpu;
 mod policy;
 mod problem;
 mod schema;
@@ -206,6 +207,9 @@ pub fn read_tables(
         entry.outer = *outer;
     }
     let policies = policies(document, text, &names, findings);
+    if entries.len() == names.len() {
+        per_cpu::check(&entries, &policies, &names, findings);
+    }
     for direction in [Direction::Seal, Direction::Open] {
         let mut policies = policies.iter().filter(|entry| entry.policy.direction == direction).peekable();
         if policies.peek().is_some() {

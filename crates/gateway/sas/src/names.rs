@@ -22,6 +22,8 @@ pub(super) struct Named {
     pub(super) span: Range<usize>,
     /// The SA that it goes through.
     pub(super) outer: Option<Placed<String>>,
+    /// Where it says which CPU it is bound to.
+    pub(super) cpu: Option<Range<usize>>,
 }
 
 /// All SAs, by their position among the tables of the file.
@@ -106,6 +108,17 @@ impl Names {
             }
         }
         outers
+    }
+
+    /// Where an SA says which CPU it is bound to.
+    pub(super) fn cpu_span(&self, place: usize) -> Range<usize> {
+        let sa = self.sas.get(place);
+        sa.map_or(0..0, |sa| sa.cpu.clone().unwrap_or_else(|| sa.span.clone()))
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.sas.len()
     }
 
     fn outer_span(&self, place: usize) -> Range<usize> {

@@ -313,6 +313,25 @@ pub enum Problem {
         /// Name of the innermost.
         name: String,
     },
+    /// Two SAs for the same traffic that are bound to one CPU.
+    SharedCpu {
+        /// The number of the CPU.
+        cpu: u32,
+        /// Name of the earlier SA.
+        first: String,
+    },
+    /// An SA is bound to a CPU, and the packets of the others have none.
+    NoFallback {
+        /// Name of the SA.
+        name: String,
+    },
+    /// An SA is bound to a CPU and nested in one that is not.
+    CpuOfOuter {
+        /// The number of the CPU.
+        cpu: u32,
+        /// Name of the outer SA.
+        outer: String,
+    },
     /// A policy that does not protect names SAs.
     SaOfNoUse,
     /// What the database would refuse for another reason than those above.

@@ -13,6 +13,9 @@ pub const PARTS: &[Part] =
 /// Keys of a `[[sa]]` whose values are never shown.
 pub(super) const SECRET: &[&str] = &["key", "auth_key"];
 
+/// The last worker thread that there may be.
+pub(super) const CPU_MAX: u64 = 255;
+
 const DIRECTION: Takes = Word(&["out", "in"]);
 const LIMIT: Takes = Time("1 ps", "213 d");
 const DELAY: Takes = Time("0 s", "213 d");
@@ -133,6 +136,21 @@ const SA: &[Key] = &[
         "false",
     ),
     key(
+        "original_local",
+        Either("an address", &[Text]),
+        Means("checksums are computed anew"),
+        "inbound ESP in UDP in transport mode, with `original_remote`: this side's address before any NAT, to which the peer \
+         sends; checksums are updated by it (RFC 3948 3.1.2)",
+        "\"203.0.113.1\"",
+    ),
+    key(
+        "original_remote",
+        Either("an address", &[Text]),
+        Means("checksums are computed anew"),
+        "the same of the peer: its own address, from which it sends",
+        "\"10.9.0.7\"",
+    ),
+    key(
         "local_ts",
         SELECTORS,
         Means("any"),
@@ -146,6 +164,14 @@ const SA: &[Key] = &[
         Means("all"),
         "outbound: DSCP code points of the packets that the SA protects",
         "[\"ef\", \"af41-af43\", 10]",
+    ),
+    key(
+        "cpu",
+        Whole(Unit::None, 0, CPU_MAX),
+        Means("none: the fallback SA of all CPUs"),
+        "number of the worker thread, from 0, that owns the SA; outbound, only that thread sends by it, in the place of the \
+         SA without `cpu` for the same traffic (RFC 9611)",
+        "1",
     ),
     key(
         "outer",
@@ -300,6 +326,14 @@ const IPTFS: &[Key] = &[
         "1048576",
     ),
     key("congestion", Flag, Is("false"), "sends congestion information (RFC 9347 6.1.2)", "true"),
+    key(
+        "ecn",
+        Flag,
+        Is("false"),
+        "copies ECN marks to the outer header where all inner packets have some (RFC 9347 3.1); received marks always reach the \
+         inner packets",
+        "true",
+    ),
 ];
 
 const POLICY: &[Key] = &[

@@ -96,6 +96,15 @@ impl fmt::Display for Problem {
             Problem::NestTooDeep { name } => {
                 write!(f, "SA `{name}` is nested in more than {} others", NEST_MAX - 1)
             }
+            Problem::SharedCpu { cpu, first } => {
+                write!(f, "CPU {cpu} already has SA `{first}` for the same traffic")
+            }
+            Problem::NoFallback { name } => {
+                write!(f, "SA `{name}` is bound to a CPU, and there is no fallback SA for the same traffic")
+            }
+            Problem::CpuOfOuter { cpu, outer } => {
+                write!(f, "SA is bound to CPU {cpu}, but SA `{outer}`, in which it is nested, is not")
+            }
             Problem::SaOfNoUse => f.write_str("a policy that does not protect cannot name an SA"),
             Problem::Refused { error } => write!(f, "invalid SA: {error}"),
             Problem::Setting(problem) => problem.fmt(f),

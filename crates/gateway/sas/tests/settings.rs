@@ -4,8 +4,8 @@ mod common;
 
 use common::*;
 use forebay_ipsec::{
-    DontFragment, Dscp, DscpSet, Ecn, FlowLabel, HopLimit, InnerDscp, Iptfs, Lifetime, Limits, SaConfig, Tfc,
-    TunnelRules,
+    DontFragment, Dscp, DscpSet, Ecn, FlowLabel, HopLimit, InnerDscp, Iptfs, Lifetime, Limits, Originals,
+    SaConfig, Tfc, TunnelRules,
 };
 use forebay_sas::{PARTS, parse};
 use forebay_scenario::schema::Takes;
@@ -82,6 +82,7 @@ fn a_file_may_have_every_setting() {
             lost_after: Duration::from_millis(20),
             queue: 100_000,
             congestion: true,
+            ecn: true,
         })
     );
     assert!(file.warnings.is_empty(), "{:?}", file.warnings);
@@ -294,6 +295,39 @@ fn aggregation() {
     assert_says(&refused("rate = 5"), &["unknown key `rate`", "put `[sa.iptfs]` on a line above it"]);
 }
 
+/// Both addresses before a NAT, or none; of the SA's IP version; and only where there are checksums to repair.
+#[test]
+fn addresses_before_a_nat() {
+    let inbound = |more: &str| {
+        let lines = format!("mode = \"transport\"\nencapsulation = \"udp\"\n{more}");
+        one_with(&lines).replace("\"out\"", "\"in\"")
+    };
+    let both = "original_local = \"203.0.113.1\"\noriginal_remote = \"10.9.0.7\"";
+    let file = parse(&inbound(both), "SAS.toml").unwrap_or_else(|errors| panic!("{}", rendered(&errors)));
+    assert!(file.warnings.is_empty(), "{:?}", file.warnings);
+    let [source, destination] = ["10.9.0.7", "203.0.113.1"].map(|address| address.parse().unwrap());
+    assert_eq!(file.entries[0].config.originals, Some(Originals { source, destination }));
+    let errors = |text: &str| outcome(text.as_bytes(), &[]).map(|_| ()).expect_err("an error");
+    assert_says(
+        &errors(&inbound("original_local = \"203.0.113.1\"")),
+        &["has no `original_remote`", "10.9.0.7"],
+    );
+    let v6 = both.replace("10.9.0.7", "2001:db8::7");
+    let says =
+        ["an original address is of another IP version", "SAS.toml:12:19", "the IP version of `local`"];
+    assert_says(&errors(&inbound(&v6)), &says);
+    let useless = [
+        (inbound(both).replace("\"transport\"", "\"tunnel\""), "only ESP in UDP in transport mode"),
+        (inbound(both).replace("\"udp\"", "\"none\""), "only ESP in UDP in transport mode"),
+        (inbound(both).replace("\"in\"", "\"out\""), "it is about packets that arrive"),
+    ];
+    for (text, why) in useless {
+        let file = parse(&text, "SAS.toml").unwrap_or_else(|errors| panic!("{}", rendered(&errors)));
+        assert_eq!(file.warnings.len(), 2, "{:?}", file.warnings);
+        assert_says(&rendered(&file.warnings[0]), &["`original_local` has no effect", why]);
+    }
+}
+
 #[test]
 fn what_has_no_effect_is_a_warning() {
     let warnings = |text: &str| {
@@ -341,7 +375,9 @@ fn is_wrong(section: &str, key: &str, value: &str) -> bool {
 fn the_lists_of_keys_say_what_the_reader_takes() {
     let mut count = 0;
     for (section, key) in PARTS.iter().flat_map(|part| part.keys.iter().map(move |key| (part.section, key))) {
-        if key.name.contains("key") && !key.name.starts_with("rekey") || key.name == "outer" {
+        // These two want another SA beside this one.
+        let refers = ["outer", "cpu"].contains(&key.name);
+        if key.name.contains("key") && !key.name.starts_with("rekey") || refers {
             continue;
         }
         assert!(!is_wrong(section, key.name, key.example), "{}", key.line());

@@ -1,5 +1,6 @@
 //! The running gateway.
 
+mod addresses;
 mod export;
 mod guard;
 mod host;
@@ -20,6 +21,7 @@ pub use forebay_worker::{
     PortCounts, Setup, Steps, Wait, Worker, WorkerCounts, WorkerIndex, Workers,
 };
 
+pub use addresses::SharedAddresses;
 pub use export::KeyExport;
 pub use guard::{Guard, kernel_entries, lacks_guard};
 pub use host::{CardSide, Firewall, Host, Queues};
@@ -29,5 +31,5 @@ pub use mirror::{OnPolicies, SyncLimits, XfrmSync};
 pub use pin::pin;
 pub use processors::open_processors;
 pub use routes::Routing;
-pub use start::{Service, workers};
+pub use start::{Service, claim, workers};
 pub use start_error::StartError;

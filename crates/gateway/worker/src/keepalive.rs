@@ -37,6 +37,8 @@ impl Keepalives {
         for (session, direction, sa, counters) in sad.iter() {
             // Another worker's is not silent because nothing of it is counted here.
             let own = sad.remote(session).is_none();
+            // A nested SA's datagrams are in another SA's packets, where no NAT sees them.
+            let own = own && sad.outer(session).is_none();
             if own && direction == Direction::Seal && sa.encapsulation == Encapsulation::Udp {
                 *heard.entry(ends(sa)).or_default() += counters.packets;
             }
@@ -85,4 +87,39 @@ fn packet(local: SocketAddr, remote: SocketAddr) -> Vec<u8> {
         udp::fill_checksum_v6(&mut packet, at);
     }
     packet
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_ipsec::{IvRange, Spi};
+
+    use super::*;
+
+    /// What a nested SA sends is inside of another's packets, and so would its keepalives have to be: none is sent.
+    #[test]
+    fn only_the_outermost_sa_has_keepalives() {
+        let suite = "aes128gcm16".parse().unwrap();
+        let sa = |spi, remote: &str| SaConfig {
+            encapsulation: Encapsulation::Udp,
+            ..SaConfig::new(
+                "in UDP",
+                Spi::new(spi).unwrap(),
+                suite,
+                "192.0.2.1".parse().unwrap(),
+                remote.parse().unwrap(),
+            )
+        };
+        let mut sad = Ipsec::default();
+        let inner = sad.add_outbound(sa(1, "192.0.2.3"), IvRange::for_throwaway_key()).unwrap();
+        let outer = sad.add_outbound(sa(2, "192.0.2.2"), IvRange::for_throwaway_key()).unwrap();
+        let destinations = |sad: &Ipsec| -> Vec<u8> {
+            let mut keepalives = Keepalives::new(Some(Duration::from_millis(1)));
+            assert!(keepalives.due(Time::ZERO, sad).is_empty(), "all are new");
+            let packets = keepalives.due(keepalives.next(), sad);
+            packets.iter().map(|packet| packet[19]).collect()
+        };
+        assert_eq!(destinations(&sad), [2, 3]);
+        sad.nest(inner, outer).unwrap();
+        assert_eq!(destinations(&sad), [2]);
+    }
 }

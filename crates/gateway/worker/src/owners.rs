@@ -5,6 +5,10 @@
 //! worker's queue of the TUN interface, and the kernel then delivers the programs' replies to the same queue, so that
 //! no handoff is needed. An outbound SA without an inbound one is placed by its SPI, and nested SAs belong to the
 //! worker of the outermost one, whose SPI the packets show.
+//!
+//! An SA that is bound to a CPU (RFC 9611) belongs to the worker with that number, which sends by it what it receives from
+//! the inside. Inbound this spares the handoff where the SPI leads there too, or where a NIC steers the peer's packets to
+//! that queue.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -40,6 +44,12 @@ impl WorkerIndex {
         WorkerIndex::new(steer(spi.get(), workers), workers)
     }
 
+    /// The worker, of `workers`, that serves a CPU to which SAs are bound; `None` if none does.
+    pub fn by_cpu(cpu: u32, workers: usize) -> Option<WorkerIndex> {
+        let index = usize::try_from(cpu).ok().filter(|&index| index < workers)?;
+        Some(WorkerIndex::new(index, workers))
+    }
+
     /// The number by which lists of workers are indexed.
     pub fn get(self) -> usize {
         self.index
@@ -69,16 +79,24 @@ pub fn owners(
         let config = &entry.config;
         format!("{} {} {:?} {:?}", config.local, config.remote, config.local_ts, config.remote_ts)
     };
+    let bound = |entry: &SaEntry| entry.config.cpu.and_then(|cpu| WorkerIndex::by_cpu(cpu, workers));
     let own = |index: usize, entry: &SaEntry| {
-        stays(index).unwrap_or_else(|| WorkerIndex::by_spi(entry.config.spi, workers))
+        stays(index)
+            .or_else(|| bound(entry))
+            .unwrap_or_else(|| WorkerIndex::by_spi(entry.config.spi, workers))
     };
     let all = || file.entries.iter().enumerate();
     let inbound = all().filter(|(_, entry)| entry.direction == Direction::Open && workers > 1);
+    let mut inbound: Vec<(usize, &SaEntry)> = inbound.collect();
+    // The fallback SA is beside an inbound one that is bound to no CPU, if there is one.
+    inbound.sort_by_key(|(_, entry)| entry.config.cpu.is_none());
     let inbound: HashMap<String, WorkerIndex> =
-        inbound.map(|(index, entry)| (tunnel(entry), own(index, entry))).collect();
+        inbound.into_iter().map(|(index, entry)| (tunnel(entry), own(index, entry))).collect();
     let by_itself = |(index, entry): (usize, &SaEntry)| {
         let companion = match entry.direction {
-            Direction::Seal if workers > 1 && stays(index).is_none() => inbound.get(&tunnel(entry)).copied(),
+            Direction::Seal if workers > 1 && stays(index).is_none() && bound(entry).is_none() => {
+                inbound.get(&tunnel(entry)).copied()
+            }
             _ => None,
         };
         companion.unwrap_or_else(|| own(index, entry))
@@ -165,6 +183,24 @@ mod tests {
         assert_eq!(numbers(&file, 2, |_| None), [1, 0, 0, 1, 0]);
         // The inbound one is another now, as after a reload: the outbound one cannot leave its sequence numbers.
         assert_eq!(numbers(&file, 2, |index| (index == 0).then_some(0)), [0, 0, 0, 1, 0]);
+    }
+
+    #[test]
+    fn an_sa_of_a_cpu_is_that_workers_and_the_fallback_sa_is_beside_the_inbound_one_of_all() {
+        let file = file(&[
+            ("fallback", "out", 0x1000, ""),
+            ("out-0", "out", 0x1001, "cpu = 0"),
+            ("out-1", "out", 0x1002, "cpu = 1"),
+            ("out-9", "out", 0x1003, "cpu = 9"),
+            ("in", "in", 0x2001, ""),
+            ("in-0", "in", 0x2003, "cpu = 0"),
+            ("in-2", "in", 0x2002, "cpu = 2"),
+        ]);
+        // One that no worker sends by is beside the inbound one too.
+        assert_eq!(numbers(&file, 4, |_| None), [1, 0, 1, 1, 1, 0, 2]);
+        assert_eq!(numbers(&file, 1, |_| None), [0; 7]);
+        assert_eq!(WorkerIndex::by_cpu(3, 4), Some(WorkerIndex::new(3, 4)));
+        assert_eq!(WorkerIndex::by_cpu(4, 4), None);
     }
 
     #[test]

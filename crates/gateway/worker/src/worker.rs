@@ -174,10 +174,12 @@ impl Worker {
     pub fn new(setup: Setup) -> (Worker, Handle) {
         let (sender, orders) = mpsc::channel();
         let bell = setup.handoff.bell().clone();
+        let mut engine = setup.engine;
+        engine.set_cpu(setup.index.get() as u32);
         let worker = Worker {
             keepalives: Keepalives::new(setup.keepalive),
             moves_said: Limiter::new(MOVES_SAID.0, MOVES_SAID.1),
-            engine: setup.engine,
+            engine,
             inside: setup.inside,
             outside: setup.outside,
             icmp: setup.icmp,

@@ -135,6 +135,70 @@ pub const GUARD: Part = once(
     ],
 );
 
+pub const PAIR: Part = once(
+    "pair",
+    &[
+        key(
+            "number",
+            Whole(Unit::None, 0, 1),
+            Required,
+            "number of this gateway of the pair: 0 on one, 1 on the other; it decides which IVs and sequence numbers the gateway \
+             may use and must never change",
+            "0",
+        ),
+        key(
+            "listen",
+            Either("addresses with ports", TEXTS),
+            Means("required with `number = 0`"),
+            "addresses of this gateway at which its peer connects: one for each link between the two",
+            "[\"10.9.0.1:7411\"]",
+        ),
+        key(
+            "peers",
+            Either("addresses with ports", TEXTS),
+            Means("required with `number = 1`"),
+            "addresses of the peer to connect to: one for each link between the two",
+            "[\"10.9.0.2:7411\"]",
+        ),
+        key(
+            "key_file",
+            Path,
+            Required,
+            "file with the key of the pair, 64 hex digits that only its owner can read; the same on both gateways",
+            "\"pair.key\"",
+        ),
+        key(
+            "preferred",
+            Flag,
+            Is("false"),
+            "whether this gateway becomes active if both start; a gateway that is active stays active",
+            "true",
+        ),
+        key(
+            "addresses",
+            Either("an interface and an address with its prefix length each", TEXTS),
+            Is("[]"),
+            "shared addresses: the active gateway adds them to its interfaces and announces them; empty where VRRP or \
+             a routing daemon moves them",
+            "[\"wan 192.0.2.9/24\"]",
+        ),
+        key(
+            "heartbeat",
+            Time("1 ms", "10 s"),
+            Is("\"100 ms\""),
+            "interval of heartbeats on every link",
+            "\"50 ms\"",
+        ),
+        key(
+            "silence",
+            Time("10 ms", "1 min"),
+            Is("\"500 ms\""),
+            "time without a heartbeat on any link after which the peer is considered dead; at least 3 heartbeats",
+            "\"250 ms\"",
+        ),
+    ],
+);
+
 pub const CONTROL: Part = once(
     "control",
     &[

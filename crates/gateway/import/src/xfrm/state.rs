@@ -35,6 +35,7 @@ pub struct RawState {
     auth: Option<Algorithm>,
     udp: bool,
     window: u32,
+    cpu: Option<u32>,
     flags: Vec<String>,
     selector: Option<Selector>,
     lifetime: Lifetime,
@@ -115,6 +116,7 @@ impl Reading {
             auth: None,
             udp: false,
             window: 0,
+            cpu: None,
             flags: vec![],
             selector: None,
             lifetime: Lifetime::default(),
@@ -211,7 +213,10 @@ impl RawState {
             }
             ["coa", ..] => return Err(fault("care-of addresses are not supported".to_owned())),
             ["iptfs-opts", ..] => {}
-            ["pcpu-num", ..] => imported.note(line, text, "an SA for one processor: all share it here"),
+            ["pcpu-num", cpu, ..] => match number(cpu).and_then(|cpu| u8::try_from(cpu).ok()) {
+                Some(cpu) => self.cpu = Some(cpu.into()),
+                None => imported.note(line, text, "no worker thread has this number: it sends for all CPUs"),
+            },
             _ => imported.lose(line, text, "cannot parse this line"),
         }
         Ok(None)
@@ -279,6 +284,8 @@ impl RawState {
             mode: self.mode,
             encapsulation: if self.udp { Encapsulation::Udp } else { Encapsulation::None },
             replay_window: self.window(direction, imported),
+            // Inbound SAs are owned by their SPIs, which the kernel has chosen.
+            cpu: self.cpu.filter(|_| direction == Direction::Seal),
             lifetime: self.lifetime(imported),
             local_ts,
             remote_ts,

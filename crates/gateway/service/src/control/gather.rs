@@ -170,6 +170,7 @@ impl Snapshot {
             engines: all.iter().map(Snapshot::engine).collect(),
             taps: TapsDoc::default(),
             guard: GuardDoc::default(),
+            pair: None,
         }
     }
 

@@ -13,7 +13,7 @@ mod report;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -194,7 +194,7 @@ struct Follow {
     is_complete: bool,
     follows_policies: bool,
     follows_peers: bool,
-    asked: HashMap<(PolicyIndex, IpAddr, IpAddr), std::time::Duration>,
+    asked: HashMap<report::Question, std::time::Duration>,
     synchronised: Option<std::sync::mpsc::Sender<()>>,
     reported: std::time::Duration,
     exported: Arc<KeyExport>,
@@ -429,9 +429,14 @@ impl Follow {
         Some(taken)
     }
 
-    /// The worker that is to have an SA: an outbound one is beside the newest inbound one of its tunnel, which daemons add
-    /// first.
+    /// The worker that is to have an SA: an outbound one that is bound to a CPU is that CPU's, any other is beside the
+    /// newest inbound one of its tunnel, which daemons add first.
     fn owner(&self, sa: &xfrm::Sa) -> WorkerIndex {
+        let workers = self.workers.handles().len();
+        let cpu = sa.config.cpu.filter(|_| sa.direction == Direction::Seal);
+        if let Some(bound) = cpu.and_then(|cpu| WorkerIndex::by_cpu(cpu, workers)) {
+            return bound;
+        }
         let companion = |taken: &&SyncedSa| {
             let other = &taken.sa;
             taken.direction == Direction::Open
@@ -440,10 +445,7 @@ impl Follow {
         };
         let alike = self.by_reqid.get(&sa.reqid).into_iter().flatten().filter_map(|id| self.sas.get(id));
         let newest = alike.filter(companion).max_by_key(|taken| taken.age);
-        newest.map_or_else(
-            || WorkerIndex::by_spi(sa.config.spi, self.workers.handles().len()),
-            |taken| taken.owner,
-        )
+        newest.map_or_else(|| WorkerIndex::by_spi(sa.config.spi, workers), |taken| taken.owner)
     }
 
     /// Removes an SA everywhere.

@@ -42,6 +42,13 @@ pub fn open_processors(config: &Config, clock: Clock) -> miette::Result<Vec<Vec<
                 let set_up = device.open(surroundings).and_then(|processor| {
                     // Measured by a suite that it has; those of the others are predicted from that, and corrected.
                     let suites = &processor.capabilities().suites;
+                    let mut of_sas = config.sas.entries.iter().map(|sa| sa.config.suite).peekable();
+                    if of_sas.peek().is_some() && !of_sas.any(|suite| suites.contains(&suite)) {
+                        tracing::warn!(
+                            processor = one.name,
+                            "processor supports the proposal of no SA; it gets no jobs"
+                        );
+                    }
                     let suite = if suites.contains(&suite) { Some(suite) } else { suites.first().copied() };
                     let suite = suite.ok_or_else(|| miette!("{} supports no suite", one.name))?;
                     forebay_processors::set_up(processor, Kind::Accelerator, suite, &costs, clock)

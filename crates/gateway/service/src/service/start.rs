@@ -73,8 +73,11 @@ pub struct Service {
 const CLAIMS: (u32, std::time::Duration) = (100, std::time::Duration::from_millis(30));
 
 /// Claims the state directory. A gateway that was killed a moment ago may hold it until the system has ended it.
+///
+/// # Errors
+/// As [`IvStore::claim`].
 #[allow(clippy::disallowed_methods)] // what is waited for is the end of another process
-fn claim(store: &IvStore) -> Result<Lock, IvStoreError> {
+pub fn claim(store: &IvStore) -> Result<Lock, IvStoreError> {
     for attempt in 0..CLAIMS.0 {
         match store.claim() {
             Err(IvStoreError::InUse { .. }) => {
@@ -124,6 +127,23 @@ impl Service {
             None => IvStore::of_user().map_err(StartError::Ivs)?,
         };
         let claim = claim(&store).map_err(StartError::Ivs)?;
+        Service::start_with(host, config, processors, clock, seed, unix_time, (store, claim))
+    }
+
+    /// The same with the records in a directory that is claimed already, as a gateway of a pair does while it stands by.
+    ///
+    /// # Errors
+    /// As [`Service::start`].
+    pub fn start_with(
+        host: &dyn Host,
+        config: Config,
+        processors: Vec<Vec<ProcessorSetup>>,
+        clock: Clock,
+        seed: u64,
+        unix_time: fn() -> std::time::Duration,
+        (store, claim): (IvStore, Lock),
+    ) -> Result<Service, StartError> {
+        check(&config)?;
         // Before there is anything that it is to guard.
         let guard = Guard::new(&config, host.firewall()).map_err(link_error(GUARD))?;
         let rules = guard.clone();

@@ -88,6 +88,7 @@ impl Follow {
             };
             let mut ours = Policy::new(&format!("xfrm-{index}"), direction, action);
             (ours.local_ts, ours.remote_ts) = (policy.local_ts.clone(), policy.remote_ts.clone());
+            ours.per_cpu = policy.per_cpu;
             let next = next.as_ref().and_then(|next| next.get(at));
             let place = next.map_or(PolicyPlace::Last, |next| PolicyPlace::Before(*next));
             // Better one that discards than none.

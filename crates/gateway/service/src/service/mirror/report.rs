@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use forebay_crypto::{Direction, SessionId};
 use forebay_ipsec::{EventKind, SaCounters, TrafficSelector};
 use forebay_time::Duration;
-use forebay_xfrm::{self as xfrm, Done, Flow, SaId, Way};
+use forebay_xfrm::{self as xfrm, Done, Flow, PolicyIndex, SaId, Way};
 
 use super::{Follow, SyncedSa};
 use forebay_worker::Worker;
@@ -20,10 +20,28 @@ const ASK_AGAIN: Duration = Duration::from_millis(30_000);
 /// Flows that are asked for at a time.
 const ASKED_MAX: usize = 1_024;
 
+/// What an SA was asked for: by the policy, the addresses of the packet, and the CPU if the policy wants an SA for each.
+/// While there is a fallback SA, one packet speaks for all of its CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Question {
+    policy: PolicyIndex,
+    addresses: Option<(IpAddr, IpAddr)>,
+    cpu: Option<u32>,
+}
+
+/// A packet that an SA is wanted for.
+struct Wanted {
+    flow: Flow,
+    /// The worker that has received it.
+    cpu: u32,
+    /// Whether it went through the fallback SA.
+    has_fallback: bool,
+}
+
 /// What a worker has for the daemon.
 struct NewSaResources {
     limits: Vec<(SessionId, bool)>,
-    wanted: Vec<Flow>,
+    wanted: Vec<Wanted>,
     /// Of its own SAs.
     numbers: Vec<(SessionId, Option<u64>, SaCounters)>,
 }
@@ -101,17 +119,30 @@ impl Follow {
     }
 
     /// Asks for SAs that packets had to do without.
-    fn ask_for(&mut self, flows: Vec<Flow>, now: std::time::Duration) -> io::Result<()> {
+    fn ask_for(&mut self, wanted: Vec<Wanted>, now: std::time::Duration) -> io::Result<()> {
         let again = std::time::Duration::from_nanos(ASK_AGAIN.as_nanos());
-        self.asked.retain(|_, asked| now.saturating_sub(*asked) < again);
-        for flow in flows {
+        let mut unheard = Vec::new();
+        self.asked.retain(|question, asked| {
+            let waits = now.saturating_sub(*asked) < again;
+            unheard.extend(question.cpu.filter(|_| !waits && question.addresses.is_none()));
+            waits
+        });
+        // Flows that are known go on by the fallback SA without being noted.
+        for worker in unheard.into_iter().filter_map(|cpu| self.workers.get(cpu as usize)) {
+            drop(worker.post(|worker| worker.engine().forget_decisions()));
+        }
+        for Wanted { flow, cpu, has_fallback } in wanted {
             let first = self.kernel_policies.values().map(|(rank, policy)| (rank, policy));
             let first = first.filter(|(_, policy)| policy.way == Way::Out && covers(policy, &flow));
             let Some((_, policy)) = first.min_by_key(|(rank, _)| **rank) else { continue };
-            let index = policy.index;
-            let name = (index, flow.source, flow.destination);
-            if self.asked.len() < ASKED_MAX && self.asked.insert(name, now).is_none() {
-                self.mirror.acquire(index, &flow)?;
+            let question = Question {
+                policy: policy.index,
+                addresses: (!has_fallback).then_some((flow.source, flow.destination)),
+                cpu: policy.per_cpu.then_some(cpu),
+            };
+            if self.asked.len() < ASKED_MAX && !self.asked.contains_key(&question) {
+                self.asked.insert(question, now);
+                self.mirror.acquire(question.policy, &flow, question.cpu)?;
             }
         }
         Ok(())
@@ -136,7 +167,14 @@ fn news(worker: &mut Worker) -> NewSaResources {
         _ => None,
     });
     let limits = limits.collect();
-    let wanted = worker.take_wanted();
+    let cpu = worker.index().get() as u32;
+    let refused = worker.take_wanted().into_iter().map(|flow| Wanted { flow, cpu, has_fallback: false });
+    let mut wanted: Vec<Wanted> = refused.collect();
+    wanted.extend(worker.engine().take_fallback_flows().into_iter().map(|(source, destination)| {
+        // Neither protocol nor ports: the SA is for whatever the CPU sends.
+        let flow = Flow { source, destination, protocol: 0, ports: (0, 0) };
+        Wanted { flow, cpu, has_fallback: true }
+    }));
     let sad = worker.engine().sad();
     let own = sad.iter().filter(|(session, ..)| sad.remote(*session).is_none());
     let numbers = own.map(|(session, _, _, counters)| (session, sad.sequence(session), *counters)).collect();

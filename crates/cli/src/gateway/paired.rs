@@ -1,0 +1,143 @@
+//! A gateway of a pair: a process that stands by or runs the data plane, as the pair decides.
+//!
+//! Standing by, it has the processors open and the guard's rules in place, so that a take-over is only a start of the data plane.
+//! It keeps the capabilities that starting takes.
+
+use std::sync::Arc;
+use std::time::Duration as StdDuration;
+
+use forebay_config::{self as config, Config};
+use forebay_engine::ProcessorSetup;
+use forebay_gateway::service::{Guard, Host, Machine, Service, SharedAddresses, StartError, claim};
+use forebay_pair::{Pair, Verdict};
+use forebay_state::IvStore;
+use forebay_terminal::Answer;
+use forebay_terminal::host::seed;
+use miette::{Context, IntoDiagnostic};
+use sd_notify::NotifyState;
+
+use super::control_plane::ControlPlane;
+use super::watchdog::Watchdog;
+use super::{Process, processors, rest, tell, unix_time};
+
+/// Between two looks at what the pair decides.
+const LOOK_EVERY: StdDuration = StdDuration::from_millis(5);
+
+/// Runs the command: until SIGINT or SIGTERM.
+pub fn run(process: &Process<'_>, config: Config) -> miette::Result<Answer> {
+    let Some(settings) = config.pair.clone() else { return Ok(Answer::Broken) };
+    let store = match &config.keys.state {
+        Some(directory) => IvStore::new(directory),
+        None => IvStore::of_user().map_err(StartError::Ivs)?,
+    };
+    let claimed = claim(&store).map_err(StartError::Ivs)?;
+    let mut addresses = SharedAddresses::open(&settings.addresses)?;
+    let mut ready = Ready::new(process, config)?;
+    let pair = Arc::new(Pair::start(&settings, store, claimed, unix_time)?);
+    let started = process.clock.now();
+    let mut control_plane = ControlPlane::start(&ready.config, &process.file(), started, Some(pair.clone()));
+    process.settle(&ready.config)?;
+    tracing::info!(number = settings.number, "gateway of a pair started; it stands by");
+    loop {
+        let active = stand_by(process, &pair);
+        if !active {
+            break;
+        }
+        addresses.add(process.clock.now())?;
+        let Ready { config, processors, guard } = ready;
+        drop(guard);
+        let mut verdict = Verdict::Restart;
+        let mut next = Some((config, processors));
+        while verdict == Verdict::Restart && !process.is_ended() {
+            let (config, processors) = match next.take() {
+                Some(next) => next,
+                None => {
+                    let Ready { config, processors, .. } = Ready::new(process, load(process)?)?;
+                    (config, processors)
+                }
+            };
+            verdict = serve(process, &pair, &mut addresses, &mut control_plane, config, processors)?;
+        }
+        addresses.remove();
+        pair.stopped();
+        if process.is_ended() {
+            pair.resign();
+            break;
+        }
+        ready = Ready::new(process, load(process)?)?;
+        tracing::info!("this gateway stands by");
+    }
+    tell(&[NotifyState::Stopping]);
+    tracing::info!("gateway stopped");
+    Ok(Answer::Yes)
+}
+
+/// What a take-over starts with.
+struct Ready {
+    config: Config,
+    processors: Vec<Vec<ProcessorSetup>>,
+    /// The rules that drop cleartext packets, while there is no data plane too.
+    guard: Guard,
+}
+
+impl Ready {
+    fn new(process: &Process<'_>, config: Config) -> miette::Result<Ready> {
+        let guard = Guard::new(&config, Machine.firewall()).into_diagnostic();
+        let guard = guard.wrap_err("cannot install the guard's rules (`mode` of `[guard]`)")?;
+        Ok(Ready { processors: processors(&config, process.clock)?, config, guard })
+    }
+}
+
+fn load(process: &Process<'_>) -> miette::Result<Config> {
+    Ok(config::load(&process.args.config)?)
+}
+
+/// Waits until the pair wants this gateway to be active; false if the process is to end.
+fn stand_by(process: &Process<'_>, pair: &Pair) -> bool {
+    for look in 0_u64.. {
+        if process.is_ended() {
+            break;
+        }
+        // There are no workers whose health could be asked for.
+        if look.is_multiple_of(100) {
+            tell(&[NotifyState::Watchdog]);
+        }
+        if pair.verdict() != Verdict::Standby {
+            return true;
+        }
+        rest(LOOK_EVERY);
+    }
+    false
+}
+
+/// Runs a data plane until the pair decides otherwise, or the process is to end; what the pair decides.
+fn serve(
+    process: &Process<'_>,
+    pair: &Pair,
+    addresses: &mut SharedAddresses,
+    control_plane: &mut ControlPlane,
+    config: Config,
+    processors: Vec<Vec<ProcessorSetup>>,
+) -> miette::Result<Verdict> {
+    let state = pair.prepare().map_err(StartError::Ivs)?;
+    let clock = process.clock;
+    let mut service = Service::start_with(&Machine, config, processors, clock, seed(), unix_time, state)?;
+    addresses.announce(clock.now());
+    control_plane.tell_of(&service);
+    let watchdog =
+        Watchdog::start(service.workers().clone()).into_diagnostic().wrap_err("cannot start the watchdog")?;
+    tracing::info!(sas = service.config().sas.entries.len(), "data plane started");
+    process.serve(&mut service, control_plane, &mut || {
+        addresses.look_after(clock.now());
+        pair.verdict() == Verdict::Active
+    });
+    drop(watchdog);
+    control_plane.tell_of_none();
+    let is_running = service.is_running();
+    service.stop().into_diagnostic().wrap_err("a worker thread failed")?;
+    if !is_running {
+        return Err(miette::miette!("the data plane ended by itself"));
+    }
+    tracing::info!("data plane stopped");
+    Ok(pair.verdict())
+}
