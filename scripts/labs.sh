@@ -10,7 +10,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 tests=$here/../tests/gateway
 forebay=$(realpath "$1") extent=$2
 shift 2
-[ $# -gt 0 ] || set -- two_sites restart replay guard privileges links hostile queues taps beside_ike xdp many_sas soak
+[ $# -gt 0 ] || set -- two_sites restart roll_over replay pair guard privileges links hostile queues per_cpu per_cpu_acquire taps beside_ike xdp \
+    many_sas soak
 pairs=500 soak=8 cards="driver-udp-4 generic-udp-6"
 [ "$extent" = full ] && pairs=5000 soak=60 cards=
 
@@ -26,7 +27,14 @@ for name in "$@"; do
         lab "$tests/replay.py"
         [ "$extent" = quick ] || lab "$tests/replay.py" ESN=1 ENCAPSULATION=none
         ;;
+    # It makes a laboratory of its own, with three gateways.
+    pair)
+        began=$SECONDS
+        timeout --kill-after=10 600 "$tests/pair.py" "$forebay"
+        echo "labs: pair in $((SECONDS - began)) s"
+        ;;
     queues) lab "$tests/queues.py" QUEUES=2 TUNNELS=4 ;;
+    per_cpu) lab "$tests/per_cpu.py" QUEUES=2 ;;
     many_sas) lab "$tests/many_sas.py $pairs" ;;
     xdp) lab "$tests/xdp.py $cards" ;;
     soak) lab "$tests/soak.py $soak" ;;

@@ -13,6 +13,7 @@
 #   scripts/setup.sh python         virtual environments, for the Python package
 #   scripts/setup.sh vm             what virtual machines of Linux are made with
 #   scripts/setup.sh deb            cargo-deb, in target/tools
+#   scripts/setup.sh hardware       Verilator, yosys and nextpnr, for the cores in Verilog
 #   scripts/setup.sh docs           mdBook, which makes the site of the documentation
 #   scripts/setup.sh cross-arm64    what builds for arm64 on x86-64, and runs it: Rust's library, a C compiler, qemu
 #
@@ -22,19 +23,20 @@ set -euo pipefail
 
 declare -A PACKAGES=(
     [build]=""
-    [test]="python3-scapy python3-cryptography python3-jsonschema tshark valgrind iproute2 procps ethtool nftables mandoc groff qemu-user binutils-riscv64-unknown-elf"
+    [test]="python3-scapy python3-cryptography python3-jsonschema tshark valgrind iproute2 iputils-ping procps ethtool nftables mandoc groff qemu-user binutils-riscv64-unknown-elf"
     [dpdk]="libdpdk-dev pkg-config"
     [dpdk-bench]="dpdk-dev"
     [gpu]="ocl-icd-libopencl1 pocl-opencl-icd"
-    [lab]="iproute2 procps iperf3"
+    [lab]="iproute2 iputils-ping procps iperf3"
     [hdtv]="gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good gir1.2-gst-plugins-base-1.0 python3-gi python3-gst-1.0 linux-perf iproute2 procps"
     [bench]="python3 iproute2 procps iperf3 iputils-ping wireguard-tools util-linux"
     [browser]="chromium"
     [deb]="dpkg-dev"
     [docs]="mdbook"
     [python]="python3-venv"
+    [hardware]="verilator yosys iverilog nextpnr-ice40 qflow-tech-osu018 g++ make python3 python3-cryptography zlib1g-dev"
     [cross-arm64]="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
-    [vm]="qemu-system-x86 debootstrap cpio binutils iproute2 gcc libc6-dev util-linux"
+    [vm]="qemu-system-x86 debootstrap cpio xz-utils debian-archive-keyring binutils iproute2 gcc libc6-dev util-linux"
 )
 case "$(uname -m)" in
 x86_64) PACKAGES[build]="libipsec-mb-dev" ;;

@@ -30,10 +30,15 @@ class VmError(Exception):
     """The virtual machine did not do what it was asked for."""
 
 
-def enter():
-    """Goes on in namespaces of its own; call it first."""
+def enter(releases=None):
+    """Goes on in namespaces of its own; call it first. `releases` of Debian whose images are made instead of that of
+    this machine's packages: what cannot be had of them is said, and `has_release` knows."""
     if os.environ.get(INSIDE) != "1":
-        make_image()  # here, where there is a network to fetch packages from
+        # Here, where there is a network to fetch packages from.
+        if releases is None:
+            make_image()
+        for release in releases or []:
+            make_release(release)
         words = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child=KILL", "--mount-proc"]
         if os.geteuid() != 0:
             words += ["--user", "--map-root-user"]
@@ -73,6 +78,18 @@ def make_image():
         skip("the image of the virtual machine could not be made")
 
 
+def make_release(release):
+    """Makes kernel and initramfs of a release of Debian, or says why not."""
+    if not shutil.which("qemu-system-x86_64"):
+        skip("qemu-system-x86_64 is not installed (scripts/setup.sh vm)")
+    subprocess.run([HERE / "image.sh", IMAGE / release, release])
+
+
+def has_release(release):
+    """Whether there is an image of it."""
+    return (IMAGE / release / "stamp").exists()
+
+
 class Namespace:
     """A network namespace of this machine."""
 
@@ -109,17 +126,17 @@ class Namespace:
 class Vm:
     """Linux in a virtual machine, whose interfaces eth0, eth1, ... are taps in namespaces."""
 
-    def __init__(self, name, taps, ike=False, memory=256, initramfs=None, more=()):
+    def __init__(self, name, taps, ike=False, memory=256, initramfs=None, more=(), image=IMAGE, cores=1):
         """`taps`: pairs of a namespace, one for all, and the name of a tap in it; `ike`: with strongSwan; `initramfs`:
-        another than those of image.sh; `more`: words for qemu."""
+        another than those of image.sh; `more`: words for qemu; `image`: the folder of kernel and initramfs."""
         self.name = name
         self.number = 0
         self.work = Path(tempfile.mkdtemp(prefix=f"vm-{name}-", dir="/run"))
         self.control, control = socket.socketpair()
         self.data, data = socket.socketpair()
-        words = ["qemu-system-x86_64", "-machine", "pc,accel=tcg", "-cpu", "max", "-smp", "1", "-m", str(memory),
+        words = ["qemu-system-x86_64", "-machine", "pc,accel=tcg", "-cpu", "max", "-smp", str(cores), "-m", str(memory),
                  "-nodefaults", "-no-user-config", "-nographic", "-no-reboot",
-                 "-kernel", IMAGE / "vmlinuz", "-initrd", initramfs or IMAGE / ("initramfs-ike" if ike else "initramfs"),
+                 "-kernel", image / "vmlinuz", "-initrd", initramfs or image / ("initramfs-ike" if ike else "initramfs"),
                  "-append", "console=ttyS0 quiet panic=-1 no_timer_check mitigations=off random.trust_cpu=on ipv6.dad_transmits=0",
                  "-serial", f"file:{self.work}/console", "-device", "virtio-serial-pci",
                  "-chardev", f"socket,id=control,fd={control.fileno()}", "-device", "virtserialport,chardev=control,name=control",
