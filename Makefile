@@ -4,7 +4,7 @@ CARGO ?= cargo
 FOREBAY = target/release/forebay
 OUT ?= forebay-demo
 
-.PHONY: help build demo test test-arm64 extension dpdk bench-dpdk gpu check licences interop bench bench-gateway bench-simulator peers validate-model instructions soak simulate-faults planted-faults fuzz miri mutants semver publish-check lab tutorials docs browser interop-vm hdtv deb man setup setup-test wheel test-python clean
+.PHONY: help build demo test test-arm64 extension dpdk bench-dpdk gpu check licences interop bench bench-gateway bench-simulator peers validate-model instructions soak simulate-faults planted-faults fuzz miri mutants semver publish-check lab hardware synth tutorials docs browser interop-vm hdtv deb man setup setup-test wheel test-python clean
 
 help:
 	@echo 'make demo          build, show what the scheduler gains, send a real capture through two gateways'
@@ -17,10 +17,12 @@ help:
 	@echo 'make gpu           GPUs by OpenCL or CUDA (fetches pocl, which needs none): vectors, faults, and two gateways with one'
 	@echo 'make interop       the whole matrix of suites against scapy and tshark'
 	@echo 'make test-arm64    vectors, engine and captures on arm64, in emulation on x86-64'
-	@echo 'make interop-vm    Linux and strongSwan as peers, in virtual machines of software emulation'
+	@echo 'make interop-vm    Linux and strongSwan as peers, in virtual machines of software emulation; PEERS=all: the table of docs/interop.md'
 	@echo 'make hdtv          uncompressed HDTV through two gateways: frames, losses, where the time goes; SECONDS=120'
 	@echo 'make browser       every report in a real Chromium'
 	@echo 'make lab           two sites and their gateways in network namespaces, and a shell in them; LAB=show'
+	@echo 'make hardware      the cores in Verilog: lint, vectors and random packets through each, proofs (fetches Verilator and yosys)'
+	@echo 'make synth         their area and clock frequency by yosys and nextpnr; SYNTH="aes-gcm --targets ice40"'
 	@echo 'make tutorials     the commands of the tutorials, as a reader types them'
 	@echo 'make docs          this documentation as a site with search, in target/site'
 	@echo 'make deb            the Debian packages of the gateway and of the workbench, in target/debian; ARCH=arm64; make man: manual pages, in target/man'
@@ -47,7 +49,7 @@ setup:
 
 # With devices of software for DPDK and OpenCL, whose tests are skipped where these cannot be had.
 setup-test:
-	@scripts/setup.sh build test dpdk gpu
+	@scripts/setup.sh build test dpdk gpu hardware
 
 $(FOREBAY): setup
 	$(CARGO) build --release --locked --package forebay-cli --bin forebay
@@ -62,11 +64,13 @@ test: setup-test
 	scripts/python.sh studies
 	$(CARGO) tree --quiet --manifest-path examples/extension/Cargo.toml --locked >/dev/null
 	$(MAKE) -C firmware test
+	$(MAKE) -C hardware test COUNT=20 OPERANDS=1000 CORES="aes-gcm esp-ctr-sha1 instructions"
 	scripts/interop.sh target/debug/forebay quick
 	tests/packaging/check.sh target/debug/forebay-gateway target/debug/forebay
 	scripts/labs.sh target/debug/forebay quick
 	tests/docs/tutorials.py target/debug/forebay
 	tests/docs/schemas.py
+	tests/docs/alerts.sh
 	cd tests/gateway && python3 -m unittest -q television.test_television
 	tests/gateway/hdtv.py target/debug/forebay --quick
 
@@ -96,7 +100,7 @@ interop: $(FOREBAY)
 interop-vm: $(FOREBAY)
 	@scripts/setup.sh vm
 	$(CARGO) build --locked --package forebay-xfrm --example follow
-	tests/vm/interop.sh $(FOREBAY) target/debug/examples/follow full
+	$(if $(PEERS),tests/vm/peers.sh $(FOREBAY) $(PEERS),tests/vm/interop.sh $(FOREBAY) target/debug/examples/follow full)
 
 browser: $(FOREBAY) docs
 	@scripts/setup.sh browser
@@ -114,6 +118,14 @@ LAB ?= shell
 lab: $(FOREBAY)
 	@scripts/setup.sh lab
 	scripts/lab.sh $(FOREBAY) $(LAB)
+
+hardware:
+	@scripts/setup.sh build hardware
+	$(MAKE) -C hardware test formal
+
+synth:
+	@scripts/setup.sh hardware
+	$(MAKE) -C hardware synth
 
 tutorials: $(FOREBAY)
 	scripts/python.sh develop
