@@ -4,7 +4,7 @@ CARGO ?= cargo
 FOREBAY = target/release/forebay
 OUT ?= forebay-demo
 
-.PHONY: help build demo test test-arm64 extension dpdk bench-dpdk gpu check licences interop bench bench-gateway bench-simulator peers validate-model instructions soak simulate-faults planted-faults fuzz miri mutants semver publish-check lab hardware synth tutorials docs browser interop-vm hdtv deb man setup setup-test wheel test-python clean
+.PHONY: help build demo test test-arm64 extension dpdk bench-dpdk gpu rtl check licences interop bench bench-gateway bench-simulator peers validate-model instructions soak simulate-faults planted-faults fuzz miri mutants semver publish-check lab hardware synth tutorials docs browser interop-vm hdtv deb man setup setup-test wheel test-python clean
 
 help:
 	@echo 'make demo          build, show what the scheduler gains, send a real capture through two gateways'
@@ -15,6 +15,7 @@ help:
 	@echo 'make dpdk          crypto devices by DPDK (fetches libdpdk-dev): vectors, and two gateways on its software devices'
 	@echo 'make bench-dpdk    a software device of DPDK through Forebay, in turns with dpdk-test-crypto-perf'
 	@echo 'make gpu           GPUs by OpenCL or CUDA (fetches pocl, which needs none): vectors, faults, and two gateways with one'
+	@echo 'make rtl           the Verilog cores in simulation as processors: vectors, scapy, tshark, and two gateways with one; RTL_VM=1: Linux'
 	@echo 'make interop       the whole matrix of suites against scapy and tshark'
 	@echo 'make test-arm64    vectors, engine and captures on arm64, in emulation on x86-64'
 	@echo 'make interop-vm    Linux and strongSwan as peers, in virtual machines of software emulation; PEERS=all: the table of docs/interop.md'
@@ -85,6 +86,10 @@ dpdk:
 gpu:
 	@scripts/setup.sh build gpu lab
 	scripts/gpu.sh
+
+rtl:
+	@scripts/setup.sh build test hardware lab $(if $(RTL_VM),vm)
+	scripts/rtl.sh $(if $(RTL_VM),vm)
 
 # In turns with DPDK's own program: about a minute.
 bench-dpdk:

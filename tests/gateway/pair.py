@@ -25,7 +25,9 @@ import subprocess
 import sys
 import time
 
-if os.environ.get("PAIR_INSIDE") != "1":
+if {"-h", "--help"} & set(sys.argv):
+    os.environ |= {"FOREBAY": "", "LAB": ""}
+elif os.environ.get("PAIR_INSIDE") != "1":
     words = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child=KILL", "--mount-proc"]
     if subprocess.run([*words, "true"], capture_output=True, check=False).returncode != 0:
         print("pair: SKIPPED, it needs namespaces: run it as root")

@@ -26,7 +26,7 @@ PINGS = (0, 56, 1000, 1300, 3000)  # bytes of ICMP payload
 FILE = 200_000
 
 
-def configuration(cases, work):
+def configuration(cases, work, processors):
     """The gateway's file."""
     sas = "".join(case.toml(True, "mtu = 1500") + case.toml(False) for case in cases)
     return f"""
@@ -55,15 +55,16 @@ state = "{work}/state"
 [control]
 socket = "{work}/control.sock"
 
+{processors}
 {sas}"""
 
 
 class Gateway:
     """`forebay gateway` on this side."""
 
-    def __init__(self, program, cases, work):
+    def __init__(self, program, cases, work, processors):
         self.log = open(work / "gateway.log", "w+")
-        (work / "gateway.toml").write_text(configuration(cases, work))
+        (work / "gateway.toml").write_text(configuration(cases, work, processors))
         (work / "gateway.toml").chmod(0o600)
         self.process = subprocess.Popen([program, "gateway", "--config", work / "gateway.toml"], stdout=self.log, stderr=subprocess.STDOUT)
 
@@ -157,6 +158,7 @@ def main():
     parser.add_argument("forebay", type=Path)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only", help="cases with this in their name")
+    parser.add_argument("--processors", default="", help="[[processor]] and [scheduler] of the gateway's file")
     arguments = parser.parse_args()
     cases = [case for case in matrix(arguments.quick) if not arguments.only or arguments.only in str(case)]
     began = time.monotonic()
@@ -166,7 +168,7 @@ def main():
     here.sh(f"ip addr add {FOREBAY[4]}/24 dev wire; ip addr add {FOREBAY[6]}/64 dev wire nodad")
     failures = []
     with Vm("linux", [(here, "wire")]) as vm:
-        gateway = Gateway(arguments.forebay, cases, work)
+        gateway = Gateway(arguments.forebay, cases, work, arguments.processors)
         try:
             vm.wait()
             prepare(vm, cases, work)

@@ -7,17 +7,30 @@ use std::process::Command;
 
 /// A core: its name in C++, the top module, and its parameters.
 type Core = (&'static str, &'static str, &'static [&'static str]);
-const CORES: [Core; 2] = [("AesGcm", "aes_gcm", &[]), ("ChaChaPoly", "chacha20_poly1305", &[])];
+const CORES: [Core; 7] = [
+    ("AesGcm", "aes_gcm", &[]),
+    ("ChaChaPoly", "chacha20_poly1305", &[]),
+    ("EspCtrSha1", "esp_engine", &["-GCIPHER=1", "-GINTEGRITY=2"]),
+    ("EspCbcSha256", "esp_engine", &["-GCIPHER=2", "-GINTEGRITY=3"]),
+    ("Esp3DesSha1", "esp_engine", &["-GCIPHER=3", "-GINTEGRITY=2"]),
+    ("EspGcm", "esp_engine", &["-GCIPHER=4", "-GINTEGRITY=0"]),
+    ("EspChaCha", "esp_engine", &["-GCIPHER=5", "-GINTEGRITY=0"]),
+];
 /// Fourteen rounds of AES side by side take the compiler minutes: the feature `pipelined`.
 const PIPELINED: Core = ("AesGcmPipelined", "aes_gcm", &["-GPIPELINED=1", "-GDIGIT=128"]);
 
 fn main() {
-    println!("cargo::rerun-if-changed=src/engine.cc");
-    println!("cargo::rerun-if-changed=src/engine.h");
+    for source in ["engine.cc", "engine.h", "model.h", "aead.h", "esp.h"] {
+        println!("cargo::rerun-if-changed=src/{source}");
+    }
     println!("cargo::rerun-if-env-changed=FOREBAY_NO_RTL");
     let wanted = env::var_os("FOREBAY_NO_RTL").is_none_or(|value| value.is_empty() || value == "0");
-    let hardware = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../hardware");
-    println!("cargo::rerun-if-changed={}", hardware.display());
+    // A link to hardware/, in whose place a published crate has the files.
+    let hardware = Path::new(env!("CARGO_MANIFEST_DIR")).join("verilog");
+    let folders = folders(&hardware);
+    for folder in &folders {
+        println!("cargo::rerun-if-changed={}", folder.display());
+    }
     if !wanted || env::var_os("CARGO_CFG_MIRI").is_some() || env::var("HOST") != env::var("TARGET") {
         return;
     }
@@ -25,10 +38,6 @@ fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("Cargo sets it"));
     // Waveforms are compressed by zlib.
     let zlib = pkg_config::Config::new().cargo_metadata(false).probe("zlib").is_ok();
-    let mut folders: Vec<PathBuf> = fs::read_dir(&hardware)
-        .map(|all| all.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect())
-        .unwrap_or_default();
-    folders.sort();
 
     let mut build = cc::Build::new();
     build.cpp(true).std("c++20").warnings(false).debug(false).flag_if_supported("-faligned-new");
@@ -106,6 +115,16 @@ fn verilator_root() -> Option<PathBuf> {
     let major: u32 = version.split([' ', '.']).nth(1)?.parse().ok()?;
     (major >= 5).then_some(())?;
     Some(PathBuf::from(said(&["--getenv", "VERILATOR_ROOT"])?))
+}
+
+/// Folders with cores.
+fn folders(hardware: &Path) -> Vec<PathBuf> {
+    let hardware = hardware.canonicalize().unwrap_or_else(|_| hardware.to_owned());
+    let all = fs::read_dir(hardware).map(|all| all.flatten().map(|entry| entry.path()).collect::<Vec<_>>());
+    let has_cores = |path: &PathBuf| path.is_dir() && !path.ends_with("test") && !path.ends_with("formal");
+    let mut folders: Vec<PathBuf> = all.unwrap_or_default().into_iter().filter(has_cores).collect();
+    folders.sort();
+    folders
 }
 
 fn sources(folder: &Path) -> Vec<PathBuf> {

@@ -1,13 +1,19 @@
 //! A processor that is hardware in simulation: packets go byte by byte through the Verilog cores of `hardware/`, compiled by
 //! Verilator, and the cycles that they take are the time that the processor says it took.
 //!
-//! [`Rtl`] does one packet after the other, as the core does, inside [`Processor::submit`](forebay_crypto::Processor::submit).
+//! A core is an AEAD by itself, or an ESP engine that takes header, IV, text and ICV as they stand in the packet.
+//!
+//! `Rtl` does one packet after the other, as the core does, inside [`Processor::submit`](forebay_crypto::Processor::submit).
 //! [`Job::took`](forebay_crypto::Job::took) is the packet's cycles at the given clock, and those of loading another SA's key
 //! where the packet before had another one. Behind a bus and a queue it is an emulated card
 //! (`forebay_crypto_card::Card::timed_by_inner`).
 //!
 //! Where Verilator was not installed when this was built, [`open`] says so.
 
+#[cfg(rtl)]
+mod aead;
+#[cfg(rtl)]
+mod esp;
 #[cfg(rtl)]
 mod processor;
 #[cfg(rtl)]
@@ -17,7 +23,7 @@ use std::fmt;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 
-use forebay_crypto::{Cipher, Suite};
+use forebay_crypto::{Cipher, Integrity, Suite};
 
 /// A core of `hardware/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,6 +33,16 @@ pub enum Core {
     AesGcm,
     /// ChaCha20-Poly1305.
     ChaCha20Poly1305,
+    /// An ESP engine with AES-CTR and HMAC-SHA-1.
+    EspCtrSha1,
+    /// An ESP engine with AES-CBC and HMAC-SHA-256.
+    EspCbcSha256,
+    /// An ESP engine with Triple DES and HMAC-SHA-1.
+    Esp3DesSha1,
+    /// An ESP engine with AES-GCM.
+    EspGcm,
+    /// An ESP engine with ChaCha20-Poly1305.
+    EspChaCha20Poly1305,
     /// AES-GCM in one pipeline: a block a cycle.
     #[cfg(feature = "pipelined")]
     AesGcmPipelined,
@@ -37,15 +53,39 @@ impl Core {
     pub const ALL: &[(&str, Core)] = &[
         ("aes-gcm", Core::AesGcm),
         ("chacha20poly1305", Core::ChaCha20Poly1305),
+        ("esp-ctr-sha1", Core::EspCtrSha1),
+        ("esp-cbc-sha256", Core::EspCbcSha256),
+        ("esp-3des-sha1", Core::Esp3DesSha1),
+        ("esp-gcm", Core::EspGcm),
+        ("esp-chacha20poly1305", Core::EspChaCha20Poly1305),
         #[cfg(feature = "pipelined")]
         ("aes-gcm-pipelined", Core::AesGcmPipelined),
     ];
 
-    /// Whether it has a suite.
+    /// The core of a word.
+    pub fn of(word: &str) -> Option<Core> {
+        Core::ALL.iter().find(|(one, _)| *one == word).map(|&(_, core)| core)
+    }
+
+    /// The suites that it has.
+    pub fn suites(self) -> Vec<Suite> {
+        Suite::all().filter(|&suite| self.has(suite)).collect()
+    }
+
+    /// Whether it has a suite. ESP engines have integrity alone too (NULL encryption, AH).
     pub fn has(self, suite: Suite) -> bool {
+        let (cipher, integrity) = (suite.cipher(), suite.integrity());
+        let null = cipher == Cipher::Null;
         match self {
-            Core::ChaCha20Poly1305 => suite.cipher() == Cipher::ChaCha20Poly1305,
-            _ => matches!(suite.cipher(), Cipher::AesGcm(_)),
+            Core::EspCtrSha1 => {
+                integrity == Integrity::HmacSha1 && (null || matches!(cipher, Cipher::AesCtr(_)))
+            }
+            Core::EspCbcSha256 => {
+                integrity == Integrity::HmacSha256 && (null || matches!(cipher, Cipher::AesCbc(_)))
+            }
+            Core::Esp3DesSha1 => integrity == Integrity::HmacSha1 && (null || cipher == Cipher::TripleDesCbc),
+            Core::ChaCha20Poly1305 | Core::EspChaCha20Poly1305 => cipher == Cipher::ChaCha20Poly1305,
+            _ => matches!(cipher, Cipher::AesGcm(_)),
         }
     }
 }
@@ -91,21 +131,25 @@ impl Unavailable {
 
 impl std::error::Error for Unavailable {}
 
+/// Why no core can be opened, or none with a waveform; `None` if this build has what that takes.
+pub fn lacks(records: bool) -> Option<Unavailable> {
+    match (rtl_sys::AVAILABLE, rtl_sys::WAVEFORMS) {
+        (false, _) => Some(Unavailable::NotBuilt),
+        (true, false) if records => Some(Unavailable::NoWaveforms),
+        _ => None,
+    }
+}
+
 /// Opens a core.
 ///
 /// # Errors
 /// If this build has none.
 pub fn open(config: Config) -> Result<Box<dyn forebay_crypto::Processor>, Unavailable> {
-    #[cfg(rtl)]
-    {
-        if config.record.is_some() && !rtl_sys::WAVEFORMS {
-            return Err(Unavailable::NoWaveforms);
-        }
-        Ok(Box::new(Rtl::new(config)))
-    }
-    #[cfg(not(rtl))]
-    {
-        drop(config);
-        Err(Unavailable::NotBuilt)
+    match lacks(config.record.is_some()) {
+        Some(why) => Err(why),
+        #[cfg(rtl)]
+        None => Ok(Box::new(Rtl::new(config))),
+        #[cfg(not(rtl))]
+        None => Err(Unavailable::NotBuilt),
     }
 }

@@ -1,9 +1,9 @@
-//! A core behind a safe interface.
+//! The AEAD cores behind a safe interface.
 
-use std::ffi::{CString, c_char, c_int, c_uint};
-use std::fmt;
+use std::ffi::{c_int, c_uint};
 use std::path::Path;
-use std::ptr::NonNull;
+
+use crate::handle::{Handle, Opaque, Stuck};
 
 /// Length of an IV: salt and the packet's eight bytes.
 const IV_LEN: usize = 12;
@@ -23,31 +23,13 @@ pub enum Core {
     AesGcmPipelined = 2,
 }
 
-/// A stream did not move for 100,000 cycles.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stuck;
-
-impl fmt::Display for Stuck {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the core's stream is stuck")
-    }
-}
-
-impl std::error::Error for Stuck {}
-
-#[repr(C)]
-struct Opaque {
-    _opaque: [u8; 0],
-}
-
 // SAFETY: these are the functions of engine.h.
 unsafe extern "C" {
-    fn forebay_rtl_open(kind: c_uint) -> *mut Opaque;
-    fn forebay_rtl_close(engine: *mut Opaque);
-    fn forebay_rtl_key(engine: *mut Opaque, words: *const u32, count: c_uint) -> i64;
-    fn forebay_rtl_clear(engine: *mut Opaque);
-    fn forebay_rtl_packet(
-        engine: *mut Opaque,
+    fn forebay_rtl_aead(kind: c_uint) -> *mut Opaque;
+    fn forebay_rtl_aead_key(core: *mut Opaque, words: *const u32, count: c_uint) -> i64;
+    fn forebay_rtl_aead_clear(core: *mut Opaque);
+    fn forebay_rtl_aead_packet(
+        core: *mut Opaque,
         iv: *const u8,
         decrypt: c_int,
         aad: *const u8,
@@ -57,24 +39,17 @@ unsafe extern "C" {
         out: *mut u8,
         tag: *mut u8,
     ) -> i64;
-    fn forebay_rtl_record(engine: *mut Opaque, path: *const c_char) -> c_int;
-    fn forebay_rtl_stall(engine: *mut Opaque, percent: c_uint, seed: u32);
-    fn forebay_rtl_stick(engine: *mut Opaque);
 }
 
 /// A core in simulation, with its registers and streams.
 #[derive(Debug)]
-pub struct Engine(NonNull<Opaque>);
-
-// SAFETY: a model has no thread and no state outside of itself (a context of its own); `Engine` is not shared.
-unsafe impl Send for Engine {}
+pub struct Engine(Handle);
 
 impl Engine {
     /// The core behind a reset, without a key.
     pub fn new(core: Core) -> Engine {
         // SAFETY: any number may be passed.
-        let engine = unsafe { forebay_rtl_open(core as c_uint) };
-        Engine(NonNull::new(engine).expect("every core is compiled in"))
+        Engine(Handle::new(unsafe { forebay_rtl_aead(core as c_uint) }))
     }
 
     /// Replaces the key, of 16, 24 or 32 bytes; returns the cycles that took.
@@ -88,16 +63,17 @@ impl Engine {
             *word = u32::from_be_bytes(bytes.try_into().expect("four bytes"));
         }
         // SAFETY: as many words as are said.
-        let cycles = unsafe { forebay_rtl_key(self.0.as_ptr(), words.as_ptr(), key.len() as c_uint / 4) };
+        let cycles =
+            unsafe { forebay_rtl_aead_key(self.0.as_ptr(), words.as_ptr(), key.len() as c_uint / 4) };
         words.fill(0);
         std::hint::black_box(&mut words);
-        u64::try_from(cycles).map_err(|_| Stuck)
+        Stuck::or(cycles)
     }
 
     /// Clears the key and what was made of it.
     pub fn clear_key(&mut self) {
         // SAFETY: the engine is open.
-        unsafe { forebay_rtl_clear(self.0.as_ptr()) }
+        unsafe { forebay_rtl_aead_clear(self.0.as_ptr()) }
     }
 
     /// Enciphers `text`, or deciphers it, into `out`, which is as long; returns the tag of `aad` and the ciphertext, and the
@@ -117,7 +93,7 @@ impl Engine {
         let mut tag = [0; TAG_LEN];
         // SAFETY: lengths and buffers belong together; `out` is as long as `text`, IV and tag have the lengths of engine.h.
         let cycles = unsafe {
-            forebay_rtl_packet(
+            forebay_rtl_aead_packet(
                 self.0.as_ptr(),
                 iv.as_ptr(),
                 decrypt.into(),
@@ -129,33 +105,21 @@ impl Engine {
                 tag.as_mut_ptr(),
             )
         };
-        u64::try_from(cycles).map(|cycles| (tag, cycles)).map_err(|_| Stuck)
+        Ok((tag, Stuck::or(cycles)?))
     }
 
-    /// Records the next packet as a waveform (FST); `false` if this build has no waveforms (zlib's headers were missing), or
-    /// the path cannot be passed to C.
+    /// Records the next packet as a waveform (FST); `false` if this build has none.
     pub fn record(&mut self, path: &Path) -> bool {
-        let Ok(path) = CString::new(path.as_os_str().as_encoded_bytes()) else { return false };
-        // SAFETY: a string that ends with 0, which is copied.
-        unsafe { forebay_rtl_record(self.0.as_ptr(), path.as_ptr()) != 0 }
+        self.0.record(path)
     }
 
     /// From now on neither side of a stream is ready in so many of a hundred cycles, drawn from `seed`: for tests.
     pub fn stall(&mut self, percent: u32, seed: u32) {
-        // SAFETY: the engine is open.
-        unsafe { forebay_rtl_stall(self.0.as_ptr(), percent.min(99), seed) }
+        self.0.stall(percent, seed);
     }
 
     /// From now on nobody takes what the core gives: for tests of what follows.
     pub fn stick(&mut self) {
-        // SAFETY: the engine is open.
-        unsafe { forebay_rtl_stick(self.0.as_ptr()) }
-    }
-}
-
-impl Drop for Engine {
-    fn drop(&mut self) {
-        // SAFETY: opened by `new`, closed once.
-        unsafe { forebay_rtl_close(self.0.as_ptr()) }
+        self.0.stick();
     }
 }

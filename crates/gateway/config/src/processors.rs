@@ -1,6 +1,7 @@
 //! `[[processor]]` and `[[bus]]`.
 
 use std::num::{NonZeroU32, NonZeroU64};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use forebay_crypto::Suite;
@@ -224,6 +225,10 @@ impl Values for Given<'_, '_> {
         self.section.has(key)
     }
 
+    fn whole(&self, key: &'static str) -> Option<u64> {
+        self.section.whole(key)
+    }
+
     fn count(&self, key: &'static str) -> Option<usize> {
         self.section.count(key)
     }
@@ -238,6 +243,10 @@ impl Values for Given<'_, '_> {
 
     fn text(&self, key: &'static str) -> Option<String> {
         self.section.text(key)
+    }
+
+    fn path(&self, key: &'static str) -> Option<PathBuf> {
+        self.section.path(key)
     }
 
     fn suites(&self, key: &'static str) -> Option<Option<Vec<Suite>>> {

@@ -18,37 +18,45 @@ pub(crate) const KIND: Kind = Kind { word: WORD, keys: KEYS, read, sample, detai
 
 const WORD: &str = "card";
 
+pub(crate) const INIT: Key = key(
+    "init",
+    Time("0 s", "1 s"),
+    Is("\"1 us\""),
+    "setup time per submission, before its first block (t_init)",
+    "\"500 ns\"",
+);
+pub(crate) const DOORBELL: Key = key(
+    "doorbell",
+    Time("0 s", "1 s"),
+    Is("0"),
+    "time from a submission until the card sees it",
+    "\"200 ns\"",
+);
+pub(crate) const QUEUE: Key =
+    key("queue", Whole(Unit::None, 1, 65_536), Is("1000"), "maximum queue length in submissions", "512");
+pub(crate) const WRITE_BUFFER: Key = key(
+    "write_buffer",
+    Whole(Unit::None, 0, 65_536),
+    Is("0"),
+    "completed submissions that can wait for the bus while the card computes the next",
+    "2",
+);
+pub(crate) const PREFETCH: Key = key(
+    "prefetch",
+    Whole(Unit::None, 0, 65_536),
+    Is("0"),
+    "submissions that the card prefetches while it computes",
+    "2",
+);
+pub(crate) const BUS: Key = key("bus", Text, Means("the first"), "name of the card's bus", "\"pci0\"");
+
 const KEYS: &[Key] = &[
-    key(
-        "init",
-        Time("0 s", "1 s"),
-        Is("\"1 us\""),
-        "setup time per submission, before its first block (t_init)",
-        "\"500 ns\"",
-    ),
+    INIT,
     key("block", Time("1 ps", "1 ms"), Is("\"440 ns\""), "time per block of 16 bytes (t_block)", "\"40 ns\""),
-    key(
-        "doorbell",
-        Time("0 s", "1 s"),
-        Is("0"),
-        "time from a submission until the card sees it",
-        "\"200 ns\"",
-    ),
-    key("queue", Whole(Unit::None, 1, 65_536), Is("1000"), "maximum queue length in submissions", "512"),
-    key(
-        "write_buffer",
-        Whole(Unit::None, 0, 65_536),
-        Is("0"),
-        "completed submissions that can wait for the bus while the card computes the next",
-        "2",
-    ),
-    key(
-        "prefetch",
-        Whole(Unit::None, 0, 65_536),
-        Is("0"),
-        "submissions that the card prefetches while it computes",
-        "2",
-    ),
+    DOORBELL,
+    QUEUE,
+    WRITE_BUFFER,
+    PREFETCH,
     key(
         "suites",
         Either("proposals", TEXTS),
@@ -56,7 +64,7 @@ const KEYS: &[Key] = &[
         "proposals that the card supports",
         "[\"aes128gcm16\", \"aes128-sha256\"]",
     ),
-    key("bus", Text, Means("the first"), "name of the card's bus", "\"pci0\""),
+    BUS,
 ];
 
 /// An emulated card.

@@ -14,6 +14,7 @@ mod costs;
 mod dpdk;
 mod gpu;
 mod registry;
+mod rtl;
 
 pub use absent::Absent;
 pub use backend::Backend;
@@ -26,7 +27,7 @@ pub use costs::{Costs, MeasuredBatch, MeasuredCost, set_up};
 pub use registry::{Device, Kind, Surroundings, Taken, Values, device, kinds, register};
 
 /// Every kind of processor of this crate besides cores. A new one is a module and a line here.
-pub static KINDS: &[Kind] = &[card::KIND, dpdk::KIND, gpu::KIND];
+pub static KINDS: &[Kind] = &[card::KIND, dpdk::KIND, gpu::KIND, rtl::KIND];
 
 /// The word of cores, which every file may have.
 pub const CORE: &str = "core";

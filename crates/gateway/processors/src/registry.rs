@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::fmt::{self, Debug};
+use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use forebay_crypto::{Processor, Suite};
@@ -31,6 +32,8 @@ pub struct Kind {
 pub trait Values {
     /// Whether the file itself gives the key.
     fn has(&self, key: &'static str) -> bool;
+    /// A whole number of the key's unit.
+    fn whole(&self, key: &'static str) -> Option<u64>;
     /// A number of things.
     fn count(&self, key: &'static str) -> Option<usize>;
     /// A time.
@@ -39,6 +42,8 @@ pub trait Values {
     fn word(&self, key: &'static str) -> Option<&'static str>;
     /// A text that is not empty.
     fn text(&self, key: &'static str) -> Option<String>;
+    /// A path.
+    fn path(&self, key: &'static str) -> Option<PathBuf>;
     /// Proposals; the inner `None` is that the file has no such key.
     fn suites(&self, key: &'static str) -> Option<Option<Vec<Suite>>>;
     /// The bus of a name, as its position among the file's buses; the first where the file has no such key.
