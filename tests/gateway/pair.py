@@ -175,6 +175,9 @@ while True:
                 if packet[12:16] == bytes([192, 0, 2, 2]):
                     recorded.append(packet)
                 continue
+            # A host that has lost the address forwards what still comes for it, unchanged.
+            if packet[12:16] != bytes([192, 0, 2, 1]):
+                continue
             packets += 1
             for known, one in ((numbers, (spi, number)), (ivs, (spi, iv))):
                 if one in known:

@@ -54,6 +54,14 @@ class Case:
         return (one, two) if end == 1 else (self.narrowed or two, one)
 
 
+def found(pattern, text):
+    """What the pattern's group matches in what a program printed."""
+    match = re.search(pattern, text)
+    if not match:
+        raise VmError(f"no version in: {text!r}")
+    return match[1]
+
+
 class Daemon:
     def __init__(self, vm, end):
         self.vm, self.end, self.other = vm, end, 3 - end
@@ -91,7 +99,7 @@ class Strongswan(Daemon):
         )
 
     def version(self):
-        return re.search(r"strongSwan ([\d.]+)", self.vm.sh("swanctl --version 2>&1 || true"))[1]
+        return found(r"strongSwan ([\d.]+)", self.vm.sh("swanctl --version 2>&1 || true"))
 
     def configure(self, case):
         own, peer = self.end, self.other
@@ -158,7 +166,7 @@ class Libreswan(Daemon):
         )
 
     def version(self):
-        return re.search(r"[Ll]ibreswan v?(\d[\d.]*)", self.vm.sh("/usr/libexec/ipsec/pluto --version"))[1]
+        return found(r"[Ll]ibreswan v?(\d[\d.]*)", self.vm.sh("/usr/libexec/ipsec/pluto --version"))
 
     def configure(self, case):
         own, peer = self.end, self.other
@@ -226,7 +234,7 @@ class Openiked(Daemon):
         )
 
     def version(self):
-        return re.search(r"(\d+\.\d+)", self.vm.sh("iked -V 2>&1"))[1]
+        return found(r"(\d+\.\d+)", self.vm.sh("iked -V 2>&1"))
 
     def configure(self, case):
         own, peer = self.end, self.other

@@ -13,6 +13,7 @@ use forebay_pair::{Pair, Verdict};
 use forebay_state::IvStore;
 use forebay_terminal::Answer;
 use forebay_terminal::host::seed;
+use forebay_time::Duration;
 use miette::{Context, IntoDiagnostic};
 use sd_notify::NotifyState;
 
@@ -128,7 +129,8 @@ fn serve(
         Watchdog::start(service.workers().clone()).into_diagnostic().wrap_err("cannot start the watchdog")?;
     tracing::info!(sas = service.config().sas.entries.len(), "data plane started");
     process.serve(&mut service, control_plane, &mut || {
-        addresses.look_after(clock.now());
+        let every = pair.announce_every().map(|every| Duration::from_millis(every.as_millis() as u64));
+        addresses.look_after(clock.now(), every);
         pair.verdict() == Verdict::Active
     });
     drop(watchdog);

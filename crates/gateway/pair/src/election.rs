@@ -63,6 +63,17 @@ pub enum Step {
     StandDown(&'static str),
 }
 
+/// How an active gateway stands to the shared addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// The peer is heard and stands by, or there was none.
+    Undisputed,
+    /// The peer was silent, and may be active still.
+    TakenOver,
+    /// The peer became silent while this gateway was active, and may have taken over.
+    Doubtful,
+}
+
 /// The state of a gateway.
 #[derive(Clone, Debug)]
 pub struct Election {
@@ -76,6 +87,8 @@ pub struct Election {
     heard_at: Duration,
     /// When the last connection was closed, if there is none.
     closed_at: Option<Duration>,
+    /// When it became active last.
+    active_since: Duration,
 }
 
 impl Election {
@@ -90,6 +103,7 @@ impl Election {
             peer: None,
             heard_at: now,
             closed_at: None,
+            active_since: now,
         }
     }
 
@@ -111,6 +125,15 @@ impl Election {
     /// Whether the peer is to be believed alive.
     pub fn hears(&self, now: Duration) -> bool {
         self.peer.is_some() && !self.is_silent(now)
+    }
+
+    /// How an active gateway stands to a peer that may have the addresses too.
+    pub fn claim(&self, now: Duration) -> Claim {
+        match self.peer {
+            Some(_) if self.is_silent(now) && self.heard_at > self.active_since => Claim::Doubtful,
+            Some(_) if self.is_silent(now) => Claim::TakenOver,
+            _ => Claim::Undisputed,
+        }
     }
 
     /// The peer says this.
@@ -172,6 +195,7 @@ impl Election {
             }
         }?;
         self.role = Role::Active;
+        self.active_since = now;
         self.term += 1;
         // A peer that comes back says who it is.
         self.peer = self.peer.map(|peer| Heard { resigned: false, role: Role::Standby, ..peer });

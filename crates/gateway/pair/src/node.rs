@@ -24,7 +24,7 @@ use forebay_state::{IvStore, IvStoreError, Lock, Record, Territory};
 
 use self::notes::Work;
 use super::channel::Sender;
-use super::election::{Election, Heard, Role, Settings, Step};
+use super::election::{Claim, Election, Heard, Role, Settings, Step};
 use super::key::{Key, KeyError};
 use super::memory::Memory;
 use super::message::{Hello, Message, chunks};
@@ -35,6 +35,9 @@ use super::outbox::Outbox;
 const TICK: Duration = Duration::from_millis(10);
 /// Between two sessions: one that fails is not tried again at once.
 const SESSION_AGAIN: Duration = Duration::from_secs(1);
+/// Between two announcements of the shared addresses, and while the peer may have them too.
+const ANNOUNCE_EVERY: Duration = Duration::from_secs(2);
+const ANNOUNCE_OFTEN: Duration = Duration::from_millis(250);
 /// How long a gateway that starts waits for its peer, as a multiple of the time after which it is dead.
 const START_TIMEOUT: u32 = 4;
 
@@ -300,6 +303,16 @@ impl Pair {
             Role::Standby => Verdict::Standby,
             Role::Active if state.restart => Verdict::Restart,
             Role::Active => Verdict::Active,
+        }
+    }
+
+    /// How often the shared addresses are to be announced now; `None`: not at all, because the peer may have taken over, and an
+    /// announcement would move the traffic back.
+    pub fn announce_every(&self) -> Option<Duration> {
+        match lock(&self.shared.state).election.claim(clock()) {
+            Claim::Undisputed => Some(ANNOUNCE_EVERY),
+            Claim::TakenOver => Some(ANNOUNCE_OFTEN),
+            Claim::Doubtful => None,
         }
     }
 

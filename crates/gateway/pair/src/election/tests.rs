@@ -39,6 +39,25 @@ fn a_gateway_without_a_peer_waits_for_it_and_becomes_active() {
 }
 
 #[test]
+fn of_two_active_gateways_only_the_one_that_took_over_goes_on_announcing() {
+    let [mut old, mut new] = [0, 1].map(|number| Election::new(settings(number), 0, ms(0)));
+    assert!(pass(&mut old, 0, 1_000, Some(heard(Role::Standby, 0))).is_some());
+    assert_eq!(pass(&mut old, 600, 1_000, Some(heard(Role::Standby, 1))), None);
+    assert_eq!(old.claim(ms(1_000)), Claim::Undisputed);
+    assert_eq!(pass(&mut new, 0, 1_000, Some(heard(Role::Active, 1))), None);
+    // Both links are cut.
+    assert_eq!(pass(&mut old, 1_000, 3_000, None), None);
+    let (at, _) = pass(&mut new, 1_000, 3_000, None).unwrap();
+    assert_eq!(pass(&mut new, at, 3_000, None), None);
+    assert_eq!([&old, &new].map(Election::role), [Role::Active; 2]);
+    assert_eq!([&old, &new].map(|one| one.claim(ms(3_000))), [Claim::Doubtful, Claim::TakenOver]);
+    // The old one stands down when it hears of the other's term.
+    assert!(pass(&mut old, 3_000, 3_020, Some(heard(Role::Active, 2))).is_some());
+    assert_eq!(pass(&mut new, 3_000, 3_100, Some(heard(Role::Standby, 2))), None);
+    assert_eq!(new.claim(ms(3_100)), Claim::Undisputed);
+}
+
+#[test]
 fn a_standby_takes_over_when_the_active_gateway_is_silent_closes_or_resigns() {
     let active = heard(Role::Active, 4);
     let mut one = Election::new(settings(1), 0, ms(0));

@@ -17,7 +17,7 @@ use super::start_error::{StartError, link_error};
 /// How long the kernel keeps an address that is not added again, in seconds, and when that is done.
 const LEASE_S: u32 = 10;
 const LEASE_AGAIN: Duration = Duration::from_millis(2_000);
-/// The first repetitions of an announcement; then one each time that addresses are added again.
+/// The first repetitions of an announcement; then as often as is asked for.
 const REPEATED: [u64; 5] = [50, 150, 400, 900, 1_500];
 
 struct Shared {
@@ -31,6 +31,8 @@ pub struct SharedAddresses {
     shared: Vec<Shared>,
     /// When they were announced first, and how often since.
     announced: Option<(Time, usize)>,
+    /// When they were announced last.
+    repeated: Time,
     leased: Time,
 }
 
@@ -50,7 +52,7 @@ impl SharedAddresses {
             open(one).map_err(link_error(what))
         });
         let shared = shared.collect::<Result<_, _>>()?;
-        let addresses = SharedAddresses { shared, announced: None, leased: Time::ZERO };
+        let addresses = SharedAddresses { shared, announced: None, repeated: Time::ZERO, leased: Time::ZERO };
         addresses.take_away();
         Ok(addresses)
     }
@@ -70,22 +72,24 @@ impl SharedAddresses {
     /// Announces the addresses, when the gateway can serve them.
     pub fn announce(&mut self, now: Time) {
         self.announced = Some((now, 0));
-        self.announce_once();
+        self.announce_once(now);
     }
 
-    /// Adds and announces them again when that is due.
-    pub fn look_after(&mut self, now: Time) {
+    /// Adds them again when that is due, and announces them again, `every` so often; not at all where that is `None`.
+    pub fn look_after(&mut self, now: Time, every: Option<Duration>) {
         let Some((first, count)) = self.announced else { return };
         if now.since(self.leased) >= LEASE_AGAIN {
             self.leased = now;
             if let Err((one, error)) = self.lease() {
                 tracing::error!(address = %one.address, %error, "cannot keep the shared address");
             }
-            self.announce_once();
         }
+        let Some(every) = every else { return };
         if REPEATED.get(count).is_some_and(|&ms| now.since(first) >= Duration::from_millis(ms)) {
             self.announced = Some((first, count + 1));
-            self.announce_once();
+            self.announce_once(now);
+        } else if now.since(self.repeated) >= every {
+            self.announce_once(now);
         }
     }
 
@@ -102,7 +106,8 @@ impl SharedAddresses {
         })
     }
 
-    fn announce_once(&self) {
+    fn announce_once(&mut self, now: Time) {
+        self.repeated = now;
         for one in &self.shared {
             if let Err(error) = one.announcer.announce(one.address.addr()) {
                 tracing::warn!(address = %one.address, %error, "cannot announce the shared address");
