@@ -5,6 +5,7 @@
     synth.py NAME...         only these designs
     --targets cells,ice40    only these targets
     --json FILE              the results as JSON too
+    --modules FILE           gates and delays in standard cells as TOML: what `forebay explore` reads
     --clock MHZ              exit status 1 if a placed design is slower, each named with what was found
 
 Every result is kept in target/hardware/synth under a hash of all that it depends on: the sources, the recipe,
@@ -399,6 +400,28 @@ def table(results):
     return "\n".join(lines)
 
 
+def modules(results):
+    """Gates and delays as TOML; a design without them is left out."""
+    used = sorted({f"{k} {v}" for _, by in results for k, v in by.get("cells", {}).get("tools", {}).items()})
+    lines = [
+        "# Gate equivalents and longest paths of hardware/ in standard cells, wires left out.",
+        "# Written by hardware/synth.py --targets cells --modules; not to be edited.",
+        f'source = "{", ".join(used)}"',
+    ]
+    for design, by_target in results:
+        figures = by_target.get("cells", {})
+        if "ge" in figures and "ns" in figures:
+            lines.append(f'\n[[module]]\nname = "{design.name}"\ngates = {figures["ge"]}\nns = {figures["ns"]}')
+    return "\n".join(lines) + "\n"
+
+
+def write(path, text):
+    """The whole file or none."""
+    temporary = path.with_suffix(".new")
+    temporary.write_text(text)
+    temporary.rename(path)
+
+
 def main():
     """Synthesizes what is asked for."""
     parser = argparse.ArgumentParser(
@@ -407,6 +430,7 @@ def main():
     parser.add_argument("names", nargs="*")
     parser.add_argument("--targets", default=",".join(TARGETS))
     parser.add_argument("--json", type=pathlib.Path)
+    parser.add_argument("--modules", type=pathlib.Path)
     parser.add_argument("--clock", type=float)
     options = parser.parse_args()
     targets = options.targets.split(",")
@@ -455,9 +479,9 @@ def main():
             }
             for design, by_target in results
         ]
-        temporary = options.json.with_suffix(".new")
-        temporary.write_text(json.dumps({"results": document, "missing": missing}, indent=1) + "\n")
-        temporary.rename(options.json)
+        write(options.json, json.dumps({"results": document, "missing": missing}, indent=1) + "\n")
+    if options.modules:
+        write(options.modules, modules(results))
     sys.exit(1 if slow else 0)
 
 

@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass, field
 
 from ike import MARKED
+from vm import VmError
 
 SECRET = "what both know"
 # Names of a suite in each daemon's words; openiked negotiates integrity by itself.
@@ -99,7 +100,7 @@ class Strongswan(Daemon):
         )
 
     def version(self):
-        return found(r"strongSwan ([\d.]+)", self.vm.sh("swanctl --version 2>&1 || true"))
+        return found(r"strongSwan (?:swanctl )?([\d.]+)", self.vm.sh("swanctl --version 2>&1 || true"))
 
     def configure(self, case):
         own, peer = self.end, self.other

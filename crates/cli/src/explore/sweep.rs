@@ -82,27 +82,29 @@ pub fn run(args: &SweepArgs) -> miette::Result<Answer> {
 fn print(points: &[Point]) {
     let width = points.iter().map(|one| one.name.len()).max().unwrap_or(0).clamp(14, 72);
     println!(
-        "{:width$} {:>14} {:>12} {:>10} {:>10} {:>8}",
-        "configuration", "cycles", "a packet", "a byte", "kGE", "CPI"
+        "{:width$} {:>14} {:>12} {:>10} {:>10} {:>8} {:>6} {:>12}",
+        "configuration", "cycles", "a packet", "a byte", "kGE", "CPI", "MHz", "us a packet"
     );
     let frontier = best(points);
     for (at, point) in points.iter().enumerate() {
         let one = &point.figures;
         println!(
-            "{:width$} {:>14} {:>12.1} {:>10.2} {:>10.1} {:>8.3}{}",
+            "{:width$} {:>14} {:>12.1} {:>10.2} {:>10.1} {:>8.3} {:>6.0} {:>12.2}{}",
             point.name,
             one.cycles,
             one.cycles_per_packet,
             one.cycles_per_byte,
             one.area_kge,
             one.cpi,
+            one.clock.mhz,
+            one.us_per_packet,
             if frontier.contains(&at) { "  frontier" } else { "" }
         );
     }
     let steps = marginal(points);
     if let Some(step) = steps.first() {
         println!(
-            "\nPays most per area: {} from {} to {}: {} of the cycles for {:.2} kGE (estimate)",
+            "\nPays most per area: {} from {} to {}: {} of the time for {:.2} kGE",
             step.key,
             step.values.0,
             step.values.1,

@@ -22,6 +22,7 @@ mod message;
 mod mirror;
 mod node;
 mod outbox;
+mod source;
 
 pub use key::{Key, KeyError};
 pub use message::{Hello, Message, Mismatch, decode, encode};

@@ -10,7 +10,7 @@ pub const LEN_MAX: usize = 65_535 - 16;
 /// Most records in a message; with replay windows that have gaps fewer fit.
 pub const RECORDS_MAX: usize = 256;
 /// Version of what is said.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Who speaks, as the first message of each side.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -107,6 +107,13 @@ pub enum Message {
         /// Whether it has records that the receiver may not have.
         unmerged: bool,
     },
+    /// From now on the sender's records come by this connection.
+    Session {
+        /// A random name of the sender's process.
+        process: u64,
+        /// Rises within the process.
+        number: u64,
+    },
     /// These are to be noted before they are used.
     Note {
         /// What is acknowledged.
@@ -177,6 +184,7 @@ mod tests {
     fn what_is_said_is_understood() {
         let messages = [
             Message::Beat { active: true, term: 7, preferred: false, unmerged: true },
+            Message::Session { process: u64::MAX, number: 1 },
             Message::Note { at: 3, records: vec![window(2)] },
             Message::Merge { records: vec![], active: false, last: true },
             Message::Merged {},

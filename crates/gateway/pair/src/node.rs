@@ -13,6 +13,7 @@ mod notes;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,6 +31,7 @@ use super::memory::Memory;
 use super::message::{Hello, Message, chunks};
 use super::mirror::Mirror;
 use super::outbox::Outbox;
+use super::source::Source;
 
 /// How often time passes.
 const TICK: Duration = Duration::from_millis(10);
@@ -146,6 +148,10 @@ struct State {
     /// The session of the outbox and its connection, and when it began.
     session: Option<(u64, u64)>,
     session_began: Option<Duration>,
+    /// Sessions so far.
+    sessions: u64,
+    /// By which connection the peer's records come.
+    source: Source,
     /// Whether everything was sent in this session, and was merged.
     merge_sent: bool,
     merged: bool,
@@ -167,6 +173,8 @@ struct State {
 struct Shared {
     settings: Settings,
     heartbeat: Duration,
+    /// A random name of this process.
+    process: u64,
     key: Key,
     hello: Hello,
     store: IvStore,
@@ -233,6 +241,7 @@ impl Pair {
         let shared = Arc::new(Shared {
             settings,
             heartbeat: Duration::from_nanos(config.heartbeat.as_nanos()),
+            process: RandomState::new().build_hasher().finish(),
             key,
             hello: Hello::new(
                 config.number,
@@ -247,6 +256,8 @@ impl Pair {
                 next_link: 0,
                 session: None,
                 session_began: None,
+                sessions: 0,
+                source: Source::default(),
                 merge_sent: false,
                 merged: false,
                 received: None,
@@ -458,6 +469,10 @@ impl Shared {
                 return;
             };
             let sender = sender.clone();
+            state.sessions += 1;
+            // Before any record. What fails ends the connection.
+            let begin = Message::Session { process: self.process, number: state.sessions };
+            let _ = lock(&sender).send(&begin);
             let session = self.outbox.open(Arc::new(move |message| lock(&sender).send(message).is_ok()));
             state.session = Some((session, link));
             state.session_began = Some(now);

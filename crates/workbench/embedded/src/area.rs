@@ -1,30 +1,117 @@
-//! What options cost: estimates of area in gate equivalents, from published figures (`data/area.toml`).
+//! What options cost: areas in gate equivalents, synthesized (`data/synthesis.toml`) or estimated from published figures
+//! (`data/area.toml`), and the clock frequency that the longest path allows.
 
 use std::cell::RefCell;
 
 use forebay_diagnostics::{FileErrors, Findings, Place};
 use forebay_riscv::{CacheConfig, Extension, Policy, Replacement};
 use forebay_scenario::{Section, Table, Unit};
+use miette::{Report, miette};
 use serde::{Deserialize, Serialize};
 
+use crate::hardware::module;
 use crate::instructions::Instructions;
 use crate::setup::Setup;
 
 const PUBLISHED: &str = include_str!("../data/area.toml");
 
-/// A part of a core and its estimated area.
+/// Where a figure is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// Synthesis of `hardware/`.
+    Synthesized,
+    /// A published core or memory, named in `data/area.toml`.
+    Published,
+    /// Counted from areas of cells, as `data/area.toml` explains.
+    Counted,
+    /// The file of the instructions.
+    File,
+}
+
+impl Source {
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Source::Synthesized => "synthesized",
+            Source::Published => "published",
+            Source::Counted => "counted",
+            Source::File => "file",
+        }
+    }
+}
+
+/// A part of a core and its area.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Part {
     /// What.
     pub name: String,
     /// Thousand gate equivalents (areas of a two-input NAND).
     pub kge: f64,
+    /// Where that is from.
+    pub source: Source,
+}
+
+/// The clock of a core.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Clock {
+    /// Its frequency in MHz.
+    pub mhz: f64,
+    /// What limits it: `core`, the name of an instruction, or `asked` where the file says it.
+    pub limit: String,
+}
+
+/// Cycle time of the core without custom instructions, in ns.
+fn core_cycle() -> f64 {
+    figures().expect("our own file is right").cycle
+}
+
+/// The longest path of the core with its extensions in ns, and whose it is.
+fn core_path(setup: &Setup) -> (&'static str, f64) {
+    let has = |name: &str| setup.extensions.iter().any(|(one, _)| *one == name);
+    let paths = [(has("zknd"), "zkne-zknd"), (has("zkne") && !has("zknd"), "zkne"), (has("zknh"), "zknh")];
+    let paths =
+        paths.into_iter().filter(|(has, _)| *has).filter_map(|(_, name)| Some((name, module(name)?.ns)));
+    paths.chain([("core", core_cycle())]).max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or(("core", core_cycle()))
+}
+
+/// The cycle time in ns that custom instructions are to fit: the one asked for, or that of the core with its extensions.
+pub fn cycle(setup: &Setup) -> f64 {
+    setup.clock.map_or_else(|| core_path(setup).1, |hz| 1e9 / hz as f64)
+}
+
+/// The clock that the setup asks for, or the fastest that core and instructions reach.
+///
+/// # Errors
+/// If it is asked for more: what is too slow.
+pub fn clock(setup: &Setup, instructions: &Instructions) -> Result<Clock, Report> {
+    let mhz = |ns: f64| 1_000.0 / ns;
+    let core = core_path(setup);
+    let (limit, ns) = instructions.longest_path().filter(|(_, ns)| *ns > core.1).unwrap_or(core);
+    let Some(asked) = setup.clock else { return Ok(Clock { mhz: mhz(ns), limit: limit.to_owned() }) };
+    let wanted = asked as f64 / 1e6;
+    if wanted > mhz(ns) * (1.0 + 1e-6) {
+        let help = match limit == core.0 {
+            true => "lower `clock` of `[core]`",
+            false => {
+                "lower `clock` of `[core]`, give the instruction a longer `latency`, or set `long_paths = \"latency\"`"
+            }
+        };
+        return Err(miette!(
+            help = help,
+            "`{limit}` has a path of {ns:.2} ns and reaches {:.0} MHz, {wanted:.0} MHz are asked for",
+            mhz(ns)
+        ));
+    }
+    Ok(Clock { mhz: wanted, limit: "asked".to_owned() })
 }
 
 /// Figures that estimates are made of, in gate equivalents.
 #[derive(Clone, Debug)]
 struct Figures {
     core: f64,
+    /// Its cycle time in ns.
+    cycle: f64,
     sram_bit: f64,
     flip_flop: f64,
     multiplexer: f64,
@@ -40,34 +127,50 @@ pub fn parts(setup: &Setup, instructions: &Instructions) -> Vec<Part> {
     let figures = figures().expect("our own file is right");
     let config = &setup.config;
     let mut parts = Vec::new();
-    let mut add = |name: &str, gates: f64| {
+    let mut add = |name: &str, gates: f64, source| {
         if gates != 0.0 {
-            parts.push(Part { name: name.to_owned(), kge: gates / 1_000.0 });
+            parts.push(Part { name: name.to_owned(), kge: gates / 1_000.0, source });
         }
     };
-    add("core", figures.core);
-    add("I-cache", cache(&figures, &config.icache, false));
-    add("D-cache", cache(&figures, &config.dcache, config.policy == Policy::WriteBack));
+    add("core", figures.core, Source::Published);
+    add("I-cache", cache(&figures, &config.icache, false), Source::Published);
+    add("D-cache", cache(&figures, &config.dcache, config.policy == Policy::WriteBack), Source::Published);
     // Address, data and byte enables of a slot, and the comparison of its line with a read's.
     let slot = 68.0 * (figures.flip_flop + figures.multiplexer) + 28.0 * figures.xor;
-    add("write buffer", f64::from(config.write_slots) * slot);
+    add("write buffer", f64::from(config.write_slots) * slot, Source::Counted);
     // Registers both ways, and the selection of a word.
     let beyond = f64::from(8 * config.width) - 32.0;
-    add("memory interface", beyond * 2.0 * (figures.flip_flop + figures.multiplexer));
+    add("memory interface", beyond * 2.0 * (figures.flip_flop + figures.multiplexer), Source::Counted);
     if config.multiply == 1 {
-        add("multiplier of one cycle", figures.fast_multiplier);
+        add("multiplier of one cycle", figures.fast_multiplier, Source::Published);
     }
     if config.branches == forebay_riscv::Branches::Backward {
-        add("branch prediction", figures.backward);
+        add("branch prediction", figures.backward, Source::Counted);
     }
     for (name, extension) in &setup.extensions {
         let gates = figures.extensions.iter().find(|(known, _)| known == extension);
-        add(name, gates.map_or(0.0, |(_, gates)| *gates));
+        match synthesized(name, setup) {
+            Some(gates) => add(name, gates, Source::Synthesized),
+            None => add(name, gates.map_or(0.0, |(_, gates)| *gates), Source::Counted),
+        }
     }
-    for (name, gates) in &instructions.gates {
-        add(name, *gates);
+    for one in &instructions.costs {
+        add(&one.name, one.gates, one.source);
     }
     parts
+}
+
+/// Gates of an extension whose instructions were synthesized. Zkne and Zknd share a datapath.
+fn synthesized(extension: &str, setup: &Setup) -> Option<f64> {
+    let gates = |name: &str| module(name).map(|one| one.gates);
+    let has = |name: &str| setup.extensions.iter().any(|(one, _)| *one == name);
+    match extension {
+        "zknh" => gates("zknh"),
+        "zkne" => gates("zkne"),
+        "zknd" if has("zkne") => Some(gates("zkne-zknd")? - gates("zkne")?),
+        "zknd" => gates("zkne-zknd"),
+        _ => None,
+    }
 }
 
 /// Data, tags, state bits; a comparison of tags and a selection of the word a way.
@@ -98,7 +201,7 @@ fn read(table: &Table, findings: &RefCell<Findings>) -> Option<Figures> {
     let value = |section: &'static str, key: &'static str| {
         let (table, place) = forebay_scenario::tables(&top, section).into_iter().next()?;
         let names: Vec<&'static str> = Extension::NAMES.iter().map(|(name, _)| *name).collect();
-        let mut known = vec!["gates", "gates_per_bit", "flip_flop", "multiplexer", "xor", "source"];
+        let mut known = vec!["gates", "cycle", "gates_per_bit", "flip_flop", "multiplexer", "xor", "source"];
         known.extend(["fast_multiplier", "backward_branches"]);
         known.extend(names);
         let section = Section::new(table, format!("[{section}]"), place, &known, findings);
@@ -116,6 +219,7 @@ fn read(table: &Table, findings: &RefCell<Findings>) -> Option<Figures> {
         .collect::<Option<Vec<_>>>();
     Some(Figures {
         core: value("core", "gates")?,
+        cycle: value("core", "cycle")?,
         sram_bit: value("sram", "gates_per_bit")?,
         flip_flop: value("cells", "flip_flop")?,
         multiplexer: value("cells", "multiplexer")?,

@@ -4,7 +4,7 @@ use forebay_riscv::{Account, Cause, Class};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
-use crate::area::Part;
+use crate::area::{Clock, Part};
 use crate::groups::Groups;
 use crate::machine::Done;
 use crate::setup::Setup;
@@ -30,7 +30,11 @@ pub struct Figures {
     pub cycles_per_packet: f64,
     /// Cycles a byte.
     pub cycles_per_byte: f64,
-    /// Estimated area, thousand gate equivalents.
+    /// Clock frequency, and what limits it.
+    pub clock: Clock,
+    /// Time of a packet at that clock in microseconds.
+    pub us_per_packet: f64,
+    /// Area, thousand gate equivalents.
     pub area_kge: f64,
     /// The parts of that estimate.
     pub area: Vec<Part>,
@@ -205,6 +209,7 @@ impl Figures {
         account: &Account,
         groups: &Groups,
         area: Vec<Part>,
+        clock: Clock,
         size: (u64, u64),
     ) -> Figures {
         let names = groups.names();
@@ -266,6 +271,8 @@ impl Figures {
             code: done.code,
             cycles_per_packet: per(size.0),
             cycles_per_byte: per(size.1),
+            us_per_packet: per(size.0) / clock.mhz,
+            clock,
             area_kge: area.iter().map(|part| part.kge).sum(),
             area,
             causes: Cause::ALL
@@ -325,7 +332,13 @@ impl Figures {
             misses: forebay_riscv::Misses::default(),
             windows: [32, 64].map(forebay_riscv::Windows::new),
         };
-        Figures::new(&done, &account, &Groups::ours(), Vec::new(), (0, 0))
+        let clock = Clock { mhz: 100.0, limit: "core".to_owned() };
+        Figures::new(&done, &account, &Groups::ours(), Vec::new(), clock, (0, 0))
+    }
+
+    /// Time of all cycles in microseconds.
+    pub fn us(&self) -> f64 {
+        self.cycles as f64 / self.clock.mhz
     }
 
     /// A side's cycles.
@@ -350,6 +363,8 @@ impl Figures {
             ("cycles_per_packet".to_owned(), self.cycles_per_packet),
             ("cycles_per_byte".to_owned(), self.cycles_per_byte),
             ("area_kge".to_owned(), self.area_kge),
+            ("clock_mhz".to_owned(), self.clock.mhz),
+            ("us_per_packet".to_owned(), self.us_per_packet),
         ];
         row.extend(self.causes.iter().map(|one| (format!("cause.{}", one.name), one.cycles as f64)));
         for one in &self.groups {

@@ -9,6 +9,7 @@ pub mod builtin;
 pub mod elf;
 pub mod figures;
 pub mod groups;
+pub mod hardware;
 pub mod image;
 pub mod instructions;
 pub mod machine;

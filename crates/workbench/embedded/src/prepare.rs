@@ -6,7 +6,7 @@ use forebay_diagnostics::FileErrors;
 use forebay_riscv::Account;
 use miette::{Report, miette};
 
-use crate::area::parts;
+use crate::area::{self, Clock, parts};
 use crate::builtin;
 use crate::elf::Executable;
 use crate::figures::Figures;
@@ -15,7 +15,7 @@ use crate::image;
 use crate::instructions::Instructions;
 use crate::machine::{Done, Job, RunError};
 use crate::packets;
-use crate::setup::{Input, Setup};
+use crate::setup::{Input, LongPaths, Setup};
 
 /// What setups run that differ in nothing but what cycles depend on ([`Setup::computes_as`]).
 #[derive(Clone, Debug)]
@@ -25,6 +25,7 @@ pub struct Prepared {
     firmware: PathBuf,
     groups: Groups,
     instructions: Instructions,
+    clock: Clock,
     /// Packets, and their bytes.
     size: (u64, u64),
 }
@@ -48,7 +49,11 @@ impl Prepared {
             None => Groups::ours(),
         };
         let instructions: Result<Instructions, FileErrors> = setup.custom();
-        let instructions = instructions?;
+        let mut instructions = instructions?;
+        if setup.long_paths == LongPaths::Latency {
+            instructions = instructions.fitted(area::cycle(setup));
+        }
+        let clock = area::clock(setup, &instructions)?;
         let input = match &setup.input {
             Input::Nothing => Vec::new(),
             Input::Image(path) => read(path)?,
@@ -59,12 +64,19 @@ impl Prepared {
         let size = image::size_of_input(&input).unwrap_or((0, 0));
         let isa = setup.isa(instructions.custom.clone());
         let job = Job { executable, isa, input, limit: setup.limit };
-        Ok(Prepared { job, firmware: path.clone(), groups, instructions, size })
+        Ok(Prepared { job, firmware: path.clone(), groups, instructions, clock, size })
     }
 
     /// The figures of a run.
     pub fn figures(&self, setup: &Setup, done: &Done, account: &Account) -> Figures {
-        Figures::new(done, account, &self.groups, parts(setup, &self.instructions), self.size)
+        Figures::new(
+            done,
+            account,
+            &self.groups,
+            parts(setup, &self.instructions),
+            self.clock.clone(),
+            self.size,
+        )
     }
 
     /// An error of a run, for people.

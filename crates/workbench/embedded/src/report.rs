@@ -9,6 +9,7 @@ use forebay_page::document;
 use forebay_page::element::{Element, element};
 use forebay_page::units;
 
+use crate::area::Part;
 use crate::figures::Figures;
 
 pub use frontier::{Point, best, marginal};
@@ -36,7 +37,12 @@ pub fn run(name: &str, figures: &Figures, made: &Made) -> String {
             format!("{} packets of {} bytes", figures.packets, figures.bytes / figures.packets.max(1)),
         ))
         .child(tile(share("protocol"), "protocol", format!("{} cryptography", share("crypto"))))
-        .child(tile(format!("{:.0} kGE", figures.area_kge), "area", "an estimate, see below".to_owned()));
+        .child(tile(
+            format!("{:.0} MHz", figures.clock.mhz),
+            "clock",
+            format!("{} us a packet; limit: {}", units::digits(figures.us_per_packet), figures.clock.limit),
+        ))
+        .child(tile(format!("{:.0} kGE", figures.area_kge), "area", "sources below".to_owned()));
     let header = element("header")
         .child(element("p").class("name").text(format!("Forebay explore: {name}")))
         .child(element("h1").text(verdict))
@@ -70,7 +76,8 @@ pub fn points(name: &str, points: &[Point], made: &Made) -> String {
             points.len()
         )))
         .child(element("p").class("intro").text(
-            "A configuration is on the frontier if none that is as fast is smaller. Areas are estimates from \
+            "A configuration is on the frontier if none that is as fast is smaller. Time counts the clock that the \
+             longest path allows; instructions of synthesized hardware have its area, other parts that of \
              published figures.",
         ));
     let main = element("main")
@@ -137,7 +144,7 @@ fn classes(figures: &Figures) -> Element {
 }
 
 fn area(figures: &Figures) -> Element {
-    let rows = figures.area.iter().map(|one| vec![one.name.clone(), format!("{:.2}", one.kge)]);
-    let all = [vec!["together".to_owned(), format!("{:.2}", figures.area_kge)]];
-    table(&["part", "kGE"], rows.chain(all))
+    let row = |one: &Part| vec![one.name.clone(), format!("{:.2}", one.kge), one.source.word().to_owned()];
+    let all = [vec!["together".to_owned(), format!("{:.2}", figures.area_kge), String::new()]];
+    table(&["part", "kGE", "source"], figures.area.iter().map(row).chain(all))
 }

@@ -121,6 +121,20 @@ const CORE: &[Key] = &[
          into custom registers), or a file of them",
         "\"mine.toml\"",
     ),
+    key(
+        "clock",
+        Whole(Unit::Frequency, 1, 1_000_000_000_000),
+        Means("as fast as the longest path allows"),
+        "clock frequency that is asked for; an error if a path is too long for it",
+        "\"150 MHz\"",
+    ),
+    key(
+        "long_paths",
+        Word(&["clock", "latency"]),
+        Is("\"clock\""),
+        "what becomes of custom instructions with a longer path than the core: they lower the clock, or take more cycles",
+        "\"latency\"",
+    ),
     key("multiply", Whole(Unit::None, 1, CYCLES_MAX), Is("3"), "cycles of a multiplication", "1"),
     key("divide", Whole(Unit::None, 1, CYCLES_MAX), Is("37"), "cycles of a division", "20"),
     key(
@@ -291,6 +305,20 @@ const INSTRUCTION: &[Key] = &[
         "4",
     ),
     key("gates", Number(0.0, f64::MAX), Is("0"), "gate equivalents, for the estimate of the area", "613"),
+    key(
+        "hardware",
+        Text,
+        Means("none; `gates` counts"),
+        "synthesized module that computes it (`hardware/synth.py`), with its gates and its longest path",
+        "\"md5_iteration\"",
+    ),
+    key(
+        "steps",
+        Whole(Unit::None, 1, 10_000),
+        Is("1"),
+        "how often it passes that module, one after the other",
+        "4",
+    ),
     key(
         "semantics",
         Text,

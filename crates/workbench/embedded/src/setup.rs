@@ -27,6 +27,10 @@ pub struct Setup {
     pub extensions: Vec<(&'static str, Extension)>,
     /// Custom instructions.
     pub instructions: InstructionSource,
+    /// The clock frequency that is asked for, in Hz.
+    pub clock: Option<u64>,
+    /// What becomes of instructions whose path is longer than a cycle.
+    pub long_paths: LongPaths,
     /// Pipeline, caches, write buffer and memory.
     pub config: Config,
     /// The file with every default filled in.
@@ -62,6 +66,15 @@ pub enum SasSource {
     File(PathBuf),
     /// The text of one.
     Text(String),
+}
+
+/// What becomes of custom instructions whose path is longer than a cycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LongPaths {
+    /// They lower the clock.
+    Clock,
+    /// They take more cycles.
+    Latency,
 }
 
 /// Where custom instructions come from.
@@ -138,6 +151,7 @@ impl Setup {
             && self.input == other.input
             && self.extensions == other.extensions
             && self.instructions == other.instructions
+            && (self.clock, self.long_paths) == (other.clock, other.long_paths)
     }
 
     fn resolve(&mut self) {
@@ -191,6 +205,11 @@ impl Setup {
             "core": {
                 "extensions": self.extensions.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
                 "instructions": instructions,
+                "clock": self.clock,
+                "long_paths": match self.long_paths {
+                    LongPaths::Clock => "clock",
+                    LongPaths::Latency => "latency",
+                },
                 "multiply": config.multiply,
                 "divide": config.divide,
                 "load_use": config.load_use,

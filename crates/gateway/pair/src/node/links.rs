@@ -134,6 +134,9 @@ impl Shared {
             }
             // Of a session that has ended.
             Message::Noted { .. } | Message::Merged {} => {}
+            Message::Session { process, number } => state.source.begin(process, number, link),
+            // Sent before the peer went on by another connection, and late.
+            Message::Note { .. } | Message::Merge { .. } if !state.source.is(link) => {}
             Message::Note { at, records } => self.work.send(Work::Note { link, at, records }).ok()?,
             Message::Merge { records, active, last } => {
                 self.work.send(Work::Merge { link, records, active, last }).ok()?;

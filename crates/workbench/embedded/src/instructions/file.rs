@@ -8,8 +8,10 @@ use forebay_riscv::{Clash, Custom, Definition, INVERSE_SBOX, SBOX};
 use forebay_scenario::schema::known;
 use forebay_scenario::{Section, Table as Tree, Unit, tables};
 
-use super::Instructions;
 use super::language::{self, Program, Register};
+use super::{Cost, Datapath, Instructions};
+use crate::area::Source;
+use crate::hardware::{module, modules};
 use crate::schema::INSTRUCTION_PARTS;
 
 const TABLES: [&str; 4] = ["aes-sbox", "aes-inverse-sbox", "aes-encrypt", "aes-decrypt"];
@@ -30,7 +32,8 @@ pub(super) fn instructions(tree: &Tree, findings: &RefCell<Findings>) -> Option<
             table(&Section::new(tree, "[[table]]".to_owned(), place, &of_table, findings))
         })
         .collect();
-    let (mut definitions, mut places, mut gates) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut definitions, mut places) = (Vec::new(), Vec::new());
+    let (mut costs, mut datapaths) = (Vec::<Cost>::new(), Vec::<Option<Datapath>>::new());
     for (tree, place) in tables(&top, "instruction") {
         let section = Section::new(
             tree,
@@ -39,8 +42,16 @@ pub(super) fn instructions(tree: &Tree, findings: &RefCell<Findings>) -> Option<
             &known(INSTRUCTION_PARTS, "instruction"),
             findings,
         );
-        if let Some((definition, cost)) = instruction(&section, &registers, &made) {
-            gates.push((definition.name.clone(), cost));
+        if let Some((definition, gates, datapath)) = instruction(&section, &registers, &made) {
+            let is_first =
+                |path: &Datapath| !datapaths.iter().flatten().any(|one| one.module.name == path.module.name);
+            costs.push(match datapath.filter(is_first) {
+                Some(Datapath { module, .. }) => {
+                    Cost::new(&definition.name, module.gates, Source::Synthesized)
+                }
+                None => Cost::new(&definition.name, gates, Source::File),
+            });
+            datapaths.push(datapath);
             definitions.push(definition);
             places.push(section.place_of("name"));
         }
@@ -50,11 +61,11 @@ pub(super) fn instructions(tree: &Tree, findings: &RefCell<Findings>) -> Option<
     }
     let bits: u32 = registers.iter().map(|one| one.bits * one.count as u32).sum();
     // A flip-flop and a multiplexer a bit.
-    gates.push(("registers".to_owned(), 8.33 * f64::from(bits)));
+    costs.push(Cost::new("registers", 8.33 * f64::from(bits), Source::Counted));
     let count = registers.iter().map(|one| one.count).sum();
     let names: Vec<String> = definitions.iter().map(|one: &Definition| one.name.clone()).collect();
     match Custom::new(definitions, count) {
-        Ok(custom) => Some(Instructions { custom, gates }),
+        Ok(custom) => Some(Instructions { custom, costs, datapaths }),
         Err(Clash { later, earlier }) => {
             let (message, help) = match earlier {
                 Some(earlier) => (
@@ -143,7 +154,7 @@ fn instruction(
     section: &Section<'_>,
     registers: &[Register],
     made: &[language::Table],
-) -> Option<(Definition, f64)> {
+) -> Option<(Definition, f64, Option<Datapath>)> {
     let name = name(section)?;
     for (key, example) in [
         ("opcode", "opcode = \"custom-0\""),
@@ -158,6 +169,7 @@ fn instruction(
     let funct3 = section.whole("funct3", Unit::None, 0, 7);
     let words = section.whole("words", Unit::None, 0, 16).unwrap_or(0) as u32;
     let gates = section.decimal("gates", Unit::None).map_or(0.0, |gates| gates.as_f64());
+    let datapath = datapath(section, &name)?;
     let funct7 = funct7(section)?;
     let latency = section.whole("latency", Unit::None, 1, 10_000).unwrap_or(1) as u32;
     let text = section.text("semantics")?;
@@ -180,7 +192,32 @@ fn instruction(
         words,
         semantics: Arc::new(program),
     };
-    Some((definition, gates))
+    Some((definition, gates, datapath))
+}
+
+/// The synthesized hardware of an instruction, if it names one; the outer `None` is a finding.
+fn datapath(section: &Section<'_>, name: &str) -> Option<Option<Datapath>> {
+    let steps = section.whole("steps", Unit::None, 1, 10_000).unwrap_or(1) as u32;
+    if !section.has("hardware") {
+        return Some(None);
+    }
+    let wanted = section.text("hardware")?;
+    let Some(module) = module(wanted) else {
+        let known: Vec<&str> = modules().iter().map(|one| one.name.as_str()).collect();
+        let message = format!("`{name}`: no hardware `{wanted}` has been synthesized");
+        let help = format!("there are {}; without one, give `gates` of your own", known.join(", "));
+        section.conflict("hardware", message, &help);
+        return None;
+    };
+    if section.has("gates") {
+        section.conflict(
+            "gates",
+            "synthesized hardware has its own gates",
+            "take `gates` or `hardware` away",
+        );
+        return None;
+    }
+    Some(Some(Datapath { module, steps }))
 }
 
 /// One number, or the first and the last of a range.

@@ -21,18 +21,18 @@ pub struct Point {
 /// The points that no other beats: none that is as fast is smaller. The smallest first.
 pub fn best(points: &[Point]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..points.len()).collect();
-    let key = |at: usize| (points[at].figures.area_kge, points[at].figures.cycles);
-    order.sort_by(|&a, &b| key(a).0.total_cmp(&key(b).0).then(key(a).1.cmp(&key(b).1)).then(a.cmp(&b)));
-    let mut fastest = u64::MAX;
+    let key = |at: usize| (points[at].figures.area_kge, points[at].figures.us());
+    order.sort_by(|&a, &b| key(a).0.total_cmp(&key(b).0).then(key(a).1.total_cmp(&key(b).1)).then(a.cmp(&b)));
+    let mut fastest = f64::INFINITY;
     order.retain(|&at| {
-        let better = points[at].figures.cycles < fastest;
-        fastest = fastest.min(points[at].figures.cycles);
+        let better = points[at].figures.us() < fastest;
+        fastest = fastest.min(points[at].figures.us());
         better
     });
     order
 }
 
-/// What one step of an option pays: the mean, over all pairs of points that differ in it alone, of the cycles
+/// What one step of an option pays: the mean, over all pairs of points that differ in it alone, of the time
 /// that it saves and the area that it takes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
@@ -42,7 +42,7 @@ pub struct Step {
     pub values: (String, String),
     /// Pairs of points.
     pub pairs: usize,
-    /// Share of the cycles saved.
+    /// Share of the time saved.
     pub saved: f64,
     /// Area, thousand gate equivalents.
     pub kge: f64,
@@ -55,12 +55,12 @@ pub fn marginal(points: &[Point]) -> Vec<Step> {
         for b in points.iter().filter(|b| b.values.len() == a.values.len()) {
             let unlike: Vec<usize> = (0..a.values.len()).filter(|&at| a.values[at] != b.values[at]).collect();
             let [at] = unlike[..] else { continue };
-            let dearer = (b.figures.area_kge, a.figures.cycles) > (a.figures.area_kge, b.figures.cycles);
+            let dearer = (b.figures.area_kge, a.figures.us()) > (a.figures.area_kge, b.figures.us());
             if !dearer || a.values[at].0 != b.values[at].0 {
                 continue;
             }
             let values = (a.values[at].1.clone(), b.values[at].1.clone());
-            let saved = 1.0 - b.figures.cycles as f64 / a.figures.cycles.max(1) as f64;
+            let saved = 1.0 - b.figures.us() / a.figures.us().max(f64::MIN_POSITIVE);
             let kge = b.figures.area_kge - a.figures.area_kge;
             let key = a.values[at].0.as_str();
             let known = steps.iter_mut().find(|one| one.key == key && one.values == values);
@@ -89,19 +89,19 @@ fn worth(step: &Step) -> f64 {
 
 pub(super) fn plot(points: &[Point], frontier: &[usize]) -> Element {
     let per = |point: &Point| match point.figures.packets {
-        0 => point.figures.cycles as f64,
-        packets => point.figures.cycles as f64 / packets as f64,
+        0 => point.figures.us(),
+        packets => point.figures.us() / packets as f64,
     };
     let (width, height, left) = (2.0 * WIDTH, 380.0, 70.0);
     let x = Scale::logarithmic(points.iter().map(|one| one.figures.area_kge), left, width - 20.0);
     let y = Scale::logarithmic(points.iter().map(per), height - 40.0, 10.0);
     let (Some(x), Some(y)) = (x, y) else { return nothing("No points") };
     let place = |at: usize| (x.at(points[at].figures.area_kge), y.at(per(&points[at])));
-    let mut drawing = svg(width, height, "cycles against area")
+    let mut drawing = svg(width, height, "time against area")
         .child(axis_below(&x, 10.0, height - 40.0, units::digits))
         .child(axis_left(&y, left, width - 20.0, units::short))
         .child(text(width / 2.0, height - 4.0, "middle quiet", "area, kGE"))
-        .child(text(left + 6.0, 22.0, "quiet", "cycles a packet"))
+        .child(text(left + 6.0, 22.0, "quiet", "us a packet"))
         .child(line((left, 10.0), (left, height - 40.0), "axis"));
     let mut path = Path::default();
     for (step, &at) in frontier.iter().enumerate() {
@@ -118,9 +118,10 @@ pub(super) fn plot(points: &[Point], frontier: &[usize]) -> Element {
         let (px, py) = place(at);
         let dot = mark(if on { 1 } else { 0 }, px, py, if on { 5.0 } else { 3.5 }, "fill dot");
         let title = format!(
-            "{}: {} cycles, {:.1} kGE",
+            "{}: {} cycles, {:.0} MHz, {:.1} kGE",
             point.name,
             units::count(point.figures.cycles),
+            point.figures.clock.mhz,
             point.figures.area_kge
         );
         drawing = drawing.child(dot.title(title));
@@ -129,17 +130,19 @@ pub(super) fn plot(points: &[Point], frontier: &[usize]) -> Element {
 }
 
 pub(super) fn table(points: &[Point], frontier: &[usize]) -> Element {
-    let head = ["configuration", "kGE", "cycles", "a packet", "a byte", "against the smallest"];
-    let first = frontier.first().map_or(0, |&at| points[at].figures.cycles);
+    let head =
+        ["configuration", "kGE", "MHz", "limit", "cycles a packet", "us a packet", "against the smallest"];
+    let first = frontier.first().map_or(0.0, |&at| points[at].figures.us());
     let rows = frontier.iter().map(|&at| {
         let one = &points[at].figures;
         vec![
             points[at].name.clone(),
             format!("{:.1}", one.area_kge),
-            units::count(one.cycles),
+            format!("{:.0}", one.clock.mhz),
+            one.clock.limit.clone(),
             units::digits(one.cycles_per_packet),
-            units::digits(one.cycles_per_byte),
-            format!("{:.2} times as fast", first as f64 / one.cycles.max(1) as f64),
+            units::digits(one.us_per_packet),
+            format!("{:.2} times as fast", first / one.us().max(f64::MIN_POSITIVE)),
         ]
     });
     html_table(&head, rows)
@@ -161,7 +164,7 @@ pub(super) fn marginals(points: &[Point]) -> Element {
             per,
         ]
     });
-    html_table(&["one option, all others alike", "pairs", "cycles saved", "kGE", "% a kGE"], rows)
+    html_table(&["one option, all others alike", "pairs", "time saved", "kGE", "% a kGE"], rows)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use forebay_scenario::schema::known;
 use forebay_scenario::{Section, Table, Unit, Value, tables};
 use serde_json::Value as Json;
 
-use super::{Input, InstructionSource, SasSource, Setup};
+use super::{Input, InstructionSource, LongPaths, SasSource, Setup};
 use crate::builtin;
 use crate::schema::PARTS;
 
@@ -87,6 +87,11 @@ pub(super) fn setup(table: &Table, folder: &Path, findings: &RefCell<Findings>) 
         input: input(&section("input"), folder),
         extensions: extensions(&core),
         instructions: instructions(&core, folder),
+        clock: core.whole("clock", Unit::Frequency, 1, 1_000_000_000_000),
+        long_paths: match core.word("long_paths", &["clock", "latency"]) {
+            Some("latency") => LongPaths::Latency,
+            _ => LongPaths::Clock,
+        },
         config,
         resolved: Json::Null,
     };

@@ -1,0 +1,85 @@
+//! What synthesized hardware does to area, clock and cycles.
+
+use std::path::Path;
+
+use forebay_embedded::area::{self, Source};
+use forebay_embedded::instructions::{IPSEC_FILE, Instructions, ipsec};
+use forebay_embedded::{Setup, parts};
+
+fn setup(core: &str) -> Setup {
+    let text = format!("model = \"embedded\"\n[firmware]\npath = \"ipsec-custom\"\n[core]\n{core}\n");
+    Setup::parse(&text, "core.toml", Path::new(""), &[]).expect("a setup")
+}
+
+fn latency(instructions: &Instructions, name: &str) -> u32 {
+    let found = instructions.custom.definitions().iter().find(|one| one.name == name);
+    found.expect("an instruction").latency
+}
+
+#[test]
+fn the_slowest_instruction_sets_the_clock_or_takes_more_cycles() {
+    let plain = area::clock(&setup(""), &Instructions::default()).expect("a clock");
+    assert_eq!(plain.limit, "core");
+    let custom = setup("instructions = \"ipsec\"");
+    let slow = area::clock(&custom, &ipsec()).expect("a clock");
+    assert_eq!(slow.limit, "md5_iteration");
+    assert!(slow.mhz < 0.7 * plain.mhz, "{slow:?} {plain:?}");
+
+    let fitted = ipsec().fitted(area::cycle(&custom));
+    let fast = area::clock(&custom, &fitted).expect("a clock");
+    assert_eq!((fast.limit.as_str(), fast.mhz), ("core", plain.mhz));
+    assert_eq!((latency(&ipsec(), "md5_iteration"), latency(&fitted, "md5_iteration")), (1, 2));
+    // A column a step.
+    assert_eq!((latency(&ipsec(), "enc_round"), latency(&fitted, "enc_round")), (4, 8));
+    assert_eq!(latency(&fitted, "fold64"), 1);
+}
+
+#[test]
+fn a_clock_that_is_asked_for_and_cannot_be_had_is_named_with_what_is_too_slow() {
+    let asked = setup("instructions = \"ipsec\"\nclock = \"150 MHz\"");
+    let error = area::clock(&asked, &ipsec()).expect_err("too fast").to_string();
+    assert!(
+        error.contains("md5_iteration") && error.contains("103 MHz") && error.contains("150 MHz"),
+        "{error}"
+    );
+    let fitted = ipsec().fitted(area::cycle(&asked));
+    assert_eq!(area::clock(&asked, &fitted).expect("a clock").mhz, 150.0);
+    let error = area::clock(&setup("clock = \"1 GHz\""), &Instructions::default()).expect_err("too fast");
+    assert!(error.to_string().contains("`core`"), "{error}");
+    // An extension has a path too.
+    let clock =
+        area::clock(&setup("extensions = \"m c zkne zknd\""), &Instructions::default()).expect("a clock");
+    assert_eq!(clock.limit, "zkne-zknd");
+}
+
+#[test]
+fn hardware_is_counted_once_and_says_where_its_area_is_from() {
+    let of = |instructions: &Instructions| {
+        let parts = parts(&setup("instructions = \"ipsec\""), instructions);
+        let synthesized = parts.into_iter().filter(|part| part.source == Source::Synthesized);
+        synthesized.map(|part| (part.name, (1_000.0 * part.kge).round())).collect::<Vec<_>>()
+    };
+    let file = Instructions::parse(IPSEC_FILE, "ipsec.toml").expect("our own file");
+    assert_eq!(of(&ipsec()), of(&file));
+    assert_eq!(
+        of(&file).iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(),
+        ["add64", "fold64", "enc_round", "md5_iteration"]
+    );
+}
+
+#[test]
+fn an_instruction_whose_hardware_was_not_synthesized_is_an_error_with_what_there_is() {
+    let of = |lines: &str| {
+        let text = format!(
+            "[[instruction]]\nname = \"mine\"\nopcode = \"custom-0\"\nfunct3 = 0\nsemantics = \"rd = rs1\"\n{lines}\n"
+        );
+        let errors = Instructions::parse(&text, "mine.toml").expect_err("a finding");
+        format!("{errors:?}")
+    };
+    let error = of("hardware = \"sha3\"");
+    assert!(
+        error.contains("no hardware `sha3` has been synthesized") && error.contains("md5_iteration"),
+        "{error}"
+    );
+    assert!(of("hardware = \"add64\"\ngates = 5").contains("take `gates` or `hardware` away"));
+}
