@@ -200,7 +200,9 @@ module esp_engine #(
             {beat_words, gathered, beat_last} <= 4'd0;
             made <= {8*BYTES{1'b0}};
             made_words <= 3'd0;
-            {iv, aad, digest} <= 384'd0;
+            iv <= 128'd0;
+            aad <= 128'd0;
+            digest <= 128'd0;
             {iv_at, aad_words, digest_words} <= 8'd0;
         end else begin
             if (taken & s_tlast) ended <= 1'b1;
@@ -268,7 +270,9 @@ module esp_engine #(
                     left <= skip;
                     text_left <= text;
                     auth_left <= head + {8'd0, iv_length} + text;
-                    {iv, aad, digest} <= 384'd0;
+                    iv <= 128'd0;
+                    aad <= 128'd0;
+                    digest <= 128'd0;
                     {iv_at, aad_words, digest_words, beat_words} <= 10'd0;
                     {gathered, made_words} <= 4'd0;
                     load_at <= 6'd0;

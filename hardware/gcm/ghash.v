@@ -35,11 +35,11 @@ module ghash #(
             wire [6:0] again = high[127:121] ^ {5'd0, high[127:126]} ^ {6'd0, high[127]};
             wire [127:0] top = {high[127:7], high[6:0] ^ again};
             assign reduced = product[127:0] ^ top ^ {top[126:0], 1'b0} ^ {top[125:0], 2'd0} ^ {top[120:0], 7'd0};
+            integer k;
             always @(posedge clk)
                 if (rst | clear) sum <= 128'd0;
                 else if (in_valid)
                     for (k = 0; k < 128; k = k + 1) sum[k] <= reduced[127-k];
-            integer k;
         end else begin : by_digits
             // Horner's rule, from the highest powers on: sum = sum x^DIGIT + digit H. The operand waits in `left`.
             localparam STEPS = 128 / DIGIT;
