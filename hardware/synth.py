@@ -413,7 +413,9 @@ def modules(results):
     for design, by_target in results:
         figures = by_target.get("cells", {})
         if "ge" in figures and "ns" in figures:
-            lines.append(f'\n[[module]]\nname = "{design.name}"\ngates = {figures["ge"]}\nns = {figures["ns"]}')
+            lines.append(
+                f'\n[[module]]\nname = "{design.name}"\ngates = {figures["ge"]}\nns = {figures["ns"]}'
+            )
     return "\n".join(lines) + "\n"
 
 

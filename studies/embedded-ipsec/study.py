@@ -675,7 +675,9 @@ def pays(s: Study, plain: dict[str, Core], custom: dict[str, Core], traffic: Tra
     ]
     more = []
     for name, key, values in OPTIONS:
-        for value, one in zip(values, traffic.cores("reference", True, [{**fitted, key: value} for value in values])):
+        for value, one in zip(
+            values, traffic.cores("reference", True, [{**fitted, key: value} for value in values])
+        ):
             if area(one) > area(base):
                 more.append(row(f"{name} {value}", base, one))
     found += sorted(more, key=lambda one: -float(str(one[-1])))

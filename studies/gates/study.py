@@ -80,7 +80,9 @@ def declare(s: Study) -> dict[str, Claim]:
         "verified": s.observation(
             "verified",
             says="The sets that the simulator finds carry their rate by the measured cycles too.",
-            band=s.band(1.0, None, "times", "number of engines times the rate of one, over the rate asked for"),
+            band=s.band(
+                1.0, None, "times", "number of engines times the rate of one, over the rate asked for"
+            ),
         ),
     }
 
@@ -122,7 +124,10 @@ def lookaside(s: Study, cycles: dict[str, Any]) -> tuple[list[float], float]:
         of_count = base.set("processor.engine.count", count)
         runs = s.run([of_count.set("traffic.value", size) for size in SIZES])
         carried["lookaside"].append(s.figures(runs, "throughput_bps", 1e-9))
-        ways = [inline.set("payload", size).set("resource.engine.rate", count * engine.rate(size)) for size in SIZES]
+        ways = [
+            inline.set("payload", size).set("resource.engine.rate", count * engine.rate(size))
+            for size in SIZES
+        ]
         carried["inline"].append(s.figures(s.run([way.solved() for way in ways]), "payload_bps", 1e-9))
     s.plot(
         "AES-CTR with HMAC-SHA-1 at 100 MHz on a PCI bus of 2.11 Gbit/s",
@@ -159,7 +164,9 @@ def smallest(s: Study, synthesis: dict[str, Any], cycles: dict[str, Any]) -> lis
             count, bus, queue = search(s, base, engine, target)
             found.append((count * cells["ge"] / 1e3, kind, count, bus, queue, engine))
         for kge, kind, count, bus, queue, engine in sorted(found, key=lambda one: one[0]):
-            rows.append([target, kind, count, kge, 1e-6 * engine.hz, bus, queue, 1e-9 * count * engine.imix()])
+            rows.append(
+                [target, kind, count, kge, 1e-6 * engine.hz, bus, queue, 1e-9 * count * engine.imix()]
+            )
         verified.append(rows[-len(KINDS)][-1] / target)  # type: ignore[operator]
     head = ["Gbit/s", "engine", "engines", "kGE", "MHz", "bus", "queue", "Gbit/s by the measured cycles"]
     s.table("Sets for IMIX under AES-GCM, the smallest first", head, rows)
@@ -181,7 +188,9 @@ def search(s: Study, base: StudyScenario, engine: Engine, target: int) -> tuple[
     of_count = base.set("processor.engine.count", count)
     ways = [(name, of_count.set("bus.bandwidth", f"{gbit} Gbit/s")) for name, gbit in BUSES]
     name, with_bus = next(((name, way) for name, way in ways if carries(way)), ways[-1])
-    queue = next((queue for queue in QUEUES if carries(with_bus.set("processor.engine.queue", queue))), QUEUES[-1])
+    queue = next(
+        (queue for queue in QUEUES if carries(with_bus.set("processor.engine.queue", queue))), QUEUES[-1]
+    )
     return count, name, queue
 
 

@@ -13,7 +13,7 @@ import re
 import time
 from pathlib import Path
 
-from vm import Namespace, Vm, VmError, enter
+from vm import Vm, VmError, enter
 
 MARK = "mark 0x4642 mask 0xffffffff"
 GCM = "aead 'rfc4106(gcm(aes))' 0x{:040x} 128"

@@ -10,7 +10,6 @@ again and one with a byte changed, which Linux must count as replayed and as for
 
 import argparse
 import json
-import os
 import socket
 import struct
 import subprocess
