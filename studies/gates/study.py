@@ -4,8 +4,9 @@ The cores of hardware/ as they were synthesized, with the cycles that packets ta
 the place of assumed figures: beside the cores of GRIP's figure 15.4, inline and lookaside on one bus, and as the
 smallest set of engines that carries 1, 10 and 100 Gbit/s of IMIX under AES-GCM.
 
-cycles.json is printed by `cargo run -p forebay-crypto-rtl --features pipelined --example cycles`, synthesis.json is
-cut from what `make synth` writes (yosys 0.23; OSU 0.18 um cells without wires; nextpnr for an ECP5 of speed grade 6).
+cycles.json is printed by `cargo run -p forebay-crypto-rtl --features pipelined --example cycles`, lookaside.json by
+`hardware/test/lookaside_cycles.py`; synthesis.json is cut from what `make synth` writes (yosys 0.23; OSU 0.18 um
+cells without wires; nextpnr for an ECP5 of speed grade 6).
 """
 
 from __future__ import annotations
@@ -115,9 +116,15 @@ def grip(s: Study, synthesis: dict[str, Any], cycles: dict[str, Any]) -> list[fl
 def lookaside(s: Study, cycles: dict[str, Any]) -> tuple[list[float], float]:
     s.section("Inline and lookaside")
     engine = Engine(cycles["esp-ctr-sha1"]["cycles"], CLOCK)
+    ring = Engine(json.loads(s.file("lookaside.json"))["cycles"], CLOCK)
+    s.table(
+        "Cycles of a packet, AES-CTR with HMAC-SHA-1",
+        ["bytes of text", "inline", "lookaside, ring and memory at once"],
+        [[size, engine.cycles[size], ring.cycles[size]] for size in SIZES],
+    )
     base = s.scenario("engine.toml").set("traffic.source", "fixed").set("traffic.overhead", 0)
-    base = base.set("traffic.rate", "40 Gbit/s").set("processor.engine.init", engine.init)
-    base = base.set("processor.engine.block", engine.block).set("traffic.packets", 50_000)
+    base = base.set("traffic.rate", "40 Gbit/s").set("processor.engine.init", ring.init)
+    base = base.set("processor.engine.block", ring.block).set("traffic.packets", 50_000)
     inline = s.scenario("inline.toml").set("headers", 0)
     carried: dict[str, list[list[float]]] = {"lookaside": [], "inline": []}
     for count in COUNTS:
