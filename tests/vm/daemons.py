@@ -30,7 +30,8 @@ class Unable(Exception):
 class Case:
     """What two ends agree on; end 1 is the gateway's."""
 
-    esp: str = "aes128gcm16"
+    # A name of SUITES, or none for the first that the peer has.
+    esp: str = ""
     key_exchange: str = "x25519"
     children: dict = field(default_factory=lambda: {"net": ("10.1.0.0/16", "10.2.0.0/16")})
     mode: str = "tunnel"
@@ -64,6 +65,8 @@ def found(pattern, text):
 
 
 class Daemon:
+    suites = tuple(SUITES)
+
     def __init__(self, vm, end):
         self.vm, self.end, self.other = vm, end, 3 - end
 
@@ -184,8 +187,10 @@ class Libreswan(Daemon):
             text += (
                 f"conn {name}\n ikev2=insist\n authby=secret\n left={case.address(own)}\n right={case.address(peer)}\n"
                 f" leftid=@end{own}\n rightid=@end{peer}\n{subnets} ike=aes128-sha2_256;dh31\n esp={esp}\n"
-                f" auto=add\n narrowing=yes\n mobike={'yes' if case.any_address else 'no'}\n fragmentation=yes\n"
+                f" auto=add\n mobike={'yes' if case.any_address else 'no'}\n fragmentation=yes\n"
                 f" leftupdown=\n pfs=no\n retransmit-timeout=10s\n"
+                # A connection that may be narrowed is only a template: it takes no acquire and no command to rekey.
+                + (" narrowing=yes\n" if case.narrowed else "")
                 + (f" dpddelay={case.dead_peer}s\n dpdtimeout=10s\n" if case.dead_peer else "")
             )
         self.vm.put(text.encode(), "/etc/ipsec.conf")
@@ -221,6 +226,8 @@ class Libreswan(Daemon):
 
 class Openiked(Daemon):
     name, image, programs = "openiked", "initramfs-openiked", "iked"
+    # By Linux's PF_KEY it has neither AEADs nor HMAC-SHA-256 of 128 bits.
+    suites = ("aes256-sha512",)
 
     def __init__(self, vm, end):
         super().__init__(vm, end)

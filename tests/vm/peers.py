@@ -162,7 +162,7 @@ def one(name, events, arguments, work, results):
         }
         print(f"peers: {name}: {entry['versions']}", flush=True)
         pair = Pair(a, b, ours, theirs, lambda: begin_gateway(a))
-        ours.configure(Case())
+        ours.configure(Case(esp=theirs.suites[0]))
         ours.start()
         begin_gateway(a)
         if arguments.rekeys:
