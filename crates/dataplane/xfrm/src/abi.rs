@@ -27,6 +27,8 @@ pub mod message {
     pub const FLUSH_POLICY: u16 = 0x1d;
     pub const NEW_AE: u16 = 0x1e;
     pub const MIGRATE: u16 = 0x21;
+    /// `XFRM_MSG_MIGRATE_STATE`, Linux 7.2: one SA gets other addresses and no other message says so.
+    pub const MIGRATE_STATE: u16 = 0x29;
 }
 
 /// `XFRMA_`.

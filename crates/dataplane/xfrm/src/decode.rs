@@ -45,7 +45,7 @@ pub fn decode(frame: &Frame<'_>) -> Result<Message, Malformed> {
             let kind = find(Attributes::behind(body, 0), attribute::POLICY_TYPE)?;
             Message::PoliciesFlushed(kind.and_then(|kind| kind.first().copied()).unwrap_or(0))
         }
-        message::MIGRATE => Message::Migrated,
+        message::MIGRATE | message::MIGRATE_STATE => Message::Migrated,
         _ => Message::Other,
     })
 }
@@ -301,4 +301,18 @@ fn deleted_policy(body: &[u8]) -> Result<Message, Malformed> {
         Some(info) => word(info, 156)?,
         None => word(body, 56)?,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `XFRM_MSG_MIGRATE` and `XFRM_MSG_MIGRATE_STATE` of linux/xfrm.h: the notice of a migration has no SA from which ours could be renewed.
+    #[test]
+    fn migrations_have_everything_read_again() {
+        for kind in [0x21, 0x29] {
+            let frame = Frame { kind, flags: 0, sequence: 0, body: &[0; 80] };
+            assert!(matches!(decode(&frame), Ok(Message::Migrated)));
+        }
+    }
 }
