@@ -212,7 +212,8 @@ class Libreswan(Daemon):
         self.vm.sh(f"timeout 30 ipsec whack --initiate --name {child}", seconds=60)
 
     def rekey_child(self):
-        return "ipsec whack --rekey-ipsec --name net"
+        # Releases from 5 on have the first, older ones the second.
+        return "ipsec whack --rekey-child --name net || ipsec whack --rekey-ipsec --name net"
 
     def rekey_ike(self):
         return "ipsec whack --rekey-ike --name net"
