@@ -257,7 +257,7 @@ class Openiked(Daemon):
             ("set dpd_check_interval %d\n" % case.dead_peer if case.dead_peer else "")
             + f'ikev2 "net" {"active" if case.active else "passive"} {mode}esp {flows} local {case.address(own)} '
             f"peer {case.address(peer)} ikesa enc aes-128 auth hmac-sha2-256 prf hmac-sha2-256 group curve25519 "
-            f'childsa {SUITES[case.esp][1]} noesn srcid end{own} dstid end{peer} {lifetime} psk "{SECRET}"\n'
+            f'childsa {SUITES[case.esp][1]} srcid end{own} dstid end{peer} {lifetime} psk "{SECRET}"\n'
         )
         self.case = case
         self.vm.put(text.encode(), "/etc/iked.conf", 0o600)
