@@ -26,6 +26,7 @@ from forebay.study import Study, StudyRun, digits, percent
 
 from .claims import MIXES, OPTIONS, TABLE_1, WINDOW_CYCLES, Book, declare
 from .cores import Core, Traffic, cents, saved, total
+from .options import pays
 
 # III.E: the configuration that [E] finds best; its lines of "64 bits" are lines of 64 bytes in III.D.
 BEST = {
@@ -652,42 +653,6 @@ def table_1(s: Study, book: Book, plain: dict[str, Core], custom: dict[str, Core
 
 
 # ---- Beyond the paper
-
-
-def pays(s: Study, plain: dict[str, Core], custom: dict[str, Core], traffic: Traffic) -> None:
-    """What each option saves of the time for its area, with the clock that the longest path allows."""
-
-    def time(core: Core) -> float:
-        return total(core.all, "cycles") / core.esp_out["clock_mhz"]
-
-    def area(core: Core) -> float:
-        return core.esp_out["area_kge"]
-
-    def row(name: str, before: Core, after: Core) -> list[object]:
-        gain, more = saved(time(before), time(after)), area(after) - area(before)
-        return [name, after.esp_out["clock_mhz"], gain, more, gain / more]
-
-    fitted = {"core.long_paths": "latency"}
-    [base] = traffic.cores("reference", True, [fitted])
-    found = [
-        row("custom instructions, which lower the clock", plain["reference"], custom["reference"]),
-        row("custom instructions, which take the cycles that their paths need", plain["reference"], base),
-    ]
-    more = []
-    for name, key, values in OPTIONS:
-        for value, one in zip(
-            values, traffic.cores("reference", True, [{**fitted, key: value} for value in values])
-        ):
-            if area(one) > area(base):
-                more.append(row(f"{name} {value}", base, one))
-    found += sorted(more, key=lambda one: -float(str(one[-1])))
-    s.table(
-        "The options that pay most, reference mix",
-        ["option", "MHz", "time saved (%)", "area (kGE)", "% per kGE"],
-        found[:12],
-        note="Areas and paths of the instructions are those of synthesis, other areas estimates from published figures. "
-        "Options below the first two are added to the second.",
-    )
 
 
 def by_size(s: Study, traffic: Traffic) -> None:
