@@ -9,7 +9,7 @@ module esp_engine #(
 ) (
     input  wire                 clk,
     input  wire                 rst,
-    // Key slots: 32 words each. A slot is not written while a packet of it is under way.
+    // Key slots: 32 words each. A slot is not written while a packet that uses it is in work.
     input  wire                 key_we,
     input  wire [SLOT_BITS+4:0] key_addr,
     input  wire [31:0]          key_data,

@@ -419,9 +419,9 @@ class Traffic:
         self.senders = {"a to b": Talker("host-a", SPEAK, HOST_B, 9000, RATE), "b to a": Talker("host-b", SPEAK, HOST_A, 9000, RATE)}
         self.began = time.monotonic()
 
-    def flows_since(self, moment, patience=60):
+    def flows_since(self, moment, timeout=60):
         """Waits until every flow has come again some while behind a moment; how long each took."""
-        end = time.monotonic() + patience
+        end = time.monotonic() + timeout
         while True:
             said = {name: flow.ask() for name, flow in self.flows.items()}
             late = [name for name, one in said.items() if one["last"] < moment + 0.3]
@@ -453,7 +453,6 @@ def strike(fault, traffic, judge, hold):
     """One fault, what it costs, and packets of before that are sent again."""
     one = settle()
     other = GATEWAYS[1 - GATEWAYS.index(one)]
-    lost_before = {name: flow.ask()["seen"] for name, flow in traffic.flows.items()}
     judge.ask("record")
     moment = time.monotonic()
     undo = fault(one, other)
@@ -461,7 +460,7 @@ def strike(fault, traffic, judge, hold):
     middle = traffic.flows_since(moment) if fault not in (one_link,) else {}
     undo()
     settle()
-    took = traffic.flows_since(time.monotonic())
+    traffic.flows_since(time.monotonic())
     again = subprocess.run(program("gw-b", AGAIN, f"{LAB}/recorded"), capture_output=True, text=True, check=True)
     now = settle()
     time.sleep(0.2)
@@ -469,7 +468,6 @@ def strike(fault, traffic, judge, hold):
     assert not any(twice.values()), f"replayed packets were delivered: {twice}"
     if fault is one_link:
         assert now == one, "one of two links was cut, and the other gateway took over"
-    del lost_before, took
     return now != one, middle, int(again.stdout)
 
 
@@ -489,7 +487,7 @@ def refusals():
             file.write(os.urandom(32).hex())
         lab.edit("1", old, new)
         if what == "number":
-            # Gateway 0's state would say that it is another's; as a fresh one it meets its like.
+            # The state directory of gateway 1 is refused with `number = 0`.
             lab.edit("1", 'listen = ["10.9.0.1:7411", "10.9.1.1:7411"]', 'listen = ["10.9.0.2:7411"]')
             process = lab.start("1", wait=False)
             wait_until(lambda: process.poll() is not None, "the refusal of another gateway's state")

@@ -106,7 +106,7 @@ impl miette::Diagnostic for PairError {
     }
 }
 
-/// What is told of the pair.
+/// The status of the pair, for the control socket.
 #[derive(Clone, Debug)]
 pub struct PairStatus {
     /// This gateway's number.
@@ -369,7 +369,7 @@ impl Pair {
         state.links.keys().for_each(|&link| self.shared.send_on(&state, link, &message));
     }
 
-    /// What is told of the pair.
+    /// The status of the pair now.
     pub fn status(&self) -> PairStatus {
         let now = clock();
         let state = lock(&self.shared.state);
