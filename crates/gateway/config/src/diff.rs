@@ -185,6 +185,7 @@ fn restart(old: &Config, new: &Config) -> Vec<Changed> {
         "scheduler" | "class" => old.scheduler != new.scheduler,
         "limits" => old.limits != new.limits,
         "pair" => old.pair != new.pair,
+        "cluster" => old.cluster != new.cluster,
         "control" => old.control != new.control,
         "privileges" => old.privileges != new.privileges,
         _ => false,

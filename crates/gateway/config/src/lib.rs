@@ -34,7 +34,10 @@ pub use keys::{KeySource, Keys, Mark, Xfrm};
 pub use links::{
     Blackhole, Inside, InsideLink, MssClamp, Outside, OutsideLink, Raw, Routes, Tun, Udp, Xdp, XdpMode,
 };
-pub use operation::{Control, Guard, GuardMode, Level, Log, Metrics, Pair, Privileges, SharedAddress, Taps};
+pub use operation::{
+    Cluster, ClusterAddress, Control, Guard, GuardMode, Level, Log, Metrics, Pair, Privileges, ShareBy,
+    SharedAddress, Taps,
+};
 pub use processors::{Bus, Processor, ProcessorKind};
 pub use routes::prefixes;
 pub use scheduling::{Limits, Scheduler};
@@ -56,6 +59,8 @@ pub struct Config {
     pub keys: Keys,
     /// SAs and policies; none where they come from the kernel.
     pub sas: SasFile,
+    /// What the guard drops, where `sas` is a part of the file only ([`Config::of_shares`]).
+    guarded: Option<Vec<forebay_guard::Entry>>,
     /// The processors; the first is the core that runs the loop.
     pub processors: Vec<Processor>,
     /// The buses of emulated cards.
@@ -68,6 +73,8 @@ pub struct Config {
     pub guard: Guard,
     /// The gateway that stands by, or for which this one does.
     pub pair: Option<Pair>,
+    /// The gateways that this one shares its SAs with.
+    pub cluster: Option<Cluster>,
     /// The control socket.
     pub control: Control,
     /// Figures for Prometheus, if they are wanted.
@@ -199,6 +206,7 @@ fn sections(top: &Table, context: &Context<'_>) -> Option<Config> {
     let scheduler = scheduling::read(top, processors.as_deref(), limits.as_ref(), context);
     let guard = operation::guard(top, context);
     let pair = operation::pair(top, context);
+    let cluster = operation::cluster(top, context);
     let control = operation::control(top, context);
     let metrics = operation::metrics(top, context);
     let log = operation::log(top, context);
@@ -214,12 +222,14 @@ fn sections(top: &Table, context: &Context<'_>) -> Option<Config> {
         outside: outside?,
         keys,
         sas: SasFile { entries: vec![], policies: vec![], warnings: vec![] },
+        guarded: None,
         processors: processors?,
         buses: buses?,
         scheduler: scheduler?,
         limits: limits?,
         guard: guard?,
         pair: pair?,
+        cluster: cluster?,
         control: control?,
         metrics: metrics?,
         log: log?,
@@ -229,6 +239,17 @@ fn sections(top: &Table, context: &Context<'_>) -> Option<Config> {
         settings: vec![],
         warnings: vec![],
     })
+}
+
+impl Config {
+    /// The part of the file that is about the SAs that `keeps` says, by their places: what a gateway of a cluster serves. What
+    /// is guarded stays all that the file protects.
+    #[must_use]
+    pub fn of_shares(mut self, keeps: &[bool]) -> Config {
+        self.guarded = Some(self.guard_entries());
+        self.sas = self.sas.with(keeps);
+        self
+    }
 }
 
 /// Reports tables of SAs and policies where there should be none.
@@ -280,6 +301,14 @@ fn check_together(config: &Config, top: &Table, text: &str, context: &Context<'_
         let help =
             "set `source = \"static\"`: what an IKE daemon negotiates is not shared between gateways yet";
         report("a pair whose SAs come from the kernel".to_owned(), help.to_owned(), ("keys", "source"));
+    }
+    if config.cluster.is_some() && matches!(config.keys.source, KeySource::Xfrm(_)) {
+        let help = "set `source = \"static\"`: what an IKE daemon negotiates is not shared between gateways";
+        report("a cluster whose SAs come from the kernel".to_owned(), help.to_owned(), ("keys", "source"));
+    }
+    if config.cluster.is_some() && config.pair.is_some() {
+        let help = "remove one of the two: a cluster of two gateways needs no pair";
+        report("a gateway of a pair and of a cluster".to_owned(), help.to_owned(), ("cluster", "name"));
     }
     workers::check(config, context);
     per_cpu::check(config, text, context);

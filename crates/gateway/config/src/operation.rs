@@ -85,6 +85,77 @@ pub struct SharedAddress {
     pub address: IpNet,
 }
 
+/// The gateways that share SAs by a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cluster {
+    /// The name of this one.
+    pub name: String,
+    /// URLs of the servers of etcd.
+    pub endpoints: Vec<String>,
+    /// Who signs their certificates.
+    pub ca_file: Option<PathBuf>,
+    /// The gateway's own certificate.
+    pub certificate_file: Option<PathBuf>,
+    /// The key of that.
+    pub private_key_file: Option<PathBuf>,
+    /// What all keys in the store begin with; ends with a slash.
+    pub prefix: String,
+    /// Into how many shares the SAs are divided.
+    pub shares: u16,
+    /// By what.
+    pub share_by: ShareBy,
+    /// Time without a sign of life after which others take over.
+    pub lease: Duration,
+    /// Addresses that move with shares.
+    pub addresses: Vec<ClusterAddress>,
+}
+
+/// What decides to which share an SA belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShareBy {
+    /// The outer address of the gateway.
+    Local,
+    /// The outer address of the peer.
+    Remote,
+    /// The SPI.
+    Spi,
+}
+
+impl ShareBy {
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            ShareBy::Local => "local",
+            ShareBy::Remote => "remote",
+            ShareBy::Spi => "spi",
+        }
+    }
+}
+
+/// An address that moves with a share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterAddress {
+    /// The address and its interface.
+    pub shared: SharedAddress,
+    /// The outer address whose share it belongs to; often itself.
+    pub of: std::net::IpAddr,
+}
+
+impl std::str::FromStr for ClusterAddress {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<ClusterAddress, ()> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let shared: SharedAddress = words.get(..2).ok_or(())?.join(" ").parse()?;
+        let of = match words[2..] {
+            [] => shared.address.addr(),
+            [of] => of.parse().map_err(|_| ())?,
+            _ => return Err(()),
+        };
+        Ok(ClusterAddress { shared, of })
+    }
+}
+
 impl std::str::FromStr for SharedAddress {
     type Err = ();
 
@@ -264,6 +335,102 @@ pub(super) fn pair(top: &Table, context: &Context<'_>) -> Option<Option<Pair>> {
         heartbeat,
         silence,
     }))
+}
+
+pub(super) fn cluster(top: &Table, context: &Context<'_>) -> Option<Option<Cluster>> {
+    const URL: &str = "expected URLs with ports: \"https://10.9.0.11:2379\"";
+    const ADDRESS: &str = "expected an interface and an address with its prefix length: \"wan 192.0.2.101/24\", and for an inside address the \
+         outer one that it moves with: \"lan 10.1.0.101/16 192.0.2.101\"";
+    let Some(section) = there("cluster", top, context) else { return Some(None) };
+    let name = section.text("name");
+    if name.as_ref().is_some_and(|name| name.contains(|letter: char| letter == '/' || letter.is_whitespace()))
+    {
+        section.conflict("name", "a name with `/` or spaces", "use letters, digits, `-`, `_` and `.`");
+    }
+    let endpoints = section.each_parsed::<Endpoint>("endpoints", URL);
+    let path = |name| section.has(name).then(|| section.path(name));
+    let (ca_file, certificate_file, private_key_file) =
+        (path("ca_file"), path("certificate_file"), path("private_key_file"));
+    let prefix = section.text("prefix");
+    let shares = section.whole("shares").map(|shares| shares as u16);
+    let share_by = section.word("share_by").map(|word| match word {
+        "remote" => ShareBy::Remote,
+        "spi" => ShareBy::Spi,
+        _ => ShareBy::Local,
+    });
+    let lease = section.time("lease");
+    let addresses = section.each_parsed::<ClusterAddress>("addresses", ADDRESS);
+    let (endpoints, share_by, addresses) = (endpoints?, share_by?, addresses?);
+    if endpoints.is_empty() {
+        section.conflict("endpoints", "a cluster without a server", "name the client URLs of etcd");
+    }
+    if ca_file.is_none() && endpoints.iter().any(|one| one.secure) {
+        let help = "set `ca_file` to the certificate of the authority that signs etcd's certificates";
+        section.conflict("endpoints", "`https` without `ca_file`", help);
+    }
+    if let Some(open) = endpoints.iter().find(|one| !one.secure && !one.local) {
+        section.advise(
+            "endpoints",
+            format!("records go to {} unprotected", open.url),
+            "use `https` with `ca_file`, `certificate_file` and `private_key_file`: who can write to etcd can make SAs repeat numbers",
+        );
+    }
+    if certificate_file.is_some() != private_key_file.is_some() {
+        let help = "set both `certificate_file` and `private_key_file`, or neither";
+        section.conflict(
+            "certificate_file",
+            "a certificate without its private key, or the other way round",
+            help,
+        );
+    }
+    if share_by != ShareBy::Local && !addresses.is_empty() {
+        let help = "only with `share_by = \"local\"` does an address belong to a share";
+        section.conflict("addresses", "addresses that belong to no share", help);
+    }
+    let mut prefix = prefix?;
+    if !prefix.ends_with('/') {
+        prefix.push('/');
+    }
+    let given = |path: Option<Option<PathBuf>>| path.map_or(Some(None), |path| path.map(Some));
+    Some(Some(Cluster {
+        name: name?,
+        endpoints: endpoints.into_iter().map(|one| one.url).collect(),
+        ca_file: given(ca_file)?,
+        certificate_file: given(certificate_file)?,
+        private_key_file: given(private_key_file)?,
+        prefix,
+        shares: shares?,
+        share_by,
+        lease: lease?,
+        addresses,
+    }))
+}
+
+/// The URL of an etcd server.
+struct Endpoint {
+    url: String,
+    secure: bool,
+    local: bool,
+}
+
+impl std::str::FromStr for Endpoint {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Endpoint, ()> {
+        let text = text.trim().trim_end_matches('/');
+        let (secure, rest) = match text.strip_prefix("https://") {
+            Some(rest) => (true, rest),
+            None => (false, text.strip_prefix("http://").ok_or(())?),
+        };
+        let (host, port) = rest.rsplit_once(':').ok_or(())?;
+        let is_host = !host.is_empty() && !host.contains(|letter: char| "/@?# ".contains(letter));
+        if !is_host || port.parse::<u16>().is_err() {
+            return Err(());
+        }
+        let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
+        let local = host == "localhost" || address.is_ok_and(|address| address.is_loopback());
+        Ok(Endpoint { url: text.to_owned(), secure, local })
+    }
 }
 
 pub(super) fn control(top: &Table, context: &Context<'_>) -> Option<Control> {

@@ -41,6 +41,10 @@ fn with(part: &Part, key: &Key) -> String {
     writeln!(lines, "{policy}{}", key.line()).unwrap();
     let rest = match (part.section, key.name) {
         ("class", "dscp") => "\n[[class]]\nname = \"rest\"\n",
+        ("cluster", "ca_file") => "",
+        ("cluster", "certificate_file") => "ca_file = \"ca.pem\"\nprivate_key_file = \"gw.key\"\n",
+        ("cluster", "private_key_file") => "ca_file = \"ca.pem\"\ncertificate_file = \"gw.pem\"\n",
+        ("cluster", _) => "ca_file = \"ca.pem\"\n",
         ("pair", "listen") => "",
         ("pair", "silence") => "listen = [\"10.9.0.1:7411\"]\nheartbeat = \"50 ms\"\n",
         ("pair", _) => "listen = [\"10.9.0.1:7411\"]\n",
@@ -52,8 +56,8 @@ fn with(part: &Part, key: &Key) -> String {
     };
     let card = if part.section == "scheduler" { "[[processor]]\nkind = \"card\"\n" } else { "" };
     let bus = if key.name == "bus" { "[[bus]]\nname = \"pci0\"\n" } else { "" };
-    // SAs of a pair come from the file.
-    let is_pair = part.section == "pair";
+    // SAs of a pair and of a cluster come from the file.
+    let is_pair = ["pair", "cluster"].contains(&part.section);
     let keys = if part.section == "keys" || is_pair { "" } else { "[keys]\nsource = \"xfrm\"\n" };
     let has_sas = part.section == "keys" && part.kind != "xfrm" && !["sas", "source"].contains(&key.name);
     let sas = if has_sas || is_pair { SA } else { "" };
@@ -86,8 +90,9 @@ fn every_example_is_read() {
 fn every_default_is_read() {
     let Config { settings, .. } =
         parse(&format!("[keys]\nsource = \"xfrm\"\n{LEAST}"), "gateway.toml", Path::new("")).unwrap();
-    let given =
-        |part: &&Part| !part.several && part.kind.is_empty() && !["taps", "pair"].contains(&part.section);
+    let given = |part: &&Part| {
+        !part.several && part.kind.is_empty() && !["taps", "pair", "cluster"].contains(&part.section)
+    };
     let defaults = PARTS.iter().filter(given);
     for key in defaults.flat_map(|part| part.keys).filter(|key| matches!(key.absent, Absent::Is(_))) {
         assert!(settings.iter().any(|one| one.key == key.name), "{}", key.name);

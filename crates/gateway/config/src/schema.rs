@@ -87,6 +87,7 @@ const AFTER: &[Part] = &[
     processing::LIMITS,
     operation::GUARD,
     operation::PAIR,
+    operation::CLUSTER,
     operation::CONTROL,
     operation::METRICS,
     operation::LOG,

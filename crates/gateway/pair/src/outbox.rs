@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use forebay_state::{Alone, Noting, Record, Replica};
+use forebay_state::{Alone, NotNoted, Noting, Record, Replica};
 
 use super::memory::Memory;
 use super::message::{Message, chunks};
@@ -130,10 +130,10 @@ impl Outbox {
 }
 
 impl Replica for Outbox {
-    fn begin(&self, records: &[Record]) -> Box<dyn Noting> {
+    fn begin(&self, records: &[Record]) -> Result<Box<dyn Noting>, NotNoted> {
         let began = (self.clock)();
         if records.is_empty() {
-            return Box::new(Alone);
+            return Ok(Box::new(Alone));
         }
         let mut state = self.state();
         let session = state.session;
@@ -148,13 +148,13 @@ impl Replica for Outbox {
                 is_sent = is_sent && send(&message);
             }
             if is_sent {
-                return ticket(Some(state.sent));
+                return Ok(ticket(Some(state.sent)));
             }
             state.send = None;
             self.shared.1.notify_all();
         }
         self.memory.go_alone();
-        ticket(None)
+        Ok(ticket(None))
     }
 
     fn ahead(&self) -> Option<Duration> {

@@ -6,7 +6,7 @@ use forebay_crypto::{Direction, SaKeys, SessionId};
 use forebay_ipsec::{Action, Ipsec, IvRange, PolicyError, PolicyPlace, SadError};
 use miette::Diagnostic;
 
-use super::{SaEntry, SasFile};
+use super::{PolicyEntry, SaEntry, SasFile};
 
 /// Why SAs that were read could not be made ready for packets.
 #[derive(Debug)]
@@ -48,19 +48,45 @@ impl Diagnostic for IntoSadError {
     }
 }
 
+/// Whether there is an SA for what a policy protects.
+fn protects(entry: &PolicyEntry) -> bool {
+    matches!(&entry.policy.action, Action::Protect(sas) if !sas.is_empty())
+}
+
 impl SasFile {
     /// The SAs and policies of one direction; what they refer to stays right.
     #[must_use]
     pub fn only(mut self, direction: Direction) -> SasFile {
+        self.policies.retain(|entry| entry.policy.direction == direction);
+        let keeps: Vec<bool> = self.entries.iter().map(|entry| entry.direction == direction).collect();
+        self.without_others(&keeps)
+    }
+
+    /// The file with the SAs that `keeps` says, by their places, alone. A policy that loses all of its SAs discards what it
+    /// is for: no other one decides about that.
+    #[must_use]
+    pub fn with(self, keeps: &[bool]) -> SasFile {
+        let had: Vec<bool> = self.policies.iter().map(protects).collect();
+        let mut file = self.without_others(keeps);
+        for (entry, had) in file.policies.iter_mut().zip(had) {
+            if had && !protects(entry) {
+                entry.policy.action = Action::Discard;
+            }
+        }
+        file
+    }
+
+    /// Removes SAs, and has the others refer to each other by their new places.
+    fn without_others(mut self, keeps: &[bool]) -> SasFile {
         let mut kept = 0..;
-        let new_place = |entry: &SaEntry| if entry.direction == direction { kept.next() } else { None };
-        let places: Vec<Option<usize>> = self.entries.iter().map(new_place).collect();
+        let places: Vec<Option<usize>> =
+            keeps.iter().map(|&keeps| if keeps { kept.next() } else { None }).collect();
         let place = |old: usize| places.get(old).copied().flatten();
-        self.entries.retain(|entry| entry.direction == direction);
+        let mut keeps = places.iter().map(Option::is_some);
+        self.entries.retain(|_| keeps.next().unwrap_or(false));
         for entry in &mut self.entries {
             entry.outer = entry.outer.and_then(place);
         }
-        self.policies.retain(|entry| entry.policy.direction == direction);
         for entry in &mut self.policies {
             if let Action::Protect(sas) = &mut entry.policy.action {
                 let found = sas.iter().filter_map(|session| place(session.0 as usize));

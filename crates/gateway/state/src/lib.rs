@@ -12,6 +12,7 @@ mod store;
 pub mod windows;
 
 pub use store::{
-    Alone, Block, Files, IVS_PER_SA, Identity, IvStore, IvStoreError, KeyId, LifeNote, Lock, Noting,
-    PairNote, Record, Replica, SequenceId, System, Territory, Used, Wanted, WindowNote, WindowStore, Writing,
+    Alone, Block, ClusterNote, Files, IVS_PER_SA, Identity, IvStore, IvStoreError, KeyId, LifeNote, Lock,
+    NotNoted, Noting, PairNote, Record, Replica, SequenceId, System, Territory, Used, Wanted, WindowNote,
+    WindowStore, Writing,
 };

@@ -22,6 +22,7 @@
 //! Two things the store cannot see: the same key in use on another machine, and one in use with
 //! another directory, where only the clock keeps IVs apart.
 
+mod cluster;
 mod directory;
 mod error;
 mod files;
@@ -45,11 +46,12 @@ use forebay_ipsec::IvRange;
 use forebay_planted::{Fault, planted};
 use serde::{Deserialize, Serialize};
 
+pub use cluster::ClusterNote;
 pub use error::IvStoreError;
 pub use files::{Files, Identity, Lock, System, Writing};
 pub use key_id::KeyId;
 pub use lifetimes::LifeNote;
-pub use pair::{Alone, Noting, PairNote, Record, Replica};
+pub use pair::{Alone, NotNoted, Noting, PairNote, Record, Replica};
 pub use sequences::{Block, SequenceId, Used, Wanted};
 pub use territory::Territory;
 pub use windows::{WindowNote, WindowStore};
@@ -254,7 +256,7 @@ impl IvStore {
         };
         let records: Vec<Record> =
             ranges.iter().map(|(&key, range)| Record::Ivs { key, until: range.end }).collect();
-        let noting = self.replica.begin(&records);
+        let noting = self.replica.begin(&records).map_err(IvStoreError::NotNoted)?;
         let written = texts.and_then(|texts| replace(files, &texts, after));
         written.map_err(failed(&self.directory))?;
         files.sync_directory(&self.directory).map_err(failed(&self.directory))?;

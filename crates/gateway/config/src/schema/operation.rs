@@ -199,6 +199,87 @@ pub const PAIR: Part = once(
     ],
 );
 
+pub const CLUSTER: Part = once(
+    "cluster",
+    &[
+        key(
+            "name",
+            Text,
+            Required,
+            "name of this gateway, which no other one of the cluster has",
+            "\"gw-3\"",
+        ),
+        key(
+            "endpoints",
+            Either("URLs", TEXTS),
+            Required,
+            "client URLs of the etcd servers that the gateways share, tried in turn",
+            "[\"https://10.9.0.11:2379\", \"https://10.9.0.12:2379\", \"https://10.9.0.13:2379\"]",
+        ),
+        key(
+            "ca_file",
+            Path,
+            Means("required for `https`"),
+            "certificates (PEM) of the authorities that sign the servers' certificates",
+            "\"etcd-ca.pem\"",
+        ),
+        key(
+            "certificate_file",
+            Path,
+            Means("no certificate is presented"),
+            "certificate (PEM) of this gateway for the servers, with `private_key_file`",
+            "\"gw-3.pem\"",
+        ),
+        key(
+            "private_key_file",
+            Path,
+            Means("no certificate is presented"),
+            "private key (PEM) of that certificate, which only its owner can read",
+            "\"gw-3.key\"",
+        ),
+        key(
+            "prefix",
+            Text,
+            Is("\"/forebay/\""),
+            "prefix of the cluster's keys in etcd; every cluster needs one of its own",
+            "\"/forebay/east/\"",
+        ),
+        key(
+            "shares",
+            Whole(Unit::None, 1, 4_096),
+            Is("256"),
+            "number of shares into which the SAs are divided; a share is served by one gateway; the same on all gateways, for good",
+            "1024",
+        ),
+        key(
+            "share_by",
+            Word(&["local", "remote", "spi"]),
+            Is("\"local\""),
+            "what decides to which share an SA belongs: `local`: the gateway's outer address, which moves with the share; \
+             `remote`: the peer's outer address; `spi`: the SPI; the same on all gateways, for good",
+            "\"remote\"",
+        ),
+        key(
+            "lease",
+            Time("2 s", "1 min"),
+            Is("\"2 s\""),
+            "time without a sign of life after which the other gateways take over the shares of one",
+            "\"5 s\"",
+        ),
+        key(
+            "addresses",
+            Either(
+                "an interface and an address with its prefix length each, and the outer address that it moves with",
+                TEXTS,
+            ),
+            Is("[]"),
+            "addresses that move with the shares, with `share_by = \"local\"`: a gateway adds those of its shares to its interfaces and \
+             announces them; an inside address names the outer address whose share it belongs to",
+            "[\"wan 192.0.2.101/24\", \"lan 10.1.0.101/16 192.0.2.101\"]",
+        ),
+    ],
+);
+
 pub const CONTROL: Part = once(
     "control",
     &[

@@ -25,7 +25,7 @@ fn a_record_waits_for_its_acknowledgement() {
     let (done, is_done) = mpsc::channel();
     let waiter = outbox.clone();
     thread::spawn(move || {
-        waiter.begin(&[record(7)]).wait();
+        waiter.begin(&[record(7)]).unwrap().wait();
         done.send(()).unwrap();
     });
     assert_eq!(sent.recv().unwrap(), Message::Note { at: 1, records: vec![record(7)] });
@@ -41,10 +41,10 @@ fn without_a_peer_and_when_it_is_lost_nothing_waits() {
     let (_directory, outbox) = outbox(Duration::from_secs(60));
     let is_alone = || outbox.memory.note().unmerged;
     assert!(!is_alone());
-    outbox.begin(&[record(1)]).wait();
+    outbox.begin(&[record(1)]).unwrap().wait();
     assert!(is_alone());
     let session = outbox.open(Arc::new(|_| true));
-    let noting = outbox.begin(&[record(2)]);
+    let noting = outbox.begin(&[record(2)]).unwrap();
     outbox.merged(session);
     assert!(!is_alone(), "the peer has everything, or is to note it");
     outbox.close(session);
@@ -54,7 +54,7 @@ fn without_a_peer_and_when_it_is_lost_nothing_waits() {
     assert!(is_alone(), "the session has ended");
     assert_eq!((outbox.session(), outbox.ahead()), (None, None));
     outbox.open(Arc::new(|_| false));
-    outbox.begin(&[record(3)]).wait();
+    outbox.begin(&[record(3)]).unwrap().wait();
     assert_eq!(outbox.session(), None);
 }
 
@@ -62,14 +62,14 @@ fn without_a_peer_and_when_it_is_lost_nothing_waits() {
 fn a_peer_that_does_not_answer_counts_as_lost() {
     let (_directory, outbox) = outbox(Duration::from_millis(10));
     outbox.open(Arc::new(|_| true));
-    outbox.begin(&[record(1)]).wait();
+    outbox.begin(&[record(1)]).unwrap().wait();
     assert_eq!(outbox.session(), None);
 }
 
 #[test]
 fn everything_is_read_only_when_nothing_is_written_that_the_session_does_not_have() {
     let (_directory, outbox) = outbox(Duration::from_secs(60));
-    let noting = outbox.begin(&[record(1)]);
+    let noting = outbox.begin(&[record(1)]).unwrap();
     outbox.open(Arc::new(|_| true));
     let (done, is_done) = mpsc::channel();
     let reader = outbox.clone();

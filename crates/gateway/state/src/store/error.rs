@@ -7,6 +7,8 @@ use std::path::PathBuf;
 
 use miette::Diagnostic;
 
+use super::NotNoted;
+
 /// Why no IVs could be reserved; none were given out.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -39,6 +41,8 @@ pub enum IvStoreError {
         /// The directory.
         directory: PathBuf,
     },
+    /// The gateways of a cluster share their records, and these cannot be noted there.
+    NotNoted(NotNoted),
     /// The numbers have come to an end for a key.
     UsedUp {
         /// The file with the key's mark.
@@ -62,6 +66,7 @@ impl fmt::Display for IvStoreError {
             IvStoreError::InUse { directory } => {
                 write!(f, "another gateway runs with the state in {}", directory.display())
             }
+            IvStoreError::NotNoted(NotNoted(why)) => write!(f, "cannot record in the cluster's store: {why}"),
             IvStoreError::UsedUp { path } => {
                 write!(f, "no IVs are left for the key of {}", path.display())
             }
@@ -102,6 +107,9 @@ impl Diagnostic for IvStoreError {
             IvStoreError::InUse { .. } => {
                 "end that one first, or give each gateway a directory of its own with `state` in `[keys]`: two would undo \
                  each other's records of sequence numbers and replay windows"
+            }
+            IvStoreError::NotNoted(_) => {
+                "see what etcd says (`etcdctl endpoint status`); what was reserved before is used until its end"
             }
             IvStoreError::UsedUp { .. } => {
                 "the SA needs a new key, or the machine's clock and this file's `reserved_until` (in ns \

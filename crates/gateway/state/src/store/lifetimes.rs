@@ -109,7 +109,7 @@ impl IvStore {
         if table.sas != before {
             let new = table.sas.iter().filter(|(id, note)| before.get(*id) != Some(*note));
             let records: Vec<Record> = new.map(|(&id, &note)| Record::Life { id, note }).collect();
-            let noting = self.replica.begin(&records);
+            let noting = self.replica.begin(&records).map_err(IvStoreError::NotNoted)?;
             let text = serde_json::to_string(&table).map_err(io::Error::from).map_err(failed(&path))?;
             replace(&*self.files, &[(path.clone(), text + "\n")], &mut |_| Ok(())).map_err(failed(&path))?;
             self.files.sync_directory(&self.directory).map_err(failed(&self.directory))?;

@@ -10,6 +10,7 @@ use std::io;
 use std::time::Duration;
 
 use forebay_ipsec::Received;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::table::Table;
@@ -69,11 +70,19 @@ impl From<&WindowNote> for Record {
     }
 }
 
-/// The other gateway, as far as records go.
+/// Where else records are kept: the other gateway of a pair, or the store that the gateways of a cluster share.
 pub trait Replica: fmt::Debug + Send + Sync {
     /// Begins to have these noted there. What they allow must not be used before [`Noting::wait`] has returned; what is
     /// returned is to be held until they are on the disk here.
-    fn begin(&self, records: &[Record]) -> Box<dyn Noting>;
+    ///
+    /// # Errors
+    /// Where nothing may be used that is not noted there, and they cannot be: then they are not to be noted here either.
+    fn begin(&self, records: &[Record]) -> Result<Box<dyn Noting>, NotNoted>;
+
+    /// Whether it is to be noted, too, which reserved sequence numbers were not used after all.
+    fn takes_unused(&self) -> bool {
+        false
+    }
 
     /// By how much time limits of replay windows are to be ahead of their use, because each costs a message only and
     /// a take-over refuses the numbers up to them; `None` where each costs a write to a disk.
@@ -89,13 +98,17 @@ pub trait Noting {
     fn wait(self: Box<Self>);
 }
 
+/// Why records cannot be noted elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotNoted(pub String);
+
 /// No other gateway.
 #[derive(Clone, Copy, Debug)]
 pub struct Alone;
 
 impl Replica for Alone {
-    fn begin(&self, _records: &[Record]) -> Box<dyn Noting> {
-        Box::new(Alone)
+    fn begin(&self, _records: &[Record]) -> Result<Box<dyn Noting>, NotNoted> {
+        Ok(Box::new(Alone))
     }
 
     fn ahead(&self) -> Option<Duration> {
@@ -137,18 +150,7 @@ impl IvStore {
     /// # Errors
     /// If it cannot be read, or says something else.
     pub fn pair_note(&self) -> Result<Option<PairNote>, IvStoreError> {
-        let path = self.directory.join(PAIR);
-        let corrupt = |why: String| IvStoreError::Corrupt { path: path.clone(), why };
-        let text = match self.files.read(&path, MAX_LEN) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(IvStoreError::Read { path, error }),
-        };
-        let note: PairNote = serde_json::from_slice(&text).map_err(|error| corrupt(error.to_string()))?;
-        if note.schema != SCHEMA {
-            return Err(corrupt(format!("it has schema {}, expected {SCHEMA}", note.schema)));
-        }
-        Ok(Some(note))
+        self.note(PAIR, |note: &PairNote| note.schema)
     }
 
     /// Remembers this of the pair, durably. Only the gateway that has claimed the directory may, one thread at a time: the
@@ -157,7 +159,32 @@ impl IvStore {
     /// # Errors
     /// If it cannot be written.
     pub fn remember_pair(&self, note: &PairNote) -> Result<(), IvStoreError> {
-        let path = self.directory.join(PAIR);
+        self.remember(PAIR, note)
+    }
+
+    /// A small file with a note that says its `schema`; `None` if it is not there.
+    pub(super) fn note<T: DeserializeOwned>(
+        &self,
+        name: &str,
+        schema: fn(&T) -> u32,
+    ) -> Result<Option<T>, IvStoreError> {
+        let path = self.directory.join(name);
+        let corrupt = |why: String| IvStoreError::Corrupt { path: path.clone(), why };
+        let text = match self.files.read(&path, MAX_LEN) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(IvStoreError::Read { path, error }),
+        };
+        let note: T = serde_json::from_slice(&text).map_err(|error| corrupt(error.to_string()))?;
+        match schema(&note) {
+            SCHEMA => Ok(Some(note)),
+            other => Err(corrupt(format!("it has schema {other}, expected {SCHEMA}"))),
+        }
+    }
+
+    /// Writes such a file, durably.
+    pub(super) fn remember(&self, name: &str, note: &impl Serialize) -> Result<(), IvStoreError> {
+        let path = self.directory.join(name);
         let write = || {
             self.files.make_directory(&self.directory)?;
             let text = serde_json::to_string(note)? + "\n";

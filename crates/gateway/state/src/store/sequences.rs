@@ -185,13 +185,16 @@ impl IvStore {
         let mut table = Table::read(files, &path)?;
         let before = table.marks.clone();
         let changed = change(&mut table.marks);
-        // What was not used after all may be used here only, so that the other gateway need not hear of it.
-        let raised =
-            table.marks.iter().filter(|(id, last)| before.get(*id).is_none_or(|before| before < *last));
+        // What was not used after all may be used here only, so that the other gateway of a pair need not hear of it.
+        let takes_unused = self.replica.takes_unused();
+        let raised = table.marks.iter().filter(|(id, last)| {
+            before.get(*id).is_none_or(|before| before < *last || takes_unused && before > *last)
+        });
         let record = |(id, last): (&String, &u64)| {
             Some(Record::Numbers { id: id.clone().try_into().ok()?, last: *last })
         };
-        let noting = self.replica.begin(&raised.filter_map(record).collect::<Vec<_>>());
+        let records: Vec<Record> = raised.filter_map(record).collect();
+        let noting = self.replica.begin(&records).map_err(IvStoreError::NotNoted)?;
         if planted(Fault::SequencesNotWritten) {
             return Ok(changed);
         }

@@ -159,7 +159,7 @@ impl Notes {
     /// As [`WindowStore::put`].
     pub fn put(&self, notes: &[WindowNote]) -> Result<(), IvStoreError> {
         let records: Vec<Record> = notes.iter().map(Record::from).collect();
-        let noting = self.store.replica().begin(&records);
+        let noting = self.store.replica().begin(&records).map_err(IvStoreError::NotNoted)?;
         self.put_here(notes)?;
         noting.wait();
         Ok(())
@@ -175,7 +175,7 @@ impl Notes {
             raised.filter(|_| !planted(Fault::WindowsNotNoted)).map(move |raised| raised.note(limit(raised)))
         };
         let records: Vec<Record> = written(|raised| raised.limit).map(|note| Record::from(&note)).collect();
-        let noting = self.store.replica().begin(&records);
+        let noting = self.store.replica().begin(&records).map_err(IvStoreError::NotNoted)?;
         self.put_here(&written(|raised| raised.disk).collect::<Vec<_>>())?;
         noting.wait();
         Ok(())

@@ -1,0 +1,161 @@
+//! The keys and values in etcd. All begin with the cluster's prefix.
+//!
+//! | key | value | lease |
+//! |---|---|---|
+//! | `settings` | what all gateways must agree on, as JSON | |
+//! | `members/NAME` | a gateway that lives, as JSON | its own |
+//! | `owners/SHARE` | `PROCESS NAME` of the gateway that serves the share | its own |
+//! | `claims/SHARE` | the same of the last one that did; its revision is compared by every record | |
+//! | `records/SHARE/i/KEY` | IVs of a cipher key below this may have been used | |
+//! | `records/SHARE/n/SA` | sequence numbers of an outbound SA up to this may have been used | |
+//! | `records/SHARE/w/SA` | `TOP CERTAIN FIRST-LAST...` of an inbound SA: see [`Record::Window`] | |
+//! | `records/SHARE/l/SA` | the life of an SA, as JSON | |
+//!
+//! Shares are four hex digits, keys and SAs the fingerprints of the state directory.
+
+use serde::{Deserialize, Serialize};
+
+use forebay_state::Record;
+
+/// The version of all this.
+pub const SCHEMA: u32 = 1;
+
+/// What all gateways of a cluster must agree on.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct SettingsDoc {
+    /// See [`SCHEMA`].
+    pub schema: u32,
+    /// Shares.
+    pub shares: u16,
+    /// By what an SA belongs to one.
+    pub share_by: String,
+}
+
+/// A gateway that lives.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct MemberDoc {
+    /// A random name of its process.
+    pub process: String,
+    /// A random name of its state directory.
+    pub instance: String,
+    /// Its host, for people.
+    pub host: String,
+    /// Its version, for people.
+    pub version: String,
+}
+
+/// The keys with a prefix.
+#[derive(Clone, Debug)]
+pub struct Layout(pub String);
+
+impl Layout {
+    /// What all gateways must agree on.
+    pub fn settings(&self) -> String {
+        format!("{}settings", self.0)
+    }
+
+    /// What gateways' keys begin with.
+    pub fn members(&self) -> String {
+        format!("{}members/", self.0)
+    }
+
+    /// A gateway.
+    pub fn member(&self, name: &str) -> String {
+        format!("{}members/{name}", self.0)
+    }
+
+    /// What owners' keys begin with.
+    pub fn owners(&self) -> String {
+        format!("{}owners/", self.0)
+    }
+
+    /// The owner of a share.
+    pub fn owner(&self, share: u16) -> String {
+        format!("{}owners/{share:04x}", self.0)
+    }
+
+    /// The last claim of a share.
+    pub fn claim(&self, share: u16) -> String {
+        format!("{}claims/{share:04x}", self.0)
+    }
+
+    /// What the keys of a share's records begin with.
+    pub fn records(&self, share: u16) -> String {
+        format!("{}records/{share:04x}/", self.0)
+    }
+
+    /// The key and the value of a record.
+    pub fn record(&self, share: u16, record: &Record) -> (String, String) {
+        let (kind, id, value) = match record {
+            Record::Ivs { key, until } => ('i', key.to_string(), until.to_string()),
+            Record::Numbers { id, last } => ('n', id.to_string(), last.to_string()),
+            Record::Window { id, top, certain, missing } => {
+                let gaps = missing.iter().map(|(first, last)| format!(" {first}-{last}"));
+                ('w', id.to_string(), format!("{top} {certain}{}", gaps.collect::<String>()))
+            }
+            // A note is numbers only, so that it can be written.
+            Record::Life { id, note } => {
+                ('l', id.to_string(), serde_json::to_string(note).unwrap_or_default())
+            }
+        };
+        (format!("{}{kind}/{id}", self.records(share)), value)
+    }
+
+    /// The record that a key and its value are; `None` if they are none.
+    pub fn parse(&self, share: u16, key: &str, value: &str) -> Option<Record> {
+        let (kind, id) = key.strip_prefix(&self.records(share))?.split_once('/')?;
+        let id = id.to_owned();
+        Some(match kind {
+            "i" => Record::Ivs { key: id.try_into().ok()?, until: value.parse().ok()? },
+            "n" => Record::Numbers { id: id.try_into().ok()?, last: value.parse().ok()? },
+            "w" => {
+                let mut words = value.split(' ');
+                let (top, certain) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+                let gap = |word: &str| {
+                    let (first, last) = word.split_once('-')?;
+                    Some((first.parse().ok()?, last.parse().ok()?))
+                };
+                let missing = words.map(gap).collect::<Option<_>>()?;
+                Record::Window { id: id.try_into().ok()?, top, certain, missing }
+            }
+            "l" => Record::Life { id: id.try_into().ok()?, note: serde_json::from_str(value).ok()? },
+            _ => return None,
+        })
+    }
+}
+
+/// The share at the end of an owner's key.
+pub fn share_of(key: &str) -> Option<u16> {
+    let digits = key.rsplit('/').next().filter(|digits| digits.len() == 4)?;
+    u16::from_str_radix(digits, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_state::LifeNote;
+
+    use super::*;
+
+    #[test]
+    fn records_come_back_as_they_were() {
+        let layout = Layout("/forebay/".to_owned());
+        let id = || "0f".repeat(16).try_into().unwrap();
+        let records = [
+            Record::Ivs { key: "1e".repeat(16).try_into().unwrap(), until: u64::MAX },
+            Record::Numbers { id: id(), last: 1 << 33 },
+            Record::Window { id: id(), top: 900, certain: 800, missing: vec![(3, 4), (7, 7)] },
+            Record::Window { id: id(), top: 0, certain: 0, missing: vec![] },
+            Record::Life { id: id(), note: LifeNote { since: 5, used: Some(6), packets: 7, bytes: 8 } },
+        ];
+        for record in records {
+            let (key, value) = layout.record(0x2a, &record);
+            assert!(key.starts_with("/forebay/records/002a/"), "{key}");
+            assert_eq!(layout.parse(0x2a, &key, &value), Some(record));
+            assert_eq!(layout.parse(0x2b, &key, &value), None);
+        }
+        for (key, value) in [("n/0f", "1"), ("n/", "1"), ("w/", "1"), ("x/0f", "1"), ("", "")] {
+            assert_eq!(layout.parse(1, &format!("{}{key}", layout.records(1)), value), None, "{key}");
+        }
+        assert_eq!((share_of("/forebay/owners/00ff"), share_of("/x/fff")), (Some(255), None));
+    }
+}

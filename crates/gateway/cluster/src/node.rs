@@ -1,0 +1,662 @@
+//! A gateway of a cluster: lives, looks who else does, claims the shares that are to be its own, and hands over those that
+//! are not any more. It has no threads and no clock: [`Node::step`] is told the time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use forebay_state::{ClusterNote, IvStore, IvStoreError, Record};
+
+use crate::etcd::{Etcd, EtcdError, Found, Operation, Pair, Reply, Transaction};
+use crate::layout::{Layout, MemberDoc, SCHEMA, SettingsDoc, share_of};
+use crate::shares::{Shares, target};
+
+/// Shares that are claimed or handed over by one transaction: etcd takes 128 operations.
+const SHARES_AT_ONCE: usize = 40;
+/// Shares whose records are read by one transaction.
+const READ_AT_ONCE: usize = 16;
+
+/// The shares that a data plane serves, each with the number of the claim under which it began to.
+pub type Served = BTreeMap<u16, u64>;
+
+/// Why a gateway cannot be one of the cluster.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ClusterError {
+    /// A certificate or a key.
+    Client(crate::ClientError),
+    /// Another gateway that runs has the name: its name and host.
+    NameTaken(String, String),
+    /// The cluster has other settings: what is there, and what the file says.
+    Settings(String, String),
+    /// It is another store than before: what it is, and what it was.
+    OtherStore(String, String),
+    /// The store is older than before: its revision, and what it was.
+    OlderStore(i64, i64),
+    /// The state directory.
+    State(IvStoreError),
+    /// Two SAs that may be served by different gateways have one cipher key.
+    SharedKey(String, String),
+    /// A thread cannot be started.
+    System(std::io::Error),
+}
+
+impl fmt::Display for ClusterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ClusterError::Client(error) => error.fmt(f),
+            ClusterError::NameTaken(name, host) => {
+                write!(f, "another gateway called `{name}` runs on host {host}")
+            }
+            ClusterError::Settings(there, here) => {
+                write!(f, "the cluster's gateways have {there}, this file says {here}")
+            }
+            ClusterError::OtherStore(now, before) => {
+                write!(f, "this is another etcd: its cluster ID is {now}, it was {before}")
+            }
+            ClusterError::OlderStore(now, before) => {
+                write!(f, "etcd has lost changes: its revision is {now}, it was {before}")
+            }
+            ClusterError::State(error) => error.fmt(f),
+            ClusterError::SharedKey(one, other) => {
+                write!(f, "the SAs `{one}` and `{other}` have one key and belong to different shares")
+            }
+            ClusterError::System(error) => write!(f, "cannot start a thread of the cluster: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ClusterError {}
+
+impl miette::Diagnostic for ClusterError {
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        Some(Box::new(match self {
+            ClusterError::Client(error) => return error.help(),
+            ClusterError::State(error) => return error.help(),
+            ClusterError::NameTaken(..) => "give every gateway a `name` of its own in `[cluster]`",
+            ClusterError::Settings(..) => {
+                "set `shares` and `share_by` as on the other gateways, or another `prefix` for another cluster"
+            }
+            ClusterError::OtherStore(..) => {
+                "correct `endpoints`. If etcd was set up anew, give all SAs new keys, and remove `cluster.json` from the state \
+                 directory: which numbers other gateways have used is not known"
+            }
+            ClusterError::OlderStore(..) => {
+                "etcd was restored from a backup: give all SAs new keys, and remove `cluster.json` from the state directory: which \
+                 numbers other gateways have used since the backup is not known"
+            }
+            ClusterError::SharedKey(..) => "give each SA a key of its own",
+            ClusterError::System(_) => "see the limits of the process (`ulimit -u`)",
+        }))
+    }
+}
+
+/// Why a step was not made.
+#[derive(Debug)]
+pub enum Trouble {
+    /// Of the store: it is to be tried again.
+    Etcd(EtcdError),
+    /// What does not pass by itself.
+    Fault(ClusterError),
+    /// A record that is none.
+    Damaged(String),
+}
+
+impl From<EtcdError> for Trouble {
+    fn from(error: EtcdError) -> Trouble {
+        Trouble::Etcd(error)
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Trouble::Etcd(error) => error.fmt(f),
+            Trouble::Fault(error) => error.fmt(f),
+            Trouble::Damaged(key) => {
+                write!(f, "the record {key} in etcd is damaged; its share is not served")
+            }
+        }
+    }
+}
+
+/// A share that this gateway owns.
+#[derive(Clone, Debug)]
+pub struct Held {
+    /// Another one whenever the gateway has become the owner anew.
+    term: u64,
+    /// The revision of its claim, which every record compares.
+    pub fence: i64,
+    /// Whether a record that was not answered may be written yet: then the claim is to be renewed before the next one.
+    pub doubtful: bool,
+    /// The gateway that is to have it, when the data plane does not serve it any more.
+    leaving: Option<String>,
+    /// Its records, until the data plane takes them.
+    records: Vec<Record>,
+}
+
+/// What the node, the recorder and the data plane share.
+#[derive(Debug, Default)]
+pub struct State {
+    /// The shares that this gateway owns.
+    pub held: BTreeMap<u16, Held>,
+    /// What the data plane serves.
+    serving: Served,
+    terms: u64,
+    /// When etcd answered last.
+    pub contact: Option<Duration>,
+    /// Gateways that live, this one included.
+    pub members: Vec<String>,
+    /// Shares that no gateway owns.
+    pub unowned: usize,
+    /// Shares that this gateway began to own, and when it did last, and because of what.
+    pub taken: u64,
+    /// See `taken`.
+    pub last: Option<(Duration, String)>,
+    /// Transactions with records, and records in them.
+    pub written: (u64, u64),
+    /// Time of such a transaction, smoothed.
+    pub takes: Duration,
+    /// What hinders it, for people.
+    pub trouble: Option<String>,
+}
+
+impl State {
+    /// The shares that the data plane is to serve.
+    pub fn wanted(&self) -> Served {
+        let stay = self.held.iter().filter(|(_, held)| held.leaving.is_none());
+        stay.map(|(&share, held)| (share, held.term)).collect()
+    }
+
+    /// A share that this gateway owns under the claim under which the data plane serves it. Under another one, what the data plane
+    /// knows of it is older than what others have recorded since.
+    pub fn held_as_served(&self, share: u16) -> Option<&Held> {
+        self.held.get(&share).filter(|held| self.serving.get(&share) == Some(&held.term))
+    }
+
+    /// What the data plane serves.
+    pub fn serving(&self) -> &Served {
+        &self.serving
+    }
+
+    /// The records of shares that the data plane is about to serve.
+    pub fn records(&self, shares: &BTreeSet<u16>) -> Vec<Record> {
+        let held = self.held.iter().filter(|(share, _)| shares.contains(share));
+        held.flat_map(|(_, held)| held.records.iter().cloned()).collect()
+    }
+
+    /// The data plane serves these from now on, and no others.
+    pub fn serve(&mut self, serving: Served) {
+        for share in serving.keys() {
+            if let Some(held) = self.held.get_mut(share) {
+                held.records = Vec::new();
+            }
+        }
+        self.serving = serving;
+    }
+}
+
+/// A state that threads share.
+pub type Shared = Arc<Mutex<State>>;
+
+/// The state, locked.
+pub fn lock(state: &Shared) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a node is.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// Its name.
+    pub name: String,
+    /// A random name of the process.
+    pub process: String,
+    /// A random name for a state directory that has none yet.
+    pub new_instance: String,
+    /// Its host.
+    pub host: String,
+    /// How SAs are divided.
+    pub shares: Shares,
+    /// The time of its lease.
+    pub lease: Duration,
+}
+
+impl Identity {
+    /// What the keys of its shares say.
+    pub fn owner(&self) -> String {
+        format!("{} {}", self.process, self.name)
+    }
+}
+
+/// An owner of a share, as its key says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Owner {
+    process: String,
+    name: String,
+}
+
+impl Owner {
+    fn parse(value: &str) -> Owner {
+        let (process, name) = value.split_once(' ').unwrap_or((value, ""));
+        Owner { process: process.to_owned(), name: name.to_owned() }
+    }
+}
+
+/// A gateway of a cluster. See the module.
+#[derive(Debug)]
+pub struct Node {
+    identity: Identity,
+    layout: Layout,
+    etcd: Arc<dyn Etcd>,
+    store: IvStore,
+    state: Shared,
+    note: Option<ClusterNote>,
+    lease: Option<i64>,
+    /// When the lease was kept last.
+    kept: Duration,
+    /// What was seen of members and owners: how many, and the last change.
+    seen: Option<[(u64, i64); 2]>,
+    /// Members with their leases.
+    members: BTreeMap<String, (MemberDoc, i64)>,
+    owners: BTreeMap<u16, Owner>,
+}
+
+impl Node {
+    /// One that has not spoken to etcd yet.
+    pub fn new(identity: Identity, prefix: &str, etcd: Arc<dyn Etcd>, store: IvStore, state: Shared) -> Node {
+        Node {
+            identity,
+            layout: Layout(prefix.to_owned()),
+            etcd,
+            store,
+            state,
+            note: None,
+            lease: None,
+            kept: Duration::ZERO,
+            seen: None,
+            members: BTreeMap::new(),
+            owners: BTreeMap::new(),
+        }
+    }
+
+    /// Time between two signs of life.
+    pub fn beat(&self) -> Duration {
+        self.identity.lease / 4
+    }
+
+    /// Whether it is one of the cluster.
+    pub fn is_member(&self) -> bool {
+        self.lease.is_some()
+    }
+
+    /// Whether shares are about to move, so that it should look again soon.
+    pub fn expects(&self) -> bool {
+        let names: Vec<&str> = self.members.keys().map(String::as_str).collect();
+        let own = self.identity.name.as_str();
+        self.is_member()
+            && (0..self.identity.shares.count).any(|share| {
+                let is_mine =
+                    self.owners.get(&share).is_some_and(|owner| owner.process == self.identity.process);
+                (target(share, names.iter().copied()) == Some(own)) != is_mine
+            })
+    }
+
+    /// Does what is due: `now` is of a clock that nobody sets, `unix` is for people.
+    ///
+    /// # Errors
+    /// What stands in the way; then it is to be called again.
+    pub fn step(&mut self, now: Duration, unix: Duration) -> Result<(), Trouble> {
+        match self.lease {
+            None => self.register(now)?,
+            Some(lease) if now.saturating_sub(self.kept) >= self.beat() => {
+                if self.etcd.keep(lease)? {
+                    self.kept = now;
+                } else {
+                    tracing::warn!("this gateway's lease has ended; others may have taken over its shares");
+                    self.lease = None;
+                    self.register(now)?;
+                }
+            }
+            Some(_) => {}
+        }
+        self.look()?;
+        self.decide(unix)?;
+        lock(&self.state).contact = Some(now);
+        Ok(())
+    }
+
+    /// Becomes a member.
+    fn register(&mut self, now: Duration) -> Result<(), Trouble> {
+        let (settings_key, member_key) = (self.layout.settings(), self.layout.member(&self.identity.name));
+        let read = [&settings_key, &member_key].map(|key| Operation::Get { key: key.clone() });
+        let reply = self.etcd.transact(&Transaction::read(read.to_vec()))?;
+        let instance = self.know(&reply)?;
+        self.remember()?;
+        let shares = self.identity.shares;
+        let settings =
+            SettingsDoc { schema: SCHEMA, shares: shares.count, share_by: shares.by.word().to_owned() };
+        let first = |found: Option<&Found>| found.and_then(|found| found.pairs.first()).cloned();
+        let there = first(reply.found.first());
+        if let Some(there) = &there
+            && serde_json::from_str::<SettingsDoc>(&there.value).ok().as_ref() != Some(&settings)
+        {
+            let here = json(&settings);
+            return Err(Trouble::Fault(ClusterError::Settings(there.value.clone(), here)));
+        }
+        let mut compare = vec![(settings_key.clone(), there.as_ref().map_or(0, |pair| pair.modified))];
+        let mut member_revision = 0;
+        if let Some(Pair { value, modified, lease, .. }) = first(reply.found.get(1)) {
+            let member: Option<MemberDoc> = serde_json::from_str(&value).ok();
+            match member {
+                // What was not answered before was done.
+                Some(member) if member.process == self.identity.process => {
+                    (self.lease, self.kept, self.seen) = (Some(lease), now, None);
+                    return Ok(());
+                }
+                // The process before this one, which has ended: nobody else has this state directory.
+                Some(member) if member.instance == instance => self.etcd.revoke(lease)?,
+                Some(member) => {
+                    let name = self.identity.name.clone();
+                    return Err(Trouble::Fault(ClusterError::NameTaken(name, member.host)));
+                }
+                None => member_revision = modified,
+            }
+        }
+        compare.push((member_key.clone(), member_revision));
+        let lease = self.etcd.grant(self.identity.lease.as_secs().max(1))?;
+        let member = MemberDoc {
+            process: self.identity.process.clone(),
+            instance,
+            host: self.identity.host.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        let mut then = vec![Operation::Put { key: member_key, value: json(&member), lease }];
+        if there.is_none() {
+            then.push(Operation::Put { key: settings_key, value: json(&settings), lease: 0 });
+        }
+        let reply = self.etcd.transact(&Transaction { compare, then, otherwise: vec![] })?;
+        if !reply.succeeded {
+            self.etcd.revoke(lease)?;
+            return Err(Trouble::Etcd(EtcdError::Refused("another gateway was faster".to_owned())));
+        }
+        (self.lease, self.kept, self.seen) = (Some(lease), now, None);
+        Ok(())
+    }
+
+    /// Makes sure that it is the store that it was; the name of the state directory.
+    fn know(&mut self, reply: &Reply) -> Result<String, Trouble> {
+        if self.note.is_none() {
+            let noted = self.store.cluster_note();
+            self.note = noted.map_err(|error| Trouble::Fault(ClusterError::State(error)))?;
+        }
+        let new =
+            || ClusterNote::new(self.identity.new_instance.clone(), reply.store.clone(), reply.revision);
+        let note = self.note.get_or_insert_with(new);
+        if note.store != reply.store {
+            let error = ClusterError::OtherStore(reply.store.clone(), note.store.clone());
+            return Err(Trouble::Fault(error));
+        }
+        if note.revision > reply.revision {
+            return Err(Trouble::Fault(ClusterError::OlderStore(reply.revision, note.revision)));
+        }
+        note.revision = reply.revision;
+        Ok(note.instance.clone())
+    }
+
+    /// Remembers the store over restarts.
+    fn remember(&self) -> Result<(), Trouble> {
+        let Some(note) = &self.note else { return Ok(()) };
+        self.store.remember_cluster(note).map_err(|error| Trouble::Fault(ClusterError::State(error)))
+    }
+
+    /// Looks who lives and who owns what, if anything has changed.
+    fn look(&mut self) -> Result<(), Trouble> {
+        let prefixes = [self.layout.members(), self.layout.owners()];
+        let newest = prefixes.clone().map(|prefix| Operation::Newest { prefix });
+        let reply = self.etcd.transact(&Transaction::read(newest.to_vec()))?;
+        self.know(&reply)?;
+        let of = |found: &Found| (found.count, found.pairs.first().map_or(0, |pair| pair.modified));
+        let [Some(members), Some(owners)] = [0, 1].map(|at| reply.found.get(at).map(of)) else {
+            return Ok(());
+        };
+        if self.seen == Some([members, owners]) {
+            return Ok(());
+        }
+        let list = prefixes.map(|prefix| Operation::List { prefix });
+        let reply = self.etcd.transact(&Transaction::read(list.to_vec()))?;
+        let [Some(members), Some(owners)] = [0, 1].map(|at| reply.found.get(at)) else { return Ok(()) };
+        let newest = |found: &Found| {
+            (found.count, found.pairs.iter().map(|pair| pair.modified).max().unwrap_or_default())
+        };
+        let seen = [newest(members), newest(owners)];
+        let prefix = self.layout.members();
+        let member = |pair: &Pair| {
+            let name = pair.key.strip_prefix(&prefix)?.to_owned();
+            Some((name, (serde_json::from_str(&pair.value).ok()?, pair.lease)))
+        };
+        self.members = members.pairs.iter().filter_map(member).collect();
+        let owner = |pair: &Pair| Some((share_of(&pair.key)?, Owner::parse(&pair.value)));
+        self.owners = owners.pairs.iter().filter_map(owner).collect();
+        self.seen = Some(seen);
+        self.remember()?;
+        let mut state = lock(&self.state);
+        state.members = self.members.keys().cloned().collect();
+        state.unowned = usize::from(self.identity.shares.count).saturating_sub(self.owners.len());
+        Ok(())
+    }
+
+    /// Claims, adopts, hands over and gives up, by what was seen last.
+    fn decide(&mut self, unix: Duration) -> Result<(), Trouble> {
+        let names: Vec<&str> = self.members.keys().map(String::as_str).collect();
+        let own = &self.identity;
+        // Its own key may be gone already.
+        if !names.contains(&own.name.as_str()) {
+            self.seen = None;
+            return Ok(());
+        }
+        let (mut resumed, mut claimed, mut adopted, mut handed) = (vec![], vec![], vec![], vec![]);
+        let mut state = lock(&self.state);
+        for share in 0..own.shares.count {
+            let wanted = target(share, names.iter().copied());
+            let is_wanted = wanted == Some(own.name.as_str());
+            let owner = self.owners.get(&share);
+            let is_served = state.serving.contains_key(&share);
+            match (owner, state.held.get_mut(&share)) {
+                (None, Some(_)) => resumed.push(share),
+                (None, None) if is_wanted => claimed.push(share),
+                (None, None) => {}
+                (Some(owner), Some(held)) if owner.process == own.process => {
+                    held.leaving = wanted.filter(|_| !is_wanted).map(str::to_owned);
+                    if held.leaving.is_some() && !is_served {
+                        handed.push(share);
+                    }
+                }
+                (Some(owner), None) if owner.process == own.process => adopted.push(share),
+                (Some(owner), Some(_)) => {
+                    tracing::warn!(share, owner = owner.name, "another gateway has taken over a share");
+                    state.held.remove(&share);
+                }
+                (Some(_), None) => {}
+            }
+        }
+        drop(state);
+        resumed.into_iter().try_for_each(|share| self.resume(share))?;
+        claimed.chunks(SHARES_AT_ONCE).try_for_each(|shares| self.claim(shares))?;
+        adopted.chunks(READ_AT_ONCE).try_for_each(|shares| self.adopt(shares, unix))?;
+        handed.chunks(SHARES_AT_ONCE).try_for_each(|shares| self.hand_over(shares))
+    }
+
+    /// Claims shares that nobody owns. They are adopted when they are seen to be its own, whatever the answer was.
+    fn claim(&mut self, shares: &[u16]) -> Result<(), Trouble> {
+        let Some(lease) = self.lease else { return Ok(()) };
+        self.seen = None;
+        let value = self.identity.owner();
+        let compare = shares.iter().map(|&share| (self.layout.owner(share), 0)).collect();
+        let both = |share: u16| {
+            let put = |key, lease| Operation::Put { key, value: value.clone(), lease };
+            [put(self.layout.owner(share), lease), put(self.layout.claim(share), 0)]
+        };
+        let then = shares.iter().flat_map(|&share| both(share)).collect();
+        self.etcd.transact(&Transaction { compare, then, otherwise: vec![] })?;
+        Ok(())
+    }
+
+    /// Goes on with a share whose key went with an earlier lease, if nobody has claimed it since.
+    fn resume(&mut self, share: u16) -> Result<(), Trouble> {
+        let Some(lease) = self.lease else { return Ok(()) };
+        self.seen = None;
+        let Some(fence) = lock(&self.state).held.get(&share).map(|held| held.fence) else { return Ok(()) };
+        let value = self.identity.owner();
+        let reply = self.etcd.transact(&Transaction {
+            compare: vec![(self.layout.owner(share), 0), (self.layout.claim(share), fence)],
+            then: vec![Operation::Put { key: self.layout.owner(share), value, lease }],
+            otherwise: vec![Operation::Get { key: self.layout.claim(share) }],
+        })?;
+        if reply.succeeded {
+            tracing::info!(share, "this gateway goes on with a share that nobody has taken over");
+            return Ok(());
+        }
+        let claim = reply.found.first().and_then(|found| found.pairs.first());
+        let mut state = lock(&self.state);
+        match claim.filter(|claim| claim.value == self.identity.owner()) {
+            // The recorder has renewed it.
+            Some(claim) => {
+                if let Some(held) = state.held.get_mut(&share) {
+                    held.fence = claim.modified;
+                }
+            }
+            None => {
+                tracing::warn!(share, "another gateway has had a share of this one");
+                state.held.remove(&share);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the records of shares whose keys say that they are its own.
+    fn adopt(&mut self, shares: &[u16], unix: Duration) -> Result<(), Trouble> {
+        let both = |share: u16| {
+            [
+                Operation::Get { key: self.layout.claim(share) },
+                Operation::List { prefix: self.layout.records(share) },
+            ]
+        };
+        let read = shares.iter().flat_map(|&share| both(share)).collect();
+        let reply = self.etcd.transact(&Transaction::read(read))?;
+        let mut damaged = None;
+        let mut count = 0;
+        for (&share, found) in shares.iter().zip(reply.found.chunks(2)) {
+            let [claim, records] = found else { continue };
+            let claim = claim.pairs.first().filter(|claim| claim.value == self.identity.owner());
+            let Some(claim) = claim else {
+                self.seen = None;
+                continue;
+            };
+            let parse = |pair: &Pair| {
+                self.layout.parse(share, &pair.key, &pair.value).ok_or_else(|| pair.key.clone())
+            };
+            let records: Vec<Record> = match records.pairs.iter().map(parse).collect() {
+                Ok(records) => records,
+                Err(key) => {
+                    damaged = Some(key);
+                    continue;
+                }
+            };
+            let mut state = lock(&self.state);
+            state.terms += 1;
+            let held =
+                Held { term: state.terms, fence: claim.modified, doubtful: false, leaving: None, records };
+            state.held.insert(share, held);
+            count += 1;
+        }
+        if count > 0 {
+            let mut state = lock(&self.state);
+            state.taken += count;
+            let why = format!("{} of {} gateways live", state.members.len(), state.members.len().max(1));
+            state.last = Some((unix, why));
+        }
+        damaged.map_or(Ok(()), |key| Err(Trouble::Damaged(key)))
+    }
+
+    /// Gives shares that the data plane does not serve any more to the gateways that should have them.
+    fn hand_over(&mut self, shares: &[u16]) -> Result<(), Trouble> {
+        self.seen = None;
+        let transaction = |shares: &[u16]| {
+            let state = lock(&self.state);
+            let mut all = Transaction::default();
+            for share in shares {
+                let Some(held) = state.held.get(share) else { continue };
+                let to = held.leaving.as_ref().and_then(|name| Some((name, self.members.get(name)?)));
+                let Some((name, (member, lease))) = to else { continue };
+                let value = format!("{} {name}", member.process);
+                all.compare.push((self.layout.claim(*share), held.fence));
+                all.then.push(Operation::Put {
+                    key: self.layout.owner(*share),
+                    value: value.clone(),
+                    lease: *lease,
+                });
+                all.then.push(Operation::Put { key: self.layout.claim(*share), value, lease: 0 });
+            }
+            all
+        };
+        let reply = self.etcd.transact(&transaction(shares));
+        if matches!(&reply, Ok(reply) if reply.succeeded) {
+            shares.iter().for_each(|share| drop(lock(&self.state).held.remove(share)));
+            return Ok(());
+        }
+        if let Err(error @ (EtcdError::Unanswered(_) | EtcdError::Unreachable(_))) = reply {
+            return Err(error.into());
+        }
+        // One of them has another claim, or a gateway has gone meanwhile: each by itself.
+        for share in shares {
+            let one = transaction(&[*share]);
+            let reply = match self.etcd.transact(&one) {
+                Err(EtcdError::Refused(_)) => {
+                    let then = vec![Operation::Delete { key: self.layout.owner(*share) }];
+                    self.etcd.transact(&Transaction { compare: one.compare, then, otherwise: vec![] })?
+                }
+                reply => reply?,
+            };
+            if !reply.succeeded {
+                let read = Transaction::read(vec![Operation::Get { key: self.layout.claim(*share) }]);
+                let reply = self.etcd.transact(&read)?;
+                let claim = reply.found.first().and_then(|found| found.pairs.first());
+                if let Some(claim) = claim.filter(|claim| claim.value == self.identity.owner()) {
+                    // It was renewed by the recorder.
+                    if let Some(held) = lock(&self.state).held.get_mut(share) {
+                        held.fence = claim.modified;
+                    }
+                    continue;
+                }
+            }
+            lock(&self.state).held.remove(share);
+        }
+        Ok(())
+    }
+
+    /// Leaves the cluster, behind the end of the data plane: the others have the shares at once.
+    ///
+    /// # Errors
+    /// If etcd does not answer: then they have them when the lease ends.
+    pub fn leave(&mut self) -> Result<(), Trouble> {
+        lock(&self.state).serving.clear();
+        self.members.remove(&self.identity.name);
+        let names: Vec<&str> = self.members.keys().map(String::as_str).collect();
+        let mut shares = Vec::new();
+        for (&share, held) in &mut lock(&self.state).held {
+            held.leaving = target(share, names.iter().copied()).map(str::to_owned);
+            shares.extend(held.leaving.as_ref().map(|_| share));
+        }
+        shares.chunks(SHARES_AT_ONCE).try_for_each(|shares| self.hand_over(shares))?;
+        if let Some(lease) = self.lease.take() {
+            self.etcd.revoke(lease)?;
+        }
+        Ok(())
+    }
+}
+
+/// As JSON; these documents are of texts and numbers only, which can be written.
+fn json(document: &impl serde::Serialize) -> String {
+    serde_json::to_string(document).unwrap_or_default()
+}

@@ -1,0 +1,194 @@
+//! Writes records to etcd before what they allow is used.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use forebay_state::{Alone, KeyId, NotNoted, Noting, Record, Replica, SequenceId};
+
+use crate::etcd::{Etcd, Operation, Transaction};
+use crate::layout::Layout;
+use crate::node::{Shared, lock};
+
+/// Records of one transaction: etcd takes 128 operations.
+const AT_ONCE: usize = 100;
+/// How often a transaction is tried whose claims have changed by this gateway's own doing.
+const TRIES: usize = 4;
+
+/// Which share keys and SAs belong to.
+#[derive(Debug, Default)]
+pub struct Directory {
+    /// Cipher keys, whose IVs are recorded.
+    pub keys: HashMap<KeyId, u16>,
+    /// SAs.
+    pub sas: HashMap<SequenceId, u16>,
+}
+
+/// The records of the shares that this gateway owns. See the module.
+#[derive(Clone)]
+pub struct Recorder {
+    /// The store.
+    pub etcd: Arc<dyn Etcd>,
+    /// Its keys.
+    pub layout: Layout,
+    /// What claims say when they are this gateway's.
+    pub owner: String,
+    /// The shares that it owns.
+    pub state: Shared,
+    /// Which share everything belongs to.
+    pub directory: Arc<Mutex<Directory>>,
+    /// A clock that nobody sets.
+    pub clock: fn() -> Duration,
+}
+
+impl fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recorder").field("owner", &self.owner).finish_non_exhaustive()
+    }
+}
+
+impl Replica for Recorder {
+    fn begin(&self, records: &[Record]) -> Result<Box<dyn Noting>, NotNoted> {
+        let mut placed = Vec::with_capacity(records.len());
+        {
+            let directory = self.directory.lock().unwrap_or_else(PoisonError::into_inner);
+            for record in records {
+                let share = match record {
+                    Record::Ivs { key, .. } => directory.keys.get(key),
+                    Record::Numbers { id, .. } | Record::Window { id, .. } | Record::Life { id, .. } => {
+                        directory.sas.get(id)
+                    }
+                };
+                // What is of no SA of the file was never recorded here.
+                placed.extend(share.map(|&share| (share, record)));
+            }
+        }
+        // Those of a share together, so that a transaction compares few claims.
+        placed.sort_by_key(|(share, _)| *share);
+        placed.chunks(AT_ONCE).try_for_each(|chunk| self.write(chunk))?;
+        Ok(Box::new(Alone))
+    }
+
+    fn takes_unused(&self) -> bool {
+        true
+    }
+
+    fn ahead(&self) -> Option<Duration> {
+        None
+    }
+
+    fn epoch(&self) -> u64 {
+        0
+    }
+}
+
+impl Recorder {
+    fn write(&self, records: &[(u16, &Record)]) -> Result<(), NotNoted> {
+        let began = (self.clock)();
+        let shares: BTreeSet<u16> = records.iter().map(|(share, _)| *share).collect();
+        let puts: Vec<Operation> = records
+            .iter()
+            .map(|(share, record)| {
+                let (key, value) = self.layout.record(*share, record);
+                Operation::Put { key, value, lease: 0 }
+            })
+            .collect();
+        for _ in 0..TRIES {
+            let fences = self.fences(&shares)?;
+            let compare = fences.iter().map(|(&share, &fence)| (self.layout.claim(share), fence)).collect();
+            let reply = self.etcd.transact(&Transaction { compare, then: puts.clone(), otherwise: vec![] });
+            match reply {
+                Ok(reply) if reply.succeeded => {
+                    let took = (self.clock)().saturating_sub(began);
+                    let mut state = lock(&self.state);
+                    state.written.0 += 1;
+                    state.written.1 += records.len() as u64;
+                    state.takes = if state.takes.is_zero() { took } else { (state.takes * 7 + took) / 8 };
+                    return Ok(());
+                }
+                Ok(_) => {
+                    shares.iter().try_for_each(|&share| self.check(share, fences.get(&share).copied()))?
+                }
+                Err(error) => {
+                    if error.may_be_done() {
+                        // It may be done after what is recorded next, and would take that back.
+                        let mut state = lock(&self.state);
+                        for share in &shares {
+                            if let Some(held) = state.held.get_mut(share) {
+                                held.doubtful = true;
+                            }
+                        }
+                    }
+                    return Err(NotNoted(error.to_string()));
+                }
+            }
+        }
+        Err(NotNoted("the claims of the shares change all the time".to_owned()))
+    }
+
+    /// The revisions of claims, renewed where a record may be written yet that was not answered: it compares the old one.
+    fn fences(&self, shares: &BTreeSet<u16>) -> Result<BTreeMap<u16, i64>, NotNoted> {
+        let mut fences = BTreeMap::new();
+        for &share in shares {
+            let state = lock(&self.state);
+            let Some(held) = state.held_as_served(share) else { return Err(not_owned(share)) };
+            let (fence, doubtful) = (held.fence, held.doubtful);
+            drop(state);
+            let fence = if doubtful { self.renew(share, fence)? } else { fence };
+            fences.insert(share, fence);
+        }
+        Ok(fences)
+    }
+
+    fn renew(&self, share: u16, fence: i64) -> Result<i64, NotNoted> {
+        let key = self.layout.claim(share);
+        let reply = self.etcd.transact(&Transaction {
+            compare: vec![(key.clone(), fence)],
+            then: vec![Operation::Put { key: key.clone(), value: self.owner.clone(), lease: 0 }],
+            otherwise: vec![Operation::Get { key }],
+        });
+        let reply = reply.map_err(|error| NotNoted(error.to_string()))?;
+        let renewed = match reply.succeeded {
+            true => Some(reply.revision),
+            // An earlier renewal that was not answered was done, or another thread's.
+            false => {
+                let claim = reply.found.first().and_then(|found| found.pairs.first());
+                claim.filter(|claim| claim.value == self.owner).map(|claim| claim.modified)
+            }
+        };
+        self.know(share, fence, renewed)
+    }
+
+    /// Finds out why a claim is another one.
+    fn check(&self, share: u16, fence: Option<i64>) -> Result<(), NotNoted> {
+        let read = Transaction::read(vec![Operation::Get { key: self.layout.claim(share) }]);
+        let reply = self.etcd.transact(&read).map_err(|error| NotNoted(error.to_string()))?;
+        let claim = reply.found.first().and_then(|found| found.pairs.first());
+        let claim = claim.filter(|claim| claim.value == self.owner).map(|claim| claim.modified);
+        self.know(share, fence.unwrap_or_default(), claim).map(drop)
+    }
+
+    /// The claim of a share has this revision, or is another gateway's.
+    fn know(&self, share: u16, before: i64, fence: Option<i64>) -> Result<i64, NotNoted> {
+        let mut state = lock(&self.state);
+        let Some(fence) = fence else {
+            // Unless it has become this gateway's again meanwhile.
+            if state.held.get(&share).is_some_and(|held| held.fence == before) {
+                tracing::warn!(share, "another gateway has taken over a share");
+                state.held.remove(&share);
+            }
+            return Err(not_owned(share));
+        };
+        let held = state.held.get_mut(&share).ok_or_else(|| not_owned(share))?;
+        if held.fence < fence {
+            // A record on its way compares a claim that is not there any more.
+            (held.fence, held.doubtful) = (fence, false);
+        }
+        Ok(held.fence)
+    }
+}
+
+fn not_owned(share: u16) -> NotNoted {
+    NotNoted(format!("share {share} is served by another gateway"))
+}

@@ -1,0 +1,340 @@
+//! A gateway of a cluster with its thread and its clock. Whoever runs the data plane asks what it is to serve.
+
+use std::collections::BTreeSet;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::net::IpAddr;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use forebay_crypto::Direction;
+use forebay_ipsec::Received;
+use forebay_privileges as privileges;
+use forebay_sas::SasFile;
+use forebay_state::{IvStore, IvStoreError, KeyId, Record, SequenceId, WindowNote, WindowStore};
+
+use crate::client::Client;
+use crate::etcd::Etcd;
+use crate::layout::Layout;
+use crate::node::{ClusterError, Identity, Node, Served, Shared, Trouble, lock};
+use crate::recorder::{Directory, Recorder};
+use crate::shares::Shares;
+
+/// Between two looks while shares are about to move.
+const SOON: Duration = Duration::from_millis(50);
+/// Between two tries while something stands in the way.
+const AGAIN: Duration = Duration::from_millis(200);
+/// Between two lines of the log about the same trouble.
+const SAY_AGAIN: Duration = Duration::from_secs(10);
+
+/// The status of a gateway of a cluster.
+#[derive(Clone, Debug)]
+pub struct ClusterStatus {
+    /// The gateway's name.
+    pub name: String,
+    /// The gateways that live, this one included.
+    pub members: Vec<String>,
+    /// Shares into which the SAs are divided.
+    pub shares: u16,
+    /// Those that this gateway serves.
+    pub serves: Vec<u16>,
+    /// How many no gateway owned when it looked last.
+    pub unowned: usize,
+    /// Time since etcd answered last; `None` before it has.
+    pub silence: Option<Duration>,
+    /// Whether it is so long that others may take over.
+    pub is_cut_off: bool,
+    /// Transactions with records, and records in them.
+    pub written: (u64, u64),
+    /// Time of such a transaction, smoothed.
+    pub takes: Duration,
+    /// Shares that it has begun to own since its start.
+    pub taken: u64,
+    /// When it last did, since the Unix epoch, and how many gateways lived.
+    pub last: Option<(Duration, String)>,
+    /// What stands in the way.
+    pub trouble: Option<String>,
+}
+
+/// A gateway of a cluster. Its thread ends when it is dropped.
+pub struct Cluster {
+    name: String,
+    lease: Duration,
+    shares: Shares,
+    state: Shared,
+    /// The records here, without etcd.
+    store: IvStore,
+    recorder: Recorder,
+    node: Arc<Mutex<Node>>,
+    poke: Option<mpsc::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// The time on a clock that nobody sets.
+#[allow(clippy::disallowed_methods)] // leases are kept by it; the node is told it
+fn clock() -> Duration {
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed()
+}
+
+#[allow(clippy::disallowed_methods)] // at the start, which nothing else waits for
+fn rest(time: Duration) {
+    std::thread::sleep(time);
+}
+
+/// A random name.
+fn random_name() -> String {
+    [(); 2].map(|()| format!("{:016x}", RandomState::new().build_hasher().finish())).concat()
+}
+
+/// The name of this host, for people.
+fn host() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    match name.trim() {
+        "" => "without a name".to_owned(),
+        name => name.to_owned(),
+    }
+}
+
+impl Cluster {
+    /// Joins the cluster of `config`, with the records in `store`. If etcd does not answer, it joins when it does.
+    ///
+    /// # Errors
+    /// What does not pass by itself: see [`ClusterError`].
+    pub fn start(
+        config: &forebay_config::Cluster,
+        store: IvStore,
+        unix_time: fn() -> Duration,
+    ) -> Result<Cluster, ClusterError> {
+        let etcd: Arc<dyn Etcd> = Arc::new(Client::open(config).map_err(ClusterError::Client)?);
+        let lease = Duration::from_nanos(config.lease.as_nanos());
+        let shares = Shares { count: config.shares, by: config.share_by };
+        let identity = Identity {
+            name: config.name.clone(),
+            process: random_name(),
+            new_instance: random_name(),
+            host: host(),
+            shares,
+            lease,
+        };
+        let state = Shared::default();
+        let recorder = Recorder {
+            etcd: etcd.clone(),
+            layout: Layout(config.prefix.clone()),
+            owner: identity.owner(),
+            state: state.clone(),
+            directory: Arc::new(Mutex::new(Directory::default())),
+            clock,
+        };
+        let mut node = Node::new(identity, &config.prefix, etcd, store.clone(), state.clone());
+        join(&mut node, lease, unix_time)?;
+        let node = Arc::new(Mutex::new(node));
+        let (poke, poked) = mpsc::channel();
+        let thread = std::thread::Builder::new()
+            .name("forebay-cluster".to_owned())
+            .spawn({
+                let (node, state) = (node.clone(), state.clone());
+                move || {
+                    privileges::keep_files();
+                    run(&node, &state, &poked, unix_time);
+                }
+            })
+            .map_err(ClusterError::System)?;
+        let (poke, thread) = (Some(poke), Some(thread));
+        Ok(Cluster { name: config.name.clone(), lease, shares, state, store, recorder, node, poke, thread })
+    }
+
+    /// Where the data plane records: here and in etcd.
+    pub fn store(&self) -> IvStore {
+        self.store.clone().with_replica(Arc::new(self.recorder.clone()))
+    }
+
+    /// The share of each SA of a file, from which on their records are theirs.
+    ///
+    /// # Errors
+    /// If outbound SAs of different shares have one cipher key: both would use the same IVs.
+    pub fn assign(&self, file: &SasFile) -> Result<Vec<u16>, ClusterError> {
+        let shares = self.shares.of_file(file);
+        let mut directory = self.recorder.directory.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut named = std::collections::HashMap::new();
+        for (entry, &share) in file.entries.iter().zip(&shares) {
+            directory.sas.insert(SequenceId::of(&entry.keys, entry.config.spi), share);
+            if entry.direction != Direction::Seal {
+                continue;
+            }
+            let key = KeyId::of(&entry.keys);
+            if let Some((name, _)) =
+                named.insert(key, (&entry.config.name, share)).filter(|(_, other)| *other != share)
+            {
+                return Err(ClusterError::SharedKey(name.clone(), entry.config.name.clone()));
+            }
+            directory.keys.insert(key, share);
+        }
+        Ok(shares)
+    }
+
+    /// What the data plane is to serve: shares, and the claims under which.
+    pub fn wanted(&self) -> Served {
+        lock(&self.state).wanted()
+    }
+
+    /// Writes the records of shares that the data plane is about to serve where it finds them.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    pub fn take_over(&self, shares: &BTreeSet<u16>) -> Result<(), IvStoreError> {
+        let records = lock(&self.state).records(shares);
+        self.store.take_over(&records)?;
+        let note = |record: &Record| match record {
+            Record::Window { id, top, certain, missing } => Some(WindowNote {
+                id: *id,
+                received: Received { top: *top, certain: *certain, missing: missing.clone() },
+            }),
+            _ => None,
+        };
+        let notes: Vec<WindowNote> = records.iter().filter_map(note).collect();
+        WindowStore::new(&self.store).put(&notes, 0, &|_| true)
+    }
+
+    /// The data plane serves these from now on, and no others.
+    pub fn serve(&self, served: Served) {
+        lock(&self.state).serve(served);
+        self.look();
+    }
+
+    /// Has it look at once.
+    fn look(&self) {
+        if let Some(poke) = &self.poke {
+            // A thread that has ended has nothing to look for.
+            let _ = poke.send(());
+        }
+    }
+
+    /// The share that an outer address belongs to.
+    pub fn share_of(&self, address: IpAddr) -> u16 {
+        self.shares.of_address(address)
+    }
+
+    /// Whether nobody else can own its shares; if not, it is not to announce addresses that another one may have by now.
+    pub fn is_certain(&self) -> bool {
+        let contact = lock(&self.state).contact;
+        contact.is_some_and(|contact| clock().saturating_sub(contact) < self.lease)
+    }
+
+    /// The status now.
+    pub fn status(&self) -> ClusterStatus {
+        let silence = |contact: Duration| clock().saturating_sub(contact);
+        let state = lock(&self.state);
+        ClusterStatus {
+            name: self.name.clone(),
+            members: state.members.clone(),
+            shares: self.shares.count,
+            serves: state.serving().keys().copied().collect(),
+            unowned: state.unowned,
+            silence: state.contact.map(silence),
+            is_cut_off: state.contact.is_none_or(|contact| silence(contact) >= self.lease),
+            written: state.written,
+            takes: state.takes,
+            taken: state.taken,
+            last: state.last.clone(),
+            trouble: state.trouble.clone(),
+        }
+    }
+
+    /// Leaves the cluster, behind the end of the data plane: the other gateways have the shares at once.
+    pub fn leave(&mut self) {
+        self.end();
+        let mut node = self.node.lock().unwrap_or_else(PoisonError::into_inner);
+        match node.leave() {
+            Ok(()) => tracing::info!("left the cluster; the shares are handed over"),
+            Err(trouble) => {
+                tracing::warn!(
+                    "cannot hand over the shares, the others take over when the lease ends: {trouble}"
+                );
+            }
+        }
+    }
+
+    /// Ends the thread.
+    fn end(&mut self) {
+        self.poke = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic of it has been said.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// The first steps, until the gateway is a member or etcd does not answer.
+fn join(node: &mut Node, lease: Duration, unix_time: fn() -> Duration) -> Result<(), ClusterError> {
+    let patience = lease * 2 + Duration::from_secs(1);
+    let began = clock();
+    let mut said = false;
+    loop {
+        match node.step(clock(), unix_time()) {
+            Ok(()) => return Ok(()),
+            // Of a gateway that was killed on another host, or lost its state directory, the lease ends soon.
+            Err(Trouble::Fault(error @ ClusterError::NameTaken(..))) => {
+                if clock().saturating_sub(began) > patience {
+                    return Err(error);
+                }
+                if !said {
+                    tracing::warn!("{error}; waiting for the end of its lease");
+                    said = true;
+                }
+                rest(AGAIN);
+            }
+            Err(Trouble::Fault(error)) => return Err(error),
+            Err(trouble) if node.is_member() => {
+                tracing::warn!("{trouble}");
+                return Ok(());
+            }
+            Err(trouble) => {
+                tracing::warn!("cannot join the cluster yet, nothing is served: {trouble}");
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn run(node: &Mutex<Node>, state: &Shared, poked: &mpsc::Receiver<()>, unix_time: fn() -> Duration) {
+    let mut said: Option<(String, Duration)> = None;
+    loop {
+        let now = clock();
+        let mut node = node.lock().unwrap_or_else(PoisonError::into_inner);
+        let outcome = node.step(now, unix_time());
+        let wait = match &outcome {
+            Ok(()) if node.expects() => SOON,
+            Ok(()) => node.beat(),
+            Err(_) => AGAIN,
+        };
+        drop(node);
+        let trouble = outcome.err().map(|trouble| trouble.to_string());
+        match &trouble {
+            None => {
+                if said.take().is_some() {
+                    tracing::info!("etcd answers again");
+                }
+            }
+            Some(trouble) => {
+                let is_said = said.as_ref().is_some_and(|(_, at)| now.saturating_sub(*at) < SAY_AGAIN);
+                if !is_said {
+                    tracing::warn!("{trouble}; traffic goes on until what is reserved ends");
+                    said = Some((trouble.clone(), now));
+                }
+            }
+        }
+        lock(state).trouble = trouble;
+        match poked.recv_timeout(wait) {
+            Ok(()) | Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}
