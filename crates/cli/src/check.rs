@@ -129,6 +129,7 @@ fn lacking(file: &str, config: &Config) -> (Vec<Entry>, Vec<Entry>) {
     let (errors, warnings): (Vec<_>, Vec<_>) = devices(file, config)
         .chain(without_sas(file, config))
         .chain(pair(file, config))
+        .chain(cluster(file, config))
         .partition(|(severity, _)| *severity == Severity::Error);
     let entries = |all: Vec<(Severity, Entry)>| all.into_iter().map(|(_, entry)| entry);
     let warnings = guard(file, config).into_iter().chain(library(file, config)).chain(entries(warnings));
@@ -140,6 +141,14 @@ fn pair(file: &str, config: &Config) -> Option<(Severity, Entry)> {
     let error = forebay_pair::Key::read(&config.pair.as_ref()?.key_file).err()?;
     let (message, help) = (error.to_string(), error.hint().to_owned());
     Some((Severity::Error, Entry { file: file.to_owned(), line: None, message, help }))
+}
+
+/// An error if the certificates or the key for etcd cannot be used, or SAs of different shares have one key.
+fn cluster(file: &str, config: &Config) -> Option<(Severity, Entry)> {
+    let error = forebay_cluster::check(config.cluster.as_ref()?, &config.sas).err()?;
+    let help = error.help().map_or_else(String::new, |help| help.to_string());
+    let entry = Entry { file: file.to_owned(), line: None, message: error.to_string(), help };
+    Some((Severity::Error, entry))
 }
 
 /// A warning for the first processor whose crypto library is lacking.

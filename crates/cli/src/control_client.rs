@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use forebay_config as config;
 use forebay_gateway::control::{
-    Client, ControlError, FindingDoc, GuardDoc, LimitsDoc, PairDoc, PolicyDoc, ProcessorDoc, ReloadDoc,
-    Request, Response, SaDoc, StatusDoc, TapsDoc,
+    Client, ClusterDoc, ControlError, FindingDoc, GuardDoc, LimitsDoc, PairDoc, PolicyDoc, ProcessorDoc,
+    ReloadDoc, Request, Response, SaDoc, StatusDoc, TapsDoc,
 };
 use miette::{IntoDiagnostic, miette};
 use serde::Serialize;
@@ -238,6 +238,7 @@ fn overview(status: &StatusDoc) -> String {
     text + &guard(&status.guard)
         + &captures(&status.taps)
         + &status.pair.as_ref().map_or_else(String::new, pair)
+        + &status.cluster.as_ref().map_or_else(String::new, cluster)
 }
 
 /// The pair that the gateway is one of, in a line.
@@ -251,6 +252,23 @@ fn pair(pair: &PairDoc) -> String {
     let PairDoc { number, role, term, take_overs, .. } = pair;
     format!(
         "\nPair: gateway {number} {role}, term {term}, {peer}, records {records}; take-overs: {take_overs}{reason}\n"
+    )
+}
+
+/// The cluster that the gateway is one of, in a line or two.
+fn cluster(cluster: &ClusterDoc) -> String {
+    let ClusterDoc { name, members, shares, serves, unowned, take_overs, lag_s, .. } = cluster;
+    let etcd = match cluster.silence_s {
+        _ if cluster.connected => format!("etcd answers in {:.1} ms", lag_s * 1e3),
+        Some(silence) => format!("NO answer of etcd for {silence:.0} s"),
+        None => "NO answer of etcd yet".to_owned(),
+    };
+    let trouble =
+        cluster.trouble.as_ref().map_or_else(String::new, |trouble| format!("         {trouble}\n"));
+    format!(
+        "\nCluster: gateway {name} of {}, serves {} of {shares} shares ({unowned} unowned), {etcd}; take-overs: {take_overs}\n{trouble}",
+        members.len(),
+        serves.len(),
     )
 }
 

@@ -3,6 +3,7 @@
 //! SIGTERM and SIGINT end it, SIGHUP makes it read its file again, and a service manager that asks for it
 //! (`Type=notify-reload`) hears when it is ready, reloads and ends.
 
+mod clustered;
 mod control_plane;
 mod log;
 mod paired;
@@ -18,7 +19,8 @@ use forebay_config::{self as config, Config, ProcessorKind};
 use forebay_engine::{Clock, ProcessorSetup};
 use forebay_gateway::control::ReloadDoc;
 use forebay_gateway::privileges;
-use forebay_gateway::service::{Service, open_processors};
+use forebay_gateway::service::{Service, StartError, open_processors};
+use forebay_state::IvStore;
 use forebay_time::Duration;
 use miette::{Context, IntoDiagnostic};
 use sd_notify::NotifyState;
@@ -56,13 +58,14 @@ pub fn run(args: &GatewayArgs) -> miette::Result<Answer> {
         flag::register(signal, seen.clone()).into_diagnostic().wrap_err("cannot register signal handlers")?;
     }
     let process = Process { args, logging, end, reload, clock: Clock::start() };
-    match config.pair {
-        Some(_) => paired::run(&process, config),
-        None => alone(&process, config),
+    match (&config.pair, &config.cluster) {
+        (Some(_), _) => paired::run(&process, config),
+        (None, Some(_)) => clustered::run(&process, config),
+        (None, None) => alone(&process, config),
     }
 }
 
-/// Runs a gateway that is not one of a pair.
+/// Runs a gateway that works with no others.
 fn alone(process: &Process<'_>, config: Config) -> miette::Result<Answer> {
     let clock = process.clock;
     let processors = processors(&config, clock)?;
@@ -73,11 +76,43 @@ fn alone(process: &Process<'_>, config: Config) -> miette::Result<Answer> {
         Watchdog::start(service.workers().clone()).into_diagnostic().wrap_err("cannot start the watchdog")?;
     process.settle(service.config())?;
     tracing::info!(sas = service.config().sas.entries.len(), "gateway started");
-    process.serve(&mut service, &mut control_plane, &mut || true);
+    process.serve(&mut service, &mut control_plane, &mut Alone);
     tell(&[NotifyState::Stopping]);
     service.stop().into_diagnostic().wrap_err("a worker thread failed")?;
     tracing::info!("gateway stopped");
     Ok(Answer::Yes)
+}
+
+/// What looks after a data plane beside what every gateway does.
+trait Attendant {
+    /// Looks after it; false if it is to end.
+    fn look(&mut self, _service: &mut Service) -> bool {
+        true
+    }
+
+    /// What the data plane is to have of another version of the file.
+    ///
+    /// # Errors
+    /// If the version cannot be used.
+    fn part(&mut self, config: Config) -> miette::Result<Config> {
+        Ok(config)
+    }
+
+    /// The version of the file that [`Attendant::part`] was given last is the one by which the gateway runs, or is not.
+    fn changed(&mut self, _is_in_use: bool) {}
+}
+
+/// A gateway that works with no others.
+struct Alone;
+
+impl Attendant for Alone {}
+
+/// The state directory of a file.
+fn store(config: &Config) -> miette::Result<IvStore> {
+    Ok(match &config.keys.state {
+        Some(directory) => IvStore::new(directory),
+        None => IvStore::of_user().map_err(StartError::Ivs)?,
+    })
 }
 
 /// The processors of a file, for each worker its own.
@@ -118,15 +153,10 @@ impl Process<'_> {
         Ok(())
     }
 
-    /// Looks after a data plane until it fails, the process is to end, or `goes_on` says no.
-    fn serve(
-        &self,
-        service: &mut Service,
-        control_plane: &mut ControlPlane,
-        goes_on: &mut dyn FnMut() -> bool,
-    ) {
+    /// Looks after a data plane until it fails, the process is to end, or the attendant says no.
+    fn serve(&self, service: &mut Service, control_plane: &mut ControlPlane, attendant: &mut dyn Attendant) {
         let mut looked_after = self.clock.now();
-        while service.is_running() && !self.is_ended() && goes_on() {
+        while service.is_running() && !self.is_ended() && attendant.look(service) {
             if self.clock.now().since(looked_after) >= GUARD_EVERY {
                 looked_after = self.clock.now();
                 service.guard().look_after();
@@ -134,7 +164,7 @@ impl Process<'_> {
             let request = control_plane.reload_request();
             if self.reload.swap(false, Ordering::Relaxed) || request.is_some() {
                 tell_of_reload();
-                let outcome = change(service, self.args, &self.logging);
+                let outcome = change(service, self.args, &self.logging, attendant);
                 control_plane.show(service.config());
                 // Who asked may have gone.
                 request.map(|request| request.try_send(outcome));
@@ -183,7 +213,12 @@ fn tell_of_reload() {
 }
 
 /// Reads the file again; one with an error changes nothing.
-fn change(service: &mut Service, args: &GatewayArgs, logging: &Logging) -> ReloadDoc {
+fn change(
+    service: &mut Service,
+    args: &GatewayArgs,
+    logging: &Logging,
+    attendant: &mut dyn Attendant,
+) -> ReloadDoc {
     let mut config = match config::load(&args.config) {
         Ok(config) => config,
         Err(errors) => {
@@ -195,7 +230,8 @@ fn change(service: &mut Service, args: &GatewayArgs, logging: &Logging) -> Reloa
     logging.change(&config.log);
     config.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
     let warnings = std::mem::take(&mut config.warnings);
-    let changed = unix_ns().and_then(|now_ns| Ok(service.reload(config, now_ns)?));
+    let changed = attendant.part(config).and_then(|config| Ok(service.reload(config, unix_ns()?)?));
+    attendant.changed(changed.is_ok());
     match changed {
         Ok(changes) => {
             let added = changes.kept.iter().filter(|kept| kept.is_none()).count();

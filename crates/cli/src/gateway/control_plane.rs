@@ -7,11 +7,8 @@ use std::time::Duration as StdDuration;
 use forebay_config::{Changes, Config, Metrics};
 use forebay_diagnostics::Plain;
 use forebay_gateway::control::gather::Snapshot;
-use forebay_gateway::control::{
-    self, FindingDoc, PairDoc, ReloadDoc, Request, Response, SCHEMA, Server, StatusDoc,
-};
+use forebay_gateway::control::{self, FindingDoc, ReloadDoc, Request, Response, SCHEMA, Server, StatusDoc};
 use forebay_gateway::service::{Guard, Service, TapsStatus, Workers};
-use forebay_pair::{Pair, PairStatus};
 use forebay_sas::{Finding, SasErrors};
 use forebay_time::Time;
 
@@ -20,6 +17,9 @@ const PATIENCE: StdDuration = StdDuration::from_secs(25);
 
 /// A request that the file be read again, and where the outcome goes.
 pub type ReloadRequest = SyncSender<ReloadDoc>;
+
+/// Adds to a status what is known of the other gateways that this one works with.
+pub type Others = Arc<dyn Fn(&mut StatusDoc) + Send + Sync>;
 
 /// The servers, and what they tell.
 pub struct ControlPlane {
@@ -44,10 +44,10 @@ struct Shown {
 impl ControlPlane {
     /// Begins to answer for a gateway by `config`, which was read from `file`. What cannot be opened is said in the log and
     /// hinders no packet.
-    pub fn start(config: &Config, file: &str, start: Time, pair: Option<Arc<Pair>>) -> ControlPlane {
+    pub fn start(config: &Config, file: &str, start: Time, others: Option<Others>) -> ControlPlane {
         let (reload, requests) = mpsc::channel();
         let shown = Arc::default();
-        let answer = answer(Arc::clone(&shown), pair, reload, file.to_owned(), start);
+        let answer = answer(Arc::clone(&shown), others, reload, file.to_owned(), start);
         let control = &config.control;
         let limit = config.limits.control_connections;
         let server = Server::control(control, limit, answer.clone());
@@ -109,7 +109,7 @@ impl ControlPlane {
 
 fn answer(
     shown: Arc<Mutex<Option<Shown>>>,
-    pair: Option<Arc<Pair>>,
+    others: Option<Others>,
     reload: Sender<ReloadRequest>,
     file: String,
     start: Time,
@@ -127,7 +127,7 @@ fn answer(
                 _ => Response::error("the reload timed out"),
             };
         }
-        let mut status = match (&shown, &pair) {
+        let mut status = match (&shown, &others) {
             (Some(Shown { config, workers, taps, guard }), _) => {
                 let Some(snapshots) = workers.ask(Snapshot::take) else {
                     return Response::error("the gateway has stopped");
@@ -145,30 +145,14 @@ fn answer(
             },
             (None, None) => return Response::error("the gateway has not started yet"),
         };
-        status.pair = pair.as_ref().map(|pair| told(&pair.status()));
+        if let Some(others) = &others {
+            others(&mut status);
+        }
         Response::of(request, status).unwrap_or_else(|| Response::error("unknown request"))
     })
 }
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-
-/// The status of a pair in the words of the control socket.
-fn told(status: &PairStatus) -> PairDoc {
-    PairDoc {
-        number: status.number,
-        role: status.role.word().to_owned(),
-        term: status.term,
-        links: status.links,
-        peer: status.peer.map(|role| role.word().to_owned()),
-        in_sync: status.in_sync,
-        waiting: status.waiting,
-        noted: status.noted,
-        lag_s: status.takes.as_secs_f64(),
-        take_overs: status.take_overs,
-        last_take_over: status.last.map(|(at, _)| at.as_secs_f64()),
-        reason: status.last.map(|(_, why)| why.to_owned()),
-    }
-}
 
 /// What a reload did, in the words of the control socket.
 pub fn outcome(changes: &Changes, warnings: &[Finding]) -> ReloadDoc {

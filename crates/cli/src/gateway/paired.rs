@@ -7,19 +7,19 @@ use std::sync::Arc;
 use std::time::Duration as StdDuration;
 
 use forebay_config::{self as config, Config};
-use forebay_engine::ProcessorSetup;
+use forebay_engine::{Clock, ProcessorSetup};
+use forebay_gateway::control::PairDoc;
 use forebay_gateway::service::{Guard, Host, Machine, Service, SharedAddresses, StartError, claim};
-use forebay_pair::{Pair, Verdict};
-use forebay_state::IvStore;
+use forebay_pair::{Pair, PairStatus, Verdict};
 use forebay_terminal::Answer;
 use forebay_terminal::host::seed;
 use forebay_time::Duration;
 use miette::{Context, IntoDiagnostic};
 use sd_notify::NotifyState;
 
-use super::control_plane::ControlPlane;
+use super::control_plane::{ControlPlane, Others};
 use super::watchdog::Watchdog;
-use super::{Process, processors, rest, tell, unix_time};
+use super::{Attendant, Process, processors, rest, store, tell, unix_time};
 
 /// Between two looks at what the pair decides.
 const LOOK_EVERY: StdDuration = StdDuration::from_millis(5);
@@ -27,16 +27,17 @@ const LOOK_EVERY: StdDuration = StdDuration::from_millis(5);
 /// Runs the command: until SIGINT or SIGTERM.
 pub fn run(process: &Process<'_>, config: Config) -> miette::Result<Answer> {
     let Some(settings) = config.pair.clone() else { return Ok(Answer::Broken) };
-    let store = match &config.keys.state {
-        Some(directory) => IvStore::new(directory),
-        None => IvStore::of_user().map_err(StartError::Ivs)?,
-    };
+    let store = store(&config)?;
     let claimed = claim(&store).map_err(StartError::Ivs)?;
     let mut addresses = SharedAddresses::open(&settings.addresses)?;
     let mut ready = Ready::new(process, config)?;
     let pair = Arc::new(Pair::start(&settings, store, claimed, unix_time)?);
     let started = process.clock.now();
-    let mut control_plane = ControlPlane::start(&ready.config, &process.file(), started, Some(pair.clone()));
+    let others: Others = Arc::new({
+        let pair = pair.clone();
+        move |status| status.pair = Some(told(&pair.status()))
+    });
+    let mut control_plane = ControlPlane::start(&ready.config, &process.file(), started, Some(others));
     process.settle(&ready.config)?;
     tracing::info!(number = settings.number, "gateway of a pair started; it stands by");
     loop {
@@ -128,11 +129,7 @@ fn serve(
     let watchdog =
         Watchdog::start(service.workers().clone()).into_diagnostic().wrap_err("cannot start the watchdog")?;
     tracing::info!(sas = service.config().sas.entries.len(), "data plane started");
-    process.serve(&mut service, control_plane, &mut || {
-        let every = pair.announce_every().map(|every| Duration::from_millis(every.as_millis() as u64));
-        addresses.look_after(clock.now(), every);
-        pair.verdict() == Verdict::Active
-    });
+    process.serve(&mut service, control_plane, &mut Active { pair, addresses, clock });
     drop(watchdog);
     control_plane.tell_of_none();
     let is_running = service.is_running();
@@ -142,4 +139,37 @@ fn serve(
     }
     tracing::info!("data plane stopped");
     Ok(pair.verdict())
+}
+
+/// The active gateway of a pair.
+struct Active<'a> {
+    pair: &'a Pair,
+    addresses: &'a mut SharedAddresses,
+    clock: Clock,
+}
+
+impl Attendant for Active<'_> {
+    fn look(&mut self, _service: &mut Service) -> bool {
+        let every = self.pair.announce_every().map(|every| Duration::from_millis(every.as_millis() as u64));
+        self.addresses.look_after(self.clock.now(), every);
+        self.pair.verdict() == Verdict::Active
+    }
+}
+
+/// The status of a pair in the words of the control socket.
+fn told(status: &PairStatus) -> PairDoc {
+    PairDoc {
+        number: status.number,
+        role: status.role.word().to_owned(),
+        term: status.term,
+        links: status.links,
+        peer: status.peer.map(|role| role.word().to_owned()),
+        in_sync: status.in_sync,
+        waiting: status.waiting,
+        noted: status.noted,
+        lag_s: status.takes.as_secs_f64(),
+        take_overs: status.take_overs,
+        last_take_over: status.last.map(|(at, _)| at.as_secs_f64()),
+        reason: status.last.map(|(_, why)| why.to_owned()),
+    }
 }

@@ -24,7 +24,7 @@ mod threads;
 pub use client::{Client, ClientError};
 pub use node::{ClusterError, Served};
 pub use shares::Shares;
-pub use threads::{Cluster, ClusterStatus};
+pub use threads::{Cluster, ClusterStatus, check};
 
 #[cfg(test)]
 mod fake;

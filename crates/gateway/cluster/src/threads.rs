@@ -1,6 +1,6 @@
 //! A gateway of a cluster with its thread and its clock. Whoever runs the data plane asks what it is to serve.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::IpAddr;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -67,8 +67,8 @@ pub struct Cluster {
     store: IvStore,
     recorder: Recorder,
     node: Arc<Mutex<Node>>,
-    poke: Option<mpsc::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    /// The thread, and what wakes it.
+    thread: Mutex<Option<(mpsc::Sender<()>, JoinHandle<()>)>>,
 }
 
 /// The time on a clock that nobody sets.
@@ -141,8 +141,8 @@ impl Cluster {
                 }
             })
             .map_err(ClusterError::System)?;
-        let (poke, thread) = (Some(poke), Some(thread));
-        Ok(Cluster { name: config.name.clone(), lease, shares, state, store, recorder, node, poke, thread })
+        let (name, thread) = (config.name.clone(), Mutex::new(Some((poke, thread))));
+        Ok(Cluster { name, lease, shares, state, store, recorder, node, thread })
     }
 
     /// Where the data plane records: here and in etcd.
@@ -156,20 +156,11 @@ impl Cluster {
     /// If outbound SAs of different shares have one cipher key: both would use the same IVs.
     pub fn assign(&self, file: &SasFile) -> Result<Vec<u16>, ClusterError> {
         let shares = self.shares.of_file(file);
+        let keys = keys(file, &shares)?;
         let mut directory = self.recorder.directory.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut named = std::collections::HashMap::new();
+        directory.keys.extend(keys);
         for (entry, &share) in file.entries.iter().zip(&shares) {
             directory.sas.insert(SequenceId::of(&entry.keys, entry.config.spi), share);
-            if entry.direction != Direction::Seal {
-                continue;
-            }
-            let key = KeyId::of(&entry.keys);
-            if let Some((name, _)) =
-                named.insert(key, (&entry.config.name, share)).filter(|(_, other)| *other != share)
-            {
-                return Err(ClusterError::SharedKey(name.clone(), entry.config.name.clone()));
-            }
-            directory.keys.insert(key, share);
         }
         Ok(shares)
     }
@@ -205,7 +196,7 @@ impl Cluster {
 
     /// Has it look at once.
     fn look(&self) {
-        if let Some(poke) = &self.poke {
+        if let Some((poke, _)) = &*self.thread.lock().unwrap_or_else(PoisonError::into_inner) {
             // A thread that has ended has nothing to look for.
             let _ = poke.send(());
         }
@@ -243,7 +234,7 @@ impl Cluster {
     }
 
     /// Leaves the cluster, behind the end of the data plane: the other gateways have the shares at once.
-    pub fn leave(&mut self) {
+    pub fn leave(&self) {
         self.end();
         let mut node = self.node.lock().unwrap_or_else(PoisonError::into_inner);
         match node.leave() {
@@ -257,9 +248,10 @@ impl Cluster {
     }
 
     /// Ends the thread.
-    fn end(&mut self) {
-        self.poke = None;
-        if let Some(thread) = self.thread.take() {
+    fn end(&self) {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((poke, thread)) = thread {
+            drop(poke);
             // A panic of it has been said.
             let _ = thread.join();
         }
@@ -270,6 +262,34 @@ impl Drop for Cluster {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+/// The shares of the cipher keys of outbound SAs.
+fn keys(file: &SasFile, shares: &[u16]) -> Result<HashMap<KeyId, u16>, ClusterError> {
+    let mut named: HashMap<KeyId, (&str, u16)> = HashMap::new();
+    for (entry, &share) in file.entries.iter().zip(shares) {
+        if entry.direction != Direction::Seal {
+            continue;
+        }
+        let name = entry.config.name.as_str();
+        match named.insert(KeyId::of(&entry.keys), (name, share)) {
+            Some((other, of)) if of != share => {
+                return Err(ClusterError::SharedKey(other.to_owned(), name.to_owned()));
+            }
+            _ => {}
+        }
+    }
+    Ok(named.into_iter().map(|(key, (_, share))| (key, share)).collect())
+}
+
+/// Whether a gateway of this cluster could start with the SAs of this file: certificates, keys. etcd is not asked.
+///
+/// # Errors
+/// What is wrong.
+pub fn check(config: &forebay_config::Cluster, file: &SasFile) -> Result<(), ClusterError> {
+    Client::open(config).map_err(ClusterError::Client)?;
+    let shares = Shares { count: config.shares, by: config.share_by };
+    keys(file, &shares.of_file(file)).map(drop)
 }
 
 /// The first steps, until the gateway is a member or etcd does not answer.

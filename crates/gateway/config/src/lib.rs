@@ -242,13 +242,32 @@ fn sections(top: &Table, context: &Context<'_>) -> Option<Config> {
 }
 
 impl Config {
-    /// The part of the file that is about the SAs that `keeps` says, by their places: what a gateway of a cluster serves. What
-    /// is guarded stays all that the file protects.
+    /// A copy of the file with the SAs that `keeps` says, by their places: what a gateway of a cluster serves. What is guarded
+    /// stays all that the file protects. Warnings are left out.
     #[must_use]
-    pub fn of_shares(mut self, keeps: &[bool]) -> Config {
-        self.guarded = Some(self.guard_entries());
-        self.sas = self.sas.with(keeps);
-        self
+    pub fn of_shares(&self, keeps: &[bool]) -> Config {
+        Config {
+            inside: self.inside.clone(),
+            outside: self.outside.clone(),
+            keys: self.keys.clone(),
+            sas: self.sas.with(keeps),
+            guarded: Some(self.guard_entries()),
+            processors: self.processors.clone(),
+            buses: self.buses.clone(),
+            scheduler: self.scheduler.clone(),
+            limits: self.limits.clone(),
+            guard: self.guard.clone(),
+            pair: self.pair.clone(),
+            cluster: self.cluster.clone(),
+            control: self.control.clone(),
+            metrics: self.metrics.clone(),
+            log: self.log.clone(),
+            privileges: self.privileges.clone(),
+            taps: self.taps.clone(),
+            esp_sa_export: self.esp_sa_export.clone(),
+            settings: self.settings.clone(),
+            warnings: vec![],
+        }
     }
 }
 

@@ -38,6 +38,46 @@ pub struct StatusDoc {
     /// Of a gateway of a pair.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pair: Option<PairDoc>,
+    /// Of a gateway of a cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<ClusterDoc>,
+}
+
+/// One of the gateways that share SAs by etcd.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClusterDoc {
+    /// Its name.
+    pub name: String,
+    /// The gateways that live, this one included.
+    pub members: Vec<String>,
+    /// Shares into which the SAs are divided.
+    pub shares: u16,
+    /// Those that this gateway serves.
+    pub serves: Vec<u16>,
+    /// How many no gateway owned when it looked last.
+    pub unowned: usize,
+    /// Whether etcd has answered within the lease; if not, other gateways may take over.
+    pub connected: bool,
+    /// Time since etcd answered last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silence_s: Option<f64>,
+    /// Transactions with records.
+    pub transactions: u64,
+    /// Records in them.
+    pub records: u64,
+    /// Time that such a transaction takes, smoothed.
+    pub lag_s: f64,
+    /// Shares that this gateway has taken over since its start.
+    pub take_overs: u64,
+    /// When it last did, in seconds since the Unix epoch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_take_over: Option<f64>,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What stands in the way now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
 }
 
 /// One of two gateways that share addresses and SAs.

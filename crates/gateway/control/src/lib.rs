@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 
 pub use client::{Client, ControlError};
 pub use documents::{
-    CostDoc, DropsDoc, EngineDoc, ErrorDoc, FindingDoc, GuardDoc, LifetimeDoc, LimitsDoc, LinkDoc, PairDoc,
-    PoliciesDoc, PolicyDoc, ProcessorDoc, ProcessorsDoc, ReloadDoc, SaDoc, SasDoc, StatusDoc, TapSideDoc,
-    TapsDoc,
+    ClusterDoc, CostDoc, DropsDoc, EngineDoc, ErrorDoc, FindingDoc, GuardDoc, LifetimeDoc, LimitsDoc,
+    LinkDoc, PairDoc, PoliciesDoc, PolicyDoc, ProcessorDoc, ProcessorsDoc, ReloadDoc, SaDoc, SasDoc,
+    StatusDoc, TapSideDoc, TapsDoc,
 };
 pub use server::{Answer, Server};
 

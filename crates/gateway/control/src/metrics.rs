@@ -8,7 +8,7 @@ use std::fmt::{Display, Write};
 
 use forebay_drops::DropReason;
 
-use super::{GuardDoc, PairDoc, StatusDoc, TapsDoc};
+use super::{ClusterDoc, GuardDoc, PairDoc, StatusDoc, TapsDoc};
 
 /// The content type for HTTP.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -28,6 +28,7 @@ pub fn text(status: &StatusDoc) -> String {
     taps(&status.taps, &mut text);
     guard(&status.guard, &mut text);
     status.pair.iter().for_each(|one| pair(one, &mut text));
+    status.cluster.iter().for_each(|one| cluster(one, &mut text));
     text.0
 }
 
@@ -360,6 +361,64 @@ fn pair(pair: &PairDoc, text: &mut Text) {
             "counter",
             "Times that this gateway became active since its start.",
             pair.take_overs as f64,
+        ),
+    ];
+    for (name, kind, help, value) in families {
+        text.family(name, kind, help);
+        text.sample(name, &[], value);
+    }
+}
+
+fn cluster(cluster: &ClusterDoc, text: &mut Text) {
+    let families: [(&str, &str, &str, f64); 9] = [
+        (
+            "forebay_cluster_connected",
+            "gauge",
+            "1 while etcd answers within the lease of this gateway, otherwise 0.",
+            f64::from(u8::from(cluster.connected)),
+        ),
+        (
+            "forebay_cluster_members",
+            "gauge",
+            "Gateways of the cluster that live.",
+            cluster.members.len() as f64,
+        ),
+        (
+            "forebay_cluster_shares",
+            "gauge",
+            "Shares into which the SAs are divided.",
+            f64::from(cluster.shares),
+        ),
+        ("forebay_cluster_serves", "gauge", "Shares that this gateway serves.", cluster.serves.len() as f64),
+        (
+            "forebay_cluster_unowned",
+            "gauge",
+            "Shares that no gateway owned when this gateway looked last.",
+            cluster.unowned as f64,
+        ),
+        (
+            "forebay_cluster_transactions_total",
+            "counter",
+            "Transactions with records that etcd has done.",
+            cluster.transactions as f64,
+        ),
+        (
+            "forebay_cluster_records_total",
+            "counter",
+            "Records in these transactions.",
+            cluster.records as f64,
+        ),
+        (
+            "forebay_cluster_lag_seconds",
+            "gauge",
+            "Smoothed time that a transaction with records takes.",
+            cluster.lag_s,
+        ),
+        (
+            "forebay_cluster_take_overs_total",
+            "counter",
+            "Shares that this gateway has taken over since its start.",
+            cluster.take_overs as f64,
         ),
     ];
     for (name, kind, help, value) in families {

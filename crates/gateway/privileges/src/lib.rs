@@ -132,7 +132,7 @@ pub fn settle(config: &Config) -> io::Result<CapabilitySet> {
         return keep(FILES | STARTING);
     }
     match config.inside.link {
-        InsideLink::Xdp { .. } if !config.guard.mode.makes() => keep(FILES),
+        InsideLink::Xdp { .. } if !config.guard.mode.makes() && config.cluster.is_none() => keep(FILES),
         InsideLink::Tun(_) | InsideLink::Xdp { .. } => keep(FILES | CapabilitySet::NET_ADMIN),
     }
 }

@@ -62,12 +62,13 @@ impl SasFile {
         self.without_others(&keeps)
     }
 
-    /// The file with the SAs that `keeps` says, by their places, alone. A policy that loses all of its SAs discards what it
-    /// is for: no other one decides about that.
+    /// A copy with the SAs that `keeps` says, by their places, alone, and without warnings. A policy that loses all of its
+    /// SAs discards what it is for: no other one decides about that.
     #[must_use]
-    pub fn with(self, keeps: &[bool]) -> SasFile {
+    pub fn with(&self, keeps: &[bool]) -> SasFile {
         let had: Vec<bool> = self.policies.iter().map(protects).collect();
-        let mut file = self.without_others(keeps);
+        let (entries, policies) = (self.entries.clone(), self.policies.clone());
+        let mut file = SasFile { entries, policies, warnings: vec![] }.without_others(keeps);
         for (entry, had) in file.policies.iter_mut().zip(had) {
             if had && !protects(entry) {
                 entry.policy.action = Action::Discard;

@@ -66,7 +66,7 @@ use table::Table;
 pub const MAX_FILE_LEN: usize = 16 << 20;
 
 /// One `[[sa]]` of the file.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct SaEntry {
     /// Everything but the keys.
     pub config: SaConfig,

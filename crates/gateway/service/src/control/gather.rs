@@ -171,6 +171,7 @@ impl Snapshot {
             taps: TapsDoc::default(),
             guard: GuardDoc::default(),
             pair: None,
+            cluster: None,
         }
     }
 

@@ -1,4 +1,4 @@
-//! The addresses that two gateways share: the active one has them, and tells the hosts of their networks so.
+//! Addresses that gateways share: the one that serves what comes for an address has it, and tells the hosts of its network so.
 //!
 //! The kernel gets each address for some seconds only, again and again, so that the address of a gateway that was killed or
 //! suspended goes by itself; until it has, the announcements of the other one are repeated.
@@ -22,17 +22,20 @@ const REPEATED: [u64; 5] = [50, 150, 400, 900, 1_500];
 
 struct Shared {
     interface: Interface,
-    announcer: Announcer,
+    /// None on an interface without Ethernet, such as a TUN interface: there is nobody to tell.
+    announcer: Option<Announcer>,
     address: IpNet,
+    /// Whether it is here.
+    held: bool,
+    /// When it was announced first, and how often since.
+    announced: Option<(Time, usize)>,
+    /// When it was announced last.
+    repeated: Time,
 }
 
 /// The shared addresses of this host.
 pub struct SharedAddresses {
     shared: Vec<Shared>,
-    /// When they were announced first, and how often since.
-    announced: Option<(Time, usize)>,
-    /// When they were announced last.
-    repeated: Time,
     leased: Time,
 }
 
@@ -41,88 +44,120 @@ impl SharedAddresses {
     ///
     /// # Errors
     /// If an interface is not there, without `CAP_NET_ADMIN` and without `CAP_NET_RAW`.
-    pub fn open(addresses: &[SharedAddress]) -> Result<SharedAddresses, StartError> {
+    pub fn open<'a>(
+        addresses: impl IntoIterator<Item = &'a SharedAddress>,
+    ) -> Result<SharedAddresses, StartError> {
         let open = |one: &SharedAddress| {
             let interface = Interface::by_name(&one.interface)?;
-            let announcer = Announcer::open(&interface)?;
-            Ok(Shared { interface, announcer, address: one.address })
+            let announcer = match interface.ethernet_address() {
+                Ok(_) => Some(Announcer::open(&interface)?),
+                Err(_) => None,
+            };
+            let (address, held, announced, repeated) = (one.address, false, None, Time::ZERO);
+            Ok(Shared { interface, announcer, address, held, announced, repeated })
         };
-        let shared = addresses.iter().map(|one| {
+        let shared = addresses.into_iter().map(|one| {
             let what = format!("shared address {} of interface {}", one.address, one.interface);
             open(one).map_err(link_error(what))
         });
-        let shared = shared.collect::<Result<_, _>>()?;
-        let addresses = SharedAddresses { shared, announced: None, repeated: Time::ZERO, leased: Time::ZERO };
-        addresses.take_away();
-        Ok(addresses)
+        let shared = SharedAddresses { shared: shared.collect::<Result<_, _>>()?, leased: Time::ZERO };
+        shared.shared.iter().for_each(Shared::take_away);
+        Ok(shared)
     }
 
-    /// Adds the addresses, so that the gateway can use them.
+    /// Adds all addresses, so that the gateway can use them.
     ///
     /// # Errors
     /// If one cannot be added.
     pub fn add(&mut self, now: Time) -> Result<(), StartError> {
-        self.leased = now;
-        self.lease().map_err(|(one, error)| {
-            let what = format!("cannot add the shared address {} to {}", one.address, one.interface.name());
-            link_error(what)(error)
-        })
+        self.hold(|_| true, now)
     }
 
-    /// Announces the addresses, when the gateway can serve them.
+    /// Adds the addresses that `holds` says, by their places, and takes the others away.
+    ///
+    /// # Errors
+    /// If one cannot be added; the others are.
+    pub fn hold(&mut self, holds: impl Fn(usize) -> bool, now: Time) -> Result<(), StartError> {
+        let mut failed = Ok(());
+        for (place, one) in self.shared.iter_mut().enumerate() {
+            let holds = holds(place);
+            if one.held && !holds {
+                one.take_away();
+                one.announced = None;
+            } else if !one.held
+                && holds
+                && let Err(error) = one.lease()
+            {
+                let what =
+                    format!("cannot add the shared address {} to {}", one.address, one.interface.name());
+                failed = failed.and(Err(link_error(what)(error)));
+            }
+            one.held = holds;
+        }
+        if self.leased == Time::ZERO {
+            self.leased = now;
+        }
+        failed
+    }
+
+    /// Announces the addresses that were added, when the gateway can serve them.
     pub fn announce(&mut self, now: Time) {
-        self.announced = Some((now, 0));
-        self.announce_once(now);
+        for one in self.shared.iter_mut().filter(|one| one.held && one.announced.is_none()) {
+            one.announced = Some((now, 0));
+            one.announce_once(now);
+        }
     }
 
     /// Adds them again when that is due, and announces them again, `every` so often; not at all where that is `None`.
     pub fn look_after(&mut self, now: Time, every: Option<Duration>) {
-        let Some((first, count)) = self.announced else { return };
         if now.since(self.leased) >= LEASE_AGAIN {
             self.leased = now;
-            if let Err((one, error)) = self.lease() {
-                tracing::error!(address = %one.address, %error, "cannot keep the shared address");
+            for one in self.shared.iter().filter(|one| one.held) {
+                if let Err(error) = one.lease() {
+                    tracing::error!(address = %one.address, %error, "cannot keep the shared address");
+                }
             }
         }
         let Some(every) = every else { return };
-        if REPEATED.get(count).is_some_and(|&ms| now.since(first) >= Duration::from_millis(ms)) {
-            self.announced = Some((first, count + 1));
-            self.announce_once(now);
-        } else if now.since(self.repeated) >= every {
-            self.announce_once(now);
+        for one in &mut self.shared {
+            let Some((first, count)) = one.announced else { continue };
+            if REPEATED.get(count).is_some_and(|&ms| now.since(first) >= Duration::from_millis(ms)) {
+                one.announced = Some((first, count + 1));
+                one.announce_once(now);
+            } else if now.since(one.repeated) >= every {
+                one.announce_once(now);
+            }
         }
     }
 
     /// Takes the addresses away.
     pub fn remove(&mut self) {
-        self.announced = None;
-        self.take_away();
+        for one in &mut self.shared {
+            (one.held, one.announced) = (false, None);
+            one.take_away();
+        }
     }
+}
 
-    fn lease(&self) -> Result<(), (&Shared, io::Error)> {
-        self.shared.iter().try_for_each(|one| {
-            let leased = one.interface.lease_address(one.address.addr(), one.address.prefix_len(), LEASE_S);
-            leased.map_err(|error| (one, error))
-        })
+impl Shared {
+    fn lease(&self) -> io::Result<()> {
+        self.interface.lease_address(self.address.addr(), self.address.prefix_len(), LEASE_S)
     }
 
     fn announce_once(&mut self, now: Time) {
         self.repeated = now;
-        for one in &self.shared {
-            if let Err(error) = one.announcer.announce(one.address.addr()) {
-                tracing::warn!(address = %one.address, %error, "cannot announce the shared address");
-            }
+        let Some(announcer) = &self.announcer else { return };
+        if let Err(error) = announcer.announce(self.address.addr()) {
+            tracing::warn!(address = %self.address, %error, "cannot announce the shared address");
         }
     }
 
     fn take_away(&self) {
-        for one in &self.shared {
-            match one.interface.remove_address(one.address.addr(), one.address.prefix_len()) {
-                Ok(()) => {}
-                Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {}
-                Err(error) => {
-                    tracing::warn!(address = %one.address, %error, "cannot remove the shared address");
-                }
+        match self.interface.remove_address(self.address.addr(), self.address.prefix_len()) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {}
+            Err(error) => {
+                tracing::warn!(address = %self.address, %error, "cannot remove the shared address");
             }
         }
     }
@@ -130,6 +165,6 @@ impl SharedAddresses {
 
 impl Drop for SharedAddresses {
     fn drop(&mut self) {
-        self.take_away();
+        self.shared.iter().for_each(Shared::take_away);
     }
 }
