@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use forebay_state::{Alone, KeyId, NotNoted, Noting, Record, Replica, SequenceId};
+use forebay_state::{Ahead, Alone, KeyId, NotNoted, Noting, Record, Replica, SequenceId};
 
 use crate::etcd::{Etcd, Operation, Transaction};
 use crate::layout::Layout;
@@ -38,6 +38,8 @@ pub struct Recorder {
     pub state: Shared,
     /// Which share everything belongs to.
     pub directory: Arc<Mutex<Directory>>,
+    /// Time whose packets are recorded ahead.
+    pub ahead: Duration,
     /// A clock that nobody sets.
     pub clock: fn() -> Duration,
 }
@@ -74,8 +76,13 @@ impl Replica for Recorder {
         true
     }
 
-    fn ahead(&self) -> Option<Duration> {
-        None
+    fn ahead(&self) -> Ahead {
+        Ahead {
+            time: self.ahead,
+            gather: Duration::from_millis(10),
+            look: Duration::from_millis(250),
+            ..Ahead::DISK
+        }
     }
 
     fn epoch(&self) -> u64 {

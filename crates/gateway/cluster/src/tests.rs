@@ -78,6 +78,7 @@ impl Gateway {
             owner: identity.owner(),
             state: state.clone(),
             directory: Arc::new(Mutex::new(Directory { sas: all.collect(), ..Directory::default() })),
+            ahead: Duration::from_secs(1),
             clock: || Duration::ZERO,
         };
         let node = Node::new(identity, "/f/", way, store, state.clone());

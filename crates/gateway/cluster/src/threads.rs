@@ -125,6 +125,7 @@ impl Cluster {
             owner: identity.owner(),
             state: state.clone(),
             directory: Arc::new(Mutex::new(Directory::default())),
+            ahead: Duration::from_nanos(config.ahead.as_nanos()),
             clock,
         };
         let mut node = Node::new(identity, &config.prefix, etcd, store.clone(), state.clone());

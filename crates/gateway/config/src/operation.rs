@@ -106,6 +106,8 @@ pub struct Cluster {
     pub share_by: ShareBy,
     /// Time without a sign of life after which others take over.
     pub lease: Duration,
+    /// Time whose received packets are recorded ahead.
+    pub ahead: Duration,
     /// Addresses that move with shares.
     pub addresses: Vec<ClusterAddress>,
 }
@@ -359,6 +361,7 @@ pub(super) fn cluster(top: &Table, context: &Context<'_>) -> Option<Option<Clust
         _ => ShareBy::Local,
     });
     let lease = section.time("lease");
+    let ahead = section.time("ahead");
     let addresses = section.each_parsed::<ClusterAddress>("addresses", ADDRESS);
     let (endpoints, share_by, addresses) = (endpoints?, share_by?, addresses?);
     if endpoints.is_empty() {
@@ -402,6 +405,7 @@ pub(super) fn cluster(top: &Table, context: &Context<'_>) -> Option<Option<Clust
         shares: shares?,
         share_by,
         lease: lease?,
+        ahead: ahead?,
         addresses,
     }))
 }

@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use forebay_state::{Alone, NotNoted, Noting, Record, Replica};
+use forebay_state::{Ahead, Alone, NotNoted, Noting, Record, Replica};
 
 use super::memory::Memory;
 use super::message::{Message, chunks};
@@ -157,9 +157,18 @@ impl Replica for Outbox {
         Ok(ticket(None))
     }
 
-    fn ahead(&self) -> Option<Duration> {
+    fn ahead(&self) -> Ahead {
         let state = self.state();
-        state.send.as_ref().map(|_| (state.takes * AHEAD_TIMES).max(AHEAD_MIN))
+        match state.send {
+            // A message each.
+            Some(_) => Ahead {
+                time: (state.takes * AHEAD_TIMES).max(AHEAD_MIN),
+                least: 2,
+                gather: Duration::from_micros(200),
+                look: Duration::from_millis(100),
+            },
+            None => Ahead::DISK,
+        }
     }
 
     fn epoch(&self) -> u64 {

@@ -12,7 +12,7 @@ mod store;
 pub mod windows;
 
 pub use store::{
-    Alone, Block, ClusterNote, Files, IVS_PER_SA, Identity, IvStore, IvStoreError, KeyId, LifeNote, Lock,
-    NotNoted, Noting, PairNote, Record, Replica, SequenceId, System, Territory, Used, Wanted, WindowNote,
-    WindowStore, Writing,
+    Ahead, Alone, Block, ClusterNote, Files, IVS_PER_SA, Identity, IvStore, IvStoreError, KeyId, LifeNote,
+    Lock, NotNoted, Noting, PairNote, Record, Replica, SequenceId, System, Territory, Used, Wanted,
+    WindowNote, WindowStore, Writing,
 };

@@ -51,7 +51,7 @@ pub use error::IvStoreError;
 pub use files::{Files, Identity, Lock, System, Writing};
 pub use key_id::KeyId;
 pub use lifetimes::LifeNote;
-pub use pair::{Alone, NotNoted, Noting, PairNote, Record, Replica};
+pub use pair::{Ahead, Alone, NotNoted, Noting, PairNote, Record, Replica};
 pub use sequences::{Block, SequenceId, Used, Wanted};
 pub use territory::Territory;
 pub use windows::{WindowNote, WindowStore};

@@ -267,6 +267,14 @@ pub const CLUSTER: Part = once(
             "\"5 s\"",
         ),
         key(
+            "ahead",
+            Time("200 ms", "1 min"),
+            Is("\"2500 ms\""),
+            "time whose received packets are recorded in etcd ahead: for half of it at least etcd may be silent before received packets \
+             are held; after a gateway has died, what was recorded ahead beyond the lease is refused",
+            "\"5 s\"",
+        ),
+        key(
             "addresses",
             Either(
                 "an interface and an address with its prefix length each, and the outer address that it moves with",

@@ -70,6 +70,30 @@ impl From<&WindowNote> for Record {
     }
 }
 
+/// How far limits of replay windows are ahead of their use. The further, the more seldom they are recorded, and the longer
+/// that may take; but when another gateway takes over, or this one starts again after a crash, it refuses the numbers up to them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ahead {
+    /// Time whose packets they are ahead by.
+    pub time: Duration,
+    /// Numbers that they are ahead by at least.
+    pub least: u64,
+    /// How long requests are gathered for which no packet waits: one record costs as much as many.
+    pub gather: Duration,
+    /// Time between two looks whether limits are too far ahead, and between two attempts to record.
+    pub look: Duration,
+}
+
+impl Ahead {
+    /// Where each record costs a write to a disk here.
+    pub const DISK: Ahead = Ahead {
+        time: Duration::from_secs(1),
+        least: 16,
+        gather: Duration::from_millis(5),
+        look: Duration::from_secs(1),
+    };
+}
+
 /// Where else records are kept: the other gateway of a pair, or the store that the gateways of a cluster share.
 pub trait Replica: fmt::Debug + Send + Sync {
     /// Begins to have these noted there. What they allow must not be used before [`Noting::wait`] has returned; what is
@@ -84,9 +108,8 @@ pub trait Replica: fmt::Debug + Send + Sync {
         false
     }
 
-    /// By how much time limits of replay windows are to be ahead of their use, because each costs a message only and
-    /// a take-over refuses the numbers up to them; `None` where each costs a write to a disk.
-    fn ahead(&self) -> Option<Duration>;
+    /// How far limits of replay windows are to be ahead of their use.
+    fn ahead(&self) -> Ahead;
 
     /// Changes when another gateway has connected.
     fn epoch(&self) -> u64;
@@ -111,8 +134,8 @@ impl Replica for Alone {
         Ok(Box::new(Alone))
     }
 
-    fn ahead(&self) -> Option<Duration> {
-        None
+    fn ahead(&self) -> Ahead {
+        Ahead::DISK
     }
 
     fn epoch(&self) -> u64 {

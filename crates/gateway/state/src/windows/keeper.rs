@@ -6,20 +6,14 @@ use std::sync::mpsc;
 
 use forebay_crypto::SessionId;
 
-use super::state::{LEAST, MOST, Notes, Raised, near};
-use crate::SequenceId;
+use super::state::{Notes, Raised, near};
 use crate::recorder::Recorder;
+use crate::{Ahead, SequenceId};
 use forebay_worker::Handle;
 use forebay_worker::Word;
 
-/// Requests for which no packet waits are recorded together: until none has come for so long, or so many have come.
-const GATHER: std::time::Duration = std::time::Duration::from_millis(5);
+/// Requests for which no packet waits are recorded together: so many at most.
 const GATHERED: usize = 64;
-/// Between two checks whether limits are too far ahead, and between two attempts to record.
-const LOOK: std::time::Duration = std::time::Duration::from_secs(1);
-/// The same where another gateway notes limits, which are nearer then.
-const GATHER_NEAR: std::time::Duration = std::time::Duration::from_micros(200);
-const LOOK_NEAR: std::time::Duration = std::time::Duration::from_millis(100);
 
 /// The thread.
 pub struct Keeper {
@@ -46,14 +40,14 @@ pub struct Keeper {
 impl Recorder for Keeper {
     type Message = Word;
     const THREAD: &'static str = "forebay-windows";
-    const AGAIN: std::time::Duration = LOOK;
+    const AGAIN: std::time::Duration = Ahead::DISK.look;
 
     fn messages(&self) -> &mpsc::Receiver<Word> {
         &self.words
     }
 
     fn has_work(&self) -> bool {
-        !self.wanted.is_empty() || !self.ahead.is_empty() || self.notes.store.replica().ahead().is_some()
+        !self.wanted.is_empty() || !self.ahead.is_empty() || self.notes.store.replica().ahead() != Ahead::DISK
     }
 
     fn again(&self) -> std::time::Duration {
@@ -64,7 +58,7 @@ impl Recorder for Keeper {
     /// many.
     fn gather(&mut self, first: Word) {
         self.take(first);
-        let gather = if self.notes.store.replica().ahead().is_some() { GATHER_NEAR } else { GATHER };
+        let gather = self.notes.store.replica().ahead().gather;
         while !self.urgent && self.wanted.len() < GATHERED {
             let Ok(word) = self.words.recv_timeout(gather) else { break };
             self.take(word);
@@ -109,7 +103,7 @@ impl Recorder for Keeper {
 
 impl Keeper {
     fn look_every(&self) -> std::time::Duration {
-        if self.notes.store.replica().ahead().is_some() { LOOK_NEAR } else { LOOK }
+        self.notes.store.replica().ahead().look
     }
 
     /// Raises the limits that are wanted, and lets the engines use them.
@@ -124,7 +118,7 @@ impl Keeper {
             let window = state.windows.get_mut(&id)?;
             let lately = window.rate.lately(now, packets);
             let limit = top.saturating_add(near(lately, ahead)).max(window.limit);
-            let far = top.saturating_add(lately.clamp(LEAST, MOST)).max(limit);
+            let far = top.saturating_add(near(lately, Ahead::DISK)).max(limit);
             Some(Raised { id, top, limit, disk: if limit > window.disk { far } else { 0 } })
         });
         let raised: Vec<Raised> = raised.collect();

@@ -9,16 +9,12 @@ use forebay_ipsec::Received;
 use forebay_planted::{Fault, planted};
 use forebay_time::Duration;
 
-use crate::{IvStoreError, Record, SequenceId, WindowNote, WindowStore};
+use crate::{Ahead, IvStoreError, Record, SequenceId, WindowNote, WindowStore};
 use forebay_worker::Worker;
 
-/// Numbers that are noted ahead at least: so many are refused after a crash where packets are rare.
-pub const LEAST: u64 = 16;
-/// The same where another gateway notes them: a message each, and after a take-over so many are refused.
-pub const LEAST_NEAR: u64 = 2;
 /// Numbers that are noted ahead at most: 16 million packets a second.
 pub const MOST: u64 = 1 << 24;
-/// Time whose packets are recorded ahead; limits follow from it.
+/// Time in which packets are counted; limits follow from it.
 const PERIOD: Duration = Duration::from_millis(1_000);
 
 /// An inbound SA with a replay window.
@@ -51,16 +47,16 @@ impl Window {
         session: SessionId,
         id: SequenceId,
         now: std::time::Duration,
-        ahead: Option<std::time::Duration>,
+        ahead: Ahead,
     ) -> Option<(bool, Raised)> {
         let sad = worker.engine().sad();
         let (top, packets) = (sad.sequence(session)?, sad.admitted(session));
         let lately = self.rate.lately(now, packets);
-        let (far, near) = (lately.clamp(LEAST, MOST), near(lately, ahead));
+        let (far, near) = (near(lately, Ahead::DISK), near(lately, ahead));
         let too_far = |limit: u64, far: u64| limit.saturating_sub(top) > 2 * far;
         let disk = if too_far(self.disk, far) { top + far } else { 0 };
         if !too_far(self.limit, near) {
-            let is_quiet = !too_far(self.limit, if ahead.is_some() { LEAST_NEAR } else { LEAST });
+            let is_quiet = !too_far(self.limit, ahead.least);
             return Some((is_quiet && disk == 0, Raised { id, top, limit: 0, disk }));
         }
         let limit = top + near;
@@ -69,16 +65,10 @@ impl Window {
     }
 }
 
-/// How many numbers a limit is ahead by of an SA that received so many packets lately: those of about [`PERIOD`], or of the
-/// time `ahead` where another gateway notes limits.
-pub fn near(lately: u64, ahead: Option<std::time::Duration>) -> u64 {
-    match ahead {
-        None => lately.clamp(LEAST, MOST),
-        Some(ahead) => {
-            let share = u128::from(lately) * ahead.as_nanos() / u128::from(PERIOD.as_nanos());
-            u64::try_from(share).unwrap_or(MOST).clamp(LEAST_NEAR, MOST)
-        }
-    }
+/// How many numbers a limit is ahead by of an SA that received so many packets in [`PERIOD`].
+pub fn near(lately: u64, ahead: Ahead) -> u64 {
+    let share = u128::from(lately) * ahead.time.as_nanos() / u128::from(PERIOD.as_nanos());
+    u64::try_from(share).unwrap_or(MOST).clamp(ahead.least, MOST)
 }
 
 /// How many packets came lately.
@@ -91,7 +81,7 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// Packets in about the last period, now that there have been so many in all.
+    /// Packets in a period as they came in about the last one, now that there have been so many in all.
     pub fn lately(&mut self, now: std::time::Duration, packets: u64) -> u64 {
         if now < self.last.0 {
             // The clock was put back.
@@ -101,7 +91,14 @@ impl Rate {
             self.before = self.last;
         }
         self.last = (now, packets);
-        packets.saturating_sub(self.before.1)
+        let (since, count) =
+            (now.saturating_sub(self.before.0).as_nanos(), packets.saturating_sub(self.before.1));
+        let period = u128::from(PERIOD.as_nanos());
+        // Of a new one, nobody has looked before.
+        if self.before.0.is_zero() || since <= period {
+            return count;
+        }
+        u64::try_from(u128::from(count) * period / since).unwrap_or(count)
     }
 }
 

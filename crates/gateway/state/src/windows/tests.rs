@@ -16,10 +16,9 @@ use forebay_links::{Link, RxDrops, TxReport};
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::Duration;
 
-use super::state::LEAST;
 use super::*;
-use crate::IvStore;
 use crate::recorder::Recorder;
+use crate::{Ahead, IvStore};
 use forebay_config::Changes;
 use forebay_sas::parse;
 use forebay_worker::{Handoff, Outside, Paths, Poll, Port, Setup, WorkerIndex};
@@ -355,7 +354,7 @@ fn after_a_crash_all_that_may_have_been_received_is_refused_and_counted() {
         let until = from + count;
         let refused = bench.pass(&packets[from..until + 100]);
         // No more than were received lately; of those before everything was quick, so all count.
-        assert!(refused <= (from as u64).max(LEAST), "{refused} refused behind {from}");
+        assert!(refused <= (from as u64).max(Ahead::DISK.least), "{refused} refused behind {from}");
         assert!(bench.unsure() - unsure >= refused);
         let expected = from as u64 + refused + 1..=until as u64 + 100;
         assert!(bench.delivered().iter().copied().eq(expected));
@@ -445,10 +444,10 @@ fn limits_come_back_when_it_is_quiet() {
     let packets = sealed(3_000);
     let first = bench(tempfile::tempdir().unwrap());
     first.pass(&packets[..2_000]);
-    assert!(within_seconds(|| first.noted() <= 2_000 + 2 * LEAST), "{}", first.noted());
+    assert!(within_seconds(|| first.noted() <= 2_000 + 2 * Ahead::DISK.least), "{}", first.noted());
     let next = bench(first.end(false));
     let refused = next.pass(&packets[2_000..]);
-    assert!(refused <= 2 * LEAST && refused == next.unsure(), "{refused} refused");
+    assert!(refused <= 2 * Ahead::DISK.least && refused == next.unsure(), "{refused} refused");
     next.end(true);
 }
 
