@@ -74,6 +74,11 @@ impl Layout {
         format!("{}owners/{share:04x}", self.0)
     }
 
+    /// What claims' keys begin with.
+    pub fn claims(&self) -> String {
+        format!("{}claims/", self.0)
+    }
+
     /// The last claim of a share.
     pub fn claim(&self, share: u16) -> String {
         format!("{}claims/{share:04x}", self.0)

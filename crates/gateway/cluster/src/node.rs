@@ -253,6 +253,11 @@ pub struct Node {
     state: Shared,
     note: Option<ClusterNote>,
     lease: Option<i64>,
+    /// Until then, shares whose last owner was another one are left to that one: after a failure of etcd all
+    /// gateways come back, and the first one is not to take everything.
+    grace: Duration,
+    /// The names of the last owners, when it joined.
+    claims: BTreeMap<u16, String>,
     /// When the lease was kept last.
     kept: Duration,
     /// What was seen of members and owners: how many, and the last change.
@@ -273,6 +278,8 @@ impl Node {
             state,
             note: None,
             lease: None,
+            grace: Duration::ZERO,
+            claims: BTreeMap::new(),
             kept: Duration::ZERO,
             seen: None,
             members: BTreeMap::new(),
@@ -321,7 +328,7 @@ impl Node {
             Some(_) => {}
         }
         self.look()?;
-        self.decide(unix)?;
+        self.decide(now, unix)?;
         lock(&self.state).contact = Some(now);
         Ok(())
     }
@@ -329,8 +336,9 @@ impl Node {
     /// Becomes a member.
     fn register(&mut self, now: Duration) -> Result<(), Trouble> {
         let (settings_key, member_key) = (self.layout.settings(), self.layout.member(&self.identity.name));
-        let read = [&settings_key, &member_key].map(|key| Operation::Get { key: key.clone() });
-        let reply = self.etcd.transact(&Transaction::read(read.to_vec()))?;
+        let mut read = [&settings_key, &member_key].map(|key| Operation::Get { key: key.clone() }).to_vec();
+        read.push(Operation::List { prefix: self.layout.claims() });
+        let reply = self.etcd.transact(&Transaction::read(read))?;
         let instance = self.know(&reply)?;
         self.remember()?;
         let shares = self.identity.shares;
@@ -344,6 +352,10 @@ impl Node {
             let here = json(&settings);
             return Err(Trouble::Fault(ClusterError::Settings(there.value.clone(), here)));
         }
+        let claims = reply.found.get(2).into_iter().flat_map(|found| &found.pairs);
+        let name = |pair: &Pair| Some((share_of(&pair.key)?, Owner::parse(&pair.value).name));
+        self.claims = claims.filter_map(name).collect();
+        self.grace = now + self.identity.lease;
         let mut compare = vec![(settings_key.clone(), there.as_ref().map_or(0, |pair| pair.modified))];
         let mut member_revision = 0;
         if let Some(Pair { value, modified, lease, .. }) = first(reply.found.get(1)) {
@@ -447,7 +459,7 @@ impl Node {
     }
 
     /// Claims, adopts, hands over and gives up, by what was seen last.
-    fn decide(&mut self, unix: Duration) -> Result<(), Trouble> {
+    fn decide(&mut self, now: Duration, unix: Duration) -> Result<(), Trouble> {
         let names: Vec<&str> = self.members.keys().map(String::as_str).collect();
         let own = &self.identity;
         // Its own key may be gone already.
@@ -464,7 +476,9 @@ impl Node {
             let is_served = state.serving.contains_key(&share);
             match (owner, state.held.get_mut(&share)) {
                 (None, Some(_)) => resumed.push(share),
-                (None, None) if is_wanted => claimed.push(share),
+                (None, None) if is_wanted && (now >= self.grace || !self.is_of_another(share)) => {
+                    claimed.push(share)
+                }
                 (None, None) => {}
                 (Some(owner), Some(held)) if owner.process == own.process => {
                     held.leaving = wanted.filter(|_| !is_wanted).map(str::to_owned);
@@ -485,6 +499,11 @@ impl Node {
         claimed.chunks(SHARES_AT_ONCE).try_for_each(|shares| self.claim(shares))?;
         adopted.chunks(READ_AT_ONCE).try_for_each(|shares| self.adopt(shares, unix))?;
         handed.chunks(SHARES_AT_ONCE).try_for_each(|shares| self.hand_over(shares))
+    }
+
+    /// Whether the last owner of a share, when this gateway joined, was another one.
+    fn is_of_another(&self, share: u16) -> bool {
+        self.claims.get(&share).is_some_and(|name| *name != self.identity.name)
     }
 
     /// Claims shares that nobody owns. They are adopted when they are seen to be its own, whatever the answer was.

@@ -304,6 +304,24 @@ fn a_gateway_goes_on_without_a_break_if_nobody_took_its_shares() {
 }
 
 #[test]
+fn after_a_failure_of_etcd_the_first_gateway_does_not_take_everything() {
+    let mut rng = Random::seeded(6);
+    let mut world = World::new(3);
+    world.calm(&mut rng);
+    let served: Vec<Served> = world.gateways.iter().flatten().map(|one| one.serving.clone()).collect();
+    // All leases end; then one gateway after the other comes back.
+    world.pass(30_000);
+    for _ in 0..4 {
+        for gateway in world.gateways.iter_mut().flatten() {
+            gateway.step(world.now).unwrap();
+            gateway.follow();
+        }
+        world.pass(400);
+    }
+    assert_eq!(served, world.gateways.iter().flatten().map(|one| one.serving.clone()).collect::<Vec<_>>());
+}
+
+#[test]
 fn a_full_store_stops_what_is_not_reserved_and_nothing_else() {
     let mut rng = Random::seeded(3);
     let mut world = World::new(2);

@@ -74,9 +74,9 @@ pub fn near(lately: u64, ahead: Ahead) -> u64 {
 /// How many packets came lately.
 #[derive(Clone, Copy, Default)]
 pub struct Rate {
-    /// When it was looked about a period ago, and how many packets had come.
+    /// When it was looked one or two periods ago, and how many packets had come.
     pub before: (std::time::Duration, u64),
-    /// The same of the last look.
+    /// The same a period later, which is next.
     pub last: (std::time::Duration, u64),
 }
 
@@ -86,11 +86,11 @@ impl Rate {
         if now < self.last.0 {
             // The clock was put back.
             self.before = (now, self.last.1);
+            self.last = (now, packets);
         }
-        if now.saturating_sub(self.before.0).as_nanos() >= u128::from(PERIOD.as_nanos()) {
-            self.before = self.last;
+        if now.saturating_sub(self.last.0).as_nanos() >= u128::from(PERIOD.as_nanos()) {
+            self.before = std::mem::replace(&mut self.last, (now, packets));
         }
-        self.last = (now, packets);
         let (since, count) =
             (now.saturating_sub(self.before.0).as_nanos(), packets.saturating_sub(self.before.1));
         let period = u128::from(PERIOD.as_nanos());
