@@ -2,7 +2,7 @@
 """Many gateways that share SAs by etcd: five gateways, three servers of etcd with TLS, ten tunnels to gateway B. Faults drawn from a
 seed strike gateways, links and etcd under traffic.
 
-    tests/gateway/cluster.py FOREBAY [--takeovers N] [--seed N] [--gateways N]
+    tests/gateway/cluster.py FOREBAY [--takeovers N] [--seed N] [--gateways N] [--bgp]
 
            10.1/16                  192.0.2/24                 10.2.k/24
     host-a ------- gw-1 (lan, wan) -------+------- gw-b (wan, lan) ------- host-b
@@ -14,13 +14,15 @@ seed strike gateways, links and etcd under traffic.
 After each fault datagrams have to pass again in both directions of every tunnel; it is measured from the fault on, never asserted
 against a clock. Everything that the gateways send outside is captured and judged: no sequence number and no IV twice for an SPI,
 nothing in the clear. Packets of B that were recorded before are sent again after each fault and none of them is delivered.
+
+With --bgp no address is announced by ARP: the outside addresses are on the gateways' TUN interfaces, and FRR on each gateway tells a router
+outside of them and a router inside of the routes to the protected networks (docs/many-gateways.md).
 """
 
 import argparse
 import json
 import os
 import random
-import re
 import shutil
 import signal
 import statistics
@@ -36,8 +38,10 @@ elif os.environ.get("CLUSTER_INSIDE") != "1":
         print("cluster: SKIPPED, it needs namespaces: run it as root")
         sys.exit(0)
     missing = [word for word in ("etcd", "etcdctl", "openssl") if not shutil.which(word)]
+    if "--bgp" in sys.argv and not os.path.exists("/usr/lib/frr/bgpd"):
+        missing.append("FRR")
     if missing:
-        print(f"cluster: SKIPPED, {', '.join(missing)} cannot be found (Debian: etcd-server, etcd-client, openssl)")
+        print(f"cluster: SKIPPED, {', '.join(missing)} cannot be found (Debian: etcd-server, etcd-client, openssl, frr)")
         sys.exit(0)
     forebay = os.path.realpath(sys.argv[1])
     os.execvpe(words[0], [*words, sys.executable, __file__, forebay, *sys.argv[2:]],
@@ -52,6 +56,12 @@ TUNNELS = range(1, 11)
 SERVERS = range(3)
 RATE = 100
 LEASE = "2 s"
+BGP = "--bgp" in sys.argv
+
+
+def vip(k):
+    """The outside address of a tunnel."""
+    return f"203.0.113.{100 + k}" if BGP else f"192.0.2.{100 + k}"
 
 
 def run(*words, **more):
@@ -127,11 +137,13 @@ def build(count):
     os.makedirs("/run/netns")
     os.makedirs(LAB, mode=0o700)
     names = [f"gw-{n}" for n in range(1, count + 1)]
-    for name in ("host-a", "host-b", "gw-b", "sw", "etcd", *names):
+    routers = ("router-wan", "router-lan") if BGP else ()
+    for name in ("host-a", "host-b", "gw-b", "sw", "etcd", *routers, *names):
         run("ip", "netns", "add", name)
         ip(name, "link", "set", "lo", "up")
         for setting in ("net.ipv4.ip_forward=1", "net.ipv6.conf.all.disable_ipv6=1", "net.ipv4.conf.all.arp_ignore=1",
-                        "net.ipv4.conf.all.promote_secondaries=1"):
+                        "net.ipv4.conf.all.promote_secondaries=1", "net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.default.rp_filter=0",
+                        "net.ipv4.conf.all.send_redirects=0", "net.ipv4.conf.default.send_redirects=0"):
             run("ip", "netns", "exec", name, "sysctl", "-qw", setting)
 
     def link(space, name, other_space, other):
@@ -145,6 +157,7 @@ def build(count):
     ports = [("gw-b", "wan", "wb", "wan"), ("host-a", "eth0", "la", "lan"), ("etcd", "mgmt", "me", "mgmt")]
     for n in range(1, count + 1):
         ports += [(f"gw-{n}", bridge, f"{bridge[0]}{n}", bridge) for bridge in ("wan", "lan", "mgmt")]
+    ports += [(router, router[-3:], f"{router[-3]}r", router[-3:]) for router in routers]
     for space, name, port, bridge in ports:
         link(space, name, "sw", port)
         ip("sw", "link", "set", port, "master", bridge)
@@ -157,10 +170,13 @@ def build(count):
     ip("host-a", "addr", "add", "10.1.0.10/16", "dev", "eth0")
     ip("gw-b", "addr", "add", "192.0.2.2/24", "dev", "wan")
     for k in TUNNELS:
-        ip("host-a", "route", "add", f"10.2.{k}.0/24", "via", f"10.1.0.{100 + k}")
+        if not BGP:
+            ip("host-a", "route", "add", f"10.2.{k}.0/24", "via", f"10.1.0.{100 + k}")
         ip("gw-b", "addr", "add", f"10.2.{k}.1/24", "dev", "lan")
         ip("host-b", "addr", "add", f"10.2.{k}.10/24", "dev", "eth0")
     ip("host-b", "route", "add", "10.1.0.0/16", "via", "10.2.1.1")
+    if BGP:
+        route(count)
     os.umask(0o077)
     for k in TUNNELS:
         for way in "ab":
@@ -169,6 +185,60 @@ def build(count):
     certificates()
     for letter in [*(str(n) for n in range(1, count + 1)), "b"]:
         write(letter)
+
+
+def frr(space, text):
+    """zebra, bfdd and bgpd of a namespace, by a configuration."""
+    folder = f"/run/frr-{space}"
+    run("install", "-d", "-o", "frr", "-g", "frr", folder)
+    with open(f"{folder}/frr.conf", "w", encoding="utf-8") as file:
+        file.write(text)
+    run("chown", "frr:frr", f"{folder}/frr.conf")
+    for daemon, more in (("zebra", []), ("bfdd", ["--bfdctl", f"{folder}/bfdd.sock"]), ("bgpd", [])):
+        run(*inside(space, f"/usr/lib/frr/{daemon}", "-d", "-f", f"{folder}/frr.conf", "-i", f"{folder}/{daemon}.pid", "-z",
+                    f"{folder}/zserv.api", "--vty_socket", folder, "-P", "0", *more))
+
+
+def route(count):
+    """Two routers, which learn from the gateways where the outside addresses and the protected networks are."""
+    gateways = range(1, count + 1)
+    for router, own, accepted, neighbours in (
+            ("router-wan", "192.0.2.254/24", "203.0.113.0/24 le 32", [f"192.0.2.{10 + n}" for n in gateways]),
+            ("router-lan", "10.1.0.254/16", "10.2.0.0/16 le 24", [f"10.1.0.{20 + n}" for n in gateways])):
+        ip(router, "addr", "add", own, "dev", router[-3:])
+        frr(router, f"""
+ip prefix-list shares permit {accepted}
+router bgp 65000
+ no bgp ebgp-requires-policy
+ no bgp network import-check
+ neighbor gateways peer-group
+ neighbor gateways remote-as 65001
+ neighbor gateways timers 1 3
+ neighbor gateways bfd
+""" + "".join(f" neighbor {one} peer-group gateways\n" for one in neighbours) + """ address-family ipv4 unicast
+  neighbor gateways prefix-list shares in
+ exit-address-family
+""")
+    for n in gateways:
+        frr(f"gw-{n}", f"""
+route-map forebay permit 10
+ match interface fb0
+router bgp 65001
+ bgp router-id 192.0.2.{10 + n}
+ no bgp ebgp-requires-policy
+ neighbor routers peer-group
+ neighbor routers remote-as 65000
+ neighbor routers timers 1 3
+ neighbor routers bfd
+ neighbor 192.0.2.254 peer-group routers
+ neighbor 10.1.0.254 peer-group routers
+ address-family ipv4 unicast
+  redistribute connected route-map forebay
+  redistribute kernel route-map forebay
+ exit-address-family
+""")
+    ip("gw-b", "route", "add", "203.0.113.0/24", "via", "192.0.2.254")
+    ip("host-a", "route", "add", "10.2.0.0/16", "via", "10.1.0.254")
 
 
 def write(letter):
@@ -182,11 +252,12 @@ ca_file = "ca.pem"
 certificate_file = "gateway.pem"
 private_key_file = "gateway.key"
 lease = "{LEASE}"
-addresses = [{', '.join(f'"wan 192.0.2.{100 + k}/24", "lan 10.1.0.{100 + k}/16 192.0.2.{100 + k}"' for k in TUNNELS)}]
+addresses = [{', '.join(f'"fb0 {vip(k)}/32"' if BGP else f'"wan {vip(k)}/24", "lan 10.1.0.{100 + k}/16 {vip(k)}"' for k in TUNNELS)}]
+{'alone = "stop"' if BGP else ''}
 """
     sas = ""
     for k in TUNNELS:
-        near, far = (f"192.0.2.{100 + k}", "10.1.0.0/16"), ("192.0.2.2", f"10.2.{k}.0/24")
+        near, far = (vip(k), "10.1.0.0/16"), ("192.0.2.2", f"10.2.{k}.0/24")
         own, peer = (far, near) if is_b else (near, far)
         for way, key in (("out", "b" if is_b else "a"), ("in", "a" if is_b else "b")):
             sas += f"""
@@ -238,7 +309,7 @@ class World:
         self.etcd = Etcd()
         self.etcd.wait()
         self.judge = flows.Asked("sw", flows.JUDGE, f"{LAB}/recorded", ",".join(f"w{letter}" for letter in self.all), "wb",
-                                 ",".join(f"192.0.2.{100 + k}" for k in TUNNELS))
+                                 ",".join(map(vip, TUNNELS)))
 
     def traffic(self):
         a = [(f"a{k}", "10.1.0.10", f"10.2.{k}.10", 9000) for k in TUNNELS]
@@ -270,8 +341,8 @@ class World:
 
     def with_tunnels(self):
         """The gateways that have an address of a tunnel."""
-        addresses = {letter: ip(f"gw-{letter}", "addr", "show", "dev", "wan") for letter in self.all}
-        return [letter for letter, told in addresses.items() if re.search(r"192\.0\.2\.1\d\d", told)]
+        addresses = {letter: ip(f"gw-{letter}", "addr") for letter in self.all}
+        return [letter for letter, told in addresses.items() if any(f" {vip(k)}/" in told for k in TUNNELS)]
 
     def flows_since(self, moment, limit=60, why=""):
         """Waits until every flow has come again some while behind a moment; how long the longest gap since then took."""
@@ -345,6 +416,9 @@ def kill_leader(world, _one):
 
 
 FAULTS = [kill_one, stop_one, suspend_one, cut_one, isolate_one, kill_leader]
+if BGP:
+    # A suspended gateway's interface stays, and its routes: systemd's watchdog is what ends it.
+    FAULTS.remove(suspend_one)
 
 
 def strike(world, fault, one, hold):
@@ -516,6 +590,7 @@ def main():
     parser.add_argument("--takeovers", type=int, default=0, help="faults; without it each once, slow, full and lost etcd, and refusals")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--gateways", type=int, default=5)
+    parser.add_argument("--bgp", action="store_true")
     arguments = parser.parse_args()
     build(arguments.gateways)
     world = World(arguments.gateways)
@@ -538,8 +613,9 @@ def main():
               flush=True)
     if not arguments.takeovers:
         moves(world)
-        troubles(world)
-        refusals(world)
+        if not BGP:
+            troubles(world)
+            refusals(world)
     sent = [int(speak.end()) for speak in world.speak]
     time.sleep(0.5)
     told = {name: one for listen in world.listen for name, one in listen.ask("end").items()}

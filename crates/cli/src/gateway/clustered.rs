@@ -57,6 +57,7 @@ pub fn run(process: &Process<'_>, config: Config) -> miette::Result<Answer> {
         next: None,
         addresses,
         settings: settings.addresses,
+        stops_alone: settings.stops_alone,
         clock,
         again: Time::ZERO,
     };
@@ -81,6 +82,8 @@ struct Sharing<'a> {
     next: Option<(Config, Vec<u16>)>,
     addresses: SharedAddresses,
     settings: Vec<ClusterAddress>,
+    /// Whether it serves nothing while others may have taken over.
+    stops_alone: bool,
     clock: Clock,
     /// Not before that another try.
     again: Time,
@@ -136,7 +139,8 @@ impl Sharing<'_> {
 impl Attendant for Sharing<'_> {
     fn look(&mut self, service: &mut Service) -> bool {
         let now = self.clock.now();
-        let wanted = self.cluster.wanted();
+        let is_certain = self.cluster.is_certain();
+        let wanted = if self.stops_alone && !is_certain { Served::new() } else { self.cluster.wanted() };
         if wanted != self.served
             && now >= self.again
             && let Err(report) = self.follow(service, wanted)
@@ -145,7 +149,7 @@ impl Attendant for Sharing<'_> {
             self.again = now + AGAIN;
         }
         // Another gateway may have them by now.
-        let every = self.cluster.is_certain().then_some(ANNOUNCE_EVERY);
+        let every = is_certain.then_some(ANNOUNCE_EVERY);
         self.addresses.look_after(now, every);
         true
     }

@@ -108,6 +108,8 @@ pub struct Cluster {
     pub lease: Duration,
     /// Time whose received packets are recorded ahead.
     pub ahead: Duration,
+    /// Whether a gateway that etcd does not answer for the time of its lease serves nothing.
+    pub stops_alone: bool,
     /// Addresses that move with shares.
     pub addresses: Vec<ClusterAddress>,
 }
@@ -362,6 +364,7 @@ pub(super) fn cluster(top: &Table, context: &Context<'_>) -> Option<Option<Clust
     });
     let lease = section.time("lease");
     let ahead = section.time("ahead");
+    let stops_alone = section.word("alone").map(|word| word == "stop");
     let addresses = section.each_parsed::<ClusterAddress>("addresses", ADDRESS);
     let (endpoints, share_by, addresses) = (endpoints?, share_by?, addresses?);
     if endpoints.is_empty() {
@@ -406,6 +409,7 @@ pub(super) fn cluster(top: &Table, context: &Context<'_>) -> Option<Option<Clust
         share_by,
         lease: lease?,
         ahead: ahead?,
+        stops_alone: stops_alone?,
         addresses,
     }))
 }

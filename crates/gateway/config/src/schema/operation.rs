@@ -275,6 +275,14 @@ pub const CLUSTER: Part = once(
             "\"5 s\"",
         ),
         key(
+            "alone",
+            Word(&["continue", "stop"]),
+            Is("\"continue\""),
+            "what a gateway does that etcd has not answered for the time of its lease: `continue`: it serves until what is recorded ahead ends; \
+             `stop`: it takes addresses and routes away, so that a routing daemon withdraws them and another gateway's are used",
+            "\"stop\"",
+        ),
+        key(
             "addresses",
             Either(
                 "an interface and an address with its prefix length each, and the outer address that it moves with",
