@@ -18,10 +18,13 @@ use sd_notify::NotifyState;
 
 use super::control_plane::{ControlPlane, Others};
 use super::watchdog::Watchdog;
-use super::{Attendant, Process, processors, store, tell, unix_time};
+use super::{Attendant, Process, processors, rest, store, tell, unix_time};
 
 /// Between two announcements of an address.
 const ANNOUNCE_EVERY: Duration = Duration::from_millis(30_000);
+/// Longest time to hand over shares at the end, and between two looks.
+const LEAVES_WITHIN: Duration = Duration::from_millis(4_000);
+const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(5);
 /// Between two tries to serve other shares.
 const AGAIN: Duration = Duration::from_millis(500);
 
@@ -63,6 +66,12 @@ pub fn run(process: &Process<'_>, config: Config) -> miette::Result<Answer> {
     };
     process.serve(&mut service, &mut control_plane, &mut share);
     tell(&[NotifyState::Stopping]);
+    // Until the others have the shares; without etcd they take them when the lease ends.
+    let until = clock.now() + LEAVES_WITHIN;
+    while cluster.is_leaving() && service.is_running() && clock.now() < until {
+        share.look(&mut service);
+        rest(LOOK_EVERY);
+    }
     let stopped = service.stop().into_diagnostic().wrap_err("a worker thread failed");
     share.addresses.remove();
     cluster.leave();

@@ -42,6 +42,9 @@ pub struct MemberDoc {
     pub host: String,
     /// Its version, for people.
     pub version: String,
+    /// Whether it is about to leave: it should serve no share any more.
+    #[serde(default)]
+    pub leaves: bool,
 }
 
 /// The keys with a prefix.

@@ -158,6 +158,8 @@ pub struct State {
     pub written: (u64, u64),
     /// Time of such a transaction, smoothed.
     pub takes: Duration,
+    /// Whether the gateway is to leave.
+    pub leaves: bool,
     /// What hinders it, for people.
     pub trouble: Option<String>,
 }
@@ -260,6 +262,9 @@ pub struct Node {
     claims: BTreeMap<u16, String>,
     /// When the lease was kept last.
     kept: Duration,
+    /// What it says of itself, and when it said that it leaves.
+    member: Option<MemberDoc>,
+    leaves: Option<Duration>,
     /// What was seen of members and owners: how many, and the last change.
     seen: Option<[(u64, i64); 2]>,
     /// Members with their leases.
@@ -281,6 +286,8 @@ impl Node {
             grace: Duration::ZERO,
             claims: BTreeMap::new(),
             kept: Duration::ZERO,
+            member: None,
+            leaves: None,
             seen: None,
             members: BTreeMap::new(),
             owners: BTreeMap::new(),
@@ -299,7 +306,7 @@ impl Node {
 
     /// Whether shares are about to move, so that it should look again soon.
     pub fn expects(&self) -> bool {
-        let names: Vec<&str> = self.members.keys().map(String::as_str).collect();
+        let names = self.servers();
         let own = self.identity.name.as_str();
         self.is_member()
             && (0..self.identity.shares.count).any(|share| {
@@ -326,6 +333,9 @@ impl Node {
                 }
             }
             Some(_) => {}
+        }
+        if lock(&self.state).leaves && self.leaves.is_none() {
+            self.say_that_it_leaves(now)?;
         }
         self.look()?;
         self.decide(now, unix)?;
@@ -364,6 +374,7 @@ impl Node {
                 // What was not answered before was done.
                 Some(member) if member.process == self.identity.process => {
                     (self.lease, self.kept, self.seen) = (Some(lease), now, None);
+                    self.member = Some(member);
                     return Ok(());
                 }
                 // The process before this one, which has ended: nobody else has this state directory.
@@ -382,6 +393,7 @@ impl Node {
             instance,
             host: self.identity.host.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            leaves: false,
         };
         let mut then = vec![Operation::Put { key: member_key, value: json(&member), lease }];
         if there.is_none() {
@@ -393,7 +405,24 @@ impl Node {
             return Err(Trouble::Etcd(EtcdError::Refused("another gateway was faster".to_owned())));
         }
         (self.lease, self.kept, self.seen) = (Some(lease), now, None);
+        (self.member, self.leaves) = (Some(member), None);
         Ok(())
+    }
+
+    /// Tells the others that it leaves, so that they look often, and take its shares at once when it has released them.
+    fn say_that_it_leaves(&mut self, now: Duration) -> Result<(), Trouble> {
+        let (Some(lease), Some(member)) = (self.lease, self.member.clone()) else { return Ok(()) };
+        let key = self.layout.member(&self.identity.name);
+        let put = Operation::Put { key, value: json(&MemberDoc { leaves: true, ..member }), lease };
+        self.etcd.transact(&Transaction { then: vec![put], ..Transaction::default() })?;
+        self.leaves = Some(now);
+        Ok(())
+    }
+
+    /// The gateways that are to serve shares.
+    fn servers(&self) -> Vec<&str> {
+        let stay = self.members.iter().filter(|(_, (member, _))| !member.leaves);
+        stay.map(|(name, _)| name.as_str()).collect()
     }
 
     /// Makes sure that it is the store that it was; the name of the state directory.
@@ -460,13 +489,17 @@ impl Node {
 
     /// Claims, adopts, hands over and gives up, by what was seen last.
     fn decide(&mut self, now: Duration, unix: Duration) -> Result<(), Trouble> {
-        let names: Vec<&str> = self.members.keys().map(String::as_str).collect();
         let own = &self.identity;
         // Its own key may be gone already.
-        if !names.contains(&own.name.as_str()) {
+        if !self.members.contains_key(&own.name) {
             self.seen = None;
             return Ok(());
         }
+        // The others are to have seen that it leaves before it releases anything.
+        if self.leaves.is_some_and(|said| now.saturating_sub(said) <= self.beat() * 3 / 2) {
+            return Ok(());
+        }
+        let names = self.servers();
         let (mut resumed, mut claimed, mut adopted, mut handed) = (vec![], vec![], vec![], vec![]);
         let mut state = lock(&self.state);
         for share in 0..own.shares.count {
@@ -661,7 +694,7 @@ impl Node {
     pub fn leave(&mut self) -> Result<(), Trouble> {
         lock(&self.state).serving.clear();
         self.members.remove(&self.identity.name);
-        let names: Vec<&str> = self.members.keys().map(String::as_str).collect();
+        let names = self.servers();
         let mut shares = Vec::new();
         for (&share, held) in &mut lock(&self.state).held {
             held.leaving = target(share, names.iter().copied()).map(str::to_owned);

@@ -262,7 +262,23 @@ fn gateways_share_and_take_over() {
     world.start(1);
     world.calm(&mut rng);
     world.assert_settled();
-    // One leaves, and the others need not wait.
+    // One says that it leaves: the others have its shares before it has gone.
+    lock(&world.gateways[0].as_ref().unwrap().state).leaves = true;
+    for _ in 0..8 {
+        world.pass(200);
+        for gateway in world.gateways.iter_mut().flatten() {
+            gateway.step(world.now).unwrap();
+            gateway.follow();
+            gateway.traffic(&mut world.judge, &mut rng);
+        }
+    }
+    assert_eq!(world.gateways[0].as_ref().unwrap().serving, Served::new());
+    let gone = world.gateways[0].take().unwrap();
+    world.left[0] = Some(gone.directory);
+    world.start(0);
+    world.calm(&mut rng);
+    world.assert_settled();
+    // One leaves that could not say so, and the others need not wait.
     let mut leaving = world.gateways[0].take().unwrap();
     let shares: Vec<u16> = leaving.serving.keys().copied().collect();
     lock(&leaving.state).serve(Served::new());

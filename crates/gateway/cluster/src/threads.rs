@@ -234,6 +234,19 @@ impl Cluster {
         }
     }
 
+    /// Has the gateway leave: the shares are released one time after another as others are ready to take them. Whether there are
+    /// others, and some shares left.
+    pub fn is_leaving(&self) -> bool {
+        let mut state = lock(&self.state);
+        let began = std::mem::replace(&mut state.leaves, true);
+        let goes_on = state.members.len() > 1 && !state.held.is_empty();
+        drop(state);
+        if !began {
+            self.look();
+        }
+        goes_on
+    }
+
     /// Leaves the cluster, behind the end of the data plane: the other gateways have the shares at once.
     pub fn leave(&self) {
         self.end();
