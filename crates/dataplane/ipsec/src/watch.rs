@@ -99,6 +99,11 @@ impl Watch {
         self.events.pop_front()
     }
 
+    /// Forgets the events of an SA that is removed: its number may be another one's next.
+    pub fn forget(&mut self, session: SessionId) {
+        self.events.retain(|event| event.session != session);
+    }
+
     /// Makes room, so that later events allocate nothing.
     pub fn reserve(&mut self) {
         self.events.reserve_exact(MAX_EVENTS - self.events.len());

@@ -24,7 +24,7 @@ use forebay_ipsec::Received;
 use forebay_planted::{Fault, planted};
 
 pub use self::keeper::Keeper;
-use self::state::{Notes, Rate, State, Window};
+use self::state::{Notes, Place, Rate, State, Window};
 use crate::{IvStoreError, SequenceId, WindowNote, WindowStore};
 use forebay_sas::{SaEntry, SasFile};
 use forebay_worker::Word;
@@ -102,6 +102,19 @@ impl Windows {
         Ok(())
     }
 
+    /// Forgets what was read for inbound SAs of a file that are not installed after all: when they are, it is read again.
+    pub fn forget_file(&self, file: &SasFile) {
+        let mut state = self.state();
+        for id in file.entries.iter().filter_map(inbound_id) {
+            if let Some(window) = state.windows.get_mut(&id).filter(|window| window.place.is_none()) {
+                window.awaited = false;
+                state.loose.insert(id);
+            }
+        }
+        drop(state);
+        self.settle();
+    }
+
     /// Reads all records, for SAs that are not known yet.
     ///
     /// # Errors
@@ -145,7 +158,9 @@ impl Windows {
     pub fn give(&self, worker: &mut Worker, session: SessionId, id: SequenceId, received: u64) {
         let at = (worker.index().get(), session);
         let mut state = self.state();
-        if state.places.get(&at) == Some(&id) {
+        let is_of =
+            |state: &State, at: &(usize, SessionId)| state.places.get(at).is_some_and(|place| place.id == id);
+        if is_of(&state, &at) {
             state.windows.entry(id).or_default().awaited = false;
             return;
         }
@@ -167,11 +182,11 @@ impl Windows {
             Rate { before: (std::time::Duration::ZERO, packets), last: (std::time::Duration::ZERO, packets) };
         (window.rate, window.awaited) = (rate, false);
         if let Some(before) = window.place.replace(at)
-            && state.places.get(&before) == Some(&id)
+            && is_of(&state, &before)
         {
             state.places.remove(&before);
         }
-        state.places.insert(at, id);
+        state.places.insert(at, Place { id, since: worker.removals() });
         drop(state);
         if !planted(Fault::WindowsForgotten) {
             worker.engine().restore_window(session, &continues);
@@ -188,7 +203,7 @@ impl Windows {
         let mut state = self.state();
         let mut taken = Vec::new();
         for &session in sessions {
-            let Some(id) = state.places.remove(&(place, session)) else { continue };
+            let Some(Place { id, .. }) = state.places.remove(&(place, session)) else { continue };
             let Some(window) = state.windows.get_mut(&id) else { continue };
             window.place = None;
             window.carried = worker.engine().sad().received(session);

@@ -14,6 +14,9 @@ pub enum Word {
         top: u64,
         /// Packets received.
         packets: u64,
+        /// SAs that the worker had removed by then ([`Worker::removals`](crate::Worker::removals)): the number of one that was
+        /// removed since may be another SA's.
+        removals: u64,
     },
     /// SAs were removed: what was carried over of them is to be noted.
     Removed,

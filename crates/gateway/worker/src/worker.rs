@@ -98,6 +98,8 @@ pub struct Worker {
     events_to: Option<mpsc::Sender<Event>>,
     /// The thread that records what inbound SAs receive.
     windows_to: Option<mpsc::Sender<Word>>,
+    /// How many times SAs were removed.
+    removals: u64,
     held: Held,
     installed: Installed,
     /// Emptied in every round.
@@ -201,6 +203,7 @@ impl Worker {
             events: Vec::new(),
             events_to: None,
             windows_to: None,
+            removals: 0,
             held: Held::default(),
             installed: Installed::default(),
             outputs: Vec::new(),
@@ -303,6 +306,7 @@ impl Worker {
                 let _ = self.engine.set_bias(place, alpha, beta);
             }
         }
+        self.removals += 1;
         for session in self.removed(changes) {
             let held = self.take_held(session);
             self.drop_held(held);
@@ -334,6 +338,7 @@ impl Worker {
 
     /// Takes all SAs and policies of the file out.
     pub fn uninstall(&mut self) {
+        self.removals += 1;
         let held = self.held.take_all();
         self.drop_held(held);
         self.installed.clear(&mut self.engine);
@@ -353,6 +358,7 @@ impl Worker {
     /// [`Worker::finish`] comes before, and before what the SA has received is taken back: what was delivered after that
     /// could be replayed.
     pub fn remove_sa(&mut self, session: SessionId) -> bool {
+        self.removals += 1;
         let held = self.take_held(session);
         self.drop_held(held);
         self.engine.remove_sa(session).is_some()

@@ -79,6 +79,7 @@ impl Ipsec {
         self.spd.remove_sa(session);
         self.iptfs.remove(session);
         self.path_mtu.remove(session);
+        self.watch.forget(session);
         Some(removed)
     }
 

@@ -335,11 +335,14 @@ impl Service {
             checked.map_err(|error| StartError::Install(InstallError::Keys(error)))?;
         }
         self.windows.open_file(&config.sas).map_err(StartError::Ivs)?;
-        self.settle_lives()?;
-        let lives =
-            lifetimes::open(&self.store, &config.sas, |place| changes.kept[place].is_none(), (self.clock)());
-        let lives = lives.map_err(StartError::Ivs)?;
-        let news = news(&self.store, &self.reservers, &config, &changes, &owners, now_ns)?;
+        let lives = self.settle_lives().and_then(|()| {
+            let is_new = |place: usize| changes.kept[place].is_none();
+            lifetimes::open(&self.store, &config.sas, is_new, (self.clock)()).map_err(StartError::Ivs)
+        });
+        let reserved = lives.and_then(|lives| {
+            Ok((lives, news(&self.store, &self.reservers, &config, &changes, &owners, now_ns)?))
+        });
+        let (lives, news) = reserved.inspect_err(|_| self.windows.forget_file(&config.sas))?;
         // Each is taken once, by whom it is for.
         let news: Vec<_> = news.into_iter().map(|news| Mutex::new(Some(news))).collect();
         let (file, at, what, reservers) =

@@ -66,13 +66,14 @@ impl Recorder for Keeper {
     }
 
     fn take(&mut self, word: Word) {
-        let Word::Wanted { worker, session, top, packets } = word else {
+        let Word::Wanted { worker, session, top, packets, removals } = word else {
             self.removed = true;
             return;
         };
         let state = self.notes.state();
-        // One that has just been removed.
-        let Some(id) = state.places.get(&(worker, session)).copied() else { return };
+        let place = state.places.get(&(worker, session)).filter(|place| removals >= place.since);
+        // One that has just been removed; its number may be another SA's already.
+        let Some(id) = place.map(|place| place.id) else { return };
         let Some(window) = state.windows.get(&id) else { return };
         self.urgent |= top > window.limit;
         let wanted = self.wanted.entry(id).or_default();
@@ -91,7 +92,7 @@ impl Recorder for Keeper {
         if epoch != self.epoch {
             // Another gateway that has connected knows the limits on the disk, which are far ahead.
             self.epoch = epoch;
-            self.ahead.extend(self.notes.state().places.values());
+            self.ahead.extend(self.notes.state().places.values().map(|place| place.id));
         }
         // A clock that was put back does not keep limits where they are.
         if now < self.looked || now - self.looked >= self.look_every() {

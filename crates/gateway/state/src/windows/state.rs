@@ -102,6 +102,15 @@ impl Rate {
     }
 }
 
+/// The window of an SA of a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The window.
+    pub id: SequenceId,
+    /// What [`Worker::removals`] said when the SA had come: a message of before is about another one.
+    pub since: u64,
+}
+
 /// All windows.
 #[derive(Default)]
 pub struct State {
@@ -110,20 +119,20 @@ pub struct State {
     /// Those that no SA has.
     pub loose: BTreeSet<SequenceId>,
     /// Which SA of which worker has which.
-    pub places: BTreeMap<(usize, SessionId), SequenceId>,
+    pub places: BTreeMap<(usize, SessionId), Place>,
 }
 
 impl State {
     /// The window of an SA.
     pub fn at(&mut self, worker: usize, session: SessionId) -> Option<(SequenceId, &mut Window)> {
-        let id = *self.places.get(&(worker, session))?;
+        let id = self.places.get(&(worker, session))?.id;
         self.windows.get_mut(&id).map(|window| (id, window))
     }
 
     /// Whether a window's numbers are noted up to `limit`, and it is that of this SA.
     pub fn is_noted(&self, worker: usize, session: SessionId, limit: u64) -> bool {
-        let id = self.places.get(&(worker, session));
-        id.and_then(|id| self.windows.get(id)).is_some_and(|window| window.limit >= limit)
+        let place = self.places.get(&(worker, session));
+        place.and_then(|place| self.windows.get(&place.id)).is_some_and(|window| window.limit >= limit)
     }
 }
 

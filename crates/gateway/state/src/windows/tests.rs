@@ -152,6 +152,26 @@ fn bench(directory: tempfile::TempDir) -> Bench {
 
 fn bench_with(directory: tempfile::TempDir, more: &str) -> Bench {
     let wire = Arc::<Mutex<Wire>>::default();
+    let (mut worker, handle) = worker(&directory, &wire);
+    let store = WindowStore::new(&IvStore::new(directory.path()));
+    let (windows, keeper) = Windows::new(store, unix_time, vec![handle.clone()]);
+    keeper.start().unwrap();
+    windows.attend(&mut worker);
+    begin(&mut worker, &windows, &file("in", more));
+    let failed = Arc::<AtomicBool>::default();
+    let fails = failed.clone();
+    let thread = std::thread::spawn(move || worker.run_until_stopped(&fails));
+    Bench { directory, wire, handle, windows, failed, thread }
+}
+
+/// Installs the only SA of a file.
+fn begin(worker: &mut Worker, windows: &Windows, file: &SasFile) {
+    windows.open_file(file).unwrap();
+    worker.install(file, &[WorkerIndex::ONLY], &changes(vec![]), vec![]).unwrap();
+    windows.give_file(worker, file);
+}
+
+fn worker(directory: &tempfile::TempDir, wire: &Arc<Mutex<Wire>>) -> (Worker, Handle) {
     let end = |is_inside| {
         let fd = rustix::event::eventfd(0, rustix::event::EventfdFlags::NONBLOCK).unwrap();
         Box::new(End { wire: wire.clone(), fd, store: directory.path().to_owned(), is_inside })
@@ -176,19 +196,7 @@ fn bench_with(directory: tempfile::TempDir, more: &str) -> Bench {
         processors: vec![0],
         wait: Box::new(Poll::default()),
     };
-    let (mut worker, handle) = Worker::new(setup);
-    let store = WindowStore::new(&IvStore::new(directory.path()));
-    let (windows, keeper) = Windows::new(store, unix_time, vec![handle.clone()]);
-    keeper.start().unwrap();
-    let file = file("in", more);
-    windows.attend(&mut worker);
-    windows.open_file(&file).unwrap();
-    worker.install(&file, &[WorkerIndex::ONLY], &changes(vec![]), vec![]).unwrap();
-    windows.give_file(&mut worker, &file);
-    let failed = Arc::<AtomicBool>::default();
-    let fails = failed.clone();
-    let thread = std::thread::spawn(move || worker.run_until_stopped(&fails));
-    Bench { directory, wire, handle, windows, failed, thread }
+    Worker::new(setup)
 }
 
 fn within_seconds(what: impl Fn() -> bool) -> bool {
@@ -477,4 +485,48 @@ fn a_clock_that_is_set_back_does_not_stop_the_rate() {
     // An hour back: ten packets a second are ten packets a second.
     let rates: Vec<u64> = (1..20).map(|now| rate.lately(second(now), 90 + 10 * now)).collect();
     assert!(rates.iter().all(|lately| *lately <= 30), "{rates:?}");
+}
+
+#[test]
+fn a_message_about_an_sa_that_is_gone_is_not_about_its_successor() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut worker, handle) = worker(&directory, &Arc::default());
+    let store = WindowStore::new(&IvStore::new(directory.path()));
+    let (windows, mut keeper) = Windows::new(store, unix_time, vec![handle]);
+    windows.attend(&mut worker);
+    begin(&mut worker, &windows, &file("in", ""));
+    let session = worker.sessions()[0];
+    let removals = worker.removals();
+    windows.take_back(&mut worker, &[session]);
+    worker.uninstall();
+    // Other keys, and the number of the one before.
+    let mut other = file("in", "");
+    other.entries[0].config.spi = forebay_ipsec::Spi::new(0x2002).unwrap();
+    begin(&mut worker, &windows, &other);
+    assert_eq!(worker.sessions(), [session]);
+    let wanted = |removals| Word::Wanted { worker: 0, session, top: 1_000_000, packets: 2_000_000, removals };
+    keeper.take(wanted(removals));
+    assert!(keeper.wanted.is_empty());
+    keeper.take(wanted(worker.removals()));
+    assert_eq!(keeper.wanted.len(), 1);
+}
+
+#[test]
+fn what_was_read_for_an_sa_that_was_not_installed_is_read_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut worker, handle) = worker(&directory, &Arc::default());
+    let store = WindowStore::new(&IvStore::new(directory.path()));
+    let (windows, _keeper) = Windows::new(store.clone(), unix_time, vec![handle]);
+    windows.attend(&mut worker);
+    let file = file("in", "");
+    let id = inbound_id(&file.entries[0]).unwrap();
+    let note = |top| WindowNote { id, received: forebay_ipsec::Received::up_to(top) };
+    store.put(&[note(100)], 0, &|_| true).unwrap();
+    windows.open_file(&file).unwrap();
+    windows.forget_file(&file);
+    // Another gateway has had the SA meanwhile.
+    store.put(&[note(5_000)], 0, &|_| true).unwrap();
+    begin(&mut worker, &windows, &file);
+    let session = worker.sessions()[0];
+    assert_eq!(worker.engine().sad().sequence(session), Some(5_000));
 }

@@ -28,10 +28,16 @@ impl Worker {
         }
     }
 
+    /// How many times SAs were removed: a message about an SA that was sent before one was removed may be about that one.
+    pub fn removals(&self) -> u64 {
+        self.removals
+    }
+
     pub(super) fn want_note(&self, session: SessionId, top: u64, packets: u64) {
         if let Some(to) = &self.windows_to {
             let worker = self.index.get();
-            let _ = to.send(Word::Wanted { worker, session, top, packets });
+            let removals = self.removals;
+            let _ = to.send(Word::Wanted { worker, session, top, packets, removals });
         }
     }
 
