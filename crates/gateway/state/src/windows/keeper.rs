@@ -15,14 +15,25 @@ use forebay_worker::Word;
 /// Requests for which no packet waits are recorded together: so many at most.
 const GATHERED: usize = 64;
 
+/// What is known of a window whose limit is to be raised.
+#[derive(Clone, Copy)]
+pub struct Wanted {
+    /// The SA that has it, and what its worker said of removals.
+    at: (usize, SessionId),
+    removals: u64,
+    /// The highest number, and how many packets have come.
+    top: u64,
+    packets: u64,
+}
+
 /// The thread.
 pub struct Keeper {
     /// What it shares.
     pub notes: Arc<Notes>,
     /// The workers.
     pub workers: Vec<Handle>,
-    /// Windows whose limits are to be raised: the highest number, and how many packets have come.
-    pub wanted: BTreeMap<SequenceId, (u64, u64)>,
+    /// Windows whose limits are to be raised.
+    pub wanted: BTreeMap<SequenceId, Wanted>,
     /// Whether a packet waits for one of them.
     pub urgent: bool,
     /// Windows whose limits may be too far ahead.
@@ -76,8 +87,9 @@ impl Recorder for Keeper {
         let Some(id) = place.map(|place| place.id) else { return };
         let Some(window) = state.windows.get(&id) else { return };
         self.urgent |= top > window.limit;
-        let wanted = self.wanted.entry(id).or_default();
-        *wanted = (wanted.0.max(top), packets);
+        let before = self.wanted.get(&id).map_or(0, |wanted| wanted.top);
+        let wanted = Wanted { at: (worker, session), removals, top: top.max(before), packets };
+        self.wanted.insert(id, wanted);
     }
 
     fn work(&mut self) {
@@ -115,7 +127,9 @@ impl Keeper {
         let now = (notes.clock)();
         let ahead = notes.store.replica().ahead();
         let mut state = notes.state();
-        let raised = self.wanted.iter().filter_map(|(&id, &(top, packets))| {
+        let raised = self.wanted.iter().filter_map(|(&id, &Wanted { at, removals, top, packets })| {
+            // Another SA may have the window by now, whose packets are counted anew.
+            state.places.get(&at).filter(|place| place.id == id && removals >= place.since)?;
             let window = state.windows.get_mut(&id)?;
             let lately = window.rate.lately(now, packets);
             let limit = top.saturating_add(near(lately, ahead)).max(window.limit);

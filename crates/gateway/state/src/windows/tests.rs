@@ -507,8 +507,22 @@ fn a_message_about_an_sa_that_is_gone_is_not_about_its_successor() {
     let wanted = |removals| Word::Wanted { worker: 0, session, top: 1_000_000, packets: 2_000_000, removals };
     keeper.take(wanted(removals));
     assert!(keeper.wanted.is_empty());
-    keeper.take(wanted(worker.removals()));
+    let removals = worker.removals();
+    keeper.take(wanted(removals));
     assert_eq!(keeper.wanted.len(), 1);
+    // Nor is one that could not be recorded while the SA was there.
+    windows.take_back(&mut worker, &[session]);
+    worker.uninstall();
+    begin(&mut worker, &windows, &other);
+    keeper.work();
+    let id = inbound_id(&other.entries[0]).unwrap();
+    assert!(keeper.wanted.is_empty() && noted_of(&directory, id) == 0);
+}
+
+/// What is noted of an SA.
+fn noted_of(directory: &tempfile::TempDir, id: SequenceId) -> u64 {
+    let notes = WindowStore::new(&IvStore::new(directory.path())).of(&[id]).unwrap();
+    notes.first().map_or(0, |note| note.received.top)
 }
 
 #[test]
