@@ -10,7 +10,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 tests=$here/../tests/gateway
 forebay=$(realpath "$1") extent=$2
 shift 2
-[ $# -gt 0 ] || set -- two_sites restart roll_over replay pair guard privileges links hostile queues per_cpu per_cpu_acquire taps beside_ike xdp \
+[ $# -gt 0 ] || set -- two_sites restart roll_over replay pair cluster guard privileges links hostile queues per_cpu per_cpu_acquire taps beside_ike xdp \
     many_sas soak
 pairs=500 soak=8 cards="driver-udp-4 generic-udp-6"
 [ "$extent" = full ] && pairs=5000 soak=60 cards=
@@ -32,6 +32,15 @@ for name in "$@"; do
         began=$SECONDS
         timeout --kill-after=10 600 "$tests/pair.py" "$forebay"
         echo "labs: pair in $((SECONDS - began)) s"
+        ;;
+    # The same, with three servers of etcd.
+    cluster)
+        began=$SECONDS
+        few="--gateways 3 --takeovers 4 --seed 3"
+        [ "$extent" = full ] && few=
+        # shellcheck disable=SC2086 # words
+        PATH=$("$here/etcd.sh"):$PATH timeout --kill-after=10 600 "$tests/cluster.py" "$forebay" $few
+        echo "labs: cluster in $((SECONDS - began)) s"
         ;;
     queues) lab "$tests/queues.py" QUEUES=2 TUNNELS=4 ;;
     per_cpu) lab "$tests/per_cpu.py" QUEUES=2 ;;
