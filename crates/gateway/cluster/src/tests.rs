@@ -430,9 +430,9 @@ proptest! {
             let at = rng.below(3) as usize;
             match rng.below(24) {
                 0 => world.kill(at),
-                1..=2 => if world.gateways[at].is_none() { world.start(at) },
+                1..=2 if world.gateways[at].is_none() => world.start(at),
                 // On another host, without what the other one has left.
-                3 => if world.gateways[at].is_none() { world.left[at] = None; world.start(at) },
+                3 if world.gateways[at].is_none() => { world.left[at] = None; world.start(at) },
                 4..=6 => world.etcd.deliver(rng.bits()),
                 7..=10 => if let Some(gateway) = &world.gateways[at] {
                     let networks = [Network::Cut, Network::AnswerLost, Network::Lost, Network::Late, Network::Full];

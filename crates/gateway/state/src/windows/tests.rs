@@ -534,7 +534,7 @@ fn what_was_read_for_an_sa_that_was_not_installed_is_read_again() {
     windows.attend(&mut worker);
     let file = file("in", "");
     let id = inbound_id(&file.entries[0]).unwrap();
-    let note = |top| WindowNote { id, received: forebay_ipsec::Received::up_to(top) };
+    let note = |top| WindowNote { id, received: Received::up_to(top) };
     store.put(&[note(100)], 0, &|_| true).unwrap();
     windows.open_file(&file).unwrap();
     windows.forget_file(&file);
