@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use forebay_config::{Control, Metrics};
 use forebay_control::{
-    Answer, Client, ControlError, LinkDoc, PairDoc, ProcessorDoc, REQUEST_MAX, Request, Response, SaDoc,
-    Server, StatusDoc, metrics,
+    Answer, Client, ClusterDoc, ControlError, LinkDoc, PairDoc, ProcessorDoc, REQUEST_MAX, Request, Response,
+    SaDoc, Server, StatusDoc, metrics,
 };
 
 fn status() -> StatusDoc {
@@ -42,6 +42,7 @@ fn status() -> StatusDoc {
         links: vec![link],
         drops: [("in_no_states".to_owned(), 9)].into(),
         pair: Some(PairDoc { role: "active".to_owned(), ..PairDoc::default() }),
+        cluster: Some(ClusterDoc { name: "gw-1".to_owned(), ..ClusterDoc::default() }),
         ..StatusDoc::default()
     }
 }
