@@ -458,6 +458,27 @@ def moves(world):
           f"{gone:.2f} s and {came:.2f} s")
 
 
+def upgrade(world):
+    """Every gateway gets another program under traffic, one after the other. What that costs."""
+    before = world.settle()
+    world.flows_since(time.monotonic())
+    told, began = world.told(), time.monotonic()
+    lab.FOREBAY = shutil.copy(lab.FOREBAY, f"{LAB}/forebay-new")
+    pauses = []
+    for letter in world.all:
+        moment = time.monotonic()
+        kill(letter, signal.SIGTERM)
+        lab.start(letter, wait=False)
+        world.settle(before)
+        pauses.append(max(world.flows_since(moment).values()))
+    assert all(os.readlink(f"/proc/{lab.pid_of(letter)}/exe") == lab.FOREBAY for letter in world.all)
+    took = time.monotonic() - began
+    sent = round(2 * len(TUNNELS) * RATE * took)
+    lost = sent - sum(one["seen"] - told[name]["seen"] for name, one in world.told().items())
+    print(f"cluster: {len(world.all)} gateways upgraded one after the other in {took:.1f} s: longest gap of a flow {max(pauses):.2f} s, about "
+          f"{max(lost, 0)} of {sent} datagrams lost", flush=True)
+
+
 def troubles(world):
     """etcd slow, full, without a majority: traffic goes on until what is reserved ends, then stops, and goes on by itself."""
     # All of its servers are suspended for 100 ms again and again: a kernel need not have netem.
@@ -615,6 +636,7 @@ def main():
               flush=True)
     if not arguments.takeovers:
         moves(world)
+        upgrade(world)
         if not BGP:
             troubles(world)
             refusals(world)

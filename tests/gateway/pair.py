@@ -19,6 +19,7 @@ import argparse
 import json
 import os
 import random
+import shutil
 import signal
 import statistics
 import subprocess
@@ -471,6 +472,30 @@ def strike(fault, traffic, judge, hold):
     return now != one, middle, int(again.stdout)
 
 
+def upgrade(traffic):
+    """Both gateways get another program under traffic, as the runbook says: first the one that stands by. What that costs."""
+    one = settle()
+    other = GATEWAYS[1 - GATEWAYS.index(one)]
+    traffic.flows_since(time.monotonic())
+    before = {name: flow.ask() for name, flow in traffic.flows.items()}
+    began, first = time.monotonic(), lab.FOREBAY
+    lab.FOREBAY = shutil.copy(first, f"{LAB}/forebay-new")
+    pauses = []
+    for letter in (other, one):
+        moment = time.monotonic()
+        kill(letter, signal.SIGTERM)
+        pauses.append(max(traffic.flows_since(moment).values()))
+        start(letter)
+        settle()
+    assert all(os.readlink(f"/proc/{lab.pid_of(letter)}/exe") == lab.FOREBAY for letter in GATEWAYS)
+    time.sleep(0.5)
+    after = {name: flow.ask() for name, flow in traffic.flows.items()}
+    took = time.monotonic() - began
+    lost = sum(round(RATE * took) - (after[name]["seen"] - before[name]["seen"]) for name in ("a to b", "b to a"))
+    print(f"pair: both gateways upgraded one after the other in {took:.1f} s: pauses of {pauses[0]:.2f} s (standby) and {pauses[1]:.2f} s "
+          f"(active), about {max(lost, 0)} of {2 * round(RATE * took)} datagrams lost", flush=True)
+
+
 def refusals():
     """Another key, equal numbers, other addresses: refused, and named in the log of both."""
     for what, (old, new), words in (
@@ -532,6 +557,8 @@ def main():
         took.setdefault(fault.__name__, []).append(middle)
         print(f"pair: {count} {fault.__name__}: {'taken over' if moved else 'the same gateway is active'}; flows again after "
               + ", ".join(f"{name} {seconds:.2f} s" for name, seconds in middle.items()), flush=True)
+    if not arguments.takeovers:
+        upgrade(traffic)
     sent, said = traffic.end()
     judged = judge.ask("end")
     assert not judged["twice"], f"twice: {judged['twice']}"
