@@ -7,7 +7,7 @@
 #   scripts/setup.sh dpdk-bench     and its own benchmark of them
 #   scripts/setup.sh gpu            OpenCL, and pocl, a device of it that computes on the CPU
 #   scripts/setup.sh lab            what the laboratory of namespaces uses
-#   scripts/setup.sh routing        FRR, for cluster.py --bgp
+#   scripts/setup.sh routing        FRR and keepalived, for cluster.py --bgp and pair.py --vrrp
 #   scripts/setup.sh bench          what the gateways' benchmark measures with
 #   scripts/setup.sh browser        Chromium, which looks at reports
 #   scripts/setup.sh hdtv           GStreamer, and perf to see where time goes
@@ -29,7 +29,7 @@ declare -A PACKAGES=(
     [dpdk-bench]="dpdk-dev"
     [gpu]="ocl-icd-libopencl1 pocl-opencl-icd"
     [lab]="iproute2 iputils-ping procps iperf3 openssl"
-    [routing]="frr"
+    [routing]="frr keepalived"
     [hdtv]="gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good gir1.2-gst-plugins-base-1.0 python3-gi python3-gst-1.0 linux-perf iproute2 procps"
     [bench]="python3 iproute2 procps iperf3 iputils-ping wireguard-tools util-linux"
     [browser]="chromium"

@@ -2,7 +2,7 @@
 """Two gateways as one: gateways 0 and 1 share addresses and SAs and face gateway B. Faults drawn from a seed strike the pair under
 traffic: kill -9, a clean stop, SIGSTOP, cut links, partitions of the peer link in one direction and in both.
 
-    tests/gateway/pair.py FOREBAY [--takeovers N] [--seed N] [--esn]
+    tests/gateway/pair.py FOREBAY [--takeovers N] [--seed N] [--esn] [--vrrp]
 
            10.1/16                  192.0.2/24                    10.2/16
     host-a ------- gw-0 (lan, wan) -------+------- gw-b (wan, lan) ------- host-b
@@ -13,6 +13,8 @@ After each fault TCP, small datagrams in both directions and requests with answe
 the fault on, never asserted against a clock. Everything that the pair sends outside is captured and judged: no sequence number and
 no IV twice for an SPI, nothing in the clear. Packets of B that were recorded before are sent again after each take-over and
 none of them is delivered.
+
+With --vrrp the gateways leave the addresses to keepalived, which follows their roles (docs/pair.md).
 """
 
 import argparse
@@ -33,6 +35,9 @@ elif os.environ.get("PAIR_INSIDE") != "1":
     if subprocess.run([*words, "true"], capture_output=True, check=False).returncode != 0:
         print("pair: SKIPPED, it needs namespaces: run it as root")
         sys.exit(0)
+    if "--vrrp" in sys.argv and not shutil.which("keepalived"):
+        print("pair: SKIPPED, keepalived cannot be found (Debian: keepalived)")
+        sys.exit(0)
     forebay = os.path.realpath(sys.argv[1])
     os.execvpe(words[0], [*words, sys.executable, __file__, forebay, *sys.argv[2:]],
                {**os.environ, "PAIR_INSIDE": "1", "FOREBAY": forebay, "LAB": "/run/lab"})
@@ -43,6 +48,7 @@ from lab import HOST_A, HOST_B, LAB, Talker, ip, kill, program, wait_until  # no
 
 GATEWAYS = ("0", "1")
 RATE = 1_000
+VRRP = "--vrrp" in sys.argv
 
 # Counts numbered datagrams and logs the gaps in which none came; a line in asks, "end" ends.
 LISTEN = """
@@ -275,7 +281,7 @@ listen = ["10.9.0.1:7411", "10.9.1.1:7411"]
 peers = ["10.9.0.1:7411", "10.9.1.1:7411"]
 key_file = "pair.key"
 preferred = {str(letter == "0").lower()}
-addresses = ["wan 192.0.2.1/24", "lan 10.1.0.1/16"]
+addresses = [{'' if VRRP else '"wan 192.0.2.1/24", "lan 10.1.0.1/16"'}]
 """ if letter != "b" else ""
         sas = "".join(f"""
 [[sa]]
@@ -300,7 +306,7 @@ mtu = 1400
 
 [[outside]]
 kind = "udp"
-listen = "{own[0]}:4500"
+listen = "{own[0] if letter == 'b' or not VRRP else '0.0.0.0'}:4500"
 gso = false
 
 [keys]
@@ -309,6 +315,46 @@ state = "state-{letter}"
 [control]
 socket = "{LAB}/{letter}.sock"
 {pair}{sas}""")
+
+
+def keepalived(letter):
+    """Has VRRP move the addresses: they are where the gateway is active."""
+    script, config = f"{LAB}/is-active-{letter}", f"{LAB}/keepalived-{letter}.conf"
+    with open(script, "w", encoding="utf-8") as file:
+        file.write(f"#!/bin/sh\n{lab.FOREBAY} status --json --socket {LAB}/{letter}.sock | grep -q '\"role\": *\"active\"'\n")
+    os.chmod(script, 0o700)
+    with open(config, "w", encoding="utf-8") as file:
+        file.write(f"""
+global_defs {{
+    script_user root
+    enable_script_security
+}}
+vrrp_script is_active {{
+    script "{script}"
+    interval 1
+    timeout 1
+    fall 1
+    rise 1
+    init_fail
+}}
+vrrp_instance forebay {{
+    state BACKUP
+    interface wan
+    virtual_router_id 51
+    priority 100
+    advert_int 0.2
+    virtual_ipaddress {{
+        192.0.2.1/24 dev wan
+        10.1.0.1/16 dev lan
+    }}
+    track_script {{
+        is_active
+    }}
+}}
+""")
+    with open(f"{LAB}/keepalived-{letter}.log", "wb") as log:
+        words = ["keepalived", "-n", "-l", "-D", "-P", "-f", config, "-p", f"{LAB}/keepalived-{letter}.pid", "-r", f"{LAB}/vrrp-{letter}.pid"]
+        return subprocess.Popen(lab.inside(f"gw-{letter}", *words), stdout=log, stderr=log)
 
 
 def pair_of(letter):
@@ -537,11 +583,14 @@ def main():
     parser.add_argument("--takeovers", type=int, default=0, help="faults until so many take-overs; without it each fault once")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--esn", action="store_true")
+    parser.add_argument("--vrrp", action="store_true")
     arguments = parser.parse_args()
     build(arguments.esn)
     start("b")
     for letter in GATEWAYS:
         start(letter)
+        if VRRP:
+            keepalived(letter)
     assert settle() == "0", "the preferred gateway is not the active one"
     judge = Asked("sw", JUDGE, f"{LAB}/recorded")
     traffic = Traffic()
@@ -572,7 +621,7 @@ def main():
             print(f"pair: {fault}, {name}: median {statistics.median(times):.2f} s, longest {times[-1]:.2f} s of {len(times)}")
     print(f"pair: {take_overs} take-overs, {judged['packets']} packets of the pair captured: no number and no IV twice, none in the "
           f"clear; {replayed} packets replayed, none delivered")
-    if not arguments.takeovers:
+    if not arguments.takeovers and not VRRP:
         refusals()
 
 
