@@ -11,6 +11,7 @@ import ctypes
 import json
 import os
 import re
+import resource
 import select
 import shutil
 import signal
@@ -49,6 +50,14 @@ def threads(pid):
     return sorted(found, key=lambda status: status["tid"])
 
 
+def may_lock():
+    """Whether a process may lock memory without a limit."""
+    with open("/proc/self/status", encoding="utf-8") as file:
+        held = int(re.search(r"^CapEff:\t(\w+)$", file.read(), re.M)[1], 16)
+    unlimited = resource.getrlimit(resource.RLIMIT_MEMLOCK) == (resource.RLIM_INFINITY,) * 2
+    return unlimited or bool(held >> 24 & 1)  # CAP_SYS_RESOURCE
+
+
 def check_threads(pid, first, uid):
     """The first thread has these capabilities, those that open files root's right to any, all others none."""
     def sets(status):
@@ -68,6 +77,9 @@ def check_threads(pid, first, uid):
         assert status["NoNewPrivs"] == "1" and status["Uid"].split() == [str(uid)] * 4, status
         if uid:
             assert "0" not in status["Gid"].split() + status["Groups"].split(), status
+    # Keys are in memory, which is locked where the process may have it so: not in every container.
+    locked = int(seen[0]["VmLck"].split()[0])
+    assert (locked > 10_000) == may_lock(), f"{locked} kB are kept out of swap"
     with open(f"/proc/{pid}/limits", encoding="utf-8") as file:
         assert re.search(r"Max core file size +0 +0", file.read()), "core files"
     # The process is not dumpable: root owns its files in /proc, whichever user it runs as.

@@ -35,8 +35,8 @@ pub use links::{
     Blackhole, Inside, InsideLink, MssClamp, Outside, OutsideLink, Raw, Routes, Tun, Udp, Xdp, XdpMode,
 };
 pub use operation::{
-    Cluster, ClusterAddress, Control, Guard, GuardMode, Level, Log, Metrics, Pair, Privileges, ShareBy,
-    SharedAddress, Taps,
+    Cluster, ClusterAddress, Control, Guard, GuardMode, Level, LockMemory, Log, Metrics, Pair, Privileges,
+    ShareBy, SharedAddress, Taps,
 };
 pub use processors::{Bus, Processor, ProcessorKind};
 pub use routes::prefixes;

@@ -238,6 +238,20 @@ pub struct Privileges {
     pub user: Option<String>,
     /// Whether the kernel may write its memory to a file when it crashes.
     pub core_dumps: bool,
+    /// Whether its memory is kept out of swap.
+    pub lock_memory: LockMemory,
+}
+
+/// Whether the memory of the process is kept out of swap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LockMemory {
+    /// Where the process may.
+    #[default]
+    Auto,
+    /// It does not run without.
+    On,
+    /// No.
+    Off,
 }
 
 /// Captures of what passes.
@@ -510,7 +524,13 @@ pub(super) fn privileges(top: &Table, context: &Context<'_>) -> Option<Privilege
     let none = Table::default();
     let section = there("privileges", top, context)
         .unwrap_or_else(|| Reader::new("privileges", &none, super::whole(), context).checked());
-    Some(Privileges { user: section.text("user"), core_dumps: section.flag("core_dumps")? })
+    let (user, core_dumps) = (section.text("user"), section.flag("core_dumps"));
+    let lock_memory = section.word("lock_memory").map(|word| match word {
+        "on" => LockMemory::On,
+        "off" => LockMemory::Off,
+        _ => LockMemory::Auto,
+    });
+    Some(Privileges { user, core_dumps: core_dumps?, lock_memory: lock_memory? })
 }
 
 pub(super) fn taps(top: &Table, context: &Context<'_>) -> Option<Option<Taps>> {

@@ -9,7 +9,7 @@
 //! | what notes sequence numbers, and writes captures | nothing; see below |
 //! | the follower of the kernel's SAs | `CAP_NET_ADMIN`: netlink and routes |
 //! | what finds neighbours for AF_XDP | `CAP_NET_ADMIN`: netlink |
-//! | what writes the records of a pair | nothing; see below |
+//! | what writes the records of a pair, and what talks to etcd | nothing; see below |
 //! | the one that started, and reads the file again | `CAP_NET_ADMIN` for routes and the guard, where there are such; of a gateway of a pair, which may start its data plane at any time, all that starting requires |
 //!
 //! Where the process stays root, threads that open files keep `CAP_DAC_OVERRIDE` too, because other users may own
@@ -23,10 +23,11 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use rustix::mm::{MlockAllFlags, mlockall};
 use rustix::process::{self, DumpableBehavior, Gid, Resource, Rlimit, Uid};
 use rustix::thread::{self, CapabilitySet, CapabilitySets};
 
-use forebay_config::{Config, InsideLink};
+use forebay_config::{Config, InsideLink, LockMemory};
 
 /// What starting takes: links, raw sockets, AF_XDP (`SYS_ADMIN` before Linux 5.8) and its memory, small port numbers,
 /// the group of the control socket.
@@ -122,11 +123,41 @@ pub fn prepare(config: &Config) -> Result<bool, PrivilegeError> {
     Ok(changed)
 }
 
-/// Gives up, in this thread, all capabilities that the thread that started does not need any more; those it has left.
+/// Keeps the memory of the process out of swap, from now on and without a limit. Pages are locked when they are used first, so
+/// that memory which is reserved and unused costs nothing.
 ///
 /// # Errors
-/// If the system refuses, which it does not.
+/// If the process may not lock so much memory.
+fn lock_memory() -> io::Result<()> {
+    let unlimited = Rlimit { current: None, maximum: None };
+    // A limit would have later allocations fail.
+    if process::getrlimit(Resource::Memlock) != unlimited {
+        process::setrlimit(Resource::Memlock, unlimited)?;
+    }
+    mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT)?;
+    Ok(())
+}
+
+/// Keeps the memory of the process out of swap as the file says, and gives up, in this thread, all capabilities that the
+/// thread that started does not need any more; those it has left.
+///
+/// # Errors
+/// If memory is to be locked and cannot be.
 pub fn settle(config: &Config) -> io::Result<CapabilitySet> {
+    match config.privileges.lock_memory {
+        LockMemory::Off => {}
+        LockMemory::On => lock_memory().map_err(|error| {
+            io::Error::new(
+                error.kind(),
+                format!("cannot lock memory (`lock_memory` of `[privileges]`): {error}"),
+            )
+        })?,
+        LockMemory::Auto => {
+            if let Err(error) = lock_memory() {
+                tracing::info!(%error, "memory with keys may be swapped out (`lock_memory` of `[privileges]`)");
+            }
+        }
+    }
     if config.pair.is_some() {
         // It opens links whenever its peer is gone.
         return keep(FILES | STARTING);

@@ -374,6 +374,14 @@ pub const PRIVILEGES: Part = once(
             "\"forebay\"",
         ),
         key("core_dumps", Flag, Is("false"), "allows core dumps, which contain keys, and debuggers", "true"),
+        key(
+            "lock_memory",
+            Word(&["auto", "on", "off"]),
+            Is("\"auto\""),
+            "keeps the memory of the process, which contains keys, out of swap; requires an unlimited RLIMIT_MEMLOCK or the right to raise it; \
+             `on` does not start without it",
+            "\"on\"",
+        ),
     ],
 );
 
