@@ -518,6 +518,46 @@ def strike(fault, traffic, judge, hold):
     return now != one, middle, int(again.stdout)
 
 
+def new_keys(generation):
+    """Other SAs in all files."""
+    last = generation - 1
+    for way, spi in (("a-to-b", 0x1001), ("b-to-a", 0x2001)):
+        with open(f"{LAB}/{way}-{generation}.key", "w", encoding="utf-8") as file:
+            file.write(os.urandom(20).hex())
+        for letter in ("0", "1", "b"):
+            lab.edit(letter, f"spi = {spi + 16 * last:#x}", f"spi = {spi + 16 * generation:#x}")
+            lab.edit(letter, f'"{way}-{last}.key"' if last else f'"{way}.key"', f'"{way}-{generation}.key"')
+
+
+def replaced_keys(traffic):
+    """SAs are replaced while a gateway stands by: it takes over with the new ones, whether it was told of them or not."""
+    for generation in (1, 2):
+        one = settle()
+        other = GATEWAYS[1 - GATEWAYS.index(one)]
+        if generation == 2:
+            whole = lab.file_of(other)
+            lab.edit(other, "[inside]", "[inside]\nno_such_key = 1")
+            said = lab.ask(other, "reload")
+            assert not said["ok"] and "no_such_key" in str(said["errors"]), said
+            with open(f"{LAB}/{other}.toml", "w", encoding="utf-8") as file:
+                file.write(whole)
+        new_keys(generation)
+        if generation == 2:
+            said = lab.ask(other, "reload")
+            assert said["ok"] and (said["added"], said["removed"], said["restart"]) == (2, 2, []), said
+        for letter in (one, "b"):
+            assert lab.ask(letter, "reload")["ok"]
+        traffic.flows_since(time.monotonic())
+        settle()
+        moment = time.monotonic()
+        kill(one)
+        took = max(traffic.flows_since(moment).values())
+        start(one)
+        assert settle() == other, "the other gateway did not take over"
+        print(f"pair: SAs replaced, the standby {'reloaded' if generation == 2 else 'not told'}, take-over: flows again after "
+              f"{took:.2f} s", flush=True)
+
+
 def upgrade(traffic):
     """Both gateways get another program under traffic, as the runbook says: first the one that stands by. What that costs."""
     one = settle()
@@ -607,6 +647,7 @@ def main():
         print(f"pair: {count} {fault.__name__}: {'taken over' if moved else 'the same gateway is active'}; flows again after "
               + ", ".join(f"{name} {seconds:.2f} s" for name, seconds in middle.items()), flush=True)
     if not arguments.takeovers:
+        replaced_keys(traffic)
         upgrade(traffic)
     sent, said = traffic.end()
     judged = judge.ask("end")

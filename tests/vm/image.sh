@@ -41,6 +41,7 @@ modules=(drivers/net/{tun,veth,dummy,virtio_net,net_failover} drivers/virtio/{vi
     net/sched/{sch_netem,sch_ingress,cls_bpf,act_mirred,act_gact,cls_u32,cls_matchall}
     net/ipv4/{esp4,ah4,ipcomp,xfrm4_tunnel,tunnel4,ip_tunnel,udp_tunnel,esp4_offload}
     net/ipv6/{esp6,ah6,ipcomp6,xfrm6_tunnel,tunnel6,ip6_tunnel,ip6_udp_tunnel,esp6_offload}
+    drivers/block/virtio_blk fs/ext4/ext4 fs/jbd2/jbd2 fs/mbcache crypto/crc32c_generic
     lib/libcrc32c lib/crc/libcrc32c lib/crc16 lib/crc/crc16 drivers/uio/{uio,uio_pci_generic})
 
 fail() { echo "vm image${release:+ of $release}: $*" >&2; exit 2; }

@@ -60,17 +60,17 @@ class Pair:
 
     def ping(self, seconds=20, source="10.2.0.1", target="10.1.0.1"):
         """Until one goes through from the peer."""
-        self.b.sh(
-            f"for try in $(seq {seconds}); do ping -c 1 -W 1 -I {source} {target} >/dev/null && exit 0; done; exit 1",
-            seconds=2 * seconds + 10,
-        )
+        self.goes_through(self.b, "peer", seconds, source, target)
 
     def reach(self, seconds=20, source="10.1.0.1", target="10.2.0.1"):
         """Until one goes through from the gateway."""
-        self.a.sh(
-            f"for try in $(seq {seconds}); do ping -c 1 -W 1 -I {source} {target} >/dev/null && exit 0; done; exit 1",
-            seconds=2 * seconds + 10,
-        )
+        self.goes_through(self.a, "gateway", seconds, source, target)
+
+    @staticmethod
+    def goes_through(vm, end, seconds, source, target):
+        tries = f"for try in $(seq {seconds}); do ping -c 1 -W 1 -I {source} {target} >/dev/null && exit 0; done; exit 1"
+        if vm.sh(tries, check=False, seconds=2 * seconds + 10)[0]:
+            raise VmError(f"{seconds} pings of the {end}, from {source} to {target}, had no answer")
 
     @contextlib.contextmanager
     def traffic(self, source="10.2.0.1", target="10.1.0.1", interval=0.05):

@@ -308,13 +308,21 @@ fn captures(taps: &TapsDoc) -> String {
 }
 
 fn sas(sas: &[SaDoc]) -> String {
-    let header =
-        ["NAME", "DIR", "SPI", "PROPOSAL", "REMOTE", "PACKETS", "BYTES", "ICV FAIL", "REPLAYED", "EXPIRES"];
-    let mut rows = vec![row(&header)];
+    // Most gateways have no SAs of single CPUs.
+    let cpus = sas.iter().any(|sa| sa.cpu.is_some());
+    let header = [
+        "NAME", "DIR", "SPI", "PROPOSAL", "REMOTE", "PACKETS", "BYTES", "ICV FAIL", "REPLAYED", "EXPIRES",
+        "CPU",
+    ];
+    let mut rows = vec![row(&header[..header.len() - usize::from(!cpus)])];
     for sa in sas {
         let texts = [&sa.name, &sa.direction, &sa.spi, &sa.proposal, &sa.remote].map(Clone::clone);
         let counts = [sa.packets, sa.bytes, sa.auth_failures, sa.replays].map(|count| short(count as f64));
-        rows.push([texts.to_vec(), counts.to_vec(), vec![ends(&sa.lifetime.hard)]].concat());
+        let mut last = vec![ends(&sa.lifetime.hard)];
+        if cpus {
+            last.push(sa.cpu.map_or_else(|| "any".to_owned(), |cpu| cpu.to_string()));
+        }
+        rows.push([texts.to_vec(), counts.to_vec(), last].concat());
     }
     table(5, &rows)
 }

@@ -4,22 +4,24 @@
 //! It keeps the capabilities that starting takes.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration as StdDuration;
 
-use forebay_config::{self as config, Config};
+use forebay_config::{self as config, Changes, Config};
 use forebay_engine::{Clock, ProcessorSetup};
 use forebay_gateway::control::PairDoc;
 use forebay_gateway::service::{Guard, Host, Machine, Service, SharedAddresses, StartError, claim};
 use forebay_pair::{Pair, PairStatus, Verdict};
+use forebay_sas::{Finding, SasErrors};
 use forebay_terminal::Answer;
 use forebay_terminal::host::seed;
 use forebay_time::Duration;
 use miette::{Context, IntoDiagnostic};
 use sd_notify::NotifyState;
 
-use super::control_plane::{ControlPlane, Others};
+use super::control_plane::{self, ControlPlane, Others};
 use super::watchdog::Watchdog;
-use super::{Attendant, Process, processors, rest, store, tell, unix_time};
+use super::{Attendant, Process, processors, rest, store, tell, tell_of_reload, unix_time};
 
 /// Between two looks at what the pair decides.
 const LOOK_EVERY: StdDuration = StdDuration::from_millis(5);
@@ -41,11 +43,15 @@ pub fn run(process: &Process<'_>, config: Config) -> miette::Result<Answer> {
     process.settle(&ready.config)?;
     tracing::info!(number = settings.number, "gateway of a pair started; it stands by");
     loop {
-        let active = stand_by(process, &pair);
+        let active = stand_by(process, &pair, &mut ready, &control_plane);
         if !active {
             break;
         }
         addresses.add(process.clock.now())?;
+        // SAs may have been replaced since, and a standby need not be told.
+        if let Err(report) = ready.read_again(process) {
+            tracing::error!("the last version of the file without errors is used: {report:?}");
+        }
         let Ready { config, processors, guard } = ready;
         drop(guard);
         let mut verdict = Verdict::Restart;
@@ -88,17 +94,60 @@ impl Ready {
         let guard = guard.wrap_err("cannot install the guard's rules (`mode` of `[guard]`)")?;
         Ok(Ready { processors: processors(&config, process.clock)?, config, guard })
     }
+
+    /// Goes by the file as it is now: what changed, and the file's warnings.
+    ///
+    /// # Errors
+    /// If it cannot be used; nothing has changed then.
+    fn read_again(&mut self, process: &Process<'_>) -> miette::Result<(Changes, Vec<Finding>)> {
+        let mut config = config::load(&process.args.config)?;
+        let warnings = std::mem::take(&mut config.warnings);
+        let mut changes = Config::diff(&self.config, &config);
+        if !changes.restart.is_empty() {
+            self.processors = processors(&config, process.clock)?;
+        }
+        // The data plane starts with all others.
+        changes.restart.retain(|changed| OF_PROCESS.contains(&changed.section.as_str()));
+        self.guard.configure(&config).into_diagnostic().wrap_err("cannot install the guard's rules")?;
+        process.logging.change(&config.log);
+        self.config = config;
+        Ok((changes, warnings))
+    }
 }
+
+/// Sections by which the process goes, and not its data plane.
+const OF_PROCESS: [&str; 3] = ["[pair]", "[control]", "[privileges]"];
 
 fn load(process: &Process<'_>) -> miette::Result<Config> {
     Ok(config::load(&process.args.config)?)
 }
 
-/// Waits until the pair wants this gateway to be active; false if the process is to end.
-fn stand_by(process: &Process<'_>, pair: &Pair) -> bool {
+/// Waits until the pair wants this gateway to be active; false if the process is to end. Meanwhile the file is read again
+/// where that is asked for.
+fn stand_by(process: &Process<'_>, pair: &Pair, ready: &mut Ready, control_plane: &ControlPlane) -> bool {
     for look in 0_u64.. {
         if process.is_ended() {
             break;
+        }
+        let request = control_plane.reload_request();
+        if process.reload.swap(false, Ordering::Relaxed) || request.is_some() {
+            tell_of_reload();
+            let outcome = match ready.read_again(process) {
+                Ok((changes, warnings)) => {
+                    warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+                    tracing::info!(sas = ready.config.sas.entries.len(), "configuration reloaded; this gateway stands by");
+                    control_plane::outcome(&changes, &warnings)
+                }
+                Err(report) => {
+                    tracing::error!("configuration rejected, nothing changed: {report:?}");
+                    match report.downcast_ref::<SasErrors>() {
+                        Some(errors) => control_plane::refused(errors),
+                        None => control_plane::failed(report.to_string()),
+                    }
+                }
+            };
+            request.map(|request| request.try_send(outcome));
+            tell(&[NotifyState::Ready]);
         }
         // There are no workers whose health could be asked for.
         if look.is_multiple_of(100) {

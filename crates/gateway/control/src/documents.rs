@@ -185,6 +185,9 @@ pub struct SaDoc {
     pub mtu: Option<u16>,
     /// When it ends.
     pub lifetime: LifetimeDoc,
+    /// Of a per-CPU SA (RFC 9611): the worker whose packets it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<u32>,
 }
 
 /// When an SA ends.

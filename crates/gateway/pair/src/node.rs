@@ -6,10 +6,12 @@
 //! | `forebay-pair-notes` | writes the peer's records, and acknowledges them |
 //! | `forebay-pair-link` | one for each connection: makes it and reads what comes |
 //!
-//! Whoever runs the data plane asks for the [`Verdict`] and starts or stops it.
+//! Whoever runs the data plane asks for the [`Verdict`] and starts or stops it. [`Stepper`] drives the same without threads
+//! and connections, for simulations.
 
 mod links;
 mod notes;
+mod stepper;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,14 +25,15 @@ use std::time::{Duration, Instant};
 use forebay_privileges as privileges;
 use forebay_state::{IvStore, IvStoreError, Lock, Record, Territory};
 
-use self::notes::Work;
+use self::notes::{Notes, Work};
+pub use self::stepper::Stepper;
 use super::channel::Sender;
 use super::election::{Claim, Election, Heard, Role, Settings, Step};
 use super::key::{Key, KeyError};
 use super::memory::Memory;
 use super::message::{Hello, Message, chunks};
 use super::mirror::Mirror;
-use super::outbox::Outbox;
+use super::outbox::{Meanwhile, Outbox};
 use super::source::Source;
 
 /// How often time passes.
@@ -133,10 +136,37 @@ pub struct PairStatus {
     pub last: Option<(Duration, &'static str)>,
 }
 
+/// The sending end of a connection to the peer.
+pub trait Speaker: Send + Sync {
+    /// Sends a message; false if the connection is lost.
+    fn say(&self, message: &Message) -> bool;
+
+    /// Ends the connection.
+    fn end(&self);
+}
+
+impl Speaker for Mutex<Sender> {
+    fn say(&self, message: &Message) -> bool {
+        lock(self).send(message).is_ok()
+    }
+
+    fn end(&self) {
+        lock(self).close();
+    }
+}
+
 /// A connection.
 struct Link {
-    sender: Arc<Mutex<Sender>>,
+    speaker: Arc<dyn Speaker>,
     heard: Duration,
+}
+
+/// All records that are to be sent in a session, by its connection.
+struct Everything {
+    session: u64,
+    link: u64,
+    /// Whether this gateway is active.
+    active: bool,
 }
 
 struct State {
@@ -175,7 +205,6 @@ struct Shared {
     heartbeat: Duration,
     /// A random name of this process.
     process: u64,
-    key: Key,
     hello: Hello,
     store: IvStore,
     memory: Arc<Memory>,
@@ -183,7 +212,11 @@ struct Shared {
     mirror: Mutex<Mirror>,
     state: Mutex<State>,
     work: mpsc::Sender<Work>,
+    /// Monotonic, and the time since the Unix epoch.
+    clock: fn() -> Duration,
     unix_time: fn() -> Duration,
+    /// Whether there are threads for what takes time.
+    has_threads: bool,
     ended: AtomicBool,
 }
 
@@ -220,7 +253,50 @@ impl Pair {
         claim: Lock,
         unix_time: fn() -> Duration,
     ) -> Result<Pair, PairError> {
-        let key = Key::read(&config.key_file).map_err(PairError::Key)?;
+        let key = Arc::new(Key::read(&config.key_file).map_err(PairError::Key)?);
+        let process = RandomState::new().build_hasher().finish();
+        let (pair, mut notes) = Pair::new(config, (store, claim), process, (clock, unix_time), None)?;
+        let shared = pair.shared.clone();
+        // Gateway 0 is connected to, gateway 1 connects.
+        if config.number == 0 {
+            for &address in &config.listen {
+                let listener =
+                    TcpListener::bind(address).map_err(|error| PairError::Listen(address, error))?;
+                links::listen(&shared, &key, listener).map_err(PairError::System)?;
+            }
+        } else {
+            for &address in &config.peers {
+                links::dial(&shared, &key, address).map_err(PairError::System)?;
+            }
+        }
+        spawn("forebay-pair-notes", {
+            let shared = shared.clone();
+            move || {
+                privileges::keep_files();
+                notes.run(&shared);
+            }
+        })
+        .map_err(PairError::System)?;
+        spawn("forebay-pair", move || {
+            privileges::keep_files();
+            while !shared.ended.load(Ordering::Relaxed) {
+                shared.pass_time();
+                rest(TICK);
+            }
+        })
+        .map_err(PairError::System)?;
+        Ok(pair)
+    }
+
+    /// One without threads and connections. `process` is a random name; the clocks are a monotonic one and the time since
+    /// the Unix epoch. `meanwhile` is called where records wait for the peer, if no thread reads what it says.
+    fn new(
+        config: &forebay_config::Pair,
+        (store, claim): (IvStore, Lock),
+        process: u64,
+        (clock, unix_time): (fn() -> Duration, fn() -> Duration),
+        meanwhile: Option<Meanwhile>,
+    ) -> Result<(Pair, Notes), PairError> {
         let territory = Territory::of(config.number).ok_or(PairError::Number(config.number, 0))?;
         let store = store.in_territory(territory);
         let memory = Memory::open(store.clone(), config.number).map_err(PairError::State)?;
@@ -237,20 +313,19 @@ impl Pair {
             start_timeout: silence * START_TIMEOUT,
         };
         let (work, works) = mpsc::channel();
-        let now = clock();
+        let has_threads = meanwhile.is_none();
         let shared = Arc::new(Shared {
             settings,
             heartbeat: Duration::from_nanos(config.heartbeat.as_nanos()),
-            process: RandomState::new().build_hasher().finish(),
-            key,
+            process,
             hello: Hello::new(
                 config.number,
                 config.addresses.iter().map(|one| one.address.to_string()).collect(),
             ),
-            outbox: Outbox::new(memory.clone(), silence, clock),
+            outbox: Outbox::new(memory.clone(), silence, clock, meanwhile),
             mirror: Mutex::new(Mirror::new(store.clone())),
             state: Mutex::new(State {
-                election: Election::new(settings, note.term, now),
+                election: Election::new(settings, note.term, clock()),
                 peer_unmerged: false,
                 links: BTreeMap::new(),
                 next_link: 0,
@@ -272,39 +347,12 @@ impl Pair {
             store,
             memory,
             work,
+            clock,
             unix_time,
+            has_threads,
             ended: AtomicBool::new(false),
         });
-        // Gateway 0 is connected to, gateway 1 connects.
-        let pair = Pair { shared: shared.clone(), claim: Arc::new(claim) };
-        if config.number == 0 {
-            for &address in &config.listen {
-                let listener =
-                    TcpListener::bind(address).map_err(|error| PairError::Listen(address, error))?;
-                links::listen(&shared, listener).map_err(PairError::System)?;
-            }
-        } else {
-            for &address in &config.peers {
-                links::dial(&shared, address).map_err(PairError::System)?;
-            }
-        }
-        spawn("forebay-pair-notes", {
-            let shared = shared.clone();
-            move || {
-                privileges::keep_files();
-                notes::run(&shared, &works);
-            }
-        })
-        .map_err(PairError::System)?;
-        spawn("forebay-pair", move || {
-            privileges::keep_files();
-            while !shared.ended.load(Ordering::Relaxed) {
-                shared.pass_time();
-                rest(TICK);
-            }
-        })
-        .map_err(PairError::System)?;
-        Ok(pair)
+        Ok((Pair { shared, claim: Arc::new(claim) }, Notes::new(works)))
     }
 
     /// What the data plane is to do now.
@@ -320,7 +368,7 @@ impl Pair {
     /// How often the shared addresses are to be announced now; `None`: not at all, because the peer may have taken over, and an
     /// announcement would move the traffic back.
     pub fn announce_every(&self) -> Option<Duration> {
-        match lock(&self.shared.state).election.claim(clock()) {
+        match lock(&self.shared.state).election.claim((self.shared.clock)()) {
             Claim::Undisputed => Some(ANNOUNCE_EVERY),
             Claim::TakenOver => Some(ANNOUNCE_OFTEN),
             Claim::Doubtful => None,
@@ -371,7 +419,7 @@ impl Pair {
 
     /// The status of the pair now.
     pub fn status(&self) -> PairStatus {
-        let now = clock();
+        let now = (self.shared.clock)();
         let state = lock(&self.shared.state);
         let (waiting, noted) = self.shared.outbox.counts();
         let role = state.election.role();
@@ -398,29 +446,34 @@ impl Pair {
 impl Drop for Pair {
     fn drop(&mut self) {
         self.shared.ended.store(true, Ordering::Relaxed);
-        lock(&self.shared.state).links.values().for_each(|link| lock(&link.sender).close());
+        lock(&self.shared.state).links.values().for_each(|link| link.speaker.end());
     }
 }
 
 impl Shared {
     /// Everything that is due by now.
     fn pass_time(self: &Arc<Shared>) {
-        let now = clock();
+        let now = (self.clock)();
         let mut state = lock(&self.state);
         let silent = |link: &Link| now.saturating_sub(link.heard) > self.settings.silence;
-        // Closing a connection ends the thread that reads it, which removes it.
-        state.links.values().filter(|link| silent(link)).for_each(|link| lock(&link.sender).close());
+        // Whoever reads the connection sees its end, and removes it.
+        state.links.values().filter(|link| silent(link)).for_each(|link| link.speaker.end());
         let is_ready = !state.peer_unmerged;
         let step = state.election.tick(now, is_ready);
         self.take(&mut state, step);
-        self.keep_session(&mut state, now);
+        let due = self.keep_session(&mut state, now);
         let beats = (now.saturating_sub(state.beaten) >= self.heartbeat).then(|| {
             state.beaten = now;
-            (self.beat(&state), state.links.values().map(|link| link.sender.clone()).collect::<Vec<_>>())
+            (self.beat(&state), state.links.values().map(|link| link.speaker.clone()).collect::<Vec<_>>())
         });
         drop(state);
-        if let Some((beat, senders)) = beats {
-            senders.iter().for_each(|sender| drop(lock(sender).send(&beat)));
+        if let Some(due) = due {
+            self.start_sending_all(due);
+        }
+        if let Some((beat, speakers)) = beats {
+            for speaker in speakers {
+                speaker.say(&beat);
+            }
         }
     }
 
@@ -456,8 +509,8 @@ impl Shared {
         self.memory.change(|note| note.term = state.election.term());
     }
 
-    /// Begins a session where there is none, and sends everything where that is to be done.
-    fn keep_session(self: &Arc<Shared>, state: &mut State, now: Duration) {
+    /// Begins a session where there is none. Returns it where everything is to be sent in it.
+    fn keep_session(&self, state: &mut State, now: Duration) -> Option<Everything> {
         if let Some((session, _)) = state.session
             && self.outbox.session() != Some(session)
         {
@@ -465,27 +518,31 @@ impl Shared {
         }
         if state.session.is_none() {
             let waits = state.session_began.is_some_and(|at| now.saturating_sub(at) < SESSION_AGAIN);
-            let Some((&link, Link { sender, .. })) = state.links.first_key_value().filter(|_| !waits) else {
-                return;
-            };
-            let sender = sender.clone();
+            let (&link, Link { speaker, .. }) = state.links.first_key_value().filter(|_| !waits)?;
+            let speaker = speaker.clone();
             state.sessions += 1;
             // Before any record. What fails ends the connection.
-            let begin = Message::Session { process: self.process, number: state.sessions };
-            let _ = lock(&sender).send(&begin);
-            let session = self.outbox.open(Arc::new(move |message| lock(&sender).send(message).is_ok()));
+            speaker.say(&Message::Session { process: self.process, number: state.sessions });
+            let session = self.outbox.open(Arc::new(move |message| speaker.say(message)));
             state.session = Some((session, link));
             state.session_began = Some(now);
             (state.merge_sent, state.merged) = (false, false);
         }
-        let is_active = state.election.role() == Role::Active;
-        let is_due = is_active || !state.running && self.memory.note().unmerged;
-        let Some((session, link)) = state.session.filter(|_| is_due && !state.merge_sent) else { return };
+        let active = state.election.role() == Role::Active;
+        let is_due = active || !state.running && self.memory.note().unmerged;
+        let (session, link) = state.session.filter(|_| is_due && !state.merge_sent)?;
         state.merge_sent = true;
+        Some(Everything { session, link, active })
+    }
+
+    fn start_sending_all(self: &Arc<Shared>, due: Everything) {
+        if !self.has_threads {
+            return self.send_all(due);
+        }
         let shared = self.clone();
         let spawned = spawn("forebay-pair-sync", move || {
             privileges::keep_files();
-            shared.send_all(session, link, is_active);
+            shared.send_all(due);
         });
         if let Err(error) = spawned {
             tracing::error!(%error, "cannot send records to the peer");
@@ -493,7 +550,7 @@ impl Shared {
     }
 
     /// Sends every record that is here.
-    fn send_all(&self, session: u64, link: u64, active: bool) {
+    fn send_all(&self, Everything { session, link, active }: Everything) {
         self.outbox.settled();
         let records = lock(&self.mirror).all();
         let records: Vec<Record> = match records {
@@ -515,14 +572,14 @@ impl Shared {
     /// Sends a message over a connection, if it is still there. What fails ends the connection.
     fn send_on(&self, state: &State, link: u64, message: &Message) {
         if let Some(link) = state.links.get(&link) {
-            let _ = lock(&link.sender).send(message);
+            link.speaker.say(message);
         }
     }
 
     /// The peer says this of itself.
     fn hear(&self, state: &mut State, heard: Heard) {
         let term = state.election.term();
-        let step = state.election.hear(clock(), heard);
+        let step = state.election.hear((self.clock)(), heard);
         self.take(state, step);
         if step.is_none() && state.election.term() > term {
             self.remember(state);

@@ -24,6 +24,9 @@ const AHEAD_TIMES: u32 = 4;
 /// What sends messages to the peer; false if the connection is lost.
 pub type Send = Arc<dyn Fn(&Message) -> bool + std::marker::Send + Sync>;
 
+/// Where no thread reads what the peer says: has it read what was sent, and reads its answers.
+pub type Meanwhile = Arc<dyn Fn() + std::marker::Send + Sync>;
+
 #[derive(Default)]
 struct State {
     /// Counts sessions, so that an acknowledgement of an older one means nothing.
@@ -48,6 +51,7 @@ pub struct Outbox {
     /// Longest wait for an acknowledgement: then the connection counts as lost.
     timeout: Duration,
     clock: fn() -> Duration,
+    meanwhile: Option<Meanwhile>,
 }
 
 impl fmt::Debug for Outbox {
@@ -58,9 +62,15 @@ impl fmt::Debug for Outbox {
 
 impl Outbox {
     /// One without a session. What is used without the peer is remembered. The peer may take as long as `timeout`; `clock`
-    /// is monotonic.
-    pub fn new(memory: Arc<Memory>, timeout: Duration, clock: fn() -> Duration) -> Outbox {
-        Outbox { shared: Arc::default(), memory, timeout, clock }
+    /// is monotonic. With `meanwhile` nobody else makes the peer answer, so that nothing is waited for behind it.
+    pub fn new(
+        memory: Arc<Memory>,
+        timeout: Duration,
+        clock: fn() -> Duration,
+        meanwhile: Option<Meanwhile>,
+    ) -> Outbox {
+        let timeout = if meanwhile.is_some() { Duration::ZERO } else { timeout };
+        Outbox { shared: Arc::default(), memory, timeout, clock, meanwhile }
     }
 
     /// Begins a session; its number.
@@ -187,6 +197,9 @@ struct Ticket {
 impl Noting for Ticket {
     fn wait(self: Box<Self>) {
         let Some(at) = self.at else { return };
+        if let Some(meanwhile) = &self.outbox.meanwhile {
+            meanwhile();
+        }
         let session = self.session;
         let (lock, changed) = &*self.outbox.shared;
         let state = lock.lock().unwrap_or_else(PoisonError::into_inner);

@@ -69,12 +69,46 @@ impl HostClock {
     pub fn now(&self) -> Time {
         self.began + Duration(self.cell.load(Ordering::Relaxed))
     }
+
+    /// For a part of the process that runs by itself.
+    pub fn turn(&self) -> Turn {
+        Turn { cell: self.cell, began: self.began, zero: EPOCH_NS + i128::from(self.began.0 / 1_000) }
+    }
+}
+
+/// A host whose turn it is to run: for code that knows nothing of the simulation's hosts.
+#[derive(Clone, Copy, Debug)]
+pub struct Turn {
+    cell: &'static AtomicU64,
+    began: Time,
+    zero: i128,
+}
+
+impl Turn {
+    /// The time of the simulation until which the process was busy.
+    pub fn now(&self) -> Time {
+        self.began + Duration(self.cell.load(Ordering::Relaxed))
+    }
+
+    /// Lets the process run at `now` while `work` is done; then whoever ran before runs again.
+    pub fn run<T>(&self, now: Time, work: impl FnOnce() -> T) -> T {
+        self.cell.fetch_max(now.since(self.began).0, Ordering::Relaxed);
+        let before = RUNS.replace(Some((self.cell, self.zero)));
+        let done = work();
+        RUNS.set(before);
+        done
+    }
 }
 
 impl Drop for HostClock {
     fn drop(&mut self) {
         SPARE.with_borrow_mut(|spare| spare.push(self.cell));
     }
+}
+
+/// Time since the process that runs at present began, which nobody sets.
+pub fn monotonic() -> StdDuration {
+    RUNS.get().map_or(StdDuration::ZERO, |(cell, _)| StdDuration::from_nanos(cell.load(Ordering::Relaxed) / 1_000))
 }
 
 /// The time of day of the host that runs at present, since the Unix epoch.

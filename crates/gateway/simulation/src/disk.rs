@@ -56,6 +56,11 @@ impl Disk {
         self.lock().full = full;
     }
 
+    /// Whether there is no room.
+    pub fn is_full(&self) -> bool {
+        self.lock().full
+    }
+
     /// Kills the process after so many more operations.
     pub fn kill_after(&self, operations: u64) {
         self.lock().kill_after = Some(operations);

@@ -17,6 +17,7 @@ mod node;
 mod opener;
 mod oracle;
 mod packet;
+mod pairing;
 mod plan;
 mod processors;
 mod shrink;

@@ -1,4 +1,4 @@
-//! Runs seeds: `forebay-gateway-sim [SEEDS [FIRST [EVENTS [THREADS]]]]`. Of each that breaks a rule it says what the
+//! Runs seeds: `forebay-gateway-sim [pairs] [SEEDS [FIRST [EVENTS [THREADS]]]]`; with `pairs` one gateway is two machines. Of each that breaks a rule it says what the
 //! shortest list of faults is that breaks it. `forebay-gateway-sim planted [SEEDS [EVENTS]]`, with the feature `planted`,
 //! says for each planted fault which seed found it first.
 
@@ -8,16 +8,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use forebay_gateway_sim::{Plan, run, shrink};
 
+/// Draws the plan of a seed with about so many events.
+type Draw = fn(u64, u64) -> Plan;
+
 fn main() -> ExitCode {
     let mut words = std::env::args().skip(1).peekable();
     let finds_planted = words.next_if(|word| word == "planted").is_some();
+    let draw: Draw = if words.next_if(|word| word == "pairs").is_some() { Plan::draw_pair } else { Plan::draw };
     let mut numbers = words.map(|word| word.parse::<u64>().unwrap_or_else(|_| panic!("{word} is no number")));
     let mut number = |default| numbers.next().unwrap_or(default);
     if finds_planted {
-        return planted(number(2_000), number(2_000));
+        return planted(number(2_000), number(2_000), draw);
     }
     let (seeds, first, events, threads) = (number(500), number(0), number(2_000), number(2));
     let (next, failed, all) = (AtomicU64::new(first), AtomicU64::new(0), AtomicU64::new(0));
+    let (take_overs, repeated) = (AtomicU64::new(0), AtomicU64::new(0));
     let (fewest, done) = (AtomicU64::new(u64::MAX), AtomicU64::new(0));
     let shows_progress = std::io::stderr().is_terminal();
     let work = || {
@@ -26,11 +31,13 @@ fn main() -> ExitCode {
             if seed >= first + seeds {
                 break;
             }
-            let plan = Plan::draw(seed, events);
+            let plan = draw(seed, events);
             match run(&plan) {
                 Ok(report) => {
                     all.fetch_add(report.events, Ordering::Relaxed);
                     fewest.fetch_min(report.events, Ordering::Relaxed);
+                    take_overs.fetch_add(report.take_overs, Ordering::Relaxed);
+                    repeated.fetch_add(report.repeated, Ordering::Relaxed);
                 }
                 Err(violation) => {
                     failed.fetch_add(1, Ordering::Relaxed);
@@ -47,6 +54,10 @@ fn main() -> ExitCode {
     std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
     let (failed, all, fewest) = (failed.into_inner(), all.into_inner(), fewest.into_inner());
     println!("{seeds} seeds from {first}, {all} events, at least {fewest} a seed: {failed} broke a rule");
+    let (take_overs, repeated) = (take_overs.into_inner(), repeated.into_inner());
+    if take_overs > 0 {
+        println!("{take_overs} take-overs, {repeated} packets delivered by both machines of a pair while they were cut off");
+    }
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
@@ -60,7 +71,7 @@ fn explain(plan: &Plan) {
 /// Says for each planted fault which of so many seeds finds it first, as a table in Markdown.
 #[cfg(feature = "planted")]
 #[allow(clippy::disallowed_methods)] // what is reported is the time that it takes
-fn planted(seeds: u64, events: u64) -> ExitCode {
+fn planted(seeds: u64, events: u64, draw: Draw) -> ExitCode {
     // A fault that panics is found, and needs no backtrace.
     std::panic::set_hook(Box::new(|_| {}));
     let mut missed = 0;
@@ -68,7 +79,7 @@ fn planted(seeds: u64, events: u64) -> ExitCode {
     for &fault in forebay_planted::Fault::ALL {
         forebay_planted::plant(Some(fault));
         let began = std::time::Instant::now();
-        let find = |seed| run(&Plan::draw(seed, events)).err().map(|violation| (seed + 1, violation.rule));
+        let find = |seed| run(&draw(seed, events)).err().map(|violation| (seed + 1, violation.rule));
         let found = (0..seeds).find_map(find);
         let seconds = began.elapsed().as_secs_f64();
         let text = fault.explanation();
@@ -84,7 +95,7 @@ fn planted(seeds: u64, events: u64) -> ExitCode {
 }
 
 #[cfg(not(feature = "planted"))]
-fn planted(_seeds: u64, _events: u64) -> ExitCode {
+fn planted(_seeds: u64, _events: u64, _draw: Draw) -> ExitCode {
     eprintln!(
         "planted faults are not compiled: cargo run -p forebay-gateway-sim --features planted -- planted"
     );

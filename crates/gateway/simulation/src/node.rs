@@ -1,17 +1,17 @@
 //! A gateway through all its lives: its host, its process when there is one, and what it sent.
 
-use std::path::Path;
 
 use forebay_config::{self as config, Config};
 use forebay_crypto::fault::FaultControl;
-use forebay_gateway::service::{Service, StartError, Worker};
+use forebay_gateway::service::{Guard, Host, Service, StartError, Worker};
 use forebay_ipsec::{SaConfig, SaCounters};
 use forebay_random::Random;
-use forebay_state::IvStoreError;
+use forebay_state::{IvStore, IvStoreError, Lock};
 use forebay_time::{Duration, Time};
 
 use crate::clock::{HostClock, unix_time};
 use crate::host::{Ended, SimHost};
+use crate::pairing::{Member, Path};
 use crate::processors;
 use crate::site::Site;
 
@@ -23,9 +23,16 @@ const RESTS: u32 = 40;
 const IN_FLIGHT: usize = 512;
 const BUFFERS_EACH: usize = 4;
 
-/// A gateway.
+/// A machine of a gateway.
 pub struct Node {
+    /// The gateway's number, and the machine's.
     pub number: usize,
+    pub machine: usize,
+    /// The part of the process that is one of a pair, if it is.
+    pub member: Option<Member>,
+    /// Until it is resumed its process does not run.
+    pub suspended: bool,
+    unmerged: bool,
     pub host: SimHost,
     pub service: Option<Service>,
     pub clock: HostClock,
@@ -65,17 +72,18 @@ pub enum Woken {
 
 impl Node {
     /// A host without a process.
-    pub fn new(number: usize) -> Node {
+    pub fn new(number: usize, machine: usize) -> Node {
+        let (member, suspended, unmerged) = (None, false, false);
         let clock = HostClock::new(Time::ZERO, 0);
         let (host, service, controls) = (SimHost::default(), None, Vec::new());
         let (life, reloads, wake_at, keep_at, lies, stuck, power) = (0, 0, None, None, false, false, false);
-        Node { number, host, service, clock, controls, life, reloads, wake_at, keep_at, lies, stuck, power }
+        Node { number, machine, member, suspended, unmerged, host, service, clock, controls, life, reloads, wake_at, keep_at, lies, stuck, power }
     }
 
     /// Its file.
     fn config(&self, site: &Site) -> Config {
         let text = site.file(self.number);
-        let parsed = config::parse(&text, "gateway.toml", Path::new("/"));
+        let parsed = config::parse(&text, "gateway.toml", std::path::Path::new("/"));
         parsed.unwrap_or_else(|errors| panic!("a file of the simulation: {:?}\n{text}", errors.findings()))
     }
 
@@ -84,18 +92,64 @@ impl Node {
     /// # Errors
     /// Why it did not start, and whether its disk says nothing against it.
     pub fn start(&mut self, site: &Site, now: Time) -> Result<(), (String, bool)> {
+        self.begin_process(now);
+        self.start_service(site, None)
+    }
+
+    /// Starts a process that is one of a pair and stands by.
+    ///
+    /// # Errors
+    /// As [`Node::start`].
+    pub fn stand_by(&mut self, site: &Site, path: &Path, side: usize, now: Time) -> Result<(), (String, bool)> {
+        self.begin_process(now);
+        let config = self.config(site);
+        let guarded = Guard::new(&config, self.host.firewall());
+        guarded.map_err(|error| (error.to_string(), true))?;
+        let name = self.life << 8 | self.machine as u64;
+        let member = Member::new(&self.host, path, side, name, self.clock.turn());
+        let disk = self.host.disk();
+        self.member = Some(member.map_err(|why| (why, !disk.is_killed() && !disk.is_full()))?);
+        if self.host.disk().is_killed() {
+            self.kill();
+            return Err(("killed while it started".to_owned(), false));
+        }
+        Ok(())
+    }
+
+    /// Starts the data plane of a process that stood by.
+    ///
+    /// # Errors
+    /// As [`Node::start`].
+    pub fn take_over(&mut self, site: &Site, now: Time) -> Result<(), (String, bool)> {
+        self.clock.enter(now);
+        let Some(member) = &self.member else { return Ok(()) };
+        // Its processors are other ones in each data plane.
+        self.reloads += 1;
+        let disk = self.host.disk();
+        let expected = |error: &IvStoreError| matches!(error, IvStoreError::Write { .. }) || disk.is_killed();
+        let state = member.pair.prepare().map_err(|error| (error.to_string(), !expected(&error)))?;
+        self.start_service(site, Some(state))
+    }
+
+    fn begin_process(&mut self, now: Time) {
         self.life += 1;
         self.host.disk().revive();
         self.lies = false;
         let skew_ns = if self.stuck { -i128::from(now.0 / 1_000) } else { self.clock.skew_ns() };
         self.clock = HostClock::new(now, skew_ns);
         self.clock.enter(now);
+    }
+
+    fn start_service(&mut self, site: &Site, state: Option<(IvStore, Lock)>) -> Result<(), (String, bool)> {
         let config = self.config(site);
-        let seed = site.seed ^ self.life << 8 ^ self.number as u64;
+        let seed = site.seed ^ self.reloads << 24 ^ self.life << 8 ^ self.machine as u64;
         let (setups, controls) = processors::build(&config, &self.clock, seed);
         self.controls = controls;
-        let started =
-            Service::start_on(&self.host, config, vec![setups], self.clock.clock(), seed, unix_time);
+        let (host, clock) = (&self.host, self.clock.clock());
+        let started = match state {
+            Some(state) => Service::start_with(host, config, vec![setups], clock, seed, unix_time, state),
+            None => Service::start_on(host, config, vec![setups], clock, seed, unix_time),
+        };
         match started {
             Ok(service) => self.service = Some(service),
             Err(error) => {
@@ -132,6 +186,18 @@ impl Node {
     /// Ends the process cleanly.
     pub fn stop(&mut self, now: Time) -> Result<(), String> {
         self.clock.enter(now);
+        let stopped = self.stop_service();
+        self.is_unmerged();
+        if let Some(member) = self.member.take() {
+            member.pair.stopped();
+            member.pair.resign();
+            member.end(false);
+        }
+        stopped
+    }
+
+    /// Ends the data plane and its interface.
+    pub fn stop_service(&mut self) -> Result<(), String> {
         let Some(service) = self.service.take() else { return Ok(()) };
         let stopped = service.stop();
         self.host.process_ends();
@@ -142,12 +208,26 @@ impl Node {
     pub fn kill(&mut self) {
         self.host.disk().kill();
         self.service = None;
+        self.suspended = false;
+        self.is_unmerged();
+        if let Some(member) = self.member.take() {
+            member.end(self.power);
+        }
         self.host.process_ends();
     }
 
     /// Loses what a power failure loses.
     pub fn lose_power(&mut self, random: &mut Random) {
         self.host.disk().lose_power(random);
+    }
+
+    /// Whether it has used or received numbers that the other machine of its pair may not know, as far as was known when it
+    /// ran last.
+    pub fn is_unmerged(&mut self) -> bool {
+        if let Some(member) = &self.member {
+            self.unmerged = member.is_unmerged();
+        }
+        self.unmerged
     }
 
     /// Runs the worker until it waits.

@@ -80,7 +80,8 @@ struct Sealed {
     sequences: HashSet<u64>,
     ivs: HashSet<Vec<u8>>,
     last: u64,
-    last_number: Option<u64>,
+    /// By machine.
+    last_number: BTreeMap<usize, u64>,
     /// The life of the receiving gateway, and the arrival of its last packet that was delivered.
     delivered: (u64, u64),
 }
@@ -101,6 +102,8 @@ pub struct Oracle {
     arrivals: u64,
     /// Packets were delivered again that a window had seen which is gone.
     replayed: u64,
+    /// Packets that both machines of a pair delivered while they could not hear each other.
+    repeated: u64,
     violation: Option<Violation>,
     /// Of all that was seen.
     fingerprint: u64,
@@ -162,9 +165,15 @@ impl Oracle {
         self.inner.get(number as usize).map(|inner| (inner.from, inner.to))
     }
 
-    /// A packet leaves gateway `from` outside. `lies` says that one of its processors does. Returns what it is, if it
+    /// A packet leaves gateway `from` outside by one of its machines. `lies` says that one of its processors does. Returns what it is, if it
     /// is genuine.
-    pub fn leaves(&mut self, from: usize, packet: &[u8], at: Time, lies: bool) -> Option<Wire> {
+    pub fn leaves(
+        &mut self,
+        (from, machine): (usize, usize),
+        packet: &[u8],
+        at: Time,
+        lies: bool,
+    ) -> Option<Wire> {
         self.see(at, packet);
         let seen = match packet::see(packet) {
             Seen::Esp(seen) => seen,
@@ -205,12 +214,11 @@ impl Oracle {
             self.report(Rule::RightPeer, at, what);
         }
         let sa = self.sas.entry(seen.spi).or_default();
-        if sa.last_number.is_some_and(|last| last >= number) {
-            let what = format!("gateway {from} sealed {number} behind {:?}", sa.last_number);
-            self.report(Rule::Order, at, what);
+        let last = sa.last_number.insert(machine, number);
+        if let Some(last) = last.filter(|last| *last >= number) {
+            self.report(Rule::Order, at, format!("gateway {from} sealed {number} behind {last}"));
             return None;
         }
-        sa.last_number = Some(number);
         self.inner[number as usize].sealed = Some(seen.spi);
         Some(Wire { number })
     }
@@ -246,13 +254,26 @@ impl Oracle {
         self.inner[wire.number as usize].arrivals.push(self.arrivals);
     }
 
+    /// How many packets both machines of a pair delivered while they could not hear each other.
+    pub fn repeated(&self) -> u64 {
+        self.repeated
+    }
+
     /// Whether packets were delivered again because a window is gone, so that peers may have moved.
     pub fn may_have_moved(&self) -> bool {
         self.replayed > 0
     }
 
-    /// A packet leaves gateway `at_gateway` inside; `life` counts its lives and reloads.
-    pub fn delivered(&mut self, at_gateway: usize, life: u64, packet: &[u8], at: Time) {
+    /// A packet leaves gateway `at_gateway` inside; `life` says by [`life`] which machine it is and what its lives and
+    /// reloads are. `may_repeat` says whether a machine may have delivered what this one cannot know.
+    pub fn delivered(
+        &mut self,
+        at_gateway: usize,
+        life: u64,
+        packet: &[u8],
+        at: Time,
+        mut may_repeat: impl FnMut(usize) -> bool,
+    ) {
         self.see(at, packet);
         // The gateway's own ICMP errors.
         let own = [10, at_gateway as u8 + 1, 0, 1];
@@ -283,6 +304,12 @@ impl Oracle {
             self.replayed += 1;
             return;
         }
+        // The other machine of a pair may have delivered it and not have told yet, if both cannot hear each other.
+        let was_elsewhere = sent.delivered.is_some_and(|window| may_repeat(machine_of(window)));
+        if was_elsewhere {
+            self.repeated += 1;
+            return;
+        }
         if sent.delivered.is_some() {
             self.report(
                 Rule::DeliveredOnce,
@@ -306,6 +333,15 @@ impl Oracle {
             }
         }
     }
+}
+
+/// Names a data plane: its machine, its life and its reloads.
+pub fn life(machine: usize, life: u64, reloads: u64) -> u64 {
+    (machine as u64) << 56 | life << 24 | reloads
+}
+
+fn machine_of(life: u64) -> usize {
+    (life >> 56) as usize
 }
 
 fn head(packet: &[u8]) -> &[u8] {

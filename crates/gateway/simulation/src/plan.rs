@@ -29,7 +29,7 @@ pub struct Event {
     pub at_ms: u64,
     /// And for how long, if it is something that ends.
     pub for_ms: u64,
-    /// The gateway, or the tunnel, it is about.
+    /// The gateway, the machine or the tunnel that it is about.
     pub about: usize,
     /// What.
     pub what: What,
@@ -76,6 +76,12 @@ pub enum What {
     Reload,
     /// The tunnel's keys are replaced.
     Rekey,
+    /// The process of a machine of the pair is suspended (SIGSTOP).
+    Suspend,
+    /// What goes to these machines of the pair from the other one is held back, and comes late.
+    Partition { to: [bool; 2] },
+    /// All connections between the two machines of the pair break.
+    Reset,
 }
 
 /// How a processor misbehaves: [`Fault`](forebay_crypto::fault::Fault) has the same.
@@ -113,6 +119,53 @@ impl Plan {
         let mut faults: Vec<Event> = (0..count).map(|_| draw(&mut random, &site, length_ms)).collect();
         faults.sort_by_key(|fault| fault.at_ms);
         Plan { seed, site, length_ms, bursts, faults }
+    }
+
+    /// The same with gateway 0 as a pair of machines, and with faults of such pairs.
+    pub fn draw_pair(seed: u64, events: u64) -> Plan {
+        let mut plan = Plan::draw(seed, events);
+        plan.site.pair = Some(0);
+        let mut random = Random::seeded(seed ^ hash("pair"));
+        let (gateways, machines) = (plan.site.layouts.len(), plan.site.machines());
+        for fault in &mut plan.faults {
+            // As often of the second machine as of the first.
+            if fault.what.is_of_machine() && fault.about == 0 && random.below(2) == 0 {
+                fault.about = gateways;
+            }
+        }
+        for _ in 0..2 + random.below(10) {
+            let side = random.below(2) as usize;
+            let what = match random.below(8) {
+                0..2 => What::Kill { power: random.below(2) == 0 },
+                2 => What::Stop,
+                3..5 => What::Suspend,
+                5..7 => What::Partition { to: [[true, true], [true, false], [false, true]][random.below(3) as usize] },
+                _ => What::Reset,
+            };
+            let about = if side == 0 { 0 } else { machines - 1 };
+            let for_ms = [100, 1_000, 4_000][random.below(3) as usize];
+            let for_ms = 20 + random.below(for_ms);
+            plan.faults.push(Event { at_ms: random.below(plan.length_ms), for_ms, about, what });
+        }
+        plan.faults.sort_by_key(|fault| fault.at_ms);
+        plan
+    }
+}
+
+impl What {
+    /// Whether it happens to a machine, and not to a gateway or a tunnel.
+    fn is_of_machine(&self) -> bool {
+        !matches!(
+            self,
+            What::Weather { .. }
+                | What::Replay { .. }
+                | What::ForgeEsp { .. }
+                | What::ForgeIcmp { .. }
+                | What::ForgePlain { .. }
+                | What::Nat
+                | What::Reload
+                | What::Rekey
+        )
     }
 }
 

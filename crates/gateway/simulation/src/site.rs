@@ -52,6 +52,8 @@ pub struct Site {
     pub layouts: Vec<Layout>,
     /// One for each two gateways.
     pub tunnels: Vec<Tunnel>,
+    /// The gateway that is a pair of machines, if one is.
+    pub pair: Option<usize>,
 }
 
 impl Site {
@@ -82,7 +84,28 @@ impl Site {
                 });
             }
         }
-        Site { seed, layouts, tunnels }
+        Site { seed, layouts, tunnels, pair: None }
+    }
+
+    /// Machines: one for each gateway, with its number, and behind them the second one of the pair.
+    pub fn machines(&self) -> usize {
+        self.layouts.len() + usize::from(self.pair.is_some())
+    }
+
+    /// The gateway that a machine is or belongs to.
+    pub fn gateway_of(&self, machine: usize) -> usize {
+        if machine < self.layouts.len() { machine } else { self.pair.unwrap_or(0) }
+    }
+
+    /// The machine's number in the pair; `None` if it is none of it.
+    pub fn side_of(&self, machine: usize) -> Option<usize> {
+        let is_second = machine == self.layouts.len();
+        (is_second || self.pair == Some(machine)).then_some(usize::from(is_second))
+    }
+
+    /// The machines of a gateway.
+    pub fn machines_of(&self, gateway: usize) -> Vec<usize> {
+        (0..self.machines()).filter(|&machine| self.gateway_of(machine) == gateway).collect()
     }
 
     /// The number of the tunnel between two gateways.

@@ -2,6 +2,7 @@
 
 mod faults;
 mod operator;
+mod pair;
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -13,8 +14,9 @@ use forebay_time::{Duration, Time};
 
 use crate::network::{Coming, Network};
 use crate::node::{Node, Woken};
-use crate::oracle::{Oracle, Rule, Violation};
+use crate::oracle::{self, Oracle, Rule, Violation};
 use crate::packet;
+use crate::pairing::Path;
 use crate::plan::Plan;
 use crate::site::Site;
 
@@ -42,6 +44,10 @@ pub struct Report {
     pub sent: usize,
     /// Packets of them that were delivered.
     pub delivered: usize,
+    /// How often a machine of a pair took over.
+    pub take_overs: u64,
+    /// Packets that both machines of a pair delivered while they could not hear each other.
+    pub repeated: u64,
     /// Of all that was seen outside and inside.
     pub fingerprint: u64,
 }
@@ -59,6 +65,7 @@ enum Event {
     Operate(usize, u8),
     Calm,
     Probe(bool),
+    Look(usize),
     Judge(Vec<u64>),
 }
 
@@ -93,6 +100,10 @@ impl Ord for Scheduled {
 pub struct World {
     plan: Plan,
     site: Site,
+    /// Between the machines of the pair.
+    path: Path,
+    /// By gateway: the machine to which its addresses lead.
+    holders: Vec<Option<usize>>,
     now: Time,
     queue: BinaryHeap<Scheduled>,
     order: u64,
@@ -102,6 +113,7 @@ pub struct World {
     traffic: Random,
     chance: Random,
     events: u64,
+    take_overs: u64,
     /// Tunnels whose keys are being replaced.
     rekeying: Vec<bool>,
     /// The faults are over.
@@ -126,19 +138,22 @@ pub fn run(plan: &Plan) -> Result<Report, Violation> {
 impl World {
     /// A world before its first event.
     pub fn new(plan: Plan) -> World {
-        let count = plan.site.layouts.len();
+        let (count, machines) = (plan.site.layouts.len(), plan.site.machines());
         let seed = plan.seed;
         let mut world = World {
             site: plan.site.clone(),
+            path: Path::default(),
+            holders: (0..count).map(|gateway| Some(gateway).filter(|_| plan.site.pair != Some(gateway))).collect(),
             now: Time::ZERO,
             queue: BinaryHeap::new(),
             order: 0,
-            nodes: (0..count).map(Node::new).collect(),
+            nodes: (0..machines).map(|machine| Node::new(plan.site.gateway_of(machine), machine)).collect(),
             network: Network::new(count, Random::seeded(seed ^ hash("network"))),
             oracle: Oracle::default(),
             traffic: Random::seeded(seed ^ hash("traffic")),
             chance: Random::seeded(seed ^ hash("chance")),
             events: 0,
+            take_overs: 0,
             rekeying: vec![false; plan.site.tunnels.len()],
             calm: false,
             probes: Vec::new(),
@@ -147,7 +162,7 @@ impl World {
         for tunnel in 0..world.site.tunnels.len() {
             world.learn_keys(tunnel, 0);
         }
-        (0..count).for_each(|gateway| world.schedule(Time::ZERO, Event::Start(gateway)));
+        (0..machines).for_each(|machine| world.schedule(Time::ZERO, Event::Start(machine)));
         let length = Duration::from_millis(world.plan.length_ms);
         for _ in 0..world.plan.bursts {
             let at = Time::ZERO + Duration::from_micros(world.traffic.below(world.plan.length_ms * 1_000));
@@ -175,7 +190,14 @@ impl World {
             }
         }
         let (sent, delivered) = self.oracle.counts();
-        Ok(Report { events: self.events, sent, delivered, fingerprint: self.oracle.fingerprint() })
+        Ok(Report {
+            events: self.events,
+            sent,
+            delivered,
+            take_overs: self.take_overs,
+            repeated: self.oracle.repeated(),
+            fingerprint: self.oracle.fingerprint(),
+        })
     }
 
     fn schedule(&mut self, at: Time, event: Event) {
@@ -190,9 +212,9 @@ impl World {
     fn happen(&mut self, event: Event) {
         match event {
             Event::Burst => {
-                let count = self.nodes.len() as u64;
-                let from = self.traffic.below(count) as usize;
-                let to = (from + 1 + self.traffic.below(count - 1) as usize) % self.nodes.len();
+                let count = self.site.layouts.len();
+                let from = self.traffic.below(count as u64) as usize;
+                let to = (from + 1 + self.traffic.below(count as u64 - 1) as usize) % count;
                 let packets = 1 + self.traffic.below(19);
                 let far = self.traffic.below(6) == 0;
                 for _ in 0..packets {
@@ -210,6 +232,7 @@ impl World {
             Event::Operate(tunnel, step) => self.operate(tunnel, step),
             Event::Calm => self.calm_down(),
             Event::Probe(counts) => self.probe(counts),
+            Event::Look(machine) => self.look_after(machine),
             Event::Judge(probes) => self.judge(&probes),
         }
     }
@@ -228,7 +251,8 @@ impl World {
     fn send_inside(&mut self, from: usize, to: usize, len: usize, far: bool) -> u64 {
         self.events += 1;
         let (number, packet) = self.oracle.sends(from, to, len, far);
-        let node = &self.nodes[from];
+        let Some(machine) = self.holders[from] else { return number };
+        let node = &self.nodes[machine];
         let destination = IpAddr::from(packet::network(to, far));
         let network = |net: &ipnet::IpNet| net.contains(&destination);
         let (tunnel, blackhole) = {
@@ -237,12 +261,12 @@ impl World {
         };
         if tunnel && let Some(link) = node.host.links().inside {
             link.give(packet);
-            self.wakes(from);
+            self.wakes(machine);
         } else if !blackhole && node.life > 0 && !far {
             let what = format!("gateway {from} is down, and nothing keeps packets to {to} inside");
             self.oracle.report(Rule::NothingOutside, self.now, what);
         }
-        if self.nodes[from].life > 0 && !far && !self.nodes[from].host.guards(destination) {
+        if self.nodes[machine].life > 0 && !far && !self.nodes[machine].host.guards(destination) {
             let what = format!("no rule of gateway {from}'s guard names {destination}, which is behind {to}");
             self.oracle.report(Rule::NothingOutside, self.now, what);
         }
@@ -271,6 +295,9 @@ impl World {
             return;
         }
         node.wake_at = None;
+        if node.suspended {
+            return;
+        }
         let woken = node.wake(now);
         self.carry(gateway);
         match woken {
@@ -295,17 +322,20 @@ impl World {
     }
 
     /// Takes what a gateway has sent, and carries what goes outside.
-    fn carry(&mut self, gateway: usize) {
-        let node = &self.nodes[gateway];
-        let (sent, at, life, lies) =
-            (node.take_sent(), node.clock.now().max(self.now), node.life << 20 | node.reloads, node.lies);
+    fn carry(&mut self, machine: usize) {
+        let node = &self.nodes[machine];
+        let gateway = node.number;
+        let life = oracle::life(machine, node.life, node.reloads);
+        let (sent, at, lies) = (node.take_sent(), node.clock.now().max(self.now), node.lies);
         for packet in sent.inside {
             self.events += 1;
-            self.oracle.delivered(gateway, life, &packet, at);
+            let nodes = &mut self.nodes;
+            let may_repeat = |other: usize| other != machine && nodes[other].is_unmerged();
+            self.oracle.delivered(gateway, life, &packet, at, may_repeat);
         }
         for packet in sent.outside {
             self.events += 1;
-            let wire = self.oracle.leaves(gateway, &packet, at, lies);
+            let wire = self.oracle.leaves((gateway, machine), &packet, at, lies);
             if let Some((_, to)) = wire.and_then(|wire| self.oracle.way(wire.number)) {
                 let (_, destination) = packet::places(&packet);
                 if !self.network.is_place_of(destination, to) && !self.oracle.may_have_moved() {
@@ -321,13 +351,14 @@ impl World {
 
     /// A packet reaches a gateway from outside.
     fn deliver(&mut self, Coming { to, packet, wire, .. }: Coming) {
-        let links = self.nodes[to].host.links();
+        let Some(machine) = self.holders[to] else { return };
+        let links = self.nodes[machine].host.links();
         let link = if packet[9] == 17 { links.udp } else { links.raw };
         if link.is_some_and(|link| link.give(packet)) {
             if let Some(wire) = wire {
                 self.oracle.arrives(wire);
             }
-            self.wakes(to);
+            self.wakes(machine);
         }
     }
 }

@@ -8,9 +8,10 @@ use std::time::Duration;
 use forebay_privileges as privileges;
 
 use super::notes::Work;
-use super::{Link, Shared, clock, lock, rest, spawn};
+use super::{Link, Shared, Speaker, lock, rest, spawn};
 use crate::channel::{ChannelError, Side, open};
 use crate::election::{Heard, Role};
+use crate::key::Key;
 use crate::message::Message;
 
 /// Between two attempts to connect; after a refusal, which does not pass by itself, the second.
@@ -21,8 +22,8 @@ const MOST: usize = 16;
 const SAID_FOR: Duration = Duration::from_secs(60);
 
 /// Accepts connections at an address.
-pub(super) fn listen(shared: &Arc<Shared>, listener: TcpListener) -> std::io::Result<()> {
-    let shared = shared.clone();
+pub(super) fn listen(shared: &Arc<Shared>, key: &Arc<Key>, listener: TcpListener) -> std::io::Result<()> {
+    let (shared, key) = (shared.clone(), key.clone());
     let open = Arc::new(AtomicUsize::new(0));
     // So that the thread sees the end.
     listener.set_nonblocking(true)?;
@@ -37,10 +38,10 @@ pub(super) fn listen(shared: &Arc<Shared>, listener: TcpListener) -> std::io::Re
                 open.fetch_sub(1, Ordering::Relaxed);
                 continue;
             }
-            let (shared, open) = (shared.clone(), open.clone());
+            let (shared, key, open) = (shared.clone(), key.clone(), open.clone());
             // Without a thread the connection is closed, and the peer tries again.
             let _ = spawn("forebay-pair-link", move || {
-                let ended = shared.talk(stream, address, Side::Responder);
+                let ended = shared.talk(stream, &key, address, Side::Responder);
                 shared.complain(address, &ended);
                 open.fetch_sub(1, Ordering::Relaxed);
             });
@@ -49,14 +50,14 @@ pub(super) fn listen(shared: &Arc<Shared>, listener: TcpListener) -> std::io::Re
 }
 
 /// Keeps a connection to an address.
-pub(super) fn dial(shared: &Arc<Shared>, address: SocketAddr) -> std::io::Result<()> {
-    let shared = shared.clone();
+pub(super) fn dial(shared: &Arc<Shared>, key: &Arc<Key>, address: SocketAddr) -> std::io::Result<()> {
+    let (shared, key) = (shared.clone(), key.clone());
     spawn("forebay-pair-link", move || {
         privileges::give_up();
         while !shared.ended.load(Ordering::Relaxed) {
             let stream = TcpStream::connect_timeout(&address, shared.settings.silence);
             let ended = match stream {
-                Ok(stream) => shared.talk(stream, address, Side::Initiator),
+                Ok(stream) => shared.talk(stream, &key, address, Side::Initiator),
                 Err(error) => ChannelError::Io(error),
             };
             shared.complain(address, &ended);
@@ -67,8 +68,8 @@ pub(super) fn dial(shared: &Arc<Shared>, address: SocketAddr) -> std::io::Result
 
 impl Shared {
     /// Makes a connection of a stream and reads what comes until it ends; why it did.
-    fn talk(&self, stream: TcpStream, address: SocketAddr, side: Side) -> ChannelError {
-        let opened = open(stream, side, &self.key, &self.hello, self.settings.silence);
+    fn talk(&self, stream: TcpStream, key: &Key, address: SocketAddr, side: Side) -> ChannelError {
+        let opened = open(stream, side, key, &self.hello, self.settings.silence);
         let (mut sender, mut receiver) = match opened {
             Ok(opened) => opened,
             Err(error) => return error,
@@ -83,11 +84,7 @@ impl Shared {
             Err(error) => return error,
         };
         let sender = Arc::new(Mutex::new(sender));
-        let mut state = lock(&self.state);
-        let link = state.next_link;
-        state.next_link += 1;
-        state.links.insert(link, Link { sender: sender.clone(), heard: clock() });
-        drop(state);
+        let link = self.connected(sender.clone());
         tracing::info!(%address, "connected to the peer");
         let ended = loop {
             if self.read(link, message).is_none() {
@@ -99,6 +96,24 @@ impl Shared {
             };
         };
         lock(&sender).close();
+        if self.disconnected(link) {
+            let alone = lock(&self.state).election.role() == Role::Active;
+            tracing::warn!(%address, alone, "connection to the peer lost: {ended}");
+        }
+        ended
+    }
+
+    /// A connection is there from now on; its number.
+    pub(super) fn connected(&self, speaker: Arc<dyn Speaker>) -> u64 {
+        let mut state = lock(&self.state);
+        let link = state.next_link;
+        state.next_link += 1;
+        state.links.insert(link, Link { speaker, heard: (self.clock)() });
+        link
+    }
+
+    /// A connection is gone. Whether it was the last.
+    pub(super) fn disconnected(&self, link: u64) -> bool {
         let mut state = lock(&self.state);
         state.links.remove(&link);
         if let Some((session, _)) = state.session.take_if(|(_, at)| *at == link) {
@@ -106,18 +121,17 @@ impl Shared {
             // Another connection takes its place at once.
             state.session_began = None;
         }
-        if state.links.is_empty() {
-            state.election.closed(clock());
-            let alone = state.election.role() == Role::Active;
-            tracing::warn!(%address, alone, "connection to the peer lost: {ended}");
+        let was_last = state.links.is_empty();
+        if was_last {
+            state.election.closed((self.clock)());
         }
-        ended
+        was_last
     }
 
     /// Does what a message says; `None` if the connection is to end.
-    fn read(&self, link: u64, message: Message) -> Option<()> {
+    pub(super) fn read(&self, link: u64, message: Message) -> Option<()> {
         let mut state = lock(&self.state);
-        state.links.get_mut(&link)?.heard = clock();
+        state.links.get_mut(&link)?.heard = (self.clock)();
         let is_session = state.session.is_some_and(|(_, at)| at == link);
         match message {
             Message::Beat { active, term, preferred, unmerged } => {
@@ -152,7 +166,7 @@ impl Shared {
             return;
         }
         // The peer's port is another one each time.
-        let (text, now) = (format!("{}: {error}", address.ip()), clock());
+        let (text, now) = (format!("{}: {error}", address.ip()), (self.clock)());
         let mut state = lock(&self.state);
         state.said.retain(|_, at| now.saturating_sub(*at) < SAID_FOR);
         if state.said.insert(text, now).is_some() {

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
 use forebay_state::{IvStoreError, Record};
 
-use super::{SESSION_AGAIN, Shared, clock, lock};
+use super::{SESSION_AGAIN, Shared, lock};
 use crate::election::{Heard, Role};
 use crate::message::Message;
 use crate::mirror::Holds;
@@ -24,31 +24,54 @@ pub(super) enum Work {
     Resign { term: u64 },
 }
 
-/// Does the work until the end.
-pub(super) fn run(shared: &Shared, works: &Receiver<Work>) {
-    // Parts by connection.
-    let mut parts: BTreeMap<u64, Vec<Record>> = BTreeMap::new();
-    while !shared.ended.load(Ordering::Relaxed) {
-        let work = match works.recv_timeout(SESSION_AGAIN) {
-            Ok(work) => work,
-            Err(RecvTimeoutError::Timeout) => {
-                parts.retain(|link, _| lock(&shared.state).links.contains_key(link));
-                continue;
+/// Takes what the peer has sent, in its order.
+pub(super) struct Notes {
+    works: Receiver<Work>,
+    /// Parts of all of the peer's records, by connection.
+    parts: BTreeMap<u64, Vec<Record>>,
+}
+
+impl Notes {
+    pub(super) fn new(works: Receiver<Work>) -> Notes {
+        Notes { works, parts: BTreeMap::new() }
+    }
+
+    /// Does the work until the end.
+    pub(super) fn run(&mut self, shared: &Shared) {
+        while !shared.ended.load(Ordering::Relaxed) {
+            match self.works.recv_timeout(SESSION_AGAIN) {
+                Ok(work) => self.take(shared, work),
+                Err(RecvTimeoutError::Timeout) => {
+                    self.parts.retain(|link, _| lock(&shared.state).links.contains_key(link));
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
             }
-            Err(RecvTimeoutError::Disconnected) => return,
-        };
+        }
+    }
+
+    /// Does what there is now.
+    pub(super) fn run_once(&mut self, shared: &Shared) {
+        while let Ok(work) = self.works.try_recv() {
+            self.take(shared, work);
+        }
+    }
+
+    fn take(&mut self, shared: &Shared, work: Work) {
         let done = match work {
             Work::Note { link, at, records } => shared.note(link, at, &records),
             Work::Merge { link, mut records, active, last } => {
-                let all = parts.entry(link).or_default();
+                let all = self.parts.entry(link).or_default();
                 all.append(&mut records);
                 match (last, all.len() > RECORDS_MAX) {
                     (_, true) => {
                         tracing::error!("the peer has more than {RECORDS_MAX} records; they are not taken");
-                        parts.remove(&link);
+                        self.parts.remove(&link);
                         Ok(())
                     }
-                    (true, false) => shared.merge(link, &parts.remove(&link).unwrap_or_default(), active),
+                    (true, false) => {
+                        let all = self.parts.remove(&link).unwrap_or_default();
+                        shared.merge(link, &all, active)
+                    }
                     (false, false) => Ok(()),
                 }
             }
@@ -71,7 +94,7 @@ impl Shared {
     /// send all of its again when it has stood down.
     fn note(&self, link: u64, at: u64, records: &[Record]) -> Result<(), IvStoreError> {
         match self.holds() {
-            Some(holds) => lock(&self.mirror).note(records, holds, clock())?,
+            Some(holds) => lock(&self.mirror).note(records, holds, (self.clock)())?,
             None => drop(self.store.take_over(records)?),
         }
         self.send_on(&lock(&self.state), link, &Message::Noted { at });
@@ -82,7 +105,7 @@ impl Shared {
         let raised = match self.holds() {
             Some(holds) => {
                 let holds = if active { holds } else { Holds::Both };
-                lock(&self.mirror).note(records, holds, clock())?;
+                lock(&self.mirror).note(records, holds, (self.clock)())?;
                 false
             }
             None => lock(&self.mirror).merge_running(records)?,

@@ -13,7 +13,7 @@ fn record(last: u64) -> Record {
 fn outbox(timeout: Duration) -> (tempfile::TempDir, Outbox) {
     let directory = tempfile::tempdir().unwrap();
     let memory = Memory::open(forebay_state::IvStore::new(directory.path()), 0).unwrap();
-    (directory, Outbox::new(Arc::new(memory), timeout, || Duration::ZERO))
+    (directory, Outbox::new(Arc::new(memory), timeout, || Duration::ZERO, None))
 }
 
 #[test]

@@ -237,6 +237,7 @@ fn sa(one: &Sa, engine: usize) -> SaDoc {
         unsure: one.unsure,
         mtu: one.mtu,
         lifetime: LifetimeDoc { soft: limits(&config.lifetime.soft), hard: limits(&config.lifetime.hard) },
+        cpu: config.cpu,
     }
 }
 

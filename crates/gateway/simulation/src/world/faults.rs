@@ -43,11 +43,12 @@ impl World {
             }
             What::ForgeIcmp { count, mtu } => {
                 let messages = self.network.forge_icmp(about, count, mtu);
-                if let Some(link) = self.nodes[about].host.links().icmp {
+                let Some(machine) = self.holders[about] else { return };
+                if let Some(link) = self.nodes[machine].host.links().icmp {
                     for message in messages {
                         link.give(message);
                     }
-                    self.wakes(about);
+                    self.wakes(machine);
                 }
             }
             What::ForgePlain { count } => self.forge_plain(about, count),
@@ -62,6 +63,8 @@ impl World {
                 side(self, about, true).iter().for_each(|link| link.lock().mtu = Some(mtu.into()));
             }
             What::Processor { which, how } => self.misbehave(about, which, how),
+            // It would act on the signal when it goes on.
+            What::Stop if self.nodes[about].suspended => {}
             What::Stop => {
                 let stopped = self.nodes[about].stop(now);
                 if self.nodes[about].host.disk().is_killed() {
@@ -72,7 +75,7 @@ impl World {
                 }
             }
             What::Kill { power } => {
-                if self.nodes[about].service.is_some() {
+                if self.nodes[about].service.is_some() || self.nodes[about].member.is_some() {
                     self.nodes[about].power = power;
                     self.nodes[about].kill();
                     if std::mem::take(&mut self.nodes[about].power) {
@@ -90,13 +93,16 @@ impl World {
             What::Reload => {
                 let tunnel = &mut self.site.tunnels[about];
                 tunnel.wide = !tunnel.wide;
-                tunnel.ends.into_iter().for_each(|gateway| self.reload(gateway));
+                tunnel.ends.into_iter().for_each(|gateway| self.reload_all(gateway));
             }
             What::Rekey => {
                 if !std::mem::replace(&mut self.rekeying[about], true) {
                     self.operate(about, 0);
                 }
             }
+            What::Suspend => self.suspend(about, true),
+            What::Partition { to } => (0..2).for_each(|side| self.path.hold(side, to[side])),
+            What::Reset => self.path.reset(),
         }
         self.schedule_in(Duration::from_millis(for_ms), Event::End(fault));
     }
@@ -124,6 +130,8 @@ impl World {
             }
             What::Stop | What::Kill { .. } => self.start(about),
             What::DiskFull => self.nodes[about].host.disk().set_full(false),
+            What::Suspend => self.suspend(about, false),
+            What::Partition { .. } => (0..2).for_each(|side| self.path.hold(side, false)),
             _ => {}
         }
     }
@@ -136,7 +144,7 @@ impl World {
 
     /// Inner packets outside, in the clear: alone, and behind the headers of ESP in UDP.
     fn forge_plain(&mut self, to: usize, count: u16) {
-        let from = (to + 1) % self.nodes.len();
+        let from = (to + 1) % self.site.layouts.len();
         for nth in 0..u64::from(count) {
             let inner = packet::inner(u64::MAX - nth, from, to, 100, false);
             let packet = match nth % 2 {

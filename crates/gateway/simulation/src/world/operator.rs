@@ -2,6 +2,7 @@
 
 use forebay_time::Duration;
 
+use super::pair::LOOK;
 use super::{AGAIN, ARRIVES, Event, GRACE, PROBED, PROBES, World};
 use crate::oracle::Rule;
 use crate::plan::What;
@@ -36,7 +37,7 @@ impl World {
             node.keep_at = None;
         }
         let node = &mut self.nodes[gateway];
-        let Some(service) = &mut node.service else { return };
+        let Some(service) = node.service.as_mut().filter(|_| !node.suspended) else { return };
         node.clock.enter(now);
         service.keep_numbers(again);
         if node.host.disk().is_killed() {
@@ -59,16 +60,23 @@ impl World {
     /// Starts a gateway, if it does not run.
     pub(super) fn start(&mut self, gateway: usize) {
         let now = self.now;
-        if self.nodes[gateway].service.is_some() {
+        if self.nodes[gateway].service.is_some() || self.nodes[gateway].member.is_some() {
             return;
         }
         let is_first = self.nodes[gateway].life == 0;
-        match self.nodes[gateway].start(&self.site, now) {
+        let started = match self.site.side_of(gateway) {
+            Some(side) => self.nodes[gateway].stand_by(&self.site, &self.path, side, now),
+            None => self.nodes[gateway].start(&self.site, now),
+        };
+        match started {
             Ok(()) => {
                 self.nodes[gateway].wake_at = None;
                 self.wakes(gateway);
                 if is_first {
                     self.schedule_in(AGAIN, Event::Keep(gateway, true));
+                    if self.site.side_of(gateway).is_some() {
+                        self.schedule_in(LOOK, Event::Look(gateway));
+                    }
                 }
             }
             Err((why, is_wrong)) => {
@@ -84,11 +92,19 @@ impl World {
         }
     }
 
-    /// Makes a gateway reload its file, and retries if it cannot.
+    /// Makes all machines of a gateway reload its file.
+    pub(super) fn reload_all(&mut self, gateway: usize) {
+        self.site.machines_of(gateway).into_iter().for_each(|machine| self.reload(machine));
+    }
+
+    /// Makes a machine reload its file, and retries if it cannot.
     pub(super) fn reload(&mut self, gateway: usize) {
         let now = self.now;
         if self.nodes[gateway].service.is_none() {
             return;
+        }
+        if self.nodes[gateway].suspended {
+            return self.schedule_in(AGAIN, Event::Reload(gateway));
         }
         // What other processors have comes back while it waits.
         let reloaded = self.nodes[gateway].reload(&self.site, now);
@@ -129,7 +145,7 @@ impl World {
         if step == 0 {
             self.learn_keys(place, new);
         }
-        ends.into_iter().for_each(|gateway| self.reload(gateway));
+        ends.into_iter().for_each(|gateway| self.reload_all(gateway));
         match step {
             0 | 1 => self.schedule_in(STEP, Event::Operate(place, step + 1)),
             _ => self.rekeying[place] = false,
@@ -202,7 +218,9 @@ impl World {
             probes.iter().copied().filter(|number| !self.oracle.is_delivered(*number)).collect();
         if let Some(first) = lost.first() {
             let way = self.oracle.way(*first);
-            let describe = |gateway: usize| self.nodes[gateway].describe().unwrap_or_default();
+            let describe = |gateway: usize| {
+                self.holders[gateway].and_then(|machine| self.nodes[machine].describe()).unwrap_or_default()
+            };
             let sas = way.map(|(from, to)| describe(from) + "; there: " + &describe(to)).unwrap_or_default();
             let (lost, all) = (lost.len(), probes.len());
             let what = format!("{lost} of {all} packets did not arrive, the first of {way:?}: {sas}");
