@@ -8,18 +8,27 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use forebay_ipsec::Received;
-use forebay_state::{IvStore, IvStoreError, Record, SequenceId, WindowNote, WindowStore};
+use forebay_state::{IvStore, IvStoreError, Rate, Record, SequenceId, WindowNote, WindowStore};
 
 /// Numbers that a note on the disk is ahead, at least and at most.
 const AHEAD: (u64, u64) = (64, 1 << 24);
+/// From here on the top of a window has not moved by packets: a peer that is a pair itself has taken over, in another stripe.
+const JUMP: u64 = 1 << 20;
 
 /// A window as the active gateway has noted it, and as it is on the disk here.
 #[derive(Clone, Debug)]
 struct Window {
     received: Received,
     disk: u64,
-    /// The limit when it was written, and the time.
-    written: (u64, Duration),
+    /// How far the top has moved by packets, in all and lately.
+    moved: u64,
+    rate: Rate,
+}
+
+impl Window {
+    fn new(received: Received, disk: u64) -> Window {
+        Window { received, disk, moved: 0, rate: Rate::default() }
+    }
 }
 
 /// The records of the other gateway. See the module.
@@ -75,31 +84,27 @@ impl Mirror {
         let unknown: Vec<SequenceId> =
             notes.iter().map(|note| note.id).filter(|id| !self.known.contains_key(id)).collect();
         for note in self.windows.of(&unknown)? {
-            let written = (note.received.top, now);
-            self.known.insert(note.id, Window { disk: note.received.top, received: note.received, written });
+            let disk = note.received.top;
+            self.known.insert(note.id, Window::new(note.received, disk));
         }
         let mut written = Vec::new();
         for WindowNote { id, received } in notes {
-            let window = self.known.entry(id).or_insert_with(|| Window {
-                received: Received::up_to(0),
-                disk: 0,
-                written: (0, now),
-            });
+            let window = self.known.entry(id).or_insert_with(|| Window::new(Received::up_to(received.top), 0));
+            let before = window.received.top;
             window.received = match holds {
                 Holds::New => received,
                 Holds::Both => union(&window.received, &received),
             };
             let top = window.received.top;
             let is_exact = !window.received.missing.is_empty() || window.received.certain == top;
-            if top <= window.disk && !is_exact {
+            window.moved += Some(top.saturating_sub(before)).filter(|moved| *moved < JUMP).unwrap_or(0);
+            // As many as came in a second: if both gateways end, so many are refused.
+            let ahead = window.rate.lately(now, window.moved).clamp(AHEAD.0, AHEAD.1);
+            let is_near = window.disk.saturating_sub(top) <= 2 * ahead;
+            if top <= window.disk && is_near && !is_exact {
                 continue;
             }
-            // As many as came since the last write, for a second.
-            let (before, at) = window.written;
-            let ms = u64::try_from((now - at.min(now)).as_millis()).unwrap_or(u64::MAX).max(1);
-            let ahead = (top.saturating_sub(before).saturating_mul(1_000) / ms).clamp(AHEAD.0, AHEAD.1);
             window.disk = if is_exact { top } else { top.saturating_add(ahead) };
-            window.written = (top, now);
             let received = match is_exact {
                 true => window.received.clone(),
                 false => Received { top: window.disk, ..window.received.clone() },

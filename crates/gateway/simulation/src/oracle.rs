@@ -229,8 +229,9 @@ impl Oracle {
         let sa = self.sas.entry(seen.spi).or_default();
         let low = u64::from(seen.sequence);
         let same = sa.last & !0xffff_ffff | low;
-        let sequence =
-            if esn && same <= sa.last && !sa.sequences.contains(&same) { same + (1 << 32) } else { same };
+        // A machine of a pair that went on late is behind the other one; the low half begins anew far behind.
+        let begins_anew = esn && sa.last.saturating_sub(same) > 1 << 31;
+        let sequence = if begins_anew { same + (1 << 32) } else { same };
         let is_new = sa.sequences.insert(sequence);
         sa.last = sa.last.max(sequence);
         if !is_new {

@@ -16,3 +16,4 @@ pub use store::{
     Lock, NotNoted, Noting, PairNote, Record, Replica, SequenceId, System, Territory, Used, Wanted,
     WindowNote, WindowStore, Writing,
 };
+pub use windows::Rate;

@@ -24,7 +24,8 @@ use forebay_ipsec::Received;
 use forebay_planted::{Fault, planted};
 
 pub use self::keeper::Keeper;
-use self::state::{Notes, Place, Rate, State, Window};
+pub use self::state::Rate;
+use self::state::{Notes, Place, State, Window};
 use crate::{IvStoreError, SequenceId, WindowNote, WindowStore};
 use forebay_sas::{SaEntry, SasFile};
 use forebay_worker::Word;

@@ -14,6 +14,8 @@ const STEP: Duration = Duration::from_millis(300);
 const REFUSED: Duration = Duration::from_millis(1_500);
 /// Behind that, until traffic has to flow, only each of so many probes is sent.
 const RARELY: u64 = 8;
+/// Longest time that a machine of a pair may be down, and that the two take to agree behind that.
+const PAIR_LATE: Duration = Duration::from_millis(6_500);
 /// Until the thread that reserves numbers runs.
 const KEEPS_MAX_US: u64 = 3_000;
 
@@ -169,6 +171,11 @@ impl World {
         self.schedule_in(PROBES, Event::Probe(false));
     }
 
+    /// How much later the last gateway starts where one is a pair: its machines may be down for so long, and then agree.
+    fn late(&self) -> Duration {
+        if self.site.pair.is_some() { PAIR_LATE } else { Duration::ZERO }
+    }
+
     /// A packet each way of each tunnel; once traffic has to flow, it has to arrive.
     pub(super) fn probe(&mut self, counts: bool) {
         let since = self.now.since(forebay_time::Time::ZERO + Duration::from_millis(self.plan.length_ms));
@@ -178,9 +185,10 @@ impl World {
                 // Behind a crash an SA refuses as many as it received in the last second before.
                 let refused = self.plan.rate() * 3 + 60;
                 let ticks = REFUSED.0 / PROBES.0;
+                let late = self.late();
                 let packets = match since {
-                    since if since < REFUSED => refused / ticks,
-                    since if since < GRACE => u64::from((since.0 / PROBES.0).is_multiple_of(RARELY)),
+                    since if since < REFUSED + late => refused / ticks,
+                    since if since < GRACE + late => u64::from((since.0 / PROBES.0).is_multiple_of(RARELY)),
                     _ => 1,
                 };
                 for _ in 0..packets {
@@ -193,8 +201,9 @@ impl World {
                 }
             }
         }
-        if since < GRACE + PROBED {
-            self.schedule_in(PROBES, Event::Probe(since >= GRACE));
+        let grace = GRACE + self.late();
+        if since < grace + PROBED {
+            self.schedule_in(PROBES, Event::Probe(since >= grace));
         } else {
             let probes = std::mem::take(&mut self.probes);
             self.schedule_in(ARRIVES, Event::Judge(probes));

@@ -72,7 +72,7 @@ pub fn near(lately: u64, ahead: Ahead) -> u64 {
 }
 
 /// How many packets came lately.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Rate {
     /// When it was looked one or two periods ago, and how many packets had come.
     pub before: (std::time::Duration, u64),
