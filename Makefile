@@ -230,10 +230,12 @@ soak: $(FOREBAY)
 EVENTS ?= 6300
 FIRST ?= 0
 simulate-faults: setup
-	$(CARGO) run --release --locked --package forebay-gateway-sim -- $(or $(SEEDS),100000) $(FIRST) $(EVENTS) $$(nproc)
+	$(CARGO) run --release --locked --package forebay-gateway-sim -- $(or $(SEEDS),100000) $(or $(FIRST),0) $(or $(EVENTS),2000) $$(nproc)
+	$(CARGO) run --release --locked --package forebay-gateway-sim -- pairs $$(($(or $(SEEDS),100000) / 5)) $(or $(FIRST),0) $(or $(EVENTS),2000) $$(nproc)
 
 planted-faults: setup
 	$(CARGO) run --release --locked --package forebay-gateway-sim --features planted -- planted $(or $(SEEDS),2000) 2000
+	$(CARGO) run --release --locked --package forebay-gateway-sim --features planted -- planted pairs $(or $(SEEDS),2000) 2000
 
 miri:
 	scripts/miri.sh full

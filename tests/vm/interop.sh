@@ -32,5 +32,8 @@ run 300 policies.py "$forebay"
 run 600 ike_gateway.py "$forebay" --rekeys "$([ "$extent" = quick ] && echo 10 || echo 100)"
 run 300 ike_gateway.py "$forebay" --rekeys 10 --queues 2
 run 600 ike_gateway.py "$forebay" --encap --rekeys 10
+run 900 kernel_sas.py "$forebay" --sas "$([ "$extent" = quick ] && echo 1000 || echo 10000)"
+run 600 pair_power.py "$forebay"
+run 600 ike_takeover.py "$forebay"
 "$python" "$here/test_peer_table.py"
 run 2400 peers.py "$forebay" --events short # fetches packages of another release at first

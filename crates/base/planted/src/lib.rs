@@ -57,6 +57,19 @@ faults! {
     NotUnblocked "a link that was full is taken for full for ever"
     PeersNotFollowed "outbound SAs do not follow a peer that has moved"
     PeersNotFound "a new outbound SA sends to where its peer was at first"
+    SameTerritory "both machines of a pair use the same IVs and sequence numbers"
+    RecordsNotSent "records are used before the other machine of the pair has them"
+    WindowsNotMirrored "the machine that stands by does not note replay windows"
+    MergedUnderWay "what the other machine did meanwhile does not reach the data plane that runs"
+    LateRecordsTaken "records that an ended connection delivers late are taken"
+    AloneForgotten "a machine that went on without the other one does not remember it"
+}
+
+impl Fault {
+    /// Whether it is one of two gateways that work as one.
+    pub fn is_of_pairs(self) -> bool {
+        self >= Fault::SameTerritory
+    }
 }
 
 #[cfg(feature = "on")]

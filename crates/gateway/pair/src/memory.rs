@@ -2,6 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use forebay_planted::{Fault, planted};
 use forebay_state::{IvStore, IvStoreError, PairNote};
 
 /// The note in the state directory.
@@ -42,7 +43,7 @@ impl Memory {
 
     /// Something is about to be used that the peer has not noted.
     pub fn go_alone(&self) {
-        self.change(|note| note.unmerged = true);
+        self.change(|note| note.unmerged = !planted(Fault::AloneForgotten));
     }
 
     fn lock(&self) -> MutexGuard<'_, PairNote> {

@@ -11,6 +11,7 @@ use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use forebay_planted::{Fault, planted};
 use forebay_state::{Ahead, Alone, NotNoted, Noting, Record, Replica};
 
 use super::memory::Memory;
@@ -142,7 +143,7 @@ impl Outbox {
 impl Replica for Outbox {
     fn begin(&self, records: &[Record]) -> Result<Box<dyn Noting>, NotNoted> {
         let began = (self.clock)();
-        if records.is_empty() {
+        if records.is_empty() || planted(Fault::RecordsNotSent) {
             return Ok(Box::new(Alone));
         }
         let mut state = self.state();

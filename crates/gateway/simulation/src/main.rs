@@ -1,5 +1,5 @@
 //! Runs seeds: `forebay-gateway-sim [pairs] [SEEDS [FIRST [EVENTS [THREADS]]]]`; with `pairs` one gateway is two machines. Of each that breaks a rule it says what the
-//! shortest list of faults is that breaks it. `forebay-gateway-sim planted [SEEDS [EVENTS]]`, with the feature `planted`,
+//! shortest list of faults is that breaks it. `forebay-gateway-sim planted [pairs] [SEEDS [EVENTS]]`, with the feature `planted`,
 //! says for each planted fault which seed found it first.
 
 use std::io::IsTerminal;
@@ -8,17 +8,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use forebay_gateway_sim::{Plan, run, shrink};
 
-/// Draws the plan of a seed with about so many events.
-type Draw = fn(u64, u64) -> Plan;
-
 fn main() -> ExitCode {
     let mut words = std::env::args().skip(1).peekable();
     let finds_planted = words.next_if(|word| word == "planted").is_some();
-    let draw: Draw = if words.next_if(|word| word == "pairs").is_some() { Plan::draw_pair } else { Plan::draw };
+    let pairs = words.next_if(|word| word == "pairs").is_some();
+    let draw = if pairs { Plan::draw_pair } else { Plan::draw };
     let mut numbers = words.map(|word| word.parse::<u64>().unwrap_or_else(|_| panic!("{word} is no number")));
     let mut number = |default| numbers.next().unwrap_or(default);
     if finds_planted {
-        return planted(number(2_000), number(2_000), draw);
+        return planted(number(2_000), number(2_000), pairs);
     }
     let (seeds, first, events, threads) = (number(500), number(0), number(2_000), number(2));
     let (next, failed, all) = (AtomicU64::new(first), AtomicU64::new(0), AtomicU64::new(0));
@@ -71,12 +69,13 @@ fn explain(plan: &Plan) {
 /// Says for each planted fault which of so many seeds finds it first, as a table in Markdown.
 #[cfg(feature = "planted")]
 #[allow(clippy::disallowed_methods)] // what is reported is the time that it takes
-fn planted(seeds: u64, events: u64, draw: Draw) -> ExitCode {
+fn planted(seeds: u64, events: u64, pairs: bool) -> ExitCode {
     // A fault that panics is found, and needs no backtrace.
     std::panic::set_hook(Box::new(|_| {}));
     let mut missed = 0;
     println!("| fault | seeds | rule | seconds |\n|---|---|---|---|");
-    for &fault in forebay_planted::Fault::ALL {
+    let draw = if pairs { Plan::draw_pair } else { Plan::draw };
+    for &fault in forebay_planted::Fault::ALL.iter().filter(|fault| fault.is_of_pairs() == pairs) {
         forebay_planted::plant(Some(fault));
         let began = std::time::Instant::now();
         let find = |seed| run(&draw(seed, events)).err().map(|violation| (seed + 1, violation.rule));
@@ -95,7 +94,7 @@ fn planted(seeds: u64, events: u64, draw: Draw) -> ExitCode {
 }
 
 #[cfg(not(feature = "planted"))]
-fn planted(_seeds: u64, _events: u64, _draw: Draw) -> ExitCode {
+fn planted(_seeds: u64, _events: u64, _pairs: bool) -> ExitCode {
     eprintln!(
         "planted faults are not compiled: cargo run -p forebay-gateway-sim --features planted -- planted"
     );

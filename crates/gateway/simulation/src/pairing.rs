@@ -112,6 +112,8 @@ struct Connection {
     closed: [bool; 2],
     /// Nothing of the side arrives any more, not even that it has gone.
     is_mute: [bool; 2],
+    /// What goes to the side waits for TCP to try again.
+    waits: [Time; 2],
 }
 
 #[derive(Default)]
@@ -119,8 +121,8 @@ struct State {
     ends: [Option<End>; 2],
     connections: Vec<Connection>,
     count: u64,
-    /// What goes to a side is held back.
-    held: [bool; 2],
+    /// Since when what goes to a side is held back.
+    held: [Option<Time>; 2],
     tried: Time,
 }
 
@@ -133,9 +135,15 @@ impl Path {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Holds back what goes to a side, or no longer.
-    pub fn hold(&self, side: usize, held: bool) {
-        self.lock().held[side] = held;
+    /// Holds back what goes to a side, or no longer. A connection of before comes to life as late again as it was held, for
+    /// so TCP doubles the time between its attempts; a new one is there at once.
+    pub fn hold(&self, side: usize, held: bool, now: Time) {
+        let mut state = self.lock();
+        let since = std::mem::replace(&mut state.held[side], held.then_some(now));
+        if let Some(since) = since.filter(|_| !held) {
+            let late = now + now.since(since);
+            state.connections.iter_mut().for_each(|connection| connection.waits[side] = late);
+        }
     }
 
     /// All connections end: both sides hear of it.
@@ -146,8 +154,10 @@ impl Path {
     /// Makes a connection where there is none that both have.
     fn connect(&self, now: Time) {
         let mut state = self.lock();
-        let is_open = |one: &Connection| one.closed == [false; 2] && one.is_mute == [false; 2];
-        if state.connections.iter().any(is_open) || state.held.contains(&true) || now.since(state.tried) < AGAIN {
+        let is_open = |one: &Connection| {
+            one.closed == [false; 2] && one.is_mute == [false; 2] && one.waits.iter().all(|at| *at <= now)
+        };
+        if state.connections.iter().any(is_open) || state.held != [None; 2] || now.since(state.tried) < AGAIN {
             return;
         }
         state.tried = now;
@@ -159,8 +169,8 @@ impl Path {
         let number = state.count;
         state.count += 1;
         let (queues, links) = Default::default();
-        let (closed, is_mute) = ([false; 2], [false; 2]);
-        state.connections.push(Connection { number, queues, links, closed, is_mute });
+        let (closed, is_mute, waits) = ([false; 2], [false; 2], [now; 2]);
+        state.connections.push(Connection { number, queues, links, closed, is_mute, waits });
         drop(state);
         for (side, (stepper, turn)) in ends.into_iter().enumerate() {
             let speaker = Arc::new(Voice { path: self.clone(), number, side });
@@ -174,7 +184,7 @@ impl Path {
     /// Has both sides hear what arrives by now, and what is answered.
     fn carry(&self, now: Time) {
         loop {
-            let Some((stepper, turn, number, side, link, message)) = self.lock().next() else { return };
+            let Some((stepper, turn, number, side, link, message)) = self.lock().next(now) else { return };
             match message {
                 Some(bytes) => {
                     let message: Message = decode(&bytes).expect("what the other one said");
@@ -197,7 +207,7 @@ impl State {
         self.connections.iter_mut().find(|connection| connection.number == number)
     }
 
-    fn next(&mut self) -> Option<Happening> {
+    fn next(&mut self, now: Time) -> Option<Happening> {
         self.connections.retain(|one| one.links != [None; 2] || one.closed != [true; 2]);
         for connection in &mut self.connections {
             for side in 0..2 {
@@ -209,7 +219,7 @@ impl State {
                     connection.links[side] = None;
                     return Some(ended);
                 }
-                if self.held[side] || connection.is_mute[1 - side] {
+                if self.held[side].is_some() || connection.waits[side] > now || connection.is_mute[1 - side] {
                     continue;
                 }
                 if let Some(message) = connection.queues[side].pop_front() {

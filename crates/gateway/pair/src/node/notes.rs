@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
+use forebay_planted::{Fault, planted};
 use forebay_state::{IvStoreError, Record};
 
 use super::{SESSION_AGAIN, Shared, lock};
@@ -112,7 +113,7 @@ impl Shared {
         };
         let mut state = lock(&self.state);
         state.received = Some(link);
-        if raised {
+        if raised && !planted(Fault::MergedUnderWay) {
             tracing::warn!(
                 "the peer was active too and has records that were not known here; the data plane starts again with them"
             );

@@ -437,10 +437,13 @@ impl Follow {
         if let Some(bound) = cpu.and_then(|cpu| WorkerIndex::by_cpu(cpu, workers)) {
             return bound;
         }
+        // Without a reqid of their own SAs are many to look through.
+        if workers == 1 || sa.direction == Direction::Open {
+            return WorkerIndex::by_spi(sa.config.spi, workers);
+        }
         let companion = |taken: &&SyncedSa| {
             let other = &taken.sa;
             taken.direction == Direction::Open
-                && sa.direction == Direction::Seal
                 && (other.config.local, other.config.remote) == (sa.config.local, sa.config.remote)
         };
         let alike = self.by_reqid.get(&sa.reqid).into_iter().flatten().filter_map(|id| self.sas.get(id));

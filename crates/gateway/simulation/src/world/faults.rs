@@ -101,7 +101,7 @@ impl World {
                 }
             }
             What::Suspend => self.suspend(about, true),
-            What::Partition { to } => (0..2).for_each(|side| self.path.hold(side, to[side])),
+            What::Partition { to } => (0..2).for_each(|side| self.path.hold(side, to[side], now)),
             What::Reset => self.path.reset(),
         }
         self.schedule_in(Duration::from_millis(for_ms), Event::End(fault));
@@ -131,7 +131,7 @@ impl World {
             What::Stop | What::Kill { .. } => self.start(about),
             What::DiskFull => self.nodes[about].host.disk().set_full(false),
             What::Suspend => self.suspend(about, false),
-            What::Partition { .. } => (0..2).for_each(|side| self.path.hold(side, false)),
+            What::Partition { .. } => (0..2).for_each(|side| self.path.hold(side, false, self.now)),
             _ => {}
         }
     }

@@ -19,6 +19,8 @@
 
 use std::ops::Range;
 
+use forebay_planted::{Fault, planted};
+
 use super::Block;
 
 /// The bits of a stripe's length without ESN: 2^22 numbers are 1,024 stripes.
@@ -41,6 +43,7 @@ impl Territory {
 
     /// That of gateway 0 or 1; `None` for other numbers.
     pub fn of(number: u8) -> Option<Territory> {
+        let number = if planted(Fault::SameTerritory) { 0 } else { number };
         (number <= 1).then_some(Territory { number })
     }
 
