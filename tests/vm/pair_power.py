@@ -159,6 +159,10 @@ class Traffic:
         self.speak = [flows.flows("host-a", flows.SPEAK, [("a to b", "10.1.0.10", *TO_B[1:])], RATE),
                       flows.flows("host-b", flows.SPEAK, [("b to a", "10.2.0.10", *TO_A[1:])], RATE)]
 
+    def end(self):
+        for one in [*self.speak, *self.listen.values()]:
+            one.process.kill()
+
     def ask(self, word="ask"):
         return {name: one.ask(word)[name] for name, one in self.listen.items()}
 
@@ -175,23 +179,28 @@ class Traffic:
             time.sleep(0.1)
 
 
+# Each strikes, says whether the other machine is to take over and when it struck, and undoes it when it goes on.
+
 def power_active(machines, one):
+    moment = time.monotonic()
     machines[one].off()
-    yield True
+    yield True, moment
     machines[one].on()
     machines[one].wait()
 
 
 def power_standby(machines, one):
+    moment = time.monotonic()
     machines[1 - one].off()
-    yield False
+    yield False, moment
     machines[1 - one].on()
     machines[1 - one].wait()
 
 
 def pause_active(machines, one):
+    moment = time.monotonic()
     machines[one].vm.process.send_signal(19)
-    yield True
+    yield True, moment
     machines[one].vm.process.send_signal(18)
 
 
@@ -201,15 +210,17 @@ def clock(machines, seconds):
 
 
 def clock_ahead(machines, one):
+    moment = time.monotonic()
     clock([machines[one]], 7_200)
-    yield False
+    yield False, moment
 
 
 def clock_back(machines, one):
     """Of both, and then the power of the active one goes off: what comes next is behind what was used all the same."""
     clock(machines, -86_400)
+    moment = time.monotonic()
     machines[one].off()
-    yield True
+    yield True, moment
     machines[one].on()
     machines[one].wait()
     clock([machines[one]], -86_400)
@@ -266,9 +277,8 @@ def main():
             fault = FAULTS[count] if options.faults <= len(FAULTS) else draw.choice(FAULTS)
             one = settle(machines)
             judge.ask("record")
-            moment = time.monotonic()
             strikes = fault(machines, one)
-            moves = next(strikes)
+            moves, moment = next(strikes)
             middle = traffic.flows_since(moment)
             next(strikes, None)
             now = settle(machines)
@@ -280,6 +290,7 @@ def main():
             assert not any(twice.values()), f"replayed packets were delivered: {twice}"
             took.setdefault(fault.__name__, []).append(middle)
             print(f"pair_power: {count + 1} {fault.__name__}: flows again after {middle:.2f} s", flush=True)
+        traffic.end()
         judged = judge.ask("end")
         assert not judged["twice"], f"twice: {judged['twice']}"
         assert not judged["clear"], f"{judged['clear']} packets in the clear"

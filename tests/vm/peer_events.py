@@ -395,7 +395,31 @@ def per_cpu(pair):
     numbers = set(re.findall(r"pcpu-num (\w+)", shown))
     if not numbers:
         raise Unable("the daemon agreed on them, this kernel's SAs have no number of a CPU")
-    return f"{len(pair.spis(pair.b)) // 2} pairs of SAs, for {len(numbers)} CPUs"
+    asked = per_cpu_by_gateway(pair, lines)
+    return f"{len(pair.spis(pair.b)) // 2} pairs of SAs, for {len(numbers)} CPUs; the gateway's workers asked for {asked}"
+
+
+def per_cpu_by_gateway(pair, lines):
+    """The gateway's workers ask its daemon for SAs of their own while the fallback SA carries what they send: for how many CPUs
+    it has outbound SAs then. Nothing that is sent meanwhile is lost."""
+    pair.configure(Case(child=(lines, lines.splitlines()[0])))
+    hosts = [f"10.2.0.{host}" for host in range(1, 9)]
+    pair.b.sh("for host in 2 3 4 5 6 7 8; do ip addr add 10.2.0.$host/16 dev lo 2>/dev/null || true; done")
+    pair.reach(30)
+    # Flows of several addresses, for they are distributed over the queues of the gateway's interface.
+    pings = " ".join(hosts)
+    pair.a.sh(
+        f"for host in {pings}; do ping -i 0.1 -c 100 -W 2 -I 10.1.0.1 $host >/tmp/ping-$host & done; wait", seconds=60
+    )
+    lost = {host: re.search(r"(\d+) packets transmitted, (\d+) received", pair.a.sh(f"cat /tmp/ping-{host}")) for host in hosts}
+    wrong = {host: one[0] for host, one in lost.items() if one is None or one[1] != one[2]}
+    if wrong:
+        raise VmError(f"lost while SAs of single CPUs were asked for: {wrong}")
+    sas = [sa for sa in pair.status()["sas"] if sa["direction"] == "out"]
+    own = {sa["cpu"] for sa in sas if sa.get("cpu") is not None and sa["packets"] > 0}
+    if not own or not any(sa.get("cpu") is None for sa in sas):
+        raise VmError(f"no SA of a CPU in use beside the fallback: {[(sa['spi'], sa.get('cpu'), sa['packets']) for sa in sas]}")
+    return f"{len(own)}, while the fallback SA carried all"
 
 
 def iptfs(pair):

@@ -37,10 +37,13 @@ PEERS = {
 }
 DEFAULT = "strongswan-6.0"
 MODULES = "modprobe -a esp4 esp6 ah4 xfrm_user tun 2>/dev/null || true"
+# With two cores and two workers, for SAs per CPU.
+OF_TWO_CORES = "strongswan-6.1"
 CONFIGURATION = """
 [inside]
 name = "forebay0"
 mtu = 1400
+queues = QUEUES
 
 [[outside]]
 kind = "raw"
@@ -125,9 +128,9 @@ def one(name, events, arguments, work, results):
     here = Namespace(f"wire-{name}")
     here.tap("a", "br"), here.tap("b", "br")
     images = IMAGE / release_ours, IMAGE / release
-    cores = 2 if name == "strongswan-6.1" else 1
+    cores = 2 if name == OF_TWO_CORES else 1
     with (
-        Vm("ours", [(here, "a")], memory=1024, image=images[0], initramfs=images[0] / "initramfs-ike") as a,
+        Vm("ours", [(here, "a")], memory=1024, image=images[0], initramfs=images[0] / "initramfs-ike", cores=cores) as a,
         Vm(
             "peer",
             [(here, "b")],
@@ -152,7 +155,7 @@ def one(name, events, arguments, work, results):
         )
         ours, theirs = Strongswan(a, 1, marked=True), daemon(b, 2)
         a.put(work / "forebay", "/tmp/forebay", 0o755, seconds=180)
-        a.put(CONFIGURATION.encode(), "/tmp/gateway.toml")
+        a.put(CONFIGURATION.replace("QUEUES", str(cores)).encode(), "/tmp/gateway.toml")
         a.sh("mkdir -p /dev/net /var/lib; [ -e /dev/net/tun ] || mknod /dev/net/tun c 10 200")
         entry = results.setdefault(name, {"events": {}})
         entry["versions"] = {

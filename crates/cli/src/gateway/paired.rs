@@ -135,7 +135,10 @@ fn stand_by(process: &Process<'_>, pair: &Pair, ready: &mut Ready, control_plane
             let outcome = match ready.read_again(process) {
                 Ok((changes, warnings)) => {
                     warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
-                    tracing::info!(sas = ready.config.sas.entries.len(), "configuration reloaded; this gateway stands by");
+                    tracing::info!(
+                        sas = ready.config.sas.entries.len(),
+                        "configuration reloaded; this gateway stands by"
+                    );
                     control_plane::outcome(&changes, &warnings)
                 }
                 Err(report) => {

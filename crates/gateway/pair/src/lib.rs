@@ -27,5 +27,5 @@ mod source;
 pub use key::{Key, KeyError};
 pub use message::{Hello, Message, Mismatch, decode, encode};
 pub use mirror::Mirror;
-pub use node::{Pair, PairError, PairStatus, Speaker, Stepper, Verdict};
+pub use node::{Clocks, Pair, PairError, PairStatus, Speaker, Stepper, Verdict};
 pub use outbox::Meanwhile;

@@ -91,7 +91,8 @@ impl Mirror {
         }
         let mut written = Vec::new();
         for WindowNote { id, received } in notes {
-            let window = self.known.entry(id).or_insert_with(|| Window::new(Received::up_to(received.top), 0));
+            let window =
+                self.known.entry(id).or_insert_with(|| Window::new(Received::up_to(received.top), 0));
             let before = window.received.top;
             window.received = match holds {
                 Holds::New => received,

@@ -136,6 +136,15 @@ pub struct PairStatus {
     pub last: Option<(Duration, &'static str)>,
 }
 
+/// The clocks of a gateway.
+#[derive(Clone, Copy, Debug)]
+pub struct Clocks {
+    /// Monotonic: nobody sets it.
+    pub monotonic: fn() -> Duration,
+    /// The time since the Unix epoch.
+    pub unix: fn() -> Duration,
+}
+
 /// The sending end of a connection to the peer.
 pub trait Speaker: Send + Sync {
     /// Sends a message; false if the connection is lost.
@@ -255,7 +264,8 @@ impl Pair {
     ) -> Result<Pair, PairError> {
         let key = Arc::new(Key::read(&config.key_file).map_err(PairError::Key)?);
         let process = RandomState::new().build_hasher().finish();
-        let (pair, mut notes) = Pair::new(config, (store, claim), process, (clock, unix_time), None)?;
+        let (pair, mut notes) =
+            Pair::new(config, (store, claim), process, Clocks { monotonic: clock, unix: unix_time }, None)?;
         let shared = pair.shared.clone();
         // Gateway 0 is connected to, gateway 1 connects.
         if config.number == 0 {
@@ -288,15 +298,15 @@ impl Pair {
         Ok(pair)
     }
 
-    /// One without threads and connections. `process` is a random name; the clocks are a monotonic one and the time since
-    /// the Unix epoch. `meanwhile` is called where records wait for the peer, if no thread reads what it says.
+    /// One without threads and connections. `process` is a random name. `meanwhile` is called where records wait for the peer, if no thread reads what it says.
     fn new(
         config: &forebay_config::Pair,
         (store, claim): (IvStore, Lock),
         process: u64,
-        (clock, unix_time): (fn() -> Duration, fn() -> Duration),
+        clocks: Clocks,
         meanwhile: Option<Meanwhile>,
     ) -> Result<(Pair, Notes), PairError> {
+        let Clocks { monotonic: clock, unix: unix_time } = clocks;
         let territory = Territory::of(config.number).ok_or(PairError::Number(config.number, 0))?;
         let store = store.in_territory(territory);
         let memory = Memory::open(store.clone(), config.number).map_err(PairError::State)?;

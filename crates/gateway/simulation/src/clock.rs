@@ -108,7 +108,8 @@ impl Drop for HostClock {
 
 /// Time since the process that runs at present began, which nobody sets.
 pub fn monotonic() -> StdDuration {
-    RUNS.get().map_or(StdDuration::ZERO, |(cell, _)| StdDuration::from_nanos(cell.load(Ordering::Relaxed) / 1_000))
+    RUNS.get()
+        .map_or(StdDuration::ZERO, |(cell, _)| StdDuration::from_nanos(cell.load(Ordering::Relaxed) / 1_000))
 }
 
 /// The time of day of the host that runs at present, since the Unix epoch.

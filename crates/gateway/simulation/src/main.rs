@@ -54,7 +54,9 @@ fn main() -> ExitCode {
     println!("{seeds} seeds from {first}, {all} events, at least {fewest} a seed: {failed} broke a rule");
     let (take_overs, repeated) = (take_overs.into_inner(), repeated.into_inner());
     if take_overs > 0 {
-        println!("{take_overs} take-overs, {repeated} packets delivered by both machines of a pair while they were cut off");
+        println!(
+            "{take_overs} take-overs, {repeated} packets delivered by both machines of a pair while they were cut off"
+        );
     }
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -1,6 +1,5 @@
 //! A gateway through all its lives: its host, its process when there is one, and what it sent.
 
-
 use forebay_config::{self as config, Config};
 use forebay_crypto::fault::FaultControl;
 use forebay_gateway::service::{Guard, Host, Service, StartError, Worker};
@@ -77,7 +76,24 @@ impl Node {
         let clock = HostClock::new(Time::ZERO, 0);
         let (host, service, controls) = (SimHost::default(), None, Vec::new());
         let (life, reloads, wake_at, keep_at, lies, stuck, power) = (0, 0, None, None, false, false, false);
-        Node { number, machine, member, suspended, unmerged, host, service, clock, controls, life, reloads, wake_at, keep_at, lies, stuck, power }
+        Node {
+            number,
+            machine,
+            member,
+            suspended,
+            unmerged,
+            host,
+            service,
+            clock,
+            controls,
+            life,
+            reloads,
+            wake_at,
+            keep_at,
+            lies,
+            stuck,
+            power,
+        }
     }
 
     /// Its file.
@@ -100,7 +116,13 @@ impl Node {
     ///
     /// # Errors
     /// As [`Node::start`].
-    pub fn stand_by(&mut self, site: &Site, path: &Path, side: usize, now: Time) -> Result<(), (String, bool)> {
+    pub fn stand_by(
+        &mut self,
+        site: &Site,
+        path: &Path,
+        side: usize,
+        now: Time,
+    ) -> Result<(), (String, bool)> {
         self.begin_process(now);
         let config = self.config(site);
         let guarded = Guard::new(&config, self.host.firewall());

@@ -5,10 +5,9 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration as StdDuration;
 
 use forebay_config as config;
-use forebay_pair::{Message, Pair, Speaker, Stepper, decode, encode};
+use forebay_pair::{Clocks, Message, Pair, Speaker, Stepper, decode, encode};
 use forebay_state::IvStore;
 use forebay_time::{Duration, Time};
 
@@ -54,7 +53,7 @@ impl Member {
             let path = path.clone();
             Arc::new(move || path.carry(turn.now()))
         };
-        let clocks: (fn() -> StdDuration, fn() -> StdDuration) = (monotonic, unix_time);
+        let clocks = Clocks { monotonic, unix: unix_time };
         let (pair, stepper) = Pair::stepped(&settings, (store, claim), process, clocks, meanwhile)
             .map_err(|error| error.to_string())?;
         let stepper = Arc::new(stepper);
@@ -157,7 +156,8 @@ impl Path {
         let is_open = |one: &Connection| {
             one.closed == [false; 2] && one.is_mute == [false; 2] && one.waits.iter().all(|at| *at <= now)
         };
-        if state.connections.iter().any(is_open) || state.held != [None; 2] || now.since(state.tried) < AGAIN {
+        if state.connections.iter().any(is_open) || state.held != [None; 2] || now.since(state.tried) < AGAIN
+        {
             return;
         }
         state.tried = now;

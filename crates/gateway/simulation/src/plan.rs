@@ -139,7 +139,9 @@ impl Plan {
                 0..2 => What::Kill { power: random.below(2) == 0 },
                 2 => What::Stop,
                 3..5 => What::Suspend,
-                5..7 => What::Partition { to: [[true, true], [true, false], [false, true]][random.below(3) as usize] },
+                5..7 => What::Partition {
+                    to: [[true, true], [true, false], [false, true]][random.below(3) as usize],
+                },
                 _ => What::Reset,
             };
             let about = if side == 0 { 0 } else { machines - 1 };

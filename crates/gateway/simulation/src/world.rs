@@ -143,7 +143,9 @@ impl World {
         let mut world = World {
             site: plan.site.clone(),
             path: Path::default(),
-            holders: (0..count).map(|gateway| Some(gateway).filter(|_| plan.site.pair != Some(gateway))).collect(),
+            holders: (0..count)
+                .map(|gateway| Some(gateway).filter(|_| plan.site.pair != Some(gateway)))
+                .collect(),
             now: Time::ZERO,
             queue: BinaryHeap::new(),
             order: 0,

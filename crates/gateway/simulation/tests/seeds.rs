@@ -4,6 +4,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use forebay_gateway_sim::{Plan, run};
 
+/// Draws the plan of a seed with about so many events.
+type Draw = fn(u64, u64) -> Plan;
+/// A seed that has found something: with how many events, and what it was.
+type Kept = (u64, u64, &'static str);
+
 /// Seeds of every day; `SEEDS` changes it.
 const SEEDS: u64 = 500;
 /// Events of one, about: packets bring four times as many.
@@ -13,14 +18,18 @@ const EVENTS: u64 = 400;
 const PAIR_SEEDS: u64 = 100;
 
 /// Seeds of pairs that have found something: with how many events, and what it was.
-const KEPT_OF_PAIRS: &[(u64, u64, &str)] = &[
-    (39, 2_000, "two packets of a burst counted as thousands a second, and after both machines had failed all were refused"),
+const KEPT_OF_PAIRS: &[Kept] = &[
+    (
+        39,
+        2_000,
+        "two packets of a burst counted as thousands a second, and after both machines had failed all were refused",
+    ),
     (334, 2_000, "the same after a partition"),
     (225, 2_000, "finds a data plane that is not told what the other machine did meanwhile"),
 ];
 
 /// Seeds that have found something: with how many events, and what it was.
-const KEPT: &[(u64, u64, &str)] = &[
+const KEPT: &[Kept] = &[
     (6, 2_000, "replay windows were empty after a restart: packets were delivered twice"),
     (0, 2_000, "packets that had been received before moved a peer"),
     (33, 2_000, "packets were delivered before their numbers were noted"),
@@ -38,7 +47,7 @@ fn seeds() -> Option<u64> {
 }
 
 /// Runs the plans of the first seeds, on all cores.
-fn all_break_no_rule(seeds: u64, draw: fn(u64, u64) -> Plan, word: &str) {
+fn all_break_no_rule(seeds: u64, draw: Draw, word: &str) {
     let next = AtomicU64::new(0);
     let work = || {
         loop {
@@ -47,7 +56,9 @@ fn all_break_no_rule(seeds: u64, draw: fn(u64, u64) -> Plan, word: &str) {
                 return;
             }
             if let Err(violation) = run(&draw(seed, EVENTS)) {
-                panic!("seed {seed}: {violation}\nforebay-gateway-sim {word} 1 {seed} {EVENTS} makes it short");
+                panic!(
+                    "seed {seed}: {violation}\nforebay-gateway-sim {word} 1 {seed} {EVENTS} makes it short"
+                );
             }
         }
     };
@@ -67,8 +78,7 @@ fn seeds_of_pairs_break_no_rule() {
 
 #[test]
 fn seeds_that_found_a_fault_break_no_rule() {
-    let draws: [(&[(u64, u64, &str)], fn(u64, u64) -> Plan); 2] =
-        [(KEPT, Plan::draw), (KEPT_OF_PAIRS, Plan::draw_pair)];
+    let draws: [(&[Kept], Draw); 2] = [(KEPT, Plan::draw), (KEPT_OF_PAIRS, Plan::draw_pair)];
     for (kept, draw) in draws {
         for &(seed, events, what) in kept {
             if let Err(violation) = run(&draw(seed, events)) {

@@ -1,12 +1,11 @@
 //! A gateway of a pair without threads, connections and clocks of its own, for simulations.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use forebay_state::{IvStore, Lock};
 
 use super::notes::Notes;
-use super::{Pair, PairError, Shared, Speaker, lock};
+use super::{Clocks, Pair, PairError, Shared, Speaker, lock};
 use crate::message::Message;
 use crate::outbox::Meanwhile;
 
@@ -18,8 +17,7 @@ pub struct Stepper {
 
 impl Pair {
     /// One whose time passes and whose connections are made by a [`Stepper`]. Nothing is listened at and no key is read.
-    /// `process` is a name that no other process of the two has; the clocks are a monotonic one and the time since the Unix
-    /// epoch; `meanwhile` has the peer hear what was sent to it, and this gateway what the peer answered.
+    /// `process` is a name that no other process of the two has; `meanwhile` has the peer hear what was sent to it, and this gateway what the peer answered.
     ///
     /// # Errors
     /// As [`Pair::start`].
@@ -27,7 +25,7 @@ impl Pair {
         config: &forebay_config::Pair,
         state: (IvStore, Lock),
         process: u64,
-        clocks: (fn() -> Duration, fn() -> Duration),
+        clocks: Clocks,
         meanwhile: Meanwhile,
     ) -> Result<(Pair, Stepper), PairError> {
         let (pair, notes) = Pair::new(config, state, process, clocks, Some(meanwhile))?;
