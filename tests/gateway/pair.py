@@ -2,7 +2,7 @@
 """Two gateways as one: gateways 0 and 1 share addresses and SAs and face gateway B. Faults drawn from a seed strike the pair under
 traffic: kill -9, a clean stop, SIGSTOP, cut links, partitions of the peer link in one direction and in both.
 
-    tests/gateway/pair.py FOREBAY [--takeovers N] [--seed N] [--esn] [--vrrp]
+    tests/gateway/pair.py FOREBAY [--takeovers N] [--seed N] [--esn] [--vrrp] [--partitions SECONDS]
 
            10.1/16                  192.0.2/24                    10.2/16
     host-a ------- gw-0 (lan, wan) -------+------- gw-b (wan, lan) ------- host-b
@@ -624,6 +624,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--esn", action="store_true")
     parser.add_argument("--vrrp", action="store_true")
+    parser.add_argument("--partitions", type=float, metavar="SECONDS", help="only these, in each direction and both, for so long")
     arguments = parser.parse_args()
     build(arguments.esn)
     start("b")
@@ -637,16 +638,17 @@ def main():
     traffic.flows_since(time.monotonic())
     draw = random.Random(arguments.seed)
     took, take_overs, replayed, count = {}, 0, 0, 0
-    while count < len(QUICK) if not arguments.takeovers else take_overs < arguments.takeovers:
-        fault = draw.choice(FAULTS) if arguments.takeovers else QUICK[count]
+    quick = [partition, mute_active, mute_standby] if arguments.partitions else QUICK
+    while count < len(quick) if not arguments.takeovers else take_overs < arguments.takeovers:
+        fault = draw.choice(FAULTS) if arguments.takeovers else quick[count]
         count += 1
-        moved, middle, again = strike(fault, traffic, judge, draw.uniform(1.0, 2.5))
+        moved, middle, again = strike(fault, traffic, judge, arguments.partitions or draw.uniform(1.0, 2.5))
         take_overs += moved
         replayed += again
         took.setdefault(fault.__name__, []).append(middle)
         print(f"pair: {count} {fault.__name__}: {'taken over' if moved else 'the same gateway is active'}; flows again after "
               + ", ".join(f"{name} {seconds:.2f} s" for name, seconds in middle.items()), flush=True)
-    if not arguments.takeovers:
+    if not arguments.takeovers and not arguments.partitions:
         replaced_keys(traffic)
         upgrade(traffic)
     sent, said = traffic.end()
@@ -662,7 +664,7 @@ def main():
             print(f"pair: {fault}, {name}: median {statistics.median(times):.2f} s, longest {times[-1]:.2f} s of {len(times)}")
     print(f"pair: {take_overs} take-overs, {judged['packets']} packets of the pair captured: no number and no IV twice, none in the "
           f"clear; {replayed} packets replayed, none delivered")
-    if not arguments.takeovers and not VRRP:
+    if not arguments.takeovers and not arguments.partitions and not VRRP:
         refusals()
 
 

@@ -218,6 +218,7 @@ struct Shared {
     store: IvStore,
     memory: Arc<Memory>,
     outbox: Outbox,
+    /// Locked before the state, by whoever needs both.
     mirror: Mutex<Mirror>,
     state: Mutex<State>,
     work: mpsc::Sender<Work>,
@@ -392,7 +393,9 @@ impl Pair {
     pub fn prepare(&self) -> Result<(IvStore, Lock), IvStoreError> {
         let shared = &self.shared;
         lock(&shared.state).running = true;
-        let settled = lock(&shared.mirror).settle();
+        // Held until the end, so that no record of the peer comes between what is written and what the peer is told.
+        let mut mirror = lock(&shared.mirror);
+        let settled = mirror.settle();
         let mut state = lock(&shared.state);
         if let Err(error) = settled {
             state.running = false;
@@ -408,7 +411,9 @@ impl Pair {
 
     /// The data plane has ended, and everything is recorded: what the peer has sent meanwhile is merged.
     pub fn stopped(&self) {
-        if let Err(error) = lock(&self.shared.mirror).settle() {
+        // As in [`Pair::prepare`].
+        let mut mirror = lock(&self.shared.mirror);
+        if let Err(error) = mirror.settle() {
             tracing::error!(%error, "cannot merge the records of the peer");
             return;
         }

@@ -94,8 +94,10 @@ impl Shared {
     /// Notes records and acknowledges them. While this gateway is active itself, its own notes of windows hold; the peer will
     /// send all of its again when it has stood down.
     fn note(&self, link: u64, at: u64, records: &[Record]) -> Result<(), IvStoreError> {
+        // A data plane that starts meanwhile has these records or the next that are sent.
+        let mut mirror = lock(&self.mirror);
         match self.holds() {
-            Some(holds) => lock(&self.mirror).note(records, holds, (self.clock)())?,
+            Some(holds) => mirror.note(records, holds, (self.clock)())?,
             None => drop(self.store.take_over(records)?),
         }
         self.send_on(&lock(&self.state), link, &Message::Noted { at });
@@ -103,13 +105,15 @@ impl Shared {
     }
 
     fn merge(&self, link: u64, records: &[Record], active: bool) -> Result<(), IvStoreError> {
+        // One that stops meanwhile leaves them to be merged by whoever comes second.
+        let mut mirror = lock(&self.mirror);
         let raised = match self.holds() {
             Some(holds) => {
                 let holds = if active { holds } else { Holds::Both };
-                lock(&self.mirror).note(records, holds, (self.clock)())?;
+                mirror.note(records, holds, (self.clock)())?;
                 false
             }
-            None => lock(&self.mirror).merge_running(records)?,
+            None => mirror.merge_running(records)?,
         };
         let mut state = lock(&self.state);
         state.received = Some(link);

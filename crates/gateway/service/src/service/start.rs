@@ -20,13 +20,14 @@ use super::pin::pin;
 use super::routes::RouteTable;
 use super::start_error::{StartError, link_error};
 use forebay_config::{Changes, Config, InsideLink, KeySource, MssClamp, Routes, Tun, Xfrm, deal, prefixes};
+use forebay_crypto::Direction;
 use forebay_privileges as privileges;
 use forebay_sas::esp_sa;
 use forebay_state::lifetimes;
 use forebay_state::numbers::{Ivs, Keeper, Reserved, SequenceReserver};
 use forebay_state::recorder::Recorder;
 use forebay_state::windows::{self, Windows};
-use forebay_state::{IvStore, IvStoreError, Lock, Used, WindowStore};
+use forebay_state::{IvStore, IvStoreError, Lock, SequenceId, Used, WindowStore};
 use forebay_taps::{Side, Taps, TapsStatus};
 use forebay_worker::Handoff;
 use forebay_worker::Workers;
@@ -201,6 +202,7 @@ impl Service {
         }
         let routes = RouteTable::new(&config, host.routing(&config).map_err(link_error("routes"))?);
         route(&routes, &config)?;
+        retire(&store, &config);
         let exported = Arc::new(KeyExport::default());
         export(&config, &exported)?;
         taps.change(config.taps.as_ref());
@@ -384,6 +386,7 @@ impl Service {
         // From here on it is by this file that it runs, whatever else fails.
         self.config = config;
         self.owners = owners.to_vec();
+        retire(&self.store, &self.config);
         if changes.taps || self.taps.have_failed() {
             self.taps.change(self.config.taps.as_ref());
         }
@@ -600,6 +603,18 @@ fn news(
         Ok((ranges, reserved.with_ivs(ivs)))
     };
     reservers.iter().zip(dealt).enumerate().map(reserve).collect()
+}
+
+/// Puts the marks of SAs that the file has no more aside, where they burden no reservation.
+fn retire(store: &IvStore, config: &Config) {
+    if !matches!(config.keys.source, KeySource::Static { .. }) {
+        return;
+    }
+    let outbound = config.sas.entries.iter().filter(|entry| entry.direction == Direction::Seal);
+    let used = outbound.map(|entry| SequenceId::of(&entry.keys, entry.config.spi)).collect();
+    if let Err(error) = store.retire_sequences(&used) {
+        tracing::warn!(%error, "cannot put records of SAs aside that are gone");
+    }
 }
 
 /// An IKE daemon's SA may be used by the peer before the kernel's news of it is here.

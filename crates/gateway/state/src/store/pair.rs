@@ -230,7 +230,10 @@ impl IvStore {
                     records.extend(key.try_into().ok().map(|key| Record::Ivs { key, until }));
                 }
             }
-            for (id, last) in Table::read(files, &store.directory.join(super::sequences::FILE))?.marks {
+            let mut numbers = store.retired()?;
+            // What stands there of one that has come back is behind.
+            numbers.extend(Table::read(files, &store.directory.join(super::sequences::FILE))?.marks);
+            for (id, last) in numbers {
                 records.extend(id.try_into().ok().map(|id| Record::Numbers { id, last }));
             }
             let lives = super::lifetimes::Table::read(files, &store.directory.join(super::lifetimes::FILE))?;
@@ -255,7 +258,7 @@ impl IvStore {
                     let mark = ivs[usize::from(other)].entry(key.to_string()).or_default();
                     *mark = (*mark).max(*until);
                 }
-                Record::Numbers { id, last } => numbers.push((id.to_string(), *last)),
+                Record::Numbers { id, last } => numbers.push((*id, *last)),
                 Record::Life { id, note } => lives.push((*id, *note)),
                 Record::Window { .. } => {}
             }
@@ -263,10 +266,11 @@ impl IvStore {
         for (name, marks) in [TOGETHER, OTHER].into_iter().zip(ivs) {
             self.raise(name, marks)?;
         }
-        let raised = self.change_sequences(numbers.is_empty(), |marks| {
+        let ids: Vec<SequenceId> = numbers.iter().map(|(id, _)| *id).collect();
+        let raised = self.change_sequences(&ids, |marks| {
             let mut raised = false;
             for (id, last) in numbers {
-                let mark = marks.entry(id).or_default();
+                let mark = marks.entry(id.to_string()).or_default();
                 raised |= *mark < last;
                 *mark = (*mark).max(last);
             }
@@ -303,7 +307,7 @@ impl IvStore {
         })?
     }
 
-    fn locked<T>(&self, work: impl FnOnce(&IvStore) -> T) -> Result<T, IvStoreError> {
+    pub(super) fn locked<T>(&self, work: impl FnOnce(&IvStore) -> T) -> Result<T, IvStoreError> {
         let path = self.directory.clone();
         self.files.make_directory(&path).map_err(|error| IvStoreError::Write { path, error })?;
         let path = self.directory.join("lock");

@@ -4,8 +4,12 @@
 //! replays. So numbers are noted before their use, in blocks: what is noted of all SAs stands in one file, which is
 //! replaced as marks are. After a crash an SA goes on behind its block, after a clean stop behind the number that it
 //! really used.
+//!
+//! An SA that is gone leaves its mark for good, because its keys may be configured again. Where many have gone, their marks
+//! move to a second file, which is read only when an SA comes that the first one does not know: a reservation
+//! costs what the SAs that are there cost.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -23,6 +27,10 @@ use super::{IvStore, IvStoreError, Record, Step, replace};
 const DOMAIN: &[u8] = b"forebay sequence numbers v1\0";
 /// The file; each SA has a line in it.
 pub(super) const FILE: &str = "sequences.json";
+/// That of SAs that are gone, a line each: fingerprint and number.
+pub(super) const RETIRED: &str = "retired-sequences.txt";
+/// Longest such file, in bytes: more than sixty million SAs.
+const RETIRED_MAX_LEN: u64 = 4 << 30;
 
 /// A fingerprint of an SA's keys and SPI, which identifies the SA to its peer. An attacker who sees it can confirm a
 /// guess of the keys and learns nothing else.
@@ -121,7 +129,8 @@ impl IvStore {
     /// # Errors
     /// If the file cannot be read or written, or says something else; then nothing is reserved.
     pub fn reserve_sequences(&self, wanted: &[Wanted]) -> Result<Vec<Block>, IvStoreError> {
-        self.change_sequences(wanted.is_empty(), |marks| {
+        let ids: Vec<SequenceId> = wanted.iter().map(|one| one.id).collect();
+        self.change_sequences(&ids, |marks| {
             let block = |wanted: &Wanted| {
                 let mark = marks.entry(wanted.id.to_string()).or_default();
                 if let Some(territory) = self.territory {
@@ -145,7 +154,8 @@ impl IvStore {
     /// # Errors
     /// As [`IvStore::reserve_sequences`]; the unused numbers are then skipped, which is harmless.
     pub fn settle_sequences(&self, used: &[Used]) -> Result<(), IvStoreError> {
-        self.change_sequences(used.is_empty(), |marks| {
+        let ids: Vec<SequenceId> = used.iter().map(|one| one.id).collect();
+        self.change_sequences(&ids, |marks| {
             for one in used {
                 if let Some(mark) = marks.get_mut(&one.id.to_string()).filter(|mark| **mark == one.last) {
                     let less = if planted(Fault::SettledTooLow) { 1 } else { 0 };
@@ -155,21 +165,87 @@ impl IvStore {
         })
     }
 
+    /// Moves the marks of SAs that are not `used` to the file of those that are gone, if there are many. They keep what they
+    /// say, and come back with their SAs.
+    ///
+    /// # Errors
+    /// If a file cannot be read or written; every mark is in one of the two all the same.
+    pub fn retire_sequences(&self, used: &BTreeSet<SequenceId>) -> Result<(), IvStoreError> {
+        self.retire_sequences_stepwise(used, &mut |_| Ok(()))
+    }
+
+    pub(super) fn retire_sequences_stepwise(
+        &self,
+        used: &BTreeSet<SequenceId>,
+        after: &mut dyn FnMut(Step) -> io::Result<()>,
+    ) -> Result<(), IvStoreError> {
+        self.locked(|store| {
+            let (path, retired_path) = (store.directory.join(FILE), store.directory.join(RETIRED));
+            let mut table = Table::read(&*store.files, &path)?;
+            let used: BTreeSet<String> = used.iter().map(ToString::to_string).collect();
+            let gone = table.marks.keys().filter(|id| !used.contains(*id)).count();
+            // In a territory IVs have no such bound, but numbers do.
+            if gone <= store.kept.min(super::floor::KEPT) {
+                return Ok(());
+            }
+            let (stay, go) =
+                std::mem::take(&mut table.marks).into_iter().partition(|(id, _)| used.contains(id));
+            table.marks = stay;
+            let mut retired = store.retired()?;
+            for (id, last) in go {
+                let known = retired.entry(id).or_default();
+                *known = last.max(*known);
+            }
+            let text = retired.iter().map(|(id, last)| format!("{id} {last}\n")).collect();
+            // The one to which they go first: a crash between the two leaves them in both.
+            let written = table.file(&path).and_then(|file| {
+                replace(&*store.files, &[(retired_path.clone(), text)], after)?;
+                store.files.sync_directory(&store.directory)?;
+                after(Step::DirectorySynced)?;
+                replace(&*store.files, &[file], after)?;
+                store.files.sync_directory(&store.directory)
+            });
+            written.map_err(|error| IvStoreError::Write { path: retired_path, error })
+        })?
+    }
+
+    /// Marks of SAs that are gone. One of an SA that has come back may be behind its mark in the table.
+    pub(super) fn retired(&self) -> Result<BTreeMap<String, u64>, IvStoreError> {
+        let path = self.directory.join(RETIRED);
+        let text = match self.files.read(&path, RETIRED_MAX_LEN) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+            Err(error) => return Err(IvStoreError::Read { path, error }),
+        };
+        let mark = |line: &str| {
+            let (id, last) = line.split_once(' ')?;
+            fingerprint(id).ok()?;
+            Some((id.to_owned(), last.parse().ok()?))
+        };
+        let corrupt = |place: usize| IvStoreError::Corrupt {
+            path: path.clone(),
+            why: format!("line {} is no fingerprint with a number", place + 1),
+        };
+        let text = std::str::from_utf8(&text).map_err(|_| corrupt(0))?;
+        let lines = text.lines().enumerate();
+        lines.map(|(place, line)| mark(line).ok_or_else(|| corrupt(place))).collect()
+    }
+
     pub(super) fn change_sequences<T: Default>(
         &self,
-        nothing: bool,
+        ids: &[SequenceId],
         change: impl FnOnce(&mut BTreeMap<String, u64>) -> T,
     ) -> Result<T, IvStoreError> {
-        self.change_sequences_stepwise(nothing, change, &mut |_| Ok(()))
+        self.change_sequences_stepwise(ids, change, &mut |_| Ok(()))
     }
 
     pub(super) fn change_sequences_stepwise<T: Default>(
         &self,
-        nothing: bool,
+        ids: &[SequenceId],
         change: impl FnOnce(&mut BTreeMap<String, u64>) -> T,
         after: &mut dyn FnMut(Step) -> io::Result<()>,
     ) -> Result<T, IvStoreError> {
-        if nothing {
+        if ids.is_empty() {
             return Ok(T::default());
         }
         let failed = |path: &Path| {
@@ -183,6 +259,13 @@ impl IvStore {
         after(Step::Locked).map_err(failed(&lock_path))?;
         let path = self.directory.join(FILE);
         let mut table = Table::read(files, &path)?;
+        let unknown: Vec<String> =
+            ids.iter().map(ToString::to_string).filter(|id| !table.marks.contains_key(id)).collect();
+        if !unknown.is_empty() {
+            let retired = self.retired()?;
+            let known = unknown.into_iter().filter_map(|id| retired.get_key_value(&id));
+            table.marks.extend(known.map(|(id, last)| (id.clone(), *last)));
+        }
         let before = table.marks.clone();
         let changed = change(&mut table.marks);
         // What was not used after all may be used here only, so that the other gateway of a pair need not hear of it.

@@ -297,6 +297,11 @@ fn sequence_id(byte: u8) -> SequenceId {
     SequenceId::of(&keys("aes128gcm16", byte), forebay_ipsec::Spi::new(0x1001).unwrap())
 }
 
+/// Of an SA with this number.
+fn id_of(number: u32) -> SequenceId {
+    SequenceId::of(&keys("aes128gcm16", 1), forebay_ipsec::Spi::new(0x1000 + number).unwrap())
+}
+
 fn block(store: &IvStore, byte: u8, count: u64, end: u64) -> (u64, u64) {
     let blocks = store.reserve_sequences(&[wanted(byte, count, end)]).unwrap();
     (blocks[0].after, blocks[0].last)
@@ -357,12 +362,73 @@ proptest! {
                 *mark += count;
                 (*mark - count, *mark)
             };
-            if let Ok((after, last)) = store.change_sequences_stepwise(false, raise, &mut { stop }) {
+            if let Ok((after, last)) = store.change_sequences_stepwise(&[sequence_id(1)], raise, &mut { stop }) {
                 prop_assert!(after >= given);
                 given = last;
             }
         }
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Whichever SAs come and go, wherever the files are written and whatever is in them, no number is given out twice.
+    #[test]
+    fn marks_of_sas_that_are_gone_come_back_with_them(
+        events in proptest::collection::vec(
+            (1_u32..12, 1_u64..50, proptest::collection::btree_set(1_u32..12, 0..4),
+             proptest::option::of((0_usize..3, proptest::sample::select(&STEPS[..])))), 1..40),
+    ) {
+        let (_directory, store) = store();
+        let store = IvStore { kept: 3, ..store };
+        let mut given = BTreeMap::new();
+        for (sa, count, used, crash) in events {
+            let wanted = Wanted { id: id_of(sa), count, end: u64::MAX };
+            let block = store.reserve_sequences(&[wanted]).unwrap()[0];
+            let before = given.insert(sa, block.last).unwrap_or(0);
+            prop_assert!(block.after >= before, "{sa}: {block:?} behind {before}");
+            let mut left = crash.map(|(count, _)| count);
+            let stop = |at| match crash {
+                Some((_, step)) if step == at => match &mut left {
+                    Some(0) => Err(io::Error::other("power")),
+                    Some(left) => { *left -= 1; Ok(()) }
+                    None => Ok(()),
+                },
+                _ => Ok(()),
+            };
+            let used = used.into_iter().map(id_of).collect();
+            let retired = store.retire_sequences_stepwise(&used, &mut { stop });
+            prop_assert!(retired.is_ok() || crash.is_some());
+            for (sa, last) in &given {
+                let known = |records: Vec<Record>| {
+                    records.into_iter().any(|one| one == Record::Numbers { id: id_of(*sa), last: *last })
+                };
+                prop_assert!(known(store.records().unwrap()), "{sa} is in neither file");
+            }
+        }
+    }
+}
+
+#[test]
+fn marks_of_sas_that_are_gone_are_in_a_file_of_their_own() {
+    let (_directory, store) = store();
+    let want = |n| Wanted { id: id_of(n), count: 10, end: u64::MAX };
+    let all: Vec<Wanted> = (1..=2_000).map(want).collect();
+    store.reserve_sequences(&all).unwrap();
+    let size = |name: &str| fs::metadata(store.directory().join(name)).map_or(0, |file| file.len());
+    let before = size("sequences.json");
+    store.retire_sequences(&all.iter().map(|one| one.id).collect()).unwrap();
+    assert_eq!(size("sequences.json"), before, "all are used");
+    store.retire_sequences(&(1..=5).map(id_of).collect()).unwrap();
+    assert!(size("sequences.json") < 1_000 && size("retired-sequences.txt") > 50_000);
+    let block = store.reserve_sequences(&[want(1_999)]).unwrap()[0];
+    assert_eq!((block.after, block.last), (10, 20));
+    fs::write(store.directory().join("retired-sequences.txt"), "0f 1\n").unwrap();
+    let damaged = store.reserve_sequences(&[want(1_500)]).unwrap_err();
+    assert!(damaged.to_string().contains("line 1"), "{damaged}");
+    // Those that are there need no other file.
+    store.reserve_sequences(&[want(3)]).unwrap();
 }
 
 #[test]
