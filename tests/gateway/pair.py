@@ -505,9 +505,10 @@ def strike(fault, traffic, judge, hold):
     undo = fault(one, other)
     time.sleep(hold)
     middle = traffic.flows_since(moment) if fault not in (one_link,) else {}
+    healed = time.monotonic()
     undo()
     settle()
-    traffic.flows_since(time.monotonic())
+    after = traffic.flows_since(healed)
     again = subprocess.run(program("gw-b", AGAIN, f"{LAB}/recorded"), capture_output=True, text=True, check=True)
     now = settle()
     time.sleep(0.2)
@@ -515,7 +516,7 @@ def strike(fault, traffic, judge, hold):
     assert not any(twice.values()), f"replayed packets were delivered: {twice}"
     if fault is one_link:
         assert now == one, "one of two links was cut, and the other gateway took over"
-    return now != one, middle, int(again.stdout)
+    return now != one, middle, after, int(again.stdout)
 
 
 def new_keys(generation):
@@ -642,15 +643,18 @@ def main():
     while count < len(quick) if not arguments.takeovers else take_overs < arguments.takeovers:
         fault = draw.choice(FAULTS) if arguments.takeovers else quick[count]
         count += 1
-        moved, middle, again = strike(fault, traffic, judge, arguments.partitions or draw.uniform(1.0, 2.5))
+        moved, middle, after, again = strike(fault, traffic, judge, arguments.partitions or draw.uniform(1.0, 2.5))
         take_overs += moved
         replayed += again
         took.setdefault(fault.__name__, []).append(middle)
         print(f"pair: {count} {fault.__name__}: {'taken over' if moved else 'the same gateway is active'}; flows again after "
-              + ", ".join(f"{name} {seconds:.2f} s" for name, seconds in middle.items()), flush=True)
+              + ", ".join(f"{name} {seconds:.2f} s" for name, seconds in middle.items())
+              + "; behind its end " + ", ".join(f"{seconds:.2f} s" for seconds in after.values()), flush=True)
     if not arguments.takeovers and not arguments.partitions:
         replaced_keys(traffic)
         upgrade(traffic)
+    if os.environ.get("LOGS"):
+        print(lab.log("0")[-6000:], "-----", lab.log("1")[-6000:])
     sent, said = traffic.end()
     judged = judge.ask("end")
     assert not judged["twice"], f"twice: {judged['twice']}"

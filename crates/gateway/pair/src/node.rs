@@ -379,7 +379,13 @@ impl Pair {
     /// How often the shared addresses are to be announced now; `None`: not at all, because the peer may have taken over, and an
     /// announcement would move the traffic back.
     pub fn announce_every(&self) -> Option<Duration> {
-        match lock(&self.shared.state).election.claim((self.shared.clock)()) {
+        let state = lock(&self.shared.state);
+        // One that has just stood down may have a data plane and the addresses for a moment. Hosts that hear it then ignore what
+        // the other one announces for a second (Linux: `locktime`).
+        if state.election.role() != Role::Active {
+            return None;
+        }
+        match state.election.claim((self.shared.clock)()) {
             Claim::Undisputed => Some(ANNOUNCE_EVERY),
             Claim::TakenOver => Some(ANNOUNCE_OFTEN),
             Claim::Doubtful => None,

@@ -127,3 +127,46 @@ fn a_state_directory_of_the_other_gateway_is_refused() {
     let refused = Pair::start(&config, store, claim, || Duration::ZERO);
     assert!(matches!(refused.err(), Some(PairError::Number(1, 0))));
 }
+
+/// A speaker to nobody.
+struct Nobody;
+
+impl Speaker for Nobody {
+    fn say(&self, _message: &Message) -> bool {
+        true
+    }
+
+    fn end(&self) {}
+}
+
+#[test]
+fn one_that_has_stood_down_announces_nothing() {
+    thread_local! {
+        static NOW: std::cell::Cell<Duration> = const { std::cell::Cell::new(Duration::ZERO) };
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let config = forebay_config::Pair {
+        number: 0,
+        preferred: true,
+        listen: vec![],
+        peers: vec![],
+        key_file: "/none".into(),
+        addresses: vec![],
+        heartbeat: forebay_time::Duration::from_millis(100),
+        silence: forebay_time::Duration::from_millis(500),
+    };
+    let store = IvStore::new(directory.path());
+    let claim = store.claim().unwrap();
+    let clocks = Clocks { monotonic: || NOW.get(), unix: || Duration::ZERO };
+    let (pair, stepper) = Pair::stepped(&config, (store, claim), 1, clocks, Arc::new(|| {})).unwrap();
+    assert_eq!(pair.announce_every(), None, "it stands by");
+    for tick in 0..250 {
+        NOW.set(TICK * tick);
+        stepper.pass_time();
+    }
+    assert_eq!(pair.verdict(), Verdict::Active, "there is no peer");
+    assert_eq!(pair.announce_every(), Some(ANNOUNCE_EVERY));
+    let link = stepper.connect(Arc::new(Nobody));
+    assert!(stepper.hear(link, Message::Beat { active: true, term: 99, preferred: false, unmerged: false }));
+    assert_eq!((pair.verdict(), pair.announce_every()), (Verdict::Standby, None));
+}
