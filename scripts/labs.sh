@@ -31,6 +31,7 @@ for name in "$@"; do
     pair)
         began=$SECONDS
         timeout --kill-after=10 600 "$tests/pair.py" "$forebay"
+        [ "$extent" = quick ] || timeout --kill-after=10 600 "$tests/pair.py" "$forebay" --ipv6
         echo "labs: pair in $((SECONDS - began)) s"
         ;;
     # The same, with three servers of etcd.

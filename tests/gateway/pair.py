@@ -2,7 +2,7 @@
 """Two gateways as one: gateways 0 and 1 share addresses and SAs and face gateway B. Faults drawn from a seed strike the pair under
 traffic: kill -9, a clean stop, SIGSTOP, cut links, partitions of the peer link in one direction and in both.
 
-    tests/gateway/pair.py FOREBAY [--takeovers N] [--seed N] [--esn] [--vrrp] [--partitions SECONDS]
+    tests/gateway/pair.py FOREBAY [--takeovers N] [--seed N] [--esn] [--ipv6] [--vrrp] [--partitions SECONDS]
 
            10.1/16                  192.0.2/24                    10.2/16
     host-a ------- gw-0 (lan, wan) -------+------- gw-b (wan, lan) ------- host-b
@@ -13,6 +13,8 @@ After each fault TCP, small datagrams in both directions and requests with answe
 the fault on, never asserted against a clock. Everything that the pair sends outside is captured and judged: no sequence number and
 no IV twice for an SPI, nothing in the clear. Packets of B that were recorded before are sent again after each take-over and
 none of them is delivered.
+
+With --ipv6 the shared address outside is 2001:db8::1, which unsolicited neighbour advertisements move.
 
 With --vrrp the gateways leave the addresses to keepalived, which follows their roles (docs/pair.md).
 """
@@ -49,6 +51,10 @@ from lab import HOST_A, HOST_B, LAB, Talker, ip, kill, program, wait_until  # no
 GATEWAYS = ("0", "1")
 RATE = 1_000
 VRRP = "--vrrp" in sys.argv
+# Outside: the network, the shared address and that of B.
+NETWORK, SHARED, PEER = ("2001:db8::%s/64", "2001:db8::1", "2001:db8::2") if "--ipv6" in sys.argv else ("192.0.2.%s/24", "192.0.2.1", "192.0.2.2")
+
+NODAD = ("nodad",) if ":" in SHARED else ()
 
 # Counts numbered datagrams and logs the gaps in which none came; a line in asks, "end" ends.
 LISTEN = """
@@ -168,22 +174,27 @@ print("ready", flush=True)
 numbers, ivs, packets, clear, twice = set(), set(), 0, 0, []
 recorded = collections.deque(maxlen=400)
 sites = (bytes([10, 1]), bytes([10, 2]))
+v6 = ":" in sys.argv[2]
+shared, peer = (socket.inet_pton(socket.AF_INET6 if v6 else socket.AF_INET, text) for text in sys.argv[2:4])
 while True:
     ready, _, _ = select.select([tap, sys.stdin], [], [])
     if tap in ready:
         packet, (port, protocol, kind, *_) = tap.recvfrom(65535)
-        if protocol != 0x0800 or kind == 4 or port not in ("w0", "w1", "wb"):
+        if kind == 4 or port not in ("w0", "w1", "wb"):
             continue
-        if packet[12:14] in sites or packet[16:18] in sites:
+        if protocol == 0x0800 and (packet[12:14] in sites or packet[16:18] in sites):
             clear += 1
-        if packet[9] == 17 and packet[22:24] == b"\\x11\\x94" and len(packet) > 60:
-            spi, number, iv = struct.unpack_from("!IIQ", packet, 28)
+        if protocol != (0x86dd if v6 else 0x0800):
+            continue
+        at, above, source = (40, packet[6], packet[8:24]) if v6 else (20, packet[9], packet[12:16])
+        if above == 17 and packet[at + 2:at + 4] == b"\\x11\\x94" and len(packet) > at + 40:
+            spi, number, iv = struct.unpack_from("!IIQ", packet, at + 8)
             if port == "wb":
-                if packet[12:16] == bytes([192, 0, 2, 2]):
+                if source == peer:
                     recorded.append(packet)
                 continue
             # A host that has lost the address forwards what still comes for it, unchanged.
-            if packet[12:16] != bytes([192, 0, 2, 1]):
+            if source != shared:
                 continue
             packets += 1
             for known, one in ((numbers, (spi, number)), (ivs, (spi, iv))):
@@ -200,18 +211,20 @@ while True:
         if word == "end":
             break
 """
-# Sends IPv4 packets of a file again, as if from elsewhere.
+# Sends packets of a file again; those of IPv4 as if from elsewhere.
 AGAIN = """
 import socket, struct, sys
-raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, 255)
+v6 = ":" in sys.argv[2]
+raw = socket.socket(socket.AF_INET6 if v6 else socket.AF_INET, socket.SOCK_RAW, 255)
 bytes_, at, sent = open(sys.argv[1], "rb").read(), 0, 0
 while at < len(bytes_):
     length, = struct.unpack_from("!I", bytes_, at)
     packet = bytearray(bytes_[at + 4:at + 4 + length])
     at += 4 + length
-    packet[12:16] = socket.inet_aton("192.0.2.66")
-    packet[26:28] = bytes(2)
-    raw.sendto(bytes(packet), ("192.0.2.1", 0))
+    if not v6:
+        packet[12:16] = socket.inet_aton("192.0.2.66")
+        packet[26:28] = bytes(2)
+    raw.sendto(bytes(packet), (sys.argv[2], 0))
     sent += 1
 print(sent)
 """
@@ -238,7 +251,7 @@ def build(esn):
     for name in ("host-a", "host-b", "gw-0", "gw-1", "gw-b", "sw"):
         run("ip", "netns", "add", name)
         ip(name, "link", "set", "lo", "up")
-        for setting in ("net.ipv4.ip_forward=1", "net.ipv6.conf.all.disable_ipv6=1", "net.ipv4.conf.all.arp_ignore=1"):
+        for setting in ("net.ipv4.ip_forward=1", f"net.ipv6.conf.all.disable_ipv6={int(':' not in SHARED)}", "net.ipv4.conf.all.arp_ignore=1"):
             run("ip", "netns", "exec", name, "sysctl", "-qw", setting)
 
     def link(space, name, other_space, other):
@@ -260,19 +273,19 @@ def build(esn):
         for gateway in range(2):
             ip(f"gw-{gateway}", "addr", "add", f"10.9.{n}.{gateway + 1}/30", "dev", f"p{n}")
     for gateway in range(2):
-        ip(f"gw-{gateway}", "addr", "add", f"192.0.2.1{gateway}/24", "dev", "wan")
+        ip(f"gw-{gateway}", "addr", "add", NETWORK % f"1{gateway}", "dev", "wan", *NODAD)
         ip(f"gw-{gateway}", "addr", "add", f"10.1.0.2{gateway}/16", "dev", "lan")
-    for space, address, name in (("host-a", "10.1.0.10/16", "eth0"), ("gw-b", "192.0.2.2/24", "wan"),
+    for space, address, name in (("host-a", "10.1.0.10/16", "eth0"), ("gw-b", NETWORK % 2, "wan"),
                                  ("gw-b", "10.2.0.1/16", "lan"), ("host-b", "10.2.0.10/16", "eth0")):
-        ip(space, "addr", "add", address, "dev", name)
+        ip(space, "addr", "add", address, "dev", name, *(NODAD if ":" in address else ()))
     ip("host-a", "route", "add", "default", "via", "10.1.0.1")
     ip("host-b", "route", "add", "default", "via", "10.2.0.1")
     os.umask(0o077)
     for name, length in (("a-to-b.key", 20), ("b-to-a.key", 20), ("pair.key", 32)):
         with open(f"{LAB}/{name}", "w", encoding="utf-8") as file:
             file.write(os.urandom(length).hex())
-    a = ("192.0.2.1", "10.1.0.0/16", "a-to-b", 0x1001)
-    b = ("192.0.2.2", "10.2.0.0/16", "b-to-a", 0x2001)
+    a = (SHARED, "10.1.0.0/16", "a-to-b", 0x1001)
+    b = (PEER, "10.2.0.0/16", "b-to-a", 0x2001)
     for letter, own, peer in (("0", a, b), ("1", a, b), ("b", b, a)):
         pair = f"""
 [pair]
@@ -281,7 +294,7 @@ listen = ["10.9.0.1:7411", "10.9.1.1:7411"]
 peers = ["10.9.0.1:7411", "10.9.1.1:7411"]
 key_file = "pair.key"
 preferred = {str(letter == "0").lower()}
-addresses = [{'' if VRRP else '"wan 192.0.2.1/24", "lan 10.1.0.1/16"'}]
+addresses = [{'' if VRRP else f'"wan {NETWORK % 1}", "lan 10.1.0.1/16"'}]
 """ if letter != "b" else ""
         sas = "".join(f"""
 [[sa]]
@@ -306,7 +319,7 @@ mtu = 1400
 
 [[outside]]
 kind = "udp"
-listen = "{own[0] if letter == 'b' or not VRRP else '0.0.0.0'}:4500"
+listen = "{f'[{own[0]}]' if ':' in own[0] else own[0] if letter == 'b' or not VRRP else '0.0.0.0'}:4500"
 gso = false
 
 [keys]
@@ -509,7 +522,7 @@ def strike(fault, traffic, judge, hold):
     undo()
     settle()
     after = traffic.flows_since(healed)
-    again = subprocess.run(program("gw-b", AGAIN, f"{LAB}/recorded"), capture_output=True, text=True, check=True)
+    again = subprocess.run(program("gw-b", AGAIN, f"{LAB}/recorded", SHARED), capture_output=True, text=True, check=True)
     now = settle()
     time.sleep(0.2)
     twice = {name: flow.ask()["twice"] for name, flow in traffic.flows.items()}
@@ -624,6 +637,7 @@ def main():
     parser.add_argument("--takeovers", type=int, default=0, help="faults until so many take-overs; without it each fault once")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--esn", action="store_true")
+    parser.add_argument("--ipv6", action="store_true")
     parser.add_argument("--vrrp", action="store_true")
     parser.add_argument("--partitions", type=float, metavar="SECONDS", help="only these, in each direction and both, for so long")
     arguments = parser.parse_args()
@@ -634,7 +648,7 @@ def main():
         if VRRP:
             keepalived(letter)
     assert settle() == "0", "the preferred gateway is not the active one"
-    judge = Asked("sw", JUDGE, f"{LAB}/recorded")
+    judge = Asked("sw", JUDGE, f"{LAB}/recorded", SHARED, PEER)
     traffic = Traffic()
     traffic.flows_since(time.monotonic())
     draw = random.Random(arguments.seed)
@@ -653,8 +667,6 @@ def main():
     if not arguments.takeovers and not arguments.partitions:
         replaced_keys(traffic)
         upgrade(traffic)
-    if os.environ.get("LOGS"):
-        print(lab.log("0")[-6000:], "-----", lab.log("1")[-6000:])
     sent, said = traffic.end()
     judged = judge.ask("end")
     assert not judged["twice"], f"twice: {judged['twice']}"
