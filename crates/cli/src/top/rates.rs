@@ -15,6 +15,8 @@ pub struct Rates {
     pub config: String,
     /// Time since it began to run, in seconds.
     pub uptime_s: f64,
+    /// How it stands with the gateways that it works with, and whether that needs somebody's attention.
+    pub others: Option<(String, bool)>,
     /// Packets in flight, and room for more.
     pub in_flight: (u64, u64),
     /// The processors.
@@ -121,6 +123,7 @@ impl Rates {
             version: now.version.clone(),
             config: now.config.clone(),
             uptime_s: now.uptime_s,
+            others: others(now),
             in_flight: now
                 .engines
                 .iter()
@@ -131,6 +134,20 @@ impl Rates {
             drops: rate.drops(before, now),
         }
     }
+}
+
+/// The pair or the cluster, in a few words.
+fn others(now: &StatusDoc) -> Option<(String, bool)> {
+    let pair = now.pair.as_ref().map(|pair| match (&pair.peer, pair.in_sync) {
+        (None, _) => (format!("pair: {}, peer NOT heard", pair.role), true),
+        (Some(_), false) => (format!("pair: {}, NOT in sync", pair.role), true),
+        (Some(_), true) => (format!("pair: {}, in sync", pair.role), false),
+    });
+    let cluster = now.cluster.as_ref().map(|cluster| match cluster.connected {
+        true => (format!("cluster: {} of {} shares", cluster.serves.len(), cluster.shares), false),
+        false => ("cluster: NO answer of etcd".to_owned(), true),
+    });
+    pair.or(cluster)
 }
 
 /// One over the seconds in between.

@@ -193,11 +193,14 @@ fn heading(rates: &Rates, paused: bool) -> Paragraph<'static> {
         .fold(((0.0, 0.0), (0.0, 0.0)), |(sent, got), link| (add(sent, link.received), add(got, link.sent)));
     let dropped: f64 = rates.drops.iter().map(|drop| drop.1).sum();
     let (in_flight, room) = rates.in_flight;
-    let first = vec![
+    let mut first = vec![
         Span::styled(format!("forebay {} ", rates.version), HEAD),
         Span::raw(format!("{}, up {}", rates.config, time(rates.uptime_s))),
         Span::styled(if paused { "  PAUSED" } else { "" }, BAD),
     ];
+    if let Some((text, is_bad)) = &rates.others {
+        first.push(Span::styled(format!("   {text}"), if *is_bad { BAD } else { DIM }));
+    }
     let second = vec![
         Span::raw(format!(
             "out {} p/s {}bit/s   in {} p/s {}bit/s   ",
@@ -320,6 +323,8 @@ fn drop_table(rates: &Rates, area: Rect) -> Table<'_> {
 
 #[cfg(test)]
 mod tests {
+    use forebay_gateway::control::{ClusterDoc, PairDoc, StatusDoc};
+
     use super::super::rates::tests::status;
     use super::*;
 
@@ -346,6 +351,31 @@ mod tests {
             assert!(text.contains(part), "no `{part}` in\n{text}");
         }
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+
+    #[test]
+    fn the_first_line_says_how_it_stands_with_the_other_gateways() {
+        let mut now = status(12);
+        let first = |now: &StatusDoc| {
+            let text = Screen::default().as_text(&Rates::between(&status(10), now), 80, 24);
+            text.lines().next().unwrap().to_owned()
+        };
+        let mut pair = PairDoc {
+            role: "active".into(),
+            peer: Some("standby".into()),
+            in_sync: true,
+            ..PairDoc::default()
+        };
+        now.pair = Some(pair.clone());
+        assert!(first(&now).ends_with("pair: active, in sync"), "{}", first(&now));
+        pair.peer = None;
+        now.pair = Some(pair);
+        assert!(first(&now).ends_with("pair: active, peer NOT heard"), "{}", first(&now));
+        now.pair = None;
+        let cluster =
+            ClusterDoc { connected: true, shares: 256, serves: vec![1, 5], ..ClusterDoc::default() };
+        now.cluster = Some(cluster);
+        assert!(first(&now).ends_with("cluster: 2 of 256 shares"), "{}", first(&now));
     }
 
     #[test]
