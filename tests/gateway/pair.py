@@ -572,6 +572,21 @@ def replaced_keys(traffic):
               f"{took:.2f} s", flush=True)
 
 
+def broken_file(traffic):
+    """A gateway whose file has an error when it stands down stands by with what it had."""
+    one = settle()
+    whole = lab.file_of(one)
+    lab.edit(one, "[inside]", "[inside]\nno_such_key = 1")
+    undo, moment = suspend_active(one, None), time.monotonic()
+    traffic.flows_since(moment)
+    undo()
+    assert settle() != one, "the other gateway did not take over"
+    assert "no_such_key" in lab.log(one)
+    with open(f"{LAB}/{one}.toml", "w", encoding="utf-8") as file:
+        file.write(whole)
+    print("pair: a gateway whose file has an error stands by with the last one", flush=True)
+
+
 def upgrade(traffic):
     """Both gateways get another program under traffic, as the runbook says: first the one that stands by. What that costs."""
     one = settle()
@@ -666,6 +681,7 @@ def main():
               + "; behind its end " + ", ".join(f"{seconds:.2f} s" for seconds in after.values()), flush=True)
     if not arguments.takeovers and not arguments.partitions:
         replaced_keys(traffic)
+        broken_file(traffic)
         upgrade(traffic)
     sent, said = traffic.end()
     judged = judge.ask("end")

@@ -54,17 +54,11 @@ pub fn run(process: &Process<'_>, config: Config) -> miette::Result<Answer> {
         }
         let Ready { config, processors, guard } = ready;
         drop(guard);
-        let mut verdict = Verdict::Restart;
-        let mut next = Some((config, processors));
+        let (mut verdict, mut last) =
+            serve(process, &pair, &mut addresses, &mut control_plane, config, processors)?;
         while verdict == Verdict::Restart && !process.is_ended() {
-            let (config, processors) = match next.take() {
-                Some(next) => next,
-                None => {
-                    let Ready { config, processors, .. } = Ready::new(process, load(process)?)?;
-                    (config, processors)
-                }
-            };
-            verdict = serve(process, &pair, &mut addresses, &mut control_plane, config, processors)?;
+            let Ready { config, processors, .. } = Ready::new(process, load(process, last))?;
+            (verdict, last) = serve(process, &pair, &mut addresses, &mut control_plane, config, processors)?;
         }
         addresses.remove();
         pair.stopped();
@@ -72,7 +66,7 @@ pub fn run(process: &Process<'_>, config: Config) -> miette::Result<Answer> {
             pair.resign();
             break;
         }
-        ready = Ready::new(process, load(process)?)?;
+        ready = Ready::new(process, load(process, last))?;
         tracing::info!("this gateway stands by");
     }
     tell(&[NotifyState::Stopping]);
@@ -118,8 +112,15 @@ impl Ready {
 /// Sections by which the process goes, and not its data plane.
 const OF_PROCESS: [&str; 3] = ["[pair]", "[control]", "[privileges]"];
 
-fn load(process: &Process<'_>) -> miette::Result<Config> {
-    Ok(config::load(&process.args.config)?)
+/// The file as it is now; the `last` version, if this one has errors. A pair must not end by them.
+fn load(process: &Process<'_>, last: Config) -> Config {
+    config::load(&process.args.config).unwrap_or_else(|errors| {
+        tracing::error!(
+            "the last version of the file without errors is used: {:?}",
+            miette::Report::new(errors)
+        );
+        last
+    })
 }
 
 /// Waits until the pair wants this gateway to be active; false if the process is to end. Meanwhile the file is read again
@@ -164,7 +165,8 @@ fn stand_by(process: &Process<'_>, pair: &Pair, ready: &mut Ready, control_plane
     false
 }
 
-/// Runs a data plane until the pair decides otherwise, or the process is to end; what the pair decides.
+/// Runs a data plane until the pair decides otherwise, or the process is to end; what the pair decides, and the file by which
+/// it ran last.
 fn serve(
     process: &Process<'_>,
     pair: &Pair,
@@ -172,7 +174,7 @@ fn serve(
     control_plane: &mut ControlPlane,
     config: Config,
     processors: Vec<Vec<ProcessorSetup>>,
-) -> miette::Result<Verdict> {
+) -> miette::Result<(Verdict, Config)> {
     let state = pair.prepare().map_err(StartError::Ivs)?;
     let clock = process.clock;
     let mut service = Service::start_with(&Machine, config, processors, clock, seed(), unix_time, state)?;
@@ -184,13 +186,13 @@ fn serve(
     process.serve(&mut service, control_plane, &mut Active { pair, addresses, clock });
     drop(watchdog);
     control_plane.tell_of_none();
-    let is_running = service.is_running();
+    let (is_running, last) = (service.is_running(), service.config().copy());
     service.stop().into_diagnostic().wrap_err("a worker thread failed")?;
     if !is_running {
         return Err(miette::miette!("the data plane ended by itself"));
     }
     tracing::info!("data plane stopped");
-    Ok(pair.verdict())
+    Ok((pair.verdict(), last))
 }
 
 /// The active gateway of a pair.

@@ -242,6 +242,12 @@ fn sections(top: &Table, context: &Context<'_>) -> Option<Config> {
 }
 
 impl Config {
+    /// A copy of the file. Warnings are left out.
+    #[must_use]
+    pub fn copy(&self) -> Config {
+        self.of_shares(&vec![true; self.sas.entries.len()])
+    }
+
     /// A copy of the file with the SAs that `keeps` says, by their places: what a gateway of a cluster serves. What is guarded
     /// stays all that the file protects. Warnings are left out.
     #[must_use]
