@@ -42,6 +42,9 @@ pub struct Mirror {
     base: BTreeMap<SequenceId, u64>,
     /// Windows that are merged when the data plane has stopped: while it runs, the notes are its own.
     owed: Vec<WindowNote>,
+    /// What this gateway had received itself of those that were merged when its data plane stopped. The other one gets that,
+    /// and not the limits back that it has noted ahead: it would refuse the packets up to them.
+    own: BTreeMap<SequenceId, Received>,
 }
 
 /// Whose notes of replay windows are to hold.
@@ -57,19 +60,29 @@ impl Mirror {
     /// The records in a store that has no replica.
     pub fn new(store: IvStore) -> Mirror {
         let windows = WindowStore::new(&store);
-        Mirror { store, windows, known: BTreeMap::new(), base: BTreeMap::new(), owed: Vec::new() }
+        Mirror {
+            store,
+            windows,
+            known: BTreeMap::new(),
+            base: BTreeMap::new(),
+            owed: Vec::new(),
+            own: BTreeMap::new(),
+        }
     }
 
-    /// Every record that is here.
+    /// Every record that is here, for the other gateway: of an `active` one those by which it goes, of one that was active what
+    /// it has received itself.
     ///
     /// # Errors
     /// If a file cannot be read.
-    pub fn all(&self) -> Result<Vec<Record>, IvStoreError> {
+    pub fn all(&self, active: bool) -> Result<Vec<Record>, IvStoreError> {
         let mut records = self.store.records()?;
         let windows = self.windows.all()?;
-        let exact = windows.into_iter().map(|note| match self.known.get(&note.id) {
-            Some(window) => WindowNote { id: note.id, received: window.received.clone() },
-            None => note,
+        let exact = windows.into_iter().map(|note| {
+            let own = self.own.get(&note.id).filter(|_| !active);
+            let known = self.known.get(&note.id).map(|window| &window.received);
+            let received = own.or(known).cloned().unwrap_or(note.received);
+            WindowNote { id: note.id, received }
         });
         records.extend(exact.map(|note| Record::from(&note)));
         Ok(records)
@@ -133,11 +146,11 @@ impl Mirror {
         Ok(raised)
     }
 
-    /// Writes what is known exactly, before the data plane starts here.
+    /// Writes what is known exactly, before the data plane starts here, or when it has ended and this gateway `stands_by`.
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn settle(&mut self) -> Result<(), IvStoreError> {
+    pub fn settle(&mut self, stands_by: bool) -> Result<(), IvStoreError> {
         let known = std::mem::take(&mut self.known);
         let exact = known.into_iter().map(|(id, window)| WindowNote { id, received: window.received });
         self.put(&exact.collect::<Vec<_>>())?;
@@ -145,6 +158,11 @@ impl Mirror {
         let ids: Vec<SequenceId> = owed.iter().map(|note| note.id).collect();
         let mut merged: BTreeMap<SequenceId, Received> =
             self.windows.of(&ids)?.into_iter().map(|note| (note.id, note.received)).collect();
+        self.own.clear();
+        if stands_by {
+            let own = |id: &SequenceId| merged.get(id).cloned().unwrap_or_else(|| Received::up_to(0));
+            self.own = ids.iter().map(|id| (*id, own(id))).collect();
+        }
         for note in owed {
             let known = merged.entry(note.id).or_insert_with(|| note.received.clone());
             *known = union(known, &note.received);

@@ -401,7 +401,7 @@ impl Pair {
         lock(&shared.state).running = true;
         // Held until the end, so that no record of the peer comes between what is written and what the peer is told.
         let mut mirror = lock(&shared.mirror);
-        let settled = mirror.settle();
+        let settled = mirror.settle(false);
         let mut state = lock(&shared.state);
         if let Err(error) = settled {
             state.running = false;
@@ -419,7 +419,7 @@ impl Pair {
     pub fn stopped(&self) {
         // As in [`Pair::prepare`].
         let mut mirror = lock(&self.shared.mirror);
-        if let Err(error) = mirror.settle() {
+        if let Err(error) = mirror.settle(true) {
             tracing::error!(%error, "cannot merge the records of the peer");
             return;
         }
@@ -573,7 +573,7 @@ impl Shared {
     /// Sends every record that is here.
     fn send_all(&self, Everything { session, link, active }: Everything) {
         self.outbox.settled();
-        let records = lock(&self.mirror).all();
+        let records = lock(&self.mirror).all(active);
         let records: Vec<Record> = match records {
             Ok(records) => records,
             Err(error) => {

@@ -34,7 +34,7 @@ fn limits_are_exact_at_a_take_over_and_ahead_on_the_disk_until_then() {
         disk = written;
     }
     assert!(writes < 20, "{writes} writes in two seconds");
-    mirror.settle().unwrap();
+    mirror.settle(false).unwrap();
     assert_eq!(on_disk(&directory), Received { top: 100_000, certain: 99_900, missing: vec![] });
 }
 
@@ -70,7 +70,7 @@ fn what_a_gateway_that_stops_has_received_is_noted_with_its_gaps() {
     mirror.note(&[window(50, 40)], Holds::New, Duration::ZERO).unwrap();
     let exact = Record::Window { id: id('1'), top: 45, certain: 45, missing: vec![(41, 42)] };
     mirror.note(&[exact], Holds::New, Duration::ZERO).unwrap();
-    mirror.settle().unwrap();
+    mirror.settle(false).unwrap();
     assert_eq!(on_disk(&directory), Received { top: 45, certain: 45, missing: vec![(41, 42)] });
 }
 
@@ -78,10 +78,10 @@ fn what_a_gateway_that_stops_has_received_is_noted_with_its_gaps() {
 fn a_data_plane_that_runs_is_started_again_only_for_what_it_does_not_know() {
     let (directory, mut mirror) = mirror();
     mirror.note(&[window(50, 40)], Holds::New, Duration::ZERO).unwrap();
-    mirror.settle().unwrap();
+    mirror.settle(false).unwrap();
     assert!(!mirror.merge_running(&[window(50, 45)]).unwrap());
     assert!(mirror.merge_running(&[window(70, 60)]).unwrap());
-    mirror.settle().unwrap();
+    mirror.settle(false).unwrap();
     assert_eq!(on_disk(&directory), Received { top: 70, certain: 60, missing: vec![] });
     let numbers = |last| Record::Numbers { id: id('2'), last };
     assert!(mirror.merge_running(&[numbers(9)]).unwrap());
@@ -96,4 +96,24 @@ fn of_two_windows_all_counts_as_received_that_is_in_either() {
     assert_eq!(union(&one, &other), both);
     assert_eq!(union(&other, &one), both);
     assert_eq!(union(&one, &one), one);
+}
+
+#[test]
+fn one_that_stands_down_tells_what_it_has_received_and_not_the_limits_of_the_other() {
+    let (directory, mut mirror) = mirror();
+    mirror.note(&[window(50, 50)], Holds::New, Duration::ZERO).unwrap();
+    mirror.settle(false).unwrap();
+    let top = |records: Vec<Record>| {
+        let tops =
+            records.into_iter().filter_map(|record| window_note(&record)).map(|note| note.received.top);
+        tops.collect::<Vec<_>>()
+    };
+    // The other one, which is active in a higher term, has a limit that is far ahead.
+    assert!(mirror.merge_running(&[window(1_000, 500)]).unwrap());
+    mirror.settle(true).unwrap();
+    assert_eq!(on_disk(&directory).top, 1_000, "if it takes over again, it goes by both");
+    assert_eq!(top(mirror.all(false).unwrap()), [50]);
+    assert_eq!(top(mirror.all(true).unwrap()), [1_000]);
+    mirror.settle(false).unwrap();
+    assert_eq!(top(mirror.all(false).unwrap()), [1_000], "it has started its data plane since");
 }
