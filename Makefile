@@ -61,9 +61,9 @@ demo: setup
 	$(CARGO) run --profile quick --locked --package forebay-demo -- --out $(OUT)
 
 test: setup-test
+	$(CARGO) tree --quiet --manifest-path examples/extension/Cargo.toml --locked >/dev/null
 	$(CARGO) test --workspace --locked
 	scripts/python.sh studies
-	$(CARGO) tree --quiet --manifest-path examples/extension/Cargo.toml --locked >/dev/null
 	$(MAKE) -C firmware test
 	$(MAKE) -C hardware test COUNT=20 OPERANDS=1000 CORES="aes-gcm esp-ctr-sha1 instructions"
 	scripts/interop.sh target/debug/forebay quick
