@@ -264,7 +264,11 @@ class Openiked(Daemon):
 
     def start(self):
         self.vm.sh(
-            "setsid iked -d -v >>/tmp/daemon.log 2>&1 &\n"
+            # Before release 7.4 it takes packets while its parent still hands it the configuration, whose last message makes it
+            # forget IKE SAs that are not established yet ("sa_free: reload"). That message comes with what is looked for here.
+            "touch /tmp/daemon.log; before=$(grep -c config_getstatic /tmp/daemon.log || true)\n"
+            "setsid iked -d -vv >>/tmp/daemon.log 2>&1 &\n"
+            "for try in $(seq 200); do [ $(grep -c config_getstatic /tmp/daemon.log) -gt $before ] && break; usleep 100000; done\n"
             "for try in $(seq 100); do ikectl show sa >/dev/null 2>&1 && exit 0; usleep 200000; done; tail -20 /tmp/daemon.log; exit 1",
             seconds=60,
         )
@@ -280,7 +284,8 @@ class Openiked(Daemon):
     rekey_ike = reauthenticate = rekey_child
 
     def delete(self):
-        return "ikectl reset id end%d" % self.other
+        # It compares with the name that it prints, kind and all.
+        return "ikectl reset id FQDN/end%d" % self.other
 
 
 DAEMONS = {"strongswan": Strongswan, "libreswan": Libreswan, "openiked": Openiked}

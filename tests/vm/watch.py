@@ -33,8 +33,11 @@ def main():
     while True:
         frame = wire.recv(65536)
         packet = frame[14:]
-        if frame[12:14] == b"\x86\xdd":  # of IPv6 only what is sealed; no inner packet of the tests is IPv6
+        if frame[12:14] == b"\x86\xdd":  # inner IPv6 addresses of the tests begin with fd, outer ones do not
             esp, ah = esp + (packet[6] == 50), ah + (packet[6] == 51)
+            if 0xFD in (packet[8], packet[24]):
+                ends = [socket.inet_ntop(socket.AF_INET6, packet[at : at + 16]) for at in (8, 24)]
+                clear.append(" > ".join(ends) + f" protocol {packet[6]}")
             continue
         if frame[12:14] != b"\x08\x00":
             continue
