@@ -4,7 +4,7 @@
 //! one that answered last first.
 
 use std::fmt;
-use std::io;
+use std::io::{self, BufRead, BufReader};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,6 +23,8 @@ use crate::etcd::{Etcd, EtcdError, Found, Operation, Pair, Reply, Transaction};
 
 /// Longest answer, in bytes: the records of a share of a million SAs.
 const MAX_ANSWER: u64 = 256 << 20;
+/// Longest time for which one request watches.
+const WATCHES: Duration = Duration::from_secs(10);
 /// Longest file with certificates or a key, in bytes.
 const MAX_FILE: u64 = 1 << 20;
 
@@ -159,6 +161,52 @@ impl Client {
             return Err(refusal(endpoint, &answer));
         }
         Err(EtcdError::Refused(format!("{endpoint}: HTTP status {status}; is this etcd 3.4 or later?")))
+    }
+}
+
+impl Client {
+    /// Watches the keys from `first` up to `end` (exclusive) for some seconds, and calls `changed` with the revision of each change
+    /// after `revision`.
+    ///
+    /// # Errors
+    /// See [`EtcdError`]. The end of the time is none.
+    pub fn watch(
+        &self,
+        (first, end): (&str, &str),
+        revision: i64,
+        changed: &mut dyn FnMut(i64),
+    ) -> Result<(), EtcdError> {
+        let place = self.current.load(Ordering::Relaxed) % self.endpoints.len().max(1);
+        let Some(endpoint) = self.endpoints.get(place) else { return Ok(()) };
+        let create = json!({"create_request": {
+            "key": encoded(first), "range_end": encoded(end), "start_revision": (revision + 1).to_string(),
+        }});
+        let request = self.agent.post(format!("{endpoint}/v3/watch")).config().timeout_global(Some(WATCHES));
+        let sent = request.build().content_type("application/json").send(create.to_string());
+        let mut response = sent.map_err(|error| failure(endpoint, &error))?;
+        let body = response.body_mut().with_config().limit(MAX_ANSWER).reader();
+        for line in BufReader::new(body).lines() {
+            // Time is over, or the server has gone.
+            let Ok(line) = line else { return Ok(()) };
+            match serde_json::from_str::<WatchAnswer>(&line) {
+                Ok(WatchAnswer { result: Some(result), .. }) => {
+                    // A watch that is cancelled began before what etcd still knows: everything may have changed.
+                    if result.canceled || !result.events.is_empty() {
+                        changed(result.header.revision);
+                    }
+                    if result.canceled {
+                        return Ok(());
+                    }
+                }
+                Ok(WatchAnswer { error, .. }) => return Err(refusal(endpoint, &error)),
+                Err(error) => {
+                    return Err(EtcdError::Unanswered(format!(
+                        "{endpoint}: not an answer of a watch: {error}"
+                    )));
+                }
+            }
+        }
+        Ok(())
     }
 }
 
@@ -353,6 +401,23 @@ struct Header {
     revision: i64,
 }
 
+/// A line of the answer to a watch.
+#[derive(Deserialize)]
+struct WatchAnswer {
+    result: Option<WatchResult>,
+    #[serde(default)]
+    error: Value,
+}
+
+#[derive(Deserialize)]
+struct WatchResult {
+    header: Header,
+    #[serde(default)]
+    canceled: bool,
+    #[serde(default)]
+    events: Vec<Value>,
+}
+
 #[derive(Deserialize)]
 struct OneAnswer {
     response_range: Option<RangeAnswer>,
@@ -420,6 +485,36 @@ mod tests {
         let pair =
             Pair { key: "/f".into(), value: "1".into(), modified: 3, lease: 7_587_899_116_535_083_269 };
         assert_eq!(reply.found, [Found { pairs: vec![pair], count: 1 }, Found::default()]);
+    }
+
+    #[test]
+    fn answers_to_a_watch_are_read() {
+        // What etcd 3.4.23 answers: the watch is there, a key has changed, and a watch of what was compacted.
+        let lines = [
+            (
+                r#"{"result":{"header":{"cluster_id":"14841639068965178418","member_id":"10276657743932975437","revision":"4",
+                "raft_term":"2"},"created":true}}"#,
+                (4, false, 0),
+            ),
+            (
+                r#"{"result":{"header":{"revision":"5"},"events":[{"kv":{"key":"L2Y=","create_revision":"5","mod_revision":"5",
+                "version":"1","value":"MQ=="}},{"type":"DELETE","kv":{"key":"L2c=","mod_revision":"5"}}]}}"#,
+                (5, false, 2),
+            ),
+            (
+                r#"{"result":{"header":{"revision":"9"},"canceled":true,"compact_revision":"7"}}"#,
+                (9, true, 0),
+            ),
+        ];
+        for (line, expected) in lines {
+            let result = serde_json::from_str::<WatchAnswer>(line).unwrap().result.unwrap();
+            assert_eq!((result.header.revision, result.canceled, result.events.len()), expected);
+        }
+        let error: WatchAnswer = serde_json::from_str(
+            r#"{"error":{"grpc_code":16,"http_code":401,"message":"etcdserver: invalid auth token"}}"#,
+        )
+        .unwrap();
+        assert!(error.result.is_none() && matches!(refusal("x", &error.error), EtcdError::Refused(_)));
     }
 
     #[test]

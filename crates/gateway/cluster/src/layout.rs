@@ -62,6 +62,12 @@ impl Layout {
         format!("{}members/", self.0)
     }
 
+    /// What is changed by gateways that come and go: members and owners, and nothing that lies between them. The first
+    /// key, and the first one after them.
+    pub fn comings_and_goings(&self) -> (String, String) {
+        (self.members(), format!("{}owners0", self.0))
+    }
+
     /// A gateway.
     pub fn member(&self, name: &str) -> String {
         format!("{}members/{name}", self.0)
@@ -160,6 +166,12 @@ mod tests {
             assert!(key.starts_with("/forebay/records/002a/"), "{key}");
             assert_eq!(layout.parse(0x2a, &key, &value), Some(record));
             assert_eq!(layout.parse(0x2b, &key, &value), None);
+        }
+        let (first, end) = layout.comings_and_goings();
+        let lies_between = |key: &str| first.as_str() <= key && key < end.as_str();
+        assert!(lies_between(&layout.member("x")) && lies_between(&layout.owner(u16::MAX)));
+        for other in [layout.claim(u16::MAX), layout.records(0), layout.settings()] {
+            assert!(!lies_between(&other), "{other}");
         }
         for (key, value) in [("n/0f", "1"), ("n/", "1"), ("w/", "1"), ("x/0f", "1"), ("", "")] {
             assert_eq!(layout.parse(1, &format!("{}{key}", layout.records(1)), value), None, "{key}");
