@@ -232,10 +232,13 @@ FIRST ?= 0
 simulate-faults: setup
 	$(CARGO) run --release --locked --package forebay-gateway-sim -- $(or $(SEEDS),100000) $(or $(FIRST),0) $(or $(EVENTS),2000) $$(nproc)
 	$(CARGO) run --release --locked --package forebay-gateway-sim -- pairs $$(($(or $(SEEDS),100000) / 5)) $(or $(FIRST),0) $(or $(EVENTS),2000) $$(nproc)
+	$(CARGO) run --release --locked --package forebay-gateway-sim -- clusters $$(($(or $(SEEDS),100000) / 5)) $(or $(FIRST),0) $(or $(EVENTS),2000) $$(nproc)
 
 planted-faults: setup
 	$(CARGO) run --release --locked --package forebay-gateway-sim --features planted -- planted $(or $(SEEDS),2000) 2000
 	$(CARGO) run --release --locked --package forebay-gateway-sim --features planted -- planted pairs $(or $(SEEDS),2000) 2000
+	$(CARGO) run --release --locked --package forebay-gateway-sim --features planted -- planted clusters $(or $(SEEDS),2000) 2000
+	$(CARGO) test --release --locked --package forebay-cluster --features planted planted_faults -- --nocapture
 
 miri:
 	scripts/miri.sh full

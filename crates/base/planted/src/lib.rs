@@ -63,12 +63,35 @@ faults! {
     MergedUnderWay "what the other machine did meanwhile does not reach the data plane that runs"
     LateRecordsTaken "records that an ended connection delivers late are taken"
     AloneForgotten "a machine that went on without the other one does not remember it"
+    SharesBeginAnew "a machine that takes a share over does not read its records"
+    DiscardsServedOnly "a machine has no routes that discard what another one serves"
+    UsedUnrecorded "what etcd has not recorded is used"
+    ClaimsIgnored "records are written whoever has claimed the share"
+    DoubtForgotten "a record that was not answered may be written after a later one"
+}
+
+/// The gateways of which a fault is one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Every gateway.
+    Single,
+    /// Two that work as one.
+    Pair,
+    /// Those that share SAs by etcd.
+    Cluster,
+    /// The same, by requests that etcd carries out late: whole gateways make too few of them.
+    Store,
 }
 
 impl Fault {
-    /// Whether it is one of two gateways that work as one.
-    pub fn is_of_pairs(self) -> bool {
-        self >= Fault::SameTerritory
+    /// The gateways of which it is one.
+    pub fn kind(self) -> Kind {
+        match self {
+            fault if fault >= Fault::ClaimsIgnored => Kind::Store,
+            fault if fault >= Fault::SharesBeginAnew => Kind::Cluster,
+            fault if fault >= Fault::SameTerritory => Kind::Pair,
+            _ => Kind::Single,
+        }
     }
 }
 

@@ -2,7 +2,6 @@
 //!
 //! A share that goes or comes is a reload with other SAs: those that stay are not disturbed.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use forebay_cluster::{Cluster, ClusterStatus, Served};
@@ -99,49 +98,20 @@ struct Sharing<'a> {
 }
 
 impl Sharing<'_> {
-    /// Has the data plane serve these shares and no others.
-    fn serve(&mut self, service: &mut Service, served: Served) -> miette::Result<()> {
-        let keeps: Vec<bool> = self.shares.iter().map(|share| served.contains_key(share)).collect();
-        service.reload(self.config.of_shares(&keeps), unix_ns()?)?;
-        self.served = served;
-        let now = self.clock.now();
-        let (settings, cluster, served) = (&self.settings, self.cluster, &self.served);
-        let holds = |place: usize| {
-            settings.get(place).is_some_and(|one| served.contains_key(&cluster.share_of(one.of)))
-        };
-        self.addresses.hold(holds, now)?;
-        self.addresses.announce(now);
-        Ok(())
-    }
-
-    /// Drops shares that another gateway is to have or has, then takes those that are this gateway's now: first their records,
-    /// then the right to record, then the SAs.
+    /// Has the data plane serve what the cluster wants, and this host have the addresses of that.
     fn follow(&mut self, service: &mut Service, wanted: Served) -> miette::Result<()> {
-        let stays: Served = self
-            .served
-            .iter()
-            .filter(|&(share, term)| wanted.get(share) == Some(term))
-            .map(|(&share, &term)| (share, term))
-            .collect();
-        if stays != self.served {
-            let goes = self.served.len() - stays.len();
-            self.serve(service, stays)?;
-            self.cluster.serve(self.served.clone());
-            tracing::info!(shares = goes, serves = self.served.len(), "shares released");
-        }
-        let new: BTreeSet<u16> =
-            wanted.keys().copied().filter(|share| !self.served.contains_key(share)).collect();
-        if new.is_empty() {
-            return Ok(());
-        }
-        self.cluster.take_over(&new).map_err(StartError::Ivs)?;
-        self.cluster.serve(wanted.clone());
-        if let Err(report) = self.serve(service, wanted) {
-            self.cluster.serve(self.served.clone());
-            return Err(report);
-        }
-        tracing::info!(shares = new.len(), serves = self.served.len(), "shares taken over");
-        Ok(())
+        let Sharing { cluster, config, shares, addresses, settings, clock, .. } = self;
+        cluster.follow(&mut self.served, wanted, &mut |served| {
+            let keeps: Vec<bool> = shares.iter().map(|share| served.contains_key(share)).collect();
+            service.reload(config.of_shares(&keeps), unix_ns()?)?;
+            let holds = |place: usize| {
+                settings.get(place).is_some_and(|one| served.contains_key(&cluster.share_of(one.of)))
+            };
+            let now = clock.now();
+            addresses.hold(holds, now)?;
+            addresses.announce(now);
+            Ok(())
+        })
     }
 }
 

@@ -22,11 +22,11 @@ pub mod shares;
 mod threads;
 
 pub use client::{Client, ClientError};
-pub use node::{ClusterError, Served};
+pub use node::{ClusterError, Served, Trouble};
 pub use shares::Shares;
 pub use threads::{Cluster, ClusterStatus, check};
 
-#[cfg(test)]
-mod fake;
+#[cfg(any(test, feature = "fake"))]
+pub mod fake;
 #[cfg(test)]
 mod tests;

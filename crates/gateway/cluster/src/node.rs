@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use forebay_planted::{Fault, planted};
 use forebay_state::{ClusterNote, IvStore, IvStoreError, Record};
 
 use crate::etcd::{Etcd, EtcdError, Found, Operation, Pair, Reply, Transaction};
@@ -146,6 +147,8 @@ pub struct State {
     terms: u64,
     /// When etcd answered last.
     pub contact: Option<Duration>,
+    /// The revision of etcd when this gateway looked last who lives and who owns what.
+    pub looked: i64,
     /// Gateways that live, this one included.
     pub members: Vec<String>,
     /// Shares that no gateway owns.
@@ -185,6 +188,7 @@ impl State {
     /// The records of shares that the data plane is about to serve.
     pub fn records(&self, shares: &BTreeSet<u16>) -> Vec<Record> {
         let held = self.held.iter().filter(|(share, _)| shares.contains(share));
+        let held = held.filter(|_| !planted(Fault::SharesBeginAnew));
         held.flat_map(|(_, held)| held.records.iter().cloned()).collect()
     }
 
@@ -462,6 +466,7 @@ impl Node {
             return Ok(());
         };
         if self.seen == Some([members, owners]) {
+            lock(&self.state).looked = reply.revision;
             return Ok(());
         }
         let list = prefixes.map(|prefix| Operation::List { prefix });
@@ -482,6 +487,7 @@ impl Node {
         self.seen = Some(seen);
         self.remember()?;
         let mut state = lock(&self.state);
+        state.looked = reply.revision;
         state.members = self.members.keys().cloned().collect();
         state.unowned = usize::from(self.identity.shares.count).saturating_sub(self.owners.len());
         Ok(())

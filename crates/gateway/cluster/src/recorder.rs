@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use forebay_planted::{Fault, planted};
 use forebay_state::{Ahead, Alone, KeyId, NotNoted, Noting, Record, Replica, SequenceId};
 
 use crate::etcd::{Etcd, Operation, Transaction};
@@ -103,7 +104,8 @@ impl Recorder {
             .collect();
         for _ in 0..TRIES {
             let fences = self.fences(&shares)?;
-            let compare = fences.iter().map(|(&share, &fence)| (self.layout.claim(share), fence)).collect();
+            let claims = fences.iter().filter(|_| !planted(Fault::ClaimsIgnored));
+            let compare = claims.map(|(&share, &fence)| (self.layout.claim(share), fence)).collect();
             let reply = self.etcd.transact(&Transaction { compare, then: puts.clone(), otherwise: vec![] });
             match reply {
                 Ok(reply) if reply.succeeded => {
@@ -118,7 +120,7 @@ impl Recorder {
                     shares.iter().try_for_each(|&share| self.check(share, fences.get(&share).copied()))?
                 }
                 Err(error) => {
-                    if error.may_be_done() {
+                    if error.may_be_done() && !planted(Fault::DoubtForgotten) {
                         // It may be done after what is recorded next, and would take that back.
                         let mut state = lock(&self.state);
                         for share in &shares {
@@ -126,6 +128,9 @@ impl Recorder {
                                 held.doubtful = true;
                             }
                         }
+                    }
+                    if planted(Fault::UsedUnrecorded) {
+                        return Ok(());
                     }
                     return Err(NotNoted(error.to_string()));
                 }

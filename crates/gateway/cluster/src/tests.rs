@@ -417,49 +417,85 @@ fn a_damaged_record_is_not_served() {
     world.assert_settled();
 }
 
+/// Three gateways with faults drawn from a seed.
+fn nothing_is_used_twice(seed: u64) {
+    let mut rng = Random::seeded(seed);
+    let mut world = World::new(3);
+    world.calm(&mut rng);
+    for _ in 0..300 {
+        world.pass([1, 20, 100, 500, 2_500][rng.below(5) as usize]);
+        let at = rng.below(3) as usize;
+        match rng.below(24) {
+            0 => world.kill(at),
+            1..=2 if world.gateways[at].is_none() => world.start(at),
+            // On another host, without what the other one has left.
+            3 if world.gateways[at].is_none() => {
+                world.left[at] = None;
+                world.start(at);
+            }
+            4..=6 => world.etcd.deliver(rng.bits()),
+            7..=10 => {
+                if let Some(gateway) = &world.gateways[at] {
+                    let networks =
+                        [Network::Cut, Network::AnswerLost, Network::Lost, Network::Late, Network::Full];
+                    gateway.link.set(networks[rng.below(5) as usize]);
+                }
+            }
+            11..=14 => {
+                if let Some(gateway) = &world.gateways[at] {
+                    gateway.link.set(Network::Works);
+                }
+            }
+            _ => {}
+        }
+        // A gateway that is not looked at is suspended; its data plane may be not.
+        for gateway in world.gateways.iter_mut().flatten() {
+            if rng.below(4) > 0 {
+                let _ = gateway.step(world.now);
+            }
+            if rng.below(4) > 0 {
+                gateway.follow();
+            }
+            if rng.below(4) > 0 {
+                gateway.traffic(&mut world.judge, &mut rng);
+            }
+        }
+    }
+    for at in 0..3 {
+        if world.gateways[at].is_none() {
+            world.start(at);
+        }
+    }
+    world.calm(&mut rng);
+    world.assert_settled();
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
     fn nothing_is_used_twice_whatever_happens(seed in any::<u64>()) {
-        let mut rng = Random::seeded(seed);
-        let mut world = World::new(3);
-        world.calm(&mut rng);
-        for _ in 0..300 {
-            world.pass([1, 20, 100, 500, 2_500][rng.below(5) as usize]);
-            let at = rng.below(3) as usize;
-            match rng.below(24) {
-                0 => world.kill(at),
-                1..=2 if world.gateways[at].is_none() => world.start(at),
-                // On another host, without what the other one has left.
-                3 if world.gateways[at].is_none() => { world.left[at] = None; world.start(at) },
-                4..=6 => world.etcd.deliver(rng.bits()),
-                7..=10 => if let Some(gateway) = &world.gateways[at] {
-                    let networks = [Network::Cut, Network::AnswerLost, Network::Lost, Network::Late, Network::Full];
-                    gateway.link.set(networks[rng.below(5) as usize]);
-                },
-                11..=14 => if let Some(gateway) = &world.gateways[at] { gateway.link.set(Network::Works) },
-                _ => {}
-            }
-            // A gateway that is not looked at is suspended; its data plane may be not.
-            for gateway in world.gateways.iter_mut().flatten() {
-                if rng.below(4) > 0 {
-                    let _ = gateway.step(world.now);
-                }
-                if rng.below(4) > 0 {
-                    gateway.follow();
-                }
-                if rng.below(4) > 0 {
-                    gateway.traffic(&mut world.judge, &mut rng);
-                }
-            }
-        }
-        for at in 0..3 {
-            if world.gateways[at].is_none() {
-                world.start(at);
-            }
-        }
-        world.calm(&mut rng);
-        world.assert_settled();
+        nothing_is_used_twice(seed);
+    }
+}
+
+/// `make planted-faults`: each fault is found by one of a thousand seeds.
+#[cfg(feature = "planted")]
+#[test]
+fn planted_faults_are_found() {
+    use forebay_planted::{Fault, Kind, plant};
+    // A fault that panics is found, and needs no backtrace.
+    std::panic::set_hook(Box::new(|_| {}));
+    // Routes are not of this crate.
+    let is_ours = |fault: Fault| {
+        matches!(fault.kind(), Kind::Cluster | Kind::Store) && fault != Fault::DiscardsServedOnly
+    };
+    for fault in Fault::ALL.iter().copied().filter(|fault| is_ours(*fault)) {
+        plant(Some(fault));
+        let found =
+            (0..1_000).find(|&seed| std::panic::catch_unwind(|| nothing_is_used_twice(seed)).is_err());
+        plant(None);
+        let Some(seed) = found else { panic!("no seed finds: {}", fault.explanation()) };
+        println!("| {} | {} |", fault.explanation(), seed + 1);
     }
 }

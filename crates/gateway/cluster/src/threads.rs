@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::IpAddr;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -27,6 +27,9 @@ const SOON: Duration = Duration::from_millis(50);
 const AGAIN: Duration = Duration::from_millis(200);
 /// Between two lines of the log about the same trouble.
 const SAY_AGAIN: Duration = Duration::from_secs(10);
+
+/// Wakes the thread.
+type Waker = mpsc::Sender<()>;
 
 /// The status of a gateway of a cluster.
 #[derive(Clone, Debug)]
@@ -67,8 +70,10 @@ pub struct Cluster {
     store: IvStore,
     recorder: Recorder,
     node: Arc<Mutex<Node>>,
+    /// A clock that nobody sets.
+    clock: fn() -> Duration,
     /// The thread, and what wakes it.
-    thread: Mutex<Option<(mpsc::Sender<()>, JoinHandle<()>)>>,
+    thread: Mutex<Option<(Arc<Waker>, JoinHandle<()>)>>,
 }
 
 /// The time on a clock that nobody sets.
@@ -107,17 +112,44 @@ impl Cluster {
         store: IvStore,
         unix_time: fn() -> Duration,
     ) -> Result<Cluster, ClusterError> {
-        let etcd: Arc<dyn Etcd> = Arc::new(Client::open(config).map_err(ClusterError::Client)?);
+        let client = Arc::new(Client::open(config).map_err(ClusterError::Client)?);
+        let names = [(); 2].map(|()| random_name());
+        let cluster = Cluster::stepped(config, store, client.clone(), names, clock);
+        let (lease, node, state) = (cluster.lease, cluster.node.clone(), cluster.state.clone());
+        join(&mut node.lock().unwrap_or_else(PoisonError::into_inner), lease, unix_time)?;
+        let (poke, poked) = mpsc::channel();
+        let poke = Arc::new(poke);
+        // It may be in the middle of a request when the gateway ends, which need not wait for it.
+        let watcher = std::thread::Builder::new().name("forebay-watch".to_owned()).spawn({
+            let (layout, state, poke) = (Layout(config.prefix.clone()), state.clone(), Arc::downgrade(&poke));
+            move || {
+                privileges::keep_files();
+                watch(&client, &layout, &state, &poke);
+            }
+        });
+        watcher.map_err(ClusterError::System)?;
+        let thread = std::thread::Builder::new().name("forebay-cluster".to_owned()).spawn(move || {
+            privileges::keep_files();
+            run(&node, &state, &poked, unix_time);
+        });
+        let thread = thread.map_err(ClusterError::System)?;
+        *cluster.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some((poke, thread));
+        Ok(cluster)
+    }
+
+    /// One without threads, for simulations: [`Cluster::step`] does what its thread would do. `names` are of the process and of a state
+    /// directory that has none, and of no other.
+    pub fn stepped(
+        config: &forebay_config::Cluster,
+        store: IvStore,
+        etcd: Arc<dyn Etcd>,
+        [process, new_instance]: [String; 2],
+        clock: fn() -> Duration,
+    ) -> Cluster {
         let lease = Duration::from_nanos(config.lease.as_nanos());
         let shares = Shares { count: config.shares, by: config.share_by };
-        let identity = Identity {
-            name: config.name.clone(),
-            process: random_name(),
-            new_instance: random_name(),
-            host: host(),
-            shares,
-            lease,
-        };
+        let name = config.name.clone();
+        let identity = Identity { name: name.clone(), process, new_instance, host: host(), shares, lease };
         let state = Shared::default();
         let recorder = Recorder {
             etcd: etcd.clone(),
@@ -128,22 +160,14 @@ impl Cluster {
             ahead: Duration::from_nanos(config.ahead.as_nanos()),
             clock,
         };
-        let mut node = Node::new(identity, &config.prefix, etcd, store.clone(), state.clone());
-        join(&mut node, lease, unix_time)?;
-        let node = Arc::new(Mutex::new(node));
-        let (poke, poked) = mpsc::channel();
-        let thread = std::thread::Builder::new()
-            .name("forebay-cluster".to_owned())
-            .spawn({
-                let (node, state) = (node.clone(), state.clone());
-                move || {
-                    privileges::keep_files();
-                    run(&node, &state, &poked, unix_time);
-                }
-            })
-            .map_err(ClusterError::System)?;
-        let (name, thread) = (config.name.clone(), Mutex::new(Some((poke, thread))));
-        Ok(Cluster { name, lease, shares, state, store, recorder, node, thread })
+        let node = Node::new(identity, &config.prefix, etcd, store.clone(), state.clone());
+        let (node, thread) = (Arc::new(Mutex::new(node)), Mutex::new(None));
+        Cluster { name, lease, shares, state, store, recorder, node, clock, thread }
+    }
+
+    /// Does what is due, and says in what time it is to be called again.
+    pub fn step(&self, unix: Duration) -> (Duration, Result<(), Trouble>) {
+        step(&self.node, (self.clock)(), unix)
     }
 
     /// Where the data plane records: here and in etcd.
@@ -172,10 +196,7 @@ impl Cluster {
     }
 
     /// Writes the records of shares that the data plane is about to serve where it finds them.
-    ///
-    /// # Errors
-    /// If they cannot be written.
-    pub fn take_over(&self, shares: &BTreeSet<u16>) -> Result<(), IvStoreError> {
+    fn take_over(&self, shares: &BTreeSet<u16>) -> Result<(), IvStoreError> {
         let records = lock(&self.state).records(shares);
         self.store.take_over(&records)?;
         let note = |record: &Record| match record {
@@ -189,8 +210,44 @@ impl Cluster {
         WindowStore::new(&self.store).put(&notes, 0, &|_| true)
     }
 
+    /// Has a data plane that serves `served` serve what is wanted. Shares that another gateway is to have or has go first; then those come
+    /// that are this gateway's now: their records, the right to record, the SAs. `serve` has the data plane serve some shares and no
+    /// others.
+    ///
+    /// # Errors
+    /// If the records cannot be written, and those of `serve`. It is to be called again then.
+    pub fn follow<E: From<IvStoreError>>(
+        &self,
+        served: &mut Served,
+        wanted: Served,
+        serve: &mut dyn FnMut(&Served) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut stays = served.clone();
+        stays.retain(|share, term| wanted.get(share) == Some(term));
+        if stays != *served {
+            let goes = served.len() - stays.len();
+            serve(&stays)?;
+            *served = stays;
+            self.serve(served.clone());
+            tracing::info!(shares = goes, serves = served.len(), "shares released");
+        }
+        let new: BTreeSet<u16> = wanted.keys().copied().filter(|share| !served.contains_key(share)).collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        self.take_over(&new)?;
+        self.serve(wanted.clone());
+        if let Err(error) = serve(&wanted) {
+            self.serve(served.clone());
+            return Err(error);
+        }
+        *served = wanted;
+        tracing::info!(shares = new.len(), serves = served.len(), "shares taken over");
+        Ok(())
+    }
+
     /// The data plane serves these from now on, and no others.
-    pub fn serve(&self, served: Served) {
+    fn serve(&self, served: Served) {
         lock(&self.state).serve(served);
         self.look();
     }
@@ -211,12 +268,12 @@ impl Cluster {
     /// Whether nobody else can own its shares; if not, it is not to announce addresses that another one may have by now.
     pub fn is_certain(&self) -> bool {
         let contact = lock(&self.state).contact;
-        contact.is_some_and(|contact| clock().saturating_sub(contact) < self.lease)
+        contact.is_some_and(|contact| (self.clock)().saturating_sub(contact) < self.lease)
     }
 
     /// The status now.
     pub fn status(&self) -> ClusterStatus {
-        let silence = |contact: Duration| clock().saturating_sub(contact);
+        let silence = |contact: Duration| (self.clock)().saturating_sub(contact);
         let state = lock(&self.state);
         ClusterStatus {
             name: self.name.clone(),
@@ -338,18 +395,50 @@ fn join(node: &mut Node, lease: Duration, unix_time: fn() -> Duration) -> Result
     }
 }
 
+/// Wakes the thread when another gateway comes or goes, so that it need not wait for its next beat. What it misses, the beats find.
+fn watch(client: &Client, layout: &Layout, state: &Shared, poke: &Weak<Waker>) {
+    let (first, end) = layout.comings_and_goings();
+    while poke.strong_count() > 0 {
+        let looked = lock(state).looked;
+        if looked == 0 {
+            rest(AGAIN);
+            continue;
+        }
+        let watched = client.watch((&first, &end), looked, &mut |revision| {
+            // Of several changes at once one look is enough.
+            if revision > lock(state).looked
+                && let Some(poke) = poke.upgrade()
+            {
+                // A thread that has ended has nothing to look for.
+                let _ = poke.send(());
+                drop(poke);
+                rest(SOON);
+            }
+        });
+        if watched.is_err() {
+            // The beats say what is wrong.
+            rest(AGAIN);
+        }
+    }
+}
+
+/// Does what is due; in what time it is to be called again.
+fn step(node: &Mutex<Node>, now: Duration, unix: Duration) -> (Duration, Result<(), Trouble>) {
+    let mut node = node.lock().unwrap_or_else(PoisonError::into_inner);
+    let outcome = node.step(now, unix);
+    let wait = match &outcome {
+        Ok(()) if node.expects() => SOON,
+        Ok(()) => node.beat(),
+        Err(_) => AGAIN,
+    };
+    (wait, outcome)
+}
+
 fn run(node: &Mutex<Node>, state: &Shared, poked: &mpsc::Receiver<()>, unix_time: fn() -> Duration) {
     let mut said: Option<(String, Duration)> = None;
     loop {
         let now = clock();
-        let mut node = node.lock().unwrap_or_else(PoisonError::into_inner);
-        let outcome = node.step(now, unix_time());
-        let wait = match &outcome {
-            Ok(()) if node.expects() => SOON,
-            Ok(()) => node.beat(),
-            Err(_) => AGAIN,
-        };
-        drop(node);
+        let (wait, outcome) = step(node, now, unix_time());
         let trouble = outcome.err().map(|trouble| trouble.to_string());
         match &trouble {
             None => {

@@ -33,10 +33,10 @@ impl Config {
 
     /// The policies of the file, and where a direction has none its SAs; none where they come from the kernel.
     pub fn guard_entries(&self) -> Vec<Entry> {
-        match self.keys.source {
-            KeySource::Static { .. } if self.guarded.is_some() => self.guarded.clone().unwrap_or_default(),
-            KeySource::Static { .. } => entries(&self.sas),
-            KeySource::Xfrm(_) => vec![],
+        match (&self.keys.source, &self.whole) {
+            (KeySource::Static { .. }, Some((entries, _))) => entries.clone(),
+            (KeySource::Static { .. }, None) => entries(&self.sas),
+            (KeySource::Xfrm(_), _) => vec![],
         }
     }
 }

@@ -59,8 +59,9 @@ pub struct Config {
     pub keys: Keys,
     /// SAs and policies; none where they come from the kernel.
     pub sas: SasFile,
-    /// What the guard drops, where `sas` is a part of the file only ([`Config::of_shares`]).
-    guarded: Option<Vec<forebay_guard::Entry>>,
+    /// What the guard drops and what is discarded without a route, where `sas` is a part of the file only
+    /// ([`Config::of_shares`]).
+    whole: Option<(Vec<forebay_guard::Entry>, Vec<ipnet::IpNet>)>,
     /// The processors; the first is the core that runs the loop.
     pub processors: Vec<Processor>,
     /// The buses of emulated cards.
@@ -222,7 +223,7 @@ fn sections(top: &Table, context: &Context<'_>) -> Option<Config> {
         outside: outside?,
         keys,
         sas: SasFile { entries: vec![], policies: vec![], warnings: vec![] },
-        guarded: None,
+        whole: None,
         processors: processors?,
         buses: buses?,
         scheduler: scheduler?,
@@ -248,8 +249,8 @@ impl Config {
         self.of_shares(&vec![true; self.sas.entries.len()])
     }
 
-    /// A copy of the file with the SAs that `keeps` says, by their places: what a gateway of a cluster serves. What is guarded
-    /// stays all that the file protects. Warnings are left out.
+    /// A copy of the file with the SAs that `keeps` says, by their places: what a gateway of a cluster serves. What is guarded and
+    /// discarded stays all that the file protects. Warnings are left out.
     #[must_use]
     pub fn of_shares(&self, keeps: &[bool]) -> Config {
         Config {
@@ -257,7 +258,7 @@ impl Config {
             outside: self.outside.clone(),
             keys: self.keys.clone(),
             sas: self.sas.with(keeps),
-            guarded: Some(self.guard_entries()),
+            whole: Some((self.guard_entries(), self.discarded())),
             processors: self.processors.clone(),
             buses: self.buses.clone(),
             scheduler: self.scheduler.clone(),

@@ -23,6 +23,17 @@ impl Config {
     }
 }
 
+impl Config {
+    /// The networks that are discarded where there is no route to the interface: all that the file protects, also where its SAs
+    /// are another gateway's.
+    pub fn discarded(&self) -> Vec<IpNet> {
+        match &self.whole {
+            Some((_, networks)) => networks.clone(),
+            None => self.routes(),
+        }
+    }
+}
+
 /// The remote networks of what is protected outbound.
 fn protected(file: &SasFile) -> Vec<IpNet> {
     let outbound = |direction| direction == Direction::Seal;

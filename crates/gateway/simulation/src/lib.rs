@@ -9,6 +9,7 @@
 //! The same seed and the same code give the same run: nothing asks the machine for time or chance.
 
 mod clock;
+mod clustering;
 mod disk;
 mod host;
 mod link;
@@ -25,6 +26,7 @@ mod site;
 mod world;
 
 pub use oracle::{Rule, Violation};
-pub use plan::{Event, How, Plan, What};
+pub use plan::{Event, How, Plan, Way, What};
 pub use shrink::shrink;
+pub use site::By;
 pub use world::{Report, World, run};

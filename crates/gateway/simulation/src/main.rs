@@ -1,5 +1,6 @@
-//! Runs seeds: `forebay-gateway-sim [pairs] [SEEDS [FIRST [EVENTS [THREADS]]]]`; with `pairs` one gateway is two machines. Of each that breaks a rule it says what the
-//! shortest list of faults is that breaks it. `forebay-gateway-sim planted [pairs] [SEEDS [EVENTS]]`, with the feature `planted`,
+//! Runs seeds: `forebay-gateway-sim [pairs|clusters] [SEEDS [FIRST [EVENTS [THREADS]]]]`; with `pairs` and `clusters` one gateway is two
+//! machines. Of each that breaks a rule it says what the
+//! shortest list of faults is that breaks it. `forebay-gateway-sim planted [pairs|clusters] [SEEDS [EVENTS]]`, with the feature `planted`,
 //! says for each planted fault which seed found it first.
 
 use std::io::IsTerminal;
@@ -7,16 +8,21 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use forebay_gateway_sim::{Plan, run, shrink};
+use forebay_planted::Kind;
 
 fn main() -> ExitCode {
     let mut words = std::env::args().skip(1).peekable();
     let finds_planted = words.next_if(|word| word == "planted").is_some();
-    let pairs = words.next_if(|word| word == "pairs").is_some();
-    let draw = if pairs { Plan::draw_pair } else { Plan::draw };
+    let kind = match words.next_if(|word| word == "pairs" || word == "clusters").as_deref() {
+        Some("pairs") => Kind::Pair,
+        Some(_) => Kind::Cluster,
+        None => Kind::Single,
+    };
+    let draw = draw_of(kind);
     let mut numbers = words.map(|word| word.parse::<u64>().unwrap_or_else(|_| panic!("{word} is no number")));
     let mut number = |default| numbers.next().unwrap_or(default);
     if finds_planted {
-        return planted(number(2_000), number(2_000), pairs);
+        return planted(number(2_000), number(2_000), kind);
     }
     let (seeds, first, events, threads) = (number(500), number(0), number(2_000), number(2));
     let (next, failed, all) = (AtomicU64::new(first), AtomicU64::new(0), AtomicU64::new(0));
@@ -55,10 +61,19 @@ fn main() -> ExitCode {
     let (take_overs, repeated) = (take_overs.into_inner(), repeated.into_inner());
     if take_overs > 0 {
         println!(
-            "{take_overs} take-overs, {repeated} packets delivered by both machines of a pair while they were cut off"
+            "{take_overs} take-overs, {repeated} packets delivered by both machines of a gateway while they were cut off"
         );
     }
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Draws the plan of a seed with about so many events.
+fn draw_of(kind: Kind) -> fn(u64, u64) -> Plan {
+    match kind {
+        Kind::Single => Plan::draw,
+        Kind::Pair => Plan::draw_pair,
+        Kind::Cluster | Kind::Store => Plan::draw_cluster,
+    }
 }
 
 /// Says what the shortest list of faults is that breaks the same rule.
@@ -71,13 +86,13 @@ fn explain(plan: &Plan) {
 /// Says for each planted fault which of so many seeds finds it first, as a table in Markdown.
 #[cfg(feature = "planted")]
 #[allow(clippy::disallowed_methods)] // what is reported is the time that it takes
-fn planted(seeds: u64, events: u64, pairs: bool) -> ExitCode {
+fn planted(seeds: u64, events: u64, kind: Kind) -> ExitCode {
     // A fault that panics is found, and needs no backtrace.
     std::panic::set_hook(Box::new(|_| {}));
     let mut missed = 0;
     println!("| fault | seeds | rule | seconds |\n|---|---|---|---|");
-    let draw = if pairs { Plan::draw_pair } else { Plan::draw };
-    for &fault in forebay_planted::Fault::ALL.iter().filter(|fault| fault.is_of_pairs() == pairs) {
+    let draw = draw_of(kind);
+    for &fault in forebay_planted::Fault::ALL.iter().filter(|fault| fault.kind() == kind) {
         forebay_planted::plant(Some(fault));
         let began = std::time::Instant::now();
         let find = |seed| run(&draw(seed, events)).err().map(|violation| (seed + 1, violation.rule));
@@ -96,7 +111,7 @@ fn planted(seeds: u64, events: u64, pairs: bool) -> ExitCode {
 }
 
 #[cfg(not(feature = "planted"))]
-fn planted(_seeds: u64, _events: u64, _pairs: bool) -> ExitCode {
+fn planted(_seeds: u64, _events: u64, _kind: Kind) -> ExitCode {
     eprintln!(
         "planted faults are not compiled: cargo run -p forebay-gateway-sim --features planted -- planted"
     );

@@ -1,5 +1,6 @@
 //! A gateway through all its lives: its host, its process when there is one, and what it sent.
 
+use forebay_cluster::fake::Link;
 use forebay_config::{self as config, Config};
 use forebay_crypto::fault::FaultControl;
 use forebay_gateway::service::{Guard, Host, Service, StartError, Worker};
@@ -9,6 +10,7 @@ use forebay_state::{IvStore, IvStoreError, Lock};
 use forebay_time::{Duration, Time};
 
 use crate::clock::{HostClock, unix_time};
+use crate::clustering;
 use crate::host::{Ended, SimHost};
 use crate::pairing::{Member, Path};
 use crate::processors;
@@ -29,6 +31,8 @@ pub struct Node {
     pub machine: usize,
     /// The part of the process that is one of a pair, if it is.
     pub member: Option<Member>,
+    /// The part of the process that is one of a cluster, if it is.
+    pub sharing: Option<clustering::Member>,
     /// Until it is resumed its process does not run.
     pub suspended: bool,
     unmerged: bool,
@@ -72,7 +76,7 @@ pub enum Woken {
 impl Node {
     /// A host without a process.
     pub fn new(number: usize, machine: usize) -> Node {
-        let (member, suspended, unmerged) = (None, false, false);
+        let (member, sharing, suspended, unmerged) = (None, None, false, false);
         let clock = HostClock::new(Time::ZERO, 0);
         let (host, service, controls) = (SimHost::default(), None, Vec::new());
         let (life, reloads, wake_at, keep_at, lies, stuck, power) = (0, 0, None, None, false, false, false);
@@ -80,6 +84,7 @@ impl Node {
             number,
             machine,
             member,
+            sharing,
             suspended,
             unmerged,
             host,
@@ -98,7 +103,7 @@ impl Node {
 
     /// Its file.
     fn config(&self, site: &Site) -> Config {
-        let text = site.file(self.number);
+        let text = site.file(self.machine);
         let parsed = config::parse(&text, "gateway.toml", std::path::Path::new("/"));
         parsed.unwrap_or_else(|errors| panic!("a file of the simulation: {:?}\n{text}", errors.findings()))
     }
@@ -109,7 +114,37 @@ impl Node {
     /// Why it did not start, and whether its disk says nothing against it.
     pub fn start(&mut self, site: &Site, now: Time) -> Result<(), (String, bool)> {
         self.begin_process(now);
-        self.start_service(site, None)
+        self.start_service(site, self.config(site), None)
+    }
+
+    /// Starts a process that is one of a cluster and serves nothing yet.
+    ///
+    /// # Errors
+    /// As [`Node::start`].
+    pub fn start_sharing(&mut self, site: &Site, way: &Link, now: Time) -> Result<(), (String, bool)> {
+        self.begin_process(now);
+        let name = self.life << 8 | self.machine as u64;
+        let sharing = clustering::Member::new(self.config(site), &self.host, way, name);
+        let sharing = sharing.map_err(|why| (why, true))?;
+        let store = sharing.cluster.store();
+        let claim = store.claim().map_err(|error| (error.to_string(), !self.host.disk().is_killed()))?;
+        let part = sharing.part();
+        self.sharing = Some(sharing);
+        self.start_service(site, part, Some((store, claim))).inspect_err(|_| self.sharing = None)
+    }
+
+    /// Has a process that is one of a cluster do what is due. Whether it serves something that it did not serve before.
+    ///
+    /// # Errors
+    /// As [`Node::start`].
+    pub fn share(&mut self, now: Time) -> Result<bool, (String, bool)> {
+        self.clock.enter(now);
+        let (Some(sharing), Some(service)) = (&mut self.sharing, &mut self.service) else { return Ok(false) };
+        let before = sharing.served.clone();
+        let shared = sharing.pass_time(service, now);
+        self.reloads += u64::from(before != sharing.served);
+        let is_killed = self.host.disk().is_killed();
+        shared.map_err(|error| (error.to_string(), !is_killed && !clustering::may_fail(&error)))
     }
 
     /// Starts a process that is one of a pair and stands by.
@@ -150,7 +185,7 @@ impl Node {
         let disk = self.host.disk();
         let expected = |error: &IvStoreError| matches!(error, IvStoreError::Write { .. }) || disk.is_killed();
         let state = member.pair.prepare().map_err(|error| (error.to_string(), !expected(&error)))?;
-        self.start_service(site, Some(state))
+        self.start_service(site, self.config(site), Some(state))
     }
 
     fn begin_process(&mut self, now: Time) {
@@ -162,8 +197,12 @@ impl Node {
         self.clock.enter(now);
     }
 
-    fn start_service(&mut self, site: &Site, state: Option<(IvStore, Lock)>) -> Result<(), (String, bool)> {
-        let config = self.config(site);
+    fn start_service(
+        &mut self,
+        site: &Site,
+        config: Config,
+        state: Option<(IvStore, Lock)>,
+    ) -> Result<(), (String, bool)> {
         let seed = site.seed ^ self.reloads << 24 ^ self.life << 8 ^ self.machine as u64;
         let (setups, controls) = processors::build(&config, &self.clock, seed);
         self.controls = controls;
@@ -197,18 +236,22 @@ impl Node {
         let config = self.config(site);
         let Some(service) = &mut self.service else { return Ok(()) };
         self.reloads += 1;
-        let reloaded = service.reload(config, unix_time().as_nanos() as u64);
-        let disk = self.host.disk();
-        let expected = |error: &StartError| {
-            matches!(error, StartError::Ivs(IvStoreError::Write { .. })) || disk.is_killed()
+        let reloaded = match &mut self.sharing {
+            Some(sharing) => sharing.reload(service, config),
+            None => service.reload(config, unix_time().as_nanos() as u64).map(drop),
         };
-        reloaded.map(drop).map_err(|error| (error.to_string(), !expected(&error)))
+        let disk = self.host.disk();
+        let expected = |error: &StartError| clustering::may_fail(error) || disk.is_killed();
+        reloaded.map_err(|error| (error.to_string(), !expected(&error)))
     }
 
     /// Ends the process cleanly.
     pub fn stop(&mut self, now: Time) -> Result<(), String> {
         self.clock.enter(now);
         let stopped = self.stop_service();
+        if let Some(sharing) = self.sharing.take() {
+            sharing.cluster.leave();
+        }
         self.is_unmerged();
         if let Some(member) = self.member.take() {
             member.pair.stopped();
@@ -230,6 +273,7 @@ impl Node {
     pub fn kill(&mut self) {
         self.host.disk().kill();
         self.service = None;
+        self.sharing = None;
         self.suspended = false;
         self.is_unmerged();
         if let Some(member) = self.member.take() {

@@ -2,7 +2,7 @@
 
 use forebay_random::{Random, hash};
 
-use crate::site::Site;
+use crate::site::{By, Site};
 
 /// Faults of a run at most, beside one for each ten thousand packets.
 const FAULTS_MAX: u64 = 40;
@@ -82,6 +82,19 @@ pub enum What {
     Partition { to: [bool; 2] },
     /// All connections between the two machines of the pair break.
     Reset,
+    /// What becomes of the requests of a machine to the store.
+    Store { how: Way },
+}
+
+/// What becomes of requests to the store: [`Network`](forebay_cluster::fake::Network) has the same.
+#[allow(missing_docs)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    Cut,
+    AnswerLost,
+    Lost,
+    Late,
+    Full,
 }
 
 /// How a processor misbehaves: [`Fault`](forebay_crypto::fault::Fault) has the same.
@@ -123,22 +136,43 @@ impl Plan {
 
     /// The same with gateway 0 as a pair of machines, and with faults of such pairs.
     pub fn draw_pair(seed: u64, events: u64) -> Plan {
+        Plan::draw_two(seed, events, By::Links)
+    }
+
+    /// The same with gateway 0 as two machines that share their SAs by a store, and with faults of such clusters.
+    pub fn draw_cluster(seed: u64, events: u64) -> Plan {
+        Plan::draw_two(seed, events, By::Store)
+    }
+
+    fn draw_two(seed: u64, events: u64, by: By) -> Plan {
         let mut plan = Plan::draw(seed, events);
-        plan.site.pair = Some(0);
+        (plan.site.pair, plan.site.by) = (Some(0), by);
         let mut random = Random::seeded(seed ^ hash("pair"));
         let (gateways, machines) = (plan.site.layouts.len(), plan.site.machines());
+        // Others take over when a lease has ended, after seconds.
+        let slow = if by == By::Store { 4 } else { 1 };
+        plan.length_ms *= slow;
+        plan.faults.iter_mut().for_each(|fault| fault.at_ms *= slow);
         for fault in &mut plan.faults {
             // As often of the second machine as of the first.
             if fault.what.is_of_machine() && fault.about == 0 && random.below(2) == 0 {
                 fault.about = gateways;
             }
         }
-        for _ in 0..2 + random.below(10) {
+        let count = match by {
+            By::Links => 2 + random.below(10),
+            By::Store => 4 + random.below(12),
+        };
+        for _ in 0..count {
             let side = random.below(2) as usize;
             let what = match random.below(8) {
                 0..2 => What::Kill { power: random.below(2) == 0 },
                 2 => What::Stop,
                 3..5 => What::Suspend,
+                5.. if by == By::Store => What::Store {
+                    how: [Way::Cut, Way::AnswerLost, Way::Lost, Way::Full, Way::Late, Way::Late]
+                        [random.below(6) as usize],
+                },
                 5..7 => What::Partition {
                     to: [[true, true], [true, false], [false, true]][random.below(3) as usize],
                 },
@@ -146,8 +180,18 @@ impl Plan {
             };
             let about = if side == 0 { 0 } else { machines - 1 };
             let for_ms = [100, 1_000, 4_000][random.below(3) as usize];
-            let for_ms = 20 + random.below(for_ms);
-            plan.faults.push(Event { at_ms: random.below(plan.length_ms), for_ms, about, what });
+            let for_ms = 20 + random.below(for_ms * slow);
+            let at_ms = random.below(plan.length_ms);
+            if (what == What::Store { how: Way::Late }) && random.below(2) == 0 {
+                // A request that is late does harm only if the other machine has taken over meanwhile, and is replaced itself.
+                let (for_ms, power) = (2_000 + random.below(4_000), random.below(2) == 0);
+                plan.faults.push(Event { at_ms, for_ms, about, what });
+                let about = if side == 0 { machines - 1 } else { 0 };
+                let at_ms = at_ms + for_ms + random.below(2_000);
+                plan.faults.push(Event { at_ms, for_ms: 4_000, about, what: What::Kill { power } });
+                continue;
+            }
+            plan.faults.push(Event { at_ms, for_ms, about, what });
         }
         plan.faults.sort_by_key(|fault| fault.at_ms);
         plan

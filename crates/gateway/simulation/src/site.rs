@@ -52,8 +52,18 @@ pub struct Site {
     pub layouts: Vec<Layout>,
     /// One for each two gateways.
     pub tunnels: Vec<Tunnel>,
-    /// The gateway that is a pair of machines, if one is.
+    /// The gateway that two machines are, if one is, and by what they are.
     pub pair: Option<usize>,
+    pub by: By,
+}
+
+/// By what two machines are one gateway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// Connections between the two (`[pair]`).
+    Links,
+    /// A store like etcd (`[cluster]`).
+    Store,
 }
 
 impl Site {
@@ -84,7 +94,7 @@ impl Site {
                 });
             }
         }
-        Site { seed, layouts, tunnels, pair: None }
+        Site { seed, layouts, tunnels, pair: None, by: By::Links }
     }
 
     /// Machines: one for each gateway, with its number, and behind them the second one of the pair.
@@ -139,8 +149,9 @@ impl Site {
         SaKeys::new(suite, &SecretBytes::new(key), &SecretBytes::new(auth)).expect("keys of the right length")
     }
 
-    /// The file of a gateway.
-    pub fn file(&self, gateway: usize) -> String {
+    /// The file of a machine.
+    pub fn file(&self, machine: usize) -> String {
+        let gateway = self.gateway_of(machine);
         let layout = &self.layouts[gateway];
         let me = gateway + 1;
         let mut text = format!(
@@ -158,6 +169,14 @@ impl Site {
         if layout.card {
             text +=
                 "[[processor]]\nkind = \"card\"\nname = \"card\"\nblock = \"5 ns\"\nbackend = \"aws-lc\"\n";
+        }
+        if self.by == By::Store
+            && let Some(side) = self.side_of(machine)
+        {
+            let _ = write!(
+                text,
+                "[cluster]\nname = \"machine-{side}\"\nendpoints = [\"http://127.0.0.1:2379\"]\nshares = 1\n"
+            );
         }
         for tunnel in self.tunnels.iter().filter(|tunnel| tunnel.ends.contains(&gateway)) {
             self.write_tunnel(&mut text, gateway, tunnel);

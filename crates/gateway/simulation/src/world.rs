@@ -1,5 +1,6 @@
 //! A run: events in the order of virtual time.
 
+mod cluster;
 mod faults;
 mod operator;
 mod pair;
@@ -9,6 +10,7 @@ use std::collections::BinaryHeap;
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 
+use forebay_cluster::fake::{FakeEtcd, Link};
 use forebay_random::{Random, hash};
 use forebay_time::{Duration, Time};
 
@@ -44,7 +46,7 @@ pub struct Report {
     pub sent: usize,
     /// Packets of them that were delivered.
     pub delivered: usize,
-    /// How often a machine of a pair took over.
+    /// How often a machine of a pair or of a cluster took over.
     pub take_overs: u64,
     /// Packets that both machines of a pair delivered while they could not hear each other.
     pub repeated: u64,
@@ -66,6 +68,7 @@ enum Event {
     Calm,
     Probe(bool),
     Look(usize),
+    Learn(usize),
     Judge(Vec<u64>),
 }
 
@@ -102,6 +105,9 @@ pub struct World {
     site: Site,
     /// Between the machines of the pair.
     path: Path,
+    /// Between the machines of a cluster, and the way of each to it.
+    etcd: FakeEtcd,
+    ways: [Link; 2],
     /// By gateway: the machine to which its addresses lead.
     holders: Vec<Option<usize>>,
     now: Time,
@@ -140,9 +146,12 @@ impl World {
     pub fn new(plan: Plan) -> World {
         let (count, machines) = (plan.site.layouts.len(), plan.site.machines());
         let seed = plan.seed;
+        let etcd = FakeEtcd::default();
         let mut world = World {
             site: plan.site.clone(),
             path: Path::default(),
+            ways: [etcd.link(), etcd.link()],
+            etcd,
             holders: (0..count)
                 .map(|gateway| Some(gateway).filter(|_| plan.site.pair != Some(gateway)))
                 .collect(),
@@ -235,6 +244,7 @@ impl World {
             Event::Calm => self.calm_down(),
             Event::Probe(counts) => self.probe(counts),
             Event::Look(machine) => self.look_after(machine),
+            Event::Learn(machine) => self.learn(machine),
             Event::Judge(probes) => self.judge(&probes),
         }
     }

@@ -14,8 +14,8 @@ const SEEDS: u64 = 500;
 /// Events of one, about: packets bring four times as many.
 const EVENTS: u64 = 400;
 
-/// The same of runs in which a gateway is a pair; `SEEDS` changes it to a fifth of that.
-const PAIR_SEEDS: u64 = 100;
+/// The same of runs in which a gateway is a pair or a cluster; `SEEDS` changes it to a fifth of that.
+const TWO_SEEDS: u64 = 100;
 
 /// Seeds of pairs that have found something: with how many events, and what it was.
 const KEPT_OF_PAIRS: &[Kept] = &[
@@ -27,6 +27,10 @@ const KEPT_OF_PAIRS: &[Kept] = &[
     (334, 2_000, "the same after a partition"),
     (225, 2_000, "finds a data plane that is not told what the other machine did meanwhile"),
 ];
+
+/// The same of clusters.
+const KEPT_OF_CLUSTERS: &[Kept] =
+    &[(1, 2_000, "a machine without the share had no route that discards what the file protects")];
 
 /// Seeds that have found something: with how many events, and what it was.
 const KEPT: &[Kept] = &[
@@ -73,12 +77,18 @@ fn seeds_break_no_rule() {
 
 #[test]
 fn seeds_of_pairs_break_no_rule() {
-    all_break_no_rule(seeds().map_or(PAIR_SEEDS, |seeds| seeds / 5), Plan::draw_pair, "pairs");
+    all_break_no_rule(seeds().map_or(TWO_SEEDS, |seeds| seeds / 5), Plan::draw_pair, "pairs");
+}
+
+#[test]
+fn seeds_of_clusters_break_no_rule() {
+    all_break_no_rule(seeds().map_or(TWO_SEEDS, |seeds| seeds / 5), Plan::draw_cluster, "clusters");
 }
 
 #[test]
 fn seeds_that_found_a_fault_break_no_rule() {
-    let draws: [(&[Kept], Draw); 2] = [(KEPT, Plan::draw), (KEPT_OF_PAIRS, Plan::draw_pair)];
+    let draws: [(&[Kept], Draw); 3] =
+        [(KEPT, Plan::draw), (KEPT_OF_PAIRS, Plan::draw_pair), (KEPT_OF_CLUSTERS, Plan::draw_cluster)];
     for (kept, draw) in draws {
         for &(seed, events, what) in kept {
             if let Err(violation) = run(&draw(seed, events)) {
@@ -91,7 +101,7 @@ fn seeds_that_found_a_fault_break_no_rule() {
 #[test]
 fn a_seed_gives_the_same_run_again() {
     for seed in 0..12 {
-        for plan in [Plan::draw(seed, 1_000), Plan::draw_pair(seed, 1_000)] {
+        for plan in [Plan::draw, Plan::draw_pair, Plan::draw_cluster].map(|draw| draw(seed, 1_000)) {
             assert_eq!(run(&plan), run(&plan), "seed {seed}");
         }
     }

@@ -5,6 +5,7 @@
 //! stays when the gateway is killed and when it is stopped, unless the file says otherwise: a restart must not let packets
 //! out in the clear.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -83,8 +84,10 @@ struct Table {
     /// `None` where routes are the system's.
     routing: Option<Box<dyn Routing>>,
     blackhole: Blackhole,
-    /// In order.
-    networks: Vec<IpNet>,
+    /// Routed to the interface.
+    networks: BTreeSet<IpNet>,
+    /// Discarded behind all other routes: these and more.
+    discarded: BTreeSet<IpNet>,
 }
 
 impl RouteTable {
@@ -94,48 +97,50 @@ impl RouteTable {
             InsideLink::Tun(tun) => tun.blackhole,
             InsideLink::Xdp { .. } => Blackhole::None,
         };
-        RouteTable(Arc::new(Mutex::new(Table { routing, blackhole, networks: Vec::new() })))
+        let (networks, discarded) = (BTreeSet::new(), BTreeSet::new());
+        RouteTable(Arc::new(Mutex::new(Table { routing, blackhole, networks, discarded })))
     }
 
-    /// Routes exactly these networks to the interface and removes the other routes made by this table. With `again`,
-    /// all are routed anew, in case another process has changed their routes.
+    /// Routes exactly these networks to the interface, discards exactly `discarded` behind all other routes, and removes what
+    /// else this table has made. With `again`, all are made anew, in case another process has changed their routes.
     ///
     /// # Errors
     /// The first that cannot be routed, with the reason; the rest is as it should be.
-    pub fn set(&self, mut networks: Vec<IpNet>, again: bool) -> Result<(), (IpNet, io::Error)> {
-        networks.sort_unstable();
-        networks.dedup();
+    pub fn set(
+        &self,
+        networks: Vec<IpNet>,
+        discarded: Vec<IpNet>,
+        again: bool,
+    ) -> Result<(), (IpNet, io::Error)> {
+        let (networks, discarded) = (BTreeSet::from_iter(networks), BTreeSet::from_iter(discarded));
         let table = &mut *self.lock();
         let Some(routing) = &table.routing else { return Ok(()) };
         let mut refused = None;
-        for &network in
-            networks.iter().filter(|network| again || table.networks.binary_search(network).is_err())
-        {
-            // The blackhole first: at no time is there a packet for the default route.
-            let blackhole = match table.blackhole {
-                Blackhole::None => {
-                    // One that an earlier run has left; mostly there is none.
-                    let _ = routing.remove_blackhole(network);
-                    Ok(())
-                }
-                _ => routing.add_blackhole(network),
-            };
-            let routed = blackhole.and_then(|()| routing.add_route(network));
+        let mut note = |network: IpNet, made: io::Result<()>| {
             // That it is routed there already is no error.
-            let routed = routed.or_else(|error| match error.kind() {
-                io::ErrorKind::AlreadyExists => Ok(()),
-                _ => Err(error),
-            });
-            if let Err(error) = routed {
+            if let Err(error) = made
+                && error.kind() != io::ErrorKind::AlreadyExists
+            {
                 refused.get_or_insert((network, error));
             }
+        };
+        // The blackholes first: at no time is there a packet for the default route.
+        for &network in discarded.iter().filter(|network| again || !table.discarded.contains(network)) {
+            match table.blackhole {
+                // One that an earlier run has left; mostly there is none.
+                Blackhole::None => drop(routing.remove_blackhole(network)),
+                _ => note(network, routing.add_blackhole(network)),
+            }
         }
-        for &network in table.networks.iter().filter(|network| networks.binary_search(network).is_err()) {
+        for &network in networks.iter().filter(|network| again || !table.networks.contains(network)) {
+            note(network, routing.add_route(network));
+        }
+        for &network in table.networks.difference(&networks) {
             // Another process may have removed the route.
             let _ = routing.remove_route(network);
-            table.discard_no_more(network);
         }
-        table.networks = networks;
+        table.discarded.difference(&discarded).for_each(|&network| table.discard_no_more(network));
+        (table.networks, table.discarded) = (networks, discarded);
         refused.map_or(Ok(()), Err)
     }
 
@@ -143,9 +148,8 @@ impl RouteTable {
     pub fn end(&self) {
         let table = &mut *self.lock();
         if table.blackhole == Blackhole::Remove || planted(Fault::BlackholesRemoved) {
-            std::mem::take(&mut table.networks)
-                .into_iter()
-                .for_each(|network| table.discard_no_more(network));
+            let discarded = std::mem::take(&mut table.discarded);
+            discarded.into_iter().for_each(|network| table.discard_no_more(network));
         }
     }
 

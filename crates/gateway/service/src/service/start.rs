@@ -21,6 +21,7 @@ use super::routes::RouteTable;
 use super::start_error::{StartError, link_error};
 use forebay_config::{Changes, Config, InsideLink, KeySource, MssClamp, Routes, Tun, Xfrm, deal, prefixes};
 use forebay_crypto::Direction;
+use forebay_planted::{Fault, planted};
 use forebay_privileges as privileges;
 use forebay_sas::esp_sa;
 use forebay_state::lifetimes;
@@ -634,7 +635,8 @@ fn route(routes: &RouteTable, config: &Config) -> Result<(), StartError> {
         return Ok(());
     }
     let refused = |(network, error)| link_error(format!("route to {network}"))(error);
-    routes.set(config.routes(), true).map_err(refused)
+    let discarded = if planted(Fault::DiscardsServedOnly) { config.routes() } else { config.discarded() };
+    routes.set(config.routes(), discarded, true).map_err(refused)
 }
 
 /// What routes to the interface the networks that the kernel's policies protect, if the file leaves that to us, and guards
@@ -657,7 +659,8 @@ fn route_setter(config: &Config, routes: &RouteTable, guard: &Guard) -> OnPolici
             policy.way == forebay_xfrm::Way::Out && wants
         };
         let networks = policies.iter().filter(protects).flat_map(|policy| prefixes(&policy.remote_ts));
-        if let Err((network, error)) = routes.set(networks.collect(), false) {
+        let networks: Vec<_> = networks.collect();
+        if let Err((network, error)) = routes.set(networks.clone(), networks, false) {
             tracing::warn!(%network, %error, "cannot add the route to a network that a policy protects");
         }
     })

@@ -46,6 +46,12 @@ impl fmt::Display for StartError {
 
 impl std::error::Error for StartError {}
 
+impl From<IvStoreError> for StartError {
+    fn from(error: IvStoreError) -> StartError {
+        StartError::Ivs(error)
+    }
+}
+
 impl miette::Diagnostic for StartError {
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
         let hint = match self {

@@ -1,5 +1,6 @@
 //! What goes wrong: how each thing of a plan begins and ends.
 
+use forebay_cluster::fake::Network as Fate;
 use forebay_crypto::fault::Fault;
 use forebay_time::Duration;
 
@@ -8,7 +9,7 @@ use crate::link::SimLink;
 use crate::network::{Coming, Network, Weather};
 use crate::oracle::{Rule, Wire};
 use crate::packet;
-use crate::plan::{How, What};
+use crate::plan::{How, Way, What};
 
 /// The links of a side.
 fn side(world: &World, gateway: usize, outside: bool) -> Vec<SimLink> {
@@ -65,6 +66,7 @@ impl World {
             What::Processor { which, how } => self.misbehave(about, which, how),
             // It would act on the signal when it goes on.
             What::Stop if self.nodes[about].suspended => {}
+            What::Stop if self.nodes[about].sharing.is_some() => self.leave(about),
             What::Stop => {
                 let stopped = self.nodes[about].stop(now);
                 if self.nodes[about].host.disk().is_killed() {
@@ -103,6 +105,16 @@ impl World {
             What::Suspend => self.suspend(about, true),
             What::Partition { to } => (0..2).for_each(|side| self.path.hold(side, to[side], now)),
             What::Reset => self.path.reset(),
+            What::Store { how } => self.set_way(
+                about,
+                match how {
+                    Way::Cut => Fate::Cut,
+                    Way::AnswerLost => Fate::AnswerLost,
+                    Way::Lost => Fate::Lost,
+                    Way::Late => Fate::Late,
+                    Way::Full => Fate::Full,
+                },
+            ),
         }
         self.schedule_in(Duration::from_millis(for_ms), Event::End(fault));
     }
@@ -132,6 +144,7 @@ impl World {
             What::DiskFull => self.nodes[about].host.disk().set_full(false),
             What::Suspend => self.suspend(about, false),
             What::Partition { .. } => (0..2).for_each(|side| self.path.hold(side, false, self.now)),
+            What::Store { .. } => self.set_way(about, Fate::Works),
             _ => {}
         }
     }

@@ -6,7 +6,7 @@ use super::pair::LOOK;
 use super::{AGAIN, ARRIVES, Event, GRACE, PROBED, PROBES, World};
 use crate::oracle::Rule;
 use crate::plan::What;
-use crate::site::Site;
+use crate::site::{By, Site};
 
 /// Between two steps of a rekey.
 const STEP: Duration = Duration::from_millis(300);
@@ -67,6 +67,9 @@ impl World {
         }
         let is_first = self.nodes[gateway].life == 0;
         let started = match self.site.side_of(gateway) {
+            Some(side) if self.site.by == By::Store => {
+                self.nodes[gateway].start_sharing(&self.site, &self.ways[side], now)
+            }
             Some(side) => self.nodes[gateway].stand_by(&self.site, &self.path, side, now),
             None => self.nodes[gateway].start(&self.site, now),
         };

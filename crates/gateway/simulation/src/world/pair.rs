@@ -5,6 +5,7 @@ use forebay_time::Duration;
 
 use super::{Event, World};
 use crate::oracle::Rule;
+use crate::site::By;
 
 /// Between two looks at what the pair decides.
 pub const LOOK: Duration = Duration::from_millis(10);
@@ -13,6 +14,9 @@ impl World {
     /// Has a machine do what its pair decides.
     pub(super) fn look_after(&mut self, machine: usize) {
         self.schedule_in(LOOK, Event::Look(machine));
+        if self.site.by == By::Store {
+            return self.share(machine);
+        }
         let now = self.now;
         let node = &mut self.nodes[machine];
         let Some(member) = node.member.as_mut().filter(|_| !node.suspended) else { return };
@@ -106,8 +110,11 @@ impl World {
     /// A machine's process stops where it is, or goes on.
     pub(super) fn suspend(&mut self, machine: usize, suspended: bool) {
         let node = &mut self.nodes[machine];
-        let Some(member) = &node.member else { return };
-        member.suspend(suspended);
+        match &node.member {
+            Some(member) => member.suspend(suspended),
+            None if node.sharing.is_some() => {}
+            None => return,
+        }
         node.suspended = suspended;
         if !suspended {
             node.wake_at = None;
