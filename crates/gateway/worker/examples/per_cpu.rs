@@ -2,8 +2,10 @@
 //! of one SA, and of one worker alone or with a lane on another core.
 //!
 //! ```text
-//! per_cpu one|lane|handoff|per-cpu SECONDS BYTES
+//! per_cpu one|lane|handoff|per-cpu SECONDS BYTES [WORKERS]
 //! ```
+//!
+//! Workers, 2 unless given, are those of `handoff` and `per-cpu`.
 
 #![allow(clippy::disallowed_methods)] // it measures time
 
@@ -146,13 +148,14 @@ fn cpu_s() -> f64 {
 
 fn main() {
     let words: Vec<String> = std::env::args().collect();
-    let usage = "per_cpu one|lane|handoff|per-cpu SECONDS BYTES";
-    let [_, mode, seconds, len] = &words[..] else { panic!("{usage}") };
+    let usage = "per_cpu one|lane|handoff|per-cpu SECONDS BYTES [WORKERS]";
+    let [_, mode, seconds, len, more @ ..] = &words[..] else { panic!("{usage}") };
     let (seconds, len) = (seconds.parse().expect(usage), len.parse().expect(usage));
+    let several = more.first().map_or(2, |workers| workers.parse().expect(usage));
     let (workers, processors) = match mode.as_str() {
         "one" => (1, 1),
         "lane" => (1, 2),
-        _ => (2, 1),
+        _ => (several, 1),
     };
     let paths = Arc::new(Paths::new(workers));
     let (mut handles, mut threads) = (vec![], vec![]);
