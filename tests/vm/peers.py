@@ -209,7 +209,7 @@ def watched(here):
 def attempt(pair, event, label):
     """What became of an event."""
     began = time.monotonic()
-    pair.missing = pair.sent = pair.by_linux = 0
+    pair.missing = pair.sent = pair.by_linux = pair.by_deletion = 0
     try:
         said = event(pair)
         result = {"outcome": "ok", **({"said": said} if said else {})}
