@@ -38,7 +38,7 @@ declare -A PACKAGES=(
     [python]="python3-venv"
     [hardware]="verilator yosys iverilog nextpnr-ice40 qflow-tech-osu018 g++ make python3 python3-cryptography zlib1g-dev"
     [cross-arm64]="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
-    [vm]="qemu-system-x86 debootstrap cpio xz-utils debian-archive-keyring binutils iproute2 gcc libc6-dev util-linux"
+    [vm]="qemu-system-x86 debootstrap gpgv cpio xz-utils debian-archive-keyring binutils iproute2 gcc libc6-dev util-linux"
 )
 case "$(uname -m)" in
 x86_64) PACKAGES[build]="libipsec-mb-dev" ;;
