@@ -415,10 +415,8 @@ fn watch(client: &Client, layout: &Layout, state: &Shared, poke: &Weak<Waker>) {
                 rest(SOON);
             }
         });
-        if watched.is_err() {
-            // The beats say what is wrong.
-            rest(AGAIN);
-        }
+        // What is wrong the beats say.
+        rest(if watched.is_ok() { SOON } else { AGAIN });
     }
 }
 
