@@ -106,10 +106,14 @@ impl Windows {
     /// Forgets what was read for inbound SAs of a file that are not installed after all: when they are, it is read again.
     pub fn forget_file(&self, file: &SasFile) {
         let mut state = self.state();
+        let State { windows, loose, .. } = &mut *state;
         for id in file.entries.iter().filter_map(inbound_id) {
-            if let Some(window) = state.windows.get_mut(&id).filter(|window| window.place.is_none()) {
+            if let Some(window) = windows.get_mut(&id) {
+                // Also that of an SA that stays: when that is removed, nobody waits for its window.
                 window.awaited = false;
-                state.loose.insert(id);
+                if window.place.is_none() {
+                    loose.insert(id);
+                }
             }
         }
         drop(state);

@@ -381,7 +381,7 @@ impl Service {
                 worker.uninstall();
             };
             self.workers.change(uninstall).ok_or_else(ended)?;
-            self.windows.settle();
+            self.windows.forget_file(&config.sas);
         }
         changed.map_err(StartError::Install)?;
         // From here on it is by this file that it runs, whatever else fails.

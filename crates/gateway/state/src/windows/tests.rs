@@ -544,3 +544,29 @@ fn what_was_read_for_an_sa_that_was_not_installed_is_read_again() {
     let session = worker.sessions()[0];
     assert_eq!(worker.engine().sad().sequence(session), Some(5_000));
 }
+
+#[test]
+fn after_a_reload_that_failed_the_window_of_an_sa_that_goes_is_read_again_when_it_comes_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut worker, handle) = worker(&directory, &Arc::default());
+    let store = WindowStore::new(&IvStore::new(directory.path()));
+    let (windows, _keeper) = Windows::new(store.clone(), unix_time, vec![handle]);
+    windows.attend(&mut worker);
+    let file = file("in", "");
+    let id = inbound_id(&file.entries[0]).unwrap();
+    let note = |top| WindowNote { id, received: Received::up_to(top) };
+    store.put(&[note(100)], 0, &|_| true).unwrap();
+    begin(&mut worker, &windows, &file);
+    // A reload reads what it needs, and is not made; the SA stays.
+    windows.open_file(&file).unwrap();
+    windows.forget_file(&file);
+    let session = worker.sessions()[0];
+    windows.take_back(&mut worker, &[session]);
+    worker.uninstall();
+    windows.settle();
+    // Another gateway has had the SA meanwhile.
+    store.put(&[note(5_000)], 0, &|_| true).unwrap();
+    begin(&mut worker, &windows, &file);
+    let session = worker.sessions()[0];
+    assert_eq!(worker.engine().sad().sequence(session), Some(5_000));
+}
