@@ -162,9 +162,7 @@ impl Client {
         }
         Err(EtcdError::Refused(format!("{endpoint}: HTTP status {status}; is this etcd 3.4 or later?")))
     }
-}
 
-impl Client {
     /// Watches the keys from `first` up to `end` (exclusive) for some seconds, and calls `changed` with the revision of each change
     /// after `revision`.
     ///
@@ -190,11 +188,12 @@ impl Client {
             let Ok(line) = line else { return Ok(()) };
             match serde_json::from_str::<WatchAnswer>(&line) {
                 Ok(WatchAnswer { result: Some(result), .. }) => {
-                    // A watch that is cancelled began before what etcd still knows: everything may have changed.
-                    if result.canceled || !result.events.is_empty() {
+                    if !result.events.is_empty() {
                         changed(result.header.revision);
                     }
                     if result.canceled {
+                        // Changes before the compaction are no longer known, so there may have been some.
+                        changed(result.compact_revision);
                         return Ok(());
                     }
                 }
@@ -414,6 +413,9 @@ struct WatchResult {
     header: Header,
     #[serde(default)]
     canceled: bool,
+    /// Of a watch that began before it; the header of that answer has no revision.
+    #[serde(default, deserialize_with = "ints")]
+    compact_revision: i64,
     #[serde(default)]
     events: Vec<Value>,
 }
@@ -489,32 +491,37 @@ mod tests {
 
     #[test]
     fn answers_to_a_watch_are_read() {
-        // What etcd 3.4.23 answers: the watch is there, a key has changed, and a watch of what was compacted.
+        // What etcd 3.4.23 answers: the watch is there, a key is written and removed, a watch of what was compacted.
         let lines = [
             (
-                r#"{"result":{"header":{"cluster_id":"14841639068965178418","member_id":"10276657743932975437","revision":"4",
+                r#"{"result":{"header":{"cluster_id":"324952591200643719","member_id":"3319814642761637952","revision":"1",
                 "raft_term":"2"},"created":true}}"#,
-                (4, false, 0),
+                (1, false, 0, 0),
             ),
             (
-                r#"{"result":{"header":{"revision":"5"},"events":[{"kv":{"key":"L2Y=","create_revision":"5","mod_revision":"5",
-                "version":"1","value":"MQ=="}},{"type":"DELETE","kv":{"key":"L2c=","mod_revision":"5"}}]}}"#,
-                (5, false, 2),
+                r#"{"result":{"header":{"cluster_id":"324952591200643719","member_id":"3319814642761637952","revision":"2",
+                "raft_term":"2"},"events":[{"kv":{"key":"L2Y=","create_revision":"2","mod_revision":"2","version":"1",
+                "value":"MQ=="}}]}}"#,
+                (2, false, 0, 1),
             ),
             (
-                r#"{"result":{"header":{"revision":"9"},"canceled":true,"compact_revision":"7"}}"#,
-                (9, true, 0),
+                r#"{"result":{"header":{"cluster_id":"324952591200643719","member_id":"3319814642761637952","revision":"3",
+                "raft_term":"2"},"events":[{"type":"DELETE","kv":{"key":"L2Y=","mod_revision":"3"}}]}}"#,
+                (3, false, 0, 1),
+            ),
+            (
+                r#"{"result":{"header":{"cluster_id":"324952591200643719","member_id":"3319814642761637952",
+                "raft_term":"2"},"canceled":true,"compact_revision":"4"}}"#,
+                (0, true, 4, 0),
             ),
         ];
         for (line, expected) in lines {
-            let result = serde_json::from_str::<WatchAnswer>(line).unwrap().result.unwrap();
-            assert_eq!((result.header.revision, result.canceled, result.events.len()), expected);
+            let WatchResult { header, canceled, compact_revision, events } =
+                serde_json::from_str::<WatchAnswer>(line).unwrap().result.unwrap();
+            assert_eq!((header.revision, canceled, compact_revision, events.len()), expected);
         }
-        let error: WatchAnswer = serde_json::from_str(
-            r#"{"error":{"grpc_code":16,"http_code":401,"message":"etcdserver: invalid auth token"}}"#,
-        )
-        .unwrap();
-        assert!(error.result.is_none() && matches!(refusal("x", &error.error), EtcdError::Refused(_)));
+        let error = r#"{"error":"illegal base64 data at input byte 0","message":"illegal base64 data at input byte 0","code":2}"#;
+        assert!(serde_json::from_str::<WatchAnswer>(error).unwrap().result.is_none());
     }
 
     #[test]
