@@ -525,8 +525,8 @@ fn noted_of(directory: &tempfile::TempDir, id: SequenceId) -> u64 {
     notes.first().map_or(0, |note| note.received.top)
 }
 
-#[test]
-fn what_was_read_for_an_sa_that_was_not_installed_is_read_again() {
+/// An SA comes after another gateway has had it; `before` is what has happened here until then. It begins where that gateway ended.
+fn is_read_again(before: impl FnOnce(&Windows, &mut Worker, &SasFile)) {
     let directory = tempfile::tempdir().unwrap();
     let (mut worker, handle) = worker(&directory, &Arc::default());
     let store = WindowStore::new(&IvStore::new(directory.path()));
@@ -536,9 +536,7 @@ fn what_was_read_for_an_sa_that_was_not_installed_is_read_again() {
     let id = inbound_id(&file.entries[0]).unwrap();
     let note = |top| WindowNote { id, received: Received::up_to(top) };
     store.put(&[note(100)], 0, &|_| true).unwrap();
-    windows.open_file(&file).unwrap();
-    windows.forget_file(&file);
-    // Another gateway has had the SA meanwhile.
+    before(&windows, &mut worker, &file);
     store.put(&[note(5_000)], 0, &|_| true).unwrap();
     begin(&mut worker, &windows, &file);
     let session = worker.sessions()[0];
@@ -546,27 +544,23 @@ fn what_was_read_for_an_sa_that_was_not_installed_is_read_again() {
 }
 
 #[test]
+fn what_was_read_for_an_sa_that_was_not_installed_is_read_again() {
+    is_read_again(|windows, _, file| {
+        windows.open_file(file).unwrap();
+        windows.forget_file(file);
+    });
+}
+
+#[test]
 fn after_a_reload_that_failed_the_window_of_an_sa_that_goes_is_read_again_when_it_comes_back() {
-    let directory = tempfile::tempdir().unwrap();
-    let (mut worker, handle) = worker(&directory, &Arc::default());
-    let store = WindowStore::new(&IvStore::new(directory.path()));
-    let (windows, _keeper) = Windows::new(store.clone(), unix_time, vec![handle]);
-    windows.attend(&mut worker);
-    let file = file("in", "");
-    let id = inbound_id(&file.entries[0]).unwrap();
-    let note = |top| WindowNote { id, received: Received::up_to(top) };
-    store.put(&[note(100)], 0, &|_| true).unwrap();
-    begin(&mut worker, &windows, &file);
-    // A reload reads what it needs, and is not made; the SA stays.
-    windows.open_file(&file).unwrap();
-    windows.forget_file(&file);
-    let session = worker.sessions()[0];
-    windows.take_back(&mut worker, &[session]);
-    worker.uninstall();
-    windows.settle();
-    // Another gateway has had the SA meanwhile.
-    store.put(&[note(5_000)], 0, &|_| true).unwrap();
-    begin(&mut worker, &windows, &file);
-    let session = worker.sessions()[0];
-    assert_eq!(worker.engine().sad().sequence(session), Some(5_000));
+    is_read_again(|windows, worker, file| {
+        begin(worker, windows, file);
+        // A reload reads what it needs, and is not made; the SA stays.
+        windows.open_file(file).unwrap();
+        windows.forget_file(file);
+        let session = worker.sessions()[0];
+        windows.take_back(worker, &[session]);
+        worker.uninstall();
+        windows.settle();
+    });
 }
