@@ -1,7 +1,7 @@
 //! Runs seeds: `forebay-gateway-sim [pairs|clusters] [SEEDS [FIRST [EVENTS [THREADS]]]]`; with `pairs` and `clusters` one gateway is two
-//! machines. Of each that breaks a rule it says what the
-//! shortest list of faults is that breaks it. `forebay-gateway-sim planted [pairs|clusters] [SEEDS [EVENTS]]`, with the feature `planted`,
-//! says for each planted fault which seed found it first.
+//! machines. Of each that breaks a rule it says what the shortest list of faults is that breaks it.
+//! `forebay-gateway-sim planted [pairs|clusters] [SEEDS [EVENTS]]`, with the feature `planted`, says for each planted fault which
+//! seed found it first.
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
