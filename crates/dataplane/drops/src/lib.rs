@@ -41,7 +41,6 @@ drop_reasons! {
     FragLimit            "frag_limit"              "too many fragments per datagram, per source or in total; the oldest are dropped"
     InNoIpsec            "in_no_ipsec"             "neither ESP, ESP in UDP nor AH"
     InIke                "in_ike"                  "an IKE message (non-ESP marker), which the data plane does not process"
-    InNestAway           "in_nest_away"            "the inner packet belongs to a nested SA owned by another worker; set `outer` of that SA"
     InNatKeepalive       "in_nat_keepalive"        "a NAT keepalive (RFC 3948 2.3)"
     InNoStates           "in_no_states"            "no SA has this SPI and destination"
     InStateMismatch      "in_state_mismatch"       "the encapsulation is not the SA's, or the inner packet does not match its selectors"
@@ -78,7 +77,7 @@ drop_reasons! {
     OutPathMtu           "out_path_mtu"            "the protected packet would exceed the path MTU; it is fragmented, or its source gets an ICMP error"
     OutTooBig            "out_too_big"             "the protected packet would exceed the maximum length of IP"
     OutError             "out_error"               "no processor could complete the job"
-    HandOffFull          "hand_off_full"           "the handoff queue to the owning worker was full"
+    Overtaken            "overtaken"               "its core was held up for so long that later packets of the SA went before it"
     QueueFull            "queue_full"              "the engine had no free slot"
 }
 

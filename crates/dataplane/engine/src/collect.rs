@@ -5,18 +5,20 @@ use forebay_planted::{Fault, planted};
 use forebay_time::{Duration, Time};
 
 use crate::check::{CHECK, Check};
-use crate::engine::Engine;
+use crate::databases::Databases;
+use crate::engine::{Core, Done};
 use crate::health::Removal;
 use crate::place::Booking;
 use crate::pool::RUNNING_CORE;
 use crate::stats::REMOVALS;
+use crate::turnstile::Turnstile;
 
 /// Times that a job which the running core cannot do goes to other processors again.
 const TRIES: u8 = 4;
 
-impl Engine {
+impl Core {
     /// Takes the answers that there are; whether there were some. It is called at `begun`.
-    pub(crate) fn collect(&mut self, mut begun: Time) -> bool {
+    pub(crate) fn collect(&mut self, shared: &Turnstile<Databases>, mut begun: Time) -> bool {
         let mut moved = false;
         for index in self.pool.others() {
             let mut done = std::mem::take(&mut self.scratch.jobs);
@@ -43,26 +45,38 @@ impl Engine {
             self.scratch.jobs = done;
         }
         if moved {
-            self.release_touched();
+            self.release_done(shared);
         }
         moved
     }
 
-    /// Notes that a packet is done, for [`Engine::release_touched`].
+    /// Puts a packet that is done with others, for [`Core::release_done`].
     #[inline]
-    pub(crate) fn touch(&mut self, index: u32) {
-        let session = self.in_flight.slots.job(index).spec.session.0;
-        if self.scratch.touched.last() != Some(&session) {
-            self.scratch.touched.push(session);
+    pub(crate) fn finish_slot(&mut self, index: u32) {
+        let (job, run) = self.in_flight.slots.take_done(index);
+        self.done.jobs.push(job);
+        match self.done.runs.last_mut() {
+            Some(before) if before.is_continued_by(&run) => before.len += 1,
+            _ => self.done.runs.push(run),
         }
     }
 
-    /// Releases what has become free to go.
-    pub(crate) fn release_touched(&mut self) {
-        let mut touched = std::mem::take(&mut self.scratch.touched);
-        touched.drain(..).for_each(|session| self.release(session));
-        // Releasing touches nothing.
-        self.scratch.touched = touched;
+    /// Completes and releases what is done. Packets of nested SAs go on.
+    pub(crate) fn release_done(&mut self, shared: &Turnstile<Databases>) {
+        if self.done.jobs.is_empty() {
+            return;
+        }
+        let Done { mut jobs, mut runs } = std::mem::take(&mut self.done);
+        self.release(&mut shared.pass(), &mut jobs, &mut runs);
+        if !self.again.jobs.is_empty() {
+            std::mem::swap(&mut jobs, &mut self.again.jobs);
+            std::mem::swap(&mut runs, &mut self.again.runs);
+            self.put_in_flight(&mut jobs, &mut runs);
+        }
+        // What found no slot is done too.
+        jobs.append(&mut self.done.jobs);
+        runs.append(&mut self.done.runs);
+        self.done = Done { jobs, runs };
     }
 
     /// Takes an answer. While one before it is being checked (`is_doubtful`), it is held.
@@ -111,8 +125,8 @@ impl Engine {
     /// A packet's job is done.
     #[inline]
     fn settle(&mut self, index: u32, job: &mut Job) {
-        self.in_flight.slots.settle(index, job, self.now);
-        self.touch(index);
+        self.in_flight.slots.settle(index, job);
+        self.finish_slot(index);
     }
 
     /// A processor did not take a job: the running core does it.

@@ -1,32 +1,34 @@
-//! The engine: it takes packets in, gives their jobs to the processors that the scheduler chooses, and lets the packets
-//! out in order.
+//! The engine: it takes packets in, has their crypto done, and lets the packets out in order. A gateway has one engine
+//! for each of its CPU cores; all of them use the same SAs.
 //!
 //! ```text
-//! admit_burst:  gather -> prepare -+-> the running core alone: crypto in place, complete, outputs   (in_place.rs)
-//!                                  |
-//!                                  +-> in flight: a slot each, scheduler                            (admit.rs)
-//! poll:  answers of other processors taken                                                          (collect.rs)
-//!        shares placed: running core, or a copy to another processor                                (place.rs)
-//!        the running core's share done in place                                                     (place.rs)
-//!        done and first of its SA? complete -> outputs, or the next SA of a nest                    (release.rs)
+//! prepare_burst:  databases: gather -> prepare -> tickets                                       (admit.rs)
+//! carry:          crypto in place, on this core                                                 (in_place.rs)
+//!                 or, with other processors: slots, scheduler                                   (admit.rs)
+//!                    poll: answers taken (collect.rs), shares placed and own share done (place.rs)
+//!                 databases: ticket is next? complete -> outputs, or the next SA of a nest      (release.rs)
+//!                            if not: parked for whoever completes the packets before            (tickets.rs)
 //! ```
 //!
-//! Packets are handled in bursts. A burst that stays at the running core is done at once, in place, without a lock, an
-//! allocation or a copy. Another processor works on copies of its packets; the originals stay intact with the
-//! submission. If the processor misses a deadline, or if a check shows that a result is wrong, it is ejected and the
-//! running core does its jobs again. An answer that comes later names an old generation of its slot and is ignored, so
-//! no packet is delivered twice.
+//! Packets are handled in bursts. A core goes with its burst: no other core touches the packets' bytes until they are
+//! sent. It uses the [`Databases`] twice a burst, each time alone and for a short moment ([`Turnstile`]). Another processor
+//! works on copies of its packets; the originals stay intact with the submission. If the processor misses a deadline, or
+//! if a check shows that a result is wrong, it is ejected and the running core does its jobs again. An answer that comes
+//! later names an old generation of its slot and is ignored, so no packet is delivered twice.
 
 use std::collections::VecDeque;
+use std::ops::Deref;
+use std::sync::{Arc, MutexGuard};
 
 use forebay_crypto::{Direction, Job, Packet, SaKeys, SessionId};
-use forebay_ipsec::{DropCounts, DropReason, Event, Ipsec, Next};
+use forebay_ipsec::{DropCounts, DropReason, Event, Ipsec};
 use forebay_scheduler::{Config, ConfigError, Cost, DscpMap, Item, Scheduler};
 use forebay_time::{Duration, Time};
 
 use crate::buffers::Buffers;
 use crate::check::Check;
 use crate::clock::Clock;
+use crate::databases::{Databases, Keys};
 use crate::edges::{Answer, Edges};
 use crate::idle::Idle;
 use crate::in_flight::InFlight;
@@ -35,6 +37,8 @@ use crate::moving::Moving;
 use crate::pool::Pool;
 use crate::setup::{EngineError, Limits, ProcessorSetup, Scheduling, Settings};
 use crate::stats::{EngineStats, ProcessorStats};
+use crate::tickets::{Run, Tickets};
+use crate::turnstile::Turnstile;
 
 /// A packet that has left the engine: complete, or dropped.
 #[derive(Debug)]
@@ -54,19 +58,6 @@ pub struct Output {
     pub released: Time,
 }
 
-/// A packet whose SA is at the engine of another core: see [`Ipsec::add_remote`].
-#[derive(Debug)]
-pub struct RemotePacket {
-    /// The number of that core.
-    pub core: u16,
-    /// The direction in which it was admitted here and is to be admitted there.
-    pub direction: Direction,
-    /// The packet as it came; reassembled, if it came in fragments.
-    pub packet: Packet,
-    /// The tag that the caller gave with the packet.
-    pub tag: u64,
-}
-
 /// A packet that could not be admitted.
 #[derive(Debug)]
 pub struct Refusal {
@@ -78,12 +69,11 @@ pub struct Refusal {
     pub reason: DropReason,
 }
 
-/// Everything that waits to leave the engine.
+/// Packets side by side, and the runs that they are made of.
 #[derive(Default)]
-pub(crate) struct Outward {
-    pub outputs: Vec<Output>,
-    pub remote_packets: Vec<RemotePacket>,
-    pub refusals: Vec<Refusal>,
+pub(crate) struct Done {
+    pub jobs: Vec<Job>,
+    pub runs: Vec<Run>,
 }
 
 /// Lists that the steps fill and empty again. They are kept so that their memory is reused.
@@ -93,48 +83,62 @@ pub(crate) struct Scratch {
     pub jobs: Vec<Job>,
     /// A packet that is admitted by itself.
     pub one: Vec<Job>,
-    /// The fate of each packet of a burst that is not delivered as a whole.
-    pub fates: Vec<Result<Next, DropReason>>,
-    /// Packets that go through another SA, by their place in the burst.
-    pub again: Vec<Job>,
     /// Classes of the packets of the burst at hand, if there are several, and what the scheduler is to know of them.
     pub classes: Vec<u8>,
     pub items: Vec<Item>,
     /// Submissions of this round that are not handed over yet, by processor.
     pub open: Vec<u32>,
-    /// SAs of packets that were just done: the first packets of their queues may be ready for release.
-    pub touched: Vec<u32>,
 }
 
-/// Spreads the crypto of many packets over many processors, in real time, on the calling thread.
+/// Spreads the crypto of many packets over many processors, in real time, on the calling thread. Engines of several
+/// threads may share their SAs: see [`Engine::beside`].
 pub struct Engine {
-    pub(crate) sad: Ipsec,
-    pub(crate) scheduler: Scheduler,
-    pub(crate) pool: Pool,
-    pub(crate) sessions: KeySessions,
-    pub(crate) in_flight: InFlight,
-    pub(crate) edges: Edges,
-    pub(crate) buffers: Buffers,
-    pub(crate) outward: Outward,
-    pub(crate) scratch: Scratch,
+    pub(crate) shared: Arc<Turnstile<Databases>>,
+    pub(crate) core: Core,
+}
+
+/// What a core has for itself.
+pub(crate) struct Core {
+    /// Its number among those that SAs may be bound to.
+    pub cpu: u32,
+    pub scheduler: Scheduler,
+    pub pool: Pool,
+    pub sessions: KeySessions,
+    pub in_flight: InFlight,
+    pub buffers: Buffers,
+    pub scratch: Scratch,
+    /// Packets that have left, as they were taken from the databases.
+    pub outputs: Vec<Output>,
+    pub refusals: Vec<Refusal>,
+    /// The runs of the burst that was prepared last, until it is carried on.
+    pub prepared: Vec<Run>,
+    /// Packets whose crypto is done, to be completed together.
+    pub done: Done,
+    /// Packets that go through a further SA.
+    pub again: Done,
+    /// Packets of all cores that wait to be taken, and for their turn, when this core last saw the databases.
+    pub untaken: usize,
+    pub parked: usize,
     /// Slots whose jobs the running core is to do: `local` by the scheduler's choice, `retries` because another
     /// processor failed at them, or because the scheduler had no place for them.
-    pub(crate) local: VecDeque<u32>,
-    pub(crate) retries: VecDeque<u32>,
+    pub local: VecDeque<u32>,
+    pub retries: VecDeque<u32>,
     /// Answers of others that the running core checks with its next burst.
-    pub(crate) checks: Vec<Check>,
+    pub checks: Vec<Check>,
     /// Answers that came behind one that is to be checked, with their processors: they wait for what the check says.
-    pub(crate) held: Vec<(usize, Job)>,
-    pub(crate) limits: Limits,
-    pub(crate) rules: Rules,
-    pub(crate) clock: Clock,
-    pub(crate) now: Time,
+    pub held: Vec<(usize, Job)>,
+    pub limits: Limits,
+    pub rules: Rules,
+    pub clock: Clock,
+    pub now: Time,
     /// When the processors were last asked for answers, and when before that.
-    pub(crate) polled: Time,
-    pub(crate) polled_before: Time,
-    pub(crate) moving: Moving,
-    pub(crate) drops: DropCounts,
-    pub(crate) stats: EngineStats,
+    pub polled: Time,
+    pub polled_before: Time,
+    pub moving: Moving,
+    pub drops: DropCounts,
+    pub stats: EngineStats,
+    /// Whether it counts what was dropped at the edges, which are everyone's.
+    pub is_first: bool,
 }
 
 /// The settings that the steps look at.
@@ -150,7 +154,7 @@ pub(crate) struct Rules {
 }
 
 impl Engine {
-    /// An engine over `sad` with the running core and other processors; `keys` holds those of every
+    /// An engine over `ipsec` with the running core and other processors; `keys` holds those of every
     /// SA, in the order of the SAs.
     ///
     /// # Errors
@@ -161,18 +165,220 @@ impl Engine {
     /// The running core, which has the last word about what others fail at, should do every suite. For one
     /// that it lacks, others are taken at their word, and what one fails at goes to another if there is one.
     pub fn new(
-        sad: Ipsec,
+        ipsec: Ipsec,
         keys: &[SaKeys],
         processors: Vec<ProcessorSetup>,
         settings: Settings,
         clock: Clock,
     ) -> Result<Engine, EngineError> {
-        let sas: Vec<_> = sad.iter().map(|(session, direction, ..)| (session, direction)).collect();
+        let sas: Vec<_> = ipsec.iter().map(|(session, direction, ..)| (session, direction)).collect();
         if keys.len() != sas.len() {
             return Err(EngineError::Keys { sas: sas.len(), keys: keys.len() });
         }
-        let Settings { scheduling, mut limits, order, addresses, seed } = settings;
+        let Settings { scheduling, limits, order, addresses, seed } = settings;
+        let (reassembly, capacity) = (limits.reassembly.clone(), limits.packet_capacity);
+        let edges = Edges::new(reassembly, limits.pending_spi, seed, addresses, capacity);
+        let (tickets, keys_of, outputs) =
+            (Tickets::new(order), Keys::default(), Vec::with_capacity(limits.in_flight));
+        let databases = Databases { ipsec, tickets, edges, keys: keys_of, outputs };
+        let core = Core { is_first: true, ..Core::new(0, processors, scheduling, limits, clock)? };
+        let mut engine = Engine { shared: Arc::new(Turnstile::new(databases)), core };
+        for ((session, direction), keys) in sas.into_iter().zip(keys) {
+            engine.open(session, direction, keys)?;
+        }
+        Ok(engine)
+    }
+
+    /// An engine for another thread that shares the SAs, policies and everything else that packets meet of this one, in
+    /// the same order: each of the two takes whole bursts through all steps on its own processors, and what leaves does so
+    /// through either, in the order of each SA. It is core number `cpu` among those that SAs may be bound to. Of the
+    /// settings the order, the addresses, the seed and the limits of reassembly are those of this engine.
+    ///
+    /// # Errors
+    /// As those of [`Engine::new`]; a processor that does not do a suite is found out when it has a packet of it.
+    pub fn beside(
+        &self,
+        cpu: u32,
+        processors: Vec<ProcessorSetup>,
+        settings: Settings,
+        clock: Clock,
+    ) -> Result<Engine, EngineError> {
+        let core = Core::new(cpu, processors, settings.scheduling, settings.limits, clock)?;
+        Ok(Engine { shared: self.shared.clone(), core })
+    }
+
+    /// Admits the packets of `burst`, of whose jobs only `packet` and `token`, the caller's tag, are looked at,
+    /// and leaves it empty. Packets that cannot be admitted are counted, and [`Engine::refusals`] gives them back.
+    ///
+    /// A burst that stays at the running core is done at once, and its packets wait in [`Engine::outputs`]; any other
+    /// burst moves on at the next [`Engine::poll`].
+    ///
+    /// One packet may become several outputs (fragments, the packets of an aggregate), and several packets may become
+    /// one (a reassembled datagram, an aggregate), which then has the tag of the last one.
+    pub fn admit_burst(&mut self, direction: Direction, burst: &mut Vec<Job>) {
+        self.prepare_burst(direction, burst);
+        self.carry(burst);
+    }
+
+    /// The first part of [`Engine::admit_burst`], which gives packets their places in the order: sequence numbers and
+    /// tickets. Where several cores take packets from one link, it is done before the next core may take some. The packets
+    /// that have a job stay in `burst`, which is next to be given to [`Engine::carry`].
+    #[inline]
+    pub fn prepare_burst(&mut self, direction: Direction, burst: &mut Vec<Job>) {
+        self.core.prepare_burst(&mut self.shared.pass(), direction, burst);
+    }
+
+    /// The second part, which any number of cores do at the same time.
+    #[inline]
+    pub fn carry(&mut self, burst: &mut Vec<Job>) {
+        self.core.carry(&self.shared, burst);
+    }
+
+    /// Admits one packet, to be done at the next [`Engine::poll`] with others. A packet that cannot be admitted comes
+    /// back with the reason, which is counted.
+    pub fn admit(
+        &mut self,
+        direction: Direction,
+        packet: Packet,
+        tag: u64,
+    ) -> Result<(), (Packet, DropReason)> {
+        self.core.admit(&mut self.shared.pass(), direction, packet, tag)
+    }
+
+    /// One pass: collects answers, places jobs, does those of the running core, and watches deadlines. Returns whether
+    /// anything moved; if not, the caller may sleep for a short time.
+    pub fn poll(&mut self) -> bool {
+        self.core.poll(&self.shared)
+    }
+
+    /// How many packets may be admitted now. The caller is expected to respect this limit: packets beyond it are
+    /// refused. Packets that wait in [`Engine::outputs`] take up room.
+    #[inline]
+    pub fn room(&self) -> usize {
+        self.core.room()
+    }
+
+    /// Packets admitted and not yet released: those that are on their way here, and those of all cores whose turn to
+    /// leave has not come.
+    #[inline]
+    pub fn in_flight(&self) -> usize {
+        self.at_work() + self.core.parked
+    }
+
+    /// Packets on their way here whose crypto is not done.
+    #[inline]
+    pub fn at_work(&self) -> usize {
+        self.core.in_flight.slots.in_use() + self.core.done.jobs.len()
+    }
+
+    /// An empty packet buffer.
+    #[inline]
+    pub fn buffer(&mut self) -> Packet {
+        self.core.buffers.take()
+    }
+
+    /// Takes back the buffer of a packet that is no longer needed.
+    #[inline]
+    pub fn recycle(&mut self, packet: Packet) {
+        self.core.buffers.put(packet);
+    }
+
+    /// Packet buffers that are kept for use; at most three for each packet that may be in flight: itself, the copy that a processor
+    /// works on, and one for a check.
+    pub fn free_buffers(&self) -> usize {
+        self.core.buffers.len()
+    }
+
+    /// Counts a packet that the caller had to drop before it could be admitted.
+    pub fn count_drop(&mut self, reason: DropReason) {
+        self.core.drops.count(reason);
+    }
+
+    /// Says that no more packets are at hand, so that none waits for the window to fill.
+    pub fn flush(&mut self) {
+        self.core.scheduler.end_of_input();
+    }
+
+    /// Takes turns until nothing is in flight or `limit` has passed. Returns whether nothing is in flight.
+    pub fn drain(&mut self, limit: Duration) -> bool {
+        let end = self.core.clock.now() + limit;
+        let mut idle = Idle::default();
+        while self.in_flight() > 0 && self.core.now < end {
+            self.flush();
+            idle.after(self.poll());
+        }
+        self.in_flight() == 0
+    }
+
+    /// Takes the packets that have left, in the order of their release, whichever core had them.
+    #[inline]
+    pub fn outputs(&mut self) -> std::vec::Drain<'_, Output> {
+        let db = &mut self.shared.pass();
+        if self.core.outputs.is_empty() {
+            std::mem::swap(&mut self.core.outputs, &mut db.outputs);
+        } else {
+            self.core.outputs.append(&mut db.outputs);
+        }
+        self.core.look_at_backlog(db);
+        self.core.outputs.drain(..)
+    }
+
+    /// Takes the packets that [`Engine::admit_burst`] could not admit.
+    pub fn refusals(&mut self) -> std::vec::Drain<'_, Refusal> {
+        self.core.refusals.drain(..)
+    }
+
+    /// The SAs, for this thread alone as long as they are looked at.
+    #[inline]
+    pub fn sad(&self) -> impl Deref<Target = Ipsec> + use<'_> {
+        Sas(self.shared.pass())
+    }
+
+    /// The clock that the engine uses.
+    pub fn clock(&self) -> Clock {
+        self.core.clock
+    }
+
+    /// The next time at which something is due without a packet; [`Time::MAX`] if nothing is. It is a time as SAs are
+    /// told it ([`Engine::set_time`]).
+    pub fn next_due(&self) -> Time {
+        let db = self.shared.pass();
+        db.ipsec.next_due().min(db.edges.next_due()).min(db.tickets.next_due())
+    }
+
+    /// Tells the SAs the time. From now on it replaces the time of the clock: packets of a file have their own times.
+    pub fn set_time(&mut self, time: Time) {
+        let db = &mut self.shared.pass();
+        db.edges.told = Some(time);
+        self.core.pass_time(db);
+    }
+
+    /// Bytes of inner packets that wait to be aggregated (IP-TFS).
+    pub fn waiting(&self) -> usize {
+        self.shared.pass().ipsec.waiting()
+    }
+
+    /// Takes the ICMP errors for the sources of packets that were larger than the path MTU.
+    pub fn answers(&mut self) -> Vec<Answer> {
+        self.shared.pass().edges.answers().collect()
+    }
+
+    /// Takes what has happened to SAs: see [`Ipsec::events`](forebay_ipsec::Ipsec::events).
+    pub fn events(&mut self) -> Vec<Event> {
+        self.shared.pass().ipsec.events().collect()
+    }
+}
+
+impl Core {
+    fn new(
+        cpu: u32,
+        processors: Vec<ProcessorSetup>,
+        scheduling: Scheduling,
+        mut limits: Limits,
+        clock: Clock,
+    ) -> Result<Core, EngineError> {
         limits.burst = limits.burst.max(1);
+        limits.overtake = limits.overtake.max(limits.hold.times(2));
         let (pool, configs) = Pool::new(processors, limits.in_flight);
         let rules = Rules::new(&scheduling, pool.len());
         let Scheduling { policy, window, timeout, max_bytes, classes, batch, .. } = scheduling;
@@ -191,15 +397,15 @@ impl Engine {
             ..Config::new(configs)
         };
         let (room, processors) = (limits.in_flight, pool.len());
-        let mut engine = Engine {
+        Ok(Core {
+            cpu,
             scheduler: Scheduler::new(config).map_err(EngineError::Scheduler)?,
-            in_flight: InFlight::new(order, sas.len(), room, batch.max(window).min(crate::BURST)),
-            sad,
+            in_flight: InFlight::new(room, batch.max(window).min(crate::BURST)),
             clock,
             now: clock.now(),
             polled: clock.now(),
             polled_before: clock.now(),
-            scratch: Scratch::new(limits.burst, room, processors),
+            scratch: Scratch::new(limits.burst, processors),
             pool,
             sessions: KeySessions::default(),
             local: VecDeque::with_capacity(room),
@@ -207,132 +413,64 @@ impl Engine {
             checks: Vec::new(),
             held: Vec::new(),
             buffers: Buffers::new(limits.packet_capacity, 3 * room, processors),
-            outward: Outward { outputs: Vec::with_capacity(room), ..Outward::default() },
+            outputs: Vec::with_capacity(room),
+            refusals: Vec::new(),
+            prepared: Vec::with_capacity(limits.burst),
+            done: Done { jobs: Vec::with_capacity(room), runs: Vec::with_capacity(room) },
+            again: Done::default(),
+            untaken: 0,
+            parked: 0,
             moving: Moving::default(),
             drops: DropCounts::default(),
             stats: EngineStats::default(),
-            edges: Edges::new(
-                limits.reassembly.clone(),
-                limits.pending_spi,
-                seed,
-                addresses,
-                limits.packet_capacity,
-            ),
             rules,
             limits,
-        };
-        for ((session, direction), keys) in sas.into_iter().zip(keys) {
-            engine.open(session, direction, keys)?;
-        }
-        Ok(engine)
+            is_first: false,
+        })
     }
 
-    /// How many packets may be admitted now. The caller is expected to respect this limit: packets beyond it are
-    /// refused. Packets that wait in [`Engine::outputs`] take up room.
     #[inline]
     pub fn room(&self) -> usize {
-        let slots = self.in_flight.slots.free().saturating_sub(self.outward.outputs.len());
-        slots.min(self.scheduler.input_room())
+        self.free_slots().min(self.scheduler.input_room())
     }
 
-    /// Packets admitted and not yet released.
+    /// Slots that packets may be admitted to: as many as there are packets that wait to leave stay free.
     #[inline]
-    pub fn in_flight(&self) -> usize {
-        self.in_flight.slots.in_use()
+    fn free_slots(&self) -> usize {
+        self.in_flight.slots.free().saturating_sub(self.untaken + self.parked)
     }
 
-    /// An empty packet buffer.
-    #[inline]
-    pub fn buffer(&mut self) -> Packet {
-        self.buffers.take()
+    /// Whether any packet could be admitted, as far as memory goes.
+    pub fn has_slots(&self) -> bool {
+        self.free_slots() > 0
     }
 
-    /// Takes back the buffer of a packet that is no longer needed.
     #[inline]
     pub fn recycle(&mut self, packet: Packet) {
         self.buffers.put(packet);
     }
 
-    /// Packet buffers that are kept for use; at most three for each packet that may be in flight: itself, the copy that a processor
-    /// works on, and one for a check.
-    pub fn free_buffers(&self) -> usize {
-        self.buffers.len()
-    }
-
-    /// Counts a packet that the caller had to drop before it could be admitted.
-    pub fn count_drop(&mut self, reason: DropReason) {
-        self.drops.count(reason);
-    }
-
-    /// Says that no more packets are at hand, so that none waits for the window to fill.
-    pub fn flush(&mut self) {
-        self.scheduler.end_of_input();
-    }
-
-    /// Takes turns until nothing is in flight or `limit` has passed. Returns whether nothing is in flight.
-    pub fn drain(&mut self, limit: Duration) -> bool {
-        let end = self.clock.now() + limit;
-        let mut idle = Idle::default();
-        while self.in_flight() > 0 && self.now < end {
-            self.flush();
-            idle.after(self.poll());
-        }
-        self.in_flight() == 0
-    }
-
-    /// Takes the packets that have left, in the order of their release.
+    /// Notes how much waits at the databases.
     #[inline]
-    pub fn outputs(&mut self) -> std::vec::Drain<'_, Output> {
-        self.outward.outputs.drain(..)
-    }
-
-    /// Packets admitted since the last call that are for the engines of other cores, in their order. They take up no
-    /// room here; to be taken after each burst.
-    pub fn remote_packets(&mut self) -> std::vec::Drain<'_, RemotePacket> {
-        self.outward.remote_packets.drain(..)
-    }
-
-    /// Takes the packets that [`Engine::admit_burst`] could not admit.
-    pub fn refusals(&mut self) -> std::vec::Drain<'_, Refusal> {
-        self.outward.refusals.drain(..)
-    }
-
-    /// The SAs.
-    #[inline]
-    pub fn sad(&self) -> &Ipsec {
-        &self.sad
-    }
-
-    /// The clock that the engine uses.
-    pub fn clock(&self) -> Clock {
-        self.clock
-    }
-
-    /// The next time at which something is due without a packet; [`Time::MAX`] if nothing is. It is a time as SAs are
-    /// told it ([`Engine::set_time`]).
-    pub fn next_due(&self) -> Time {
-        self.sad.next_due().min(self.edges.next_due())
-    }
-
-    /// Bytes of inner packets that wait to be aggregated (IP-TFS).
-    pub fn waiting(&self) -> usize {
-        self.sad.waiting()
-    }
-
-    /// Takes the ICMP errors for the sources of packets that were larger than the path MTU.
-    pub fn answers(&mut self) -> std::vec::Drain<'_, Answer> {
-        self.edges.answers()
-    }
-
-    /// Takes what has happened to SAs: see [`Ipsec::events`](forebay_ipsec::Ipsec::events).
-    pub fn events(&mut self) -> impl Iterator<Item = Event> {
-        self.sad.events()
+    pub fn look_at_backlog(&mut self, db: &Databases) {
+        (self.untaken, self.parked) = (db.outputs.len(), db.tickets.parked());
     }
 
     /// The time that SAs use.
     #[inline]
-    pub(crate) fn sa_time(&self) -> Time {
-        self.edges.told.unwrap_or(self.now)
+    pub fn sa_time(&self, db: &Databases) -> Time {
+        db.edges.told.unwrap_or(self.now)
+    }
+}
+
+/// The SAs, while this thread is at the databases.
+struct Sas<'a>(MutexGuard<'a, Databases>);
+
+impl Deref for Sas<'_> {
+    type Target = Ipsec;
+
+    fn deref(&self) -> &Ipsec {
+        &self.0.ipsec
     }
 }
 
@@ -340,44 +478,46 @@ impl Engine {
 impl Engine {
     /// Packets dropped so far, by reason; fragments that were held and dropped later among them.
     pub fn drops(&self) -> DropCounts {
-        let mut drops = self.drops.clone();
-        drops.add(self.edges.reassembler.drops());
+        let mut drops = self.core.drops.clone();
+        if self.core.is_first {
+            drops.add(self.shared.pass().edges.reassembler.drops());
+        }
         drops
     }
 
     /// Counts of the engine as a whole, apart from packets passed on.
     pub fn stats(&self) -> &EngineStats {
-        &self.stats
+        &self.core.stats
     }
 
     /// Statistics of each processor, the running core first.
     pub fn processors(&self) -> impl Iterator<Item = &ProcessorStats> {
-        self.pool.iter().map(|one| &one.stats)
+        self.core.pool.iter().map(|one| &one.stats)
     }
 
     /// Jobs that wait in the queue of a processor.
     pub fn waiting_at(&self, processor: usize) -> usize {
-        self.scheduler.waiting(processor)
+        self.core.scheduler.waiting(processor)
     }
 
     /// The factor on a processor's finishing time as it is now.
     pub fn alpha(&self, processor: usize) -> f64 {
-        self.scheduler.alpha(processor)
+        self.core.scheduler.alpha(processor)
     }
 
     /// The usual lateness of a processor's jobs, which is added to their predicted finishing times.
     pub fn lateness(&self, processor: usize) -> Duration {
-        self.scheduler.lateness(processor)
+        self.core.scheduler.lateness(processor)
     }
 
     /// Time that the running core spends on a packet besides cryptography, as measured last.
     pub fn moving(&self) -> Duration {
-        self.moving.per_packet()
+        self.core.moving.per_packet()
     }
 
     /// Time that the running core spends to hand jobs to a processor and take them back, as measured last.
     pub fn feed(&self, processor: usize) -> Cost {
-        self.pool.get(processor).feed()
+        self.core.pool.get(processor).feed()
     }
 
     /// Changes alpha, the factor on a processor's finishing time, and beta, the time that is added before the factor.
@@ -385,7 +525,7 @@ impl Engine {
     /// # Errors
     /// If the factor is below 1, or too large.
     pub fn set_bias(&mut self, processor: usize, alpha: f64, beta: Duration) -> Result<(), ConfigError> {
-        self.scheduler.set_bias(processor, alpha, beta)
+        self.core.scheduler.set_bias(processor, alpha, beta)
     }
 }
 
@@ -405,16 +545,13 @@ impl Rules {
 }
 
 impl Scratch {
-    fn new(burst: usize, in_flight: usize, processors: usize) -> Scratch {
+    fn new(burst: usize, processors: usize) -> Scratch {
         Scratch {
             jobs: Vec::with_capacity(burst),
             one: Vec::with_capacity(1),
-            fates: Vec::with_capacity(burst),
-            again: Vec::new(),
             classes: Vec::new(),
             items: Vec::with_capacity(burst),
             open: vec![crate::in_flight::NONE; processors],
-            touched: Vec::with_capacity(in_flight),
         }
     }
 }

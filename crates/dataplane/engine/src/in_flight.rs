@@ -1,34 +1,26 @@
-//! Packets in flight: a slot for each, submissions to processors, and the order of release.
+//! Packets in flight: a slot for each, and submissions to processors.
 
 use forebay_crypto::Packet;
 
-mod reorder;
 mod slots;
 mod submissions;
 
-pub use reorder::{Order, ReorderBuffer};
-pub use slots::{Slot, Slots};
+pub use slots::Slots;
 pub use submissions::{NONE, Placed, Submission, Submissions};
 
-/// Everything that is between admission and release.
+/// Everything that a core has between preparing and completing.
 #[derive(Debug)]
 pub struct InFlight {
     /// A slot per packet.
     pub slots: Slots,
     /// Submissions that processors hold.
     pub submissions: Submissions,
-    /// The order of release.
-    pub reorder: ReorderBuffer,
 }
 
 impl InFlight {
-    /// Room for `limit` packets of `sas` SAs; `batch` packets to a submission are usual.
-    pub fn new(order: Order, sas: usize, limit: usize, batch: usize) -> InFlight {
-        InFlight {
-            slots: Slots::new(limit),
-            submissions: Submissions::new(limit, batch),
-            reorder: ReorderBuffer::new(order, sas, limit),
-        }
+    /// Room for `limit` packets; `batch` packets to a submission are usual.
+    pub fn new(limit: usize, batch: usize) -> InFlight {
+        InFlight { slots: Slots::new(limit), submissions: Submissions::new(limit, batch) }
     }
 
     /// The packet of a slot as it was prepared, wherever it is.

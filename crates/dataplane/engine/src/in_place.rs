@@ -1,22 +1,55 @@
-//! The running core by itself: a prepared burst goes through crypto and complete in place, at once.
+//! A core by itself: a prepared burst goes through crypto in place, and is completed at once if its turn has come.
 //!
-//! Such a burst is never in flight: it needs no slot, no lock, no allocation and no copy.
+//! Such a burst is never in flight: it needs no slot, no allocation and no copy, and its packets stay on this core.
 
 use forebay_crypto::{Job, Verdict};
-use forebay_ipsec::{DropReason, Next, Path, Stop};
 use forebay_scheduler::Work;
-use forebay_time::Time;
 
-use crate::engine::{Engine, Output};
+use crate::databases::Databases;
+use crate::engine::Core;
 use crate::pool::RUNNING_CORE;
+use crate::tickets::Run;
+use crate::turnstile::Turnstile;
 
 /// How many times a processor that has done only a part of a burst is given the rest.
 const ROUNDS_MAX: usize = 64;
 
-impl Engine {
-    /// Does the jobs of `burst` and completes them, in order; leaves it empty.
+impl Core {
+    /// Takes a prepared burst on: its jobs are done here and completed, or given to the scheduler. Leaves it empty.
     #[inline]
-    pub(crate) fn do_in_place(&mut self, burst: &mut Vec<Job>) {
+    pub(crate) fn carry(&mut self, shared: &Turnstile<Databases>, burst: &mut Vec<Job>) {
+        if burst.is_empty() {
+            return;
+        }
+        let mut runs = std::mem::take(&mut self.prepared);
+        if self.stays(burst) {
+            self.do_in_place(shared, burst, &mut runs);
+        } else {
+            self.put_in_flight(burst, &mut runs);
+        }
+        self.prepared = runs;
+    }
+
+    #[inline]
+    fn do_in_place(&mut self, shared: &Turnstile<Databases>, burst: &mut Vec<Job>, runs: &mut Vec<Run>) {
+        loop {
+            self.compute_measured(burst);
+            self.release(&mut shared.pass(), burst, runs);
+            if self.again.jobs.is_empty() {
+                return;
+            }
+            // Packets of nested SAs: their next jobs.
+            std::mem::swap(burst, &mut self.again.jobs);
+            std::mem::swap(runs, &mut self.again.runs);
+            if !burst.iter().all(|job| self.sessions.core_does(job.spec.session)) {
+                return self.put_in_flight(burst, runs);
+            }
+        }
+    }
+
+    /// Does the jobs of a burst, and learns what they cost.
+    #[inline]
+    fn compute_measured(&mut self, burst: &mut Vec<Job>) {
         let begun = self.now;
         self.compute(burst);
         self.now = self.clock.now();
@@ -29,10 +62,6 @@ impl Engine {
             let kind = self.sessions.kind(first.spec.session);
             let jobs = burst.iter().map(|job| Work::packet(job.packet.len() as u32));
             self.pool.learn(RUNNING_CORE, kind, jobs, took, &mut self.scheduler);
-        }
-        match self.sad.complete_burst(burst) {
-            Ok(()) => self.deliver_all(burst, begun),
-            Err(stopped) => self.complete_unusual(burst, stopped, begun),
         }
     }
 
@@ -62,104 +91,5 @@ impl Engine {
             processor.poll(self.now, jobs);
         }
         jobs.append(&mut rest);
-    }
-
-    #[inline]
-    fn deliver_all(&mut self, burst: &mut Vec<Job>, admitted: Time) {
-        let released = self.now;
-        // Packets of one SA mostly.
-        let (mut session, mut whole) = (None, usize::MAX);
-        for Job { packet, spec, token: tag, .. } in burst.drain(..) {
-            if session != Some(spec.session) {
-                (session, whole) = (Some(spec.session), self.sad.whole_up_to(spec.session));
-            }
-            if packet.len() > whole && self.deliver_divided(spec.session, &packet, tag, admitted) {
-                self.buffers.put(packet);
-                continue;
-            }
-            self.outward.outputs.push(Output { packet, tag, session, result: Ok(()), admitted, released });
-        }
-    }
-
-    /// Completes a burst in which packets are dropped, go through another SA, or hold an aggregate. These are found
-    /// first, so that packets that go on do so together; then all leave in order.
-    #[cold]
-    fn complete_unusual(&mut self, burst: &mut Vec<Job>, mut stopped: (usize, Stop), admitted: Time) {
-        let mut fates = std::mem::take(&mut self.scratch.fates);
-        fates.resize(burst.len(), Ok(Next::Deliver));
-        let (mut from, mut again) = (0, Vec::new());
-        loop {
-            let (place, stop) = stopped;
-            from += place;
-            match stop {
-                Stop::Drop(reason) => fates[from] = Err(reason),
-                Stop::Unpack => fates[from] = Ok(Next::Unpack),
-                Stop::Again => again.push((from, Path::default())),
-                // Nothing passes or goes elsewhere once it has been through an SA.
-                Stop::Bypass | Stop::Remote(_) => fates[from] = Err(DropReason::InError),
-            }
-            from += 1;
-            match self.sad.complete_burst(&mut burst[from..]) {
-                Ok(()) => break,
-                Err(next) => stopped = next,
-            }
-        }
-        while !again.is_empty() {
-            self.divide_in_place(burst, &mut again, &mut fates);
-            self.go_on(burst, &mut again, &mut fates);
-        }
-        for (job, fate) in burst.drain(..).zip(fates.drain(..)) {
-            // A fragment that waits for others has given its buffer back.
-            if !job.packet.has_buffer() {
-                continue;
-            }
-            self.give_out(job.packet, job.spec.session, job.token, admitted, fate);
-        }
-        self.scratch.fates = fates;
-    }
-
-    /// Takes packets, by their places, through their next SAs; those that go on after that stay in `again`.
-    fn go_on(
-        &mut self,
-        burst: &mut [Job],
-        again: &mut Vec<(usize, Path)>,
-        fates: &mut [Result<Next, DropReason>],
-    ) {
-        let mut jobs = std::mem::take(&mut self.scratch.again);
-        again.retain_mut(|(place, path)| {
-            let job = &mut burst[*place];
-            let gathered = self.gather_nested(&job.spec, &mut job.packet);
-            let goes_on = gathered.and_then(|whole| match whole {
-                true => self.sad.again(path, &mut job.packet, &mut job.spec).map(|()| true),
-                false => Ok(false),
-            });
-            match goes_on {
-                Ok(false) => {
-                    self.buffers.put(std::mem::take(&mut job.packet));
-                    false
-                }
-                Ok(true) => {
-                    let packet = std::mem::take(&mut job.packet);
-                    jobs.push(Job::new(packet, job.spec, *place as u64));
-                    true
-                }
-                Err(reason) => {
-                    fates[*place] = Err(reason);
-                    false
-                }
-            }
-        });
-        self.compute(&mut jobs);
-        jobs.sort_by_key(|job| job.token);
-        for job in jobs.drain(..) {
-            let at = &mut burst[job.token as usize];
-            (at.packet, at.verdict) = (job.packet, job.verdict);
-        }
-        self.scratch.again = jobs;
-        again.retain(|(place, path)| {
-            let job = &mut burst[*place];
-            fates[*place] = self.sad.complete_on(path, &mut job.packet, &job.spec, job.verdict);
-            fates[*place] == Ok(Next::Again)
-        });
     }
 }

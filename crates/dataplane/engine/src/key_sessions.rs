@@ -6,6 +6,7 @@ use forebay_crypto::{Direction, SaKeys, SessionId, Suite};
 use forebay_ipsec::SadError;
 use forebay_scheduler::Scheduler;
 
+use crate::databases::Keys;
 use crate::pool::{Pool, RUNNING_CORE};
 use crate::setup::{EngineError, SUITES_MAX};
 
@@ -17,8 +18,10 @@ pub struct KeySessions {
     kinds: Vec<Kind>,
     /// The kind of each session's jobs, by its number.
     kind_of: Vec<u8>,
-    /// Sessions of SAs that were removed while jobs of theirs were in flight.
-    ending: Vec<SessionId>,
+    /// Which SA it is whose sessions are open, by its number: see [`Keys::generation`]. Zero for none.
+    open: Vec<u32>,
+    /// Removals of SAs that were looked at.
+    removals: u64,
 }
 
 #[derive(Debug)]
@@ -32,7 +35,8 @@ impl KeySessions {
     /// The kind of a session's jobs.
     #[inline]
     pub fn kind(&self, session: SessionId) -> u8 {
-        self.kind_of[session.0 as usize]
+        // A core that could not open a session has its jobs fail as of whatever kind.
+        self.kind_of.get(session.0 as usize).copied().unwrap_or(0)
     }
 
     /// The same, of a session that may be unknown.
@@ -43,7 +47,7 @@ impl KeySessions {
     /// Whether the running core does the jobs of a session.
     #[inline]
     pub fn core_does(&self, session: SessionId) -> bool {
-        self.kinds[usize::from(self.kind(session))].by[RUNNING_CORE]
+        self.kinds.get(usize::from(self.kind(session))).is_none_or(|kind| kind.by[RUNNING_CORE])
     }
 
     /// The distinct suites of the sessions that there are or were, for tables.
@@ -94,8 +98,6 @@ impl KeySessions {
         pool: &mut Pool,
         scheduler: &mut Scheduler,
     ) -> Result<(), EngineError> {
-        // The number may be that of a removed SA, whose sessions are replaced now.
-        self.ending.retain(|&ending| ending != session);
         let mut by = vec![false; pool.len()];
         for (index, (attached, does)) in pool.iter_mut().zip(&mut by).enumerate() {
             let processor = &mut attached.processor;
@@ -150,26 +152,46 @@ impl KeySessions {
         Ok(kind)
     }
 
-    /// Closes the session of a removed SA as soon as its last job is through.
-    pub fn end(&mut self, session: SessionId) {
-        self.ending.push(session);
-    }
-
-    /// Whether sessions wait for their last job.
+    /// Whether the sessions of SA number `session` are those of `generation`.
     #[inline]
-    pub fn any_ending(&self) -> bool {
-        !self.ending.is_empty()
+    pub fn is_open(&self, session: SessionId, generation: u32) -> bool {
+        self.open.get(session.0 as usize).is_some_and(|open| *open == generation)
     }
 
-    /// Lets every processor forget the sessions that have ended; `in_flight` says how many jobs one still has.
-    pub fn close_ended(&mut self, in_flight: impl Fn(SessionId) -> u32, pool: &mut Pool) {
-        self.ending.retain(|&session| {
-            let ended = in_flight(session) == 0;
-            if ended {
+    /// Notes whose sessions are open under a number.
+    pub fn opened(&mut self, session: SessionId, generation: u32) {
+        let number = session.0 as usize;
+        if self.open.len() <= number {
+            self.open.resize(number + 1, 0);
+        }
+        self.open[number] = generation;
+    }
+
+    /// Lets every processor forget the sessions of removed SAs whose last job is through; `in_flight` says how many jobs a
+    /// number still has.
+    #[inline]
+    pub fn close_removed(&mut self, keys: &Keys, in_flight: impl Fn(SessionId) -> u32, pool: &mut Pool) {
+        if self.removals != keys.removals() {
+            self.close_all_removed(keys, in_flight, pool);
+        }
+    }
+
+    #[cold]
+    fn close_all_removed(&mut self, keys: &Keys, in_flight: impl Fn(SessionId) -> u32, pool: &mut Pool) {
+        let mut is_over = true;
+        for (number, open) in self.open.iter_mut().enumerate().filter(|(_, open)| **open != 0) {
+            let session = SessionId(number as u32);
+            let is_removed = keys.get(session).is_none();
+            if is_removed && in_flight(session) > 0 {
+                is_over = false;
+            } else if is_removed {
                 pool.close_session(session);
+                *open = 0;
             }
-            !ended
-        });
+        }
+        if is_over {
+            self.removals = keys.removals();
+        }
     }
 }
 

@@ -11,6 +11,7 @@ mod calibrate;
 mod check;
 mod clock;
 mod collect;
+mod databases;
 mod doorbell;
 mod edges;
 mod engine;
@@ -30,6 +31,8 @@ mod release;
 mod sas;
 mod setup;
 mod stats;
+mod tickets;
+mod turnstile;
 
 /// Number of packets that go through each step together: enough to spread the cost of fetching each step's code and
 /// of the call to the processor, and few enough for the packets to stay in the first-level cache.
@@ -45,13 +48,14 @@ pub use calibrate::{BATCHES, Calibration, Point, SIZES, calibrate, calibrate_wit
 pub use clock::Clock;
 pub use doorbell::{Doorbell, Until, Wake};
 pub use edges::{Addresses, Answer};
-pub use engine::{Engine, Output, Refusal, RemotePacket};
+pub use engine::{Engine, Output, Refusal};
 pub use health::Removal;
 pub use idle::Idle;
-pub use in_flight::Order;
 pub use key_sessions::AddSaError;
 pub use lane::{Lane, LaneSteps};
 pub use pending_spi::PendingSpiLimits;
 pub use pool::RUNNING_CORE;
 pub use setup::{EngineError, Limits, ProcessorSetup, SUITES_MAX, Scheduling, Settings};
 pub use stats::{EngineStats, ProcessorStats};
+pub use tickets::Order;
+pub use turnstile::Turnstile;

@@ -7,9 +7,11 @@ use forebay_scheduler::{Decision, JobHead, Work};
 use forebay_time::Duration;
 
 use crate::check::CHECK;
-use crate::engine::Engine;
+use crate::databases::Databases;
+use crate::engine::Core;
 use crate::in_flight::{InFlight, NONE, Placed, Submission};
 use crate::pool::RUNNING_CORE;
+use crate::turnstile::Turnstile;
 
 /// Finished jobs of one submission that are not booked yet.
 #[derive(Clone, Copy)]
@@ -25,7 +27,7 @@ impl Default for Booking {
     }
 }
 
-impl Engine {
+impl Core {
     /// Places what the scheduler has; whether anything moved.
     pub(crate) fn place(&mut self) -> bool {
         let mut moved = false;
@@ -33,6 +35,7 @@ impl Engine {
         for other in self.pool.others() {
             self.scheduler.set_asleep(other, self.pool.get(other).processor.is_asleep());
         }
+        let has_slots = self.has_slots();
         loop {
             match self.scheduler.next(self.now) {
                 Decision::Dispatch { processor, job, prediction, chosen } => {
@@ -59,7 +62,7 @@ impl Engine {
                     moved = true;
                 }
                 // The window cannot fill if no packet can be admitted.
-                Decision::Wait { .. } if self.in_flight.slots.free() == 0 => self.scheduler.end_of_input(),
+                Decision::Wait { .. } if !has_slots => self.scheduler.end_of_input(),
                 Decision::Blocked { .. } | Decision::Wait { .. } | Decision::Idle => break,
             }
         }
@@ -153,7 +156,7 @@ impl Engine {
     }
 
     /// Does a burst of the running core's share in place.
-    pub(crate) fn work(&mut self) -> bool {
+    pub(crate) fn work(&mut self, shared: &Turnstile<Databases>) -> bool {
         let mut jobs = std::mem::take(&mut self.scratch.jobs);
         while jobs.len() < self.limits.burst {
             let Some(index) = self.next_local() else { break };
@@ -189,7 +192,7 @@ impl Engine {
             self.book(RUNNING_CORE, booking);
             self.checks.clear();
             self.accept_held();
-            self.release_touched();
+            self.release_done(shared);
         }
         self.scratch.jobs = jobs;
         moved
@@ -229,7 +232,7 @@ impl Engine {
     #[inline]
     fn finish_local(&mut self, job: &mut Job, booking: &mut Booking) {
         let index = job.token as u32;
-        self.in_flight.slots.settle(index, job, self.now);
+        self.in_flight.slots.settle(index, job);
         if job.verdict == Verdict::Pending {
             // The burst was more than the processor takes at a time.
             self.retries.push_back(index);
@@ -238,7 +241,7 @@ impl Engine {
         let doubted =
             self.in_flight.slots.get_mut(index).doubted.take().filter(|_| job.verdict == Verdict::Done);
         self.finish(RUNNING_CORE, index, job.took, booking);
-        self.touch(index);
+        self.finish_slot(index);
         if let Some((processor, verdict)) = doubted
             && let Some(why) = self.pool.get_mut(processor).health.contradicted(verdict)
         {

@@ -1,29 +1,31 @@
 //! A poll: one pass through the steps between admission and release, and through everything that is due by time.
 
-use forebay_crypto::{Direction, Job, JobSpec};
+use forebay_crypto::{Direction, Job, JobSpec, Packet};
 use forebay_ipsec::DropReason;
 use forebay_time::Time;
 
-use crate::engine::{Engine, Output};
+use crate::databases::Databases;
+use crate::engine::{Core, Output};
 use crate::pending_spi::Pending;
+use crate::turnstile::Turnstile;
 
-impl Engine {
+impl Core {
     /// One pass: collects answers, places jobs, does those of the running core, and watches deadlines. Returns whether
     /// anything moved; if not, the caller may sleep for a short time.
-    pub fn poll(&mut self) -> bool {
+    pub(crate) fn poll(&mut self, shared: &Turnstile<Databases>) -> bool {
         let before = self.now;
         self.now = self.clock.now();
         self.polled_before = std::mem::replace(&mut self.polled, self.now);
-        let mut moved = self.pass_time();
+        let mut moved = self.pass_time(&mut shared.pass());
         if !self.in_flight.is_empty() {
             let begun = if moved { self.clock.now() } else { self.now };
-            moved |= self.collect(begun);
+            moved |= self.collect(shared, begun);
             if self.rules.lateness {
                 self.see_overdue();
             }
             loop {
                 moved |= self.place();
-                if !self.work() {
+                if !self.work(shared) {
                     break;
                 }
                 moved = true;
@@ -37,7 +39,6 @@ impl Engine {
         if self.pool.len() > 1 {
             self.watch();
         }
-        self.close_ended();
         moved
     }
 
@@ -48,33 +49,32 @@ impl Engine {
         }
     }
 
-    /// Tells the SAs the time. From now on it replaces the time of the clock: packets of a file have their own times.
-    pub fn set_time(&mut self, time: Time) {
-        self.edges.told = Some(time);
-        self.pass_time();
-    }
-
     /// Does everything that is due by now. Returns whether packets moved.
-    fn pass_time(&mut self) -> bool {
-        let now = self.sa_time();
-        self.sad.advance(now);
-        self.edges.reassembler.advance(now);
-        let mut moved = self.edges.pending.len() > 0 && self.look_after_pending();
-        moved |= self.sad.aggregates() && self.send_aggregates();
-        while let Some(session) = self.sad.poll_inner(now) {
-            self.unpack(session, self.edges.latest, self.now);
+    pub(crate) fn pass_time(&mut self, db: &mut Databases) -> bool {
+        let now = self.sa_time(db);
+        db.ipsec.advance(now);
+        db.edges.reassembler.advance(now);
+        let mut moved = db.edges.pending.len() > 0 && self.look_after_pending(db);
+        moved |= db.ipsec.aggregates() && self.send_aggregates(db);
+        db.tickets.look(self.now);
+        moved |= db.tickets.parked() > 0 && self.overtake(db);
+        while let Some(session) = db.ipsec.poll_inner(now) {
+            let latest = db.edges.latest;
+            self.unpack(db, session, latest, self.now);
             moved = true;
         }
+        self.close_removed(db);
+        self.look_at_backlog(db);
         moved
     }
 
     /// Makes jobs of all aggregates that are due, as far as there is room. Returns whether there were any.
-    pub(crate) fn send_aggregates(&mut self) -> bool {
-        let (now, tag) = (self.sa_time(), self.edges.latest);
+    pub(crate) fn send_aggregates(&mut self, db: &mut Databases) -> bool {
+        let (now, tag) = (self.sa_time(db), db.edges.latest);
         let mut moved = false;
         while self.room() > 0 {
-            let (mut packet, mut spec) = (self.buffer(), JobSpec::default());
-            match self.sad.poll_aggregate(now, &mut packet, &mut spec) {
+            let (mut packet, mut spec) = (self.buffers.take(), JobSpec::default());
+            match db.ipsec.poll_aggregate(now, &mut packet, &mut spec) {
                 None => {
                     self.recycle(packet);
                     break;
@@ -83,7 +83,8 @@ impl Engine {
                 Some(Ok(_)) => {
                     let mut one = std::mem::take(&mut self.scratch.one);
                     one.push(Job::new(packet, spec, tag));
-                    self.put_in_flight(&mut one);
+                    self.draw(db, &one);
+                    self.start_prepared(&mut one);
                     self.scratch.one = one;
                 }
                 Some(Err(reason)) => {
@@ -99,41 +100,45 @@ impl Engine {
     /// Admits waiting packets whose SA has been installed since, and drops those that have waited too long. Returns
     /// whether any packet was dropped.
     #[cold]
-    fn look_after_pending(&mut self) -> bool {
-        if self.edges.pending.take_news() {
-            self.let_pending_in();
+    fn look_after_pending(&mut self, db: &mut Databases) -> bool {
+        if db.edges.pending.take_news() {
+            self.let_pending_in(db);
         }
         let mut moved = false;
-        while self.edges.pending.next_due() <= self.now
-            && let Some(Pending { packet, tag, came }) = self.edges.pending.pop()
+        while db.edges.pending.next_due() <= self.now
+            && let Some(Pending { packet, tag, came }) = db.edges.pending.pop()
         {
             self.drops.count(DropReason::InNoStates);
-            self.turn_away(packet, tag, came, DropReason::InNoStates);
+            self.turn_away(db, packet, tag, came, DropReason::InNoStates);
             moved = true;
         }
         moved
     }
 
-    fn let_pending_in(&mut self) {
-        let mut burst = std::mem::take(&mut self.scratch.one);
-        for _ in 0..self.edges.pending.len() {
-            let Some(Pending { packet, tag, came }) = self.edges.pending.pop() else { break };
-            let others = self.edges.pending.len();
-            burst.push(Job::new(packet, JobSpec::default(), tag));
-            self.enter(Direction::Open, &mut burst);
-            if let Some(refusal) = self.outward.refusals.pop() {
-                self.turn_away(refusal.packet, tag, came, refusal.reason);
-            } else if self.edges.pending.len() == others {
+    fn let_pending_in(&mut self, db: &mut Databases) {
+        for _ in 0..db.edges.pending.len() {
+            let Some(Pending { packet, tag, came }) = db.edges.pending.pop() else { break };
+            let others = db.edges.pending.len();
+            self.start_one(db, Direction::Open, packet, tag);
+            if let Some(refusal) = self.refusals.pop() {
+                self.turn_away(db, refusal.packet, tag, came, refusal.reason);
+            } else if db.edges.pending.len() == others {
                 self.stats.pending_spi += 1;
             } else {
-                self.edges.pending.backdate(came);
+                db.edges.pending.backdate(came);
             }
         }
-        self.scratch.one = burst;
     }
 
-    fn turn_away(&mut self, packet: forebay_crypto::Packet, tag: u64, admitted: Time, reason: DropReason) {
+    fn turn_away(
+        &mut self,
+        db: &mut Databases,
+        packet: Packet,
+        tag: u64,
+        admitted: Time,
+        reason: DropReason,
+    ) {
         let (session, result, released) = (None, Err(reason), self.now);
-        self.outward.outputs.push(Output { packet, tag, session, result, admitted, released });
+        db.outputs.push(Output { packet, tag, session, result, admitted, released });
     }
 }

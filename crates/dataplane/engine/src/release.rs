@@ -1,196 +1,186 @@
-//! Release: packets whose crypto is done, and which are first in their order, are completed and leave.
+//! Release: packets whose crypto is done, and whose tickets are next, are completed and leave.
 
-use forebay_crypto::{JobSpec, Packet, SessionId, Verdict};
-use forebay_ipsec::{DropReason, Next, Path, Stop};
-use forebay_time::{Duration, Time};
+use std::cmp::Ordering;
 
-use crate::engine::{Engine, Output};
-use crate::in_flight::{InFlight, Slot};
+use forebay_crypto::{Job, Packet, SessionId, Verdict};
+use forebay_ipsec::{DropReason, Next, Stop};
+use forebay_time::Time;
 
-impl Engine {
-    /// Releases the packets at the head of the order of `session` whose crypto is done.
-    pub(crate) fn release(&mut self, session: u32) {
-        while self.release_run(session) {}
+use crate::databases::Databases;
+use crate::engine::{Core, Output};
+use crate::tickets::Run;
+
+impl Core {
+    /// Completes the runs of a burst whose crypto is done, in order, with all that is parked behind them; leaves the
+    /// burst empty. A run whose turn has not come is parked, and one that was overtaken is dropped.
+    pub(crate) fn release(&mut self, db: &mut Databases, burst: &mut Vec<Job>, runs: &mut Vec<Run>) {
+        let mut jobs = burst.as_mut_slice();
+        for run in runs.drain(..) {
+            let (own, rest) = std::mem::take(&mut jobs).split_at_mut(run.len as usize);
+            jobs = rest;
+            match db.tickets.compare(&run) {
+                Ordering::Equal => {
+                    self.complete(db, &run, own);
+                    self.release_parked(db, run.line);
+                }
+                Ordering::Greater => db.tickets.park(run, own, self.now),
+                Ordering::Less => self.drop_overtaken(db, &run, own),
+            }
+        }
+        burst.clear();
+        self.look_at_backlog(db);
     }
 
-    /// Completes a run of packets together: those at the head of the order that are done and stand side by side.
-    /// Returns whether there may be more.
-    fn release_run(&mut self, session: u32) -> bool {
-        let InFlight { reorder, slots, .. } = &mut self.in_flight;
-        let Some(first) = reorder.first(session) else { return false };
-        let (now, mut held, mut count) = (self.now, Duration::ZERO, 0);
-        reorder.release_while(session, |index| {
-            let slot = slots.get(index);
-            let is_done = slots.job(index).verdict != Verdict::Pending && slots.has_packet(index);
-            let joins = index == first + count && is_done && !slot.is_unusual();
-            if joins {
-                held += now.since(slot.done);
-                count += 1;
+    /// Completes what is parked in a line and next.
+    #[inline]
+    pub(crate) fn release_parked(&mut self, db: &mut Databases, line: u32) {
+        while let Some((run, mut jobs, since)) = db.tickets.take_parked(line) {
+            self.stats.released += jobs.len() as u64;
+            self.stats.held += self.now.since(since).times(jobs.len() as u64);
+            self.complete(db, &run, &mut jobs);
+            db.tickets.give_back(jobs);
+        }
+    }
+
+    /// Completes a run whose turn it is.
+    #[inline]
+    fn complete(&mut self, db: &mut Databases, run: &Run, jobs: &mut [Job]) {
+        if !run.bypass && run.path.sas().is_empty() && run.last {
+            match db.ipsec.complete_burst(jobs) {
+                Ok(()) => {
+                    db.tickets.advance(run.line, run.len);
+                    self.deliver(db, jobs, run.admitted);
+                }
+                Err(stopped) => self.complete_unusual(db, run, jobs, stopped),
             }
-            joins
-        });
-        if count == 0 {
-            let is_done = slots.job(first).verdict != Verdict::Pending;
-            return is_done && slots.get(first).is_unusual() && self.release_one(session, first);
+        } else {
+            self.complete_singly(db, run, jobs);
         }
-        self.stats.released += u64::from(count);
-        self.stats.held += held;
-        match self.sad.complete_burst(slots.jobs_mut(first, count as usize)) {
-            Ok(()) => self.deliver_run(first, count),
-            Err(stopped) => self.complete_unusual_run(session, first, count, stopped),
-        }
-        true
     }
 
     /// Lets out packets that are complete.
     #[inline]
-    fn deliver_run(&mut self, first: u32, count: u32) {
+    fn deliver(&mut self, db: &mut Databases, jobs: &mut [Job], admitted: Time) {
         let released = self.now;
-        // Packets of one SA mostly.
+        // In total order a run may be of several SAs.
         let (mut session, mut whole) = (None, usize::MAX);
-        for index in first..first + count {
-            let slots = &mut self.in_flight.slots;
-            let admitted = slots.get(index).admitted;
-            let job = slots.job_mut(index);
-            let (packet, tag) = (std::mem::take(&mut job.packet), job.token);
-            let its = job.spec.session;
-            slots.give_back(index);
-            if session != Some(its) {
-                (session, whole) = (Some(its), self.sad.whole_up_to(its));
+        for Job { packet, spec, token: tag, .. } in jobs {
+            let (packet, tag) = (std::mem::take(packet), *tag);
+            if session != Some(spec.session) {
+                (session, whole) = (Some(spec.session), db.ipsec.whole_up_to(spec.session));
             }
-            if packet.len() > whole && self.deliver_divided(its, &packet, tag, admitted) {
+            if packet.len() > whole && self.deliver_divided(db, spec.session, &packet, tag, admitted) {
                 self.buffers.put(packet);
                 continue;
             }
-            self.outward.outputs.push(Output { packet, tag, session, result: Ok(()), admitted, released });
+            db.outputs.push(Output { packet, tag, session, result: Ok(()), admitted, released });
         }
     }
 
-    /// Completes a run in which packets are dropped, go through another SA, or hold an aggregate. All have left their
-    /// queue; those behind one that others may have to wait for go back to it.
+    /// Completes a run in which packets are dropped, go through another SA, or hold an aggregate.
     #[cold]
-    fn complete_unusual_run(&mut self, session: u32, first: u32, count: u32, stopped: (usize, Stop)) {
-        let end = first + count;
-        let (mut from, mut stopped) = (first, Some(stopped));
+    fn complete_unusual(&mut self, db: &mut Databases, run: &Run, jobs: &mut [Job], stopped: (usize, Stop)) {
+        let (mut from, mut stopped) = (0, Some(stopped));
         while let Some((place, stop)) = stopped {
-            let at = from + place as u32;
-            self.deliver_run(from, at - from);
-            from = at + 1;
-            let slots = &mut self.in_flight.slots;
-            let admitted = slots.get(at).admitted;
-            let job = slots.job_mut(at);
-            let (packet, tag, spec) = (std::mem::take(&mut job.packet), job.token, job.spec);
+            let at = from + place;
+            db.tickets.advance(run.line, place as u32);
+            self.deliver(db, &mut jobs[from..at], run.admitted);
             let result = match stop {
-                Stop::Again | Stop::Unpack => {
-                    (from..end).rev().for_each(|index| self.in_flight.reorder.put_back(session, index));
-                    if stop == Stop::Again {
-                        self.in_flight.reorder.put_back(session, at);
-                        return self.continue_in(session, at, Path::default(), packet, spec);
-                    }
-                    slots.give_back(at);
-                    return self.give_out(packet, spec.session, tag, admitted, Ok(Next::Unpack));
-                }
+                Stop::Again => Ok(Next::Again),
+                Stop::Unpack => Ok(Next::Unpack),
                 Stop::Drop(reason) => Err(reason),
-                Stop::Bypass | Stop::Remote(_) => Err(DropReason::InError),
+                Stop::Bypass => Err(DropReason::InError),
             };
-            slots.give_back(at);
-            self.give_out(packet, spec.session, tag, admitted, result);
-            stopped =
-                self.sad.complete_burst(self.in_flight.slots.jobs_mut(from, (end - from) as usize)).err();
+            from = at + 1;
+            if !self.go_on(db, run, &mut jobs[at], result) {
+                return self.park_behind(db, run, from, jobs);
+            }
+            stopped = db.ipsec.complete_burst(&mut jobs[from..]).err();
         }
-        self.deliver_run(from, end - from);
+        db.tickets.advance(run.line, (jobs.len() - from) as u32);
+        self.deliver(db, &mut jobs[from..], run.admitted);
     }
 
-    /// Releases a packet that a policy lets pass, or that has been through another SA before; whether it was there.
+    /// Completes packets that a policy bypasses, or that have been through another SA before.
     #[cold]
-    fn release_one(&mut self, session: u32, index: u32) -> bool {
-        let slots = &mut self.in_flight.slots;
-        let (Slot { path, admitted, bypass, .. }, job) = (slots.get(index), slots.job(index));
-        let (path, admitted, bypass) = (*path, *admitted, *bypass);
-        let (spec, verdict, tag) = (job.spec, job.verdict, job.token);
-        let Some(mut packet) = slots.take_packet(index) else { return false };
-        if bypass {
-            self.in_flight.reorder.release(session);
-            self.in_flight.slots.give_back(index);
-            let released = self.now;
-            let output = Output { packet, tag, session: None, result: Ok(()), admitted, released };
-            self.outward.outputs.push(output);
-            return true;
+    fn complete_singly(&mut self, db: &mut Databases, run: &Run, jobs: &mut [Job]) {
+        for at in 0..jobs.len() {
+            let job = &mut jobs[at];
+            if run.bypass {
+                let (packet, tag) = (std::mem::take(&mut job.packet), job.token);
+                let (admitted, released) = (run.admitted, self.now);
+                db.outputs.push(Output { packet, tag, session: None, result: Ok(()), admitted, released });
+                db.tickets.advance(run.line, 1);
+                continue;
+            }
+            let result = db.ipsec.complete_on(&run.path, &mut job.packet, &job.spec, job.verdict);
+            if !self.go_on(db, run, &mut jobs[at], result) {
+                return self.park_behind(db, run, at + 1, jobs);
+            }
         }
-        let result = self.sad.complete_on(&path, &mut packet, &spec, verdict);
+    }
+
+    /// Does what is left for a packet that is complete for one SA. Whether the packets behind it may go on: where all
+    /// packets keep their order, they wait until one that goes through a further SA is through.
+    fn go_on(
+        &mut self,
+        db: &mut Databases,
+        run: &Run,
+        job: &mut Job,
+        result: Result<Next, DropReason>,
+    ) -> bool {
+        let (packet, tag) = (std::mem::take(&mut job.packet), job.token);
         if result == Ok(Next::Again) {
-            self.continue_in(session, index, path, packet, spec);
-            return true;
+            let waits = self.continue_in(db, run, &job.spec, packet, tag);
+            if waits && db.tickets.is_total() {
+                return false;
+            }
+        } else {
+            self.give_out(db, packet, job.spec.session, tag, run.admitted, result);
         }
-        self.in_flight.reorder.release(session);
-        self.in_flight.slots.give_back(index);
-        self.give_out(packet, spec.session, tag, admitted, result);
+        db.tickets.advance(run.line, u32::from(run.last));
         true
     }
 
-    /// Lets a packet, which is first in the order of `session`, go on through its next SA.
-    fn continue_in(&mut self, session: u32, index: u32, path: Path, mut packet: Packet, spec: JobSpec) {
-        match self.gather_nested(&spec, &mut packet) {
-            Ok(true) => {}
-            Ok(false) => {
-                self.in_flight.reorder.release(session);
-                self.in_flight.slots.give_back(index);
-                return self.buffers.put(packet);
-            }
-            Err(reason) => return self.drop_in_flight(session, index, packet, &spec, reason),
-        }
-        match self.nested_pieces(&spec, &packet) {
-            None => _ = self.continue_whole(session, index, path, packet, spec),
-            Some(pieces) => {
-                self.buffers.put(packet);
-                self.continue_in_pieces(session, index, path, spec, pieces);
-            }
+    /// Parks what is left of a run behind a packet that keeps its ticket.
+    fn park_behind(&mut self, db: &mut Databases, run: &Run, from: usize, jobs: &mut [Job]) {
+        let rest = &mut jobs[from..];
+        if !rest.is_empty() {
+            let ticket = run.ticket.wrapping_add(from as u32);
+            db.tickets.park(Run { ticket, len: rest.len() as u32, ..*run }, rest, self.now);
         }
     }
 
-    /// The same for a packet that goes on as it is; whether it does.
-    pub(crate) fn continue_whole(
-        &mut self,
-        session: u32,
-        index: u32,
-        mut path: Path,
-        mut packet: Packet,
-        mut spec: JobSpec,
-    ) -> bool {
-        match self.sad.again(&mut path, &mut packet, &mut spec) {
-            Ok(()) => {
-                self.in_flight.slots.begin_again(index, path);
-                self.in_flight.reorder.go_on(session, spec.session.0, index);
-                self.launch(index, packet, spec);
-                true
+    /// Drops packets of a core that was held up for so long that others were let past: their numbers are not used.
+    #[cold]
+    fn drop_overtaken(&mut self, db: &mut Databases, run: &Run, jobs: &mut [Job]) {
+        for job in jobs {
+            let mut packet = std::mem::take(&mut job.packet);
+            if !run.bypass {
+                let _ = db.ipsec.complete(&mut packet, &job.spec, Verdict::Failed);
             }
-            Err(reason) => {
-                self.drop_in_flight(session, index, packet, &spec, reason);
-                false
-            }
+            let result = Err(DropReason::Overtaken);
+            self.give_out(db, packet, job.spec.session, job.token, run.admitted, result);
         }
     }
 
-    /// Drops a packet that is first in the order of `session`.
-    pub(crate) fn drop_in_flight(
-        &mut self,
-        session: u32,
-        index: u32,
-        packet: Packet,
-        spec: &JobSpec,
-        reason: DropReason,
-    ) {
-        let slots = &self.in_flight.slots;
-        let (tag, admitted) = (slots.job(index).token, slots.get(index).admitted);
-        self.in_flight.reorder.release(session);
-        self.in_flight.slots.give_back(index);
-        self.give_out(packet, spec.session, tag, admitted, Err(reason));
+    /// Lets those past that have waited for too long for a core which is held up.
+    #[cold]
+    pub(crate) fn overtake(&mut self, db: &mut Databases) -> bool {
+        let mut moved = false;
+        while let Some((line, skipped)) = db.tickets.overtake(self.limits.overtake) {
+            self.stats.overtaken += u64::from(skipped);
+            self.release_parked(db, line);
+            moved = true;
+        }
+        moved
     }
 
     /// Lets a packet out that is complete, or that was dropped.
     #[inline]
     pub(crate) fn give_out(
         &mut self,
+        db: &mut Databases,
         packet: Packet,
         session: SessionId,
         tag: u64,
@@ -200,7 +190,7 @@ impl Engine {
         let result = match result {
             Ok(Next::Unpack) => {
                 self.buffers.put(packet);
-                return self.unpack(session, tag, admitted);
+                return self.unpack(db, session, tag, admitted);
             }
             Ok(_) => Ok(()),
             Err(reason) => {
@@ -209,25 +199,24 @@ impl Engine {
             }
         };
         if result.is_ok()
-            && packet.len() > self.sad.whole_up_to(session)
-            && self.deliver_divided(session, &packet, tag, admitted)
+            && packet.len() > db.ipsec.whole_up_to(session)
+            && self.deliver_divided(db, session, &packet, tag, admitted)
         {
             return self.buffers.put(packet);
         }
         let (session, released) = (Some(session), self.now);
-        self.outward.outputs.push(Output { packet, tag, session, result, admitted, released });
+        db.outputs.push(Output { packet, tag, session, result, admitted, released });
     }
 
     /// Gives out the packets that an aggregate brought.
-    pub(crate) fn unpack(&mut self, session: SessionId, tag: u64, admitted: Time) {
-        let (now, released) = (self.sa_time(), self.now);
+    pub(crate) fn unpack(&mut self, db: &mut Databases, session: SessionId, tag: u64, admitted: Time) {
+        let (now, released) = (self.sa_time(db), self.now);
         loop {
             let mut packet = self.buffers.take();
-            match self.sad.take_inner(now, session, &mut packet) {
+            match db.ipsec.take_inner(now, session, &mut packet) {
                 Some(Ok(())) => {
                     let session = Some(session);
-                    let output = Output { packet, tag, session, result: Ok(()), admitted, released };
-                    self.outward.outputs.push(output);
+                    db.outputs.push(Output { packet, tag, session, result: Ok(()), admitted, released });
                 }
                 Some(Err(reason)) => {
                     self.drops.count(reason);
@@ -242,16 +231,17 @@ impl Engine {
     #[cold]
     pub(crate) fn deliver_divided(
         &mut self,
+        db: &mut Databases,
         session: SessionId,
         packet: &Packet,
         tag: u64,
         admitted: Time,
     ) -> bool {
-        let Some(fragments) = self.sad.divide_sealed(session, packet.bytes()) else { return false };
+        let Some(fragments) = db.ipsec.divide_sealed(session, packet.bytes()) else { return false };
         let released = self.now;
-        for packet in self.edges.pieces(fragments, &mut self.buffers) {
+        for packet in db.edges.pieces(fragments, &mut self.buffers) {
             let session = Some(session);
-            self.outward.outputs.push(Output { packet, tag, session, result: Ok(()), admitted, released });
+            db.outputs.push(Output { packet, tag, session, result: Ok(()), admitted, released });
         }
         true
     }

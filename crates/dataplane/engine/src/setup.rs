@@ -8,8 +8,8 @@ use forebay_scheduler::{ClassConfig, ConfigError, Cost, DscpMap, Kind, Policy};
 use forebay_time::Duration;
 
 use crate::edges::Addresses;
-use crate::in_flight::Order;
 use crate::pending_spi::PendingSpiLimits;
+use crate::tickets::Order;
 
 /// Most suites that the SAs of one engine may have between them: the scheduler keeps a bit for each.
 pub const SUITES_MAX: usize = u64::BITS as usize;
@@ -98,6 +98,9 @@ pub struct Limits {
     /// Longest that a job may be away from the running core, and so longest that one late job can
     /// hold the packets behind it.
     pub hold: Duration,
+    /// How long packets wait for earlier ones of their SA that another core has: after that they go before them. Longer
+    /// than a thread usually waits for a CPU, and at least twice [`Limits::hold`].
+    pub overtake: Duration,
     /// Deadline of a submission, as a multiple of its predicted time; [`Limits::slack`] is added.
     pub patience: u64,
     /// Time that is added to the deadline, because a thread may lose its core to another for some scheduler ticks.
@@ -120,6 +123,7 @@ impl Default for Limits {
             packet_capacity: 2048,
             burst: crate::BURST,
             hold: Duration::from_millis(200),
+            overtake: Duration::from_millis(500),
             patience: 4,
             slack: Duration::from_millis(50),
             reassembly: ReassemblyLimits::default(),

@@ -127,11 +127,13 @@ pub struct EngineStats {
     pub redone: u64,
     /// Packets that came before their SA, and waited for it.
     pub pending_spi: u64,
-    /// Packets that had a slot. [`EngineStats::held`] is the sum of the times between their crypto and their release, in
-    /// which they waited for packets before them.
+    /// Packets whose crypto was done before their turn came. [`EngineStats::held`] is the sum of the times that they waited
+    /// for packets before them.
     pub released: u64,
     /// See [`EngineStats::released`].
     pub held: Duration,
+    /// Tickets that were skipped because the core that had them was held up ([`Limits::overtake`](crate::Limits::overtake)).
+    pub overtaken: u64,
     /// Results of other processors that the running core checked.
     pub audits: u64,
     /// Processors ejected: when, which, why. The first 1024; [`ProcessorStats::removals`] counts all.

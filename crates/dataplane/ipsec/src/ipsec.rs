@@ -20,7 +20,7 @@ use forebay_drops::DropReason;
 use forebay_spd::{Decision, Seed, Spd};
 use forebay_tunnel::Inner;
 
-/// The IPsec of one core: which packets go through which SAs, and what becomes of them. Each part owns its state;
+/// The IPsec of a gateway: which packets go through which SAs, and what becomes of them. Each part owns its state;
 /// here they meet.
 #[derive(Debug)]
 pub struct Ipsec {
@@ -29,8 +29,6 @@ pub struct Ipsec {
     iptfs: Aggregation,
     path_mtu: PathMtus,
     watch: Watch,
-    /// The number of this core among those that SAs may be bound to.
-    cpu: u32,
 }
 
 impl Default for Ipsec {
@@ -51,7 +49,6 @@ impl Ipsec {
             iptfs: Aggregation::default(),
             path_mtu: PathMtus::default(),
             watch: Watch::default(),
-            cpu: 0,
         }
     }
 
@@ -250,8 +247,6 @@ impl Ipsec {
                 match self.prepare_inbound(packet, spec, Some(session.0))? {
                     Prepared::Job => Ok(()),
                     Prepared::Bypass => Err(DropReason::InNoStates),
-                    // The SA that it came through is known here only.
-                    Prepared::Remote(_) => Err(DropReason::InNestAway),
                 }
             }
         }
@@ -269,7 +264,7 @@ impl Ipsec {
         self.sad.direction(session).ok_or(DropReason::OutStateInvalid)?;
         match self.sad.prepare_outbound(session, packet, &inner, spec, &mut self.watch)? {
             Prepared::Job => Ok(()),
-            Prepared::Bypass | Prepared::Remote(_) => Err(DropReason::OutStateInvalid),
+            Prepared::Bypass => Err(DropReason::OutStateInvalid),
         }
     }
 

@@ -141,10 +141,6 @@ impl PathMtus {
         let message = TooBig::parse(message)?;
         let quoted = Quoted::parse(message.quoted)?;
         let found = sad.outbound_to(quoted.destination, quoted.spi);
-        if found.is_some_and(|session| sad.remote(session).is_some()) {
-            // Its core receives the message too.
-            return None;
-        }
         let is_of = |session: SessionId| Some(quoted.is_of(sad.config(session)?, sad.sequence(session)?));
         let Some(session) = found.filter(|&session| is_of(session) == Some(true)) else {
             self.counters.unmatched += 1;

@@ -105,17 +105,6 @@ impl Sad {
         Ok((session, self.put(session, state, config)))
     }
 
-    /// Adds an SA that the core of number `core` owns.
-    pub fn add_remote(
-        &mut self,
-        direction: Direction,
-        config: SaConfig,
-        core: u16,
-    ) -> Result<(SessionId, &SaConfig), SadError> {
-        let session = self.check(direction, &config)?;
-        Ok((session, self.put(session, State::Remote(direction, core), config)))
-    }
-
     /// The number that the next SA gets.
     pub fn next_session(&self) -> SessionId {
         SessionId(self.free.front().copied().unwrap_or(self.sas.len() as u32))
@@ -222,14 +211,6 @@ impl Sad {
         self.sas.get(session.0 as usize).map_or(0, |entry| entry.in_flight)
     }
 
-    /// The core that owns an SA, if that is another.
-    pub fn remote(&self, session: SessionId) -> Option<u16> {
-        match self.sas.get(session.0 as usize)?.state {
-            State::Remote(_, core) => Some(core),
-            _ => None,
-        }
-    }
-
     /// The last sequence number that an outbound SA has given out, or the highest that an inbound one has verified.
     pub fn sequence(&self, session: SessionId) -> Option<u64> {
         match &self.sas.get(session.0 as usize)?.state {
@@ -237,7 +218,7 @@ impl Sad {
             State::OutboundAh(sa) => Some(sa.sequence()),
             State::Inbound(sa) => Some(sa.replay.top()),
             State::InboundAh(sa) => Some(sa.replay().top()),
-            State::Remote(..) | State::Removed(_) => None,
+            State::Removed(_) => None,
         }
     }
 
@@ -298,7 +279,7 @@ impl Sad {
             State::OutboundAh(sa) => Some(sa.life()),
             State::Inbound(sa) => Some(&sa.life),
             State::InboundAh(sa) => Some(sa.life()),
-            State::Remote(..) | State::Removed(_) => None,
+            State::Removed(_) => None,
         }
     }
 
@@ -314,7 +295,7 @@ impl Sad {
             Some(State::OutboundAh(sa)) => sa.resume_life(lived, watch),
             Some(State::Inbound(sa)) => sa.resume_life(lived, watch),
             Some(State::InboundAh(sa)) => sa.resume_life(lived, watch),
-            Some(State::Remote(..) | State::Removed(_)) | None => {}
+            Some(State::Removed(_)) | None => {}
         }
     }
 
@@ -339,7 +320,7 @@ impl Sad {
             Some(State::Inbound(sa)) => sa.continue_after(sequence),
             Some(State::OutboundAh(sa)) => sa.continue_after(sequence),
             Some(State::InboundAh(sa)) => sa.continue_after(sequence),
-            Some(State::Remote(..) | State::Removed(_)) | None => {}
+            Some(State::Removed(_)) | None => {}
         }
     }
 
@@ -350,7 +331,7 @@ impl Sad {
         match self.sas.get_mut(session.0 as usize).map(|entry| &mut entry.state) {
             Some(State::Outbound(sa)) => sa.grant(last),
             Some(State::OutboundAh(sa)) => sa.grant(last),
-            Some(State::Inbound(_) | State::InboundAh(_) | State::Remote(..) | State::Removed(_)) | None => {}
+            Some(State::Inbound(_) | State::InboundAh(_) | State::Removed(_)) | None => {}
         }
     }
 
@@ -362,7 +343,7 @@ impl Sad {
                 State::OutboundAh(sa) => sa.pass_time(watch),
                 State::Inbound(sa) => sa.pass_time(watch),
                 State::InboundAh(sa) => sa.pass_time(watch),
-                State::Remote(..) | State::Removed(_) => {}
+                State::Removed(_) => {}
             }
         }
     }
@@ -372,7 +353,7 @@ impl Sad {
         match self.sas.get_mut(session.0 as usize).map(|entry| &mut entry.state) {
             Some(State::Outbound(sa)) => sa.limit = limit,
             Some(State::OutboundAh(sa)) => sa.limit = limit,
-            Some(State::Inbound(_) | State::InboundAh(_) | State::Remote(..) | State::Removed(_)) | None => {}
+            Some(State::Inbound(_) | State::InboundAh(_) | State::Removed(_)) | None => {}
         }
     }
 
@@ -431,7 +412,7 @@ impl Sad {
     /// `inner` takes only what has come through `outer`.
     ///
     /// # Errors
-    /// If there are no such SAs, they are not of one direction or not at one core, or more than [`NEST_MAX`]
+    /// If there are no such SAs, they are not of one direction, or more than [`NEST_MAX`]
     /// would be in a row.
     pub fn nest(&mut self, inner: SessionId, outer: SessionId) -> Result<(), SadError> {
         let error = SadError::CannotNest { inner, outer };
@@ -439,12 +420,7 @@ impl Sad {
             self.config(session)?;
             Some(self.sas.get(session.0 as usize)?.state.direction())
         };
-        let is_together = self.remote(inner) == self.remote(outer);
-        if inner == outer
-            || direction(inner).is_none()
-            || direction(inner) != direction(outer)
-            || !is_together
-        {
+        if inner == outer || direction(inner).is_none() || direction(inner) != direction(outer) {
             return Err(error);
         }
         let entry = &mut self.sas[inner.0 as usize];

@@ -16,9 +16,6 @@ pub enum Prepared {
     Job,
     /// Nothing: a policy bypasses the packet, which passes as it is; no job was stated.
     Bypass,
-    /// All: the core of this number owns its SA ([`Ipsec::add_remote`](crate::Ipsec::add_remote)), and is to be given
-    /// the packet as it is; no job was stated.
-    Remote(u16),
 }
 
 /// Why a step over a burst stopped at a packet.
@@ -28,8 +25,6 @@ pub enum Stop {
     Bypass,
     /// It is to be dropped.
     Drop(DropReason),
-    /// Another core owns its SA: [`Prepared::Remote`].
-    Remote(u16),
     /// It is complete for one SA and goes through another: [`Ipsec::again`](crate::Ipsec::again).
     Again,
     /// It is complete, and what it brings is taken one by one: [`Next::Unpack`].

@@ -25,7 +25,7 @@ mod per_cpu;
 mod prefix_map;
 mod sa_list;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::net::IpAddr;
 
 use forebay_crypto::{Direction, SessionId};
@@ -51,15 +51,38 @@ const SCAN_LIMIT: usize = 1;
 /// Between outbound SAs in their order, into which nothing is ever put.
 const SA_STEP: u64 = 1;
 
+/// Order of the first SA that is bound to a CPU.
+const BOUND: u64 = 1 << 62;
+
+/// What was decided lately for the packets of one core.
+#[derive(Debug)]
+struct Recent {
+    flows: FlowCache,
+    /// Addresses of the last outbound IPv4 packet, and its SA: packets come in runs.
+    last_out: Option<([u8; 8], u32)>,
+    /// Addresses of the last inner IPv4 packet that was allowed through an SA.
+    last_in: Option<([u8; 8], SessionId)>,
+}
+
+impl Recent {
+    fn new(seed: Seed) -> Recent {
+        Recent { flows: FlowCache::new(seed), last_out: None, last_in: None }
+    }
+}
+
 /// Policies, the SAs' own selectors, and the decisions for recent flows.
 #[derive(Debug)]
 pub struct Spd {
     /// By the number of the SA.
     sas: Classifier,
     next_sa: u64,
-    /// Outbound SAs of this CPU.
-    own_sas: HashSet<u32, Seed>,
+    /// Outbound SAs that are bound to CPUs, with their CPUs.
+    bound: HashMap<u32, u32, Seed>,
     own: PerCpu,
+    /// Whose packets are decided on now: a place in `cores`.
+    cpu: usize,
+    /// What was decided lately for the packets of each core.
+    cores: Vec<Recent>,
     /// Policies whose packets want SAs of this CPU.
     per_cpu: usize,
     /// A flow of each policy that had to do with the fallback SA, and where that policy is.
@@ -77,13 +100,8 @@ pub struct Spd {
     by_dscp: usize,
     /// Counts the changes.
     state: u64,
-    flows: FlowCache,
     /// SAs' own selectors are no policies, even if there are none.
     strict: bool,
-    /// Addresses of the last outbound IPv4 packet, and its SA: packets come in runs.
-    last_out: Option<([u8; 8], u32)>,
-    /// Addresses of the last inner IPv4 packet that was allowed through an SA.
-    last_in: Option<([u8; 8], SessionId)>,
 }
 
 /// The policies of one direction.
@@ -125,8 +143,10 @@ impl Spd {
         Spd {
             sas: Classifier::new(Direction::Seal, seed),
             next_sa: 0,
-            own_sas: HashSet::with_hasher(seed),
+            bound: HashMap::with_hasher(seed),
             own: PerCpu::new(seed),
+            cpu: 0,
+            cores: vec![Recent::new(seed)],
             per_cpu: 0,
             fallback_flows: Vec::new(),
             outbound: side(Direction::Seal),
@@ -138,10 +158,18 @@ impl Spd {
             seed,
             by_dscp: 0,
             state: 1,
-            flows: FlowCache::new(seed),
             strict: false,
-            last_out: None,
-            last_in: None,
+        }
+    }
+
+    /// Decides on the packets of core number `cpu` from now on: they go through outbound SAs that are bound to it in the
+    /// place of the fallback SA, and through none of those that are bound to others.
+    #[inline]
+    pub fn set_cpu(&mut self, cpu: usize) {
+        self.cpu = cpu;
+        while self.cores.len() <= cpu {
+            self.cores.push(Recent::new(self.seed));
+            self.changed();
         }
     }
 
@@ -155,7 +183,9 @@ impl Spd {
     pub fn add_sa(&mut self, session: SessionId, rule: Rule) {
         self.by_dscp += usize::from(rule.dscp != DscpSet::ALL);
         self.next_sa += SA_STEP;
-        self.sas.insert(session.0, self.next_sa, rule, true);
+        // Behind all that are for any CPU: it only ever stands in for one of these.
+        let behind = if self.bound.contains_key(&session.0) { BOUND } else { 0 };
+        self.sas.insert(session.0, behind + self.next_sa, rule, true);
         self.changed();
     }
 
@@ -166,7 +196,7 @@ impl Spd {
                 self.take_from_list(index, session, turn);
             }
         }
-        let was_own = self.own_sas.remove(&session.0);
+        let was_own = self.bound.remove(&session.0).is_some();
         if let Some(rule) = self.sas.remove(session.0) {
             self.by_dscp -= usize::from(rule.dscp != DscpSet::ALL);
             if was_own {
@@ -177,7 +207,7 @@ impl Spd {
     }
 
     fn take_from_list(&mut self, index: u32, session: SessionId, turn: Turn) {
-        let own = self.own_sas.contains(&session.0).then(|| self.sas.rule(session.0)).flatten();
+        let own = self.bound.contains_key(&session.0).then(|| self.sas.rule(session.0)).flatten();
         self.slots[index as usize].sas.remove(session, turn, own);
     }
 
@@ -320,9 +350,10 @@ impl Spd {
         }
         let list = &mut self.slots[index as usize].sas;
         let rule = self.sas.rule(session.0);
-        self.turns.insert((session.0, index), list.add(session, rule, first));
-        if let Some(rule) = rule.filter(|_| self.own_sas.contains(&session.0)) {
-            list.prefer(session, rule, first, self.seed);
+        let cpu = self.bound.get(&session.0).copied();
+        self.turns.insert((session.0, index), list.add(session, rule, first, cpu.is_some()));
+        if let (Some(rule), Some(cpu)) = (rule, cpu) {
+            list.prefer(session, rule, first, cpu, self.seed);
         }
         self.used_by.entry(session.0).or_default().push(index);
         // Only outbound there is anything to choose.
@@ -365,22 +396,25 @@ impl Spd {
 
     /// Forgets every decision, and works out what decisions look at from now on.
     fn changed(&mut self) {
-        (self.last_out, self.last_in) = (None, None);
         self.state += 1;
         let dscp = self.by_dscp > 0;
         let upper = !(self.sas.is_wide() && self.outbound.policies.is_wide());
         self.outbound.depth = Depth { upper, dscp };
         self.inbound.depth = Depth { upper: !self.inbound.policies.is_wide(), dscp };
         let rules = self.sas.len() + self.outbound.policies.len() + self.inbound.policies.len();
-        if rules > SCAN_LIMIT {
-            self.flows.changed(rules);
+        for core in &mut self.cores {
+            (core.last_out, core.last_in) = (None, None);
+            if rules > SCAN_LIMIT {
+                core.flows.changed(rules);
+            }
         }
     }
 
     /// The SA for the last outbound IPv4 packet, if it had these addresses and any with them would get it.
     #[inline]
     pub fn recent(&self, addresses: [u8; 8]) -> Option<u32> {
-        self.last_out
+        self.cores[self.cpu]
+            .last_out
             .filter(|(last, _)| *last == addresses || planted(Fault::FlowOfOthers))
             .map(|(_, session)| session)
     }
@@ -395,7 +429,7 @@ impl Spd {
         }
         let (decision, wide) = self.look_up(Direction::Seal, ip);
         if let (Decision::Protect(session), true) = (decision, wide) {
-            self.last_out = Some((addresses, session));
+            self.cores[self.cpu].last_out = Some((addresses, session));
         }
         decision
     }
@@ -405,7 +439,7 @@ impl Spd {
     #[inline]
     pub fn check_opened(&mut self, ip: &Ip<'_>, session: SessionId) -> Result<(), DropReason> {
         let addresses = if let Ip::V4(v4) = ip { Some(v4.raw_addresses()) } else { None };
-        if let (Some(addresses), Some(last)) = (addresses, self.last_in)
+        if let (Some(addresses), Some(last)) = (addresses, self.cores[self.cpu].last_in)
             && last == (addresses, session)
         {
             return Ok(());
@@ -413,7 +447,8 @@ impl Spd {
         let (decision, wide) = self.look_up(Direction::Open, ip);
         match decision {
             Decision::Protect(index) if self.protects(index, session) => {
-                self.last_in = addresses.filter(|_| wide).map(|addresses| (addresses, session));
+                self.cores[self.cpu].last_in =
+                    addresses.filter(|_| wide).map(|addresses| (addresses, session));
                 Ok(())
             }
             Decision::Protect(_) | Decision::Bypass => Err(DropReason::InTmplMismatch),
@@ -430,7 +465,7 @@ impl Spd {
     /// Whether every IPv4 packet with the addresses that an SA's packet had passes as that did.
     #[inline]
     pub fn passes_all(&self, addresses: [u8; 8], session: SessionId) -> bool {
-        !self.has_inbound() || self.last_in == Some((addresses, session))
+        !self.has_inbound() || self.cores[self.cpu].last_in == Some((addresses, session))
     }
 
     /// Whether a packet that came in without protection may pass.
@@ -445,19 +480,19 @@ impl Spd {
     /// Where a recent decision on an outbound packet stands.
     #[inline]
     pub fn place(&self, headers: &Headers) -> FlowPlace {
-        self.flows.place(Direction::Seal, headers)
+        self.cores[self.cpu].flows.place(Direction::Seal, headers)
     }
 
     /// Loads it, so that decisions need not wait for each other.
     #[inline]
     pub fn touch(&self, place: FlowPlace) {
-        self.flows.touch(place);
+        self.cores[self.cpu].flows.touch(place);
     }
 
     /// The SA that a recent decision names for an outbound packet.
     #[inline]
     pub fn peek(&self, headers: &Headers) -> Option<u32> {
-        match self.flows.get(Direction::Seal, headers)? {
+        match self.cores[self.cpu].flows.get(Direction::Seal, headers)? {
             (Decision::Protect(session), _) => Some(session),
             _ => None,
         }
@@ -483,7 +518,7 @@ impl Spd {
         if rules <= SCAN_LIMIT && self.per_cpu == 0 {
             return self.decide(direction, &headers);
         }
-        if let Some(decided) = self.flows.get(direction, &headers) {
+        if let Some(decided) = self.cores[self.cpu].flows.get(direction, &headers) {
             return decided;
         }
         let (decision, wide) = self.decide(direction, &headers);
@@ -495,9 +530,14 @@ impl Spd {
             decision,
             Decision::Drop(DropReason::OutNoStates | DropReason::OutNoPols | DropReason::InNoPols)
         ) {
-            self.flows.put(direction, &headers, decision, wide);
+            self.cores[self.cpu].flows.put(direction, &headers, decision, wide);
         }
         (decision, wide)
+    }
+
+    /// Whether an SA is bound to another CPU than the packets at hand.
+    fn is_bound_elsewhere(&self, session: u32) -> bool {
+        self.bound.get(&session).is_some_and(|cpu| *cpu as usize != self.cpu)
     }
 
     fn decide(&self, direction: Direction, headers: &Headers) -> (Decision, bool) {
@@ -510,8 +550,16 @@ impl Spd {
             let found = self.sas.find(headers);
             return match found.id {
                 Some(session) => {
-                    let own = self.sas.rule(session).and_then(|rule| self.own.stand_in(rule));
-                    (Decision::Protect(own.unwrap_or(session)), found.wide)
+                    let own =
+                        self.sas.rule(session).and_then(|rule| self.own.stand_in(rule, self.cpu as u32));
+                    match own {
+                        Some(own) => (Decision::Protect(own), found.wide),
+                        // Bound to another CPU, and no other SA is for the packet.
+                        None if self.bound.contains_key(&session) => {
+                            (Decision::Drop(DropReason::OutNoStates), false)
+                        }
+                        None => (Decision::Protect(session), found.wide),
+                    }
                 }
                 None if found.doubtful => (Decision::Drop(fragment), false),
                 None => (Decision::Drop(DropReason::OutNoStates), false),
@@ -524,10 +572,15 @@ impl Spd {
         };
         match &policy.action {
             Action::Protect(_) if direction == Direction::Open => (Decision::Protect(index), found.wide),
-            Action::Protect(_) => match sas.choose(headers, |session| self.sas.rule(session)) {
-                Some((session, wide)) => (Decision::Protect(session), found.wide && wide),
-                None => (Decision::Drop(DropReason::OutNoStates), false),
-            },
+            Action::Protect(_) => {
+                match sas.choose(headers, self.cpu as u32, |session| self.sas.rule(session)) {
+                    Some((session, _)) if self.is_bound_elsewhere(session) => {
+                        (Decision::Drop(DropReason::OutNoStates), false)
+                    }
+                    Some((session, wide)) => (Decision::Protect(session), found.wide && wide),
+                    None => (Decision::Drop(DropReason::OutNoStates), false),
+                }
+            }
             Action::Bypass if found.doubtful => (Decision::Drop(fragment), false),
             Action::Bypass => (Decision::Bypass, found.wide),
             Action::Discard => (Decision::Drop(blocked), found.wide),

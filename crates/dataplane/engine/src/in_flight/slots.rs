@@ -6,6 +6,7 @@ use forebay_planted::{Fault, planted};
 use forebay_time::Time;
 
 use super::submissions::NONE;
+use crate::tickets::Run;
 
 /// State of a packet in flight besides its job.
 #[derive(Debug)]
@@ -21,26 +22,18 @@ pub struct Slot {
     in_use: bool,
     /// Service class, for the scheduler.
     pub class: u8,
-    /// Whether a policy bypasses the packet, so that it has no job and only waits for its place in the order.
-    pub bypass: bool,
+    /// Its ticket, and whether that has been used when the packet is through.
+    pub line: u32,
+    pub ticket: u32,
+    pub last: bool,
     /// How often it went to the scheduler again, because the running core cannot do it.
     pub tries: u8,
     pub admitted: Time,
-    /// When its job was done, for the time that it is held for others.
-    pub done: Time,
     /// The processor that failed at the job or rejected the packet, and its verdict, if the running core is to repeat
     /// the job.
     pub doubted: Option<(usize, Verdict)>,
     /// The SAs that the packet has been through before that of its job.
     pub path: Path,
-}
-
-impl Slot {
-    /// Whether it is released by itself: a policy lets it pass, or it has been through another SA before.
-    #[inline]
-    pub fn is_unusual(&self) -> bool {
-        self.bypass || !self.path.sas().is_empty()
-    }
 }
 
 /// The slots, a fixed number of them.
@@ -66,10 +59,11 @@ impl Slots {
             place: 0,
             in_use: false,
             class: 0,
-            bypass: false,
+            line: 0,
+            ticket: 0,
+            last: true,
             tries: 0,
             admitted: Time::ZERO,
-            done: Time::ZERO,
             doubted: None,
             path: Path::default(),
         };
@@ -91,9 +85,9 @@ impl Slots {
         self.slots.len() - self.free
     }
 
-    /// Puts a prepared packet into a free slot, if there is one; else it stays in `job`.
+    /// Puts a prepared packet, number `place` of its run, into a free slot, if there is one; else it stays in `job`.
     #[inline]
-    pub fn admit(&mut self, job: &mut Job, class: u8, now: Time) -> Option<u32> {
+    pub fn admit(&mut self, job: &mut Job, class: u8, run: &Run, place: u32) -> Option<u32> {
         if self.free == 0 {
             return None;
         }
@@ -104,11 +98,11 @@ impl Slots {
         let index = self.next_free();
         let slot = &mut self.slots[index];
         slot.in_use = true;
-        slot.path = Path::default();
+        slot.path = run.path;
         slot.class = class;
-        slot.bypass = false;
+        (slot.line, slot.ticket, slot.last) = (run.line, run.ticket.wrapping_add(place), run.last);
         slot.tries = 0;
-        slot.admitted = now;
+        slot.admitted = run.admitted;
         slot.len = job.packet.len() as u32;
         std::mem::swap(&mut self.jobs[index], job);
         self.free -= 1;
@@ -159,12 +153,6 @@ impl Slots {
         &mut self.jobs[index as usize]
     }
 
-    /// The jobs of so many slots from `first` on.
-    #[inline]
-    pub fn jobs_mut(&mut self, first: u32, count: usize) -> &mut [Job] {
-        &mut self.jobs[first as usize..first as usize + count]
-    }
-
     /// Whether the packet is here, and not with its submission.
     #[inline]
     pub fn has_packet(&self, index: u32) -> bool {
@@ -195,20 +183,20 @@ impl Slots {
 
     /// A processor is done with a job.
     #[inline]
-    pub fn settle(&mut self, index: u32, done: &mut Job, now: Time) {
+    pub fn settle(&mut self, index: u32, done: &mut Job) {
         let job = &mut self.jobs[index as usize];
         job.verdict = done.verdict;
         job.packet = std::mem::take(&mut done.packet);
-        self.slots[index as usize].done = now;
     }
 
-    /// Readies a packet that is done for the job of another SA, behind those of `path`.
-    pub fn begin_again(&mut self, index: u32, path: Path) {
-        self.disown(index);
-        let slot = &mut self.slots[index as usize];
-        slot.path = path;
-        slot.doubted = None;
-        self.jobs[index as usize].verdict = Verdict::Pending;
+    /// Takes a packet that is done, and gives its slot back.
+    #[inline]
+    pub fn take_done(&mut self, index: u32) -> (Job, Run) {
+        let Slot { line, ticket, last, class, admitted, path, .. } = self.slots[index as usize];
+        let job = &mut self.jobs[index as usize];
+        let job = Job { packet: std::mem::take(&mut job.packet), ..*job };
+        self.give_back(index);
+        (job, Run { line, ticket, len: 1, class, bypass: false, last, admitted, path })
     }
 
     /// Makes answers to jobs given out so far count no more.

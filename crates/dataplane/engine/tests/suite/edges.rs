@@ -233,7 +233,7 @@ fn too_big_for_the_path_is_divided_or_answered() {
     assert_eq!(refused, [(1, DropReason::OutPathMtu)]);
     assert!(sealed.iter().all(|(_, packet)| packet.len() <= 1_400));
     assert_eq!(sealed.iter().map(|(tag, _)| *tag).collect::<Vec<_>>(), [0, 0, 0, 2]);
-    let answers: Vec<_> = near.answers().collect();
+    let answers: Vec<_> = near.answers();
     let [answer] = &answers[..] else { panic!("{} answers", answers.len()) };
     let message = &answer.message;
     // ICMP (1) from the gateway to the source; destination unreachable (3), fragmentation needed (4); the

@@ -2,6 +2,7 @@
 
 mod ah_vectors;
 mod audits;
+mod cores;
 mod databases;
 mod doorbell;
 mod drops;

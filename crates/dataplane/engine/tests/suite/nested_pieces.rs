@@ -172,7 +172,7 @@ fn what_is_longer_is_refused_with_the_length_that_fits() {
         let mut near = engine(Direction::Seal, chain, Order::PerSa, true);
         let (sealed, dropped) = pass(&mut near, Direction::Seal, &[plain(1, 1_281)]);
         assert_eq!((sealed.len(), dropped), (0, vec![DropReason::OutPathMtu]));
-        let answers: Vec<_> = near.answers().collect();
+        let answers: Vec<_> = near.answers();
         let told: Vec<u32> =
             answers.iter().filter_map(|answer| Some(TooBig::parse(&answer.message)?.mtu)).collect();
         // No tunnel may ask for less than IPv6 demands of every path.

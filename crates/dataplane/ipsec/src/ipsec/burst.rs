@@ -36,7 +36,6 @@ impl Ipsec {
             match self.prepare(direction, &mut job.packet, &mut job.spec) {
                 Ok(Prepared::Job) => next += 1,
                 Ok(Prepared::Bypass) => return Err((next, Stop::Bypass)),
-                Ok(Prepared::Remote(core)) => return Err((next, Stop::Remote(core))),
                 Err(reason) => return Err((next, Stop::Drop(reason))),
             }
             let (Ok(addresses), session) = (addresses, job.spec.session) else { continue };

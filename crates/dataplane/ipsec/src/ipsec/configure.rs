@@ -20,11 +20,12 @@ use forebay_spd::{Policy, PolicyError, PolicyId, PolicyPlace, Rule};
 
 /// SAs.
 impl Ipsec {
-    /// Makes this core's CPU number `cpu`, which is 0 otherwise: its packets go through outbound SAs that are bound to
-    /// this CPU ([`SaConfig::cpu`]) in the place of the fallback SA, and through none of those that are bound to others.
-    /// To be called before SAs are added.
+    /// Prepares the packets of core number `cpu` from now on, which is 0 otherwise: they go through outbound SAs that are
+    /// bound to this CPU ([`SaConfig::cpu`]) in the place of the fallback SA, and through none of those that are bound to
+    /// others. What was decided for recent flows is kept by core.
+    #[inline]
     pub fn set_cpu(&mut self, cpu: u32) {
-        self.cpu = cpu;
+        self.spd.set_cpu(cpu as usize);
     }
 
     /// Adds an outbound SA, which uses the IVs of `iv`. While there are no outbound policies, packets try
@@ -34,8 +35,7 @@ impl Ipsec {
         let rule = Rule::new(&config.local_ts, &config.remote_ts, config.dscp);
         match config.cpu {
             None => self.spd.add_sa(session, rule),
-            Some(cpu) if cpu == self.cpu => self.spd.add_own_sa(session, rule),
-            Some(_) => {}
+            Some(cpu) => self.spd.add_bound_sa(session, rule, cpu),
         }
         self.iptfs.add_outbound(session, config);
         self.path_mtu.add(session, config);
@@ -51,23 +51,6 @@ impl Ipsec {
         if in_udp != self.sad.in_udp_at(&local) && in_udp == 0 {
             // What came to this address so far passed whatever its ports.
             self.spd.forget_decisions();
-        }
-        Ok(session)
-    }
-
-    /// Adds an SA that the core of number `core` owns, which alone has its sequence numbers, replay window and keys.
-    /// Look-ups and policies find it here too, so that each core decides on every packet alike, but its packets are
-    /// never prepared here: [`Ipsec::prepare`] says [`Prepared::Remote`](crate::Prepared::Remote) of them.
-    pub fn add_remote(
-        &mut self,
-        direction: Direction,
-        config: SaConfig,
-        core: u16,
-    ) -> Result<SessionId, SadError> {
-        let (session, config) = self.sad.add_remote(direction, config, core)?;
-        // One that is bound to a CPU is for the packets of that CPU alone, and no packet is handed off for it.
-        if direction == Direction::Seal && config.cpu.is_none() {
-            self.spd.add_sa(session, Rule::new(&config.local_ts, &config.remote_ts, config.dscp));
         }
         Ok(session)
     }
@@ -203,11 +186,6 @@ impl Ipsec {
     /// until its number is given to another.
     pub fn direction(&self, session: SessionId) -> Option<Direction> {
         self.sad.direction(session)
-    }
-
-    /// The core that owns an SA, if that is another.
-    pub fn remote(&self, session: SessionId) -> Option<u16> {
-        self.sad.remote(session)
     }
 
     /// The SA that the packets of another go through next, or come through before ([`Ipsec::nest`]).

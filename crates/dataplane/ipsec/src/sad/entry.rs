@@ -4,7 +4,6 @@ use forebay_crypto::{Direction, SessionId};
 
 use crate::ah::{InboundAh, OutboundAh};
 use crate::esp::{InboundSa, OutboundSa};
-use crate::step::Prepared;
 use forebay_drops::DropReason;
 
 /// In as few cache lines as may be: with very many SAs they are what a packet waits for.
@@ -40,8 +39,6 @@ pub enum State {
     Inbound(InboundSa),
     OutboundAh(Box<OutboundAh>),
     InboundAh(Box<InboundAh>),
-    /// Another core's: the core of this number processes its packets.
-    Remote(Direction, u16),
     Removed(Direction),
 }
 
@@ -70,12 +67,8 @@ impl Entry {
                 self.outer.map(|outer| Further::Outer(SessionId(outer))).ok_or(DropReason::OutError)
             }
             State::Inbound(_) | State::InboundAh(_) => Ok(Further::Named),
-            State::Remote(Direction::Seal, _) | State::Removed(Direction::Seal) => {
-                Err(DropReason::OutStateInvalid)
-            }
-            State::Remote(Direction::Open, _) | State::Removed(Direction::Open) => {
-                Err(DropReason::InStateInvalid)
-            }
+            State::Removed(Direction::Seal) => Err(DropReason::OutStateInvalid),
+            State::Removed(Direction::Open) => Err(DropReason::InStateInvalid),
         }
     }
 }
@@ -85,16 +78,7 @@ impl State {
         match self {
             State::Outbound(_) | State::OutboundAh(_) => Direction::Seal,
             State::Inbound(_) | State::InboundAh(_) => Direction::Open,
-            State::Remote(direction, _) | State::Removed(direction) => *direction,
-        }
-    }
-
-    /// The step for a packet of an inbound SA that this core does not open.
-    #[cold]
-    pub fn not_ours(&self) -> Result<Prepared, DropReason> {
-        match self {
-            State::Remote(Direction::Open, core) => Ok(Prepared::Remote(*core)),
-            _ => Err(DropReason::InNoStates),
+            State::Removed(direction) => *direction,
         }
     }
 }

@@ -33,7 +33,6 @@ impl Sad {
         match &mut entry.state {
             State::Outbound(sa) => sa.prepare(packet, inner, spec, watch)?,
             State::OutboundAh(sa) => sa.prepare(packet, inner, spec, watch)?,
-            State::Remote(_, core) => return Ok(Prepared::Remote(*core)),
             State::Inbound(_) | State::InboundAh(_) => return Err(DropReason::OutNoStates),
             State::Removed(_) => return Err(DropReason::OutStateInvalid),
         }
@@ -87,7 +86,7 @@ impl Sad {
         let Some(&index) = self.by_spi.get(&found.spi) else { return Ok(None) };
         let entry = &mut self.sas[index as usize];
         entry.comes_through(through)?;
-        let State::Inbound(sa) = &mut entry.state else { return entry.state.not_ours().map(Some) };
+        let State::Inbound(sa) = &mut entry.state else { return Err(DropReason::InNoStates) };
         match sa.accepts(found, outer) {
             // Another gateway's packet may have any SPI.
             Err(DropReason::InNoStates) => return Ok(None),
@@ -114,11 +113,6 @@ impl Sad {
         let sa = match &mut entry.state {
             State::InboundAh(sa) if sa.accepts(outer) => sa,
             State::InboundAh(_) => return Ok(None),
-            state @ State::Remote(..) => {
-                let remote = state.not_ours();
-                entry.comes_through(through)?;
-                return remote.map(Some);
-            }
             _ => return Err(DropReason::InNoStates),
         };
         if entry.outer.is_some() && entry.outer != through {
@@ -205,7 +199,7 @@ impl Sad {
             }
             (State::Outbound(sa), Verdict::Done) => sa.complete(packet, spec),
             (State::OutboundAh(sa), Verdict::Done) => sa.complete(packet, spec),
-            (State::Outbound(_) | State::OutboundAh(_) | State::Remote(Direction::Seal, _), _) => {
+            (State::Outbound(_) | State::OutboundAh(_), _) => {
                 return Err(DropReason::OutError);
             }
             (State::Inbound(_) | State::InboundAh(_), verdict)
@@ -215,7 +209,7 @@ impl Sad {
                 let (outer_len, opened) = match &mut entry.state {
                     State::Inbound(sa) => (packet.len(), sa.complete(packet, spec, watch, payloads)),
                     State::InboundAh(sa) => (sa.len_of(spec), sa.complete(packet, spec, watch)),
-                    State::Outbound(_) | State::OutboundAh(_) | State::Remote(..) | State::Removed(_) => {
+                    State::Outbound(_) | State::OutboundAh(_) | State::Removed(_) => {
                         return Err(DropReason::InError);
                     }
                 };
@@ -230,13 +224,12 @@ impl Sad {
                 match &mut entry.state {
                     State::Inbound(sa) => sa.auth_failed(),
                     State::InboundAh(sa) => sa.auth_failed(),
-                    State::Outbound(_) | State::OutboundAh(_) | State::Remote(..) | State::Removed(_) => {}
+                    State::Outbound(_) | State::OutboundAh(_) | State::Removed(_) => {}
                 }
                 entry.counters.auth_failures += 1;
                 return Err(DropReason::InStateProtoError);
             }
-            (State::Inbound(_) | State::InboundAh(_), Verdict::Pending | Verdict::Failed | Verdict::Done)
-            | (State::Remote(Direction::Open, _), _) => {
+            (State::Inbound(_) | State::InboundAh(_), Verdict::Pending | Verdict::Failed | Verdict::Done) => {
                 return Err(DropReason::InError);
             }
         }
@@ -321,7 +314,7 @@ impl Sad {
         match &entry.state {
             State::Outbound(sa) => sa.touch(),
             State::Inbound(sa) => sa.touch(),
-            State::OutboundAh(_) | State::InboundAh(_) | State::Remote(..) | State::Removed(_) => {}
+            State::OutboundAh(_) | State::InboundAh(_) | State::Removed(_) => {}
         }
     }
 

@@ -19,7 +19,6 @@ mod per_cpu;
 mod policies;
 #[path = "../reference/mod.rs"]
 mod reference;
-mod remote;
 mod removal;
 mod scenarios;
 mod segment_run;

@@ -112,15 +112,26 @@ fn a_rekeyed_sa_of_this_cpu_is_used_at_once_and_the_old_one_until_then() {
 }
 
 #[test]
-fn a_core_hands_no_packet_off_for_an_sa_of_another_cpu() {
-    let mut sad = core(0);
-    let remote = sad.add_remote(Direction::Seal, bound(0, Some(1)), 1).expect("no fault");
-    // Not even for one of its own number, which two cores could hand to and fro.
-    let odd = sad.add_remote(Direction::Seal, bound(1, Some(0)), 1).expect("no fault");
-    assert_eq!(send(&mut sad, &flow()), Err(DropReason::OutNoStates));
-    let fallback = add_out(&mut sad, bound(2, None));
-    protect(&mut sad, vec![remote, odd, fallback]);
-    assert_eq!(send(&mut sad, &flow()), Ok(Some(fallback)));
+fn cores_that_share_a_database_send_by_their_own_sas_and_remember_their_own_decisions() {
+    for policies in [false, true] {
+        let mut sad = core(0);
+        let one = add_out(&mut sad, bound(0, Some(1)));
+        let zero = add_out(&mut sad, bound(1, Some(0)));
+        if !policies {
+            sad.set_cpu(2);
+            assert_eq!(send(&mut sad, &flow()), Err(DropReason::OutNoStates), "neither is for core 2");
+        }
+        let fallback = add_out(&mut sad, bound(2, None));
+        if policies {
+            protect(&mut sad, vec![one, zero, fallback]);
+        }
+        for _ in 0..3 {
+            for (cpu, sa) in [(0, zero), (1, one), (2, fallback)] {
+                sad.set_cpu(cpu);
+                assert_eq!(send(&mut sad, &flow()), Ok(Some(sa)), "core {cpu}, {policies}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -164,7 +164,6 @@ pub fn send(sad: &mut Ipsec, flow: &Flow) -> Result<Option<SessionId>, DropReaso
             sad.complete(&mut packet, &spec, Verdict::Done)?;
             Ok(Some(spec.session))
         }
-        Prepared::Remote(core) => panic!("core {core} has it"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The SAs of one CPU, each of which stands in for the fallback SA of the same traffic (RFC 9611 2).
+//! SAs that are bound to CPUs, each of which stands in for the fallback SA of the same traffic (RFC 9611 2).
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -17,8 +17,8 @@ const NOTED_MAX: usize = 64;
 /// SAs by the selectors and classes that each shares with its fallback SA.
 #[derive(Debug)]
 pub struct PerCpu {
-    /// Those that are preferred first.
-    by_rule: HashMap<Rule, Vec<u32>, Seed>,
+    /// Each with its CPU; those that are preferred first.
+    by_rule: HashMap<Rule, Vec<(u32, u32)>, Seed>,
 }
 
 impl PerCpu {
@@ -27,41 +27,41 @@ impl PerCpu {
         PerCpu { by_rule: HashMap::with_hasher(seed) }
     }
 
-    /// Adds an SA before or behind those with the same rule.
-    pub fn add(&mut self, rule: &Rule, session: u32, first: bool) {
+    /// Adds an SA of a CPU before or behind those with the same rule.
+    pub fn add(&mut self, rule: &Rule, session: u32, cpu: u32, first: bool) {
         let alike = self.by_rule.entry(rule.clone()).or_default();
-        alike.insert(if first { 0 } else { alike.len() }, session);
+        alike.insert(if first { 0 } else { alike.len() }, (cpu, session));
     }
 
     /// Takes an SA out, if it is there.
     pub fn remove(&mut self, rule: &Rule, session: u32) {
         if let Some(alike) = self.by_rule.get_mut(rule) {
-            alike.retain(|other| *other != session);
+            alike.retain(|(_, other)| *other != session);
             if alike.is_empty() {
                 self.by_rule.remove(rule);
             }
         }
     }
 
-    /// The SA that packets of an SA with this rule go through in its place.
-    pub fn stand_in(&self, rule: &Rule) -> Option<u32> {
-        self.by_rule.get(rule)?.first().copied()
+    /// The SA that packets of a CPU go through in the place of an SA with this rule.
+    pub fn stand_in(&self, rule: &Rule, cpu: u32) -> Option<u32> {
+        self.by_rule.get(rule)?.iter().find(|(of, _)| *of == cpu).map(|(_, session)| *session)
     }
 }
 
 impl Spd {
-    /// Adds the selectors of an outbound SA of this CPU, which stands in for any other with the same rule. One of another
-    /// CPU is not added.
-    pub fn add_own_sa(&mut self, session: SessionId, rule: Rule) {
-        self.own.add(&rule, session.0, false);
-        self.own_sas.insert(session.0);
+    /// Adds the selectors of an outbound SA that is bound to a CPU, for whose packets it stands in for any other with the
+    /// same rule. Packets of other CPUs never go through it.
+    pub fn add_bound_sa(&mut self, session: SessionId, rule: Rule, cpu: u32) {
+        self.own.add(&rule, session.0, cpu, false);
+        self.bound.insert(session.0, cpu);
         self.add_sa(session, rule);
     }
 
     /// Notes a packet that goes through the fallback SA although its policy is to have one for each CPU.
     pub(super) fn note_fallback(&mut self, ip: &Ip<'_>, headers: &Headers, decision: Decision) {
         let Decision::Protect(session) = decision else { return };
-        if self.own_sas.contains(&session) {
+        if self.bound.contains_key(&session) {
             return;
         }
         let Some(index) = self.outbound.policies.find(headers).id else { return };

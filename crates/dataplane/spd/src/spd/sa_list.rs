@@ -13,7 +13,9 @@ use crate::rule::{Match, Rule};
 /// Up to this many a scan is as fast as a classifier.
 const SCAN_LIMIT: usize = 8;
 /// The order of the first; later ones go to either side.
-const MIDDLE: u64 = 1 << 63;
+const MIDDLE: u64 = 1 << 62;
+/// From here on those stand that are bound to CPUs: they only ever stand in for one of the others.
+const BOUND: u64 = 1 << 63;
 
 /// Where an SA stands in a list.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +30,7 @@ pub struct Turn {
 pub struct SaList {
     order: BTreeMap<u64, u32>,
     index: Option<Box<Index>>,
-    /// Those of this CPU, if there are any.
+    /// Those that are bound to CPUs, if there are any.
     own: Option<Box<PerCpu>>,
 }
 
@@ -45,24 +47,28 @@ impl SaList {
         self.order.values().map(|&session| SessionId(session))
     }
 
-    /// Puts an SA before or behind all others; inbound ones have no rule.
-    pub fn add(&mut self, session: SessionId, rule: Option<&Rule>, first: bool) -> Turn {
+    /// Puts an SA before or behind all others of those that are, or are not, bound to CPUs; inbound ones have no rule.
+    pub fn add(&mut self, session: SessionId, rule: Option<&Rule>, first: bool, is_bound: bool) -> Turn {
+        let (mut alike, middle) = match is_bound {
+            true => (self.order.range(BOUND..), BOUND + MIDDLE),
+            false => (self.order.range(..BOUND), MIDDLE),
+        };
         let order = match first {
-            true => self.order.first_key_value().map_or(MIDDLE, |(order, _)| order - 1),
-            false => self.order.last_key_value().map_or(MIDDLE, |(order, _)| order + 1),
+            true => alike.next().map_or(middle, |(order, _)| order - 1),
+            false => alike.next_back().map_or(middle, |(order, _)| order + 1),
         };
         self.order.insert(order, session.0);
         let place = self.index.as_mut().zip(rule).map(|(index, rule)| index.add(session.0, order, rule));
         Turn { order, place }
     }
 
-    /// Lets an SA of this CPU, which is in the list, stand in for the others with its rule.
-    pub fn prefer(&mut self, session: SessionId, rule: &Rule, first: bool, seed: Seed) {
+    /// Lets an SA that is bound to a CPU, and in the list, stand in for the others with its rule.
+    pub fn prefer(&mut self, session: SessionId, rule: &Rule, first: bool, cpu: u32, seed: Seed) {
         let own = self.own.get_or_insert_with(|| Box::new(PerCpu::new(seed)));
-        own.add(rule, session.0, first);
+        own.add(rule, session.0, cpu, first);
     }
 
-    /// Takes an SA out; `own` is the rule of one of this CPU.
+    /// Takes an SA out; `own` is the rule of one that is bound to a CPU.
     pub fn remove(&mut self, session: SessionId, turn: Turn, own: Option<&Rule>) {
         self.order.remove(&turn.order);
         if let (Some(index), Some(place)) = (&mut self.index, turn.place) {
@@ -95,15 +101,16 @@ impl SaList {
         self.index = Some(Box::new(index));
     }
 
-    /// The first SA that is for the packet, or the one of this CPU that stands in for it, and whether it is for every
+    /// The first SA that is for the packet, or the one of its CPU that stands in for it, and whether it is for every
     /// packet with its addresses.
     pub fn choose<'a>(
         &self,
         headers: &Headers,
+        cpu: u32,
         rule_of: impl Fn(u32) -> Option<&'a Rule>,
     ) -> Option<(u32, bool)> {
         let (session, wide) = self.first(headers, &rule_of)?;
-        let own = self.own.as_ref().zip(rule_of(session)).and_then(|(own, rule)| own.stand_in(rule));
+        let own = self.own.as_ref().zip(rule_of(session)).and_then(|(own, rule)| own.stand_in(rule, cpu));
         Some((own.unwrap_or(session), wide))
     }
 

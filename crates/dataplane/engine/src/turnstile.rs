@@ -1,0 +1,58 @@
+//! A turnstile: what several cores pass one at a time, each for a short moment.
+//!
+//! A core that finds it taken spins, because who is inside is out again in less time than a system call takes. Only if
+//! that lasts, which means that the core inside has lost its CPU, it lets others have its own CPU.
+
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+
+/// Attempts before the CPU is given away: some microseconds.
+const SPINS: u32 = 256;
+
+/// A value that one core at a time may use.
+#[derive(Debug, Default)]
+pub struct Turnstile<T>(Mutex<T>);
+
+impl<T> Turnstile<T> {
+    /// A turnstile that nobody is in.
+    pub fn new(value: T) -> Turnstile<T> {
+        Turnstile(Mutex::new(value))
+    }
+
+    /// Waits for its turn.
+    #[inline]
+    pub fn pass(&self) -> MutexGuard<'_, T> {
+        self.try_pass().unwrap_or_else(|| self.wait())
+    }
+
+    /// Goes in if nobody is inside.
+    #[inline]
+    pub fn try_pass(&self) -> Option<MutexGuard<'_, T>> {
+        match self.0.try_lock() {
+            Ok(inside) => Some(inside),
+            // A core that has panicked ends its thread; what it left is as it was between two packets or is dropped.
+            Err(TryLockError::Poisoned(inside)) => Some(inside.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    #[cold]
+    fn wait(&self) -> MutexGuard<'_, T> {
+        let mut tries = 0;
+        loop {
+            if let Some(inside) = self.try_pass() {
+                return inside;
+            }
+            tries += 1;
+            if tries < SPINS {
+                std::hint::spin_loop();
+            } else {
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    /// The value, for who has the turnstile for itself.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,218 @@
+//! Several cores that share SAs: each carries bursts of its own, and what leaves is in the order of each SA.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::pair;
+use forebay_crypto::{Direction, Job, JobSpec, SessionId};
+use forebay_crypto_aws_lc::AwsLc;
+use forebay_engine::{Clock, Engine, Limits, Order, Output, ProcessorSetup, Settings};
+use forebay_ipsec::DropReason;
+use forebay_scheduler::{Cost, Kind};
+use forebay_time::Duration;
+
+fn core() -> ProcessorSetup {
+    ProcessorSetup::new(Box::new(AwsLc::new()), Kind::Cpu, Cost::default())
+}
+
+fn settings(order: Order) -> Settings {
+    Settings { order, ..Settings::default() }
+}
+
+/// So many engines that share the SAs of [`pair::sas`].
+fn cores(direction: Direction, count: u32, settings: &Settings) -> Vec<Engine> {
+    let clock = Clock::start();
+    let (sad, keys) = pair::sas(direction);
+    let first = Engine::new(sad, &keys, vec![core()], settings.clone(), clock).expect("an engine");
+    let others: Vec<_> = (1..count)
+        .map(|cpu| first.beside(cpu, vec![core()], settings.clone(), clock).expect("an engine"))
+        .collect();
+    std::iter::once(first).chain(others).collect()
+}
+
+fn burst(engine: &mut Engine, numbers: std::ops::Range<u64>) -> Vec<Job> {
+    let mut bytes = Vec::new();
+    let job = |number| {
+        pair::plain(number, &mut bytes);
+        let mut packet = engine.buffer();
+        assert!(packet.fill(&bytes));
+        Job::new(packet, JobSpec::default(), number)
+    };
+    numbers.map(job).collect()
+}
+
+fn tags(engine: &mut Engine) -> Vec<u64> {
+    engine.outputs().inspect(|output| assert_eq!(output.result, Ok(()))).map(|output| output.tag).collect()
+}
+
+#[test]
+fn a_burst_that_is_done_first_waits_for_those_before_it_and_leaves_with_them() {
+    for order in [Order::PerSa, Order::Total] {
+        let mut engines = cores(Direction::Seal, 3, &settings(order));
+        let mut bursts = Vec::new();
+        for (place, engine) in engines.iter_mut().enumerate() {
+            let mut burst = burst(engine, 32 * place as u64..32 * (place as u64 + 1));
+            engine.prepare_burst(Direction::Seal, &mut burst);
+            bursts.push(burst);
+        }
+        engines[2].carry(&mut bursts[2]);
+        assert_eq!((tags(&mut engines[2]), engines[2].in_flight()), (vec![], 32));
+        engines[0].carry(&mut bursts[0]);
+        assert_eq!(tags(&mut engines[1]), (0..32).collect::<Vec<_>>(), "whoever asks gets them");
+        engines[1].carry(&mut bursts[1]);
+        let rest: Vec<_> =
+            engines[1].outputs().map(|output| (output.session.expect("no policies"), output.tag)).collect();
+        let mut sorted: Vec<u64> = rest.iter().map(|(_, tag)| *tag).collect();
+        sorted.sort_unstable();
+        assert_eq!(sorted, (32..96).collect::<Vec<_>>());
+        for sa in (0..4).map(SessionId) {
+            assert!(rest.iter().filter(|one| one.0 == sa).is_sorted(), "{rest:?}");
+        }
+        if order == Order::Total {
+            assert!(rest.iter().map(|(_, tag)| tag).is_sorted(), "{rest:?}");
+        }
+        assert_eq!(engines[2].stats().released, 32);
+    }
+}
+
+#[test]
+fn an_sa_that_is_removed_while_another_core_has_its_packets_drops_them_and_nobody_waits() {
+    let mut engines = cores(Direction::Seal, 2, &settings(Order::PerSa));
+    let mut first = burst(&mut engines[0], 0..16);
+    engines[0].prepare_burst(Direction::Seal, &mut first);
+    let mut second = burst(&mut engines[1], 16..32);
+    engines[1].prepare_burst(Direction::Seal, &mut second);
+    engines[1].remove_sa(SessionId(1)).expect("it was there");
+    engines[1].carry(&mut second);
+    engines[0].carry(&mut first);
+    let outputs: Vec<Output> = engines[0].outputs().collect();
+    assert_eq!(outputs.len(), 32);
+    for output in outputs {
+        let is_gone = output.session == Some(SessionId(1));
+        let expected = if is_gone { Err(DropReason::OutStateInvalid) } else { Ok(()) };
+        assert_eq!(output.result, expected, "packet {}", output.tag);
+    }
+}
+
+#[test]
+fn a_core_that_hangs_is_overtaken_after_the_stated_time_and_what_it_brings_then_is_dropped() {
+    let ms = Duration::from_millis;
+    let limits = Limits { hold: ms(10), overtake: ms(40), ..Limits::default() };
+    let mut engines = cores(Direction::Seal, 2, &Settings { limits, ..Settings::default() });
+    let mut first = burst(&mut engines[0], 0..16);
+    engines[0].prepare_burst(Direction::Seal, &mut first);
+    let mut second = burst(&mut engines[1], 16..32);
+    engines[1].admit_burst(Direction::Seal, &mut second);
+    let begun = engines[1].clock().now();
+    while engines[1].in_flight() > 0 {
+        engines[1].poll();
+        assert!(engines[1].clock().now().since(begun) < ms(20_000), "nobody overtakes");
+    }
+    assert!(engines[1].clock().now().since(begun) >= ms(40));
+    assert_eq!((tags(&mut engines[1]), engines[1].stats().overtaken), ((16..32).collect(), 16));
+    engines[0].carry(&mut first);
+    let late: Vec<_> = engines[0].outputs().map(|output| output.result).collect();
+    assert_eq!(late, vec![Err(DropReason::Overtaken); 16]);
+    assert_eq!(
+        (engines[0].drops().get(DropReason::Overtaken), engines[0].sad().in_flight(SessionId(0))),
+        (16, 0)
+    );
+    // And all goes on.
+    let mut third = burst(&mut engines[0], 32..48);
+    engines[0].admit_burst(Direction::Seal, &mut third);
+    assert_eq!(tags(&mut engines[1]), (32..48).collect::<Vec<_>>());
+}
+
+/// Eight threads on however many CPUs there are, which take numbers in turn and lose their CPUs wherever it hurts: each
+/// packet leaves once, in the order of its SA, and opens.
+#[test]
+fn eight_cores_lose_nothing_repeat_nothing_and_keep_the_order() {
+    const PACKETS: u64 = 40_000;
+    for direction in [Direction::Seal, Direction::Open] {
+        let engines = cores(direction, 8, &settings(Order::PerSa));
+        let sealed = (direction == Direction::Open).then(|| sealed(PACKETS));
+        // The link: who takes from it prepares before the next may.
+        let link = Mutex::new(0_u64);
+        let out = Mutex::new(Vec::new());
+        let taken = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            for (core, mut engine) in engines.into_iter().enumerate() {
+                let (link, out, taken, sealed) = (&link, &out, &taken, &sealed);
+                scope.spawn(move || {
+                    let mut jobs = Vec::new();
+                    loop {
+                        let mut next = link.lock().expect("nobody panics");
+                        let end = (*next + 1 + (*next * 7 + core as u64) % 64).min(PACKETS);
+                        let mut bytes = Vec::new();
+                        for number in *next..end.min(*next + engine.room() as u64) {
+                            let mut packet = engine.buffer();
+                            match sealed {
+                                Some(sealed) => bytes.clone_from(&sealed[number as usize]),
+                                None => pair::plain(number, &mut bytes),
+                            }
+                            assert!(packet.fill(&bytes));
+                            jobs.push(Job::new(packet, JobSpec::default(), number));
+                        }
+                        *next += jobs.len() as u64;
+                        engine.prepare_burst(direction, &mut jobs);
+                        drop(next);
+                        if (core + jobs.len()).is_multiple_of(3) {
+                            std::thread::yield_now();
+                        }
+                        engine.carry(&mut jobs);
+                        engine.poll();
+                        let mut out = out.lock().expect("nobody panics");
+                        let outputs: Vec<_> = engine.outputs().collect();
+                        taken.fetch_add(outputs.len() as u64, Ordering::Relaxed);
+                        for Output { packet, tag, session, result, .. } in outputs {
+                            assert_eq!(result, Ok(()), "packet {tag}");
+                            out.push((tag, session, packet.bytes().to_vec()));
+                            engine.recycle(packet);
+                        }
+                        drop(out);
+                        if taken.load(Ordering::Relaxed) == PACKETS {
+                            return;
+                        }
+                    }
+                });
+            }
+        });
+        let out = out.into_inner().expect("nobody panics");
+        assert_eq!(out.len() as u64, PACKETS);
+        let mut last = HashMap::new();
+        let mut plain = Vec::new();
+        for (tag, session, bytes) in &out {
+            let before = last.insert(*session, *tag);
+            assert!(before.is_none_or(|before| before < *tag), "{before:?} and then {tag}");
+            if direction == Direction::Open {
+                pair::plain(*tag, &mut plain);
+                assert_eq!(*bytes, plain, "packet {tag}");
+            }
+        }
+        if direction == Direction::Seal {
+            // With the smallest window that there is, every one of them is accepted.
+            let mut opener = cores(Direction::Open, 1, &settings(Order::PerSa)).remove(0);
+            for (tag, _, bytes) in out {
+                let mut packet = opener.buffer();
+                assert!(packet.fill(&bytes));
+                opener.admit_burst(Direction::Open, &mut vec![Job::new(packet, JobSpec::default(), tag)]);
+                assert_eq!(tags(&mut opener), [tag]);
+            }
+        }
+    }
+}
+
+fn sealed(count: u64) -> Vec<Vec<u8>> {
+    let mut engine = cores(Direction::Seal, 1, &settings(Order::PerSa)).remove(0);
+    let mut all = vec![vec![]; count as usize];
+    for number in 0..count {
+        let mut burst = burst(&mut engine, number..number + 1);
+        engine.admit_burst(Direction::Seal, &mut burst);
+        for Output { packet, tag, .. } in engine.outputs().collect::<Vec<_>>() {
+            all[tag as usize] = packet.bytes().to_vec();
+            engine.recycle(packet);
+        }
+    }
+    all
+}
