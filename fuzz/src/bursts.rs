@@ -111,7 +111,6 @@ fn step(
             Stop::Again => Ok(sound(&job.packet)),
             Stop::Unpack => panic!("there is no IP-TFS"),
             Stop::Bypass => panic!("there are no policies"),
-            Stop::Remote(core) => panic!("core {core} has it"),
         };
         fates[job.token as usize] = Some(fate);
     }

@@ -101,7 +101,6 @@ impl Table {
                         assert!(completed.is_err());
                         Ok(Some(spec.session))
                     }
-                    Ok(Prepared::Remote(core)) => panic!("core {core} has it"),
                     Err(reason) => {
                         dropped(direction, reason);
                         Err(reason)

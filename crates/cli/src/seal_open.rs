@@ -292,8 +292,7 @@ impl Pass<'_> {
         let since = record.timestamp_ns.saturating_sub(begin_ns);
         let time = Time(since.saturating_mul(PS_PER_NS));
         // Packets of a burst are of one time, as far as SAs can tell: exactly, where something goes by time.
-        let timed = engine.sad().aggregates() || engine.next_due() < Time::MAX;
-        let apart = if timed { Duration::ZERO } else { SAME_TIME };
+        let apart = if engine.goes_by_time() { Duration::ZERO } else { SAME_TIME };
         if !self.burst.is_empty() && time.since(self.burst_time) > apart {
             self.send_burst(engine)?;
         }

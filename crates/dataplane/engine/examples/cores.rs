@@ -34,8 +34,11 @@ fn databases(suite: Suite, sas: usize, direction: Direction) -> Result<(Ipsec, V
                 ipsec.add_outbound(config, IvRange::for_throwaway_key())?;
             }
             Direction::Open => {
-                let config =
-                    SaConfig { local_ts: vec![net], replay_window: 0, ..SaConfig::new("x", spi, suite, far, near) };
+                let config = SaConfig {
+                    local_ts: vec![net],
+                    replay_window: 0,
+                    ..SaConfig::new("x", spi, suite, far, near)
+                };
                 ipsec.add_inbound(config)?;
             }
         }

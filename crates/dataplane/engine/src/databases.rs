@@ -16,8 +16,70 @@ pub struct Databases {
     pub tickets: Tickets,
     pub edges: Edges,
     pub keys: Keys,
-    /// Packets that have left, in the order of their release.
-    pub outputs: Vec<Output>,
+    pub outputs: Outputs,
+}
+
+/// Packets that have left, in the order of their release. Each SA has its *lane*, so that packets of several SAs can be
+/// taken by several cores at the same time.
+#[derive(Debug, Default)]
+pub struct Outputs {
+    lanes: Vec<Vec<Output>>,
+    len: usize,
+}
+
+impl Outputs {
+    /// Lanes with room for so many packets each.
+    pub fn new(lanes: usize, room: usize) -> Outputs {
+        Outputs { lanes: (0..lanes.max(1)).map(|_| Vec::with_capacity(room)).collect(), len: 0 }
+    }
+
+    /// Packets in all lanes.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The lane of an SA's packets; of those without one the first.
+    #[inline]
+    pub fn lane_of(&self, session: Option<SessionId>) -> usize {
+        match self.lanes.len() {
+            1 => 0,
+            lanes => session.map_or(0, |session| session.0 as usize % lanes),
+        }
+    }
+
+    /// Puts packets of one SA behind those of its lane.
+    #[inline]
+    pub fn extend(&mut self, session: Option<SessionId>, outputs: impl Iterator<Item = Output>) {
+        let lane = self.lane_of(session);
+        let lane = &mut self.lanes[lane];
+        let before = lane.len();
+        lane.extend(outputs);
+        self.len += lane.len() - before;
+    }
+
+    /// Puts a packet behind those of its lane.
+    #[inline]
+    pub fn push(&mut self, output: Output) {
+        self.extend(output.session, std::iter::once(output));
+    }
+
+    /// Takes all packets of a lane behind those of `to`.
+    #[inline]
+    pub fn take(&mut self, lane: usize, to: &mut Vec<Output>) {
+        let Some(lane) = self.lanes.get_mut(lane) else { return };
+        self.len -= lane.len();
+        if to.is_empty() {
+            std::mem::swap(lane, to);
+        } else {
+            to.append(lane);
+        }
+    }
+
+    /// How many lanes there are.
+    pub fn lanes(&self) -> usize {
+        self.lanes.len()
+    }
 }
 
 /// The keys of every SA, from which each core opens a session when it first has a packet of the SA.

@@ -28,7 +28,7 @@ use forebay_time::{Duration, Time};
 use crate::buffers::Buffers;
 use crate::check::Check;
 use crate::clock::Clock;
-use crate::databases::{Databases, Keys};
+use crate::databases::{Databases, Keys, Outputs};
 use crate::edges::{Answer, Edges};
 use crate::idle::Idle;
 use crate::in_flight::InFlight;
@@ -178,8 +178,8 @@ impl Engine {
         let Settings { scheduling, limits, order, addresses, seed } = settings;
         let (reassembly, capacity) = (limits.reassembly.clone(), limits.packet_capacity);
         let edges = Edges::new(reassembly, limits.pending_spi, seed, addresses, capacity);
-        let (tickets, keys_of, outputs) =
-            (Tickets::new(order), Keys::default(), Vec::with_capacity(limits.in_flight));
+        let (tickets, keys_of) = (Tickets::new(order), Keys::default());
+        let outputs = Outputs::new(1, limits.in_flight);
         let databases = Databases { ipsec, tickets, edges, keys: keys_of, outputs };
         let core = Core { is_first: true, ..Core::new(0, processors, scheduling, limits, clock)? };
         let mut engine = Engine { shared: Arc::new(Turnstile::new(databases)), core };
@@ -310,17 +310,33 @@ impl Engine {
         self.in_flight() == 0
     }
 
-    /// Takes the packets that have left, in the order of their release, whichever core had them.
+    /// Takes the packets that have left, in the order of their release, whichever core had them; of several lanes one
+    /// after the other.
     #[inline]
     pub fn outputs(&mut self) -> std::vec::Drain<'_, Output> {
         let db = &mut self.shared.pass();
-        if self.core.outputs.is_empty() {
-            std::mem::swap(&mut self.core.outputs, &mut db.outputs);
-        } else {
-            self.core.outputs.append(&mut db.outputs);
-        }
+        (0..db.outputs.lanes()).for_each(|lane| db.outputs.take(lane, &mut self.core.outputs));
         self.core.look_at_backlog(db);
         self.core.outputs.drain(..)
+    }
+
+    /// Takes the packets that have left by lane number `lane`, and puts them behind those of `to`.
+    #[inline]
+    pub fn take_outputs(&mut self, lane: usize, to: &mut Vec<Output>) {
+        let db = &mut self.shared.pass();
+        db.outputs.take(lane, to);
+        self.core.look_at_backlog(db);
+    }
+
+    /// Packets that have left and were not taken, in all lanes, when this core last looked.
+    #[inline]
+    pub fn untaken(&self) -> usize {
+        self.core.untaken
+    }
+
+    /// Has packets leave by so many lanes, those of SA number n by lane n modulo their number. There is one to begin with.
+    pub fn set_lanes(&mut self, lanes: usize) {
+        self.shared.pass().outputs = Outputs::new(lanes, self.core.limits.in_flight);
     }
 
     /// Takes the packets that [`Engine::admit_burst`] could not admit.
@@ -344,6 +360,13 @@ impl Engine {
     pub fn next_due(&self) -> Time {
         let db = self.shared.pass();
         db.ipsec.next_due().min(db.edges.next_due()).min(db.tickets.next_due())
+    }
+
+    /// Whether anything happens to SAs or packets by time alone, so that it matters when exactly packets come.
+    pub fn goes_by_time(&self) -> bool {
+        let db = self.shared.pass();
+        let due = db.ipsec.next_due().min(db.edges.next_due());
+        db.ipsec.aggregates() || due < Time::MAX
     }
 
     /// Tells the SAs the time. From now on it replaces the time of the clock: packets of a file have their own times.

@@ -284,6 +284,7 @@ pub(super) fn limits(top: &Table, context: &Context<'_>) -> Option<Limits> {
         packet_capacity: packet_capacity?,
         burst: burst?,
         hold: hold?,
+        overtake: forebay_engine::Limits::default().overtake,
         patience: patience?,
         slack: slack?,
         reassembly: reassembly?,

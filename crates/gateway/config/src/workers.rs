@@ -1,11 +1,11 @@
-//! How many cores move packets: the queues of the links.
+//! How many cores move packets: as many as the links have queues, and one more for each further core of the file.
 
 use super::reader::Context;
-use super::{Config, InsideLink, OutsideLink, Xdp, whole};
+use super::{Config, InsideLink, OutsideLink, Processor, ProcessorKind, Xdp, whole};
 
 impl Config {
-    /// Number of cores that move packets, each with an engine of its own: the largest `queues` of all links, and at
-    /// least 1. Each core has a queue of every link over TUN and sockets, whatever the link's own `queues`. A card
+    /// Number of cores that move packets, each on a thread of its own: the largest `queues` of all links, and at
+    /// least 1, and one for each further processor that is a core. Each core has a queue of every link over TUN and sockets, whatever the link's own `queues`. A card
     /// counts with its configured `queues`; where all of them are wanted, `of_card` returns their number by
     /// interface.
     pub fn workers(&self, of_card: impl Fn(&str) -> usize) -> usize {
@@ -16,7 +16,20 @@ impl Config {
             OutsideLink::Udp(udp) => udp.queues,
             OutsideLink::Raw(_) | OutsideLink::Xdp { .. } => 1,
         });
-        cards.chain(sockets).chain([inside, 1]).max().unwrap_or(1)
+        let queues = cards.chain(sockets).chain([inside, 1]).max().unwrap_or(1);
+        queues + self.cores().count().saturating_sub(1)
+    }
+
+    /// The places of the processors that are cores.
+    fn cores(&self) -> impl Iterator<Item = usize> {
+        let is_core = |one: &Processor| matches!(one.kind, ProcessorKind::Core { .. });
+        let all = self.processors.iter().enumerate();
+        all.filter(move |(_, one)| is_core(one)).map(|(place, _)| place)
+    }
+
+    /// The CPUs that the cores which move packets stay on, in their order; none if the system chooses.
+    pub fn pinned(&self) -> Vec<u32> {
+        self.processors.iter().flat_map(|one| one.cpus()).copied().collect()
     }
 
     /// The network cards by AF_XDP.
@@ -47,9 +60,9 @@ impl Config {
                 return Err((message, help));
             }
         }
-        let pinned = self.processors.first().map_or(0, |first| first.cpus().len());
+        let pinned = self.pinned().len();
         if pinned != 0 && pinned != workers {
-            let message = format!("`pin` of the first processor has {pinned} CPUs for the worker threads");
+            let message = format!("`pin` names {pinned} CPUs for {workers} worker threads");
             let help = format!("give {workers} CPUs, one for each worker thread");
             return Err((message, help));
         }
@@ -67,25 +80,38 @@ pub(super) fn check(config: &Config, context: &Context<'_>) {
     }
 }
 
-/// The processors of each of the cores that move packets, by their places: all have the first, the others are dealt
-/// out in turn.
-pub fn deal(processors: usize, workers: usize) -> Vec<Vec<usize>> {
+/// The processors of each of so many cores that move packets, by their places in the file: the core itself, which is the
+/// first one if the file names no more, and the devices, which are dealt out in turn.
+pub fn deal(config: &Config, workers: usize) -> Vec<Vec<usize>> {
+    let cores: Vec<usize> = config.cores().collect();
+    deal_out(&cores, config.processors.len(), workers)
+}
+
+fn deal_out(cores: &[usize], processors: usize, workers: usize) -> Vec<Vec<usize>> {
+    let workers = workers.max(1);
+    let alike = (workers + 1).saturating_sub(cores.len());
+    let devices = (0..processors).filter(|place| !cores.contains(place));
+    let devices: Vec<usize> = devices.collect();
     let of = |worker: usize| {
-        let others = (1..processors).filter(|place| (place - 1) % workers.max(1) == worker);
-        std::iter::once(0).chain(others).collect()
+        let core = (worker + 1).checked_sub(alike).and_then(|at| cores.get(at)).or(cores.first());
+        let own = devices.iter().enumerate().filter(|(turn, _)| turn % workers == worker);
+        core.copied().into_iter().chain(own.map(|(_, place)| *place)).collect()
     };
-    (0..workers.max(1)).map(of).collect()
+    (0..workers).map(of).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::deal;
+    use super::deal_out;
 
     #[test]
-    fn processors_are_dealt_out_in_turn() {
-        assert_eq!(deal(1, 1), [[0]]);
-        assert_eq!(deal(4, 1), [[0, 1, 2, 3]]);
-        assert_eq!(deal(1, 3), [[0], [0], [0]]);
-        assert_eq!(deal(6, 3), [vec![0, 1, 4], vec![0, 2, 5], vec![0, 3]]);
+    fn each_core_has_its_library_and_devices_are_dealt_out_in_turn() {
+        assert_eq!(deal_out(&[0], 1, 1), [[0]]);
+        assert_eq!(deal_out(&[0], 4, 1), [[0, 1, 2, 3]]);
+        assert_eq!(deal_out(&[0], 1, 3), [[0], [0], [0]]);
+        assert_eq!(deal_out(&[0], 6, 3), [vec![0, 1, 4], vec![0, 2, 5], vec![0, 3]]);
+        // Two queues and two further cores.
+        assert_eq!(deal_out(&[0, 1, 3], 5, 4), [vec![0, 2], vec![0, 4], vec![1], vec![3]]);
+        assert_eq!(deal_out(&[0, 1], 2, 2), [[0], [1]]);
     }
 }

@@ -153,9 +153,6 @@ pub struct DropsDoc {
 pub struct SaDoc {
     /// Its name.
     pub name: String,
-    /// The engine that has it, from 0.
-    #[serde(default)]
-    pub engine: usize,
     /// `0x` and eight hex digits.
     pub spi: String,
     /// `out` or `in`.
@@ -349,12 +346,9 @@ pub struct EngineDoc {
     pub paths_limited: u64,
     /// ICMP answers to sources of packets that are too big.
     pub answers: u64,
-    /// Packets handed off to the workers that own their SAs.
+    /// Packets taken from links of other workers that had too much to do.
     #[serde(default)]
-    pub handed_over: u64,
-    /// Packets received by handoff from other workers.
-    #[serde(default)]
-    pub taken_over: u64,
+    pub helped: u64,
     /// Received packets that waited until their sequence numbers were noted on disk.
     #[serde(default)]
     pub held: u64,

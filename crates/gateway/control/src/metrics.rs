@@ -238,7 +238,7 @@ fn drops(counts: &BTreeMap<String, u64>, text: &mut Text) {
 }
 
 fn engines(status: &StatusDoc, text: &mut Text) {
-    let families: [OfEngine; 16] = [
+    let families: [OfEngine; 15] = [
         ("forebay_engine_in_flight", "gauge", "Packets in flight.", |one| one.in_flight),
         ("forebay_engine_redone_total", "counter", "Jobs retried by the running core.", |one| one.redone),
         (
@@ -286,14 +286,11 @@ fn engines(status: &StatusDoc, text: &mut Text) {
             "ICMP errors sent to the sources of packets larger than the path MTU.",
             |one| one.answers,
         ),
-        ("forebay_engine_handed_over_total", "counter", "Packets handed off to other workers.", |one| {
-            one.handed_over
-        }),
         (
-            "forebay_engine_taken_over_total",
+            "forebay_engine_helped_total",
             "counter",
-            "Packets received by handoff from other workers.",
-            |one| one.taken_over,
+            "Packets taken from links of other workers that had too much to do.",
+            |one| one.helped,
         ),
         (
             "forebay_engine_held_total",

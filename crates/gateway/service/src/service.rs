@@ -17,8 +17,8 @@ mod start_error;
 
 pub use forebay_taps::{Side, Taps, TapsStatus};
 pub use forebay_worker::{
-    Bell, Handle, Handoff, HandoffPacket, InstallError, Installed, Lost, Outside, Paths, Poll, Port,
-    PortCounts, Setup, Steps, Wait, Worker, WorkerCounts, WorkerIndex, Workers,
+    Handle, InstallError, Installed, Lost, Outside, OwnSettings, Poll, Port, PortCounts, Setup, Steps, Wait,
+    Worker, WorkerCounts, Workers,
 };
 
 pub use addresses::SharedAddresses;

@@ -131,7 +131,7 @@ impl Host for SimHost {
         Ok(self.open(|links, link| links.raw = Some(link)))
     }
 
-    fn icmp(&self, _says_so: bool) -> Queues {
+    fn icmp(&self) -> Queues {
         self.open(|links, link| links.icmp = Some(link))
     }
 

@@ -331,7 +331,7 @@ impl Node {
     /// How many packets are still in it: in flight, before a link, or waiting for a note.
     pub fn left(&self) -> usize {
         let left = |worker: &mut Worker| {
-            let waiting: usize = worker.ports().map(|port| port.waiting()).sum();
+            let waiting: usize = worker.waiting().iter().sum();
             waiting + worker.held() + worker.engine().in_flight()
         };
         self.service.as_ref().and_then(|service| service.workers().get(0)?.ask(left)).unwrap_or(0)
@@ -366,8 +366,8 @@ fn check(worker: &mut Worker) -> Option<String> {
         let counts = port.counts();
         taken += counts.packets_in;
         gone += counts.packets_out + counts.lost.iter().map(|(_, count)| count).sum::<u64>();
-        gone += port.waiting() as u64;
     }
+    gone += worker.waiting().iter().sum::<usize>() as u64;
     let counts = worker.counts();
     taken += counts.answers + counts.keepalives;
     gone += counts.no_link + worker.held() as u64;

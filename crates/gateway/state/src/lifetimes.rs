@@ -37,7 +37,7 @@ pub fn give(worker: &mut Worker, lives: &Lives) {
     }
 }
 
-/// How far the SAs of the file that this worker has have come.
+/// How far the SAs of the file have come.
 pub fn take(worker: &mut Worker, file: &SasFile) -> Lives {
     let sessions = worker.sessions().to_vec();
     let sad = worker.engine().sad();
@@ -45,11 +45,11 @@ pub fn take(worker: &mut Worker, file: &SasFile) -> Lives {
 }
 
 /// Notes what was taken.
-pub fn settle(store: &IvStore, file: &SasFile, taken: &[Lives], now: std::time::Duration) {
+pub fn settle(store: &IvStore, file: &SasFile, taken: &Lives, now: std::time::Duration) {
     let now = now.as_millis() as u64;
     let id =
         |place: usize| file.entries.get(place).map(|entry| SequenceId::of(&entry.keys, entry.config.spi));
-    let notes = taken.iter().flatten().filter_map(|(place, lived)| Some((id(*place)?, note(lived, now))));
+    let notes = taken.iter().filter_map(|(place, lived)| Some((id(*place)?, note(lived, now))));
     if let Err(error) = store.settle_lives(&notes.collect::<Vec<_>>()) {
         tracing::warn!(%error, "cannot save lifetimes; packets and bytes counted since the last reload are lost");
     }

@@ -3,7 +3,7 @@
 //! Each outbound SA has a block of numbers that [`IvStore`] has noted, and the engine gives out no others. Half-way
 //! through it the worker sends an event here, to a thread of its own that reserves the next block, so that no packet
 //! waits for a disk. If that fails, it tries again; an SA whose block is used up meanwhile sends nothing. Each
-//! worker has a reserver for the SAs that are its own. IVs are refilled in the same way, without an order to the worker:
+//! gateway has one reserver. IVs are refilled in the same way, without an order to the worker:
 //! the SA takes the next range up by itself ([`IvRefill`]).
 
 use std::collections::{BTreeMap, HashMap};

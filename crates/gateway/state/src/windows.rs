@@ -40,16 +40,12 @@ pub struct Windows {
 
 impl Windows {
     /// The windows, and the thread that records them. `clock` returns the time since the Unix epoch.
-    pub fn new(
-        store: WindowStore,
-        clock: fn() -> std::time::Duration,
-        workers: Vec<Handle>,
-    ) -> (Windows, Keeper) {
+    pub fn new(store: WindowStore, clock: fn() -> std::time::Duration, worker: Handle) -> (Windows, Keeper) {
         let (thread, words) = mpsc::channel();
         let notes = Arc::new(Notes { store, clock, state: Mutex::default(), writing: Mutex::default() });
         let keeper = Keeper {
             notes: notes.clone(),
-            workers,
+            worker,
             wanted: BTreeMap::new(),
             urgent: false,
             ahead: BTreeSet::new(),
@@ -61,7 +57,7 @@ impl Windows {
         (Windows { notes, thread }, keeper)
     }
 
-    /// Lets a worker send messages about its windows.
+    /// Lets the workers send messages about windows; one of them is told.
     pub fn attend(&self, worker: &mut Worker) {
         worker.send_windows(self.thread.clone());
     }
@@ -158,14 +154,12 @@ impl Windows {
         }
     }
 
-    /// Lets a new inbound SA of this worker continue with what was received under its keys, and at least behind
-    /// `received`. Does nothing for one that it has already, is another worker's, or has no window.
+    /// Lets a new inbound SA continue with what was received under its keys, and at least behind
+    /// `received`. Does nothing for one that it has already, or that has no window.
     pub fn give(&self, worker: &mut Worker, session: SessionId, id: SequenceId, received: u64) {
-        let at = (worker.index().get(), session);
         let mut state = self.state();
-        let is_of =
-            |state: &State, at: &(usize, SessionId)| state.places.get(at).is_some_and(|place| place.id == id);
-        if is_of(&state, &at) {
+        let is_of = |state: &State, at: &SessionId| state.places.get(at).is_some_and(|place| place.id == id);
+        if is_of(&state, &session) {
             state.windows.entry(id).or_default().awaited = false;
             return;
         }
@@ -186,61 +180,53 @@ impl Windows {
         let rate =
             Rate { before: (std::time::Duration::ZERO, packets), last: (std::time::Duration::ZERO, packets) };
         (window.rate, window.awaited) = (rate, false);
-        if let Some(before) = window.place.replace(at)
+        if let Some(before) = window.place.replace(session)
             && is_of(&state, &before)
         {
             state.places.remove(&before);
         }
-        state.places.insert(at, Place { id, since: worker.removals() });
+        state.places.insert(session, Place { id, since: worker.removals() });
         drop(state);
         if !planted(Fault::WindowsForgotten) {
             worker.engine().restore_window(session, &continues);
         }
         worker.note_window(session, limit);
-        worker.put_held(session, held.1);
+        worker.put_held(session, held);
     }
 
-    /// Takes what SAs of a worker have received, to be carried over to others with their keys, or to be noted by
+    /// Takes what SAs have received, to be carried over to others with their keys, or to be noted by
     /// [`Windows::settle`]; which keys they have. What these SAs receive from now on is not noted: they have to be
     /// removed at once.
     pub fn take_back(&self, worker: &mut Worker, sessions: &[SessionId]) -> Vec<SequenceId> {
-        let place = worker.index().get();
         let mut state = self.state();
         let mut taken = Vec::new();
         for &session in sessions {
-            let Some(Place { id, .. }) = state.places.remove(&(place, session)) else { continue };
+            let Some(Place { id, .. }) = state.places.remove(&session) else { continue };
             let Some(window) = state.windows.get_mut(&id) else { continue };
             window.place = None;
             window.carried = worker.engine().sad().received(session);
-            window.held = (place, worker.take_held(session));
+            window.held = worker.take_held(session);
             state.loose.insert(id);
             taken.push(id);
         }
         taken
     }
 
-    /// The same for all SAs of a worker.
+    /// The same for all SAs.
     pub fn take_back_all(&self, worker: &mut Worker) -> Vec<SequenceId> {
-        let place = worker.index().get();
-        let sessions = |state: &State| {
-            let own = state.places.keys().filter(|(worker, _)| *worker == place);
-            own.map(|(_, session)| *session).collect::<Vec<_>>()
-        };
-        let sessions = sessions(&self.state());
+        let sessions: Vec<SessionId> = self.state().places.keys().copied().collect();
         self.take_back(worker, &sessions)
     }
 
-    /// Drops the packets of a worker's SAs that were taken back and given to no other SA.
+    /// Drops the packets of SAs that were taken back and given to no other SA.
     pub fn abandon(&self, worker: &mut Worker, taken: &[SequenceId]) {
-        let place = worker.index().get();
         let mut held = Vec::new();
         let mut state = self.state();
         for id in taken {
             if let Some(window) = state.windows.get_mut(id)
                 && window.place.is_none()
-                && window.held.0 == place
             {
-                held.append(&mut window.held.1);
+                held.append(&mut window.held);
             }
         }
         drop(state);

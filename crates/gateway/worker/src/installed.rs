@@ -6,7 +6,6 @@ use forebay_crypto::{Direction, SessionId};
 use forebay_engine::{AddSaError, Engine, EngineError};
 use forebay_ipsec::{Action, Ipsec, IvRange, Policy, PolicyError, PolicyId, PolicyPlace, SadError};
 
-use super::owners::WorkerIndex;
 use forebay_config::Changes;
 use forebay_sas::{SaEntry, SasFile};
 
@@ -68,8 +67,10 @@ pub fn check(file: &SasFile) -> Result<(), InstallError> {
     let mut sad = Ipsec::default();
     let mut sas = Vec::with_capacity(file.entries.len());
     for entry in &file.entries {
-        // At some other worker, so that nothing is made of it but its place in all look-ups.
-        let added = sad.add_remote(entry.direction, entry.config.clone(), 0);
+        let added = match entry.direction {
+            Direction::Open => sad.add_inbound(entry.config.clone()),
+            Direction::Seal => sad.add_outbound(entry.config.clone(), IvRange::for_throwaway_key()),
+        };
         let refused =
             |error| InstallError::Sa { name: entry.config.name.clone(), error: AddSaError::Sad(error) };
         sas.push(added.map_err(refused)?);
@@ -102,8 +103,7 @@ impl Installed {
     }
 
     /// Makes the engine's SAs and policies those of `file`, between two packets. SAs that stay keep their
-    /// numbers and counters. `ivs` are for the SAs of the worker's SAs that are new and take some, in order; SAs
-    /// whose `owners` are other workers are theirs.
+    /// numbers and counters. `ivs` are for the SAs that are new and take some, in order.
     ///
     /// # Errors
     /// At the first that the engine refuses. Then nothing of the file is in the engine any more: with some of the
@@ -111,14 +111,12 @@ impl Installed {
     pub fn change(
         &mut self,
         engine: &mut Engine,
-        index: WorkerIndex,
         file: &SasFile,
-        owners: &[WorkerIndex],
         changes: &Changes,
         ivs: Vec<IvRange>,
     ) -> Result<(), InstallError> {
         let before = self.sas.clone();
-        self.try_change(engine, index, file, owners, changes, ivs).inspect_err(|_| {
+        self.try_change(engine, file, changes, ivs).inspect_err(|_| {
             for session in before {
                 engine.remove_sa(session);
             }
@@ -139,9 +137,7 @@ impl Installed {
     fn try_change(
         &mut self,
         engine: &mut Engine,
-        index: WorkerIndex,
         file: &SasFile,
-        owners: &[WorkerIndex],
         changes: &Changes,
         ivs: Vec<IvRange>,
     ) -> Result<(), InstallError> {
@@ -159,15 +155,14 @@ impl Installed {
         let old = std::mem::take(&mut self.sas);
         let mut ivs = ivs.into_iter();
         let mut nested = Vec::new();
-        let remote = owners.iter().map(|&owner| index.remote(owner));
-        for ((entry, kept), remote) in file.entries.iter().zip(&changes.kept).zip(remote) {
+        for (entry, kept) in file.entries.iter().zip(&changes.kept) {
             let session = match kept.and_then(|place| old.get(place)) {
                 Some(&session) => session,
                 None => {
                     if let Some(outer) = entry.outer {
                         nested.push((self.sas.len(), outer));
                     }
-                    add(engine, entry, remote, &mut ivs)?
+                    add(engine, entry, &mut ivs)?
                 }
             };
             self.sas.push(session);
@@ -190,16 +185,14 @@ impl Installed {
 fn add(
     engine: &mut Engine,
     entry: &SaEntry,
-    remote: Option<u16>,
     ivs: &mut impl Iterator<Item = IvRange>,
 ) -> Result<SessionId, InstallError> {
     let config = entry.config.clone();
     // Numbers that no packet carries need no reservation.
     let unused = IvRange::share(0, u64::MAX, 0, 1);
-    let added = match (entry.direction, remote) {
-        (direction, Some(worker)) => engine.add_remote(direction, config, worker).map_err(AddSaError::Sad),
-        (Direction::Open, None) => engine.add_inbound(config, &entry.keys),
-        (Direction::Seal, None) => {
+    let added = match entry.direction {
+        Direction::Open => engine.add_inbound(config, &entry.keys),
+        Direction::Seal => {
             let iv = if takes_ivs(entry) { ivs.next().unwrap_or(IvRange::share(0, 0, 0, 1)) } else { unused };
             engine.add_outbound(config, iv, &entry.keys)
         }

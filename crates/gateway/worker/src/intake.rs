@@ -8,6 +8,7 @@ use forebay_xfrm::Flow;
 
 use super::audit::Audit;
 use super::port::Port;
+use forebay_engine::Turnstile;
 
 /// Packets that are admitted together: what the engine takes through its path for bursts at once.
 const BURST: usize = 64;
@@ -22,7 +23,7 @@ const WANTED_MAX: usize = 64;
 pub(super) const FROM_INSIDE: u64 = 0;
 pub(super) const FROM_OUTSIDE: u64 = 1;
 
-/// The way from links and other workers into a worker's engine.
+/// The way from links into a worker's engine.
 pub(super) struct Intake {
     /// Packets that are admitted together, at most [`BURST`]; empty between two calls.
     burst: Vec<Job>,
@@ -36,63 +37,79 @@ impl Intake {
         Intake { burst: Vec::with_capacity(BURST), audit, wanted: vec![] }
     }
 
-    /// Takes packets from a link, as many as it has at hand and the engine has room for, at most [`TAKE`]; how many.
-    /// The segment size that TCP announces in them is lowered for packets of `mtu` bytes.
+    /// Takes packets from a link, as many as it has at hand and the engine has room for, at most `limit`: how many, and
+    /// whether the link has more. The segment size that TCP announces in them is lowered for packets of `mtu` bytes. Each
+    /// burst is prepared before another worker may take the next one.
     pub(super) fn take(
+        &mut self,
+        port: &Turnstile<Port>,
+        engine: &mut Engine,
+        direction: Direction,
+        mtu: Option<u16>,
+        limit: usize,
+    ) -> (usize, bool) {
+        let mut all = 0;
+        loop {
+            let room = BURST.min(limit - all).min(room(engine));
+            if room == 0 {
+                return (all, true);
+            }
+            let taken = self.take_burst(&mut port.pass(), engine, direction, mtu, room);
+            all += taken;
+            self.carry(engine, direction);
+            if taken < room {
+                return (all, false);
+            }
+        }
+    }
+
+    /// Takes one burst from another worker's link, unless somebody is at it: how many packets, and whether there are more.
+    pub(super) fn help(
+        &mut self,
+        port: &Turnstile<Port>,
+        engine: &mut Engine,
+        direction: Direction,
+        mtu: Option<u16>,
+    ) -> (usize, bool) {
+        let room = BURST.min(room(engine));
+        let Some(mut port) = port.try_pass().filter(|_| room > 0) else { return (0, true) };
+        let taken = self.take_burst(&mut port, engine, direction, mtu, room);
+        drop(port);
+        self.carry(engine, direction);
+        (taken, taken == room)
+    }
+
+    /// Receives a burst and gives its packets their places in the order.
+    fn take_burst(
         &mut self,
         port: &mut Port,
         engine: &mut Engine,
         direction: Direction,
         mtu: Option<u16>,
+        room: usize,
     ) -> usize {
-        let mut all = 0;
-        loop {
-            let room = BURST.min(TAKE - all).min(room(engine));
-            if room == 0 {
-                return all;
+        let burst = &mut self.burst;
+        let taken = port.receive(room, &mut |head, body| {
+            let mut packet = engine.buffer();
+            if !packet.fill_parts(head, body) {
+                engine.recycle(packet);
+                engine.count_drop(DropReason::TooLong);
+                return;
             }
-            let burst = &mut self.burst;
-            let taken = port.receive(room, &mut |head, body| {
-                let mut packet = engine.buffer();
-                if !packet.fill_parts(head, body) {
-                    engine.recycle(packet);
-                    engine.count_drop(DropReason::TooLong);
-                    return;
-                }
-                if let Some(mtu) = mtu {
-                    clamp_mss(&mut packet, mtu);
-                }
-                burst.push(job(packet, direction));
-            });
-            all += taken;
-            self.admit(engine, direction);
-            if taken < room {
-                return all;
+            if let Some(mtu) = mtu {
+                clamp_mss(&mut packet, mtu);
             }
+            burst.push(Job::new(packet, JobSpec::default(), tag(direction)));
+        });
+        if !burst.is_empty() {
+            engine.prepare_burst(direction, burst);
         }
+        taken
     }
 
-    /// Puts a packet that another worker gave behind those that wait for [`Intake::admit_given`]. One of the other
-    /// direction has those that wait admitted first.
-    pub(super) fn give(&mut self, engine: &mut Engine, direction: Direction, packet: Packet) {
-        let other = self.burst.last().is_some_and(|last| last.token != tag(direction));
-        if other || self.burst.len() >= BURST {
-            self.admit_given(engine);
-        }
-        self.burst.push(job(packet, direction));
-    }
-
-    /// Admits what [`Intake::give`] has left.
-    pub(super) fn admit_given(&mut self, engine: &mut Engine) {
-        let from_inside = self.burst.last().is_some_and(|last| last.token == FROM_INSIDE);
-        self.admit(engine, if from_inside { Direction::Seal } else { Direction::Open });
-    }
-
-    fn admit(&mut self, engine: &mut Engine, direction: Direction) {
-        if self.burst.is_empty() {
-            return;
-        }
-        engine.admit_burst(direction, &mut self.burst);
+    /// Takes the burst through its crypto, and records what could not be admitted.
+    fn carry(&mut self, engine: &mut Engine, direction: Direction) {
+        engine.carry(&mut self.burst);
         loop {
             let Some(Refusal { packet, reason, .. }) = engine.refusals().next() else { break };
             if reason == DropReason::OutNoStates && self.wanted.len() < WANTED_MAX {
@@ -127,10 +144,6 @@ pub(super) fn room(engine: &Engine) -> usize {
 
 fn tag(direction: Direction) -> u64 {
     if direction == Direction::Seal { FROM_INSIDE } else { FROM_OUTSIDE }
-}
-
-fn job(packet: Packet, direction: Direction) -> Job {
-    Job::new(packet, JobSpec::default(), tag(direction))
 }
 
 /// Lowers the segment size that a TCP SYN announces. Of other packets over IPv4 only the bytes that say so are read.

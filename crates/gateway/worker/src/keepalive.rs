@@ -35,11 +35,9 @@ impl Keepalives {
         self.next = now + interval;
         let mut heard: BTreeMap<(SocketAddr, SocketAddr), u64> = BTreeMap::new();
         for (session, direction, sa, counters) in sad.iter() {
-            // Another worker's is not silent because nothing of it is counted here.
-            let own = sad.remote(session).is_none();
             // A nested SA's datagrams are in another SA's packets, where no NAT sees them.
-            let own = own && sad.outer(session).is_none();
-            if own && direction == Direction::Seal && sa.encapsulation == Encapsulation::Udp {
+            let is_outermost = sad.outer(session).is_none();
+            if is_outermost && direction == Direction::Seal && sa.encapsulation == Encapsulation::Udp {
                 *heard.entry(ends(sa)).or_default() += counters.packets;
             }
         }

@@ -21,6 +21,30 @@ pub struct Outgoing {
     pub session: Option<SessionId>,
 }
 
+/// Packets that are to go out on a link, oldest first.
+#[derive(Debug, Default)]
+pub struct Queue {
+    packets: VecDeque<Outgoing>,
+    /// How many may wait, while the link has no room.
+    limit: Option<usize>,
+}
+
+impl Queue {
+    /// Puts a packet behind those that wait; gives it back if the link has no room and too many wait for it.
+    pub fn put(&mut self, outgoing: Outgoing) -> Result<(), Packet> {
+        if self.limit.is_some_and(|limit| self.packets.len() >= limit) {
+            return Err(outgoing.packet);
+        }
+        self.packets.push_back(outgoing);
+        Ok(())
+    }
+
+    /// Packets that wait.
+    pub fn len(&self) -> usize {
+        self.packets.len()
+    }
+}
+
 /// What has gone over a link.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortCounts {
@@ -95,8 +119,6 @@ pub struct Port {
     pub name: String,
     pub(super) link: Box<dyn Link + Send>,
     pub(super) counts: PortCounts,
-    /// What is to be sent, oldest first.
-    queue: VecDeque<Outgoing>,
     /// Packets that wait for a link without room, beyond which more are lost.
     limit: usize,
     /// The link has no room until poll(2) says so.
@@ -106,10 +128,10 @@ pub struct Port {
 }
 
 impl Port {
-    /// A port on which no more packets are put when the link has no room and `limit` wait for it.
+    /// A port for which at most `limit` packets wait when the link has no room.
     pub fn new(name: &str, link: Box<dyn Link + Send>, limit: usize) -> Port {
-        let (counts, queue) = (PortCounts::default(), VecDeque::with_capacity(limit.min(AT_ONCE)));
-        Port { name: name.to_owned(), link, counts, queue, limit, blocked: false, gone: false }
+        let counts = PortCounts::default();
+        Port { name: name.to_owned(), link, counts, limit, blocked: false, gone: false }
     }
 
     /// Puts something around the link.
@@ -144,16 +166,6 @@ impl Port {
         packets as usize
     }
 
-    /// Puts a packet behind those that wait; gives it back if the link has no room and too many wait for it.
-    pub(super) fn put(&mut self, outgoing: Outgoing) -> Result<(), Packet> {
-        if self.blocked && self.queue.len() >= self.limit {
-            self.counts.lost.queue_full += 1;
-            return Err(outgoing.packet);
-        }
-        self.queue.push_back(outgoing);
-        Ok(())
-    }
-
     /// Whether the interface that it was attached to has been deleted, for which a TUN descriptor has an error of
     /// its own. There is no way back.
     pub fn is_gone(&self) -> bool {
@@ -163,11 +175,6 @@ impl Port {
     /// Received packets that were not for the engine; it asks the kernel.
     pub fn rx_drops(&self) -> RxDrops {
         self.link.rx_drops()
-    }
-
-    /// Packets that wait.
-    pub fn waiting(&self) -> usize {
-        self.queue.len()
     }
 
     /// Whether poll(2) has to say when the link has room again.
@@ -180,16 +187,17 @@ impl Port {
         self.blocked = false;
     }
 
-    /// Sends what the link takes. Each packet that left the queue is given to `done`; of those that were too big
-    /// the largest size that would go is given with it.
-    pub(super) fn send(&mut self, done: &mut dyn FnMut(Outgoing, Option<u32>)) -> bool {
+    /// Sends what the link takes from the front of `queue`; whether anything left it. Each packet that did is given to
+    /// `done`; of those that were too big the largest size that would go is given with it.
+    pub(super) fn send(&mut self, queue: &mut Queue, done: &mut dyn FnMut(Outgoing, Option<u32>)) -> bool {
         let mut moved = false;
-        if self.queue.is_empty() && self.link.unsent() {
+        let Queue { packets: queue, limit } = queue;
+        if queue.is_empty() && self.link.unsent() {
             self.link.send(&[]);
         }
-        while !self.blocked && !self.queue.is_empty() {
+        while !self.blocked && !queue.is_empty() {
             let slices: ArrayVec<&[u8], AT_ONCE> =
-                self.queue.iter().take(AT_ONCE).map(|one| one.packet.bytes()).collect();
+                queue.iter().take(AT_ONCE).map(|one| one.packet.bytes()).collect();
             let (given, sent) = (slices.len(), self.link.send(&slices));
             drop(slices);
             let left = given.saturating_sub(sent.would_block);
@@ -200,7 +208,7 @@ impl Port {
             }
             self.counts.packets_out += sent.taken as u64;
             moved |= left > 0;
-            for outgoing in self.queue.drain(..left) {
+            for outgoing in queue.drain(..left) {
                 let len = outgoing.packet.len() as u32;
                 let over = sent.mtu.filter(|&mtu| sent.too_big > 0 && len > mtu);
                 if over.is_none() {
@@ -209,6 +217,7 @@ impl Port {
                 done(outgoing, over);
             }
         }
+        *limit = self.blocked.then_some(self.limit);
         moved
     }
 }

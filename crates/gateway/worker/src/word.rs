@@ -6,15 +6,13 @@ use forebay_crypto::SessionId;
 pub enum Word {
     /// A window is half-way to its limit, or beyond it.
     Wanted {
-        /// The worker.
-        worker: usize,
-        /// The SA there.
+        /// The SA.
         session: SessionId,
         /// The highest number received.
         top: u64,
         /// Packets received.
         packets: u64,
-        /// SAs that the worker had removed by then ([`Worker::removals`](crate::Worker::removals)): the number of one that was
+        /// SAs that had been removed by then ([`Worker::removals`](crate::Worker::removals)): the number of one that was
         /// removed since may be another SA's.
         removals: u64,
     },

@@ -1,10 +1,9 @@
 //! One core's loop: packets in from the links, through the engine, out on the links.
 //!
 //! ```text
-//! inside link ----> admit (seal) --\             /--> outside links
-//! other workers -> admit ---------- engine: turns
-//! outside links -> admit (open) -/ \           \--> inside link
-//!                                     \--> other workers: packets of their SAs
+//! inside link ----> prepare (seal) --\                          /--> outside links
+//!                                     crypto, complete -> lanes
+//! outside links --> prepare (open) --/                          \--> inside link
 //! ```
 //!
 //! Everything is done on the calling thread, which sleeps in poll(2) when there is no work. Packets for which a link
@@ -12,8 +11,9 @@
 //! link, whose own full queue then slows the senders down. Other threads send a worker commands through its
 //! [`Handle`].
 //!
-//! Where several cores move packets, each has a worker, with its own queues of the links and its own engine. Workers
-//! share nothing; a packet whose SA another worker owns goes there by its [`Handoff`].
+//! Where several cores move packets, each has a worker, with its own queues of the links and its own processors. Their
+//! engines share all SAs, so any of them takes any packet; [`stations`](super::stations) says how the order is kept. The
+//! first worker carries out what changes SAs and policies.
 
 mod idle;
 mod output;
@@ -21,28 +21,28 @@ mod peers;
 mod received;
 mod setup;
 
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, mpsc};
 
 use forebay_crypto::{Direction, SessionId};
-use forebay_engine::{Answer, Engine, EngineError, Output, RemotePacket};
-use forebay_ipsec::{DropReason, Event, EventKind, IvRange};
+use forebay_engine::{Engine, EngineError, Output};
+use forebay_ipsec::{Event, EventKind, IvRange};
 use forebay_links::Link;
 use forebay_time::{Duration, Time};
 use forebay_wire::ipv4;
 use forebay_xfrm::Flow;
 
-pub use self::setup::{Outside, Setup, WorkerCounts};
+use self::output::Seen;
+pub use self::setup::{Outside, OwnSettings, Setup, WorkerCounts};
 use super::audit::{Audit, Limiter};
-use super::handoff::{Bell, Handoff, HandoffPacket};
-use super::held::Held;
+use super::bell::Bell;
 use super::installed::{InstallError, Installed};
-use super::intake::{self, Intake, TAKE};
+use super::intake::{Intake, TAKE};
 use super::keepalive::Keepalives;
-use super::owners::{Paths, WorkerIndex};
 use super::port::Port;
+use super::stations::{Shared, Station};
 use super::wait::Wait;
-use super::word::Word;
 use forebay_config::Changes;
 use forebay_sas::SasFile;
 
@@ -67,8 +67,9 @@ type Order = Box<dyn FnOnce(&mut Worker) + Send>;
 /// The loop's state. See the module.
 pub struct Worker {
     engine: Engine,
-    inside: Port,
-    outside: Vec<Outside>,
+    shared: Arc<Shared>,
+    /// Its place among the workers.
+    index: usize,
     icmp: Vec<Box<dyn Link + Send>>,
     /// poll(2) says that there is something of it.
     icmp_ready: bool,
@@ -85,27 +86,14 @@ pub struct Worker {
     keepalives: Keepalives,
     moves_said: Limiter,
     orders: mpsc::Receiver<Order>,
-    index: WorkerIndex,
-    handoff: Handoff,
-    paths: Arc<Paths>,
     processors: Vec<usize>,
-    /// The other workers.
-    others: Vec<Handle>,
     counts: WorkerCounts,
-    /// SA events, for the code that manages keys.
-    events: Vec<Event>,
-    /// The receiver of these events, if there is one.
-    events_to: Option<mpsc::Sender<Event>>,
-    /// The thread that records what inbound SAs receive.
-    windows_to: Option<mpsc::Sender<Word>>,
-    /// How many times SAs were removed.
-    removals: u64,
-    held: Held,
+    /// How many times limits of replay windows had been raised when it last looked.
+    notes_seen: u64,
     installed: Installed,
     /// Emptied in every round.
     outputs: Vec<Output>,
-    answers: Vec<Answer>,
-    remote_packets: Vec<RemotePacket>,
+    seen: Vec<Seen>,
     wait: Box<dyn Wait>,
     stop: bool,
     /// Consecutive sleeps that an error of a link ended, which poll(2) would report again at once.
@@ -172,60 +160,75 @@ impl Handle {
 }
 
 impl Worker {
-    /// A worker that has not begun, and the way to reach it.
-    pub fn new(setup: Setup) -> (Worker, Handle) {
-        let (sender, orders) = mpsc::channel();
-        let bell = setup.handoff.bell().clone();
-        let mut engine = setup.engine;
-        engine.set_cpu(setup.index.get() as u32);
-        let worker = Worker {
-            keepalives: Keepalives::new(setup.keepalive),
-            moves_said: Limiter::new(MOVES_SAID.0, MOVES_SAID.1),
-            engine,
-            inside: setup.inside,
-            outside: setup.outside,
-            icmp: setup.icmp,
-            icmp_ready: true,
-            icmp_rests: Time::ZERO,
-            mss_most: setup.mss_clamp,
-            mss_clamp: setup.mss_clamp,
-            mss_by_path: setup.mss_by_path,
-            paths_seen: Time::ZERO,
-            window_waits: setup.window_waits,
-            intake: Intake::new(Audit::new(setup.audit.0, setup.audit.1)),
-            orders,
-            index: setup.index,
-            handoff: setup.handoff,
-            paths: setup.paths,
-            processors: setup.processors,
-            others: vec![],
-            counts: WorkerCounts::default(),
-            events: Vec::new(),
-            events_to: None,
-            windows_to: None,
-            removals: 0,
-            held: Held::default(),
-            installed: Installed::default(),
-            outputs: Vec::new(),
-            answers: Vec::new(),
-            remote_packets: Vec::new(),
-            wait: setup.wait,
-            stop: false,
-            faults: 0,
-        };
-        (worker, Handle { orders: sender, bell, steps: Arc::default() })
+    /// A worker alone that has not begun, and the way to reach it.
+    ///
+    /// # Errors
+    /// If the system has no descriptor left.
+    pub fn new(setup: Setup) -> io::Result<(Worker, Handle)> {
+        let (mut workers, mut handles) = Worker::all(vec![setup])?;
+        match (workers.pop(), handles.pop()) {
+            (Some(worker), Some(handle)) => Ok((worker, handle)),
+            _ => Err(io::Error::other("no worker")),
+        }
     }
 
-    /// Tells it of the other workers.
-    pub fn meet(&mut self, others: Vec<Handle>) {
-        self.others = others;
+    /// Workers that have not begun, whose engines share their SAs, and the ways to reach them.
+    ///
+    /// # Errors
+    /// If the system has no descriptor left.
+    pub fn all(mut setups: Vec<Setup>) -> io::Result<(Vec<Worker>, Vec<Handle>)> {
+        let count = setups.len();
+        if let Some(first) = setups.first_mut() {
+            first.engine.set_lanes(count);
+        }
+        let (mut stations, mut rest) = (vec![], vec![]);
+        for Setup { inside, outside, engine, icmp, own, wait } in setups {
+            let bell = Arc::new(Bell::new()?);
+            stations.push(Station::new(inside, outside, bell.clone()));
+            rest.push((engine, icmp, own, wait, bell));
+        }
+        let shared = Arc::new(Shared::new(stations));
+        let mut all = (vec![], vec![]);
+        for (index, (engine, icmp, own, wait, bell)) in rest.into_iter().enumerate() {
+            let (sender, orders) = mpsc::channel();
+            // Keepalives are the first one's, for all.
+            let keepalive = own.keepalive.filter(|_| index == 0);
+            all.0.push(Worker {
+                keepalives: Keepalives::new(keepalive),
+                moves_said: Limiter::new(MOVES_SAID.0, MOVES_SAID.1),
+                engine,
+                shared: shared.clone(),
+                index,
+                icmp,
+                icmp_ready: true,
+                icmp_rests: Time::ZERO,
+                mss_most: own.mss_clamp,
+                mss_clamp: own.mss_clamp,
+                mss_by_path: own.mss_by_path,
+                paths_seen: Time::ZERO,
+                window_waits: own.window_waits,
+                intake: Intake::new(Audit::new(own.audit.0, own.audit.1)),
+                orders,
+                processors: own.processors,
+                counts: WorkerCounts::default(),
+                notes_seen: 0,
+                installed: Installed::default(),
+                outputs: Vec::new(),
+                seen: Vec::new(),
+                wait,
+                stop: false,
+                faults: 0,
+            });
+            all.1.push(Handle { orders: sender, bell, steps: Arc::default() });
+        }
+        Ok(all)
     }
 
     /// Runs until an order says [`Worker::stop`].
     ///
     /// # Errors
     /// If the inside interface has been deleted, or poll(2) fails, which it does not.
-    pub fn run(&mut self) -> std::io::Result<()> {
+    pub fn run(&mut self) -> io::Result<()> {
         while !self.stop {
             self.step()?;
         }
@@ -237,7 +240,7 @@ impl Worker {
     ///
     /// # Errors
     /// See [`Worker::run`]; returned when the worker has been stopped.
-    pub fn run_until_stopped(&mut self, failed: &AtomicBool) -> std::io::Result<()> {
+    pub fn run_until_stopped(&mut self, failed: &AtomicBool) -> io::Result<()> {
         let ended = self.run();
         if ended.is_err() {
             failed.store(true, Ordering::Release);
@@ -253,13 +256,14 @@ impl Worker {
     ///
     /// # Errors
     /// See [`Worker::run`].
-    pub fn step(&mut self) -> std::io::Result<()> {
+    pub fn step(&mut self) -> io::Result<()> {
         let moved = self.round();
-        if self.inside.is_gone() {
-            let why = format!("the interface {} was deleted", self.inside.name);
-            return Err(std::io::Error::other(why));
+        let inside = self.station().inside.pass();
+        if inside.is_gone() {
+            return Err(io::Error::other(format!("the interface {} was deleted", inside.name)));
         }
-        if moved || self.engine.in_flight() > 0 {
+        drop(inside);
+        if moved || self.engine.at_work() > 0 {
             // Others have its packets, or a window waits to fill: not for long.
             self.wait.rest(moved);
             return Ok(());
@@ -277,9 +281,19 @@ impl Worker {
         &mut self.engine
     }
 
-    /// The inside link, then the outside ones.
-    pub fn ports(&self) -> impl Iterator<Item = &Port> {
-        std::iter::once(&self.inside).chain(self.outside.iter().map(|one| &one.port))
+    /// Its inside link, then the outside ones.
+    pub fn ports(&self) -> impl Iterator<Item = MutexGuard<'_, Port>> {
+        self.station().ports().map(|port| port.pass())
+    }
+
+    /// Packets that wait for each of these links to have room, whichever worker put them there.
+    pub fn waiting(&self) -> Vec<usize> {
+        let packets = self.shared.lanes[self.index].packets.pass();
+        std::iter::once(&packets.inside).chain(&packets.outside).map(|queue| queue.len()).collect()
+    }
+
+    fn station(&self) -> &Station {
+        &self.shared.stations[self.index]
     }
 
     /// What it has done.
@@ -287,7 +301,7 @@ impl Worker {
         &self.counts
     }
 
-    /// Makes the file's SAs and policies those of `file`, which are owned by `owners`: see [`Installed::change`]. Packets in
+    /// Makes the file's SAs and policies those of `file`, for all workers: see [`Installed::change`]. Packets in
     /// flight of SAs that go are dropped: [`Worker::finish`] comes before, and before what they have received is taken
     /// back.
     ///
@@ -296,39 +310,36 @@ impl Worker {
     pub fn install(
         &mut self,
         file: &SasFile,
-        owners: &[WorkerIndex],
         changes: &Changes,
         ivs: Vec<IvRange>,
     ) -> Result<(), InstallError> {
+        self.shared.removals.fetch_add(1, Ordering::AcqRel);
+        for session in self.removed(changes) {
+            let held = self.take_held(session);
+            self.drop_held(held);
+        }
+        self.installed.change(&mut self.engine, file, changes, ivs)?;
+        self.find_peers(file, changes);
+        Ok(())
+    }
+
+    /// Takes over what a new version of the file says of this worker's processors.
+    pub fn set_biases(&mut self, changes: &Changes) {
         for &(place, alpha, beta) in &changes.biases {
             if let Some(place) = self.processors.iter().position(|&one| one == place) {
                 // The reader let nothing pass that the scheduler refuses.
                 let _ = self.engine.set_bias(place, alpha, beta);
             }
         }
-        self.removals += 1;
-        for session in self.removed(changes) {
-            let held = self.take_held(session);
-            self.drop_held(held);
-        }
-        self.installed.change(&mut self.engine, self.index, file, owners, changes, ivs)?;
-        self.find_peers(file, changes);
-        Ok(())
     }
 
-    /// Whether the SAs of `file` that are new here may be installed, as far as processors have a say in it.
+    /// Whether the SAs of `file` that are new may be installed, as far as this worker's processors have a say in it.
     ///
     /// # Errors
     /// What [`Worker::install`] would say; nothing is changed.
-    pub fn check(
-        &mut self,
-        file: &SasFile,
-        owners: &[WorkerIndex],
-        changes: &Changes,
-    ) -> Result<(), EngineError> {
-        let new = file.entries.iter().zip(owners).zip(&changes.kept);
-        let new = new.filter(|((_, owner), kept)| **owner == self.index && kept.is_none());
-        self.engine.check_keys(new.map(|((entry, _), _)| (entry.direction, &entry.keys)))
+    pub fn check(&mut self, file: &SasFile, changes: &Changes) -> Result<(), EngineError> {
+        let new = file.entries.iter().zip(&changes.kept).filter(|(_, kept)| kept.is_none());
+        self.engine.check_keys(new.map(|(entry, _)| (entry.direction, &entry.keys)))
     }
 
     /// The SAs that [`Worker::install`] will remove.
@@ -338,14 +349,16 @@ impl Worker {
 
     /// Takes all SAs and policies of the file out.
     pub fn uninstall(&mut self) {
-        self.removals += 1;
-        let held = self.held.take_all();
-        self.drop_held(held);
+        self.shared.removals.fetch_add(1, Ordering::AcqRel);
+        for lane in &self.shared.clone().lanes {
+            let held = lane.packets.pass().held.take_all();
+            self.drop_held(held);
+        }
         self.installed.clear(&mut self.engine);
     }
 
     /// Its place among the workers.
-    pub fn index(&self) -> WorkerIndex {
+    pub fn index(&self) -> usize {
         self.index
     }
 
@@ -358,7 +371,7 @@ impl Worker {
     /// [`Worker::finish`] comes before, and before what the SA has received is taken back: what was delivered after that
     /// could be replayed.
     pub fn remove_sa(&mut self, session: SessionId) -> bool {
-        self.removals += 1;
+        self.shared.removals.fetch_add(1, Ordering::AcqRel);
         let held = self.take_held(session);
         self.drop_held(held);
         self.engine.remove_sa(session).is_some()
@@ -385,12 +398,12 @@ impl Worker {
 
     /// Sends what happens to SAs from now on, in the place of keeping it for [`Worker::take_events`].
     pub fn send_events(&mut self, to: mpsc::Sender<Event>) {
-        self.events_to = Some(to);
+        self.shared.events.pass().to = Some(to);
     }
 
     /// Takes what has happened to SAs.
     pub fn take_events(&mut self) -> Vec<Event> {
-        std::mem::take(&mut self.events)
+        std::mem::take(&mut self.shared.events.pass().list)
     }
 
     /// Once around; whether anything moved.
@@ -401,17 +414,20 @@ impl Worker {
             // What came in now would not be noted.
             return true;
         }
-        if self.take_handed() {
-            moved = true;
-            self.poll();
-        }
-        if !self.sealed_wait() && self.handoff.has_room(TAKE) {
-            moved |= self.take_inside();
+        let shared = self.shared.clone();
+        let mut crowded = false;
+        for index in 0..=self.station().outside.len() {
+            let (taken, more) = self.take_from(&shared, index);
+            crowded |= more;
+            moved |= taken > 0;
             moved |= self.poll();
         }
-        for index in 0..self.outside.len() {
-            moved |= self.take_outside(index);
-            moved |= self.poll();
+        let station = &shared.stations[self.index];
+        if shared.stations.len() > 1 && station.crowded.swap(crowded, Ordering::Relaxed) | crowded {
+            shared.call_for_help(self.index);
+        }
+        if !moved && shared.any_crowded() {
+            moved |= self.help(&shared);
         }
         if std::mem::take(&mut self.icmp_ready) || self.counts.rounds.is_multiple_of(ICMP_EVERY) {
             moved |= self.take_icmp();
@@ -435,66 +451,49 @@ impl Worker {
     }
 
     /// Lets the engine do what it has got, and sends what comes out.
-    fn poll(&mut self) -> bool {
+    pub(crate) fn poll(&mut self) -> bool {
         let mut moved = false;
         while self.engine.poll() {
             moved = true;
         }
-        self.hand_over();
         moved | self.give_out()
     }
 
-    /// Whether sealed packets wait for a link, and programs with them.
-    fn sealed_wait(&self) -> bool {
-        self.outside.iter().any(|one| one.port.waiting() > 0)
-    }
-
-    fn take_inside(&mut self) -> bool {
-        self.intake.take(&mut self.inside, &mut self.engine, Direction::Seal, self.mss_clamp) > 0
-    }
-
-    fn take_outside(&mut self, index: usize) -> bool {
-        self.intake.take(&mut self.outside[index].port, &mut self.engine, Direction::Open, None) > 0
-    }
-
-    /// Takes what other workers gave, as links do.
-    fn take_handed(&mut self) -> bool {
-        let room = TAKE.min(intake::room(&self.engine));
-        if room == 0 {
-            return false;
-        }
-        let (engine, intake) = (&mut self.engine, &mut self.intake);
-        self.handoff.buffers(|buffer| engine.recycle(buffer));
-        let taken = self.handoff.take(room, |HandoffPacket { direction, packet }| {
-            let empty = engine.buffer();
-            intake.give(engine, direction, packet);
-            empty
-        });
-        intake.admit_given(engine);
-        self.counts.taken_over += taken as u64;
-        taken > 0
-    }
-
-    /// Gives packets of other workers' SAs to them.
-    fn hand_over(&mut self) {
-        let mut remote_packets = std::mem::take(&mut self.remote_packets);
-        remote_packets.extend(self.engine.remote_packets());
-        if remote_packets.is_empty() {
-            self.remote_packets = remote_packets;
-            return;
-        }
-        for RemotePacket { core, direction, packet, .. } in remote_packets.drain(..) {
-            match self.handoff.give(core.into(), HandoffPacket { direction, packet }) {
-                Ok(()) => self.counts.handed_over += 1,
-                Err(HandoffPacket { packet, .. }) => {
-                    let reason = DropReason::HandOffFull;
-                    self.engine.count_drop(reason);
-                    self.intake.dropped(&mut self.engine, direction, reason, packet);
-                }
+    /// Takes packets from a link of its own, the inside one first: how many, and whether there are more.
+    fn take_from(&mut self, shared: &Shared, link: usize) -> (usize, bool) {
+        let station = &shared.stations[self.index];
+        match link.checked_sub(1) {
+            None if shared.sealed_wait() => (0, false),
+            None => {
+                let Worker { engine, intake, mss_clamp, .. } = self;
+                intake.take(&station.inside, engine, Direction::Seal, *mss_clamp, TAKE)
+            }
+            Some(place) => {
+                self.intake.take(&station.outside[place].port, &mut self.engine, Direction::Open, None, TAKE)
             }
         }
-        self.remote_packets = remote_packets;
-        self.handoff.ring();
+    }
+
+    /// Takes a burst from each link of the workers that have too much to do; whether there was anything.
+    fn help(&mut self, shared: &Shared) -> bool {
+        let mut all = 0;
+        for station in shared.stations.iter().filter(|station| station.crowded.load(Ordering::Relaxed)) {
+            let mut more = false;
+            if !shared.sealed_wait() {
+                let (taken, left) =
+                    self.intake.help(&station.inside, &mut self.engine, Direction::Seal, self.mss_clamp);
+                (all, more) = (all + taken, left);
+            }
+            for one in &station.outside {
+                let (taken, left) = self.intake.help(&one.port, &mut self.engine, Direction::Open, None);
+                (all, more) = (all + taken, more | left);
+            }
+            if !more {
+                station.crowded.store(false, Ordering::Relaxed);
+            }
+        }
+        self.counts.helped += all as u64;
+        (all > 0) | self.poll()
     }
 
     /// Learns from ICMP how large packets may be on the way to a peer. Returns whether there may be more messages. Those
@@ -521,16 +520,18 @@ impl Worker {
     }
 
     fn look_after_sas(&mut self) {
-        loop {
-            let Some(event) = self.engine.events().next() else { break };
+        for event in self.engine.events() {
             match event.kind {
                 EventKind::Moved(to) => self.follow(event.session, to),
                 EventKind::WindowWanted { top, packets } => self.want_note(event.session, top, packets),
-                _ => match &self.events_to {
-                    Some(to) => drop(to.send(event)),
-                    None if self.events.len() < EVENTS_MAX => self.events.push(event),
-                    None => {}
-                },
+                _ => {
+                    let mut events = self.shared.events.pass();
+                    match &events.to {
+                        Some(to) => drop(to.send(event)),
+                        None if events.list.len() < EVENTS_MAX => events.list.push(event),
+                        None => {}
+                    }
+                }
             }
         }
         let now = self.engine.clock().now();
@@ -538,12 +539,18 @@ impl Worker {
             self.paths_seen = now;
             let sad = self.engine.sad();
             let paths = sad.iter().filter_map(|(session, ..)| sad.effective_mtu(session, ipv4::MIN_HEADER));
-            self.paths.set(self.index, paths.min());
-            self.mss_clamp = self.mss_most.map(|most| self.paths.narrowest().unwrap_or(most).min(most));
+            let narrowest = paths.min();
+            drop(sad);
+            self.mss_clamp = self.mss_most.map(|most| narrowest.unwrap_or(most).min(most));
         }
-        for packet in self.keepalives.due(now, self.engine.sad()) {
-            let Some(one) = self.outside.iter_mut().find(|one| one.takes(&packet)) else { continue };
-            self.counts.keepalives += u64::from(Self::put_new(&mut self.engine, &mut one.port, &packet));
+        if self.keepalives.next() > now {
+            return;
+        }
+        let due = self.keepalives.due(now, &self.engine.sad());
+        let shared = self.shared.clone();
+        for packet in due {
+            let Some(link) = shared.stations[self.index].link_for(&packet) else { continue };
+            self.counts.keepalives += u64::from(self.put_new(&shared, Some(link), &packet));
         }
     }
 }

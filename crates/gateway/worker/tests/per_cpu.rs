@@ -13,8 +13,7 @@ use forebay_config::Changes;
 use forebay_crypto::{Direction, SaKeys, SecretBytes};
 use forebay_ipsec::{IvRange, SaConfig, Spi};
 use forebay_sas::{SaEntry, SasFile};
-use forebay_worker::owners::owners;
-use forebay_worker::{Worker, WorkerIndex};
+use forebay_worker::Worker;
 use support::{end, gateway, number, plain, receive, sa, spi_and_sequence};
 
 /// Packets that may be in flight: fewer than any queue has room for.
@@ -63,46 +62,36 @@ fn changes(new: &SasFile, old: &SasFile) -> Changes {
 }
 
 /// Puts `new` in the place of `old`, as a reload does.
-fn reload(worker: &mut Worker, old: &SasFile, new: &SasFile, workers: usize) {
+fn reload(worker: &mut Worker, old: &SasFile, new: &SasFile) {
     let changes = changes(new, old);
-    let first = worker.sessions().first().copied();
-    let remote = first.and_then(|first| worker.engine().sad().remote(first));
-    let owner = remote.map_or(worker.index(), |owner| WorkerIndex::new(owner.into(), workers));
-    let owners = owners(new, workers, |place| changes.kept[place].map(|_| owner));
     let gone = worker.removed(&changes);
     worker.finish(&gone);
     let ivs = new.entries.iter().map(|_| IvRange::for_throwaway_key()).collect();
-    worker.install(new, &owners, &changes, ivs).unwrap();
+    worker.install(new, &changes, ivs).unwrap();
 }
 
 #[test]
 fn each_worker_sends_by_its_own_sa_and_the_rest_by_the_fallback_sa() {
     const WORKERS: usize = 3;
     let (fallback, first, last) = (0x1000, 0x1011, 0x1010);
-    let mut near = gateway(WORKERS, 64, &[], 0);
+    let mut near = gateway(WORKERS, &[], 0);
     let (workers, threads) = near.run();
     let all = Arc::new(file(&[(fallback, None), (first, Some(0)), (last, Some(2)), (0x1012, Some(3))]));
     let install = all.clone();
-    workers.change(move |worker| reload(worker, &file(&[]), &install, WORKERS)).unwrap();
-    // The fallback SA is worker 1's by its SPI.
+    workers.change(move |worker| reload(worker, &file(&[]), &install)).unwrap();
     for round in 0..20 {
         for (worker, spi) in [(0, first), (1, fallback), (2, last)] {
             near.programs[worker].send(&plain(0, round)).unwrap();
-            assert_eq!(spi_and_sequence(&receive(&near.peers[worker])), (spi, round + 1));
+            assert_eq!(spi_and_sequence(&receive(&near.wire)), (spi, round + 1));
         }
     }
-    let handed = |workers: &forebay_worker::Workers| {
-        workers.ask(|worker| worker.counts().handed_over).unwrap().iter().sum::<u64>()
-    };
-    assert_eq!(handed(&workers), 0);
     // Without its SA worker 2 has the fallback SA.
     let reduced = Arc::new(file(&[(fallback, None)]));
-    workers.change(move |worker| reload(worker, &all, &reduced, WORKERS)).unwrap();
+    workers.change(move |worker| reload(worker, &all, &reduced)).unwrap();
     for (round, worker) in [2, 0, 2, 1].into_iter().enumerate() {
         near.programs[worker].send(&plain(0, 7)).unwrap();
-        assert_eq!(spi_and_sequence(&receive(&near.peers[1])), (fallback, 21 + round as u32));
+        assert_eq!(spi_and_sequence(&receive(&near.wire)), (fallback, 21 + round as u32));
     }
-    assert_eq!(handed(&workers), 3);
     let drops = workers.ask(|worker| worker.engine().drops().total()).unwrap();
     assert_eq!(drops, [0; WORKERS]);
     end(&workers, threads);
@@ -112,8 +101,8 @@ fn each_worker_sends_by_its_own_sa_and_the_rest_by_the_fallback_sa() {
 fn reloads_that_add_and_remove_sas_of_cpus_under_traffic_lose_and_repeat_nothing() {
     const WORKERS: usize = 2;
     const RELOADS: u32 = 150;
-    let mut near = gateway(WORKERS, 256, &[], 0);
-    let mut far = gateway(1, 64, &[], 0);
+    let mut near = gateway(WORKERS, &[], 0);
+    let mut far = gateway(1, &[], 0);
     let ((workers, threads), (far_workers, far_threads)) = (near.run(), far.run());
     let expect = |spi: u32| {
         let here = bound(spi, None);
@@ -125,13 +114,12 @@ fn reloads_that_add_and_remove_sas_of_cpus_under_traffic_lose_and_repeat_nothing
             replay_window: 4_096,
             ..here
         };
-        far_workers
-            .change(move |worker| worker.engine().add_inbound(there.clone(), &keys(spi)).map(drop).unwrap())
+        far_workers.change(move |worker| worker.engine().add_inbound(there, &keys(spi)).map(drop).unwrap())
     };
     expect(0x1000).unwrap();
     let mut installed = Arc::new(file(&[(0x1000, None)]));
     let first = installed.clone();
-    workers.change(move |worker| reload(worker, &file(&[]), &first, WORKERS)).unwrap();
+    workers.change(move |worker| reload(worker, &file(&[]), &first)).unwrap();
 
     // Programs at both queues, peers that pass on what they get, and who counts behind them.
     let (sent, heard, done) =
@@ -156,18 +144,17 @@ fn reloads_that_add_and_remove_sas_of_cpus_under_traffic_lose_and_repeat_nothing
         }));
     }
     let spis = Arc::new(std::sync::Mutex::new(HashSet::new()));
-    for (worker, peer) in near.peers.drain(..).enumerate() {
-        let (to, spis) = (far.peers[0].try_clone().unwrap(), spis.clone());
-        std::thread::spawn(move || {
-            let mut buffer = [0; 2_048];
-            // Ends with the socket.
-            while let Ok(len @ 1..) = peer.recv(&mut buffer) {
-                spis.lock().unwrap().insert((worker, spi_and_sequence(&buffer[..len]).0));
-                to.send(&buffer[..len]).unwrap();
-            }
-        });
-    }
-    let program = far.programs.remove(0);
+    let wire = near.wire;
+    let (to, heard_of) = (far.peers[0].try_clone().unwrap(), spis.clone());
+    std::thread::spawn(move || {
+        let mut buffer = [0; 2_048];
+        // Ends with the socket.
+        while let Ok(len @ 1..) = wire.recv(&mut buffer) {
+            heard_of.lock().unwrap().insert(spi_and_sequence(&buffer[..len]).0);
+            to.send(&buffer[..len]).unwrap();
+        }
+    });
+    let program = far.lan;
     let counted = heard.clone();
     // Ends if none comes any more.
     let counter = std::thread::spawn(move || {
@@ -186,10 +173,10 @@ fn reloads_that_add_and_remove_sas_of_cpus_under_traffic_lose_and_repeat_nothing
             1 => vec![(0x1000, None), sas(1)],
             _ => vec![(0x1000, None)],
         };
-        sas.iter().skip(1).for_each(|&(spi, _)| drop(expect(spi).unwrap()));
+        sas.iter().skip(1).for_each(|&(spi, _)| expect(spi).unwrap());
         let (old, new) = (installed, Arc::new(file(&sas)));
         installed = new.clone();
-        workers.change(move |worker| reload(worker, &old, &new, WORKERS)).unwrap();
+        workers.change(move |worker| reload(worker, &old, &new)).unwrap();
         let before = heard.load(Ordering::Relaxed);
         while heard.load(Ordering::Relaxed) < before + 50 {
             std::thread::yield_now();
@@ -204,12 +191,10 @@ fn reloads_that_add_and_remove_sas_of_cpus_under_traffic_lose_and_repeat_nothing
     }
     assert_eq!(heard.load(Ordering::Relaxed), total);
     let spis = spis.lock().unwrap();
-    for worker in 0..WORKERS {
-        let own = spis.iter().filter(|(at, spi)| *at == worker && *spi >= 0x2000);
-        let own: Vec<u32> = own.map(|(_, spi)| *spi).collect();
-        assert!(!own.is_empty() && own.iter().all(|spi| *spi as usize % 2 == worker), "{worker}: {own:x?}");
+    for cpu in 0..WORKERS as u32 {
+        assert!(spis.iter().any(|spi| *spi >= 0x2000 && spi % 2 == cpu), "{cpu}: {spis:x?}");
     }
-    assert!(spis.contains(&(0, 0x1000)), "the fallback SA is worker 0's by its SPI");
+    assert!(spis.contains(&0x1000), "the fallback SA had packets too");
     drop(spis);
     for workers in [&workers, &far_workers] {
         let drops = workers.ask(|worker| worker.engine().drops().total()).unwrap();

@@ -18,7 +18,7 @@ use forebay_ipsec::{Action, Ipsec, IvRange, Policy, PolicyId, PolicyPlace, SaCon
 use forebay_links::{Link, RxDrops, TxReport};
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::Duration;
-use forebay_worker::{Handle, Handoff, Outside, Paths, Poll, Port, Setup, Worker, WorkerIndex};
+use forebay_worker::{Handle, Outside, OwnSettings, Poll, Port, Setup, Worker};
 
 /// Rekeys: `FOREBAY_REKEYS` changes it, for longer runs.
 const REKEYS: u32 = 2_000;
@@ -93,18 +93,10 @@ fn gateway(plain: End, wire: End) -> Gateway {
             local: None,
         }],
         icmp: vec![],
-        mss_clamp: None,
-        mss_by_path: false,
-        keepalive: None,
-        audit: (10, 10),
-        window_waits: false,
-        index: WorkerIndex::ONLY,
-        handoff: Handoff::between(1).unwrap().remove(0),
-        paths: Arc::new(Paths::new(1)),
-        processors: vec![0],
+        own: OwnSettings { audit: (10, 10), processors: vec![0], ..OwnSettings::default() },
         wait: Box::new(Poll::default()),
     };
-    let (mut worker, handle) = Worker::new(setup);
+    let (mut worker, handle) = Worker::new(setup).unwrap();
     Gateway { handle, thread: std::thread::spawn(move || worker.run()) }
 }
 
@@ -265,7 +257,10 @@ fn rekeys_under_traffic_lose_nothing() {
     for gateway in [&near, &far] {
         let (sas, drops) = gateway
             .handle
-            .ask(|worker| (worker.engine().sad().iter().count(), worker.engine().drops().total()))
+            .ask(|worker| {
+                let sas = worker.engine().sad().iter().count();
+                (sas, worker.engine().drops().total())
+            })
             .unwrap();
         assert_eq!((sas, drops), (1, 0));
     }

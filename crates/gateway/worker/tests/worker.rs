@@ -17,7 +17,7 @@ use forebay_links::{Link, RxDrops, TxReport};
 use forebay_sas::parse;
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::Duration;
-use forebay_worker::{Handle, Handoff, Outside, Paths, Poll, Port, Setup, Wait, Worker, WorkerIndex};
+use forebay_worker::{Handle, Outside, OwnSettings, Poll, Port, Setup, Wait, Worker};
 use rustix::event::PollFlags;
 
 /// What a link of memory has been given, what it will give, and how it behaves.
@@ -161,19 +161,11 @@ fn gateway(change: impl FnOnce(&mut Setup)) -> Gateway {
             Outside { port: raw.port("raw"), protocols: vec![50], local: Some([0; 4].into()) },
         ],
         icmp: vec![Box::new(icmp.clone())],
-        mss_clamp: None,
-        keepalive: None,
-        mss_by_path: false,
-        audit: (10, 10),
-        window_waits: false,
-        index: WorkerIndex::ONLY,
-        handoff: Handoff::between(1).unwrap().remove(0),
-        paths: Arc::new(Paths::new(1)),
-        processors: vec![0],
+        own: OwnSettings { audit: (10, 10), processors: vec![0], ..OwnSettings::default() },
         wait: Box::new(Poll::default()),
     };
     change(&mut setup);
-    let (worker, handle) = Worker::new(setup);
+    let (worker, handle) = Worker::new(setup).unwrap();
     Gateway { worker, handle, inside, udp, raw, icmp }
 }
 
@@ -297,7 +289,7 @@ fn a_link_that_is_down_loses_packets_and_nothing_else() {
     near.inside.give(plain(3, 100));
     rounds(&mut near.worker);
     assert_eq!((near.udp.take().len(), near.raw.take().len()), (0, 1));
-    let counts = near.worker.ports().nth(1).unwrap().counts();
+    let counts = near.worker.ports().nth(1).unwrap().counts().clone();
     assert_eq!((counts.lost.down, counts.packets_out), (1, 0));
     assert!(counts.errors > 0);
     near.udp.set(|state| state.down = false);
@@ -360,7 +352,7 @@ fn nothing_that_comes_in_stops_it() {
 
 #[test]
 fn keepalives_go_to_peers_that_heard_nothing_else() {
-    let mut near = gateway(|setup| setup.keepalive = Some(Duration::from_millis(1)));
+    let mut near = gateway(|setup| setup.own.keepalive = Some(Duration::from_millis(1)));
     let config = sa(0x1001, Encapsulation::Udp, "10.2.0.0/16");
     near.worker.engine().add_outbound(config, IvRange::for_throwaway_key(), &keys()).unwrap();
     let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
@@ -396,7 +388,7 @@ fn outbound_sas_follow_a_peer_that_moves() {
 
 /// Where an SA's peer is.
 fn peer_of(worker: &mut Worker, session: SessionId) -> SocketAddr {
-    let sa = worker.engine().sad().config(session).unwrap();
+    let sa = worker.engine().sad().config(session).unwrap().clone();
     SocketAddr::new(sa.remote, sa.udp.remote)
 }
 
@@ -489,26 +481,26 @@ fn a_file_that_the_engine_refuses_leaves_nothing_of_any_file() {
         restart: vec![],
     };
     let inbound = forebay_crypto::Direction::Open;
-    worker
-        .install(&file(0x1002), &[WorkerIndex::ONLY; 2], &changes(vec![None, None], vec![]), vec![])
-        .unwrap();
-    let sad = worker.engine().sad();
+    worker.install(&file(0x1002), &changes(vec![None, None], vec![]), vec![]).unwrap();
+    let engine = worker.engine();
+    let sad = engine.sad();
     assert_eq!((sad.iter().count(), sad.policies(inbound).count()), (2, 1));
+    drop(sad);
     // Another SA has the SPI.
     let other = other_end(sa(0x2002, Encapsulation::None, "10.2.0.0/16"));
     worker.engine().add_inbound(other, &keys()).unwrap();
-    worker
-        .install(&file(0x2002), &[WorkerIndex::ONLY; 2], &changes(vec![Some(0), None], vec![1]), vec![])
-        .unwrap_err();
-    let sad = worker.engine().sad();
+    worker.install(&file(0x2002), &changes(vec![Some(0), None], vec![1]), vec![]).unwrap_err();
+    let engine = worker.engine();
+    let sad = engine.sad();
     let left: Vec<u32> = sad.iter().map(|(_, _, sa, _)| sa.spi.get()).collect();
     assert_eq!((left, sad.policies(inbound).count()), (vec![0x2002], 0));
+    drop(sad);
     // And the next is put in whole.
-    worker
-        .install(&file(0x1002), &[WorkerIndex::ONLY; 2], &changes(vec![None, None], vec![]), vec![])
-        .unwrap();
-    let sad = worker.engine().sad();
+    worker.install(&file(0x1002), &changes(vec![None, None], vec![]), vec![]).unwrap();
+    let engine = worker.engine();
+    let sad = engine.sad();
     assert_eq!((sad.iter().count(), sad.policies(inbound).count()), (3, 1));
+    drop(sad);
 }
 
 /// A reload adds an outbound SA to a peer that has moved, as a rekey does: the file says where the peer was at first.
@@ -541,7 +533,7 @@ fn a_new_outbound_sa_goes_to_where_its_peer_has_moved() {
         restart: vec![],
     };
     let ivs = || vec![IvRange::for_throwaway_key()];
-    far.worker.install(&old, &[WorkerIndex::ONLY; 2], &changes(vec![None; 2], vec![]), ivs()).unwrap();
+    far.worker.install(&old, &changes(vec![None; 2], vec![]), ivs()).unwrap();
     near.inside.give(plain(2, 100));
     rounds(&mut near.worker);
     let mut sealed = near.udp.take().remove(0);
@@ -549,9 +541,9 @@ fn a_new_outbound_sa_goes_to_where_its_peer_has_moved() {
     sealed[20..22].copy_from_slice(&1_024_u16.to_be_bytes());
     far.udp.give(sealed);
     rounds(&mut far.worker);
-    far.worker.install(&new, &[WorkerIndex::ONLY; 2], &changes(vec![Some(0), None], vec![1]), ivs()).unwrap();
+    far.worker.install(&new, &changes(vec![Some(0), None], vec![1]), ivs()).unwrap();
     let session = far.worker.sessions()[1];
-    let sa = far.worker.engine().sad().config(session).unwrap();
+    let sa = far.worker.engine().sad().config(session).unwrap().clone();
     assert_eq!((sa.remote, sa.udp.remote), ([198, 51, 100, 7].into(), 1_024));
 }
 
@@ -583,13 +575,13 @@ fn a_new_sa_goes_to_where_its_pair_is_and_nowhere_if_peers_are_in_doubt() {
         restart: vec![],
     };
     let ivs = |count| (0..count).map(|_| IvRange::for_throwaway_key()).collect();
-    worker.install(&file(1, 2), &[WorkerIndex::ONLY; 4], &changes(vec![None; 4], vec![]), ivs(2)).unwrap();
+    worker.install(&file(1, 2), &changes(vec![None; 4], vec![]), ivs(2)).unwrap();
     for (place, session) in worker.sessions().to_vec().into_iter().enumerate() {
         let to = SocketAddr::from(([198, 51, 100, 7], 1_000 + place as u16 / 2));
         assert_eq!(worker.engine().move_peer(session, to), Ok(true));
     }
     let kept = vec![Some(0), None, Some(2), None, None, None];
-    worker.install(&file(16, 3), &[WorkerIndex::ONLY; 6], &changes(kept, vec![1, 3]), ivs(3)).unwrap();
+    worker.install(&file(16, 3), &changes(kept, vec![1, 3]), ivs(3)).unwrap();
     let sessions = worker.sessions().to_vec();
     let places: Vec<u16> = sessions.iter().map(|&session| peer_of(&mut worker, session).port()).collect();
     assert_eq!(places, [1_000, 1_000, 1_001, 1_001, 4_500, 4_500]);

@@ -55,8 +55,6 @@ struct Sa {
     counters: SaCounters,
     mtu: Option<u16>,
     unsure: u64,
-    /// Another worker has it, and counts.
-    away: bool,
 }
 
 #[derive(Debug)]
@@ -73,32 +71,37 @@ struct Processor {
 impl Snapshot {
     /// Copies what is counted.
     pub fn take(worker: &mut Worker) -> Snapshot {
-        let link = |port: &Port| Link {
+        let waiting = worker.waiting();
+        let link = |(place, port): (usize, std::sync::MutexGuard<'_, Port>)| Link {
             name: port.name.clone(),
             counts: port.counts().clone(),
-            waiting: port.waiting(),
+            waiting: waiting.get(place).copied().unwrap_or(0),
             passed_over: port.rx_drops(),
         };
-        let links = worker.ports().map(link).collect();
+        let links = worker.ports().enumerate().map(link).collect();
         let counts = worker.counts().clone();
         let places = worker.processors().to_vec();
+        let is_first = worker.index() == 0;
         let engine = worker.engine();
         let sad = engine.sad();
         let sa = |(session, direction, config, counters): (SessionId, Direction, &SaConfig, &SaCounters)| {
-            let (mtu, away) = (sad.path_mtu(session), sad.remote(session).is_some());
-            let unsure = sad.unsure(session);
-            Sa { session, direction, config: config.clone(), counters: *counters, mtu, unsure, away }
+            let (mtu, unsure) = (sad.path_mtu(session), sad.unsure(session));
+            Sa { session, direction, config: config.clone(), counters: *counters, mtu, unsure }
         };
-        let sas: Vec<Sa> = sad.iter().map(sa).collect();
+        // All workers have the same.
+        let all: Vec<_> = sad.iter().collect();
+        // One SA of each suite stands for all: costs are learnt by suite.
+        let mut suites: BTreeMap<Suite, SessionId> = BTreeMap::new();
+        for (session, _, config, _) in &all {
+            suites.entry(config.suite).or_insert(*session);
+        }
+        let sas: Vec<Sa> = if is_first { all.into_iter().map(sa).collect() } else { vec![] };
         let policies = [Direction::Seal, Direction::Open];
         let policies =
             policies.into_iter().flat_map(|direction| sad.policies(direction)).map(|(_, policy)| policy);
         let policies = policies.collect();
-        // One SA of each suite stands for all: costs are learnt by suite.
-        let mut suites: BTreeMap<Suite, SessionId> = BTreeMap::new();
-        for sa in sas.iter().filter(|sa| !sa.away) {
-            suites.entry(sa.config.suite).or_insert(sa.session);
-        }
+        let (path_mtus, moves_limited) = (sad.path_mtu_counters(), sad.moves_limited());
+        drop(sad);
         let processor = |(at, stats): (usize, &ProcessorStats)| {
             let cost = |(&suite, &session): (&Suite, &SessionId)| Some((suite, engine.cost(at, session)?));
             // The samples are a report's.
@@ -122,9 +125,9 @@ impl Snapshot {
             room: engine.room(),
             redone: engine.stats().redone,
             strangers: engine.stats().pending_spi,
-            path_mtus: engine.sad().path_mtu_counters(),
+            path_mtus,
             audits: engine.stats().audits,
-            moves_limited: engine.sad().moves_limited(),
+            moves_limited,
         }
     }
 
@@ -191,38 +194,25 @@ impl Snapshot {
             paths_unmatched: self.path_mtus.unmatched,
             paths_limited: self.path_mtus.limited,
             answers: self.counts.answers,
-            handed_over: self.counts.handed_over,
-            taken_over: self.counts.taken_over,
+            helped: self.counts.helped,
             held: self.counts.held,
         }
     }
 }
 
-/// The SAs in the order of the first worker, each with the state at its owning worker.
+/// The SAs, in the order of their numbers.
 fn sas(all: &[Snapshot]) -> Vec<SaDoc> {
-    // The fields by which packets distinguish SAs.
-    let name = |sa: &Sa| {
-        let peer = (sa.direction == Direction::Seal).then_some(sa.config.remote);
-        (sa.direction == Direction::Seal, sa.config.spi, peer)
-    };
-    let own = all.iter().enumerate().flat_map(|(engine, one)| one.sas.iter().map(move |sa| (engine, sa)));
-    let own: BTreeMap<_, _> =
-        own.filter(|(_, sa)| !sa.away).map(|(engine, sa)| (name(sa), (engine, sa))).collect();
-    let first = all.first().into_iter().flat_map(|one| &one.sas);
-    first
-        .map(|one| own.get(&name(one)).map_or_else(|| sa(one, 0), |(engine, one)| sa(one, *engine)))
-        .collect()
+    all.first().into_iter().flat_map(|one| &one.sas).map(sa).collect()
 }
 
 fn word(direction: Direction) -> String {
     (if direction == Direction::Seal { "out" } else { "in" }).to_owned()
 }
 
-fn sa(one: &Sa, engine: usize) -> SaDoc {
+fn sa(one: &Sa) -> SaDoc {
     let config = &one.config;
     SaDoc {
         name: config.name.clone(),
-        engine,
         spi: config.spi.to_string(),
         direction: word(one.direction),
         protocol: (if config.protocol == Protocol::Esp { "esp" } else { "ah" }).to_owned(),

@@ -114,7 +114,7 @@ pub trait Host: Send + Sync {
 
     /// Opens what receives ICMP errors about packets that were too big for their path. If `says_so`, what cannot be
     /// opened is logged.
-    fn icmp(&self, says_so: bool) -> Queues;
+    fn icmp(&self) -> Queues;
 
     /// Opens the routing table; `None` where the gateway makes no routes.
     ///

@@ -101,8 +101,8 @@ impl Host for InProcess {
         }
     }
 
-    fn icmp(&self, says_so: bool) -> Queues {
-        if self.outside.is_some() { Queues::new() } else { Machine.icmp(says_so) }
+    fn icmp(&self) -> Queues {
+        if self.outside.is_some() { Queues::new() } else { Machine.icmp() }
     }
 
     fn routing(&self, _config: &Config) -> io::Result<Option<Box<dyn Routing>>> {

@@ -79,12 +79,11 @@ impl Host for Machine {
         xdp(card, take, workers).map(boxed)
     }
 
-    fn icmp(&self, says_so: bool) -> Queues {
+    fn icmp(&self) -> Queues {
         let mut links: Queues = Vec::new();
         for family in [Family::V4, Family::V6] {
             match raw::open(&RawOptions::new(family, Carries::TooBig)) {
                 Ok(opened) => links.extend(boxed(opened)),
-                Err(error) if !says_so => tracing::debug!(?family, %error, "cannot open the ICMP socket"),
                 Err(error) => {
                     tracing::warn!(?family, %error, "cannot receive ICMP path MTU errors")
                 }

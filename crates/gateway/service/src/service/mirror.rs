@@ -32,8 +32,6 @@ use forebay_privileges as privileges;
 use forebay_sas::esp_sa;
 use forebay_state::SequenceId;
 use forebay_state::windows::Windows;
-use forebay_worker::Worker;
-use forebay_worker::WorkerIndex;
 use forebay_worker::Workers;
 
 /// Between two looks at limits and wanted SAs.
@@ -57,10 +55,7 @@ pub struct SyncLimits {
 
 /// An SA that was taken over.
 struct SyncedSa {
-    /// Its number at each worker.
-    sessions: Vec<SessionId>,
-    /// The worker that has it.
-    owner: WorkerIndex,
+    session: SessionId,
     direction: Direction,
     sa: xfrm::Sa,
     /// The higher the newer.
@@ -73,8 +68,7 @@ struct SyncedSa {
 
 /// A policy that is followed, in the order in which policies are asked.
 struct Followed {
-    /// Its number at each worker.
-    ids: Vec<PolicyId>,
+    id: PolicyId,
     templates: Vec<Template>,
 }
 
@@ -299,8 +293,7 @@ impl Follow {
     /// Takes an SA over. One that `goes_on` stays at its worker, and goes on behind what it has sent and received so far.
     fn add(&mut self, mut sa: xfrm::Sa, goes_on: bool) {
         let before = self.forget(&sa.id);
-        let stays = before.as_ref().filter(|_| goes_on).map(|taken| taken.owner);
-        let before = before.map(|taken| taken.sessions);
+        let before = before.map(|taken| taken.session);
         if self.sas.len() >= self.most.sas {
             tracing::error!(sa = %sa.id, most = self.most.sas, "SA not synchronized: raise `sas` in [limits]");
             before.into_iter().for_each(|before| self.take_out(before));
@@ -327,13 +320,11 @@ impl Follow {
             Direction::Seal => sa.sequence.sent,
             Direction::Open => sa.sequence.received,
         };
-        let owner = stays.unwrap_or_else(|| self.owner(&sa));
-        let (windows, changed) = (self.windows.clone(), before.is_some());
+        let changed = before.is_some();
         let adding = Adding {
             config: sa.config.clone(),
             keys: sa.keys.clone(),
             direction,
-            owner,
             before,
             goes_on,
             told,
@@ -341,31 +332,15 @@ impl Follow {
             now_ns: (self.clock)().as_nanos() as u64,
             users: self.users(&sa),
             key_id,
-            windows: windows.clone(),
+            windows: self.windows.clone(),
         };
         let added = self.workers.change(move |worker| adding.to(worker));
-        let remove = move |worker: &mut Worker, (session, _)| {
-            let taken = windows.take_back(worker, &[session]);
-            windows.abandon(worker, &taken);
-            worker.remove_sa(session);
-        };
-        let added = added.map(|added| self.all_or_none(added, remove));
         match added {
-            Some(Ok(added)) => {
-                let behind = added.get(owner.get()).map_or(told, |(_, behind)| *behind);
-                let sessions = added.into_iter().map(|(session, _)| session).collect();
+            Some(Ok((session, behind))) => {
                 tracing::info!(sa = %id, ?direction, suite = %sa.config.suite, "SA of the kernel added");
                 let counters = SaCounters::default();
-                let taken = SyncedSa {
-                    sessions,
-                    owner,
-                    direction,
-                    sa,
-                    age,
-                    told: behind,
-                    counters,
-                    first_use_s: None,
-                };
+                let taken =
+                    SyncedSa { session, direction, sa, age, told: behind, counters, first_use_s: None };
                 self.by_reqid.entry(taken.sa.reqid).or_default().insert(id);
                 self.sas.insert(id, taken);
                 self.exported.keys_changed();
@@ -384,7 +359,7 @@ impl Follow {
     /// sequence numbers.
     fn update(&mut self, mut sa: xfrm::Sa) {
         let Some(taken) = self.sas.get(&sa.id) else { return self.add(sa, false) };
-        let sessions = taken.sessions.clone();
+        let session = taken.session;
         if let (Some((source, destination)), Direction::Seal) = (sa.ports, sa.direction) {
             sa.config.udp = UdpPorts { local: source, remote: destination };
         }
@@ -398,10 +373,7 @@ impl Follow {
         };
         if sa.direction == Direction::Seal && moved == *before {
             let to = SocketAddr::new(sa.config.remote, sa.config.udp.remote);
-            self.workers.change(move |worker| {
-                let session = sessions.get(worker.index().get());
-                session.map(|&session| worker.engine().move_peer(session, to).is_ok())
-            });
+            self.workers.change(move |worker| worker.engine().move_peer(session, to).is_ok());
             if let Some(taken) = self.sas.get_mut(&sa.id) {
                 taken.sa.config = sa.config;
                 self.exported.keys_changed();
@@ -414,7 +386,7 @@ impl Follow {
     fn remove(&mut self, id: &SaId) {
         let Some(taken) = self.forget(id) else { return };
         self.exported.keys_changed();
-        self.take_out(taken.sessions);
+        self.take_out(taken.session);
         tracing::info!(sa = %id, "SA of the kernel removed");
     }
 
@@ -429,56 +401,16 @@ impl Follow {
         Some(taken)
     }
 
-    /// The worker that is to have an SA: an outbound one that is bound to a CPU is that CPU's, any other is beside the
-    /// newest inbound one of its tunnel, which daemons add first.
-    fn owner(&self, sa: &xfrm::Sa) -> WorkerIndex {
-        let workers = self.workers.handles().len();
-        let cpu = sa.config.cpu.filter(|_| sa.direction == Direction::Seal);
-        if let Some(bound) = cpu.and_then(|cpu| WorkerIndex::by_cpu(cpu, workers)) {
-            return bound;
-        }
-        // Without a reqid of their own SAs are many to look through.
-        if workers == 1 || sa.direction == Direction::Open {
-            return WorkerIndex::by_spi(sa.config.spi, workers);
-        }
-        let companion = |taken: &&SyncedSa| {
-            let other = &taken.sa;
-            taken.direction == Direction::Open
-                && (other.config.local, other.config.remote) == (sa.config.local, sa.config.remote)
-        };
-        let alike = self.by_reqid.get(&sa.reqid).into_iter().flatten().filter_map(|id| self.sas.get(id));
-        let newest = alike.filter(companion).max_by_key(|taken| taken.age);
-        newest.map_or_else(|| WorkerIndex::by_spi(sa.config.spi, workers), |taken| taken.owner)
-    }
-
-    /// Removes an SA everywhere.
-    fn take_out(&self, sessions: Vec<SessionId>) {
+    /// Removes an SA.
+    fn take_out(&self, session: SessionId) {
         let windows = self.windows.clone();
         self.workers.change(move |worker| {
-            if let Some(&session) = sessions.get(worker.index().get()) {
-                worker.finish(&[session]);
-                let taken = windows.take_back(worker, &[session]);
-                windows.abandon(worker, &taken);
-                worker.remove_sa(session);
-            }
+            worker.finish(&[session]);
+            let taken = windows.take_back(worker, &[session]);
+            windows.abandon(worker, &taken);
+            worker.remove_sa(session);
         });
         self.windows.settle_later();
-    }
-
-    /// What all workers have added, or the error of one: then `take_out` takes it out of the others again, for what not
-    /// all know some would decide otherwise.
-    fn all_or_none<T: Copy + Send + Sync + 'static, E>(
-        &self,
-        added: Vec<Result<T, E>>,
-        take_out: impl Fn(&mut Worker, T) + Send + Sync + 'static,
-    ) -> Result<Vec<T>, E> {
-        let there: Vec<Option<T>> = added.iter().map(|one| one.as_ref().ok().copied()).collect();
-        added.into_iter().collect::<Result<Vec<T>, E>>().inspect_err(|_| {
-            self.workers.change(move |worker| {
-                let one = there.get(worker.index().get()).copied().flatten();
-                one.into_iter().for_each(|one| take_out(worker, one));
-            });
-        })
     }
 }
 

@@ -3,13 +3,12 @@
 use forebay_config::{Config, Processor as Described, ProcessorKind, deal};
 use forebay_crypto::{Processor, Suite};
 use forebay_crypto_card::Bus;
-use forebay_engine::{Clock, Lane, ProcessorSetup};
+use forebay_engine::{Clock, ProcessorSetup};
 use forebay_processors::{Absent, Costs, Surroundings};
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::Duration;
-use miette::{IntoDiagnostic, Report, miette};
+use miette::{Report, miette};
 
-use super::pin::pin;
 use super::start::workers;
 
 /// What the file names, with the costs that were saved, or are measured now: for each of the cores that move packets,
@@ -27,15 +26,7 @@ pub fn open_processors(config: &Config, clock: Clock) -> miette::Result<Vec<Vec<
         let one = config.processors.get(place).ok_or_else(|| miette!("no processor {place}"))?;
         let library = one.backend.open()?;
         let (processor, kind): (Box<dyn Processor>, Kind) = match &one.kind {
-            ProcessorKind::Core { .. } if place == 0 => (library, Kind::Cpu),
-            ProcessorKind::Core { cpus } => {
-                let cpu = cpus.first().copied();
-                let lane = Lane::on_thread(library, one.name.clone(), clock, move || {
-                    forebay_privileges::give_up();
-                    pin(cpu)
-                });
-                (Box::new(lane.into_diagnostic()?), Kind::Cpu)
-            }
+            ProcessorKind::Core { .. } => (library, Kind::Cpu),
             ProcessorKind::Device(device) => {
                 remarks.warn(&one.name, device.slowed());
                 let surroundings = Surroundings { name: &one.name, library, buses: &buses };
@@ -59,7 +50,7 @@ pub fn open_processors(config: &Config, clock: Clock) -> miette::Result<Vec<Vec<
         let setup = forebay_processors::set_up(processor, kind, suite, &costs, clock)?;
         Ok(with_keys(setup, one))
     };
-    let dealt = deal(config.processors.len(), workers(config)?);
+    let dealt = deal(config, workers(config)?);
     dealt.into_iter().map(|places| places.into_iter().map(&mut set_up).collect()).collect()
 }
 

@@ -1,8 +1,8 @@
 //! From the file to a running gateway.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use forebay_engine::{Clock, Engine, Limits, PendingSpiLimits, ProcessorSetup, RUNNING_CORE, Settings};
@@ -28,14 +28,11 @@ use forebay_state::lifetimes;
 use forebay_state::numbers::{Ivs, Keeper, Reserved, SequenceReserver};
 use forebay_state::recorder::Recorder;
 use forebay_state::windows::{self, Windows};
-use forebay_state::{IvStore, IvStoreError, Lock, SequenceId, Used, WindowStore};
+use forebay_state::{IvStore, IvStoreError, Lock, SequenceId, WindowStore};
 use forebay_taps::{Side, Taps, TapsStatus};
-use forebay_worker::Handoff;
 use forebay_worker::Workers;
 use forebay_worker::installed::{self, InstallError, takes_ivs};
-use forebay_worker::owners::owners;
-use forebay_worker::{Handle, Outside, Setup, Steps, Worker};
-use forebay_worker::{Paths, WorkerIndex};
+use forebay_worker::{Handle, Outside, OwnSettings, Setup, Steps, Worker};
 
 /// What a failure of the guard is said of.
 const GUARD: &str = "the guard's rules (nftables; `mode` of `[guard]`)";
@@ -47,11 +44,8 @@ pub struct Service {
     threads: Vec<JoinHandle<io::Result<()>>>,
     /// Set by a worker that has failed: it moves no more packets, and waits for [`Service::stop`].
     failed: Arc<AtomicBool>,
-    /// The workers that have the file's SAs.
-    owners: Vec<WorkerIndex>,
     store: IvStore,
-    /// One for each worker.
-    reservers: Arc<[SequenceReserver]>,
+    reserver: Arc<SequenceReserver>,
     windows: Windows,
     /// The time since the Unix epoch.
     clock: fn() -> std::time::Duration,
@@ -164,15 +158,13 @@ impl Service {
         unix_time: fn() -> std::time::Duration,
         (store, claim, guard): (IvStore, Lock, Guard),
     ) -> Result<Service, StartError> {
-        let count = processors.len();
         let mut taps = Taps::new(unix_time);
         let (mut workers, handles) = set_up(host, &config, processors, &mut taps, clock, seed)?;
         let changes = Changes::all(&config);
-        let reservers: Arc<[SequenceReserver]> = (0..count)
-            .map(|_| SequenceReserver::new(store.clone(), unix_time, host.sequence_block()))
-            .collect();
-        let owners = owners(&config.sas, count, |_| None);
-        let (windows, window_keeper) = Windows::new(WindowStore::new(&store), unix_time, handles.clone());
+        let reserver = Arc::new(SequenceReserver::new(store.clone(), unix_time, host.sequence_block()));
+        let no_worker = || StartError::System(io::Error::other("no worker"));
+        let first = handles.first().cloned().ok_or_else(no_worker)?;
+        let (windows, window_keeper) = Windows::new(WindowStore::new(&store), unix_time, first.clone());
         let window_keeper = match host.has_threads() {
             true => window_keeper.start().map(|()| None).map_err(StartError::System)?,
             false => Some(window_keeper),
@@ -182,24 +174,26 @@ impl Service {
             KeySource::Xfrm(_) => windows.open_all(),
         }
         .map_err(StartError::Ivs)?;
-        let news = news(&store, &reservers, &config, &changes, &owners, unix_time().as_nanos() as u64)?;
+        let (ivs, numbers) = news(&store, &reserver, &config, &changes, unix_time().as_nanos() as u64)?;
         let mut keepers = Vec::new();
         let lives = lifetimes::open(&store, &config.sas, |_| true, unix_time()).map_err(StartError::Ivs)?;
-        for (place, (worker, (ivs, numbers))) in workers.iter_mut().zip(news).enumerate() {
-            if let KeySource::Static { .. } = config.keys.source {
-                let keeper = reservers[place].keeper(worker, handles[place].clone());
-                match host.has_threads() {
-                    true => keeper.start().map_err(StartError::System)?,
-                    false => keepers.push(keeper),
-                }
+        let worker = workers.first_mut().ok_or_else(no_worker)?;
+        if let KeySource::Static { .. } = config.keys.source {
+            let keeper = reserver.keeper(worker, first);
+            match host.has_threads() {
+                true => keeper.start().map_err(StartError::System)?,
+                false => keepers.push(keeper),
             }
-            worker.install(&config.sas, &owners, &changes, ivs).map_err(StartError::Install)?;
-            lifetimes::give(worker, &lives);
-            reservers[place].give(worker, &config.sas, numbers);
-            windows.attend(worker);
-            windows.give_file(worker, &config.sas);
-            let others = handles.iter().enumerate().filter(|(other, _)| *other != place);
-            worker.meet(others.map(|(_, handle)| handle.clone()).collect());
+        }
+        worker.install(&config.sas, &changes, ivs).map_err(StartError::Install)?;
+        lifetimes::give(worker, &lives);
+        reserver.give(worker, &config.sas, numbers);
+        windows.attend(worker);
+        windows.give_file(worker, &config.sas);
+        for other in &mut workers[1..] {
+            // Every core is to do every SA.
+            let checked = other.check(&config.sas, &changes);
+            checked.map_err(|error| StartError::Install(InstallError::Keys(error)))?;
         }
         let routes = RouteTable::new(&config, host.routing(&config).map_err(link_error("routes"))?);
         route(&routes, &config)?;
@@ -212,9 +206,8 @@ impl Service {
             workers: Workers::new(handles),
             threads: vec![],
             failed: Arc::default(),
-            owners,
             store,
-            reservers,
+            reserver,
             windows,
             clock: unix_time,
             routes,
@@ -246,7 +239,7 @@ impl Service {
         unix_time: fn() -> std::time::Duration,
     ) -> Result<(), StartError> {
         let config = self.config.clone();
-        let cpus = config.processors.first().map_or(&[][..], |core| core.cpus());
+        let cpus = config.pinned();
         for (place, mut worker) in workers.into_iter().enumerate() {
             let cpu = cpus.get(place).copied();
             let (told, begun) = std::sync::mpsc::channel();
@@ -329,11 +322,8 @@ impl Service {
             true => Changes::all(&config),
         };
         let config = Arc::new(config);
-        let stays = |index: usize| changes.kept[index].and_then(|old| self.owners.get(old).copied());
-        let owners = Arc::new(owners(&config.sas, self.reservers.len(), stays));
-        let (file, at, what) = (config.clone(), owners.clone(), changes.clone());
-        let checked =
-            self.workers.ask(move |worker| worker.check(&file.sas, &at, &what)).ok_or_else(ended)?;
+        let (file, what) = (config.clone(), changes.clone());
+        let checked = self.workers.ask(move |worker| worker.check(&file.sas, &what)).ok_or_else(ended)?;
         for checked in checked {
             checked.map_err(|error| StartError::Install(InstallError::Keys(error)))?;
         }
@@ -342,36 +332,29 @@ impl Service {
             let is_new = |place: usize| changes.kept[place].is_none();
             lifetimes::open(&self.store, &config.sas, is_new, (self.clock)()).map_err(StartError::Ivs)
         });
-        let reserved = lives.and_then(|lives| {
-            Ok((lives, news(&self.store, &self.reservers, &config, &changes, &owners, now_ns)?))
-        });
-        let (lives, news) = reserved.inspect_err(|_| self.windows.forget_file(&config.sas))?;
-        // Each is taken once, by whom it is for.
-        let news: Vec<_> = news.into_iter().map(|news| Mutex::new(Some(news))).collect();
-        let (file, at, what, reservers) =
-            (config.clone(), owners.clone(), changes.clone(), self.reservers.clone());
+        let reserved = lives
+            .and_then(|lives| Ok((lives, news(&self.store, &self.reserver, &config, &changes, now_ns)?)));
+        let (lives, (ivs, numbers)) = reserved.inspect_err(|_| self.windows.forget_file(&config.sas))?;
+        let (file, what, reserver) = (config.clone(), changes.clone(), self.reserver.clone());
         let windows = self.windows.clone();
         let changed = self.workers.change(move |worker| {
-            let place = worker.index().get();
-            let reserver = &reservers[place];
             let going = worker.removed(&what);
             // Packets in flight count as received, so they are finished first.
             worker.finish(&going);
             let taken = windows.take_back(worker, &going);
             let used = reserver.take_back(worker, |place| what.removed.contains(&place));
-            let news = news[place].lock().unwrap_or_else(PoisonError::into_inner).take();
-            let (ivs, numbers) = news.unwrap_or_default();
-            let installed = worker.install(&file.sas, &at, &what, ivs);
+            let installed = worker.install(&file.sas, &what, ivs);
             lifetimes::give(worker, &lives);
             reserver.give(worker, &file.sas, numbers);
             windows.give_file(worker, &file.sas);
             windows.abandon(worker, &taken);
             (installed, used)
         });
-        let (changed, used): (Vec<_>, Vec<_>) = changed.ok_or_else(ended)?.into_iter().unzip();
-        self.settle(&used);
+        let (changed, used) = changed.ok_or_else(ended)?;
+        self.reserver.settle(&used);
         self.windows.settle();
-        let changed: Result<Vec<()>, InstallError> = changed.into_iter().collect();
+        let what = changes.clone();
+        self.workers.ask(move |worker| worker.set_biases(&what)).ok_or_else(ended)?;
         self.is_empty = changed.is_err();
         if self.is_empty {
             let windows = self.windows.clone();
@@ -386,7 +369,6 @@ impl Service {
         changed.map_err(StartError::Install)?;
         // From here on it is by this file that it runs, whatever else fails.
         self.config = config;
-        self.owners = owners.to_vec();
         retire(&self.store, &self.config);
         if changes.taps || self.taps.have_failed() {
             self.taps.change(self.config.taps.as_ref());
@@ -400,16 +382,11 @@ impl Service {
     /// Notes how far SAs have come in their lives.
     fn settle_lives(&self) -> Result<(), StartError> {
         let config = self.config.clone();
-        let taken = self.workers.ask(move |worker| lifetimes::take(worker, &config.sas));
+        let taken = self.workers.first(move |worker| lifetimes::take(worker, &config.sas));
         let taken =
             taken.ok_or_else(|| StartError::System(io::Error::other("the worker thread has ended")))?;
         lifetimes::settle(&self.store, &self.config.sas, &taken, (self.clock)());
         Ok(())
-    }
-
-    /// Notes what was taken back from each worker's SAs.
-    fn settle(&self, used: &[Vec<Used>]) {
-        self.reservers.iter().zip(used).for_each(|(reserver, used)| reserver.settle(used));
     }
 
     /// Ends the workers, and waits for that; packets in flight are lost. What SAs have sent and received is saved, also
@@ -421,21 +398,19 @@ impl Service {
         let followed = self.xfrm_sync.take().map_or(Ok(()), XfrmSync::stop);
         let followed = followed
             .map_err(|error| io::Error::new(error.kind(), format!("XFRM synchronization stopped: {error}")));
-        let reservers = self.reservers.clone();
-        // Each separately: from one that has panicked nothing can be taken back.
-        let ask = |worker: &Handle| {
-            let (reservers, windows, config) = (reservers.clone(), self.windows.clone(), self.config.clone());
-            worker.post(move |worker| {
-                worker.stop();
-                windows.take_back_all(worker);
-                let used = reservers[worker.index().get()].take_back(worker, |_| true);
-                (used, lifetimes::take(worker, &config.sas))
-            })
-        };
-        let asked: Vec<_> = self.workers.handles().iter().map(ask).collect();
-        let taken = asked.into_iter().map(|taken| taken.recv().unwrap_or_default());
-        let (used, lives): (Vec<Vec<Used>>, Vec<_>) = taken.unzip();
-        self.settle(&used);
+        // The others first, so that nothing is received behind what is taken back.
+        let others = self.workers.handles().iter().skip(1);
+        let stopped: Vec<_> = others.map(|worker| worker.post(Worker::stop)).collect();
+        stopped.into_iter().for_each(|stopped| _ = stopped.recv());
+        let (reserver, windows, config) = (self.reserver.clone(), self.windows.clone(), self.config.clone());
+        // From one that has panicked nothing can be taken back.
+        let taken = self.workers.first(move |worker| {
+            worker.stop();
+            windows.take_back_all(worker);
+            (reserver.take_back(worker, |_| true), lifetimes::take(worker, &config.sas))
+        });
+        let (used, lives) = taken.unwrap_or_default();
+        self.reserver.settle(&used);
         lifetimes::settle(&self.store, &self.config.sas, &lives, (self.clock)());
         self.windows.end();
         self.steps.iter().for_each(Steps::end);
@@ -475,44 +450,47 @@ fn set_up(
     let count = processors.len();
     let inside = inside(host, config, count)?;
     let (outside, keepalive) = outside(host, config, count, clock)?;
-    let handoffs = Handoff::between(count).map_err(StartError::System)?;
-    let paths = Arc::new(Paths::new(count));
-    let dealt = deal(config.processors.len(), count);
-    let links = inside.into_iter().zip(outside).zip(handoffs);
-    let mut all = (vec![], vec![]);
-    for (place, ((processors, ((inside, outside), handoff)), dealt)) in
-        processors.into_iter().zip(links).zip(dealt).enumerate()
+    let dealt = deal(config, count);
+    let mut setups: Vec<Setup> = vec![];
+    for (place, ((processors, (inside, outside)), dealt)) in
+        processors.into_iter().zip(inside.into_iter().zip(outside)).zip(dealt).enumerate()
     {
         let settings = settings(config, &dealt, seed);
-        let mut ipsec = Ipsec::seeded(seed);
-        if let KeySource::Xfrm(Xfrm { policies: true, .. }) = &config.keys.source {
-            // The kernel's policies decide, and none of them is a decision too.
-            ipsec.require_policies();
-        }
-        let engine = Engine::new(ipsec, &[], processors, settings, clock);
+        let engine = match setups.first() {
+            Some(first) => first.engine.beside(place as u32, processors, settings, clock),
+            None => {
+                let mut ipsec = Ipsec::seeded(seed);
+                if let KeySource::Xfrm(Xfrm { policies: true, .. }) = &config.keys.source {
+                    // The kernel's policies decide, and none of them is a decision too.
+                    ipsec.require_policies();
+                }
+                Engine::new(ipsec, &[], processors, settings, clock)
+            }
+        };
         let inside = inside.map_link(|name, link| taps.tapped(Side::Inside, name, link));
         let mut tapped = |name: &str, link| taps.tapped(Side::Outside, name, link);
         let tap = |one: Outside| Outside { port: one.port.map_link(&mut tapped), ..one };
-        let (worker, handle) = Worker::new(Setup {
+        setups.push(Setup {
             engine: engine.map_err(StartError::Engine)?,
             inside,
             outside: outside.into_iter().map(tap).collect(),
-            icmp: host.icmp(place == 0),
-            mss_clamp: mss_clamp(config),
-            mss_by_path: config.inside.mss_clamp == MssClamp::Auto,
-            keepalive,
-            audit: if config.log.audit { (config.log.audit_rate, config.log.audit_burst) } else { (0, 0) },
-            window_waits: config.scheduler.scheduling.timeout.is_some(),
-            index: WorkerIndex::new(place, count),
-            handoff,
-            paths: paths.clone(),
-            processors: dealt,
+            icmp: if place == 0 { host.icmp() } else { vec![] },
+            own: OwnSettings {
+                mss_clamp: mss_clamp(config),
+                mss_by_path: config.inside.mss_clamp == MssClamp::Auto,
+                keepalive,
+                audit: if config.log.audit {
+                    (config.log.audit_rate, config.log.audit_burst)
+                } else {
+                    (0, 0)
+                },
+                window_waits: config.scheduler.scheduling.timeout.is_some(),
+                processors: dealt,
+            },
             wait: host.wait(place),
         });
-        all.0.push(worker);
-        all.1.push(handle);
     }
-    Ok(all)
+    Worker::all(setups).map_err(StartError::System)
 }
 
 /// How many cores move packets by a file, on this machine.
@@ -570,40 +548,25 @@ fn export(config: &Config, exported: &KeyExport) -> Result<(), StartError> {
     export::write(path, &text).map_err(link_error(format!("esp_sa_export {}", path.display())))
 }
 
-/// What each worker's new SAs need: IVs, and sequence numbers.
+/// What new SAs need: IVs, and sequence numbers.
 type NewSaResources = (Vec<IvRange>, Reserved);
 
-/// The IVs of one worker's new SAs, and what keeps them filled.
-type Dealt = (Vec<IvRange>, Vec<Ivs>);
-
-/// IVs and sequence numbers for the SAs that are new, for each worker those of its own.
+/// IVs and sequence numbers for the SAs that are new.
 fn news(
     store: &IvStore,
-    reservers: &[SequenceReserver],
+    reserver: &SequenceReserver,
     config: &Config,
     changes: &Changes,
-    owners: &[WorkerIndex],
     now_ns: u64,
-) -> Result<Vec<NewSaResources>, StartError> {
-    let new = config.sas.entries.iter().zip(owners).zip(&changes.kept);
-    let new = new.filter(|((entry, _), kept)| kept.is_none() && takes_ivs(entry)).map(|(new, _)| new);
-    let ranges = store.ranges(new.clone().map(|(entry, _)| &entry.keys), now_ns, config.keys.iv_reserve);
-    let mut dealt: Vec<Dealt> = reservers.iter().map(|_| Dealt::default()).collect();
-    for ((entry, &owner), range) in new.zip(ranges.map_err(StartError::Ivs)?) {
-        let (range, ivs) = Ivs::of(entry, range, config.keys.iv_reserve);
-        dealt[owner.get()].0.push(range);
-        dealt[owner.get()].1.push(ivs);
-    }
-    let reserve = |(place, (reserver, (ranges, ivs))): (usize, (&SequenceReserver, Dealt))| {
-        let new: Vec<bool> = owners
-            .iter()
-            .zip(&changes.kept)
-            .map(|(&owner, kept)| owner.get() == place && kept.is_none())
-            .collect();
-        let reserved = reserver.reserve(&config.sas, &new).map_err(StartError::Ivs)?;
-        Ok((ranges, reserved.with_ivs(ivs)))
-    };
-    reservers.iter().zip(dealt).enumerate().map(reserve).collect()
+) -> Result<NewSaResources, StartError> {
+    let new = config.sas.entries.iter().zip(&changes.kept);
+    let new = new.filter(|(entry, kept)| kept.is_none() && takes_ivs(entry)).map(|(entry, _)| entry);
+    let ranges = store.ranges(new.clone().map(|entry| &entry.keys), now_ns, config.keys.iv_reserve);
+    let of = |(entry, range)| Ivs::of(entry, range, config.keys.iv_reserve);
+    let (ranges, ivs) = new.zip(ranges.map_err(StartError::Ivs)?).map(of).unzip();
+    let new: Vec<bool> = changes.kept.iter().map(Option::is_none).collect();
+    let reserved = reserver.reserve(&config.sas, &new).map_err(StartError::Ivs)?;
+    Ok((ranges, reserved.with_ivs(ivs)))
 }
 
 /// Puts the marks of SAs that the file has no more aside, where they burden no reservation.

@@ -19,7 +19,7 @@ const GATHERED: usize = 64;
 #[derive(Clone, Copy)]
 pub struct Wanted {
     /// The SA that has it, and what its worker said of removals.
-    at: (usize, SessionId),
+    at: SessionId,
     removals: u64,
     /// The highest number, and how many packets have come.
     top: u64,
@@ -30,8 +30,8 @@ pub struct Wanted {
 pub struct Keeper {
     /// What it shares.
     pub notes: Arc<Notes>,
-    /// The workers.
-    pub workers: Vec<Handle>,
+    /// The first worker, which carries out what changes SAs.
+    pub worker: Handle,
     /// Windows whose limits are to be raised.
     pub wanted: BTreeMap<SequenceId, Wanted>,
     /// Whether a packet waits for one of them.
@@ -77,18 +77,18 @@ impl Recorder for Keeper {
     }
 
     fn take(&mut self, word: Word) {
-        let Word::Wanted { worker, session, top, packets, removals } = word else {
+        let Word::Wanted { session, top, packets, removals } = word else {
             self.removed = true;
             return;
         };
         let state = self.notes.state();
-        let place = state.places.get(&(worker, session)).filter(|place| removals >= place.since);
+        let place = state.places.get(&session).filter(|place| removals >= place.since);
         // One that has just been removed; its number may be another SA's already.
         let Some(id) = place.map(|place| place.id) else { return };
         let Some(window) = state.windows.get(&id) else { return };
         self.urgent |= top > window.limit;
         let before = self.wanted.get(&id).map_or(0, |wanted| wanted.top);
-        let wanted = Wanted { at: (worker, session), removals, top: top.max(before), packets };
+        let wanted = Wanted { at: session, removals, top: top.max(before), packets };
         self.wanted.insert(id, wanted);
     }
 
@@ -144,28 +144,28 @@ impl Keeper {
         }
         self.wanted.clear();
         self.ahead.extend(raised.iter().map(|raised| raised.id));
-        let mut by_worker: BTreeMap<usize, Vec<(SessionId, u64)>> = BTreeMap::new();
+        let mut sessions = Vec::new();
         let mut state = notes.state();
         for Raised { id, top, limit, disk } in raised {
             let Some(window) = state.windows.get_mut(&id) else { continue };
             (window.limit, window.certain, window.disk) = (limit, top, window.disk.max(disk));
             // Another SA may have the keys by now, elsewhere.
-            let Some((worker, session)) = window.place else { continue };
-            by_worker.entry(worker).or_default().push((session, limit));
+            sessions.extend(window.place.map(|session| (session, limit)));
         }
         drop(state);
-        for (worker, sessions) in by_worker {
-            let (Some(handle), notes) = (self.workers.get(worker), notes.clone()) else { continue };
-            drop(handle.post(move |at| {
-                for (session, limit) in sessions {
-                    // Or the SA is gone by now.
-                    let is_noted = notes.state().is_noted(worker, session, limit);
-                    if is_noted {
-                        at.note_window(session, limit);
-                    }
-                }
-            }));
+        if sessions.is_empty() {
+            return;
         }
+        let notes = notes.clone();
+        drop(self.worker.post(move |worker| {
+            for (session, limit) in sessions {
+                // Or the SA is gone by now.
+                let is_noted = notes.state().is_noted(session, limit);
+                if is_noted {
+                    worker.note_window(session, limit);
+                }
+            }
+        }));
     }
 
     /// Takes limits back that are further ahead than packets have come lately: after a crash so many would be refused.
@@ -173,24 +173,22 @@ impl Keeper {
         let notes = self.notes.clone();
         let _writing = notes.writing();
         let near = notes.store.replica().ahead();
-        let mut by_worker: BTreeMap<usize, Vec<(SequenceId, SessionId)>> = BTreeMap::new();
+        let mut sessions = Vec::new();
         let state = notes.state();
         self.ahead.retain(|id| {
             let place = state.windows.get(id).and_then(|window| window.place);
-            place.is_some_and(|(worker, session)| {
-                by_worker.entry(worker).or_default().push((*id, session));
-                true
-            })
+            sessions.extend(place.map(|session| (*id, session)));
+            place.is_some()
         });
         drop(state);
         let mut lowered = Vec::new();
-        for (worker, sessions) in by_worker {
-            let (Some(handle), notes) = (self.workers.get(worker), notes.clone()) else { continue };
-            let looked = handle.ask(move |at| {
+        if !sessions.is_empty() {
+            let notes = notes.clone();
+            let looked = self.worker.ask(move |worker| {
                 let mut state = notes.state();
                 let look = |(id, session): (SequenceId, SessionId)| {
-                    let (found, window) = state.at(worker, session)?;
-                    (found == id).then(|| window.lower(at, session, id, now, near)).flatten()
+                    let (found, window) = state.at(session)?;
+                    (found == id).then(|| window.lower(worker, session, id, now, near)).flatten()
                 };
                 sessions.into_iter().filter_map(look).collect::<Vec<_>>()
             });

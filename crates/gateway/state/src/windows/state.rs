@@ -21,7 +21,7 @@ const PERIOD: Duration = Duration::from_millis(1_000);
 #[derive(Default)]
 pub struct Window {
     /// Where it is; none while it is carried over.
-    pub place: Option<(usize, SessionId)>,
+    pub place: Option<SessionId>,
     /// All numbers up to this one are noted.
     pub limit: u64,
     /// All up to this one are on the disk here: more, where another gateway notes limits that are nearer.
@@ -34,8 +34,8 @@ pub struct Window {
     pub rate: Rate,
     /// What was received, until there is an SA again.
     pub carried: Option<Received>,
-    /// Packets of the SA that was there which wait for the limit, and their worker.
-    pub held: (usize, Vec<Output>),
+    /// Packets of the SA that was there which wait for the limit.
+    pub held: Vec<Output>,
 }
 
 impl Window {
@@ -51,6 +51,7 @@ impl Window {
     ) -> Option<(bool, Raised)> {
         let sad = worker.engine().sad();
         let (top, packets) = (sad.sequence(session)?, sad.admitted(session));
+        drop(sad);
         let lately = self.rate.lately(now, packets);
         let (far, near) = (near(lately, Ahead::DISK), near(lately, ahead));
         let too_far = |limit: u64, far: u64| limit.saturating_sub(top) > 2 * far;
@@ -102,7 +103,7 @@ impl Rate {
     }
 }
 
-/// The window of an SA of a worker.
+/// The window of an SA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The window.
@@ -118,20 +119,20 @@ pub struct State {
     pub windows: BTreeMap<SequenceId, Window>,
     /// Those that no SA has.
     pub loose: BTreeSet<SequenceId>,
-    /// Which SA of which worker has which.
-    pub places: BTreeMap<(usize, SessionId), Place>,
+    /// Which SA has which.
+    pub places: BTreeMap<SessionId, Place>,
 }
 
 impl State {
     /// The window of an SA.
-    pub fn at(&mut self, worker: usize, session: SessionId) -> Option<(SequenceId, &mut Window)> {
-        let id = self.places.get(&(worker, session))?.id;
+    pub fn at(&mut self, session: SessionId) -> Option<(SequenceId, &mut Window)> {
+        let id = self.places.get(&session)?.id;
         self.windows.get_mut(&id).map(|window| (id, window))
     }
 
     /// Whether a window's numbers are noted up to `limit`, and it is that of this SA.
-    pub fn is_noted(&self, worker: usize, session: SessionId, limit: u64) -> bool {
-        let place = self.places.get(&(worker, session));
+    pub fn is_noted(&self, session: SessionId, limit: u64) -> bool {
+        let place = self.places.get(&session);
         place.and_then(|place| self.windows.get(&place.id)).is_some_and(|window| window.limit >= limit)
     }
 }

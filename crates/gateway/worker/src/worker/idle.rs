@@ -5,7 +5,7 @@ use forebay_time::Duration;
 use rustix::event::PollFlags;
 
 use super::{NAP, Worker};
-use crate::intake::TAKE;
+use crate::stations::Shared;
 
 /// Longest sleep while a link holds packets that it took and the kernel did not.
 const UNSENT_NAP: Duration = Duration::from_millis(1);
@@ -16,24 +16,30 @@ const FAULT_NAP: Duration = Duration::from_millis(2);
 impl Worker {
     /// Waits until a link, an order or the time has something.
     pub(super) fn sleep(&mut self) -> std::io::Result<()> {
-        let no_room = !self.handoff.has_room(TAKE);
-        let inside_waits = no_room || self.sealed_wait();
+        let shared = self.shared.clone();
+        let inside_waits = shared.sealed_wait();
         let more = self.ports().skip(usize::from(inside_waits)).any(|port| port.link.pending());
-        if more || !self.handoff.falls_asleep(no_room.then_some(TAKE)) {
+        let bell = &shared.stations[self.index].bell;
+        // What it could not take out of a lane because another worker was at it.
+        let untaken = self.engine.untaken() > 0;
+        if more || untaken || !bell.falls_asleep(|| shared.any_crowded()) {
             return Ok(());
         }
-        let slept = self.sleep_in_poll(inside_waits);
-        self.handoff.wakes();
+        let slept = self.sleep_in_poll(&shared, inside_waits);
+        bell.wakes();
         slept
     }
 
-    fn sleep_in_poll(&mut self, inside_waits: bool) -> std::io::Result<()> {
+    fn sleep_in_poll(&mut self, shared: &Shared, inside_waits: bool) -> std::io::Result<()> {
         self.counts.naps += 1;
         let now = self.engine.clock().now();
         let faulty = self.faults >= FAULTS;
+        let station = &shared.stations[self.index];
+        // Others have no business at the links of one that sleeps.
+        let mut ports: Vec<_> = station.ports().map(|port| port.pass()).collect();
         let most = match faulty {
             true => FAULT_NAP,
-            false if self.ports().any(|port| port.link.unsent()) => UNSENT_NAP,
+            false if ports.iter().any(|port| port.link.unsent()) => UNSENT_NAP,
             false => NAP,
         };
         let mut due = self.engine.next_due().min(self.keepalives.next()).since(now).min(most);
@@ -41,9 +47,8 @@ impl Worker {
         if icmp_rests > Duration::ZERO {
             due = due.min(icmp_rests);
         }
-        let mut fds = vec![(self.handoff.bell().fd(), PollFlags::IN)];
-        let ports = std::iter::once(&self.inside).chain(self.outside.iter().map(|one| &one.port));
-        for (index, port) in ports.enumerate() {
+        let mut fds = vec![(station.bell.fd(), PollFlags::IN)];
+        for (index, port) in ports.iter().enumerate() {
             let mut wanted = if index == 0 && inside_waits { PollFlags::empty() } else { PollFlags::IN };
             wanted.set(PollFlags::OUT, port.is_blocked());
             fds.push((port.link.fd(), wanted));
@@ -54,8 +59,9 @@ impl Worker {
         let mut ready = self.wait.poll(&fds[..asked], due)?;
         // Those that were not asked are not ready.
         ready.resize(fds.len(), PollFlags::empty());
+        drop(fds);
         if !ready[0].is_empty() {
-            self.handoff.bell().silence();
+            station.bell.silence();
         }
         let fault = PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL;
         self.faults = match ready.iter().any(|ready| ready.intersects(fault)) {
@@ -63,12 +69,11 @@ impl Worker {
             false => 0,
         };
         // Behind the bell and the ports.
-        let icmp_from = 2 + self.outside.len();
+        let icmp_from = 1 + ports.len();
         // Behind its rest it is asked for without another sleep.
         let has_rested = icmp_rests > Duration::ZERO && self.engine.clock().now() >= self.icmp_rests;
         self.icmp_ready = has_rested || ready[icmp_from..].iter().any(|ready| !ready.is_empty());
-        let ports = std::iter::once(&mut self.inside).chain(self.outside.iter_mut().map(|one| &mut one.port));
-        for (port, ready) in ports.zip(&ready[1..]) {
+        for (port, ready) in ports.iter_mut().zip(&ready[1..]) {
             if ready.intersects(PollFlags::OUT | PollFlags::ERR) && !planted(Fault::NotUnblocked) {
                 port.unblock();
             }

@@ -1,106 +1,209 @@
 //! What comes out of the engine goes to its link.
 
-use forebay_crypto::Direction;
+use std::sync::atomic::Ordering;
+
+use forebay_crypto::{Direction, SessionId};
 use forebay_engine::{Engine, Output};
+use forebay_ipsec::DropReason;
 use forebay_planted::{Fault, planted};
 
 use super::Worker;
 use crate::intake::{self, FROM_INSIDE};
-use crate::port::{Outgoing, Port};
+use crate::port::{Outgoing, Port, Queue};
+use crate::stations::{Outgoings, Shared};
+
+/// Times that a lane is looked at again for what others have left in it meanwhile.
+const LOOKS: usize = 4;
+
+/// An SA as the packets that come out see it.
+#[derive(Clone, Copy)]
+pub(super) struct Seen {
+    session: SessionId,
+    direction: Direction,
+    /// The number up to which it has received, if that is not noted.
+    unnoted: Option<u64>,
+}
 
 impl Worker {
-    /// Puts what is through onto its link, and sends.
+    /// Sends what is through, of all lanes that nobody else is at; whether anything moved.
     pub(super) fn give_out(&mut self) -> bool {
-        let mut outputs = std::mem::take(&mut self.outputs);
-        if !planted(Fault::HeldNotReleased) {
-            self.held.release(self.engine.sad(), &mut outputs);
-        }
-        let noted = outputs.len();
-        outputs.extend(self.engine.outputs());
-        // Packets come in runs of an SA, which receives nothing meanwhile.
-        let mut passes = None;
-        for (place, output) in outputs.drain(..).enumerate() {
-            let origin = if output.tag == FROM_INSIDE { Direction::Seal } else { Direction::Open };
-            let direction =
-                output.session.and_then(|session| self.engine.sad().direction(session)).unwrap_or(origin);
-            let is_received = place >= noted && direction == Direction::Open && output.result.is_ok();
-            let output = match is_received && output.session != passes {
-                false => output,
-                true => {
-                    let Some(output) = self.hold_unless_noted(output) else { continue };
-                    passes = output.session;
-                    output
-                }
-            };
-            let Output { mut packet, session, result, .. } = output;
-            if let Err(reason) = result {
-                self.intake.dropped(&mut self.engine, direction, reason, packet);
-                continue;
-            }
-            let port = match direction {
-                Direction::Open => {
-                    if let Some(mtu) = self.mss_clamp {
-                        intake::clamp_mss(&mut packet, mtu);
-                    }
-                    Some(&mut self.inside)
-                }
-                Direction::Seal => {
-                    let fitting = self.outside.iter_mut().find(|one| one.takes(packet.bytes()));
-                    fitting.map(|one| &mut one.port)
-                }
-            };
-            let refused = match port {
-                Some(port) => port.put(Outgoing { packet, session }).err(),
-                None => {
-                    self.counts.no_link += 1;
-                    Some(packet)
-                }
-            };
-            if let Some(packet) = refused {
-                self.engine.recycle(packet);
-            }
-        }
-        self.outputs = outputs;
-        self.answer();
-        self.send()
-    }
-
-    /// Tells programs that their packets are too big.
-    fn answer(&mut self) {
-        let mut answers = std::mem::take(&mut self.answers);
-        answers.extend(self.engine.answers());
-        for answer in answers.drain(..) {
-            self.counts.answers +=
-                u64::from(Self::put_new(&mut self.engine, &mut self.inside, &answer.message));
-        }
-        self.answers = answers;
-    }
-
-    fn send(&mut self) -> bool {
-        let engine = &mut self.engine;
         let mut moved = false;
-        let ports = std::iter::once(&mut self.inside).chain(self.outside.iter_mut().map(|one| &mut one.port));
-        for port in ports {
-            moved |= port.send(&mut |outgoing: Outgoing, over| {
-                if let (Some(session), Some(mtu)) = (outgoing.session, over) {
-                    engine.lower_path_mtu(session, mtu.min(u32::from(u16::MAX)) as u16);
-                }
-                engine.recycle(outgoing.packet);
-            });
+        let shared = self.shared.clone();
+        let notes = shared.notes.load(Ordering::Acquire);
+        let unsent = || shared.stations[self.index].ports().any(|port| port.pass().link.unsent());
+        if self.engine.untaken() > 0 || shared.waiting() > 0 || self.notes_seen != notes || unsent() {
+            self.notes_seen = notes;
+            for place in 0..shared.lanes.len() {
+                // Its own first, so that cores are not at one lane together.
+                moved |= self.send_lane(&shared, (self.index + place) % shared.lanes.len());
+            }
+        }
+        self.answer(&shared);
+        moved
+    }
+
+    fn send_lane(&mut self, shared: &Shared, place: usize) -> bool {
+        let lane = &shared.lanes[place];
+        let Some(mut packets) = lane.packets.try_pass() else { return false };
+        let mut moved = false;
+        for _ in 0..LOOKS {
+            self.fill_lane(shared, place, &mut packets);
+            let Outgoings { inside, outside, .. } = &mut *packets;
+            let station = &shared.stations[self.index];
+            let queues = std::iter::once(inside).chain(outside);
+            let mut sent = false;
+            for (port, queue) in station.ports().zip(queues) {
+                sent |= send(&mut self.engine, &mut port.pass(), queue);
+            }
+            moved |= sent;
+            let sealed: usize = packets.outside.iter().map(Queue::len).sum();
+            lane.sealed.store(sealed, Ordering::Relaxed);
+            lane.waiting.store(sealed + packets.inside.len(), Ordering::Relaxed);
+            if !sent || self.engine.untaken() == 0 {
+                break;
+            }
         }
         moved
     }
 
-    /// Puts a packet of the gateway's own onto a port; whether it is there. What does not fit a buffer is not sent: that
-    /// would still hold an earlier packet.
-    pub(super) fn put_new(engine: &mut Engine, port: &mut Port, bytes: &[u8]) -> bool {
-        let mut packet = engine.buffer();
-        let refused = match packet.fill(bytes) {
-            true => port.put(Outgoing { packet, session: None }).err(),
-            false => Some(packet),
-        };
-        let is_put = refused.is_none();
-        refused.into_iter().for_each(|packet| engine.recycle(packet));
-        is_put
+    /// Puts what has left the engine into a lane, each packet behind those for its link.
+    fn fill_lane(&mut self, shared: &Shared, place: usize, packets: &mut Outgoings) {
+        let mut outputs = std::mem::take(&mut self.outputs);
+        let notes = shared.notes.load(Ordering::Acquire);
+        if packets.notes != notes && !planted(Fault::HeldNotReleased) {
+            packets.notes = notes;
+            packets.held.look_again();
+            packets.held.release(&self.engine.sad(), &mut outputs);
+        }
+        let noted = outputs.len();
+        self.engine.take_outputs(place, &mut outputs);
+        let mut sas = std::mem::take(&mut self.seen);
+        see(&self.engine, &outputs, shared.holds.load(Ordering::Acquire), &mut sas);
+        let mut of = sas.iter();
+        let mut seen = of.next();
+        for (at, output) in outputs.drain(..).enumerate() {
+            // One for each run of packets of an SA.
+            while let (Some(one), Some(session)) = (seen, output.session)
+                && one.session != session
+            {
+                seen = of.next();
+            }
+            let origin = if output.tag == FROM_INSIDE { Direction::Seal } else { Direction::Open };
+            let sa = seen.filter(|seen| output.session == Some(seen.session));
+            let direction = sa.map_or(origin, |sa| sa.direction);
+            let waits = sa.and_then(|sa| sa.unnoted.map(|top| (sa.session, top)));
+            if let Some((session, top)) = waits.filter(|_| at >= noted && output.result.is_ok()) {
+                match packets.held.put(session, top, output) {
+                    Ok(()) => self.counts.held += 1,
+                    Err(output) => self.drop_received(vec![output], DropReason::InStateNotNoted),
+                }
+                continue;
+            }
+            self.put_out(shared, packets, direction, output);
+        }
+        sas.clear();
+        (self.outputs, self.seen) = (outputs, sas);
     }
+
+    /// Puts a packet behind those for its link.
+    fn put_out(&mut self, shared: &Shared, packets: &mut Outgoings, direction: Direction, output: Output) {
+        let Output { mut packet, session, result, .. } = output;
+        if let Err(reason) = result {
+            return self.intake.dropped(&mut self.engine, direction, reason, packet);
+        }
+        let station = &shared.stations[self.index];
+        let way = match direction {
+            Direction::Open => {
+                if let Some(mtu) = self.mss_clamp {
+                    intake::clamp_mss(&mut packet, mtu);
+                }
+                Some((&station.inside, &mut packets.inside))
+            }
+            Direction::Seal => {
+                let link = station.link_for(packet.bytes());
+                link.map(|link| (&station.outside[link].port, &mut packets.outside[link]))
+            }
+        };
+        let refused = match way {
+            Some((port, queue)) => {
+                let refused = queue.put(Outgoing { packet, session }).err();
+                if refused.is_some() {
+                    port.pass().counts.lost.queue_full += 1;
+                }
+                refused
+            }
+            None => {
+                self.counts.no_link += 1;
+                Some(packet)
+            }
+        };
+        refused.into_iter().for_each(|packet| self.engine.recycle(packet));
+    }
+
+    /// Tells programs that their packets are too big.
+    fn answer(&mut self, shared: &Shared) {
+        for answer in self.engine.answers() {
+            let sent = self.put_new(shared, None, &answer.message);
+            self.counts.answers += u64::from(sent);
+        }
+    }
+
+    /// Sends a packet of the gateway's own on the inside link or an outside one, behind what waits for it; whether there
+    /// is room. What does not fit a buffer is not sent: that would still hold an earlier packet.
+    pub(super) fn put_new(&mut self, shared: &Shared, outside: Option<usize>, bytes: &[u8]) -> bool {
+        let mut packet = self.engine.buffer();
+        if !packet.fill(bytes) {
+            self.engine.recycle(packet);
+            return false;
+        }
+        let mut packets = shared.lanes[self.index].packets.pass();
+        let Outgoings { inside, outside: queues, .. } = &mut *packets;
+        let station = &shared.stations[self.index];
+        let (port, queue) = match outside {
+            None => (&station.inside, inside),
+            Some(place) => (&station.outside[place].port, &mut queues[place]),
+        };
+        let mut port = port.pass();
+        match queue.put(Outgoing { packet, session: None }) {
+            Ok(()) => {
+                send(&mut self.engine, &mut port, queue);
+                true
+            }
+            Err(packet) => {
+                port.counts.lost.queue_full += 1;
+                self.engine.recycle(packet);
+                false
+            }
+        }
+    }
+}
+
+/// Notes what is to be known of the SAs of packets, for each run of packets of one SA; all at one look.
+fn see(engine: &Engine, outputs: &[Output], holds: bool, sas: &mut Vec<Seen>) {
+    if outputs.is_empty() {
+        return;
+    }
+    let sad = engine.sad();
+    let mut last = None;
+    for session in outputs.iter().filter_map(|output| output.session) {
+        if last.replace(session) == Some(session) {
+            continue;
+        }
+        let Some(direction) = sad.direction(session) else {
+            last = None;
+            continue;
+        };
+        let noted = if holds && direction == Direction::Open { sad.noted(session) } else { None };
+        let is_late = |(top, limit): &(u64, u64)| top > limit && !planted(Fault::DeliveredBeforeNoted);
+        sas.push(Seen { session, direction, unnoted: noted.filter(is_late).map(|(top, _)| top) });
+    }
+}
+
+fn send(engine: &mut Engine, port: &mut Port, queue: &mut Queue) -> bool {
+    port.send(queue, &mut |outgoing: Outgoing, over| {
+        if let (Some(session), Some(mtu)) = (outgoing.session, over) {
+            engine.lower_path_mtu(session, mtu.min(u32::from(u16::MAX)) as u16);
+        }
+        engine.recycle(outgoing.packet);
+    })
 }

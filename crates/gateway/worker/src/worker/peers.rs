@@ -44,18 +44,18 @@ impl Worker {
         };
         let sad = self.engine.sad();
         let present = |session| sad.config(session).map(|config| ends(config).1);
-        let kept = || {
-            let kept = sas().filter(|((_, kept), _)| kept.is_some());
-            kept.filter_map(|((entry, _), session)| Some((entry, present(session)?)))
-        };
-        if kept().all(|(entry, now)| ends(&entry.config).1 == now) {
+        let kept = sas().filter(|((_, kept), _)| kept.is_some());
+        let kept = kept.filter_map(|((entry, _), session)| Some((entry, present(session)?)));
+        let kept: Vec<_> = kept.collect();
+        if kept.iter().all(|(entry, now)| ends(&entry.config).1 == *now) {
             return;
         }
         let (mut pairs, mut all) = (HashMap::new(), HashMap::new());
-        for (entry, now) in kept() {
+        for (entry, now) in kept {
             note(&mut pairs, pair(entry), now);
             note(&mut all, ends(&entry.config), now);
         }
+        drop(sad);
         for ((entry, kept), session) in sas() {
             let now = pairs.get(&pair(entry)).or_else(|| all.get(&ends(&entry.config)));
             if let (None, Some(&Now::At(to))) = (kept, now)
@@ -66,7 +66,7 @@ impl Worker {
         }
     }
 
-    /// Lets the SAs of an inbound SA's pair follow its peer, at all workers.
+    /// Lets the SAs of an inbound SA's pair follow its peer.
     pub(super) fn follow(&mut self, session: SessionId, to: SocketAddr) {
         if planted(Fault::PeersNotFollowed) {
             return;
@@ -77,11 +77,6 @@ impl Worker {
         self.counts.moved_peers += u64::from(moved > 0);
         if let Some(unsaid) = self.moves_said.admit(self.engine.clock().now()) {
             tracing::info!(%from, %to, sas = moved, unsaid, "peer address changed");
-        }
-        for other in &self.others {
-            let inbound = inbound.clone();
-            // The result is not needed, so this does not wait for it.
-            drop(other.post(move |worker| worker.move_peer(&inbound, to)));
         }
     }
 
@@ -95,6 +90,7 @@ impl Worker {
         if is_shared {
             sas.retain(|&sa| is_paired(sa));
         }
+        drop(sad);
         sas.into_iter().filter(|&sa| self.engine.move_peer(sa, to) == Ok(true)).count()
     }
 }

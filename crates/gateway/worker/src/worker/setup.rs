@@ -1,15 +1,11 @@
 //! What a worker is made of, and what it counts.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 
 use forebay_engine::Engine;
 use forebay_links::Link;
 use forebay_time::Duration;
-use forebay_wire::{Ip, ipv4, protocol};
 
-use crate::handoff::Handoff;
-use crate::owners::{Paths, WorkerIndex};
 use crate::port::Port;
 use crate::wait::Wait;
 
@@ -23,35 +19,25 @@ pub struct Outside {
     pub local: Option<IpAddr>,
 }
 
-impl Outside {
-    /// Whether a packet goes out here. Of the engine's packets over IPv4 only the fields that say so are read.
-    pub(super) fn takes(&self, packet: &[u8]) -> bool {
-        let (source, upper) = match packet.first_chunk::<{ ipv4::MIN_HEADER }>() {
-            Some(ip) if ip[0] >> 4 == 4 => (IpAddr::from([ip[12], ip[13], ip[14], ip[15]]), ip[9]),
-            _ => match Ip::parse(packet) {
-                Ok(Ip::V6(ip)) => {
-                    (ip.source().into(), ip.upper_layer().map_or(protocol::NONE, |upper| upper.protocol))
-                }
-                _ => return false,
-            },
-        };
-        let is_from = |local: IpAddr| {
-            local == source || (local.is_unspecified() && local.is_ipv4() == source.is_ipv4())
-        };
-        self.local.is_none_or(is_from) && self.protocols.contains(&upper)
-    }
-}
-
 /// How a worker is set up.
 pub struct Setup {
-    /// The engine, with whatever SAs there are already.
+    /// The engine. Those of all workers share their SAs.
     pub engine: Engine,
     /// The side of programs.
     pub inside: Port,
-    /// The side of peers, at least one.
+    /// The side of peers, at least one; the same ones at each worker.
     pub outside: Vec<Outside>,
-    /// ICMP messages for this host, about paths.
+    /// ICMP messages for this host, about paths; at one worker.
     pub icmp: Vec<Box<dyn Link + Send>>,
+    /// What it goes by.
+    pub own: OwnSettings,
+    /// What it waits by while it has nothing to do.
+    pub wait: Box<dyn Wait>,
+}
+
+/// What a worker goes by.
+#[derive(Clone, Debug, Default)]
+pub struct OwnSettings {
     /// To lower the segment size that TCP announces so that segments fit in this many bytes of plain packet.
     pub mss_clamp: Option<u16>,
     /// And so that they fit the narrowest path of all SAs.
@@ -62,16 +48,8 @@ pub struct Setup {
     pub audit: (u32, u32),
     /// Whether to wait for the scheduler's window to fill by its timeout alone.
     pub window_waits: bool,
-    /// Its place among the workers.
-    pub index: WorkerIndex,
-    /// The ways to the other workers.
-    pub handoff: Handoff,
-    /// The narrowest paths of all workers' SAs.
-    pub paths: Arc<Paths>,
     /// The places in the file of the engine's processors.
     pub processors: Vec<usize>,
-    /// What it waits by while it has nothing to do.
-    pub wait: Box<dyn Wait>,
 }
 
 /// What a worker has done beyond what engine and links count.
@@ -91,10 +69,8 @@ pub struct WorkerCounts {
     pub moved_peers: u64,
     /// Sealed packets that no link to the outside carries.
     pub no_link: u64,
-    /// Packets given to other workers, whose SAs they are of.
-    pub handed_over: u64,
-    /// Packets that other workers gave.
-    pub taken_over: u64,
+    /// Packets taken from links of other workers that had too much to do.
+    pub helped: u64,
     /// Received packets that waited until their numbers were noted.
     pub held: u64,
 }

@@ -5,7 +5,6 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixDatagram;
-use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration as StdDuration;
 
@@ -16,24 +15,27 @@ use forebay_ipsec::{Encapsulation, Ipsec, IvRange, SaConfig, Spi};
 use forebay_links::{Link, RxDrops, TxReport};
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::Duration;
-use forebay_worker::{Handle, Handoff, Outside, Paths, Poll, Port, Setup, Worker, WorkerIndex, Workers};
+use forebay_worker::{Handle, Outside, OwnSettings, Poll, Port, Setup, Worker, Workers};
 
-/// A link that can be slept for.
-pub struct Pipe(UnixDatagram);
+/// A link that can be slept for: what it receives comes by one socket, and what it sends goes to another that all workers
+/// share, so that the order in which they send is seen.
+pub struct Pipe {
+    from: UnixDatagram,
+    to: UnixDatagram,
+}
 
-/// Its two ends: a link, and what a program or peer has.
-pub fn pipe() -> (Pipe, UnixDatagram) {
+fn pair() -> (UnixDatagram, UnixDatagram) {
     let (near, far) = UnixDatagram::pair().unwrap();
     near.set_nonblocking(true).unwrap();
     far.set_read_timeout(Some(StdDuration::from_secs(20))).unwrap();
-    (Pipe(near), far)
+    (near, far)
 }
 
 impl Link for Pipe {
     fn receive(&mut self, room: usize, take: &mut dyn FnMut(&[u8], &[u8])) -> io::Result<usize> {
         let mut buffer = [0; 2_048];
         for given in 0..room {
-            match self.0.recv(&mut buffer) {
+            match self.from.recv(&mut buffer) {
                 Ok(len) => take(&buffer[..len], &[]),
                 Err(_) => return Ok(given),
             }
@@ -42,12 +44,19 @@ impl Link for Pipe {
     }
 
     fn send(&mut self, packets: &[&[u8]]) -> TxReport {
-        let taken = packets.iter().take_while(|packet| self.0.send(packet).is_ok()).count();
+        // A receiver that is behind is waited for: poll(2) knows nothing of it.
+        let send = |packet: &&&[u8]| {
+            while self.to.send(packet).is_err() {
+                std::thread::yield_now();
+            }
+            true
+        };
+        let taken = packets.iter().take_while(send).count();
         TxReport { taken, would_block: packets.len() - taken, ..TxReport::default() }
     }
 
     fn fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.from.as_fd()
     }
 
     fn pending(&self) -> bool {
@@ -63,11 +72,15 @@ impl Link for Pipe {
 pub struct Gateway {
     pub workers: Vec<Worker>,
     pub handles: Vec<Handle>,
+    /// By which programs and peers send to each worker.
     pub programs: Vec<UnixDatagram>,
     pub peers: Vec<UnixDatagram>,
+    /// Where all packets arrive, at the programs and at the peers.
+    pub lan: UnixDatagram,
+    pub wire: UnixDatagram,
 }
 
-/// SA number `n`: to and from 10.(n+2).0.0/16; of two workers, number `n % 2` has it.
+/// SA number `n`: to and from 10.(n+2).0.0/16.
 pub fn sa(n: u32) -> SaConfig {
     let (near, far) = ([192, 0, 2, 1], [192, 0, 2, 2]);
     let spi = Spi::new(0x1000 + n).unwrap();
@@ -83,55 +96,47 @@ pub fn keys() -> SaKeys {
     SaKeys::new(suite, &SecretBytes::new(vec![7; 20]), &SecretBytes::new(vec![])).unwrap()
 }
 
-/// A gateway of `count` workers with room for `room` packets between each two, and `sas` SAs in each of `directions`.
-pub fn gateway(count: usize, room: usize, directions: &[Direction], sas: u32) -> Gateway {
-    let (mut workers, mut handles, mut programs, mut peers) = (vec![], vec![], vec![], vec![]);
-    let paths = Arc::new(Paths::new(count));
-    for (place, handoff) in Handoff::with_room(count, room).unwrap().into_iter().enumerate() {
+/// A gateway of `count` workers with `sas` SAs in each of `directions`.
+pub fn gateway(count: usize, directions: &[Direction], sas: u32) -> Gateway {
+    let (mut setups, mut programs, mut peers): (Vec<Setup>, _, _) = (vec![], vec![], vec![]);
+    let ((to_lan, lan), (to_wire, wire)) = (pair(), pair());
+    let clock = Clock::start();
+    for place in 0..count {
         let cost = Cost { init: Duration::from_micros(1), ..Cost::default() };
         let (processor, kind) = (Box::new(AwsLc::new()), Kind::Cpu);
         let core = ProcessorSetup { processor, kind, cost, alpha: 1.0, beta: Duration::ZERO, queue: 256 };
-        let engine =
-            Engine::new(Ipsec::default(), &[], vec![core], Settings::default(), Clock::start()).unwrap();
-        let ((plain, program), (udp, peer)) = (pipe(), pipe());
+        let engine = match setups.first() {
+            None => Engine::new(Ipsec::default(), &[], vec![core], Settings::default(), clock),
+            Some(first) => first.engine.beside(place as u32, vec![core], Settings::default(), clock),
+        };
+        let ((plain, program), (udp, peer)) = (pair(), pair());
+        let pipe = |from, to: &UnixDatagram| Pipe { from, to: to.try_clone().unwrap() };
         let port = |name, link: Pipe| Port::new(name, Box::new(link), 4_096);
-        let index = WorkerIndex::new(place, count);
-        let (mut worker, handle) = Worker::new(Setup {
-            engine,
-            inside: port("inside", plain),
-            outside: vec![Outside { port: port("udp", udp), protocols: vec![17], local: None }],
+        setups.push(Setup {
+            engine: engine.unwrap(),
+            inside: port("inside", pipe(plain, &to_lan)),
+            outside: vec![Outside {
+                port: port("udp", pipe(udp, &to_wire)),
+                protocols: vec![17],
+                local: None,
+            }],
             icmp: vec![],
-            mss_clamp: None,
-            mss_by_path: false,
-            keepalive: None,
-            audit: (0, 0),
-            window_waits: false,
-            index,
-            handoff,
-            paths: paths.clone(),
-            processors: vec![0],
+            own: OwnSettings { processors: vec![0], ..OwnSettings::default() },
             wait: Box::new(Poll::default()),
         });
-        for (&direction, n) in directions.iter().flat_map(|direction| (0..sas).map(move |n| (direction, n))) {
-            let (engine, config) = (worker.engine(), sa(n));
-            match (direction, index.remote_by_spi(config.spi)) {
-                (_, Some(owner)) => drop(engine.add_remote(direction, config, owner).unwrap()),
-                (Direction::Seal, None) => {
-                    engine.add_outbound(config, IvRange::for_throwaway_key(), &keys()).map(drop).unwrap();
-                }
-                (Direction::Open, None) => engine.add_inbound(config, &keys()).map(drop).unwrap(),
-            }
-        }
-        workers.push(worker);
-        handles.push(handle);
         programs.push(program);
         peers.push(peer);
     }
-    for (place, worker) in workers.iter_mut().enumerate() {
-        let others = handles.iter().enumerate().filter(|(other, _)| *other != place);
-        worker.meet(others.map(|(_, handle)| handle.clone()).collect());
+    let (mut workers, handles) = Worker::all(setups).unwrap();
+    for (&direction, n) in directions.iter().flat_map(|direction| (0..sas).map(move |n| (direction, n))) {
+        let (engine, config) = (workers[0].engine(), sa(n));
+        match direction {
+            Direction::Seal => engine.add_outbound(config, IvRange::for_throwaway_key(), &keys()),
+            Direction::Open => engine.add_inbound(config, &keys()),
+        }
+        .unwrap();
     }
-    Gateway { workers, handles, programs, peers }
+    Gateway { workers, handles, programs, peers, lan, wire }
 }
 
 impl Gateway {

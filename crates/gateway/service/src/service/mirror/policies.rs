@@ -19,19 +19,19 @@ impl Follow {
         ids.filter_map(|id| self.sas.get(id)).collect()
     }
 
-    /// The policies whose packets may go through an SA, each by its number at every worker.
-    pub(super) fn users(&self, sa: &xfrm::Sa) -> Vec<Vec<PolicyId>> {
+    /// The policies whose packets may go through an SA.
+    pub(super) fn users(&self, sa: &xfrm::Sa) -> Vec<PolicyId> {
         let seals = sa.direction == Direction::Seal;
         let uses = |followed: &&Followed| followed.templates.iter().any(|template| template.wants(sa));
         let policies = self.policies.iter().filter(|((out, ..), _)| *out == seals);
-        policies.map(|(_, followed)| followed).filter(uses).map(|followed| followed.ids.clone()).collect()
+        policies.map(|(_, followed)| followed).filter(uses).map(|followed| followed.id).collect()
     }
 
     /// Adds a policy, or puts it in the place of what it was before, between two packets: an IKE daemon updates its
     /// policies at every rekey, and no packet may be without one.
     pub(super) fn put(&mut self, policy: xfrm::Policy) {
         let before = self.kernel_policies.remove(&policy.index);
-        let before = before.and_then(|(rank, _)| self.policies.remove(&rank)).map(|followed| followed.ids);
+        let before = before.and_then(|(rank, _)| self.policies.remove(&rank)).map(|followed| followed.id);
         // One that discards is no burden, and without it its packets would get to the next policy.
         let was_over = self.over.remove(&policy.index);
         self.discarding.remove(&policy.index);
@@ -73,34 +73,29 @@ impl Follow {
             .filter(|taken| templates.iter().any(|template| template.wants(&taken.sa)))
             .collect();
         sas.sort_by_key(|taken| std::cmp::Reverse(taken.age));
-        let sas: Vec<Vec<SessionId>> = sas.into_iter().map(|taken| taken.sessions.clone()).collect();
+        let sas: Vec<SessionId> = sas.into_iter().map(|taken| taken.session).collect();
         let index = policy.index.0;
         let next = self.policies.range(rank..).next().filter(|((out, ..), _)| *out == seals);
-        let next = next.map(|(_, next)| next.ids.clone());
+        let next = next.map(|(_, next)| next.id);
         let added = self.workers.change(move |worker| {
-            let (at, engine) = (worker.index().get(), worker.engine());
+            let engine = worker.engine();
             let action = match &wanted {
-                PolicyAction::Protect(_) => {
-                    Action::Protect(sas.iter().filter_map(|sessions| sessions.get(at)).copied().collect())
-                }
+                PolicyAction::Protect(_) => Action::Protect(sas),
                 PolicyAction::Bypass => Action::Bypass,
                 PolicyAction::Discard | PolicyAction::Refused(_) => Action::Discard,
             };
             let mut ours = Policy::new(&format!("xfrm-{index}"), direction, action);
             (ours.local_ts, ours.remote_ts) = (policy.local_ts.clone(), policy.remote_ts.clone());
             ours.per_cpu = policy.per_cpu;
-            let next = next.as_ref().and_then(|next| next.get(at));
-            let place = next.map_or(PolicyPlace::Last, |next| PolicyPlace::Before(*next));
+            let place = next.map_or(PolicyPlace::Last, PolicyPlace::Before);
             // Better one that discards than none.
             let discards = Policy { action: Action::Discard, ..ours.clone() };
             let added = engine.add_policy(ours, place).or_else(|_| engine.add_policy(discards, place));
-            before.as_ref().and_then(|before| before.get(at)).map(|before| engine.remove_policy(*before));
+            before.map(|before| engine.remove_policy(before));
             added
         });
-        let added =
-            added.map(|added| self.all_or_none(added, |worker, id| drop(worker.engine().remove_policy(id))));
         match added {
-            Some(Ok(ids)) => drop(self.policies.insert(rank, Followed { ids, templates })),
+            Some(Ok(id)) => drop(self.policies.insert(rank, Followed { id, templates })),
             Some(Err(error)) => {
                 tracing::error!(policy = index, %error, "cannot install a policy of the kernel")
             }
@@ -111,7 +106,7 @@ impl Follow {
     pub(super) fn drop_policy(&mut self, index: PolicyIndex) {
         let Some((rank, _)) = self.kernel_policies.remove(&index) else { return };
         if let Some(followed) = self.policies.remove(&rank) {
-            self.take_policy_out(followed.ids);
+            self.take_policy_out(followed.id);
         }
         self.discarding.remove(&index);
         // There may be room for another.
@@ -123,11 +118,8 @@ impl Follow {
         }
     }
 
-    /// Removes a policy everywhere.
-    fn take_policy_out(&self, ids: Vec<PolicyId>) {
-        self.workers.change(move |worker| {
-            let id = ids.get(worker.index().get());
-            id.map(|&id| worker.engine().remove_policy(id).is_some())
-        });
+    /// Removes a policy.
+    fn take_policy_out(&self, id: PolicyId) {
+        self.workers.change(move |worker| worker.engine().remove_policy(id).is_some());
     }
 }

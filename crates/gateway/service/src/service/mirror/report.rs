@@ -42,7 +42,7 @@ struct Wanted {
 struct NewSaResources {
     limits: Vec<(SessionId, bool)>,
     wanted: Vec<Wanted>,
-    /// Of its own SAs.
+    /// Of all SAs, at the first worker.
     numbers: Vec<(SessionId, Option<u64>, SaCounters)>,
 }
 
@@ -54,15 +54,11 @@ impl Follow {
             .report
             .is_some_and(|every| now.saturating_sub(self.reported).as_nanos() as u64 >= every.as_nanos());
         let Some(news) = self.workers.ask(news) else { return Ok(()) };
-        // By owner and number there.
-        let name = |(id, taken): (&SaId, &SyncedSa)| {
-            let owner = taken.owner.get();
-            Some(((owner, *taken.sessions.get(owner)?), *id))
-        };
-        let names: HashMap<(usize, SessionId), SaId> = self.sas.iter().filter_map(name).collect();
+        let names: HashMap<SessionId, SaId> =
+            self.sas.iter().map(|(id, taken)| (taken.session, *id)).collect();
         let mut wanted = Vec::new();
-        for (place, news) in news.into_iter().enumerate() {
-            self.tell_of(place, &names, &news, due, now)?;
+        for news in news {
+            self.tell_of(&names, &news, due, now)?;
             wanted.extend(news.wanted);
         }
         if due {
@@ -71,23 +67,22 @@ impl Follow {
         self.ask_for(wanted, now)
     }
 
-    /// Tells what worker number `place` has.
+    /// Tells what a worker has.
     fn tell_of(
         &mut self,
-        place: usize,
-        names: &HashMap<(usize, SessionId), SaId>,
+        names: &HashMap<SessionId, SaId>,
         news: &NewSaResources,
         due: bool,
         now: std::time::Duration,
     ) -> io::Result<()> {
         for &(session, hard) in &news.limits {
-            if let Some(id) = names.get(&(place, session)) {
+            if let Some(id) = names.get(&session) {
                 tracing::info!(sa = %id, hard, "SA lifetime expired");
                 self.mirror.expire(id, hard)?;
             }
         }
         for &(session, sequence, counters) in &news.numbers {
-            let Some(id) = names.get(&(place, session)) else { continue };
+            let Some(id) = names.get(&session) else { continue };
             let Some(taken) = self.sas.get_mut(id) else { continue };
             let used = counters.packets > taken.counters.packets;
             taken.counters = counters;
@@ -167,7 +162,7 @@ fn news(worker: &mut Worker) -> NewSaResources {
         _ => None,
     });
     let limits = limits.collect();
-    let cpu = worker.index().get() as u32;
+    let cpu = worker.index() as u32;
     let refused = worker.take_wanted().into_iter().map(|flow| Wanted { flow, cpu, has_fallback: false });
     let mut wanted: Vec<Wanted> = refused.collect();
     wanted.extend(worker.engine().take_fallback_flows().into_iter().map(|(source, destination)| {
@@ -175,9 +170,12 @@ fn news(worker: &mut Worker) -> NewSaResources {
         let flow = Flow { source, destination, protocol: 0, ports: (0, 0) };
         Wanted { flow, cpu, has_fallback: true }
     }));
+    if worker.index() > 0 {
+        return NewSaResources { limits, wanted, numbers: vec![] };
+    }
     let sad = worker.engine().sad();
-    let own = sad.iter().filter(|(session, ..)| sad.remote(*session).is_none());
-    let numbers = own.map(|(session, _, _, counters)| (session, sad.sequence(session), *counters)).collect();
+    let numbers = sad.iter().map(|(session, _, _, counters)| (session, sad.sequence(session), *counters));
+    let numbers = numbers.collect();
     NewSaResources { limits, wanted, numbers }
 }
 
