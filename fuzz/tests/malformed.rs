@@ -129,7 +129,6 @@ impl Gateway {
                 }
                 Err(reason) => Err(reason),
             },
-            Ok(Prepared::Remote(core)) => panic!("core {core} has it"),
             Err(reason) => Err(reason),
         };
         match done {

@@ -51,7 +51,7 @@ pub use forebay_crypto_aws_lc::AwsLc;
 pub use forebay_engine::{
     AddSaError, Addresses, Answer, Calibration, Clock, Engine, EngineError, EngineStats, Lane,
     Limits as EngineLimits, Order, Output, PendingSpiLimits, ProcessorSetup, ProcessorStats, Refusal,
-    RemotePacket, Scheduling, Settings, calibrate,
+    Scheduling, Settings, calibrate,
 };
 pub use forebay_ipsec::{
     Action, DropCounts, DropReason, DscpSet, Encapsulation, Event, EventKind, Ipsec, Iptfs, IvRange,

@@ -15,7 +15,7 @@ use forebay_scheduler::{Cost, Kind};
 use super::*;
 use forebay_config::Changes;
 use forebay_sas::parse;
-use forebay_worker::{Handoff, Outside, Paths, Poll, Port, Setup, WorkerIndex};
+use forebay_worker::{Outside, OwnSettings, Poll, Port, Setup};
 
 const FILE: &str = "[[sa]]\nname = \"out\"\ndirection = \"out\"\nspi = 0x1001\nproposal = \"aes128gcm16\"\n\
                     key = \"0707070707070707070707070707070707070707\"\nlocal = \"192.0.2.1\"\nremote = \"192.0.2.2\"\n";
@@ -120,18 +120,10 @@ fn bench_with(directory: tempfile::TempDir, iv_reserve: u64) -> Bench {
         inside: Port::new("inside", end(true), 64),
         outside: vec![Outside { port: Port::new("raw", end(false), 64), protocols, local: None }],
         icmp: vec![],
-        mss_clamp: None,
-        mss_by_path: false,
-        keepalive: None,
-        audit: (10, 10),
-        window_waits: false,
-        index: WorkerIndex::ONLY,
-        handoff: Handoff::between(1).unwrap().remove(0),
-        paths: Arc::new(Paths::new(1)),
-        processors: vec![0],
+        own: OwnSettings { audit: (10, 10), processors: vec![0], ..OwnSettings::default() },
         wait: Box::new(Poll::default()),
     };
-    let (mut worker, handle) = Worker::new(setup);
+    let (mut worker, handle) = Worker::new(setup).unwrap();
     let store = IvStore::new(directory.path());
     let reserver = Arc::new(SequenceReserver {
         store,
@@ -155,7 +147,7 @@ fn bench_with(directory: tempfile::TempDir, iv_reserve: u64) -> Bench {
     };
     let range = reserver.store.ranges([&file.entries[0].keys], 0, iv_reserve).unwrap().remove(0);
     let (range, ivs) = Ivs::of(&file.entries[0], range, iv_reserve);
-    worker.install(&file, &[WorkerIndex::ONLY], &changes, vec![range]).unwrap();
+    worker.install(&file, &changes, vec![range]).unwrap();
     reserver.give(&mut worker, &file, numbers.with_ivs(vec![ivs]));
     let thread = std::thread::spawn(move || worker.run());
     Bench { directory, wire, handle, reserver, thread }

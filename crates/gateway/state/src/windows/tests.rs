@@ -21,7 +21,7 @@ use crate::recorder::Recorder;
 use crate::{Ahead, IvStore};
 use forebay_config::Changes;
 use forebay_sas::parse;
-use forebay_worker::{Handoff, Outside, Paths, Poll, Port, Setup, WorkerIndex};
+use forebay_worker::{Outside, OwnSettings, Poll, Port, Setup};
 
 /// An SA of ESP, as its sender and as its receiver have it.
 fn file(direction: &str, more: &str) -> SasFile {
@@ -154,7 +154,7 @@ fn bench_with(directory: tempfile::TempDir, more: &str) -> Bench {
     let wire = Arc::<Mutex<Wire>>::default();
     let (mut worker, handle) = worker(&directory, &wire);
     let store = WindowStore::new(&IvStore::new(directory.path()));
-    let (windows, keeper) = Windows::new(store, unix_time, vec![handle.clone()]);
+    let (windows, keeper) = Windows::new(store, unix_time, handle.clone());
     keeper.start().unwrap();
     windows.attend(&mut worker);
     begin(&mut worker, &windows, &file("in", more));
@@ -167,7 +167,7 @@ fn bench_with(directory: tempfile::TempDir, more: &str) -> Bench {
 /// Installs the only SA of a file.
 fn begin(worker: &mut Worker, windows: &Windows, file: &SasFile) {
     windows.open_file(file).unwrap();
-    worker.install(file, &[WorkerIndex::ONLY], &changes(vec![]), vec![]).unwrap();
+    worker.install(file, &changes(vec![]), vec![]).unwrap();
     windows.give_file(worker, file);
 }
 
@@ -185,18 +185,10 @@ fn worker(directory: &tempfile::TempDir, wire: &Arc<Mutex<Wire>>) -> (Worker, Ha
             local: None,
         }],
         icmp: vec![],
-        mss_clamp: None,
-        mss_by_path: false,
-        keepalive: None,
-        audit: (0, 0),
-        window_waits: false,
-        index: WorkerIndex::ONLY,
-        handoff: Handoff::between(1).unwrap().remove(0),
-        paths: Arc::new(Paths::new(1)),
-        processors: vec![0],
+        own: OwnSettings { audit: (0, 0), processors: vec![0], ..OwnSettings::default() },
         wait: Box::new(Poll::default()),
     };
-    Worker::new(setup)
+    Worker::new(setup).unwrap()
 }
 
 fn within_seconds(what: impl Fn() -> bool) -> bool {
@@ -256,7 +248,7 @@ impl Bench {
             let going = worker.removed(&what);
             worker.finish(&going);
             let taken = windows.take_back(worker, &going);
-            worker.install(&file, &[WorkerIndex::ONLY], &what, vec![]).unwrap();
+            worker.install(&file, &what, vec![]).unwrap();
             windows.give_file(worker, &file);
             windows.abandon(worker, &taken);
         };
@@ -407,7 +399,7 @@ fn a_rekey_begins_anew_and_the_old_keys_go_on_if_they_come_back() {
         let (windows, what) = (bench.windows.clone(), changes(vec![0]));
         let swap = move |worker: &mut Worker| {
             let taken = windows.take_back(worker, &worker.removed(&what));
-            worker.install(&file, &[WorkerIndex::ONLY], &what, vec![]).unwrap();
+            worker.install(&file, &what, vec![]).unwrap();
             windows.give_file(worker, &file);
             windows.abandon(worker, &taken);
         };
@@ -465,7 +457,9 @@ fn limits_are_looked_at_each_second_of_a_clock_that_may_be_set_back() {
     let directory = tempfile::tempdir().unwrap();
     let ms = std::time::Duration::from_millis;
     let store = WindowStore::new(&IvStore::new(directory.path()));
-    let (_windows, mut keeper) = Windows::new(store, || std::time::Duration::from_secs(10), vec![]);
+    let wire = Arc::<Mutex<Wire>>::default();
+    let (_worker, handle) = worker(&directory, &wire);
+    let (_windows, mut keeper) = Windows::new(store, || std::time::Duration::from_secs(10), handle);
     for (looked, then) in
         [(9_001, 9_001), (9_000, 10_000), (8_000, 10_000), (10_001, 10_000), (99_000, 10_000)]
     {
@@ -492,7 +486,7 @@ fn a_message_about_an_sa_that_is_gone_is_not_about_its_successor() {
     let directory = tempfile::tempdir().unwrap();
     let (mut worker, handle) = worker(&directory, &Arc::default());
     let store = WindowStore::new(&IvStore::new(directory.path()));
-    let (windows, mut keeper) = Windows::new(store, unix_time, vec![handle]);
+    let (windows, mut keeper) = Windows::new(store, unix_time, handle);
     windows.attend(&mut worker);
     begin(&mut worker, &windows, &file("in", ""));
     let session = worker.sessions()[0];
@@ -504,7 +498,7 @@ fn a_message_about_an_sa_that_is_gone_is_not_about_its_successor() {
     other.entries[0].config.spi = forebay_ipsec::Spi::new(0x2002).unwrap();
     begin(&mut worker, &windows, &other);
     assert_eq!(worker.sessions(), [session]);
-    let wanted = |removals| Word::Wanted { worker: 0, session, top: 1_000_000, packets: 2_000_000, removals };
+    let wanted = |removals| Word::Wanted { session, top: 1_000_000, packets: 2_000_000, removals };
     keeper.take(wanted(removals));
     assert!(keeper.wanted.is_empty());
     let removals = worker.removals();
@@ -530,7 +524,7 @@ fn is_read_again(before: impl FnOnce(&Windows, &mut Worker, &SasFile)) {
     let directory = tempfile::tempdir().unwrap();
     let (mut worker, handle) = worker(&directory, &Arc::default());
     let store = WindowStore::new(&IvStore::new(directory.path()));
-    let (windows, _keeper) = Windows::new(store.clone(), unix_time, vec![handle]);
+    let (windows, _keeper) = Windows::new(store.clone(), unix_time, handle);
     windows.attend(&mut worker);
     let file = file("in", "");
     let id = inbound_id(&file.entries[0]).unwrap();
