@@ -11,6 +11,7 @@
 
 mod batches;
 mod bursts;
+mod cores;
 mod document;
 mod figures;
 mod flights;
@@ -32,6 +33,7 @@ mod setup;
 mod timeline;
 mod traffic;
 
+pub use cores::{CoreCost, CorePacket, Cores, CoresError, CoresOutcome, Serial};
 pub use document::Document;
 pub use figures::{BusFigures, ClassFigures, Figures, Latency, ProcessorFigures, RunningCoreFigures};
 pub use optimum::{Limits, OPTIMUM_PACKETS, OPTIMUM_PROCESSORS, bound, optimum};

@@ -4,6 +4,7 @@ mod batches;
 mod batches_by_hand;
 mod by_hand;
 mod classes;
+mod cores;
 mod fingerprints;
 mod optimum;
 mod oracle;
