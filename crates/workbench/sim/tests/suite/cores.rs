@@ -117,29 +117,29 @@ fn stepped(
         !ordered || !(first..end).any(waits)
     };
     for now in 0.. {
-        for core in 0..count {
-            let (stage, left, first, end) = cores[core];
+        for (core, doing) in cores.iter_mut().enumerate() {
+            let (stage, left, first, end) = *doing;
             if stage == IDLE || stage == STANDS {
                 continue;
             }
-            cores[core].1 = left - 1;
+            doing.1 = left - 1;
             if left > 1 {
                 continue;
             }
             if stage == TAKES {
                 let sum = packets[first..end].iter().map(|one| cost[0] + cost[1] * one.2).sum();
-                cores[core] = (COMPUTES, sum, first, end);
+                *doing = (COMPUTES, sum, first, end);
             } else if stage == COMPUTES {
-                cores[core].0 = STANDS;
+                doing.0 = STANDS;
                 line.push(core);
             } else {
                 done[first..end].fill(Some(now));
                 ring.sort_unstable();
                 if let Some(at) = ring.iter().position(|&(first, end)| free(&done, first, end)) {
                     let (first, end) = ring.remove(at);
-                    cores[core] = (COMPLETES, time([s[2], s[3]], first, end), first, end);
+                    *doing = (COMPLETES, time([s[2], s[3]], first, end), first, end);
                 } else {
-                    cores[core].0 = IDLE;
+                    doing.0 = IDLE;
                     idle.push(core);
                 }
             }
