@@ -71,7 +71,7 @@ fn a_burst_stands_in_the_ring_until_the_head_is_complete() {
     assert_eq!(run(true, &packets), [first, ns(2 * TAKE + COMPLETE)]);
 }
 
-/// The fast core is busy for 400 ns more and would then need 400 for the next burst.
+/// When the second burst can be taken, the fast core is busy for 450 ns more and would then compute for 400.
 #[test]
 fn a_slower_core_takes_only_what_it_completes_before_a_faster_one_would() {
     for (slower, takes) in [(60, true), (600, false)] {
