@@ -55,10 +55,6 @@ def add(generation):
     put("a", sas(generation, keys, "out"))
 
 
-def handed_over():
-    return {letter: sum(one["handed_over"] for one in ask(letter, "status")["engines"]) for letter in "ab"}
-
-
 def talk(rate, during=lambda: None):
     """Flows from A's host to B's; asserts that each datagram arrives once, and counts packets by SPI."""
     wire, count = Wire(), Count("host-b")
@@ -88,16 +84,13 @@ def main():
     (fallback_spi,) = fallback
 
     add(1)
-    before = handed_over()
     used = talk(4_000)
-    over = {letter: now - before[letter] for letter, now in handed_over().items()}
     wanted = {spi_of(1, cpu) for cpu in range(QUEUES)}
     assert set(used) == wanted, f"sent by {used}, expected all of {wanted}"
-    assert over == {"a": 0, "b": 0}, f"packets were handed off: {over}"
     for sa in ask("a", "status")["sas"] + ask("b", "status")["sas"]:
         if sa["spi"] in wanted:
-            assert sa["engine"] == sa["spi"] % QUEUES and sa["packets"] >= used[sa["spi"]], sa
-    print(f"per_cpu: {sum(used.values())} packets by {len(used)} SAs of worker threads, none handed off")
+            assert sa["packets"] >= used[sa["spi"]], sa
+    print(f"per_cpu: {sum(used.values())} packets by {len(used)} SAs of worker threads")
 
     def come_and_go():
         for generation in range(2, 6):

@@ -207,18 +207,9 @@ def both_cores_work():
         cores = [one for one in document["processors"] if one["name"] == "core"]
         assert [one["engine"] for one in cores] == list(range(QUEUES)), cores
         assert all(one["packets"] > 100 for one in cores), [one["packets"] for one in cores]
-        homes = {sa["engine"] for sa in document["sas"] if sa["packets"] > 0}
-        assert homes == set(range(QUEUES)), f"SAs that were used are at {homes}"
-        over = sum(one["handed_over"] for one in document["engines"])
-        taken = sum(one["taken_over"] for one in document["engines"])
-        assert over == taken > 0, f"{over} packets handed over, {taken} taken"
-        lost = document["drops"].get("hand_off_full", 0)
-        assert lost == 0, f"{lost} packets found no room on their way to another core"
-        yield over
-
-
-def handed_over():
-    return [one["handed_over"] for letter in "ab" for one in status(letter)["engines"]]
+        lost = document["drops"].get("overtaken", 0)
+        assert lost == 0, f"{lost} packets came too late behind others"
+        yield sum(one["helped"] for one in document["engines"])
 
 
 def reload_under_traffic(ears):
@@ -291,11 +282,9 @@ def a_peer_moves(ears):
 def main():
     ears = [Ears("host-a", HOST_A), Ears("host-b", *NEAR)]
     count = all_arrives(ears, traffic(3, 4000), "datagrams")
-    over = list(both_cores_work())
-    print(f"queues: {count} datagrams of {2 * FLOWS * TUNNELS} flows arrived in order, {over} handed from core to core")
+    helped = sum(both_cores_work())
+    print(f"queues: {count} datagrams of {2 * FLOWS * TUNNELS} flows arrived in order, {helped} taken by the other core")
 
-    # Answers teach the kernel which queue of the TUN a flow is at: from then on nothing changes hands.
-    before = sum(handed_over())
     there, back = traffic(2, 2000, "echo")
     asked = [end(one) for one in (there, *back)]
     assert all(sent == came for sent, came, _ in asked), f"{asked}: {drops()}"
@@ -303,9 +292,7 @@ def main():
         one.heard(wanted, FLOWS * TUNNELS, "questions")
     assert all(late == 0 for *_, late in asked), f"answers came late: {asked}"
     asked = sum(sent for sent, _, _ in asked)
-    over = sum(handed_over()) - before
-    assert over < asked / 4, f"{over} packets of {asked} questions and as many answers changed hands"
-    print(f"queues: {asked} datagrams were answered, in order; {over} packets changed hands")
+    print(f"queues: {asked} datagrams were answered, in order")
 
     servers = [start(name, SERVE) for name in ("host-a", "host-b")]
     assert all(server.stdout.readline() == "ready\n" for server in servers)

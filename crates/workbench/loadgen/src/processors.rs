@@ -5,10 +5,10 @@ use std::sync::Arc;
 use forebay_crypto::{Processor, Suite};
 use forebay_crypto_aws_lc::AwsLc;
 use forebay_crypto_card::{Bus, BusConfig};
-use forebay_engine::{Clock, Lane, ProcessorSetup};
+use forebay_engine::{Clock, ProcessorSetup};
 use forebay_scheduler::{Cost, Kind};
 use forebay_time::Duration;
-use miette::{IntoDiagnostic, miette};
+use miette::miette;
 
 use forebay_processors::{Absent, Backend, Costs, Device, Surroundings, set_up};
 
@@ -119,7 +119,6 @@ fn kinds() -> String {
 
 /// The processors of a plan with what a job costs on each, measured once.
 pub struct Bank {
-    clock: Clock,
     specs: Vec<Spec>,
     measured: Vec<Measured>,
 }
@@ -140,7 +139,7 @@ impl Bank {
     pub fn new(specs: &[Spec], suite: Suite, clock: Clock) -> miette::Result<Bank> {
         let mut measured = Vec::new();
         for spec in specs {
-            let (processor, kind) = open(spec, &Bus::new(BusConfig::pci_66()), clock)?;
+            let (processor, kind) = open(spec, &Bus::new(BusConfig::pci_66()))?;
             if spec.is_io() {
                 measured.push(Measured { kind, cost: Cost::default(), queue: 1 });
                 continue;
@@ -149,7 +148,7 @@ impl Bank {
             let setup = setup.map_err(|error| miette!("--processor {}: {error}", spec.name))?;
             measured.push(Measured { kind, cost: setup.cost, queue: setup.queue });
         }
-        Ok(Bank { clock, specs: specs.to_vec(), measured })
+        Ok(Bank { specs: specs.to_vec(), measured })
     }
 
     /// How many there are.
@@ -167,29 +166,44 @@ impl Bank {
         (self.measured[place].kind, self.measured[place].queue)
     }
 
-    /// New processors for an engine: those at `places`, the running core first.
+    /// New processors at `places`, the running core first, by the cores that take bursts: the first one has all devices,
+    /// and each further core is by itself.
     ///
     /// # Errors
-    /// If the system has no thread left.
-    pub fn open(&self, places: &[usize]) -> miette::Result<Vec<ProcessorSetup>> {
+    /// If one cannot be opened.
+    pub fn open(&self, places: &[usize]) -> miette::Result<Team> {
         let bus = Bus::new(BusConfig::pci_66());
-        let setup = |&place: &usize| {
-            let (processor, kind) = open(&self.specs[place], &bus, self.clock)?;
+        let mut team = Team { engines: vec![vec![]], places: vec![] };
+        for &place in places {
+            let (processor, kind) = open(&self.specs[place], &bus)?;
             let Measured { cost, queue, .. } = self.measured[place];
-            Ok(ProcessorSetup { processor, kind, cost, alpha: 1.0, beta: Duration::ZERO, queue })
-        };
-        places.iter().map(setup).collect()
+            let setup = ProcessorSetup { processor, kind, cost, alpha: 1.0, beta: Duration::ZERO, queue };
+            let engine = match self.specs[place].what {
+                What::Worker(_) => {
+                    team.engines.push(vec![]);
+                    team.engines.len() - 1
+                }
+                _ => 0,
+            };
+            team.places.push((engine, team.engines[engine].len()));
+            team.engines[engine].push(setup);
+        }
+        Ok(team)
     }
 }
 
-fn open(spec: &Spec, bus: &Bus, clock: Clock) -> miette::Result<(Box<dyn Processor>, Kind)> {
+/// Processors by the cores that take bursts.
+pub struct Team {
+    /// Of each core, itself first.
+    pub engines: Vec<Vec<ProcessorSetup>>,
+    /// Where each processor is, in the order in which they were asked for: its core, and its number there.
+    pub places: Vec<(usize, usize)>,
+}
+
+fn open(spec: &Spec, bus: &Bus) -> miette::Result<(Box<dyn Processor>, Kind)> {
     Ok(match &spec.what {
-        What::Core(library) => (library.open()?, Kind::Cpu),
+        What::Core(library) | What::Worker(library) => (library.open()?, Kind::Cpu),
         What::Io => (Box::new(Absent::new(IO)), Kind::Cpu),
-        What::Worker(library) => {
-            let lane = Lane::new(library.open()?, &spec.name, clock).into_diagnostic()?;
-            (Box::new(lane), Kind::Cpu)
-        }
         What::Device(device) => {
             let library = Box::new(AwsLc::new());
             let buses = std::slice::from_ref(bus);

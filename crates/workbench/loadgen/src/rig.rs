@@ -1,7 +1,10 @@
-//! An engine with packets at hand, driven as a gateway drives it.
+//! Engines with packets at hand, driven as a gateway drives them: one for each core, which share their SAs.
 
-use forebay_crypto::{Direction, Job, JobSpec, Packet, SaKeys, SecretBytes, Suite};
-use forebay_engine::{Clock, Engine, Idle, Limits, Output, ProcessorSetup, Scheduling, Settings};
+use forebay_crypto::{Direction, Job, JobSpec, SaKeys, SecretBytes, Suite};
+use forebay_engine::{
+    Clock, Engine, EngineStats, Idle, Limits, Output, ProcessorSetup, ProcessorStats, Scheduling, Settings,
+    Turnstile,
+};
 use forebay_ipsec::{Ipsec, IvRange, SaConfig, Spi};
 use forebay_scheduler::{Cost, Kind, Policy};
 use forebay_time::{Duration, Time};
@@ -9,6 +12,7 @@ use miette::{IntoDiagnostic, miette};
 
 use super::latency::{Arrivals, Latencies};
 use super::order::Sequence;
+use super::processors::Team;
 use forebay_processors::Backend;
 
 /// Packets admitted between two turns at most.
@@ -42,110 +46,167 @@ pub struct Setting<'a> {
     pub clock: Clock,
 }
 
-/// The engine, and where its packets are.
+/// The engines of all cores, which share their SAs, and where their packets are.
 pub struct Rig<'a> {
     setting: &'a Setting<'a>,
+    cores: Vec<Core>,
+    /// The processors in the order in which they were asked for: see [`Team::places`].
+    places: Vec<(usize, usize)>,
+    /// Where packets come from, and where they go.
+    source: Turnstile<Source>,
+    sink: Turnstile<Sink>,
+}
+
+/// One core: its engine, and the lists that its packets go through.
+struct Core {
     engine: Engine,
+    /// How many bursts it is to take, beside the others; all are free to take any if the source says nothing.
+    weight: u16,
     idle: Idle,
     burst: Vec<Job>,
-    free: Vec<Packet>,
-    sequence: Sequence,
-    /// Packets admitted and released so far.
+    outputs: Vec<Output>,
+}
+
+/// Which packets come next, and whose they are.
+#[derive(Default)]
+struct Source {
+    /// Packets admitted.
     admitted: u64,
+    /// Bursts that each core is behind its weight: it is the turn of the one that is furthest behind.
+    behind: Vec<i64>,
+    arrivals: Option<Arrivals>,
+}
+
+/// What comes out.
+struct Sink {
+    sequence: Sequence,
     released: u64,
+    latencies: Option<Latencies>,
     /// When a packet was last released.
     moved: Time,
 }
 
 impl<'a> Rig<'a> {
-    /// An engine over `processors`, the running core first.
-    pub fn new(setting: &'a Setting<'a>, processors: Vec<ProcessorSetup>) -> miette::Result<Rig<'a>> {
+    /// Engines over the processors of `team`.
+    pub fn new(setting: &'a Setting<'a>, team: Team) -> miette::Result<Rig<'a>> {
+        let Team { engines, places } = team;
         let (sad, keys) = sas(setting.sas, setting.suite, Direction::Seal)?;
-        let timeout = (setting.window > 1).then_some(WINDOW_TIMEOUT);
-        let scheduling = Scheduling {
-            policy: setting.policy,
-            window: setting.window,
-            timeout,
-            // As the gateway has it by default.
-            lateness: true,
-            ..Scheduling::default()
-        };
         let longest = setting.packets.iter().map(Vec::len).max().unwrap_or(0);
         let limits =
             Limits { in_flight: IN_FLIGHT, packet_capacity: longest + OVERHEAD, ..Limits::default() };
-        let settings = Settings { scheduling, limits, ..Settings::default() };
-        let engine = Engine::new(sad, &keys, processors, settings, setting.clock).into_diagnostic()?;
+        let mut first = Some((sad, keys));
+        let mut cores: Vec<Core> = vec![];
+        let dealt = dealt(setting.policy, &places, engines.len());
+        for (cpu, (processors, (policy, weight))) in engines.into_iter().zip(dealt).enumerate() {
+            let scheduling = Scheduling {
+                policy,
+                window: setting.window,
+                timeout: (setting.window > 1).then_some(WINDOW_TIMEOUT),
+                // As the gateway has it by default.
+                lateness: true,
+                ..Scheduling::default()
+            };
+            let settings = Settings { scheduling, limits: limits.clone(), ..Settings::default() };
+            let engine = match (first.take(), cores.first()) {
+                (Some((sad, keys)), _) => Engine::new(sad, &keys, processors, settings, setting.clock),
+                (None, Some(first)) => first.engine.beside(cpu as u32, processors, settings, setting.clock),
+                (None, None) => return Err(miette!("no core")),
+            };
+            let (burst, outputs) = (Vec::with_capacity(BURST), Vec::with_capacity(IN_FLIGHT));
+            cores.push(Core {
+                engine: engine.into_diagnostic()?,
+                weight,
+                idle: Idle::default(),
+                burst,
+                outputs,
+            });
+        }
+        let moved = setting.clock.now();
         Ok(Rig {
             setting,
-            engine,
-            idle: Idle::default(),
-            burst: Vec::with_capacity(BURST),
-            free: Vec::with_capacity(IN_FLIGHT),
-            sequence: Sequence::default(),
-            admitted: 0,
-            released: 0,
-            moved: setting.clock.now(),
+            source: Turnstile::new(Source { behind: vec![0; cores.len()], ..Source::default() }),
+            sink: Turnstile::new(Sink { sequence: Sequence::default(), released: 0, latencies: None, moved }),
+            cores,
+            places,
         })
     }
 
-    /// An engine that has run for a while, for a measurement of `length`.
-    pub fn warm(
-        setting: &'a Setting<'a>,
-        processors: Vec<ProcessorSetup>,
-        length: Duration,
-    ) -> miette::Result<Rig<'a>> {
-        let mut rig = Rig::new(setting, processors)?;
+    /// Engines that have run for a while, for a measurement of `length`.
+    pub fn warm(setting: &'a Setting<'a>, team: Team, length: Duration) -> miette::Result<Rig<'a>> {
+        let mut rig = Rig::new(setting, team)?;
         rig.saturate(WARM_UP_MAX.min(Duration(length.0 / 2)))?;
         Ok(rig)
     }
 
-    /// What the engine counts.
+    /// The engine of the first core.
     pub fn engine(&self) -> &Engine {
-        &self.engine
+        &self.cores[0].engine
     }
 
-    /// Keeps the engine full for `length`, or until a packet is released; packets released per second.
+    /// How many cores take bursts.
+    pub fn cores(&self) -> usize {
+        self.cores.len()
+    }
+
+    /// What each processor has done, in the order in which they were asked for.
+    pub fn processors(&self) -> impl Iterator<Item = &ProcessorStats> {
+        let stats = |&(core, place): &(usize, usize)| self.cores[core].engine.processors().nth(place);
+        self.places.iter().filter_map(stats)
+    }
+
+    /// What each engine has counted.
+    pub fn stats(&self) -> impl Iterator<Item = &EngineStats> {
+        self.cores.iter().map(|core| core.engine.stats())
+    }
+
+    /// Keeps the engines full for `length`, or until a packet is released; packets released per second.
     pub fn saturate(&mut self, length: Duration) -> miette::Result<f64> {
-        let (start, before) = (self.now(), self.released);
-        loop {
-            let count = self.engine.room().min(BURST);
-            (0..count).for_each(|_| self.fill(0));
-            let moved = self.go(|_| {})?;
-            self.idle.after(moved);
-            let elapsed = self.now().since(start);
-            if elapsed >= length && self.released > before {
-                return Ok((self.released - before) as f64 / elapsed.as_secs());
-            }
-        }
+        let before = self.sink.get_mut().released;
+        let start = self.now();
+        self.run(length, Core::saturate)?;
+        let elapsed = self.now().since(start);
+        Ok((self.sink.get_mut().released - before) as f64 / elapsed.as_secs())
     }
 
     /// Offers `rate` packets per second at drawn times for `length`; how long each took from the time when it was
     /// due, whether it could be admitted then or not, until it was released.
     pub fn offer(&mut self, rate: f64, length: Duration, seed: u64) -> miette::Result<Latencies> {
-        let mut latencies = Latencies::new()?;
-        let clock = self.setting.clock;
-        let mut arrivals = Arrivals::new(rate, clock.now(), length, seed);
-        loop {
-            let (now, room) = (clock.now(), self.engine.room().min(BURST));
-            while self.burst.len() < room
-                && let Some(due) = arrivals.due(now)
-            {
-                self.fill(due.0);
-            }
-            let mut seen = None;
-            let moved = self.go(|output| {
-                // One look at the clock for all that came out together, after the fact.
-                let released = *seen.get_or_insert_with(|| clock.now());
-                latencies.add(released.since(Time(output.tag)));
-            })?;
-            if arrivals.is_over() && self.engine.in_flight() == 0 {
-                return Ok(latencies);
-            }
-            if !moved {
-                // Not a sleep, which would be late for the next packet; but others on this core go first.
-                std::thread::yield_now();
-            }
-        }
+        self.sink.get_mut().latencies = Some(Latencies::new()?);
+        self.source.get_mut().arrivals = Some(Arrivals::new(rate, self.setting.clock.now(), length, seed));
+        self.run(length, Core::offer)?;
+        self.source.get_mut().arrivals = None;
+        self.drain_all()?;
+        let latencies = self.sink.get_mut().latencies.take();
+        latencies.ok_or_else(|| miette!("nothing was measured"))
+    }
+
+    /// Has all cores take their steps until `length` has passed, each on a thread of its own.
+    fn run(
+        &mut self,
+        length: Duration,
+        step: fn(&mut Core, &Hall<'_>) -> miette::Result<bool>,
+    ) -> miette::Result<()> {
+        let end = self.setting.clock.now() + length;
+        let before = self.sink.get_mut().released;
+        let weights: Vec<u16> = self.cores.iter().map(|core| core.weight).collect();
+        let Rig { setting, cores, source, sink, .. } = self;
+        let weights = weights.as_slice();
+        let hall = |core| Hall { setting: *setting, core, weights, source, sink, end, before };
+        let mut cores = cores.iter_mut().enumerate().filter(|(_, core)| core.weight > 0);
+        let Some((first, mine)) = cores.next() else { return Ok(()) };
+        std::thread::scope(|scope| {
+            let others: Vec<_> = cores
+                .map(|(place, core)| {
+                    let hall = hall(place);
+                    scope.spawn(move || core.work(&hall, step))
+                })
+                .collect();
+            let done = mine.work(&hall(first), step);
+            let ended = others
+                .into_iter()
+                .map(|other| other.join().unwrap_or_else(|_| Err(miette!("a core failed"))));
+            ended.collect::<Vec<_>>().into_iter().collect::<miette::Result<()>>().and(done)
+        })
     }
 
     /// Waits for all packets that are in flight.
@@ -153,34 +214,59 @@ impl<'a> Rig<'a> {
     /// # Errors
     /// If they do not come, or more or fewer than were admitted have.
     pub fn drain(&mut self) -> miette::Result<()> {
-        while self.engine.in_flight() > 0 {
-            let moved = self.go(|_| {})?;
-            self.idle.after(moved);
-        }
-        self.take(&mut |_| {})?;
-        if self.released != self.admitted {
-            return Err(miette!(
-                "{} packets were admitted and {} were returned",
-                self.admitted,
-                self.released
-            ));
+        self.drain_all()?;
+        let (admitted, released) = (self.source.get_mut().admitted, self.sink.get_mut().released);
+        if released != admitted {
+            return Err(miette!("{admitted} packets were admitted and {released} were returned"));
         }
         Ok(())
     }
 
-    /// Seals some more packets and opens them with another engine: each has to be there, and as it was.
+    fn drain_all(&mut self) -> miette::Result<()> {
+        let Rig { setting, cores, source, sink, .. } = self;
+        let weights = [];
+        let end = setting.clock.now();
+        sink.get_mut().moved = end;
+        loop {
+            let mut moved = false;
+            for (place, core) in cores.iter_mut().enumerate() {
+                let (weights, before) = (&weights[..], u64::MAX);
+                let hall = Hall { setting: *setting, core: place, weights, source, sink, end, before };
+                core.engine.flush();
+                moved |= core.engine.poll();
+                moved |= core.take(&hall)?;
+            }
+            if cores.iter().all(|core| core.engine.in_flight() == 0) {
+                return Ok(());
+            }
+            if !moved && setting.clock.now().since(sink.get_mut().moved) > STUCK {
+                return Err(miette!("the engine stalled with packets in flight"));
+            }
+        }
+    }
+
+    /// Seals some more packets, by each core in turn, and opens them with another engine: each has to be there, and as it
+    /// was.
     pub fn verify(&mut self) -> miette::Result<()> {
         let mut sealed: Vec<(usize, Vec<u8>)> = Vec::new();
-        while sealed.len() < VERIFIED {
-            let count = self.engine.room().min(BURST);
-            for _ in 0..count {
-                let place = self.admitted as usize % self.setting.packets.len();
-                self.fill(place as u64);
+        let computing = self.cores.iter_mut().filter(|core| core.weight > 0);
+        for core in computing {
+            let share = sealed.len() + VERIFIED;
+            while sealed.len() < share || core.engine.in_flight() > 0 {
+                let source = self.source.get_mut();
+                let count = core.engine.room().min(BURST).min(share.saturating_sub(sealed.len()));
+                for _ in 0..count {
+                    let place = source.admitted as usize % self.setting.packets.len();
+                    core.fill(&self.setting.packets[place], place as u64);
+                    source.admitted += 1;
+                }
+                core.admit()?;
+                core.engine.flush();
+                while core.engine.poll() {}
+                for output in core.engine.outputs() {
+                    sealed.push((output.tag as usize, output.packet.bytes().to_vec()));
+                }
             }
-            self.go(|output| sealed.push((output.tag as usize, output.packet.bytes().to_vec())))?;
-        }
-        while self.engine.in_flight() > 0 {
-            self.go(|output| sealed.push((output.tag as usize, output.packet.bytes().to_vec())))?;
         }
         open(self.setting, &sealed)
     }
@@ -188,66 +274,222 @@ impl<'a> Rig<'a> {
     fn now(&self) -> Time {
         self.setting.clock.now()
     }
+}
 
-    /// Puts the next packet into the burst.
+/// Where the cores of a rig meet, as one of them sees it.
+struct Hall<'a> {
+    setting: &'a Setting<'a>,
+    core: usize,
+    weights: &'a [u16],
+    source: &'a Turnstile<Source>,
+    sink: &'a Turnstile<Sink>,
+    /// When the measurement ends, if a packet has been released by then beyond these.
+    end: Time,
+    before: u64,
+}
+
+impl Hall<'_> {
+    /// Whether bursts are dealt out by a fixed rule.
+    fn is_dealt(&self) -> bool {
+        matches!(self.setting.policy, Policy::RoundRobin | Policy::Split { .. }) && self.weights.len() > 1
+    }
+
+    fn is_over(&self) -> bool {
+        self.setting.clock.now() >= self.end && self.sink.pass().released > self.before
+    }
+}
+
+impl Source {
+    /// Whether the next burst is for this core, by the weights of all. If it is, it is taken.
+    fn is_turn_of(&mut self, core: usize, weights: &[u16]) -> bool {
+        let ahead = |place: &usize| self.behind[*place] + i64::from(weights[*place]);
+        let next = (0..weights.len()).filter(|place| weights[*place] > 0).max_by_key(ahead);
+        if next != Some(core) {
+            return false;
+        }
+        let all: i64 = weights.iter().map(|weight| i64::from(*weight)).sum();
+        self.behind.iter_mut().zip(weights).for_each(|(behind, weight)| *behind += i64::from(*weight));
+        self.behind[core] -= all;
+        true
+    }
+}
+
+impl Core {
+    fn work(
+        &mut self,
+        hall: &Hall<'_>,
+        step: fn(&mut Core, &Hall<'_>) -> miette::Result<bool>,
+    ) -> miette::Result<()> {
+        loop {
+            let moved = step(self, hall)?;
+            self.idle.after(moved);
+            if hall.is_over() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// A burst of packets of its own, which are copied before there is anything in order, as a link's queue would be.
+    fn saturate(&mut self, hall: &Hall<'_>) -> miette::Result<bool> {
+        let packets = hall.setting.packets;
+        let count = self.engine.room().min(BURST);
+        if count == 0 {
+            std::thread::yield_now();
+        }
+        let mut source = None;
+        if hall.is_dealt() {
+            let mut dealt = hall.source.pass();
+            if count < BURST || !dealt.is_turn_of(hall.core, hall.weights) {
+                drop(dealt);
+                std::thread::yield_now();
+                let moved = self.engine.poll();
+                return Ok(moved | self.take(hall)?);
+            }
+            source = Some(dealt);
+        }
+        let number = |source: &mut Source| {
+            let from = source.admitted;
+            source.admitted += count as u64;
+            from
+        };
+        let from = match &mut source {
+            Some(source) => number(source),
+            None => number(&mut hall.source.pass()),
+        };
+        for n in from..from + count as u64 {
+            self.fill(&packets[n as usize % packets.len()], 0);
+        }
+        self.engine.prepare_burst(Direction::Seal, &mut self.burst);
+        // Whose burst is next is decided when this one has its places in the order.
+        drop(source);
+        self.carry()?;
+        self.turn(hall, count > 0)
+    }
+
+    /// The packets that are due.
+    fn offer(&mut self, hall: &Hall<'_>) -> miette::Result<bool> {
+        let packets = hall.setting.packets;
+        let room = self.engine.room().min(BURST);
+        let mut source = hall.source.pass();
+        let now = hall.setting.clock.now();
+        let may_take = !hall.is_dealt() || source.is_turn_of(hall.core, hall.weights);
+        while may_take
+            && self.burst.len() < room
+            && let Some(due) = source.arrivals.as_mut().and_then(|arrivals| arrivals.due(now))
+        {
+            let place = source.admitted as usize % packets.len();
+            self.fill(&packets[place], due.0);
+            source.admitted += 1;
+        }
+        let taken = !self.burst.is_empty();
+        self.engine.prepare_burst(Direction::Seal, &mut self.burst);
+        drop(source);
+        self.carry()?;
+        let moved = self.turn(hall, taken)?;
+        if !moved {
+            // Not a sleep, which would be late for the next packet; but others on this core go first.
+            std::thread::yield_now();
+        }
+        // It never rests: a packet may be due at any time.
+        Ok(true)
+    }
+
+    /// Puts a packet into the burst.
     #[inline]
-    fn fill(&mut self, tag: u64) {
-        let plain = &self.setting.packets[self.admitted as usize % self.setting.packets.len()];
+    fn fill(&mut self, plain: &[u8], tag: u64) {
         let mut packet = self.engine.buffer();
         let fits = packet.fill(plain);
         debug_assert!(fits);
         self.burst.push(Job::new(packet, JobSpec::default(), tag));
-        self.admitted += 1;
     }
 
-    /// One round: the burst goes in, the engine turns until nothing moves, and what is through comes out. Whether
-    /// anything moved.
+    fn admit(&mut self) -> miette::Result<()> {
+        self.engine.prepare_burst(Direction::Seal, &mut self.burst);
+        self.carry()
+    }
+
     #[inline]
-    fn go(&mut self, mut each: impl FnMut(&Output)) -> miette::Result<bool> {
-        let mut moved = !self.burst.is_empty();
-        if moved {
-            self.engine.admit_burst(Direction::Seal, &mut self.burst);
-            if let Some(refusal) = self.engine.refusals().next() {
-                return Err(miette!("the engine rejected a packet: {}", refusal.reason.explanation()));
-            }
+    fn carry(&mut self) -> miette::Result<()> {
+        self.engine.carry(&mut self.burst);
+        match self.engine.refusals().next() {
+            Some(refusal) => Err(miette!("the engine rejected a packet: {}", refusal.reason.explanation())),
+            None => Ok(()),
         }
+    }
+
+    /// The engine turns until nothing moves, and what is through comes out. Whether anything moved.
+    #[inline]
+    fn turn(&mut self, hall: &Hall<'_>, mut moved: bool) -> miette::Result<bool> {
         while self.engine.poll() {
             moved = true;
         }
-        moved |= self.take(&mut each)?;
-        if !moved && self.engine.in_flight() > 0 {
+        moved |= self.take(hall)?;
+        if !moved && self.engine.at_work() > 0 {
             // Nothing more is at hand, so that no packet waits for the window to fill.
             self.engine.flush();
             moved |= self.engine.poll();
-            moved |= self.take(&mut each)?;
-            if !moved && self.now().since(self.moved) > STUCK {
+            moved |= self.take(hall)?;
+        }
+        if !moved && self.engine.in_flight() > 0 {
+            let last = hall.sink.pass().moved;
+            if hall.setting.clock.now().since(last) > STUCK {
                 return Err(miette!("the engine stalled with {} packets in flight", self.engine.in_flight()));
             }
         }
         Ok(moved)
     }
 
-    /// Takes what is through; whether there was anything.
+    /// Takes what is through, unless another core does; whether there was anything.
     #[inline]
-    fn take(&mut self, each: &mut impl FnMut(&Output)) -> miette::Result<bool> {
-        for output in self.engine.outputs() {
+    fn take(&mut self, hall: &Hall<'_>) -> miette::Result<bool> {
+        if self.engine.untaken() == 0 {
+            return Ok(false);
+        }
+        let Some(mut sink) = hall.sink.try_pass() else { return Ok(false) };
+        self.engine.take_outputs(0, &mut self.outputs);
+        let released = hall.setting.clock.now();
+        sink.moved = released;
+        sink.released += self.outputs.len() as u64;
+        for output in &self.outputs {
             if let Err(reason) = output.result {
                 return Err(miette!("a packet was dropped: {}", reason.explanation()));
             }
             let sa = output.session.map_or(usize::MAX, |session| session.0 as usize);
-            let ordered = self.sequence.take(sa, output.packet.bytes());
+            let ordered = sink.sequence.take(sa, output.packet.bytes());
             ordered.map_err(|why| miette!("SA {sa}: a packet is out of order: {why}"))?;
-            each(&output);
-            self.free.push(output.packet);
+            if let Some(latencies) = &mut sink.latencies {
+                latencies.add(released.since(Time(output.tag)));
+            }
         }
-        if self.free.is_empty() {
-            return Ok(false);
-        }
-        self.released += self.free.len() as u64;
-        self.free.drain(..).for_each(|packet| self.engine.recycle(packet));
-        self.moved = self.setting.clock.now();
-        Ok(true)
+        drop(sink);
+        let any = !self.outputs.is_empty();
+        self.outputs.drain(..).for_each(|output| self.engine.recycle(output.packet));
+        Ok(any)
     }
+}
+
+/// Of each core the policy among its own processors, and how many bursts it is to take beside the others: 0 for none.
+fn dealt(policy: Policy, places: &[(usize, usize)], cores: usize) -> Vec<(Policy, u16)> {
+    let of = |core: usize| {
+        let own = || places.iter().enumerate().filter(move |(_, (at, _))| *at == core);
+        match policy {
+            _ if cores == 1 => (policy, 1),
+            Policy::Single { processor } => match places.get(processor) {
+                Some(&(at, processor)) if at == core => (Policy::Single { processor }, 1),
+                _ => (Policy::FinishTime, 0),
+            },
+            Policy::RoundRobin => (Policy::RoundRobin, own().count() as u16),
+            Policy::Split { weights } => {
+                let mut of_own = [0; 8];
+                for (place, (_, at)) in own() {
+                    of_own[*at] = weights[place];
+                }
+                (Policy::Split { weights: of_own }, of_own.iter().sum())
+            }
+            policy => (policy, 1),
+        }
+    };
+    (0..cores).map(of).collect()
 }
 
 /// Opens sealed packets, each with the place of the plain one, in one engine of one core.

@@ -1,8 +1,8 @@
 //! All measurements of a plan, and what they come to.
 //!
 //! ```text
-//!                                     +--> running core
-//! packets in memory --> engine -------+--> lanes, cards        --> order checked, counted
+//!                                     +--> cores, each with its bursts
+//! packets in memory --> engines ------+--> cards               --> order checked, counted
 //!   closed loop: as fast as they go   (policy, window)
 //!   open loop: at drawn times, 50 % and 90 % of that
 //! ```
@@ -283,16 +283,16 @@ impl Lab<'_> {
     fn throughput(&mut self, packets: &[Vec<u8>], window: usize, case: &mut Case) -> Result<(), Error> {
         let setting = self.setting(packets, case.policy, window);
         let mut rig = self.warm(&setting, &case.places)?;
-        let before: Vec<ProcessorStats> = rig.engine().processors().cloned().collect();
+        let before: Vec<ProcessorStats> = rig.processors().cloned().collect();
         let counts = Counts::of(&rig);
         let start = self.clock.now();
         case.rates.push(rig.saturate(self.plan.slice)?);
         let elapsed = self.clock.now().since(start).as_secs();
-        for ((work, after), before) in case.work.iter_mut().zip(rig.engine().processors()).zip(&before) {
+        for ((work, after), before) in case.work.iter_mut().zip(rig.processors()).zip(&before) {
             work.add(elapsed, before, after);
         }
         // An engine of one processor does not learn what moving packets costs.
-        let learns = case.places.len() > 1 && !self.plan.processors[0].is_io();
+        let learns = case.places.len() > 1 && rig.cores() == 1 && !self.plan.processors[0].is_io();
         if case.rule == Rule::FinishTime && learns {
             let kinds: Vec<_> = case.places.iter().map(|&place| self.bank.kind(place)).collect();
             case.learnt = Some(Learnt::of(&rig, &kinds));
@@ -396,9 +396,14 @@ struct Counts {
 
 impl Counts {
     fn of(rig: &Rig<'_>) -> Counts {
-        let removals = rig.engine().processors().map(|one| one.removals).sum();
-        let stats = rig.engine().stats();
-        Counts { redone: stats.redone, removals, released: stats.released, held: stats.held }
+        let removals = rig.processors().map(|one| one.removals).sum();
+        let mut counts = Counts { redone: 0, removals, released: 0, held: Duration::ZERO };
+        for stats in rig.stats() {
+            counts.redone += stats.redone;
+            counts.released += stats.released;
+            counts.held += stats.held;
+        }
+        counts
     }
 }
 
