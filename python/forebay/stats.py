@@ -9,9 +9,9 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from statistics import NormalDist
 from typing import Any
+
+from forebay import _forebay
 
 __all__ = [
     "Difference",
@@ -67,7 +67,6 @@ class Estimate:
         return f"{self.mean:.6g} +- {self.half_width:.2g} ({100 * self.confidence:g} %, n = {self.n})"
 
 
-@lru_cache(maxsize=4096)
 def student_t(confidence: float, freedom: int) -> float:
     """Return the t that a Student variable exceeds in absolute value with probability 1 - confidence.
 
@@ -82,48 +81,11 @@ def student_t(confidence: float, freedom: int) -> float:
     -----
     Up to 1,000 degrees of freedom the distribution function is the finite sum of Abramowitz and
     Stegun 26.7.3 and 26.7.4, which is solved by bisection; above, the quantile is the expansion of 26.7.5,
-    whose error is then below 1e-12.
+    whose error is then below 1e-12. The commands take the same function.
     """
     if not 0 < confidence < 1 or freedom < 1:
         raise ValueError(f"expected 0 < confidence < 1 and freedom >= 1, found {confidence} and {freedom}")
-    if freedom > 1000:
-        return _expanded(NormalDist().inv_cdf(0.5 + 0.5 * confidence), float(freedom))
-    low, high = 0.0, 1.0
-    while _within(high, freedom) < confidence:
-        high *= 2
-    for _ in range(200):
-        middle = 0.5 * (low + high)
-        if middle in (low, high):
-            break
-        if _within(middle, freedom) < confidence:
-            low = middle
-        else:
-            high = middle
-    return high
-
-
-def _within(t: float, freedom: int) -> float:
-    """Probability that a Student variable is within -t and t (Abramowitz and Stegun 26.7.3, 26.7.4)."""
-    angle = math.atan(t / math.sqrt(freedom))
-    sine, cosine = math.sin(angle), math.cos(angle)
-    odd = freedom % 2 == 1
-    term, total = (cosine if odd else 1.0), 0.0
-    for step in range(freedom // 2):
-        total += term
-        above, below = (2 * step + 2, 2 * step + 3) if odd else (2 * step + 1, 2 * step + 2)
-        term *= above / below * cosine * cosine
-    return (angle + sine * total) * 2 / math.pi if odd else sine * total
-
-
-def _expanded(z: float, freedom: float) -> float:
-    """Student's quantile from the normal quantile z (Abramowitz and Stegun 26.7.5)."""
-    terms = (
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
-    )
-    return z + sum(term / freedom ** (power + 1) for power, term in enumerate(terms))
+    return _forebay.student_t(confidence, freedom)
 
 
 def estimate(values: Iterable[float], confidence: float = 0.95) -> Estimate:
@@ -145,12 +107,9 @@ def estimate(values: Iterable[float], confidence: float = 0.95) -> Estimate:
     n = len(sample)
     if n == 0:
         raise ValueError("expected at least one value, found none")
-    mean = math.fsum(sample) / n
-    if n == 1:
-        return Estimate(mean, math.inf, confidence, 1)
-    variance = math.fsum((value - mean) ** 2 for value in sample) / (n - 1)
-    # Equal values differ from their rounded mean by the last digit, which is no variance.
-    half_width = 0.0 if min(sample) == max(sample) else student_t(confidence, n - 1) * math.sqrt(variance / n)
+    if not 0 < confidence < 1:
+        raise ValueError(f"expected 0 < confidence < 1, found {confidence}")
+    mean, half_width = _forebay.estimate(sample, confidence)
     return Estimate(mean, half_width, confidence, n)
 
 

@@ -1,7 +1,7 @@
 //! Numbers as people read them, and estimates.
 
 use forebay_page::units;
-use forebay_sim::Estimate;
+use forebay_random::{CONFIDENCE, Estimate};
 use pyo3::prelude::*;
 
 /// Three significant digits.
@@ -28,11 +28,18 @@ fn time(seconds: f64) -> String {
     units::seconds(seconds)
 }
 
-/// Mean and half the width of its 95 % confidence interval, of one value a run.
+/// Mean and half the width of its confidence interval, of one value a run.
 #[pyfunction]
-fn estimate(values: Vec<f64>) -> (f64, f64) {
-    let Estimate { mean, half_width } = Estimate::of(&values);
+#[pyo3(signature = (values, confidence = CONFIDENCE))]
+fn estimate(values: Vec<f64>, confidence: f64) -> (f64, f64) {
+    let Estimate { mean, half_width } = Estimate::with_confidence(&values, confidence);
     (mean, half_width)
+}
+
+/// What a Student variable exceeds in absolute value with probability 1 - confidence.
+#[pyfunction]
+fn student_t(confidence: f64, freedom: u64) -> f64 {
+    forebay_random::student_t(confidence, freedom)
 }
 
 /// Adds what is here.
@@ -41,5 +48,6 @@ pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(percent, module)?)?;
     module.add_function(wrap_pyfunction!(bits, module)?)?;
     module.add_function(wrap_pyfunction!(time, module)?)?;
+    module.add_function(wrap_pyfunction!(student_t, module)?)?;
     module.add_function(wrap_pyfunction!(estimate, module)?)
 }

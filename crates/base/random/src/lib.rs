@@ -7,6 +7,10 @@
 //! The bits belong to the recorded results of studies and tests, so they may not change with a version of another crate
 //! such as rand_xoshiro; the generator is shorter than what would guard it.
 
+pub mod estimate;
+
+pub use estimate::{CONFIDENCE, Estimate, student_t};
+
 /// One stream of random numbers.
 #[derive(Clone, Debug)]
 pub struct Random([u64; 4]);

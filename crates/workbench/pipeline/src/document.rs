@@ -1,6 +1,7 @@
 //! The JSON documents of pipelines and inline cards (`spec/surfaces.md`, "Simulation").
 
 use forebay_models::{Error, Solution, card, closed};
+use forebay_random::{CONFIDENCE, Estimate};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -35,17 +36,17 @@ pub struct Replications {
     /// Share of such intervals that hold the true mean.
     pub confidence: f64,
     /// Packets that came.
-    pub generated: Mean,
+    pub generated: Estimate,
     /// Packets that left the last stage.
-    pub processed: Mean,
+    pub processed: Estimate,
     /// Packets lost in all stages.
-    pub lost: Mean,
+    pub lost: Estimate,
     /// Packets processed a second.
-    pub throughput_pps: Mean,
+    pub throughput_pps: Estimate,
     /// Lost over generated.
-    pub loss_probability: Mean,
+    pub loss_probability: Estimate,
     /// Mean delay in seconds.
-    pub delay_mean_s: Mean,
+    pub delay_mean_s: Estimate,
     /// Each stage, in order.
     pub stages: Vec<StageMeans>,
     /// Each server, in order.
@@ -57,11 +58,11 @@ pub struct Replications {
 #[expect(missing_docs, reason = "as in the outcome of one run")]
 pub struct StageMeans {
     pub name: String,
-    pub utilisation: Mean,
-    pub max_queue: Mean,
-    pub mean_queue: Mean,
-    pub mean_occupancy: Mean,
-    pub lost: Mean,
+    pub utilisation: Estimate,
+    pub max_queue: Estimate,
+    pub mean_queue: Estimate,
+    pub mean_occupancy: Estimate,
+    pub lost: Estimate,
 }
 
 /// A server over several runs (see [`ServerOutcome`](crate::ServerOutcome)).
@@ -69,29 +70,16 @@ pub struct StageMeans {
 #[expect(missing_docs, reason = "as in the outcome of one run")]
 pub struct ServerMeans {
     pub name: String,
-    pub utilisation: Mean,
-    pub switching: Mean,
-    pub waiting: Mean,
-}
-
-/// A mean and the half width of its confidence interval.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Mean {
-    /// The mean.
-    pub mean: f64,
-    /// The true mean is hardly further away than this.
-    pub half_width: f64,
+    pub utilisation: Estimate,
+    pub switching: Estimate,
+    pub waiting: Estimate,
 }
 
 impl Replications {
     /// Of the outcomes of one design with several seeds; `None` of one, which says nothing of chance.
     pub fn new(outcomes: &[Outcome]) -> Option<Replications> {
-        const CONFIDENCE: f64 = 0.95;
         let first = outcomes.first().filter(|_| outcomes.len() > 1)?;
-        let of = |figure: &dyn Fn(&Outcome) -> f64| {
-            let found = interval(outcomes, CONFIDENCE, figure);
-            Mean { mean: found.mean, half_width: found.half_width }
-        };
+        let of = |figure: &dyn Fn(&Outcome) -> f64| interval(outcomes, CONFIDENCE, figure);
         let stage = |at: usize| StageMeans {
             name: first.stages[at].name.clone(),
             utilisation: of(&|one| one.stages[at].utilisation),
@@ -144,7 +132,7 @@ impl<'a> Simulated<'a> {
             model: "inline-card",
             seed: scenario.pipeline.seed,
             rules: Rules::Described,
-            payload_bps: Some(outcomes[0].throughput_pps * 8.0 * f64::from(scenario.payload)),
+            payload_bps: Some(scenario.payload_bps(&outcomes[0])),
             outcome: &outcomes[0],
             replications: Replications::new(outcomes),
             notes: &scenario.notes,

@@ -35,11 +35,12 @@ pub use description::{
     Arrival, Arrivals, Discipline, Grant, Invalid, Overflow, Pipeline, RunEnds, Server, Stage,
 };
 pub use document::{
-    Buffer, Carried, ClosedForm, Mean, Replications, ServerMeans, Simulated, Sizes, SmallestBuffers, Solved,
+    Buffer, Carried, ClosedForm, Replications, ServerMeans, Simulated, Sizes, SmallestBuffers, Solved,
     StageMeans, Station, Used,
 };
 pub use figures::{Delay, Outcome, ServerOutcome, StageOutcome};
+pub use forebay_random::Estimate;
 pub use law::Law;
-pub use replicate::{Interval, interval, replicate, replicate_with};
+pub use replicate::{interval, replicate, replicate_with};
 pub use run::{Watch, simulate, simulate_with};
 pub use solved::{network, solve};

@@ -36,9 +36,10 @@ mod traffic;
 pub use cores::{CoreCost, CorePacket, Cores, CoresError, CoresOutcome, Serial};
 pub use document::Document;
 pub use figures::{BusFigures, ClassFigures, Figures, Latency, ProcessorFigures, RunningCoreFigures};
+pub use forebay_random::Estimate;
 pub use optimum::{Limits, OPTIMUM_PACKETS, OPTIMUM_PROCESSORS, bound, optimum};
 pub use outcome::{Columns, EXACT_MAX, Options, Outcome, Progress, RunError};
-pub use replicate::{Estimate, Replications, replicate};
+pub use replicate::{Replications, replicate};
 pub use run::run;
 pub use scenario::{
     Answers, Bus, Class, Feed, FileErrors, Finding, MAX_PROCESSORS, PARTS, Problem, Processor, RunningCore,

@@ -3,49 +3,12 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use forebay_random::Estimate;
+
 use crate::figures::Figures;
 use crate::outcome::{Options, Outcome, RunError};
 use crate::run::run;
 use crate::scenario::Scenario;
-
-/// A mean with its 95 % confidence interval, mean +- half_width (Student's t; the runs are independent).
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
-pub struct Estimate {
-    /// The mean over the runs.
-    pub mean: f64,
-    /// Half the width of the interval; infinite for a single run.
-    pub half_width: f64,
-}
-
-impl Estimate {
-    /// From one value a run.
-    pub fn of(values: &[f64]) -> Estimate {
-        let n = values.len() as f64;
-        let mean = values.iter().sum::<f64>() / n;
-        let square = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
-        let freedom = values.len().saturating_sub(1);
-        if freedom == 0 {
-            return Estimate { mean, half_width: f64::INFINITY };
-        }
-        Estimate { mean, half_width: student(freedom) * (square / freedom as f64 / n).sqrt() }
-    }
-
-    /// Whether a value is in the interval.
-    pub fn contains(&self, value: f64) -> bool {
-        (value - self.mean).abs() <= self.half_width
-    }
-}
-
-/// The 97.5 % point of Student's t.
-fn student(freedom: usize) -> f64 {
-    const TABLE: [f64; 30] = [
-        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145,
-        2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048,
-        2.045, 2.042,
-    ];
-    // Beyond the table: the first term of Cornish and Fisher's expansion.
-    TABLE.get(freedom - 1).copied().unwrap_or_else(|| 1.960 + 2.372 / freedom as f64)
-}
 
 /// Runs with the seeds s, s + 1, ..., in the order of the seeds.
 #[derive(Debug)]

@@ -34,6 +34,7 @@ use serde_json::{Map, Value as Json};
 
 use super::{CARD_PARTS, Timing, is_of, known, timing};
 use crate::description::{Arrivals, Pipeline};
+use crate::figures::Outcome;
 
 const BYTES_MAX: u64 = 1 << 30;
 const BUFFER: u64 = 64;
@@ -74,6 +75,11 @@ impl CardScenario {
     /// All that is wrong with it.
     pub fn parse(text: &str, name: &str, sets: &[String]) -> Result<CardScenario, FileErrors> {
         forebay_scenario::read(text, name, sets, read)
+    }
+
+    /// The payload that a run of it carried, in bit/s.
+    pub fn payload_bps(&self, outcome: &Outcome) -> f64 {
+        outcome.throughput_pps * 8.0 * f64::from(self.payload)
     }
 
     /// [`CardScenario::resolved`] as a scenario file.

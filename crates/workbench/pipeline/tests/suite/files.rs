@@ -126,7 +126,7 @@ fn a_card_of_which_packets_come_by_chance() {
     // M/D/1/3 at a load of a half.
     let found = interval(&replicate(&card("exponential"), 20, 2).unwrap(), 0.999, |one| one.loss_probability);
     let exact = md1k(0.5, 3);
-    assert!(found.holds(exact), "{found:?} {exact}");
+    assert!(found.contains(exact), "{found:?} {exact}");
     // Evenly, one place is enough; by chance it is not.
     let by = By::Simulation { runs: 3, threads: 2 };
     assert_eq!(smallest_buffers(&card("constant"), 0.01, 99, by).unwrap().unwrap().buffers, [1]);

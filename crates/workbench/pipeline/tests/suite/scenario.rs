@@ -294,8 +294,8 @@ fn one_file_simulated_and_solved_says_the_same() {
         assert_eq!(scenario.rules, Rules::Markov);
         let solution = solve(&scenario.pipeline, &Options::default()).unwrap();
         let outcomes = replicate(&scenario.simulated(), 20, 2).unwrap();
-        let near = |what: &str, found: forebay_pipeline::Interval, exact: f64| {
-            assert!(found.holds(exact), "{given:?}: {what} {found:?}, by the chain {exact}");
+        let near = |what: &str, found: forebay_pipeline::Estimate, exact: f64| {
+            assert!(found.contains(exact), "{given:?}: {what} {found:?}, by the chain {exact}");
             assert!(found.half_width < 0.05 * exact, "{given:?}: {what} {found:?}");
         };
         // 99.9 %: twelve figures in all.

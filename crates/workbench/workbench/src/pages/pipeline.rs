@@ -128,7 +128,7 @@ fn delays(outcome: &Outcome) -> Table {
 }
 
 fn replications(all: &Replications) -> Table {
-    let row = |name: &str, one: forebay_pipeline::Mean, factor: f64, unit: &str| {
+    let row = |name: &str, one: forebay_pipeline::Estimate, factor: f64, unit: &str| {
         vec![
             format!("{name} ({unit})"),
             units::digits(factor * one.mean),
